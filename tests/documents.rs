@@ -5,6 +5,7 @@ use std::fs;
 use std::time::Duration;
 
 use sakshi_authority::claims::credential_name;
+use sakshi_domain::checks::CHECKS;
 use sakshi_domain::claims::Claim;
 
 use super::root;
@@ -79,7 +80,7 @@ fn the_numbers_of_the_security_document_are_those_of_the_code() {
         FILE_REQUEST_BYTES_MAX FILE_REQUEST_BYTES_HELD_MAX FILE_REQUEST_ARRIVAL_MAX REPORT_BYTES_MAX REPORT_BYTES_HELD_MAX REPORT_ARRIVAL_MAX
         REPORT_VALUES_MAX REQUEST_BYTES_HELD_MAX SMALL_BODY_ARRIVAL_MAX BODY_PROGRESS_WINDOW BODY_PROGRESS_BYTES_MIN BODY_VALUES_MAX
         JOSE_HEADER_CHARS_MAX JOSE_HEADER_VALUES_MAX DISCLOSURES_MAX CREDENTIAL_VALUES_MAX CREDENTIAL_DEPTH_MAX KEY_BINDING_CHARS_MAX
-        CPU_WAITING_MAX CPU_WAIT_MAX CPU_USAGE_HALF_LIFE ANSWER_BYTES_HELD_MAX POLL_STALL_MAX POLL_READING_MAX
+        CPU_WAITING_MAX CPU_WAIT_MAX CPU_USAGE_HALF_LIFE ANSWER_BYTES_HELD_MAX POLL_READING_MAX
     );
     let stated = rows(&text).skip_while(|[_, _, _, name]| *name != "Constant");
     let stated = stated.filter(|[_, _, _, name]| name.contains('_') && name.chars().all(|c| c == '_' || c.is_ascii_uppercase()));
@@ -92,6 +93,26 @@ fn the_numbers_of_the_security_document_are_those_of_the_code() {
         let place = text.split(&format!("(`{name}`)")).next().unwrap_or_default();
         let before = place.rsplit([';', '|', ',']).next().unwrap_or_default();
         assert!(place.len() < text.len() && before.contains(&figure), "docs/security.md says {before:?} of {name}, which is {figure}");
+    }
+}
+
+#[test]
+fn documents_list_every_kind_of_check_with_its_fields() {
+    let (guide, interface, defaults) =
+        (document("docs/guides/checks.md"), document("src/outbound/README.md"), document("config/default.toml"));
+    for check in CHECKS {
+        let rule = check.numbers[0].rule;
+        let line = guide.lines().find(|line| line.contains(&format!("`{}`", check.path)) && line.contains(rule));
+        let line = line.unwrap_or_else(|| panic!("docs/guides/checks.md has no row for {} with {rule:?}", check.path));
+        let numbers = || check.numbers.iter().map(|form| form.field);
+        for field in numbers().chain(check.compared.iter().map(|known| known.field)).chain(check.said.iter().map(|said| said.field)) {
+            assert!(line.contains(&format!("`{field}`")), "docs/guides/checks.md does not say {field} of {}", check.name);
+        }
+        let told = check.compared.iter().map(|known| known.told_as).chain(check.said.iter().map(|said| said.told_as));
+        let told: Vec<String> = numbers().map(|field| format!("`{field}`")).chain(told.map(|field| format!("`{field}`?"))).collect();
+        let is_row = |line: &str| told.iter().all(|field| line.contains(field)) && line.contains("`consent_text`") == check.needs_consent;
+        assert!(interface.lines().any(is_row), "src/outbound/README.md has no row with {told:?}");
+        assert!(defaults.contains(&format!("\n{}_url = \"\"\n", check.name)), "config/default.toml does not know {}", check.name);
     }
 }
 
@@ -133,6 +154,12 @@ fn documents_state_the_defaults_of_settings() {
         ("docs/promises.md", "24 hours (`ovse.result_ttl_s`)", default, "ovse.result_ttl_s", "86400"),
         ("docs/errors.md", "A result is kept for 24 hours", default, "ovse.result_ttl_s", "86400"),
         ("docs/quirks.md", "takes longer than 100 s", default, "webhooks.timeout_ms", "100000"),
+        ("docs/guides/web.md", "15 minutes after the call", default, "ovse.window_s", "900"),
+        ("docs/guides/webhooks.md", "expires after 15 minutes", default, "ovse.window_s", "900"),
+        ("docs/guides/webhooks.md", "24 hours; the guests of an event 90 days", default, "ovse.result_ttl_s", "86400"),
+        ("docs/guides/webhooks.md", "| 10 s and 100 s;", default, "webhooks.connect_timeout_ms", "10000"),
+        ("docs/guides/webhooks.md", "| 10 s and 100 s;", default, "webhooks.timeout_ms", "100000"),
+        ("docs/guides/event.md", "90 days (`ovse.registration_ttl_days`)", default, "ovse.registration_ttl_days", "90"),
         ("docs/security.md", "`limits.body_bytes`, 64 KiB", default, "limits.body_bytes", "65536"),
         ("docs/security.md", "for each event, 10 in stage and production", production, "limits.event_starts_per_second_per_address", "10"),
         ("docs/security.md", "for each event, 10 in stage and production", stage, "limits.event_starts_per_second_per_address", "10"),

@@ -3,7 +3,7 @@
 //! A live actor answers. Without one the shard reads the record, and starts an actor only when the
 //! answer needs one.
 
-use actix::{AsyncContext as _, Handler, Message, ResponseFuture};
+use actix::{Addr, AsyncContext as _, Handler, Message, ResponseFuture};
 use sakshi_domain::time::Timestamp;
 use sakshi_store::{StoreError, StoreFuture};
 use sakshi_supervision::{Shard, ShardActor};
@@ -15,18 +15,13 @@ pub(crate) trait RecordActor: ShardActor {
     /// What it is a copy of.
     type Record: Send + 'static;
     /// Whether a question starts an actor although the shard is full.
-    const STARTED_WHEN_FULL: bool;
+    const STARTS_WHEN_FULL: bool;
 
-    /// Reads the record.
+    /// Reads the record, for an actor that may be started with it.
     fn load(shared: &Self::Shared, id: Self::Id) -> StoreFuture<Option<Self::Record>>;
 
-    /// Reads the record for an actor that may be started with it.
-    fn load_for_actor(shared: &Self::Shared, id: Self::Id) -> StoreFuture<Option<Self::Record>> {
-        Self::load(shared, id)
-    }
-
-    /// The id and the deadline of a record.
-    fn id_and_deadline(record: &Self::Record) -> (Self::Id, Timestamp);
+    /// Until when its actor may live.
+    fn deadline(record: &Self::Record) -> Timestamp;
 
     /// The actor for a record.
     fn from_record(record: Self::Record, shared: &Self::Shared) -> Self;
@@ -40,8 +35,13 @@ pub(crate) trait Question<A: RecordActor>: Message<Result = Result<Self::Answer,
     /// The answer when there is no such record.
     fn unknown(&self) -> Self::Answer;
 
-    /// The answer from a record that needs no actor for it; a record that does is given back.
-    fn of_record(&self, record: A::Record, _: &A::Shared) -> Result<Self::Answer, A::Record> {
+    /// Reads the record from which it is answered.
+    fn load(&self, shared: &A::Shared, id: A::Id) -> StoreFuture<Option<A::Record>> {
+        A::load(shared, id)
+    }
+
+    /// Answers from the record, unless that needs an actor: then the record is given back.
+    fn try_answer(&self, record: A::Record, _: &A::Shared) -> Result<Self::Answer, A::Record> {
         Err(record)
     }
 
@@ -49,15 +49,10 @@ pub(crate) trait Question<A: RecordActor>: Message<Result = Result<Self::Answer,
     fn temporary_actor(&self, _: &A::Shared) -> Option<(A, Timestamp)> {
         None
     }
-
-    /// Whether the record always answers it, so that no actor will be started.
-    fn needs_no_actor(&self, _: &A::Shared) -> bool {
-        false
-    }
 }
 
 /// Starts an actor with a timer for its deadline.
-pub(crate) fn start_until<A: ShardActor>(shard: &mut Shard<A>, id: A::Id, deadline: Timestamp, actor: A) -> actix::Addr<A> {
+pub(crate) fn start_until<A: ShardActor>(shard: &mut Shard<A>, id: A::Id, deadline: Timestamp, actor: A) -> Addr<A> {
     shard.wake_at(id, deadline.millis());
     shard.start_child(id, actor)
 }
@@ -90,21 +85,19 @@ where
         let live = self.get(&id).cloned();
         let temporary = || question.temporary_actor(self.shared()).map(|(actor, until)| start_until(self, id, until, actor));
         if let Some(actor) = live.or_else(temporary) {
-            let ask = actor.send(question);
-            return Box::pin(async move { Ok(ask.await?) });
+            return forward(&actor, question);
         }
         let shared = self.shared().clone();
-        let me = ctx.address();
+        let shard = ctx.address();
         Box::pin(async move {
-            let load = if question.needs_no_actor(&shared) { A::load(&shared, id) } else { A::load_for_actor(&shared, id) };
-            let record = match load.await {
+            let record = match question.load(&shared, id).await {
                 Err(error) => return Ok(Err(error)),
                 Ok(None) => return Ok(Ok(question.unknown())),
                 Ok(Some(record)) => record,
             };
-            match question.of_record(record, &shared) {
+            match question.try_answer(record, &shared) {
                 Ok(answer) => Ok(Ok(answer)),
-                Err(record) => me.send(StartWith { record, question }).await?,
+                Err(record) => shard.send(StartWith { id, record, question }).await?,
             }
         })
     }
@@ -112,6 +105,7 @@ where
 
 /// A record that needs an actor, with the question for which it was read.
 struct StartWith<A: RecordActor, Q> {
+    id: A::Id,
     record: A::Record,
     question: Q,
 }
@@ -127,17 +121,22 @@ where
 {
     type Result = ResponseFuture<Answered<Q::Answer>>;
 
-    fn handle(&mut self, StartWith { record, question }: StartWith<A, Q>, _: &mut Self::Context) -> Self::Result {
-        let (id, deadline) = A::id_and_deadline(&record);
+    fn handle(&mut self, StartWith { id, record, question }: StartWith<A, Q>, _: &mut Self::Context) -> Self::Result {
+        let deadline = A::deadline(&record);
         let actor = match self.get(&id) {
             Some(actor) => actor.clone(),
-            None if self.is_full() && !A::STARTED_WHEN_FULL => return Box::pin(async { Err(Unanswered::Full) }),
+            None if self.is_full() && !A::STARTS_WHEN_FULL => return Box::pin(async { Err(Unanswered::Full) }),
             None => {
                 let actor = A::from_record(record, self.shared());
                 start_until(self, id, deadline, actor)
             }
         };
-        let ask = actor.send(question);
-        Box::pin(async move { Ok(ask.await?) })
+        forward(&actor, question)
     }
+}
+
+/// Asks the actor.
+fn forward<A: RecordActor + Handler<Q>, Q: Question<A>>(actor: &Addr<A>, question: Q) -> ResponseFuture<Answered<Q::Answer>> {
+    let ask = actor.send(question);
+    Box::pin(async move { Ok(ask.await?) })
 }

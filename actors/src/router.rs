@@ -7,7 +7,7 @@ use std::time::Duration;
 use actix::{Actor, Context, Handler, MailboxError, Message};
 use sakshi_domain::ids::coarse_time;
 use sakshi_store::StoreError;
-use sakshi_supervision::{Gate, Permit, Shard, ShardActor, Shards};
+use sakshi_supervision::{Gate, Shard, ShardActor, Shards};
 
 /// How often a question is asked when the actor ends before it answers.
 const TRIES: usize = 3;
@@ -56,8 +56,7 @@ pub(crate) type Answered<T> = Result<Result<T, StoreError>, Unanswered>;
 pub(crate) struct ShardRouter<A: ShardActor> {
     pub(crate) shards: Arc<Shards<A>>,
     pub(crate) admission: Arc<Gate>,
-    pub(crate) patience: Duration,
-    pub(crate) depth: usize,
+    pub(crate) ask_timeout: Duration,
     /// The shard that serves new ids.
     pub(crate) local: usize,
 }
@@ -93,11 +92,11 @@ impl<A: ShardActor> ShardRouter<A> {
         Shard<A>: Actor<Context = Context<Shard<A>>> + Handler<M>,
     {
         let index = self.shards.index_of(&id);
-        let _permit = self.admit(index)?;
+        let _of_shard = self.shards.admit(index).ok_or(AskError::Overloaded)?;
+        let _of_node = self.admission.enter().ok_or(AskError::Overloaded)?;
         for attempt in 0..TRIES {
             let shard = self.shards.get(index).ok_or(AskError::NoAnswer)?;
-            let _asked = self.shards.node(index).asked();
-            let answered = shard.send(message(attempt)).timeout(self.patience).await.map_err(Unanswered::from);
+            let answered = shard.send(message(attempt)).timeout(self.ask_timeout).await.map_err(Unanswered::from);
             match answered.and_then(|answered| answered) {
                 Ok(answer) => return Ok(answer?),
                 Err(Unanswered::Full) => return Err(AskError::Overloaded),
@@ -106,14 +105,5 @@ impl<A: ShardActor> ShardRouter<A> {
             }
         }
         Err(AskError::NoAnswer)
-    }
-
-    /// Lets a question in, unless the node has enough to do or too many wait for the shard.
-    fn admit(&self, shard: usize) -> Result<Permit, AskError> {
-        let waiting = usize::try_from(self.shards.node(shard).waiting()).unwrap_or(0);
-        if waiting >= self.depth {
-            return Err(AskError::Overloaded);
-        }
-        self.admission.enter().ok_or(AskError::Overloaded)
     }
 }

@@ -27,7 +27,7 @@ use sakshi_domain::delivery::DeliveryOutcome;
 use sakshi_domain::ids::ClientId;
 use sakshi_outbound::client::WebhookClient;
 use sakshi_store::{CreditOutcome, Retention, Store, StoreError, StoreFuture, Vault};
-use sakshi_supervision::{Escalation, Gate, Heartbeats, NodeView, Root, ShardActor, Shards};
+use sakshi_supervision::{Escalation, Gate, Heartbeats, NodeView, Root, ShardActor, ShardBounds, Shards};
 use tokio::sync::{Semaphore, mpsc};
 
 use crate::dispatcher::{DispatchBounds, InFlight, Pause, WebhookDispatcher};
@@ -39,7 +39,7 @@ use crate::router::ShardRouter;
 use crate::transaction::{ChangeListener, TransactionActor, TransactionContext, Transactions};
 
 /// An arbiter that has been silent for this long counts as hung.
-const HEARTBEAT_PATIENCE: Duration = Duration::from_secs(5);
+const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What the tree works with.
 #[derive(Clone, Debug)]
@@ -66,7 +66,7 @@ pub struct TreeBounds {
     /// Questions that may wait for one shard.
     pub mailbox_depth: usize,
     /// How long a question may take.
-    pub patience: Duration,
+    pub ask_timeout: Duration,
     /// Webhook attempts in flight.
     pub webhooks: DispatchBounds,
     /// Live events on this node.
@@ -121,7 +121,7 @@ impl Tree {
             tracing::warn!(count = unfinished, "webhook attempts were under way when the process ended; their outcome is unknown");
         }
         let (root, escalations) = Root::new();
-        let heartbeats = Heartbeats::new(HEARTBEAT_PATIENCE);
+        let heartbeats = Heartbeats::new(HEARTBEAT_TIMEOUT);
         let (effects, sending) = (Arbiter::new(), Arbiter::new());
         for (arbiter, name) in [(&effects, "effects"), (&sending, "dispatch")] {
             let heartbeats = heartbeats.clone();
@@ -143,9 +143,9 @@ impl Tree {
             root.start(&effects, "reaper", "reaper", move || Reaper::new(store, bounds.retention));
         }
 
-        let count = bounds.shards.clamp(1, 256);
+        let of_kind = |live| ShardBounds { shards: bounds.shards.clamp(1, 256), live, requests: bounds.mailbox_depth };
         let context = Arc::new(EventContext { store: Arc::clone(&store), clock: Arc::clone(&clock) });
-        let events = Shards::new(&root, "events", "event_registry", count, context, bounds.live_events);
+        let events = Shards::new(&root, "events", "event_registry", context, of_kind(bounds.live_events));
         let context = Arc::new(FlowContext {
             store: Arc::clone(&store),
             clock: Arc::clone(&clock),
@@ -153,7 +153,7 @@ impl Tree {
             result_ttl: bounds.flow_result_ttl,
             lapses: Semaphore::new(LAPSES_AT_ONCE),
         });
-        let flows = Shards::new(&root, "flows", "flow_registry", count, context, bounds.live_flows);
+        let flows = Shards::new(&root, "flows", "flow_registry", context, of_kind(bounds.live_flows));
         let context = Arc::new(TransactionContext {
             store: Arc::clone(&store),
             vault: Arc::clone(&vault),
@@ -163,7 +163,7 @@ impl Tree {
             events: Arc::clone(&events),
             shared_store: store.ended_elsewhere().is_some(),
         });
-        let transactions = Shards::new(&root, "transactions", "transaction_registry", count, context, bounds.live_transactions);
+        let transactions = Shards::new(&root, "transactions", "transaction_registry", context, of_kind(bounds.live_transactions));
         {
             let (store, transactions) = (Arc::clone(&store), Arc::clone(&transactions));
             root.start(&effects, "change-listener", "change_listener", move || ChangeListener::new(store, transactions));
@@ -199,8 +199,7 @@ impl Tree {
     }
 
     fn router<A: ShardActor>(&self, shards: &Arc<Shards<A>>, local: usize) -> ShardRouter<A> {
-        let (patience, depth) = (self.bounds.patience, self.bounds.mailbox_depth);
-        ShardRouter { shards: Arc::clone(shards), admission: Arc::clone(&self.admission), patience, depth, local }
+        ShardRouter { shards: Arc::clone(shards), admission: Arc::clone(&self.admission), ask_timeout: self.bounds.ask_timeout, local }
     }
 
     /// Whether every shard has started.
@@ -212,7 +211,7 @@ impl Tree {
     /// Grants or adjusts credits for the operator.
     #[must_use]
     pub fn move_credits(&self, client: ClientId, movement: CreditMove) -> StoreFuture<CreditOutcome> {
-        let ask = self.ledger.send(MoveCredits { client, movement }).timeout(self.bounds.patience);
+        let ask = self.ledger.send(MoveCredits { client, movement }).timeout(self.bounds.ask_timeout);
         Box::pin(async move { ask.await.unwrap_or_else(|_| Err(no_answer())) })
     }
 
@@ -235,25 +234,22 @@ impl Tree {
     }
 
     /// Flows with an actor on this node.
-    #[must_use]
-    pub fn live_flows(&self) -> i64 {
+    pub(crate) fn live_flows(&self) -> i64 {
         self.flows.live()
     }
 
     /// Webhook attempts in flight.
-    #[must_use]
-    pub fn attempts_in_flight(&self) -> usize {
+    pub(crate) fn attempts_in_flight(&self) -> usize {
         self.in_flight.attempts.inside()
     }
 
     /// Bytes of memory that webhook bodies take, or that are kept for those being loaded.
-    #[must_use]
-    pub fn webhook_body_bytes(&self) -> usize {
+    pub(crate) fn webhook_body_bytes(&self) -> usize {
         self.in_flight.body_bytes.load(Ordering::Relaxed)
     }
 
-    /// Brings this node's figures up to date, to be called before metrics are shown.
-    pub fn show_figures(&self) {
+    /// Sets this node's gauges; to be called before metrics are shown.
+    pub fn update_gauges(&self) {
         // A gauge is a float by its format; these numbers lose nothing in it.
         #[allow(clippy::cast_precision_loss)]
         for (name, figure) in [
@@ -266,12 +262,12 @@ impl Tree {
         }
     }
 
-    /// Begins no further webhook attempt and waits for those in flight, for `patience` at most.
+    /// Begins no further webhook attempt and waits for those in flight, for `time` at most.
     /// Returns how many were still under way.
-    pub async fn drain(&self, patience: Duration) -> usize {
-        let end = tokio::time::Instant::now() + patience;
+    pub async fn drain(&self, time: Duration) -> usize {
+        let end = tokio::time::Instant::now() + time;
         // Until it has heard, it may begin another one. A dispatcher that is gone begins none.
-        let _ = self.dispatcher.send(Pause).timeout(patience).await;
+        let _ = self.dispatcher.send(Pause).timeout(time).await;
         self.in_flight.attempts.emptied(end.saturating_duration_since(tokio::time::Instant::now())).await
     }
 

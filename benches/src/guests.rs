@@ -5,14 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::header::{ACCEPT, CONTENT_TYPE, LOCATION};
-use reqwest::{Client, Response, StatusCode};
+use reqwest::{Response, StatusCode};
 use sakshi_authority::intent::decode_unverified;
+use sakshi_client::{Client, Credentials, public};
 use sakshi_domain::claims::ClaimSet;
 use sakshi_domain::clock::{Clock as _, SystemClock};
 use sakshi_sandbox::issuer::{HolderKey, SandboxIssuer};
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
 use sakshi_sandbox::residents::Resident;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
@@ -53,9 +54,8 @@ async fn all_guests(service: &Service, scale: Scale) -> Result<Report, Failure> 
     }
     let took = began.elapsed().as_secs_f64();
     let webhooks = receiver.wait_for(scale.guests, TIMEOUT).await.len();
-    let event = site.event(&event).await?;
-    let registered = event["registration_count"].as_u64().unwrap_or_default();
-    if registered != scale.guests as u64 || webhooks != scale.guests {
+    let registered = site.organiser.send(public::event(&event)).await?.registration_count;
+    if u64::from(registered) != scale.guests as u64 || webhooks != scale.guests {
         return Err(format!("{} guests, {registered} registered, {webhooks} webhooks", scale.guests).into());
     }
     let mut report = Report::new("guests");
@@ -75,10 +75,9 @@ async fn all_guests(service: &Service, scale: Scale) -> Result<Report, Failure> 
 
 /// HTTP client of the organiser, the guests and their phones.
 struct Site {
-    http: Client,
+    http: reqwest::Client,
     base: String,
-    key: String,
-    app: String,
+    organiser: Client,
     issuer: SandboxIssuer,
     holder: HolderKey,
     resident: &'static Resident,
@@ -87,11 +86,13 @@ struct Site {
 
 impl Site {
     fn new(service: &Service) -> Result<Self, Failure> {
+        let http = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build()?;
+        let base = format!("http://{}", service.server.address);
+        let credentials = Credentials::Client { key: service.server.text("key")?.into(), app: service.server.text("app")?.to_owned() };
         Ok(Self {
-            http: Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build()?,
-            base: format!("http://{}", service.server.address),
-            key: service.server.text("key")?.to_owned(),
-            app: service.server.text("app")?.to_owned(),
+            organiser: Client::new(http.clone(), base.parse()?, credentials),
+            http,
+            base,
             issuer: SandboxIssuer::from_pkcs8("https://issuer.sandbox.invalid", &std::fs::read(service.key_file("issuer.p8"))?)?,
             holder: HolderKey::generate()?,
             resident: Resident::find("asha").ok_or("no such resident")?,
@@ -102,14 +103,7 @@ impl Site {
     async fn create_event(&self, guests: usize, webhook: &str) -> Result<String, Failure> {
         let end = (SystemClock.now() + Duration::from_secs(3_600)).to_string();
         let terms = json!({ "name": "Open day", "claims": CLAIMS, "max_guests": guests, "expires_at": end, "webhook_url": webhook });
-        let request = self.http.post(self.url("/api/v1/nationalid-ovse/events")).json(&terms);
-        let created: Value = expect(self.signed(request).send().await?, StatusCode::OK)?.json().await?;
-        Ok(created["event_id"].as_str().ok_or("no event id")?.to_owned())
-    }
-
-    async fn event(&self, id: &str) -> Result<Value, Failure> {
-        let request = self.http.get(self.url(&format!("/api/v1/nationalid-ovse/events/{id}")));
-        Ok(expect(self.signed(request).send().await?, StatusCode::OK)?.json().await?)
+        Ok(self.organiser.send(public::create_event(&terms)).await?.event_id.to_string())
     }
 
     /// One guest. Returns the duration of each step.
@@ -132,10 +126,6 @@ impl Site {
         let request = self.http.post(&intent.cb).header(CONTENT_TYPE, "application/json").body(body);
         expect(request.send().await?, StatusCode::OK)?.bytes().await?;
         Ok([looked - began, opened - looked, asked - opened, signed.elapsed()])
-    }
-
-    fn signed(&self, request: reqwest::RequestBuilder) -> reqwest::RequestBuilder {
-        request.header("X-API-KEY", &self.key).header("X-API-APP-ID", &self.app)
     }
 
     fn url(&self, path: &str) -> String {

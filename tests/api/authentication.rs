@@ -13,12 +13,12 @@ use sakshi_kit::waiting::{TIMEOUT, eventually};
 
 const SOME_TXN: &str = "3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11";
 
-/// The exact members of the specification, with the three of the envelope that every refusal has.
+/// The exact members of the specification, with the four of the envelope that every refusal has.
 fn assert_is_the_401(answer: &Answer, why: &str) {
     let error_id = answer.header("x-request-id").unwrap_or_default();
     let expected = json!({
         "success": false, "error": "Unauthorized", "message": "Missing or invalid X-API-KEY header",
-        "code": "unauthorized", "statusCode": 401, "errorId": error_id,
+        "code": "unauthorized", "statusCode": 401, "errorId": error_id, "docUrl": "/docs/errors#unauthorized",
     });
     assert_eq!((answer.status, answer.json()), (401, expected), "{why}");
     assert!(!error_id.is_empty());

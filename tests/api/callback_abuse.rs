@@ -1,5 +1,4 @@
-//! Anybody may post to a callback address: a stranger's garbage must end nothing, cost nothing and
-//! tell nothing.
+//! Anybody may post to a callback address. Garbage must end no transaction, cost nothing and disclose nothing.
 
 use reqwest::Body;
 use serde_json::json;

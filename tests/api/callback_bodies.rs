@@ -4,43 +4,15 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use sakshi_kit::identity_app::CallbackFormat;
 use sakshi_kit::node::TestNode;
+use sakshi_kit::raw::Raw;
 use sakshi_kit::waiting::{TIMEOUT, eventually};
 
 /// Bytes of the largest callback.
 const LARGEST: usize = 4 * 1_024 * 1_024;
-
-/// Sends the head of a callback, and of its body only what is given.
-async fn begin(node: &TestNode, path: &str, headers: &str, body: &[u8]) -> TcpStream {
-    let host = node.addresses.public("").trim_start_matches("http://").to_owned();
-    let mut stream = TcpStream::connect(&host).await.expect("a connection");
-    let head = format!("POST {path} HTTP/1.1\r\nhost: {host}\r\n{headers}\r\n\r\n");
-    stream.write_all(&[head.as_bytes(), body].concat()).await.expect("the head is taken");
-    stream
-}
-
-/// The answer, with the body that its content-length announces.
-async fn answer(stream: &mut TcpStream) -> String {
-    let mut seen = Vec::new();
-    let reading = async {
-        loop {
-            let text = String::from_utf8_lossy(&seen).into_owned();
-            if let Some((head, body)) = text.split_once("\r\n\r\n") {
-                let length = head.lines().find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse().ok());
-                if body.len() >= length.unwrap_or(0) {
-                    return text;
-                }
-            }
-            assert!(stream.read_buf(&mut seen).await.expect("an answer") > 0, "closed after {text}");
-        }
-    };
-    timeout(TIMEOUT, reading).await.expect("an answer in time")
-}
 
 fn declaring(length: usize, form: CallbackFormat) -> String {
     format!("content-type: {}\r\ncontent-length: {length}", form.content_type())
@@ -52,14 +24,14 @@ async fn a_wrong_capability_is_answered_in_kind_before_the_body_comes() {
     let backend = node.backend(1).await;
     let opened = backend.open(&["name"]).await;
     let path = format!("/cb/{}/abcdefabcdefabcdefabcdef", opened.txn);
-    let json = answer(&mut begin(&node, &path, &declaring(LARGEST, CallbackFormat::Json), b"{").await).await;
+    let json = Raw::post(&node, &path, &declaring(LARGEST, CallbackFormat::Json), b"{").await.answer().await;
     assert!(json.starts_with("HTTP/1.1 404 ") && json.contains("content-type: application/json"), "{json}");
     let reply: Value = serde_json::from_str(json.split_once("\r\n\r\n").unwrap().1).unwrap();
     assert_eq!((&reply["txn"], &reply["responseCode"]), (&Value::from(&*opened.txn), &Value::from(404)));
-    let xml = answer(&mut begin(&node, &path, &declaring(LARGEST, CallbackFormat::Xml), b"<").await).await;
+    let xml = Raw::post(&node, &path, &declaring(LARGEST, CallbackFormat::Xml), b"<").await.answer().await;
     assert!(xml.starts_with("HTTP/1.1 404 ") && xml.contains("<ResponseCode>404</ResponseCode>"), "{xml}");
     let accepting = "accept: application/xml\r\ntransfer-encoding: chunked";
-    let chunked = answer(&mut begin(&node, &path, accepting, b"").await).await;
+    let chunked = Raw::post(&node, &path, accepting, b"").await.answer().await;
     assert!(chunked.starts_with("HTTP/1.1 404 ") && chunked.contains("<ResponseCode>404</ResponseCode>"), "{chunked}");
     assert!(backend.is_pending(&opened.txn).await);
 }
@@ -70,9 +42,9 @@ async fn an_address_that_sends_too_many_is_told_so_before_the_body_comes() {
     let backend = node.backend(1).await;
     let opened = backend.open(&["name"]).await;
     let limited = eventually("a 429", TIMEOUT, || async {
-        let _another = begin(&node, &opened.callback_path(), &declaring(LARGEST, CallbackFormat::Json), b"{").await;
-        let mut stream = begin(&node, &opened.callback_path(), &declaring(LARGEST, CallbackFormat::Json), b"{").await;
-        let answered = timeout(Duration::from_millis(500), answer(&mut stream)).await.ok()?;
+        let _another = Raw::post(&node, &opened.callback_path(), &declaring(LARGEST, CallbackFormat::Json), b"{").await;
+        let mut stream = Raw::post(&node, &opened.callback_path(), &declaring(LARGEST, CallbackFormat::Json), b"{").await;
+        let answered = timeout(Duration::from_millis(500), stream.answer()).await.ok()?;
         answered.starts_with("HTTP/1.1 429 ").then_some(answered)
     });
     assert!(limited.await.contains("retry-after: "));

@@ -1,4 +1,4 @@
-//! What an organiser may not ask for, and whose events are whose.
+//! What an organiser may not ask for, and that an app sees its own events only.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use sakshi_kit::answer::Answer;
 use sakshi_kit::backend::Backend;
-use sakshi_kit::event::{BROWSER, EVENTS, PROGRAM, TestEvent, terms, within};
+use sakshi_kit::event::{BROWSER, EVENTS, IDENTITY_APP, PROGRAM, TestEvent, terms, within};
 use sakshi_kit::node::TestNode;
 
 const DAY: Duration = Duration::from_secs(86_400);
@@ -84,17 +84,21 @@ async fn a_change_that_cannot_be_is_refused_by_the_name_of_each_field_and_change
         (json!({"expires_at": "later"}), vec!["expires_at"]),
         (json!({"name": null}), vec!["name"]),
         (json!({"name": " "}), vec!["name"]),
+        (json!({"name": "a\nb"}), vec!["name"]),
         (json!({"webhook_url": "ftp://hooks.example/"}), vec!["webhook_url"]),
         (json!({"claims": ["dob"]}), vec!["claims"]),
         (json!({"language": "hindi"}), vec!["language"]),
         (json!({"registration_count": 0}), vec!["registration_count"]),
         (json!({"is_active": false, "max_guests": 1}), vec!["max_guests"]),
         (json!({"name": "", "expires_at": "later", "max_guests": 0}), vec!["max_guests", "expires_at", "name"]),
+        (json!({"max_guests": 1, "expires_at": "2020-01-01T00:00:00Z"}), vec!["max_guests", "expires_at"]),
+        (json!({"name": "", "expires_at": "2020-01-01T00:00:00Z", "claims": []}), vec!["expires_at", "name", "claims"]),
     ];
     for (change, fields) in cases {
         assert_eq!(event.patch(&change).await.refused_fields(), fields, "{change}");
         assert_eq!(event.state().await, before, "{change}");
     }
+    event.patch(&json!([])).await.refusal(400);
     assert_eq!(event.patch(&json!({})).await.ok(), before, "nothing changes nothing");
     let full = event.patch(&json!({"max_guests": 2, "name": "Last day"})).await.ok();
     assert_eq!((&full["status"], &full["name"]), (&json!("at_capacity"), &json!("Last day")), "a cap at the count is one");
@@ -110,6 +114,7 @@ async fn pages_out_of_bounds_are_refused_by_name() {
             ("page=0", "page"),
             ("page=-1", "page"),
             ("page=x", "page"),
+            ("page=2147483648", "page"),
             ("page=1&page=2", "page"),
             ("page_size=0", "page_size"),
             ("page_size=101", "page_size"),
@@ -117,7 +122,7 @@ async fn pages_out_of_bounds_are_refused_by_name() {
         ] {
             assert_eq!(organiser.get(&format!("{path}?{query}")).await.refused_fields(), [field], "{query}");
         }
-        assert_eq!(organiser.get(&format!("{path}?page=4294967295&page_size=100")).await.status, 200);
+        assert_eq!(organiser.get(&format!("{path}?page=2147483647&page_size=100")).await.status, 200);
     }
 }
 
@@ -143,6 +148,9 @@ async fn another_apps_event_is_as_unknown_as_one_that_never_was() {
     }
     for who in [&stranger, &sibling] {
         assert_eq!(who.get(EVENTS).await.ok()["events"], json!([]));
+        for code in ["poster", "qr.png"] {
+            assert_eq!(who.get(&format!("{}/{code}", event.path())).await.refusal(404), "not_found");
+        }
     }
     for answer in every_call(&organiser.with_credentials("wrong", &organiser.app), &event.id).await {
         assert_eq!(answer.status, 401, "{}", answer.text);
@@ -162,7 +170,10 @@ async fn an_unknown_event_is_a_404_for_guests_too() {
             assert_eq!(page.status, 404, "{id}");
             assert!(page.header("content-type").unwrap().starts_with("text/html") && !page.text.contains("<script>"), "{}", page.text);
         }
-        assert_eq!(Answer::to(nowhere.button(PROGRAM)).await.refusal(404), "not_found", "{id}");
+        for request in [nowhere.button(PROGRAM), nowhere.visit(Method::GET, IDENTITY_APP)] {
+            assert_eq!(Answer::to(request).await.refusal(404), "not_found", "{id}");
+        }
+        assert_eq!(node.get(&format!("/e/{id}/start")).await.status, 404, "{id}");
     }
 }
 
@@ -179,6 +190,9 @@ async fn an_event_is_created_once_under_one_key() {
     for answer in &answers {
         assert_eq!((answer.status, &answer.text), (200, &answers[0].text));
     }
+    let created = answers[0].json();
+    let qr_url = format!("https://verify.example/e/{}", created["event_id"].as_str().expect("an event_id"));
+    assert_eq!(created, json!({"event_id": created["event_id"], "qr_url": qr_url}));
     let other = terms(11);
     assert_eq!(create_once(&organiser, "fair-7", &other).await.refusal(422), "idempotency_key_reused");
     node.kill().await;

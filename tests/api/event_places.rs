@@ -10,6 +10,7 @@ use sakshi_kit::backend::Opened;
 use sakshi_kit::event::{BROWSER, TestEvent};
 use sakshi_kit::identity_app::{CallbackFormat, IdentityApp};
 use sakshi_kit::node::TestNode;
+use sakshi_kit::outbox::txn_of;
 use sakshi_kit::waiting::{TIMEOUT, eventually};
 
 async fn receiver() -> WebhookReceiver {
@@ -191,9 +192,4 @@ async fn a_registration_is_reported_as_a_single_verification_is_and_to_where_the
     identity_app.approve(&third, "asha").await;
     assert!(!is_reported(&node, &third.txn).await, "no URL, no webhook, no error");
     assert_eq!((before.received().len(), after.received().len(), event.registrations().await.len()), (1, 1, 3));
-}
-
-fn txn_of(body: &[u8]) -> String {
-    let body: Value = serde_json::from_slice(body).expect("JSON");
-    body["data"]["txn_id"].as_str().expect("a txn_id").to_owned()
 }

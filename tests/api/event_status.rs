@@ -1,12 +1,12 @@
-//! How an event stands, and that the first of disabled, expired, at capacity, active is told everywhere.
+//! The status of an event: of disabled, expired, at capacity and active the first that holds is shown everywhere.
 
 use std::time::Duration;
 
 use reqwest::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use sakshi_kit::answer::Answer;
-use sakshi_kit::event::{BROWSER, EVENTS, PROGRAM, TestEvent, cookie_of, led_to, terms, within};
+use sakshi_kit::event::{BROWSER, EVENTS, IDENTITY_APP, PROGRAM, TestEvent, cookie_of, led_to, terms, within};
 use sakshi_kit::node::TestNode;
 use sakshi_kit::waiting::{TIMEOUT, eventually};
 
@@ -17,7 +17,7 @@ async fn stands(event: &TestEvent, status: &str, refusal: Option<(u16, &str)>) {
         assert_eq!(Answer::to(event.visit(Method::GET, BROWSER)).await.status, 200);
         return;
     };
-    for request in [event.visit(Method::GET, PROGRAM), event.button(PROGRAM)] {
+    for request in [event.visit(Method::GET, PROGRAM), event.visit(Method::GET, IDENTITY_APP), event.button(PROGRAM)] {
         assert_eq!(Answer::to(request).await.refusal(number), code, "{status}");
     }
     for request in [event.visit(Method::GET, BROWSER), event.button(BROWSER)] {
@@ -81,6 +81,27 @@ async fn an_event_ends_by_itself_when_it_was_created_to() {
 }
 
 #[tokio::test]
+async fn the_language_that_a_status_shows_can_be_sent_again() {
+    let node = TestNode::start().await;
+    let organiser = node.backend(1).await;
+    let shown_for = async |sent: Value| {
+        let mut all = terms(10);
+        all["language"] = sent;
+        TestEvent::open(&node, &organiser, &all).await.state().await["language"].clone()
+    };
+    let mut shown = Vec::new();
+    for code in 1..=23 {
+        let language = shown_for(json!(code)).await;
+        assert_eq!(shown_for(language.clone()).await, language, "{code}");
+        shown.push(language);
+    }
+    let numbers: Vec<u64> = shown.iter().filter_map(Value::as_u64).collect();
+    assert_eq!(numbers, [3, 4, 8, 9, 10, 12, 17, 18, 19], "the codes without an accepted name");
+    shown.dedup();
+    assert_eq!(shown.len(), 23, "no two codes are shown as one: {shown:?}");
+}
+
+#[tokio::test]
 async fn the_status_shows_what_was_created() {
     let node = TestNode::with(&[("SERVER__PUBLIC_BASE_URL", "https://verify.example")]).await;
     let organiser = node.backend(1).await;
@@ -100,6 +121,12 @@ async fn the_status_shows_what_was_created() {
     assert!(event.id.len() >= 11 && event.id.chars().all(|letter| letter.is_ascii_alphanumeric()), "{}", event.id);
     let list = organiser.get(EVENTS).await.ok();
     assert_eq!((&list["total"], &list["events"]), (&json!(1), &json!([state])));
+    let guests = organiser.get(&format!("{}/registrations", event.path())).await.ok();
+    assert_eq!(guests, json!({"event_id": event.id, "page": 1, "page_size": 20, "total": 0, "registrations": []}));
+    let second = TestEvent::open(&node, &organiser, &terms(10)).await;
+    let page = organiser.get(&format!("{EVENTS}?page=2&page_size=1")).await.ok();
+    assert_eq!((&page["page"], &page["page_size"], &page["total"]), (&json!(2), &json!(1), &json!(2)));
+    assert_eq!(page["events"], json!([second.state().await]), "oldest first");
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! Bad input to what opens flows: every refusal names its field by its path, and nothing is ordered.
 
 use reqwest::{Body, Method};
+use sakshi_domain::limits::{FILE_REQUEST_BYTES_HELD_MAX, FILE_REQUEST_BYTES_MAX};
 use serde_json::{Value, json};
 
 use sakshi_kit::answer::Answer;
@@ -8,6 +9,7 @@ use sakshi_kit::backend::Backend;
 use sakshi_kit::event::within;
 use sakshi_kit::flow::{CONSENT_TEXT, Flow};
 use sakshi_kit::node::TestNode;
+use sakshi_kit::raw::Raw;
 use sakshi_kit::upstream::Upstream;
 
 const DAY: std::time::Duration = std::time::Duration::from_secs(86_400);
@@ -163,23 +165,22 @@ async fn all_problems_are_named_at_once() {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[]).await;
     let backend = node.backend(1).await;
-    let body = json!({
-        "documentInfo": {"name": " ", "content": "no Base64!", "colour": "red"},
-        "signerInfo": [{}, {"signerName": 7, "hat": "grey"}], "responseUrl": "nowhere", "shoe_size": 43,
-    });
-    let fields = backend.try_open_flow(Flow::Esign, &body).await.refused_fields();
-    for field in [
-        "documentInfo.name",
-        "documentInfo.content",
-        "documentInfo.colour",
-        "signerInfo[0].signerName",
-        "signerInfo[1].signerName",
-        "signerInfo[1].hat",
+    let body = json!({"document_info": {"name": " ", "content": "no Base64!", "colour": "red"}, "consent": "Y",
+        "signer_info": [{"signer_name": "A", "hat": 1}, {"signerName": 7}, "B", {}], "responseUrl": "nowhere"});
+    let expected = [
+        "document_info.name",
+        "document_info.content",
+        "document_info.colour",
+        "signer_info[0].hat",
+        "signer_info[1].signerName",
+        "signer_info[2]",
+        "signer_info[3].signerName",
         "responseUrl",
-        "shoe_size",
-    ] {
-        assert!(fields.iter().any(|named| named == field), "{field} is not among {fields:?}");
-    }
+        "consent",
+    ];
+    assert_eq!(backend.try_open_flow(Flow::Esign, &body).await.refused_fields(), expected, "in the spelling of the request");
+    let wealth = json!({"consent": "N", "consentText": " ", "consent_text": " "});
+    assert_eq!(backend.try_open_flow(Flow::Wealth, &wealth).await.refused_fields().len(), 2);
     assert!(upstream.orders().is_empty());
 }
 
@@ -273,6 +274,24 @@ async fn a_body_beyond_what_its_flow_may_carry_is_a_413() {
         assert_eq!(post(&backend, flow, "application/json", streamed).await.refusal(413), "body_too_large", "{flow:?}");
     }
     assert!(upstream.orders().is_empty());
+}
+
+#[tokio::test]
+async fn bodies_that_are_announced_and_do_not_come_take_no_room_from_anybody() {
+    let upstream = Upstream::start().await;
+    let node = TestNode::ordering_from(&upstream, &[]).await;
+    let backend = node.backend(0).await;
+    let announce = async |bytes: usize| {
+        let Backend { key, app, .. } = &backend;
+        let headers = format!("x-api-key: {key}\r\nx-api-app-id: {app}\r\ncontent-type: application/json\r\ncontent-length: {bytes}");
+        Raw::post(&node, Flow::EStamp.path(), &headers, b"").await
+    };
+    let mut held = Vec::new();
+    for _ in 0..2 * FILE_REQUEST_BYTES_HELD_MAX / FILE_REQUEST_BYTES_MAX {
+        held.push(announce(FILE_REQUEST_BYTES_MAX).await);
+    }
+    backend.open_flow(Flow::EStamp).await;
+    assert_eq!(announce(FILE_REQUEST_BYTES_MAX + 1).await.status().await, 413, "before the body comes");
 }
 
 #[tokio::test]

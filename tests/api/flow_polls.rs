@@ -129,6 +129,9 @@ async fn unknown_flows_and_those_of_another_app_are_the_same_404() {
     for answer in &answers {
         assert_eq!(answer.refusal(404), "not_found");
     }
+    for id in ["", &"x".repeat(4_000)] {
+        assert_eq!(fixture.backend.post(ESIGN_STATUS, &json!({"documentId": id})).await.refusal(404), "not_found");
+    }
     let messages: Vec<Value> = answers.iter().map(|answer| answer.json()["message"].clone()).collect();
     assert_eq!((&messages[0], &messages[1]), (&messages[2], &messages[7]), "no oracle");
     let other = fixture.backend.with_credentials(&fixture.backend.key, &neighbour.app);

@@ -189,7 +189,8 @@ async fn a_flow_that_has_ended_is_not_reported_otherwise() {
     for (flow, first, other) in ended {
         let opened = fixture.backend.open_flow(flow).await;
         fixture.connector.report_new(flow.kind(), &opened.report(first)).await;
-        assert_contradicts(&fixture, flow.kind(), &opened.report(other), "").await;
+        let sentence = "the flow has already ended as";
+        assert_contradicts(&fixture, flow.kind(), &opened.report(other), sentence).await;
         fixture.connector.report_again(flow.kind(), &opened.report(first)).await;
         assert_eq!(fixture.node.operator().outcomes(&opened.id).await, ["delivered"]);
     }
@@ -224,7 +225,7 @@ async fn a_consent_moves_forward_only_and_its_data_is_of_one_consent() {
     let opened = fixture.backend.open_flow(Flow::Wealth).await;
     let moved = |status: &str| opened.report_with(CONSENT_ACCEPTED, &[("/status", Some(json!(status)))]);
     fixture.connector.report_new("wealth-consent", &moved("Accepted")).await;
-    assert_contradicts(&fixture, "wealth-consent", &moved("Rejected"), "rejected").await;
+    assert_contradicts(&fixture, "wealth-consent", &moved("Rejected"), "a consent that is accepted cannot become rejected").await;
     let otherwise = opened.report_with(CONSENT_ACCEPTED, &[("/userSessionId", Some(json!("session-9")))]);
     assert_contradicts(&fixture, "wealth-consent", &otherwise, "").await;
     let foreign = opened.report_with(DATA_RAW, &[("/consentId", Some(json!("consent-2")))]);

@@ -1,5 +1,5 @@
-//! The sandbox's own upstreams: a developer drives every flow by a word or by its page, and the report
-//! comes through the same door as any connector's.
+//! The sandbox's own upstreams: a developer chooses the outcome of a flow by a request or on its page, and the report
+//! takes the same route as any connector's.
 
 use reqwest::Method;
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};

@@ -7,17 +7,13 @@ use sakshi_kit::answer::Answer;
 use sakshi_kit::backend::Backend;
 use sakshi_kit::connector::Connector;
 use sakshi_kit::flow::{Flow, OpenedFlow};
+use sakshi_kit::goldens::{CONSENT_REJECTED, DOCLOCKER_FAILED, ESIGN_COMPLETED, ESTAMP_REJECTED};
 use sakshi_kit::node::TestNode;
 use sakshi_kit::upstream::{CAPABILITY, Upstream, UpstreamBehaviour};
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
 use serde_json::{Value, json};
 
 use crate::profiles::{intent_key, production};
-
-const ESIGN_COMPLETED: &str = include_str!("../../src/wire/tests/golden/esign_completed.json");
-const DOCLOCKER_FAILED: &str = include_str!("../../src/wire/tests/golden/doclocker_failed.json");
-const ESTAMP_REJECTED: &str = include_str!("../../src/wire/tests/golden/estamp_rejected.json");
-const CONSENT_REJECTED: &str = include_str!("../../src/wire/tests/golden/wealth_consent_rejected.json");
 
 /// The flow that an order would have opened, as the upstream knows it.
 fn ordered(upstream: &Upstream, flow: Flow, backend: &Backend) -> OpenedFlow {
@@ -76,6 +72,7 @@ async fn an_upstream_that_fails_is_a_502_that_opens_nothing_and_leaves_the_key_u
         upstream.answer(UpstreamBehaviour::Status(500));
         assert_eq!(backend.open_flow_once(flow.name(), flow, &body).await.text, first.text, "now the key is used, and nothing is ordered");
     }
+    assert_eq!(upstream.orders().len(), Flow::ALL.len() * (manners.len() + 1), "no order is repeated");
 }
 
 #[tokio::test]
@@ -184,7 +181,14 @@ async fn a_flow_without_an_upstream_is_a_501_outside_the_sandbox() {
     for flow in Flow::ALL {
         assert_eq!(backend.try_open_flow(flow, &flow.body()).await.refusal(501), "not_offered", "{flow:?}");
     }
-    let pan = json!({"pan": "ABCPE1234F", "consent": "Y", "consent_text": "I agree."});
-    assert_eq!(backend.post("/api/v1/pan/verify", &pan).await.refusal(501), "not_offered");
+    for (kind, number) in [
+        ("pan", json!({"pan": "ABCPE1234F"})),
+        ("gst", json!({"gstin": "27AAPFU0939F1ZV"})),
+        ("bank-account", json!({"account_number": "123456789012", "ifsc": "EXMP0001234"})),
+        ("ifsc", json!({"ifsc": "EXMP0001234"})),
+        ("voter-id", json!({"epic_number": "ABC1234567"})),
+    ] {
+        assert_eq!(backend.post(&format!("/api/v1/{kind}/verify"), &number).await.refusal(501), "not_offered", "{kind}");
+    }
     assert_eq!(backend.get("/api/v1/credits").await.ok()["balance"], Value::from(1));
 }

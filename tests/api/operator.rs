@@ -10,27 +10,6 @@ use sakshi_kit::node::TestNode;
 use sakshi_kit::waiting::{TIMEOUT, eventually};
 
 #[tokio::test]
-async fn the_admin_api_needs_its_token() {
-    let node = TestNode::start().await;
-    let connector = "sandbox-connector-token-never-in-production";
-    for path in ["/admin/v1/clients", "/admin/v1/tree", "/admin/v1/credits/audit", "/admin/v1/keys/key_1"] {
-        for header in [None, Some("Bearer "), Some("Bearer wrong"), Some("Basic c2FuZGJveA=="), Some(&*format!("Bearer {connector}"))] {
-            let mut request = node.http.get(node.addresses.internal(path));
-            if let Some(value) = header {
-                request = request.header("authorization", value);
-            }
-            let answer = Answer::to(request).await;
-            if path.ends_with("key_1") {
-                assert!(matches!(answer.status, 401 | 405), "{path}");
-            } else {
-                assert_eq!(answer.refusal(401), "unauthorized", "{path} with {header:?}");
-                assert_eq!(answer.header("www-authenticate"), Some("Bearer"));
-            }
-        }
-    }
-}
-
-#[tokio::test]
 async fn a_rotated_key_and_its_successor_both_work_during_the_overlap() {
     let node = TestNode::start().await;
     let (backend, operator) = (node.backend(10).await, node.operator());

@@ -48,16 +48,22 @@ async fn a_pan_is_verified_at_its_source_and_answered_in_the_golden_form() {
 }
 
 #[tokio::test]
-async fn a_pan_in_small_letters_is_the_same_pan() {
+async fn a_pan_in_small_letters_and_members_in_the_other_spelling_ask_for_the_same() {
     let fixture = FlowFixture::start().await;
-    let answer = verify(&fixture.backend, &with("pan", json!("abcpe1234f"))).await.ok();
-    assert_eq!((&answer["data"]["pan"], &fixture.upstream.last().body["pan"]), (&json!(PAN), &json!(PAN)));
+    let camel = json!({"pan": "abcpe1234f", "consent": "Y", "consentText": CONSENT_TEXT, "nameAsPerPan": "Asha Rao", "dateOfBirth": null,
+        "requestId": "req-1"});
+    fixture.backend.secrets.keep_personal(&camel);
+    let answer = fixture.backend.post(PATH, &camel).await.ok();
+    assert_eq!(answer, serde_json::from_str::<Value>(PAN_VALID).expect("JSON"));
+    assert_eq!(fixture.upstream.last().body["pan"], PAN);
 }
 
 #[tokio::test]
 async fn a_malformed_pan_is_a_422_and_the_source_is_not_asked() {
     let fixture = FlowFixture::start().await;
-    verify(&fixture.backend, &with("pan", json!(""))).await.refusal(422);
+    for pan in ["", " "] {
+        assert_eq!(verify(&fixture.backend, &with("pan", json!(pan))).await.refusal(422), "malformed_pan");
+    }
     for pan in ["QWRPE1234", "QWRPE1234FX", "QWRPE12345", "1WRPE1234F", "QWRPE12E4F", "QWRPE 234F", "ÀWRPE1234", "no number"] {
         let answer = verify(&fixture.backend, &with("pan", json!(pan))).await;
         answer.refusal(422);
@@ -80,17 +86,25 @@ async fn every_bad_field_is_a_400_that_names_it_and_comes_before_a_malformed_pan
         (with("consent", json!(true)), "consent"),
         (with("consent_text", json!("")), "consent_text"),
         (with("consent_text", json!(" ")), "consent_text"),
+        (with("consent_text", json!("I agree.\u{0}")), "consent_text"),
         (with("consent_text", json!("x".repeat(4_097))), "consent_text"),
         (with("name_as_per_pan", json!("")), "name_as_per_pan"),
         (with("name_as_per_pan", json!("x".repeat(101))), "name_as_per_pan"),
         (with("date_of_birth", json!("14-02-1990")), "date_of_birth"),
         (with("date_of_birth", json!("1990-02-30")), "date_of_birth"),
+        (with("dateOfBirth", json!("14-02-1990")), "dateOfBirth"),
+        (with("request_id", json!("")), "request_id"),
+        (json!({"pan": "not a pan", "consent": "Y", "consent_text": CONSENT_TEXT, "colour": "red"}), "colour"),
+        (json!({"pan": "", "consent": "N", "consent_text": CONSENT_TEXT}), "consent"),
         (with("colour", json!("red")), "colour"),
         (json!({"pan": "not a pan", "consent": "N", "consent_text": CONSENT_TEXT}), "consent"),
     ];
     for (body, field) in cases {
         assert_eq!(verify(&fixture.backend, &body).await.refused_fields(), [field], "{body}");
     }
+    let mut all = verify(&fixture.backend, &json!({"pan": null, "consent": null, "consent_text": " "})).await.refused_fields();
+    all.sort_unstable();
+    assert_eq!(all, ["consent", "consent_text", "pan"]);
     for (snake, camel) in [("consent_text", "consentText"), ("name_as_per_pan", "nameAsPerPan"), ("date_of_birth", "dateOfBirth")] {
         let mut body = with(snake, json!("1990-02-14"));
         body[camel] = json!("1990-02-14");
@@ -103,13 +117,20 @@ async fn every_bad_field_is_a_400_that_names_it_and_comes_before_a_malformed_pan
 #[tokio::test]
 async fn a_pan_that_is_not_known_or_not_in_use_is_a_result_and_no_error() {
     let fixture = FlowFixture::start().await;
-    for status in ["not_found", "invalid"] {
+    for (status, message) in [("not_found", Some("PAN not found")), ("invalid", None)] {
         fixture.upstream.answer(UpstreamBehaviour::Body(json!({"status": status}).to_string()));
         let answer = verify(&fixture.backend, &body()).await.ok();
         assert_eq!((&answer["data"]["pan"], &answer["data"]["status"]), (&json!(PAN), &json!(status)), "{answer}");
-        assert_eq!(answer["statusCode"], 200, "{answer}");
+        assert_eq!((&answer["statusCode"], &answer["success"]), (&json!(200), &json!(true)), "{answer}");
+        assert!(message.is_none_or(|message| answer["message"] == message), "{answer}");
         assert_eq!((&answer["data"]["name_as_per_pan_match"], &answer["data"]["nationalid_seeding_status"]), (&Value::Null, &Value::Null));
     }
+}
+
+fn assert_not_verified(answer: &Answer) {
+    let body = answer.json();
+    let said = body["message"].as_str().expect("a message");
+    assert!(said.starts_with("The source did not answer") && said.ends_with("; nothing was verified."), "{said}");
 }
 
 #[tokio::test]
@@ -123,16 +144,20 @@ async fn a_source_that_fails_is_a_502_and_one_that_is_late_a_504() {
         UpstreamBehaviour::Body("{}".to_owned()),
         UpstreamBehaviour::Body(json!({"status": "perhaps"}).to_string()),
         UpstreamBehaviour::Body(json!({"status": "valid", "name_match": "yes"}).to_string()),
+        UpstreamBehaviour::Body(json!({"status": "valid", "more": "x".repeat(100_000)}).to_string()),
         UpstreamBehaviour::Drop,
     ] {
         fixture.upstream.answer(manner.clone());
         let answer = verify(&fixture.backend, &body()).await;
         assert_eq!(answer.refusal(502), "upstream_failed", "{manner:?}");
         assert!(!answer.text.contains(PAN), "{}", answer.text);
+        assert_not_verified(&answer);
     }
     fixture.upstream.answer(UpstreamBehaviour::Hang);
     let started = std::time::Instant::now();
-    assert_eq!(verify(&fixture.backend, &body()).await.refusal(504), "upstream_timed_out");
+    let late = verify(&fixture.backend, &body()).await;
+    assert_eq!(late.refusal(504), "upstream_timed_out");
+    assert_not_verified(&late);
     assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
     fixture.upstream.answer(UpstreamBehaviour::Accept);
     verify(&fixture.backend, &body()).await.ok();

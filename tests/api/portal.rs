@@ -1,12 +1,11 @@
-//! The portal over HTTP: who gets in, what a form needs to count, and that a trial is no cheaper and
-//! shows no more than the API itself.
+//! The portal over HTTP: who can sign in, which forms are accepted, and that a trial costs as much as the API and shows no more.
 
 use futures_util::future::join_all;
 use reqwest::Method;
 use serde_json::json;
 
 use sakshi_kit::node::TestNode;
-use sakshi_kit::portal::{Browser, TRIAL, hidden, shown};
+use sakshi_kit::portal::{Browser, CSRF_FIELD, TRIAL, hidden, shown};
 use sakshi_kit::waiting::{TIMEOUT, eventually};
 
 #[tokio::test]
@@ -20,9 +19,11 @@ async fn signing_in_gives_a_session_that_no_script_reads_and_never_repeats_the_k
     for attribute in ["HttpOnly", "SameSite=Strict", "Path=/portal"] {
         assert!(cookie.split("; ").any(|part| part == attribute), "{attribute}");
     }
-    assert!(!cookie.contains("Max-Age") && !cookie.contains("Expires"), "it goes when the browser is closed");
+    assert!(!cookie.contains("Max-Age") && !cookie.contains("Expires"), "the cookie goes when the browser is closed");
     let secret = browser.cookie.split_once('=').unwrap().1;
-    for path in ["/portal", "/portal/events", "/portal/events/new", "/portal/webhooks", "/portal/credits", "/portal/nothing"] {
+    for path in
+        ["/portal", "/portal/events", "/portal/events/new", "/portal/checks", "/portal/webhooks", "/portal/credits", "/portal/nothing"]
+    {
         let page = browser.get(path).await;
         assert!(!page.text.contains(&backend.key) && !page.text.contains(secret), "{path}");
         assert_eq!(page.header("cache-control"), Some("no-store"), "{path}");
@@ -30,7 +31,7 @@ async fn signing_in_gives_a_session_that_no_script_reads_and_never_repeats_the_k
     for (key, app) in [(&backend.app, &backend.key), (&backend.key, &backend.key), (&backend.key, &"nobody".to_owned())] {
         let refused = Browser::at(&node).sign_in(key, app).await;
         assert_eq!((refused.status, refused.header("set-cookie")), (401, None));
-        assert!(!refused.text.contains(&backend.key), "in whichever field it was pasted");
+        assert!(!refused.text.contains(&backend.key), "in whichever field the key was pasted");
     }
 }
 
@@ -42,26 +43,26 @@ async fn the_sandbox_leads_a_browser_to_the_portal() {
 }
 
 #[tokio::test]
-async fn a_form_without_the_word_of_its_session_changes_nothing_and_costs_nothing() {
+async fn a_form_without_the_token_of_its_session_changes_nothing_and_costs_nothing() {
     let node = TestNode::start().await;
     let backend = node.backend(5).await;
     let browser = Browser::signed_in(&node, &backend).await;
-    let foreign = Browser::signed_in(&node, &backend).await.word().await;
+    let foreign = Browser::signed_in(&node, &backend).await.csrf_token().await;
     let event =
         [("name", "Open day"), ("claims", "name"), ("max_guests", "5"), ("expires_at", "2099-01-01T00:00"), ("language", "english")];
     let webhook = [("apiType", "ESign"), ("webhookUrl", "https://client.example/hook")];
     let forms: [(&str, &[(&str, &str)]); 4] =
         [("/portal/trial", &TRIAL), ("/portal/events", &event), ("/portal/webhooks", &webhook), ("/portal/sign-out", &[])];
     for (path, fields) in forms {
-        for word in [None, Some(("form_word", "")), Some(("form_word", foreign.as_str()))] {
-            let fields: Vec<_> = fields.iter().copied().chain(word).collect();
+        for token in [None, Some((CSRF_FIELD, "")), Some((CSRF_FIELD, foreign.as_str()))] {
+            let fields: Vec<_> = fields.iter().copied().chain(token).collect();
             let refused = browser.post(path, &fields).await;
             assert_eq!(refused.status, 403, "{path}: {}", refused.text);
             assert!(refused.text.contains("This form was not taken"));
         }
-        let own = browser.word().await;
+        let own = browser.csrf_token().await;
         let elsewhere = browser.request(Method::POST, path).header("Origin", "https://evil.example");
-        let elsewhere = elsewhere.header("Content-Type", "application/x-www-form-urlencoded").body(format!("form_word={own}"));
+        let elsewhere = elsewhere.header("Content-Type", "application/x-www-form-urlencoded").body(format!("{CSRF_FIELD}={own}"));
         assert_eq!(elsewhere.send().await.unwrap().status(), 403, "{path} from a page of another site");
     }
     assert_eq!(node.operator().balance(&backend.client).await, 5);
@@ -76,14 +77,14 @@ async fn a_trial_debits_one_credit_as_production_does_however_often_its_form_is_
     let backend = node.backend(3).await;
     let browser = Browser::signed_in(&node, &backend).await;
     let form = browser.get("/portal").await.text;
-    let (word, once) = (hidden(&form, "form_word"), hidden(&form, "once"));
-    let fields = [&TRIAL as &[(&str, &str)], &[("form_word", &word), ("once", &once)]].concat();
+    let (token, once) = (hidden(&form, CSRF_FIELD), hidden(&form, "once"));
+    let fields = [&TRIAL as &[(&str, &str)], &[(CSRF_FIELD, &token), ("once", &once)]].concat();
     let answers = join_all((0..10).map(|_| browser.post("/portal/trial", &fields))).await;
-    let led: Vec<_> = answers.iter().filter(|answer| answer.status == 303).map(|answer| answer.header("location").unwrap()).collect();
-    assert!(!led.is_empty() && led.iter().all(|to| to == &led[0]), "{led:?}");
+    let locations: Vec<_> = answers.iter().filter(|answer| answer.status == 303).map(|answer| answer.header("location").unwrap()).collect();
+    assert!(!locations.is_empty() && locations.iter().all(|path| path == &locations[0]), "{locations:?}");
     assert_eq!(node.operator().balance(&backend.client).await, 2);
 
-    let txn = led[0].strip_prefix("/portal/transactions/").unwrap();
+    let txn = locations[0].strip_prefix("/portal/transactions/").unwrap();
     assert!(backend.is_pending(txn).await, "it is a transaction like any other");
     let statement = node.operator().statement(&backend.client).await;
     let debit = statement.last().unwrap();
@@ -119,10 +120,10 @@ async fn a_revoked_key_ends_its_sessions_and_no_others() {
     let (key_id, key) = operator.issue_key(&backend.client, &json!({})).await;
     let kept = Browser::signed_in(&node, &backend).await;
     let ended = Browser::signed_in(&node, &backend.with_credentials(&key, &backend.app)).await;
-    let word = ended.word().await;
+    let token = ended.csrf_token().await;
     operator.delete(&format!("/admin/v1/keys/{key_id}")).await.ok();
-    eventually("the end of the session", TIMEOUT, || async { ended.is_turned_to_sign_in("/portal").await.then_some(()) }).await;
-    let fields = [&TRIAL as &[(&str, &str)], &[("form_word", &word)]].concat();
+    eventually("the end of the session", TIMEOUT, || async { ended.is_redirected_to_sign_in("/portal").await.then_some(()) }).await;
+    let fields = [&TRIAL as &[(&str, &str)], &[(CSRF_FIELD, &token)]].concat();
     let refused = ended.post("/portal/trial", &fields).await;
     assert_eq!((refused.status, refused.header("location").map(|to| to.starts_with("/portal/sign-in"))), (303, Some(true)));
     assert_eq!(operator.balance(&backend.client).await, 1);
@@ -147,7 +148,7 @@ async fn what_another_client_has_is_not_shown_and_not_changed() {
         assert!(!hidden.text.contains(&trial.opened.txn) && !hidden.text.contains("Open day"), "{path}");
     }
     let nowhere = stranger.get("/portal/transactions/00000000-0000-4000-8000-000000000000").await;
-    assert_eq!(stranger.get(&trial.path).await.text, nowhere.text, "nor is it told that it is there");
+    assert_eq!(stranger.get(&trial.path).await.text, nowhere.text, "nor does the page say that it exists");
     assert_eq!(stranger.send(&event, &[("is_active", "false")]).await.status, 404);
     assert!(browser.get(&event).await.text.contains("value=\"false\""), "it can still be disabled, so it was not");
     assert!(!stranger.get("/portal/credits").await.text.contains(&trial.opened.txn));

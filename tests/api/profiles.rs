@@ -5,11 +5,13 @@ use std::path::Path;
 
 use serde_json::json;
 
-use sakshi_kit::issuer::TestIssuer;
-use sakshi_kit::node::{TestNode, environment, intent_key as harness_key};
+use sakshi_kit::issuer::{ISSUER, TestIssuer};
+use sakshi_kit::node::{TestNode, environment, intent_key as harness_key, on_redis};
 use sakshi_kit::operator::ADMIN_TOKEN;
 use sakshi_kit::process::{Ending, Process};
+use sakshi_kit::redis::RedisServer;
 
+const KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 const TOKEN: &str = "an-operators-own-token-of-enough-length";
 
 /// Everything that production demands.
@@ -18,7 +20,7 @@ pub(crate) fn production(key_path: &str) -> Vec<(&'static str, String)> {
     vec![
         ("PROFILE", text("production")),
         ("SERVER__PUBLIC_BASE_URL", text("https://verify.example")),
-        ("STORE__ENCRYPTION_KEY", text("AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=")),
+        ("STORE__ENCRYPTION_KEY", text(KEY)),
         ("ADMIN__TOKEN", text(TOKEN)),
         ("ADMIN__CONNECTOR_TOKEN", text("a-connectors-own-token-of-enough-length")),
         ("UPSTREAMS__TOKEN", text("an-upstreams-own-token-of-enough-length")),
@@ -53,7 +55,15 @@ async fn production_trusts_no_sandbox_and_serves_none() {
     let settings = production(&intent_key(keys.path()));
     let settings: Vec<(&str, &str)> = settings.iter().map(|(key, value)| (*key, value.as_str())).collect();
     let node = TestNode::with(&settings).await;
-    for path in ["/", "/sandbox/app", "/sandbox/residents", "/sandbox/app/app.css", "/sandbox/flows", "/sandbox/esign/x/y"] {
+    for path in [
+        "/",
+        "/sandbox/app",
+        "/sandbox/residents",
+        "/sandbox/app/app.css",
+        "/sandbox/flows",
+        "/sandbox/esign/x/y",
+        "/sandbox/transactions/x/expire",
+    ] {
         assert_eq!(node.get(path).await.refusal(404), "not_found", "{path}");
     }
     assert_eq!(node.operator().probe("/sandbox/upstreams/esign").await.refusal(404), "not_found");
@@ -138,8 +148,10 @@ fn production_refuses_the_sandboxs_tokens_and_issuer() {
         ("UPSTREAMS__TOKEN", "sandbox-upstream-token-never-in-production", "upstreams.token"),
         ("UPSTREAMS__ESIGN_URL", "http://upstream.example/esign", "upstreams.esign_url"),
         ("UPSTREAMS__PAN_URL", "no address", "upstreams.pan_url"),
+        ("UPSTREAMS__VOTER_ID_URL", "no address", "upstreams.voter_id_url"),
         ("UPSTREAMS__TIMEOUT_MS", "0", "upstreams.timeout_ms"),
         ("FLOWS__RESULT_TTL_S", "0", "flows.result_ttl_s"),
+        ("STORE__TAKE_OVER_FROM", "production", "store.take_over_from"),
         ("FLOWS__PENDING_TTL_DAYS", "0", "flows.pending_ttl_days"),
         ("AUTHORITY__ISSUER", "https://issuer.sandbox.invalid", "authority.issuer"),
         ("WEBHOOKS__ALLOW_HTTP", "true", "webhooks.allow_http"),
@@ -160,6 +172,68 @@ fn production_refuses_the_sandboxs_tokens_and_issuer() {
     let ending = run(&["check-config", "--show"], &pairs);
     assert_eq!(ending.status.code(), Some(0), "{}", ending.out);
     assert!(!ending.out.contains(TOKEN) && !ending.out.contains("AAECAwQF"), "secrets are withheld:\n{}", ending.out);
+}
+
+/// Starts and checks a node with another profile and one with another authority on the store that this one made.
+fn others_are_refused(environment: &BTreeMap<String, String>, directory: &Path) {
+    for (key, value, named) in [
+        ("SAKSHI__PROFILE", "stage", "but this node has profile stage"),
+        ("SAKSHI__AUTHORITY__ISSUER", "https://other.example", "authority.issuer https://other.example;"),
+    ] {
+        let mut other = environment.clone();
+        other.insert(key.to_owned(), value.to_owned());
+        let (served, checked) = (Process::run(&["serve"], &other, directory), Process::run(&["check-config"], &other, directory));
+        assert_eq!((served.status.code(), checked.status.code()), (Some(1), Some(1)), "{}\n{}", served.err, checked.out);
+        let sentence = served.err.lines().find_map(|line| line.strip_prefix("error: ")).expect("a sentence");
+        let made = format!("the store belongs to profile production with authority.issuer {ISSUER}");
+        assert!(sentence.starts_with(&made) && sentence.contains(named) && sentence.contains("store.take_over_from"), "{sentence}");
+        assert!(checked.out.contains(&format!("problem: {sentence}")), "{}", checked.out);
+    }
+}
+
+#[tokio::test]
+async fn a_directory_belongs_to_one_profile_and_authority_until_it_is_moved_on_purpose() {
+    let keys = tempfile::tempdir().unwrap();
+    let settings = production(&intent_key(keys.path()));
+    let mut settings: Vec<(&str, &str)> = settings.iter().map(|(key, value)| (*key, value.as_str())).collect();
+    settings.extend([("STORE__KIND", "embedded"), ("STORE__REDIS_URL", "")]);
+    let mut node = TestNode::with(&settings).await;
+    let client = node.operator().create_client().await;
+    node.operator().grant(&client, 3, "one").await;
+    node.stop();
+    let directory = node.directory.path().to_owned();
+    others_are_refused(node.environment(), &directory);
+    node.launch().await;
+    let same = Process::run(&["check-config"], node.environment(), &directory);
+    assert_eq!((same.status.code(), same.out.contains("note:")), (Some(0), false), "{}", same.out);
+    node.stop();
+
+    node.set("AUTHORITY__ISSUER", "https://renamed.example");
+    node.set("STORE__TAKE_OVER_FROM", &format!("production {ISSUER}"));
+    let checked = Process::run(&["check-config"], node.environment(), &directory);
+    assert!(checked.status.success() && checked.out.contains("warning: store.take_over_from"), "{}", checked.out);
+    node.launch().await;
+    assert_eq!(node.operator().balance(&client).await, 3);
+    node.stop();
+    node.set("STORE__TAKE_OVER_FROM", "");
+    node.launch().await;
+}
+
+#[tokio::test]
+async fn stage_and_production_cannot_share_a_redis_even_with_one_encryption_key() {
+    let (keys, redis) = (tempfile::tempdir().unwrap(), RedisServer::start(&[]));
+    let settings = production(&intent_key(keys.path())).into_iter().chain(on_redis(&redis.url())).collect::<Vec<_>>();
+    let settings: Vec<(&str, &str)> = settings.iter().map(|(key, value)| (*key, value.as_str())).collect();
+    let node = TestNode::with(&settings).await;
+    others_are_refused(node.environment(), node.directory.path());
+    let mut beside = node.beside();
+    beside.launch().await;
+    drop((beside, node));
+
+    let unreachable = [("STORE__KIND", "redis"), ("STORE__REDIS_URL", "redis://127.0.0.1:1/"), ("STORE__ENCRYPTION_KEY", KEY)];
+    let checked = run(&["check-config"], &unreachable);
+    assert_eq!(checked.status.code(), Some(0), "{}", checked.out);
+    assert!(checked.out.contains("note: whether the store belongs to this profile and authority could not be checked"), "{}", checked.out);
 }
 
 #[test]

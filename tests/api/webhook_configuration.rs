@@ -111,7 +111,7 @@ async fn http_and_internal_urls_are_refused_where_the_operator_does_not_allow_th
 }
 
 #[tokio::test]
-async fn it_is_the_accounts_own_business() {
+async fn an_account_configures_its_own_webhooks_with_its_own_credentials() {
     let node = TestNode::start().await;
     let backend = node.backend(0).await;
     for method in [Method::GET, Method::PUT] {

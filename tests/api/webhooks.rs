@@ -99,7 +99,7 @@ async fn a_redelivered_answer_sends_no_second_webhook_even_across_a_restart() {
     node.kill().await;
     node.launch().await;
     assert_eq!(identity_app.present(&opened, &credential).await.status, 200);
-    // Another delivery in the same lane ends after anything that the restart could have sent again.
+    // Another delivery to the same origin ends after anything that the restart could have sent again.
     let next = open_for(&backend, &receiver, "order-8").await;
     identity_app.approve(&next, "asha").await;
     node.operator().delivery(&next.txn).await;

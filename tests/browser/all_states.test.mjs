@@ -25,7 +25,7 @@ for (const { language, lang, dir, script } of LANGUAGES) {
       const answer = await open(page);
       const wrong = answer.status() === status ? [] : [`answered with ${answer.status()}`];
       // The choice of languages lies over the page; it has a test of its own.
-      await page.evaluate(() => document.querySelectorAll("details:not(.tongues)").forEach((details) => { details.open = true; }));
+      await page.evaluate(() => document.querySelectorAll("details:not(.languages)").forEach((details) => { details.open = true; }));
       const root = await page.evaluate(() => [document.documentElement.lang, document.documentElement.dir].join(" "));
       if (root !== `${lang} ${dir}`) wrong.push(`is marked ${root}`);
       const headings = await page.locator("h1").count();

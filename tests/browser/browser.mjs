@@ -26,12 +26,16 @@ export const devices = {
 export const launch = () => chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: flags });
 
 // A blank page that gathers its troubles: scripts that throw, breaches of the policy and, unless it
-// `mayLeave`, what it loads from elsewhere. A `still` page never goes on to another by itself.
-export async function open(browser, device, { mayLeave = false, still = false, ...more } = {}) {
-  const context = await browser.newContext({ ...devices[device], ...more });
+// `mayLeave`, what it loads from elsewhere; and the addresses for which it would leave the browser. A `still` page never
+// goes on to another by itself.
+export async function open(browser, device, { mayLeave = false, still = false, context, ...more } = {}) {
+  context ??= await browser.newContext({ ...devices[device], ...more });
   const page = await context.newPage();
   if (still) await page.addInitScript(refuseLongWaits);
   page.troubles = [];
+  page.launched = [];
+  await page.exposeFunction("launches", (url) => { page.launched.push(url); });
+  await page.addInitScript(launchNothing);
   page.on("pageerror", (error) => page.troubles.push(String(error)));
   page.on("console", (message) => { if (/Content Security Policy/i.test(message.text())) page.troubles.push(message.text()); });
   page.on("request", (request) => {
@@ -47,6 +51,15 @@ export async function visit(browser, device, url, { kept, ...more } = {}) {
   if (kept) await page.route(url, (route) => route.fulfill(kept));
   page.answer = await page.goto(url);
   return page;
+}
+
+// There is no other app here, and a browser of a desktop would ask in a window before the page whether to open one.
+function launchNothing() {
+  globalThis.navigation.addEventListener("navigate", (event) => {
+    if (event.destination.url.startsWith("http")) return;
+    event.preventDefault();
+    globalThis.launches(event.destination.url);
+  });
 }
 
 function refuseLongWaits() {

@@ -22,7 +22,7 @@ for (const language of ["english", "urdu"]) {
       await open(page);
       problems.push(...(await focusProblems(page)).map((words) => `${name}: ${words}`));
       // What is folded away takes part once it is open.
-      if (await page.evaluate(() => document.querySelectorAll("details:not(.tongues)").forEach((details) => { details.open = true; }) ?? document.querySelector("details:not(.tongues)") !== null)) {
+      if (await page.evaluate(() => document.querySelectorAll("details:not(.languages)").forEach((details) => { details.open = true; }) ?? document.querySelector("details:not(.languages)") !== null)) {
         problems.push(...(await focusProblems(page)).map((words) => `${name}, unfolded: ${words}`));
       }
     }

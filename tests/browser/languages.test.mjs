@@ -59,7 +59,7 @@ test("a page in Urdu is the mirror of one in Hindi", async () => {
     const [made, opened] = await Promise.all([event(language), service.open({ language })]);
     const seen = (at) => mirrored ? 1 - at : at;
     const verify = await visit(browser, "desktop", opened.requestUrl);
-    assert.ok(seen(await across(verify, ".brand")) < 0.4 && seen(await across(verify, ".tongues")) > 0.6, language);
+    assert.ok(seen(await across(verify, ".brand")) < 0.4 && seen(await across(verify, ".languages")) > 0.6, language);
     assert.ok(seen(await across(verify, ".ask h1")) < seen(await across(verify, "#page-code")), language);
     await verify.context().close();
 
@@ -116,7 +116,7 @@ test("the choice of languages opens over the page by the keyboard, in the window
     for (const lang of ["en", "ur"]) {
       const page = await visit(browser, device, `${requestUrl}?lang=${lang}`, { still: true });
       if (size) await page.setViewportSize(size);
-      const choice = page.locator(".tongues");
+      const choice = page.locator(".languages");
       await press(page, choice.locator("summary"), "Enter");
       const links = await choice.getByRole("link").all();
       assert.equal(links.length, 14, device);
@@ -128,7 +128,7 @@ test("the choice of languages opens over the page by the keyboard, in the window
       const wrong = [];
       for (const colorScheme of ["dark", "light"]) {
         await page.emulateMedia({ colorScheme });
-        wrong.push(...await accessibilityProblems(page, {}, ".tongues"));
+        wrong.push(...await accessibilityProblems(page, {}, ".languages"));
       }
       assert.deepEqual(wrong, [], `${lang}, ${device}`);
       await page.keyboard.press("Escape");

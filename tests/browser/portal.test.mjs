@@ -88,7 +88,7 @@ for (const [manner, more] of [["with JavaScript", {}], ["without JavaScript", { 
       await page.getByRole("button", { name: "Save the places" }).click();
       await page.locator("#remaining", { hasText: "6" }).waitFor(SOON);
       await page.getByRole("button", { name: "Disable it for guests" }).click();
-      await page.locator("#standing", { hasText: "Disabled" }).waitFor(SOON);
+      await page.locator("#status", { hasText: "Disabled" }).waitFor(SOON);
       assert.equal((await fetch(`${service.base}/e/${event}`)).status, 410);
       assert.deepEqual(page.troubles, []);
       await page.context().close();

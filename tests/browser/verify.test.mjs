@@ -141,7 +141,7 @@ test("afterwards the person is taken to the redirect_url, and the way back does 
 test("who chooses another language keeps it when the page turns", async () => {
   const opened = await service.open();
   const page = await visit(browser, "android", opened.requestUrl);
-  await page.locator(".tongues summary").click();
+  await page.locator(".languages summary").click();
   await page.getByRole("link", { name: "தமிழ்" }).click();
   await heading(page, "உங்கள் அடையாளத்தை உறுதிப்படுத்துங்கள்");
   await service.answer(opened, "approve");

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::nodes::Nodes;
 
-/// A waiter that no notice has reached looks again by itself after this long.
+/// A waiter that no notice has reached asks again by itself after this long.
 const RECHECK: Duration = Duration::from_secs(5);
 
 #[tokio::test]
@@ -36,11 +36,11 @@ async fn a_long_poll_on_one_node_ends_when_another_accepts_the_answer() {
     }
     woken.sort_unstable();
     eprintln!("a long poll on another node ended {:?} after the answer (median), {:?} at most", woken[5], woken[9]);
-    assert!(woken[9] < RECHECK / 2, "a notice has ended it, not the waiter's own look: {woken:?}");
+    assert!(woken[9] < RECHECK / 2, "a notice has ended it, not the waiter's own question: {woken:?}");
 }
 
 #[tokio::test]
-async fn a_look_makes_no_copy_and_a_copy_of_what_ended_elsewhere_goes_without_being_read_again() {
+async fn a_poll_makes_no_copy_and_a_copy_of_what_ended_elsewhere_is_dropped_without_being_read_again() {
     let nodes = Nodes::start().await;
     let (backend, identity_app) = (nodes.backend(1).await, nodes.all[0].identity_app());
     let opened = backend.open(&["name"]).await;
@@ -124,7 +124,7 @@ async fn a_kiosk_on_one_node_counts_the_guests_of_another() {
     identity_app.through(&nodes.all[1].addresses).approve(&opened, "asha").await;
     let accepted = Instant::now();
     while screen.places_left().await != 4 {}
-    assert!(accepted.elapsed() < RECHECK / 2, "its node looks again and again: {:?}", accepted.elapsed());
+    assert!(accepted.elapsed() < RECHECK / 2, "its node reads the event again and again: {:?}", accepted.elapsed());
 }
 
 /// How often a node has read a transaction from Redis.

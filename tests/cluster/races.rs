@@ -82,7 +82,7 @@ async fn of_two_answers_at_two_nodes_one_ends_the_transaction_and_one_webhook_te
         CallbackFormat::Json.reply(&answer, &opened.txn, 200);
     }
     assert_eq!(receiver.wait_for(30, TIMEOUT).await.len(), 30);
-    // Another delivery of the same lane ends after anything that would have been sent too often.
+    // Another delivery to the same origin ends after anything that would have been sent too often.
     let last = backend.open_reported(&["name"], &receiver.url("/hook")).await;
     identity_app.approve(&last, "asha").await;
     nodes.all[0].operator().delivery(&last.txn).await;

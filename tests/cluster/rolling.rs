@@ -19,37 +19,37 @@ const WORKERS: usize = 8;
 
 /// What one client and its resident did, request by request.
 #[derive(Default)]
-struct Diary {
+struct Visits {
     completed: Vec<String>,
     refused: Vec<String>,
 }
 
 /// Opens, long-polls, answers and reads until it is over.
-async fn work(backend: Backend, identity_app: IdentityApp, webhook: String, over: Arc<AtomicBool>) -> Diary {
-    let mut diary = Diary::default();
+async fn work(backend: Backend, identity_app: IdentityApp, webhook: String, over: Arc<AtomicBool>) -> Visits {
+    let mut visits = Visits::default();
     while !over.load(Ordering::Relaxed) {
         match visit(&backend, &identity_app, &webhook).await {
-            Ok(txn) => diary.completed.push(txn),
-            Err(what) => diary.refused.push(what),
+            Ok(txn) => visits.completed.push(txn),
+            Err(what) => visits.refused.push(what),
         }
     }
-    diary
+    visits
 }
 
 async fn visit(backend: &Backend, identity_app: &IdentityApp, webhook: &str) -> Result<String, String> {
     let body = json!({"claims": ["name"], "channel": "qr", "webhook_url": webhook});
-    let opened = Opened::read(&good("init", backend.request(Method::POST, INIT).json(&body)).await?.json());
+    let opened = Opened::read(&expect_200("init", backend.request(Method::POST, INIT).json(&body)).await?.json());
     let waits = backend.request(Method::GET, &format!("{}?wait=30", result_path(&opened.txn)));
-    let waiting = tokio::spawn(async move { good("long poll", waits).await });
+    let waiting = tokio::spawn(async move { expect_200("long poll", waits).await });
     let consent = CallbackFormat::Json.success(&opened.txn, &identity_app.credential(&opened, "asha"));
-    good("callback", identity_app.request(&opened.callback_path(), CallbackFormat::Json.content_type(), consent)).await?;
+    expect_200("callback", identity_app.request(&opened.callback_path(), CallbackFormat::Json.content_type(), consent)).await?;
     // A drain ends a long poll early; whoever is told "pending" asks again.
     waiting.await.expect("an answer")?;
-    let result = good("poll", backend.request(Method::GET, &result_path(&opened.txn))).await?.json();
+    let result = expect_200("poll", backend.request(Method::GET, &result_path(&opened.txn))).await?.json();
     if result["data"]["verification_passed"] == true { Ok(opened.txn) } else { Err(format!("poll: {result}")) }
 }
 
-async fn good(what: &str, request: reqwest::RequestBuilder) -> Result<Answer, String> {
+async fn expect_200(what: &str, request: reqwest::RequestBuilder) -> Result<Answer, String> {
     match Answer::attempt(request).await {
         Ok(answer) if answer.status == 200 => Ok(answer),
         Ok(answer) => Err(format!("{what}: {} {}", answer.status, answer.text)),
@@ -74,10 +74,10 @@ async fn every_node_is_restarted_in_turn_and_no_request_fails() {
     }
     over.store(true, Ordering::Relaxed);
     let mut completed = Vec::new();
-    for diary in join_all(workers).await {
-        let diary = diary.expect("a worker ends");
-        assert!(diary.refused.is_empty(), "{:#?}", diary.refused);
-        completed.extend(diary.completed);
+    for visits in join_all(workers).await {
+        let visits = visits.expect("a worker ends");
+        assert!(visits.refused.is_empty(), "{:#?}", visits.refused);
+        completed.extend(visits.completed);
     }
     assert_eq!(receiver.wait_for(completed.len(), TIMEOUT).await.len(), completed.len(), "one webhook for each");
     eprintln!("{} verifications through three restarts", completed.len());

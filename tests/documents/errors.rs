@@ -1,18 +1,19 @@
 //! `docs/errors.md` against the error table. With SAKSHI_WRITE_DOCUMENTS=1 in the environment the test writes the rows
 //! of the document instead. What to do about an error is written by hand there, and kept.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::time::Duration;
 
 use actix_web::ResponseError as _;
+use sakshi_domain::checks::CHECKS;
 use sakshi_domain::event::EventRefusal;
 use sakshi_domain::flow::transition::ReportRefusal;
 use sakshi_domain::invalid::Invalid;
 use sakshi_outbound::upstream::UpstreamError;
-use sakshi_service::error::ServiceError;
+use sakshi_service::ServiceError;
 use sakshi_store::StoreError;
-use sakshi_web::error::ApiError;
+use sakshi_web::error::{ApiError, CODES};
 
 use super::{document, rows};
 use crate::{root, texts};
@@ -36,11 +37,11 @@ fn of_the_service() -> Vec<ServiceError> {
         E::TransactionExpired,
         E::ReportRefused(ReportRefusal::InvitationExpired),
         E::IdempotencyKeyReused,
-        E::MalformedPan,
         E::NotOffered,
         E::Overloaded,
         E::Internal(String::new()),
     ];
+    examples.extend(CHECKS.iter().flat_map(|check| check.numbers).map(E::MalformedNumber));
     examples.extend([EventRefusal::Full, EventRefusal::Disabled, EventRefusal::Expired].map(E::EventRefused));
     for error in [UpstreamError::TimedOut, UpstreamError::Unreachable] {
         examples.extend([E::Upstream(error), E::Source(error)]);
@@ -58,7 +59,13 @@ fn of_the_service() -> Vec<ServiceError> {
         match example {
             E::Invalid(_) | E::Unauthorized | E::InsufficientCredits | E::TransactionNotFound | E::NotFound(_) | E::AlreadyCompleted => {}
             E::TransactionExpired | E::Conflict { .. } | E::ReportRefused(_) | E::EventRefused(_) | E::IdempotencyKeyReused => {}
-            E::MalformedPan | E::NotOffered | E::Upstream(_) | E::Source(_) | E::Unavailable { .. } | E::Overloaded | E::Internal(_) => {}
+            E::MalformedNumber(_)
+            | E::NotOffered
+            | E::Upstream(_)
+            | E::Source(_)
+            | E::Unavailable { .. }
+            | E::Overloaded
+            | E::Internal(_) => {}
         }
     }
     examples
@@ -142,4 +149,11 @@ fn the_document_about_errors_lists_those_of_the_code() {
     }
     assert!(!made.contains("|  |"), "say in {DOCUMENT} what to do about each error:\n{made}");
     assert!(text == made, "run: SAKSHI_WRITE_DOCUMENTS=1 cargo test -p sakshi --test tidy errors");
+}
+
+#[test]
+fn clients_know_every_code_by_the_openapi_document() {
+    let of_the_proxy = ["no_node", "node_lost", "node_timeout"];
+    let known: BTreeSet<&str> = table().into_keys().map(|(_, code)| code).chain(of_the_proxy).collect();
+    assert_eq!(known.into_iter().collect::<Vec<_>>(), CODES);
 }

@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use futures_util::future::join_all;
 use sakshi_sandbox::receiver::Behaviour;
 use serde_json::{Value, json};
 
@@ -17,6 +16,7 @@ use sakshi_kit::flow::{Flow, OpenedFlow};
 use sakshi_kit::flow_fixture::{FlowFixture, body_of};
 use sakshi_kit::goldens::*;
 use sakshi_kit::random::Random;
+use sakshi_kit::storm::Load;
 use sakshi_kit::waiting::{TIMEOUT, eventually};
 
 const ROUNDS: u64 = 10;
@@ -25,7 +25,7 @@ const IN_FLIGHT: u64 = 8;
 /// Reports of a round before it is ended.
 const REPORTS_MAX: u64 = 200;
 
-/// One report of a flow's story.
+/// One report about a flow.
 #[derive(Clone, Debug)]
 struct Step {
     kind: &'static str,
@@ -34,8 +34,8 @@ struct Step {
     webhook: Option<String>,
 }
 
-/// What upstreams report of a flow, in order.
-fn story(opened: &OpenedFlow, random: &mut Random) -> Vec<Step> {
+/// What an upstream reports about a flow, in order.
+fn reports_about(opened: &OpenedFlow, random: &mut Random) -> Vec<Step> {
     let own = |name: &str| json!(format!("{name}-of-{}", opened.id));
     let step = |kind, golden: &str, changes: &[(&str, Option<Value>)]| {
         let report = opened.report_with(golden, changes);
@@ -79,7 +79,8 @@ struct Told {
     accepted: BTreeMap<String, Vec<Step>>,
     /// Steps that were never answered.
     in_doubt: Vec<(String, Step)>,
-    strange: Vec<String>,
+    /// Answers that should never be given.
+    unexpected: Vec<String>,
 }
 
 #[derive(Clone)]
@@ -105,7 +106,7 @@ impl Worker {
         let flow = Flow::ALL[usize::try_from(self.random.below(4)).expect("a small number")];
         let (key, body) = (format!("key-{:016x}", self.random.next()), flow.body());
         let Some(opened) = self.open(&key, flow, &body).await? else { return Ok(()) };
-        for step in story(&opened, &mut self.random) {
+        for step in reports_about(&opened, &mut self.random) {
             if self.random.below(6) == 0 {
                 // Some flows never end.
                 return Ok(());
@@ -122,7 +123,7 @@ impl Worker {
         let answer = Answer::attempt(self.backend.flow_request(flow, body).header("Idempotency-Key", key)).await;
         let answer = answer.inspect_err(|_| self.note(|told| told.openings_in_doubt.push((key.to_owned(), flow, body.clone()))))?;
         if answer.status != 200 {
-            self.note(|told| told.strange.push(format!("opening: {} {}", answer.status, answer.text)));
+            self.note(|told| told.unexpected.push(format!("opening: {} {}", answer.status, answer.text)));
             return Ok(None);
         }
         let opened = OpenedFlow::read(flow, &self.backend.app, body, &answer.json());
@@ -139,12 +140,12 @@ impl Worker {
             match (answer.status, answer.text.contains("accepted")) {
                 (200, new) => {
                     if new && known {
-                        told.strange.push(format!("{id}: the same report was accepted twice"));
+                        told.unexpected.push(format!("{id}: the same report was accepted twice"));
                     } else if !known {
                         accepted.push(step.clone());
                     }
                 }
-                (status, _) => told.strange.push(format!("{}: {status} {}", step.kind, answer.text)),
+                (status, _) => told.unexpected.push(format!("{}: {status} {}", step.kind, answer.text)),
             }
         });
         Ok(())
@@ -178,28 +179,15 @@ impl Storm {
         self.worker.note(|told| told.accepted.values().map(|steps| steps.len() as u64).sum())
     }
 
-    /// Load until the kill; every worker has left when this returns.
+    /// Load until the kill, and a node that works again.
     async fn round(&mut self) {
-        let over = Arc::new(AtomicBool::new(false));
-        let workers: Vec<_> = (0..CONNECTORS)
-            .map(|_| {
-                let random = Random::from_seed(self.random.next());
-                tokio::spawn(Worker { over: Arc::clone(&over), random, ..self.worker.clone() }.work())
-            })
-            .collect();
+        let load = Load::start(CONNECTORS, |over| {
+            let random = Random::from_seed(self.random.next());
+            Worker { over, random, ..self.worker.clone() }.work()
+        });
         let enough = self.accepted() + 1 + self.random.below(REPORTS_MAX);
         eventually("the load of a round", TIMEOUT, || async { (self.accepted() >= enough).then_some(()) }).await;
-        self.fixture.node.kill().await;
-        self.kills += 1;
-        over.store(true, Ordering::Relaxed);
-        for left in join_all(workers).await {
-            left.expect("a worker leaves");
-        }
-        if self.random.below(3) == 0 {
-            self.fixture.node.launch_and_kill(Duration::from_millis(self.random.below(120))).await;
-            self.kills += 1;
-        }
-        self.fixture.node.launch().await;
+        self.kills += load.kill(&mut self.fixture.node, &mut self.random).await;
     }
 
     /// Repeats what was never answered, as clients and connectors do, until all is known.
@@ -265,8 +253,8 @@ async fn no_kill_loses_a_report_or_sends_its_webhook_twice() {
     }
     storm.resolve().await;
     let told = storm.worker.note(std::mem::take);
-    assert!(told.strange.is_empty() && told.in_doubt.is_empty(), "seed {seed}: {:#?}", told.strange);
-    assert!(told.accepted.len() as u64 > 3 * ROUNDS, "seed {seed}: there was no load to speak of");
+    assert!(told.unexpected.is_empty() && told.in_doubt.is_empty(), "seed {seed}: {:#?}", told.unexpected);
+    assert!(told.accepted.len() as u64 > 3 * ROUNDS, "seed {seed}: there was hardly any load");
     storm.check_polls(&told).await;
     let (all, unknown) = storm.check_webhooks(&told).await;
     let kills = storm.kills;

@@ -1,10 +1,9 @@
 //! The at-most-once table of the outbox, row by row.
 
-use futures_util::future::join_all;
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
-use serde_json::Value;
 
 use sakshi_kit::node::TestNode;
+use sakshi_kit::outbox::{approve_many, assert_each_came_once, outcomes};
 use sakshi_kit::waiting::TIMEOUT;
 
 #[tokio::test]
@@ -13,28 +12,15 @@ async fn what_was_queued_is_sent_after_a_kill_and_what_was_under_way_is_not_sent
     let mut node = TestNode::with(&settings).await;
     let (backend, identity_app) = (node.backend(10).await, node.identity_app());
     let receiver = WebhookReceiver::start(Behaviour::Hang).await.expect("a port");
-    let url = receiver.url("/hook");
-    let opened = join_all((0..10).map(|_| backend.open_reported(&["name"], &url))).await;
-    for opened in &opened {
-        identity_app.approve(opened, "asha").await;
-    }
+    let opened = approve_many(10, &backend, &identity_app, &receiver).await;
     assert_eq!(receiver.wait_for(1, TIMEOUT).await.len(), 1, "one is under way, nine are queued");
     node.kill().await;
     receiver.set_behaviour(Behaviour::Answer(200));
     node.launch().await;
     assert_eq!(receiver.wait_for(10, TIMEOUT).await.len(), 10, "the nine follow without being asked for");
 
-    let operator = node.operator();
-    let mut outcomes = Vec::new();
-    for opened in &opened {
-        outcomes.push(operator.outcome(&opened.txn).await);
-    }
-    outcomes.sort_unstable();
-    assert_eq!(outcomes, [vec!["delivered"; 9], vec!["unknown"]].concat());
-    let mut txns: Vec<String> = receiver.received().iter().map(|request| txn_of(&request.body)).collect();
-    txns.sort_unstable();
-    txns.dedup();
-    assert_eq!(txns.len(), 10, "each came once");
+    assert_eq!(outcomes(&node.operator(), &opened).await, [vec!["delivered"; 9], vec!["unknown"]].concat());
+    assert_each_came_once(&receiver, 10);
 }
 
 #[tokio::test]
@@ -49,15 +35,10 @@ async fn a_settled_delivery_stays_settled_over_several_kills() {
         node.kill().await;
         node.launch().await;
         assert_eq!(node.operator().delivery(&opened.txn).await, record);
-        // A later delivery of the same lane ends after anything that the restart would have sent.
+        // A later delivery to the same origin ends after anything that the restart would have sent.
         let next = backend.open_reported(&["name"], &receiver.url("/hook")).await;
         identity_app.approve(&next, "asha").await;
         node.operator().delivery(&next.txn).await;
         assert_eq!(receiver.received().len(), 1 + round);
     }
-}
-
-fn txn_of(body: &[u8]) -> String {
-    let body: Value = serde_json::from_slice(body).expect("JSON");
-    body["data"]["txn_id"].as_str().expect("a txn_id").to_owned()
 }

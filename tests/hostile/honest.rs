@@ -1,4 +1,4 @@
-//! A client that does nothing wrong, and what it notices of those who do.
+//! A client that does nothing wrong, and what it measures beside those who do.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! What strangers can make others wait for: one attack a file, beside an honest client.
+//! Attacks that hold or waste resources, one in each file, beside an honest client.
 //!
 //! Each test measures the honest client alone and then under the attack. Three bounds hold: none of
 //! its requests is refused, the slowest hundredth of them takes at most a multiple of what it took
@@ -17,7 +17,6 @@ mod honest;
 mod malformed;
 mod many_values;
 mod mutated;
-mod raw;
 mod registrations;
 mod revoked;
 #[cfg(feature = "soak")]

@@ -1,8 +1,8 @@
-//! Chunks that are none: whatever is wrong with them, there is an answer.
+//! Malformed chunks: whatever is wrong with them, there is an answer.
 
 use sakshi_kit::node::TestNode;
 
-use crate::raw::Raw;
+use sakshi_kit::raw::Raw;
 
 pub(crate) const CHUNKED: &str = "content-type: application/json\r\ntransfer-encoding: chunked";
 

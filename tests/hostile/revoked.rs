@@ -9,7 +9,7 @@ use sakshi_kit::node::TestNode;
 use sakshi_kit::waiting::{TIMEOUT, eventually};
 use serde_json::json;
 
-use crate::raw::Raw;
+use sakshi_kit::raw::Raw;
 
 /// Until when a revocation holds everywhere, and what a busy machine needs to tell us.
 const WITHIN: Duration = Duration::from_millis(1_500);

@@ -26,9 +26,9 @@ use tokio::time::{MissedTickBehavior, interval, sleep, sleep_until};
 
 use crate::connections::idle;
 use crate::many_values::{MEMBERS, many, unsigned};
-use crate::raw::Raw;
 use crate::registrations::{crowded, list};
 use crate::{malformed, registrations, unread, withheld_bodies, withheld_files};
+use sakshi_kit::raw::Raw;
 
 /// Of this many seconds each, honest clients come alone for two parts and then beside the attacks for ten.
 const PART: Duration = Duration::from_secs(30);

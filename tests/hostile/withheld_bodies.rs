@@ -6,7 +6,7 @@ use sakshi_kit::node::TestNode;
 use sakshi_kit::waiting::{TIMEOUT, eventually};
 
 use crate::honest::{Honest, assert_growth};
-use crate::raw::Raw;
+use sakshi_kit::raw::Raw;
 
 /// Bytes of the largest callback.
 pub(crate) const LARGEST: usize = 4 * 1_024 * 1_024;

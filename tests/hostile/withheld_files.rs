@@ -5,7 +5,7 @@ use sakshi_kit::flow::Flow;
 use sakshi_kit::flow_fixture::FlowFixture;
 use sakshi_kit::node::TestNode;
 
-use crate::raw::Raw;
+use sakshi_kit::raw::Raw;
 
 /// Bytes of the largest order, with all that stands beside its file.
 pub(crate) const LARGEST: usize = 14_000_000;

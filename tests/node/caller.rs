@@ -1,8 +1,7 @@
-//! Who is let in, who is not, and for how long a verdict is remembered (specification,
-//! "Authentication").
+//! Which keys and apps are accepted, and how long that is remembered (specification, "Authentication").
 
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use actix_web::middleware::from_fn;
 use actix_web::test::{TestRequest, call_service, init_service, read_body};
@@ -10,10 +9,10 @@ use actix_web::{App, HttpResponse, web};
 use futures_util::future::Either;
 use sakshi_domain::clock::Clock as _;
 use sakshi_domain::profile::Profile;
+use sakshi_service::ServiceError;
 use sakshi_service::api_key::ApiKey;
 use sakshi_service::authentication::Caller;
 use sakshi_service::authentication::KeyGate;
-use sakshi_service::error::ServiceError;
 use sakshi_store::Tenancy as _;
 use sakshi_web::authenticated::Authenticated;
 use sakshi_web::edge::edge;
@@ -31,7 +30,7 @@ async fn admit(gate: &Rc<KeyGate>, key: &str, app: &str) -> Result<Caller, Servi
 }
 
 #[actix_rt::test]
-async fn a_key_and_an_app_of_its_client_are_let_in() {
+async fn a_key_and_an_app_of_its_client_make_a_caller() {
     let fixture = StoreFixture::new();
     let client = fixture.client().await;
     let (app, (key, key_id)) = (fixture.app(&client).await, fixture.key(&client, |_| {}).await);
@@ -105,12 +104,12 @@ async fn a_malformed_key_is_refused_without_asking_the_store() {
     let made_up = format!("sk_{}", "A".repeat(40));
     for key in ["", "sk_", "secret", made_up.as_str()] {
         assert!(matches!(gate.admit(key, "app_1"), Either::Left(_)), "{key}");
-        assert_eq!(admit(&gate, key, "app_1").await, Err(ServiceError::Unauthorized));
+        assert!(matches!(admit(&gate, key, "app_1").await, Err(ServiceError::Unauthorized)));
     }
 }
 
 #[actix_rt::test]
-async fn a_remembered_pair_is_let_in_while_the_store_is_away_and_an_unknown_one_gets_503() {
+async fn a_remembered_pair_is_accepted_while_the_store_is_away_and_an_unknown_one_gets_503() {
     let fixture = StoreFixture::new();
     let client = fixture.client().await;
     let (app, key) = (fixture.app(&client).await, fixture.key(&client, |_| {}).await.0);
@@ -133,21 +132,6 @@ async fn callers_of_one_pair_wait_for_one_question() {
     let second = gate.admit(key.reveal(), app.as_str());
     assert_eq!(second.await.unwrap().client, client, "a question of its own would have found the store closed");
     assert_eq!(first.await.unwrap().client, client);
-}
-
-#[actix_rt::test]
-async fn a_revoked_key_is_refused_within_a_second() {
-    let fixture = StoreFixture::new();
-    let client = fixture.client().await;
-    let (app, (key, id)) = (fixture.app(&client).await, fixture.key(&client, |_| {}).await);
-    let gate = gate(&fixture);
-    admit(&gate, key.reveal(), app.as_str()).await.unwrap();
-    fixture.store.retire_key(id, Some(fixture.clock.now()), None).await.unwrap();
-    let revoked = Instant::now();
-    while admit(&gate, key.reveal(), app.as_str()).await.is_ok() {
-        assert!(revoked.elapsed() < Duration::from_secs(1));
-        tokio::task::yield_now().await;
-    }
 }
 
 #[actix_rt::test]
@@ -183,6 +167,5 @@ async fn ten_thousand_strangers_do_not_grow_the_memory() {
     for number in 0..10_000 {
         let _ = admit(&gate, key.reveal(), &format!("app_{number}")).await;
     }
-    let pairs: usize = format!("{gate:?}").split("pairs: ").nth(1).and_then(|rest| rest.split([',', ' ']).next()?.parse().ok()).unwrap();
-    assert!(pairs <= 8_192, "{pairs}");
+    assert!(gate.cached_pairs() <= 8_192, "{}", gate.cached_pairs());
 }

@@ -19,8 +19,8 @@ use sakshi_store::{Flows as _, ReportFlow, Tenancy as _};
 use sakshi_web::edge::edge;
 use sakshi_wire::reports::FlowReport;
 
-use crate::flow_fixture::Party;
 use crate::store_fixture::{RESULT_TTL, StoreFixture, TOKEN};
+use sakshi_kit::flow_records::Party;
 
 /// Exit code, output, complaints.
 async fn typed(words: &[&str]) -> (ExitCode, String, String) {
@@ -89,7 +89,7 @@ async fn an_operator_works_through_the_command_line() {
     let parsed: serde_json::Value = serde_json::from_str(&out).unwrap();
     assert_eq!(parsed["clients"][0]["name"], "Acme & Söhne");
     let (_, out, _) = admin(&url, &["tree"]).await;
-    assert_eq!(out, "root  running  live=1  restarts=0\n");
+    assert_eq!(out, "root  running  live=1  restarts=0  mailbox=0\n");
 }
 
 #[actix_rt::test]

@@ -8,7 +8,6 @@ use sakshi::sandbox::first_client::{self, FirstClient};
 use sakshi::settings::{Sources, load};
 use sakshi_client::{API_KEY, APP_ID};
 use sakshi_domain::clock::{Clock as _, SystemClock};
-use sakshi_kit::connector::CONNECTOR_TOKEN;
 use sakshi_kit::operator::ADMIN_TOKEN;
 use serde_json::Value;
 
@@ -78,12 +77,6 @@ impl InProcessNode {
     /// Asks as the operator.
     pub(crate) async fn admin(&self, path: &str) -> (u16, Value) {
         answer(self.http.get(format!("http://{}{path}", self.node.internal_addr)).bearer_auth(ADMIN_TOKEN)).await
-    }
-
-    /// Reports as a connector.
-    pub(crate) async fn report(&self, kind: &str, body: &Value) -> (u16, Value) {
-        let url = format!("http://{}/internal/v1/flows/{kind}", self.node.internal_addr);
-        answer(self.http.post(url).bearer_auth(CONNECTOR_TOKEN).json(body)).await
     }
 
     pub(crate) fn signed(&self, request: RequestBuilder) -> RequestBuilder {

@@ -6,7 +6,6 @@
 mod api;
 mod caller;
 mod cli;
-mod flow_fixture;
 mod in_process;
 mod operator;
 mod pages;

@@ -9,11 +9,9 @@ use actix_web::http::Method;
 use actix_web::middleware::from_fn;
 use actix_web::test::{TestRequest, init_service, read_body};
 use actix_web::{App, Error};
-use sakshi_domain::claims::Claim;
 use sakshi_domain::clock::Clock as _;
-use sakshi_domain::event::{Event, EventCounts, EventName, EventTerms, MaxGuests};
 use sakshi_domain::ids::EventId;
-use sakshi_domain::language::Language;
+use sakshi_kit::records;
 use sakshi_operator::{InternalDeps, configure};
 use sakshi_service::api_key::ApiKey;
 use sakshi_store::{CreateEvent, Events as _};
@@ -247,20 +245,11 @@ async fn the_events_of_an_app_are_listed_with_their_counts() {
     let client = fixture.client().await;
     let (app, event) = (fixture.app(&client).await, EventId::generate(client.partition(), 0));
     let now = fixture.clock.now();
-    let terms = EventTerms {
-        name: EventName::parse("Open day").unwrap(),
-        claims: [Claim::Name].into_iter().collect(),
-        language: Language::ENGLISH,
-        max_guests: MaxGuests::new(5).unwrap(),
-        expires_at: now + Duration::from_secs(60),
-        webhook_url: None,
-        is_active: true,
-    };
-    let created = Event { id: event, client, app: app.clone(), created_at: now, terms, counts: EventCounts::default() };
+    let created = records::event(event, client, app.clone(), now, Duration::from_secs(60));
     fixture.store.create_event(CreateEvent { event: created, idempotency: None }).await.unwrap();
     let service = listener(fixture.internal()).await;
     let (status, page) = ask(&service, "GET", &format!("/admin/v1/apps/{app}/events"), None).await;
-    let row = json!({"event_id": event, "name": "Open day", "status": "active", "max_guests": 5, "registrations": 0, "scans": 0,
+    let row = json!({"event_id": event, "name": "Open day & tour", "status": "active", "max_guests": 10, "registrations": 0, "scans": 0,
         "abandoned": 0, "created_at": now, "expires_at": now + Duration::from_secs(60)});
     assert_eq!((status, page), (200, json!({"page": 1, "page_size": 20, "total": 1, "events": [row]})));
     assert_eq!(ask(&service, "GET", "/admin/v1/apps/app_none/events", None).await.0, 404);

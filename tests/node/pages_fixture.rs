@@ -12,34 +12,30 @@ use sakshi::sandbox::first_client::{self, FirstClient};
 use sakshi::settings::{Settings, Sources, load};
 use sakshi::{authority, keys, upstreams};
 use sakshi_actors::{ByteBounds, Complete, CompleteReply, DispatchBounds, Handles, Tree, TreeBounds, TreeConfig, View};
-use sakshi_api::polls::Polls;
-use sakshi_domain::channel::Channel;
-use sakshi_domain::claims::Claim;
 use sakshi_domain::clock::{Clock as _, ManualClock};
 use sakshi_domain::credits::{CreditMove, EntryKind};
-use sakshi_domain::event::{Event, EventCounts, EventName, EventTerms, MaxGuests};
+use sakshi_domain::event::{Event, EventTerms};
 use sakshi_domain::http_url::{HttpUrl, Schemes};
 use sakshi_domain::ids::TxnId;
-use sakshi_domain::language::Language;
-use sakshi_domain::request_id::RequestId;
+use sakshi_domain::profile::Profile;
 use sakshi_domain::tenancy::App;
-use sakshi_domain::transaction::{Answer, AnswerDigest, CredentialIdentity, Failure, OptionalTerms, Pending, Terms, VerifiedClaims};
+use sakshi_domain::transaction::{Answer, AnswerDigest, Failure, OptionalTerms, Pending, Terms};
+use sakshi_kit::records;
+pub(crate) use sakshi_kit::records::WINDOW;
 use sakshi_outbound::client::{WebhookClient, WebhookClientOptions};
+use sakshi_service::budget::{CpuBudget, FlowFetches, MemoryBudgets};
 use sakshi_service::drain::Drain;
 use sakshi_service::idempotency_locks::IdempotencyLocks;
-use sakshi_service::service::{Rules, Service};
 use sakshi_service::url_policy::UrlPolicy;
+use sakshi_service::{Rules, Service};
 use sakshi_store::OpenOutcome;
 use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore};
-use sakshi_store::{CreateEvent, CreateEventOutcome, OpenTransaction, Retention, Tenancy as _};
-use sakshi_web::budget::{CpuBudget, MemoryBudgets};
+use sakshi_store::{CreateEvent, CreateOutcome, OpenTransaction, Ownership, Retention, Tenancy as _};
 use sakshi_web::rate_limit::{RateLimit, RateLimits};
-use serde_json::json;
 
 use crate::store_fixture::intent_key_in;
 
 const BASE: &str = "https://v.example";
-pub(crate) const WINDOW: Duration = Duration::from_secs(900);
 pub(crate) const ANDROID: &str = "Mozilla/5.0 (Linux; Android 14; Pixel 8) Chrome/126.0 Mobile Safari/537.36";
 pub(crate) const IPHONE: &str = "Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) Mobile/15E148 Safari/604.1";
 pub(crate) const DESKTOP: &str = "Mozilla/5.0 (Windows NT 10.0; Win64; x64) Chrome/126.0 Safari/537.36";
@@ -55,10 +51,10 @@ pub(crate) struct PagesFixture {
 
 impl PagesFixture {
     pub(crate) async fn new() -> Self {
-        Self::set(&[]).await
+        Self::with_settings(&[]).await
     }
 
-    pub(crate) async fn set(more: &[(&str, &str)]) -> Self {
+    pub(crate) async fn with_settings(more: &[(&str, &str)]) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let settings = settings(&directory.path().join("store"), more);
         let clock = Arc::new(ManualClock::starting_at(sakshi_domain::time::Timestamp::from_millis(1_700_000_000_000)));
@@ -69,7 +65,7 @@ impl PagesFixture {
             clock: clock.clone(),
             vault: Arc::clone(&vault),
             max_waiting: 64,
-            max_pages: None,
+            ownership: Ownership::of(Profile::Sandbox, "https://issuer.test"),
         })
         .unwrap();
         let client = WebhookClient::new(&client_options());
@@ -88,9 +84,12 @@ impl PagesFixture {
             clock: clock.clone(),
             authority: Arc::new(authority::build(&settings, keys, BASE.to_owned()).unwrap()),
             rules: rules(),
-            drain: Drain::new(),
+            drain: Drain::default(),
             upstreams: upstreams::build(&settings, ([127, 0, 0, 1], 9).into(), 1).unwrap(),
             idempotency_locks: IdempotencyLocks::new(settings.upstreams.timeout),
+            flow_fetches: FlowFetches::default(),
+            memory: MemoryBudgets::default(),
+            cpu: CpuBudget::new(1),
         };
         let rates = RateLimits {
             init: RateLimit::per_second(0),
@@ -101,43 +100,15 @@ impl PagesFixture {
             sign_ins: RateLimit::per_minute(settings.limits.sign_ins_per_minute_per_address),
             trusted_proxies: Vec::new().into(),
         };
-        let memory = MemoryBudgets::new();
-        let shared = Shared {
-            service,
-            tree: tree.clone(),
-            rates,
-            polls: Polls::new(memory.answers.clone()),
-            memory,
-            cpu: CpuBudget::new(1),
-            profile: settings.profile,
-            body_bytes: 4_096,
-            stand_ins: None,
-        };
+        let shared = Shared { service, tree: tree.clone(), rates, profile: settings.profile, body_bytes: 4_096, stand_ins: None };
         Self { shared, clock, app, first, tree, _directory: directory }
     }
 
     pub(crate) async fn open(&self, change: impl FnOnce(&mut Terms)) -> Pending {
-        let mut terms = Terms {
-            claims: [Claim::Name, Claim::AgeAbove18].into_iter().collect(),
-            channel: Channel::Web,
-            language: Language::ENGLISH,
-            face_auth: true,
-            webhook_url: None,
-            request_id: RequestId::mint(),
-            extras: None,
-        };
-        change(&mut terms);
-        let now = self.clock.now();
         let service = &self.shared.service;
-        let pending = Pending {
-            id: service.transactions.new_id(&self.app.client_id),
-            client: self.app.client_id.clone(),
-            app: self.app.app_id.clone(),
-            event: None,
-            opened_at: now,
-            expires_at: now + WINDOW,
-            terms,
-        };
+        let (client, app) = (self.app.client_id.clone(), self.app.app_id.clone());
+        let mut pending = records::pending(service.transactions.new_id(&client), client, app, self.clock.now());
+        change(&mut pending.terms);
         let open = OpenTransaction { pending: Arc::new(pending.clone()), cost: 1, idempotency: None };
         assert!(matches!(service.transactions.open(open).await, Ok(OpenOutcome::Opened { .. })));
         pending
@@ -146,28 +117,18 @@ impl PagesFixture {
     /// An event of the first app that lasts an hour.
     pub(crate) async fn event(&self, change: impl FnOnce(&mut EventTerms)) -> Event {
         let service = &self.shared.service;
-        let now = self.clock.now();
-        let mut terms = EventTerms {
-            name: EventName::parse("Open day & tour").unwrap(),
-            claims: [Claim::Name, Claim::AgeAbove18].into_iter().collect(),
-            language: Language::ENGLISH,
-            max_guests: MaxGuests::new(10).unwrap(),
-            expires_at: now + Duration::from_secs(3_600),
-            webhook_url: None,
-            is_active: true,
-        };
-        change(&mut terms);
         let (client, app) = (self.app.client_id.clone(), self.app.app_id.clone());
         let id = service.events.new_id(&client);
-        let event = Event { id, client, app, created_at: now, terms, counts: EventCounts::default() };
+        let mut event = records::event(id, client, app, self.clock.now(), Duration::from_secs(3_600));
+        change(&mut event.terms);
         let created = service.store.create_event(CreateEvent { event: event.clone(), idempotency: None }).await.unwrap();
-        assert!(matches!(created, CreateEventOutcome::Created));
+        assert!(matches!(created, CreateOutcome::Created));
         event
     }
 
     /// A transaction that waits.
     pub(crate) async fn pending(&self, id: TxnId) -> Pending {
-        match self.shared.service.transactions.look(id).await.unwrap() {
+        match self.shared.service.transactions.get(id).await.unwrap() {
             View::Pending(pending) => (*pending).clone(),
             other => panic!("{other:?}"),
         }
@@ -191,12 +152,7 @@ impl PagesFixture {
 
     /// Delivers a credential of its own for the transaction.
     pub(crate) async fn answer(&self, pending: &Pending) -> CompleteReply {
-        let serde_json::Value::Object(claims) = json!({"residentName": "Asha Rao", "ageAbove18": true}) else { unreachable!() };
-        let mark = std::array::from_fn(|at| pending.id.as_bytes()[at % 16]);
-        let (identity, digest) = (CredentialIdentity(mark), AnswerDigest(mark));
-        let claims = Arc::new(VerifiedClaims::new(claims));
-        let (missing, malformed) = Default::default();
-        self.complete(pending, Answer::Credential { claims, missing, malformed, holder_bound: false, identity, digest }).await
+        self.complete(pending, records::credential(std::array::from_fn(|at| pending.id.as_bytes()[at % 16]))).await
     }
 
     pub(crate) async fn fail(&self, pending: &Pending, message: &str, code: &str) {
@@ -210,8 +166,8 @@ impl PagesFixture {
         self.shared.service.transactions.complete(pending.id, Complete { answer, known: None, replay_window, result_ttl }).await.unwrap()
     }
 
-    /// From now on nothing is admitted any more.
-    pub(crate) async fn shut_the_door(&mut self) {
+    /// From now on no question is admitted.
+    pub(crate) async fn admit_nothing(&mut self) {
         let Service { store, vault, clock, .. } = &self.shared.service;
         let client = WebhookClient::new(&client_options()).unwrap();
         let config = TreeConfig { store: Arc::clone(store), vault: Arc::clone(vault), clock: Arc::clone(clock), client };
@@ -273,7 +229,7 @@ fn rules() -> Rules {
         window: WINDOW,
         result_ttl: Duration::from_secs(3_600),
         replay_window: Duration::from_secs(3_600),
-        has_one_name: true,
+        has_public_base_url: true,
         urls: UrlPolicy::PUBLIC,
         callback_bytes: 4_096,
         flow_result_ttl: Duration::from_secs(3_600),
@@ -292,10 +248,10 @@ fn bounds() -> TreeBounds {
         live_transactions: 100,
         in_flight: 100,
         mailbox_depth: 16,
-        patience: Duration::from_secs(5),
+        ask_timeout: Duration::from_secs(5),
         webhooks: DispatchBounds {
             in_flight: 1,
-            in_flight_per_host: 1,
+            in_flight_per_origin: 1,
             outcome_bytes: ByteBounds::OUTCOMES,
             flow_bytes: ByteBounds::FLOWS,
         },

@@ -10,13 +10,13 @@ use sakshi_domain::flow::api_type::ApiType;
 use sakshi_domain::http_url::{HttpUrl, Schemes};
 use sakshi_domain::limits::REPORT_BYTES_MAX;
 use sakshi_operator::InternalDeps;
+use sakshi_service::budget::{MemoryBudget, MemoryBudgets};
 use sakshi_store::Tenancy as _;
-use sakshi_web::budget::{MemoryBudget, MemoryBudgets};
 use serde_json::{Value, json};
 
-use crate::flow_fixture::Party;
 use crate::operator::{ask, listener, rendered};
 use crate::store_fixture::{CONNECTOR_TOKEN, StoreFixture, TOKEN};
+use sakshi_kit::flow_records::Party;
 
 async fn party(fixture: &StoreFixture) -> Party {
     let client = fixture.client().await;
@@ -63,54 +63,6 @@ async fn the_connectors_token_reports_and_does_nothing_else_and_no_other_token_r
 }
 
 #[actix_rt::test]
-async fn a_report_is_accepted_once_then_repeated_and_one_that_does_not_follow_is_refused() {
-    let fixture = StoreFixture::new();
-    let service = listener(fixture.internal()).await;
-    let party = party(&fixture).await;
-    let (locker, document, wealth) =
-        (party.locker(&fixture.store).await, party.document(&fixture.store).await, party.wealth(&fixture.store).await);
-    let ended = "the flow has already ended as Fetched, and this report is not the one that ended it";
-    for (kind, body, status, told) in [
-        ("doclocker", locker.locker("Pending"), 200, json!({"success": true, "result": "accepted"})),
-        ("doclocker", locker.locker("Fetched"), 200, json!({"success": true, "result": "accepted"})),
-        ("doclocker", locker.locker("Fetched"), 200, json!({"success": true, "result": "repeated"})),
-        ("doclocker", locker.locker("Failed"), 409, json!(ended)),
-        ("esign", document.document("Completed"), 200, json!({"success": true, "result": "accepted"})),
-        ("wealth-consent", wealth.consent("Accepted"), 200, json!({"success": true, "result": "accepted"})),
-        ("wealth-consent", wealth.consent("Accepted"), 200, json!({"success": true, "result": "repeated"})),
-        ("wealth-consent", wealth.consent("Rejected"), 409, json!("a consent that is Accepted cannot become Rejected")),
-    ] {
-        let (found, _, answer) = sent(&service, report(kind, &body), CONNECTOR_TOKEN).await;
-        if status == 409 {
-            assert_eq!((found, &answer["code"], &answer["message"]), (409, &json!("report_refused"), &told), "{kind}");
-        } else {
-            assert_eq!((found, answer), (status, told), "{kind}");
-        }
-    }
-}
-
-#[actix_rt::test]
-async fn a_report_of_an_unknown_flow_another_app_or_another_kind_is_404() {
-    let fixture = StoreFixture::new();
-    let service = listener(fixture.internal()).await;
-    let party = party(&fixture).await;
-    let flow = party.locker(&fixture.store).await;
-    let mut foreign = flow.locker("Fetched");
-    foreign["app_id"] = json!(fixture.app(&fixture.client().await).await);
-    let mut unknown = flow.locker("Fetched");
-    unknown["data"]["transactionId"] = json!("3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11");
-    let of_document = party.document(&fixture.store).await;
-    let mut misread = flow.locker("Fetched");
-    misread["data"]["transactionId"] = json!(of_document.id);
-    for (kind, body) in
-        [("doclocker", &foreign), ("doclocker", &unknown), ("doclocker", &misread), ("locker", &foreign), ("ESign", &foreign)]
-    {
-        let (status, _, answer) = sent(&service, report(kind, body), CONNECTOR_TOKEN).await;
-        assert_eq!((status, &answer["code"]), (404, &json!("not_found")), "{kind}: {answer}");
-    }
-}
-
-#[actix_rt::test]
 async fn what_is_wrong_with_a_report_is_told_by_its_path_and_nothing_of_it_is_repeated() {
     let fixture = StoreFixture::new();
     let service = listener(fixture.internal()).await;
@@ -150,7 +102,7 @@ async fn a_report_that_finds_no_room_is_to_come_again() {
     let fixture = StoreFixture::new();
     let flow = party(&fixture).await.locker(&fixture.store).await;
     let body = flow.locker("Fetched");
-    let of = |most: usize| MemoryBudgets { reports: MemoryBudget::new("reports", most), ..MemoryBudgets::new() };
+    let of = |most: usize| MemoryBudgets { reports: MemoryBudget::new("reports", most), ..MemoryBudgets::default() };
     let narrow = InternalDeps { memory: of(100), ..fixture.internal() };
     let (status, headers, refused) = sent(&listener(narrow).await, report("doclocker", &body), CONNECTOR_TOKEN).await;
     assert_eq!((status, &refused["code"], headers.get("retry-after").unwrap().as_bytes()), (503, &json!("no_room"), &b"1"[..]));

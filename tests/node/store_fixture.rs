@@ -10,19 +10,23 @@ use futures_util::future::LocalBoxFuture;
 use sakshi_domain::clock::ManualClock;
 use sakshi_domain::credits::CreditMove;
 use sakshi_domain::ids::{AppId, ClientId, KeyId};
-use sakshi_domain::tenancy::{ApiKeyRecord, App, Client, KeyCase};
+use sakshi_domain::profile::Profile;
+use sakshi_domain::tenancy::{ApiKeyRecord, Client};
 use sakshi_domain::time::Timestamp;
 use sakshi_kit::node::intent_key;
+use sakshi_kit::records;
 use sakshi_operator::{CreditDesk, FlowDesk, Health, InternalDeps};
 use sakshi_service::api_key::ApiKey;
+use sakshi_service::budget::MemoryBudgets;
 use sakshi_service::url_policy::UrlPolicy;
 use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore};
-use sakshi_store::{CreditOutcome, Credits as _, Flows as _, ReportFlow, ReportFlowOutcome, Store, StoreFuture, Tenancy as _, Vault};
-use sakshi_web::budget::MemoryBudgets;
+use sakshi_store::{
+    CreditOutcome, Credits as _, Flows as _, Ownership, ReportFlow, ReportFlowOutcome, Store, StoreFuture, Tenancy as _, Vault,
+};
 use sakshi_web::error::ApiError;
+use sakshi_wire::operator::views::TreeNode;
 use sakshi_wire::reports::FlowReport;
 use secrecy::SecretString;
-use serde_json::json;
 
 pub(crate) const TOKEN: &str = "an-admin-token-of-more-than-32-characters";
 pub(crate) const CONNECTOR_TOKEN: &str = "a-connector-token-of-more-than-32-characters";
@@ -32,7 +36,6 @@ pub(crate) const RESULT_TTL: Duration = Duration::from_secs(3_600);
 pub(crate) struct StoreFixture {
     pub(crate) store: EmbeddedStore,
     pub(crate) clock: Arc<ManualClock>,
-    pub(crate) vault: Arc<Vault>,
     pub(crate) health: Arc<HealthSwitch>,
     _directory: tempfile::TempDir,
 }
@@ -82,14 +85,10 @@ impl StoreFixture {
         let directory = tempfile::tempdir().unwrap();
         let clock = Arc::new(ManualClock::starting_at(Timestamp::from_millis(1_700_000_000_000)));
         let vault = Arc::new(Vault::new(&[vec![7; 32].into()]).unwrap());
-        let options = EmbeddedOptions {
-            directory: directory.path().join("store"),
-            clock: clock.clone(),
-            vault: Arc::clone(&vault),
-            max_waiting: 64,
-            max_pages: None,
-        };
-        Self { store: EmbeddedStore::open(options).unwrap(), clock, vault, health: Arc::default(), _directory: directory }
+        let ownership = Ownership::of(Profile::Sandbox, "https://issuer.test");
+        let options =
+            EmbeddedOptions { directory: directory.path().join("store"), clock: clock.clone(), vault, max_waiting: 64, ownership };
+        Self { store: EmbeddedStore::open(options).unwrap(), clock, health: Arc::default(), _directory: directory }
     }
 
     pub(crate) fn shared_store(&self) -> Arc<dyn Store> {
@@ -102,9 +101,18 @@ impl StoreFixture {
             clock: self.clock.clone(),
             credits: Arc::new(Direct(self.store.clone())),
             flows: Arc::new(Direct(self.store.clone())),
-            memory: MemoryBudgets::new(),
+            memory: MemoryBudgets::default(),
             health: self.health.clone(),
-            tree: Arc::new(|| json!({"name": "root", "kind": "root", "state": "running", "live": 1, "restarts": 0, "children": []})),
+            tree: Arc::new(|| TreeNode {
+                name: "root".into(),
+                kind: "root".into(),
+                state: "running".into(),
+                live: 1,
+                restarts: 0,
+                last_exit: None,
+                mailbox: 0,
+                children: Vec::new(),
+            }),
             metrics: Arc::new(String::new),
             admin_token: SecretString::from(TOKEN),
             connector_token: SecretString::from(CONNECTOR_TOKEN),
@@ -120,18 +128,8 @@ impl StoreFixture {
     }
 
     pub(crate) async fn app(&self, client: &ClientId) -> AppId {
-        let app = App {
-            app_id: AppId::generate(),
-            client_id: client.clone(),
-            name: "Kiosk".into(),
-            payload_spelling: KeyCase::default(),
-            consent_webhook_url: None,
-            data_webhook_url: None,
-            historical_webhook_url: None,
-            created_at: Timestamp::from_millis(0),
-        };
-        let id = app.app_id.clone();
-        assert!(self.store.create_app(app).await.unwrap());
+        let id = AppId::generate();
+        assert!(self.store.create_app(records::app(id.clone(), client.clone())).await.unwrap());
         id
     }
 

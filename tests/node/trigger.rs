@@ -41,15 +41,30 @@ fn an_outcome_that_a_flow_does_not_know_is_refused_with_those_that_it_does() {
 fn the_help_lists_the_outcomes_of_every_flow() {
     let help = outcomes();
     for line in [
-        "  ovse       approve, decline, abort, fail_liveness, fail_match, walk_away",
+        "  ovse       approve, decline, abort, fail_liveness, fail_match, walk_away, expired",
         "  esign      completed, rejected, expired, signed-once, lapsed",
         "  doclocker  fetched, partly, pending, failed",
         "  estamp     completed, rejected, expired, pending",
         "  wealth     accepted, rejected, revoked, expiring-soon, expired, raw, analysed, data-failed, historical, historical-partial, \
          historical-failed, all",
+        "  check      valid, invalid, not-found, time-out, fail",
+        "Kinds of checks: pan, gst, bank-account, ifsc, voter-id",
     ] {
         assert!(help.lines().any(|found| found == line), "{line} in {help}");
     }
+}
+
+#[actix_rt::test]
+async fn each_kind_of_check_is_answered_at_once_with_each_status() {
+    let live = InProcessNode::start().await;
+    for kind in ["pan", "gst", "bank-account", "ifsc", "voter-id"] {
+        for (outcome, found) in [("valid", "valid"), ("invalid", "invalid"), ("not-found", "not_found"), ("fail", "upstream_failed")] {
+            let (done, out) = driven(&live, &["check", kind, "--outcome", outcome]).await;
+            assert!(done.unwrap() && out.contains(&format!("{found}, as it should be")), "{out}");
+        }
+    }
+    live.stop().await;
+    assert!(typed(&["check", "passport"]).unwrap_err().to_string().contains("the kinds are pan, gst"));
 }
 
 #[actix_rt::test]
@@ -64,11 +79,13 @@ async fn a_run_without_a_key_issues_one_for_an_app_of_its_own_and_revokes_it() {
     }
     let (done, out) = driven(&live, &["ovse", "--outcome", "walk_away"]).await;
     assert!(done.unwrap() && out.contains("nothing is posted") && out.contains("verification pending"), "{out}");
+    let (done, out) = driven(&live, &["ovse", "--outcome", "expired"]).await;
+    assert!(done.unwrap() && out.contains("the window ended at ") && out.contains("verification expired, as it should be"), "{out}");
     let (_, apps) = live.admin(&format!("/admin/v1/clients/{}/apps", live.first.client)).await;
-    assert_eq!(apps["apps"].as_array().unwrap().len(), 2, "the second run finds the app of the first: {apps}");
+    assert_eq!(apps["apps"].as_array().unwrap().len(), 2, "later runs find the app of the first: {apps}");
     let (_, keys) = live.admin(&format!("/admin/v1/clients/{}/keys", live.first.client)).await;
     let issued: Vec<&Value> = keys["keys"].as_array().unwrap().iter().filter(|key| key["label"] == "sakshi trigger").collect();
-    assert!(issued.len() == 2 && issued.iter().all(|key| key["revoked_at"].is_string()), "{keys}");
+    assert!(issued.len() == 3 && issued.iter().all(|key| key["revoked_at"].is_string()), "{keys}");
     live.stop().await;
 }
 
@@ -106,7 +123,7 @@ async fn every_outcome_of_every_flow_comes_out_as_it_should() {
     let live = InProcessNode::start().await;
     let mut runs: Vec<Vec<String>> = Vec::new();
     let flows = outcomes();
-    let lines = flows.lines().skip(1).filter_map(|line| line.trim().split_once(' '));
+    let lines = flows.lines().skip(1).filter_map(|line| line.trim().split_once(' ')).filter(|(flow, _)| !["check", "Kinds"].contains(flow));
     for (flow, words) in lines {
         runs.extend(words.split(',').map(str::trim).map(|outcome| [flow, "--outcome", outcome].map(str::to_owned).to_vec()));
     }
@@ -115,7 +132,7 @@ async fn every_outcome_of_every_flow_comes_out_as_it_should() {
             .map(|outcome| ["esign", "--signers", "3", "--outcome", outcome].map(str::to_owned).to_vec()),
     );
     runs.push(["estamp", "--api-type", "PhysicalEStamp"].map(str::to_owned).to_vec());
-    assert_eq!(runs.len(), 6 + 5 + 4 + 4 + 12 + 4);
+    assert_eq!(runs.len(), 7 + 5 + 4 + 4 + 12 + 4);
     for run in runs {
         let (done, out) = driven(&live, &run.iter().map(String::as_str).collect::<Vec<_>>()).await;
         assert!(done.unwrap(), "{run:?}: {out}");

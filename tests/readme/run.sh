@@ -1,6 +1,6 @@
 #!/bin/bash
-# Pastes the commands of the README, and those that the demo prints, into bash, zsh and dash: no shell refuses a line, and the
-# answers are those that the README describes.
+# Pastes the commands of the README, of the guides in docs/guides, and those that the demo prints, into bash, zsh and dash: no
+# shell refuses a line, and the answers are those that the documents describe.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 cd "$root"
@@ -23,31 +23,48 @@ for _ in $(seq 600); do
 done
 grep -q '^Ctrl-C ends it' "$work/demo" || fail "the demo does not serve" "$work/demo" "$work/log"
 
-# The commands: the demo's indented lines, then the blocks of the README's "Five minutes".
+# The commands: the demo's indented lines, then the blocks of the README's "Five minutes", then those of the guides.
 sed -n '/^Still serving/,$s/^  //p' "$work/demo" >"$work/demo.blocks"
 sed -n '/^## Five minutes/,/^## Where/{/^```sh$/,/^```$/{/^```/d;p}}' README.md >"$work/readme.blocks"
 [ "$(wc -l <"$work/readme.blocks")" -gt 30 ] || fail "the README has lost its blocks"
+for guide in docs/guides/*.md; do
+  sed -n '/^```sh$/,/^```$/{/^```/d;p}' "$guide" >"$work/guide.blocks"
+  [ -s "$work/guide.blocks" ] || fail "$guide has lost its blocks"
+  cat "$work/guide.blocks" >>"$work/guides.blocks"
+done
 # An interactive shell may refuse comments.
-if grep -nE '(^|[[:space:]])#' "$work/demo.blocks" "$work/readme.blocks"; then fail "a block has a comment"; fi
+if grep -nE '(^|[[:space:]])#' "$work/demo.blocks" "$work/readme.blocks" "$work/guides.blocks"; then fail "a block has a comment"; fi
 internal=$(grep -o 'http://[0-9.:]*/admin' "$work/demo" | head -1 | sed 's#http://\(.*\)/admin#\1#')
 
-for shell in "bash --norc --noprofile" "zsh -f" "dash"; do
-  name=${shell%% *}
+# What a person at a terminal would do: paste everything into one shell.
+paste_into() {
+  name=${1%% *} out=$work/$name.out err=$work/$name.err
+  mkdir "$work/$name"
   # Interactive, as at a terminal.
   # shellcheck disable=SC2086
-  cat "$work/demo.blocks" "$work/readme.blocks" | env -i HOME="$work" PATH="$PATH" TERM=dumb PS1= PS2= \
-    SAKSHI__SERVER__INTERNAL_ADDR="$internal" timeout 120 $shell -i >"$work/out" 2>"$work/err" || fail "$name ends with an error" "$work/err"
-  if grep -niE 'not found|no match|syntax|parse error|unmatched|unexpected|bad substitution|illegal|error:' "$work/err"; then
-    fail "$name refuses a line" "$work/err"
+  cat "$work/demo.blocks" "$work/readme.blocks" "$work/guides.blocks" | env -i HOME="$work/$name" TMPDIR="$work/$name" PATH="$PATH" TERM=dumb PS1= PS2= \
+    SAKSHI__SERVER__INTERNAL_ADDR="$internal" timeout 300 $1 -i >"$out" 2>"$err" || fail "$name ends with an error" "$err"
+  if grep -niE 'not found|no match|syntax|parse error|unmatched|unexpected|bad substitution|illegal|error:' "$err"; then
+    fail "$name refuses a line" "$err"
   fi
   for told in '"pending":true' '"verification_passed":true' '"residentName":"Asha' '"qrPayload":"' '"verification_passed":false' \
-    '"registration_count":1' '"remaining":1' '"status":"disabled"' '"field":"claims[1]"' '"balance":' '"kind":"root"' 'as it should be' unreachable; do
-    grep -qF -- "$told" "$work/out" || fail "$name: no $told in the answers" "$work/out" "$work/err"
+    '"registration_count":1' '"remaining":1' '"status":"disabled"' '"field":"claims[1]"' '"balance":' '"kind":"root"' 'as it should be' unreachable \
+    '"state":"verified"' 'getIntent?value=' '"responseMsg":"Success"' '200 text/html' '"code":"event_closed"' '"webhookUrl":null' \
+    '"request_id":"checkout-7"' '"code":"idempotency_key_reused"' '"error_code":"claims_missing"' '"ageAbove18":false'; do
+    grep -qF -- "$told" "$out" || fail "$name: no $told in the answers" "$out" "$err"
   done
-  same=$(grep -xE '[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}' "$work/out" | sort | uniq -c | awk '$1 >= 2' | wc -l)
-  [ "$same" -ge 1 ] || fail "$name: the same request twice is two transactions" "$work/out"
+  same=$(grep -xE '[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}' "$out" | sort | uniq -c | awk '$1 >= 2' | wc -l)
+  [ "$same" -ge 1 ] || fail "$name: the same request twice is two transactions" "$out"
   echo "ok       readme in $name"
+}
+
+# At the same time: some of the commands wait.
+pasting=""
+for shell in "bash --norc --noprofile" "zsh -f" "dash"; do
+  (trap - EXIT; paste_into "$shell") &
+  pasting="$pasting $!"
 done
+for shell in $pasting; do wait "$shell" || exit 1; done
 
 kill -TERM "$demo"
 code=0

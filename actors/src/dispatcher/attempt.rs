@@ -10,7 +10,6 @@ use sakshi_domain::delivery::{Attempt, DeliveryId, DeliveryOutcome, QueuedDelive
 use sakshi_domain::ids::TxnId;
 use sakshi_outbound::client::WebhookClient;
 use sakshi_store::{Store, StoreError, TransactionRecord, Vault, VaultError};
-use sakshi_supervision::Gate;
 use sakshi_wire::ovse::OvsePayload;
 
 use super::budget::{ENVELOPE_BYTES, Reservation};
@@ -26,8 +25,6 @@ pub(super) struct Attempter {
     pub(super) store: Arc<dyn Store>,
     pub(super) vault: Arc<Vault>,
     pub(super) client: WebhookClient,
-    /// Counts and bounds the attempts in flight.
-    pub(super) attempts: Arc<Gate>,
 }
 
 /// Why a body could not be built.

@@ -68,15 +68,15 @@ pub struct ByteBounds {
     /// To all receivers together.
     pub in_all: usize,
     /// To one origin.
-    pub per_host: usize,
+    pub per_origin: usize,
 }
 
 impl ByteBounds {
     /// For outcomes of verifications: 128 MiB in total, 16 MiB to one origin.
-    pub const OUTCOMES: Self = Self { in_all: 128 * 1_024 * 1_024, per_host: 16 * 1_024 * 1_024 };
+    pub const OUTCOMES: Self = Self { in_all: 128 * 1_024 * 1_024, per_origin: 16 * 1_024 * 1_024 };
     /// For payloads of flows: 384 MiB in total, 24 MiB to one origin, which is one file of the largest
     /// size or many small ones. It takes sixteen origins that hang to delay another one.
-    pub const FLOWS: Self = Self { in_all: 384 * 1_024 * 1_024, per_host: 24 * 1_024 * 1_024 };
+    pub const FLOWS: Self = Self { in_all: 384 * 1_024 * 1_024, per_origin: 24 * 1_024 * 1_024 };
 }
 
 /// Whose budget is used up.
@@ -98,14 +98,14 @@ struct KindBudget {
 
 impl KindBudget {
     fn new(kind: BodyKind, bounds: ByteBounds) -> Self {
-        let per_host = bounds.per_host.max(kind.largest());
-        let bounds = ByteBounds { in_all: bounds.in_all.max(per_host), per_host };
+        let per_origin = bounds.per_origin.max(kind.largest());
+        let bounds = ByteBounds { in_all: bounds.in_all.max(per_origin), per_origin };
         Self { bounds, reserved: 0, by_origin: HashMap::new() }
     }
 
     fn check(&self, origin: &str, bytes: usize) -> Result<(), Exceeded> {
         let of_origin = self.by_origin.get(origin).copied().unwrap_or(0);
-        if of_origin.saturating_add(bytes) > self.bounds.per_host {
+        if of_origin.saturating_add(bytes) > self.bounds.per_origin {
             Err(Exceeded::Origin)
         } else if self.reserved.saturating_add(bytes) > self.bounds.in_all {
             Err(Exceeded::Total)
@@ -238,8 +238,8 @@ mod tests {
     }
 
     impl Fixture {
-        fn new(in_all: usize, per_host: usize) -> Self {
-            let (bounds, reserved, notices) = (ByteBounds { in_all, per_host }, Arc::default(), Rc::default());
+        fn new(in_all: usize, per_origin: usize) -> Self {
+            let (bounds, reserved, notices) = (ByteBounds { in_all, per_origin }, Arc::default(), Rc::default());
             let budget = Rc::new(Budget::new(bounds, bounds, Arc::clone(&reserved)));
             Self { budget, reserved, notify: Counter(Rc::clone(&notices)).start().recipient(), notices }
         }
@@ -274,7 +274,7 @@ mod tests {
 
     #[actix::test]
     async fn a_small_body_releases_at_once_what_it_does_not_need() {
-        let fixture = Fixture::new(ByteBounds::FLOWS.in_all, ByteBounds::FLOWS.per_host);
+        let fixture = Fixture::new(ByteBounds::FLOWS.in_all, ByteBounds::FLOWS.per_origin);
         let mut held = Vec::new();
         for _ in 0..64 {
             let mut reservation = fixture.reserve(BodyKind::Flow, "a").unwrap();

@@ -38,7 +38,7 @@ pub struct DispatchBounds {
     /// To all receivers together.
     pub in_flight: usize,
     /// To one origin.
-    pub in_flight_per_host: usize,
+    pub in_flight_per_origin: usize,
     /// Bytes of webhooks about verifications.
     pub outcome_bytes: ByteBounds,
     /// Bytes of webhooks about flows, files included.
@@ -57,6 +57,8 @@ pub(crate) struct InFlight {
 #[derive(Debug)]
 pub(crate) struct WebhookDispatcher {
     attempter: Rc<Attempter>,
+    /// Counts and bounds the attempts in flight.
+    attempts: Arc<Gate>,
     bounds: DispatchBounds,
     queues: HashMap<Rc<str>, OriginQueue>,
     /// Origins that have something to send and may begin an attempt, in the order of their turns.
@@ -91,15 +93,15 @@ impl WebhookDispatcher {
         in_flight: InFlight,
         bounds: DispatchBounds,
     ) -> Self {
-        let InFlight { attempts, body_bytes } = in_flight;
         Self {
-            attempter: Rc::new(Attempter { store, vault, client, attempts }),
+            attempter: Rc::new(Attempter { store, vault, client }),
+            attempts: in_flight.attempts,
             bounds,
             queues: HashMap::new(),
             ready: VecDeque::new(),
             blocked: Default::default(),
             exhausted: [false; 2],
-            budget: Rc::new(Budget::new(bounds.outcome_bytes, bounds.flow_bytes, body_bytes)),
+            budget: Rc::new(Budget::new(bounds.outcome_bytes, bounds.flow_bytes, in_flight.body_bytes)),
             known: HashSet::new(),
             scan_after: None,
             scanning: false,
@@ -152,7 +154,7 @@ impl WebhookDispatcher {
     /// Gives an origin a turn if it has something to send and may begin an attempt.
     fn make_ready(&mut self, origin: &Rc<str>) {
         if let Some(queue) = self.queues.get_mut(origin)
-            && queue.become_ready(self.bounds.in_flight_per_host)
+            && queue.become_ready(self.bounds.in_flight_per_origin)
         {
             self.ready.push_back(Rc::clone(origin));
         }
@@ -161,7 +163,7 @@ impl WebhookDispatcher {
     /// Begins attempts while the bounds and the memory budget allow it, one per origin and turn.
     fn dispatch(&mut self, ctx: &mut Context<Self>) {
         while !self.paused && (self.budget.was_freed() || !self.ready.is_empty()) {
-            let Some(permit) = self.attempter.attempts.enter() else { break };
+            let Some(permit) = self.attempts.enter() else { break };
             let unblocked = if self.budget.was_freed() { self.next_unblocked(ctx) } else { None };
             if unblocked.is_none() {
                 self.budget.all_checked();
@@ -212,7 +214,7 @@ impl WebhookDispatcher {
     }
 
     fn begin(&mut self, origin: &Rc<str>, memory: Reservation, permit: Permit, ctx: &mut Context<Self>) {
-        let Some(delivery) = self.queues.get_mut(origin).and_then(OriginQueue::begin) else { return };
+        let Some(delivery) = self.queues.get_mut(origin).and_then(OriginQueue::start_attempt) else { return };
         let attempter = Rc::clone(&self.attempter);
         let ended = AttemptEnded { origin: origin.as_ref().into(), id: delivery.id, generation: self.generation, retry: true };
         let mut report = ReportAtEnd { dispatcher: ctx.address(), ended: Some(ended), _permit: permit };
@@ -303,12 +305,7 @@ impl Handler<AttemptEnded> for WebhookDispatcher {
                 self.known.remove(&ended.id);
             }
             let origin: Rc<str> = ended.origin.into();
-            if let Some(queue) = self.queues.get_mut(&origin) {
-                queue.end();
-                if queue.is_idle() {
-                    self.queues.remove(&origin);
-                }
-            }
+            self.update_queue(&origin, OriginQueue::end_attempt);
             self.refill(&origin, ctx);
             self.make_ready(&origin);
         }
@@ -317,9 +314,19 @@ impl Handler<AttemptEnded> for WebhookDispatcher {
 }
 
 impl WebhookDispatcher {
+    /// Changes a queue, and removes it when it is idle then.
+    fn update_queue(&mut self, origin: &Rc<str>, change: impl FnOnce(&mut OriginQueue)) {
+        if let Some(queue) = self.queues.get_mut(origin) {
+            change(queue);
+            if queue.is_idle() {
+                self.queues.remove(origin);
+            }
+        }
+    }
+
     /// Reads more of the outbox for a queue that is behind and has room.
     fn refill(&mut self, origin: &Rc<str>, ctx: &mut Context<Self>) {
-        let Some(after) = self.queues.get_mut(origin).and_then(OriginQueue::start_reading) else { return };
+        let Some(after) = self.queues.get_mut(origin).and_then(OriginQueue::start_refill) else { return };
         let due = self.attempter.store.due_deliveries(after, Some(origin.to_string()), BATCH);
         let (origin, generation) = (Rc::clone(origin), self.generation);
         ctx.spawn(due.into_actor(self).map(move |due, dispatcher, ctx| {
@@ -334,12 +341,7 @@ impl WebhookDispatcher {
         let more = due.as_ref().map_or(true, |due| due.len() == BATCH);
         let (failed, until) = (due.is_err(), due.as_ref().ok().and_then(|due| due.last()).map(|last| last.id));
         due.unwrap_or_default().into_iter().for_each(|delivery| self.enqueue(delivery, Source::Refill));
-        if let Some(queue) = self.queues.get_mut(origin) {
-            queue.finish_reading(until, more);
-            if queue.is_idle() {
-                self.queues.remove(origin);
-            }
-        }
+        self.update_queue(origin, |queue| queue.finish_refill(until, more));
         if !failed {
             self.refill(origin, ctx);
         }

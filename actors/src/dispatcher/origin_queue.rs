@@ -1,4 +1,4 @@
-//! The queue of one origin: a bounded number of outbox positions, and a count of attempts in flight.
+//! The queue of one origin: a bounded number of deliveries of the outbox, without their bodies, and a count of attempts in flight.
 
 use std::collections::VecDeque;
 
@@ -6,55 +6,55 @@ use sakshi_domain::delivery::{DeliveryId, QueuedDelivery};
 
 use super::budget::Need;
 
-/// Positions held in memory for one origin; the rest waits in the outbox.
+/// Deliveries held in memory for one origin; the rest waits in the outbox.
 const QUEUED_MAX: usize = 1_000;
-/// Positions read from the outbox at a time.
+/// Deliveries read from the outbox at a time.
 pub(super) const BATCH: usize = 500;
 
 /// How a queue learns of a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Source {
-    /// It was just queued, or a scan of the whole outbox found it.
+    /// A notice that it was just queued, or a scan of the whole outbox.
     NoticeOrScan,
-    /// The outbox was read for this origin.
+    /// A reading of the outbox for this origin alone.
     Refill,
 }
 
-/// One origin's queue. Once the outbox has more than the queue may hold, it is behind: from then on it takes deliveries
-/// only in the order of the outbox, until it has read to the end.
+/// One origin's queue. When a delivery does not fit, the queue is behind: from then on it takes deliveries only in the order of
+/// the outbox, until it has read the outbox to the end.
 #[derive(Debug, Default)]
 pub(super) struct OriginQueue {
     queued: VecDeque<QueuedDelivery>,
     in_flight: usize,
-    /// It has a turn, or waits for memory.
+    /// Whether it has a turn, or waits for memory.
     ready: bool,
-    /// The outbox is known up to here.
-    known: Option<DeliveryId>,
+    /// The last delivery up to which the queue has seen the outbox.
+    seen_until: Option<DeliveryId>,
     behind: bool,
-    /// The first delivery not taken since the outbox was last read for this origin. Notices come in no strict order, so
-    /// later ones may have been taken.
+    /// The first delivery not taken since the last refill began. Notices come in no strict order, so later ones may have been
+    /// taken.
     missed: Option<DeliveryId>,
-    reading: bool,
+    refilling: bool,
 }
 
 impl OriginQueue {
     /// Takes a delivery in; `false` when it is left to a refill.
     pub(super) fn push(&mut self, delivery: QueuedDelivery, source: Source) -> bool {
         let id = delivery.id;
-        let beyond = self.known.is_none_or(|known| id > known);
+        let beyond = self.seen_until.is_none_or(|seen| id > seen);
         if self.queued.len() >= QUEUED_MAX || (self.behind && beyond && source == Source::NoticeOrScan) {
             self.behind = true;
             self.missed = Some(self.missed.map_or(id, |missed| missed.min(id)));
             return false;
         }
         if !self.behind {
-            self.known = self.known.max(Some(id));
+            self.seen_until = self.seen_until.max(Some(id));
         }
         self.queued.push_back(delivery);
         true
     }
 
-    /// Whether the origin should get a turn now; it is ready then.
+    /// Becomes ready if the origin should get a turn now; whether it did.
     pub(super) fn become_ready(&mut self, in_flight_max: usize) -> bool {
         let ready = !self.ready && !self.queued.is_empty() && self.in_flight < in_flight_max;
         self.ready |= ready;
@@ -67,40 +67,41 @@ impl OriginQueue {
     }
 
     /// Takes the next delivery out for an attempt.
-    pub(super) fn begin(&mut self) -> Option<QueuedDelivery> {
+    pub(super) fn start_attempt(&mut self) -> Option<QueuedDelivery> {
         self.ready = false;
         let delivery = self.queued.pop_front()?;
         self.in_flight += 1;
         Some(delivery)
     }
 
-    /// An attempt has ended.
-    pub(super) fn end(&mut self) {
+    /// Counts the end of an attempt.
+    pub(super) fn end_attempt(&mut self) {
         self.in_flight = self.in_flight.saturating_sub(1);
     }
 
-    /// Where to go on reading the outbox, if the queue has places for what is read; it is being read then.
-    pub(super) fn start_reading(&mut self) -> Option<Option<DeliveryId>> {
-        let wanted = self.behind && !self.reading && self.queued.len() + BATCH <= QUEUED_MAX;
+    /// Starts a refill if the queue is behind and has room for a batch: the delivery after which to read the outbox, or
+    /// `Some(None)` for its beginning.
+    pub(super) fn start_refill(&mut self) -> Option<Option<DeliveryId>> {
+        let wanted = self.behind && !self.refilling && self.queued.len() + BATCH <= QUEUED_MAX;
         wanted.then(|| {
-            self.reading = true;
+            self.refilling = true;
             if let Some(DeliveryId(missed)) = self.missed.take() {
-                self.known = self.known.min(Some(DeliveryId(missed.saturating_sub(1))));
+                self.seen_until = self.seen_until.min(Some(DeliveryId(missed.saturating_sub(1))));
             }
-            self.known
+            self.seen_until
         })
     }
 
     /// The outbox has been read up to `until`; `more` when it did not end there.
-    pub(super) fn finish_reading(&mut self, until: Option<DeliveryId>, more: bool) {
-        self.reading = false;
-        self.known = self.known.max(until);
+    pub(super) fn finish_refill(&mut self, until: Option<DeliveryId>, more: bool) {
+        self.refilling = false;
+        self.seen_until = self.seen_until.max(until);
         self.behind = more || self.missed.is_some();
     }
 
-    /// Whether nothing waits and nothing is in flight.
+    /// Whether nothing waits, nothing is in flight and nothing is to be read.
     pub(super) fn is_idle(&self) -> bool {
-        self.queued.is_empty() && self.in_flight == 0 && !self.reading && !self.behind
+        self.queued.is_empty() && self.in_flight == 0 && !self.refilling && !self.behind
     }
 }
 
@@ -118,7 +119,7 @@ mod tests {
     }
 
     fn begun(queue: &mut OriginQueue, count: usize) -> Vec<u64> {
-        (0..count).filter_map(|_| queue.begin()).map(|delivery| delivery.id.0).collect()
+        (0..count).filter_map(|_| queue.start_attempt()).map(|delivery| delivery.id.0).collect()
     }
 
     #[test]
@@ -127,49 +128,49 @@ mod tests {
         for id in 1..=1_500 {
             assert_eq!(queue.push(delivery(id), Source::NoticeOrScan), id <= 1_000);
         }
-        assert_eq!((begun(&mut queue, 499).len(), queue.start_reading()), (499, None), "there is no room for what would be read");
+        assert_eq!((begun(&mut queue, 499).len(), queue.start_refill()), (499, None), "there is no room for what would be read");
         assert_eq!(begun(&mut queue, 1), [500]);
         assert!(!queue.push(delivery(1_501), Source::NoticeOrScan), "it would overtake five hundred");
-        assert_eq!(queue.start_reading(), Some(Some(DeliveryId(1_000))));
-        assert_eq!(queue.start_reading(), None, "it is being read");
+        assert_eq!(queue.start_refill(), Some(Some(DeliveryId(1_000))));
+        assert_eq!(queue.start_refill(), None, "it is being read");
         assert!((1_001..=1_500).all(|id| queue.push(delivery(id), Source::Refill)));
-        queue.finish_reading(Some(DeliveryId(1_500)), true);
+        queue.finish_refill(Some(DeliveryId(1_500)), true);
         assert_eq!(begun(&mut queue, 1_000), (501..=1_500).collect::<Vec<_>>());
-        assert_eq!(queue.start_reading(), Some(Some(DeliveryId(1_500))));
+        assert_eq!(queue.start_refill(), Some(Some(DeliveryId(1_500))));
         assert!(queue.push(delivery(1_501), Source::Refill));
-        queue.finish_reading(Some(DeliveryId(1_501)), false);
+        queue.finish_refill(Some(DeliveryId(1_501)), false);
         assert!(queue.push(delivery(1_502), Source::NoticeOrScan), "it has read to the end");
     }
 
     #[test]
-    fn one_that_was_overtaken_by_the_last_that_found_room_is_read_as_well() {
+    fn a_delivery_that_did_not_fit_is_read_although_a_later_one_was_taken() {
         let mut queue = OriginQueue::default();
         for id in (1..=999).chain([1_001, 1_000, 1_002]) {
             queue.push(delivery(id), Source::NoticeOrScan);
         }
         begun(&mut queue, 1_000);
-        assert_eq!(queue.start_reading(), Some(Some(DeliveryId(999))));
+        assert_eq!(queue.start_refill(), Some(Some(DeliveryId(999))));
     }
 
     #[test]
-    fn a_notice_that_comes_while_the_outbox_is_read_has_it_read_once_more() {
+    fn a_notice_during_a_refill_causes_another_refill() {
         let mut queue = OriginQueue::default();
         for id in 1..=1_001 {
             queue.push(delivery(id), Source::NoticeOrScan);
         }
         begun(&mut queue, 1_000);
-        assert!(queue.start_reading().is_some());
+        assert!(queue.start_refill().is_some());
         assert!(!queue.push(delivery(1_002), Source::NoticeOrScan));
         assert!(queue.push(delivery(1_001), Source::Refill));
-        queue.finish_reading(Some(DeliveryId(1_001)), false);
-        assert_eq!(queue.start_reading(), Some(Some(DeliveryId(1_001))));
+        queue.finish_refill(Some(DeliveryId(1_001)), false);
+        assert_eq!(queue.start_refill(), Some(Some(DeliveryId(1_001))));
         assert!(queue.push(delivery(1_002), Source::Refill));
-        queue.finish_reading(Some(DeliveryId(1_002)), false);
-        assert_eq!((queue.start_reading(), begun(&mut queue, 9)), (None, vec![1_001, 1_002]));
+        queue.finish_refill(Some(DeliveryId(1_002)), false);
+        assert_eq!((queue.start_refill(), begun(&mut queue, 9)), (None, vec![1_001, 1_002]));
     }
 
     #[test]
-    fn one_whose_notice_was_lost_is_taken_though_later_ones_wait_in_the_outbox() {
+    fn a_delivery_whose_notice_was_lost_is_taken_from_a_scan_though_later_ones_wait_in_the_outbox() {
         let mut queue = OriginQueue::default();
         for id in (1..=1_002).filter(|id| *id != 500) {
             queue.push(delivery(id), Source::NoticeOrScan);

@@ -19,7 +19,7 @@ use sakshi_store::{PatchEventOutcome, Store, StoreError};
 use sakshi_supervision::Deadline;
 use tokio::sync::{oneshot, watch};
 
-use super::message::{EventWatch, LookEvent, PatchEvent, Refresh, WatchEvent};
+use super::message::{EventWatch, GetEvent, PatchEvent, Refresh, WatchEvent};
 
 /// Watchers learn of changes at most this often.
 const COALESCE: Duration = Duration::from_millis(200);
@@ -102,15 +102,15 @@ impl EventActor {
     fn follow(&mut self, ctx: &mut Context<Self>) {
         if !self.following && self.context.store.ended_elsewhere().is_some() {
             self.following = true;
-            ctx.run_later(FOLLOW_PAUSE, Self::look_again);
+            ctx.run_later(FOLLOW_PAUSE, Self::read_again);
         }
     }
 
-    fn look_again(&mut self, ctx: &mut Context<Self>) {
+    fn read_again(&mut self, ctx: &mut Context<Self>) {
         self.refresh(Duration::ZERO, ctx);
         self.following = self.is_watched() || self.reading;
         if self.following {
-            ctx.run_later(FOLLOW_PAUSE, Self::look_again);
+            ctx.run_later(FOLLOW_PAUSE, Self::read_again);
         }
     }
 
@@ -174,10 +174,10 @@ impl Supervised for EventActor {
     }
 }
 
-impl Handler<LookEvent> for EventActor {
+impl Handler<GetEvent> for EventActor {
     type Result = ResponseActFuture<Self, Result<Option<Arc<Event>>, StoreError>>;
 
-    fn handle(&mut self, _: LookEvent, ctx: &mut Self::Context) -> Self::Result {
+    fn handle(&mut self, _: GetEvent, ctx: &mut Self::Context) -> Self::Result {
         self.read(ctx, |_, event| event)
     }
 }

@@ -7,7 +7,7 @@ use sakshi_domain::ids::{AppId, ClientId, EventId};
 use sakshi_store::PatchEventOutcome;
 
 use super::actor::EventActor;
-use super::message::{EventWatch, LookEvent, PatchEvent, WatchEvent};
+use super::message::{EventWatch, GetEvent, PatchEvent, WatchEvent};
 use super::shard::event_changed;
 use crate::ask::Ask;
 use crate::router::{AskError, ShardRouter};
@@ -27,8 +27,8 @@ impl Events {
     ///
     /// # Errors
     /// [`AskError`] when there is no answer; asking again is safe.
-    pub async fn look(&self, id: EventId) -> Result<Option<Arc<Event>>, AskError> {
-        self.0.ask(id, Ask { id, question: LookEvent }).await
+    pub async fn get(&self, id: EventId) -> Result<Option<Arc<Event>>, AskError> {
+        self.0.ask(id, Ask { id, question: GetEvent }).await
     }
 
     /// Follows the event; `None` when there is none.

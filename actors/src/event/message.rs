@@ -14,7 +14,7 @@ pub type EventWatch = watch::Receiver<Arc<Event>>;
 /// What is the event now, with its counts?
 #[derive(Clone, Copy, Debug, Message)]
 #[rtype(result = "Result<Option<Arc<Event>>, StoreError>")]
-pub(crate) struct LookEvent;
+pub(crate) struct GetEvent;
 
 /// Tell me whenever the event changes.
 #[derive(Clone, Copy, Debug, Message)]

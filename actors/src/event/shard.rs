@@ -1,4 +1,4 @@
-//! What a shard does for events alone.
+//! The part of a shard that is particular to events.
 //!
 //! An event has an actor from the moment it is asked about until its end; one that is asked about
 //! after its end gets an actor for a moment only.
@@ -13,7 +13,7 @@ use sakshi_store::{PatchEventOutcome, StoreFuture};
 use sakshi_supervision::{Shard, ShardActor, Shards};
 
 use super::actor::{EventActor, EventContext};
-use super::message::{EventWatch, LookEvent, PatchEvent, Refresh, WatchEvent};
+use super::message::{EventWatch, GetEvent, PatchEvent, Refresh, WatchEvent};
 use crate::ask::{Question, RecordActor};
 
 impl ShardActor for EventActor {
@@ -36,14 +36,14 @@ impl ShardActor for EventActor {
 
 impl RecordActor for EventActor {
     type Record = Event;
-    const STARTED_WHEN_FULL: bool = false;
+    const STARTS_WHEN_FULL: bool = false;
 
     fn load(context: &Arc<EventContext>, id: EventId) -> StoreFuture<Option<Event>> {
         context.store.load_event(id)
     }
 
-    fn id_and_deadline(event: &Event) -> (EventId, Timestamp) {
-        (event.id, event.terms.expires_at)
+    fn deadline(event: &Event) -> Timestamp {
+        event.terms.expires_at
     }
 
     fn from_record(event: Event, context: &Arc<EventContext>) -> Self {
@@ -51,7 +51,7 @@ impl RecordActor for EventActor {
     }
 }
 
-impl Question<EventActor> for LookEvent {
+impl Question<EventActor> for GetEvent {
     type Answer = Option<Arc<Event>>;
 
     fn unknown(&self) -> Option<Arc<Event>> {

@@ -16,7 +16,7 @@ use sakshi_domain::delivery::QueuedDelivery;
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::flow::report_kind::ReportKind;
 use sakshi_domain::time::Timestamp;
-use sakshi_store::{LapseFlowOutcome, OpenFlowOutcome, ReportFlow, ReportFlowOutcome, Store, StoreError};
+use sakshi_store::{CreateOutcome, LapseFlowOutcome, ReportFlow, ReportFlowOutcome, Store, StoreError};
 use sakshi_supervision::Deadline;
 use tokio::sync::Semaphore;
 
@@ -120,8 +120,8 @@ impl FlowActor {
         AtomicResponse::new(Box::pin(async { Err(Unanswered::Lost) }.into_actor(self)))
     }
 
-    fn opened(&mut self, outcome: &Result<OpenFlowOutcome, StoreError>, deadline: Option<Timestamp>, kind: &'static str) {
-        if matches!(outcome, Ok(OpenFlowOutcome::Opened)) {
+    fn opened(&mut self, outcome: &Result<CreateOutcome, StoreError>, deadline: Option<Timestamp>, kind: &'static str) {
+        if matches!(outcome, Ok(CreateOutcome::Created)) {
             metrics::counter!("sakshi_flows_opened_total", "flow" => kind).increment(1);
             tracing::info!(flow.id = %self.id, flow.kind = kind, "flow opened");
             self.set_deadline(deadline);
@@ -182,7 +182,7 @@ impl Supervised for FlowActor {
 }
 
 impl Handler<OpenFlowTicket> for FlowActor {
-    type Result = Reply<OpenFlowOutcome>;
+    type Result = Reply<CreateOutcome>;
 
     fn handle(&mut self, OpenFlowTicket(ticket): OpenFlowTicket, ctx: &mut Self::Context) -> Self::Result {
         let Some(open) = ticket.take() else { return self.lost(ctx) };

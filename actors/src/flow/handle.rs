@@ -2,11 +2,11 @@
 
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::ids::{AppId, ClientId};
-use sakshi_store::{FlowRecord, OpenFlow, OpenFlowOutcome, ReportFlowOutcome};
+use sakshi_store::{CreateOutcome, FlowRecord, OpenFlow, ReportFlowOutcome};
 use sakshi_wire::reports::FlowReport;
 
 use super::actor::FlowActor;
-use super::message::{LookFlow, OpenFlowTicket, ReportTicket};
+use super::message::{GetFlow, OpenFlowTicket, ReportTicket};
 use super::shard::AskFlow;
 use crate::router::{AskError, ShardRouter};
 use crate::take_once::TakeOnce;
@@ -26,7 +26,7 @@ impl Flows {
     ///
     /// # Errors
     /// [`AskError`]; the flow may then have been opened or not, and may be opened again.
-    pub async fn open(&self, open: OpenFlow) -> Result<OpenFlowOutcome, AskError> {
+    pub async fn open(&self, open: OpenFlow) -> Result<CreateOutcome, AskError> {
         let id = open.flow.header().id;
         let value = TakeOnce::new(open);
         self.0.ask(id, AskFlow { id, question: OpenFlowTicket(value.ticket()) }).await
@@ -47,7 +47,7 @@ impl Flows {
     ///
     /// # Errors
     /// [`AskError`] when there is no answer; asking again is safe.
-    pub async fn look(&self, id: FlowId, app: AppId) -> Result<Option<FlowRecord>, AskError> {
-        self.0.ask(id, LookFlow { id, app }).await
+    pub async fn get(&self, id: FlowId, app: AppId) -> Result<Option<FlowRecord>, AskError> {
+        self.0.ask(id, GetFlow { id, app }).await
     }
 }

@@ -4,7 +4,7 @@ use actix::Message;
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::ids::AppId;
 use sakshi_domain::time::Timestamp;
-use sakshi_store::{FlowRecord, LapseFlowOutcome, OpenFlow, OpenFlowOutcome, ReportFlowOutcome};
+use sakshi_store::{CreateOutcome, FlowRecord, LapseFlowOutcome, OpenFlow, ReportFlowOutcome};
 use sakshi_wire::reports::FlowReport;
 
 use crate::router::Answered;
@@ -12,7 +12,7 @@ use crate::take_once::TakeTicket;
 
 /// Open the flow.
 #[derive(Clone, Debug, Message)]
-#[rtype(result = "Answered<OpenFlowOutcome>")]
+#[rtype(result = "Answered<CreateOutcome>")]
 pub(crate) struct OpenFlowTicket(pub(crate) TakeTicket<OpenFlow>);
 
 /// Record what an upstream reports.
@@ -28,7 +28,7 @@ pub(crate) struct Lapse;
 /// What is the flow of this app now? The store answers, without an actor.
 #[derive(Clone, Debug, Message)]
 #[rtype(result = "Answered<Option<FlowRecord>>")]
-pub(crate) struct LookFlow {
+pub(crate) struct GetFlow {
     pub(crate) id: FlowId,
     pub(crate) app: AppId,
 }

@@ -1,4 +1,4 @@
-//! What a shard does for flows alone.
+//! The part of a shard that is particular to flows.
 //!
 //! Whatever happens to a flow gets an actor, also when the shard is full: a report must not be
 //! refused, and admission bounds how many are under way. Beyond the bound the actor ends as soon as
@@ -12,7 +12,7 @@ use sakshi_store::FlowRecord;
 use sakshi_supervision::{Shard, ShardActor};
 
 use super::actor::{FlowActor, FlowContext};
-use super::message::{LookFlow, WakeAt};
+use super::message::{GetFlow, WakeAt};
 use crate::router::Answered;
 
 impl ShardActor for FlowActor {
@@ -68,10 +68,10 @@ where
     }
 }
 
-impl Handler<LookFlow> for Shard<FlowActor> {
+impl Handler<GetFlow> for Shard<FlowActor> {
     type Result = ResponseFuture<Answered<Option<FlowRecord>>>;
 
-    fn handle(&mut self, LookFlow { id, app }: LookFlow, _: &mut Self::Context) -> Self::Result {
+    fn handle(&mut self, GetFlow { id, app }: GetFlow, _: &mut Self::Context) -> Self::Result {
         let load = self.shared().store.load_flow(id, app);
         Box::pin(async move { Ok(load.await) })
     }

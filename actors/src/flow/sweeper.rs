@@ -24,7 +24,7 @@ const BUSY: Duration = Duration::from_millis(100);
 /// Documents listed at once.
 const LIMIT: usize = 500;
 /// How long one document may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+const LAPSE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Finds documents that have lapsed.
 #[derive(Debug)]
@@ -64,7 +64,7 @@ async fn sweep(store: Arc<dyn Store>, flows: Arc<Shards<FlowActor>>) -> Duration
 /// Ends a document; whether it did. One that could not end is found again.
 async fn lapse(flows: &Shards<FlowActor>, id: FlowId) -> bool {
     let Some(shard) = flows.of(&id) else { return false };
-    match shard.send(AskFlow { id, question: Lapse }).timeout(PATIENCE).await {
+    match shard.send(AskFlow { id, question: Lapse }).timeout(LAPSE_TIMEOUT).await {
         Ok(Ok(Ok(outcome))) => matches!(outcome, LapseFlowOutcome::Lapsed { .. }),
         Ok(Ok(Err(error))) => {
             tracing::warn!(flow.id = %id, %error, "a document could not lapse");

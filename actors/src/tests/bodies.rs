@@ -105,7 +105,7 @@ fn twenty_receivers_that_hang_on_bodies_of_ten_megabytes_delay_no_healthy_one() 
 #[test]
 fn when_all_memory_is_reserved_files_wait_their_turn_and_verifications_do_not() {
     run(async {
-        let least = ByteBounds { in_all: 0, per_host: 0 };
+        let least = ByteBounds { in_all: 0, per_origin: 0 };
         let webhooks = DispatchBounds { in_flight: 2, flow_bytes: least, ..roomy().webhooks };
         let fixture = Fixture::with(TreeBounds { webhooks, ..roomy() }).await;
         let mut hanging = Vec::new();

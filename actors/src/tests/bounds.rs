@@ -30,13 +30,13 @@ fn on_shard(fixture: &Fixture, index: u8) -> TxnId {
 }
 
 #[test]
-fn a_stuck_shard_is_given_up_on_after_the_patience_and_others_still_answer() {
+fn a_stuck_shard_is_given_up_on_after_the_ask_timeout_and_others_still_answer() {
     run(async {
-        let bounds = TreeBounds { shards: 2, patience: Duration::from_millis(200), ..roomy() };
+        let bounds = TreeBounds { shards: 2, ask_timeout: Duration::from_millis(200), ..roomy() };
         let fixture = Fixture::with(bounds).await;
         let (arbiter, release) = stuck_shard(&fixture);
         let began = Instant::now();
-        assert_eq!(fixture.transactions.look(on_shard(&fixture, 1)).await.unwrap_err(), AskError::NoAnswer);
+        assert_eq!(fixture.transactions.get(on_shard(&fixture, 1)).await.unwrap_err(), AskError::NoAnswer);
         assert!((200..5_000).contains(&began.elapsed().as_millis()));
         let opening = fixture.opening(on_shard(&fixture, 0), None);
         assert!(matches!(fixture.transactions.open(opening).await.unwrap(), OpenOutcome::Opened { .. }));
@@ -49,18 +49,18 @@ fn a_stuck_shard_is_given_up_on_after_the_patience_and_others_still_answer() {
 #[test]
 fn what_exceeds_the_admission_limit_is_shed_at_once() {
     run(async {
-        let bounds = TreeBounds { shards: 2, in_flight: 3, patience: Duration::from_secs(30), ..roomy() };
+        let bounds = TreeBounds { shards: 2, in_flight: 3, ask_timeout: Duration::from_secs(30), ..roomy() };
         let fixture = Fixture::with(bounds).await;
         let (arbiter, release) = stuck_shard(&fixture);
         for _ in 0..3 {
             let (transactions, id) = (fixture.transactions.clone(), on_shard(&fixture, 1));
-            actix_rt::spawn(async move { transactions.look(id).await });
+            actix_rt::spawn(async move { transactions.get(id).await });
         }
         until("three questions are inside", || fixture.transactions.router.admission.inside() == 3).await;
-        assert_eq!(fixture.transactions.look(on_shard(&fixture, 0)).await.unwrap_err(), AskError::Overloaded);
+        assert_eq!(fixture.transactions.get(on_shard(&fixture, 0)).await.unwrap_err(), AskError::Overloaded);
         drop(release);
         until("they are answered", || fixture.transactions.router.admission.inside() == 0).await;
-        assert!(matches!(fixture.transactions.look(on_shard(&fixture, 0)).await.unwrap(), View::Unknown));
+        assert!(matches!(fixture.transactions.get(on_shard(&fixture, 0)).await.unwrap(), View::Unknown));
         arbiter.stop();
         fixture.end().await;
     });
@@ -69,16 +69,16 @@ fn what_exceeds_the_admission_limit_is_shed_at_once() {
 #[test]
 fn one_shards_long_line_sheds_its_own_callers_only() {
     run(async {
-        let bounds = TreeBounds { shards: 2, mailbox_depth: 2, patience: Duration::from_secs(30), ..roomy() };
+        let bounds = TreeBounds { shards: 2, mailbox_depth: 2, ask_timeout: Duration::from_secs(30), ..roomy() };
         let fixture = Fixture::with(bounds).await;
         let (arbiter, release) = stuck_shard(&fixture);
         for _ in 0..2 {
             let (transactions, id) = (fixture.transactions.clone(), on_shard(&fixture, 1));
-            actix_rt::spawn(async move { transactions.look(id).await });
+            actix_rt::spawn(async move { transactions.get(id).await });
         }
         until("two questions wait", || fixture.transactions.router.admission.inside() == 2).await;
-        assert_eq!(fixture.transactions.look(on_shard(&fixture, 1)).await.unwrap_err(), AskError::Overloaded);
-        assert!(matches!(fixture.transactions.look(on_shard(&fixture, 0)).await.unwrap(), View::Unknown));
+        assert_eq!(fixture.transactions.get(on_shard(&fixture, 1)).await.unwrap_err(), AskError::Overloaded);
+        assert!(matches!(fixture.transactions.get(on_shard(&fixture, 0)).await.unwrap(), View::Unknown));
         drop(release);
         arbiter.stop();
         fixture.end().await;

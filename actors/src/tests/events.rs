@@ -6,12 +6,11 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit};
-use sakshi_domain::claims::ClaimSet;
 use sakshi_domain::clock::Clock as _;
-use sakshi_domain::event::{Event, EventCounts, EventName, EventPatch, EventRefusal, EventStatus, EventTerms, MaxGuests};
+use sakshi_domain::event::{Event, EventPatch, EventRefusal, EventStatus, MaxGuests};
 use sakshi_domain::ids::EventId;
-use sakshi_domain::language::Language;
-use sakshi_store::{CreateEvent, CreateEventOutcome, Events as _, OpenOutcome, PatchEventOutcome};
+use sakshi_kit::records;
+use sakshi_store::{CreateEvent, CreateOutcome, Events as _, OpenOutcome, PatchEventOutcome};
 
 use super::{Fixture, run, until, verified};
 use crate::CompleteReply;
@@ -21,20 +20,10 @@ const LIFE: Duration = Duration::from_secs(7_200);
 impl Fixture {
     async fn create_event(&self, guests: u64) -> EventId {
         let id = self.events.new_id(&self.client);
-        let now = self.clock.now();
-        let terms = EventTerms {
-            name: EventName::parse("Open day").unwrap(),
-            claims: ClaimSet::parse(&["name"]).unwrap(),
-            language: Language::ENGLISH,
-            max_guests: MaxGuests::new(guests).unwrap(),
-            expires_at: now + LIFE,
-            webhook_url: None,
-            is_active: true,
-        };
-        let (client, app) = (self.client.clone(), self.app.clone());
-        let event = Event { id, client, app, created_at: now, terms, counts: EventCounts::default() };
+        let mut event = records::event(id, self.client.clone(), self.app.clone(), self.clock.now(), LIFE);
+        event.terms.max_guests = MaxGuests::new(guests).unwrap();
         let outcome = self.store.create_event(CreateEvent { event, idempotency: None }).await.unwrap();
-        assert_eq!(outcome, CreateEventOutcome::Created);
+        assert_eq!(outcome, CreateOutcome::Created);
         id
     }
 
@@ -46,7 +35,7 @@ impl Fixture {
     }
 
     async fn event(&self, id: EventId) -> Event {
-        match self.events.look(id).await.unwrap() {
+        match self.events.get(id).await.unwrap() {
             Some(event) => (*event).clone(),
             None => panic!("the event is gone"),
         }
@@ -146,7 +135,7 @@ fn a_crowd_that_looks_at_an_event_at_once_shares_readings_and_each_sees_what_was
             fixture.event(event).await;
             for scans in 1..=3 {
                 fixture.scan(event).await;
-                let crowd = join_all((0..200).map(|_| fixture.events.look(event))).await;
+                let crowd = join_all((0..200).map(|_| fixture.events.get(event))).await;
                 for seen in crowd {
                     assert!(matches!(seen, Ok(Some(event)) if event.counts.scans == scans));
                 }
@@ -163,7 +152,7 @@ fn an_unknown_event_takes_no_guest_and_starts_no_actor() {
     run(async {
         let fixture = Fixture::new().await;
         let nowhere = fixture.events.new_id(&fixture.client);
-        assert_eq!(fixture.events.look(nowhere).await.unwrap(), None);
+        assert_eq!(fixture.events.get(nowhere).await.unwrap(), None);
         assert!(fixture.events.watch(nowhere).await.unwrap().is_none());
         assert_eq!(fixture.scan(nowhere).await.1, OpenOutcome::EventNotFound);
         assert_eq!((fixture.live_events(), fixture.spent().await), (0, 0));

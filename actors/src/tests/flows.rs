@@ -92,14 +92,14 @@ fn a_full_shard_takes_reports_and_keeps_no_further_actor() {
 }
 
 #[test]
-fn a_flow_is_seen_by_its_app_alone_and_a_look_starts_no_actor() {
+fn a_flow_is_seen_by_its_app_alone_and_a_question_starts_no_actor() {
     run(async {
         let fixture = Fixture::new().await;
         let id = fixture.open_locker(NOWHERE).await;
         until("its actor has ended", || fixture.tree.live_flows() == 0).await;
-        let record = fixture.flows.look(id, fixture.app.clone()).await.unwrap().unwrap();
+        let record = fixture.flows.get(id, fixture.app.clone()).await.unwrap().unwrap();
         assert!(matches!(record.state, FlowState::DocLocker(_)));
-        assert_eq!(fixture.flows.look(id, AppId::generate()).await, Ok(None));
+        assert_eq!(fixture.flows.get(id, AppId::generate()).await, Ok(None));
         let unknown = fixture.flows.new_id(&fixture.client);
         assert_eq!(fixture.flows.report(fixture.fetched(unknown, 3)).await, Ok(ReportFlowOutcome::NotFound));
         until("no actor is left", || fixture.tree.live_flows() == 0).await;

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
-use sakshi_store::{Flows as _, OpenFlowOutcome, ReportFlowOutcome};
+use sakshi_store::{CreateOutcome, Flows as _, ReportFlowOutcome};
 use serde_json::Value;
 
 use super::flow_fixture::INVITED;
@@ -110,7 +110,7 @@ fn the_sweeper_finds_documents_that_no_actor_waits_for() {
         let elsewhere = WebhookReceiver::start(Behaviour::Answer(200)).await.unwrap();
         let open = fixture.document(&elsewhere.url("/opened-by-another-node"));
         let id = open.flow.header().id;
-        assert_eq!(fixture.store.open_flow(open).await, Ok(OpenFlowOutcome::Opened));
+        assert_eq!(fixture.store.open_flow(open).await, Ok(CreateOutcome::Created));
         fixture.clock.advance(INVITED);
         told_once(&fixture, &elsewhere, id).await;
         fixture.end().await;

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
+use sakshi_domain::clock::Clock as _;
 use sakshi_domain::transaction::{Answer, Outcome};
 
 use super::{Fixture, WINDOW, declined, run, until, verified};
@@ -17,9 +18,9 @@ fn no_actor_outlives_its_terminal_transition() {
         assert_eq!(fixture.complete(first, verified(1)).await, CompleteReply::Accepted);
         assert_eq!(fixture.complete(second, declined()).await, CompleteReply::Accepted);
         until("both actors have ended", || fixture.tree.live_transactions() == 0).await;
-        let View::Completed(record) = fixture.transactions.look(first).await.unwrap() else { panic!("not completed") };
+        let View::Completed(record) = fixture.transactions.get(first).await.unwrap() else { panic!("not completed") };
         assert!(matches!(fixture.transactions.reveal(*record).unwrap().outcome, Outcome::Verified(_)));
-        assert_eq!(fixture.tree.live_transactions(), 0, "a look at the end starts no actor");
+        assert_eq!(fixture.tree.live_transactions(), 0, "a question after the end starts no actor");
         fixture.end().await;
     });
 }
@@ -42,7 +43,7 @@ fn fifteen_minutes_pass_and_the_actor_ends_with_its_window() {
         until("the actor has ended", || fixture.tree.live_transactions() == 0).await;
         tokio::time::resume();
         assert!(began.elapsed() < Duration::from_secs(5), "nobody waited for the window");
-        assert!(matches!(fixture.transactions.look(id).await.unwrap(), View::Expired(_)));
+        assert!(matches!(fixture.transactions.get(id).await.unwrap(), View::Expired(_)));
         assert_eq!(fixture.complete(id, verified(1)).await, CompleteReply::Expired);
         assert_eq!(fixture.spent().await, 1, "an abandoned transaction is not refunded");
         fixture.end().await;
@@ -55,7 +56,7 @@ fn a_transaction_expires_at_its_last_millisecond_whether_a_timer_fires_or_not() 
         let fixture = Fixture::new().await;
         let id = fixture.open().await;
         fixture.clock.advance(WINDOW);
-        assert!(matches!(fixture.transactions.look(id).await.unwrap(), View::Expired(_)));
+        assert!(matches!(fixture.transactions.get(id).await.unwrap(), View::Expired(_)));
         until("the actor has ended", || fixture.tree.live_transactions() == 0).await;
         fixture.end().await;
     });
@@ -67,12 +68,34 @@ fn a_long_poll_is_woken_by_the_answer_and_not_by_the_clock() {
         let fixture = Fixture::new().await;
         let id = fixture.open().await;
         let transactions = fixture.transactions.clone();
-        let poll = actix_rt::spawn(async move { transactions.look_when_changed(id, Duration::from_secs(30)).await.unwrap() });
+        let poll = actix_rt::spawn(async move { transactions.wait_for_end(id, Duration::from_secs(30)).await.unwrap() });
         until("the poll waits", || fixture.tree.view().children.iter().all(|node| node.mailbox == 0)).await;
         let began = Instant::now();
         fixture.complete(id, verified(1)).await;
         assert!(matches!(poll.await.unwrap(), View::Completed(_)));
         assert!(began.elapsed() < Duration::from_secs(2));
+        fixture.end().await;
+    });
+}
+
+#[test]
+fn a_window_that_is_ended_wakes_a_long_poll_and_ends_the_actor() {
+    run(async {
+        let fixture = Fixture::new().await;
+        let (id, completed) = (fixture.open().await, fixture.open().await);
+        fixture.complete(completed, verified(1)).await;
+        assert!(matches!(fixture.transactions.expire(completed).await.unwrap(), View::Completed(_)));
+        let transactions = fixture.transactions.clone();
+        let poll = actix_rt::spawn(async move { transactions.wait_for_end(id, Duration::from_secs(30)).await.unwrap() });
+        until("the poll waits", || fixture.tree.view().children.iter().all(|node| node.mailbox == 0)).await;
+        let began = Instant::now();
+        let View::Expired(ended) = fixture.transactions.expire(id).await.unwrap() else { panic!("not expired") };
+        let View::Expired(told) = poll.await.unwrap() else { panic!("not expired for who waits") };
+        assert!(began.elapsed() < Duration::from_secs(2));
+        assert_eq!((told.expires_at, ended.expires_at), (fixture.clock.now(), fixture.clock.now()));
+        until("the actor has ended", || fixture.tree.live_transactions() == 0).await;
+        assert_eq!(fixture.complete(id, verified(2)).await, CompleteReply::Expired);
+        assert!(matches!(fixture.transactions.expire(id).await.unwrap(), View::Expired(_)), "without an actor too");
         fixture.end().await;
     });
 }
@@ -120,7 +143,7 @@ fn whoever_answers_what_waits_elsewhere_leaves_no_copy_behind_when_it_goes_on_wa
         assert_eq!(fixture.complete_known(&first, credential.clone()).await, CompleteReply::Accepted);
         assert_eq!(fixture.complete_known(&second, credential).await, CompleteReply::CredentialReplayed);
         until("the actors have ended", || fixture.tree.live_transactions() == 0).await;
-        assert!(matches!(fixture.transactions.look(second.id).await, Ok(View::Pending(_))));
+        assert!(matches!(fixture.transactions.get(second.id).await, Ok(View::Pending(_))));
         assert_eq!(fixture.complete(second.id, verified(2)).await, CompleteReply::Accepted);
         fixture.end().await;
     });

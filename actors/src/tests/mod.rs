@@ -16,20 +16,19 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sakshi_domain::claims::{Claim, ClaimSet};
 use sakshi_domain::clock::{Clock as _, ManualClock};
 use sakshi_domain::credits::{CreditMove, EntryKind};
 use sakshi_domain::http_url::{HttpUrl, Schemes};
 use sakshi_domain::ids::{AppId, ClientId, TxnId};
-use sakshi_domain::language::Language;
-use sakshi_domain::request_id::RequestId;
+use sakshi_domain::profile::Profile;
 use sakshi_domain::tenancy::Client;
 use sakshi_domain::time::Timestamp;
-use sakshi_domain::transaction::{Answer, AnswerDigest, CredentialIdentity, Failure, Pending, Terms};
-use sakshi_domain::{channel::Channel, transaction::VerifiedClaims};
+use sakshi_domain::transaction::{Answer, AnswerDigest, Failure, Pending};
+use sakshi_kit::records;
+pub(super) use sakshi_kit::records::WINDOW;
 use sakshi_outbound::client::{WebhookClient, WebhookClientOptions};
 use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore};
-use sakshi_store::{Credits as _, OpenOutcome, OpenTransaction, Retention, Tenancy as _, Transactions as _, Vault};
+use sakshi_store::{Credits as _, OpenOutcome, OpenTransaction, Ownership, Retention, Tenancy as _, Transactions as _, Vault};
 use tokio::sync::mpsc;
 use zeroize::Zeroizing;
 
@@ -38,7 +37,6 @@ use crate::{
     TreeConfig,
 };
 
-pub(super) const WINDOW: Duration = Duration::from_secs(900);
 const CREDITS: i64 = 1_000;
 
 /// A tree with one shard on the test's own arbiter, over a store of its own.
@@ -64,10 +62,10 @@ pub(super) fn roomy() -> TreeBounds {
         live_transactions: 1_000,
         in_flight: 1_000,
         mailbox_depth: 1_000,
-        patience: Duration::from_secs(5),
+        ask_timeout: Duration::from_secs(5),
         webhooks: DispatchBounds {
             in_flight: 64,
-            in_flight_per_host: 16,
+            in_flight_per_origin: 16,
             outcome_bytes: ByteBounds::OUTCOMES,
             flow_bytes: ByteBounds::FLOWS,
         },
@@ -76,6 +74,10 @@ pub(super) fn roomy() -> TreeBounds {
         flow_result_ttl: WINDOW,
         retention: Retention { expired: Duration::from_secs(3_600), events: Duration::from_secs(3_600) },
     }
+}
+
+fn clock() -> Arc<ManualClock> {
+    Arc::new(ManualClock::starting_at(Timestamp::parse_rfc3339("2026-01-01T00:00:00Z").unwrap()))
 }
 
 /// Runs a test on an actix system of its own.
@@ -89,19 +91,18 @@ impl Fixture {
     }
 
     pub(super) async fn with(bounds: TreeBounds) -> Self {
-        let clock = Arc::new(ManualClock::starting_at(Timestamp::parse_rfc3339("2026-01-01T00:00:00Z").unwrap()));
+        let clock = clock();
         Self::start(bounds, Duration::from_secs(2), Arc::clone(&clock), clock).await
     }
 
     /// With a store whose clock is its own.
     pub(super) async fn with_two_clocks() -> Self {
-        let clock = || Arc::new(ManualClock::starting_at(Timestamp::parse_rfc3339("2026-01-01T00:00:00Z").unwrap()));
         Self::start(roomy(), Duration::from_secs(2), clock(), clock()).await
     }
 
     /// With receivers that may take a minute.
     pub(super) async fn patient(bounds: TreeBounds) -> Self {
-        let clock = Arc::new(ManualClock::starting_at(Timestamp::parse_rfc3339("2026-01-01T00:00:00Z").unwrap()));
+        let clock = clock();
         Self::start(bounds, Duration::from_secs(60), Arc::clone(&clock), clock).await
     }
 
@@ -113,7 +114,7 @@ impl Fixture {
             clock: store_clock.clone(),
             vault: vault.clone(),
             max_waiting: 1_000,
-            max_pages: None,
+            ownership: Ownership::of(Profile::Sandbox, "https://issuer.test"),
         };
         let store = EmbeddedStore::open(options).unwrap();
         let connect_timeout = Duration::from_secs(2);
@@ -149,19 +150,9 @@ impl Fixture {
     }
 
     pub(super) fn opening(&self, id: TxnId, webhook: Option<&str>) -> OpenTransaction {
-        let now = self.clock.now();
-        let terms = Terms {
-            claims: ClaimSet::from_iter([Claim::Name]),
-            channel: Channel::Web,
-            language: Language::ENGLISH,
-            face_auth: true,
-            webhook_url: webhook.map(|url| HttpUrl::parse(url, Schemes::HttpAndHttps).unwrap()),
-            request_id: RequestId::mint(),
-            extras: None,
-        };
-        let (client, app) = (self.client.clone(), self.app.clone());
-        let pending = Arc::new(Pending { id, client, app, event: None, opened_at: now, expires_at: now + WINDOW, terms });
-        OpenTransaction { pending, cost: 1, idempotency: None }
+        let mut pending = records::pending(id, self.client.clone(), self.app.clone(), self.clock.now());
+        pending.terms.webhook_url = webhook.map(|url| HttpUrl::parse(url, Schemes::HttpAndHttps).unwrap());
+        OpenTransaction { pending: Arc::new(pending), cost: 1, idempotency: None }
     }
 
     pub(super) async fn open(&self) -> TxnId {
@@ -207,15 +198,7 @@ impl Fixture {
 }
 
 pub(super) fn verified(mark: u8) -> Answer {
-    let claims = [("residentName".to_owned(), "Asha".into())].into_iter().collect();
-    Answer::Credential {
-        claims: Arc::new(VerifiedClaims::new(claims)),
-        missing: ClaimSet::default(),
-        malformed: ClaimSet::default(),
-        holder_bound: true,
-        identity: CredentialIdentity([mark; 32]),
-        digest: AnswerDigest([mark; 32]),
-    }
+    records::credential([mark; 32])
 }
 
 pub(super) fn declined() -> Answer {

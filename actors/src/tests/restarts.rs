@@ -36,8 +36,8 @@ fn a_panic_in_one_transaction_loses_no_state_and_disturbs_no_neighbour() {
             neighbours.push(changed);
         }
         fixture.panic_in(ids[0]);
-        // This look waits in the crashed actor's mailbox and is answered after the restart.
-        let View::Pending(pending) = fixture.transactions.look(ids[0]).await.unwrap() else { panic!("the state was lost") };
+        // This question waits in the crashed actor's mailbox and is answered after the restart.
+        let View::Pending(pending) = fixture.transactions.get(ids[0]).await.unwrap() else { panic!("the state was lost") };
         assert_eq!(pending.id, ids[0]);
         assert_eq!(fixture.restarts("transactions-0"), 1);
         assert_eq!(fixture.tree.live_transactions(), 50);
@@ -53,7 +53,7 @@ fn a_panic_in_one_transaction_loses_no_state_and_disturbs_no_neighbour() {
 }
 
 #[test]
-fn a_transaction_that_keeps_crashing_is_let_go_and_rebuilt_for_whoever_asks() {
+fn a_transaction_that_keeps_crashing_is_given_up_and_rebuilt_for_whoever_asks() {
     run(async {
         let fixture = Fixture::new().await;
         let id = fixture.open().await;
@@ -62,10 +62,10 @@ fn a_transaction_that_keeps_crashing_is_let_go_and_rebuilt_for_whoever_asks() {
             until("it has crashed", || fixture.restarts("transactions-0") >= crash).await;
             until("it is back or gone", || fixture.tree.live_transactions() == i64::from(crash < 4)).await;
             if crash < 4 {
-                assert!(matches!(fixture.transactions.look(id).await.unwrap(), View::Pending(_)));
+                assert!(matches!(fixture.transactions.get(id).await.unwrap(), View::Pending(_)));
             }
         }
-        assert!(matches!(fixture.transactions.look(id).await.unwrap(), View::Pending(_)), "a fresh actor answers from the store");
+        assert!(matches!(fixture.transactions.get(id).await.unwrap(), View::Pending(_)), "a fresh actor answers from the store");
         assert_eq!(fixture.complete(id, verified(1)).await, CompleteReply::Accepted);
         fixture.end().await;
     });
@@ -78,7 +78,7 @@ fn a_shard_that_crashes_forgets_its_actors_and_no_transaction() {
         let ids = join_all((0..20).map(|_| fixture.open())).await;
         fixture.panic_in_the_shard();
         for id in &ids {
-            assert!(matches!(fixture.transactions.look(*id).await.unwrap(), View::Pending(_)));
+            assert!(matches!(fixture.transactions.get(*id).await.unwrap(), View::Pending(_)));
         }
         until("the forgotten actors have ended", || fixture.tree.live_transactions() == 20).await;
         assert_eq!(fixture.restarts("transactions-0"), 1);
@@ -96,7 +96,7 @@ fn the_ledger_restarts_and_every_credit_is_where_it_should_be() {
         assert_eq!(fixture.restarts("credit-ledger"), 1);
         assert_eq!(fixture.spent().await, 20);
         for id in before.iter().chain(&after) {
-            assert!(matches!(fixture.transactions.look(*id).await.unwrap(), View::Pending(_)));
+            assert!(matches!(fixture.transactions.get(*id).await.unwrap(), View::Pending(_)));
         }
         fixture.end().await;
     });
@@ -139,7 +139,7 @@ fn when_many_transactions_keep_crashing_the_shard_starts_over_and_at_last_escala
             for _ in 0..4 {
                 fixture.panic_in(id);
             }
-            until("it was let go", || fixture.tree.live_transactions() == 0).await;
+            until("it was given up", || fixture.tree.live_transactions() == 0).await;
             given_up += 1;
             if let Ok(failure) = fixture.escalations.try_recv() {
                 break failure;

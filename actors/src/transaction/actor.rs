@@ -14,18 +14,20 @@ use sakshi_domain::event::EventRefusal;
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::transaction::{Answer, Failure, Outcome, Pending};
 use sakshi_store::{
-    CompleteOutcome, CompleteTransaction, GuestOutcomes, OpenOutcome, PresentedCredential, Store, StoreError, TransactionRecord, Vault,
+    CompleteOutcome, CompleteTransaction, ExpireOutcome, GuestOutcomes, OpenOutcome, PresentedCredential, Store, StoreError,
+    TransactionRecord, Vault,
 };
 use sakshi_supervision::{Deadline, Shards};
 use tokio::sync::oneshot;
 
-use super::message::{Complete, CompleteReply, EndedElsewhere, Look, Open, Subscribe, TransactionQuestion, View, accepted};
+use super::message::{Complete, CompleteReply, EndedElsewhere, Expire, GetTransaction, Open, Subscribe, View, accepted};
 use crate::dispatcher::{DeliveryQueued, WebhookDispatcher};
 use crate::event::{EventActor, event_changed};
 use crate::ledger::{CreditLedger, DebitAndOpen, no_answer};
+use crate::reveal::seal_outcome;
 use crate::router::Answered;
 
-/// Watchers that one transaction wakes; further ones look again by themselves.
+/// Watchers that one transaction wakes; further ones ask again by themselves.
 const WATCHERS_MAX: usize = 64;
 
 /// What every transaction actor of the node uses.
@@ -55,19 +57,14 @@ pub(crate) struct TransactionActor {
 }
 
 impl TransactionActor {
-    /// An actor for a transaction that is about to be opened.
-    pub(crate) const fn unopened(id: TxnId, context: Arc<TransactionContext>) -> Self {
-        Self { id, view: Some(View::Unknown), watchers: Vec::new(), temporary: false, context }
-    }
-
-    /// An actor for a transaction that was read from the store.
-    pub(crate) fn from_record(record: TransactionRecord, context: Arc<TransactionContext>) -> Self {
-        Self { id: record.opened().id, view: Some(record.into()), watchers: Vec::new(), temporary: false, context }
+    /// An actor for a transaction that was read from the store, or is about to be opened and so unknown.
+    pub(crate) const fn new(id: TxnId, view: View, context: Arc<TransactionContext>) -> Self {
+        Self { id, view: Some(view), watchers: Vec::new(), temporary: false, context }
     }
 
     /// An actor for one answer to a transaction that the caller has just seen pending.
     pub(crate) fn temporary(pending: Arc<Pending>, context: Arc<TransactionContext>) -> Self {
-        Self { id: pending.id, view: Some(View::Pending(pending)), watchers: Vec::new(), temporary: true, context }
+        Self { temporary: true, ..Self::new(pending.id, View::Pending(pending), context) }
     }
 
     /// Wakes the watchers and ends the actor behind the messages that already wait for it; later
@@ -106,6 +103,11 @@ impl TransactionActor {
             Some(pending @ View::Pending(_)) => self.view = Some(pending),
             ended => self.retire(ctx, ended.unwrap_or(View::Unknown)),
         }
+    }
+
+    fn has_expired(&self) {
+        metrics::counter!("sakshi_transactions_expired_total").increment(1);
+        tracing::debug!(txn.id = %self.id, "transaction expired");
     }
 
     /// Tells the transaction's event, if it has one, that something happened to a guest.
@@ -164,12 +166,12 @@ impl Handler<Open> for TransactionActor {
     }
 }
 
-impl Handler<Look> for TransactionActor {
+impl Handler<GetTransaction> for TransactionActor {
     type Result = ActorResponse<Self, Result<View, StoreError>>;
 
-    fn handle(&mut self, look: Look, ctx: &mut Self::Context) -> Self::Result {
+    fn handle(&mut self, GetTransaction { fresh }: GetTransaction, ctx: &mut Self::Context) -> Self::Result {
         let view = self.view(ctx);
-        if !matches!(view, View::Pending(_)) || !look.fresh || !self.context.shared_store {
+        if !matches!(view, View::Pending(_)) || !fresh || !self.context.shared_store {
             return ActorResponse::reply(Ok(view));
         }
         // Another node may have ended it, and its notice may be late or lost.
@@ -204,12 +206,12 @@ impl Handler<Complete> for TransactionActor {
     fn handle(&mut self, complete: Complete, ctx: &mut Self::Context) -> Self::Result {
         let pending = match self.view(ctx) {
             View::Pending(pending) => pending,
-            view => return AtomicResponse::new(Box::pin(std::future::ready(Ok(complete.answer(view))).into_actor(self))),
+            view => return AtomicResponse::new(Box::pin(std::future::ready(Ok(complete.reply(view))).into_actor(self))),
         };
-        let transition = seal(&pending, &complete, &self.context);
+        let commit = transition(&pending, &complete, &self.context).map(|step| self.context.store.complete_transaction(step));
         let commit = async {
-            match transition {
-                Some((store, transition)) => store.complete_transaction(transition).await,
+            match commit {
+                Some(commit) => commit.await,
                 None => Ok(CompleteOutcome::Expired),
             }
         };
@@ -224,31 +226,29 @@ impl Handler<Complete> for TransactionActor {
     }
 }
 
-/// Lets the domain decide, and seals the outcome; `None` when the transaction has expired.
-fn seal(pending: &Pending, complete: &Complete, context: &TransactionContext) -> Option<(Arc<dyn Store>, CompleteTransaction)> {
+/// The step that the store is asked for: the domain decides, and the outcome is sealed. `None` when the transaction has expired.
+fn transition(pending: &Pending, complete: &Complete, context: &TransactionContext) -> Option<CompleteTransaction> {
+    let outcome = pending.complete(&complete.answer, context.clock.now()).ok()?;
     let credential = match &complete.answer {
         Answer::Credential { identity, holder_bound, .. } => Some(PresentedCredential { digest: *identity, holder_bound: *holder_bound }),
         Answer::Failure { .. } => None,
     };
-    let done = pending.clone().complete(complete.answer.clone(), context.clock.now()).ok()?;
-    let outcome = crate::reveal::seal_outcome(&context.vault, done.opened.id, &done.outcome);
-    let transition = CompleteTransaction {
-        id: done.opened.id,
-        event: done.opened.event,
-        passed: done.outcome.passed(),
-        outcome,
-        answer: done.answer,
+    Some(CompleteTransaction {
+        id: pending.id,
+        event: pending.event,
+        passed: outcome.passed(),
+        outcome: seal_outcome(&context.vault, pending.id, &outcome),
+        answer: complete.answer.digest(),
         credential,
         replay_window: complete.replay_window,
         result_ttl: complete.result_ttl,
-        guest: done.opened.event.map(|_| refusals(&context.vault, done.opened.id)),
-    };
-    Some((Arc::clone(&context.store), transition))
+        guest: pending.event.map(|_| refusals(&context.vault, pending.id)),
+    })
 }
 
 /// What is stored for a guest who passed when the event refuses the guest.
 fn refusals(vault: &Vault, id: TxnId) -> GuestOutcomes {
-    let refused = |refusal| crate::reveal::seal_outcome(vault, id, &Outcome::NotVerified(Failure::event_refused(refusal)));
+    let refused = |refusal| seal_outcome(vault, id, &Outcome::NotVerified(Failure::event_refused(refusal)));
     GuestOutcomes { full: refused(EventRefusal::Full), disabled: refused(EventRefusal::Disabled), expired: refused(EventRefusal::Expired) }
 }
 
@@ -271,7 +271,7 @@ impl TransactionActor {
                 reply
             }
             CompleteOutcome::AlreadyCompleted(record) => {
-                let reply = complete.judge(&record);
+                let reply = complete.compare(&record);
                 self.retire(ctx, View::Completed(Box::new(record)));
                 reply
             }
@@ -291,13 +291,37 @@ impl TransactionActor {
     }
 }
 
+impl Handler<Expire> for TransactionActor {
+    type Result = AtomicResponse<Self, Result<View, StoreError>>;
+
+    fn handle(&mut self, _: Expire, ctx: &mut Self::Context) -> Self::Result {
+        let view = self.view(ctx);
+        if !matches!(view, View::Pending(_)) {
+            return AtomicResponse::new(Box::pin(std::future::ready(Ok(view)).into_actor(self)));
+        }
+        let expire = self.context.store.expire_transaction(self.id);
+        AtomicResponse::new(Box::pin(expire.into_actor(self).map(|outcome, actor, ctx| {
+            let view = match outcome? {
+                ExpireOutcome::Expired(pending) => {
+                    actor.has_expired();
+                    actor.tell_event(&pending);
+                    View::Expired(Arc::new(pending))
+                }
+                ExpireOutcome::AlreadyCompleted(record) => View::Completed(Box::new(record)),
+                ExpireOutcome::NotFound => View::Unknown,
+            };
+            actor.retire(ctx, view.clone());
+            Ok(view)
+        })))
+    }
+}
+
 impl Handler<Deadline> for TransactionActor {
     type Result = ();
 
     fn handle(&mut self, _: Deadline, ctx: &mut Self::Context) {
         if matches!(self.view(ctx), View::Expired(_)) {
-            metrics::counter!("sakshi_transactions_expired_total").increment(1);
-            tracing::debug!(txn.id = %self.id, "transaction expired");
+            self.has_expired();
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The handle to all transactions of the node.
+//! The handle through which a worker reaches all transactions of the node.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,16 +10,16 @@ use sakshi_store::{CompletedRecord, OpenOutcome, OpenTransaction, Vault};
 use tokio::time::sleep;
 
 use super::actor::TransactionActor;
-use super::message::{Complete, CompleteReply, Look, Open, Subscribe, TransactionQuestion, View};
-use crate::ask::Ask;
+use super::message::{Complete, CompleteReply, Expire, GetTransaction, Open, Subscribe, View};
+use crate::ask::{Ask, Question};
 use crate::reveal::{RevealError, reveal};
 use crate::router::{AskError, ShardRouter};
 
-/// Pause after which a watcher looks again without a notice: longer than any notice takes, and short compared with a
+/// Pause after which a watcher asks again without a notice: longer than any notice takes, and short compared with a
 /// long poll.
 const RECHECK: Duration = Duration::from_secs(5);
-/// Pause between two looks of a caller for whom there was no place among the watchers.
-const UNWATCHED: Duration = Duration::from_secs(1);
+/// Pause after which a caller asks again for whom there was no place among the watchers.
+const UNWATCHED_RECHECK: Duration = Duration::from_secs(1);
 
 /// Asks transactions on behalf of one worker.
 #[derive(Clone, Debug)]
@@ -48,8 +48,8 @@ impl Transactions {
     ///
     /// # Errors
     /// [`AskError`] when that cannot be told now.
-    pub async fn look(&self, id: TxnId) -> Result<View, AskError> {
-        self.ask(id, Look { fresh: true }).await
+    pub async fn get(&self, id: TxnId) -> Result<View, AskError> {
+        self.ask(id, GetTransaction { fresh: true }).await
     }
 
     /// The same, but a transaction that another node has just ended may still be shown as pending. For callers who ask the
@@ -57,30 +57,30 @@ impl Transactions {
     ///
     /// # Errors
     /// [`AskError`] when that cannot be told now.
-    pub async fn glance(&self, id: TxnId) -> Result<View, AskError> {
-        self.ask(id, Look { fresh: false }).await
+    pub async fn get_maybe_stale(&self, id: TxnId) -> Result<View, AskError> {
+        self.ask(id, GetTransaction { fresh: false }).await
     }
 
     /// The transaction once it is no longer pending, or when `wait` is over.
     ///
     /// # Errors
     /// [`AskError`] when that cannot be told now.
-    pub async fn look_when_changed(&self, id: TxnId, wait: Duration) -> Result<View, AskError> {
+    pub async fn wait_for_end(&self, id: TxnId, wait: Duration) -> Result<View, AskError> {
         let end = tokio::time::Instant::now() + wait;
         loop {
             let watch = self.ask(id, Subscribe).await?;
-            let view = self.look(id).await?;
+            let view = self.get(id).await?;
             let left = end.saturating_duration_since(tokio::time::Instant::now());
             if !matches!(view, View::Pending(_)) || left.is_zero() {
                 return Ok(view);
             }
-            // The next look tells what happened, if anything.
+            // The next reading tells what happened, if anything.
             match watch {
                 Some(changed) => {
                     let pause = sleep(left.min(RECHECK));
                     tokio::select! { _ = changed => {}, () = pause => {} }
                 }
-                None => sleep(left.min(UNWATCHED)).await,
+                None => sleep(left.min(UNWATCHED_RECHECK)).await,
             }
         }
     }
@@ -90,12 +90,20 @@ impl Transactions {
     /// # Errors
     /// [`AskError`] when its fate is not known; it may be handed in again.
     pub async fn complete(&self, id: TxnId, complete: Complete) -> Result<CompleteReply, AskError> {
-        // When the actor ended meanwhile, the next try reads the record.
+        // A second attempt means that the actor has ended, so what the caller knew may be out of date: the record is read.
         let question = |attempt| Complete { known: complete.known.clone().filter(|_| attempt == 0), ..complete.clone() };
         self.router.ask_with(id, |attempt| Ask { id, question: question(attempt) }).await
     }
 
-    /// Opens the outcome of a completed transaction.
+    /// Ends the window of a pending transaction now; the answer is what the transaction is then.
+    ///
+    /// # Errors
+    /// [`AskError`] when that cannot be told now.
+    pub async fn expire(&self, id: TxnId) -> Result<View, AskError> {
+        self.ask(id, Expire).await
+    }
+
+    /// Decrypts the outcome of a completed transaction.
     ///
     /// # Errors
     /// [`RevealError`] when it was sealed with a key that this node does not have.
@@ -103,9 +111,9 @@ impl Transactions {
         reveal(&self.vault, record)
     }
 
-    async fn ask<Q>(&self, id: TxnId, question: Q) -> Result<<Q as TransactionQuestion>::Answer, AskError>
+    async fn ask<Q>(&self, id: TxnId, question: Q) -> Result<Q::Answer, AskError>
     where
-        Q: TransactionQuestion,
+        Q: Question<TransactionActor>,
         TransactionActor: Handler<Q>,
     {
         self.router.ask(id, Ask { id, question }).await

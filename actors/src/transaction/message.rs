@@ -12,23 +12,6 @@ use tokio::sync::oneshot;
 
 use crate::router::Answered;
 
-/// A question that can also be answered from the stored record alone.
-pub(crate) trait TransactionQuestion: Message<Result = Result<Self::Answer, StoreError>> + Clone + Send + 'static {
-    /// What is answered.
-    type Answer: Send + 'static;
-
-    /// Whether the record of a pending transaction answers it, too.
-    const READ_ONLY: bool = false;
-
-    /// The answer of a transaction that has ended or is not there; if it is read-only, also of a pending one.
-    fn answer(&self, view: View) -> Self::Answer;
-
-    /// The transaction, if the caller has just seen that it is pending.
-    fn known(&self) -> Option<&Arc<Pending>> {
-        None
-    }
-}
-
 /// A transaction as it is now.
 #[derive(Clone, Debug)]
 pub enum View {
@@ -55,18 +38,9 @@ impl From<TransactionRecord> for View {
 /// What is the transaction now?
 #[derive(Clone, Copy, Debug, Message)]
 #[rtype(result = "Result<View, StoreError>")]
-pub(crate) struct Look {
+pub(crate) struct GetTransaction {
     /// Whether to ask the store, when another node may have ended it.
     pub(crate) fresh: bool,
-}
-
-impl TransactionQuestion for Look {
-    type Answer = View;
-    const READ_ONLY: bool = true;
-
-    fn answer(&self, view: View) -> View {
-        view
-    }
 }
 
 /// Tell me when the transaction changes.
@@ -78,13 +52,10 @@ pub(crate) struct Subscribe;
 /// for, or there are too many watchers.
 pub(crate) type Watcher = oneshot::Receiver<()>;
 
-impl TransactionQuestion for Subscribe {
-    type Answer = Option<Watcher>;
-
-    fn answer(&self, _: View) -> Option<Watcher> {
-        None
-    }
-}
+/// End the window now, as if its time had passed.
+#[derive(Clone, Copy, Debug, Message)]
+#[rtype(result = "Result<View, StoreError>")]
+pub(crate) struct Expire;
 
 /// Here is the identity app's final answer.
 #[derive(Clone, Debug, Message)]
@@ -124,22 +95,15 @@ pub(super) fn accepted(record: &CompletedRecord) -> CompleteReply {
 }
 
 impl Complete {
-    /// Judges this answer once another, or the same, has been stored.
-    pub(super) fn judge(&self, record: &CompletedRecord) -> CompleteReply {
+    /// The reply once another answer, or the same, has been stored.
+    pub(super) fn compare(&self, record: &CompletedRecord) -> CompleteReply {
         if self.answer.digest() == record.answer { accepted(record) } else { CompleteReply::AlreadyCompleted }
     }
-}
 
-impl TransactionQuestion for Complete {
-    type Answer = CompleteReply;
-
-    fn known(&self) -> Option<&Arc<Pending>> {
-        self.known.as_ref()
-    }
-
-    fn answer(&self, view: View) -> CompleteReply {
+    /// The reply of a transaction that is not pending.
+    pub(super) fn reply(&self, view: View) -> CompleteReply {
         match view {
-            View::Completed(record) => self.judge(&record),
+            View::Completed(record) => self.compare(&record),
             View::Expired(_) => CompleteReply::Expired,
             View::Pending(_) | View::Unknown => CompleteReply::Unknown,
         }

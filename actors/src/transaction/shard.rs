@@ -1,4 +1,4 @@
-//! What a shard does for transactions alone.
+//! The part of a shard that is particular to transactions.
 //!
 //! A pending transaction has an actor from the moment it is opened, or asked about, until its end;
 //! one that has ended is answered from its record.
@@ -12,7 +12,7 @@ use sakshi_store::{OpenOutcome, StoreFuture, TransactionRecord};
 use sakshi_supervision::{Shard, ShardActor};
 
 use super::actor::{TransactionActor, TransactionContext};
-use super::message::{EndedElsewhere, Open, TransactionQuestion, View};
+use super::message::{Complete, CompleteReply, EndedElsewhere, Expire, GetTransaction, Open, Subscribe, View, Watcher};
 use crate::ask::{Question, RecordActor, start_until};
 use crate::router::{Answered, Unanswered};
 
@@ -37,49 +37,90 @@ impl ShardActor for TransactionActor {
 impl RecordActor for TransactionActor {
     type Record = TransactionRecord;
     // A pending transaction was admitted when it was opened; its answer must get through.
-    const STARTED_WHEN_FULL: bool = true;
+    const STARTS_WHEN_FULL: bool = true;
 
     fn load(context: &Arc<TransactionContext>, id: TxnId) -> StoreFuture<Option<TransactionRecord>> {
-        context.store.load_transaction(id)
-    }
-
-    fn load_for_actor(context: &Arc<TransactionContext>, id: TxnId) -> StoreFuture<Option<TransactionRecord>> {
         context.store.watch_transaction(id)
     }
 
-    fn id_and_deadline(record: &TransactionRecord) -> (TxnId, Timestamp) {
-        (record.opened().id, record.opened().expires_at)
+    fn deadline(record: &TransactionRecord) -> Timestamp {
+        record.opened().expires_at
     }
 
     fn from_record(record: TransactionRecord, context: &Arc<TransactionContext>) -> Self {
-        Self::from_record(record, Arc::clone(context))
+        Self::new(record.opened().id, record.into(), Arc::clone(context))
     }
 }
 
-impl<Q: TransactionQuestion> Question<TransactionActor> for Q {
-    type Answer = <Q as TransactionQuestion>::Answer;
+/// Whether the transaction still waits for the person.
+fn is_pending(record: &TransactionRecord, context: &TransactionContext) -> bool {
+    matches!(record, TransactionRecord::Pending(pending) if !pending.is_expired(context.clock.now()))
+}
 
-    fn unknown(&self) -> Self::Answer {
-        self.answer(View::Unknown)
+/// The transaction as it is now: a pending one whose time is over has expired.
+fn view(record: TransactionRecord, context: &TransactionContext) -> View {
+    match record {
+        TransactionRecord::Pending(pending) if pending.is_expired(context.clock.now()) => View::Expired(Arc::new(pending)),
+        record => record.into(),
+    }
+}
+
+/// Where nodes share a store, another node may have ended the transaction, so an actor would have to read the record again. There
+/// the answer is the record that the shard has read, and no actor is started.
+impl Question<TransactionActor> for GetTransaction {
+    type Answer = View;
+
+    fn load(&self, context: &Arc<TransactionContext>, id: TxnId) -> StoreFuture<Option<TransactionRecord>> {
+        if context.shared_store { context.store.load_transaction(id) } else { context.store.watch_transaction(id) }
     }
 
-    fn of_record(&self, record: TransactionRecord, context: &Arc<TransactionContext>) -> Result<Self::Answer, TransactionRecord> {
-        let view = match record {
-            TransactionRecord::Pending(pending) if pending.is_expired(context.clock.now()) => View::Expired(Arc::new(pending)),
-            TransactionRecord::Pending(_) if !self.needs_no_actor(context) => return Err(record),
-            record => record.into(),
-        };
-        Ok(self.answer(view))
+    fn unknown(&self) -> View {
+        View::Unknown
+    }
+
+    fn try_answer(&self, record: TransactionRecord, context: &Arc<TransactionContext>) -> Result<View, TransactionRecord> {
+        if is_pending(&record, context) && !context.shared_store { Err(record) } else { Ok(view(record, context)) }
+    }
+}
+
+impl Question<TransactionActor> for Subscribe {
+    type Answer = Option<Watcher>;
+
+    fn unknown(&self) -> Option<Watcher> {
+        None
+    }
+
+    fn try_answer(&self, record: TransactionRecord, context: &Arc<TransactionContext>) -> Result<Option<Watcher>, TransactionRecord> {
+        if is_pending(&record, context) { Err(record) } else { Ok(None) }
+    }
+}
+
+impl Question<TransactionActor> for Expire {
+    type Answer = View;
+
+    fn unknown(&self) -> View {
+        View::Unknown
+    }
+
+    fn try_answer(&self, record: TransactionRecord, context: &Arc<TransactionContext>) -> Result<View, TransactionRecord> {
+        if is_pending(&record, context) { Err(record) } else { Ok(view(record, context)) }
+    }
+}
+
+impl Question<TransactionActor> for Complete {
+    type Answer = CompleteReply;
+
+    fn unknown(&self) -> CompleteReply {
+        CompleteReply::Unknown
+    }
+
+    fn try_answer(&self, record: TransactionRecord, context: &Arc<TransactionContext>) -> Result<CompleteReply, TransactionRecord> {
+        if is_pending(&record, context) { Err(record) } else { Ok(self.reply(view(record, context))) }
     }
 
     fn temporary_actor(&self, context: &Arc<TransactionContext>) -> Option<(TransactionActor, Timestamp)> {
-        let pending = self.known().filter(|pending| !pending.is_expired(context.clock.now()))?;
+        let pending = self.known.as_ref().filter(|pending| !pending.is_expired(context.clock.now()))?;
         Some((TransactionActor::temporary(Arc::clone(pending), Arc::clone(context)), pending.expires_at))
-    }
-
-    /// Where nodes share a store, an actor would read the record again: another node may have ended the transaction.
-    fn needs_no_actor(&self, context: &Arc<TransactionContext>) -> bool {
-        Q::READ_ONLY && context.shared_store
     }
 }
 
@@ -92,7 +133,7 @@ impl Handler<Open> for Shard<TransactionActor> {
             Some(actor) => actor.clone(),
             None if self.is_full() => return Box::pin(async { Err(Unanswered::Full) }),
             None => {
-                let actor = TransactionActor::unopened(id, Arc::clone(self.shared()));
+                let actor = TransactionActor::new(id, View::Unknown, Arc::clone(self.shared()));
                 start_until(self, id, deadline, actor)
             }
         };

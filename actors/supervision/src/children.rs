@@ -25,19 +25,19 @@ impl<A: ShardActor> Default for Children<A> {
 impl<A: ShardActor> Children<A> {
     /// The address of a live actor.
     pub(crate) fn get(&self, id: &A::Id) -> Option<&Addr<A>> {
-        self.maps[map_of::<A>(id)].get(id).filter(|child| child.connected())
+        self.maps[map_index::<A>(id)].get(id).filter(|child| child.connected())
     }
 
     /// Remembers an actor.
     pub(crate) fn insert(&mut self, id: A::Id, child: Addr<A>) {
-        if self.maps[map_of::<A>(&id)].insert(id, child).is_none() {
+        if self.maps[map_index::<A>(&id)].insert(id, child).is_none() {
             self.len += 1;
         }
     }
 
     /// Forgets an actor that has ended, unless another one has taken its place.
     pub(crate) fn forget_ended(&mut self, id: &A::Id) {
-        let map = &mut self.maps[map_of::<A>(id)];
+        let map = &mut self.maps[map_index::<A>(id)];
         if map.get(id).is_some_and(|child| !child.connected()) {
             map.remove(id);
             self.len -= 1;
@@ -50,6 +50,6 @@ impl<A: ShardActor> Children<A> {
     }
 }
 
-fn map_of<A: ShardActor>(id: &A::Id) -> usize {
+fn map_index<A: ShardActor>(id: &A::Id) -> usize {
     usize::from(A::random_byte(id))
 }

@@ -49,8 +49,8 @@ impl Gate {
         self.inside.load(Ordering::Acquire)
     }
 
-    /// Waits until no permit is taken, for `patience` at most; returns how many still are.
-    pub async fn emptied(&self, patience: Duration) -> usize {
+    /// Waits until no permit is taken, for `time` at most; returns how many still are.
+    pub async fn emptied(&self, time: Duration) -> usize {
         let emptied = async {
             loop {
                 let notice = self.emptied.notified();
@@ -61,7 +61,7 @@ impl Gate {
             }
         };
         // The count tells whether the wait succeeded.
-        let _ = timeout(patience, emptied).await;
+        let _ = timeout(time, emptied).await;
         self.inside()
     }
 }
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_waits_for_the_last_to_leave_is_told_at_once_or_when_patience_ends() {
+    async fn who_waits_for_the_last_to_leave_is_told_at_once_or_when_the_time_is_over() {
         let gate = Gate::new(2);
         assert_eq!(gate.emptied(Duration::from_secs(60)).await, 0, "nobody is inside");
         let permits = [gate.enter_anyway(), gate.enter_anyway(), gate.enter_anyway()];

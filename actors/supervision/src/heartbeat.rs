@@ -15,15 +15,15 @@ type LastBeat = (String, Arc<AtomicU64>);
 #[derive(Clone, Debug)]
 pub struct Heartbeats {
     began: Instant,
-    patience: Duration,
+    timeout: Duration,
     arbiters: Arc<Mutex<Vec<LastBeat>>>,
 }
 
 impl Heartbeats {
-    /// Arbiters silent for longer than `patience` count as hung.
+    /// Arbiters silent for longer than `timeout` count as hung.
     #[must_use]
-    pub fn new(patience: Duration) -> Self {
-        Self { began: Instant::now(), patience, arbiters: Arc::default() }
+    pub fn new(timeout: Duration) -> Self {
+        Self { began: Instant::now(), timeout, arbiters: Arc::default() }
     }
 
     /// Sends heartbeats from the current arbiter until it ends. A restarted arbiter takes over its old name.
@@ -47,9 +47,9 @@ impl Heartbeats {
     #[must_use]
     pub fn hung(&self) -> Option<String> {
         let now = self.elapsed();
-        let patience = u64::try_from(self.patience.as_millis()).unwrap_or(u64::MAX);
+        let timeout = u64::try_from(self.timeout.as_millis()).unwrap_or(u64::MAX);
         let arbiters = self.arbiters.lock().unwrap_or_else(PoisonError::into_inner);
-        let silent = |last: &AtomicU64| now.saturating_sub(last.load(Ordering::Relaxed)) > patience;
+        let silent = |last: &AtomicU64| now.saturating_sub(last.load(Ordering::Relaxed)) > timeout;
         arbiters.iter().find(|(_, last)| silent(last)).map(|(name, _)| name.clone())
     }
 

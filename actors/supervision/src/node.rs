@@ -4,26 +4,26 @@
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use serde::Serialize;
-
+use crate::gate::Gate;
 use crate::restart::ExitReason;
 
 /// An actor, or a group of actors, in the tree.
 #[derive(Debug)]
-pub struct Node {
+pub(crate) struct Node {
     name: String,
     kind: &'static str,
     /// It stands for any number of actors; having none is no failure.
     group: bool,
     live: AtomicI64,
     restarts: AtomicU64,
-    unanswered: AtomicI64,
+    /// Counts and bounds the requests to its actors.
+    requests: Arc<Gate>,
     last_exit: Mutex<Option<&'static str>>,
     children: Mutex<Vec<Arc<Node>>>,
 }
 
 /// A node as the operator sees it.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub struct NodeView {
     /// Unique among its siblings.
     pub name: String,
@@ -39,7 +39,7 @@ pub struct NodeView {
     /// The last failure, if there was one: `panicked`, or `given_up` when the actor was not restarted.
     pub last_exit: Option<&'static str>,
     /// Requests that were sent and not answered yet.
-    pub mailbox: i64,
+    pub mailbox: usize,
     /// The nodes below it.
     pub children: Vec<NodeView>,
 }
@@ -47,25 +47,25 @@ pub struct NodeView {
 impl Node {
     /// A node for one actor.
     pub(crate) fn new(name: impl Into<String>, kind: &'static str) -> Arc<Self> {
-        Arc::new(Self::empty(name.into(), kind, false))
+        Self::create(name.into(), kind, false, 0)
     }
 
-    /// A node for any number of actors.
-    pub(crate) fn group(name: impl Into<String>, kind: &'static str) -> Arc<Self> {
-        Arc::new(Self::empty(name.into(), kind, true))
+    /// A node for any number of actors, to which at most `requests_max` requests may be under way.
+    pub(crate) fn group(name: impl Into<String>, kind: &'static str, requests_max: usize) -> Arc<Self> {
+        Self::create(name.into(), kind, true, requests_max)
     }
 
-    fn empty(name: String, kind: &'static str, group: bool) -> Self {
-        Self {
+    fn create(name: String, kind: &'static str, group: bool, requests_max: usize) -> Arc<Self> {
+        Arc::new(Self {
             name,
             kind,
             group,
             live: AtomicI64::new(0),
             restarts: AtomicU64::new(0),
-            unanswered: AtomicI64::new(0),
+            requests: Gate::new(requests_max),
             last_exit: Mutex::new(None),
             children: Mutex::new(Vec::new()),
-        }
+        })
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -101,22 +101,13 @@ impl Node {
     }
 
     /// Live actors.
-    #[must_use]
-    pub fn live(&self) -> i64 {
+    pub(crate) fn live(&self) -> i64 {
         self.live.load(Ordering::Relaxed)
     }
 
-    /// Counts a request until the guard is dropped.
-    #[must_use]
-    pub fn asked(self: &Arc<Self>) -> Asked {
-        self.unanswered.fetch_add(1, Ordering::Relaxed);
-        Asked(Arc::clone(self))
-    }
-
-    /// Requests that were sent and not answered yet.
-    #[must_use]
-    pub fn waiting(&self) -> i64 {
-        self.unanswered.load(Ordering::Relaxed)
+    /// Counts and bounds the requests to its actors.
+    pub(crate) const fn requests(&self) -> &Arc<Gate> {
+        &self.requests
     }
 
     /// The node and all below it.
@@ -129,18 +120,8 @@ impl Node {
             live: self.live(),
             restarts: self.restarts.load(Ordering::Relaxed),
             last_exit: *self.last_exit.lock().unwrap_or_else(PoisonError::into_inner),
-            mailbox: self.waiting(),
+            mailbox: self.requests.inside(),
             children,
         }
-    }
-}
-
-/// One request that waits for its answer.
-#[derive(Debug)]
-pub struct Asked(Arc<Node>);
-
-impl Drop for Asked {
-    fn drop(&mut self) {
-        self.0.unanswered.fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -1,7 +1,7 @@
 //! What happens when an actor panics: it is caught, counted, and restarted in its place.
 //!
-//! [`Watched`] owns the actor's context and its value. A panic unwinds no further than one poll;
-//! the overseer says whether to restart. A restart keeps the address and the queued messages,
+//! [`RestartLoop`] owns the actor's context and its value. A panic unwinds no further than one poll;
+//! the supervisor says whether to restart. A restart keeps the address and the queued messages,
 //! calls [`actix::Supervised::restarting`], where the actor throws its state away, and then
 //! `started`, where it loads it again. Only the message at fault is lost.
 //!
@@ -18,14 +18,12 @@ use actix::dev::ContextFut;
 use actix::{Actor, Addr, Context, Supervised};
 use tokio::time::{Instant, Sleep, sleep};
 
-/// What to do with an actor that has panicked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    /// Restart it after this pause.
-    Restart(Duration),
-    /// Let it end; its messages are dropped.
-    GiveUp,
-}
+/// Restarts that one actor may have within [`WINDOW`].
+pub(crate) const RESTARTS_MAX: usize = 3;
+/// The sliding window within which restarts are counted.
+const WINDOW: Duration = Duration::from_secs(60);
+/// Pause before the second restart of a window; it doubles with each further one.
+const FIRST_PAUSE: Duration = Duration::from_millis(10);
 
 /// Why an actor ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,129 +35,116 @@ pub(crate) enum ExitReason {
 }
 
 /// Decides about one actor and is told of its end.
-pub(crate) trait Overseer: 'static {
-    /// The actor panicked.
-    fn crashed(&self) -> Verdict;
+pub(crate) trait Supervisor: 'static {
+    /// The actor panicked. Returns the pause before its restart; with `None` it ends, and its messages are dropped.
+    fn panicked(&self) -> Option<Duration>;
     /// The actor is gone.
     fn ended(&self, reason: ExitReason);
 }
 
-/// How many restarts are allowed within a sliding window.
+/// How many restarts are allowed within [`WINDOW`].
 #[derive(Clone, Debug)]
 pub(crate) struct RestartBudget {
     most: usize,
-    window: Duration,
     crashes: VecDeque<Instant>,
 }
 
-/// Pause before the second restart of a window; it doubles with each further one.
-const FIRST_PAUSE: Duration = Duration::from_millis(10);
-
 impl RestartBudget {
-    /// At most `most` restarts within `window`.
-    pub(crate) const fn new(most: usize, window: Duration) -> Self {
-        Self { most, window, crashes: VecDeque::new() }
+    /// At most `most` restarts within a window.
+    pub(crate) const fn new(most: usize) -> Self {
+        Self { most, crashes: VecDeque::new() }
     }
 
-    /// Counts a crash: the first restart is immediate, later ones pause, one too many is refused.
-    pub(crate) fn spend(&mut self) -> Verdict {
+    /// Counts a crash and returns the pause before the restart: none before the first of a window. `None` when the budget
+    /// is spent.
+    pub(crate) fn spend(&mut self) -> Option<Duration> {
         let now = Instant::now();
-        while self.crashes.front().is_some_and(|at| now.duration_since(*at) > self.window) {
+        while self.crashes.front().is_some_and(|at| now.duration_since(*at) > WINDOW) {
             self.crashes.pop_front();
         }
         if self.crashes.len() >= self.most {
-            return Verdict::GiveUp;
+            return None;
         }
         self.crashes.push_back(now);
-        match self.crashes.len() {
-            1 => Verdict::Restart(Duration::ZERO),
-            earlier => Verdict::Restart(FIRST_PAUSE.saturating_mul(1 << (earlier - 2).min(6))),
-        }
+        Some(match self.crashes.len() {
+            1 => Duration::ZERO,
+            crashes => FIRST_PAUSE.saturating_mul(1 << (crashes - 2).min(6)),
+        })
     }
 
     /// Whether every crash has left the window.
     pub(crate) fn is_at_rest(&self) -> bool {
-        self.crashes.back().is_none_or(|at| at.elapsed() > self.window)
+        self.crashes.back().is_none_or(|at| at.elapsed() > WINDOW)
     }
 }
 
-/// Starts a supervised actor on the current arbiter.
-pub(crate) fn start<A, O>(actor: A, overseer: O) -> Addr<A>
+/// Starts a supervised actor on the current arbiter, in a context whose address may already be known.
+pub(crate) fn start<A, S>(context: Context<A>, actor: A, supervisor: S) -> Addr<A>
 where
     A: Actor<Context = Context<A>> + Supervised,
-    O: Overseer,
-{
-    start_in(Context::new(), actor, overseer)
-}
-
-/// Starts a supervised actor in a context whose address is already known.
-pub(crate) fn start_in<A, O>(context: Context<A>, actor: A, overseer: O) -> Addr<A>
-where
-    A: Actor<Context = Context<A>> + Supervised,
-    O: Overseer,
+    S: Supervisor,
 {
     let running = context.into_future(actor);
     let address = running.address();
-    actix_rt::spawn(Watched { running: Some(running), pause: None, overseer });
+    actix_rt::spawn(RestartLoop { running: Some(running), pause: None, supervisor });
     address
 }
 
-/// An actor under watch.
-struct Watched<A, O>
+/// Polls an actor, and restarts it after a panic.
+struct RestartLoop<A, S>
 where
     A: Actor<Context = Context<A>> + Supervised,
 {
     running: Option<ContextFut<A, Context<A>>>,
     pause: Option<Pin<Box<Sleep>>>,
-    overseer: O,
+    supervisor: S,
 }
 
-impl<A, O> Unpin for Watched<A, O> where A: Actor<Context = Context<A>> + Supervised {}
+impl<A, S> Unpin for RestartLoop<A, S> where A: Actor<Context = Context<A>> + Supervised {}
 
-impl<A, O> Future for Watched<A, O>
+impl<A, S> Future for RestartLoop<A, S>
 where
     A: Actor<Context = Context<A>> + Supervised,
-    O: Overseer,
+    S: Supervisor,
 {
     type Output = ();
 
-    fn poll(mut self: Pin<&mut Self>, task: &mut Task<'_>) -> Poll<()> {
+    fn poll(self: Pin<&mut Self>, task: &mut Task<'_>) -> Poll<()> {
+        let this = self.get_mut();
         loop {
-            if let Some(pause) = &mut self.pause {
+            if let Some(pause) = &mut this.pause {
                 if pause.as_mut().poll(task).is_pending() {
                     return Poll::Pending;
                 }
-                self.pause = None;
+                this.pause = None;
             }
-            let Some(running) = &mut self.running else { return Poll::Ready(()) };
+            let Some(running) = &mut this.running else { return Poll::Ready(()) };
             match catch_unwind(AssertUnwindSafe(|| Pin::new(&mut *running).poll(task))) {
                 Ok(Poll::Pending) => return Poll::Pending,
-                Ok(Poll::Ready(())) => return self.finish(ExitReason::Stopped),
+                Ok(Poll::Ready(())) => return this.finish(ExitReason::Stopped),
                 Err(_) => {}
             }
-            let Verdict::Restart(pause) = self.overseer.crashed() else { return self.finish(ExitReason::GivenUp) };
-            let Some(running) = &mut self.running else { return Poll::Ready(()) };
-            let restarted = catch_unwind(AssertUnwindSafe(|| running.restart()));
-            match restarted {
+            let Some(pause) = this.supervisor.panicked() else { return this.finish(ExitReason::GivenUp) };
+            match catch_unwind(AssertUnwindSafe(|| running.restart())) {
                 Ok(true) if pause.is_zero() => {}
-                Ok(true) => self.pause = Some(Box::pin(sleep(pause))),
-                Ok(false) => return self.finish(ExitReason::Stopped),
-                Err(_) => return self.finish(ExitReason::GivenUp),
+                Ok(true) => this.pause = Some(Box::pin(sleep(pause))),
+                Ok(false) => return this.finish(ExitReason::Stopped),
+                Err(_) => return this.finish(ExitReason::GivenUp),
             }
         }
     }
 }
 
-impl<A, O> Watched<A, O>
+impl<A, S> RestartLoop<A, S>
 where
     A: Actor<Context = Context<A>> + Supervised,
-    O: Overseer,
+    S: Supervisor,
 {
     /// Drops what is left of the actor, which may panic once more, and reports its end.
     fn finish(&mut self, reason: ExitReason) -> Poll<()> {
         let left = self.running.take();
         drop(catch_unwind(AssertUnwindSafe(|| drop(left))));
-        self.overseer.ended(reason);
+        self.supervisor.ended(reason);
         Poll::Ready(())
     }
 }

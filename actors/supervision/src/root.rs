@@ -11,12 +11,7 @@ use actix_rt::Arbiter;
 use tokio::sync::mpsc;
 
 use crate::node::{Node, NodeView};
-use crate::restart::{self, ExitReason, Overseer, RestartBudget, Verdict};
-
-/// Restarts that one actor may have within [`WINDOW`].
-pub(crate) const RESTARTS_MAX: usize = 3;
-/// The sliding window within which restarts are counted.
-pub(crate) const WINDOW: Duration = Duration::from_secs(60);
+use crate::restart::{self, ExitReason, RESTARTS_MAX, RestartBudget, Supervisor};
 
 /// A failure that restarts did not end; the process should drain and exit non-zero.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,8 +34,8 @@ impl Root {
     #[must_use]
     pub fn new() -> (Self, mpsc::UnboundedReceiver<Escalation>) {
         let (escalations, receiver) = mpsc::unbounded_channel();
-        let shard_resets = Arc::new(Mutex::new(RestartBudget::new(RESTARTS_MAX, WINDOW)));
-        (Self { node: Node::group("root", "root"), escalations, shard_resets }, receiver)
+        let shard_resets = Arc::new(Mutex::new(RestartBudget::new(RESTARTS_MAX)));
+        (Self { node: Node::group("root", "root", 0), escalations, shard_resets }, receiver)
     }
 
     /// Starts a single actor directly under the root, on the given arbiter.
@@ -55,7 +50,7 @@ impl Root {
         let (sender, receiver) = channel(16);
         arbiter.spawn_fn(move || {
             node.started();
-            restart::start_in(Context::with_receiver(receiver), make(), RootChild::new(root, node, name));
+            restart::start(Context::with_receiver(receiver), make(), RootChild::new(root, node, name));
         });
         Addr::new(sender)
     }
@@ -79,11 +74,11 @@ impl Root {
 
     /// Whether a shard whose actors keep failing may start over.
     pub(crate) fn may_reset_shard(&self) -> bool {
-        self.shard_resets.lock().unwrap_or_else(PoisonError::into_inner).spend() != Verdict::GiveUp
+        self.shard_resets.lock().unwrap_or_else(PoisonError::into_inner).spend().is_some()
     }
 }
 
-/// The overseer of one actor directly under the root; a shard is such an actor, too.
+/// Supervises one actor directly under the root; a shard is such an actor, too.
 #[derive(Debug)]
 pub(crate) struct RootChild {
     root: Root,
@@ -95,17 +90,17 @@ pub(crate) struct RootChild {
 
 impl RootChild {
     pub(crate) const fn new(root: Root, node: Arc<Node>, label: &'static str) -> Self {
-        Self { root, node, label, budget: RefCell::new(RestartBudget::new(RESTARTS_MAX, WINDOW)) }
+        Self { root, node, label, budget: RefCell::new(RestartBudget::new(RESTARTS_MAX)) }
     }
 }
 
-impl Overseer for RootChild {
-    fn crashed(&self) -> Verdict {
+impl Supervisor for RootChild {
+    fn panicked(&self) -> Option<Duration> {
         self.node.failed();
         metrics::counter!("sakshi_actor_restarts_total", "actor" => self.label).increment(1);
-        let verdict = self.budget.borrow_mut().spend();
-        tracing::error!(actor.name = self.node.name(), ?verdict, "an actor panicked");
-        verdict
+        let pause = self.budget.borrow_mut().spend();
+        tracing::error!(actor.name = self.node.name(), restart.pause = ?pause, "an actor panicked");
+        pause
     }
 
     fn ended(&self, reason: ExitReason) {

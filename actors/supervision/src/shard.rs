@@ -11,17 +11,17 @@ use actix::{Actor, Addr, AsyncContext as _, Context, Handler, Supervised};
 
 use crate::children::Children;
 use crate::node::Node;
-use crate::oversight::{ChildEnded, Oversight, ShardChild, StartOver};
 use crate::restart;
 use crate::root::{Root, RootChild};
 use crate::shard_actor::{Deadline, ShardActor};
+use crate::shard_failures::{ChildEnded, ShardChild, ShardFailures, StartOver};
 use crate::wheel::{SLICE, TICK, TIDIED_PER_TICK, TIDY_PAUSE, TIMERS_TIDIED, Wheel};
 
 /// One shard.
 #[derive(Debug)]
 pub struct Shard<A: ShardActor> {
     shared: A::Shared,
-    oversight: Rc<Oversight<A>>,
+    failures: Rc<ShardFailures<A>>,
     children: Children<A>,
     wheel: Wheel<A::Id>,
     live_max: usize,
@@ -32,9 +32,9 @@ impl<A: ShardActor> Shard<A> {
     pub(crate) fn start(node: Arc<Node>, shared: A::Shared, root: Root, live_max: usize) -> Addr<Self> {
         let context = Context::new();
         let me: Addr<Self> = context.address();
-        let oversight = Rc::new(Oversight::new(Arc::clone(&node), root.clone(), me.clone().recipient(), me.recipient()));
-        let shard = Self { shared, oversight, children: Children::default(), wheel: Wheel::default(), live_max };
-        restart::start_in(context, shard, RootChild::new(root, node, "registry"))
+        let failures = Rc::new(ShardFailures::new(Arc::clone(&node), root.clone(), me.clone().recipient(), me.recipient()));
+        let shard = Self { shared, failures, children: Children::default(), wheel: Wheel::default(), live_max };
+        restart::start(context, shard, RootChild::new(root, node, "registry"))
     }
 
     /// What the actors of this shard use.
@@ -54,8 +54,8 @@ impl<A: ShardActor> Shard<A> {
 
     /// Starts an actor.
     pub fn start_child(&mut self, id: A::Id, actor: A) -> Addr<A> {
-        self.oversight.node.started();
-        let child = restart::start(actor, ShardChild { id, oversight: Rc::clone(&self.oversight) });
+        self.failures.node.started();
+        let child = restart::start(Context::new(), actor, ShardChild { id, failures: Rc::clone(&self.failures) });
         self.children.insert(id, child.clone());
         child
     }
@@ -120,7 +120,7 @@ impl<A: ShardActor> Handler<StartOver> for Shard<A> {
     type Result = ();
 
     fn handle(&mut self, _: StartOver, ctx: &mut Self::Context) {
-        self.oversight.node.failed();
+        self.failures.node.failed();
         self.restarting(ctx);
     }
 }

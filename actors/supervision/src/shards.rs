@@ -5,10 +5,22 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use actix::Addr;
 
+use crate::gate::Permit;
 use crate::node::Node;
 use crate::root::Root;
 use crate::shard::Shard;
 use crate::shard_actor::ShardActor;
+
+/// How much the shards of a node take on.
+#[derive(Clone, Copy, Debug)]
+pub struct ShardBounds {
+    /// How many shards there are.
+    pub shards: usize,
+    /// Live actors of all shards.
+    pub live: usize,
+    /// Requests under way to one shard.
+    pub requests: usize,
+}
 
 /// Shards by number.
 pub struct Shards<A: ShardActor> {
@@ -20,13 +32,14 @@ pub struct Shards<A: ShardActor> {
 }
 
 impl<A: ShardActor> Shards<A> {
-    /// Places for `count` shards named after `name`, with `live_max` actors in all. The shards start with their workers.
+    /// Places for shards named after `name`, which start with their workers.
     #[must_use]
-    pub fn new(root: &Root, name: &str, kind: &'static str, count: usize, shared: A::Shared, live_max: usize) -> Arc<Self> {
-        let nodes: Vec<_> = (0..count).map(|index| Node::group(format!("{name}-{index}"), kind)).collect();
+    pub fn new(root: &Root, name: &str, kind: &'static str, shared: A::Shared, bounds: ShardBounds) -> Arc<Self> {
+        let count = bounds.shards;
+        let nodes: Vec<_> = (0..count).map(|index| Node::group(format!("{name}-{index}"), kind, bounds.requests)).collect();
         nodes.iter().for_each(|node| root.add_child(Arc::clone(node)));
         let places = (0..count).map(|_| RwLock::new(None)).collect();
-        Arc::new(Self { places, nodes, root: root.clone(), shared, live_max: live_max.div_ceil(count) })
+        Arc::new(Self { places, nodes, root: root.clone(), shared, live_max: bounds.live.div_ceil(count) })
     }
 
     /// Starts a shard on the current arbiter, in the first free place: at the start, or that of a worker that has died.
@@ -61,10 +74,10 @@ impl<A: ShardActor> Shards<A> {
         self.get(self.index_of(id))
     }
 
-    /// The place of a shard in the tree.
+    /// A permit for one request to the shard at a place, unless too many are under way.
     #[must_use]
-    pub fn node(&self, index: usize) -> &Arc<Node> {
-        &self.nodes[index]
+    pub fn admit(&self, index: usize) -> Option<Permit> {
+        self.nodes[index].requests().enter()
     }
 
     /// A shard byte that this shard serves; which one follows from `pick`.

@@ -13,11 +13,12 @@ use sakshi_domain::clock::{Clock, SystemClock};
 use sakshi_domain::credits::{CreditMove, EntryKind};
 use sakshi_domain::ids::{AppId, ClientId, TxnId};
 use sakshi_domain::limits::CREDITS_PER_VERIFICATION;
+use sakshi_domain::profile::Profile;
 use sakshi_domain::tenancy::Client;
 use sakshi_domain::transaction::{Failure as Declined, Outcome};
 use sakshi_outbound::client::{WebhookClient, WebhookClientOptions};
 use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore};
-use sakshi_store::{CompleteOutcome, CompleteTransaction, OpenOutcome, Retention, Store, Vault};
+use sakshi_store::{CompleteOutcome, CompleteTransaction, OpenOutcome, Ownership, Retention, Store, Vault};
 use tokio::sync::oneshot;
 use uuid::Uuid;
 use zeroize::Zeroizing;
@@ -47,7 +48,7 @@ impl Workload {
             clock: Arc::clone(&clock),
             vault: Arc::clone(&vault),
             max_waiting: 8_192,
-            max_pages: None,
+            ownership: Ownership::of(Profile::Sandbox, "https://issuer.test"),
         })?);
         let client = ClientId::generate();
         store.create_client(Client { client_id: client.clone(), name: "bench".into(), created_at: clock.now() }).await?;
@@ -89,10 +90,10 @@ async fn start_tree(store: &Arc<dyn Store>, vault: &Arc<Vault>, clock: Arc<dyn C
         live_transactions: 10_000_000,
         in_flight: 4_096,
         mailbox_depth: 8_192,
-        patience: Duration::from_secs(30),
+        ask_timeout: Duration::from_secs(30),
         webhooks: DispatchBounds {
             in_flight: 64,
-            in_flight_per_host: 64,
+            in_flight_per_origin: 64,
             outcome_bytes: ByteBounds::OUTCOMES,
             flow_bytes: ByteBounds::FLOWS,
         },

@@ -4,8 +4,7 @@
 
 use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse};
-use sakshi_service::error::ServiceError;
-use sakshi_service::service::Service;
+use sakshi_service::{Service, ServiceError};
 use sakshi_web::authenticated::Authenticated;
 use sakshi_web::error::ApiError;
 use sakshi_web::query::{Query, page_of};
@@ -16,11 +15,14 @@ use sakshi_wire::credits::{Balance, Statement};
 /// # Errors
 /// 401 and 503 of the error table.
 #[utoipa::path(
-    get, path = "/api/v1/credits", tag = "Credits", operation_id = "credit_balance",
-    responses((status = 200, body = Balance, description = "The balance.")),
-    security(("api_key" = [], "app_id" = []))
+    get, path = "/api/v1/credits", tag = "Credits", operation_id = "getCredits",
+    responses((status = 200, body = Balance, description = "The balance."))
 )]
-pub async fn balance(Authenticated(caller): Authenticated, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, ApiError> {
+pub(crate) async fn balance(
+    Authenticated(caller): Authenticated,
+    request: HttpRequest,
+    service: Data<Service>,
+) -> Result<HttpResponse, ApiError> {
     Query::of(request.query_string()).finish()?;
     let balance = service.store.balance(caller.client).await?.ok_or(ServiceError::NotFound("client"))?;
     Ok(HttpResponse::Ok().json(Balance { balance }))
@@ -31,13 +33,12 @@ pub async fn balance(Authenticated(caller): Authenticated, request: HttpRequest,
 /// # Errors
 /// 400, 401 and 503 of the error table.
 #[utoipa::path(
-    get, path = "/api/v1/credits/statement", tag = "Credits", operation_id = "credit_statement",
+    get, path = "/api/v1/credits/statement", tag = "Credits", operation_id = "getCreditStatement",
     params(("page" = Option<u32>, Query, minimum = 1, description = "From 1; default 1."),
            ("page_size" = Option<u32>, Query, minimum = 1, maximum = 100, description = "Entries of a page; default 20.")),
-    responses((status = 200, body = Statement, description = "The page; beyond the last one it has no entries.")),
-    security(("api_key" = [], "app_id" = []))
+    responses((status = 200, body = Statement, description = "The page; beyond the last one it has no entries."))
 )]
-pub async fn statement(
+pub(crate) async fn statement(
     Authenticated(caller): Authenticated,
     request: HttpRequest,
     service: Data<Service>,

@@ -2,15 +2,15 @@
 //!
 //! Handlers decide nothing: they read the request, call a use case, and write its result.
 
-pub mod credits;
-pub mod events;
-pub mod flows;
-pub mod openapi;
-pub mod ovse;
-pub mod pan;
-pub mod ping;
-pub mod polls;
+mod checks;
+mod credits;
+mod events;
+mod flows;
+mod openapi;
+mod ovse;
+mod ping;
 mod routes;
-pub mod webhook_urls;
+mod webhook_urls;
 
+pub use self::openapi::document_of;
 pub use self::routes::ROUTES;

@@ -3,13 +3,12 @@
 
 use actix_web::HttpResponse;
 use actix_web::web::Data;
-use sakshi_service::error::ServiceError;
-use sakshi_service::service::Service;
 use sakshi_service::webhook_urls::register_webhook;
+use sakshi_service::{Service, ServiceError};
 use sakshi_web::authenticated::Authenticated;
-use sakshi_web::authenticated::AuthenticatedWith;
-use sakshi_web::body::Body;
+use sakshi_web::authenticated::AuthenticatedBody;
 use sakshi_web::error::ApiError;
+use sakshi_wire::Always;
 use sakshi_wire::webhook_urls::{RegisterWebhookRequest, RegisterWebhookResponse, WebhookSetting, WebhookSettings};
 
 /// Registers where the webhooks of an API type go, for the calling app; `null` removes the URL. It holds from the next report on,
@@ -18,16 +17,15 @@ use sakshi_wire::webhook_urls::{RegisterWebhookRequest, RegisterWebhookResponse,
 /// # Errors
 /// 400 with every field that is not acceptable.
 #[utoipa::path(
-    put, path = "/api/v1/user/webhook", tag = "Webhook configuration", operation_id = "register_webhook", request_body = RegisterWebhookRequest,
-    responses((status = 200, body = RegisterWebhookResponse, description = "It holds from now on.")),
-    security(("api_key" = [], "app_id" = []))
+    put, path = "/api/v1/user/webhook", tag = "Webhook configuration", operation_id = "setWebhookUrl", request_body = RegisterWebhookRequest,
+    responses((status = 200, body = RegisterWebhookResponse, description = "It holds from now on."))
 )]
-pub async fn register(
-    AuthenticatedWith { caller, body }: AuthenticatedWith<Body>,
+pub(crate) async fn register(
+    AuthenticatedBody { caller, body }: AuthenticatedBody,
     service: Data<Service>,
 ) -> Result<HttpResponse, ApiError> {
     let data = register_webhook(&service, &caller.app.app_id, body.sent).await?;
-    Ok(HttpResponse::Ok().json(RegisterWebhookResponse { success: true, data }))
+    Ok(HttpResponse::Ok().json(RegisterWebhookResponse { success: Always, data }))
 }
 
 /// Lists what the calling app has registered.
@@ -35,12 +33,11 @@ pub async fn register(
 /// # Errors
 /// 401 and 503 of the error table.
 #[utoipa::path(
-    get, path = "/api/v1/user/webhook", tag = "Webhook configuration", operation_id = "registered_webhooks",
-    responses((status = 200, body = WebhookSettings, description = "An entry for each API type that has a URL.")),
-    security(("api_key" = [], "app_id" = []))
+    get, path = "/api/v1/user/webhook", tag = "Webhook configuration", operation_id = "getWebhookUrls",
+    responses((status = 200, body = WebhookSettings, description = "An entry for each API type that has a URL."))
 )]
-pub async fn list(Authenticated(caller): Authenticated, service: Data<Service>) -> Result<HttpResponse, ApiError> {
+pub(crate) async fn list(Authenticated(caller): Authenticated, service: Data<Service>) -> Result<HttpResponse, ApiError> {
     let urls = service.store.webhook_urls(caller.app.app_id.clone()).await?.ok_or(ServiceError::Unauthorized)?;
     let data = urls.iter().map(|(api_type, url)| WebhookSetting { api_type, webhook_url: Some(url.clone()) }).collect();
-    Ok(HttpResponse::Ok().json(WebhookSettings { success: true, data }))
+    Ok(HttpResponse::Ok().json(WebhookSettings { success: Always, data }))
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use reqwest::StatusCode;
-use serde::Deserialize;
+use sakshi_domain::invalid::FieldError;
 use thiserror::Error;
 
 /// Why a call failed.
@@ -33,31 +33,13 @@ pub enum Error {
     },
 }
 
-/// The body of every refusal.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
+/// A refusal.
+#[derive(Debug)]
 pub struct Refusal {
     /// The HTTP status.
-    #[serde(skip)]
     pub status: u16,
-    /// What is refused, in a sentence; empty if the body is not a refusal of this service.
-    pub message: String,
-    /// The same as a word for programs.
-    pub code: String,
-    /// The id of the request, to be found in the log.
-    pub error_id: Option<String>,
-    /// The fields of the body that are not acceptable.
-    pub errors: Vec<FieldError>,
-}
-
-/// A field that is not acceptable.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
-pub struct FieldError {
-    /// Its path in the body.
-    pub field: String,
-    /// What is wrong with it.
-    pub message: String,
+    /// What is refused; none if the body is not that of this service's refusals.
+    pub body: Option<Box<sakshi_wire::refusal::Refusal>>,
 }
 
 impl Error {
@@ -83,24 +65,21 @@ impl Error {
 
 impl Refusal {
     pub(crate) fn read(status: u16, body: &[u8]) -> Self {
-        Self { status, ..serde_json::from_slice(body).unwrap_or_default() }
+        Self { status, body: serde_json::from_slice(body).ok() }
     }
 }
 
 impl fmt::Display for Refusal {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.message.is_empty() {
+        let Some(body) = &self.body else {
             let status = StatusCode::from_u16(self.status).map_or_else(|_| self.status.to_string(), |status| status.to_string());
             return write!(formatter, "the service answered {status}");
-        }
-        formatter.write_str(&self.message)?;
-        for FieldError { field, message } in &self.errors {
+        };
+        formatter.write_str(&body.message)?;
+        for FieldError { field, message } in &body.errors {
             write!(formatter, "\n  {field}: {message}")?;
         }
-        match &self.error_id {
-            Some(id) => write!(formatter, " ({}, {id})", if self.code.is_empty() { "no code" } else { &self.code }),
-            None => Ok(()),
-        }
+        write!(formatter, " ({}, {})", body.code, body.error_id)
     }
 }
 

@@ -1,10 +1,15 @@
 //! The operations of the internal listener: the operator's admin API and the reports of connectors.
 
 use reqwest::Method;
+use sakshi_wire::credits::{Balance, Statement};
+use sakshi_wire::operator::credits::{AuditResponse, MoveCreditsResponse};
+use sakshi_wire::operator::keys::{IssueKeyResponse, KeyResponse, KeysResponse, RotateKeyResponse};
+use sakshi_wire::operator::tenancy::{AppResponse, AppsResponse, ClientsPage, CreateAppResponse, CreateClientResponse};
+use sakshi_wire::operator::transfer::ImportClientResponse;
+use sakshi_wire::operator::views::{AppEventsPage, DeliveryResponse, FlowResponse, ReportResponse, TreeNode, WebhookOrigins};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::answers::{App, Balance, Delivery, IssuedKey, NewApp, NewClient, Reported, Statement};
 use crate::call::{Call, Page, segment};
 
 fn of_client(client: &str, what: &str) -> String {
@@ -20,67 +25,77 @@ fn of_key(key_id: &str) -> String {
 }
 
 /// Creates a client.
-pub fn create_client(name: &str) -> Call<NewClient> {
+pub fn create_client(name: &str) -> Call<CreateClientResponse> {
     Call::post("/admin/v1/clients", &json!({ "name": name }))
 }
 
 /// The clients.
-pub fn clients(page: Page) -> Call<Value> {
+pub fn clients(page: Page) -> Call<ClientsPage> {
     Call::get(format!("/admin/v1/clients{page}"))
 }
 
+/// A client with its apps and keys, as another installation imports it.
+pub fn export_client(client: &str) -> Call<Value> {
+    Call::get(of_client(client, "export"))
+}
+
+/// Makes a client what it is at another installation.
+pub fn import_client(exported: &impl Serialize) -> Call<ImportClientResponse> {
+    Call::post("/admin/v1/clients/import", exported)
+}
+
 /// Creates an app of a client.
-pub fn create_app(client: &str, name: &str) -> Call<NewApp> {
+pub fn create_app(client: &str, name: &str) -> Call<CreateAppResponse> {
     Call::post(of_client(client, "apps"), &json!({ "name": name }))
 }
 
 /// The apps of a client.
-pub fn apps(client: &str) -> Call<Value> {
+pub fn apps(client: &str) -> Call<AppsResponse> {
     Call::get(of_client(client, "apps"))
 }
 
 /// An app.
-pub fn app(app: &str) -> Call<App> {
+pub fn app(app: &str) -> Call<AppResponse> {
     Call::get(of_app(app))
 }
 
 /// Changes an app.
-pub fn change_app(app: &str, change: &impl Serialize) -> Call<App> {
+pub fn change_app(app: &str, change: &impl Serialize) -> Call<AppResponse> {
     Call::new(Method::PATCH, of_app(app)).body(change)
 }
 
 /// The events of an app with their guests, oldest first.
-pub fn events(app: &str, page: Page) -> Call<Value> {
+pub fn events(app: &str, page: Page) -> Call<AppEventsPage> {
     Call::get(format!("{}/events{page}", of_app(app)))
 }
 
 /// Where the webhooks of an app go.
-pub fn webhook_urls(app: &str) -> Call<Value> {
+pub fn webhook_urls(app: &str) -> Call<WebhookOrigins> {
     Call::get(format!("{}/webhook-urls", of_app(app)))
 }
 
 /// Issues a key.
-pub fn issue_key(client: &str, terms: &impl Serialize) -> Call<IssuedKey> {
+pub fn issue_key(client: &str, terms: &impl Serialize) -> Call<IssueKeyResponse> {
     Call::post(of_client(client, "keys"), terms)
 }
 
 /// The keys of a client, revoked ones included.
-pub fn keys(client: &str) -> Call<Value> {
+pub fn keys(client: &str) -> Call<KeysResponse> {
     Call::get(of_client(client, "keys"))
 }
 
 /// Issues the successor of a key, which goes on working for the overlap.
-pub fn rotate_key(key_id: &str, terms: &impl Serialize) -> Call<IssuedKey> {
+pub fn rotate_key(key_id: &str, terms: &impl Serialize) -> Call<RotateKeyResponse> {
     Call::post(format!("{}/rotate", of_key(key_id)), terms)
 }
 
 /// Revokes a key.
-pub fn revoke_key(key_id: &str) -> Call<Value> {
+pub fn revoke_key(key_id: &str) -> Call<KeyResponse> {
     Call::new(Method::DELETE, of_key(key_id))
 }
 
 /// Changes the balance of a client.
-pub fn move_credits(client: &str, movement: &impl Serialize) -> Call<Value> {
+pub fn move_credits(client: &str, movement: &impl Serialize) -> Call<MoveCreditsResponse> {
     Call::post(of_client(client, "credits"), movement)
 }
 
@@ -95,26 +110,26 @@ pub fn statement(client: &str, page: Page) -> Call<Statement> {
 }
 
 /// Recomputes every ledger.
-pub fn audit() -> Call<Value> {
+pub fn audit() -> Call<AuditResponse> {
     Call::get("/admin/v1/credits/audit")
 }
 
 /// The state of a flow and of its webhooks.
-pub fn flow_deliveries(flow: &str) -> Call<Value> {
+pub fn flow_deliveries(flow: &str) -> Call<FlowResponse> {
     Call::get(format!("/admin/v1/flows/{}/deliveries", segment(flow)))
 }
 
 /// The webhook of a transaction.
-pub fn delivery(txn: &str) -> Call<Delivery> {
+pub fn delivery(txn: &str) -> Call<DeliveryResponse> {
     Call::get(format!("/admin/v1/transactions/{}/delivery", segment(txn)))
 }
 
 /// The supervision tree.
-pub fn tree() -> Call<Value> {
+pub fn tree() -> Call<TreeNode> {
     Call::get("/admin/v1/tree")
 }
 
 /// A connector's report of what became of a flow.
-pub fn report(kind: &str, report: &impl Serialize) -> Call<Reported> {
+pub fn report(kind: &str, report: &impl Serialize) -> Call<ReportResponse> {
     Call::post(format!("/internal/v1/flows/{}", segment(kind)), report)
 }

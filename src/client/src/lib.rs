@@ -4,7 +4,6 @@
 //! to one listener with one set of credentials. Callers that need more than the answer (headers, timing, a deliberately wrong
 //! body) take the request from [`Client::request`] and send it themselves.
 
-pub mod answers;
 mod call;
 mod error;
 pub mod internal;
@@ -14,13 +13,13 @@ use std::time::Duration;
 
 use reqwest::redirect::Policy;
 use reqwest::{Method, RequestBuilder};
+use sakshi_wire::credits::StatementEntry;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::de::DeserializeOwned;
 use url::Url;
 
-use self::answers::{LedgerEntry, Registrations, Statement};
 pub use self::call::{Call, Page, segment};
-pub use self::error::{Error, FieldError, Refusal};
+pub use self::error::{Error, Refusal};
 
 /// The header with a client's API key.
 pub const API_KEY: &str = "X-API-KEY";
@@ -145,13 +144,13 @@ impl Client {
     ///
     /// # Errors
     /// As [`Client::send`].
-    pub async fn ledger(&self, client: &str) -> Result<Vec<LedgerEntry>, Error> {
+    pub async fn ledger(&self, client: &str) -> Result<Vec<StatementEntry>, Error> {
         let mut entries = Vec::new();
         for page in Page::all() {
-            let Statement { total, entries: next } = self.send(internal::statement(client, page)).await?;
-            let is_last = next.is_empty();
-            entries.extend(next);
-            if is_last || entries.len() as u64 >= total {
+            let next = self.send(internal::statement(client, page)).await?;
+            let is_last = next.entries.is_empty();
+            entries.extend(next.entries);
+            if is_last || entries.len() as u64 >= next.total {
                 break;
             }
         }
@@ -165,10 +164,10 @@ impl Client {
     pub async fn registered(&self, event: &str) -> Result<Vec<String>, Error> {
         let mut guests = Vec::new();
         for page in Page::all() {
-            let Registrations { total, registrations } = self.send(public::registrations(event, page)).await?;
-            let is_last = registrations.is_empty();
-            guests.extend(registrations.into_iter().map(|guest| guest.txn_id));
-            if is_last || guests.len() as u64 >= total {
+            let next = self.send(public::registrations(event, page)).await?;
+            let is_last = next.registrations.is_empty();
+            guests.extend(next.registrations.into_iter().map(|guest| guest.txn_id.to_string()));
+            if is_last || guests.len() as u64 >= next.total {
                 break;
             }
         }

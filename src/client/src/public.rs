@@ -3,10 +3,17 @@
 use std::time::Duration;
 
 use reqwest::Method;
+use sakshi_domain::checks::Check;
+use sakshi_wire::doclocker::{DocLockerDetails, DocLockerResponse};
+use sakshi_wire::esign::{EsignResponse, EsignStatus};
+use sakshi_wire::estamp::EStampResponse;
+use sakshi_wire::events::{CreateEventResponse, EventResponse, RegistrationsPage};
+use sakshi_wire::ovse::{InitResponse, OvseResult, QrIntentResponse};
+use sakshi_wire::wealth::WealthConsentResponse;
+use sakshi_wire::webhook_urls::RegisterWebhookResponse;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::answers::{Created, Event, Opened, Registrations};
 use crate::call::{Call, Page, segment};
 
 /// The path that opens a transaction.
@@ -19,12 +26,12 @@ pub const EVENTS: &str = "/api/v1/nationalid-ovse/events";
 pub const WEBHOOK: &str = "/api/v1/user/webhook";
 
 /// Opens a transaction.
-pub fn init(terms: &impl Serialize) -> Call<Opened> {
+pub fn init(terms: &impl Serialize) -> Call<InitResponse> {
     Call::post(INIT, terms)
 }
 
 /// The intent of an open transaction, for a QR code.
-pub fn qr_intent(txn: &str) -> Call<Value> {
+pub fn qr_intent(txn: &str) -> Call<QrIntentResponse> {
     Call::post(QR_INTENT, &json!({ "txnId": txn }))
 }
 
@@ -35,17 +42,17 @@ pub fn result_path(txn: &str) -> String {
 }
 
 /// A transaction's result, pending or final.
-pub fn result(txn: &str) -> Call<Value> {
+pub fn result(txn: &str) -> Call<OvseResult> {
     Call::get(result_path(txn))
 }
 
 /// The same, answered after this time at the latest, or when there is something new.
-pub fn await_result(txn: &str, wait: Duration) -> Call<Value> {
+pub fn await_result(txn: &str, wait: Duration) -> Call<OvseResult> {
     Call::get(format!("{}?wait={}", result_path(txn), wait.as_secs()))
 }
 
 /// Creates an event.
-pub fn create_event(terms: &impl Serialize) -> Call<Created> {
+pub fn create_event(terms: &impl Serialize) -> Call<CreateEventResponse> {
     Call::post(EVENTS, terms)
 }
 
@@ -56,56 +63,56 @@ pub fn event_path(id: &str) -> String {
 }
 
 /// The state of an event.
-pub fn event(id: &str) -> Call<Event> {
+pub fn event(id: &str) -> Call<EventResponse> {
     Call::get(event_path(id))
 }
 
 /// Changes an event.
-pub fn change_event(id: &str, change: &impl Serialize) -> Call<Event> {
+pub fn change_event(id: &str, change: &impl Serialize) -> Call<EventResponse> {
     Call::new(Method::PATCH, event_path(id)).body(change)
 }
 
 /// The registered guests of an event, oldest first.
-pub fn registrations(id: &str, page: Page) -> Call<Registrations> {
+pub fn registrations(id: &str, page: Page) -> Call<RegistrationsPage> {
     Call::get(format!("{}/registrations{page}", event_path(id)))
 }
 
 /// Orders signatures of a document.
-pub fn esign(order: &impl Serialize) -> Call<Value> {
+pub fn esign(order: &impl Serialize) -> Call<EsignResponse> {
     Call::post("/api/v1/esign/request", order)
 }
 
 /// The state of a document.
-pub fn esign_status(document: &str) -> Call<Value> {
+pub fn esign_status(document: &str) -> Call<EsignStatus> {
     Call::post("/api/v1/esign/status", &json!({ "documentId": document }))
 }
 
 /// Asks for documents of a locker.
-pub fn doclocker(order: &impl Serialize) -> Call<Value> {
+pub fn doclocker(order: &impl Serialize) -> Call<DocLockerResponse> {
     Call::post("/api/v1/doclocker/init", order)
 }
 
 /// The state of a request for documents.
-pub fn doclocker_details(id: &str) -> Call<Value> {
+pub fn doclocker_details(id: &str) -> Call<DocLockerDetails> {
     Call::get(format!("/api/v1/doclocker/details/{}", segment(id)))
 }
 
 /// Orders an e-stamp.
-pub fn estamp(order: &impl Serialize) -> Call<Value> {
+pub fn estamp(order: &impl Serialize) -> Call<EStampResponse> {
     Call::post("/api/v1/estamp/init", order)
 }
 
 /// Asks for a consent to wealth data.
-pub fn wealth_consent(order: &impl Serialize) -> Call<Value> {
+pub fn wealth_consent(order: &impl Serialize) -> Call<WealthConsentResponse> {
     Call::post("/api/v1/wealth/consents", order)
 }
 
-/// Verifies a PAN.
-pub fn verify_pan(order: &impl Serialize) -> Call<Value> {
-    Call::post("/api/v1/pan/verify", order)
+/// Verifies a number of this kind at once.
+pub fn verify(check: &Check, order: &impl Serialize) -> Call<Value> {
+    Call::post(check.path, order)
 }
 
 /// Registers where the webhooks of an API go.
-pub fn register_webhook(webhook: &impl Serialize) -> Call<Value> {
+pub fn register_webhook(webhook: &impl Serialize) -> Call<RegisterWebhookResponse> {
     Call::new(Method::PUT, WEBHOOK).body(webhook)
 }

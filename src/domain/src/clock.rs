@@ -26,7 +26,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock for tests, which moves only when told to.
+/// A clock for tests, which moves only by [`ManualClock::advance`].
 #[derive(Debug)]
 pub struct ManualClock(AtomicI64);
 

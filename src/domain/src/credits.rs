@@ -4,19 +4,20 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::string_enum::string_enum;
 use crate::time::Timestamp;
 
-/// Why the balance changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum EntryKind {
-    /// The operator added credits.
-    Grant,
-    /// A verification was paid for.
-    Debit,
-    /// The operator corrected the balance, up or down.
-    Adjust,
-}
+string_enum!(
+    /// Why the balance changed.
+    EntryKind {
+        /// The operator added credits.
+        Grant = "grant",
+        /// A verification was paid for.
+        Debit = "debit",
+        /// The operator corrected the balance, up or down.
+        Adjust = "adjust",
+    }
+);
 
 /// One line of a client's ledger.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,16 +54,6 @@ impl EntryKind {
         match self {
             Self::Grant | Self::Adjust => amount,
             Self::Debit => -amount,
-        }
-    }
-
-    /// Its name in the API.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Grant => "grant",
-            Self::Debit => "debit",
-            Self::Adjust => "adjust",
         }
     }
 }

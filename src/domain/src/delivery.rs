@@ -8,6 +8,7 @@ use crate::flow::dedup::DedupDigest;
 use crate::flow::flow_id::FlowId;
 use crate::http_url::WebhookUrl;
 use crate::ids::{Partition, TxnId};
+use crate::string_enum::string_enum;
 use crate::time::Timestamp;
 
 /// The position of a delivery in the outbox.
@@ -95,65 +96,29 @@ pub struct QueuedDelivery {
     pub stored_bytes: usize,
 }
 
-/// The result of an attempt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum DeliveryOutcome {
-    /// The receiver answered 2xx.
-    Delivered,
-    /// The receiver answered with another status.
-    Rejected,
-    /// The address guard forbids the receiver's address.
-    Blocked,
-    /// The host name did not resolve.
-    Unresolved,
-    /// This machine ran out of file descriptors, ports or memory for a connection; nothing was sent.
-    LocalFailure,
-    /// No connection or no TLS session could be established.
-    Unreachable,
-    /// The connection broke before an answer.
-    Broken,
-    /// The receiver did not answer in time.
-    TimedOut,
-    /// The process ended during the attempt; the receiver may or may not have the webhook.
-    Unknown,
-}
-
-impl DeliveryOutcome {
-    const ALL: [Self; 9] = [
-        Self::Delivered,
-        Self::Rejected,
-        Self::Blocked,
-        Self::Unresolved,
-        Self::LocalFailure,
-        Self::Unreachable,
-        Self::Broken,
-        Self::TimedOut,
-        Self::Unknown,
-    ];
-
-    /// Reads the name from a record.
-    #[must_use]
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|outcome| outcome.as_str() == word)
+string_enum!(
+    /// The result of an attempt.
+    DeliveryOutcome {
+        /// The receiver answered 2xx.
+        Delivered = "delivered",
+        /// The receiver answered with another status.
+        Rejected = "rejected",
+        /// The address guard forbids the receiver's address.
+        Blocked = "blocked",
+        /// The host name did not resolve.
+        Unresolved = "unresolved",
+        /// This machine ran out of file descriptors, ports or memory for a connection; nothing was sent.
+        LocalFailure = "local_failure",
+        /// No connection or no TLS session could be established.
+        Unreachable = "unreachable",
+        /// The connection broke before an answer.
+        Broken = "broken",
+        /// The receiver did not answer in time.
+        TimedOut = "timed_out",
+        /// The process ended during the attempt; the receiver may or may not have the webhook.
+        Unknown = "unknown",
     }
-
-    /// The name in records and metrics.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Delivered => "delivered",
-            Self::Rejected => "rejected",
-            Self::Blocked => "blocked",
-            Self::Unresolved => "unresolved",
-            Self::LocalFailure => "local_failure",
-            Self::Unreachable => "unreachable",
-            Self::Broken => "broken",
-            Self::TimedOut => "timed_out",
-            Self::Unknown => "unknown",
-        }
-    }
-}
+);
 
 /// An attempt, as it is recorded for the operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -167,7 +132,7 @@ pub struct Attempt {
 }
 
 /// A delivery as the operator sees it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeliveryRecord {
     /// Its position.
     pub id: DeliveryId,
@@ -182,7 +147,7 @@ pub struct DeliveryRecord {
 }
 
 /// The delivery of a flow's webhook as the operator sees it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowDelivery {
     /// Identifies the webhook within the flow.
     pub webhook: DedupDigest,
@@ -190,7 +155,6 @@ pub struct FlowDelivery {
     /// deliveries of versions that did not record it.
     pub tells: String,
     /// The delivery.
-    #[serde(flatten)]
     pub delivery: DeliveryRecord,
 }
 

@@ -12,6 +12,7 @@ use crate::ids::{AppId, ClientId, EventId};
 use crate::invalid::Invalid;
 use crate::language::Language;
 use crate::limits::{EVENT_LIFETIME_MAX, EVENT_NAME_CHARS_MAX, GUESTS_MAX};
+use crate::string_enum::string_enum;
 use crate::time::Timestamp;
 
 /// What the organiser requested; a patch can change some of it.
@@ -111,19 +112,19 @@ pub struct Event {
     pub counts: EventCounts,
 }
 
-/// The status of an event at a moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum EventStatus {
-    /// Guests can be verified.
-    Active,
-    /// The organiser has disabled it.
-    Disabled,
-    /// Its end has passed.
-    Expired,
-    /// Every place is taken.
-    AtCapacity,
-}
+string_enum!(
+    /// The status of an event at a moment.
+    EventStatus {
+        /// Guests can be verified.
+        Active = "active",
+        /// The organiser has disabled it.
+        Disabled = "disabled",
+        /// Its end has passed.
+        Expired = "expired",
+        /// Every place is taken.
+        AtCapacity = "at_capacity",
+    }
+);
 
 impl EventStatus {
     /// The first that applies at `now` of disabled, expired, at capacity, active.
@@ -137,17 +138,6 @@ impl EventStatus {
             Self::AtCapacity
         } else {
             Self::Active
-        }
-    }
-
-    /// Its name in the API.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Active => "active",
-            Self::Disabled => "disabled",
-            Self::Expired => "expired",
-            Self::AtCapacity => "at_capacity",
         }
     }
 }
@@ -252,7 +242,7 @@ impl EventRefusal {
         }
     }
 
-    /// The reason as the client is told.
+    /// The reason in results and webhooks.
     #[must_use]
     pub const fn message(self) -> &'static str {
         match self {

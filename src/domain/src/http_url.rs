@@ -20,7 +20,7 @@ pub enum Schemes {
     HttpAndHttps,
 }
 
-/// An absolute http(s) URL without credentials or fragment, at most 2,048 characters.
+/// An absolute http(s) URL without credentials or fragment, at most 2,048 characters as it was sent and as it is kept.
 #[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct HttpUrl(Arc<str>);
@@ -75,6 +75,10 @@ impl HttpUrl {
         }
         if url.port() == Some(0) {
             return Err("must not name port 0");
+        }
+        // What is kept and answered is the normalised form, which may be longer.
+        if url.as_str().len() > URL_CHARS_MAX {
+            return Err("must be at most 2048 characters when it is percent-encoded");
         }
         Ok(url)
     }
@@ -131,6 +135,21 @@ mod tests {
             &long,
         ] {
             assert!(HttpUrl::parse(text, Schemes::HttpAndHttps).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_bound_holds_for_the_normalised_form() {
+        let of = |length: usize, letter: &str| {
+            let text = format!("https://a.example/{}", "x".repeat(length - "https://a.example/".len() - letter.chars().count())) + letter;
+            assert_eq!(text.chars().count(), length);
+            HttpUrl::parse(&text, Schemes::HttpsOnly)
+        };
+        assert_eq!(of(URL_CHARS_MAX, "").unwrap().as_str().len(), URL_CHARS_MAX);
+        // Each of these is written in more characters than it is sent in.
+        for letter in ["\u{fc}", "\"", "\u{937f}"] {
+            assert!(of(URL_CHARS_MAX, letter).is_err(), "{letter}");
+            assert!(of(URL_CHARS_MAX - 8, letter).is_ok_and(|url| url.as_str().len() <= URL_CHARS_MAX), "{letter}");
         }
     }
 

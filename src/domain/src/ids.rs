@@ -32,71 +32,87 @@ impl Partition {
     pub const fn number(self) -> u8 {
         self.0
     }
-}
 
-/// Identifies a transaction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct TxnId(Uuid);
-
-impl TxnId {
-    /// A new id in the client's partition.
-    #[must_use]
-    pub fn generate(partition: Partition, shard_byte: u8) -> Self {
-        let mut bytes = *Uuid::new_v4().as_bytes();
-        bytes[0] = (partition.0 << 2) | (bytes[0] & 0b11);
-        bytes[1] = shard_byte;
-        // 24 bits of 64 ms wrap around after twelve days.
-        bytes[2..5].copy_from_slice(&coarse_time().to_be_bytes()[5..]);
-        Self(Uuid::from_bytes(bytes))
-    }
-
-    /// The id with this UUID.
-    #[must_use]
-    pub const fn from_uuid(uuid: Uuid) -> Self {
-        Self(uuid)
-    }
-
-    /// The id with these bytes.
-    #[must_use]
-    pub const fn from_bytes(bytes: [u8; 16]) -> Self {
-        Self(Uuid::from_bytes(bytes))
-    }
-
-    /// The sixteen bytes of the id.
-    #[must_use]
-    pub const fn as_bytes(&self) -> &[u8; 16] {
-        self.0.as_bytes()
-    }
-
-    /// The partition of the client that owns it.
-    #[must_use]
-    pub const fn partition(&self) -> Partition {
-        Partition(self.as_bytes()[0] >> 2)
-    }
-
-    /// The byte that picks a shard: a node with N shards serves the id on shard `shard_byte % N`.
-    #[must_use]
-    pub const fn shard_byte(&self) -> u8 {
-        self.as_bytes()[1]
+    /// The partition in the first byte of an id.
+    pub(crate) const fn of_byte(first: u8) -> Self {
+        Self(first >> 2)
     }
 }
 
-impl fmt::Display for TxnId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.hyphenated().fmt(f)
-    }
-}
+/// Declares an id with the layout that the module describes.
+macro_rules! uuid_id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::serde::Serialize, ::serde::Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(::uuid::Uuid);
 
-impl FromStr for TxnId {
-    type Err = &'static str;
-    /// Accepts the hyphenated form only, in either case.
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        if text.len() != 36 {
-            return Err("must be a UUID such as 3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11");
+        impl $name {
+            /// A new id in the client's partition.
+            #[must_use]
+            pub fn generate(partition: $crate::ids::Partition, shard_byte: u8) -> Self {
+                Self($crate::ids::partitioned_uuid(partition, shard_byte))
+            }
+
+            /// The id with these bytes.
+            #[must_use]
+            pub const fn from_bytes(bytes: [u8; 16]) -> Self {
+                Self(::uuid::Uuid::from_bytes(bytes))
+            }
+
+            /// The sixteen bytes of the id.
+            #[must_use]
+            pub const fn as_bytes(&self) -> &[u8; 16] {
+                self.0.as_bytes()
+            }
+
+            /// The partition of the client that owns it.
+            #[must_use]
+            pub const fn partition(&self) -> $crate::ids::Partition {
+                $crate::ids::Partition::of_byte(self.as_bytes()[0])
+            }
+
+            /// The byte that picks a shard: a node with N shards serves the id on shard `shard_byte % N`.
+            #[must_use]
+            pub const fn shard_byte(&self) -> u8 {
+                self.as_bytes()[1]
+            }
         }
-        Uuid::try_parse(text).map(Self).map_err(|_| "must be a UUID such as 3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11")
-    }
+
+        impl ::std::fmt::Display for $name {
+            fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+                self.0.hyphenated().fmt(f)
+            }
+        }
+
+        impl ::std::str::FromStr for $name {
+            type Err = &'static str;
+            /// Accepts the hyphenated form only, in either case.
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                let refusal = "must be a UUID such as 3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11";
+                if text.len() != 36 {
+                    return Err(refusal);
+                }
+                ::uuid::Uuid::try_parse(text).map(Self).map_err(|_| refusal)
+            }
+        }
+    };
+}
+pub(crate) use uuid_id;
+
+uuid_id!(
+    /// Identifies a transaction.
+    TxnId
+);
+
+/// A random UUID that carries a partition, a shard byte and the approximate time.
+pub(crate) fn partitioned_uuid(partition: Partition, shard_byte: u8) -> Uuid {
+    let mut bytes = *Uuid::new_v4().as_bytes();
+    bytes[0] = (partition.0 << 2) | (bytes[0] & 0b11);
+    bytes[1] = shard_byte;
+    // 24 bits of 64 ms wrap around after twelve days.
+    bytes[2..5].copy_from_slice(&coarse_time().to_be_bytes()[5..]);
+    Uuid::from_bytes(bytes)
 }
 
 /// Identifies an event: seventeen base62 characters for twelve bytes, of which six bits are the partition,
@@ -137,7 +153,7 @@ impl EventId {
     /// The partition of the client that owns it.
     #[must_use]
     pub const fn partition(&self) -> Partition {
-        Partition(self.0[0] >> 2)
+        Partition::of_byte(self.0[0])
     }
 
     /// The byte that picks a shard, as of a transaction.

@@ -82,7 +82,19 @@ impl Language {
         self.0
     }
 
-    /// The name in lower case.
+    /// Every language, by code.
+    pub fn all() -> impl Iterator<Item = Self> {
+        (1..=23).map(Self)
+    }
+
+    /// The name by which requests may ask for it; nine languages have none, only their code.
+    #[must_use]
+    pub fn accepted_name(self) -> Option<&'static str> {
+        let row = self.row();
+        row.accepted_by_name.then_some(row.name)
+    }
+
+    /// The name in lower case, for people.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.row().name
@@ -117,6 +129,12 @@ mod tests {
         }
         assert_eq!(TABLE.iter().filter(|row| row.accepted_by_name).count(), 14);
         assert!(Language::parse("bodo").is_err());
+    }
+
+    #[test]
+    fn nine_languages_have_a_code_and_no_accepted_name() {
+        let unnamed: Vec<u8> = Language::all().filter(|language| language.accepted_name().is_none()).map(Language::code).collect();
+        assert_eq!(unnamed, [3, 4, 8, 9, 10, 12, 17, 18, 19]);
     }
 
     #[test]

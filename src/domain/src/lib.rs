@@ -5,7 +5,9 @@
 //! time is given a clock. The other crates carry these rules out.
 
 pub mod channel;
+pub mod checks;
 pub mod claims;
+pub mod client_transfer;
 pub mod clock;
 pub mod credits;
 pub mod delivery;
@@ -16,9 +18,9 @@ pub mod ids;
 pub mod invalid;
 pub mod language;
 pub mod limits;
-pub mod pan;
 pub mod profile;
 pub mod request_id;
+mod string_enum;
 pub mod tenancy;
 pub mod time;
 pub mod transaction;

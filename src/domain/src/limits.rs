@@ -20,6 +20,12 @@ pub const NAME_HINT_CHARS_MAX: usize = 100;
 pub const CLIENT_REFERENCE_CHARS_MAX: usize = 128;
 /// Characters of a client's, an app's or a key's name.
 pub const LABEL_CHARS_MAX: usize = 100;
+/// Apps of a client that is handed from one installation to another.
+pub const TRANSFERRED_APPS_MAX: usize = 100;
+/// Keys of such a client.
+pub const TRANSFERRED_KEYS_MAX: usize = 500;
+/// Bytes of such a client as JSON.
+pub const TRANSFER_BYTES_MAX: usize = 2 * 1_024 * 1_024;
 /// Characters of an Android package id.
 pub const ANDROID_PACKAGE_CHARS_MAX: usize = 255;
 /// Characters of a failure message that the identity app gives; longer ones are cut.
@@ -30,6 +36,8 @@ pub const REASON_CODE_CHARS_MAX: usize = 32;
 pub const CREDITS_PER_MOVE_MAX: u64 = 1_000_000_000_000;
 /// Credits that one OVSE verification costs (specification, "Limits").
 pub const CREDITS_PER_VERIFICATION: u64 = 1;
+/// The number of a page of a list.
+pub const PAGE_MAX: u32 = 2_147_483_647;
 /// Entries of one page of a list.
 pub const PAGE_SIZE_MAX: u32 = 100;
 /// Entries of one page when the caller does not say.
@@ -104,9 +112,7 @@ pub const REPORT_PROBLEMS_MAX: usize = 100;
 pub const REPORT_BYTES_HELD_MAX: usize = 64 * 1_024 * 1_024;
 /// How long the body of a report may take to arrive.
 pub const REPORT_ARRIVAL_MAX: Duration = Duration::from_secs(60);
-/// How long a client may read nothing of the answer to a poll before the answer is dropped.
-pub const POLL_STALL_MAX: Duration = Duration::from_secs(20);
-/// How long a client may take to read such an answer; 60 KB/s suffice for the largest.
+/// How long a client may take to read the answer to a poll of a flow; 60 KB/s suffice for the largest.
 pub const POLL_READING_MAX: Duration = Duration::from_secs(5 * 60);
 /// How often the progress of an arriving body is checked; the first check is skipped.
 pub const BODY_PROGRESS_WINDOW: Duration = Duration::from_secs(5);
@@ -173,6 +179,8 @@ const _: () = assert!(PARTITIONS.is_power_of_two() && PARTITIONS <= 64, "six bit
 const _: () = assert!(CREDENTIAL_BYTES_MAX <= CALLBACK_BYTES_MAX);
 const _: () = assert!(CALLBACK_BYTES_HELD_MAX >= 8 * CALLBACK_BYTES_MAX);
 const _: () = assert!(PAGE_SIZE_DEFAULT <= PAGE_SIZE_MAX);
+const _: () = assert!(TRANSFERRED_APPS_MAX * (3 * URL_CHARS_MAX + 2_048) + TRANSFERRED_KEYS_MAX * 1_024 <= TRANSFER_BYTES_MAX);
+const _: () = assert!(TRANSFERRED_APPS_MAX * 8 + TRANSFERRED_KEYS_MAX * 11 + 8 <= BODY_VALUES_MAX);
 const _: () = assert!(CLAIMS_MAX < DISCLOSURES_MAX);
 const _: () = assert!(DISCLOSURES_MAX * 16 < CREDENTIAL_VALUES_MAX, "a disclosure has a digest and a few values, and there are decoys");
 const _: () = assert!(CALLBACK_INLINE_BYTES_MAX < CALLBACK_BYTES_MAX);
@@ -181,7 +189,7 @@ const _: () = assert!(FILE_REQUEST_BYTES_HELD_MAX >= 4 * FILE_REQUEST_BYTES_MAX,
 const _: () =
     assert!(SIGNERS_MAX * (URL_CHARS_MAX + FOREIGN_ID_CHARS_MAX) < UPSTREAM_ANSWER_BYTES_MAX, "an answer can name a page for each signer");
 const _: () = assert!(REPORT_BYTES_HELD_MAX >= 4 * REPORT_BYTES_MAX && ANSWER_BYTES_HELD_MAX >= 4 * REPORT_BYTES_MAX);
-const _: () = assert!(POLL_STALL_MAX.as_secs() < POLL_READING_MAX.as_secs());
+const _: () = assert!(ANSWER_STALL_MAX.as_secs() < POLL_READING_MAX.as_secs());
 const _: () = assert!(REPORT_BYTES_MAX as u64 <= 60_000 * POLL_READING_MAX.as_secs(), "the largest answer can be read at 60 KB/s");
 const _: () = assert!(ACCOUNTS_MAX * 5 < REPORT_VALUES_MAX && SIGNERS_MAX * 13 < REPORT_VALUES_MAX);
 const _: () = assert!(INVITATION_DEFAULT.as_secs() <= INVITATION_MAX.as_secs());

@@ -243,22 +243,20 @@ impl Pending {
         now >= self.expires_at
     }
 
-    /// Ends the transaction with an answer.
+    /// The outcome with which an answer ends the transaction.
     ///
     /// # Errors
     /// The transaction is expired at `now`.
-    pub fn complete(self, answer: Answer, now: Timestamp) -> Result<Completed, Expired> {
+    pub fn complete(&self, answer: &Answer, now: Timestamp) -> Result<Outcome, Expired> {
         if self.is_expired(now) {
             return Err(Expired);
         }
-        let digest = answer.digest();
-        let outcome = match answer {
-            Answer::Credential { missing, .. } if !missing.is_empty() => Outcome::NotVerified(Failure::claims_missing(missing)),
-            Answer::Credential { malformed, .. } if !malformed.is_empty() => Outcome::NotVerified(Failure::claims_malformed(malformed)),
-            Answer::Credential { claims, .. } => Outcome::Verified(claims),
-            Answer::Failure { failure, .. } => Outcome::NotVerified(failure),
-        };
-        Ok(Completed { opened: self, verified_at: now, outcome, answer: digest })
+        Ok(match answer {
+            Answer::Credential { missing, .. } if !missing.is_empty() => Outcome::NotVerified(Failure::claims_missing(*missing)),
+            Answer::Credential { malformed, .. } if !malformed.is_empty() => Outcome::NotVerified(Failure::claims_malformed(*malformed)),
+            Answer::Credential { claims, .. } => Outcome::Verified(Arc::clone(claims)),
+            Answer::Failure { failure, .. } => Outcome::NotVerified(failure.clone()),
+        })
     }
 }
 
@@ -304,15 +302,15 @@ mod tests {
     fn a_pending_transaction_is_completed_within_its_window_and_not_at_its_end() {
         let pending = pending();
         let last = Timestamp::from_millis(pending.expires_at.millis() - 1);
-        assert!(pending.clone().complete(credential(ClaimSet::default()), last).unwrap().outcome.passed());
-        assert_eq!(pending.clone().complete(credential(ClaimSet::default()), pending.expires_at), Err(Expired));
+        assert!(pending.complete(&credential(ClaimSet::default()), last).unwrap().passed());
+        assert_eq!(pending.complete(&credential(ClaimSet::default()), pending.expires_at), Err(Expired));
     }
 
     #[test]
     fn a_requested_claim_that_is_missing_ends_it_without_verification() {
         let opened = pending().opened_at;
-        let done = pending().complete(credential([Claim::Dob].into_iter().collect()), opened).unwrap();
-        let Outcome::NotVerified(failure) = done.outcome else { panic!("verified without dob") };
+        let outcome = pending().complete(&credential([Claim::Dob].into_iter().collect()), opened).unwrap();
+        let Outcome::NotVerified(failure) = outcome else { panic!("verified without dob") };
         assert_eq!(failure.code.as_deref(), Some("claims_missing"));
         assert!(failure.message.ends_with(": dob"));
     }
@@ -324,7 +322,7 @@ mod tests {
         if let Answer::Credential { malformed, .. } = &mut answer {
             *malformed = [Claim::Dob].into_iter().collect();
         }
-        let Outcome::NotVerified(failure) = pending().complete(answer, opened).unwrap().outcome else { panic!("verified without dob") };
+        let Outcome::NotVerified(failure) = pending().complete(&answer, opened).unwrap() else { panic!("verified without dob") };
         assert_eq!(failure.code.as_deref(), Some("claims_malformed"));
         assert!(failure.message.ends_with(": dob"));
     }

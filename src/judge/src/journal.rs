@@ -1,5 +1,5 @@
-//! What the tester itself did and was told, by transaction: the side against which the service's own
-//! account is held. Kept in memory, never corrected by what the service says later.
+//! What the tester itself did and was told, by transaction. The service's records are compared with it, and never change
+//! it.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// What the service said to the answer that was posted for a transaction.
+/// The service's reply to the answer that was posted for a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reply {
     /// 200.
@@ -83,19 +83,12 @@ pub struct Entry {
     pub asked: Duration,
     /// When the answer to that had come.
     pub opened: Duration,
-    /// Until when its intent is good, in seconds since the Unix epoch.
+    /// Until when its intent is valid, in seconds since the Unix epoch.
     pub expires: Option<i64>,
     /// The person's answer, unless they left.
     pub answered: Option<Answered>,
     /// What its result said at last.
     pub polled: Option<Polled>,
-}
-
-/// A guest who was told that the event is full.
-#[derive(Clone, Copy, Debug)]
-pub struct TurnedAway {
-    /// When they were told.
-    pub told: Duration,
 }
 
 /// How a guest's visit ended.
@@ -109,42 +102,42 @@ pub enum Visit {
     Failed,
 }
 
-/// Everything that was written down.
+/// Everything that was recorded.
 #[derive(Clone, Debug, Default)]
-pub struct Pages {
+pub struct Records {
     /// By transaction.
     pub entries: HashMap<String, Entry>,
-    /// Guests of the full event.
-    pub turned_away: Vec<TurnedAway>,
+    /// When guests were told that the event is full.
+    pub turned_away: Vec<Duration>,
     /// Openings whose answer never came: each may have cost a credit.
     pub unknown_openings: u64,
-    /// Transactions that were handed to more than one guest.
+    /// Transactions that were given to more than one guest.
     pub shared: Vec<String>,
-    /// What went wrong, in words, the first few.
-    pub troubles: Vec<String>,
-    /// Visits that came to their end.
+    /// The first problems, in words.
+    pub problems: Vec<String>,
+    /// Visits that have ended.
     pub visits: u64,
     /// Visits of which a step failed.
     pub failed: u64,
 }
 
-/// How many troubles are kept in words.
-const TROUBLES_MAX: usize = 50;
+/// How many problems are kept.
+const PROBLEMS_MAX: usize = 50;
 
 /// Written from any thread.
 #[derive(Debug, Default)]
-pub struct Journal(Mutex<Pages>);
+pub struct Journal(Mutex<Records>);
 
 impl Journal {
     /// A transaction was opened.
     pub fn opened(&self, txn: &str, entry: Entry) {
-        let mut pages = self.pages();
-        if pages.entries.insert(txn.to_owned(), entry).is_some() {
-            pages.shared.push(txn.to_owned());
+        let mut records = self.records();
+        if records.entries.insert(txn.to_owned(), entry).is_some() {
+            records.shared.push(txn.to_owned());
         }
     }
 
-    /// Its intent says until when it is good.
+    /// Until when its intent is valid, in seconds since the Unix epoch.
     pub fn expires(&self, txn: &str, at: i64) {
         self.change(txn, |entry| entry.expires = Some(at));
     }
@@ -161,56 +154,56 @@ impl Journal {
 
     /// The answer to an opening never came.
     pub fn opening_unknown(&self) {
-        self.pages().unknown_openings += 1;
+        self.records().unknown_openings += 1;
     }
 
     /// A guest was told that the event is full.
     pub fn turned_away(&self, told: Duration) {
-        self.pages().turned_away.push(TurnedAway { told });
+        self.records().turned_away.push(told);
     }
 
     /// Something went wrong; one sentence without personal data.
-    pub fn trouble(&self, sentence: String) {
-        let mut pages = self.pages();
-        if pages.troubles.len() < TROUBLES_MAX {
-            pages.troubles.push(sentence);
+    pub fn problem(&self, sentence: String) {
+        let mut records = self.records();
+        if records.problems.len() < PROBLEMS_MAX {
+            records.problems.push(sentence);
         }
     }
 
-    /// A visit came to its end.
+    /// A visit has ended.
     pub fn ended(&self, visit: Visit) {
-        let mut pages = self.pages();
-        pages.visits += 1;
-        pages.failed += u64::from(visit == Visit::Failed);
+        let mut records = self.records();
+        records.visits += 1;
+        records.failed += u64::from(visit == Visit::Failed);
     }
 
-    /// Looks at the pages without copying them.
-    pub fn with<T>(&self, look: impl FnOnce(&Pages) -> T) -> T {
-        look(&self.pages())
+    /// Reads the records without copying them.
+    pub fn with<T>(&self, look: impl FnOnce(&Records) -> T) -> T {
+        look(&self.records())
     }
 
     fn change(&self, txn: &str, change: impl FnOnce(&mut Entry)) {
-        if let Some(entry) = self.pages().entries.get_mut(txn) {
+        if let Some(entry) = self.records().entries.get_mut(txn) {
             change(entry);
         }
     }
 
-    fn pages(&self) -> MutexGuard<'_, Pages> {
+    fn records(&self) -> MutexGuard<'_, Records> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Pages {
+impl Records {
     /// Transactions whose answer of this kind got this reply.
     pub fn replied(&self, posted: Posted, reply: Reply) -> impl Iterator<Item = &str> {
         let is = move |entry: &Entry| entry.answered.is_some_and(|answered| answered.posted == posted && answered.reply == reply);
         self.entries.iter().filter(move |(_, entry)| is(entry)).map(|(txn, _)| txn.as_str())
     }
 
-    /// Everything that was written down about a transaction, as a line.
+    /// The records of a transaction, as a line.
     #[must_use]
     pub fn line(&self, txn: &str) -> String {
-        let Some(entry) = self.entries.get(txn) else { return format!("{txn}: never opened by this tester") };
+        let Some(entry) = self.entries.get(txn) else { return format!("{txn}: not opened by this tester") };
         let opened =
             format!("{txn}: guest {}, opened {:.3} s to {:.3} s", entry.guest, entry.asked.as_secs_f64(), entry.opened.as_secs_f64());
         let answered = match entry.answered {

@@ -1,15 +1,17 @@
-//! The invariants of the service, checked from outside: what it says at the end is compared with what
-//! clients and guests were told, one [`Finding`] for each promise.
+//! The invariants of the service, checked from outside: its records at the end are compared with what clients and guests
+//! were told, with one [`Finding`] for each promise.
 //!
 //! The load tester uses it after every run, and tests use it after storms of kills. It does no I/O.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use sakshi_client::answers::{Event, LedgerEntry};
+use sakshi_domain::credits::EntryKind;
+use sakshi_wire::credits::StatementEntry;
+use sakshi_wire::events::EventResponse;
 use serde::Serialize;
 
-use crate::journal::{Pages, Posted, Reply};
+use crate::journal::{Posted, Records, Reply};
 use crate::webhooks::Arrivals;
 
 pub mod journal;
@@ -21,10 +23,10 @@ pub mod webhooks;
 /// Everything that is known at the end of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Evidence {
-    /// The tester's side.
-    pub journal: Pages,
-    /// Guests who were let in.
-    pub let_in: u64,
+    /// What the tester did and was told.
+    pub journal: Records,
+    /// Guests who were started.
+    pub started: u64,
     /// What the receiver got.
     pub webhooks: Arrivals,
     /// What the service recorded of its webhooks, if it was asked.
@@ -34,11 +36,11 @@ pub struct Evidence {
     /// Whether the result of every transaction that was answered was read.
     pub polled: bool,
     /// The client's ledger.
-    pub ledger: Vec<LedgerEntry>,
+    pub ledger: Vec<StatementEntry>,
     /// The client's balance.
-    pub balance: i64,
+    pub balance: u64,
     /// The event and the transactions of its registered guests; none for the API.
-    pub event: Option<(Event, Vec<String>)>,
+    pub event: Option<(EventResponse, Vec<String>)>,
     /// The places of the event, unless their number was changed during the run.
     pub max_guests: Option<u64>,
     /// When the service's counts were read, in seconds since the Unix epoch.
@@ -62,9 +64,9 @@ pub struct Deliveries {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Blame {
-    /// The service's: its account contradicts what it answered.
+    /// The service's: its records contradict its answers.
     Service,
-    /// The tester's: its own books do not add up, so nothing else can be believed.
+    /// The tester's: its own records contradict each other, so nothing else is proved.
     Tester,
 }
 
@@ -95,16 +97,16 @@ pub struct WebhookCounts {
     /// Never came.
     pub lost: u64,
     /// Came more than once.
-    pub twice: u64,
-    /// Came for a transaction that ended in nothing to report.
-    pub uncalled: u64,
+    pub repeated: u64,
+    /// Came for a transaction without an outcome to report.
+    pub unexpected: u64,
 }
 
-/// Transactions by what must have become of them.
-struct Sides<'a> {
+/// Transactions by the outcome that they must have.
+struct Expected<'a> {
     /// Completed for certain: registered, at an event.
     accepted: HashSet<&'a str>,
-    /// Declined, and the service said that it took note.
+    /// Declined, and the service accepted that.
     declined: HashSet<&'a str>,
     /// The answer was posted and nothing came back.
     unknown: HashSet<&'a str>,
@@ -113,7 +115,7 @@ struct Sides<'a> {
 
 const EXAMPLES: usize = 10;
 
-impl<'a> Sides<'a> {
+impl<'a> Expected<'a> {
     fn of(evidence: &'a Evidence) -> Self {
         let journal = &evidence.journal;
         let unknown = journal.replied(Posted::Consent, Reply::Unknown).chain(journal.replied(Posted::Refusal, Reply::Unknown));
@@ -125,7 +127,7 @@ impl<'a> Sides<'a> {
         }
     }
 
-    /// Whose webhook must be sent: registered guests, or everybody whom a backend asked and who answered.
+    /// Whose webhook must be sent: at an event registered guests, otherwise everybody who answered.
     fn owed(&self) -> HashSet<&'a str> {
         match &self.registered {
             Some(registered) => registered.union(&self.accepted).copied().collect(),
@@ -144,7 +146,7 @@ impl<'a> Sides<'a> {
 
 /// The transactions whose webhooks the run has to wait for.
 #[must_use]
-pub fn owed(journal: &Pages, event: bool) -> Vec<String> {
+pub fn owed(journal: &Records, event: bool) -> Vec<String> {
     let declined = journal.replied(Posted::Refusal, Reply::Accepted).filter(|_| !event);
     journal.replied(Posted::Consent, Reply::Accepted).chain(declined).map(str::to_owned).collect()
 }
@@ -152,8 +154,8 @@ pub fn owed(journal: &Pages, event: bool) -> Vec<String> {
 /// Counts the webhooks.
 #[must_use]
 pub fn webhooks(evidence: &Evidence) -> WebhookCounts {
-    let sides = Sides::of(evidence);
-    let (owed, allowed, arrived) = (sides.owed(), sides.allowed(), &evidence.webhooks.by_txn);
+    let expected = Expected::of(evidence);
+    let (owed, allowed, arrived) = (expected.owed(), expected.allowed(), &evidence.webhooks.by_txn);
     let mut counts = WebhookCounts { expected: owed.len() as u64, ..WebhookCounts::default() };
     for txn in &owed {
         let answered = evidence.journal.entries.get(*txn).and_then(|entry| entry.answered);
@@ -163,20 +165,21 @@ pub fn webhooks(evidence: &Evidence) -> WebhookCounts {
             Some(_) => counts.on_time += 1,
         }
     }
-    counts.twice = arrived.values().filter(|arrival| arrival.count > 1).count() as u64;
-    counts.uncalled = arrived.keys().filter(|txn| !allowed.contains(txn.as_str())).count() as u64;
+    counts.repeated = arrived.values().filter(|arrival| arrival.count > 1).count() as u64;
+    counts.unexpected = arrived.keys().filter(|txn| !allowed.contains(txn.as_str())).count() as u64;
     counts
 }
 
 /// Judges every rule.
 #[must_use]
 pub fn judge(evidence: &Evidence) -> Vec<Finding> {
-    let sides = Sides::of(evidence);
-    let mut findings = vec![rules::books(evidence), rules::own_transactions(evidence), rules::debits(evidence), rules::ledger(evidence)];
+    let expected = Expected::of(evidence);
+    let mut findings =
+        vec![rules::own_records(evidence), rules::own_transactions(evidence), rules::debits(evidence), rules::ledger(evidence)];
     if let Some((event, list)) = &evidence.event {
         findings.extend([
             rules::places(evidence, event, list),
-            rules::registered(evidence, &sides, event, list),
+            rules::registered(evidence, &expected, event, list),
             rules::scans(evidence, event),
             rules::abandoned(evidence, event),
         ]);
@@ -185,12 +188,12 @@ pub fn judge(evidence: &Evidence) -> Vec<Finding> {
     if evidence.polled {
         findings.push(rules::results(evidence));
     }
-    findings.extend(evidence.deliveries.as_ref().map(|deliveries| rules::deliveries(evidence, deliveries, &sides)));
+    findings.extend(evidence.deliveries.as_ref().map(|deliveries| rules::deliveries(evidence, deliveries, &expected)));
     findings.extend([
-        rules::reported(evidence, &sides),
+        rules::reported(evidence, &expected),
         rules::once(evidence),
-        rules::only_called(evidence, &sides),
-        rules::told_right(evidence, &sides),
+        rules::only_expected(evidence, &expected),
+        rules::correct(evidence, &expected),
         rules::answers(evidence),
     ]);
     findings
@@ -209,7 +212,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// Whether it is the good one.
+    /// Whether no rule was broken.
     #[must_use]
     pub const fn is_held(self) -> bool {
         matches!(self, Self::Held)
@@ -237,10 +240,14 @@ impl Verdict {
     }
 }
 
+fn debits(ledger: &[StatementEntry]) -> impl Iterator<Item = &StatementEntry> {
+    ledger.iter().filter(|line| line.kind == EntryKind::Debit)
+}
+
 /// Debits by the transaction that they name.
-fn debited(ledger: &[LedgerEntry]) -> HashMap<&str, u32> {
+fn debited(ledger: &[StatementEntry]) -> HashMap<&str, u32> {
     let mut debited = HashMap::new();
-    for line in ledger.iter().filter(|line| line.kind == "debit") {
+    for line in debits(ledger) {
         *debited.entry(line.reference.as_str()).or_default() += 1;
     }
     debited

@@ -2,8 +2,13 @@
 
 use std::time::Duration;
 
+use sakshi_domain::credits::LedgerEntry;
+use sakshi_domain::event::MaxGuests;
+use sakshi_domain::time::Timestamp;
+use serde_json::json;
+
 use super::*;
-use crate::journal::{Answered, Entry, Journal, Polled, REJECTED, TurnedAway, Visit};
+use crate::journal::{Answered, Entry, Journal, Polled, REJECTED, Visit};
 use crate::webhooks::Arrival;
 
 const RULES_OF_AN_EVENT: usize = 14;
@@ -12,24 +17,21 @@ fn at(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
+fn entry(seq: u64, kind: EntryKind, amount: i64, balance_after: u64, reference: &str) -> StatementEntry {
+    LedgerEntry { seq, kind, amount, balance_after, reference: reference.to_owned(), at: Timestamp::from_millis(0) }.into()
+}
+
 /// Ten guests of an event with eight places: seven are registered, one declines, one leaves, and one is
 /// turned away with a credential after the eighth has got in.
 fn honest() -> Evidence {
     let journal = Journal::default();
     let mut list = Vec::new();
     let mut webhooks = Arrivals::default();
-    let mut ledger = vec![LedgerEntry { seq: 1, kind: "grant".into(), amount: 100, balance_after: 100, reference: "start".into() }];
+    let mut ledger = vec![entry(1, EntryKind::Grant, 100, 100, "start")];
     for guest in 0..11_u64 {
         let (txn, asked) = (format!("txn-{guest:02}"), at(guest * 100));
         journal.opened(&txn, Entry { guest, asked, opened: asked + at(1), expires: Some(900), answered: None, polled: None });
-        let balance = 99 - i64::try_from(guest).unwrap();
-        ledger.push(LedgerEntry {
-            seq: 2 + i64::try_from(guest).unwrap(),
-            kind: "debit".into(),
-            amount: 1,
-            balance_after: balance,
-            reference: txn.clone(),
-        });
+        ledger.push(entry(2 + guest, EntryKind::Debit, 1, 99 - guest, &txn));
         let (posted, reply) = match guest {
             0 => (Posted::Refusal, Reply::Accepted),
             1 => (Posted::Consent, Reply::Unknown),
@@ -46,14 +48,18 @@ fn honest() -> Evidence {
         }
         journal.ended(Visit::Done);
     }
-    let counts = Event { status: "at_capacity".to_owned(), max_guests: 8, registration_count: 8, scan_count: 11, abandoned_count: 0 };
+    let view = json!({"event_id": "0fZbQ0000000000aB", "name": "Fair", "status": "at_capacity", "is_active": true, "claims": ["name"],
+        "language": "english", "max_guests": 8, "registration_count": 8, "remaining": 0, "scan_count": 11, "abandoned_count": 0,
+        "webhook_url": null, "qr_url": "https://verify.example/e/0fZbQ0000000000aB", "created_at": "2026-01-01T00:00:00.000Z",
+        "expires_at": "2026-01-02T00:00:00.000Z"});
+    let view = serde_json::from_value(view).unwrap();
     Evidence {
         journal: journal.with(Clone::clone),
-        let_in: 11,
+        started: 11,
         webhooks,
         ledger,
         balance: 89,
-        event: Some((counts, list)),
+        event: Some((view, list)),
         deliveries: None,
         granted: 100,
         polled: false,
@@ -71,7 +77,7 @@ fn broken(plant: impl FnOnce(&mut Evidence)) -> Vec<&'static str> {
     judge(&evidence).into_iter().filter(|finding| !finding.held).map(|finding| finding.rule).collect()
 }
 
-fn event(evidence: &mut Evidence) -> &mut (Event, Vec<String>) {
+fn event(evidence: &mut Evidence) -> &mut (EventResponse, Vec<String>) {
     evidence.event.as_mut().unwrap()
 }
 
@@ -94,7 +100,7 @@ fn a_lost_webhook_is_seen() {
 
 #[test]
 fn a_webhook_that_comes_twice_is_seen() {
-    assert_eq!(broken(|evidence| evidence.webhooks.by_txn.get_mut("txn-05").unwrap().count = 2), ["no webhook comes twice"]);
+    assert_eq!(broken(|evidence| evidence.webhooks.by_txn.get_mut("txn-05").unwrap().count = 2), ["no webhook is sent twice"]);
 }
 
 #[test]
@@ -104,7 +110,7 @@ fn a_webhook_for_a_guest_who_was_not_registered_is_seen() {
         let rules = broken(|evidence| {
             evidence.webhooks.by_txn.insert(txn.to_owned(), arrival);
         });
-        assert_eq!(rules[0], "no webhook comes for what did not happen", "{txn}");
+        assert_eq!(rules[0], "no webhook is sent without an outcome", "{txn}");
     }
 }
 
@@ -119,7 +125,7 @@ fn a_webhook_that_says_otherwise_than_the_callback_is_seen() {
 #[test]
 fn overspent_and_unspent_credits_are_seen() {
     let twice = broken(|evidence| {
-        let again = LedgerEntry { seq: 13, balance_after: 88, ..evidence.ledger[5].clone() };
+        let again = entry(13, EntryKind::Debit, 1, 88, &evidence.ledger[5].reference);
         evidence.ledger.push(again);
         evidence.balance = 88;
     });
@@ -138,7 +144,7 @@ fn an_opening_without_an_answer_may_have_cost_a_credit_or_not() {
     assert_eq!(broken(|evidence| evidence.journal.unknown_openings = 1), Vec::<&str>::new());
     let charged = broken(|evidence| {
         evidence.journal.unknown_openings = 1;
-        evidence.ledger.push(LedgerEntry { seq: 13, kind: "debit".into(), amount: 1, balance_after: 88, reference: "unheard of".into() });
+        evidence.ledger.push(entry(13, EntryKind::Debit, 1, 88, "unheard of"));
         evidence.balance = 88;
         event(evidence).0.scan_count += 1;
     });
@@ -146,7 +152,7 @@ fn an_opening_without_an_answer_may_have_cost_a_credit_or_not() {
 }
 
 #[test]
-fn an_over_full_event_is_seen() {
+fn an_overfull_event_is_seen() {
     let rules = broken(|evidence| {
         event(evidence).1.push("txn-10".to_owned());
         event(evidence).0.registration_count = 9;
@@ -169,12 +175,12 @@ fn a_guest_who_was_told_so_and_is_not_registered_is_seen() {
 
 #[test]
 fn a_409_before_the_event_was_full_is_seen() {
-    let turned_away = |millis| broken(|evidence| evidence.journal.turned_away.push(TurnedAway { told: at(millis) }));
+    let turned_away = |millis| broken(|evidence| evidence.journal.turned_away.push(at(millis)));
     assert_eq!(turned_away(950), Vec::<&str>::new());
     assert_eq!(turned_away(300), ["nobody is turned away before the event is full"]);
     let roomy = broken(|evidence| {
         evidence.max_guests = Some(9);
-        event(evidence).0.max_guests = 9;
+        event(evidence).0.max_guests = MaxGuests::new(9).unwrap();
     });
     assert_eq!(roomy, ["nobody is turned away before the event is full"]);
 }
@@ -182,9 +188,9 @@ fn a_409_before_the_event_was_full_is_seen() {
 #[test]
 fn wrong_counts_of_scans_and_of_those_who_left_are_seen() {
     assert_eq!(broken(|evidence| event(evidence).0.scan_count = 12), ["each scan is counted"]);
-    assert_eq!(broken(|evidence| event(evidence).0.abandoned_count = 3), ["guests who left are counted when their time is over"]);
+    assert_eq!(broken(|evidence| event(evidence).0.abandoned_count = 3), ["guests who left are counted once expired"]);
     // txn-02 left, and nobody knows whether txn-01's answer was taken.
-    assert_eq!(broken(|evidence| evidence.read_at = 2_000), ["guests who left are counted when their time is over"]);
+    assert_eq!(broken(|evidence| evidence.read_at = 2_000), ["guests who left are counted once expired"]);
     let counted = broken(|evidence| {
         evidence.read_at = 2_000;
         event(evidence).0.abandoned_count = 1;
@@ -198,12 +204,12 @@ fn a_good_answer_that_is_refused_is_seen() {
         let entry = evidence.journal.entries.get_mut("txn-00").unwrap();
         entry.answered.as_mut().unwrap().reply = Reply::Refused(400);
     });
-    assert_eq!(rules, ["good answers of the identity app are not refused"]);
+    assert_eq!(rules, ["valid answers of the identity app are not refused"]);
 }
 
 #[test]
 fn a_tester_that_contradicts_itself_blames_itself() {
-    for plant in [(|evidence: &mut Evidence| evidence.let_in = 12) as fn(&mut Evidence), |evidence| {
+    for plant in [(|evidence: &mut Evidence| evidence.started = 12) as fn(&mut Evidence), |evidence| {
         evidence.journal.entries.get_mut("txn-05").unwrap().asked = at(60_000);
     }] {
         let mut evidence = honest();

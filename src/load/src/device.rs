@@ -10,8 +10,7 @@ const IPHONES: u64 = 20;
 const GOLDEN: f64 = 0.618_033_988_749_894_9;
 
 /// The `User-Agent` of a guest, when such a share of all comes with a desktop.
-#[must_use]
-pub fn user_agent(guest: u64, desktops: f64) -> &'static str {
+pub(crate) fn user_agent(guest: u64, desktops: f64) -> &'static str {
     if (guest as f64 * GOLDEN).fract() < desktops {
         DESKTOP
     } else if guest % IPHONES == 7 {

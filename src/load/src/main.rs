@@ -1,4 +1,27 @@
-//! The program around a run: options in, table and reports out, and the code with which it ends.
+//! The kiosk load tester: sends guests through a running service and checks that the service keeps its promises.
+//!
+//! It knows the service from outside only: HTTP, the authority's protocol and the sandbox issuer's key. Every run ends
+//! with a comparison: the service's ledger, registrations and counts, and the webhooks that arrived, with a journal of
+//! what the service answered. [`capacity`] makes no run: it computes machines from measured costs.
+
+mod capacity;
+mod cli;
+mod device;
+mod engine;
+mod operator;
+mod process;
+mod receiver;
+mod record;
+mod report;
+mod run;
+mod schedule;
+mod signer;
+mod summary;
+mod target;
+mod transport;
+mod visit;
+mod watch;
+mod workload;
 
 use std::fs;
 use std::io::Write as _;
@@ -6,13 +29,14 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 use sakshi_judge::Verdict;
-use sakshi_load::capacity::cli::PlanOptions;
-use sakshi_load::capacity::document::{fill, printed};
-use sakshi_load::cli::Options;
-use sakshi_load::report::{Summary, html, table};
-use sakshi_load::run::run;
 
-/// Nothing was proved.
+use crate::capacity::cli::PlanOptions;
+use crate::capacity::document::{fill, printed};
+use crate::cli::Options;
+use crate::report::{Summary, html, table};
+use crate::run::run;
+
+/// There was no run, or the tester's records contradict each other.
 const UNABLE: u8 = 2;
 /// A promise was broken.
 const BROKEN: u8 = 1;

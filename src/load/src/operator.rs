@@ -1,5 +1,5 @@
-//! The operator and the client backend of a run: a client is created for the run, and afterwards the
-//! service is asked for its account.
+//! The operator and the client backend of a run: they create a client for the run, and read the service's records
+//! afterwards.
 
 use std::time::Duration;
 
@@ -15,50 +15,43 @@ use crate::transport::exchange;
 
 /// The operator, who calls the admin API.
 #[derive(Clone, Debug)]
-pub struct Operator {
+pub(crate) struct Operator {
     http: reqwest::Client,
-    /// The admin API.
-    pub api: Client,
+    pub(crate) api: Client,
 }
 
 /// A client of the service with its app and key.
 #[derive(Clone, Debug)]
-pub struct Backend {
+pub(crate) struct Backend {
     /// Whose credits are spent.
-    pub client: String,
-    /// The public API.
-    pub api: Client,
+    pub(crate) client: String,
+    pub(crate) api: Client,
 }
 
 impl Operator {
-    /// With a token.
-    #[must_use]
-    pub fn new(http: reqwest::Client, internal: Url, token: &SecretString) -> Self {
+    pub(crate) fn new(http: reqwest::Client, internal: Url, token: &SecretString) -> Self {
         Self { api: Client::new(http.clone(), internal, Credentials::Bearer(token.clone())), http }
     }
 
     /// Creates a client with so many credits, which calls the listener at `base`.
-    ///
-    /// # Errors
-    /// When the service does not.
-    pub async fn backend(&self, base: &Url, credits: i64) -> Result<Backend, Error> {
-        let client = self.api.send(internal::create_client("Load test")).await?.client_id;
-        let app = self.api.send(internal::create_app(&client, "Load test")).await?.app_id;
-        let key = self.api.send(internal::issue_key(&client, &json!({ "label": "load" }))).await?.api_key.into();
+    pub(crate) async fn backend(&self, base: &Url, credits: i64) -> Result<Backend, Error> {
+        let client = self.api.send(internal::create_client("Load test")).await?.client_id.to_string();
+        let app = self.api.send(internal::create_app(&client, "Load test")).await?.app_id.to_string();
+        let key = self.api.send(internal::issue_key(&client, &json!({ "label": "load" }))).await?.api_key.0.into();
         self.api.send(internal::move_credits(&client, &json!({ "amount": credits, "reference": "load test" }))).await?;
         Ok(Backend { client, api: Client::new(self.http.clone(), base.clone(), Credentials::Client { key, app }) })
     }
 
     /// What the service recorded about a transaction's webhook, in words.
-    pub async fn delivery(&self, txn: &str) -> String {
+    pub(crate) async fn delivery(&self, txn: &str) -> String {
         match self.api.send(internal::delivery(txn)).await {
-            Ok(record) => format!("the service's record of its webhook: {}", record.attempt.unwrap_or_default()),
+            Ok(record) => format!("the service's record of its webhook: {}", json!(record.attempt)),
             Err(_) => "the service has no record of a webhook".to_owned(),
         }
     }
 
     /// Resident bytes that `/metrics` names, if it names them.
-    pub async fn resident_bytes(&self) -> Option<u64> {
+    pub(crate) async fn resident_bytes(&self) -> Option<u64> {
         let answer = exchange(self.api.plain(Method::GET, "/metrics")).await.answer?;
         let text = String::from_utf8_lossy(&answer.body).into_owned();
         let value = text.lines().find_map(|line| line.strip_prefix("process_resident_memory_bytes"))?.trim().parse::<f64>().ok()?;
@@ -68,12 +61,9 @@ impl Operator {
 
 impl Backend {
     /// Creates an event that lasts so long.
-    ///
-    /// # Errors
-    /// When the service does not.
-    pub async fn create_event(&self, places: u64, lasting: Duration, webhook: &str) -> Result<String, Error> {
+    pub(crate) async fn create_event(&self, places: u64, lasting: Duration, webhook: &str) -> Result<String, Error> {
         let end = (SystemClock.now() + lasting).to_string();
         let terms = json!({ "name": "Load test", "claims": CLAIMS, "max_guests": places, "expires_at": end, "webhook_url": webhook });
-        Ok(self.api.send(public::create_event(&terms)).await?.event_id)
+        Ok(self.api.send(public::create_event(&terms)).await?.event_id.to_string())
     }
 }

@@ -9,7 +9,7 @@ use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper::{Request, Response, StatusCode};
+use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use sakshi_judge::webhooks::Arrivals;
 use tokio::net::TcpListener;
@@ -21,7 +21,7 @@ const BODY_BYTES_MAX: usize = 4 * 1_024 * 1_024;
 
 /// A listening receiver; it ends when it is dropped.
 #[derive(Debug)]
-pub struct Receiver {
+pub(crate) struct Receiver {
     arrivals: Arc<Mutex<Arrivals>>,
     url: String,
     listening: JoinHandle<()>,
@@ -29,10 +29,7 @@ pub struct Receiver {
 
 impl Receiver {
     /// Listens on a free port of this address.
-    ///
-    /// # Errors
-    /// The system's.
-    pub async fn start(host: IpAddr, origin: Instant) -> std::io::Result<Self> {
+    pub(crate) async fn start(host: IpAddr, origin: Instant) -> std::io::Result<Self> {
         let listener = TcpListener::bind((host, 0)).await?;
         let url = format!("http://{}/hook", listener.local_addr()?);
         let arrivals = Arc::new(Mutex::new(Arrivals::default()));
@@ -41,13 +38,12 @@ impl Receiver {
     }
 
     /// Where webhooks go.
-    #[must_use]
-    pub fn url(&self) -> &str {
+    pub(crate) fn url(&self) -> &str {
         &self.url
     }
 
     /// Looks at what has arrived.
-    pub fn with<T>(&self, look: impl FnOnce(&Arrivals) -> T) -> T {
+    pub(crate) fn with<T>(&self, look: impl FnOnce(&Arrivals) -> T) -> T {
         look(&lock(&self.arrivals))
     }
 }
@@ -83,9 +79,7 @@ async fn take(request: Request<Incoming>, arrivals: &Mutex<Arrivals>, origin: In
     let at = Instant::now() - origin;
     // What cannot be read is counted as such.
     lock(arrivals).add(&body.unwrap_or_default(), at);
-    let mut response = Response::new(Full::new(Bytes::new()));
-    *response.status_mut() = StatusCode::OK;
-    Ok(response)
+    Ok(Response::default())
 }
 
 #[cfg(test)]

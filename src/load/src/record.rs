@@ -3,25 +3,24 @@
 //! Each step has two histograms. `sent` counts from the moment at which the request was sent.
 //! `due` corrects for coordinated omission: it counts from the moment at which the request was
 //! intended, or, in the closed model where there is no such moment, adds the samples that a stalled
-//! user did not send. Whoever stalls is seen in `due`.
+//! user did not send. So `due` shows every stall.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use hdrhistogram::{CreationError, Histogram};
+use hdrhistogram::Histogram;
 use tokio::time::Instant;
 
 /// Latencies in microseconds.
-pub type Latencies = Histogram<u32>;
+pub(crate) type Latencies = Histogram<u32>;
 
-/// An hour; longer ones are recorded as that.
+/// An hour; longer ones are recorded as an hour.
 const HIGHEST_US: u64 = 3_600_000_000;
 
 /// A request that guests or backends make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[allow(missing_docs)]
-pub enum Step {
+pub(crate) enum Step {
     Page,
     Start,
     Verify,
@@ -34,8 +33,7 @@ pub enum Step {
 
 impl Step {
     /// Its request, as a title.
-    #[must_use]
-    pub const fn title(self) -> &'static str {
+    pub(crate) const fn title(self) -> &'static str {
         match self {
             Self::Page => "GET /e/{id}",
             Self::Start => "POST /e/{id}/start",
@@ -51,23 +49,18 @@ impl Step {
 
 /// From when a latency counts.
 #[derive(Clone, Copy, Debug)]
-pub enum Due {
-    /// From this moment.
+pub(crate) enum Due {
     At(Instant),
-    /// From when it was sent; a user comes round this often.
+    /// From when it was sent. A user makes the same request this often.
     Every(Option<Duration>),
 }
 
 /// How a request ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Outcome {
-    /// With this status.
+pub(crate) enum Outcome {
     Status(u16),
-    /// Without an answer in time.
     TimedOut,
-    /// No connection was made.
     Unreachable,
-    /// The connection broke.
     Broken,
 }
 
@@ -82,41 +75,57 @@ impl std::fmt::Display for Outcome {
     }
 }
 
-/// What is known of a step.
+/// What was recorded of a step.
 #[derive(Clone, Debug)]
-pub struct StepRecord {
-    /// From when requests were sent.
-    pub sent: Latencies,
-    /// From when they were due.
-    pub due: Latencies,
-    /// The latter over time, a slice each.
-    pub slices: Vec<Latencies>,
-    /// How they ended.
-    pub outcomes: BTreeMap<Outcome, u64>,
+pub(crate) struct StepRecord {
+    /// Counted from when requests were sent.
+    pub(crate) sent: Latencies,
+    /// Counted from when they were due.
+    pub(crate) due: Latencies,
+    /// The same for each slice of time.
+    pub(crate) slices: Vec<Latencies>,
+    pub(crate) outcomes: BTreeMap<Outcome, u64>,
 }
 
 /// Records steps from any thread.
 #[derive(Debug)]
-pub struct Recorder {
+pub(crate) struct Recorder {
     origin: Instant,
     slice: Duration,
-    whole: Latencies,
-    coarse: Latencies,
     steps: Mutex<BTreeMap<Step, StepRecord>>,
 }
 
-/// An empty histogram that keeps so many digits.
+/// An empty histogram that keeps so many digits, 5 at most.
 ///
-/// # Errors
-/// The library's, when the digits are beyond what it can do.
-pub fn latencies(digits: u8) -> Result<Latencies, CreationError> {
-    let mut histogram = Histogram::new_with_bounds(1, 2, digits)?;
-    histogram.auto(true);
-    Ok(histogram)
+/// # Panics
+/// With more digits.
+#[allow(clippy::expect_used)]
+pub(crate) fn latencies(digits: u8) -> Latencies {
+    Histogram::new(digits).expect("a histogram keeps up to 5 digits")
+}
+
+/// Latencies recorded from any thread.
+#[derive(Debug)]
+pub(crate) struct SharedLatencies(Mutex<Latencies>);
+
+impl Default for SharedLatencies {
+    fn default() -> Self {
+        Self(Mutex::new(latencies(3)))
+    }
+}
+
+impl SharedLatencies {
+    pub(crate) fn add(&self, time: Duration) {
+        add(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner), time);
+    }
+
+    pub(crate) fn snapshot(&self) -> Latencies {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
 }
 
 /// Records a time, rounded to microseconds.
-pub fn add(histogram: &mut Latencies, time: Duration) {
+pub(crate) fn add(histogram: &mut Latencies, time: Duration) {
     // It grows to the highest time there is; if it cannot, the highest that it can hold is counted.
     if histogram.record(micros(time)).is_err() {
         histogram.saturating_record(micros(time));
@@ -129,19 +138,16 @@ fn micros(time: Duration) -> u64 {
 
 impl Recorder {
     /// Counts time from `origin` in slices.
-    ///
-    /// # Errors
-    /// The histograms cannot be made.
-    pub fn new(origin: Instant, slice: Duration) -> Result<Self, CreationError> {
-        Ok(Self { origin, slice, whole: latencies(3)?, coarse: latencies(2)?, steps: Mutex::default() })
+    pub(crate) const fn new(origin: Instant, slice: Duration) -> Self {
+        Self { origin, slice, steps: Mutex::new(BTreeMap::new()) }
     }
 
     /// Records a request.
-    pub fn record(&self, step: Step, due: Due, sent: Instant, done: Instant, outcome: Outcome) {
+    pub(crate) fn record(&self, step: Step, due: Due, sent: Instant, done: Instant, outcome: Outcome) {
         let mut steps = self.steps();
         let record = steps.entry(step).or_insert_with(|| StepRecord {
-            sent: self.whole.clone(),
-            due: self.whole.clone(),
+            sent: latencies(3),
+            due: latencies(3),
             slices: Vec::new(),
             outcomes: BTreeMap::new(),
         });
@@ -153,7 +159,7 @@ impl Recorder {
         };
         let slice = ((from.saturating_duration_since(self.origin)).as_secs_f64() / self.slice.as_secs_f64()) as usize;
         if record.slices.len() <= slice {
-            record.slices.resize(slice + 1, self.coarse.clone());
+            record.slices.resize(slice + 1, latencies(2));
         }
         for histogram in [Some(&mut record.due), record.slices.get_mut(slice)].into_iter().flatten() {
             match due {
@@ -164,14 +170,12 @@ impl Recorder {
     }
 
     /// What is known so far.
-    #[must_use]
-    pub fn snapshot(&self) -> BTreeMap<Step, StepRecord> {
+    pub(crate) fn snapshot(&self) -> BTreeMap<Step, StepRecord> {
         self.steps().clone()
     }
 
     /// How many requests ended in which way so far.
-    #[must_use]
-    pub fn outcomes(&self) -> BTreeMap<Outcome, u64> {
+    pub(crate) fn outcomes(&self) -> BTreeMap<Outcome, u64> {
         let mut sums = BTreeMap::new();
         for (outcome, count) in self.steps().values().flat_map(|record| &record.outcomes) {
             *sums.entry(*outcome).or_default() += count;
@@ -207,7 +211,7 @@ mod tests {
     #[test]
     fn a_request_that_was_sent_late_counts_from_when_it_was_due() {
         let origin = Instant::now();
-        let recorder = Recorder::new(origin, Duration::from_secs(1)).unwrap();
+        let recorder = Recorder::new(origin, Duration::from_secs(1));
         for number in 0..100 {
             // Due every 10 ms; the tester was held up for a second and sent all of them then.
             let (due, sent) = (origin + Duration::from_millis(10 * number), origin + Duration::from_secs(1));
@@ -222,7 +226,7 @@ mod tests {
     #[test]
     fn a_stall_of_a_closed_user_is_filled_with_what_it_did_not_send() {
         let origin = Instant::now();
-        let recorder = Recorder::new(origin, Duration::from_secs(60)).unwrap();
+        let recorder = Recorder::new(origin, Duration::from_secs(60));
         let cadence = Due::Every(Some(Duration::from_millis(10)));
         for _ in 0..99 {
             recorder.record(Step::Start, cadence, origin, origin + Duration::from_millis(1), Outcome::Status(303));
@@ -237,7 +241,7 @@ mod tests {
     #[test]
     fn slices_follow_the_moment_at_which_requests_were_due() {
         let origin = Instant::now();
-        let recorder = Recorder::new(origin, Duration::from_secs(1)).unwrap();
+        let recorder = Recorder::new(origin, Duration::from_secs(1));
         for second in [0, 0, 2] {
             let at = origin + Duration::from_secs(second);
             recorder.record(Step::Page, Due::At(at), at, at + Duration::from_millis(5), Outcome::Broken);

@@ -7,153 +7,128 @@ use serde::Serialize;
 
 use crate::record::{Latencies, Step, StepRecord};
 
-pub mod html;
+pub(crate) mod html;
 mod plot;
-pub mod table;
+pub(crate) mod table;
 
 /// Everything that is reported.
 #[derive(Clone, Debug, Serialize)]
-pub struct Summary {
-    /// The scenario's name.
-    pub scenario: String,
-    /// Who came and when, in words.
-    pub model: String,
+pub(crate) struct Summary {
+    pub(crate) scenario: String,
+    /// How many guests came and when, in words.
+    pub(crate) model: String,
     /// How the latencies were corrected, in words.
-    pub correction: String,
+    pub(crate) correction: String,
     /// When it began, RFC 3339.
-    pub began: String,
-    /// How long it took until the last guest had gone, in seconds.
-    pub seconds: f64,
-    /// How it ended.
-    pub verdict: Verdict,
-    /// Guests.
-    pub guests: Guests,
-    /// Each rule.
-    pub findings: Vec<Finding>,
-    /// Each step.
-    pub steps: Vec<StepSummary>,
-    /// The webhooks.
-    pub webhooks: WebhookCounts,
+    pub(crate) began: String,
+    /// How long it took until the last guest had finished, in seconds.
+    pub(crate) seconds: f64,
+    pub(crate) verdict: Verdict,
+    pub(crate) guests: Guests,
+    pub(crate) findings: Vec<Finding>,
+    pub(crate) steps: Vec<StepSummary>,
+    pub(crate) webhooks: WebhookCounts,
     /// Credits that were spent, and the least and most that may have been.
-    pub credits: Credits,
+    pub(crate) credits: Credits,
     /// The event's places with its registrations.
-    pub places: Option<Places>,
-    /// How much the tester was strained.
-    pub tester: Tester,
+    pub(crate) places: Option<Places>,
+    /// Whether the tester was the limit.
+    pub(crate) tester: Tester,
     /// Seconds and resident bytes of the service.
-    pub memory: Vec<(f64, u64)>,
+    pub(crate) memory: Vec<(f64, u64)>,
     /// The service's processes on this machine, as far as they were named.
-    pub processes: Vec<Process>,
-    /// What went wrong, in words, the first few.
-    pub troubles: Vec<String>,
+    pub(crate) processes: Vec<Process>,
+    /// The first problems, in words.
+    pub(crate) problems: Vec<String>,
 }
 
 /// Guests by what became of them.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
-#[allow(missing_docs)]
-pub struct Guests {
-    pub let_in: u64,
-    pub completed: u64,
-    pub declined: u64,
-    pub left: u64,
-    pub turned_away: u64,
-    pub failed: u64,
+pub(crate) struct Guests {
+    pub(crate) started: u64,
+    pub(crate) completed: u64,
+    pub(crate) declined: u64,
+    pub(crate) left: u64,
+    pub(crate) turned_away: u64,
+    pub(crate) failed: u64,
 }
 
-/// A process of the service.
 #[derive(Clone, Debug, Serialize)]
-pub struct Process {
-    /// Its name.
-    pub name: String,
+pub(crate) struct Process {
+    pub(crate) name: String,
     /// Processor time for one guest, in ms.
-    pub ms_per_guest: f64,
+    pub(crate) ms_per_guest: f64,
 }
 
-/// Credits.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
-#[allow(missing_docs)]
-pub struct Credits {
-    pub spent: i64,
-    pub least: u64,
-    pub most: u64,
+pub(crate) struct Credits {
+    pub(crate) spent: i64,
+    pub(crate) least: u64,
+    pub(crate) most: u64,
 }
 
-/// An event's places.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
-#[allow(missing_docs)]
-pub struct Places {
-    pub registered: u64,
-    pub max_guests: u64,
+pub(crate) struct Places {
+    pub(crate) registered: u64,
+    pub(crate) max_guests: u64,
 }
 
-/// The tester's own strain.
+/// Whether the tester itself was the limit of what was measured.
 #[derive(Clone, Debug, Serialize)]
-pub struct Tester {
-    /// How late guests were let in, p99 and highest in ms.
-    pub lag_ms: (f64, f64),
+pub(crate) struct Tester {
+    /// How late guests started, p99 and highest in ms; in the open model also part of the latencies.
+    pub(crate) lag_ms: (f64, f64),
     /// How long they waited for a credential, p99 and highest in ms.
-    pub wait_ms: (f64, f64),
-    /// Share of all processors.
-    pub busy: Option<f64>,
+    pub(crate) wait_ms: (f64, f64),
+    /// Share of all processors that the tester used, where the system tells.
+    pub(crate) busy: Option<f64>,
     /// Signs that the tester was the limit.
-    pub signs: Vec<String>,
+    pub(crate) signs: Vec<String>,
 }
 
 /// Percentiles in ms.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
-#[allow(missing_docs)]
-pub struct Percentiles {
-    pub p50: f64,
-    pub p90: f64,
-    pub p99: f64,
-    pub p999: f64,
-    pub max: f64,
+pub(crate) struct Percentiles {
+    pub(crate) p50: f64,
+    pub(crate) p90: f64,
+    pub(crate) p99: f64,
+    pub(crate) p999: f64,
+    pub(crate) max: f64,
 }
 
-/// One step.
 #[derive(Clone, Debug, Serialize)]
-pub struct StepSummary {
-    /// Its request.
-    pub title: &'static str,
-    /// How many were made.
-    pub count: u64,
-    /// Per second.
-    pub per_second: f64,
-    /// From when they were sent.
-    pub sent: Percentiles,
-    /// From when they were due.
-    pub due: Percentiles,
-    /// How they ended.
-    pub outcomes: Vec<(String, u64)>,
-    /// Over time.
-    pub over_time: Vec<Slice>,
+pub(crate) struct StepSummary {
+    pub(crate) title: &'static str,
+    pub(crate) count: u64,
+    pub(crate) per_second: f64,
+    /// Counted from when requests were sent.
+    pub(crate) sent: Percentiles,
+    /// Counted from when they were due.
+    pub(crate) due: Percentiles,
+    pub(crate) outcomes: Vec<(String, u64)>,
+    pub(crate) over_time: Vec<Slice>,
     /// Percentile and ms, for the curve.
-    pub curve: Vec<(f64, f64)>,
+    pub(crate) curve: Vec<(f64, f64)>,
 }
 
-/// One slice of time.
 #[derive(Clone, Copy, Debug, Serialize)]
-#[allow(missing_docs)]
-pub struct Slice {
-    pub from_s: f64,
-    pub per_second: f64,
-    pub p50: f64,
-    pub p99: f64,
+pub(crate) struct Slice {
+    pub(crate) from_s: f64,
+    pub(crate) per_second: f64,
+    pub(crate) p50: f64,
+    pub(crate) p99: f64,
 }
 
 /// Points of a curve: half as far from 1 each.
 const CURVE: [f64; 14] = [0.0, 50.0, 75.0, 87.5, 90.0, 95.0, 97.5, 99.0, 99.5, 99.75, 99.9, 99.95, 99.99, 99.999];
 
 /// A value in ms.
-#[must_use]
-pub fn at(latencies: &Latencies, percentile: f64) -> f64 {
+pub(crate) fn at(latencies: &Latencies, percentile: f64) -> f64 {
     latencies.value_at_percentile(percentile) as f64 / 1_000.0
 }
 
 impl Percentiles {
-    /// Of a histogram.
-    #[must_use]
-    pub fn of(latencies: &Latencies) -> Self {
+    pub(crate) fn of(latencies: &Latencies) -> Self {
         Self {
             p50: at(latencies, 50.0),
             p90: at(latencies, 90.0),
@@ -164,10 +139,33 @@ impl Percentiles {
     }
 }
 
+/// A guest who started later than this, or waited longer for a credential, was late because of the tester; in ms at the
+/// 99th percentile.
+const LAG_MS: f64 = 10.0;
+/// A tester that uses a larger share of all processors may be the limit.
+const BUSY: f64 = 0.6;
+
+impl Tester {
+    /// From how late guests started, how long they waited for credentials, and the share of all processors used.
+    pub(crate) fn of(lag: &Latencies, waits: &Latencies, busy: Option<f64>) -> Self {
+        let ms = |latencies: &Latencies| (at(latencies, 99.0), latencies.max() as f64 / 1_000.0);
+        let (lag_ms, wait_ms) = (ms(lag), ms(waits));
+        let mut signs = Vec::new();
+        if lag_ms.0 > LAG_MS {
+            signs.push(format!("guests started {:.1} ms late at p99", lag_ms.0));
+        }
+        if wait_ms.0 > LAG_MS {
+            signs.push(format!("guests waited {:.1} ms at p99 for the tester to sign", wait_ms.0));
+        }
+        if let Some(busy) = busy.filter(|busy| *busy > BUSY) {
+            signs.push(format!("the tester used {:.0} % of the machine's processors", busy * 100.0));
+        }
+        Self { lag_ms, wait_ms, busy, signs }
+    }
+}
+
 impl StepSummary {
-    /// Of what was recorded.
-    #[must_use]
-    pub fn of(step: Step, record: &StepRecord, slice: Duration, seconds: f64) -> Self {
+    pub(crate) fn of(step: Step, record: &StepRecord, slice: Duration, seconds: f64) -> Self {
         let count = record.outcomes.values().sum();
         let over_time = record.slices.iter().enumerate().filter(|(_, latencies)| !latencies.is_empty());
         let over_time = over_time.map(|(number, latencies)| Slice {

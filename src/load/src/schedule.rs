@@ -7,7 +7,7 @@ use rand::{RngExt as _, SeedableRng as _};
 
 /// The intended moments of a Poisson process, as times since its beginning.
 #[derive(Debug)]
-pub struct Arrivals {
+pub(crate) struct Arrivals {
     dice: SmallRng,
     rate: f64,
     at: f64,
@@ -15,8 +15,7 @@ pub struct Arrivals {
 
 impl Arrivals {
     /// With so many arrivals per second on average.
-    #[must_use]
-    pub fn new(rate: f64, seed: u64) -> Self {
+    pub(crate) fn new(rate: f64, seed: u64) -> Self {
         Self { dice: SmallRng::seed_from_u64(seed), rate, at: 0.0 }
     }
 }
@@ -33,29 +32,24 @@ impl Iterator for Arrivals {
 
 /// What a guest will do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
-    /// Leaves without an answer.
+pub(crate) enum Fate {
     Abandons,
-    /// Answers that they do not want to.
     Declines,
-    /// Presents a credential.
     Completes,
 }
 
 /// One guest's own choices.
 #[derive(Debug)]
-pub struct Guest {
-    /// Counted from 0.
-    pub number: u64,
-    /// What they will do.
-    pub fate: Fate,
+pub(crate) struct Guest {
+    /// Guests are numbered from 0.
+    pub(crate) number: u64,
+    pub(crate) fate: Fate,
     dice: SmallRng,
 }
 
 impl Guest {
     /// The same for the same seed and number.
-    #[must_use]
-    pub fn draw(seed: u64, number: u64, abandon: f64, decline: f64) -> Self {
+    pub(crate) fn draw(seed: u64, number: u64, abandon: f64, decline: f64) -> Self {
         let mut dice = SmallRng::seed_from_u64(seed.rotate_left(32) ^ number);
         let drawn = dice.random::<f64>();
         let fate = match drawn {
@@ -66,8 +60,8 @@ impl Guest {
         Self { number, fate, dice }
     }
 
-    /// Between a half and one and a half of the mean.
-    pub fn think(&mut self, mean: Duration) -> Duration {
+    /// A pause between 0.5 and 1.5 times the mean.
+    pub(crate) fn think(&mut self, mean: Duration) -> Duration {
         mean.mul_f64(0.5 + self.dice.random::<f64>())
     }
 }

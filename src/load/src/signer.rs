@@ -1,11 +1,10 @@
-//! The identity app of every guest: signs credentials.
+//! Signs the guests' credentials.
 //!
-//! Each credential is signed anew, with salts of its own, by threads that keep a stock of them ahead
-//! of the guests. What must name the transaction, the holder's key binding, is signed when it is
-//! known. How long a guest had to wait for either is counted: it is the tester's delay, not the service's.
+//! A thread signs them ahead, each with its own salts. The holder's key binding names the transaction, so it is signed when
+//! the transaction is known. How long guests wait for a credential is recorded: it is the tester's delay, not the service's.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -20,41 +19,34 @@ use tokio::sync::Mutex as AsyncMutex;
 use tokio::sync::mpsc::{self, Receiver};
 use tokio::time::Instant;
 
-use crate::record::{Latencies, add};
+use crate::record::SharedLatencies;
 
 /// What guests are asked for, by the API's names.
-pub const CLAIMS: [&str; 3] = ["name", "dob", "gender"];
-/// Credentials that are signed ahead.
+pub(crate) const CLAIMS: [&str; 3] = ["name", "dob", "gender"];
+/// Credentials that are signed ahead; one thread signs about 30,000 a second.
 const STOCK: usize = 2_048;
-/// Threads that sign; one does about 30,000 a second.
-const SIGNERS: usize = 1;
 
 /// Why no credential can be signed.
 #[derive(Debug, Error)]
-pub enum SignerError {
-    /// The key file.
+pub(crate) enum SignerError {
     #[error("the sandbox issuer's key {0} cannot be read ({1}); it lies under the store.path of a sandbox node")]
     File(String, std::io::Error),
-    /// What is in it.
     #[error("the sandbox issuer's key: {0}")]
     Key(#[from] KeyError),
-    /// The sandbox knows nobody.
     #[error("the sandbox has no resident with the claims that are asked for")]
     Nobody,
-    /// The signing threads have ended.
-    #[error("nobody signs credentials any more")]
+    #[error("the signing thread has ended")]
     Ended,
-    /// The system has no thread left.
     #[error("no thread for signing: {0}")]
     Thread(#[from] std::io::Error),
 }
 
-/// Signs for everybody.
 #[derive(Debug)]
-pub struct CredentialSigner {
+pub(crate) struct CredentialSigner {
     stock: AsyncMutex<Receiver<Result<String, KeyError>>>,
     holder: Arc<HolderKey>,
-    waits: Mutex<Latencies>,
+    /// How long guests waited for their credentials.
+    pub(crate) waits: SharedLatencies,
 }
 
 impl CredentialSigner {
@@ -62,42 +54,31 @@ impl CredentialSigner {
     ///
     /// # Errors
     /// Without a key, a resident or a thread.
-    pub fn new(issuer: &str, key: &Path, waits: Latencies) -> Result<Self, SignerError> {
+    pub(crate) fn new(issuer: &str, key: &Path) -> Result<Self, SignerError> {
         let bytes = std::fs::read(key).map_err(|error| SignerError::File(key.display().to_string(), error))?;
-        let issuer = Arc::new(SandboxIssuer::from_pkcs8(issuer, &bytes)?);
+        let issuer = SandboxIssuer::from_pkcs8(issuer, &bytes)?;
         let holder = Arc::new(HolderKey::generate()?);
         let claims = ClaimSet::parse(&CLAIMS).map_err(|_| SignerError::Nobody)?;
         let now = SystemClock.now();
         let has_all = |resident: &&'static Resident| claims.iter().all(|claim| resident.has(claim, now));
         let resident = Resident::all().iter().find(has_all).ok_or(SignerError::Nobody)?;
         let (fill, stock) = mpsc::channel(STOCK);
-        for _ in 0..SIGNERS {
-            let (fill, issuer, holder) = (fill.clone(), Arc::clone(&issuer), Arc::clone(&holder));
-            // Ends when the stock is dropped.
-            let sign = move || while fill.blocking_send(issuer.issue(resident, claims, &holder, SystemClock.now())).is_ok() {};
-            thread::Builder::new().name("signer".to_owned()).spawn(sign)?;
-        }
-        Ok(Self { stock: AsyncMutex::new(stock), holder, waits: Mutex::new(waits) })
+        let signing_holder = Arc::clone(&holder);
+        // Ends when the stock is dropped.
+        let sign = move || while fill.blocking_send(issuer.issue(resident, claims, &signing_holder, SystemClock.now())).is_ok() {};
+        thread::Builder::new().name("signer".to_owned()).spawn(sign)?;
+        Ok(Self { stock: AsyncMutex::new(stock), holder, waits: SharedLatencies::default() })
     }
 
     /// A credential that was never used, bound to the intent's transaction.
-    ///
-    /// # Errors
-    /// When it cannot be signed.
-    pub async fn credential(&self, intent: &IntentClaims) -> Result<String, SignerError> {
+    pub(crate) async fn credential(&self, intent: &IntentClaims) -> Result<String, SignerError> {
         let began = Instant::now();
         let bare = self.stock.lock().await.recv().await.ok_or(SignerError::Ended)??;
         let bound = self.holder.bind(&bare, &intent.txn, &intent.aud, SystemClock.now())?;
-        add(&mut self.waits.lock().unwrap_or_else(PoisonError::into_inner), began.elapsed());
+        self.waits.add(began.elapsed());
         Ok(bound)
-    }
-
-    /// How long guests waited for their credentials.
-    #[must_use]
-    pub fn waits(&self) -> Latencies {
-        self.waits.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
 /// How often an answer is posted again when nothing came back, and how long after.
-pub const REDELIVERIES: [Duration; 3] = [Duration::from_millis(100), Duration::from_millis(500), Duration::from_secs(2)];
+pub(crate) const REDELIVERIES: [Duration; 3] = [Duration::from_millis(100), Duration::from_millis(500), Duration::from_secs(2)];

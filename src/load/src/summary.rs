@@ -3,43 +3,35 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use sakshi_domain::credits::EntryKind;
 use sakshi_domain::time::Timestamp;
 use sakshi_judge::journal::{Posted, Reply};
-use sakshi_judge::{Evidence, Finding, Verdict, WebhookCounts};
+use sakshi_judge::{Evidence, Finding, Verdict, webhooks};
 
-use crate::plan::Plan;
-use crate::record::{Latencies, Step, StepRecord};
-use crate::report::{Credits, Guests, Places, Process, StepSummary, Summary, Tester, at};
-use crate::run::in_words;
-use crate::strain::Strain;
+use crate::record::{Step, StepRecord};
+use crate::report::{Credits, Guests, Places, Process, StepSummary, Summary, Tester};
+use crate::workload::{Model, Workload};
 
-/// How a run ended, besides its evidence.
+/// How a run went, besides its evidence.
 #[derive(Debug)]
-#[allow(missing_docs)]
-pub struct Ended {
-    pub began: Timestamp,
-    pub took: Duration,
-    pub steps: BTreeMap<Step, StepRecord>,
-    pub strain: Strain,
-    pub memory: Vec<(f64, u64)>,
-    pub processes: Vec<Process>,
-    pub findings: Vec<Finding>,
-    pub counts: WebhookCounts,
-    pub verdict: Verdict,
+pub(crate) struct Course {
+    pub(crate) began: Timestamp,
+    pub(crate) took: Duration,
+    pub(crate) steps: BTreeMap<Step, StepRecord>,
+    pub(crate) tester: Tester,
+    pub(crate) memory: Vec<(f64, u64)>,
+    pub(crate) processes: Vec<Process>,
 }
 
-/// The figures.
-#[must_use]
-pub fn summarise(plan: &Plan, evidence: &Evidence, ended: Ended) -> Summary {
-    let (model, correction) = in_words(plan);
-    let seconds = ended.took.as_secs_f64();
+pub(crate) fn summarise(workload: &Workload, evidence: &Evidence, findings: Vec<Finding>, course: Course) -> Summary {
+    let (model, correction) = in_words(workload);
+    let seconds = course.took.as_secs_f64();
     let journal = &evidence.journal;
     let known = journal.entries.len() as u64;
     let count = |posted, reply| journal.replied(posted, reply).count() as u64;
-    let spent = evidence.ledger.iter().filter(|line| line.kind == "debit").map(|line| line.amount).sum();
-    let both = |latencies: &Latencies| (at(latencies, 99.0), latencies.max() as f64 / 1_000.0);
+    let spent = evidence.ledger.iter().filter(|line| line.kind == EntryKind::Debit).map(|line| line.amount).sum();
     let guests = Guests {
-        let_in: evidence.let_in,
+        started: evidence.started,
         completed: count(Posted::Consent, Reply::Accepted),
         declined: count(Posted::Refusal, Reply::Accepted),
         left: journal.entries.values().filter(|entry| entry.answered.is_none()).count() as u64,
@@ -47,26 +39,47 @@ pub fn summarise(plan: &Plan, evidence: &Evidence, ended: Ended) -> Summary {
         failed: journal.failed,
     };
     Summary {
-        scenario: plan.scenario.name().to_owned(),
+        scenario: format!("{:?}", workload.scenario).to_lowercase(),
         model,
         correction: correction.to_owned(),
-        began: ended.began.to_string(),
+        began: course.began.to_string(),
         seconds,
-        verdict: ended.verdict,
+        verdict: Verdict::of(&findings),
         guests,
-        steps: ended.steps.iter().map(|(step, record)| StepSummary::of(*step, record, plan.slice, seconds)).collect(),
-        webhooks: ended.counts,
+        steps: course.steps.iter().map(|(step, record)| StepSummary::of(*step, record, workload.slice, seconds)).collect(),
+        webhooks: webhooks(evidence),
         credits: Credits { spent, least: known, most: known + journal.unknown_openings },
-        places: evidence.event.as_ref().map(|(event, _)| Places { registered: event.registration_count, max_guests: event.max_guests }),
-        tester: Tester {
-            lag_ms: both(&ended.strain.lag),
-            wait_ms: both(&ended.strain.waits),
-            busy: ended.strain.busy,
-            signs: ended.strain.signs(),
-        },
-        memory: ended.memory,
-        processes: ended.processes,
-        troubles: journal.troubles.clone(),
-        findings: ended.findings,
+        places: evidence
+            .event
+            .as_ref()
+            .map(|(event, _)| Places { registered: event.registration_count.into(), max_guests: event.max_guests.get().into() }),
+        tester: course.tester,
+        memory: course.memory,
+        processes: course.processes,
+        problems: journal.problems.clone(),
+        findings,
+    }
+}
+
+/// The model in words.
+fn in_words(workload: &Workload) -> (String, &'static str) {
+    match workload.model {
+        Model::Open { rate } => (
+            format!("open model, {} guests at {rate:.1}/s on average (Poisson, seed {})", workload.guests, workload.seed),
+            "Latencies count from the moment at which a request was intended, so every request that a stall delays shows it.",
+        ),
+        Model::Closed { users, interval } => (
+            match interval {
+                Some(interval) => {
+                    format!(
+                        "closed model, {users} users, {} guests, each user at most every {:.2} s",
+                        workload.guests,
+                        interval.as_secs_f64()
+                    )
+                }
+                None => format!("closed model, {users} users, {} guests, one after the other", workload.guests),
+            },
+            "Corrected for coordinated omission: for a request that took longer than its user's interval, the samples that the user did not send are added.",
+        ),
     }
 }

@@ -1,24 +1,19 @@
-//! Which targets may be driven: this machine, or one that its owner names as theirs.
+//! Which targets may be tested: this machine, or one that the caller declares to own.
 
 use thiserror::Error;
 use url::{Host, Url};
 
-/// Why a target is refused.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum TargetRefusal {
-    /// It is another machine.
+pub(crate) enum TargetRefusal {
     #[error("{0} is not this machine; a load test of it is for its owner to start, with --i-own-this-target")]
     Foreign(String),
-    /// It is no HTTP address.
     #[error("{0} is not an http or https address")]
     Scheme(String),
 }
 
-/// Checks a target.
-///
 /// # Errors
 /// When it is not on this machine, unless it is `owned`.
-pub fn admit(target: &Url, owned: bool) -> Result<(), TargetRefusal> {
+pub(crate) fn admit(target: &Url, owned: bool) -> Result<(), TargetRefusal> {
     if !matches!(target.scheme(), "http" | "https") {
         return Err(TargetRefusal::Scheme(target.to_string()));
     }

@@ -1,7 +1,5 @@
 //! One request as a guest, a phone or a backend makes it: timed, recorded, its outcome a value.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 use reqwest::header::HeaderMap;
 use reqwest::{Client, Method, RequestBuilder};
@@ -10,54 +8,45 @@ use url::Url;
 
 use crate::record::{Due, Outcome, Recorder, Step};
 
-/// Makes requests.
-#[derive(Clone, Debug)]
-pub struct Transport {
+#[derive(Debug)]
+pub(crate) struct Transport {
     http: Client,
-    bases: Arc<[Url]>,
-    recorder: Arc<Recorder>,
+    bases: Vec<Url>,
+    pub(crate) recorder: Recorder,
 }
 
 /// An answer as it came.
 #[derive(Clone, Debug)]
-pub struct Answer {
-    /// Its status.
-    pub status: u16,
-    /// Its headers.
-    pub headers: HeaderMap,
-    /// Its body.
-    pub body: Bytes,
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
 }
 
 /// A request with what came of it.
 #[derive(Clone, Debug)]
-pub struct Exchange {
-    /// When it was sent.
-    pub sent: Instant,
+pub(crate) struct Exchange {
+    pub(crate) sent: Instant,
     /// When its end was known.
-    pub done: Instant,
-    /// How it ended.
-    pub outcome: Outcome,
-    /// The answer, if one came.
-    pub answer: Option<Answer>,
+    pub(crate) done: Instant,
+    pub(crate) outcome: Outcome,
+    pub(crate) answer: Option<Answer>,
 }
 
 impl Transport {
-    /// To these listeners.
-    #[must_use]
-    pub fn new(http: Client, bases: Arc<[Url]>, recorder: Arc<Recorder>) -> Self {
+    pub(crate) fn new(http: Client, bases: Vec<Url>, recorder: Recorder) -> Self {
         Self { http, bases, recorder }
     }
 
     /// A request to the listener whose turn it is with this guest.
-    pub fn request(&self, guest: u64, method: Method, path: &str) -> RequestBuilder {
+    pub(crate) fn request(&self, guest: u64, method: Method, path: &str) -> RequestBuilder {
         let turn = usize::try_from(guest).unwrap_or_default() % self.bases.len().max(1);
         let base = self.bases.get(turn).map_or("", Url::as_str);
         self.http.request(method, format!("{}{path}", base.trim_end_matches('/')))
     }
 
     /// Sends it and reads the answer to its end.
-    pub async fn exchange(&self, step: Step, due: Due, request: RequestBuilder) -> Exchange {
+    pub(crate) async fn exchange(&self, step: Step, due: Due, request: RequestBuilder) -> Exchange {
         let exchange = exchange(request).await;
         self.recorder.record(step, due, exchange.sent, exchange.done, exchange.outcome);
         exchange
@@ -65,7 +54,7 @@ impl Transport {
 }
 
 /// Sends a request without recording it.
-pub async fn exchange(request: RequestBuilder) -> Exchange {
+pub(crate) async fn exchange(request: RequestBuilder) -> Exchange {
     let sent = Instant::now();
     let answered = answer(request).await;
     let done = Instant::now();
@@ -90,9 +79,7 @@ fn of(error: &reqwest::Error) -> Outcome {
 }
 
 impl Answer {
-    /// A header's text.
-    #[must_use]
-    pub fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
 }

@@ -4,20 +4,21 @@
 //! others after the answer before and the time to think.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
 
 use reqwest::header::{ACCEPT, CONTENT_TYPE, COOKIE, LOCATION, SET_COOKIE, USER_AGENT};
 use reqwest::{Method, RequestBuilder};
 use sakshi_authority::intent::{IntentClaims, decode_unverified};
-use sakshi_client::answers::Opened;
 use sakshi_client::public::{INIT, result_path};
 use sakshi_judge::journal::{Answered, Entry, Journal, Polled, Posted, REJECTED, Reply, Visit};
+use sakshi_wire::ovse::InitResponse;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::device::user_agent;
 use crate::operator::Backend;
-use crate::record::{Due, Outcome, Step};
+use crate::record::{Due, Outcome, SharedLatencies, Step};
 use crate::schedule::{Fate, Guest};
 use crate::signer::{CLAIMS, CredentialSigner, REDELIVERIES};
 use crate::transport::{Exchange, Transport};
@@ -30,28 +31,38 @@ const POLL_GAP: Duration = Duration::from_millis(100);
 
 /// What all visits share.
 #[derive(Debug)]
-pub struct Site {
-    /// The requests.
-    pub transport: Transport,
-    /// The credentials.
-    pub signer: CredentialSigner,
-    /// What is written down.
-    pub journal: Journal,
+pub(crate) struct Site {
+    pub(crate) transport: Transport,
+    pub(crate) signer: CredentialSigner,
+    /// What happened, for the comparison at the end.
+    pub(crate) journal: Journal,
     /// The client whose guests they are.
-    pub backend: Backend,
+    pub(crate) backend: Backend,
     /// The event, or where the API's webhooks go.
-    pub place: Place,
+    pub(crate) place: Place,
     /// The share of guests with a desktop.
-    pub desktops: f64,
+    pub(crate) desktops: f64,
     /// Mean time before a step.
-    pub think: Duration,
+    pub(crate) think: Duration,
     /// The beginning of the run.
-    pub origin: Instant,
+    pub(crate) origin: Instant,
+    pub(crate) progress: Progress,
+}
+
+/// How far a run is.
+#[derive(Debug, Default)]
+pub(crate) struct Progress {
+    /// Guests who have started.
+    pub(crate) started: AtomicU64,
+    /// No further guest starts.
+    pub(crate) stopped: AtomicBool,
+    /// How late guests started, in the open model.
+    pub(crate) lag: SharedLatencies,
 }
 
 /// Where guests come from.
 #[derive(Clone, Debug)]
-pub enum Place {
+pub(crate) enum Place {
     /// They scan this event's code.
     Event(String),
     /// A backend opens a transaction for each, reported to this URL.
@@ -62,14 +73,14 @@ pub enum Place {
 struct Stuck(String);
 
 impl Site {
-    /// Goes through a whole visit.
-    pub async fn visit(self: Arc<Self>, mut guest: Guest, due: Due) -> Visit {
+    /// Makes a whole visit.
+    pub(crate) async fn visit(self: Arc<Self>, mut guest: Guest, due: Due) -> Visit {
         let gone = match &self.place {
             Place::Event(event) => self.scan(&mut guest, due, event).await,
             Place::Api(webhook) => self.ask(&mut guest, due, webhook).await,
         };
         let visit = gone.unwrap_or_else(|Stuck(why)| {
-            self.journal.trouble(format!("guest {}: {why}", guest.number));
+            self.journal.problem(format!("guest {}: {why}", guest.number));
             Visit::Failed
         });
         self.journal.ended(visit);
@@ -89,7 +100,7 @@ impl Site {
         let button = self.browse(guest, Method::POST, &format!("{path}/start")).header("sec-fetch-site", "same-origin");
         let started = self.transport.exchange(Step::Start, due, button).await;
         let txn = match started.outcome {
-            Outcome::Status(303) => self.led_to(guest, &started)?,
+            Outcome::Status(303) => self.redirected_to(guest, &started)?,
             Outcome::Status(409) => return Ok(self.turn_away(&started)),
             outcome => return Err(self.not_opened(Step::Start, outcome, &started)),
         };
@@ -126,10 +137,11 @@ impl Site {
         let init = self.sign(self.transport.request(guest.number, Method::POST, INIT).json(&terms));
         let init = self.transport.exchange(Step::Init, due, init).await;
         let opened = match (&init.outcome, &init.answer) {
-            (Outcome::Status(200), Some(answer)) => serde_json::from_slice::<Opened>(&answer.body),
+            (Outcome::Status(200), Some(answer)) => serde_json::from_slice::<InitResponse>(&answer.body),
             (outcome, _) => return Err(self.not_opened(Step::Init, *outcome, &init)),
         };
-        let Opened { txn_id: txn, intent_jwt: jwt } = &opened.map_err(|error| Stuck(format!("the answer to init: {error}")))?;
+        let InitResponse { txn_id, intent_jwt: jwt, .. } = &opened.map_err(|error| Stuck(format!("the answer to init: {error}")))?;
+        let txn = &txn_id.to_string();
         self.open(guest, txn, &init);
         let intent = self.intent(txn, jwt)?;
         let due = self.think(guest, due).await;
@@ -152,7 +164,7 @@ impl Site {
                 Err(outcome) => return Err(Stuck(format!("the result was {outcome}"))),
             }
         }
-        Err(Stuck("the result stayed pending although the answer was accepted".to_owned()))
+        Err(Stuck("the result stayed pending after the answer was accepted".to_owned()))
     }
 
     /// The transaction's result.
@@ -206,11 +218,11 @@ impl Site {
         }
     }
 
-    /// The transaction to which the button led.
-    fn led_to(&self, guest: &Guest, started: &Exchange) -> Result<String, Stuck> {
+    /// The transaction of the page to which the start button redirects.
+    fn redirected_to(&self, guest: &Guest, started: &Exchange) -> Result<String, Stuck> {
         let location = started.answer.as_ref().and_then(|answer| answer.header(LOCATION.as_str()));
         let txn = location.and_then(|location| location.rsplit_once("/v/")).map(|(_, txn)| txn.to_owned());
-        let txn = txn.ok_or_else(|| Stuck("the button led to no verify page".to_owned()))?;
+        let txn = txn.ok_or_else(|| Stuck("the start button redirects to no verify page".to_owned()))?;
         self.open(guest, &txn, started);
         Ok(txn)
     }
@@ -256,7 +268,7 @@ impl Site {
     }
 }
 
-/// At once after the answer before.
+/// Due at once after the previous answer.
 fn soon(due: Due) -> Due {
     match due {
         Due::At(_) => Due::At(Instant::now()),
@@ -274,8 +286,8 @@ fn stuck(step: Step, exchange: &Exchange) -> Stuck {
     Stuck(format!("{}: {} {code}", step.title(), exchange.outcome).trim_end().to_owned())
 }
 
-/// The callback's path: it is asked at the base that is tested, whatever host the service calls itself.
+/// The callback's path. It is requested from the tested address, whatever host name the service uses for itself.
 fn callback_path(cb: &str) -> Result<String, Stuck> {
-    let url = url::Url::parse(cb).map_err(|_| Stuck("the intent's callback is no URL".to_owned()))?;
+    let url = url::Url::parse(cb).map_err(|_| Stuck("the intent's callback is not a URL".to_owned()))?;
     Ok(url.path().to_owned())
 }

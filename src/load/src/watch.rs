@@ -1,36 +1,30 @@
-//! What is shown and sampled while the guests come: a line each second on stderr, and the service's
-//! memory. Ctrl-C lets nobody in any more; who is inside finishes, and the run is judged as usual.
+//! What is shown and sampled during a run: a line each second on stderr, and the service's memory. After Ctrl-C no further
+//! guest starts; those present finish, and the run is judged as usual.
 
 use std::io::{IsTerminal as _, Write as _};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use sakshi_judge::journal::{Posted, Reply};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
-use crate::engine::Gate;
 use crate::operator::Operator;
-use crate::plan::Plan;
+use crate::process::{Watched, resident_bytes};
 use crate::receiver::Receiver;
-use crate::record::{Outcome, Recorder};
-use crate::strain::{Watched, resident_bytes};
+use crate::record::Outcome;
 use crate::visit::Site;
+use crate::workload::Workload;
 
-/// What is watched.
 #[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)]
-pub struct Watch<'a> {
-    pub plan: &'a Plan,
-    pub site: &'a Arc<Site>,
-    pub gate: &'a Arc<Gate>,
-    pub recorder: &'a Arc<Recorder>,
-    pub receiver: &'a Receiver,
+pub(crate) struct Watch<'a> {
+    pub(crate) workload: &'a Workload,
+    pub(crate) site: &'a Site,
+    pub(crate) receiver: &'a Receiver,
 }
 
 impl Watch<'_> {
-    /// Watches until the guests have gone: the memory samples, and how long it took.
-    pub async fn during(
+    /// Watches until the guests have finished. Returns the memory samples, and how long it took.
+    pub(crate) async fn during(
         &self,
         guests: impl Future<Output = ()>,
         operator: &Operator,
@@ -47,11 +41,11 @@ impl Watch<'_> {
                 () = &mut guests => break,
                 asked = tokio::signal::ctrl_c(), if !stopping => {
                     stopping = asked.is_ok();
-                    self.gate.closed.store(true, Ordering::Relaxed);
+                    self.site.progress.stopped.store(true, Ordering::Relaxed);
                 }
                 _ = turn.tick() => {
                     if began.elapsed() >= next {
-                        next = began.elapsed() + self.plan.slice;
+                        next = began.elapsed() + self.workload.slice;
                         memory.extend(resident(operator, processes).await.map(|bytes| (began.elapsed().as_secs_f64(), bytes)));
                     }
                     self.show(began.elapsed());
@@ -68,17 +62,19 @@ impl Watch<'_> {
     }
 
     fn show(&self, elapsed: Duration) {
-        let (visits, opened, completed) =
-            self.site.journal.with(|pages| (pages.visits, pages.entries.len(), pages.replied(Posted::Consent, Reply::Accepted).count()));
-        let let_in = self.gate.let_in.load(Ordering::Relaxed);
+        let (visits, opened, completed) = self
+            .site
+            .journal
+            .with(|records| (records.visits, records.entries.len(), records.replied(Posted::Consent, Reply::Accepted).count()));
+        let started = self.site.progress.started.load(Ordering::Relaxed);
         let bad = |outcome: &Outcome| !matches!(outcome, Outcome::Status(status) if *status < 400 || *status == 409);
-        let errors: u64 = self.recorder.outcomes().iter().filter(|(outcome, _)| bad(outcome)).map(|(_, count)| count).sum();
+        let errors: u64 = self.site.transport.recorder.outcomes().iter().filter(|(outcome, _)| bad(outcome)).map(|(_, count)| count).sum();
         let webhooks = self.receiver.with(|seen| seen.by_txn.len());
         let line = format!(
-            "{:>5.0} s  {let_in}/{} guests, {} inside, {opened} started, {completed} completed, {webhooks} webhooks, {errors} errors",
+            "{:>5.0} s  {started}/{} guests, {} present, {opened} transactions, {completed} completed, {webhooks} webhooks, {errors} errors",
             elapsed.as_secs_f64(),
-            self.plan.guests,
-            let_in.saturating_sub(visits)
+            self.workload.guests,
+            started.saturating_sub(visits)
         );
         let mut err = std::io::stderr();
         // A terminal that has gone is no reason to stop.

@@ -84,7 +84,7 @@ fn a_real_node_keeps_what_it_promises_in_each_model() {
         let guests = &summary["guests"];
         let count = |name: &str| guests[name].as_u64().unwrap();
         assert_eq!(count("failed"), 0, "{said}");
-        assert_eq!(count("let_in"), count("completed") + count("declined") + count("left") + count("turned_away"), "{said}");
+        assert_eq!(count("started"), count("completed") + count("declined") + count("left") + count("turned_away"), "{said}");
         assert!(count("completed") > 0 && page.contains("Every invariant held.") && page.contains("<svg"), "{said}");
         assert_eq!(summary["webhooks"]["lost"], 0);
         if options.contains(&"--max-guests") {

@@ -7,7 +7,7 @@ use actix_web::dev::Payload;
 use actix_web::http::header;
 use actix_web::{FromRequest, HttpRequest, web};
 use aws_lc_rs::digest::{SHA256, digest};
-use sakshi_service::error::ServiceError;
+use sakshi_service::ServiceError;
 use sakshi_web::error::ApiError;
 use secrecy::{ExposeSecret, SecretString};
 use subtle::ConstantTimeEq;

@@ -1,29 +1,28 @@
 //! `/admin/v1/clients`
 
-use actix_web::{HttpRequest, HttpResponse};
+use actix_web::HttpRequest;
+use actix_web::web::Json;
 use sakshi_domain::ids::ClientId;
 use sakshi_domain::tenancy::Client;
 use sakshi_web::body::Body;
 use sakshi_web::error::ApiError;
 use sakshi_web::query::page_of;
-use sakshi_wire::operator::CreateClientRequest;
-use serde_json::json;
+use sakshi_wire::operator::tenancy::{ClientsPage, CreateClientRequest, CreateClientResponse};
 
 use super::bearer::Operator;
 
-pub(super) async fn create(operator: Operator, body: Body) -> Result<HttpResponse, ApiError> {
-    let Operator(deps) = operator;
+pub(super) async fn create(Operator(deps): Operator, body: Body) -> Result<Json<CreateClientResponse>, ApiError> {
     let asked: CreateClientRequest = body.sent.request(deps.urls.at(deps.clock.now()))?;
-    let client = Client { client_id: ClientId::generate(), name: asked.name.0.0, created_at: deps.clock.now() };
-    let id = client.client_id.clone();
+    let client_id = ClientId::generate();
+    let client = Client { client_id: client_id.clone(), name: asked.name.0.0, created_at: deps.clock.now() };
     deps.store.create_client(client).await?;
-    tracing::info!(client.id = %id, "client created");
-    Ok(HttpResponse::Ok().json(json!({ "client_id": id })))
+    tracing::info!(client.id = %client_id, "client created");
+    Ok(Json(CreateClientResponse { client_id }))
 }
 
-pub(super) async fn list(operator: Operator, request: HttpRequest) -> Result<HttpResponse, ApiError> {
+pub(super) async fn list(Operator(deps): Operator, request: HttpRequest) -> Result<Json<ClientsPage>, ApiError> {
     let page = page_of(request.query_string())?;
-    let found = operator.0.store.list_clients(page).await?;
-    let body = json!({ "page": page.page, "page_size": page.page_size, "total": found.total, "clients": found.items });
-    Ok(HttpResponse::Ok().json(body))
+    let found = deps.store.list_clients(page).await?;
+    let clients = found.items.into_iter().map(Into::into).collect();
+    Ok(Json(ClientsPage { page: page.page, page_size: page.page_size, total: found.total, clients }))
 }

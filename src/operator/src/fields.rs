@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use sakshi_domain::ids::ClientId;
-use sakshi_service::error::ServiceError;
+use sakshi_service::ServiceError;
 use sakshi_store::Store;
 use sakshi_web::error::ApiError;
 

@@ -3,24 +3,27 @@
 
 use std::time::Duration;
 
-use actix_web::{HttpResponse, web};
+use actix_web::web::{Json, Path};
 use sakshi_domain::ids::{ClientId, KeyId};
 use sakshi_domain::tenancy::ApiKeyRecord;
+use sakshi_service::ServiceError;
 use sakshi_service::api_key::ApiKey;
-use sakshi_service::error::ServiceError;
 use sakshi_store::Store;
 use sakshi_web::body::Body;
 use sakshi_web::error::ApiError;
-use sakshi_wire::operator::{IssueKeyRequest, RotateKeyRequest};
-use serde_json::json;
+use sakshi_wire::operator::keys::{
+    IssueKeyRequest, IssueKeyResponse, KeyResponse, KeyText, KeysResponse, RotateKeyRequest, RotateKeyResponse,
+};
 
 use super::bearer::Operator;
 use super::fields;
 
-/// How long the old key works on after a rotation that does not say.
-const OVERLAP_DEFAULT_S: u64 = 24 * 3_600;
-pub(super) async fn issue(operator: Operator, path: web::Path<String>, body: Body) -> Result<HttpResponse, ApiError> {
-    let Operator(deps) = operator;
+/// What is said after the revocation of an imported client's key.
+const REVOKE_THERE_TOO: &str = "The client came from another installation: revoke the key there too, where it still works.";
+/// How long the old key stays valid after a rotation whose request does not say.
+const DEFAULT_OVERLAP_S: u64 = 24 * 3_600;
+
+pub(super) async fn issue(Operator(deps): Operator, path: Path<String>, body: Body) -> Result<Json<IssueKeyResponse>, ApiError> {
     let client_id: ClientId = fields::id(&path, "client")?;
     let now = deps.clock.now();
     let IssueKeyRequest { label, environments, expires_at } = body.sent.request(deps.urls.at(now))?;
@@ -33,40 +36,45 @@ pub(super) async fn issue(operator: Operator, path: web::Path<String>, body: Bod
         expires_at,
         revoked_at: None,
     };
-    let (id, key) = store_fresh(deps.store.as_ref(), record).await?;
-    tracing::info!(key.id = %id, "key issued");
-    Ok(HttpResponse::Ok().json(json!({ "key_id": id, "api_key": key.reveal() })))
+    let (key_id, api_key) = create_key(deps.store.as_ref(), record).await?;
+    tracing::info!(key.id = %key_id, "key issued");
+    Ok(Json(IssueKeyResponse { key_id, api_key }))
 }
 
-async fn store_fresh(store: &dyn Store, record: ApiKeyRecord) -> Result<(KeyId, ApiKey), ApiError> {
-    let (key, digest) =
-        ApiKey::issue().ok_or_else(|| ApiError::Service(ServiceError::Internal("the system gives no random bytes".to_owned())))?;
+/// Makes a key for this record and stores its digest.
+async fn create_key(store: &dyn Store, record: ApiKeyRecord) -> Result<(KeyId, KeyText), ApiError> {
+    let (key, digest) = ApiKey::issue().ok_or_else(|| ServiceError::Internal("the system gives no random bytes".to_owned()))?;
     let id = record.key_id.clone();
-    if store.create_key(record, digest).await? { Ok((id, key)) } else { Err(ApiError::Service(ServiceError::NotFound("client"))) }
+    if store.create_key(record, digest).await? {
+        Ok((id, KeyText(key.reveal().to_owned())))
+    } else {
+        Err(ServiceError::NotFound("client").into())
+    }
 }
 
-pub(super) async fn list(operator: Operator, path: web::Path<String>) -> Result<HttpResponse, ApiError> {
-    let store = &operator.0.store;
-    let (client, _) = fields::known_client(store.as_ref(), &path).await?;
-    Ok(HttpResponse::Ok().json(json!({ "keys": store.list_keys(client).await? })))
+pub(super) async fn list(Operator(deps): Operator, path: Path<String>) -> Result<Json<KeysResponse>, ApiError> {
+    let (client, _) = fields::known_client(deps.store.as_ref(), &path).await?;
+    let keys = deps.store.list_keys(client).await?;
+    Ok(Json(KeysResponse { keys: keys.into_iter().map(Into::into).collect() }))
 }
 
-pub(super) async fn revoke(operator: Operator, path: web::Path<String>) -> Result<HttpResponse, ApiError> {
-    let Operator(deps) = operator;
+pub(super) async fn revoke(Operator(deps): Operator, path: Path<String>) -> Result<Json<KeyResponse>, ApiError> {
     let id: KeyId = fields::id(&path, "key")?;
     let record = deps.store.retire_key(id, Some(deps.clock.now()), None).await?.ok_or(ServiceError::NotFound("key"))?;
     tracing::info!(key.id = %record.key_id, "key revoked");
-    Ok(HttpResponse::Ok().json(record))
+    let is_imported = deps.store.imported_at(record.client_id.clone()).await?.is_some();
+    let note = is_imported.then(|| REVOKE_THERE_TOO.to_owned());
+    Ok(Json(KeyResponse { note, ..record.into() }))
 }
 
-/// Issues a key like the old one, then lets the old one end after the overlap: at no moment is the
-/// client without a good key.
-pub(super) async fn rotate(operator: Operator, path: web::Path<String>, body: Body) -> Result<HttpResponse, ApiError> {
-    let Operator(deps) = operator;
+/// Issues a key with the old one's label and environments, then lets the old one expire after the overlap: at no moment is the
+/// client without a valid key.
+pub(super) async fn rotate(Operator(deps): Operator, path: Path<String>, body: Body) -> Result<Json<RotateKeyResponse>, ApiError> {
     let now = deps.clock.now();
-    let asked: RotateKeyRequest = body.sent.request(deps.urls.at(now))?;
-    let overlap = asked.overlap_s.map_or(OVERLAP_DEFAULT_S, |overlap| overlap.0);
+    let request: RotateKeyRequest = body.sent.request(deps.urls.at(now))?;
+    let overlap = request.overlap_s.map_or(DEFAULT_OVERLAP_S, |overlap| overlap.0);
     let id: KeyId = fields::id(&path, "key")?;
+    // Without a time nothing is changed: this only reads the key.
     let old = deps.store.retire_key(id.clone(), None, None).await?.ok_or(ServiceError::NotFound("key"))?;
     if old.revoked_at.is_some() || old.expires_at.is_some_and(|end| end <= now) {
         return Err(ApiError::Service(ServiceError::Conflict {
@@ -75,9 +83,9 @@ pub(super) async fn rotate(operator: Operator, path: web::Path<String>, body: Bo
         }));
     }
     let fresh = ApiKeyRecord { key_id: KeyId::generate(), created_at: now, expires_at: None, ..old };
-    let (fresh_id, key) = store_fresh(deps.store.as_ref(), fresh).await?;
+    let (key_id, api_key) = create_key(deps.store.as_ref(), fresh).await?;
     let end = now + Duration::from_secs(overlap);
     let old = deps.store.retire_key(id, None, Some(end)).await?.ok_or(ServiceError::NotFound("key"))?;
-    tracing::info!(key.id = %fresh_id, key.previous_id = %old.key_id, "key rotated");
-    Ok(HttpResponse::Ok().json(json!({ "key_id": fresh_id, "api_key": key.reveal(), "previous": old })))
+    tracing::info!(key.id = %key_id, key.previous_id = %old.key_id, "key rotated");
+    Ok(Json(RotateKeyResponse { key_id, api_key, previous: old.into() }))
 }

@@ -8,12 +8,11 @@ mod apps;
 mod bearer;
 mod clients;
 mod credits;
-mod events;
 mod fields;
-mod flows;
 mod keys;
 mod probes;
 mod reports;
+mod transfers;
 mod views;
 
 use std::fmt;
@@ -25,12 +24,14 @@ use futures_util::future::LocalBoxFuture;
 use sakshi_domain::clock::Clock;
 use sakshi_domain::credits::CreditMove;
 use sakshi_domain::ids::ClientId;
+use sakshi_domain::limits::TRANSFER_BYTES_MAX;
+use sakshi_service::budget::MemoryBudgets;
 use sakshi_service::url_policy::UrlPolicy;
 use sakshi_store::{CreditOutcome, ReportFlowOutcome, Store, StoreFuture};
 use sakshi_web::body::BodyLimit;
-use sakshi_web::budget::MemoryBudgets;
 use sakshi_web::error::ApiError;
 use sakshi_web::routing::{RouteMetrics, resource, unknown_path};
+use sakshi_wire::operator::views::TreeNode;
 use sakshi_wire::reports::FlowReport;
 use secrecy::SecretString;
 
@@ -63,8 +64,8 @@ pub trait Health: Send + Sync + 'static {
     fn readyz(&self) -> Result<(), String>;
 }
 
-/// The live supervision tree as JSON.
-pub type TreeView = Arc<dyn Fn() -> serde_json::Value + Send + Sync>;
+/// The live supervision tree.
+pub type TreeView = Arc<dyn Fn() -> TreeNode + Send + Sync>;
 
 /// What the internal listener needs.
 #[derive(Clone)]
@@ -111,16 +112,19 @@ pub fn configure(cfg: &mut ServiceConfig, deps: InternalDeps) {
     cfg.service(resource("/internal/v1/flows/{kind}", vec![(Method::POST, web::to(reports::receive))]));
     cfg.service(resource("/admin/v1/tree", vec![(Method::GET, web::to(views::tree))]));
     cfg.service(resource("/admin/v1/transactions/{txn_id}/delivery", vec![(Method::GET, web::to(views::delivery))]));
-    cfg.service(resource("/admin/v1/flows/{flow_id}/deliveries", vec![(Method::GET, web::to(flows::deliveries))]));
-    cfg.service(resource("/admin/v1/apps/{app_id}/webhook-urls", vec![(Method::GET, web::to(flows::webhook_urls))]));
+    cfg.service(resource("/admin/v1/flows/{flow_id}/deliveries", vec![(Method::GET, web::to(views::deliveries))]));
+    cfg.service(resource("/admin/v1/apps/{app_id}/webhook-urls", vec![(Method::GET, web::to(views::webhook_urls))]));
     cfg.service(resource("/admin/v1/credits/audit", vec![(Method::GET, web::to(credits::audit))]));
     let clients = vec![(Method::GET, web::to(clients::list)), (Method::POST, web::to(clients::create))];
     cfg.service(resource("/admin/v1/clients", clients));
+    let import = resource("/admin/v1/clients/import", vec![(Method::POST, web::to(transfers::import))]);
+    cfg.service(import.app_data(BodyLimit(TRANSFER_BYTES_MAX)));
+    cfg.service(resource("/admin/v1/clients/{client_id}/export", vec![(Method::GET, web::to(transfers::export))]));
     let apps = vec![(Method::GET, web::to(apps::list)), (Method::POST, web::to(apps::create))];
     cfg.service(resource("/admin/v1/clients/{client_id}/apps", apps));
     let app = vec![(Method::GET, web::to(apps::show)), (Method::PATCH, web::to(apps::patch))];
     cfg.service(resource("/admin/v1/apps/{app_id}", app));
-    cfg.service(resource("/admin/v1/apps/{app_id}/events", vec![(Method::GET, web::to(events::list))]));
+    cfg.service(resource("/admin/v1/apps/{app_id}/events", vec![(Method::GET, web::to(views::events))]));
     let keys = vec![(Method::GET, web::to(keys::list)), (Method::POST, web::to(keys::issue))];
     cfg.service(resource("/admin/v1/clients/{client_id}/keys", keys));
     cfg.service(resource("/admin/v1/keys/{key_id}", vec![(Method::DELETE, web::to(keys::revoke))]));

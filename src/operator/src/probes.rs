@@ -1,24 +1,26 @@
 //! `/livez`, `/readyz` and `/metrics`.
 
-use actix_web::{HttpResponse, web};
+use actix_web::HttpResponse;
+use actix_web::web::{Data, Json};
 use metrics::gauge;
 use sakshi_web::error::ApiError;
+use sakshi_wire::operator::views::ProbeResponse;
 
 use super::InternalDeps;
 
-pub(super) async fn livez(deps: web::Data<InternalDeps>) -> Result<HttpResponse, ApiError> {
+pub(super) async fn livez(deps: Data<InternalDeps>) -> Result<Json<ProbeResponse>, ApiError> {
     answer(deps.health.livez())
 }
 
-pub(super) async fn readyz(deps: web::Data<InternalDeps>) -> Result<HttpResponse, ApiError> {
+pub(super) async fn readyz(deps: Data<InternalDeps>) -> Result<Json<ProbeResponse>, ApiError> {
     answer(deps.health.readyz())
 }
 
-fn answer(health: Result<(), String>) -> Result<HttpResponse, ApiError> {
-    health.map(|()| HttpResponse::Ok().json(serde_json::json!({ "status": "ok" }))).map_err(ApiError::Unhealthy)
+fn answer(health: Result<(), String>) -> Result<Json<ProbeResponse>, ApiError> {
+    health.map(|()| Json(ProbeResponse { status: "ok".into() })).map_err(ApiError::Unhealthy)
 }
 
-pub(super) async fn metrics(deps: web::Data<InternalDeps>) -> HttpResponse {
+pub(super) async fn metrics(deps: Data<InternalDeps>) -> HttpResponse {
     process();
     HttpResponse::Ok().content_type("text/plain; version=0.0.4; charset=utf-8").body((deps.metrics)())
 }

@@ -3,18 +3,18 @@
 //! A body can hold a file of ten megabytes, so its memory is budgeted, and it is parsed off the
 //! thread that answers the probes. Neither answers nor logs repeat anything of it.
 
-use actix_web::web::{self, Payload};
-use actix_web::{HttpRequest, HttpResponse};
+use actix_web::HttpRequest;
+use actix_web::web::{self, Json, Payload};
 use sakshi_domain::flow::report_kind::ReportKind;
 use sakshi_domain::limits::{REPORT_ARRIVAL_MAX, REPORT_BYTES_MAX};
-use sakshi_service::error::ServiceError;
+use sakshi_service::ServiceError;
+use sakshi_service::budget::{Owner, OwnerPath};
 use sakshi_store::ReportFlowOutcome;
 use sakshi_web::body::check_json;
 use sakshi_web::body_reader::{BodyReader, ReceivedBody, declared_length};
-use sakshi_web::budget::{Owner, OwnerPath};
 use sakshi_web::error::ApiError;
+use sakshi_wire::operator::views::ReportResponse;
 use sakshi_wire::reports::FlowReport;
-use serde_json::json;
 
 use super::bearer::Connector;
 use super::{InternalDeps, fields};
@@ -24,7 +24,7 @@ pub(super) async fn receive(
     path: web::Path<String>,
     request: HttpRequest,
     body: Payload,
-) -> Result<HttpResponse, ApiError> {
+) -> Result<Json<ReportResponse>, ApiError> {
     let kind: ReportKind = fields::id(&path, "kind of report")?;
     let taken = take_in(&connector.0, kind, &request, body).await;
     let result = match &taken {
@@ -33,7 +33,7 @@ pub(super) async fn receive(
     };
     metrics::counter!("sakshi_connector_reports_total", "kind" => kind.as_str(), "result" => result).increment(1);
     tracing::info!(report.kind = kind.as_str(), report.result = result, "report answered");
-    taken.map(|result| HttpResponse::Ok().json(json!({ "success": true, "result": result })))
+    taken.map(|result| Json(ReportResponse { success: true, result: result.into() }))
 }
 
 async fn take_in(deps: &InternalDeps, kind: ReportKind, request: &HttpRequest, body: Payload) -> Result<&'static str, ApiError> {

@@ -1,19 +1,84 @@
-//! What the operator looks at: the supervision tree, and what became of a webhook.
+//! What the operator looks at: the supervision tree, events with their guests, how a flow stands, what became of webhooks, and
+//! where those of an app go. Nothing of what was reported.
 
-use actix_web::{HttpResponse, web};
-use sakshi_domain::ids::TxnId;
-use sakshi_service::error::ServiceError;
+use actix_web::HttpRequest;
+use actix_web::web::{Json, Path};
+use sakshi_domain::delivery::FlowDelivery;
+use sakshi_domain::flow::flow_id::FlowId;
+use sakshi_domain::ids::{AppId, TxnId};
+use sakshi_service::ServiceError;
+use sakshi_store::FlowDeliveries;
 use sakshi_web::error::ApiError;
+use sakshi_web::query::page_of;
+use sakshi_wire::operator::views::{
+    AppEvent, AppEventsPage, DeliveryResponse, FlowResponse, FlowWebhook, TreeNode, WebhookOrigin, WebhookOrigins,
+};
 
 use super::bearer::Operator;
 use super::fields;
 
-pub(super) async fn tree(operator: Operator) -> HttpResponse {
-    HttpResponse::Ok().json((operator.0.tree)())
+pub(super) async fn tree(Operator(deps): Operator) -> Json<TreeNode> {
+    Json((deps.tree)())
 }
 
-pub(super) async fn delivery(operator: Operator, path: web::Path<String>) -> Result<HttpResponse, ApiError> {
+pub(super) async fn delivery(Operator(deps): Operator, path: Path<String>) -> Result<Json<DeliveryResponse>, ApiError> {
     let txn: TxnId = fields::id(&path, "delivery")?;
-    let record = operator.0.store.load_delivery(txn.into()).await?;
-    record.map(|record| HttpResponse::Ok().json(record)).ok_or(ApiError::Service(ServiceError::NotFound("delivery")))
+    let record = deps.store.load_delivery(txn.into()).await?;
+    Ok(Json(record.ok_or(ServiceError::NotFound("delivery"))?.into()))
+}
+
+pub(super) async fn deliveries(Operator(deps): Operator, path: Path<String>) -> Result<Json<FlowResponse>, ApiError> {
+    let flow_id: FlowId = fields::id(&path, "flow")?;
+    let found = deps.store.flow_deliveries(flow_id).await?.ok_or(ServiceError::NotFound("flow"))?;
+    let FlowDeliveries { state, kept_until, deliveries } = found;
+    let opened = state.header();
+    Ok(Json(FlowResponse {
+        flow_id,
+        kind: state.kind().into(),
+        state: state.status().into(),
+        app_id: opened.app.clone(),
+        client_id: opened.client.clone(),
+        request_id: opened.request_id.clone(),
+        opened_at: opened.opened_at,
+        kept_until,
+        deliveries: deliveries.into_iter().map(webhook).collect(),
+    }))
+}
+
+fn webhook(queued: FlowDelivery) -> FlowWebhook {
+    let FlowDelivery { webhook, tells, delivery } = queued;
+    let state = match (&delivery.attempt, delivery.claimed_at) {
+        (Some(attempt), _) => attempt.outcome.as_str(),
+        (None, Some(_)) => "under_way",
+        (None, None) => "waiting",
+    };
+    FlowWebhook {
+        id: delivery.id.0,
+        tells,
+        state: state.into(),
+        status: delivery.attempt.and_then(|attempt| attempt.status),
+        duration_ms: delivery.attempt.map(|attempt| attempt.duration_ms),
+        origin: delivery.origin,
+        queued_at: delivery.queued_at,
+        claimed_at: delivery.claimed_at,
+        webhook: webhook.to_string(),
+    }
+}
+
+/// Scheme, host and port alone: the rest of a URL may hold a secret of the client's.
+pub(super) async fn webhook_urls(Operator(deps): Operator, path: Path<String>) -> Result<Json<WebhookOrigins>, ApiError> {
+    let app: AppId = fields::id(&path, "app")?;
+    let urls = deps.store.webhook_urls(app).await?.ok_or(ServiceError::NotFound("app"))?;
+    let webhook_urls = urls.iter().map(|(api_type, url)| WebhookOrigin { api_type, origin: url.origin() }).collect();
+    Ok(Json(WebhookOrigins { webhook_urls }))
+}
+
+pub(super) async fn events(Operator(deps): Operator, path: Path<String>, request: HttpRequest) -> Result<Json<AppEventsPage>, ApiError> {
+    let page = page_of(request.query_string())?;
+    let app: AppId = fields::id(&path, "app")?;
+    deps.store.load_app(app.clone()).await?.ok_or(ServiceError::NotFound("app"))?;
+    let found = deps.store.list_events(app, page).await?;
+    let now = deps.clock.now();
+    let events = found.items.iter().map(|event| AppEvent::new(event, now)).collect();
+    Ok(Json(AppEventsPage { page: page.page, page_size: page.page_size, total: found.total, events }))
 }

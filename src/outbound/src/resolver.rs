@@ -69,16 +69,7 @@ impl GuardedResolver {
     ///
     /// # Errors
     /// The host does not resolve, or none of its addresses is permitted.
-    pub(crate) async fn addresses(&self, host: &str) -> Addresses {
-        self.look_up(host).await
-    }
-
-    /// Removes a host from the cache, because none of its addresses could be connected to.
-    pub(crate) fn forget(&self, host: &str) {
-        self.lookups.lock().unwrap_or_else(PoisonError::into_inner).remove(host);
-    }
-
-    fn look_up(&self, host: &str) -> Shared<BoxFuture<'static, Addresses>> {
+    pub(crate) fn addresses(&self, host: &str) -> Shared<BoxFuture<'static, Addresses>> {
         let mut lookups = self.lookups.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = lookups.get(host).filter(|known| known.is_fresh()) {
             return known.answer.clone();
@@ -89,6 +80,11 @@ impl GuardedResolver {
         let answer = resolve(self.policy, host.to_owned()).boxed().shared();
         lookups.insert(host.into(), Lookup { started: Instant::now(), answer: answer.clone() });
         answer
+    }
+
+    /// Removes a host from the cache, because none of its addresses could be connected to.
+    pub(crate) fn forget(&self, host: &str) {
+        self.lookups.lock().unwrap_or_else(PoisonError::into_inner).remove(host);
     }
 }
 

@@ -1,4 +1,4 @@
-//! A machine that has no file descriptor left for a connection, which is not the receiver's fault.
+//! Webhooks while the process has no file descriptor left for a connection, which is not the receiver's fault.
 //!
 //! The limit applies to a process, so each test runs this binary again under `ulimit`.
 
@@ -22,30 +22,33 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::time::timeout;
 
 const BODY: Bytes = Bytes::from_static(b"{}");
+/// Set in the process that has the limit.
 const LIMITED: &str = "SAKSHI_TEST_LIMITED";
 
 /// Runs a test of this file again in a process that may open 64 files.
 fn run_limited(test: &str) {
-    let me = std::env::current_exe().unwrap();
+    let this_binary = std::env::current_exe().unwrap();
     let mut shell = Command::new("sh");
-    let again = shell.args(["-c", "ulimit -n 64; exec \"$0\" \"$@\""]).arg(me).args([test, "--exact", "--nocapture"]).env(LIMITED, "1");
+    let again =
+        shell.args(["-c", "ulimit -n 64; exec \"$0\" \"$@\""]).arg(this_binary).args([test, "--exact", "--nocapture"]).env(LIMITED, "1");
     let output = again.output().unwrap();
-    let told = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success() && told.contains("1 passed"), "{told}{}", String::from_utf8_lossy(&output.stderr));
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && stdout.contains("1 passed"), "{stdout}{}", String::from_utf8_lossy(&output.stderr));
 }
 
 fn is_limited() -> bool {
     std::env::var_os(LIMITED).is_some()
 }
 
-/// Uses up all remaining file descriptors.
-fn all_descriptors() -> Vec<File> {
+/// Uses up all remaining file descriptors, until the files are dropped.
+fn take_all_descriptors() -> Vec<File> {
     let taken: Vec<File> = std::iter::from_fn(|| File::open("/dev/null").ok()).collect();
     assert!(!taken.is_empty());
     taken
 }
 
-async fn counting() -> (std::net::SocketAddr, Arc<AtomicUsize>) {
+/// A receiver, and how many requests it has received.
+async fn counting_receiver() -> (std::net::SocketAddr, Arc<AtomicUsize>) {
     let received = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&received);
     let address = receiver(move |mut stream| {
@@ -66,12 +69,12 @@ async fn a_webhook_is_sent_once_as_soon_as_there_is_a_descriptor_for_it() {
     if !is_limited() {
         return run_limited("a_webhook_is_sent_once_as_soon_as_there_is_a_descriptor_for_it");
     }
-    let (address, received) = counting().await;
+    let (address, received) = counting_receiver().await;
     for host in [address.to_string(), format!("localhost:{}", address.port())] {
         received.store(0, Ordering::SeqCst);
-        let (client, target, taken) = (client(), url(&format!("http://{host}/")), all_descriptors());
+        let (client, target, taken) = (client(), url(&format!("http://{host}/")), take_all_descriptors());
         let mut attempt = std::pin::pin!(client.attempt(&target, BODY));
-        assert!(timeout(Duration::from_millis(300), &mut attempt).await.is_err(), "it goes on");
+        assert!(timeout(Duration::from_millis(300), &mut attempt).await.is_err(), "it waits for a descriptor");
         drop(taken);
         let attempt = attempt.await;
         assert_eq!((attempt.outcome, received.load(Ordering::SeqCst)), (DeliveryOutcome::Delivered, 1), "{host}");
@@ -84,11 +87,11 @@ async fn without_a_descriptor_for_its_whole_time_an_attempt_is_a_local_failure()
     if !is_limited() {
         return run_limited("without_a_descriptor_for_its_whole_time_an_attempt_is_a_local_failure");
     }
-    let (address, received) = counting().await;
+    let (address, received) = counting_receiver().await;
     let limited = WebhookClientOptions { total_timeout: Duration::from_secs(1), ..options() };
     let client = WebhookClient::new(&limited).unwrap();
     for host in [address.to_string(), format!("localhost:{}", address.port())] {
-        let taken = all_descriptors();
+        let taken = take_all_descriptors();
         let attempt = client.attempt(&url(&format!("http://{host}/")), BODY).await;
         assert_eq!((attempt.outcome, attempt.status), (DeliveryOutcome::LocalFailure, None), "{host}");
         assert!((300..=1_000).contains(&attempt.duration_ms), "{}", attempt.duration_ms);

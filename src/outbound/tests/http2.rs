@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use authority::authority;
 use bytes::Bytes;
 use frames::{
-    DATA, HEADERS, PING, Peer, RST_STREAM, SETTINGS, STATUS_200, STATUS_500, frame, receiver_of_frames, receiver_of_peers, usual,
+    DATA, HEADERS, PING, Peer, RST_STREAM, SETTINGS, STATUS_200, STATUS_500, frame, http2_receiver, http2_receiver_without_settings,
 };
 use futures_util::future::join_all;
 use receiver::{read_request, receiver};
@@ -48,10 +48,10 @@ async fn answer_all(mut peer: Peer) -> Option<()> {
 async fn counting(options: WebhookClientOptions, settings: &'static [(u16, u32)]) -> (WebhookClient, WebhookUrl, Arc<AtomicUsize>) {
     let connections = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&connections);
-    let (client, url) = receiver_of_peers(options, move |mut peer| {
+    let (client, url) = http2_receiver_without_settings(options, move |mut peer| {
         counter.fetch_add(1, Ordering::SeqCst);
         async move {
-            peer.greet(settings).await?;
+            peer.handshake(settings).await?;
             answer_all(peer).await
         }
     })
@@ -100,7 +100,7 @@ async fn a_webhook_over_http2_is_the_same_post_and_the_library_of_the_receiver_r
 
 #[tokio::test]
 async fn many_deliveries_share_one_connection() {
-    let (client, url, connections) = counting(usual(), &[]).await;
+    let (client, url, connections) = counting(options(), &[]).await;
     for _ in 0..10 {
         let attempts = join_all((0..64).map(|_| client.attempt(&url, BODY))).await;
         assert!(attempts.iter().all(|attempt| (attempt.outcome, attempt.status) == (Delivered, Some(200))));
@@ -112,11 +112,11 @@ async fn many_deliveries_share_one_connection() {
 async fn a_receiver_that_takes_few_at_a_time_gets_more_connections_and_never_more_than_it_takes() {
     let (most, connections) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let (peak, counter) = (Arc::clone(&most), Arc::clone(&connections));
-    let (client, url) = receiver_of_peers(usual(), move |mut peer| {
+    let (client, url) = http2_receiver_without_settings(options(), move |mut peer| {
         counter.fetch_add(1, Ordering::SeqCst);
         let peak = Arc::clone(&peak);
         async move {
-            peer.greet(&[(MAX_CONCURRENT_STREAMS, 2)]).await?;
+            peer.handshake(&[(MAX_CONCURRENT_STREAMS, 2)]).await?;
             let mut open = Vec::new();
             loop {
                 match timeout(Duration::from_millis(20), peer.request()).await {
@@ -145,7 +145,7 @@ async fn a_redirect_and_a_failure_are_rejected_with_their_status() {
     for (head, status) in [(redirect, 307), (&[STATUS_500], 500)] {
         let requests = Arc::new(AtomicUsize::new(0));
         let counter = Arc::clone(&requests);
-        let (client, url) = receiver_of_frames(usual(), move |mut peer| {
+        let (client, url) = http2_receiver(options(), move |mut peer| {
             let counter = Arc::clone(&counter);
             async move {
                 loop {
@@ -228,8 +228,8 @@ async fn a_receiver_whose_http2_is_broken_from_the_beginning_is_spoken_to_in_htt
 
 #[tokio::test]
 async fn a_window_that_is_never_opened_holds_up_its_own_delivery_alone() {
-    let hasty = WebhookClientOptions { total_timeout: Duration::from_secs(2), ..usual() };
-    let (client, url) = receiver_of_frames(hasty, |mut peer| async move {
+    let hasty = WebhookClientOptions { total_timeout: Duration::from_secs(2), ..options() };
+    let (client, url) = http2_receiver(hasty, |mut peer| async move {
         loop {
             // Nothing is acknowledged, so a large body stalls.
             let (stream, _) = peer.request().await?;
@@ -250,7 +250,7 @@ async fn a_window_that_is_never_opened_holds_up_its_own_delivery_alone() {
 #[tokio::test]
 async fn a_connection_is_closed_soon_after_its_last_delivery_and_made_anew_for_the_next() {
     let (closed, mut closings) = mpsc::unbounded_channel();
-    let (client, url) = receiver_of_frames(usual(), move |mut peer| {
+    let (client, url) = http2_receiver(options(), move |mut peer| {
         let closed = closed.clone();
         async move {
             let (stream, _) = peer.request().await?;
@@ -272,8 +272,8 @@ async fn a_connection_is_closed_soon_after_its_last_delivery_and_made_anew_for_t
 async fn a_connection_that_has_fallen_silent_gets_no_further_deliveries() {
     let connections = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&connections);
-    let hasty = WebhookClientOptions { total_timeout: Duration::from_secs(2), ..usual() };
-    let (client, url) = receiver_of_frames(hasty, move |mut peer| {
+    let hasty = WebhookClientOptions { total_timeout: Duration::from_secs(2), ..options() };
+    let (client, url) = http2_receiver(hasty, move |mut peer| {
         let number = counter.fetch_add(1, Ordering::SeqCst);
         async move {
             if number == 0 {
@@ -292,8 +292,8 @@ async fn a_connection_that_has_fallen_silent_gets_no_further_deliveries() {
 #[tokio::test]
 async fn a_delivery_that_is_given_up_resets_its_stream_and_no_other() {
     let (reset, mut resets) = mpsc::unbounded_channel();
-    let hasty = WebhookClientOptions { total_timeout: Duration::from_secs(2), ..usual() };
-    let (client, url) = receiver_of_frames(hasty, move |mut peer| {
+    let hasty = WebhookClientOptions { total_timeout: Duration::from_secs(2), ..options() };
+    let (client, url) = http2_receiver(hasty, move |mut peer| {
         let reset = reset.clone();
         async move {
             let (hanging, _) = peer.request().await?;
@@ -323,7 +323,7 @@ async fn a_delivery_that_is_given_up_resets_its_stream_and_no_other() {
 #[tokio::test]
 async fn a_body_without_end_or_one_that_never_comes_does_not_undo_a_delivery() {
     for endless in [true, false] {
-        let (client, url) = receiver_of_frames(usual(), move |mut peer| async move {
+        let (client, url) = http2_receiver(options(), move |mut peer| async move {
             let (stream, _) = peer.request().await?;
             peer.begin_answer(stream, STATUS_200).await?;
             if endless {
@@ -350,7 +350,7 @@ async fn headers_without_measure_are_refused() {
     }
     block.push(rest as u8);
     block.extend(std::iter::repeat_n(b'y', 120_000));
-    let (client, url) = receiver_of_frames(usual(), move |mut peer| {
+    let (client, url) = http2_receiver(options(), move |mut peer| {
         let block = block.clone();
         async move {
             let (stream, _) = peer.request().await?;
@@ -379,10 +379,10 @@ async fn who_floods_a_connection_is_hung_up_on_and_others_are_delivered_to_meanw
         |stream| frame(HEADERS, 4, stream, b"\x08\x03103"),
         |_| frame(0x42, 0, 0, &[0; 64]),
     ];
-    let (healthy, healthy_url, _) = counting(usual(), &[]).await;
+    let (healthy, healthy_url, _) = counting(options(), &[]).await;
     for (number, flood) in floods.into_iter().enumerate() {
         let (sent, mut written) = mpsc::unbounded_channel();
-        let (client, url) = receiver_of_frames(usual(), move |mut peer| {
+        let (client, url) = http2_receiver(options(), move |mut peer| {
             let sent = sent.clone();
             async move {
                 let (stream, _) = peer.request().await?;

@@ -10,14 +10,14 @@ use std::time::{Duration, Instant};
 
 use parsed::parsed;
 use receiver::{PLENTY, read_request, receiver};
+use sakshi_domain::checks::{Check, CheckQuery};
 use sakshi_domain::flow::header::FlowHeader;
 use sakshi_domain::request_id::RequestId;
 use sakshi_domain::time::Timestamp;
-use sakshi_outbound::upstream::{Upstream, UpstreamClient, UpstreamError, UpstreamOptions, doclocker, esign, estamp, pan, wealth};
+use sakshi_outbound::upstream::{Upstream, UpstreamClient, UpstreamError, UpstreamOptions, check, doclocker, esign, estamp, wealth};
 use sakshi_wire::doclocker::DocLockerInitRequest;
 use sakshi_wire::esign::{EsignRequest, OpenedEsign};
 use sakshi_wire::estamp::EStampInitRequest;
-use sakshi_wire::pan::PanRequest;
 use sakshi_wire::wealth::WealthConsentRequest;
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
@@ -27,20 +27,20 @@ use url::Url;
 const FLOW: &str = "3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11";
 const TOKEN: &str = "a-token-of-the-upstreams-own";
 
-fn locker(kind: &str) -> DocLockerInitRequest {
+fn locker_request(kind: &str) -> DocLockerInitRequest {
     parsed(&json!({ "docs": [kind], "consent": "Y", "consent_text": "I agree." }))
 }
 
-fn stamp() -> EStampInitRequest {
+fn e_stamp_request() -> EStampInitRequest {
     parsed(&json!({ "apiType": "PhysicalEStamp", "document": { "documentName": "lease.pdf", "base64FileData": "QUJD" },
         "signatoriesInfo": [{ "name": "Asha", "emailID": "a@example.com", "signType": "wet" }] }))
 }
 
-fn consent() -> WealthConsentRequest {
+fn consent_request() -> WealthConsentRequest {
     parsed(&json!({ "consent": "Y", "consent_text": "I agree." }))
 }
 
-fn opened() -> FlowHeader {
+fn header() -> FlowHeader {
     FlowHeader {
         id: FLOW.parse().unwrap(),
         client: "cl_1".parse().unwrap(),
@@ -50,7 +50,7 @@ fn opened() -> FlowHeader {
     }
 }
 
-fn document(signers: usize) -> OpenedEsign {
+fn esign_document(signers: usize) -> OpenedEsign {
     let signer = |index: usize| {
         json!({ "signerName": format!("Signer {index}"), "signerRefId": (index == 0).then_some("borrower"),
             "invitationExpireTimeStamp": "1970-01-02T00:00:00Z" })
@@ -58,7 +58,7 @@ fn document(signers: usize) -> OpenedEsign {
     let signers: Vec<Value> = (0..signers).map(signer).collect();
     let document = json!({ "name": "Loan", "content": "QUJD" });
     let body = json!({ "documentInfo": document, "signerInfo": signers, "documentReferenceId": "loan-7" });
-    parsed::<EsignRequest>(&body).open(opened())
+    parsed::<EsignRequest>(&body).open(header())
 }
 
 fn upstream(url: &str, total_timeout: Duration) -> Upstream {
@@ -67,8 +67,8 @@ fn upstream(url: &str, total_timeout: Duration) -> Upstream {
 }
 
 /// An upstream that records what it receives and answers with `answer`.
-async fn answering(answer: impl Into<Vec<u8>>) -> (Upstream, Arc<Mutex<Vec<String>>>) {
-    let (seen, answer) = (Arc::new(Mutex::new(Vec::new())), Arc::<Vec<u8>>::new(answer.into()));
+async fn answering(answer: Vec<u8>) -> (Upstream, Arc<Mutex<Vec<String>>>) {
+    let (seen, answer) = (Arc::new(Mutex::new(Vec::new())), Arc::new(answer));
     let kept = Arc::clone(&seen);
     let address = receiver(move |mut stream| {
         let (kept, answer) = (Arc::clone(&kept), Arc::clone(&answer));
@@ -82,14 +82,12 @@ async fn answering(answer: impl Into<Vec<u8>>) -> (Upstream, Arc<Mutex<Vec<Strin
     (upstream(&format!("http://{}/orders?of=flows", address.await), PLENTY), seen)
 }
 
-fn ok(body: &str) -> String {
-    format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len())
-}
-
-fn ok_bytes(body: &[u8]) -> Vec<u8> {
+fn ok(body: impl AsRef<[u8]>) -> Vec<u8> {
+    let body = body.as_ref();
     [format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len()).as_bytes(), body].concat()
 }
 
+/// The body of the only request that was received, whose head is checked.
 fn sent(seen: &Mutex<Vec<String>>) -> Value {
     let requests = seen.lock().unwrap();
     assert_eq!(requests.len(), 1, "an order is sent once");
@@ -101,24 +99,23 @@ fn sent(seen: &Mutex<Vec<String>>) -> Value {
     serde_json::from_str(body).unwrap()
 }
 
-/// The pages of an answer that names these signers.
+/// The pages of an answer with one entry, made by `named`, for each signer.
 async fn pages_of(document: OpenedEsign, named: impl Fn(&str, usize) -> Value) -> Result<Vec<String>, UpstreamError> {
     let ids: Vec<String> = document.latest.signer_info.iter().map(|signer| signer.signer_id.to_string()).collect();
     let entries: Vec<Value> = ids.iter().enumerate().map(|(index, id)| named(id, index)).collect();
-    let (upstream, _) = answering(ok(&json!({ "signerInfo": entries }).to_string())).await;
-    let opened = opened();
-    let pages = esign::order(&upstream, &opened, document.document, &document.latest).await?;
+    let (upstream, _) = answering(ok(json!({ "signerInfo": entries }).to_string())).await;
+    let pages = esign::order(&upstream, &header(), document.document, &document.latest).await?;
     Ok(pages.iter().map(|page| page.as_str().to_owned()).collect())
 }
 
 #[tokio::test]
 async fn an_order_of_signatures_says_what_is_to_be_signed_by_whom() {
-    let document = document(2);
+    let document = esign_document(2);
     let ids: Vec<String> = document.latest.signer_info.iter().map(|signer| signer.signer_id.to_string()).collect();
     let answer = json!({ "signerInfo": [{ "signerId": ids[1], "signingUrl": "https://sign.example/b", "more": [] },
         { "signerId": ids[0], "signingUrl": "https://sign.example/a" }], "more": {} });
-    let (upstream, seen) = answering(ok(&answer.to_string())).await;
-    let pages = esign::order(&upstream, &opened(), document.document, &document.latest).await.unwrap();
+    let (upstream, seen) = answering(ok(answer.to_string())).await;
+    let pages = esign::order(&upstream, &header(), document.document, &document.latest).await.unwrap();
     assert_eq!(pages.iter().map(|page| page.as_str()).collect::<Vec<_>>(), ["https://sign.example/a", "https://sign.example/b"]);
     let until = "1970-01-02T00:00:00.000Z";
     assert_eq!(
@@ -133,25 +130,25 @@ async fn an_order_of_signatures_says_what_is_to_be_signed_by_whom() {
 }
 
 #[tokio::test]
-async fn every_signer_gets_one_page_or_the_answer_is_none() {
+async fn an_answer_must_name_one_page_for_every_signer() {
     let page = |id: &str| json!({ "signerId": id, "signingUrl": "https://sign.example/x" });
-    assert_eq!(pages_of(document(3), |id, _| page(id)).await.unwrap().len(), 3);
-    let strange = pages_of(document(2), |id, index| page(if index == 0 { id } else { "somebody" })).await;
-    let script = pages_of(document(1), |id, _| json!({ "signerId": id, "signingUrl": "javascript:alert(1)" })).await;
+    assert_eq!(pages_of(esign_document(3), |id, _| page(id)).await.unwrap().len(), 3);
+    let strange = pages_of(esign_document(2), |id, index| page(if index == 0 { id } else { "somebody" })).await;
+    let script = pages_of(esign_document(1), |id, _| json!({ "signerId": id, "signingUrl": "javascript:alert(1)" })).await;
     for refused in [strange, script] {
         assert!(matches!(refused, Err(UpstreamError::Unreadable(_))), "{refused:?}");
     }
-    let two = document(2);
+    let two = esign_document(2);
     let (first, OpenedEsign { document, latest, .. }) = (two.latest.signer_info[0].signer_id.to_string(), two);
-    let (upstream, _) = answering(ok(&json!({ "signerInfo": [page(&first), page(&first)] }).to_string())).await;
-    let twice = esign::order(&upstream, &opened(), document, &latest).await;
+    let (upstream, _) = answering(ok(json!({ "signerInfo": [page(&first), page(&first)] }).to_string())).await;
+    let twice = esign::order(&upstream, &header(), document, &latest).await;
     assert_eq!(twice.unwrap_err().to_string(), "the upstream's answer does not name every signer once");
 }
 
 #[tokio::test]
 async fn an_order_of_locker_documents_says_which_and_that_the_person_agreed() {
     let (upstream, seen) = answering(ok(r#"{"requestUrl": "https://locker.example/c"}"#)).await;
-    let page = doclocker::order(&upstream, &opened(), &locker("driving_licence")).await.unwrap();
+    let page = doclocker::order(&upstream, &header(), &locker_request("driving_licence")).await.unwrap();
     assert_eq!(page.as_str(), "https://locker.example/c");
     let expected = json!({ "transactionId": FLOW, "app_id": "app_1", "request_id": "req-1", "docs": ["driving_licence"],
         "consent_text": "I agree." });
@@ -161,7 +158,7 @@ async fn an_order_of_locker_documents_says_which_and_that_the_person_agreed() {
 #[tokio::test]
 async fn an_order_of_an_e_stamp_says_its_kind_its_document_and_its_signatories() {
     let (upstream, seen) = answering(ok("{}")).await;
-    estamp::order(&upstream, &opened(), stamp()).await.unwrap();
+    estamp::order(&upstream, &header(), e_stamp_request()).await.unwrap();
     let expected = json!({ "eStampId": FLOW, "app_id": "app_1", "request_id": "req-1", "apiType": "PhysicalEStamp",
         "document": { "documentName": "lease.pdf", "base64FileData": "QUJD" },
         "signatoriesInfo": [{ "name": "Asha", "emailID": "a@example.com", "signType": "wet" }] });
@@ -171,64 +168,68 @@ async fn an_order_of_an_e_stamp_says_its_kind_its_document_and_its_signatories()
 #[tokio::test]
 async fn an_order_of_a_consent_is_answered_with_a_handle_and_maybe_a_page() {
     let (upstream, seen) = answering(ok(r#"{"consentHandle": "h-1", "requestUrl": "https://wealth.example/c"}"#)).await;
-    let asked = wealth::order(&upstream, &opened(), &consent().consent.0).await.unwrap();
-    assert_eq!((asked.handle.as_str(), asked.page.unwrap().as_str()), ("h-1", "https://wealth.example/c"));
+    let ordered = wealth::order(&upstream, &header(), &consent_request().consent.0).await.unwrap();
+    assert_eq!((ordered.handle.as_str(), ordered.page.unwrap().as_str()), ("h-1", "https://wealth.example/c"));
     assert_eq!(sent(&seen), json!({ "uniqueIdentifier": FLOW, "app_id": "app_1", "request_id": "req-1", "consent_text": "I agree." }));
     let (upstream, _) = answering(ok(r#"{"consentHandle": "h-1"}"#)).await;
-    assert_eq!(wealth::order(&upstream, &opened(), &consent().consent.0).await.unwrap().page, None);
+    assert_eq!(wealth::order(&upstream, &header(), &consent_request().consent.0).await.unwrap().page, None);
     for handle in ["", "two words", &"h".repeat(129)] {
-        let (upstream, _) = answering(ok(&json!({ "consentHandle": handle }).to_string())).await;
-        assert!(matches!(wealth::order(&upstream, &opened(), &consent().consent.0).await, Err(UpstreamError::Unreadable(_))), "{handle}");
+        let (upstream, _) = answering(ok(json!({ "consentHandle": handle }).to_string())).await;
+        assert!(
+            matches!(wealth::order(&upstream, &header(), &consent_request().consent.0).await, Err(UpstreamError::Unreadable(_))),
+            "{handle}"
+        );
     }
 }
 
 #[tokio::test]
-async fn whatever_is_not_a_readable_200_takes_no_order_and_is_not_asked_again() {
+async fn whatever_is_not_a_readable_200_is_an_error_and_the_order_is_sent_once() {
     let redirect = "HTTP/1.1 307 Temporary Redirect\r\nlocation: http://127.0.0.1:1/elsewhere\r\ncontent-length: 0\r\n\r\n";
     let long = " ".repeat(64 * 1_024);
     let chunked = format!("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n10001\r\n{{{long}}}\r\n0\r\n\r\n");
     let not_json = UpstreamError::Unreadable("is not the JSON that was asked for");
     for (answer, expected) in [
-        (redirect.to_owned(), UpstreamError::Refused(307)),
-        ("HTTP/1.1 202 Accepted\r\ncontent-length: 2\r\n\r\n{}".to_owned(), UpstreamError::Refused(202)),
-        ("HTTP/1.1 204 No Content\r\n\r\n".to_owned(), UpstreamError::Refused(204)),
-        ("HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\n\r\n".to_owned(), UpstreamError::Refused(503)),
+        (redirect.into(), UpstreamError::Refused(307)),
+        ("HTTP/1.1 202 Accepted\r\ncontent-length: 2\r\n\r\n{}".into(), UpstreamError::Refused(202)),
+        ("HTTP/1.1 204 No Content\r\n\r\n".into(), UpstreamError::Refused(204)),
+        ("HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\n\r\n".into(), UpstreamError::Refused(503)),
         (ok(""), not_json),
         (ok("[]"), not_json),
         (ok("{\"requestUrl\": 7}"), not_json),
-        (ok(&format!("{{{long}}}")), UpstreamError::Unreadable("is too long")),
-        (chunked, UpstreamError::Unreadable("is too long")),
-        ("HTTP/1.1 200 OK\r\ncontent-length: 50\r\n\r\n{".to_owned(), UpstreamError::Unreachable),
-        (String::new(), UpstreamError::Unreachable),
+        (ok(format!("{{{long}}}")), UpstreamError::Unreadable("is too long")),
+        (chunked.into_bytes(), UpstreamError::Unreadable("is too long")),
+        ("HTTP/1.1 200 OK\r\ncontent-length: 50\r\n\r\n{".into(), UpstreamError::Unreachable),
+        (Vec::new(), UpstreamError::Unreachable),
     ] {
         let (upstream, seen) = answering(answer).await;
-        let refused = doclocker::order(&upstream, &opened(), &locker("x")).await.unwrap_err();
+        let refused = doclocker::order(&upstream, &header(), &locker_request("x")).await.unwrap_err();
         assert_eq!((refused, seen.lock().unwrap().len()), (expected, 1));
     }
 }
 
-/// The results of orders of all five kinds with this answer, in which the signer's id replaces `ID`.
+/// What orders of all five kinds return when this is the answer. For the order of signatures, the signer's id replaces `ID` in it.
 async fn orders_answered(answer: &[u8]) -> [Result<(), UpstreamError>; 5] {
-    let one = document(1);
+    let one = esign_document(1);
     let id = one.latest.signer_info[0].signer_id.to_string();
     let at = answer.windows(2).position(|two| two == b"ID");
     let signed = at.map_or_else(|| answer.to_vec(), |at| [&answer[..at], id.as_bytes(), &answer[at + 2..]].concat());
-    let (signing, _) = answering(ok_bytes(&signed)).await;
-    let (other, seen) = answering(ok_bytes(answer)).await;
-    let asked: PanRequest = parsed(&json!({ "pan": "ABCPE1234F", "consent": "Y", "consent_text": "I agree." }));
-    let became = [
-        esign::order(&signing, &opened(), one.document, &one.latest).await.map(drop),
-        doclocker::order(&other, &opened(), &locker("x")).await.map(drop),
-        estamp::order(&other, &opened(), stamp()).await,
-        wealth::order(&other, &opened(), &consent().consent.0).await.map(drop),
-        pan::verify(&other, &asked.query().unwrap()).await.map(drop),
+    let (signing, _) = answering(ok(&signed)).await;
+    let (other, seen) = answering(ok(answer)).await;
+    let ifsc = Check::named("ifsc").unwrap();
+    let branch = CheckQuery { check: ifsc, numbers: vec![ifsc.numbers[0].parse("EXMP0001234").unwrap()], consent: None, compared: vec![] };
+    let results = [
+        esign::order(&signing, &header(), one.document, &one.latest).await.map(drop),
+        doclocker::order(&other, &header(), &locker_request("x")).await.map(drop),
+        estamp::order(&other, &header(), e_stamp_request()).await,
+        wealth::order(&other, &header(), &consent_request().consent.0).await.map(drop),
+        check::verify(&other, &branch).await.map(drop),
     ];
     assert_eq!(seen.lock().unwrap().len(), 4, "each is sent once");
-    became
+    results
 }
 
 #[tokio::test]
-async fn only_an_object_takes_an_order_and_what_is_inside_is_not_read_by_position_either() {
+async fn an_answer_must_be_an_object_and_so_must_each_of_its_signers() {
     let entry = r#"{"signerId": "ID", "signingUrl": "https://a/"}"#;
     let all = |signer: &str| {
         format!(r#"{{"signerInfo": [{signer}], "requestUrl": "https://a/", "consentHandle": "h", "status": "valid", "more": ["x"]}}"#)
@@ -256,7 +257,7 @@ async fn only_an_object_takes_an_order_and_what_is_inside_is_not_read_by_positio
 }
 
 #[tokio::test]
-async fn an_answer_that_is_not_utf_8_wherever_it_breaks_takes_no_order() {
+async fn an_answer_that_is_not_utf_8_is_unreadable_even_where_nothing_is_read() {
     let readable = r#"{"signerInfo": [{"signerId": "ID", "signingUrl": "https://a/"}], "requestUrl": "https://a/", "consentHandle": "h", "status": "valid", "more": "~"}"#;
     assert_eq!(orders_answered(readable.as_bytes()).await, [Ok(()); 5]);
     let broken: Vec<u8> = readable.bytes().map(|byte| if byte == b'~' { 0xff } else { byte }).collect();
@@ -264,7 +265,7 @@ async fn an_answer_that_is_not_utf_8_wherever_it_breaks_takes_no_order() {
 }
 
 #[tokio::test]
-async fn an_upstream_that_is_slow_or_away_is_given_up() {
+async fn an_upstream_that_is_slow_times_out_and_one_that_is_gone_is_unreachable() {
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let dripping = receiver(|mut stream| async move {
         read_request(&mut stream).await;
@@ -277,36 +278,39 @@ async fn an_upstream_that_is_slow_or_away_is_given_up() {
     for address in [silent, dripping] {
         let began = Instant::now();
         let slow = upstream(&format!("http://{address}/"), Duration::from_millis(200));
-        assert_eq!(slow.send::<Value>(b"{}".to_vec()).await, Err(UpstreamError::TimedOut));
+        assert_eq!(estamp::order(&slow, &header(), e_stamp_request()).await, Err(UpstreamError::TimedOut));
         assert!(began.elapsed() < Duration::from_secs(2));
     }
     let gone = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-    assert_eq!(upstream(&format!("http://{gone}/"), PLENTY).send::<Value>(Vec::new()).await, Err(UpstreamError::Unreachable));
+    assert_eq!(
+        estamp::order(&upstream(&format!("http://{gone}/"), PLENTY), &header(), e_stamp_request()).await,
+        Err(UpstreamError::Unreachable)
+    );
 }
 
 #[tokio::test]
-async fn an_order_beyond_those_that_may_be_under_way_is_not_sent() {
+async fn an_order_beyond_the_limit_of_concurrent_ones_is_not_sent() {
     let (ended, end) = tokio::sync::watch::channel(());
     let address = receiver(move |mut stream| {
         let mut end = end.clone();
         async move {
             if read_request(&mut stream).await.is_some() {
                 let _ = end.changed().await;
-                let _ = stream.write_all(ok("{}").as_bytes()).await;
+                let _ = stream.write_all(&ok("{}")).await;
             }
         }
     });
     let one = upstream(&format!("http://{}/", address.await), PLENTY);
     let first = tokio::spawn({
         let one = one.clone();
-        async move { one.send::<Value>(b"{}".to_vec()).await }
+        async move { estamp::order(&one, &header(), e_stamp_request()).await }
     });
     tokio::task::yield_now().await;
-    assert_eq!(one.send::<Value>(b"{}".to_vec()).await, Err(UpstreamError::Busy));
+    assert_eq!(estamp::order(&one, &header(), e_stamp_request()).await, Err(UpstreamError::Busy));
     ended.send(()).unwrap();
-    assert_eq!(first.await.unwrap(), Ok(json!({})));
+    assert_eq!(first.await.unwrap(), Ok(()));
     drop(ended);
-    assert_eq!(one.send::<Value>(b"{}".to_vec()).await, Ok(json!({})));
+    assert_eq!(estamp::order(&one, &header(), e_stamp_request()).await, Ok(()));
 }
 
 #[test]

@@ -22,12 +22,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use frames::{INTERNAL_ERROR, NO_ERROR, Peer, REFUSED_STREAM, STATUS_200, receiver_of_frames, usual};
+use frames::{INTERNAL_ERROR, NO_ERROR, Peer, REFUSED_STREAM, STATUS_200, http2_receiver};
 use futures_util::StreamExt as _;
 use futures_util::stream;
 use receiver::PLENTY;
 use sakshi_domain::delivery::DeliveryOutcome::{self, Broken, Delivered, TimedOut};
 use sakshi_outbound::client::WebhookClientOptions;
+use sender::options;
 use tokio::time::timeout;
 
 const DELIVERIES: usize = 6_000;
@@ -101,7 +102,7 @@ impl Application {
                     self.answer(&mut peer, &mut open, &mut answered).await?;
                     match self.chance() {
                         0..1_000 if self.cruel => return self.cut(peer, &answered),
-                        1_000..5_000 => peer.shut().await,
+                        1_000..5_000 => peer.close_sending().await,
                         _ => {}
                     }
                     peer.until_closed().await;
@@ -137,7 +138,7 @@ impl Application {
                 // Closes the connection cleanly, without GOAWAY.
                 860..880 if self.cruel => {
                     self.answer(&mut peer, &mut open, &mut answered).await?;
-                    peer.shut().await;
+                    peer.close_sending().await;
                     peer.until_closed().await;
                     return None;
                 }
@@ -167,7 +168,7 @@ impl Application {
     /// Resets the connection, which may lose answers that were just written.
     fn cut(&self, peer: Peer, answered: &[Vec<u8>]) -> Option<()> {
         answered.iter().for_each(|id| self.fate(id, |fate| fate.answered = false));
-        peer.cut();
+        peer.reset_connection();
         None
     }
 
@@ -185,8 +186,8 @@ impl Application {
 async fn storm(cruel: bool) -> (Vec<(DeliveryOutcome, Fate)>, usize) {
     let application = Application { cruel, ..Application::default() };
     let serving = application.clone();
-    let patient = WebhookClientOptions { total_timeout: if cruel { PATIENCE } else { PLENTY }, ..usual() };
-    let (client, url) = receiver_of_frames(patient, move |peer| serving.clone().serve(peer)).await;
+    let patient = WebhookClientOptions { total_timeout: if cruel { PATIENCE } else { PLENTY }, ..options() };
+    let (client, url) = http2_receiver(patient, move |peer| serving.clone().serve(peer)).await;
     let attempts: Vec<_> = stream::iter(0..DELIVERIES)
         .map(|number| {
             let (client, url, id) = (client.clone(), url.clone(), format!("delivery {number}").into_bytes());

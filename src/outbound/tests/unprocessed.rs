@@ -16,9 +16,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use frames::{GOAWAY, INTERNAL_ERROR, NO_ERROR, Peer, REFUSED_STREAM, STATUS_200, frame, receiver_of_frames, receiver_of_peers, usual};
+use frames::{GOAWAY, INTERNAL_ERROR, NO_ERROR, Peer, REFUSED_STREAM, STATUS_200, frame, http2_receiver, http2_receiver_without_settings};
 use sakshi_domain::delivery::DeliveryOutcome::{self, Broken, Delivered, TimedOut, Unreachable};
 use sakshi_outbound::client::WebhookClientOptions;
+use sender::options;
 
 /// Connections, and the bodies that came over them.
 type Log = Arc<Mutex<Vec<(usize, Vec<u8>)>>>;
@@ -47,7 +48,7 @@ where
 {
     let connections = Count::default();
     let counter = connections.clone();
-    let (client, url) = receiver_of_frames(usual(), move |peer| {
+    let (client, url) = http2_receiver(options(), move |peer| {
         let (number, first) = (counter.next(), first.clone());
         async move { if number == 0 { first(peer).await } else { answer_all(peer).await } }
     })
@@ -68,7 +69,7 @@ async fn what_is_above_the_last_stream_of_a_goaway_goes_again_and_what_is_not_is
     for code in [NO_ERROR, INTERNAL_ERROR] {
         let seen: Log = Arc::default();
         let (connections, log) = (Count::default(), Arc::clone(&seen));
-        let (client, url) = receiver_of_frames(usual(), move |mut peer| {
+        let (client, url) = http2_receiver(options(), move |mut peer| {
             let (number, log) = (connections.next(), Arc::clone(&log));
             async move {
                 if number > 0 {
@@ -164,8 +165,8 @@ async fn a_stream_reset_with_any_other_code_is_broken_and_never_sent_again() {
 async fn who_refuses_for_the_whole_time_is_asked_ever_less_often_until_it_is_over() {
     let requests = Count::default();
     let counter = requests.clone();
-    let patient = WebhookClientOptions { total_timeout: Duration::from_secs(3), ..usual() };
-    let (client, url) = receiver_of_frames(patient, move |mut peer| {
+    let patient = WebhookClientOptions { total_timeout: Duration::from_secs(3), ..options() };
+    let (client, url) = http2_receiver(patient, move |mut peer| {
         let counter = counter.clone();
         async move {
             loop {
@@ -186,8 +187,8 @@ async fn who_refuses_for_the_whole_time_is_asked_ever_less_often_until_it_is_ove
 async fn who_goes_away_at_every_connection_is_asked_ever_less_often() {
     let connections = Count::default();
     let counter = connections.clone();
-    let patient = WebhookClientOptions { total_timeout: Duration::from_secs(3), ..usual() };
-    let (client, url) = receiver_of_frames(patient, move |mut peer| {
+    let patient = WebhookClientOptions { total_timeout: Duration::from_secs(3), ..options() };
+    let (client, url) = http2_receiver(patient, move |mut peer| {
         counter.next();
         async move {
             peer.request().await?;
@@ -224,7 +225,7 @@ async fn a_connection_that_is_cut_after_the_request_is_broken_wherever_it_is_cut
                 let (stream, _) = peer.request().await?;
                 peer.send_bytes(&frame(frames::HEADERS, 5, stream, &[STATUS_200])[..bytes]).await?;
                 if abruptly {
-                    peer.cut();
+                    peer.reset_connection();
                 }
                 None
             });
@@ -237,7 +238,7 @@ async fn a_connection_that_is_cut_after_the_request_is_broken_wherever_it_is_cut
 async fn a_connection_that_is_cut_while_the_request_is_sent_is_broken() {
     let cut = one(|mut peer| async move {
         while peer.next().await?.kind != frames::HEADERS {}
-        peer.cut();
+        peer.reset_connection();
         None
     });
     assert_eq!(cut.await, (Broken, 1));
@@ -247,14 +248,14 @@ async fn a_connection_that_is_cut_while_the_request_is_sent_is_broken() {
 async fn a_connection_that_breaks_before_the_receiver_has_said_its_settings_has_carried_nothing() {
     let connections = Count::default();
     let counter = connections.clone();
-    let (client, url) = receiver_of_peers(usual(), move |mut peer| {
+    let (client, url) = http2_receiver_without_settings(options(), move |mut peer| {
         let number = counter.next();
         async move {
             if number == 0 {
-                peer.cut();
+                peer.reset_connection();
                 return None;
             }
-            peer.greet(&[]).await?;
+            peer.handshake(&[]).await?;
             answer_all(peer).await
         }
     })
@@ -265,8 +266,8 @@ async fn a_connection_that_breaks_before_the_receiver_has_said_its_settings_has_
 
 #[tokio::test]
 async fn a_receiver_that_never_says_its_settings_is_unreachable_after_the_connect_time() {
-    let hasty = WebhookClientOptions { connect_timeout: Duration::from_millis(100), ..usual() };
-    let (client, url) = receiver_of_peers(hasty, |mut peer| async move {
+    let hasty = WebhookClientOptions { connect_timeout: Duration::from_millis(100), ..options() };
+    let (client, url) = http2_receiver_without_settings(hasty, |mut peer| async move {
         peer.until_closed().await;
         None
     })
@@ -280,7 +281,7 @@ async fn a_receiver_that_never_says_its_settings_is_unreachable_after_the_connec
 async fn a_connection_that_the_receiver_has_said_goodbye_on_is_not_used_again() {
     let connections = Count::default();
     let counter = connections.clone();
-    let (client, url) = receiver_of_frames(usual(), move |mut peer| {
+    let (client, url) = http2_receiver(options(), move |mut peer| {
         counter.next();
         async move {
             let (stream, _) = peer.request().await?;

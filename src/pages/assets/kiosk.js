@@ -5,12 +5,12 @@
   const main = document.querySelector("main");
   const element = (id) => document.getElementById(id);
   const trouble = element("trouble");
-  // The server speaks every ten seconds; longer silence is a lost network, whatever the browser thinks.
+  // The server sends the state every ten seconds; longer silence is a lost network, whatever the browser thinks.
   const SILENCE_MS = 25000, PATIENCE_MS = 6000, AGAIN_MS = 3000;
-  let stream, silence, doubt;
+  let stream, silence, patience;
 
-  function hear(state) {
-    doubt = clearTimeout(doubt);
+  function show(state) {
+    patience = clearTimeout(patience);
     trouble.textContent = "";
     main.dataset.state = state.status;
     element("name").textContent = state.name;
@@ -26,21 +26,21 @@
 
   function watch() {
     clearTimeout(silence);
-    silence = setTimeout(() => { complain(); listen(); }, SILENCE_MS);
+    silence = setTimeout(() => { showTrouble(); listen(); }, SILENCE_MS);
   }
 
-  function complain() {
+  function showTrouble() {
     trouble.textContent = trouble.dataset.words;
   }
 
   function listen() {
     stream?.close();
     const mine = stream = new EventSource(main.dataset.stream);
-    mine.addEventListener("state", (event) => hear(JSON.parse(event.data)));
+    mine.addEventListener("state", (event) => show(JSON.parse(event.data)));
     mine.addEventListener("error", () => {
-      // Streams end every minute in good order, so a short break is not worth a word.
-      doubt ||= setTimeout(complain, PATIENCE_MS);
-      // An answer other than a stream closes it for good; ours will be back.
+      // Streams end every minute, so a short break is not shown.
+      patience ||= setTimeout(showTrouble, PATIENCE_MS);
+      // The browser does not open a stream again after an answer that is none.
       if (mine === stream && mine.readyState === EventSource.CLOSED) setTimeout(() => mine === stream && listen(), AGAIN_MS);
     });
     watch();
@@ -52,7 +52,7 @@
 
   listen();
   stayAwake();
-  addEventListener("offline", complain);
+  addEventListener("offline", showTrouble);
   addEventListener("online", listen);
   document.addEventListener("visibilitychange", () => {
     if (document.visibilityState !== "visible") return;

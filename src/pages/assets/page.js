@@ -1,66 +1,79 @@
-// Keeps a waiting page up to date, and takes the person onwards when it is over. The page says
+// Keeps a waiting page up to date, and takes the person to the next one when it is over. The page says
 // everything without this; what is shown always comes from the server.
 (() => {
   "use strict";
   const main = document.querySelector("main");
   const { live, page, remaining, stale, retry } = main.dataset;
-  const onward = document.querySelector("a[data-follow]");
+  const find = (selector) => document.querySelector(selector);
+  const next = find("a[data-follow]");
+  const app = find("a.main[data-opens]");
   const POLL_MS = 3000, PATIENCE_MS = 6000, FOLLOW_MS = 4000, OPENING_MS = 2500;
 
-  if (live) wait();
+  if (live) follow();
+  // A page that is left before it has loaded would stop loading.
+  if (app && firstTime()) addEventListener("load", () => whenVisible(() => { location = app.href; }));
   for (const link of document.querySelectorAll("a[data-opens]")) link.addEventListener("click", opened);
   // A guest who starts without a network would lose the page to the browser's own words.
-  const trouble = document.getElementById("trouble");
-  const tell = () => { trouble.textContent = navigator.onLine ? "" : trouble.dataset.words; };
-  if (trouble && !live) for (const change of ["online", "offline"]) addEventListener(change, tell);
-  const tongues = document.querySelector(".tongues");
-  addEventListener("click", ({ target }) => tongues.contains(target) || tongues.removeAttribute("open"));
-  addEventListener("keydown", ({ key }) => key === "Escape" && tongues.removeAttribute("open"));
+  const trouble = find("#trouble");
+  const showTrouble = () => { trouble.textContent = navigator.onLine ? "" : trouble.dataset.words; };
+  if (trouble && !live) for (const change of ["online", "offline"]) addEventListener(change, showTrouble);
+  const languages = find(".languages");
+  addEventListener("click", ({ target }) => languages.contains(target) || languages.removeAttribute("open"));
+  addEventListener("keydown", ({ key }) => key === "Escape" && languages.removeAttribute("open"));
   // Two taps on a slow line are one start.
-  const once = document.querySelector("form[data-once]");
+  const once = find("form[data-once]");
   once?.addEventListener("submit", () => setTimeout(() => once.querySelector("button").disabled = true));
   addEventListener("pageshow", (event) => event.persisted && once && location.reload());
   for (const time of document.querySelectorAll("time[data-local]")) {
     const at = new Date(time.dateTime);
-    const parts = { day: at.getDate(), month: time.dataset.months.split("|")[at.getMonth()], year: at.getFullYear(), time: clockFace(at) };
+    const parts = { day: at.getDate(), month: time.dataset.months.split("|")[at.getMonth()], year: at.getFullYear(), time: timeOfDay(at) };
     time.textContent = time.dataset.local.replace(/{(\w+)}/g, (_, part) => parts[part]);
   }
   if (retry) setTimeout(() => location.reload(), Math.max(1, Number(retry)) * 1000);
-  if (onward) whenSeen(() => {
-    document.getElementById("taken").hidden = false;
-    setTimeout(() => location.replace(onward.href), FOLLOW_MS);
+  if (next) whenVisible(() => {
+    find("#taken").hidden = false;
+    setTimeout(() => location.replace(next.href), FOLLOW_MS);
   });
+
+  // A phone opens the app by itself, once in a tab for each transaction (specification, OVSE rule 1). A page that is come back to,
+  // loaded again or shown because the app did not open leaves it to the button, as does a browser that keeps nothing.
+  function firstTime() {
+    try {
+      if (sessionStorage[live] || main.matches(".helped")) return;
+      sessionStorage[live] = 1;
+      return performance.getEntriesByType("navigation")[0].type === "navigate";
+    } catch { /* The button is there. */ }
+  }
 
   // What comes next happens in the app. A page that is still in view a while later has not been left for it.
   function opened() {
-    for (const told of document.querySelectorAll("[data-opened]")) told.textContent = told.dataset.opened;
-    const stayed = setTimeout(() => { document.getElementById("help").open = true; }, OPENING_MS);
+    for (const text of document.querySelectorAll("[data-opened]")) text.textContent = text.dataset.opened;
+    const stayed = setTimeout(() => { find("#help").open = true; }, OPENING_MS);
     const left = () => clearTimeout(stayed);
-    for (const going of ["visibilitychange", "blur", "pagehide"]) addEventListener(going, left, { once: true });
+    for (const leaving of ["visibilitychange", "blur", "pagehide"]) addEventListener(leaving, left, { once: true });
   }
 
   // On this device's clock, in the digits of the page.
-  function clockFace(at) {
+  function timeOfDay(at) {
     return [at.getHours(), at.getMinutes()].map((part) => String(part).padStart(2, "0")).join(":");
   }
 
-  function whenSeen(then) {
+  function whenVisible(then) {
     if (document.visibilityState === "visible") return then();
-    document.addEventListener("visibilitychange", () => whenSeen(then), { once: true });
+    document.addEventListener("visibilitychange", () => whenVisible(then), { once: true });
   }
 
-  function wait() {
-    const left = document.getElementById("left");
-    const until = document.getElementById("until");
-    const trouble = document.getElementById("trouble");
+  function follow() {
+    const left = find("#left");
+    const until = find("#until");
     let deadline = Date.now() + Number(remaining) * 1000;
-    let asking = false, polling = 0, suspicion = 0;
+    let asking = false, polling = 0, patience = 0;
 
-    until.textContent = clockFace(new Date(until.dateTime));
+    until.textContent = timeOfDay(new Date(until.dateTime));
     if (stale) setTimeout(() => location.reload(), Number(stale) * 1000);
 
-    function hear(status) {
-      suspicion = clearTimeout(suspicion);
+    function show(status) {
+      patience = clearTimeout(patience);
       trouble.textContent = "";
       if (status.state !== "waiting") return location.replace(page);
       deadline = Date.now() + status.remaining_s * 1000;
@@ -70,10 +83,10 @@
       if (asking) return;
       asking = true;
       try {
-        const answer = await fetch(`${live}/status`, { cache: "no-store" });
+        const answer = await fetch(`${live}/status`);
         if (answer.status === 404) return location.replace(page);
         if (!answer.ok) throw new Error(answer.status);
-        hear(await answer.json());
+        show(await answer.json());
       } catch {
         trouble.textContent = trouble.dataset.words;
         setTimeout(ask, POLL_MS);
@@ -98,15 +111,15 @@
       const stream = new EventSource(`${live}/events`);
       const giveUp = () => { stream.close(); poll(); };
       // A proxy that holds the stream back looks like silence; so does a service that is away.
-      const doubt = () => { suspicion ||= setTimeout(giveUp, PATIENCE_MS); };
-      doubt();
-      stream.addEventListener("state", (event) => hear(JSON.parse(event.data)));
-      // Streams end every minute in good order, and the browser opens the next one by itself.
-      stream.addEventListener("error", () => stream.readyState === EventSource.CLOSED ? poll() : doubt());
+      const suspect = () => { patience ||= setTimeout(giveUp, PATIENCE_MS); };
+      suspect();
+      stream.addEventListener("state", (event) => show(JSON.parse(event.data)));
+      // Streams end every minute, and the browser opens the next one by itself.
+      stream.addEventListener("error", () => stream.readyState === EventSource.CLOSED ? poll() : suspect());
     }
 
     setInterval(tick, 1000);
-    if (window.EventSource) listen(); else poll();
+    listen();
     // Back from the identity app, where timers and streams may have slept.
     document.addEventListener("visibilitychange", () => document.visibilityState === "visible" && ask());
     addEventListener("online", ask);

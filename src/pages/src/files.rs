@@ -2,7 +2,6 @@
 
 use std::sync::LazyLock;
 
-use actix_web::{HttpRequest, HttpResponse};
 use sakshi_web::static_file::{BASE_STYLE, StaticFile};
 
 /// The style sheet.
@@ -16,23 +15,3 @@ pub(crate) static KIOSK: LazyLock<StaticFile> =
 /// The style sheet of a poster.
 pub(crate) static POSTER: LazyLock<StaticFile> =
     LazyLock::new(|| StaticFile::style("/assets/poster.css", &[include_str!("../assets/poster.css")]));
-
-/// `GET /assets/page.css`
-pub(crate) async fn style(request: HttpRequest) -> HttpResponse {
-    STYLE.answer(&request)
-}
-
-/// `GET /assets/page.js`
-pub(crate) async fn script(request: HttpRequest) -> HttpResponse {
-    SCRIPT.answer(&request)
-}
-
-/// `GET /assets/kiosk.js`
-pub(crate) async fn kiosk(request: HttpRequest) -> HttpResponse {
-    KIOSK.answer(&request)
-}
-
-/// `GET /assets/poster.css`
-pub(crate) async fn poster(request: HttpRequest) -> HttpResponse {
-    POSTER.answer(&request)
-}

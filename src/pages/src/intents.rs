@@ -13,7 +13,7 @@ use sakshi_domain::ids::TxnId;
 use sakshi_domain::limits::{PAGE_INTENT_REUSED_MAX, PAGE_INTENTS_KEPT_MAX};
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::Pending;
-use sakshi_service::service::Service;
+use sakshi_service::Service;
 use sakshi_web::error::ApiError;
 
 use super::qr_code::QrCode;

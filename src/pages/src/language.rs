@@ -3,7 +3,7 @@
 
 use actix_web::HttpRequest;
 
-use super::text::Texts;
+use super::text::{TABLES, Texts};
 
 /// The texts of a page, and whether the reader chose the language.
 #[derive(Clone, Copy, Debug)]
@@ -20,26 +20,26 @@ impl PageLanguage {
         Self { texts: chosen.unwrap_or(otherwise), chosen: chosen.is_some() }
     }
 
-    /// One of our URLs, with the choice added.
+    /// One of our URLs, with the chosen language added.
     pub(super) fn at(self, address: &str) -> String {
         if self.chosen { with_language(address, self.texts) } else { address.to_owned() }
     }
 }
 
-/// A page in one of the languages.
+/// A link to a page in one of the languages.
 #[derive(Debug)]
-pub(crate) struct Version {
+pub(crate) struct LanguageLink {
     pub(crate) texts: &'static Texts,
     pub(crate) address: String,
-    /// Whether it is the one that is shown.
-    pub(crate) here: bool,
+    /// Whether the page is in this language.
+    pub(crate) current: bool,
 }
 
-impl Version {
-    /// Every version of the page at an address of ours, in the order of the tags.
+impl LanguageLink {
+    /// Links to the page at an address of ours, in the order of the tags.
     pub(super) fn all(address: &str, shown: &'static Texts) -> Vec<Self> {
-        let version = |texts: &'static Texts| Self { texts, address: with_language(address, texts), here: texts.tag == shown.tag };
-        Texts::all().map(version).collect()
+        let link = |texts: &'static Texts| Self { texts, address: with_language(address, texts), current: texts.tag == shown.tag };
+        TABLES.into_iter().map(link).collect()
     }
 }
 
@@ -78,10 +78,10 @@ mod tests {
     }
 
     #[test]
-    fn a_page_has_a_version_in_every_language_and_one_of_them_is_here() {
-        let versions = Version::all("/e/x", Texts::of(Language::parse("urdu").unwrap()));
-        assert_eq!(versions.len(), 14);
-        let here: Vec<_> = versions.iter().filter(|version| version.here).map(|version| version.address.as_str()).collect();
-        assert_eq!(here, ["/e/x?lang=ur"]);
+    fn a_page_links_itself_in_every_language_and_one_of_them_is_its_own() {
+        let links = LanguageLink::all("/e/x", Texts::of(Language::parse("urdu").unwrap()));
+        assert_eq!(links.len(), 14);
+        let current: Vec<_> = links.iter().filter(|link| link.current).map(|link| link.address.as_str()).collect();
+        assert_eq!(current, ["/e/x?lang=ur"]);
     }
 }

@@ -7,8 +7,8 @@ use sakshi_web::error::ApiError;
 use sakshi_web::html::page;
 use url::Url;
 
-use super::frame::Frame;
 use super::language::PageLanguage;
+use super::layout::Layout;
 use super::state::PageState;
 
 /// A link below the message.
@@ -42,7 +42,7 @@ const DECLINED: &str = "301";
 #[derive(Template)]
 #[template(path = "notice.html")]
 pub(super) struct Notice {
-    pub(super) frame: Frame,
+    pub(super) layout: Layout,
     pub(super) look: Look,
     pub(super) heading: &'static str,
     pub(super) words: Vec<&'static str>,
@@ -88,8 +88,8 @@ pub(super) fn ended(state: &PageState, language: PageLanguage, path: &str, sandb
         words.push(texts.close_page);
     }
     let reference = state.opened().map(|opened| opened.id.to_string());
-    let frame = Frame::new(language, sandbox, path);
-    page(status, None, &Notice { frame, look, heading, words, link, retry_s: None, reference })
+    let layout = Layout::new(language, sandbox, path);
+    page(status, None, &Notice { layout, look, heading, words, link, retry_s: None, reference })
 }
 
 /// How a page is loaded again.
@@ -113,7 +113,7 @@ pub(super) fn busy(error: &ApiError, language: PageLanguage, path: &str, again: 
         _ => (DOTS, texts.busy_heading, texts.busy),
     };
     let notice = Notice {
-        frame: Frame::new(language, sandbox, path),
+        layout: Layout::new(language, sandbox, path),
         look,
         heading,
         words: if again == Retry::Automatic { vec![why, texts.busy_again] } else { vec![why] },

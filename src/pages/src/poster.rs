@@ -7,9 +7,10 @@ use actix_web::web::{Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
 use sakshi_domain::event::Event;
+use sakshi_domain::ids::AppId;
 use sakshi_domain::time::Timestamp;
+use sakshi_service::Service;
 use sakshi_service::events::own_event;
-use sakshi_service::service::Service;
 use sakshi_web::authenticated::Authenticated;
 use sakshi_web::error::ApiError;
 use sakshi_web::html::{page as rendered, private};
@@ -19,11 +20,50 @@ use super::files::POSTER;
 use super::poster_text::{Heading, Step};
 use super::qr_code::QrCode;
 use super::text::Texts;
-use super::time_left::written;
+use super::time_left::date_and_time;
 
 /// Millimetres of the code's side on the sheet.
 const CODE_SIDE: f64 = 120.0;
 const SVG: &str = "image/svg+xml";
+
+/// What is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Print {
+    /// The poster as a page that prints on one sheet of A4.
+    Page,
+    /// The poster as one drawing, for layout programs.
+    Drawing,
+    /// The bare code as SVG, with its quiet zone.
+    CodeSvg,
+    /// The bare code as PNG, with its quiet zone.
+    CodePng,
+}
+
+impl Print {
+    /// Answers with an event of an app; a request for a poster may give the clock that the end is written in.
+    ///
+    /// # Errors
+    /// 404 unless the app has such an event.
+    pub async fn answer(self, request: &HttpRequest, service: &Service, app: &AppId, event: &str) -> Result<HttpResponse, ApiError> {
+        let mut query = Query::of(request.query_string());
+        // In minutes east of UTC.
+        let offset = match self {
+            Self::Page | Self::Drawing => query.number(&["utc_offset_minutes", "utcOffsetMinutes"], -840..=840, 0),
+            Self::CodeSvg | Self::CodePng => 0,
+        };
+        query.finish()?;
+        let event = own_event(service, app, event).await?;
+        let address = service.authority.event_url(event.id);
+        let code = QrCode::for_print(&address).map_err(ApiError::internal)?;
+        let file = |content_type, body: Vec<u8>| Ok(private(StatusCode::OK).content_type(content_type).body(body));
+        match self {
+            Self::Page => Ok(as_page(&event, &code, address, offset, &service.authority.public_base)),
+            Self::Drawing => file(SVG, as_drawing(&event, &code, address, offset)?.into()),
+            Self::CodeSvg => file(SVG, code.file().into()),
+            Self::CodePng => file("image/png", code.png().map_err(ApiError::internal)?),
+        }
+    }
+}
 
 #[derive(Template)]
 #[template(path = "poster.html")]
@@ -54,99 +94,36 @@ struct Sheet<'a> {
     address: String,
 }
 
-/// The poster as a page that prints on one sheet of A4.
-///
-/// # Errors
-/// 404 unless the app has such an event.
-#[utoipa::path(
-    get, path = "/api/v1/nationalid-ovse/events/{eventId}/poster", tag = "Events", operation_id = "poster",
-    params(("eventId" = String, Path),
-           ("utc_offset_minutes" = Option<i32>, Query, minimum = -840, maximum = 840,
-            description = "The clock that the end is written in, in minutes east of UTC; 0 when absent.")),
-    responses((status = 200, body = String, content_type = "text/html", description = "One A4 page: name, code, three steps, end."),
-              (status = 404, description = "No such event of this app.")),
-    security(("api_key" = [], "app_id" = []))
-)]
-pub async fn page(
-    Authenticated(caller): Authenticated,
-    path: Path<String>,
-    request: HttpRequest,
-    service: Data<Service>,
-) -> Result<HttpResponse, ApiError> {
-    let offset = offset(&request)?;
-    let event = own_event(&service, &caller.app.app_id, &path).await?;
-    as_page(&service, &event, offset)
-}
-
-/// The poster of an event as a page; `offset` is the clock's, in minutes east of UTC.
-///
-/// # Errors
-/// A code that cannot be drawn.
-pub fn as_page(service: &Service, event: &Event, offset: i32) -> Result<HttpResponse, ApiError> {
+fn as_page(event: &Event, code: &QrCode, address: String, offset: i32, base: &str) -> HttpResponse {
     let texts = Texts::of(event.terms.language);
     let name = event.terms.name.as_str();
-    let base = &service.authority.public_base;
-    let address = service.authority.event_url(event.id);
-    let mut response = rendered(
-        StatusCode::OK,
-        None,
-        &Page {
-            texts,
-            name,
-            length: match name.chars().count() {
-                0..=40 => "short",
-                41..=110 => "long",
-                _ => "longest",
-            },
-            // In full, so that a saved copy finds it too.
-            style: format!("{base}{}", POSTER.url()),
-            code: drawn(&address)?.inline(),
-            until: written(event.terms.expires_at, offset, texts),
-            expires_at: event.terms.expires_at,
-            address,
+    let poster = Page {
+        texts,
+        name,
+        length: match name.chars().count() {
+            0..=40 => "short",
+            41..=110 => "long",
+            _ => "longest",
         },
-    );
+        // In full, so that a saved copy finds it too.
+        style: format!("{base}{}", POSTER.url()),
+        code: code.inline(),
+        until: date_and_time(event.terms.expires_at, offset, texts),
+        expires_at: event.terms.expires_at,
+        address,
+    };
+    let mut response = rendered(StatusCode::OK, None, &poster);
     let policy =
         format!("default-src 'none'; style-src 'self' {base}; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'");
     if let Ok(policy) = HeaderValue::from_str(&policy) {
         response.headers_mut().insert(CONTENT_SECURITY_POLICY, policy);
     }
-    Ok(response)
+    response
 }
 
-/// The poster as one drawing, for layout programs.
-///
-/// # Errors
-/// 404 unless the app has such an event.
-#[utoipa::path(
-    get, path = "/api/v1/nationalid-ovse/events/{eventId}/poster.svg", tag = "Events", operation_id = "poster_svg",
-    params(("eventId" = String, Path),
-           ("utc_offset_minutes" = Option<i32>, Query, minimum = -840, maximum = 840,
-            description = "The clock that the end is written in, in minutes east of UTC; 0 when absent.")),
-    responses((status = 200, body = String, content_type = "image/svg+xml", description = "210 by 297 mm."),
-              (status = 404, description = "No such event of this app.")),
-    security(("api_key" = [], "app_id" = []))
-)]
-pub async fn svg(
-    Authenticated(caller): Authenticated,
-    path: Path<String>,
-    request: HttpRequest,
-    service: Data<Service>,
-) -> Result<HttpResponse, ApiError> {
-    let offset = offset(&request)?;
-    let event = own_event(&service, &caller.app.app_id, &path).await?;
-    as_drawing(&service, &event, offset)
-}
-
-/// The poster of an event as a drawing; `offset` is the clock's, in minutes east of UTC.
-///
-/// # Errors
-/// A code that cannot be drawn.
-pub fn as_drawing(service: &Service, event: &Event, offset: i32) -> Result<HttpResponse, ApiError> {
+fn as_drawing(event: &Event, code: &QrCode, address: String, offset: i32) -> Result<String, ApiError> {
     let texts = Texts::of(event.terms.language);
     let name = event.terms.name.as_str();
-    let address = service.authority.event_url(event.id);
-    let code = drawn(&address)?;
     let sheet = Sheet {
         texts,
         name,
@@ -155,11 +132,54 @@ pub fn as_drawing(service: &Service, event: &Event, offset: i32) -> Result<HttpR
         code_scale: format!("{:.5}", CODE_SIDE / f64::from(u16::try_from(code.side()).unwrap_or(u16::MAX))),
         code_path: code.path(),
         steps: Step::all(texts),
-        until: written(event.terms.expires_at, offset, texts),
+        until: date_and_time(event.terms.expires_at, offset, texts),
         address,
     };
-    let drawing = sheet.render().map_err(ApiError::internal)?;
-    Ok(private(StatusCode::OK).content_type(SVG).body(drawing))
+    sheet.render().map_err(ApiError::internal)
+}
+
+/// The poster as a page that prints on one sheet of A4.
+///
+/// # Errors
+/// 404 unless the app has such an event.
+#[utoipa::path(
+    get, path = "/api/v1/nationalid-ovse/events/{eventId}/poster", tag = "Events", operation_id = "getEventPoster",
+    params(("eventId" = String, Path),
+           ("utc_offset_minutes" = Option<i32>, Query, minimum = -840, maximum = 840,
+            description = "The clock that the end is written in, in minutes east of UTC; 0 when absent.")),
+    responses((status = 200, body = String, content_type = "text/html", description = "One A4 page: name, code, three steps, end."),
+              (status = 404, description = "No such event of this app.")),
+    security(("api_key" = [], "app_id" = []))
+)]
+pub(crate) async fn page(
+    Authenticated(caller): Authenticated,
+    path: Path<String>,
+    request: HttpRequest,
+    service: Data<Service>,
+) -> Result<HttpResponse, ApiError> {
+    Print::Page.answer(&request, &service, &caller.app.app_id, &path).await
+}
+
+/// The poster as one drawing, for layout programs.
+///
+/// # Errors
+/// 404 unless the app has such an event.
+#[utoipa::path(
+    get, path = "/api/v1/nationalid-ovse/events/{eventId}/poster.svg", tag = "Events", operation_id = "getEventPosterSvg",
+    params(("eventId" = String, Path),
+           ("utc_offset_minutes" = Option<i32>, Query, minimum = -840, maximum = 840,
+            description = "The clock that the end is written in, in minutes east of UTC; 0 when absent.")),
+    responses((status = 200, body = String, content_type = "image/svg+xml", description = "210 by 297 mm."),
+              (status = 404, description = "No such event of this app.")),
+    security(("api_key" = [], "app_id" = []))
+)]
+pub(crate) async fn svg(
+    Authenticated(caller): Authenticated,
+    path: Path<String>,
+    request: HttpRequest,
+    service: Data<Service>,
+) -> Result<HttpResponse, ApiError> {
+    Print::Drawing.answer(&request, &service, &caller.app.app_id, &path).await
 }
 
 /// The bare code as SVG, with its quiet zone.
@@ -167,29 +187,19 @@ pub fn as_drawing(service: &Service, event: &Event, offset: i32) -> Result<HttpR
 /// # Errors
 /// 404 unless the app has such an event.
 #[utoipa::path(
-    get, path = "/api/v1/nationalid-ovse/events/{eventId}/qr.svg", tag = "Events",
+    get, path = "/api/v1/nationalid-ovse/events/{eventId}/qr.svg", tag = "Events", operation_id = "getEventQrSvg",
     params(("eventId" = String, Path)),
     responses((status = 200, body = String, content_type = "image/svg+xml", description = "Error correction Q, four modules of quiet zone."),
               (status = 404, description = "No such event of this app.")),
     security(("api_key" = [], "app_id" = []))
 )]
-pub async fn qr_svg(
+pub(crate) async fn qr_svg(
     Authenticated(caller): Authenticated,
     path: Path<String>,
     request: HttpRequest,
     service: Data<Service>,
 ) -> Result<HttpResponse, ApiError> {
-    Query::of(request.query_string()).finish()?;
-    let event = own_event(&service, &caller.app.app_id, &path).await?;
-    code_as_svg(&service, &event)
-}
-
-/// The code of an event as SVG.
-///
-/// # Errors
-/// A code that cannot be drawn.
-pub fn code_as_svg(service: &Service, event: &Event) -> Result<HttpResponse, ApiError> {
-    Ok(private(StatusCode::OK).content_type(SVG).body(code_of(event, service)?.file()))
+    Print::CodeSvg.answer(&request, &service, &caller.app.app_id, &path).await
 }
 
 /// The bare code as PNG, with its quiet zone.
@@ -197,47 +207,18 @@ pub fn code_as_svg(service: &Service, event: &Event) -> Result<HttpResponse, Api
 /// # Errors
 /// 404 unless the app has such an event.
 #[utoipa::path(
-    get, path = "/api/v1/nationalid-ovse/events/{eventId}/qr.png", tag = "Events",
+    get, path = "/api/v1/nationalid-ovse/events/{eventId}/qr.png", tag = "Events", operation_id = "getEventQrPng",
     params(("eventId" = String, Path)),
     responses((status = 200, body = Vec<u8>, content_type = "image/png",
                description = "Error correction Q, four modules of quiet zone, at least 1,000 pixels wide."),
               (status = 404, description = "No such event of this app.")),
     security(("api_key" = [], "app_id" = []))
 )]
-pub async fn qr_png(
+pub(crate) async fn qr_png(
     Authenticated(caller): Authenticated,
     path: Path<String>,
     request: HttpRequest,
     service: Data<Service>,
 ) -> Result<HttpResponse, ApiError> {
-    Query::of(request.query_string()).finish()?;
-    let event = own_event(&service, &caller.app.app_id, &path).await?;
-    code_as_png(&service, &event)
-}
-
-/// The code of an event as PNG.
-///
-/// # Errors
-/// A code that cannot be drawn.
-pub fn code_as_png(service: &Service, event: &Event) -> Result<HttpResponse, ApiError> {
-    let png = code_of(event, service)?.png().map_err(ApiError::internal)?;
-    Ok(private(StatusCode::OK).content_type("image/png").body(png))
-}
-
-fn code_of(event: &Event, service: &Service) -> Result<QrCode, ApiError> {
-    drawn(&service.authority.event_url(event.id))
-}
-
-fn drawn(address: &str) -> Result<QrCode, ApiError> {
-    QrCode::for_print(address).map_err(ApiError::internal)
-}
-
-/// The clock that a request asks for, in minutes east of UTC.
-///
-/// # Errors
-/// An offset that no clock has.
-pub fn offset(request: &HttpRequest) -> Result<i32, ApiError> {
-    let mut query = Query::of(request.query_string());
-    let offset = query.number(&["utc_offset_minutes", "utcOffsetMinutes"], -840..=840, 0);
-    query.finish().map(|()| offset)
+    Print::CodePng.answer(&request, &service, &caller.app.app_id, &path).await
 }

@@ -20,8 +20,8 @@ pub const ROUTES: &[Row] = &[
     row("GET", "/e/{eventId}/start", Audience::Residents, || web::to(start::back)),
     row("GET", "/e/{eventId}/kiosk", Audience::Residents, || web::to(kiosk::page)),
     row("GET", "/e/{eventId}/kiosk/events", Audience::Residents, || web::to(kiosk::events)),
-    row("GET", "/assets/page.css", Audience::Residents, || web::to(files::style)),
-    row("GET", "/assets/page.js", Audience::Residents, || web::to(files::script)),
-    row("GET", "/assets/kiosk.js", Audience::Residents, || web::to(files::kiosk)),
-    row("GET", "/assets/poster.css", Audience::Residents, || web::to(files::poster)),
+    row("GET", "/assets/page.css", Audience::Residents, || files::STYLE.route()),
+    row("GET", "/assets/page.js", Audience::Residents, || files::SCRIPT.route()),
+    row("GET", "/assets/kiosk.js", Audience::Residents, || files::KIOSK.route()),
+    row("GET", "/assets/poster.css", Audience::Residents, || files::POSTER.route()),
 ];

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use sakshi_actors::View;
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::transaction::{Failure, Outcome, Pending};
-use sakshi_service::service::Service;
+use sakshi_service::Service;
 use sakshi_web::error::ApiError;
 
 /// A transaction as its page shows it.
@@ -31,7 +31,7 @@ impl PageState {
     /// The store's.
     pub(super) async fn of_path(service: &Service, path: &str) -> Result<Self, ApiError> {
         match path.parse::<TxnId>() {
-            Ok(id) => Self::of_view(service, service.transactions.look(id).await?),
+            Ok(id) => Self::of_view(service, service.transactions.get(id).await?),
             Err(_) => Ok(Self::Unknown),
         }
     }

@@ -1,8 +1,7 @@
-//! Every word that a resident reads, one table per language.
+//! The texts that residents and guests read, a file for each language.
 //!
-//! A language is added as a file of its own with a [`Texts`] in it and a place in [`TABLES`]; the
-//! compiler asks for every text and every claim. Digits are those of English in every language, as
-//! digital services in India write them.
+//! A new language is a file with a [`Texts`] and a row in [`TABLES`]; the compiler asks for every text and every claim. Digits are
+//! those of English in every language, as digital services in India write them.
 
 use actix_web::HttpRequest;
 use actix_web::http::header::{AcceptLanguage, Header as _, Preference, Quality};
@@ -28,8 +27,8 @@ mod telugu;
 mod tests;
 mod urdu;
 
-/// Every language that is spoken here.
-const TABLES: [&Texts; 14] = [
+/// The texts of every language.
+pub(super) const TABLES: [&Texts; 14] = [
     &assamese::TEXTS,
     &bengali::TEXTS,
     &english::TEXTS,
@@ -46,7 +45,7 @@ const TABLES: [&Texts; 14] = [
     &urdu::TEXTS,
 ];
 
-/// Words around something that is not of their language, such as a name, an address or a time.
+/// The text before and after something of another language, such as a name, an address or a time.
 #[derive(Debug)]
 pub(crate) struct Around {
     pub(super) before: &'static str,
@@ -57,10 +56,10 @@ const fn around(before: &'static str, after: &'static str) -> Around {
     Around { before, after }
 }
 
-/// The words of one language.
+/// The texts of one language.
 #[derive(Debug)]
 pub struct Texts {
-    /// BCP 47 tag of these words.
+    /// BCP 47 tag of the language.
     pub(super) tag: &'static str,
     /// What its speakers call the language.
     pub(super) endonym: &'static str,
@@ -173,7 +172,7 @@ pub(crate) struct EventTexts {
 }
 
 impl EventTexts {
-    /// How the event stands, in a few words.
+    /// The state of the event, in a few words.
     pub(super) const fn status(&self, status: EventStatus) -> &'static str {
         match status {
             EventStatus::Active => self.open,
@@ -199,13 +198,13 @@ pub(crate) struct Reasons {
 }
 
 impl Texts {
-    /// The words for a language; English where there are none yet.
+    /// The texts of a language; English where there are none yet.
     pub fn of(language: Language) -> &'static Self {
         Self::tagged(language.tag()).unwrap_or(&english::TEXTS)
     }
 
-    /// The words that a browser asks for by `Accept-Language`; English where there are none. For
-    /// pages that belong to nothing of a known language.
+    /// The texts that a browser asks for by `Accept-Language`; English where there are none. For pages about no known
+    /// transaction or event.
     pub(super) fn asked_for(request: &HttpRequest) -> &'static Self {
         let mut asked = AcceptLanguage::parse(request).map(|asked| asked.0).unwrap_or_default();
         asked.retain(|range| range.quality > Quality::ZERO);
@@ -217,11 +216,6 @@ impl Texts {
         known.unwrap_or(&english::TEXTS)
     }
 
-    /// Every language that is spoken here.
-    pub(super) fn all() -> impl Iterator<Item = &'static Self> {
-        TABLES.into_iter()
-    }
-
     pub(super) fn tagged(tag: &str) -> Option<&'static Self> {
         TABLES.iter().find(|texts| texts.tag.eq_ignore_ascii_case(tag)).copied()
     }
@@ -230,8 +224,7 @@ impl Texts {
         self.direction == "rtl"
     }
 
-    /// The reason for a failure, by its code: what the identity app wrote is not shown, because
-    /// anything could stand there.
+    /// The reason for a failure, by its code. The message of the identity app is not shown, because it could be anything.
     pub(super) fn reason(&self, failure: &Failure) -> &'static str {
         match failure.code.as_deref() {
             Some("301") => self.reasons.declined,

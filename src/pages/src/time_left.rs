@@ -27,12 +27,12 @@ impl fmt::Display for TimeLeft {
 }
 
 /// Hours and minutes of a point in time, in UTC: `14:05`.
-pub fn clock_face(at: Timestamp) -> String {
+pub fn time_of_day(at: Timestamp) -> String {
     at.to_string().get(11..16).unwrap_or_default().to_owned()
 }
 
 /// A point in time `offset` minutes east of UTC, for people: `31 December 2026, 18:30 UTC+05:30`.
-pub(crate) fn written(at: Timestamp, offset: i32, texts: &Texts) -> String {
+pub(crate) fn date_and_time(at: Timestamp, offset: i32, texts: &Texts) -> String {
     let local = Timestamp::from_millis(at.millis() + i64::from(offset) * 60_000).to_string();
     let part = |range| local.get(range).unwrap_or_default();
     let month = part(5..7).parse::<usize>().ok().and_then(|month| texts.months.get(month.checked_sub(1)?));
@@ -60,7 +60,7 @@ mod tests {
     #[test]
     fn a_moment_is_written_in_the_offset_that_is_asked_for() {
         let at = Timestamp::parse_rfc3339("2026-12-31T18:30:00Z").unwrap();
-        let in_words = |offset, language| written(at, offset, Texts::of(Language::parse(language).unwrap()));
+        let in_words = |offset, language| date_and_time(at, offset, Texts::of(Language::parse(language).unwrap()));
         assert_eq!(in_words(0, "english"), "31 December 2026, 18:30 UTC");
         assert_eq!(in_words(330, "english"), "1 January 2027, 00:00 UTC+05:30");
         assert_eq!(in_words(-570, "hindi"), "31 दिसंबर 2026, 09:00 UTC-09:30");

@@ -6,8 +6,7 @@ use actix_web::web::{Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
 use sakshi_domain::limits::PAGE_SIGNATURE_COST;
 use sakshi_domain::transaction::Pending;
-use sakshi_service::error::ServiceError;
-use sakshi_service::service::Service;
+use sakshi_service::{Service, ServiceError};
 use sakshi_web::error::ApiError;
 use sakshi_web::html::private;
 use sakshi_web::rate_limit::RateLimits;
@@ -25,7 +24,7 @@ use super::waiting::waiting;
 ///
 /// # Errors
 /// Why there is no intent, for the identity app.
-pub async fn verify(
+pub(crate) async fn verify(
     path: Path<String>,
     request: HttpRequest,
     service: Data<Service>,
@@ -77,7 +76,7 @@ async fn shown_waiting(
 
 fn intent(service: &Service, state: &PageState) -> Result<HttpResponse, ApiError> {
     match state {
-        PageState::Waiting(pending) => hand_over(service, pending),
+        PageState::Waiting(pending) => intent_response(service, pending),
         PageState::Verified(_) | PageState::NotVerified(..) => Err(ApiError::Service(ServiceError::AlreadyCompleted)),
         PageState::Expired(_) => Err(ApiError::Service(ServiceError::TransactionExpired)),
         PageState::Unknown => Err(ApiError::Service(ServiceError::TransactionNotFound)),
@@ -88,7 +87,7 @@ fn intent(service: &Service, state: &PageState) -> Result<HttpResponse, ApiError
 ///
 /// # Errors
 /// An intent that cannot be signed.
-pub(super) fn hand_over(service: &Service, pending: &Pending) -> Result<HttpResponse, ApiError> {
+pub(super) fn intent_response(service: &Service, pending: &Pending) -> Result<HttpResponse, ApiError> {
     let intent = service.authority.intent(pending, service.clock.now()).map_err(ApiError::internal)?;
     Ok(private(StatusCode::OK).content_type(JWT).body(intent))
 }

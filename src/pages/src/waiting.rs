@@ -6,23 +6,23 @@ use actix_web::http::StatusCode;
 use askama::Template;
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::Pending;
-use sakshi_service::service::Service;
+use sakshi_service::Service;
 use sakshi_web::error::ApiError;
 use sakshi_web::html::page;
 
-use super::frame::Frame;
 use super::intents::PageIntent;
 use super::language::PageLanguage;
+use super::layout::Layout;
 use super::platform::Platform;
 use super::qr_code::QrCode;
-use super::time_left::{TimeLeft, clock_face};
+use super::time_left::{TimeLeft, time_of_day};
 
 /// Seconds before an intent ends at which a page that still shows it is loaded again.
 const STALE_MARGIN: i64 = 30;
 
 /// How the identity app is reached.
 #[derive(Debug)]
-enum Way {
+enum Access {
     /// A link of this phone, and a code for the case that the app is on another one.
     Link { address: String, page_code: String },
     /// A code for another device, one for the app's own scanner, and links for tablets that
@@ -30,7 +30,7 @@ enum Way {
     Scan { page_code: String, app_code: Option<String>, android: String, ios: String },
 }
 
-impl Way {
+impl Access {
     const fn is_scan(&self) -> bool {
         matches!(self, Self::Scan { .. })
     }
@@ -39,14 +39,14 @@ impl Way {
 #[derive(Template)]
 #[template(path = "waiting.html")]
 struct Waiting<'a> {
-    frame: Frame,
+    layout: Layout,
     path: String,
     /// Where this page is.
     page: String,
-    asker: Option<String>,
+    requester: Option<String>,
     claims: Vec<&'static str>,
     face_scan: bool,
-    way: Way,
+    access: Access,
     sandbox_link: Option<String>,
     left: TimeLeft,
     until: String,
@@ -74,29 +74,30 @@ pub(super) async fn waiting(
     let PageLanguage { texts, .. } = language;
     let request_url = authority.request_url(pending.id);
     // A page without the name is better than none, so a store in trouble does not matter here.
-    let asker = service.store.load_app(pending.app.clone()).await.ok().flatten().map(|app| app.name);
+    let requester = service.store.load_app(pending.app.clone()).await.ok().flatten().map(|app| app.name);
     let android = || authority.links.android_browser(&intent.jwt, &language.at(&format!("{request_url}?help=1")));
     let page_code = QrCode::for_screen(&language.at(&request_url)).map_err(ApiError::internal)?.inline();
-    let way = match platform {
-        Platform::Android => Way::Link { address: android(), page_code },
-        Platform::Ios => Way::Link { address: authority.links.ios(&intent.jwt), page_code },
+    let access = match platform {
+        Platform::Android => Access::Link { address: android(), page_code },
+        Platform::Ios => Access::Link { address: authority.links.ios(&intent.jwt), page_code },
         Platform::Other => {
-            Way::Scan { page_code, app_code: intent.code(service), android: android(), ios: authority.links.ios(&intent.jwt) }
+            Access::Scan { page_code, app_code: intent.code(service), android: android(), ios: authority.links.ios(&intent.jwt) }
         }
     };
     let reference = pending.id.to_string();
     let path = format!("/v/{reference}");
     let template = Waiting {
-        frame: Frame::new(language, authority.sandbox, &path),
+        // This page's own address need not be written fourteen times.
+        layout: Layout::new(language, authority.sandbox, ""),
         page: language.at(&path),
         path,
-        asker,
+        requester,
         claims: pending.terms.claims.iter().map(texts.claim).collect(),
         face_scan: pending.terms.face_auth,
-        way,
+        access,
         sandbox_link: authority.sandbox.then(|| format!("/sandbox/app?req={}", intent.jwt)),
         left: TimeLeft::of(pending, now),
-        until: clock_face(pending.expires_at),
+        until: time_of_day(pending.expires_at),
         expires_at: pending.expires_at,
         stale_s: stale_after(intent.exp, pending, now),
         help,

@@ -16,8 +16,8 @@
     form.addEventListener("submit", () => setTimeout(() => form.querySelectorAll("button").forEach((button) => { button.disabled = true; })));
   }
   addEventListener("pageshow", (shown) => shown.persisted && location.reload());
-  if (transaction) follow();
-  if (event) count();
+  if (transaction) followTransaction();
+  if (event) followCounts();
 
   async function copy(button, source) {
     const words = button.textContent;
@@ -28,17 +28,17 @@
       getSelection().selectAllChildren(source);
       button.textContent = "Selected";
     }
-    element("said").textContent = button.textContent;
-    setTimeout(() => { button.textContent = words; element("said").textContent = ""; }, AGAIN_MS);
+    element("copied").textContent = button.textContent;
+    setTimeout(() => { button.textContent = words; element("copied").textContent = ""; }, AGAIN_MS);
   }
 
-  function follow() {
+  function followTransaction() {
     const trouble = element("trouble");
     let deadline = Date.now() + Number(remaining) * 1000;
-    let polling = 0, doubt = 0, over = false;
+    let polling = 0, patience = 0, over = false;
 
-    function hear(status) {
-      doubt = clearTimeout(doubt);
+    function show(status) {
+      patience = clearTimeout(patience);
       trouble.textContent = "";
       if (status.state === "waiting") deadline = Date.now() + status.remaining_s * 1000;
       else if (!over) { over = true; location.reload(); }
@@ -48,7 +48,7 @@
       try {
         const answer = await fetch(`${transaction}/status`, { cache: "no-store" });
         if (!answer.ok) throw new Error(answer.status);
-        hear(await answer.json());
+        show(await answer.json());
       } catch {
         trouble.textContent = trouble.dataset.words;
       }
@@ -60,9 +60,9 @@
     }
 
     const stream = new EventSource(`${transaction}/events`);
-    const suspect = () => { doubt ||= setTimeout(() => { stream.close(); poll(); }, PATIENCE_MS); };
+    const suspect = () => { patience ||= setTimeout(() => { stream.close(); poll(); }, PATIENCE_MS); };
     suspect();
-    stream.addEventListener("state", (told) => hear(JSON.parse(told.data)));
+    stream.addEventListener("state", ({ data }) => show(JSON.parse(data)));
     stream.addEventListener("error", () => stream.readyState === EventSource.CLOSED ? poll() : suspect());
     setInterval(() => {
       const seconds = Math.max(0, Math.ceil((deadline - Date.now()) / 1000));
@@ -73,15 +73,15 @@
     document.addEventListener("visibilitychange", () => document.visibilityState === "visible" && ask());
   }
 
-  function count() {
+  function followCounts() {
     const fresh = element("fresh");
     const registered = element("registrations").textContent;
     const stream = new EventSource(event);
-    stream.addEventListener("state", (told) => {
-      const counts = JSON.parse(told.data);
+    stream.addEventListener("state", ({ data }) => {
+      const counts = JSON.parse(data);
       for (const name of ["registrations", "remaining", "scans", "abandoned"]) element(name).textContent = counts[name];
-      element("standing").textContent = counts.standing;
-      element("standing").className = `tag ${counts.status}`;
+      element("status").textContent = counts.label;
+      element("status").className = `tag ${counts.status}`;
       if (String(counts.registrations) === registered || fresh.childElementCount) return;
       const show = Object.assign(document.createElement("a"), { href: location.pathname, textContent: "Show them" });
       fresh.replaceChildren(`${fresh.dataset.words} `, show);

@@ -1,27 +1,28 @@
-//! `curl` commands that do the same as the portal, with `$KEY` and
-//! `$APP` for the credentials.
+//! `curl` commands that do the same as the portal, with `$KEY` and `$APP` for the credentials.
 
 use std::time::Duration;
 
 use sakshi_domain::channel::Channel;
+use sakshi_domain::checks::Check;
 use sakshi_domain::event::EventTerms;
 use sakshi_domain::ids::{EventId, TxnId};
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::Terms;
+use sakshi_wire::LanguageName;
 use serde_json::{Map, Value, json};
 
 const OVSE: &str = "/api/v1/nationalid-ovse";
-/// By how much the command that extends an event does so.
-const DAY: Duration = Duration::from_secs(24 * 3_600);
+/// How much later the event ends after the command "Extend it".
+const EXTENSION: Duration = Duration::from_secs(24 * 3_600);
 
-/// A command to be copied.
+/// A command for the reader to copy.
 #[derive(Debug)]
 pub(super) struct Command {
     pub(super) title: &'static str,
     pub(super) text: String,
 }
 
-/// Commands against the service at this base.
+/// Writes commands for the service at this base URL.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Curl<'a>(pub(super) &'a str);
 
@@ -47,8 +48,8 @@ impl Curl<'_> {
         self.command("Open a transaction", "POST", &format!("{OVSE}/init"), Some(&init_body(terms)))
     }
 
-    pub(super) fn qr_intent(self, id: &str) -> Command {
-        self.command("Get a code for the app’s scanner", "POST", &format!("{OVSE}/qr-intent"), Some(&json!({ "txnId": id })))
+    pub(super) fn qr_intent(self, id: TxnId) -> Command {
+        self.command("Get a code for the app’s scanner", "POST", &format!("{OVSE}/qr-intent"), Some(&json!({ "txnId": id.to_string() })))
     }
 
     pub(super) fn result(self, id: TxnId) -> Command {
@@ -59,18 +60,18 @@ impl Curl<'_> {
         let mut body = Map::new();
         body.insert("name".into(), json!(terms.name.as_str()));
         body.insert("claims".into(), json!(terms.claims));
-        body.insert("language".into(), json!(terms.language.name()));
+        body.insert("language".into(), json!(LanguageName(terms.language)));
         body.insert("max_guests".into(), json!(terms.max_guests.get()));
         body.insert("expires_at".into(), json!(terms.expires_at));
         body.extend(terms.webhook_url.iter().map(|url| ("webhook_url".to_owned(), json!(url.as_str()))));
         self.command("Create an event like this", "POST", &format!("{OVSE}/events"), Some(&body.into()))
     }
 
-    /// Everything about an event that is there `now`.
+    /// The commands for an event that exists, as of `now`.
     pub(super) fn event(self, id: EventId, terms: &EventTerms, now: Timestamp) -> Vec<Command> {
         let path = format!("{OVSE}/events/{id}");
         let guests = terms.max_guests.get();
-        let later = terms.expires_at.max(now) + DAY;
+        let later = terms.expires_at.max(now) + EXTENSION;
         let toggle = if terms.is_active { "Disable it" } else { "Enable it" };
         vec![
             self.create_event(terms),
@@ -97,6 +98,10 @@ impl Curl<'_> {
         ]
     }
 
+    pub(super) fn check(self, check: &Check, body: &Value) -> Command {
+        self.command("Ask the same", "POST", check.path, Some(body))
+    }
+
     pub(super) fn credits(self) -> Vec<Command> {
         vec![
             self.command("Read the balance", "GET", "/api/v1/credits", None),
@@ -110,7 +115,7 @@ fn init_body(terms: &Terms) -> Value {
     let mut body = Map::new();
     body.insert("claims".into(), json!(terms.claims));
     body.insert("channel".into(), json!(terms.channel.name()));
-    body.insert("language".into(), json!(terms.language.name()));
+    body.insert("language".into(), json!(LanguageName(terms.language)));
     if let Channel::Android(app) = &terms.channel {
         body.insert("app_id".into(), json!(app.app_id));
         body.insert("app_signature".into(), json!(app.app_signature));
@@ -120,8 +125,8 @@ fn init_body(terms: &Terms) -> Value {
     }
     body.extend(terms.webhook_url.iter().map(|url| ("webhook_url".to_owned(), json!(url.as_str()))));
     if let Some(extras) = &terms.extras {
-        let words = [("name_hint", &extras.name_hint), ("client_reference_id", &extras.client_reference_id)];
-        body.extend(words.into_iter().filter_map(|(name, words)| Some((name.to_owned(), json!(words.as_ref()?)))));
+        let texts = [("name_hint", &extras.name_hint), ("client_reference_id", &extras.client_reference_id)];
+        body.extend(texts.into_iter().filter_map(|(name, text)| Some((name.to_owned(), json!(text.as_ref()?)))));
         body.extend(extras.redirect_url.iter().map(|url| ("redirect_url".to_owned(), json!(url.as_str()))));
     }
     body.into()
@@ -147,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_body_of_an_init_asks_for_the_very_terms() {
+    fn the_body_of_an_init_reads_back_as_the_same_terms() {
         let addresses = UrlPolicy::PUBLIC;
         let signature = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=".to_owned();
         let channels = [
@@ -182,7 +187,7 @@ mod tests {
     #[test]
     fn the_commands_of_an_event_change_it() {
         let (now, past) = (Timestamp::from_millis(1_800_000_000_000), Timestamp::from_millis(1_700_000_000_000));
-        for (expires_at, is_active) in [(now + DAY, true), (past, false)] {
+        for (expires_at, is_active) in [(now + EXTENSION, true), (past, false)] {
             let terms = EventTerms {
                 name: EventName::parse("Open day").unwrap(),
                 claims: [Claim::Name].into_iter().collect(),
@@ -206,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shell_reads_one_word() {
+    fn a_shell_reads_a_quoted_text_as_one_word() {
         assert_eq!(quoted("a'; rm -rf $HOME #"), r"'a'\''; rm -rf $HOME #'");
         let command = Curl("https://v.example").command("t", "PATCH", "/p", Some(&json!({ "name": "it's" })));
         let expected = "curl -sS -X PATCH 'https://v.example/p' \\\n  -H \"X-API-KEY: $KEY\" -H \"X-API-APP-ID: $APP\" -H 'Content-Type: application/json' \\\n  -d '{\"name\":\"it'\\''s\"}'";

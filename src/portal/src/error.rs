@@ -7,15 +7,15 @@ use actix_web::http::header::RETRY_AFTER;
 use actix_web::{HttpResponse, ResponseError};
 use askama::Template;
 use sakshi_actors::AskError;
-use sakshi_service::error::ServiceError;
+use sakshi_service::ServiceError;
 use sakshi_store::StoreError;
 use sakshi_web::error::ApiError;
 
-use super::frame::{Frame, page, see};
+use super::layout::{Layout, page, redirect};
 
 /// Why there is no page.
 #[derive(Debug)]
-pub enum PortalError {
+pub(crate) enum PortalError {
     /// Nobody has signed in, or the session has ended.
     SignIn {
         /// There was one.
@@ -30,7 +30,7 @@ pub enum PortalError {
 #[derive(Template)]
 #[template(path = "problem.html")]
 struct Problem {
-    frame: Frame,
+    layout: Layout,
     heading: &'static str,
     words: String,
     /// What to do about it.
@@ -58,7 +58,7 @@ impl ResponseError for PortalError {
 
     fn error_response(&self) -> HttpResponse {
         let (heading, words, next) = match self {
-            Self::SignIn { ended } => return see(if *ended { "/portal/sign-in?ended=1" } else { "/portal/sign-in" }),
+            Self::SignIn { ended } => return redirect(if *ended { "/portal/sign-in?ended=1" } else { "/portal/sign-in" }),
             Self::ForeignForm | Self::Refused(ApiError::CrossSite) => (
                 "This form was not taken",
                 "It did not come from a page of this session, so nothing was done.".to_owned(),
@@ -71,13 +71,13 @@ impl ResponseError for PortalError {
                 let (heading, next) = match error.status_code().as_u16() {
                     404 => ("There is nothing here", "Check the address, or find it from one of the pages above."),
                     429 | 503 => ("One moment, please", "Wait a little, then open the page again."),
-                    500.. => ("Something went wrong", "Open the page again. If it stays so, tell the people who run this service."),
+                    500.. => ("Something went wrong", "Open the page again. If this happens again, tell the people who run this service."),
                     _ => ("This cannot be done", "Go back, change what was sent, and send it again."),
                 };
                 (heading, error.message(), next)
             }
         };
-        let mut response = page(self.status_code(), &Problem { frame: Frame::lost(), heading, words, next });
+        let mut response = page(self.status_code(), &Problem { layout: Layout::error_page(), heading, words, next });
         if let Self::Refused(error) = self
             && let Some(seconds) = error.retry_after()
         {

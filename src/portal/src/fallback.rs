@@ -1,15 +1,15 @@
 //! Addresses of the portal that have no page of their own.
 
 use actix_web::HttpResponse;
-use sakshi_service::error::ServiceError;
+use sakshi_service::ServiceError;
 
 use super::error::PortalError;
-use super::frame::see;
+use super::layout::redirect;
 use super::portal_user::PortalUser;
 
 /// `GET` where only forms are sent to, as by a reload: back to the start.
 pub(crate) async fn back(_: PortalUser) -> HttpResponse {
-    see("/portal")
+    redirect("/portal")
 }
 
 /// `GET /portal/…`: an address that no page has, for people who have signed in.

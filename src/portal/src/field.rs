@@ -16,13 +16,12 @@ pub(super) struct Field<'a> {
     value: &'a str,
     problem: Option<String>,
     required: bool,
-    autocomplete: &'a str,
 }
 
 impl<'a> Field<'a> {
     /// A field with this value.
     pub(super) fn new(name: &'a str, label: &'a str, kind: &'a str, value: &'a str, problem: Option<String>) -> Self {
-        Self { name, id: name.to_owned(), label, hint: "", kind, value, problem, required: false, autocomplete: "off" }
+        Self { name, id: name.to_owned(), label, hint: "", kind, value, problem, required: false }
     }
 
     pub(super) fn hint(self, hint: &'a str) -> Self {

@@ -2,7 +2,6 @@
 
 use std::sync::LazyLock;
 
-use actix_web::{HttpRequest, HttpResponse};
 use sakshi_web::static_file::{BASE_STYLE, StaticFile};
 
 /// The style sheet.
@@ -14,18 +13,3 @@ pub(crate) static SCRIPT: LazyLock<StaticFile> =
 /// What the page of the API has besides.
 pub(crate) static DOCS: LazyLock<StaticFile> =
     LazyLock::new(|| StaticFile::style("/assets/docs.css", &[include_str!("../assets/docs.css")]));
-
-/// `GET /assets/portal.css`
-pub(crate) async fn style(request: HttpRequest) -> HttpResponse {
-    STYLE.answer(&request)
-}
-
-/// `GET /assets/portal.js`
-pub(crate) async fn script(request: HttpRequest) -> HttpResponse {
-    SCRIPT.answer(&request)
-}
-
-/// `GET /assets/docs.css`
-pub(crate) async fn docs(request: HttpRequest) -> HttpResponse {
-    DOCS.answer(&request)
-}

@@ -1,5 +1,5 @@
-//! Forms: what a browser sends of them, read as the fields of the API's request, and what was wrong
-//! with it, told beside the fields in the API's own sentences.
+//! Forms: what a browser sends, read as the fields of the API's request, and what is wrong with it, shown beside the fields in
+//! the API's own sentences.
 
 use actix_web::dev::Payload;
 use actix_web::http::StatusCode;
@@ -11,9 +11,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use futures_util::future::LocalBoxFuture;
 use sakshi_service::authentication::Caller;
-use sakshi_service::error::ServiceError;
 use sakshi_service::idempotency::{IdempotentRequest, scope};
-use sakshi_service::service::Service;
+use sakshi_service::{Service, ServiceError};
 use sakshi_web::body::read_bounded;
 use sakshi_web::error::ApiError;
 use sakshi_web::same_site::refuse_cross_site;
@@ -88,9 +87,9 @@ impl Form {
     /// What is wrong with a field or with parts of it.
     pub(super) fn problem(&self, name: &str) -> Option<String> {
         let of_field = |field: &str| field.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('['));
-        let mut told: Vec<&str> = self.problems.iter().filter(|(field, _)| of_field(field)).map(|(_, words)| words.as_str()).collect();
-        told.dedup();
-        (!told.is_empty()).then(|| told.join("; "))
+        let mut found: Vec<&str> = self.problems.iter().filter(|(field, _)| of_field(field)).map(|(_, words)| words.as_str()).collect();
+        found.dedup();
+        (!found.is_empty()).then(|| found.join("; "))
     }
 
     /// A field of this form.
@@ -109,7 +108,7 @@ impl Form {
                 members.push((name.clone(), value));
             }
         }
-        Sent::given(members)
+        Sent(members)
     }
 
     /// The request as one that is carried out once, however often it is sent.
@@ -128,7 +127,7 @@ impl Form {
                 self.problems = invalid.fields().iter().map(|problem| (problem.field.clone(), problem.message.clone())).collect();
             }
             ApiError::Service(ServiceError::IdempotencyKeyReused) => {
-                self.trouble = Some("This form was sent before with other values. Look it over and send it again.".to_owned());
+                self.trouble = Some("This form was sent before with other values. Check it and send it again.".to_owned());
             }
             ApiError::Service(ServiceError::Unauthorized)
             | ApiError::Service(ServiceError::NotFound(_))
@@ -181,10 +180,10 @@ pub(super) fn once() -> String {
 }
 
 /// A form that a page of ours has sent, from a browser that has not signed in.
-pub struct Posted(pub(super) Form);
+pub(crate) struct Posted(pub(super) Form);
 
 /// A form that a page of this session has sent.
-pub struct Submitted {
+pub(crate) struct Submitted {
     /// Who has sent it.
     pub(super) user: PortalUser,
     /// What stands in it.

@@ -1,27 +1,28 @@
 //! The portal at `/portal`: where developers try a verification and look after events, webhook URLs
 //! and credits, signed in with their API key.
 //!
-//! It calls the same use cases as the API and shows the same messages. Begin with `routes.rs`; [`trial`] is the first page,
-//! [`docs`] shows the OpenAPI document, and `portal_user.rs` authenticates. The API key is read once, at the sign-in, and stored
+//! It calls the same use cases as the API and shows the same messages. Begin with `routes.rs`; `trial.rs` is the first page,
+//! `docs.rs` shows the OpenAPI document, and `portal_user.rs` authenticates. The API key is read once, at the sign-in, and stored
 //! nowhere: not by the browser, in a page, in a log or in the store. Every page works without JavaScript.
 
-pub mod credits;
+mod checks;
+mod credits;
 mod curl;
 pub mod docs;
 mod error;
-pub mod events;
+mod events;
 mod fallback;
 mod field;
 mod files;
 mod form;
-mod frame;
+mod layout;
 mod paging;
 mod portal_user;
 mod routes;
 mod session;
-pub mod sign_in;
-pub mod transaction;
-pub mod trial;
-pub mod webhooks;
+mod sign_in;
+mod transaction;
+mod trial;
+mod webhooks;
 
 pub use self::routes::ROUTES;

@@ -4,11 +4,12 @@ use actix_web::web;
 use sakshi_web::routing::{Audience, Row, row};
 
 use super::events::{create, list, live, posters, show};
-use super::{credits, docs, fallback, files, sign_in, transaction, trial, webhooks};
+use super::{checks, credits, docs, fallback, files, sign_in, transaction, trial, webhooks};
 
 /// Every route of the portal.
 pub const ROUTES: &[Row] = &[
     row("GET", "/docs", Audience::Developers, || web::to(docs::show)),
+    row("GET", "/docs/errors", Audience::Developers, || web::to(docs::errors::show)),
     row("GET", "/docs/", Audience::Developers, || web::to(docs::enter)),
     row("GET", "/portal", Audience::Developers, || web::to(trial::show)),
     row("GET", "/portal/", Audience::Developers, || web::to(fallback::back)),
@@ -29,11 +30,13 @@ pub const ROUTES: &[Row] = &[
     row("GET", "/portal/events/{eventId}/poster.svg", Audience::Developers, || web::to(posters::svg)),
     row("GET", "/portal/events/{eventId}/qr.svg", Audience::Developers, || web::to(posters::qr_svg)),
     row("GET", "/portal/events/{eventId}/qr.png", Audience::Developers, || web::to(posters::qr_png)),
+    row("GET", "/portal/checks", Audience::Developers, || web::to(checks::show)),
+    row("POST", "/portal/checks", Audience::Developers, || web::to(checks::ask)),
     row("GET", "/portal/webhooks", Audience::Developers, || web::to(webhooks::show)),
     row("POST", "/portal/webhooks", Audience::Developers, || web::to(webhooks::set)),
     row("GET", "/portal/credits", Audience::Developers, || web::to(credits::show)),
     row("GET", "/portal/{page:.*}", Audience::Developers, || web::to(fallback::lost)),
-    row("GET", "/assets/portal.css", Audience::Developers, || web::to(files::style)),
-    row("GET", "/assets/docs.css", Audience::Developers, || web::to(files::docs)),
-    row("GET", "/assets/portal.js", Audience::Developers, || web::to(files::script)),
+    row("GET", "/assets/portal.css", Audience::Developers, || files::STYLE.route()),
+    row("GET", "/assets/docs.css", Audience::Developers, || files::DOCS.route()),
+    row("GET", "/assets/portal.js", Audience::Developers, || files::SCRIPT.route()),
 ];

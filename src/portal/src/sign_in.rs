@@ -9,8 +9,7 @@ use actix_web::{HttpRequest, HttpResponse, ResponseError as _};
 use askama::Template;
 use sakshi_service::api_key::{ApiKey, PREFIX};
 use sakshi_service::authentication::KeyGate;
-use sakshi_service::error::ServiceError;
-use sakshi_service::service::Service;
+use sakshi_service::{Service, ServiceError};
 use sakshi_store::SessionRecord;
 use sakshi_web::error::ApiError;
 use sakshi_web::rate_limit::RateLimits;
@@ -18,13 +17,13 @@ use sakshi_web::rate_limit::RateLimits;
 use super::error::PortalError;
 use super::field::Field;
 use super::form::{Posted, Submitted};
-use super::frame::{Frame, page, see};
+use super::layout::{Layout, page, redirect};
 use super::session::{IDLE, LIFETIME, SessionId, no_cookie};
 
 #[derive(Template)]
 #[template(path = "sign_in.html")]
 struct Page<'a> {
-    frame: Frame,
+    layout: Layout,
     /// What stands above the form.
     notice: Option<&'static str>,
     trouble: Option<String>,
@@ -37,7 +36,7 @@ impl<'a> Page<'a> {
     fn new(service: &Service, app_id: &'a str, notice: Option<&'static str>, trouble: Option<String>) -> Self {
         let app_id = if app_id.contains(PREFIX) { "" } else { app_id };
         Self {
-            frame: Frame::outside(service.authority.sandbox),
+            layout: Layout::signed_out(service.authority.sandbox),
             notice,
             trouble,
             app_id: Field::new("app_id", "App id", "text", app_id, None)
@@ -51,7 +50,7 @@ impl<'a> Page<'a> {
 }
 
 /// Shows the form.
-pub async fn show(request: HttpRequest, service: Data<Service>) -> HttpResponse {
+pub(crate) async fn show(request: HttpRequest, service: Data<Service>) -> HttpResponse {
     let notice = match request.query_string() {
         "ended=1" => Some("Your session has ended. Sign in again to go on."),
         "out=1" => Some("You are signed out."),
@@ -64,7 +63,7 @@ pub async fn show(request: HttpRequest, service: Data<Service>) -> HttpResponse 
 ///
 /// # Errors
 /// What is not about the form.
-pub async fn enter(
+pub(crate) async fn enter(
     posted: Posted,
     request: HttpRequest,
     service: Data<Service>,
@@ -73,7 +72,7 @@ pub async fn enter(
     let Posted(mut form) = posted;
     let (key, app) = (form.take("key").unwrap_or_default(), form.take("app_id").unwrap_or_default());
     match entered(&request, &service, &rates, key.trim(), app.trim()).await {
-        Ok(cookie) => Ok(with_cookie(see("/portal"), &cookie)),
+        Ok(cookie) => Ok(with_cookie(redirect("/portal"), &cookie)),
         Err(error @ (ApiError::Service(ServiceError::Unauthorized) | ApiError::RateLimited { .. })) => {
             let words = match error {
                 ApiError::Service(ServiceError::Unauthorized) => {
@@ -90,15 +89,13 @@ pub async fn enter(
 /// Opens a session under a fresh id and ends the one that the browser had; the cookie for it.
 async fn entered(request: &HttpRequest, service: &Service, rates: &RateLimits, key: &str, app: &str) -> Result<String, ApiError> {
     rates.sign_ins.take(&rates.client_address(request))?;
-    let gate = request
-        .app_data::<Rc<KeyGate>>()
-        .ok_or_else(|| ApiError::Service(ServiceError::Internal("no key gate is configured".to_owned())))?;
+    let gate = request.app_data::<Rc<KeyGate>>().ok_or_else(|| ApiError::internal("the portal is not configured"))?;
     let caller = gate.admit(key, app).await?;
     let key = ApiKey::parse(key).ok_or(ServiceError::Unauthorized)?.digest();
     if let Some(before) = SessionId::of(request) {
         service.store.end_session(before.digest()).await?;
     }
-    let id = SessionId::mint().ok_or_else(|| ApiError::Service(ServiceError::Internal("the system has no randomness".to_owned())))?;
+    let id = SessionId::mint().ok_or_else(|| ApiError::internal("the system has no randomness"))?;
     let now = service.clock.now();
     let app = caller.app.app_id.clone();
     service.store.open_session(SessionRecord { digest: id.digest(), key, app, idle_until: now + IDLE, ends_at: now + LIFETIME }).await?;
@@ -110,11 +107,11 @@ async fn entered(request: &HttpRequest, service: &Service, rates: &RateLimits, k
 ///
 /// # Errors
 /// A form of another page, or a store that is away.
-pub async fn leave(submitted: Submitted, service: Data<Service>) -> Result<HttpResponse, PortalError> {
+pub(crate) async fn leave(submitted: Submitted, service: Data<Service>) -> Result<HttpResponse, PortalError> {
     let Submitted { user, .. } = submitted;
-    service.store.end_session(user.session).await?;
+    service.store.end_session(user.session.digest()).await?;
     tracing::info!(app.id = %user.caller.app.app_id, "portal session ended");
-    Ok(with_cookie(see("/portal/sign-in?out=1"), &no_cookie(is_secure(&service))))
+    Ok(with_cookie(redirect("/portal/sign-in?out=1"), &no_cookie(is_secure(&service))))
 }
 
 fn is_secure(service: &Service) -> bool {

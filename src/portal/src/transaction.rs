@@ -10,17 +10,16 @@ use sakshi_domain::channel::Channel;
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::transaction::{Outcome, Pending, VerifiedClaims};
 use sakshi_pages::qr_code::QrCode;
-use sakshi_pages::time_left::{TimeLeft, clock_face};
-use sakshi_service::error::ServiceError;
-use sakshi_service::service::Service;
+use sakshi_pages::time_left::{TimeLeft, time_of_day};
 use sakshi_service::transactions::outcome_body;
+use sakshi_service::{Service, ServiceError};
 use sakshi_web::error::ApiError;
 use sakshi_wire::ovse::OvsePending;
 use serde_json::Value;
 
 use super::curl::{Command, Curl};
 use super::error::PortalError;
-use super::frame::{Frame, Part, page};
+use super::layout::{Layout, Section, page};
 use super::portal_user::PortalUser;
 use super::trial::asked;
 
@@ -66,7 +65,7 @@ impl Shared {
 #[derive(Template)]
 #[template(path = "transaction.html")]
 struct Page {
-    frame: Frame,
+    layout: Layout,
     id: TxnId,
     asked: String,
     channel: &'static str,
@@ -87,16 +86,16 @@ impl Page {
 ///
 /// # Errors
 /// 404 unless the app has such a transaction.
-pub async fn show(user: PortalUser, path: Path<String>, service: Data<Service>) -> Result<HttpResponse, PortalError> {
+pub(crate) async fn show(user: PortalUser, path: Path<String>, service: Data<Service>) -> Result<HttpResponse, PortalError> {
     let id: TxnId = path.parse().map_err(|_| ServiceError::TransactionNotFound)?;
     let app = &user.caller.app;
-    let (opened, stage) = match service.transactions.look(id).await? {
+    let (opened, stage) = match service.transactions.get(id).await? {
         View::Pending(pending) if pending.app == app.app_id => (Pending::clone(&pending), waiting(&service, &pending)?),
         View::Expired(opened) if opened.app == app.app_id => (Pending::clone(&opened), Stage::Expired),
         View::Completed(record) if record.opened.app == app.app_id => {
             let (completed, body) = outcome_body(&service, *record, app)?;
             let body = String::from_utf8(body).map_err(ApiError::internal)?;
-            let at = clock_face(completed.verified_at);
+            let at = time_of_day(completed.verified_at);
             let stage = match completed.outcome {
                 Outcome::Verified(claims) => Stage::Verified { shared: Shared::all(&claims), at, body },
                 Outcome::NotVerified(failure) => Stage::NotVerified { reason: failure.message, code: failure.code, at, body },
@@ -107,12 +106,12 @@ pub async fn show(user: PortalUser, path: Path<String>, service: Data<Service>) 
     };
     let asked: Vec<&str> = opened.terms.claims.iter().map(asked).collect();
     let curl = Curl(&service.authority.public_base);
-    let mut commands = vec![curl.qr_intent(&id.to_string()), curl.result(id)];
+    let mut commands = vec![curl.qr_intent(id), curl.result(id)];
     if opened.event.is_none() {
         commands.insert(0, curl.init(&opened.terms));
     }
     let template = Page {
-        frame: user.frame(Part::Trial, &service),
+        layout: user.layout(Section::Trial, &service),
         id,
         asked: asked.join("\u{a0}· "),
         channel: opened.terms.channel.name(),
@@ -140,7 +139,7 @@ fn waiting(service: &Service, pending: &Pending) -> Result<Stage, ApiError> {
     let stub = serde_json::to_string(&OvsePending::of(pending.id)).map_err(ApiError::internal)?;
     Ok(Stage::Waiting {
         left: TimeLeft::of(pending, now),
-        until: clock_face(pending.expires_at),
+        until: time_of_day(pending.expires_at),
         sandbox: authority.sandbox.then(|| format!("/sandbox/app?from=portal&req={intent}")),
         way,
         intent,

@@ -9,7 +9,7 @@ use sakshi_domain::claims::Claim;
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::language::Language;
 use sakshi_pages::text::Texts;
-use sakshi_service::service::Service;
+use sakshi_service::Service;
 use sakshi_service::transactions::{OPERATION, open_transaction};
 use sakshi_web::edge::request_id;
 use sakshi_web::error::ApiError;
@@ -18,15 +18,15 @@ use sakshi_wire::ovse::InitRequest;
 
 use super::error::PortalError;
 use super::form::{Form, Kind, Submitted, once};
-use super::frame::{Frame, Part, page, see};
+use super::layout::{Layout, Section, page, redirect};
 use super::portal_user::PortalUser;
 
 /// How the fields of the form stand for those of `init`.
 const SHAPE: &[(&str, Kind)] = &[("claims", Kind::Words), ("face_auth", Kind::Flag)];
 
-/// The groups of claims with their sizes (specification, "OVSE claims"), and how many of each are
-/// always shown: those that most ask for are the first ones.
-const GROUPS: [(&str, usize, usize); 3] = [("Identity", 14, 6), ("Address", 12, 0), ("Contact", 4, 0)];
+/// The groups of claims (specification, "OVSE claims"): how many of each are always shown, because they are asked for most, and how
+/// many fold.
+const GROUPS: [(&str, usize, usize); 3] = [("Identity", 6, 8), ("Address", 0, 12), ("Contact", 0, 4)];
 
 /// The languages that have a name here, as the specification lists them.
 const LANGUAGES: [&str; 14] = [
@@ -46,33 +46,19 @@ const LANGUAGES: [&str; 14] = [
     "nepali",
 ];
 
-/// What can be chosen for what is asked.
+/// A group of claims to choose from.
 #[derive(Debug)]
 pub(super) struct Group {
     pub(super) name: &'static str,
-    pub(super) claims: Vec<Choice>,
-    /// How many of them are always shown; the rest is folded while nothing in it is chosen.
-    shown: usize,
+    /// What is always shown.
+    pub(super) usual: Vec<Choice>,
+    /// What is folded while nothing in it is chosen.
+    pub(super) more: Vec<Choice>,
 }
 
 impl Group {
-    /// What is always shown.
-    pub(super) fn usual(&self) -> &[Choice] {
-        self.split().0
-    }
-
-    /// What is always shown, if anything is, and what folds.
-    pub(super) fn parts(&self) -> impl Iterator<Item = (&[Choice], bool)> {
-        let (usual, rest) = self.split();
-        [(usual, false), (rest, true)].into_iter().filter(|(claims, _)| !claims.is_empty())
-    }
-
     pub(super) fn is_open(&self) -> bool {
-        self.split().1.iter().any(|claim| claim.chosen)
-    }
-
-    fn split(&self) -> (&[Choice], &[Choice]) {
-        self.claims.split_at(self.shown.min(self.claims.len()))
+        self.more.iter().any(|claim| claim.chosen)
     }
 }
 
@@ -84,7 +70,7 @@ pub(super) struct Choice {
     pub(super) chosen: bool,
 }
 
-/// A claim as one says it to who asks for it; the pages say it to the person.
+/// The label of a claim for developers; the pages have labels for the person.
 pub(super) fn asked(claim: Claim) -> &'static str {
     match claim {
         Claim::LocalName => "Regional name",
@@ -104,7 +90,8 @@ pub(super) fn asked(claim: Claim) -> &'static str {
 pub(super) fn groups(form: &Form) -> Vec<Group> {
     let mut left = Claim::ALL.into_iter();
     let choice = |claim: Claim| Choice { value: claim.name(), label: asked(claim).to_owned(), chosen: form.has("claims", claim.name()) };
-    GROUPS.map(|(name, size, shown)| Group { name, claims: left.by_ref().take(size).map(choice).collect(), shown }).into()
+    let mut next = |count| left.by_ref().take(count).map(choice).collect();
+    GROUPS.map(|(name, usual, more)| Group { name, usual: next(usual), more: next(more) }).into()
 }
 
 /// The languages, as a form has them chosen.
@@ -116,7 +103,7 @@ pub(super) fn languages(form: &Form) -> Vec<Choice> {
 #[derive(Template)]
 #[template(path = "trial.html")]
 struct Page {
-    frame: Frame,
+    layout: Layout,
     groups: Vec<Group>,
     languages: Vec<Choice>,
     form: Form,
@@ -126,8 +113,14 @@ struct Page {
 
 async fn shown(status: StatusCode, user: &PortalUser, form: Form, service: &Service) -> Result<HttpResponse, PortalError> {
     let balance = service.store.balance(user.caller.client.clone()).await?.unwrap_or(0);
-    let template =
-        Page { frame: user.frame(Part::Trial, service), groups: groups(&form), languages: languages(&form), form, balance, once: once() };
+    let template = Page {
+        layout: user.layout(Section::Trial, service),
+        groups: groups(&form),
+        languages: languages(&form),
+        form,
+        balance,
+        once: once(),
+    };
     Ok(page(status, &template))
 }
 
@@ -135,7 +128,7 @@ async fn shown(status: StatusCode, user: &PortalUser, form: Form, service: &Serv
 ///
 /// # Errors
 /// Nobody has signed in, or a store that is away.
-pub async fn show(user: PortalUser, service: Data<Service>) -> Result<HttpResponse, PortalError> {
+pub(crate) async fn show(user: PortalUser, service: Data<Service>) -> Result<HttpResponse, PortalError> {
     let usual = [("claims", "name"), ("claims", "dob"), ("claims", "age_above_18"), ("channel", "qr"), ("language", "english")];
     shown(StatusCode::OK, &user, Form::filled(&usual), &service).await
 }
@@ -144,7 +137,7 @@ pub async fn show(user: PortalUser, service: Data<Service>) -> Result<HttpRespon
 ///
 /// # Errors
 /// What is not about the form.
-pub async fn open(
+pub(crate) async fn open(
     submitted: Submitted,
     request: HttpRequest,
     service: Data<Service>,
@@ -152,7 +145,7 @@ pub async fn open(
 ) -> Result<HttpResponse, PortalError> {
     let Submitted { user, form } = submitted;
     match opened(&user, &form, &request, &service, &rates).await {
-        Ok(id) => Ok(see(&format!("/portal/transactions/{id}"))),
+        Ok(id) => Ok(redirect(&format!("/portal/transactions/{id}"))),
         Err(error) => {
             let (status, form) = form.refused(error)?;
             shown(status, &user, form, &service).await
@@ -163,7 +156,7 @@ pub async fn open(
 async fn opened(user: &PortalUser, form: &Form, request: &HttpRequest, service: &Service, rates: &RateLimits) -> Result<TxnId, ApiError> {
     let caller = &user.caller;
     rates.init.take(&caller.app.app_id)?;
-    let asked: InitRequest = form.sent(SHAPE).request(service.rules.urls.at(service.clock.now()))?;
+    let asked: InitRequest = form.sent(SHAPE).request(service.request_context())?;
     let terms = asked.terms(request_id(request));
     Ok(open_transaction(service, caller.clone(), terms, form.once(caller, OPERATION)).await?.into_answer()?.txn_id)
 }
@@ -176,9 +169,14 @@ mod tests {
     fn the_form_offers_what_the_specification_lists() {
         let form = Form::filled(&[("claims", "dob"), ("language", "urdu")]);
         let groups = groups(&form);
-        let sizes: Vec<_> = groups.iter().map(|group| (group.name, group.claims.len())).collect();
+        let sizes: Vec<_> = groups.iter().map(|group| (group.name, group.usual.len() + group.more.len())).collect();
         assert_eq!(sizes, [("Identity", 14), ("Address", 12), ("Contact", 4)]);
-        let chosen: Vec<_> = groups.iter().flat_map(|group| &group.claims).filter(|claim| claim.chosen).map(|claim| claim.value).collect();
+        let chosen: Vec<_> = groups
+            .iter()
+            .flat_map(|group| group.usual.iter().chain(&group.more))
+            .filter(|claim| claim.chosen)
+            .map(|claim| claim.value)
+            .collect();
         assert_eq!(chosen, ["dob"]);
         for language in languages(&form) {
             assert_eq!(Language::parse(language.value).unwrap().name(), language.value);

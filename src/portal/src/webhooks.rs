@@ -5,15 +5,14 @@ use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
 use sakshi_domain::flow::api_type::ApiType;
-use sakshi_service::error::ServiceError;
-use sakshi_service::service::Service;
 use sakshi_service::webhook_urls::register_webhook;
+use sakshi_service::{Service, ServiceError};
 
 use super::curl::{Command, Curl};
 use super::error::PortalError;
 use super::field::Field;
 use super::form::{Form, Kind, Submitted};
-use super::frame::{Frame, Part, page, see};
+use super::layout::{Layout, Section, page, redirect};
 use super::portal_user::PortalUser;
 
 /// The API types, with what each sends.
@@ -44,7 +43,7 @@ impl Row {
 #[derive(Template)]
 #[template(path = "webhooks.html")]
 struct Page {
-    frame: Frame,
+    layout: Layout,
     rows: Vec<Row>,
     done: bool,
     trouble: Option<String>,
@@ -61,7 +60,7 @@ async fn shown(status: StatusCode, user: &PortalUser, form: &Form, done: bool, s
         Row { api_type, what, registered: registered.is_some(), url, problem }
     };
     let template = Page {
-        frame: user.frame(Part::Webhooks, service),
+        layout: user.layout(Section::Webhooks, service),
         rows: TYPES.map(row).into(),
         done,
         trouble: form.problem("apiType").map(|words| format!("apiType {words}")),
@@ -74,7 +73,7 @@ async fn shown(status: StatusCode, user: &PortalUser, form: &Form, done: bool, s
 ///
 /// # Errors
 /// Nobody has signed in, or a store that is away.
-pub async fn show(user: PortalUser, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, PortalError> {
+pub(crate) async fn show(user: PortalUser, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, PortalError> {
     shown(StatusCode::OK, &user, &Form::default(), request.query_string() == "done=1", &service).await
 }
 
@@ -82,18 +81,16 @@ pub async fn show(user: PortalUser, request: HttpRequest, service: Data<Service>
 ///
 /// # Errors
 /// What is not about the form.
-pub async fn set(submitted: Submitted, service: Data<Service>) -> Result<HttpResponse, PortalError> {
+pub(crate) async fn set(submitted: Submitted, service: Data<Service>) -> Result<HttpResponse, PortalError> {
     let Submitted { user, mut form } = submitted;
     let removes = form.take("remove").is_some();
-    let shape: &[(&str, Kind)] = if removes { &[("webhookUrl", Kind::Removable)] } else { &[] };
     let sent = if removes {
-        let api_type = form.value("apiType").to_owned();
-        Form::filled(&[("apiType", &api_type), ("webhookUrl", "")]).sent(shape)
+        Form::filled(&[("apiType", form.value("apiType")), ("webhookUrl", "")]).sent(&[("webhookUrl", Kind::Removable)])
     } else {
-        form.sent(shape)
+        form.sent(&[])
     };
     match register_webhook(&service, &user.caller.app.app_id, sent).await {
-        Ok(_) => Ok(see("/portal/webhooks?done=1")),
+        Ok(_) => Ok(redirect("/portal/webhooks?done=1")),
         Err(error) => {
             let (status, form) = form.refused(error)?;
             shown(status, &user, &form, false, &service).await

@@ -73,8 +73,7 @@ impl SigningKey {
     }
 
     /// The thumbprint of the public key (RFC 7638), used as its id.
-    #[must_use]
-    pub fn thumbprint(&self) -> String {
+    pub(crate) fn thumbprint(&self) -> String {
         let canonical = format!(r#"{{"crv":"P-256","kty":"EC","x":"{}","y":"{}"}}"#, self.x, self.y);
         URL_SAFE_NO_PAD.encode(digest(&SHA256, canonical.as_bytes()))
     }

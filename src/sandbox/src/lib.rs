@@ -5,6 +5,7 @@
 //! identity app posts to the public callback, and the upstreams report to the internal listener.
 
 pub mod app;
+mod http;
 pub mod issuer;
 pub mod keys;
 mod page;

@@ -1,9 +1,10 @@
-//! How pages of the sandbox are sent: one style sheet, a strict content security policy, no caching.
+//! How pages and errors of the sandbox are sent: pages with one style sheet, a strict content security policy, and no caching.
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, ContentType, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS};
 use askama::Template;
+use serde_json::{Value, json};
 
 /// No inline content, no other origins, no framing.
 const POLICY: &str = "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
@@ -24,6 +25,17 @@ pub(crate) fn page(status: StatusCode, template: &impl Template) -> HttpResponse
             HttpResponse::InternalServerError().finish()
         }
     }
+}
+
+/// The JSON body of an error.
+pub(crate) fn problem(status: StatusCode, code: &str, message: &impl ToString) -> Value {
+    json!({
+        "success": false,
+        "error": status.canonical_reason(),
+        "message": message.to_string(),
+        "code": code,
+        "statusCode": status.as_u16(),
+    })
 }
 
 /// The style sheet.

@@ -10,6 +10,7 @@ use actix_web::HttpRequest;
 use actix_web::web::{self, Data, FormConfig, JsonConfig, PayloadConfig, ServiceConfig};
 use sakshi_domain::limits::REPORT_BYTES_MAX;
 
+mod checks;
 mod doclocker;
 mod endpoints;
 mod entry;
@@ -18,7 +19,6 @@ mod esign;
 mod estamp;
 mod order;
 mod pages;
-mod pan;
 mod pdf;
 mod person;
 mod reporter;
@@ -28,41 +28,36 @@ mod store;
 mod wealth;
 
 pub use error::FlowError;
-pub use pan::PanFileError;
 pub use state::{SandboxUpstreams, SandboxUpstreamsOptions, SetupError};
 
 use pages::PageLocation;
 
 use crate::page::style;
 
-/// Bytes of a form or of a JSON body.
+/// The most bytes of a form or of a JSON body.
 const BODY_BYTES_MAX: usize = 16 * 1_024;
 
-/// Mounts what testers and scripts use on the public listener: `/sandbox/flows` and the pages of each
-/// upstream.
+/// Mounts what testers and scripts use on the public listener: `/sandbox/flows`, `/sandbox/checks` and the
+/// pages of each upstream.
 #[allow(clippy::needless_pass_by_value, reason = "the signature is that of every `configure` function")]
 pub fn configure_pages(cfg: &mut ServiceConfig, state: Data<SandboxUpstreams>) {
-    let scope = |folder: &str, state: &Data<SandboxUpstreams>| {
+    let scope = |folder: &str| {
         let json = JsonConfig::default().limit(BODY_BYTES_MAX).error_handler(|_, _| FlowError::MalformedBody.into());
         let unreadable = |request: &HttpRequest| PageLocation::of(request).problem(FlowError::MalformedBody);
         let form = FormConfig::default().limit(BODY_BYTES_MAX).error_handler(move |_, request| unreadable(request).into());
         web::scope(&format!("/sandbox/{folder}")).app_data(state.clone()).app_data(json).app_data(form)
     };
-    let flows = scope("flows", &state)
+    let order_page = |path: &str| web::resource(path).get(pages::show).post(pages::decide);
+    let flows = scope("flows")
         .service(web::resource("").get(pages::index::show))
         .service(web::resource("/flows.css").get(style))
         .service(web::resource("/{upstream}/{id}").post(script_api::play));
-    let esign = scope("esign", &state)
-        .service(web::resource("/{document}/{signer}").get(pages::esign::show).post(pages::esign::decide))
-        .service(web::resource("/{document}/{signer}/document").get(pages::esign::document));
-    let doclocker = web::resource("/{id}").get(pages::doclocker::show).post(pages::doclocker::decide);
-    let estamp = web::resource("/{id}").get(pages::estamp::show).post(pages::estamp::decide);
-    let wealth = web::resource("/{id}").get(pages::wealth::show).post(pages::wealth::decide);
-    cfg.service(flows)
-        .service(esign)
-        .service(scope("doclocker", &state).service(doclocker))
-        .service(scope("estamp", &state).service(estamp))
-        .service(scope("wealth", &state).service(wealth));
+    let document = web::resource("/{id}/{signer}/document").get(pages::esign::document);
+    cfg.service(flows).service(scope("esign").service(order_page("/{id}/{signer}")).service(document));
+    cfg.service(scope("checks").service(web::resource("").get(endpoints::known_numbers)));
+    for folder in ["doclocker", "estamp", "wealth"] {
+        cfg.service(scope(folder).service(order_page("/{id}")));
+    }
 }
 
 /// Mounts the endpoints for orders on the internal listener, under `/sandbox/upstreams`.
@@ -75,6 +70,6 @@ pub fn configure_orders(cfg: &mut ServiceConfig, state: Data<SandboxUpstreams>) 
             .service(web::resource("/doclocker").post(endpoints::doclocker))
             .service(web::resource("/estamp").post(endpoints::estamp))
             .service(web::resource("/wealth").post(endpoints::wealth))
-            .service(web::resource("/pan").post(endpoints::pan)),
+            .service(web::resource("/{source}").post(endpoints::check)),
     );
 }

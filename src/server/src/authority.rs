@@ -1,8 +1,7 @@
 //! Puts together what the identity authority and this service have agreed on, from settings and keys.
 
 use sakshi_authority::callback_address::{CallbackAddressError, CallbackAddresses};
-use sakshi_authority::intent::{IntentSettings, IntentSigner};
-use sakshi_authority::launch::AppLinks;
+use sakshi_authority::intent::IntentSigner;
 use sakshi_authority::sdjwt::Verifier;
 use sakshi_service::authority::AuthorityContext;
 
@@ -15,24 +14,10 @@ use crate::settings::Settings;
 /// A public base URL from which no callback address can be made.
 pub fn build(settings: &Settings, keys: KeyMaterial, public_base: String) -> Result<AuthorityContext, CallbackAddressError> {
     let authority = &settings.authority;
-    let intent = IntentSettings {
-        kid: authority.intent_kid.clone(),
-        typ: authority.intent_typ.clone(),
-        issuer: authority.intent_iss.clone(),
-        lifetime: authority.intent_lifetime,
-        client_id: authority.client_id.clone(),
-        registration: authority.registration.clone(),
-        scope_length: authority.sc_length,
-    };
     Ok(AuthorityContext {
-        signer: IntentSigner::new(keys.intent_key, intent),
+        signer: IntentSigner::new(keys.intent_key, authority.intent.clone()),
         callbacks: CallbackAddresses::new(&public_base, &keys.callback_secrets)?,
-        links: AppLinks {
-            android_web_action: authority.android_web_action.clone(),
-            android_app_action: authority.android_app_action.clone(),
-            ios_scheme: authority.ios_scheme.clone(),
-            ios_host: authority.ios_host.clone(),
-        },
+        links: authority.links.clone(),
         qr_host: authority.qr_host.as_ref().map_or(public_base.as_str(), url::Url::as_str).trim_end_matches('/').to_owned(),
         verifier: Verifier::new(keys.issuers, authority.key_binding),
         sandbox: keys.sandbox_issuer.is_some(),

@@ -1,11 +1,11 @@
 //! File descriptors: how many this process may have, and who may take them.
 //!
-//! Every connection takes one. What strangers open is bounded, so that webhooks, the store and the
-//! operator always find one.
+//! Every connection takes one. Connections from outside are limited, so that webhooks, the store and the
+//! operator always get one.
 
 use rlimit::{Resource, getrlimit, increase_nofile_limit};
 
-/// The store, the log, the listeners, name resolution, and what libraries keep open.
+/// For the store, the log, the listeners, name resolution, and what libraries keep open.
 const OWN: usize = 128;
 /// What a worker keeps open for itself.
 const OWN_PER_WORKER: usize = 8;
@@ -17,28 +17,28 @@ const ORDERS: usize = 5;
 const ORDERS_OF_A_KIND_MAX: usize = 64;
 /// Connections of one worker, however many descriptors there are.
 const PUBLIC_PER_WORKER_MAX: usize = 25_000;
-/// What is assumed where the system does not say.
+/// The limit that is assumed when the system does not report one.
 const LIMIT_UNKNOWN: usize = 1_024;
 /// Public connections below which an operator is warned.
 const PUBLIC_FEW: usize = 1_000;
 
-/// Who may have how many descriptors.
+/// How the descriptors are divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FdBudget {
+pub(crate) struct FdBudget {
     /// Connections of one public worker; further ones wait to be accepted.
-    pub public_per_worker: usize,
+    pub(crate) public_per_worker: usize,
     /// Connections of the internal listener.
-    pub internal: usize,
+    pub(crate) internal: usize,
     /// Webhooks under way; further ones wait in the outbox.
-    pub webhooks: usize,
+    pub(crate) webhooks: usize,
     /// Orders of one kind under way to its upstream; further ones are refused.
-    pub orders_of_a_kind: usize,
+    pub(crate) orders_of_a_kind: usize,
 }
 
 impl FdBudget {
     /// Divides `limit` descriptors between `workers` and up to `webhooks` attempts at a time.
     #[must_use]
-    pub fn of(limit: usize, workers: usize, webhooks: usize) -> Self {
+    pub(crate) fn of(limit: usize, workers: usize, webhooks: usize) -> Self {
         let workers = workers.max(1);
         let free = limit.saturating_sub(OWN + OWN_PER_WORKER * workers + INTERNAL);
         let orders_of_a_kind = (free / 8 / ORDERS).clamp(1, ORDERS_OF_A_KIND_MAX);
@@ -50,7 +50,7 @@ impl FdBudget {
 
     /// Raises the limit of this process as far as it may, and divides it.
     #[must_use]
-    pub fn claim(workers: usize, webhooks: usize) -> Self {
+    pub(crate) fn claim(workers: usize, webhooks: usize) -> Self {
         let raised = increase_nofile_limit(u64::MAX).or_else(|_| getrlimit(Resource::NOFILE).map(|(soft, _)| soft));
         let limit = raised.map_or(LIMIT_UNKNOWN, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
         let budget = Self::of(limit, workers, webhooks);

@@ -1,5 +1,5 @@
-//! What the probes are told: does every arbiter turn, has every shard started, does the store
-//! take writes, is the process about to end?
+//! What the probes report: whether every arbiter runs, every shard has started, the store accepts
+//! writes, and the process is not about to end.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -9,16 +9,16 @@ use sakshi_service::drain::Drain;
 use sakshi_store::{Store, StoreError};
 use tokio::time::{sleep, timeout};
 
-/// How often the store is asked whether it takes writes.
+/// How often the store is asked whether it accepts writes.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// The same of a store that other nodes use as well, where a balancer can send requests to them.
+/// The same for a store that other nodes share, because a balancer can send requests to them.
 const INTERVAL_SHARED: Duration = Duration::from_millis(200);
-/// How long it may take to say so.
+/// How long it may take to answer.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// The health of the process.
 #[derive(Clone, Debug)]
-pub struct Health {
+pub(crate) struct Health {
     tree: Tree,
     drain: Drain,
     store: Arc<Mutex<Result<(), StoreError>>>,
@@ -27,7 +27,7 @@ pub struct Health {
 impl Health {
     /// Watches the store on the current arbiter from now on.
     #[must_use]
-    pub fn watch(tree: Tree, drain: Drain, store: Arc<dyn Store>) -> Self {
+    pub(crate) fn watch(tree: Tree, drain: Drain, store: Arc<dyn Store>) -> Self {
         let last = Arc::new(Mutex::new(Ok(())));
         let seen = Arc::clone(&last);
         let interval = if store.ended_elsewhere().is_some() { INTERVAL_SHARED } else { INTERVAL };

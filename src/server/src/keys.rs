@@ -1,9 +1,9 @@
-//! Keys and trusted issuers, read before anything starts: those that the settings name are read from their files; those that the
-//! sandbox may lack are generated once and sandbox_keys under the store's directory.
+//! Keys and trusted issuers, read before anything starts. Those that the settings name are read from their files. A sandbox
+//! generates what it lacks once, and keeps it under the store's directory.
 
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{DirBuilder, File};
 use std::io::{ErrorKind, Read as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -12,6 +12,7 @@ use sakshi_authority::intent::{IntentKey, IntentKeyError};
 use sakshi_authority::sdjwt::{Jwks, JwksError, TrustedIssuer};
 use sakshi_domain::profile::Profile;
 use sakshi_store::{Vault, VaultError, embedded};
+use tempfile::NamedTempFile;
 use zeroize::Zeroizing;
 
 use crate::sandbox;
@@ -23,10 +24,10 @@ const ENCRYPTION_KEY: &str = "encryption.key";
 /// Keys, and the issuers that are trusted.
 #[derive(Debug)]
 pub struct KeyMaterial {
-    /// Seals what is personal.
+    /// Encrypts personal data.
     pub vault: Arc<Vault>,
     /// Make callback addresses unguessable; the same on every node with the same encryption keys.
-    /// Those of previous keys are still recognised.
+    /// Addresses made with previous keys are still accepted.
     pub callback_secrets: Vec<Zeroizing<Vec<u8>>>,
     /// Signs intents.
     pub intent_key: IntentKey,
@@ -36,10 +37,10 @@ pub struct KeyMaterial {
     pub sandbox_issuer: Option<Arc<sandbox::Issuer>>,
 }
 
-/// Why they could not be read.
+/// Why keys could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
-    /// A file that is named, or that was made, cannot be read.
+    /// A file cannot be read.
     #[error("{key}: the file cannot be read: {path}: {error}")]
     Unreadable {
         /// The setting that leads to it.
@@ -82,7 +83,7 @@ pub enum KeyError {
 /// # Errors
 /// What is missing, unreadable or not a key.
 pub fn read_all(settings: &Settings) -> Result<KeyMaterial, KeyError> {
-    let sandbox_keys = SandboxKeys::of(settings, IfMissing::Generate);
+    let sandbox_keys = SandboxKeys::of(settings, true);
     let keys = encryption_keys(settings, sandbox_keys.as_ref())?.ok_or(KeyError::Missing("store.encryption_key"))?;
     let callback_secrets = keys.iter().map(|key| derive(key, b"sakshi callback capability 1")).collect();
     let vault = Arc::new(Vault::new(&keys)?);
@@ -96,11 +97,11 @@ pub fn read_all(settings: &Settings) -> Result<KeyMaterial, KeyError> {
     Ok(KeyMaterial { vault, callback_secrets, intent_key, issuers, sandbox_issuer })
 }
 
-/// Every problem that [`read_all`] would meet, without writing or making anything. What the
-/// sandbox would make is no problem.
+/// Every problem that [`read_all`] would have, without writing anything. What the sandbox would generate
+/// is no problem.
 #[must_use]
 pub fn check_all(settings: &Settings) -> Vec<KeyError> {
-    let sandbox_keys = SandboxKeys::of(settings, IfMissing::Skip);
+    let sandbox_keys = SandboxKeys::of(settings, false);
     let vault = encryption_keys(settings, sandbox_keys.as_ref()).and_then(|keys| Ok(keys.map(|keys| Vault::new(&keys)).transpose()?));
     let found = [
         vault.err(),
@@ -111,7 +112,7 @@ pub fn check_all(settings: &Settings) -> Vec<KeyError> {
     found.into_iter().flatten().collect()
 }
 
-/// The key that seals, and those that still open; `None` when there is none yet.
+/// The key that encrypts new records, and those that decrypt older ones; `None` when there is none yet.
 fn encryption_keys(settings: &Settings, sandbox_keys: Option<&SandboxKeys>) -> Result<Option<Vec<Zeroizing<Vec<u8>>>>, KeyError> {
     let store = &settings.store;
     let main = match (&store.encryption_key, sandbox_keys) {
@@ -175,22 +176,16 @@ fn read(key: &'static str, path: &Path) -> Result<Zeroizing<Vec<u8>>, KeyError> 
     Ok(bytes)
 }
 
-/// What to do when a file of the sandbox is missing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum IfMissing {
-    Generate,
-    Skip,
-}
-
-/// The keys that the sandbox generated.
+/// The keys that the sandbox generates.
 struct SandboxKeys {
     directory: PathBuf,
-    if_missing: IfMissing,
+    /// Whether missing ones are made now.
+    generate: bool,
 }
 
 impl SandboxKeys {
-    fn of(settings: &Settings, if_missing: IfMissing) -> Option<Self> {
-        (settings.profile == Profile::Sandbox).then(|| Self { directory: settings.store.path.join("sandbox-keys"), if_missing })
+    fn of(settings: &Settings, generate: bool) -> Option<Self> {
+        (settings.profile == Profile::Sandbox).then(|| Self { directory: settings.store.path.join("sandbox-keys"), generate })
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -205,7 +200,7 @@ impl SandboxKeys {
     ) -> Result<Option<Zeroizing<Vec<u8>>>, KeyError> {
         let path = self.path(name);
         if !path.exists() {
-            if self.if_missing == IfMissing::Skip {
+            if !self.generate {
                 return Ok(None);
             }
             let bytes = Zeroizing::new(make()?);
@@ -217,15 +212,12 @@ impl SandboxKeys {
     /// Writes a whole file or none: under another name first, and never over an existing one.
     fn write(&self, path: &Path, bytes: &[u8]) -> std::io::Result<()> {
         DirBuilder::new().recursive(true).mode(0o700).create(&self.directory)?;
-        let draft = path.with_extension(format!("draft-{}", std::process::id()));
-        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        let linked = match std::fs::hard_link(&draft, path) {
+        let mut draft = NamedTempFile::new_in(&self.directory)?;
+        draft.write_all(bytes)?;
+        draft.as_file().sync_all()?;
+        match draft.persist_noclobber(path).map_err(|error| error.error) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
-            linked => linked,
-        };
-        std::fs::remove_file(&draft)?;
-        linked
+            written => written.map(drop),
+        }
     }
 }

@@ -4,25 +4,19 @@
 
 pub mod allocator;
 pub mod authority;
+mod bounds;
 pub mod cli;
 #[cfg(feature = "sandbox")]
 pub mod developer;
-#[cfg(not(feature = "sandbox"))]
-#[path = "no_developer.rs"]
-pub mod developer;
-pub mod fd_budget;
-pub mod health;
+mod fd_budget;
+mod health;
+mod internal;
 pub mod keys;
 pub mod node;
 pub mod public;
-#[cfg(feature = "sandbox")]
-pub mod sandbox;
-#[cfg(not(feature = "sandbox"))]
-#[path = "no_sandbox.rs"]
 pub mod sandbox;
 pub mod serve;
 pub mod settings;
-pub mod storage;
-pub mod store_path;
+mod storage;
 pub mod telemetry;
 pub mod upstreams;

@@ -9,16 +9,14 @@ use actix_web::middleware::{Next, from_fn};
 use actix_web::web::{self, Data};
 use actix_web::{App, Error};
 use sakshi_actors::{Handles, Tree};
-use sakshi_api::openapi::document_of;
-use sakshi_api::polls::Polls;
+use sakshi_api::document_of;
 use sakshi_domain::profile::Profile;
 use sakshi_pages::PosterApi;
 use sakshi_pages::intents::PageIntents;
 use sakshi_portal::docs;
+use sakshi_service::Service;
 use sakshi_service::authentication::KeyGate;
-use sakshi_service::service::Service;
 use sakshi_web::body::BodyLimit;
-use sakshi_web::budget::{CpuBudget, MemoryBudgets};
 use sakshi_web::edge::edge;
 use sakshi_web::rate_limit::RateLimits;
 use sakshi_web::routing::{RouteMetrics, Row, configure, unknown_path};
@@ -36,15 +34,9 @@ pub struct Shared {
     pub service: Service,
     /// Where each worker starts its shard.
     pub tree: Tree,
-    /// RateLimit limits, counted over all workers.
+    /// Rate limits, counted over all workers.
     pub rates: RateLimits,
-    /// What polls of flows hold, counted over all workers.
-    pub polls: Polls,
-    /// What is held on behalf of others, counted over all workers.
-    pub memory: MemoryBudgets,
-    /// What is computed on behalf of strangers, counted over all workers.
-    pub cpu: CpuBudget,
-    /// Which keys are good here.
+    /// Decides which API keys are valid.
     pub profile: Profile,
     /// Bytes of a JSON body.
     pub body_bytes: usize,
@@ -70,11 +62,9 @@ pub fn app(
     App::new()
         .app_data(Data::new(document_of(&service.authority.public_base, PosterApi::openapi())))
         .app_data(Data::new(docs::Page::default()))
+        .app_data(Data::new(service.memory.clone()))
         .app_data(Data::new(service))
         .app_data(Data::new(shared.rates.clone()))
-        .app_data(Data::new(shared.polls.clone()))
-        .app_data(Data::new(shared.memory.clone()))
-        .app_data(Data::new(shared.cpu.clone()))
         .app_data(gate)
         .app_data(BodyLimit(shared.body_bytes))
         .app_data(RouteMetrics::unmatched())

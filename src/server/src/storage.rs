@@ -1,28 +1,33 @@
 //! The store that the settings name: opened before anything else, closed after everything else, and
 //! the clock that goes with it.
 //!
-//! A node alone tells the time by its own clock. Nodes that share a store tell it by the store's,
-//! so that a transaction is expired on all of them at once.
+//! A single node uses its own clock. Nodes that share a store use the store's, so that a transaction expires on all of them at
+//! once.
 
+use std::fs::DirBuilder;
+use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::Path;
 use std::sync::Arc;
 
 use actix_web::web;
 use metrics::{counter, gauge};
 use sakshi_domain::clock::{Clock, SystemClock};
 use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore};
-use sakshi_store::redis::{CallFigures, LinkFigures, NodeId, RedisClock, RedisOptions, RedisServers, RedisStore, RedisTopology};
-use sakshi_store::{Retention, Store, StoreError, Vault};
+use sakshi_store::redis::{CallFigures, LinkFigures, NodeId, RedisOptions, RedisServers, RedisStore};
+use sakshi_store::{Installation, Ownership, Retention, Store, StoreError, Vault, embedded, redis};
 use secrecy::ExposeSecret;
 
-use crate::settings::{RedisSettings, Settings, StoreKind, Topology};
+use crate::sandbox;
+use crate::settings::{RedisSettings, Settings, StoreKind};
 
 /// An open store.
 #[derive(Debug)]
-pub struct Storage {
+pub(crate) struct Storage {
     /// The durable store.
-    pub store: Arc<dyn Store>,
-    /// Tells the time to everything that the store does not decide.
-    pub clock: Arc<dyn Clock>,
+    pub(crate) store: Arc<dyn Store>,
+    /// The clock of everything outside the store.
+    pub(crate) clock: Arc<dyn Clock>,
     kind: Kind,
 }
 
@@ -37,34 +42,45 @@ impl Storage {
     ///
     /// # Errors
     /// The store's.
-    pub async fn open(settings: &Settings, vault: Arc<Vault>, retention: Retention) -> Result<Self, StoreError> {
+    pub(crate) async fn open(settings: &Settings, vault: Arc<Vault>, retention: Retention) -> Result<Self, StoreError> {
         let max_waiting = settings.limits.max_in_flight.saturating_mul(2);
+        let ownership = ownership(settings);
         match &settings.store.kind {
             StoreKind::Embedded => {
                 let clock: Arc<dyn Clock> = Arc::new(SystemClock);
                 let directory = settings.store.path.clone();
-                let options = EmbeddedOptions { directory, clock: Arc::clone(&clock), vault, max_waiting, max_pages: None };
+                let options = EmbeddedOptions { directory, clock: Arc::clone(&clock), vault, max_waiting, ownership };
                 let embedded = EmbeddedStore::open(options)?;
                 Ok(Self { store: Arc::new(embedded.clone()), clock, kind: Kind::Embedded(embedded) })
             }
             StoreKind::Redis(redis) => {
-                let store = RedisStore::open(redis_options(redis, vault, retention, max_waiting)?).await?;
+                let options = RedisOptions {
+                    servers: servers(redis)?,
+                    wait_replicas: redis.wait_replicas,
+                    node: NodeId::generate(),
+                    vault,
+                    retention,
+                    max_waiting,
+                    ownership,
+                    clock: None,
+                };
+                let store = RedisStore::open(options).await?;
                 Ok(Self { clock: store.clock(), store: Arc::new(store.clone()), kind: Kind::Redis(store) })
             }
         }
     }
 
-    /// What brings the store's own figures up to date, to be called before metrics are shown.
+    /// Updates the store's metrics; to be called before they are rendered.
     #[must_use]
-    pub fn figures(&self) -> Arc<dyn Fn() + Send + Sync> {
+    pub(crate) fn figures(&self) -> Arc<dyn Fn() + Send + Sync> {
         match self.kind.clone() {
             Kind::Embedded(_) => Arc::new(|| {}),
             Kind::Redis(store) => Arc::new(move || show(&store.figures())),
         }
     }
 
-    /// Ends this node's part in good order.
-    pub async fn close(self) {
+    /// Leaves the other nodes and closes the store.
+    pub(crate) async fn close(self) {
         if let Err(error) = self.store.leave().await {
             tracing::warn!(%error, "the other nodes could not be told that this one has left; they will find out");
         }
@@ -77,7 +93,7 @@ impl Storage {
     }
 }
 
-/// The link to Redis in metrics.
+/// The metrics of the link to Redis.
 fn show(figures: &LinkFigures) {
     let under_way = u32::try_from(figures.in_flight).unwrap_or(u32::MAX);
     gauge!("sakshi_redis_calls_in_flight").set(under_way);
@@ -91,22 +107,61 @@ fn show(figures: &LinkFigures) {
     }
 }
 
-fn redis_options(redis: &RedisSettings, vault: Arc<Vault>, retention: Retention, max_waiting: usize) -> Result<RedisOptions, StoreError> {
-    let topology = match &redis.topology {
-        Topology::Standalone => RedisTopology::Standalone,
-        Topology::Sentinel { service } => RedisTopology::Sentinel { service: service.clone() },
-        Topology::Cluster => RedisTopology::Cluster,
-    };
+fn servers(redis: &RedisSettings) -> Result<RedisServers, StoreError> {
     let addresses: Vec<&str> = redis.addresses.iter().map(ExposeSecret::expose_secret).collect();
-    // The settings have looked at them; what is refused here is a detail of the URL's path.
-    let servers = RedisServers::new(&addresses, topology).map_err(|error| StoreError::Unavailable(error.to_string()))?;
-    Ok(RedisOptions {
-        servers,
-        wait_replicas: redis.wait_replicas,
-        node: NodeId::generate(),
-        vault,
-        retention,
-        max_waiting,
-        clock: RedisClock::Server,
-    })
+    // The settings have checked the URLs; what is refused here is a detail of their paths.
+    RedisServers::new(&addresses, redis.topology.clone()).map_err(|error| StoreError::Unavailable(error.to_string()))
+}
+
+/// Whose store the settings ask for. Without an `authority.issuer` it is the sandbox's.
+fn ownership(settings: &Settings) -> Ownership {
+    let authority = settings.authority.issuer.clone().unwrap_or_else(|| sandbox::ISSUER.to_owned());
+    Ownership { owner: Installation { profile: settings.profile, authority }, takes_over: settings.store.take_over_from.clone() }
+}
+
+/// Whether the store that the settings name is of their installation, or there is none yet. Nothing is written.
+///
+/// # Errors
+/// [`StoreError::OtherInstallation`]; any other says why the store could not be looked at.
+pub(crate) async fn is_ours(settings: &Settings) -> Result<(), StoreError> {
+    let ownership = ownership(settings);
+    match &settings.store.kind {
+        StoreKind::Embedded => embedded::may_open(&settings.store.path, &ownership),
+        StoreKind::Redis(settings) => redis::may_open(servers(settings)?, &ownership).await,
+    }
+}
+
+/// Creates the directory that `store.path` names, readable by its owner only, and tries to write into it, so that a problem is
+/// reported as one of the setting and not as the first file that cannot be created.
+///
+/// # Errors
+/// The system's.
+pub(crate) fn prepare_directory(directory: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    tempfile::tempfile_in(directory).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn a_new_directory_is_its_owners_alone_and_nothing_is_left_in_it() {
+        let parent = tempfile::tempdir().unwrap();
+        let path = parent.path().join("var").join("sakshi");
+        prepare_directory(&path).unwrap();
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o700);
+        assert_eq!(path.read_dir().unwrap().count(), 0);
+        prepare_directory(&path).unwrap();
+    }
+
+    #[test]
+    fn a_path_that_no_directory_can_be_at_is_refused() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        for path in [file.path(), &file.path().join("store"), Path::new("/proc/nothing/store")] {
+            assert!(prepare_directory(path).is_err(), "{}", path.display());
+        }
+    }
 }

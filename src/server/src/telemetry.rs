@@ -16,16 +16,11 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{fmt, registry};
 
-use self::buffered_log::{BufferedLog, FlushGuard};
+use self::buffered_log::BufferedLog;
+pub use self::buffered_log::FlushGuard;
 use self::json_line::JsonLine;
 pub use self::prometheus::PrometheusRecorder;
 use crate::settings::LogFormat;
-
-/// Keeps the log's writer alive; the buffered lines are written when it is dropped.
-#[must_use]
-pub struct LogWriter {
-    _guard: FlushGuard,
-}
 
 /// Starts logging to stderr at the level of `SAKSHI_LOG`, else of `RUST_LOG`, else `info`.
 ///
@@ -34,7 +29,7 @@ pub struct LogWriter {
 ///
 /// # Errors
 /// No thread could be started.
-pub fn start(format: LogFormat) -> io::Result<LogWriter> {
+pub fn start(format: LogFormat) -> io::Result<FlushGuard> {
     start_at(format, "info,actix_server=warn")
 }
 
@@ -42,7 +37,7 @@ pub fn start(format: LogFormat) -> io::Result<LogWriter> {
 ///
 /// # Errors
 /// No thread could be started.
-pub fn start_at(format: LogFormat, default: &str) -> io::Result<LogWriter> {
+pub fn start_at(format: LogFormat, default: &str) -> io::Result<FlushGuard> {
     let asked = ["SAKSHI_LOG", "RUST_LOG"].iter().filter_map(|name| std::env::var(name).ok()).find(|level| !level.is_empty());
     let (levels, refused) = levels(asked.as_deref(), default);
     let (lines, guard) = BufferedLog::start(io::stderr())?;
@@ -57,10 +52,10 @@ pub fn start_at(format: LogFormat, default: &str) -> io::Result<LogWriter> {
     if let Some(error) = refused {
         tracing::warn!(%error, "the level that the environment asks for is not understood, so the usual one is in effect");
     }
-    Ok(LogWriter { _guard: guard })
+    Ok(guard)
 }
 
-/// The library calls it an error when a stranger sends what is no HTTP request; it is answered with a bare 400.
+/// The library logs an error when a peer sends something else than HTTP; the peer gets an empty 400.
 const NO_HTTP: &str = "actix_http::h1::dispatcher=off";
 
 /// The levels in effect, and why they are not those that were asked for.
@@ -79,7 +74,7 @@ fn report(panic: &PanicHookInfo<'_>) {
     tracing::error!(panic.place = place, panic.message = message(panic.payload()), "a panic");
 }
 
-/// A message that stands in the source; one that was put together at run time may hold anything.
+/// A message that is a literal in the source; one that was formatted at run time may contain personal data.
 fn message(payload: &(dyn std::any::Any + Send)) -> &'static str {
     payload.downcast_ref::<&'static str>().copied().unwrap_or("[put together at run time, not shown]")
 }

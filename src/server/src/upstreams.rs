@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use sakshi_domain::checks::CHECKS;
 use sakshi_domain::profile::Profile;
 use sakshi_outbound::ClientError;
 use sakshi_outbound::upstream::{UpstreamClient, UpstreamOptions};
@@ -10,7 +11,6 @@ use sakshi_service::upstreams::Upstreams;
 use secrecy::ExposeSecret as _;
 use url::Url;
 
-use crate::sandbox;
 use crate::settings::Settings;
 
 /// How long a connection to an upstream may take to open, at most.
@@ -30,7 +30,8 @@ pub fn build(settings: &Settings, internal: SocketAddr, most: usize) -> Result<U
         extra_roots_pem: None,
     })?;
     let at = |url: &Option<Url>, flow: &str| {
-        let stand_in = || (settings.profile == Profile::Sandbox).then(|| sandbox::upstream_url(internal, flow)).flatten();
+        let is_sandbox = settings.profile == Profile::Sandbox;
+        let stand_in = || Url::parse(&format!("http://{internal}/sandbox/upstreams/{flow}")).ok().filter(|_| is_sandbox);
         url.clone().or_else(stand_in).map(|url| client.at(url, most))
     };
     Ok(Upstreams {
@@ -38,7 +39,7 @@ pub fn build(settings: &Settings, internal: SocketAddr, most: usize) -> Result<U
         doclocker: at(&set.doclocker_url, "doclocker"),
         estamp: at(&set.estamp_url, "estamp"),
         wealth: at(&set.wealth_url, "wealth"),
-        pan: at(&set.pan_url, "pan"),
+        checks: CHECKS.iter().filter_map(|check| Some((check.name, at(&set.check_urls.get(check.name).cloned(), check.name)?))).collect(),
     })
 }
 
@@ -57,6 +58,7 @@ mod tests {
     fn the_sandbox_stands_in_for_upstreams_that_are_not_set_and_nobody_else_does() {
         let elsewhere = Url::parse("http://127.0.0.1:9/orders").ok();
         let sandbox = upstreams(|settings| settings.upstreams.wealth_url = elsewhere.clone());
+        assert_eq!(sandbox.checks.len(), CHECKS.len());
         assert!(format!("{:?}", sandbox.esign.unwrap()).contains("127.0.0.1:7"));
         assert!(format!("{:?}", sandbox.wealth.unwrap()).contains("127.0.0.1:9"));
         let production = upstreams(|settings| {
@@ -64,8 +66,9 @@ mod tests {
             settings.upstreams.wealth_url = elsewhere;
         });
         assert!(production.wealth.is_some());
-        for missing in [production.esign, production.doclocker, production.estamp, production.pan] {
+        for missing in [production.esign, production.doclocker, production.estamp] {
             assert!(missing.is_none());
         }
+        assert!(production.checks.is_empty());
     }
 }

@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use aws_lc_rs::digest::{SHA256, digest};
+use aws_lc_rs::digest::{Context, SHA256};
 use aws_lc_rs::rand;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -17,7 +17,7 @@ pub const PREFIX: &str = "sk_";
 const RANDOM_BYTES: usize = 26;
 const CHECKSUM_BYTES: usize = 4;
 /// Characters of a key.
-pub const KEY_CHARS: usize = PREFIX.len() + (RANDOM_BYTES + CHECKSUM_BYTES) / 3 * 4;
+pub(crate) const KEY_CHARS: usize = PREFIX.len() + (RANDOM_BYTES + CHECKSUM_BYTES) / 3 * 4;
 
 const _: () = assert!((RANDOM_BYTES + CHECKSUM_BYTES).is_multiple_of(3), "no padding and no unused bits");
 const _: () = assert!(RANDOM_BYTES * 8 >= 192);
@@ -75,16 +75,11 @@ fn checksum(random: &[u8]) -> [u8; CHECKSUM_BYTES] {
 
 /// SHA-256 over the parts in a row.
 pub fn sha256(parts: &[&[u8]]) -> [u8; 32] {
-    let mut out = [0_u8; 32];
-    match parts {
-        [one] => out.copy_from_slice(digest(&SHA256, one).as_ref()),
-        _ => {
-            let mut context = aws_lc_rs::digest::Context::new(&SHA256);
-            parts.iter().for_each(|part| context.update(part));
-            out.copy_from_slice(context.finish().as_ref());
-        }
-    }
-    out
+    let mut context = Context::new(&SHA256);
+    parts.iter().for_each(|part| context.update(part));
+    let mut fixed = [0; 32];
+    fixed.copy_from_slice(context.finish().as_ref());
+    fixed
 }
 
 #[cfg(test)]

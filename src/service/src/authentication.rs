@@ -1,13 +1,12 @@
 //! Authentication of callers: the holder of a key, for one of its apps (specification, "Authentication").
 //!
-//! Only a [`KeyGate`] makes a [`Caller`], so no use case can be called without one. A gate judges pairs of key and app, and
-//! remembers each verdict for less than a second. There is one gate per worker, without locks: a remembered pair costs one SHA-256
-//! and one look-up, and nothing is allocated. Callers of the same unremembered pair wait for one question to the store. A request
-//! that waits is judged again, so a revocation also ends requests that have begun.
+//! Only a [`KeyGate`] makes a [`Caller`], so no use case can be called without one. A gate checks pairs of key and app, and keeps
+//! each result for less than a second. There is one gate per worker, without locks: a cached pair costs one SHA-256 and one
+//! look-up, and nothing is allocated. Callers of the same uncached pair wait for one question to the store. A request that waits is
+//! checked again, so a revocation also ends requests that have begun.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::fmt;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -21,20 +20,21 @@ use sakshi_domain::tenancy::{App, KeyDigest};
 use sakshi_store::{KeyGrant, Store};
 use tokio::time::sleep_until;
 
+use crate::ServiceError;
 use crate::api_key::{ApiKey, KEY_CHARS, sha256};
-use crate::error::ServiceError;
+use crate::budget::OwnerPath;
 
-/// How long a verdict is remembered, counted from before the store was asked.
-const REMEMBERED: Duration = Duration::from_millis(800);
-/// Pairs remembered by one worker.
+/// How long a result is cached, counted from before the store was asked.
+const CACHED: Duration = Duration::from_millis(800);
+/// Pairs cached by one worker.
 const PAIRS_MAX: usize = 8_192;
 /// Characters of an app id.
 const APP_CHARS_MAX: usize = 64;
 
-const _: () = assert!(REMEMBERED.as_millis() < 1_000, "revocation is effective within a second");
+const _: () = assert!(CACHED.as_millis() < 1_000, "revocation is effective within a second");
 
 /// An authenticated client with one of its apps.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Caller {
     /// Whose credits are spent.
     pub client: ClientId,
@@ -42,74 +42,71 @@ pub struct Caller {
     pub app: Arc<App>,
     /// With which key.
     pub key_id: KeyId,
-    /// How long that is known.
-    verdict: Verdict,
+    check: Check,
 }
 
 impl Caller {
-    /// Judges the caller again, if the verdict is not fresh: a key that was revoked while a request
+    /// Who is charged for what the caller makes the service hold and compute.
+    #[must_use]
+    pub fn owners(&self) -> OwnerPath {
+        OwnerPath::app(&self.client, &self.app.app_id)
+    }
+
+    /// Checks the caller again, if the last check is too old: a key that was revoked while a request
     /// waited ends that request, too. To be called after every wait and before every debit.
     ///
     /// # Errors
     /// [`ServiceError::Unauthorized`] when the pair is no longer good; the store's when that cannot be told.
     pub async fn recheck(&self) -> Result<(), ServiceError> {
-        if self.verdict.is_fresh() {
+        if Instant::now() < self.check.until {
             return Ok(());
         }
-        let gate = self.verdict.gate.upgrade().ok_or(ServiceError::Unauthorized)?;
-        gate.admit_digest(self.verdict.key, &self.app.app_id).await.map(drop)
+        let gate = self.check.gate.upgrade().ok_or(ServiceError::Unauthorized)?;
+        gate.admit_digest(self.check.key, &self.app.app_id).await.map(drop)
     }
 
     /// Ends when the caller is found to be no longer good, and never otherwise. While that cannot be
-    /// told it goes on; who waits judges once more before it acts.
+    /// told it goes on; who waits checks once more before it acts.
     pub async fn until_revoked(&self) {
-        let mut until = self.verdict.until;
+        let mut until = self.check.until;
         loop {
             sleep_until(until.into()).await;
-            let Some(gate) = self.verdict.gate.upgrade() else { return };
-            until = match gate.admit_digest(self.verdict.key, &self.app.app_id).await {
-                Ok(caller) => caller.verdict.until,
+            let Some(gate) = self.check.gate.upgrade() else { return };
+            until = match gate.admit_digest(self.check.key, &self.app.app_id).await {
+                Ok(caller) => caller.check.until,
                 Err(ServiceError::Unauthorized) => return,
-                Err(_) => Instant::now() + REMEMBERED,
+                Err(_) => Instant::now() + CACHED,
             };
         }
     }
 }
 
-/// What was found out about a pair of key and app, and until when it may be relied on.
+/// Who has checked a pair of key and app, and until when the result may be relied on.
 #[derive(Clone, Debug)]
-struct Verdict {
+struct Check {
     gate: Weak<KeyGate>,
     key: KeyDigest,
     until: Instant,
 }
 
-impl Verdict {
-    fn is_fresh(&self) -> bool {
-        Instant::now() < self.until
-    }
-}
-
-/// Of the same key.
-impl PartialEq for Verdict {
-    fn eq(&self, other: &Self) -> bool {
-        self.key == other.key
-    }
-}
-
-impl Eq for Verdict {}
-
-type Judged = Result<Caller, ServiceError>;
-type Asked = Shared<LocalBoxFuture<'static, Judged>>;
+type Checked = Result<Caller, ServiceError>;
+type Lookup = Shared<LocalBoxFuture<'static, Checked>>;
+/// Ready at once for a pair that is cached.
+type Admission = Either<Ready<Checked>, LocalBoxFuture<'static, Checked>>;
 
 /// SHA-256 over key and app.
 type Pair = [u8; 32];
 
-enum Entry {
-    /// The verdict; `None` is a refusal.
-    Known { caller: Option<Caller>, until: Instant },
+struct Entry {
+    until: Instant,
+    result: CachedResult,
+}
+
+enum CachedResult {
+    /// `None` is a refusal.
+    Known(Option<Caller>),
     /// The store is being asked.
-    Asking { answer: Asked, until: Instant },
+    Asking(Lookup),
 }
 
 /// One worker's gate; put it into the worker's app data as `Rc<KeyGate>`.
@@ -128,38 +125,43 @@ impl KeyGate {
     }
 
     /// The caller, or [`ServiceError::Unauthorized`] for every pair that is not good, whatever the reason.
-    pub fn admit(self: &Rc<Self>, key: &str, app: &str) -> Either<Ready<Judged>, LocalBoxFuture<'static, Judged>> {
+    pub fn admit(self: &Rc<Self>, key: &str, app: &str) -> Admission {
         if key.len() != KEY_CHARS || app.len() > APP_CHARS_MAX {
             return Either::Left(ready(Err(ServiceError::Unauthorized)));
         }
         let pair = sha256(&[key.as_bytes(), app.as_bytes()]);
-        self.remembered(pair).unwrap_or_else(|| match (ApiKey::parse(key), app.parse::<AppId>()) {
+        self.cached(pair).unwrap_or_else(|| match (ApiKey::parse(key), app.parse::<AppId>()) {
             (Some(key), Ok(app)) => Either::Right(self.ask(pair, key.digest(), app).boxed_local()),
             _ => Either::Left(ready(Err(ServiceError::Unauthorized))),
         })
     }
 
     /// The same for a key of which only the digest is at hand, in a session.
-    pub fn admit_digest(self: &Rc<Self>, key: KeyDigest, app: &AppId) -> Either<Ready<Judged>, LocalBoxFuture<'static, Judged>> {
+    pub fn admit_digest(self: &Rc<Self>, key: KeyDigest, app: &AppId) -> Admission {
         let pair = sha256(&[b"by digest", &key.0, app.as_str().as_bytes()]);
-        self.remembered(pair).unwrap_or_else(|| Either::Right(self.ask(pair, key, app.clone()).boxed_local()))
+        self.cached(pair).unwrap_or_else(|| Either::Right(self.ask(pair, key, app.clone()).boxed_local()))
     }
 
-    fn remembered(&self, pair: Pair) -> Option<Either<Ready<Judged>, LocalBoxFuture<'static, Judged>>> {
-        match self.entries.borrow().get(&pair) {
-            Some(Entry::Known { caller, until }) if Instant::now() < *until => {
-                Some(Either::Left(ready(caller.clone().ok_or(ServiceError::Unauthorized))))
-            }
-            Some(Entry::Asking { answer, until }) if Instant::now() < *until => Some(Either::Right(answer.clone().boxed_local())),
-            _ => None,
-        }
+    /// How many pairs are cached.
+    #[must_use]
+    pub fn cached_pairs(&self) -> usize {
+        self.entries.borrow().len()
     }
 
-    fn ask(self: &Rc<Self>, pair: Pair, key: KeyDigest, app: AppId) -> Asked {
-        let until = Instant::now() + REMEMBERED;
+    fn cached(&self, pair: Pair) -> Option<Admission> {
+        let entries = self.entries.borrow();
+        let entry = entries.get(&pair).filter(|entry| Instant::now() < entry.until)?;
+        Some(match &entry.result {
+            CachedResult::Known(caller) => Either::Left(ready(caller.clone().ok_or(ServiceError::Unauthorized))),
+            CachedResult::Asking(lookup) => Either::Right(lookup.clone().boxed_local()),
+        })
+    }
+
+    fn ask(self: &Rc<Self>, pair: Pair, key: KeyDigest, app: AppId) -> Lookup {
+        let until = Instant::now() + CACHED;
         let question = self.store.find_key(key, app);
         let gate = Rc::downgrade(self);
-        let answer = async move {
+        let lookup = async move {
             let grant = question.await;
             let Some(gate) = gate.upgrade() else { return Err(ServiceError::Unauthorized) };
             match grant {
@@ -171,12 +173,12 @@ impl KeyGate {
                 }
             }
         };
-        let answer = answer.boxed_local().shared();
-        self.remember(pair, Entry::Asking { answer: answer.clone(), until });
-        answer
+        let lookup = lookup.boxed_local().shared();
+        self.cache(pair, Entry { until, result: CachedResult::Asking(lookup.clone()) });
+        lookup
     }
 
-    fn conclude(self: &Rc<Self>, (pair, digest): (Pair, KeyDigest), grant: Option<KeyGrant>, mut until: Instant) -> Judged {
+    fn conclude(self: &Rc<Self>, (pair, digest): (Pair, KeyDigest), grant: Option<KeyGrant>, mut until: Instant) -> Checked {
         let now = self.clock.now();
         let good = grant.and_then(|KeyGrant { key, app }| {
             let app = app.filter(|app| app.client_id == key.client_id)?;
@@ -186,31 +188,25 @@ impl KeyGate {
             if let Some(end) = key.expires_at {
                 until = until.min(Instant::now() + end.since(now));
             }
-            let verdict = Verdict { gate: Rc::downgrade(self), key: digest, until };
-            Some(Caller { client: key.client_id, app: Arc::new(app), key_id: key.key_id, verdict })
+            let check = Check { gate: Rc::downgrade(self), key: digest, until };
+            Some(Caller { client: key.client_id, app: Arc::new(app), key_id: key.key_id, check })
         });
-        self.remember(pair, Entry::Known { caller: good.clone(), until });
+        self.cache(pair, Entry { until, result: CachedResult::Known(good.clone()) });
         good.ok_or(ServiceError::Unauthorized)
     }
 
-    fn remember(&self, pair: Pair, entry: Entry) {
+    fn cache(&self, pair: Pair, entry: Entry) {
         let mut entries = self.entries.borrow_mut();
         if entries.len() >= PAIRS_MAX && !entries.contains_key(&pair) {
             let now = Instant::now();
-            entries.retain(|_, entry| matches!(entry, Entry::Known { until, .. } | Entry::Asking { until, .. } if now < *until));
+            entries.retain(|_, entry| now < entry.until);
             if entries.len() >= PAIRS_MAX {
-                entries.retain(|_, entry| matches!(entry, Entry::Known { caller: Some(_), .. }));
+                entries.retain(|_, entry| matches!(entry.result, CachedResult::Known(Some(_))));
             }
             if entries.len() >= PAIRS_MAX {
                 entries.clear();
             }
         }
         entries.insert(pair, entry);
-    }
-}
-
-impl fmt::Debug for KeyGate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("KeyGate").field("profile", &self.profile).field("pairs", &self.entries.borrow().len()).finish_non_exhaustive()
     }
 }

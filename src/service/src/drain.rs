@@ -26,13 +26,14 @@ pub struct Drain {
     under_way: Arc<Gate>,
 }
 
-impl Drain {
-    /// Not draining, nothing under way.
-    #[must_use]
-    pub fn new() -> Self {
+/// Not draining, nothing under way.
+impl Default for Drain {
+    fn default() -> Self {
         Self { stage: Arc::new(watch::channel(Stage::Serving).0), under_way: Gate::new(usize::MAX) }
     }
+}
 
+impl Drain {
     /// Tells that the end is near.
     pub fn announce(&self) {
         self.stage.send_replace(Stage::Announced);
@@ -61,14 +62,8 @@ impl Drain {
         self.under_way.enter_anyway()
     }
 
-    /// Waits until nothing is under way, for `patience` at most; returns what still is.
-    pub async fn finish(&self, patience: Duration) -> usize {
-        self.under_way.emptied(patience).await
-    }
-}
-
-impl Default for Drain {
-    fn default() -> Self {
-        Self::new()
+    /// Waits until nothing is under way, for `time` at most; returns what still is.
+    pub async fn finish(&self, time: Duration) -> usize {
+        self.under_way.emptied(time).await
     }
 }

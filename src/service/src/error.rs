@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use sakshi_actors::AskError;
+use sakshi_domain::checks::NumberForm;
 use sakshi_domain::event::EventRefusal;
 use sakshi_domain::flow::transition::ReportRefusal;
 use sakshi_domain::invalid::Invalid;
@@ -39,8 +40,8 @@ pub enum ServiceError {
     EventRefused(EventRefusal),
     /// The idempotency key came before with another request.
     IdempotencyKeyReused,
-    /// What is to be verified is not a PAN.
-    MalformedPan,
+    /// What is to be verified is no number of this form.
+    MalformedNumber(&'static NumberForm),
     /// This installation has no upstream for it.
     NotOffered,
     /// An upstream did not take an order.
@@ -89,7 +90,11 @@ impl From<StoreError> for ServiceError {
     fn from(error: StoreError) -> Self {
         let seconds = match error {
             StoreError::Overloaded | StoreError::Unavailable(_) => 1,
-            StoreError::Full | StoreError::Corrupt(_) | StoreError::InUse(_) | StoreError::WrongKey => 30,
+            StoreError::Full
+            | StoreError::Corrupt(_)
+            | StoreError::InUse(_)
+            | StoreError::WrongKey
+            | StoreError::OtherInstallation { .. } => 30,
         };
         Self::Unavailable { code: error.code(), retry_after: Duration::from_secs(seconds) }
     }

@@ -4,14 +4,13 @@ use std::sync::Arc;
 
 use sakshi_domain::event::{Event, EventCounts, EventTerms};
 use sakshi_domain::ids::{AppId, EventId};
-use sakshi_store::{CreateEvent, CreateEventOutcome, PatchEventOutcome};
+use sakshi_store::{CreateEvent, CreateOutcome, PatchEventOutcome};
 use sakshi_wire::Sent;
 use sakshi_wire::events::{CreateEventResponse, PatchEventRequest};
 
 use crate::authentication::Caller;
-use crate::error::ServiceError;
 use crate::idempotency::{Answered, IdempotentRequest};
-use crate::service::Service;
+use crate::{Service, ServiceError};
 
 /// Its word in what an idempotency key is good for.
 pub const OPERATION: &str = "events";
@@ -24,20 +23,20 @@ pub async fn create_event(
     service: &Service,
     caller: Caller,
     terms: EventTerms,
-    once: Option<IdempotentRequest>,
+    idempotent: Option<IdempotentRequest>,
 ) -> Result<Answered<CreateEventResponse>, ServiceError> {
     let (id, now) = (service.events.new_id(&caller.client), service.clock.now());
     let answered = Answered::new(CreateEventResponse { event_id: id, qr_url: service.authority.event_url(id) })?;
     let event = Event { id, client: caller.client, app: caller.app.app_id.clone(), created_at: now, terms, counts: EventCounts::default() };
-    let idempotency = once.map(|once| once.keep(&service.vault, answered.json(), now));
+    let idempotency = idempotent.map(|idempotent| idempotent.keep(&service.vault, answered.json(), now));
     match service.store.create_event(CreateEvent { event, idempotency }).await? {
-        CreateEventOutcome::Created => {
+        CreateOutcome::Created => {
             tracing::info!(event.id = %id, "event created");
             Ok(answered)
         }
-        CreateEventOutcome::Replayed(sealed) => IdempotentRequest::replayed(once.as_ref(), &service.vault, &sealed),
-        CreateEventOutcome::KeyReused => Err(ServiceError::IdempotencyKeyReused),
-        CreateEventOutcome::ClientNotFound => Err(ServiceError::Unauthorized),
+        CreateOutcome::Replayed(sealed) => IdempotentRequest::replayed(idempotent.as_ref(), &service.vault, &sealed),
+        CreateOutcome::KeyReused => Err(ServiceError::IdempotencyKeyReused),
+        CreateOutcome::ClientNotFound => Err(ServiceError::Unauthorized),
     }
 }
 
@@ -46,7 +45,7 @@ pub async fn create_event(
 /// # Errors
 /// [`ServiceError::NotFound`] otherwise.
 pub async fn own_event(service: &Service, app: &AppId, id: &str) -> Result<Arc<Event>, ServiceError> {
-    match service.events.look(event_id(id)?).await? {
+    match service.events.get(event_id(id)?).await? {
         Some(event) if event.app == *app => Ok(event),
         _ => Err(ServiceError::NotFound("event")),
     }
@@ -58,7 +57,7 @@ pub async fn own_event(service: &Service, app: &AppId, id: &str) -> Result<Arc<E
 /// [`ServiceError::Invalid`] with every field that is not acceptable; [`ServiceError::NotFound`] unless the app has such an event.
 pub async fn change_event(service: &Service, app: &AppId, id: &str, sent: Sent) -> Result<Event, ServiceError> {
     let id = event_id(id)?;
-    let (asked, spellings) = sent.spelled::<PatchEventRequest>(service.rules.urls.at(service.clock.now()))?;
+    let (asked, spellings) = sent.spelled::<PatchEventRequest>(service.request_context())?;
     match service.events.patch(id, app.clone(), asked.patch()).await? {
         PatchEventOutcome::Patched(event) => Ok(event),
         PatchEventOutcome::Refused(invalid) => Err(spellings.told(&invalid).into()),

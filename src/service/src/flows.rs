@@ -11,7 +11,7 @@ use sakshi_domain::flow::wealth_consent::{WealthConsent, WealthTerms};
 use sakshi_domain::request_id::RequestId;
 use sakshi_outbound::upstream::wealth::AskedConsent;
 use sakshi_outbound::upstream::{Upstream, doclocker, esign, estamp, wealth};
-use sakshi_store::{OpenFlow, OpenFlowOutcome};
+use sakshi_store::{CreateOutcome, OpenFlow};
 use sakshi_wire::doclocker::{DocLockerInitRequest, DocLockerResponse};
 use sakshi_wire::esign::{EsignOutcome, EsignRequest, EsignResponse, OpenedEsign};
 use sakshi_wire::estamp::{EStampInitRequest, EStampResponse};
@@ -19,19 +19,18 @@ use sakshi_wire::wealth::{WealthConsentRequest, WealthConsentResponse};
 use serde::Serialize;
 
 use crate::authentication::Caller;
-use crate::error::ServiceError;
 use crate::idempotency::{Answered, IdempotentRequest};
-use crate::service::Service;
+use crate::{Service, ServiceError};
 
-/// Who asks, under which correlation id and which idempotency key.
+/// Who asks, under which correlation id.
 #[derive(Debug)]
 pub struct FlowCall {
     /// The caller.
     pub caller: Caller,
     /// The correlation id.
     pub request_id: RequestId,
-    /// The request, if it has a key.
-    pub once: Option<IdempotentRequest>,
+    /// The request, if it has an idempotency key.
+    pub idempotent: Option<IdempotentRequest>,
 }
 
 /// Orders the signatures of one or more people under a document.
@@ -127,17 +126,15 @@ struct Ordered<A> {
 /// or the store does not say.
 async fn open_flow<A: Serialize>(
     service: &Service,
-    FlowCall { caller, request_id, once }: FlowCall,
+    FlowCall { caller, request_id, idempotent }: FlowCall,
     order: impl AsyncFnOnce(FlowHeader) -> Result<Ordered<A>, ServiceError>,
 ) -> Result<Answered<A>, ServiceError> {
-    let _lock = match &once {
-        Some(once) => Some(service.idempotency_locks.acquire(&service.store, once.scope).await?),
-        None => None,
-    };
-    if let Some(once) = &once
-        && let Some(json) = once.kept(service).await?
-    {
-        return Ok(Answered::Replayed(json));
+    let mut _lock = None;
+    if let Some(idempotent) = &idempotent {
+        _lock = Some(service.idempotency_locks.acquire(&service.store, idempotent.scope).await?);
+        if let Some(json) = idempotent.kept(service).await? {
+            return Ok(Answered::Replayed(json));
+        }
     }
     caller.recheck().await?;
     let id = service.flows.new_id(&caller.client);
@@ -147,11 +144,11 @@ async fn open_flow<A: Serialize>(
     let answered = Answered::new(answer)?;
     let now = flow.header().opened_at;
     let until = flow.kept_until(now + service.rules.flow_pending_ttl, now, service.rules.flow_result_ttl);
-    let idempotency = once.map(|once| once.keep(&service.vault, answered.json(), now));
+    let idempotency = idempotent.map(|idempotent| idempotent.keep(&service.vault, answered.json(), now));
     match service.flows.open(OpenFlow { flow, payload, until, idempotency }).await? {
-        OpenFlowOutcome::Opened => Ok(answered),
-        OpenFlowOutcome::Replayed(sealed) => IdempotentRequest::replayed(once.as_ref(), &service.vault, &sealed),
-        OpenFlowOutcome::KeyReused => Err(ServiceError::IdempotencyKeyReused),
-        OpenFlowOutcome::ClientNotFound => Err(ServiceError::Unauthorized),
+        CreateOutcome::Created => Ok(answered),
+        CreateOutcome::Replayed(sealed) => IdempotentRequest::replayed(idempotent.as_ref(), &service.vault, &sealed),
+        CreateOutcome::KeyReused => Err(ServiceError::IdempotencyKeyReused),
+        CreateOutcome::ClientNotFound => Err(ServiceError::Unauthorized),
     }
 }

@@ -1,16 +1,15 @@
 //! `Idempotency-Key`: the first answer is kept, sealed, together with what it paid for, and given again to the same request: the
 //! same operation with the same body by its bytes, so that no two readers of JSON can disagree on it.
 
-use aws_lc_rs::digest::{Context, SHA256};
 use sakshi_domain::limits::IDEMPOTENCY_TTL;
 use sakshi_domain::time::Timestamp;
 use sakshi_store::{IdempotencyScope, IdempotentAnswer, Sealed, Vault};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::api_key::sha256;
 use crate::authentication::Caller;
-use crate::error::ServiceError;
-use crate::service::Service;
+use crate::{Service, ServiceError};
 
 /// Room for most answers; an intent alone has about two kilobytes.
 const ANSWER_BYTES: usize = 4_096;
@@ -27,7 +26,7 @@ pub struct IdempotentRequest {
 /// App and key of a request, as the store knows them.
 #[must_use]
 pub fn scope(key: &[u8], caller: &Caller) -> IdempotencyScope {
-    let digest = digest_of([caller.app.app_id.as_str().as_bytes(), key]);
+    let digest = digest_of(caller.app.app_id.as_str().as_bytes(), key);
     IdempotencyScope { partition: caller.client.partition(), digest }
 }
 
@@ -35,50 +34,41 @@ impl IdempotentRequest {
     /// This operation with this body, under a key.
     #[must_use]
     pub fn new(scope: IdempotencyScope, operation: &str, body: &[u8]) -> Self {
-        Self { scope, request: digest_of([operation.as_bytes(), body]) }
+        Self { scope, request: digest_of(operation.as_bytes(), body) }
     }
 
     /// The answer that an earlier request under the key got, if there was one.
     ///
     /// # Errors
     /// [`ServiceError::IdempotencyKeyReused`] when it was to another request; the store's when it does not say.
-    pub async fn kept(&self, service: &Service) -> Result<Option<Vec<u8>>, ServiceError> {
-        let kept = service.store.load_idempotent_answer(self.scope).await?;
-        kept.filter(|kept| kept.until > service.clock.now()).map(|kept| self.replay(&service.vault, &kept)).transpose()
+    pub(crate) async fn kept(&self, service: &Service) -> Result<Option<Vec<u8>>, ServiceError> {
+        match service.store.load_idempotent_answer(self.scope).await?.filter(|kept| kept.until > service.clock.now()) {
+            Some(kept) if kept.request == self.request => self.reveal(&service.vault, &kept.answer).map(Some),
+            Some(_) => Err(ServiceError::IdempotencyKeyReused),
+            None => Ok(None),
+        }
     }
 
     /// The record that keeps an answer.
-    #[must_use]
-    pub fn keep(&self, vault: &Vault, answer: &[u8], now: Timestamp) -> IdempotentAnswer {
+    pub(crate) fn keep(&self, vault: &Vault, answer: &[u8], now: Timestamp) -> IdempotentAnswer {
         let answer = vault.seal(&self.scope.digest, answer);
         IdempotentAnswer { scope: self.scope, request: self.request, answer, until: now + IDEMPOTENCY_TTL }
-    }
-
-    /// The kept answer, if it was to this request.
-    ///
-    /// # Errors
-    /// [`ServiceError::IdempotencyKeyReused`] when the key came with another body.
-    fn replay(&self, vault: &Vault, kept: &IdempotentAnswer) -> Result<Vec<u8>, ServiceError> {
-        if kept.request != self.request {
-            return Err(ServiceError::IdempotencyKeyReused);
-        }
-        self.reveal(vault, &kept.answer)
     }
 
     /// The answer that the store has found under the key of a request.
     ///
     /// # Errors
     /// As [`IdempotentRequest::reveal`].
-    pub(crate) fn replayed<A>(once: Option<&Self>, vault: &Vault, sealed: &Sealed) -> Result<Answered<A>, ServiceError> {
-        let once = once.ok_or_else(|| ServiceError::Internal("a replay without a key".to_owned()))?;
-        once.reveal(vault, sealed).map(Answered::Replayed)
+    pub(crate) fn replayed<A>(request: Option<&Self>, vault: &Vault, sealed: &Sealed) -> Result<Answered<A>, ServiceError> {
+        let request = request.ok_or_else(|| ServiceError::Internal("a replay without a key".to_owned()))?;
+        request.reveal(vault, sealed).map(Answered::Replayed)
     }
 
     /// Opens a kept answer.
     ///
     /// # Errors
     /// [`ServiceError::Internal`] when it was sealed with a key that this node does not have.
-    pub fn reveal(&self, vault: &Vault, sealed: &Sealed) -> Result<Vec<u8>, ServiceError> {
+    fn reveal(&self, vault: &Vault, sealed: &Sealed) -> Result<Vec<u8>, ServiceError> {
         let plain = vault.open(&self.scope.digest, sealed).map_err(ServiceError::internal)?;
         Ok(plain.to_vec())
     }
@@ -133,13 +123,6 @@ impl<A: DeserializeOwned> Answered<A> {
 }
 
 /// The digest of two parts that cannot run into each other.
-fn digest_of(parts: [&[u8]; 2]) -> [u8; 32] {
-    let mut context = Context::new(&SHA256);
-    for part in parts {
-        context.update(&(part.len() as u64).to_be_bytes());
-        context.update(part);
-    }
-    let mut fixed = [0; 32];
-    fixed.copy_from_slice(context.finish().as_ref());
-    fixed
+fn digest_of(first: &[u8], second: &[u8]) -> [u8; 32] {
+    sha256(&[&(first.len() as u64).to_be_bytes(), first, &(second.len() as u64).to_be_bytes(), second])
 }

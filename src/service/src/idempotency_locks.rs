@@ -16,7 +16,7 @@ use tokio::sync::{Mutex as Queue, OwnedMutexGuard};
 use tokio::time::{Instant, sleep, timeout_at};
 use uuid::Uuid;
 
-use crate::error::ServiceError;
+use crate::ServiceError;
 
 /// Requests with a key that one node carries out or lets wait; each holds what it has read.
 const AT_ONCE_MAX: usize = 4_096;
@@ -36,22 +36,16 @@ pub struct IdempotencyLocks {
 #[derive(Debug, Default)]
 struct Queues {
     /// A key is here as long as a request waits under it or is carried out.
-    by_key: HashMap<IdempotencyScope, KeyQueue>,
+    by_key: HashMap<IdempotencyScope, Arc<Queue<()>>>,
     /// In all of them together.
-    requests: usize,
-}
-
-#[derive(Debug, Default)]
-struct KeyQueue {
-    queue: Arc<Queue<()>>,
     requests: usize,
 }
 
 /// The only request under its key, until this is dropped.
 #[derive(Debug)]
-pub struct IdempotencyLock {
+pub(crate) struct IdempotencyLock {
     _lease: Lease,
-    // Dropped before the place, so that a queue without requests is a free one.
+    // Dropped before the place, which looks whether anybody else has the queue.
     _first: OwnedMutexGuard<()>,
     _place: Place,
 }
@@ -82,7 +76,7 @@ impl IdempotencyLocks {
     /// # Errors
     /// [`ServiceError::Overloaded`] when the lock is not free in time, or too many wait: the request before may
     /// hang, and the next would only hang as long.
-    pub async fn acquire(&self, store: &Arc<dyn Store>, scope: IdempotencyScope) -> Result<IdempotencyLock, ServiceError> {
+    pub(crate) async fn acquire(&self, store: &Arc<dyn Store>, scope: IdempotencyScope) -> Result<IdempotencyLock, ServiceError> {
         let until = Instant::now() + self.patience;
         let (place, queue) = self.join_queue(scope)?;
         let first = timeout_at(until, queue.lock_owned()).await.map_err(|_| ServiceError::Overloaded)?;
@@ -102,9 +96,8 @@ impl IdempotencyLocks {
             return Err(ServiceError::Overloaded);
         }
         queues.requests += 1;
-        let key_queue = queues.by_key.entry(scope).or_default();
-        key_queue.requests += 1;
-        Ok((Place { locks: self.clone(), scope }, Arc::clone(&key_queue.queue)))
+        let queue = Arc::clone(queues.by_key.entry(scope).or_default());
+        Ok((Place { locks: self.clone(), scope }, queue))
     }
 
     fn queues(&self) -> MutexGuard<'_, Queues> {
@@ -129,11 +122,11 @@ impl Drop for Place {
     fn drop(&mut self) {
         let mut queues = self.locks.queues();
         queues.requests -= 1;
-        if let Entry::Occupied(mut key_queue) = queues.by_key.entry(self.scope) {
-            key_queue.get_mut().requests -= 1;
-            if key_queue.get().requests == 0 {
-                key_queue.remove();
-            }
+        // Whoever waits for the queue, or holds it, has a reference of its own.
+        if let Entry::Occupied(queue) = queues.by_key.entry(self.scope)
+            && Arc::strong_count(queue.get()) == 1
+        {
+            queue.remove();
         }
     }
 }
@@ -143,8 +136,9 @@ mod tests {
     use futures_util::FutureExt as _;
     use sakshi_domain::clock::SystemClock;
     use sakshi_domain::ids::ClientId;
-    use sakshi_store::Vault;
+    use sakshi_domain::profile::Profile;
     use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore};
+    use sakshi_store::{Ownership, Vault};
 
     use super::*;
 
@@ -157,7 +151,7 @@ mod tests {
             clock: Arc::new(SystemClock),
             vault: Arc::new(Vault::new(&[vec![7; 32].into()]).unwrap()),
             max_waiting: 64,
-            max_pages: None,
+            ownership: Ownership::of(Profile::Sandbox, "https://issuer.test"),
         };
         (directory, Arc::new(EmbeddedStore::open(options).unwrap()))
     }

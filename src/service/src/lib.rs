@@ -2,20 +2,27 @@
 //!
 //! The API, the portal and the pages call the same functions. The rules are in the domain and every record is in the store. This
 //! crate asks the actors and the store, answers with typed results, and keeps in memory only what a node may lose: checked keys,
-//! locks on idempotency keys, the state of the drain.
+//! locks on idempotency keys, the state of the drain. [`budget`] shares memory and processor time fairly.
 
 pub mod api_key;
 pub mod authentication;
 pub mod authority;
+pub mod budget;
+pub mod callbacks;
+pub mod checks;
 pub mod drain;
-pub mod error;
+mod error;
 pub mod events;
+pub mod flow_polls;
 pub mod flows;
+pub mod guest_list;
 pub mod idempotency;
 pub mod idempotency_locks;
-pub mod pan;
-pub mod service;
+mod service;
 pub mod transactions;
 pub mod upstreams;
 pub mod url_policy;
 pub mod webhook_urls;
+
+pub use self::error::ServiceError;
+pub use self::service::{Rules, Service};

@@ -6,8 +6,10 @@ use std::time::Duration;
 use sakshi_actors::{Events, Flows, Transactions};
 use sakshi_domain::clock::Clock;
 use sakshi_store::{Store, Vault};
+use sakshi_wire::Context;
 
 use crate::authority::AuthorityContext;
+use crate::budget::{CpuBudget, FlowFetches, MemoryBudgets};
 use crate::drain::Drain;
 use crate::idempotency_locks::IdempotencyLocks;
 use crate::upstreams::Upstreams;
@@ -38,6 +40,20 @@ pub struct Service {
     pub upstreams: Upstreams,
     /// Carry out requests under one idempotency key one after the other.
     pub idempotency_locks: IdempotencyLocks,
+    /// Bounds how many flows are fetched at one moment.
+    pub flow_fetches: FlowFetches,
+    /// What the service holds for others.
+    pub memory: MemoryBudgets,
+    /// What the service computes for strangers.
+    pub cpu: CpuBudget,
+}
+
+impl Service {
+    /// What requests are read with that are sent at this moment.
+    #[must_use]
+    pub fn request_context(&self) -> Context<'_> {
+        self.rules.urls.at(self.clock.now())
+    }
 }
 
 /// Times and rules of a verification.
@@ -49,8 +65,8 @@ pub struct Rules {
     pub result_ttl: Duration,
     /// How long a credential is refused under another transaction.
     pub replay_window: Duration,
-    /// Whether the public knows the service under one name, as `server.public_base_url` says.
-    pub has_one_name: bool,
+    /// Whether `server.public_base_url` is set: then pages of no other origin are ours.
+    pub has_public_base_url: bool,
     /// Which URLs clients may give.
     pub urls: UrlPolicy,
     /// Bytes of a callback.

@@ -16,9 +16,8 @@ use sakshi_store::{CompletedRecord, OpenOutcome, OpenTransaction, Sealed};
 use sakshi_wire::ovse::{InitResponse, OvsePayload, QrIntentResponse};
 
 use crate::authentication::Caller;
-use crate::error::ServiceError;
 use crate::idempotency::{Answered, IdempotentRequest};
-use crate::service::Service;
+use crate::{Service, ServiceError};
 
 /// Its word in what an idempotency key is good for.
 pub const OPERATION: &str = "init";
@@ -31,10 +30,10 @@ pub async fn open_transaction(
     service: &Service,
     caller: Caller,
     terms: Terms,
-    once: Option<IdempotentRequest>,
+    idempotent: Option<IdempotentRequest>,
 ) -> Result<Answered<InitResponse>, ServiceError> {
-    if let Some(once) = &once
-        && let Some(json) = once.kept(service).await?
+    if let Some(idempotent) = &idempotent
+        && let Some(json) = idempotent.kept(service).await?
     {
         return Ok(Answered::Replayed(json));
     }
@@ -50,17 +49,12 @@ pub async fn open_transaction(
         expires_at: now + service.rules.window,
         terms,
     });
-    let opening = OpenTransaction { pending: Arc::clone(&pending), cost: CREDITS_PER_VERIFICATION, idempotency: None };
-    let Some(once) = once else {
-        open(service, opening).await?;
-        return Answered::new(answer(service, &pending, now)?);
-    };
     // The answer is kept in the step that debits, so it must exist before.
     let answered = Answered::new(answer(service, &pending, now)?)?;
-    let kept = once.keep(&service.vault, answered.json(), now);
-    match open(service, OpenTransaction { idempotency: Some(kept), ..opening }).await? {
+    let idempotency = idempotent.map(|idempotent| idempotent.keep(&service.vault, answered.json(), now));
+    match open(service, OpenTransaction { pending, cost: CREDITS_PER_VERIFICATION, idempotency }).await? {
         None => Ok(answered),
-        Some(sealed) => once.reveal(&service.vault, &sealed).map(Answered::Replayed),
+        Some(sealed) => IdempotentRequest::replayed(idempotent.as_ref(), &service.vault, &sealed),
     }
 }
 
@@ -124,9 +118,9 @@ async fn open(service: &Service, opening: OpenTransaction) -> Result<Option<Seal
     }
 }
 
-/// What an app may know of a transaction of its own.
+/// A transaction that has not expired.
 #[derive(Debug)]
-pub enum OwnTransaction {
+pub enum OpenOrCompleted {
     /// It waits for the person.
     Pending(Arc<Pending>),
     /// It has ended with an answer.
@@ -138,21 +132,21 @@ pub enum OwnTransaction {
 /// # Errors
 /// [`ServiceError::TransactionNotFound`] unless the app has such a transaction, [`ServiceError::TransactionExpired`] when its window
 /// has passed.
-pub async fn own_transaction(service: &Service, app: &App, id: TxnId) -> Result<OwnTransaction, ServiceError> {
-    owned(service.transactions.look(id).await?, app)
+async fn own_transaction(service: &Service, app: &App, id: TxnId) -> Result<OpenOrCompleted, ServiceError> {
+    owned(service.transactions.get(id).await?, app)
 }
 
 /// The same, but a pending transaction is waited for: until it ends, for `wait` at most, or until this process ends.
 ///
 /// # Errors
 /// As [`own_transaction`], and [`ServiceError::Unauthorized`] when the caller's key is revoked meanwhile.
-pub async fn await_outcome(service: &Service, caller: &Caller, id: TxnId, wait: Duration) -> Result<OwnTransaction, ServiceError> {
+pub async fn await_outcome(service: &Service, caller: &Caller, id: TxnId, wait: Duration) -> Result<OpenOrCompleted, ServiceError> {
     let app = &caller.app;
     let found = own_transaction(service, app, id).await?;
-    if wait.is_zero() || matches!(found, OwnTransaction::Completed(_)) {
+    if wait.is_zero() || matches!(found, OpenOrCompleted::Completed(_)) {
         return Ok(found);
     }
-    let changed = service.transactions.look_when_changed(id, wait);
+    let changed = service.transactions.wait_for_end(id, wait);
     let found = tokio::select! {
         later = changed => owned(later?, app),
         () = service.drain.begun() => Ok(found),
@@ -162,10 +156,10 @@ pub async fn await_outcome(service: &Service, caller: &Caller, id: TxnId, wait: 
     found
 }
 
-fn owned(view: View, app: &App) -> Result<OwnTransaction, ServiceError> {
+fn owned(view: View, app: &App) -> Result<OpenOrCompleted, ServiceError> {
     match view {
-        View::Pending(pending) if pending.app == app.app_id => Ok(OwnTransaction::Pending(pending)),
-        View::Completed(record) if record.opened.app == app.app_id => Ok(OwnTransaction::Completed(record)),
+        View::Pending(pending) if pending.app == app.app_id => Ok(OpenOrCompleted::Pending(pending)),
+        View::Completed(record) if record.opened.app == app.app_id => Ok(OpenOrCompleted::Completed(record)),
         View::Expired(opened) if opened.app == app.app_id => Err(ServiceError::TransactionExpired),
         _ => Err(ServiceError::TransactionNotFound),
     }
@@ -177,11 +171,23 @@ fn owned(view: View, app: &App) -> Result<OwnTransaction, ServiceError> {
 /// As [`own_transaction`], and [`ServiceError::AlreadyCompleted`].
 pub async fn qr_intent(service: &Service, app: &App, id: TxnId) -> Result<QrIntentResponse, ServiceError> {
     match own_transaction(service, app, id).await? {
-        OwnTransaction::Pending(pending) => {
+        OpenOrCompleted::Pending(pending) => {
             let intent = service.authority.intent(&pending, service.clock.now()).map_err(ServiceError::internal)?;
             Ok(QrIntentResponse { qr_payload: service.authority.qr_payload(&intent) })
         }
-        OwnTransaction::Completed(_) => Err(ServiceError::AlreadyCompleted),
+        OpenOrCompleted::Completed(_) => Err(ServiceError::AlreadyCompleted),
+    }
+}
+
+/// Ends the window of a pending transaction now; answers when it ended. For tests of clients, in the sandbox.
+///
+/// # Errors
+/// [`ServiceError::TransactionNotFound`], and [`ServiceError::AlreadyCompleted`].
+pub async fn expire(service: &Service, id: TxnId) -> Result<Timestamp, ServiceError> {
+    match service.transactions.expire(id).await? {
+        View::Expired(opened) => Ok(opened.expires_at),
+        View::Completed(_) => Err(ServiceError::AlreadyCompleted),
+        View::Pending(_) | View::Unknown => Err(ServiceError::TransactionNotFound),
     }
 }
 

@@ -1,4 +1,6 @@
-//! The upstreams that carry out flows and answer questions about PANs.
+//! The upstreams that carry out flows, and the sources that answer questions at once.
+
+use std::collections::BTreeMap;
 
 use sakshi_outbound::upstream::Upstream;
 
@@ -13,6 +15,6 @@ pub struct Upstreams {
     pub estamp: Option<Upstream>,
     /// Asks for wealth-data consents.
     pub wealth: Option<Upstream>,
-    /// Knows PANs.
-    pub pan: Option<Upstream>,
+    /// The sources of the verifications that are answered at once, by the name of their kind.
+    pub checks: BTreeMap<&'static str, Upstream>,
 }

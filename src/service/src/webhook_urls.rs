@@ -6,15 +6,14 @@ use sakshi_domain::ids::AppId;
 use sakshi_wire::Sent;
 use sakshi_wire::webhook_urls::{RegisterWebhookRequest, WebhookSetting};
 
-use crate::error::ServiceError;
-use crate::service::Service;
+use crate::{Service, ServiceError};
 
 /// Registers or removes the URL for one API type, as it was sent.
 ///
 /// # Errors
 /// [`ServiceError::Invalid`] with every field that is not acceptable; [`ServiceError::Unauthorized`] when there is no such app.
 pub async fn register_webhook(service: &Service, app: &AppId, sent: Sent) -> Result<WebhookSetting, ServiceError> {
-    let asked: RegisterWebhookRequest = sent.request(service.rules.urls.at(service.clock.now()))?;
+    let asked: RegisterWebhookRequest = sent.request(service.request_context())?;
     let (api_type, webhook_url) = (asked.api_type, asked.webhook_url.0);
     service.store.set_webhook_url(app.clone(), api_type, webhook_url.clone()).await?.ok_or(ServiceError::Unauthorized)?;
     tracing::info!(app.id = %app, webhook.api_type = %api_type, webhook.removed = webhook_url.is_none(), "webhook URL changed");

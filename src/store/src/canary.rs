@@ -17,9 +17,9 @@ const PLAINTEXT: &[u8] = b"This store was written under this key.";
 /// # Errors
 /// [`StoreError::WrongKey`] when none of the keys opens it, [`StoreError::Corrupt`] when it is damaged.
 pub(crate) fn check(vault: &Vault, kept: Option<&[u8]>) -> Result<Option<Vec<u8>>, StoreError> {
-    let fresh = || Some(vault.seal(OWNER, PLAINTEXT).to_bytes());
+    let fresh = || Some(vault.seal(OWNER, PLAINTEXT).into_bytes());
     let Some(kept) = kept else { return Ok(fresh()) };
-    let damaged = || StoreError::Corrupt("the canary cannot be read".into());
+    let damaged = || StoreError::unreadable("the canary");
     let kept = Sealed::from_bytes(kept).ok_or_else(damaged)?;
     match vault.open(OWNER, &kept) {
         Ok(plaintext) if *plaintext == PLAINTEXT => Ok(if vault.seals_like(&kept) { None } else { fresh() }),

@@ -2,6 +2,9 @@
 
 use std::pin::Pin;
 
+/// Attempts at a change while other changes come first; after that the store is overloaded.
+pub(crate) const ATTEMPTS: usize = 64;
+
 /// The answer of a store, to be awaited on any thread.
 pub type StoreFuture<T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'static>>;
 
@@ -29,12 +32,33 @@ pub enum StoreError {
          opens it"
     )]
     WrongKey,
+    /// The store belongs to another installation; nothing was written.
+    #[error(
+        "the store belongs to {store}, but this node has {node}; name a store of its own in store.path or store.redis_url, or move this \
+         one with store.take_over_from"
+    )]
+    OtherInstallation {
+        /// What the store remembers, in words.
+        store: String,
+        /// The node's, in words.
+        node: String,
+    },
     /// Too much work is waiting; nothing was written.
     #[error("the store is overloaded")]
     Overloaded,
 }
 
 impl StoreError {
+    /// A record or a reply that is not what a store writes.
+    pub(crate) fn unreadable(what: &str) -> Self {
+        Self::Corrupt(format!("{what} cannot be read"))
+    }
+
+    /// The store cannot answer now.
+    pub(crate) fn unavailable(why: impl Into<String>) -> Self {
+        Self::Unavailable(why.into())
+    }
+
     /// A stable word for metrics and for the `code` of a 503.
     #[must_use]
     pub const fn code(&self) -> &'static str {
@@ -44,6 +68,7 @@ impl StoreError {
             Self::Corrupt(_) => "storage_corrupt",
             Self::InUse(_) => "storage_in_use",
             Self::WrongKey => "storage_key",
+            Self::OtherInstallation { .. } => "storage_installation",
             Self::Overloaded => "storage_overloaded",
         }
     }

@@ -6,14 +6,14 @@ use sakshi_domain::invalid::Invalid;
 use sakshi_domain::time::Timestamp;
 
 use crate::error::StoreFuture;
-use crate::idempotency::IdempotentAnswer;
+use crate::idempotency::{CreateOutcome, IdempotentAnswer};
 use crate::paging::{Page, PageRequest, Rows};
 use crate::vault::Sealed;
 
 /// Events.
 pub trait Events {
     /// Creates an event, and keeps the answer for its idempotency key. Repeatable by event id.
-    fn create_event(&self, create: CreateEvent) -> StoreFuture<CreateEventOutcome>;
+    fn create_event(&self, create: CreateEvent) -> StoreFuture<CreateOutcome>;
 
     /// The event with its current counts.
     fn load_event(&self, id: EventId) -> StoreFuture<Option<Event>>;
@@ -35,19 +35,6 @@ pub struct CreateEvent {
     pub event: Event,
     /// What to replay when the client repeats the request under its `Idempotency-Key`.
     pub idempotency: Option<IdempotentAnswer>,
-}
-
-/// The outcome of [`CreateEvent`].
-#[derive(Clone, Debug, PartialEq)]
-pub enum CreateEventOutcome {
-    /// Created, now or by an earlier call under the same event id.
-    Created,
-    /// The idempotency key was used before with this body; nothing was written.
-    Replayed(Sealed),
-    /// The idempotency key was used before with another body; nothing was written.
-    KeyReused,
-    /// There is no such client.
-    ClientNotFound,
 }
 
 /// The outcome of a change to an event.

@@ -61,7 +61,15 @@ pub struct IdempotentAnswer {
     pub until: Timestamp,
 }
 
-/// Bytes to be written of a kept answer, roughly.
-pub(crate) fn weight(kept: Option<&IdempotentAnswer>) -> usize {
-    kept.map_or(0, |kept| kept.answer.ciphertext.len())
+/// The outcome of creating an event or a flow.
+#[derive(Clone, Debug, PartialEq)]
+pub enum CreateOutcome {
+    /// Created, now or by an earlier call under the same id.
+    Created,
+    /// The idempotency key was used before with this body; nothing was written.
+    Replayed(Sealed),
+    /// The idempotency key was used before with another body; nothing was written.
+    KeyReused,
+    /// There is no such client.
+    ClientNotFound,
 }

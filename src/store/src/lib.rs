@@ -15,8 +15,7 @@ mod error;
 mod events;
 mod flows;
 mod idempotency;
-#[cfg(test)]
-mod models;
+mod installation;
 mod outbox;
 mod paging;
 pub mod redis;
@@ -25,24 +24,25 @@ mod sessions;
 mod store;
 mod tenancy;
 mod transactions;
+mod transfers;
 mod upkeep;
 mod vault;
 
 pub use credits::{Audit, CreditOutcome, Credits};
 pub use error::{StoreError, StoreFuture};
-pub use events::{CreateEvent, CreateEventOutcome, Events, PatchEventOutcome, Registration};
-pub use flows::{
-    FlowDeliveries, FlowRecord, Flows, LapseFlowOutcome, OpenFlow, OpenFlowOutcome, ReportFlow, ReportFlowOutcome, SealedPayload,
-};
-pub use idempotency::{Idempotency, IdempotencyScope, IdempotentAnswer, OrderLease};
+pub use events::{CreateEvent, Events, PatchEventOutcome, Registration};
+pub use flows::{FlowDeliveries, FlowRecord, Flows, LapseFlowOutcome, OpenFlow, ReportFlow, ReportFlowOutcome, SealedPayload};
+pub use idempotency::{CreateOutcome, Idempotency, IdempotencyScope, IdempotentAnswer, OrderLease};
+pub use installation::{Installation, Ownership};
 pub use outbox::Outbox;
 pub use paging::{Page, PageRequest, Rows};
 pub use sessions::{SessionDigest, SessionRecord, Sessions};
 pub use store::Store;
 pub use tenancy::{KeyGrant, Tenancy};
 pub use transactions::{
-    CompleteOutcome, CompleteTransaction, CompletedRecord, GuestOutcomes, OpenOutcome, OpenTransaction, PresentedCredential,
+    CompleteOutcome, CompleteTransaction, CompletedRecord, ExpireOutcome, GuestOutcomes, OpenOutcome, OpenTransaction, PresentedCredential,
     TransactionRecord, Transactions,
 };
+pub use transfers::Transfers;
 pub use upkeep::{Retention, Swept, Upkeep};
 pub use vault::{Sealed, Vault, VaultError};

@@ -1,8 +1,12 @@
 //! The outbox: deliveries that wait for their one attempt.
 
 use sakshi_domain::delivery::{Attempt, DeliveryId, DeliveryRecord, QueuedDelivery, Subject};
+use sakshi_domain::http_url::WebhookUrl;
+use sakshi_domain::ids::EventId;
 
-use crate::error::StoreFuture;
+use crate::error::{StoreError, StoreFuture};
+use crate::sealing::{open_of_flow, open_webhook};
+use crate::vault::Vault;
 
 /// Deliveries.
 pub trait Outbox {
@@ -23,4 +27,27 @@ pub trait Outbox {
     /// Marks unfinished attempts as `unknown`: those that this node left behind when it was last
     /// stopped, and those of dead nodes. Returns how many.
     fn abandon_attempts(&self) -> StoreFuture<u64>;
+}
+
+/// Where a delivery that is queued now goes. Without an address of its own, it goes to the URL in its transaction's terms.
+pub(crate) struct Target {
+    pub(crate) origin: String,
+    /// The sealed URL, copied from the event or the flow.
+    pub(crate) address: Option<Vec<u8>>,
+}
+
+/// The URL of a delivery: the address that it copied when it was queued; otherwise the transaction's own.
+pub(crate) fn address(
+    vault: &Vault,
+    subject: Subject,
+    event: Option<EventId>,
+    copied: Option<Vec<u8>>,
+    own: impl FnOnce() -> Result<Option<WebhookUrl>, StoreError>,
+) -> Result<WebhookUrl, StoreError> {
+    let url = match (subject, event, copied) {
+        (Subject::Flow { flow, .. }, _, Some(copied)) => Some(open_of_flow(vault, flow, copied)?),
+        (Subject::Transaction(_), Some(event), Some(copied)) => Some(open_webhook(vault, event, copied)?),
+        _ => own()?,
+    };
+    url.ok_or_else(|| StoreError::unreadable("the address of a delivery"))
 }

@@ -14,6 +14,7 @@ use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::Terms;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use zeroize::Zeroizing;
 
 use crate::error::StoreError;
 use crate::vault::{Sealed, Vault};
@@ -22,13 +23,14 @@ use crate::vault::{Sealed, Vault};
 const JSON_BYTES: usize = 512;
 
 fn seal(vault: &Vault, owner: &[u8], value: &impl Serialize, what: &str) -> Result<Vec<u8>, StoreError> {
-    let write = |bytes: &mut Vec<u8>| serde_json::to_writer(bytes, value);
-    vault.seal_written(owner, JSON_BYTES, write).map_err(|_| StoreError::Unavailable(format!("{what} cannot be written")))
+    let sealed = vault.seal_written(owner, JSON_BYTES, |bytes| serde_json::to_writer(bytes, value));
+    sealed.map(Sealed::into_bytes).map_err(|_| StoreError::Unavailable(format!("{what} cannot be written")))
 }
 
-fn open<T: DeserializeOwned>(vault: &Vault, owner: &[u8], sealed: &Sealed, what: &str) -> Result<T, StoreError> {
-    let json = vault.open(owner, sealed).map_err(|error| StoreError::Corrupt(error.to_string()))?;
-    serde_json::from_slice(&json).map_err(|_| StoreError::Corrupt(format!("{what} cannot be read")))
+fn open<T: DeserializeOwned>(vault: &Vault, owner: &[u8], sealed: impl Into<Vec<u8>>, what: &str) -> Result<T, StoreError> {
+    let sealed = Sealed::from_bytes(sealed).ok_or_else(|| StoreError::unreadable(what))?;
+    let json = vault.open_in_place(owner, sealed).map_err(|error| StoreError::Corrupt(error.to_string()))?;
+    serde_json::from_slice(&Zeroizing::new(json)).map_err(|_| StoreError::unreadable(what))
 }
 
 /// The sealed terms of a transaction.
@@ -37,7 +39,7 @@ pub(crate) fn seal_terms(vault: &Vault, id: TxnId, terms: &Terms) -> Result<Vec<
 }
 
 /// The terms of a transaction.
-pub(crate) fn open_terms(vault: &Vault, id: TxnId, sealed: &Sealed) -> Result<Terms, StoreError> {
+pub(crate) fn open_terms(vault: &Vault, id: TxnId, sealed: impl Into<Vec<u8>>) -> Result<Terms, StoreError> {
     open(vault, id.as_bytes(), sealed, "the terms of a transaction")
 }
 
@@ -47,7 +49,7 @@ pub(crate) fn seal_app(vault: &Vault, app: &App) -> Result<Vec<u8>, StoreError> 
 }
 
 /// The app.
-pub(crate) fn open_app(vault: &Vault, id: &AppId, sealed: &Sealed) -> Result<App, StoreError> {
+pub(crate) fn open_app(vault: &Vault, id: &AppId, sealed: impl Into<Vec<u8>>) -> Result<App, StoreError> {
     open(vault, id.as_str().as_bytes(), sealed, "an app")
 }
 
@@ -57,7 +59,7 @@ pub(crate) fn seal_urls(vault: &Vault, app: &AppId, urls: &RegisteredUrls) -> Re
 }
 
 /// The URLs that an app has registered.
-pub(crate) fn open_urls(vault: &Vault, app: &AppId, sealed: &Sealed) -> Result<RegisteredUrls, StoreError> {
+pub(crate) fn open_urls(vault: &Vault, app: &AppId, sealed: impl Into<Vec<u8>>) -> Result<RegisteredUrls, StoreError> {
     open(vault, app.as_str().as_bytes(), sealed, "the webhook URLs of an app")
 }
 
@@ -67,18 +69,17 @@ pub(crate) fn seal_of_flow(vault: &Vault, id: FlowId, value: &impl Serialize) ->
 }
 
 /// What [`seal_of_flow`] sealed.
-pub(crate) fn open_of_flow<T: DeserializeOwned>(vault: &Vault, id: FlowId, bytes: &[u8]) -> Result<T, StoreError> {
-    let sealed = Sealed::from_bytes(bytes).ok_or_else(|| StoreError::Corrupt("a flow cannot be read".into()))?;
-    open(vault, id.as_bytes(), &sealed, "a flow")
+pub(crate) fn open_of_flow<T: DeserializeOwned>(vault: &Vault, id: FlowId, sealed: impl Into<Vec<u8>>) -> Result<T, StoreError> {
+    open(vault, id.as_bytes(), sealed, "a flow")
 }
 
 /// The terms of an event.
-pub(crate) fn open_event(vault: &Vault, id: EventId, sealed: &Sealed) -> Result<EventTerms, StoreError> {
+pub(crate) fn open_event(vault: &Vault, id: EventId, sealed: impl Into<Vec<u8>>) -> Result<EventTerms, StoreError> {
     open(vault, id.as_bytes(), sealed, "the terms of an event")
 }
 
 /// The URL that a delivery copied, sealed, from its event.
-pub(crate) fn open_webhook(vault: &Vault, id: EventId, sealed: &Sealed) -> Result<WebhookUrl, StoreError> {
+pub(crate) fn open_webhook(vault: &Vault, id: EventId, sealed: impl Into<Vec<u8>>) -> Result<WebhookUrl, StoreError> {
     open(vault, id.as_bytes(), sealed, "the address of an event")
 }
 
@@ -103,10 +104,5 @@ impl SealedTerms {
             webhook: webhook.map(|url| seal(vault, id.as_bytes(), url, "the address of an event")).transpose()?,
             terms: seal(vault, id.as_bytes(), terms, "the terms of an event")?,
         })
-    }
-
-    /// Bytes to be written, roughly.
-    pub(crate) fn weight(&self) -> usize {
-        self.terms.len() + self.webhook.as_ref().map_or(0, Vec::len)
     }
 }

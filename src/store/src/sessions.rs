@@ -52,34 +52,21 @@ pub struct SessionRecord {
     pub ends_at: Timestamp,
 }
 
-/// A session as a store keeps it.
-pub(crate) struct SealedSession {
-    pub(crate) digest: SessionDigest,
-    pub(crate) grant: Vec<u8>,
-    pub(crate) idle_until: Timestamp,
-    pub(crate) ends_at: Timestamp,
+/// The key and the app of a session, sealed for its digest.
+pub(crate) fn seal_grant(vault: &Vault, session: &SessionRecord) -> Vec<u8> {
+    let grant = [&session.key.0[..], session.app.as_str().as_bytes()].concat();
+    vault.seal(&session.digest.0, &grant).into_bytes()
 }
 
-impl SealedSession {
-    pub(crate) fn of(vault: &Vault, session: &SessionRecord) -> Self {
-        let grant = [&session.key.0[..], session.app.as_str().as_bytes()].concat();
-        Self {
-            digest: session.digest,
-            grant: vault.seal(&session.digest.0, &grant).to_bytes(),
-            idle_until: session.idle_until.min(session.ends_at),
-            ends_at: session.ends_at,
-        }
-    }
-
-    /// # Errors
-    /// [`StoreError::Corrupt`] when the vault cannot open it, or it holds something else.
-    pub(crate) fn unsealed(&self, vault: &Vault) -> Result<SessionRecord, StoreError> {
-        let unreadable = || StoreError::Corrupt("a session cannot be read".into());
-        let sealed = Sealed::from_bytes(&self.grant).ok_or_else(unreadable)?;
-        let grant = vault.open(&self.digest.0, &sealed).map_err(|error| StoreError::Corrupt(error.to_string()))?;
-        let (key, app) = grant.split_first_chunk::<32>().ok_or_else(unreadable)?;
-        let app = std::str::from_utf8(app).ok().and_then(|app| app.parse().ok()).ok_or_else(unreadable)?;
-        let Self { digest, idle_until, ends_at, .. } = *self;
-        Ok(SessionRecord { digest, key: KeyDigest(*key), app, idle_until, ends_at })
-    }
+/// What [`seal_grant`] sealed.
+///
+/// # Errors
+/// [`StoreError::Corrupt`] when the vault cannot open it, or it holds something else.
+pub(crate) fn open_grant(vault: &Vault, digest: SessionDigest, sealed: Vec<u8>) -> Result<(KeyDigest, AppId), StoreError> {
+    let unreadable = || StoreError::unreadable("a session");
+    let sealed = Sealed::from_bytes(sealed).ok_or_else(unreadable)?;
+    let grant = vault.open_in_place(&digest.0, sealed).map_err(|error| StoreError::Corrupt(error.to_string()))?;
+    let (key, app) = grant.split_first_chunk::<32>().ok_or_else(unreadable)?;
+    let app = std::str::from_utf8(app).ok().and_then(|app| app.parse().ok()).ok_or_else(unreadable)?;
+    Ok((KeyDigest(*key), app))
 }

@@ -10,17 +10,31 @@ use crate::outbox::Outbox;
 use crate::sessions::Sessions;
 use crate::tenancy::Tenancy;
 use crate::transactions::Transactions;
+use crate::transfers::Transfers;
 use crate::upkeep::Upkeep;
 
 /// Named, atomic, repeatable operations.
 ///
 /// A future that is dropped may or may not have taken effect; one that answers `Ok` is durable.
 pub trait Store:
-    Transactions + Idempotency + Events + Flows + Credits + Tenancy + Sessions + Outbox + Upkeep + Debug + Send + Sync + 'static
+    Transactions + Idempotency + Events + Flows + Credits + Tenancy + Transfers + Sessions + Outbox + Upkeep + Debug + Send + Sync + 'static
 {
 }
 
 impl<S> Store for S where
-    S: Transactions + Idempotency + Events + Flows + Credits + Tenancy + Sessions + Outbox + Upkeep + Debug + Send + Sync + 'static
+    S: Transactions
+        + Idempotency
+        + Events
+        + Flows
+        + Credits
+        + Tenancy
+        + Transfers
+        + Sessions
+        + Outbox
+        + Upkeep
+        + Debug
+        + Send
+        + Sync
+        + 'static
 {
 }

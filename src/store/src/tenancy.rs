@@ -7,7 +7,7 @@ use sakshi_domain::profile::Profile;
 use sakshi_domain::tenancy::{ApiKeyRecord, App, AppPatch, Client, KeyDigest};
 use sakshi_domain::time::Timestamp;
 
-use crate::error::StoreFuture;
+use crate::error::{StoreError, StoreFuture};
 use crate::paging::{Page, PageRequest};
 
 /// Clients, apps and keys.
@@ -36,8 +36,8 @@ pub trait Tenancy {
     /// The keys of a client by creation time, revoked ones included.
     fn list_keys(&self, client: ClientId) -> StoreFuture<Vec<ApiKeyRecord>>;
 
-    /// Changes when a key stops working: `revoked_at` at once, `expires_at` later. `None` when
-    /// there is no such key. A key that is revoked stays revoked as of the first time, and of two
+    /// Changes when a key stops working: `revoked_at` at once, `expires_at` later; with neither, the
+    /// key is only read. `None` when there is no such key. A key that is revoked stays revoked as of the first time, and of two
     /// expiry times the earlier one stands.
     fn retire_key(&self, key: KeyId, revoked_at: Option<Timestamp>, expires_at: Option<Timestamp>) -> StoreFuture<Option<ApiKeyRecord>>;
 
@@ -66,7 +66,8 @@ pub(crate) fn join_environments(environments: &[Profile]) -> String {
     environments.iter().map(|profile| profile.as_str()).collect::<Vec<_>>().join(" ")
 }
 
-/// The environments in a stored text, unless one of them is unknown.
-pub(crate) fn parse_environments(text: &str) -> Option<Vec<Profile>> {
-    text.split_terminator(' ').map(|word| word.parse().ok()).collect()
+/// The environments in a stored text.
+pub(crate) fn parse_environments(text: &str) -> Result<Vec<Profile>, StoreError> {
+    let environments = text.split_terminator(' ').map(|word| word.parse().ok()).collect::<Option<_>>();
+    environments.ok_or_else(|| StoreError::unreadable("the environments of a key"))
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sakshi_domain::delivery::QueuedDelivery;
+use sakshi_domain::delivery::{DeliveryId, QueuedDelivery, Subject};
 use sakshi_domain::event::EventRefusal;
 use sakshi_domain::ids::{EventId, TxnId};
 use sakshi_domain::tenancy::App;
@@ -11,9 +11,10 @@ use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::{AnswerDigest, CredentialIdentity, Pending};
 use tokio::sync::broadcast;
 
-use crate::error::StoreFuture;
+use crate::error::{StoreError, StoreFuture};
 use crate::idempotency::IdempotentAnswer;
-use crate::vault::Sealed;
+use crate::outbox;
+use crate::vault::{Sealed, Vault};
 
 /// Transactions.
 pub trait Transactions {
@@ -27,6 +28,9 @@ pub trait Transactions {
     /// place *now*, and ends as refused otherwise; only a registration queues the event's webhook,
     /// to its current URL. Repeatable by transaction id and answer.
     fn complete_transaction(&self, complete: CompleteTransaction) -> StoreFuture<CompleteOutcome>;
+
+    /// Ends the window of a pending transaction now, by the store's clock, as if its time had passed. Repeatable.
+    fn expire_transaction(&self, id: TxnId) -> StoreFuture<ExpireOutcome>;
 
     /// The transaction, while it is retained.
     fn load_transaction(&self, id: TxnId) -> StoreFuture<Option<TransactionRecord>>;
@@ -124,7 +128,7 @@ impl GuestOutcomes {
 }
 
 /// The stored number of a refusal.
-pub(crate) const fn refusal_number(refusal: EventRefusal) -> i64 {
+pub(crate) const fn refusal_number(refusal: EventRefusal) -> u8 {
     match refusal {
         EventRefusal::Disabled => 0,
         EventRefusal::Expired => 1,
@@ -133,8 +137,9 @@ pub(crate) const fn refusal_number(refusal: EventRefusal) -> i64 {
 }
 
 /// The refusal with this number.
-pub(crate) fn refusal(number: i64) -> Option<EventRefusal> {
-    [EventRefusal::Disabled, EventRefusal::Expired, EventRefusal::Full].into_iter().find(|refusal| refusal_number(*refusal) == number)
+pub(crate) fn refusal(number: u8) -> Result<EventRefusal, StoreError> {
+    let mut refusals = [EventRefusal::Disabled, EventRefusal::Expired, EventRefusal::Full].into_iter();
+    refusals.find(|refusal| refusal_number(*refusal) == number).ok_or_else(|| StoreError::unreadable("a refusal"))
 }
 
 /// A credential, remembered so that it is recognised under another transaction.
@@ -169,6 +174,17 @@ pub enum CompleteOutcome {
     NotFound,
 }
 
+/// The outcome of [`Transactions::expire_transaction`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum ExpireOutcome {
+    /// Its window has passed, now or before.
+    Expired(Pending),
+    /// It was completed before; nothing was written.
+    AlreadyCompleted(CompletedRecord),
+    /// There is no such transaction, or not any more.
+    NotFound,
+}
+
 /// A stored transaction.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TransactionRecord {
@@ -193,6 +209,16 @@ pub struct CompletedRecord {
     pub answer: AnswerDigest,
     /// The sealed JSON of a [`sakshi_domain::transaction::Outcome`].
     pub outcome: Sealed,
+}
+
+impl CompletedRecord {
+    /// Its delivery, which was queued with this id and perhaps a copy of the event's address.
+    pub(crate) fn queued(&self, vault: &Vault, id: DeliveryId, copied: Option<Vec<u8>>) -> Result<QueuedDelivery, StoreError> {
+        let Pending { id: txn, event, terms, .. } = &self.opened;
+        let subject = Subject::Transaction(*txn);
+        let url = outbox::address(vault, subject, *event, copied, || Ok(terms.webhook_url.clone()))?;
+        Ok(QueuedDelivery { id, subject, url, stored_bytes: self.outcome.size() })
+    }
 }
 
 impl TransactionRecord {

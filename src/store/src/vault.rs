@@ -4,55 +4,53 @@
 //! The id of the key is stored with the ciphertext, so that keys can be changed: the first key seals,
 //! every key opens.
 
+use std::convert::Infallible;
 use std::fmt;
 
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use aws_lc_rs::digest::{SHA256, digest};
 use aws_lc_rs::rand;
-use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
-/// Ciphertext with what is needed to open it, except the key.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Sealed {
-    /// First four bytes of the key's SHA-256.
-    pub key_id: [u8; 4],
-    /// The nonce, never used twice with one key.
-    pub nonce: [u8; NONCE_LEN],
-    /// Ciphertext and tag.
-    pub ciphertext: Vec<u8>,
-}
+/// Bytes of key id and nonce, before the ciphertext.
+const HEAD: usize = KEY_ID_LEN + NONCE_LEN;
+const KEY_ID_LEN: usize = 4;
+
+/// A sealed record: four bytes of the key's SHA-256, the nonce, the ciphertext with its tag. No nonce is
+/// used twice with one key.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Sealed(Vec<u8>);
 
 impl Sealed {
-    /// Bytes of [`Sealed::to_bytes`].
+    /// Its bytes, a few more than of what was sealed.
     #[must_use]
     pub const fn size(&self) -> usize {
-        HEAD + self.ciphertext.len()
+        self.0.len()
     }
 
-    /// One byte string: key id, nonce, ciphertext.
-    #[must_use]
-    pub fn to_bytes(&self) -> Vec<u8> {
-        [&self.key_id[..], &self.nonce, &self.ciphertext].concat()
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        &self.0
     }
 
-    /// Reads what [`Sealed::to_bytes`] wrote; `None` when it is too short.
-    #[must_use]
-    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let (key_id, rest) = bytes.split_first_chunk::<4>()?;
-        let (nonce, ciphertext) = rest.split_first_chunk::<NONCE_LEN>()?;
-        Some(Self { key_id: *key_id, nonce: *nonce, ciphertext: ciphertext.to_vec() })
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        self.0.clone()
+    }
+
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
+        self.0
+    }
+
+    /// The record with these bytes; `None` when there are too few.
+    pub(crate) fn from_bytes(bytes: impl Into<Vec<u8>>) -> Option<Self> {
+        Some(bytes.into()).filter(|bytes| bytes.len() >= HEAD).map(Self)
     }
 }
 
 impl fmt::Debug for Sealed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Sealed({} bytes)", self.ciphertext.len())
+        write!(f, "Sealed({} bytes)", self.size())
     }
 }
-
-/// Bytes of key id and nonce, before the ciphertext.
-const HEAD: usize = 4 + NONCE_LEN;
 
 /// Why something cannot be sealed or opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -71,16 +69,9 @@ pub enum VaultError {
     NotAuthentic,
 }
 
-#[allow(clippy::expect_used)] // As in `Vault::seal`.
-fn fresh_nonce() -> [u8; NONCE_LEN] {
-    let mut nonce = [0; NONCE_LEN];
-    rand::fill(&mut nonce).expect("the system's random source answers");
-    nonce
-}
-
 /// Seals and opens records.
 pub struct Vault {
-    keys: Vec<([u8; 4], LessSafeKey)>,
+    keys: Vec<([u8; KEY_ID_LEN], LessSafeKey)>,
 }
 
 impl Vault {
@@ -94,8 +85,8 @@ impl Vault {
         }
         let ready = |key: &Zeroizing<Vec<u8>>| {
             let unbound = UnboundKey::new(&AES_256_GCM, key).map_err(|_| VaultError::KeyLength)?;
-            let mut id = [0; 4];
-            id.copy_from_slice(&digest(&SHA256, key).as_ref()[..4]);
+            let mut id = [0; KEY_ID_LEN];
+            id.copy_from_slice(&digest(&SHA256, key).as_ref()[..KEY_ID_LEN]);
             Ok((id, LessSafeKey::new(unbound)))
         };
         keys.iter().map(ready).collect::<Result<_, _>>().map(|keys| Self { keys })
@@ -106,77 +97,62 @@ impl Vault {
     /// # Panics
     /// Never in practice: the library refuses only inputs beyond 64 GiB or a failing random source.
     #[must_use]
-    #[allow(clippy::expect_used)]
     pub fn seal(&self, owner: &[u8], plain: &[u8]) -> Sealed {
-        let (key_id, key) = &self.keys[0];
-        let nonce = fresh_nonce();
-        let mut ciphertext = Vec::with_capacity(plain.len() + AES_256_GCM.tag_len());
-        ciphertext.extend_from_slice(plain);
-        key.seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), Aad::from(owner), &mut ciphertext)
-            .expect("the record is below the cipher's bound");
-        Sealed { key_id: *key_id, nonce, ciphertext }
+        let Ok(sealed) = self.seal_written(owner, plain.len(), |bytes| {
+            bytes.extend_from_slice(plain);
+            Ok::<_, Infallible>(())
+        });
+        sealed
     }
 
-    /// Whether the current sealing key sealed this.
-    pub(crate) fn seals_like(&self, sealed: &Sealed) -> bool {
-        self.keys[0].0 == sealed.key_id
-    }
-
-    /// Seals what `write` appends, about `length` bytes, in place, without a copy of a large record. The
-    /// format is that of [`Sealed::to_bytes`].
+    /// Seals what `write` appends, about `length` bytes, without a copy of a large record.
     ///
     /// # Errors
     /// The error of `write`.
+    #[allow(clippy::expect_used)] // As `seal` says.
     pub(crate) fn seal_written<E>(
         &self,
         owner: &[u8],
         length: usize,
         write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
-    ) -> Result<Vec<u8>, E> {
-        let nonce = fresh_nonce();
+    ) -> Result<Sealed, E> {
+        let (key_id, key) = &self.keys[0];
+        let mut nonce = [0; NONCE_LEN];
+        rand::fill(&mut nonce).expect("the system's random source answers");
         let mut bytes = Vec::with_capacity(HEAD + length + AES_256_GCM.tag_len());
-        bytes.extend_from_slice(&self.keys[0].0);
+        bytes.extend_from_slice(key_id);
         bytes.extend_from_slice(&nonce);
         write(&mut bytes)?;
-        Ok(self.close(owner, nonce, bytes))
-    }
-
-    /// Seals what follows the head, in place.
-    #[allow(clippy::expect_used)] // As in `seal`.
-    fn close(&self, owner: &[u8], nonce: [u8; NONCE_LEN], mut bytes: Vec<u8>) -> Vec<u8> {
-        let (_, key) = &self.keys[0];
         let tag = key
             .seal_in_place_separate_tag(Nonce::assume_unique_for_key(nonce), Aad::from(owner), &mut bytes[HEAD..])
             .expect("the record is below the cipher's bound");
         bytes.extend_from_slice(tag.as_ref());
-        bytes
+        Ok(Sealed(bytes))
     }
 
-    /// Opens a ciphertext of the record named by `owner` in place, without a copy of a large record.
-    ///
-    /// # Errors
-    /// [`VaultError::UnknownKey`] or [`VaultError::NotAuthentic`].
-    pub(crate) fn open_in_place(&self, owner: &[u8], mut bytes: Vec<u8>) -> Result<Vec<u8>, VaultError> {
-        let (id, rest) = bytes.split_first_chunk::<4>().ok_or(VaultError::NotAuthentic)?;
-        let (nonce, _) = rest.split_first_chunk::<NONCE_LEN>().ok_or(VaultError::NotAuthentic)?;
-        let (_, key) = self.keys.iter().find(|(known, _)| known == id).ok_or(VaultError::UnknownKey)?;
-        let nonce = Nonce::assume_unique_for_key(*nonce);
-        let plain = key.open_within(nonce, Aad::from(owner), &mut bytes, HEAD..).map_err(|_| VaultError::NotAuthentic)?.len();
-        bytes.truncate(plain);
-        Ok(bytes)
+    /// Whether the current sealing key sealed this.
+    pub(crate) fn seals_like(&self, sealed: &Sealed) -> bool {
+        sealed.0.starts_with(&self.keys[0].0)
     }
 
-    /// Opens a ciphertext of the record named by `owner`.
+    /// Opens the record named by `owner`.
     ///
     /// # Errors
     /// [`VaultError::UnknownKey`] or [`VaultError::NotAuthentic`].
     pub fn open(&self, owner: &[u8], sealed: &Sealed) -> Result<Zeroizing<Vec<u8>>, VaultError> {
-        let (_, key) = self.keys.iter().find(|(id, _)| *id == sealed.key_id).ok_or(VaultError::UnknownKey)?;
-        let mut bytes = Zeroizing::new(sealed.ciphertext.clone());
-        let plain = key
-            .open_in_place(Nonce::assume_unique_for_key(sealed.nonce), Aad::from(owner), &mut bytes)
-            .map_err(|_| VaultError::NotAuthentic)?
-            .len();
+        self.open_in_place(owner, sealed.clone()).map(Zeroizing::new)
+    }
+
+    /// Opens the record named by `owner` without a copy of a large record.
+    ///
+    /// # Errors
+    /// [`VaultError::UnknownKey`] or [`VaultError::NotAuthentic`].
+    pub(crate) fn open_in_place(&self, owner: &[u8], Sealed(mut bytes): Sealed) -> Result<Vec<u8>, VaultError> {
+        let (id, rest) = bytes.split_first_chunk::<KEY_ID_LEN>().ok_or(VaultError::NotAuthentic)?;
+        let (nonce, _) = rest.split_first_chunk::<NONCE_LEN>().ok_or(VaultError::NotAuthentic)?;
+        let (_, key) = self.keys.iter().find(|(known, _)| known == id).ok_or(VaultError::UnknownKey)?;
+        let nonce = Nonce::assume_unique_for_key(*nonce);
+        let plain = key.open_within(nonce, Aad::from(owner), &mut bytes, HEAD..).map_err(|_| VaultError::NotAuthentic)?.len();
         bytes.truncate(plain);
         Ok(bytes)
     }
@@ -198,7 +174,9 @@ pub(crate) fn test_vault(bytes: &[u8]) -> Vault {
 
 #[cfg(test)]
 mod tests {
-    use super::{Sealed, VaultError, test_vault as vault};
+    use std::io::Write as _;
+
+    use super::{HEAD, Sealed, VaultError, test_vault as vault};
 
     #[test]
     fn what_is_sealed_opens_for_its_owner_alone() {
@@ -214,39 +192,36 @@ mod tests {
         let old = vault(&[1]).seal(b"t", b"x");
         let rotated = vault(&[2, 1]);
         assert!(rotated.open(b"t", &old).is_ok());
-        assert_ne!(rotated.seal(b"t", b"x").key_id, old.key_id);
+        assert!(rotated.seals_like(&rotated.seal(b"t", b"x")) && !rotated.seals_like(&old));
         assert_eq!(vault(&[2]).open(b"t", &old), Err(VaultError::UnknownKey));
     }
 
     #[test]
-    fn what_is_sealed_in_place_opens_in_place_and_as_any_other_ciphertext() {
+    fn a_large_record_is_sealed_and_opened_without_a_copy() {
         let vault = vault(&[1]);
-        let write = |bytes: &mut Vec<u8>| {
-            bytes.extend_from_slice(b"Asha Rao");
-            Ok::<_, VaultError>(())
-        };
-        let bytes = vault.seal_written(b"flow-1", 8, write).unwrap();
-        assert!(!bytes.windows(4).any(|window| window == b"Asha"));
-        assert_eq!(*vault.open(b"flow-1", &Sealed::from_bytes(&bytes).unwrap()).unwrap(), b"Asha Rao");
-        let place = bytes.as_ptr();
-        let opened = vault.open_in_place(b"flow-1", bytes.clone()).unwrap();
-        assert_eq!(opened, b"Asha Rao");
-        let opened = vault.open_in_place(b"flow-1", bytes).unwrap();
-        assert_eq!(opened.as_ptr(), place, "it was not copied");
-        let sealed = vault.seal_written(b"flow-1", 8, write).unwrap();
+        let sealed = vault.seal_written(b"flow-1", 8, |bytes| bytes.write_all(b"Asha Rao")).unwrap();
+        assert_eq!(*vault.open(b"flow-1", &sealed).unwrap(), b"Asha Rao");
         assert_eq!(vault.open_in_place(b"flow-2", sealed.clone()), Err(VaultError::NotAuthentic));
-        for length in [0, 3, 15, 16, sealed.len() - 1] {
-            assert!(vault.open_in_place(b"flow-1", sealed[..length].to_vec()).is_err(), "{length}");
-        }
+        let place = sealed.as_bytes().as_ptr();
+        let opened = vault.open_in_place(b"flow-1", sealed).unwrap();
+        assert_eq!(opened.as_ptr(), place, "it was not copied");
+        assert_eq!(opened, b"Asha Rao");
     }
 
     #[test]
-    fn a_changed_ciphertext_is_refused() {
+    fn a_changed_or_shortened_record_is_refused() {
         let vault = vault(&[1]);
-        let mut sealed = vault.seal(b"t", b"x");
-        sealed.ciphertext[0] ^= 1;
-        assert_eq!(vault.open(b"t", &sealed), Err(VaultError::NotAuthentic));
-        assert_eq!(Sealed::from_bytes(&sealed.to_bytes()), Some(sealed));
-        assert_eq!(Sealed::from_bytes(&[0; 15]), None);
+        let whole = vault.seal(b"t", b"x").into_bytes();
+        let open = |bytes: &[u8]| Sealed::from_bytes(bytes).map(|sealed| vault.open(b"t", &sealed).map(|_| ()));
+        assert_eq!(open(&whole), Some(Ok(())));
+        let mut changed = whole.clone();
+        changed[HEAD] ^= 1;
+        assert_eq!(open(&changed), Some(Err(VaultError::NotAuthentic)));
+        for length in HEAD..whole.len() {
+            assert_eq!(open(&whole[..length]), Some(Err(VaultError::NotAuthentic)), "{length}");
+        }
+        for length in 0..HEAD {
+            assert_eq!(open(&whole[..length]), None, "{length}");
+        }
     }
 }

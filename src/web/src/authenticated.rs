@@ -6,10 +6,10 @@ use std::rc::Rc;
 use actix_web::dev::Payload;
 use actix_web::{FromRequest, HttpRequest};
 use futures_util::future::{Either, LocalBoxFuture, Ready, ready};
-use sakshi_service::authentication::Caller;
-use sakshi_service::authentication::KeyGate;
-use sakshi_service::error::ServiceError;
+use sakshi_service::ServiceError;
+use sakshi_service::authentication::{Caller, KeyGate};
 
+use super::body::Body;
 use super::error::ApiError;
 
 /// The holder of the key in `X-API-KEY`, for the app in `X-API-APP-ID`.
@@ -41,25 +41,22 @@ impl FromRequest for Authenticated {
     }
 }
 
-/// A caller and the body of the request.
+/// A caller and the JSON body of the request.
 #[derive(Debug)]
-pub struct AuthenticatedWith<T> {
+pub struct AuthenticatedBody {
     /// Who calls.
     pub caller: Caller,
     /// The body.
-    pub body: T,
+    pub body: Body,
 }
 
-impl<T> FromRequest for AuthenticatedWith<T>
-where
-    T: FromRequest<Error = ApiError> + 'static,
-{
+impl FromRequest for AuthenticatedBody {
     type Error = ApiError;
     type Future = LocalBoxFuture<'static, Result<Self, ApiError>>;
 
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
         let caller = Authenticated::from_request(request, payload);
-        let body = T::from_request(request, payload);
+        let body = Body::from_request(request, payload);
         Box::pin(async move {
             let Authenticated(caller) = caller.await?;
             let body = body.await?;

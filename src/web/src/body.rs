@@ -8,13 +8,13 @@ use futures_util::future::LocalBoxFuture;
 use futures_util::{StreamExt as _, stream};
 use sakshi_domain::invalid::Invalid;
 use sakshi_domain::limits::{BODY_PROGRESS_WINDOW, BODY_VALUES_MAX, SMALL_BODY_ARRIVAL_MAX};
+use sakshi_service::budget::{MemoryBudgets, OwnerPath};
 use sakshi_wire::json::{JsonError, JsonRefusal};
 use sakshi_wire::{NotRead, Sent};
 use tokio::time::timeout;
 
 use super::body_reader::{BodyError, BodyReader, declared_length};
 use super::error::ApiError;
-use crate::budget::{MemoryBudgets, OwnerPath};
 use crate::rate_limit::sender;
 
 /// The largest JSON body in bytes, as app data of a scope.
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     async fn extract(request: TestRequest) -> Result<Body, ApiError> {
-        let (request, mut payload) = request.app_data(BodyLimit(32)).app_data(Data::new(MemoryBudgets::new())).to_http_parts();
+        let (request, mut payload) = request.app_data(BodyLimit(32)).app_data(Data::new(MemoryBudgets::default())).to_http_parts();
         Body::from_request(&request, &mut payload).await
     }
 
@@ -140,7 +140,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_body_without_progress_is_a_408_after_the_second_window() {
         let request = TestRequest::post().insert_header(("content-type", "application/json"));
-        let request = request.app_data(Data::new(MemoryBudgets::new())).to_http_request();
+        let request = request.app_data(Data::new(MemoryBudgets::default())).to_http_request();
         let begun = stream::iter([Ok(Bytes::from_static(b"{"))]).chain(stream::pending());
         let mut payload = Payload::from(begun.boxed_local());
         let began = Instant::now();

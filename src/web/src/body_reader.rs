@@ -14,10 +14,10 @@ use futures_util::{Stream, StreamExt as _};
 use memmap2::Advice;
 use memmap2::{MmapMut, MmapOptions};
 use sakshi_domain::limits::{BODY_PROGRESS_BYTES_MIN, BODY_PROGRESS_WINDOW};
+use sakshi_service::budget::{BudgetExhausted, MemoryBudget, MemoryPermit, OwnerPath, Stage};
 use tokio::time::{Instant, timeout_at};
 
 use super::error::ApiError;
-use crate::budget::{BudgetExhausted, MemoryBudget, MemoryPermit, OwnerPath, Stage};
 
 /// Bodies that may be larger than this are collected in an anonymous mapping.
 const MAPPED_FROM: usize = 64 * 1_024;
@@ -233,9 +233,9 @@ mod tests {
 
     use actix_web::http::header::HeaderValue;
     use futures_util::{FutureExt as _, stream};
+    use sakshi_service::budget::Owner;
 
     use super::*;
-    use crate::budget::Owner;
 
     const LIMIT: usize = 100_000;
 

@@ -17,6 +17,7 @@ use futures_util::FutureExt as _;
 use sakshi_domain::invalid::Invalid;
 use sakshi_domain::request_id::RequestId;
 
+use super::body_reader::declared_length;
 use super::error::{ApiError, X_REQUEST_ID};
 use super::response_body::ResponseBody;
 use super::routing::RouteMetrics;
@@ -51,7 +52,7 @@ pub async fn edge<B: MessageBody + Unpin + 'static>(
     let (id, accepted) = accept(request.headers());
     let connection = request.conn_data::<Rc<ConnectionState>>().cloned();
     let unread = UnreadBody::of(&mut request, connection.clone());
-    let length = if unread.is_some() { None } else { Some(declared_length(request.headers()).unwrap_or(0)) };
+    let length = if unread.is_some() { None } else { Some(declared_length(request.headers()).unwrap_or(0) as u64) };
     let active = connection.map(|connection| ActiveRequest::begin(connection, length));
     request.extensions_mut().insert(id.clone());
     let response = match accepted {
@@ -66,26 +67,18 @@ pub async fn edge<B: MessageBody + Unpin + 'static>(
             finish(request.into_response(answer).map_into_right_body(), started)
         }
     };
-    let response = match unread {
-        Some(unread) if !unread.drain().await => response.map_body(|_, body| EitherBody::right(unread.closing(body))),
-        _ => response,
+    let unread = match unread {
+        Some(unread) if !unread.drain().await => Some(unread),
+        _ => None,
     };
-    Ok(response.map_body(|_, body| ResponseBody::new(body, active)))
-}
-
-fn declared_length(headers: &HeaderMap) -> Option<u64> {
-    headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+    Ok(response.map_body(|_, body| ResponseBody::new(body, active, unread)))
 }
 
 /// The answer when the inner service returned no response.
 fn without_response(error: &ApiError, id: &RequestId, unread: Option<UnreadBody>) -> Error {
     tracing::error!(request.id = %id, error.code = error.code(), error.detail = error.detail().as_deref(), "request lost");
     metrics::counter!("sakshi_http_refusals_total", "code" => error.code()).increment(1);
-    let answer = error.render(id);
-    let answer = match unread {
-        Some(unread) => answer.map_body(|_, body| unread.closing(body)),
-        None => answer,
-    };
+    let answer = error.render(id).map_body(|_, body| ResponseBody::new(body, None, unread).boxed());
     InternalError::from_response(error.code(), answer).into()
 }
 

@@ -13,13 +13,65 @@ use sakshi_domain::event::EventRefusal;
 use sakshi_domain::invalid::Invalid;
 use sakshi_domain::request_id::RequestId;
 use sakshi_outbound::upstream::UpstreamError;
-use sakshi_service::error::ServiceError;
+use sakshi_service::ServiceError;
+use sakshi_service::budget::BudgetExhausted;
 use sakshi_store::StoreError;
-use sakshi_wire::RefusalStatus;
 use sakshi_wire::refusal::Refusal;
+use sakshi_wire::{Always, Whole};
 
 /// Carries the request id in both directions.
 pub(crate) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// Every code of a refusal outside the sandbox's own routes; the `node` ones and `no_node` come from the proxy in `deploy/haproxy/`.
+pub const CODES: &[&str] = &[
+    "already_completed",
+    "balance_out_of_range",
+    "body_too_large",
+    "body_too_slow",
+    "client_too_large",
+    "cross_site",
+    "event_closed",
+    "event_full",
+    "idempotency_key_reused",
+    "insufficient_credits",
+    "internal_error",
+    "key_not_active",
+    "malformed_account_number",
+    "malformed_epic_number",
+    "malformed_gstin",
+    "malformed_ifsc",
+    "malformed_pan",
+    "malformed_request",
+    "method_not_allowed",
+    "no_answer",
+    "no_node",
+    "no_room",
+    "node_lost",
+    "node_timeout",
+    "not_found",
+    "not_offered",
+    "overloaded",
+    "rate_limited",
+    "reference_reused",
+    "report_refused",
+    "storage_corrupt",
+    "storage_full",
+    "storage_in_use",
+    "storage_key",
+    "storage_overloaded",
+    "storage_unavailable",
+    "transaction_expired",
+    "transaction_not_found",
+    "unauthorized",
+    "unfit",
+    "unsupported_media_type",
+    "upstream_failed",
+    "upstream_timed_out",
+    "validation_failed",
+];
+
+/// Where the codes of the table are explained.
+const DOCUMENT: &str = "/docs/errors";
 
 /// Why a request fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -107,11 +159,11 @@ fn service_row(error: &ServiceError) -> Row<'_> {
         ServiceError::Overloaded => {
             row(StatusCode::SERVICE_UNAVAILABLE, "overloaded", "Too much is under way; come again after Retry-After seconds.")
         }
-        ServiceError::MalformedPan => row(
-            StatusCode::UNPROCESSABLE_ENTITY,
-            "malformed_pan",
-            "The pan must be five letters, four digits and a letter, such as ABCPE1234F.",
-        ),
+        ServiceError::MalformedNumber(form) => Row {
+            status: StatusCode::UNPROCESSABLE_ENTITY,
+            code: form.refusal,
+            message: format!("The {} must be {}, such as {}.", form.field, form.rule, form.example).into(),
+        },
         ServiceError::NotOffered => row(StatusCode::NOT_IMPLEMENTED, "not_offered", "This service does not offer this operation."),
         ServiceError::Upstream(UpstreamError::TimedOut) => {
             row(StatusCode::GATEWAY_TIMEOUT, "upstream_timed_out", "The upstream did not answer in time; nothing was opened.")
@@ -224,12 +276,16 @@ impl ApiError {
             response.insert_header((X_REQUEST_ID, id));
         }
         response.json(Refusal {
-            success: false,
+            success: Always,
             error: row.status.canonical_reason().unwrap_or("Error").into(),
             message: row.message.into_owned().into(),
             code: row.code.into(),
-            status_code: RefusalStatus(row.status.as_u16()),
+            status_code: Whole(row.status.as_u16().into()),
             error_id: id.clone(),
+            doc_url: match self {
+                Self::Other { .. } => DOCUMENT.into(),
+                _ => format!("{DOCUMENT}#{}", row.code).into(),
+            },
             errors: match self {
                 Self::Service(ServiceError::Invalid(invalid)) => invalid.fields().to_vec(),
                 _ => Vec::new(),
@@ -238,8 +294,7 @@ impl ApiError {
     }
 
     /// The error for a bare status of the framework.
-    #[must_use]
-    pub fn from_status(status: StatusCode, allow: Option<&HeaderValue>) -> Self {
+    pub(crate) fn from_status(status: StatusCode, allow: Option<&HeaderValue>) -> Self {
         match status.as_u16() {
             404 => ServiceError::NotFound("path").into(),
             405 => {
@@ -283,7 +338,7 @@ macro_rules! from_service_errors {
     )* };
 }
 
-from_service_errors!(ServiceError, Invalid, StoreError, AskError, UpstreamError, EventRefusal);
+from_service_errors!(ServiceError, Invalid, StoreError, AskError, UpstreamError, EventRefusal, BudgetExhausted);
 
 #[cfg(test)]
 mod tests {
@@ -303,7 +358,7 @@ mod tests {
         assert_eq!(
             body,
             json!({"success": false, "error": "Unauthorized", "message": "Missing or invalid X-API-KEY header",
-                "code": "unauthorized", "statusCode": 401, "errorId": "req-1"})
+                "code": "unauthorized", "statusCode": 401, "errorId": "req-1", "docUrl": "/docs/errors#unauthorized"})
         );
     }
 

@@ -1,17 +1,16 @@
 //! What the API, the pages, the portal and the internal listener share at the HTTP edge.
 //!
 //! Begin with [`edge`], the middleware around every route, and [`error`], the error table. [`routing`] has the route tables,
-//! [`authenticated`] the extractors of callers, [`body`] and [`body_reader`] the bounds of request bodies. [`budget`] shares memory
-//! and processor time fairly, [`rate_limit`] bounds rates, and [`listener`] serves connections.
+//! [`authenticated`] the extractors of callers, [`body`] and [`body_reader`] the bounds of request bodies. [`rate_limit`] bounds rates,
+//! and [`listener`] serves connections.
 
 pub mod api_document;
 pub mod authenticated;
 pub mod body;
 pub mod body_reader;
-pub mod budget;
 pub mod edge;
 pub mod error;
-pub mod guest_list;
+pub mod event_stream;
 pub mod html;
 pub mod idempotency;
 pub mod listener;

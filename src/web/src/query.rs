@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 use sakshi_domain::invalid::Invalid;
-use sakshi_domain::limits::{PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX};
+use sakshi_domain::limits::{PAGE_MAX, PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX};
 use sakshi_store::PageRequest;
 use url::form_urlencoded;
 
@@ -43,7 +43,7 @@ impl Query {
     /// `page` and `page_size`.
     pub fn page(&mut self) -> PageRequest {
         PageRequest {
-            page: self.number(&["page"], 1..=u32::MAX, 1),
+            page: self.number(&["page"], 1..=PAGE_MAX, 1),
             page_size: self.number(&["page_size", "pageSize"], 1..=PAGE_SIZE_MAX, PAGE_SIZE_DEFAULT),
         }
     }
@@ -61,15 +61,13 @@ impl Query {
 
     fn take(&mut self, spellings: &[&'static str]) -> Option<(&'static str, String)> {
         let mut taken = None;
-        let mut rest = Vec::with_capacity(self.pairs.len());
-        for (name, text) in std::mem::take(&mut self.pairs) {
-            match spellings.iter().find(|spelling| **spelling == name) {
-                None => rest.push((name, text)),
-                Some(spelling) if taken.is_none() => taken = Some((*spelling, text)),
-                Some(spelling) => self.invalid.add(*spelling, "must be given once"),
+        let spelling = |name: &str| spellings.iter().copied().find(|spelling| *spelling == name);
+        for (name, text) in self.pairs.extract_if(.., |(name, _)| spelling(name).is_some()) {
+            match spelling(&name) {
+                Some(spelling) if taken.is_none() => taken = Some((spelling, text)),
+                _ => self.invalid.add(name, "must be given once"),
             }
         }
-        self.pairs = rest;
         taken
     }
 }
@@ -86,13 +84,14 @@ pub fn page_of(text: &str) -> Result<PageRequest, ApiError> {
 
 #[cfg(test)]
 mod tests {
-    use sakshi_service::error::ServiceError;
+    use sakshi_service::ServiceError;
 
     use super::*;
 
     #[test]
     fn a_page_has_defaults_and_both_spellings() {
         assert_eq!(page_of("").unwrap(), PageRequest { page: 1, page_size: 20 });
+        assert_eq!(page_of("page=2147483647").unwrap().page, PAGE_MAX);
         assert_eq!(page_of("page=3&pageSize=100").unwrap(), PageRequest { page: 3, page_size: 100 });
     }
 
@@ -103,7 +102,7 @@ mod tests {
         };
         let fields: Vec<&str> = invalid.fields().iter().map(|field| field.field.as_str()).collect();
         assert_eq!(fields, ["page", "pageSize", "colour"]);
-        for text in ["page=-1", "page=x", "page=", "page_size=101", "page=99999999999"] {
+        for text in ["page=-1", "page=x", "page=", "page_size=101", "page=2147483648", "page=99999999999"] {
             assert!(page_of(text).is_err(), "{text}");
         }
     }

@@ -1,7 +1,7 @@
 //! Rate limits per app and per address, and the address that a request is counted under. A limit of 0 means no limit.
 
 use std::hash::Hash;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,8 +13,8 @@ use governor::clock::{Clock, DefaultClock};
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 use ipnet::IpNet;
 use sakshi_domain::ids::{AppId, EventId};
+use sakshi_service::budget::Owner;
 
-use super::budget::{Owner, subscriber};
 use super::error::ApiError;
 
 /// Keys kept before unused ones are dropped for the first time.
@@ -87,6 +87,14 @@ impl<K: Hash + Eq + Clone + Send + Sync + 'static> RateLimit<K> {
             let retry_after = wait.wait_time_from(DefaultClock::default().now()).max(Duration::from_millis(1));
             ApiError::RateLimited { retry_after }
         })
+    }
+}
+
+/// The subscriber at an address: of an IPv6 address the /64 network, which belongs to one subscriber.
+pub(crate) fn subscriber(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(six) => Ipv6Addr::from(u128::from(six) >> 64 << 64).into(),
+        four => four,
     }
 }
 

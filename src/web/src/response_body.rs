@@ -8,18 +8,21 @@ use actix_web::web::Bytes;
 use sakshi_domain::limits::ANSWER_PIECE_BYTES;
 
 use crate::listener::ActiveRequest;
+use crate::unread_body::UnreadBody;
 
-/// A body, the rest of its current chunk, and the request that ends when the body is dropped.
-#[derive(Debug)]
+/// A body, the rest of its current chunk, and what ends when the body is dropped.
 pub struct ResponseBody<B> {
     body: B,
     rest: Bytes,
+    /// The request.
     _active: Option<ActiveRequest>,
+    /// A request body that has not arrived whole. As long as it is there, the connection is closed after the answer.
+    _unread: Option<UnreadBody>,
 }
 
 impl<B> ResponseBody<B> {
-    pub(super) const fn new(body: B, active: Option<ActiveRequest>) -> Self {
-        Self { body, rest: Bytes::new(), _active: active }
+    pub(super) const fn new(body: B, active: Option<ActiveRequest>, unread: Option<UnreadBody>) -> Self {
+        Self { body, rest: Bytes::new(), _active: active, _unread: unread }
     }
 }
 
@@ -51,7 +54,7 @@ mod tests {
     #[actix_rt::test]
     async fn a_large_body_goes_out_whole_in_small_pieces() {
         let bytes: Vec<u8> = (0..ANSWER_PIECE_BYTES * 2 + 7).map(|at| u8::try_from(at % 251).unwrap()).collect();
-        let mut body = ResponseBody::new(Bytes::from(bytes.clone()), None);
+        let mut body = ResponseBody::new(Bytes::from(bytes.clone()), None, None);
         assert_eq!(body.size(), BodySize::Sized(bytes.len() as u64));
         let mut pieces = Vec::new();
         while let Some(piece) = poll_fn(|context| Pin::new(&mut body).poll_next(context)).await {

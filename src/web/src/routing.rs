@@ -9,7 +9,7 @@ use actix_web::http::Method;
 use actix_web::web::ServiceConfig;
 use actix_web::{Resource, Route, guard, web};
 use metrics::{Counter, Histogram, counter, histogram};
-use sakshi_service::error::ServiceError;
+use sakshi_service::ServiceError;
 
 use super::error::ApiError;
 

@@ -3,7 +3,7 @@
 
 use actix_web::HttpRequest;
 use actix_web::http::header::{HOST, HeaderName, ORIGIN, REFERER};
-use sakshi_service::service::Service;
+use sakshi_service::Service;
 use url::Url;
 
 use crate::error::ApiError;
@@ -24,8 +24,8 @@ struct OwnOrigin<'a> {
 /// # Errors
 /// [`ApiError::CrossSite`].
 pub fn refuse_cross_site(request: &HttpRequest, service: &Service) -> Result<(), ApiError> {
-    let own = OwnOrigin { base: &service.authority.public_base, accepts_host: !service.rules.has_one_name };
-    if own.sent(request) { Ok(()) } else { Err(ApiError::CrossSite) }
+    let own = OwnOrigin { base: &service.authority.public_base, accepts_host: !service.rules.has_public_base_url };
+    own.sent(request).then_some(()).ok_or(ApiError::CrossSite)
 }
 
 impl OwnOrigin<'_> {

@@ -1,8 +1,8 @@
 //! Style sheets and scripts: built into the binary, served without comments and indentation, with a hash of the content in the URL.
 
 use actix_web::http::header::{CACHE_CONTROL, ETAG, EntityTag, Header as _, IfNoneMatch};
-use actix_web::web::Bytes;
-use actix_web::{HttpRequest, HttpResponse};
+use actix_web::web::{self, Bytes};
+use actix_web::{HttpRequest, HttpResponse, Route};
 
 /// The style sheet that pages and portal share.
 pub const BASE_STYLE: &str = include_str!("../assets/base.css");
@@ -39,8 +39,13 @@ impl StaticFile {
         format!("{}?v={:016x}", self.path, self.version)
     }
 
+    /// A route that answers with the file.
+    pub fn route(&'static self) -> Route {
+        web::to(move |request: HttpRequest| async move { self.answer(&request) })
+    }
+
     /// The file, or 304 if the browser has it.
-    pub fn answer(&self, request: &HttpRequest) -> HttpResponse {
+    fn answer(&self, request: &HttpRequest) -> HttpResponse {
         let tag = EntityTag::new_strong(format!("{:016x}", self.version));
         let versioned = request.query_string() == format!("v={:016x}", self.version);
         let cache = if versioned { "public, max-age=31536000, immutable" } else { "no-cache" };

@@ -6,7 +6,7 @@ use actix_web::http::Method;
 use actix_web::middleware::from_fn;
 use actix_web::test::{TestRequest, call_service, init_service, read_body};
 use actix_web::{App, HttpResponse, web};
-use sakshi_service::error::ServiceError;
+use sakshi_service::ServiceError;
 use serde_json::{Value, json};
 
 use super::body::Body;
@@ -62,7 +62,7 @@ async fn refusal(request: TestRequest) -> (u16, Value, Option<String>) {
     let allow = response.headers().get("allow").map(|allow| allow.to_str().unwrap().to_owned());
     let body: Value = serde_json::from_slice(&read_body(response).await).unwrap();
     let members: Vec<&str> = body.as_object().unwrap().keys().map(String::as_str).filter(|name| *name != "errors").collect();
-    assert_eq!(members, ["code", "error", "errorId", "message", "statusCode", "success"]);
+    assert_eq!(members, ["code", "docUrl", "error", "errorId", "message", "statusCode", "success"]);
     assert_eq!((&body["success"], &body["statusCode"], &body["errorId"]), (&json!(false), &json!(status), &json!("req-7")));
     (status, body, allow)
 }

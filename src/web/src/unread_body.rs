@@ -10,7 +10,6 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use actix_web::HttpMessage as _;
-use actix_web::body::{BodySize, BoxBody, MessageBody};
 use actix_web::dev::{Payload, ServiceRequest};
 use actix_web::error::PayloadError;
 use actix_web::web::Bytes;
@@ -82,11 +81,6 @@ impl UnreadBody {
         }
         polled
     }
-
-    /// The body of an answer after which the connection is closed.
-    pub(super) fn closing(self, answer: impl MessageBody + 'static) -> BoxBody {
-        BoxBody::new(Closing { answer: answer.boxed(), _unread: self })
-    }
 }
 
 impl Stream for UnreadBody {
@@ -94,23 +88,6 @@ impl Stream for UnreadBody {
 
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         self.poll_chunk(context)
-    }
-}
-
-struct Closing {
-    answer: BoxBody,
-    _unread: UnreadBody,
-}
-
-impl MessageBody for Closing {
-    type Error = Box<dyn std::error::Error>;
-
-    fn size(&self) -> BodySize {
-        self.answer.size()
-    }
-
-    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, Self::Error>>> {
-        Pin::new(&mut self.get_mut().answer).poll_next(context)
     }
 }
 
@@ -122,12 +99,12 @@ mod tests {
     use actix_web::dev::ServerHandle;
     use actix_web::middleware::from_fn;
     use actix_web::{App, HttpResponse, HttpServer, web};
+    use sakshi_service::budget::MemoryBudgets;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpStream;
     use tokio::time::timeout;
 
     use crate::body::{Body, BodyLimit};
-    use crate::budget::MemoryBudgets;
     use crate::edge::edge;
     use crate::routing::unknown_path;
 
@@ -143,7 +120,7 @@ mod tests {
             App::new()
                 .wrap(from_fn(edge))
                 .app_data(BodyLimit(32))
-                .app_data(web::Data::new(MemoryBudgets::new()))
+                .app_data(web::Data::new(MemoryBudgets::default()))
                 .route("/take", web::post().to(take))
                 .route("/ping", web::get().to(|| async { "pong" }))
                 .route("/broken", web::post().to(|| async { if true { panic!("broken") } else { "" } }))

@@ -1,13 +1,8 @@
 //! `body!`, which declares a body: how it is read, written and described.
 
 pub use crate::describe::{Describe, Properties, Schemas};
-pub(crate) use crate::describe::{one_of, reference};
+pub(crate) use crate::describe::{choice, reference};
 pub use crate::fields::{Body, Field};
-
-/// Whether serde leaves a field of a request out.
-pub(crate) fn is_absent<T: Describe>(field: &T) -> bool {
-    field.is_absent()
-}
 
 /// The name of a field in JSON.
 macro_rules! json_name {
@@ -26,7 +21,7 @@ macro_rules! json_name {
 /// fields against each other: each of them is an `Option` there, empty if it was not acceptable.
 macro_rules! body {
     (request $($definition:tt)+) => {
-        $crate::body::define! { (::serde::Serialize) (skip_serializing_if = "crate::body::is_absent") false $($definition)+ }
+        $crate::body::define! { (::serde::Serialize) (skip_serializing_if = "crate::body::Describe::is_absent") false $($definition)+ }
         $crate::body::readable! { $($definition)+ }
     };
     (report $($definition:tt)+) => {
@@ -79,9 +74,37 @@ macro_rules! define {
     };
 }
 
-/// Declares an answer that is one of several bodies.
+/// Types of fields with a schema of their own.
+macro_rules! described {
+    ($($type:ty: $schema:tt)+) => {
+        $(impl $crate::body::Describe for $type {
+            fn schema() -> ::serde_json::Value {
+                ::serde_json::json!($schema)
+            }
+        })+
+    };
+}
+
+/// Types of fields whose schema has a name of its own.
+macro_rules! named {
+    ($($type:ty as $name:literal: $schema:tt)+) => {
+        $(impl $crate::body::Describe for $type {
+            fn schema() -> ::serde_json::Value {
+                $crate::body::reference($name)
+            }
+
+            fn collect(schemas: &mut $crate::body::Schemas) {
+                schemas.insert($name.to_owned(), ::serde_json::json!($schema));
+            }
+        })+
+    };
+}
+
+/// Declares an answer that is one of several bodies: `oneOf` if constants in them tell them apart, `anyOf` if only the
+/// names of their fields do, where a generated client takes the first that it can read.
 macro_rules! alternatives {
     (
+        $word:ident
         $(#[doc = $about:literal])+
         pub enum $name:ident {
             $($(#[doc = $doc:literal])+ $variant:ident($type:ty),)+
@@ -100,10 +123,8 @@ macro_rules! alternatives {
             }
 
             fn collect(schemas: &mut $crate::body::Schemas) {
-                let schema = $crate::body::one_of(
-                    concat!($($about, "\n"),+),
-                    [$((<$type as $crate::body::Describe>::schema(), concat!($($doc, "\n"),+))),+],
-                );
+                let bodies = [$(<$type as $crate::body::Describe>::schema()),+];
+                let schema = $crate::body::choice(stringify!($word), concat!($($about, "\n"),+), &bodies);
                 schemas.insert(stringify!($name).to_owned(), schema);
                 $(<$type as $crate::body::Describe>::collect(schemas);)+
             }
@@ -118,7 +139,7 @@ macro_rules! openapi {
     ($name:ident) => {
         impl ::utoipa::PartialSchema for $name {
             fn schema() -> ::utoipa::openapi::RefOr<::utoipa::openapi::schema::Schema> {
-                $crate::body::openapi_schema::<Self>(stringify!($name))
+                $crate::body::carried(&$crate::body::schemas::<Self>()[stringify!($name)])
             }
         }
 
@@ -128,7 +149,7 @@ macro_rules! openapi {
             }
 
             fn schemas(found: &mut Vec<(String, ::utoipa::openapi::RefOr<::utoipa::openapi::schema::Schema>)>) {
-                $crate::body::openapi_schemas::<Self>(found);
+                found.extend($crate::body::schemas::<Self>().iter().map(|(name, schema)| (name.clone(), $crate::body::carried(schema))));
             }
         }
     };
@@ -161,21 +182,20 @@ macro_rules! readable {
     };
 }
 
-pub(crate) use {alternatives, body, define, json_name, openapi, readable};
+pub(crate) use {alternatives, body, define, described, json_name, named, openapi, readable};
 
-type OpenApiSchema = utoipa::openapi::RefOr<utoipa::openapi::schema::Schema>;
+/// The extension under which utoipa carries a schema: it does not know every word of JSON Schema that is used here.
+pub const CARRIED: &str = "x-schema";
 
-/// The schema of a name, in utoipa's words. Both are the schema of a JSON document, so that it is
-/// understood is not in doubt; a test holds it.
-pub(crate) fn openapi_schema<T: Describe>(name: &str) -> OpenApiSchema {
+/// Every named schema that a type refers to.
+pub(crate) fn schemas<T: Describe>() -> Schemas {
     let mut schemas = Schemas::new();
     T::collect(&mut schemas);
-    schemas.remove(name).and_then(|schema| serde_json::from_value(schema).ok()).unwrap_or_default()
+    schemas
 }
 
-/// Every schema that a type refers to, in utoipa's words.
-pub(crate) fn openapi_schemas<T: Describe>(found: &mut Vec<(String, OpenApiSchema)>) {
-    let mut schemas = Schemas::new();
-    T::collect(&mut schemas);
-    found.extend(schemas.into_iter().map(|(name, schema)| (name, serde_json::from_value(schema).unwrap_or_default())));
+/// A schema in utoipa's hands, to be unpacked in the finished document.
+pub(crate) fn carried(schema: &serde_json::Value) -> utoipa::openapi::RefOr<utoipa::openapi::schema::Schema> {
+    let extensions = utoipa::openapi::extensions::Extensions::from_iter([(CARRIED, schema.clone())]);
+    utoipa::openapi::schema::ObjectBuilder::new().extensions(Some(extensions)).into()
 }

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use crate::body::{Describe, Field, Properties};
 use crate::fields::{Fields, Place};
 use crate::json::Json;
+use crate::values::{CONTROLS_BUT_SPACING, not_blank};
 
 /// `consent` and `consent_text`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,7 +33,8 @@ impl Describe for Consent {
 
     fn describe(object: &mut Properties, name: &str, _: &str, _: bool) {
         object.add(name, Self::schema(), "`Y`: the person has agreed to what `consent_text` says.", true);
-        let text = json!({ "type": "string", "minLength": 1, "maxLength": CONSENT_TEXT_CHARS_MAX });
+        let text =
+            json!({ "type": "string", "minLength": 1, "maxLength": CONSENT_TEXT_CHARS_MAX, "pattern": not_blank(CONTROLS_BUT_SPACING) });
         object.add("consent_text", text, "The declaration that the person was shown.", true);
     }
 }

@@ -4,9 +4,8 @@ use std::num::NonZeroU64;
 
 use sakshi_domain::credits::{EntryKind, LedgerEntry};
 use sakshi_domain::time::Timestamp;
-use serde_json::{Value, json};
 
-use crate::body::{Describe, body};
+use crate::body::{body, described};
 
 body! { answer
     /// What a client has left.
@@ -65,15 +64,7 @@ impl From<LedgerEntry> for StatementEntry {
     }
 }
 
-impl Describe for NonZeroU64 {
-    fn schema() -> Value {
-        json!({ "type": "integer", "format": "int64", "minimum": 1 })
-    }
-}
-
-impl Describe for EntryKind {
-    fn schema() -> Value {
-        let kinds = [Self::Grant, Self::Debit, Self::Adjust].map(Self::as_str);
-        json!({ "type": "string", "enum": kinds })
-    }
+described! {
+    NonZeroU64: { "type": "integer", "format": "int64", "minimum": 1 }
+    EntryKind: { "type": "string", "enum": [EntryKind::Grant.as_str(), EntryKind::Debit.as_str(), EntryKind::Adjust.as_str()] }
 }

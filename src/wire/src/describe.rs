@@ -33,19 +33,19 @@ pub type Schemas = BTreeMap<String, Value>;
 #[derive(Debug)]
 pub struct Properties {
     is_written_whole: bool,
+    /// Whether it has fields that are not described.
+    pub(crate) has_more: bool,
     properties: Map<String, Value>,
     required: Vec<Value>,
 }
 
 impl Properties {
     pub(crate) fn new(is_written_whole: bool) -> Self {
-        Self { is_written_whole, properties: Map::new(), required: Vec::new() }
+        Self { is_written_whole, has_more: false, properties: Map::new(), required: Vec::new() }
     }
 
     pub(crate) fn add(&mut self, name: &str, mut schema: Value, about: &str, is_required: bool) {
-        // What may be null or a named schema is described beside the name.
-        let described = if schema["oneOf"][1]["type"] == "null" { &mut schema["oneOf"][0] } else { &mut schema };
-        described["description"] = text_of(about).into();
+        schema["description"] = text_of(about).into();
         self.properties.insert(name.to_owned(), schema);
         if is_required {
             self.required.push(name.into());
@@ -56,6 +56,10 @@ impl Properties {
         let mut schema = json!({ "type": "object", "description": text_of(about), "properties": self.properties });
         if !self.required.is_empty() {
             schema["required"] = self.required.into();
+        }
+        // A request with a field that is not one of its own is refused.
+        if self.has_more || !self.is_written_whole {
+            schema["additionalProperties"] = self.has_more.into();
         }
         schema
     }
@@ -71,11 +75,7 @@ pub(crate) fn reference(name: &str) -> Value {
     json!({ "$ref": format!("#/components/schemas/{name}") })
 }
 
-/// The schema of one of several bodies.
-pub(crate) fn one_of<const N: usize>(about: &str, bodies: [(Value, &str); N]) -> Value {
-    let described = bodies.map(|(mut schema, about)| {
-        schema["description"] = text_of(about).into();
-        schema
-    });
-    json!({ "description": text_of(about), "oneOf": described.as_slice() })
+/// The schema of one of several bodies; `word` is `oneOf` or `anyOf`.
+pub(crate) fn choice(word: &str, about: &str, bodies: &[Value]) -> Value {
+    json!({ "description": text_of(about), word: bodies })
 }

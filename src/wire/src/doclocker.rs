@@ -12,14 +12,14 @@ use sakshi_domain::limits::{DETAILS_DEPTH_MAX, DOCUMENTS_MAX, LABEL_CHARS_MAX};
 use sakshi_domain::request_id::RequestId;
 use sakshi_domain::time::Timestamp;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
-use crate::body::{Describe, Field, alternatives, body};
+use crate::body::{Field, alternatives, body, described};
 use crate::consent::Consent;
 use crate::fields::Place;
 use crate::json::Json;
 use crate::page_url::PageUrl;
-use crate::text::{Bounded, List, StatusCode};
+use crate::text::{Always, Bounded, List, Whole};
 
 body! { request
     /// Which documents to fetch, with the person's consent.
@@ -57,10 +57,9 @@ impl Field for DocumentKinds {
     }
 }
 
-impl Describe for DocumentKinds {
-    fn schema() -> Value {
-        let kind = json!({ "type": "string" });
-        json!({ "type": "array", "items": kind, "minItems": 1, "maxItems": DOCUMENTS_MAX })
+described! {
+    DocumentKinds: {
+        "type": "array", "items": Bounded::<LABEL_CHARS_MAX>::schema(), "minItems": 1, "maxItems": DOCUMENTS_MAX, "uniqueItems": true,
     }
 }
 
@@ -81,7 +80,7 @@ body! { report
         /// Whether a document was fetched.
         success: bool,
         /// An HTTP status that says the same in another way.
-        status_code as "statusCode": StatusCode,
+        status_code as "statusCode": Whole<100, 599>,
         /// A sentence.
         message: Text,
         /// The correlation id of the request that began the fetch.
@@ -177,11 +176,7 @@ impl Field for Details {
     }
 }
 
-impl Describe for Details {
-    fn schema() -> Value {
-        json!({ "type": "object", "propertyNames": { "type": "string" }, "additionalProperties": true })
-    }
-}
+described! { Details: { "type": "object", "propertyNames": { "type": "string" }, "additionalProperties": true } }
 
 impl DocLockerOutcome {
     /// How the fetch as a whole stands.
@@ -214,6 +209,7 @@ impl DocLockerReport for DocLockerOutcome {
 }
 
 alternatives! {
+    oneOf
     /// The answer to a poll: the outcome, or a stub while a document is awaited.
     pub enum DocLockerDetails {
         /// Nothing is awaited any more.
@@ -227,9 +223,9 @@ body! { answer
     /// The answer to a poll while a document is awaited.
     pub struct DocLockerPending {
         /// Always true.
-        success: bool,
+        success: Always<true>,
         /// Always true.
-        pending: bool,
+        pending: Always<true>,
         /// What has come so far.
         data: DocLockerPendingData,
     }
@@ -241,7 +237,7 @@ body! { answer
         /// The fetch.
         transaction_id as "transactionId": FlowId,
         /// Always true.
-        pending: bool,
+        pending: Always<true>,
         /// Absent until something is known of a document.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         docs: Vec<LockerDocument>,
@@ -257,7 +253,7 @@ impl DocLockerDetails {
             Some(latest) => latest.data.docs.0,
             None => Vec::new(),
         };
-        let data = DocLockerPendingData { transaction_id: id, pending: true, docs };
-        Self::Pending(DocLockerPending { success: true, pending: true, data })
+        let data = DocLockerPendingData { transaction_id: id, pending: Always, docs };
+        Self::Pending(DocLockerPending { success: Always, pending: Always, data })
     }
 }

@@ -20,7 +20,7 @@ use crate::body::{Describe, Field, alternatives, body};
 use crate::fields::Place;
 use crate::json::Json;
 use crate::page_url::PageUrl;
-use crate::text::{Bounded, List};
+use crate::text::{Always, Bounded, List};
 
 body! { request
     /// A document and who shall sign it.
@@ -108,14 +108,14 @@ pub struct InvitationEnd(pub Timestamp);
 
 impl Field for InvitationEnd {
     fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
-        let context = place.context()?;
+        let context = place.context?;
         let soon = |end: &Timestamp| context.now < *end && *end <= context.now + INVITATION_MAX;
         let sentence = "must be an ISO 8601 timestamp with an offset, in the future and at most 90 days from now";
         place.parsed(value, |text| Timestamp::parse_rfc3339(text).filter(soon).ok_or(sentence)).map(Self)
     }
 
     fn absent(place: &mut Place<'_>) -> Option<Self> {
-        let context = place.context()?;
+        let context = place.context?;
         Some(Self(context.now + INVITATION_DEFAULT))
     }
 }
@@ -292,6 +292,7 @@ body! { request
 }
 
 alternatives! {
+    oneOf
     /// The answer to a poll: the outcome, or a stub while signatures are awaited.
     pub enum EsignStatus {
         /// The document has ended.
@@ -305,9 +306,9 @@ body! { answer
     /// The answer to a poll while signatures are awaited.
     pub struct EsignPending {
         /// Always true.
-        success: bool,
+        success: Always<true>,
         /// Always true.
-        pending: bool,
+        pending: Always<true>,
         /// How far the document has come.
         data: EsignPendingData,
     }
@@ -319,7 +320,7 @@ body! { answer
         /// The document.
         document_id as "documentId": FlowId,
         /// Always true.
-        pending: bool,
+        pending: Always<true>,
         /// As given in the request.
         document_reference_id as "documentReferenceId": Option<Text>,
         /// How it stands.
@@ -337,11 +338,11 @@ impl From<EsignOutcome> for EsignStatus {
         }
         let data = EsignPendingData {
             document_id: latest.document_id,
-            pending: true,
+            pending: Always,
             document_reference_id: latest.document_reference_id,
             document_status: latest.document_status,
             signer_info: latest.signer_info.0,
         };
-        Self::Pending(EsignPending { success: true, pending: true, data })
+        Self::Pending(EsignPending { success: Always, pending: Always, data })
     }
 }

@@ -11,12 +11,12 @@ use sakshi_domain::limits::{DOCUMENTS_MAX, LABEL_CHARS_MAX, SIGNERS_MAX, TEXT_CH
 use sakshi_domain::request_id::RequestId;
 use sakshi_domain::time::Timestamp;
 use serde::Serialize;
-use serde_json::{Value, json};
 
-use crate::body::{Describe, Field, body};
+use crate::body::{Field, body, described};
 use crate::fields::Place;
 use crate::json::Json;
-use crate::text::{Bounded, List, OptionalList, StatusCode};
+use crate::text::{Bounded, List, OptionalList, Whole};
+use crate::values::CONTROLS_BUT_LINES;
 
 body! { request
     /// A document to be stamped, and who signs it.
@@ -66,11 +66,7 @@ impl Field for EStampKind {
     }
 }
 
-impl Describe for EStampKind {
-    fn schema() -> Value {
-        json!({ "type": "string", "enum": [ApiType::RegistryEStamp.as_str(), ApiType::PhysicalEStamp.as_str()] })
-    }
-}
+described! { EStampKind: { "type": "string", "enum": [ApiType::RegistryEStamp.as_str(), ApiType::PhysicalEStamp.as_str()] } }
 
 /// What has the form of an e-mail address.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -91,10 +87,11 @@ impl Field for EmailAddress {
     }
 }
 
-impl Describe for EmailAddress {
-    fn schema() -> Value {
-        json!({ "type": "string", "maxLength": TEXT_CHARS_MAX })
-    }
+described! {
+   EmailAddress: {
+       "type": "string", "minLength": 3, "maxLength": TEXT_CHARS_MAX,
+       "pattern": format!("^[^@{CONTROLS_BUT_LINES}]+@[^{CONTROLS_BUT_LINES}]+$"),
+   }
 }
 
 body! { answer
@@ -112,7 +109,7 @@ body! { report
         /// Whether it is completed.
         success: bool,
         /// An HTTP status that says the same in another way.
-        status_code as "statusCode": StatusCode,
+        status_code as "statusCode": Whole<100, 599>,
         /// A sentence.
         message: Text,
         /// The e-stamp.
@@ -143,7 +140,7 @@ body! { report
     }
     check(fields) {
         if workflow_status == Some(WorkflowStatus::Completed) {
-            fields.require_some("fileList", file_list.as_deref(), DOCUMENTS_MAX);
+            fields.require_some("fileList", file_list.as_ref().map(|list| &list.0), DOCUMENTS_MAX);
         }
     }
 }

@@ -8,12 +8,11 @@ use sakshi_domain::http_url::WebhookUrl;
 use sakshi_domain::ids::{EventId, TxnId};
 use sakshi_domain::language::Language;
 use sakshi_domain::time::Timestamp;
-
 use sakshi_domain::transaction::VerifiedClaims;
 
 use crate::body::body;
-use crate::fields::Form;
-use crate::text::{Change, LanguageName, Replace};
+use crate::language_name::LanguageName;
+use crate::text::{Always, Change};
 
 body! { request
     /// What an organiser asks for.
@@ -23,7 +22,7 @@ body! { request
         name: EventName,
         /// The claims that the person is asked to share.
         claims: ClaimSet,
-        /// The language of the pages and of the identity app.
+        /// The language of the pages and of the identity app; English when it is left out.
         language: Language,
         /// Caps successful verifications, not scans.
         max_guests: MaxGuests,
@@ -33,7 +32,7 @@ body! { request
         webhook_url: Option<WebhookUrl>,
     }
     check(fields) {
-        if let (Some(end), Form::Request(context)) = (expires_at, fields.form())
+        if let (Some(end), Some(context)) = (expires_at, fields.context())
             && let Err(sentence) = check_end(end, context.now)
         {
             fields.refuse("expires_at", sentence);
@@ -63,7 +62,15 @@ body! { request
         /// 1 to 200 characters.
         name: Change<EventName>,
         /// A new receiver; null for none.
-        webhook_url: Replace<WebhookUrl>,
+        webhook_url: Change<Option<WebhookUrl>>,
+    }
+    check(fields) {
+        // It is told with all else that is wrong; a body that is good so far is judged in the moment of the change.
+        if let (true, Some(Change(Some(end))), Some(context)) = (fields.has_problems(), expires_at, fields.context())
+            && let Err(sentence) = check_end(end, context.now)
+        {
+            fields.refuse("expires_at", sentence);
+        }
     }
 }
 
@@ -89,6 +96,7 @@ body! { answer
 
 body! { answer
     /// An event as its organiser sees it.
+    #[derive(Clone)]
     pub struct EventResponse {
         /// Identifies the event.
         event_id: EventId,
@@ -100,7 +108,7 @@ body! { answer
         is_active: bool,
         /// The claims that each guest is asked to share.
         claims: ClaimSet,
-        /// The language of its pages.
+        /// The language of its pages: its name, or its code if it has no accepted name.
         language: LanguageName,
         /// Caps registrations, not scans.
         max_guests: MaxGuests,
@@ -189,7 +197,7 @@ body! { answer
         /// When the guest was verified.
         verified_at: Timestamp,
         /// Always true.
-        verification_passed: bool,
+        verification_passed: Always<true>,
         /// The claims by their credential names.
         verified_claims: Arc<VerifiedClaims>,
     }
@@ -199,6 +207,6 @@ impl RegistrationRow {
     /// A guest who was verified.
     #[must_use]
     pub const fn new(txn_id: TxnId, verified_at: Timestamp, verified_claims: Arc<VerifiedClaims>) -> Self {
-        Self { txn_id, verified_at, verification_passed: true, verified_claims }
+        Self { txn_id, verified_at, verification_passed: Always, verified_claims }
     }
 }

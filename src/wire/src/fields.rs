@@ -8,13 +8,13 @@
 use std::borrow::Cow;
 
 use sakshi_domain::http_url::{HttpUrl, WebhookUrl};
-use sakshi_domain::invalid::Invalid;
+use sakshi_domain::invalid::{FieldError, Invalid};
 use sakshi_domain::limits::{BODY_VALUES_MAX, REPORT_BYTES_MAX, REPORT_VALUES_MAX};
 use sakshi_domain::time::Timestamp;
 
 use crate::describe::Describe;
 use crate::json::{Json, JsonError, JsonRefusal, ValuesLeft, read};
-use crate::spelling::{Spellings, is_spelling};
+use crate::spelling::{Asked, Spellings, first_of_each, is_spelling, name_of};
 
 /// Characters of a field's name that are told again; ours are shorter.
 const NAME_CHARS_TOLD: usize = 128;
@@ -73,15 +73,6 @@ pub struct Context<'c> {
     pub now: Timestamp,
 }
 
-/// Whose body is read.
-#[derive(Clone, Copy)]
-pub enum Form<'c> {
-    /// A request.
-    Request(Context<'c>),
-    /// A connector's report, or one that was stored.
-    Report,
-}
-
 /// Why nothing was read at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotRead {
@@ -91,9 +82,9 @@ pub enum NotRead {
     NoObject,
 }
 
-/// An object as a client sent it.
+/// The members of an object as a client sent them, as JSON or in another form.
 #[derive(Debug, Default)]
-pub struct Sent(pub(crate) Vec<(String, Json)>);
+pub struct Sent(pub Vec<(String, Json)>);
 
 impl Sent {
     /// Reads a JSON object of at most 10,000 values.
@@ -106,12 +97,6 @@ impl Sent {
             Ok(_) => Err(NotRead::NoObject),
             Err(error) => Err(NotRead::Json(error)),
         }
-    }
-
-    /// An object of values that came in another form than JSON.
-    #[must_use]
-    pub const fn given(members: Vec<(String, Json)>) -> Self {
-        Self(members)
     }
 
     /// The request that it is.
@@ -127,7 +112,15 @@ impl Sent {
     /// # Errors
     /// As [`Sent::request`].
     pub fn spelled<B: Body>(self, context: Context<'_>) -> Result<(B, Spellings), Invalid> {
-        whole(Form::Request(context), self.0)
+        whole(Some(context), self.0, B::read)
+    }
+
+    /// What `read` makes of its fields: a request whose fields a table names.
+    ///
+    /// # Errors
+    /// As [`Sent::request`].
+    pub(crate) fn read_by<'c, T>(self, context: Context<'c>, read: impl FnOnce(&mut Fields<'c>) -> Option<T>) -> Result<T, Invalid> {
+        whole(Some(context), self.0, read).map(|(body, _)| body)
     }
 }
 
@@ -141,34 +134,29 @@ pub fn read_report<B: Body>(bytes: &[u8]) -> Result<B, Invalid> {
         return refused(format!("must be at most {REPORT_BYTES_MAX} bytes"));
     }
     match read(bytes, usize::MAX, &ValuesLeft::new(REPORT_VALUES_MAX)) {
-        Ok(Json::Object(members)) => whole(Form::Report, members).map(|(body, _)| body),
+        Ok(Json::Object(members)) => whole(None, members, B::read).map(|(body, _)| body),
         Ok(_) => refused("must be a JSON object".to_owned()),
         Err(JsonError { refusal: JsonRefusal::TooManyValues, .. }) => refused(format!("must hold at most {REPORT_VALUES_MAX} values")),
         Err(JsonError { line, column, .. }) => refused(format!("is not JSON: line {line}, column {column}")),
     }
 }
 
-fn whole<B: Body>(form: Form<'_>, members: Vec<(String, Json)>) -> Result<(B, Spellings), Invalid> {
-    let mut fields = Fields::new(form, members);
-    let body = B::read(&mut fields);
-    let (found, spellings) = fields.finish();
-    let mut invalid = Invalid::none();
-    found.into_iter().for_each(|Problem { path, sentence }| invalid.add(path, sentence));
-    Spellings::default().told(&invalid).or_ok()?;
+fn whole<'c, T>(
+    context: Option<Context<'c>>,
+    members: Vec<(String, Json)>,
+    read: impl FnOnce(&mut Fields<'c>) -> Option<T>,
+) -> Result<(T, Spellings), Invalid> {
+    let (body, found, spellings) = Fields::read_body(context, members, read);
+    first_of_each(found).or_ok()?;
     body.map(|body| (body, spellings)).ok_or_else(|| Invalid::one("body", "is incomplete"))
 }
 
-/// What is wrong with a value, or with a part of it.
-struct Problem {
-    /// Below the value: empty, `[2]`, `.name`.
-    path: String,
-    sentence: String,
-}
-
-/// Where a value is read, and what is wrong with it.
+/// Where a value is read, and what is wrong with it and its parts.
 pub struct Place<'c> {
-    form: Form<'c>,
-    found: Vec<Problem>,
+    /// What a request is read with; a report is read without.
+    pub(crate) context: Option<Context<'c>>,
+    /// By paths below the value: empty, `[2]`, `.name`.
+    found: Vec<FieldError>,
 }
 
 impl<'c> Place<'c> {
@@ -179,7 +167,7 @@ impl<'c> Place<'c> {
 
     /// Notes what would be accepted instead of a part of the value.
     pub(crate) fn refuse_part<T>(&mut self, path: String, sentence: impl Into<String>) -> Option<T> {
-        self.found.push(Problem { path, sentence: sentence.into() });
+        self.found.push(FieldError { field: path, message: sentence.into() });
         None
     }
 
@@ -199,14 +187,20 @@ impl<'c> Place<'c> {
         self.accept(parse(&text))
     }
 
+    /// What one of two words means.
+    pub(crate) fn one_of<T: Copy>(&mut self, value: &Json, known: [(&str, T); 2]) -> Option<T> {
+        let found = known.iter().find(|(word, _)| matches!(value, Json::Text(text) if text == word));
+        self.accept(found.map(|(_, meaning)| *meaning).ok_or_else(|| format!("must be {}", known.map(|(word, _)| word).join(" or "))))
+    }
+
     /// The items of a list of `least` to `most` entries.
     pub(crate) fn list(&mut self, value: Json, least: usize, most: usize) -> Option<Vec<Json>> {
         match value {
             Json::List(items) if (least..=most).contains(&items.len()) => Some(items),
-            Json::List(_) => match self.form {
-                Form::Request(_) => self.refuse(format!("must hold {least} to {most} entries")),
-                Form::Report => self.refuse(format!("must hold {least} to {most} objects")),
-            },
+            Json::List(_) => {
+                let entries = if self.context.is_some() { "entries" } else { "objects" };
+                self.refuse(format!("must hold {least} to {most} {entries}"))
+            }
             _ => self.refuse("must be an array"),
         }
     }
@@ -217,7 +211,7 @@ impl<'c> Place<'c> {
         for (index, item) in items.into_iter().enumerate() {
             let known = self.found.len();
             let read = read(self, item);
-            self.found[known..].iter_mut().for_each(|problem| problem.path.insert_str(0, &format!("[{index}]")));
+            self.below(known, || format!("[{index}]"));
             list = list.zip(read).map(|(mut list, item)| {
                 list.push(item);
                 list
@@ -229,52 +223,63 @@ impl<'c> Place<'c> {
     /// An object, read by its own fields.
     pub(crate) fn object<B: Body>(&mut self, value: Json) -> Option<B> {
         let Json::Object(members) = value else { return self.refuse("must be an object") };
-        let mut fields = Fields::new(self.form, members);
-        let body = B::read(&mut fields);
-        let (found, _) = fields.finish();
-        self.found.extend(found.into_iter().map(|problem| Problem { path: format!(".{}", problem.path), ..problem }));
+        let (body, found, _) = Fields::read_body(self.context, members, B::read);
+        let known = self.found.len();
+        self.found.extend(found);
+        self.below(known, || ".".to_owned());
         body
     }
 
-    /// Whose body is read.
-    #[must_use]
-    pub const fn form(&self) -> Form<'c> {
-        self.form
-    }
-
-    /// What a request is read with. A report has no such fields.
-    pub(crate) fn context(&mut self) -> Option<Context<'c>> {
-        if let Form::Request(context) = self.form { Some(context) } else { self.refuse("is not read from reports") }
+    /// Puts the problems after the first `known` below a part.
+    fn below(&mut self, known: usize, part: impl FnOnce() -> String) {
+        if let Some(found @ [_, ..]) = self.found.get_mut(known..) {
+            let part = part();
+            found.iter_mut().for_each(|problem| problem.field.insert_str(0, &part));
+        }
     }
 }
 
 /// The members of one object that have not been read yet, and what is wrong with the others.
 pub struct Fields<'c> {
-    form: Form<'c>,
+    place: Place<'c>,
     members: Vec<(String, Json)>,
-    /// The fields asked for, in order.
-    asked: Vec<Asked>,
-    /// What is wrong, each with the place of its field in that order.
-    found: Vec<(usize, Problem)>,
-}
-
-/// A field that was asked for.
-struct Asked {
-    name: &'static str,
-    /// The name under which it was sent, if it was.
-    sent: Option<String>,
-    has_value: bool,
+    /// In the order of the fields.
+    asked: Spellings,
 }
 
 impl<'c> Fields<'c> {
-    fn new(form: Form<'c>, members: Vec<(String, Json)>) -> Self {
-        Self { form, asked: Vec::with_capacity(members.len() + FIELDS_LEFT_OUT), members, found: Vec::new() }
+    /// The body that these members are, everything that is wrong with it in the order of the fields, and how it was spelled.
+    fn read_body<T>(
+        context: Option<Context<'c>>,
+        members: Vec<(String, Json)>,
+        read: impl FnOnce(&mut Self) -> Option<T>,
+    ) -> (Option<T>, Vec<FieldError>, Spellings) {
+        let asked = Spellings(Vec::with_capacity(members.len() + FIELDS_LEFT_OUT));
+        let mut fields = Self { place: Place { context, found: Vec::new() }, members, asked };
+        let body = read(&mut fields);
+        let Self { place: Place { mut found, .. }, members, asked } = fields;
+        found.sort_by_cached_key(|problem| asked.place_of(name_of(&problem.field).0));
+        // What nothing has asked for comes last.
+        for (name, _) in members {
+            let sentence = match context {
+                Some(_) => "is not a field of this request",
+                None if asked.0.iter().any(|asked| asked.name == name) => "is given twice",
+                None => "is not a field of this report",
+            };
+            found.push(FieldError { field: name.chars().take(NAME_CHARS_TOLD).collect(), message: sentence.to_owned() });
+        }
+        (body, found, asked)
     }
 
-    /// Whose body is read.
+    /// What a request is read with; a report is read without.
     #[must_use]
-    pub const fn form(&self) -> Form<'c> {
-        self.form
+    pub const fn context(&self) -> Option<Context<'c>> {
+        self.place.context
+    }
+
+    /// Whether something is wrong with what was read so far, or nothing asks for what is left.
+    pub(crate) const fn has_problems(&self) -> bool {
+        !self.place.found.is_empty() || !self.members.is_empty()
     }
 
     /// A field, read by its type.
@@ -296,30 +301,18 @@ impl<'c> Fields<'c> {
 
     /// Reads a field, or what stands for it when it was not sent.
     pub(crate) fn read<T>(&mut self, name: &'static str, read: impl FnOnce(&mut Place<'c>, Option<Json>) -> Option<T>) -> Option<T> {
-        let at = self.asked.len();
-        let (sent, value) = self.remove(name, at).unzip();
+        let (sent, value) = self.remove(name).unzip();
         let has_value = !matches!(value, None | Some(Json::Null));
-        let mut place = Place { form: self.form, found: Vec::new() };
-        let read = read(&mut place, value);
-        let told = sent.as_deref().unwrap_or(name);
-        for problem in place.found {
-            self.found.push((at, Problem { path: format!("{told}{}", problem.path), ..problem }));
-        }
-        self.asked.push(Asked { name, sent, has_value });
+        let known = self.place.found.len();
+        let read = read(&mut self.place, value);
+        self.place.below(known, || sent.as_deref().unwrap_or(name).to_owned());
+        self.asked.0.push(Asked { name, sent, has_value });
         read
-    }
-
-    fn has_value(&self, name: &str) -> bool {
-        self.asked.iter().any(|asked| asked.name == name && asked.has_value)
     }
 
     /// Notes a problem with a field, or with a part of one as `name[2]`.
     pub fn refuse(&mut self, path: &str, sentence: impl Into<String>) {
-        let (name, part) = path.split_at(path.find(['[', '.']).unwrap_or(path.len()));
-        let at = self.asked.iter().position(|asked| asked.name == name).unwrap_or(self.asked.len());
-        let sent = self.asked.get(at).and_then(|asked| asked.sent.as_deref()).unwrap_or(name);
-        let problem = Problem { path: format!("{sent}{part}"), sentence: sentence.into() };
-        self.found.push((at, problem));
+        self.place.refuse_part::<()>(self.asked.sent(path), sentence);
     }
 
     /// Notes what is wrong with several fields together.
@@ -337,13 +330,15 @@ impl<'c> Fields<'c> {
     /// Notes that a list is missing or empty which must not be.
     pub(crate) fn require_some<T>(&mut self, name: &'static str, list: Option<&Vec<T>>, most: usize) {
         if list.is_some_and(Vec::is_empty) {
-            let sentence = if self.has_value(name) { format!("must hold 1 to {most} objects") } else { "is required".to_owned() };
+            let has_value = self.asked.0.iter().any(|asked| asked.name == name && asked.has_value);
+            let sentence = if has_value { format!("must hold 1 to {most} objects") } else { "is required".to_owned() };
             self.refuse(name, sentence);
         }
     }
 
-    fn remove(&mut self, name: &'static str, at: usize) -> Option<(String, Json)> {
-        if let Form::Report = self.form {
+    /// Takes a field out of the members, with the name under which it was sent.
+    fn remove(&mut self, name: &'static str) -> Option<(String, Json)> {
+        if self.place.context.is_none() {
             let found = self.members.iter().position(|(sent, _)| sent == name)?;
             return Some(self.members.remove(found));
         }
@@ -355,23 +350,8 @@ impl<'c> Fields<'c> {
             };
             let sentence =
                 if *first == sent { "is given more than once".to_owned() } else { format!("is given as {sent} too; give one of them") };
-            self.found.push((at, Problem { path: first.clone(), sentence }));
+            self.place.refuse_part::<()>(first.clone(), sentence);
         }
         taken
-    }
-
-    /// Everything that is wrong, in the order of the fields; what nothing has asked for comes last.
-    fn finish(mut self) -> (Vec<Problem>, Spellings) {
-        self.found.sort_by_key(|(at, _)| *at);
-        let mut found: Vec<Problem> = self.found.into_iter().map(|(_, problem)| problem).collect();
-        for (name, _) in self.members {
-            let sentence = match self.form {
-                Form::Request(_) => "is not a field of this request",
-                Form::Report if self.asked.iter().any(|asked| asked.name == name) => "is given twice",
-                Form::Report => "is not a field of this report",
-            };
-            found.push(Problem { path: name.chars().take(NAME_CHARS_TOLD).collect(), sentence: sentence.to_owned() });
-        }
-        (found, Spellings::of(self.asked.into_iter().map(|asked| (asked.name, asked.sent))))
     }
 }

@@ -68,7 +68,7 @@ impl ValuesLeft {
 }
 
 /// What a text is read into.
-pub trait Tree: Default + From<bool> + From<Number> + From<String> + From<Vec<Self>> {
+pub trait Tree: From<Value> + From<Vec<Self>> {
     /// The members of an object.
     type Members: Default;
 
@@ -150,21 +150,16 @@ impl fmt::Debug for Json {
     }
 }
 
-impl From<bool> for Json {
-    fn from(flag: bool) -> Self {
-        Self::Flag(flag)
-    }
-}
-
-impl From<Number> for Json {
-    fn from(number: Number) -> Self {
-        Self::Number(number)
-    }
-}
-
-impl From<String> for Json {
-    fn from(text: String) -> Self {
-        Self::Text(text)
+impl From<Value> for Json {
+    fn from(value: Value) -> Self {
+        match value {
+            Value::Null => Self::Null,
+            Value::Bool(flag) => Self::Flag(flag),
+            Value::Number(number) => Self::Number(number),
+            Value::String(text) => Self::Text(text),
+            Value::Array(items) => Self::List(items.into_iter().map(Self::from).collect()),
+            Value::Object(members) => Self::Object(members.into_iter().map(|(name, value)| (name, value.into())).collect()),
+        }
     }
 }
 
@@ -253,27 +248,27 @@ impl<'de, T: Tree> Visitor<'de> for Reader<'_, T> {
     }
 
     fn visit_unit<E>(self) -> Result<T, E> {
-        Ok(T::default())
+        Ok(Value::Null.into())
     }
 
     fn visit_bool<E>(self, flag: bool) -> Result<T, E> {
-        Ok(flag.into())
+        Ok(Value::Bool(flag).into())
     }
 
     fn visit_u64<E>(self, number: u64) -> Result<T, E> {
-        Ok(Number::from(number).into())
+        Ok(Value::from(number).into())
     }
 
     fn visit_i64<E>(self, number: i64) -> Result<T, E> {
-        Ok(Number::from(number).into())
+        Ok(Value::from(number).into())
     }
 
     fn visit_f64<E>(self, number: f64) -> Result<T, E> {
-        Ok(Number::from_f64(number).map_or_else(T::default, T::from))
+        Ok(Value::from(number).into())
     }
 
     fn visit_str<E>(self, text: &str) -> Result<T, E> {
-        Ok(text.to_owned().into())
+        Ok(Value::from(text).into())
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<T, A::Error> {

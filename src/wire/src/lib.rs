@@ -11,11 +11,13 @@ mod consent;
 mod describe;
 mod fields;
 pub mod json;
+mod language_name;
 mod page_url;
 mod spelling;
 mod text;
 mod values;
 
+pub mod checks;
 pub mod credits;
 pub mod doclocker;
 pub mod esign;
@@ -23,20 +25,18 @@ pub mod estamp;
 pub mod events;
 pub mod operator;
 pub mod ovse;
-pub mod pan;
 pub mod refusal;
 pub mod reports;
 pub mod wealth;
 pub mod webhook_urls;
 
-pub use body::{Body, Describe, Field, Properties, Schemas};
+pub use body::{Body, CARRIED, Describe, Field, Properties, Schemas};
 pub use consent::Consent;
-pub use fields::{Context, Fields, Form, NotRead, Place, Sent, UrlRules, read_report};
+pub use fields::{Context, Fields, NotRead, Place, Sent, UrlRules, read_report};
+pub use language_name::LanguageName;
 pub use page_url::PageUrl;
 pub use spelling::Spellings;
-pub use text::{
-    Bounded, Change, Flag, Label, LanguageName, List, OptionalList, PageAddress, RefusalStatus, Replace, StatusCode, Whole, Words,
-};
+pub use text::{Always, Bounded, Change, Flag, Label, List, OptionalList, PageAddress, Whole, Words};
 
 #[cfg(test)]
 mod tests;

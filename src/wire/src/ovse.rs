@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use crate::body::{Describe, Field, Properties, alternatives, body};
 use crate::fields::{Fields, Place};
 use crate::json::Json;
-use crate::text::{Flag, PageAddress, Words};
+use crate::text::{Always, Flag, PageAddress, Undescribed, Words};
 
 body! { request
     /// What a client asks for.
@@ -30,9 +30,9 @@ body! { request
         /// How the person reaches the identity app.
         #[serde(flatten)]
         channel: ChannelChoice,
-        /// The language of the pages and of the identity app.
+        /// The language of the pages and of the identity app; English when it is left out.
         language: Language,
-        /// Whether a face scan is required.
+        /// Whether a face scan is required; it is when this is left out.
         face_auth: Flag<true>,
         /// Receives one webhook when the transaction completes.
         webhook_url: Option<WebhookUrl>,
@@ -68,6 +68,11 @@ impl InitRequest {
     }
 }
 
+/// An Android package id.
+const PACKAGE: &str = "^[A-Za-z][A-Za-z0-9_]*([.][A-Za-z][A-Za-z0-9_]*)+$";
+/// 32 bytes in Base64.
+const SHA_256: &str = "^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$";
+
 /// `channel`, and for the app on Android `app_id` and `app_signature`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChannelChoice(pub Channel);
@@ -96,10 +101,10 @@ impl Describe for ChannelChoice {
     fn describe(object: &mut Properties, name: &str, _: &str, _: bool) {
         let channel = "How the person reaches the identity app: a mobile browser, a QR code, or a native app.";
         object.add(name, Self::schema(), channel, true);
-        let app_id = json!({ "type": ["string", "null"], "maxLength": ANDROID_PACKAGE_CHARS_MAX });
+        let app_id = json!({ "type": ["string", "null"], "maxLength": ANDROID_PACKAGE_CHARS_MAX, "pattern": PACKAGE });
         object.add("app_id", app_id, "Android package id; channel `app` on Android only, together with `app_signature`.", false);
         let signature = "Base64 SHA-256 of the signing certificate; together with `app_id`.";
-        object.add("app_signature", json!({ "type": ["string", "null"] }), signature, false);
+        object.add("app_signature", json!({ "type": ["string", "null"], "pattern": SHA_256 }), signature, false);
     }
 }
 
@@ -151,6 +156,7 @@ body! { answer
 }
 
 alternatives! {
+    oneOf
     /// The answer to a poll: the outcome, or a stub while there is none.
     pub enum OvseResult {
         /// There is one.
@@ -172,15 +178,16 @@ body! { answer
         /// The correlation id of the request that opened the transaction.
         request_id: RequestId,
         /// The outcome itself.
-        data: OvseData,
+        data: OvseDataAnyCase,
     }
 }
 
 alternatives! {
+    anyOf
     /// The outcome itself; a setting of the app says how its keys are spelled.
-    pub enum OvseData {
+    pub enum OvseDataAnyCase {
         /// `snake_case`, the default.
-        Snake(OvseDataSnakeCase),
+        Snake(OvseData),
         /// `camelCase`.
         Camel(OvseDataCamelCase),
     }
@@ -195,7 +202,7 @@ macro_rules! ovse_data {
                 /// The transaction; deduplicate by it.
                 txn_id as $txn: TxnId,
                 /// Always false.
-                pending: bool,
+                pending: Always<false>,
                 /// Whether the person was verified and shared every requested claim.
                 verification_passed as $passed: bool,
                 /// The claims by their names in the credential, for example `residentName`, `dob`, `gender`, `address`, `pincode`.
@@ -216,7 +223,7 @@ macro_rules! ovse_data {
     };
 }
 
-ovse_data! { " The outcome with its keys in `snake_case`." OvseDataSnakeCase
+ovse_data! { " The outcome with its keys in `snake_case`." OvseData
 "txn_id" "verification_passed" "verified_claims" "verified_at" "error_code" "client_reference_id" }
 ovse_data! { " The outcome with its keys in `camelCase`." OvseDataCamelCase
 "txnId" "verificationPassed" "verifiedClaims" "verifiedAt" "errorCode" "clientReferenceId" }
@@ -225,23 +232,23 @@ body! { answer
     /// The answer to a poll while the transaction waits for the person.
     pub struct OvsePending {
         /// Always true.
-        success: bool,
+        success: Always<true>,
         /// Always true.
-        pending: bool,
-        /// Which transaction waits, in both spellings.
+        pending: Always<true>,
+        /// Which transaction waits.
         data: OvsePendingData,
     }
 }
 
 body! { answer
-    /// Which transaction waits.
+    /// Which transaction waits. Its id is sent as `txn_id` too.
     pub struct OvsePendingData {
         /// The transaction.
         camel as "txnId": TxnId,
         /// The same.
-        txn_id: TxnId,
+        txn_id: Undescribed<TxnId>,
         /// Always true.
-        pending: bool,
+        pending: Always<true>,
     }
 }
 
@@ -249,7 +256,7 @@ impl OvsePending {
     /// The answer while this transaction waits.
     #[must_use]
     pub const fn of(txn_id: TxnId) -> Self {
-        Self { success: true, pending: true, data: OvsePendingData { camel: txn_id, txn_id, pending: true } }
+        Self { success: Always, pending: Always, data: OvsePendingData { camel: txn_id, txn_id: Undescribed(txn_id), pending: Always } }
     }
 }
 

@@ -4,10 +4,9 @@ use std::fmt;
 
 use sakshi_domain::limits::URL_CHARS_MAX;
 use serde::{Deserialize, Deserializer, Serialize, de};
-use serde_json::{Value, json};
 use url::Url;
 
-use crate::body::Describe;
+use crate::body::described;
 
 /// A page of an upstream to which the client sends a person: an absolute http(s) URL of at most 2,048
 /// visible ASCII characters without credentials, exactly as the upstream wrote it.
@@ -38,11 +37,7 @@ impl PageUrl {
     }
 }
 
-impl Describe for PageUrl {
-    fn schema() -> Value {
-        json!({ "type": "string", "format": "uri" })
-    }
-}
+described! { PageUrl: { "type": "string", "format": "uri" } }
 
 /// Whether the authority is where RFC 3986 §3 puts it; lenient parsers also find it in `https:host` and
 /// `https:///host`.

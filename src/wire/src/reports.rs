@@ -165,26 +165,24 @@ impl AdmittedReport {
     ) -> Result<Transition<NextState>, ReportRefusal> {
         match (self, flow) {
             (Self::ESign(report), FlowState::ESign(flow)) => {
-                flow.report(report, digest, now).map(|transition| transition.map(|next| NextState::Flow(FlowState::ESign(next))))
+                next(flow.report(report, digest, now), |flow| NextState::Flow(FlowState::ESign(flow)))
             }
             (Self::DocLocker(report), FlowState::DocLocker(flow)) => {
-                flow.report(report, digest, now).map(|transition| transition.map(|next| NextState::Flow(FlowState::DocLocker(next))))
+                next(flow.report(report, digest, now), |flow| NextState::Flow(FlowState::DocLocker(flow)))
             }
             (Self::EStamp(report), FlowState::EStamp(flow)) => {
-                flow.report(report, digest, now).map(|transition| transition.map(|next| NextState::Flow(FlowState::EStamp(next))))
+                next(flow.report(report, digest, now), |flow| NextState::Flow(FlowState::EStamp(flow)))
             }
             (Self::WealthConsent(report), FlowState::Wealth(consent)) => {
-                consent.report(report, digest, now).map(|transition| transition.map(|next| NextState::Flow(FlowState::Wealth(next))))
+                next(consent.report(report, digest, now), |consent| NextState::Flow(FlowState::Wealth(consent)))
             }
             (Self::WealthData(report), FlowState::Wealth(consent)) => {
                 let fetch = if let Some(FetchState::Data(fetch)) = fetch { fetch } else { DataFetch::default() };
-                let judged = fetch.report(consent, report, digest);
-                judged.map(|transition| transition.map(|next| NextState::Fetch(FetchState::Data(next))))
+                next(fetch.report(consent, report, digest), |fetch| NextState::Fetch(FetchState::Data(fetch)))
             }
             (Self::WealthHistorical(report), FlowState::Wealth(consent)) => {
                 let fetch = if let Some(FetchState::Historical(fetch)) = fetch { fetch } else { HistoricalFetch::default() };
-                let judged = fetch.report(consent, report, digest);
-                judged.map(|transition| transition.map(|next| NextState::Fetch(FetchState::Historical(next))))
+                next(fetch.report(consent, report, digest), |fetch| NextState::Fetch(FetchState::Historical(fetch)))
             }
             _ => Err(ReportRefusal::NotThisFlow),
         }
@@ -238,4 +236,12 @@ impl AdmittedReport {
             Self::WealthHistorical(report) => FlowReport::WealthHistorical(report.into_report(app)),
         }
     }
+}
+
+/// A transition to the next state of a flow or fetch of any kind.
+fn next<S>(
+    judged: Result<Transition<S>, ReportRefusal>,
+    state: impl FnOnce(S) -> NextState,
+) -> Result<Transition<NextState>, ReportRefusal> {
+    judged.map(|transition| transition.map(state))
 }

@@ -1,41 +1,60 @@
 //! The two spellings of a field's name, and what a request spelled otherwise than the code does.
 
-use sakshi_domain::invalid::Invalid;
+use sakshi_domain::invalid::{FieldError, Invalid};
 use sakshi_domain::limits::REPORT_PROBLEMS_MAX;
 
-/// Fields that were sent under another spelling than the one the code uses.
-#[derive(Clone, Debug, Default)]
-pub struct Spellings(Vec<(&'static str, String)>);
+/// The fields of a body in their order, with the names under which they were sent.
+#[derive(Debug)]
+pub struct Spellings(pub(crate) Vec<Asked>);
+
+/// A field that was asked for.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    pub(crate) name: &'static str,
+    /// The name under which it was sent, if it was.
+    pub(crate) sent: Option<String>,
+    /// Whether it was sent and is not null.
+    pub(crate) has_value: bool,
+}
 
 impl Spellings {
-    /// Of fields with the names under which they were sent.
-    pub(crate) fn of(fields: impl Iterator<Item = (&'static str, Option<String>)>) -> Self {
-        Self(fields.filter_map(|(name, sent)| sent.filter(|sent| sent != name).map(|sent| (name, sent))).collect())
-    }
-
-    /// The problems under the names that were sent: of each field the first one found, and of its parts none after it.
-    /// More than a hundred are not told.
+    /// The problems under the names that were sent.
     #[must_use]
     pub fn told(&self, found: &Invalid) -> Invalid {
-        let mut told = Invalid::none();
-        for problem in found.fields() {
-            if told.fields().len() == REPORT_PROBLEMS_MAX {
-                break;
-            }
-            let field = self.sent(&problem.field);
-            if !told.fields().iter().any(|known| is_within(&field, &known.field)) {
-                told.add(field, problem.message.clone());
-            }
-        }
-        told
+        let told = |problem: &FieldError| FieldError { field: self.sent(&problem.field), message: problem.message.clone() };
+        first_of_each(found.fields().iter().map(told))
     }
 
     /// A path with its first name as it was sent.
-    fn sent(&self, path: &str) -> String {
-        let (name, rest) = path.split_at(path.find(['[', '.']).unwrap_or(path.len()));
-        let other = self.0.iter().find_map(|(known, sent)| (*known == name).then_some(sent.as_str()));
-        format!("{}{rest}", other.unwrap_or(name))
+    pub(crate) fn sent(&self, path: &str) -> String {
+        let (name, rest) = name_of(path);
+        let sent = self.0.iter().find(|asked| asked.name == name).and_then(|asked| asked.sent.as_deref());
+        format!("{}{rest}", sent.unwrap_or(name))
     }
+
+    /// The place of a field among all, by the name under which it was sent or is missing.
+    pub(crate) fn place_of(&self, name: &str) -> usize {
+        self.0.iter().position(|asked| asked.sent.as_deref().unwrap_or(asked.name) == name).unwrap_or(self.0.len())
+    }
+}
+
+/// The first name of a path, and the rest.
+pub(crate) fn name_of(path: &str) -> (&str, &str) {
+    path.split_at(path.find(['[', '.']).unwrap_or(path.len()))
+}
+
+/// Of each field the first problem, and of its parts none after it. More than a hundred are not told.
+pub(crate) fn first_of_each(found: impl IntoIterator<Item = FieldError>) -> Invalid {
+    let mut told = Invalid::none();
+    for FieldError { field, message } in found {
+        if told.fields().len() == REPORT_PROBLEMS_MAX {
+            break;
+        }
+        if !told.fields().iter().any(|known| is_within(&field, &known.field)) {
+            told.add(field, message);
+        }
+    }
+    told
 }
 
 /// Whether a path is another one, or leads into it.
@@ -110,8 +129,7 @@ mod tests {
 
     #[test]
     fn of_very_many_problems_the_first_hundred_are_told() {
-        let mut found = Invalid::none();
-        (0..1_000).for_each(|index| found.add(format!("list[{index}]"), "is odd"));
-        assert_eq!(Spellings::default().told(&found).fields().len(), REPORT_PROBLEMS_MAX);
+        let found = (0..1_000).map(|index| FieldError { field: format!("list[{index}]"), message: "is odd".to_owned() });
+        assert_eq!(first_of_each(found).fields().len(), REPORT_PROBLEMS_MAX);
     }
 }

@@ -6,14 +6,14 @@ use std::ops::Deref;
 
 use sakshi_domain::flow::text::Text;
 use sakshi_domain::http_url::HttpUrl;
-use sakshi_domain::language::Language;
 use sakshi_domain::limits::{LABEL_CHARS_MAX, URL_CHARS_MAX};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::{Value, json};
 
-use crate::body::{Describe, Field, Schemas};
+use crate::body::{Describe, Field, Properties, Schemas, described};
 use crate::fields::Place;
 use crate::json::Json;
+use crate::values::{CONTROLS, CONTROLS_BUT_LINES, not_blank};
 
 /// 1 to `MOST` characters, none of them a control character.
 #[derive(Clone, PartialEq, Eq, Serialize)]
@@ -40,8 +40,17 @@ pub struct PageAddress(pub HttpUrl);
 #[serde(transparent)]
 pub struct Flag<const DEFAULT: bool>(pub bool);
 
+/// A field that always has this value, so that a client can tell by it what it has got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Always<const VALUE: bool>;
+
+/// A field that is sent beside the one that is described: generated code would have the same name for both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Undescribed<T>(pub T);
+
 /// A whole number from `LEAST` to `MOST`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Whole<const LEAST: u64, const MOST: u64>(pub u64);
 
@@ -55,29 +64,10 @@ pub struct List<T, const LEAST: usize, const MOST: usize>(pub Vec<T>);
 #[serde(transparent)]
 pub struct OptionalList<T, const MOST: usize>(pub Vec<T>);
 
-/// An HTTP status, 100 to 599.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct StatusCode(pub u16);
-
-/// The HTTP status of a refusal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct RefusalStatus(pub u16);
-
-/// A language, written by its name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LanguageName(pub Language);
-
-/// A field of a change: left out, it leaves things as they are.
+/// A field of a change: left out, it leaves things as they are. Null is refused, unless what is changed may be null.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Change<T>(pub Option<T>);
-
-/// A field of a change that null removes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(transparent)]
-pub struct Replace<T>(pub Option<Option<T>>);
 
 impl<const MOST: usize> Field for Words<MOST> {
     fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
@@ -89,7 +79,7 @@ impl<const MOST: usize> Field for Words<MOST> {
 
 impl<const MOST: usize> Describe for Words<MOST> {
     fn schema() -> Value {
-        json!({ "type": "string", "minLength": 1, "maxLength": MOST })
+        json!({ "type": "string", "minLength": 1, "maxLength": MOST, "pattern": format!("^[^{CONTROLS}]+$") })
     }
 }
 
@@ -134,22 +124,18 @@ impl<const MOST: usize> Bounded<MOST> {
 
 impl<const MOST: usize> Describe for Bounded<MOST> {
     fn schema() -> Value {
-        json!({ "type": "string", "minLength": 1, "maxLength": MOST })
+        json!({ "type": "string", "minLength": 1, "maxLength": MOST, "pattern": not_blank(CONTROLS_BUT_LINES) })
     }
 }
 
 impl Field for PageAddress {
     fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
-        let context = place.context()?;
+        let context = place.context?;
         place.parsed(value, |url| context.urls.page(url)).map(Self)
     }
 }
 
-impl Describe for PageAddress {
-    fn schema() -> Value {
-        json!({ "type": "string", "format": "uri", "maxLength": URL_CHARS_MAX })
-    }
-}
+described! { PageAddress: { "type": "string", "format": "uri", "maxLength": URL_CHARS_MAX } }
 
 impl<const DEFAULT: bool> Field for Flag<DEFAULT> {
     fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
@@ -165,11 +151,40 @@ impl<const DEFAULT: bool> Describe for Flag<DEFAULT> {
     const REQUIRED: bool = false;
 
     fn schema() -> Value {
-        json!({ "type": ["boolean", "null"], "default": DEFAULT })
+        json!({ "type": ["boolean", "null"] })
     }
 
     fn is_absent(&self) -> bool {
         self.0 == DEFAULT
+    }
+}
+
+impl<const VALUE: bool> Describe for Always<VALUE> {
+    fn schema() -> Value {
+        json!({ "type": "boolean", "const": VALUE })
+    }
+}
+
+impl<const VALUE: bool> Serialize for Always<VALUE> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_bool(VALUE)
+    }
+}
+
+impl<'de, const VALUE: bool> Deserialize<'de> for Always<VALUE> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let is_it = bool::deserialize(deserializer)? == VALUE;
+        is_it.then_some(Self).ok_or_else(|| de::Error::custom(format_args!("is not {VALUE}")))
+    }
+}
+
+impl<T: Describe> Describe for Undescribed<T> {
+    fn schema() -> Value {
+        T::schema()
+    }
+
+    fn describe(object: &mut Properties, _: &str, _: &str, _: bool) {
+        object.has_more = true;
     }
 }
 
@@ -183,7 +198,8 @@ impl<const LEAST: u64, const MOST: u64> Field for Whole<LEAST, MOST> {
 
 impl<const LEAST: u64, const MOST: u64> Describe for Whole<LEAST, MOST> {
     fn schema() -> Value {
-        json!({ "type": "integer", "format": "int64", "minimum": LEAST, "maximum": MOST })
+        let format = if i32::try_from(MOST).is_ok() { "int32" } else { "int64" };
+        json!({ "type": "integer", "format": format, "minimum": LEAST, "maximum": MOST })
     }
 }
 
@@ -236,54 +252,6 @@ impl<T: Describe, const MOST: usize> Describe for OptionalList<T, MOST> {
     }
 }
 
-impl<T, const MOST: usize> Deref for OptionalList<T, MOST> {
-    type Target = Vec<T>;
-
-    fn deref(&self) -> &Vec<T> {
-        &self.0
-    }
-}
-
-impl Field for StatusCode {
-    fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
-        let number = if let Json::Number(number) = value { number.as_u64() } else { None };
-        let status = number.and_then(|number| u16::try_from(number).ok()).filter(|status| (100..600).contains(status));
-        place.accept(status.map(Self).ok_or("must be a whole number from 100 to 599"))
-    }
-}
-
-impl Describe for StatusCode {
-    fn schema() -> Value {
-        json!({ "type": "integer", "format": "int32", "minimum": 100, "maximum": 599 })
-    }
-}
-
-impl Describe for RefusalStatus {
-    fn schema() -> Value {
-        json!({ "type": "integer", "format": "int32", "minimum": 400, "maximum": 599 })
-    }
-}
-
-impl Describe for LanguageName {
-    fn schema() -> Value {
-        json!({ "type": "string" })
-    }
-}
-
-impl Serialize for LanguageName {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.0.name())
-    }
-}
-
-impl<'de> Deserialize<'de> for LanguageName {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let name = String::deserialize(deserializer)?;
-        let known = (1..=23).filter_map(|code| Language::from_code(code).ok());
-        known.into_iter().find(|language| language.name() == name).map(Self).ok_or_else(|| de::Error::custom("is not a language"))
-    }
-}
-
 impl<T> Default for Change<T> {
     fn default() -> Self {
         Self(None)
@@ -300,7 +268,10 @@ impl<T: Field> Field for Change<T> {
     }
 
     fn null(place: &mut Place<'_>) -> Option<Self> {
-        place.refuse("must not be null; leave it out to keep what is set")
+        if T::REQUIRED {
+            return place.refuse("must not be null; leave it out to keep what is set");
+        }
+        T::null(place).map(|value| Self(Some(value)))
     }
 }
 
@@ -309,38 +280,6 @@ impl<T: Describe> Describe for Change<T> {
 
     fn schema() -> Value {
         T::schema()
-    }
-
-    fn is_absent(&self) -> bool {
-        self.0.is_none()
-    }
-}
-
-impl<T> Default for Replace<T> {
-    fn default() -> Self {
-        Self(None)
-    }
-}
-
-impl<T: Field> Field for Replace<T> {
-    fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
-        T::read(value, place).map(|value| Self(Some(Some(value))))
-    }
-
-    fn absent(_: &mut Place<'_>) -> Option<Self> {
-        Some(Self(None))
-    }
-
-    fn null(_: &mut Place<'_>) -> Option<Self> {
-        Some(Self(Some(None)))
-    }
-}
-
-impl<T: Describe> Describe for Replace<T> {
-    const REQUIRED: bool = false;
-
-    fn schema() -> Value {
-        Option::<T>::schema()
     }
 
     fn is_absent(&self) -> bool {

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sakshi_domain::claims::{Claim, ClaimSet};
-use sakshi_domain::event::{EventName, EventStatus, MaxGuests};
+use sakshi_domain::delivery::DeliveryOutcome;
+use sakshi_domain::event::{EventName, MaxGuests};
 use sakshi_domain::flow::dates::{Day, LocalTime};
 use sakshi_domain::flow::file::Base64File;
 use sakshi_domain::flow::flow_id::FlowId;
@@ -19,20 +20,9 @@ use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::VerifiedClaims;
 use serde_json::{Value, json};
 
-use crate::body::{Describe, Field, Schemas};
-use crate::fields::{Form, Place};
+use crate::body::{Describe, Field, Schemas, choice, described, named, reference};
+use crate::fields::Place;
 use crate::json::Json;
-
-/// Types with a schema of their own.
-macro_rules! described {
-    ($($type:ty: $schema:tt)+) => {
-        $(impl Describe for $type {
-            fn schema() -> Value {
-                json!($schema)
-            }
-        })+
-    };
-}
 
 described! {
     bool: { "type": "boolean" }
@@ -49,19 +39,38 @@ described! {
     AppId: { "type": "string" }
     ClientId: { "type": "string" }
     KeyId: { "type": "string" }
-    RequestId: { "type": "string", "minLength": 1, "maxLength": REQUEST_ID_CHARS_MAX }
+    RequestId: { "type": "string", "minLength": 1, "maxLength": REQUEST_ID_CHARS_MAX, "pattern": "^[!-~]+$" }
     HttpUrl: { "type": "string", "format": "uri", "maxLength": URL_CHARS_MAX }
     Timestamp: { "type": "string", "format": "date-time" }
     Day: { "type": "string", "format": "date" }
-    EventStatus: { "type": "string" }
+    DeliveryOutcome: { "type": "string" }
     Arc<VerifiedClaims>: { "type": "object", "propertyNames": { "type": "string" }, "additionalProperties": true }
     BTreeMap<String, Value>: { "type": "object", "propertyNames": { "type": "string" }, "additionalProperties": true }
     LocalTime: { "type": "string" }
     Text: { "type": "string" }
     ForeignId: { "type": "string" }
-    Base64File: { "type": "string", "contentEncoding": "base64", "maxLength": FILE_CHARS_MAX }
-    EventName: { "type": "string", "minLength": 1, "maxLength": EVENT_NAME_CHARS_MAX }
+    Base64File: { "type": "string", "contentEncoding": "base64", "minLength": 4, "maxLength": FILE_CHARS_MAX, "pattern": BASE64 }
+    EventName: { "type": "string", "minLength": 1, "maxLength": EVENT_NAME_CHARS_MAX, "pattern": not_blank(CONTROLS) }
     MaxGuests: { "type": "integer", "format": "int64", "minimum": 1, "maximum": GUESTS_MAX }
+}
+
+/// Base64 with padding, whose last character has no bits that stand for nothing.
+const BASE64: &str = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?$";
+
+named! {
+    Claim as "Claim": { "type": "string", "enum": Claim::ALL.map(Claim::name), "description": "A claim by its name in this API." }
+}
+
+/// Control characters, within brackets of a pattern.
+pub(crate) const CONTROLS: &str = r"\u0000-\u001f\u007f-\u009f";
+/// The same without line feeds.
+pub(crate) const CONTROLS_BUT_LINES: &str = r"\u0000-\u0009\u000b-\u001f\u007f-\u009f";
+/// The same without line ends and tabs.
+pub(crate) const CONTROLS_BUT_SPACING: &str = r"\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f";
+
+/// The pattern of texts that are not blank and have none of these characters.
+pub(crate) fn not_blank(but: &str) -> String {
+    format!(r"^[^{but}]*[^\s{but}][^{but}]*$")
 }
 
 /// Texts of which a parser makes something.
@@ -79,6 +88,8 @@ parsed! {
     TxnId: str::parse;
     FlowId: str::parse;
     AppId: str::parse;
+    ClientId: str::parse;
+    KeyId: str::parse;
     ForeignId: str::parse;
     RequestId: Self::parse;
     EventName: Self::parse;
@@ -109,7 +120,7 @@ impl Field for Base64File {
 /// A URL that a webhook is sent to.
 impl Field for HttpUrl {
     fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
-        let context = place.context()?;
+        let context = place.context?;
         place.parsed(value, |url| context.urls.webhook(url))
     }
 }
@@ -120,7 +131,7 @@ const LAST_MILLI: i64 = 253_402_300_799_999;
 
 impl Field for Timestamp {
     fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
-        if let Form::Request(_) = place.form() {
+        if place.context.is_some() {
             let moment = if let Json::Text(text) = value { Self::parse_rfc3339(&text) } else { None };
             return place.accept(moment.ok_or("must be an RFC 3339 timestamp such as 2026-12-31T18:30:00Z"));
         }
@@ -159,13 +170,16 @@ impl Describe for Language {
     const REQUIRED: bool = false;
 
     fn schema() -> Value {
-        let known = (1..=23).filter_map(|code| Self::from_code(code).ok());
-        let names: Vec<&str> = known.map(Self::name).filter(|name| Self::parse(name).is_ok()).collect();
-        let by_name = format!("By name, in any case: {}; or the code as text.", names.join(", "));
-        json!({ "default": Self::default().name(), "oneOf": [
-            { "type": "string", "description": by_name },
-            { "type": "integer", "description": "By code.", "minimum": 1, "maximum": 23 },
-        ] })
+        reference("Language")
+    }
+
+    fn collect(schemas: &mut Schemas) {
+        let names: Vec<&str> = Self::all().filter_map(Self::accepted_name).collect();
+        let about = "A language by its name, or by its code. A request may write the name in any case, and the code as text.";
+        let names = json!({ "type": "string", "enum": names, "description": "A language by its name." });
+        let codes = json!({ "type": "integer", "minimum": 1, "maximum": 23, "description": "A language by the identity app's code." });
+        schemas.insert("Language".to_owned(), choice("anyOf", about, &[reference("LanguageName"), reference("LanguageCode")]));
+        schemas.extend([("LanguageName".to_owned(), names), ("LanguageCode".to_owned(), codes)]);
     }
 
     fn is_absent(&self) -> bool {
@@ -189,9 +203,11 @@ impl Field for ClaimSet {
 
 impl Describe for ClaimSet {
     fn schema() -> Value {
-        let names = Claim::ALL.map(Claim::name);
-        let claim = json!({ "type": "string", "enum": names, "description": "A claim by its name in this API." });
-        json!({ "type": "array", "items": claim, "minItems": 1, "maxItems": CLAIMS_MAX, "uniqueItems": true })
+        json!({ "type": "array", "items": Claim::schema(), "minItems": 1, "maxItems": CLAIMS_MAX, "uniqueItems": true })
+    }
+
+    fn collect(schemas: &mut Schemas) {
+        Claim::collect(schemas);
     }
 }
 
@@ -230,13 +246,6 @@ impl<T: Describe> Describe for Option<T> {
     }
 }
 
-impl<T: Field> Field for Vec<T> {
-    fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
-        let items = place.list(value, 0, usize::MAX)?;
-        place.items(items, |place, item| T::read(item, place))
-    }
-}
-
 impl<T: Describe> Describe for Vec<T> {
     fn schema() -> Value {
         json!({ "type": "array", "items": T::schema() })
@@ -266,6 +275,7 @@ macro_rules! words {
 }
 
 words! {
+    sakshi_domain::event::EventStatus,
     sakshi_domain::flow::api_type::ApiType,
     sakshi_domain::flow::statuses::SigningStatus,
     sakshi_domain::flow::statuses::WorkflowStatus,
@@ -274,7 +284,7 @@ words! {
     sakshi_domain::flow::statuses::FiDataStatus,
     sakshi_domain::flow::statuses::DataType,
     sakshi_domain::flow::statuses::HistoricalStatus,
-    sakshi_domain::pan::PanStatus,
-    sakshi_domain::pan::PanCategory,
-    sakshi_domain::pan::SeedingStatus,
+    sakshi_domain::checks::CheckStatus,
+    sakshi_domain::client_transfer::RecordKind,
+    sakshi_domain::client_transfer::ImportOutcome,
 }

@@ -73,7 +73,7 @@ body! { report
             fields.refuse("consentEndDate", "must not be before consentStartDate");
         }
         if has_held {
-            fields.require_some("accounts", accounts.as_deref(), ACCOUNTS_MAX);
+            fields.require_some("accounts", accounts.as_ref().map(|list| &list.0), ACCOUNTS_MAX);
         }
     }
 }

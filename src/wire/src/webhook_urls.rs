@@ -4,11 +4,11 @@ use sakshi_domain::flow::api_type::ApiType;
 use sakshi_domain::http_url::WebhookUrl;
 use sakshi_domain::limits::URL_CHARS_MAX;
 use serde::Serialize;
-use serde_json::{Value, json};
 
-use crate::body::{Describe, Field, body};
+use crate::body::{Field, body, described};
 use crate::fields::Place;
 use crate::json::Json;
+use crate::text::Always;
 
 body! { request
     /// Where webhooks are to go.
@@ -40,11 +40,7 @@ impl Field for NewReceiver {
     }
 }
 
-impl Describe for NewReceiver {
-    fn schema() -> Value {
-        json!({ "type": ["string", "null"], "format": "uri", "maxLength": URL_CHARS_MAX })
-    }
-}
+described! { NewReceiver: { "type": ["string", "null"], "format": "uri", "maxLength": URL_CHARS_MAX } }
 
 body! { answer
     /// Where the webhooks of one API type go.
@@ -61,7 +57,7 @@ body! { answer
     /// What was registered or removed.
     pub struct RegisterWebhookResponse {
         /// Always true.
-        success: bool,
+        success: Always<true>,
         /// The setting from now on.
         data: WebhookSetting,
     }
@@ -71,7 +67,7 @@ body! { answer
     /// Everything that is registered.
     pub struct WebhookSettings {
         /// Always true.
-        success: bool,
+        success: Always<true>,
         /// One entry for each API type that has a URL.
         data: Vec<WebhookSetting>,
     }

@@ -2,6 +2,7 @@
 
 use reqwest::header::HeaderMap;
 use reqwest::{RequestBuilder, Response};
+use sakshi_client::{Call, Client};
 use serde_json::Value;
 
 #[derive(Clone, Debug)]
@@ -14,6 +15,11 @@ pub struct Answer {
 impl Answer {
     pub async fn to(request: RequestBuilder) -> Self {
         Self::attempt(request).await.expect("the service answers")
+    }
+
+    /// The answer to an operation of the typed API.
+    pub async fn of<T>(api: &Client, call: Call<T>) -> Self {
+        Self::to(api.request(call).expect("a body")).await
     }
 
     /// As [`Answer::to`], where the service may be away.
@@ -43,13 +49,17 @@ impl Answer {
         let body = self.json();
         let members: Vec<&str> = body.as_object().expect("an object").keys().map(String::as_str).collect();
         for member in &members {
-            let known = ["success", "error", "message", "code", "statusCode", "errorId", "errors"];
+            let known = ["success", "error", "message", "code", "statusCode", "errorId", "docUrl", "errors"];
             assert!(known.contains(member), "{member} is no member of the envelope: {body}");
         }
         assert_eq!((&body["success"], &body["statusCode"]), (&Value::Bool(false), &Value::from(status)), "{body}");
         assert!(body["error"].is_string() && !body["message"].as_str().unwrap_or_default().is_empty(), "{body}");
         assert_eq!(body["errorId"].as_str(), self.header("x-request-id"), "{body}");
-        body["code"].as_str().expect("a code").to_owned()
+        let code = body["code"].as_str().expect("a code");
+        let explained = body["docUrl"].as_str().unwrap_or_default();
+        // The sandbox's own codes have no entry.
+        assert!(explained == format!("/docs/errors#{code}") || explained == "/docs/errors", "{body}");
+        code.to_owned()
     }
 
     /// The fields that a validation 400 names.

@@ -2,19 +2,13 @@
 
 use reqwest::{Method, RequestBuilder};
 use sakshi_authority::intent::{IntentClaims, decode_unverified};
-use sakshi_client::{Client, Credentials};
+pub use sakshi_client::public::{INIT, QR_INTENT, result_path};
+use sakshi_client::{Client, Credentials, public};
 use serde_json::{Value, json};
 
 use super::answer::Answer;
 use super::node::Addresses;
 use super::secrets::Secrets;
-
-pub const INIT: &str = "/api/v1/nationalid-ovse/init";
-pub const QR_INTENT: &str = "/api/v1/nationalid-ovse/qr-intent";
-
-pub fn result_path(txn: &str) -> String {
-    format!("/api/v1/nationalid-ovse/result/{txn}")
-}
 
 #[derive(Clone, Debug)]
 pub struct Backend {
@@ -80,7 +74,7 @@ impl Backend {
 
     /// A request with the two headers of the specification.
     pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
-        self.http.request(method, self.addresses.public(path)).header("X-API-KEY", &self.key).header("X-API-APP-ID", &self.app)
+        self.api().plain(method, path)
     }
 
     pub async fn get(&self, path: &str) -> Answer {
@@ -92,13 +86,13 @@ impl Backend {
     }
 
     pub async fn init(&self, body: &Value) -> Answer {
-        let answer = self.post(INIT, body).await;
+        let answer = Answer::of(&self.api(), public::init(body)).await;
         self.remember(&answer);
         answer
     }
 
     pub async fn init_once(&self, key: &str, body: &Value) -> Answer {
-        let answer = Answer::to(self.request(Method::POST, INIT).header("Idempotency-Key", key).json(body)).await;
+        let answer = Answer::of(&self.api(), public::init(body).once(key)).await;
         self.remember(&answer);
         answer
     }
@@ -127,7 +121,7 @@ impl Backend {
     }
 
     pub async fn result(&self, txn: &str) -> Answer {
-        self.get(&result_path(txn)).await
+        Answer::of(&self.api(), public::result(txn)).await
     }
 
     /// Whether the transaction still waits.

@@ -2,6 +2,7 @@
 
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{Method, RequestBuilder};
+use sakshi_client::{Client, Credentials, internal};
 use serde_json::Value;
 
 use super::answer::Answer;
@@ -39,8 +40,11 @@ impl Connector {
 
     /// A report whose body is still to be given.
     pub fn request(&self, kind: &str) -> RequestBuilder {
-        let url = self.addresses.internal(&format!("/internal/v1/flows/{kind}"));
-        self.http.request(Method::POST, url).bearer_auth(&self.token).header(CONTENT_TYPE, "application/json")
+        self.api().plain(Method::POST, &format!("/internal/v1/flows/{kind}")).header(CONTENT_TYPE, "application/json")
+    }
+
+    fn api(&self) -> Client {
+        Client::new(self.http.clone(), self.addresses.internal_base(), Credentials::Bearer(self.token.clone().into()))
     }
 
     pub async fn report(&self, kind: &str, report: &Value) -> Answer {
@@ -50,7 +54,7 @@ impl Connector {
     /// As [`Connector::report`], where the service may be away.
     pub async fn attempt(&self, kind: &str, report: &Value) -> Result<Answer, reqwest::Error> {
         self.secrets.keep_personal(report);
-        Answer::attempt(self.request(kind).body(report.to_string())).await
+        Answer::attempt(self.api().request(internal::report(kind, report)).expect("a body")).await
     }
 
     /// Reports something new.

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use reqwest::Method;
 use reqwest::header::{ACCEPT, COOKIE, LOCATION, SET_COOKIE};
+use sakshi_client::public;
+pub use sakshi_client::public::EVENTS;
 use sakshi_domain::clock::{Clock as _, SystemClock};
 use serde_json::{Value, json};
 
@@ -15,7 +17,6 @@ use super::backend::{Backend, Opened};
 use super::node::{Addresses, TestNode};
 use super::secrets::Secrets;
 
-pub const EVENTS: &str = "/api/v1/nationalid-ovse/events";
 pub const BROWSER: &str = "text/html,application/xhtml+xml,*/*;q=0.8";
 pub const IDENTITY_APP: &str = "application/jwt";
 pub const PROGRAM: &str = "application/json";
@@ -60,25 +61,23 @@ impl TestEvent {
     }
 
     pub fn path(&self) -> String {
-        format!("{EVENTS}/{}", self.id)
+        public::event_path(&self.id)
     }
 
     /// The event as its organiser sees it.
     pub async fn state(&self) -> Value {
-        self.organiser.get(&self.path()).await.ok()
+        Answer::of(&self.organiser.api(), public::event(&self.id)).await.ok()
     }
 
     /// Its status and how many were registered, scanned and abandoned.
     pub async fn counts(&self) -> (String, u64, u64, u64) {
-        let state = self.state().await;
-        let count = |name: &str| state[name].as_u64().expect("a count");
-        assert_eq!(count("remaining"), count("max_guests").saturating_sub(count("registration_count")), "{state}");
-        let status = state["status"].as_str().expect("a status").to_owned();
-        (status, count("registration_count"), count("scan_count"), count("abandoned_count"))
+        let event = self.organiser.api().send(public::event(&self.id)).await.expect("the event");
+        assert_eq!(event.remaining, event.max_guests.get().saturating_sub(event.registration_count), "{event:?}");
+        (event.status.as_str().to_owned(), event.registration_count.into(), event.scan_count, event.abandoned_count)
     }
 
     pub async fn patch(&self, change: &Value) -> Answer {
-        Answer::to(self.organiser.request(Method::PATCH, &self.path()).json(change)).await
+        Answer::of(&self.organiser.api(), public::change_event(&self.id, change)).await
     }
 
     /// A page of the registered guests.
@@ -100,9 +99,9 @@ impl TestEvent {
         guests
     }
 
-    /// The transactions of [`TestEvent::registrations`].
+    /// The transactions of all registered guests.
     pub async fn registered(&self) -> Vec<String> {
-        self.registrations().await.iter().map(|guest| guest["txn_id"].as_str().expect("a txn_id").to_owned()).collect()
+        self.organiser.api().registered(&self.id).await.expect("the guests")
     }
 
     /// A request to the printed address.

@@ -2,6 +2,7 @@
 //! payloads of the domain become for one that was opened.
 
 use reqwest::{Method, RequestBuilder};
+use sakshi_client::public;
 use serde_json::{Value, json};
 
 use super::answer::Answer;
@@ -215,8 +216,8 @@ impl Backend {
     /// The poll of an eSign or a document locker flow.
     pub async fn poll(&self, opened: &OpenedFlow) -> Answer {
         match opened.flow {
-            Flow::Esign => self.post("/api/v1/esign/status", &json!({"documentId": opened.id})).await,
-            Flow::DocLocker => self.get(&format!("/api/v1/doclocker/details/{}", opened.id)).await,
+            Flow::Esign => Answer::of(&self.api(), public::esign_status(&opened.id)).await,
+            Flow::DocLocker => Answer::of(&self.api(), public::doclocker_details(&opened.id)).await,
             Flow::EStamp | Flow::Wealth => panic!("{} has no poll", opened.flow.name()),
         }
     }
@@ -229,6 +230,6 @@ impl Backend {
 
     pub async fn configure(&self, body: &Value) -> Answer {
         self.secrets.keep_personal(body);
-        Answer::to(self.request(Method::PUT, "/api/v1/user/webhook").json(body)).await
+        Answer::of(&self.api(), public::register_webhook(body)).await
     }
 }

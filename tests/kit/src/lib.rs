@@ -2,7 +2,8 @@
 //! and everybody who talks to them.
 //!
 //! Nothing here reaches into the server's memory. What a test needs to know it asks over HTTP, or
-//! reads from the process's output.
+//! reads from the process's output. Only [`records`] and [`flow_records`] are for tests inside one process: they make what is
+//! put into a store without HTTP.
 
 #![allow(
     missing_docs,
@@ -20,15 +21,19 @@ pub mod connector;
 pub mod event;
 pub mod flow;
 pub mod flow_fixture;
+pub mod flow_records;
 pub mod goldens;
 pub mod identity_app;
 pub mod issuer;
 pub mod node;
 pub mod operator;
 pub mod other_issuers;
+pub mod outbox;
 pub mod portal;
 pub mod process;
 pub mod random;
+pub mod raw;
+pub mod records;
 pub mod redis;
 pub mod secrets;
 pub mod storm;

@@ -154,9 +154,7 @@ impl TestNode {
         let shared = redis.as_ref().map(|redis| on_redis(&redis.url())).into_iter().flatten();
         let given = settings.iter().map(|(key, value)| (*key, (*value).to_owned()));
         environment.extend(shared.chain(given).map(|(key, value)| (format!("SAKSHI__{key}"), value)));
-        let http = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
-        // The service closes idle connections after 5 s; a client that holds them longer may meet the close.
-        let http = http.pool_idle_timeout(Duration::from_secs(2)).timeout(Duration::from_secs(60)).build().expect("an HTTP client");
+        let http = sakshi_client::http(Duration::from_secs(60), true).expect("an HTTP client");
         let secrets = Secrets::default();
         for secret in [CONNECTOR_TOKEN, upstream::TOKEN, upstream::CAPABILITY] {
             secrets.keep(secret);

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use reqwest::Method;
-use sakshi_client::{Client, Credentials};
+use sakshi_client::{Call, Client, Credentials, Error, internal};
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::answer::Answer;
@@ -31,7 +32,7 @@ impl Operator {
 
     /// With connections of its own.
     pub fn with_own_connections(&self) -> Self {
-        let http = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(20)).build().expect("an HTTP client");
+        let http = sakshi_client::http(Duration::from_secs(20), false).expect("an HTTP client");
         Self { http, ..self.clone() }
     }
 
@@ -41,7 +42,7 @@ impl Operator {
     }
 
     pub async fn ask(&self, method: Method, path: &str, body: Option<&Value>) -> Answer {
-        let request = self.http.request(method, self.addresses.internal(path)).bearer_auth(&self.token);
+        let request = self.api().plain(method, path);
         Answer::to(match body {
             Some(body) => request.json(body),
             None => request,
@@ -65,50 +66,42 @@ impl Operator {
         self.ask(Method::DELETE, path, None).await
     }
 
+    /// What the answer to an operation says, which must succeed.
+    async fn send<T: DeserializeOwned>(&self, call: Call<T>) -> T {
+        self.api().send(call).await.unwrap_or_else(|error| panic!("{error}"))
+    }
+
     /// A request to the internal listener without the token.
     pub async fn probe(&self, path: &str) -> Answer {
         Answer::to(self.http.get(self.addresses.internal(path))).await
     }
 
     pub async fn create_client(&self) -> String {
-        text(&self.post("/admin/v1/clients", &json!({"name": "Client"})).await.ok(), "client_id")
+        self.send(internal::create_client("Client")).await.client_id.to_string()
     }
 
     pub async fn create_app(&self, client: &str) -> String {
-        text(&self.post(&format!("/admin/v1/clients/{client}/apps"), &json!({"name": "App"})).await.ok(), "app_id")
+        self.send(internal::create_app(client, "App")).await.app_id.to_string()
     }
 
     /// A new key: its id and the key itself.
     pub async fn issue_key(&self, client: &str, terms: &Value) -> (String, String) {
-        let issued = self.post(&format!("/admin/v1/clients/{client}/keys"), terms).await.ok();
-        let key = text(&issued, "api_key");
-        self.secrets.keep(&key);
-        (text(&issued, "key_id"), key)
+        let issued = self.send(internal::issue_key(client, terms)).await;
+        self.secrets.keep(&issued.api_key.0);
+        (issued.key_id.to_string(), issued.api_key.0)
     }
 
     pub async fn grant(&self, client: &str, amount: u64, reference: &str) {
-        let grant = json!({"amount": amount, "reference": reference});
-        self.post(&format!("/admin/v1/clients/{client}/credits"), &grant).await.ok();
+        self.send(internal::move_credits(client, &json!({"amount": amount, "reference": reference}))).await;
     }
 
     pub async fn balance(&self, client: &str) -> u64 {
-        let answer = self.get(&format!("/admin/v1/clients/{client}/credits")).await.ok();
-        answer["balance"].as_u64().expect("a balance")
+        self.send(internal::balance(client)).await.balance
     }
 
     /// Every entry of a client's ledger, oldest first.
     pub async fn statement(&self, client: &str) -> Vec<Value> {
-        let mut entries = Vec::new();
-        for page in 1.. {
-            let path = format!("/admin/v1/clients/{client}/statement?page={page}&page_size=100");
-            let answer = self.get(&path).await.ok();
-            let rows = answer["entries"].as_array().expect("entries").clone();
-            entries.extend(rows);
-            if entries.len() as u64 >= answer["total"].as_u64().expect("a total") {
-                break;
-            }
-        }
-        entries
+        self.api().ledger(client).await.expect("the ledger").iter().map(|entry| json!(entry)).collect()
     }
 
     pub async fn backend(&self, credits: u64) -> Backend {
@@ -123,11 +116,12 @@ impl Operator {
 
     /// What became of a transaction's webhook, once its attempt has ended.
     pub async fn delivery(&self, txn: &str) -> Value {
-        let path = format!("/admin/v1/transactions/{txn}/delivery");
         eventually("the end of the delivery", TIMEOUT, || async {
-            let answer = self.get(&path).await;
-            let record = (answer.status == 200).then(|| answer.json())?;
-            (!record["attempt"].is_null()).then_some(record)
+            match self.api().send(internal::delivery(txn)).await {
+                Ok(record) => record.attempt.is_some().then(|| json!(record)),
+                Err(Error::Refused(_)) => None,
+                Err(error) => panic!("{error}"),
+            }
         })
         .await
     }
@@ -139,11 +133,10 @@ impl Operator {
 
     /// Every webhook that a flow has queued, once all attempts have ended, in the order of queueing.
     pub async fn deliveries(&self, flow: &str) -> Vec<Value> {
-        let path = format!("/admin/v1/flows/{flow}/deliveries");
         eventually("the end of the deliveries", TIMEOUT, || async {
-            let answer = self.get(&path).await.ok();
-            let rows = answer["deliveries"].as_array().expect("deliveries").clone();
-            rows.iter().all(|row| row["state"] != "waiting" && row["state"] != "under_way").then_some(rows)
+            let rows = self.send(internal::flow_deliveries(flow)).await.deliveries;
+            let have_ended = rows.iter().all(|row| row.state != "waiting" && row.state != "under_way");
+            have_ended.then(|| rows.iter().map(|row| json!(row)).collect())
         })
         .await
     }
@@ -157,7 +150,7 @@ impl Operator {
     pub async fn wealth_urls(&self, app: &str, urls: [Option<String>; 3]) {
         let [consent, data, historical] = urls;
         let change = json!({"consent_webhook_url": consent, "data_webhook_url": data, "historical_webhook_url": historical});
-        self.patch(&format!("/admin/v1/apps/{app}"), &change).await.ok();
+        self.send(internal::change_app(app, &change)).await;
     }
 }
 

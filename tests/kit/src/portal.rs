@@ -13,6 +13,9 @@ use super::secrets::Secrets;
 /// How the characters that have a meaning in HTML are written in a page; `&` itself comes last.
 const WRITTEN: [(&str, &str); 5] = [("&#34;", "\""), ("&#39;", "'"), ("&#60;", "<"), ("&#62;", ">"), ("&#38;", "&")];
 
+/// The field of a form that holds the session's token.
+pub const CSRF_FIELD: &str = "form_word";
+
 /// What a trial asks for unless the person changes it.
 pub const TRIAL: [(&str, &str); 4] = [("claims", "name"), ("claims", "dob"), ("channel", "qr"), ("language", "english")];
 
@@ -68,17 +71,17 @@ impl Browser {
         Answer::to(self.request(Method::POST, path).header(CONTENT_TYPE, "application/x-www-form-urlencoded").body(body)).await
     }
 
-    /// What the forms of this session carry.
-    pub async fn word(&self) -> String {
-        let word = hidden(&self.get("/portal").await.text, "form_word");
-        self.secrets.keep(&word);
-        word
+    /// The token that the forms of this session carry.
+    pub async fn csrf_token(&self) -> String {
+        let token = hidden(&self.get("/portal").await.text, CSRF_FIELD);
+        self.secrets.keep(&token);
+        token
     }
 
     /// Sends these fields as a page of this session does.
     pub async fn send(&self, path: &str, fields: &[(&str, &str)]) -> Answer {
-        let word = self.word().await;
-        self.post(path, &[fields, &[("form_word", &word)]].concat()).await
+        let token = self.csrf_token().await;
+        self.post(path, &[fields, &[(CSRF_FIELD, &token)]].concat()).await
     }
 
     /// Starts a trial and follows it to its page.
@@ -94,7 +97,7 @@ impl Browser {
         Trial { opened: Opened::read(&json!({"txnId": txn, "intentJwt": intent})), path, page: page.text }
     }
 
-    pub async fn is_turned_to_sign_in(&self, path: &str) -> bool {
+    pub async fn is_redirected_to_sign_in(&self, path: &str) -> bool {
         let answer = self.get(path).await;
         answer.status == 303 && answer.text.is_empty() && answer.header("location").is_some_and(|to| to.starts_with("/portal/sign-in"))
     }

@@ -11,7 +11,7 @@ use sakshi_client::{internal, public};
 use sakshi_judge::journal::{Answered, Entry, Journal, Polled, Posted, REJECTED, Reply, Visit};
 use sakshi_judge::webhooks::Arrivals;
 use sakshi_judge::{Deliveries, Evidence, judge};
-use sakshi_sandbox::receiver::WebhookReceiver;
+use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
 use serde_json::json;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
@@ -20,9 +20,12 @@ use super::answer::Answer;
 use super::backend::{Backend, Opened};
 use super::event::TestEvent;
 use super::identity_app::{CallbackFormat, IdentityApp};
-use super::operator::Operator;
+use super::node::{Addresses, TestNode};
 use super::random::Random;
+use super::waiting::{TIMEOUT, eventually};
 
+/// Credits of the client.
+const CREDITS: u64 = 1_000_000;
 /// Pause of a worker after a request without an answer.
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -60,7 +63,12 @@ impl Notes {
     /// Transactions with a callback that was accepted.
     pub fn accepted(&self) -> usize {
         let is_accepted = |entry: &&Entry| entry.answered.is_some_and(|answered| answered.reply == Reply::Accepted);
-        self.journal.with(|pages| pages.entries.values().filter(is_accepted).count())
+        self.journal.with(|records| records.entries.values().filter(is_accepted).count())
+    }
+
+    /// Transactions that were opened.
+    pub fn opened_so_far(&self) -> usize {
+        self.journal.with(|records| records.entries.len())
     }
 
     /// Callbacks that were accepted, and requests without an answer that can be repeated.
@@ -98,21 +106,12 @@ impl Notes {
         }
         Ok(answer)
     }
-
-    /// Repeats the callbacks without an answer.
-    pub async fn repeat_callbacks(&self, identity_app: &IdentityApp) {
-        let callbacks = self.in_doubt.lock().unwrap().callbacks.clone();
-        for (opened, callback, _) in callbacks.values() {
-            self.post(identity_app, opened, callback).await.expect("an answer");
-        }
-        assert!(self.in_doubt.lock().unwrap().callbacks.is_empty(), "a callback has no answer");
-    }
 }
 
-/// A client and its identity app.
+/// One of many who use a client's backend and its identity app.
 pub struct Worker {
     pub backend: Backend,
-    pub identity_app: Arc<IdentityApp>,
+    pub identity_app: IdentityApp,
     pub notes: Arc<Notes>,
     pub webhook: String,
     pub random: Random,
@@ -125,9 +124,10 @@ pub struct Load {
 }
 
 impl Load {
-    pub fn start(workers: impl IntoIterator<Item = Worker>) -> Self {
+    /// Starts so many workers, each of which must end soon after the flag that it is given is set.
+    pub fn start<W: Future<Output = ()> + Send + 'static>(count: u64, mut worker: impl FnMut(Arc<AtomicBool>) -> W) -> Self {
         let over = Arc::new(AtomicBool::new(false));
-        let workers = workers.into_iter().map(|worker| tokio::spawn(worker.run(Arc::clone(&over)))).collect();
+        let workers = (0..count).map(|_| tokio::spawn(worker(Arc::clone(&over)))).collect();
         Self { over, workers }
     }
 
@@ -138,11 +138,24 @@ impl Load {
             worker.await.expect("a worker ends");
         }
     }
+
+    /// Kills the node under the load, and starts it again when every worker has ended. Sometimes it is killed once more while
+    /// it recovers. Returns the number of kills.
+    pub async fn kill(self, node: &mut TestNode, random: &mut Random) -> u64 {
+        node.kill().await;
+        self.end().await;
+        let while_recovering = random.below(3) == 0;
+        if while_recovering {
+            node.launch_and_kill(Duration::from_millis(random.below(120))).await;
+        }
+        node.launch().await;
+        1 + u64::from(while_recovering)
+    }
 }
 
 impl Worker {
     /// Opens and answers transactions until it is over; on a single node, until a request is not answered.
-    async fn run(mut self, over: Arc<AtomicBool>) {
+    pub async fn run(mut self, over: Arc<AtomicBool>) {
         while !over.load(Ordering::Relaxed) {
             let was_answered = self.visit().await;
             self.notes.journal.ended(if was_answered { Visit::Done } else { Visit::Failed });
@@ -197,7 +210,7 @@ impl Worker {
             Ok(answer) if answer.status == 200 => Ok(Some(answer)),
             Ok(answer) if answer.status >= 500 && self.notes.goes_on => Err(NoAnswer),
             Ok(answer) => {
-                self.notes.journal.trouble(format!("{what}: {} {}", answer.status, answer.text));
+                self.notes.journal.problem(format!("{what}: {} {}", answer.status, answer.text));
                 Ok(None)
             }
             Err(_) => Err(NoAnswer),
@@ -213,30 +226,60 @@ async fn init(backend: &Backend, key: Option<&str>, webhook: &str) -> Result<Ans
     Answer::attempt(backend.api().request(call).expect("a body")).await
 }
 
-/// Who is asked after a storm.
-pub struct Witnesses<'a> {
-    pub backend: &'a Backend,
-    pub identity_app: &'a IdentityApp,
-    pub operator: Operator,
-    pub receiver: &'a WebhookReceiver,
-    pub notes: &'a Notes,
+/// The client of a storm, its identity app and its webhook receiver, and what they were told.
+pub struct StormClient {
+    pub backend: Backend,
+    pub identity_app: IdentityApp,
+    pub receiver: WebhookReceiver,
+    pub notes: Arc<Notes>,
 }
 
-impl Witnesses<'_> {
+impl StormClient {
+    /// A client of the node; `goes_on` when there are other nodes.
+    pub async fn of(node: &TestNode, goes_on: bool) -> Self {
+        let receiver = WebhookReceiver::start(Behaviour::SlowAnswer(Duration::from_millis(10))).await.expect("a port");
+        Self { backend: node.backend(CREDITS).await, identity_app: node.identity_app(), receiver, notes: Notes::begin(goes_on) }
+    }
+
+    /// The same client, calling another address.
+    pub fn through(self, addresses: &Addresses) -> Self {
+        Self { backend: self.backend.through(addresses), identity_app: self.identity_app.through(addresses), ..self }
+    }
+
+    pub fn worker(&self, random: &mut Random) -> Worker {
+        Worker {
+            backend: self.backend.clone(),
+            identity_app: self.identity_app.clone(),
+            notes: Arc::clone(&self.notes),
+            webhook: self.receiver.url("/hook"),
+            random: Random::from_seed(random.next()),
+        }
+    }
+
+    /// Waits until a count of the notes has grown by so much.
+    pub async fn grown(&self, what: &str, count: impl Fn(&Notes) -> usize, more: usize) {
+        let goal = count(&self.notes) + more;
+        eventually(what, TIMEOUT, || async { (count(&self.notes) >= goal).then_some(()) }).await;
+    }
+
     /// Repeats what has no answer, until everything has one.
-    pub async fn resolve(&self) {
+    async fn resolve(&self) {
         let keys = std::mem::take(&mut self.notes.in_doubt.lock().unwrap().keys);
         for key in keys {
             let asked = self.notes.now();
-            let answer = init(self.backend, Some(&key), &self.receiver.url("/hook")).await.expect("an answer");
+            let answer = init(&self.backend, Some(&key), &self.receiver.url("/hook")).await.expect("an answer");
             self.notes.opened(&Opened::read(&answer.ok()).txn, asked);
         }
-        self.notes.repeat_callbacks(self.identity_app).await;
+        let callbacks = self.notes.in_doubt.lock().unwrap().callbacks.clone();
+        for (opened, callback, _) in callbacks.values() {
+            self.notes.post(&self.identity_app, opened, callback).await.expect("an answer");
+        }
+        assert!(self.notes.in_doubt.lock().unwrap().callbacks.is_empty(), "a callback has no answer");
     }
 
     /// Reads the result of every transaction.
     pub async fn poll(&self) {
-        let txns: Vec<String> = self.notes.journal.with(|pages| pages.entries.keys().cloned().collect());
+        let txns: Vec<String> = self.notes.journal.with(|records| records.entries.keys().cloned().collect());
         for txn in txns {
             let result = self.backend.result(&txn).await;
             let polled = if result.status == 200 { Polled::read(&result.json()) } else { Polled::Refused(result.status) };
@@ -253,17 +296,27 @@ impl Witnesses<'_> {
         arrivals
     }
 
-    /// What the service says at the end beside what everybody was told. The client was granted `credits`; of
-    /// the webhooks, at most `unknown_max` were being sent when a node was killed.
-    pub async fn evidence(&self, credits: u64, unknown_max: u64, event: Option<&TestEvent>) -> Evidence {
-        let (api, admin, client) = (self.backend.api(), self.operator.api(), &self.backend.client);
+    /// Repeats what has no answer, and fails when an invariant does not hold, or when anybody got an answer that should never
+    /// be given. Of the webhooks, at most `unknown_max` were being sent when a node was killed.
+    pub async fn assert_held(&self, node: &TestNode, unknown_max: u64, event: Option<&TestEvent>) -> Evidence {
+        self.resolve().await;
+        let evidence = self.evidence(node, unknown_max, event).await;
+        let broken: Vec<_> = judge(&evidence).into_iter().filter(|finding| !finding.held).collect();
+        assert!(broken.is_empty() && evidence.journal.problems.is_empty(), "{broken:#?} {:#?}", evidence.journal.problems);
+        evidence
+    }
+
+    /// What the service says at the end beside what everybody was told.
+    async fn evidence(&self, node: &TestNode, unknown_max: u64, event: Option<&TestEvent>) -> Evidence {
+        let operator = node.operator();
+        let (api, admin, client) = (self.backend.api(), operator.api(), &self.backend.client);
         self.poll().await;
         let mut outcomes = HashMap::new();
-        for (txn, entry) in self.notes.journal.with(|pages| pages.entries.clone()) {
+        for (txn, entry) in self.notes.journal.with(|records| records.entries.clone()) {
             let Some(answered) = entry.answered else { continue };
             let is_reported = answered.reply == Reply::Accepted && (event.is_none() || answered.posted == Posted::Consent);
             if is_reported || admin.send(internal::delivery(&txn)).await.is_ok() {
-                outcomes.insert(txn.clone(), self.operator.outcome(&txn).await);
+                outcomes.insert(txn.clone(), operator.outcome(&txn).await);
             }
         }
         let webhooks = self.arrivals();
@@ -276,11 +329,11 @@ impl Witnesses<'_> {
         };
         let journal = self.notes.journal.with(Clone::clone);
         Evidence {
-            let_in: journal.visits,
+            started: journal.visits,
             journal,
             webhooks,
             deliveries: Some(Deliveries { outcomes, unknown_max }),
-            granted: i64::try_from(credits).expect("a number of credits"),
+            granted: i64::try_from(CREDITS).expect("a number of credits"),
             polled: true,
             ledger: admin.ledger(client).await.expect("the ledger"),
             balance: admin.send(internal::balance(client)).await.expect("the balance").balance,
@@ -288,12 +341,6 @@ impl Witnesses<'_> {
             ..Evidence::default()
         }
     }
-}
-
-/// Fails when an invariant does not hold, or when anybody got an answer that should never be given.
-pub fn assert_held(evidence: &Evidence) {
-    let broken: Vec<_> = judge(evidence).into_iter().filter(|finding| !finding.held).collect();
-    assert!(broken.is_empty() && evidence.journal.troubles.is_empty(), "{broken:#?} {:#?}", evidence.journal.troubles);
 }
 
 /// The figures of a storm, in words.

@@ -31,7 +31,7 @@ pub const TOKEN: &str = "upstream-token-of-these-tests-and-of-nobody-else";
 pub const CAPABILITY: &str = "capability-of-one-person";
 
 /// The flows that are ordered, as settings and paths name them.
-const FLOWS: [&str; 5] = ["esign", "doclocker", "estamp", "wealth", "pan"];
+const FLOWS: [&str; 9] = ["esign", "doclocker", "estamp", "wealth", "pan", "gst", "bank_account", "ifsc", "voter_id"];
 
 /// How the upstream treats the orders that it records.
 #[derive(Clone, Debug)]
@@ -195,6 +195,7 @@ fn well(flow: &str, order: &Value) -> Value {
         }
         "doclocker" => json!({"requestUrl": personal_url()}),
         "wealth" => json!({"consentHandle": "handle-1", "requestUrl": personal_url()}),
+        "gst" | "bank_account" | "ifsc" | "voter_id" => json!({"status": "valid", "name_match": true}),
         "pan" => json!({"status": "valid", "category": "individual", "name_match": true, "nationalid_seeding_status": "y"}),
         _ => json!({}),
     }

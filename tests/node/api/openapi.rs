@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use reqwest::Method;
 use sakshi::public::ROUTES;
-use sakshi_api::openapi::document_of;
+use sakshi_api::document_of;
+use sakshi_domain::checks::CHECKS;
 use sakshi_domain::clock::{Clock as _, SystemClock};
 use sakshi_domain::credits::{EntryKind, LedgerEntry};
 use sakshi_domain::time::Timestamp;
@@ -14,8 +15,8 @@ use sakshi_web::routing::Audience;
 use serde_json::{Value, json};
 use utoipa::OpenApi as _;
 
-use crate::flow_fixture::Party;
 use crate::in_process::InProcessNode;
+use sakshi_kit::flow_records::Party;
 
 fn document() -> Value {
     document_of("https://verify.example", PosterApi::openapi()).value()
@@ -49,6 +50,56 @@ fn the_document_and_the_route_table_name_the_same_operations() {
         (path, method, secured)
     });
     assert_eq!(described.collect::<BTreeSet<_>>(), table);
+}
+
+#[test]
+fn each_operation_keeps_the_name_that_generated_clients_call_it_by() {
+    let document = document();
+    let named = |text: &Value| text.as_str().is_some_and(|text| !text.is_empty());
+    let mut ids: Vec<&str> = Vec::new();
+    for (path, method, operation) in operations(&document) {
+        assert!(named(&operation["summary"]) && named(&operation["description"]), "{method} {path}");
+        ids.push(operation["operationId"].as_str().unwrap());
+    }
+    ids.sort_unstable();
+    assert_eq!(
+        ids,
+        [
+            "createEvent",
+            "createQrIntent",
+            "getCreditStatement",
+            "getCredits",
+            "getDocLockerDetails",
+            "getEsignStatus",
+            "getEvent",
+            "getEventPoster",
+            "getEventPosterSvg",
+            "getEventQrPng",
+            "getEventQrSvg",
+            "getOpenApiDocument",
+            "getResult",
+            "getWebhookUrls",
+            "initDocLocker",
+            "initEStamp",
+            "listEventRegistrations",
+            "listEvents",
+            "openTransaction",
+            "ping",
+            "requestEsign",
+            "requestWealthConsent",
+            "setWebhookUrl",
+            "updateEvent",
+            "verifyBankAccount",
+            "verifyGst",
+            "verifyIfsc",
+            "verifyPan",
+            "verifyVoterId",
+        ]
+    );
+    let hooks = document["webhooks"].as_object().unwrap().values().map(|hook| &hook["post"]);
+    let hooks: Vec<&str> =
+        hooks.inspect(|hook| assert_eq!(hook["tags"], json!(["Webhooks"]))).map(|hook| hook["operationId"].as_str().unwrap()).collect();
+    assert_eq!(hooks, ["onDocLocker", "onEsign", "onEStamp", "onOvse", "onWealthConsent", "onWealthData", "onWealthHistorical"]);
 }
 
 #[test]
@@ -184,6 +235,9 @@ fn an_example_that_does_not_fit_is_noticed() {
         bad[field] = value;
         assert!(misfit(&document, &outcome, &bad).is_some(), "{field}");
     }
+    let mut bad = good;
+    bad["data"]["pending"] = json!(true);
+    assert!(misfit(&document, &outcome, &bad).is_some());
 }
 
 #[test]
@@ -217,9 +271,7 @@ async fn what_a_running_service_answers_is_what_its_document_describes() {
     let (esign, locker, wealth) = ("/api/v1/esign/request", "/api/v1/doclocker/init", "/api/v1/wealth/consents");
     let consented = json!({ "consent": "Y", "consent_text": "I agree." });
     let to_sign = json!({ "documentInfo": { "name": "Loan", "content": "QUJD" }, "signerInfo": [{ "signerName": "Asha Rao" }] });
-    let of_pan = |pan: &str| json!({ "pan": pan, "consent": "Y", "consent_text": "I agree.", "name_as_per_pan": "Asha Rao" });
-    let (pan, no_pan) = (of_pan("ABCPE1234F"), of_pan("nonsense"));
-    for (path, method, status, answered) in [
+    let mut answers = vec![
         (format!("{ovse}/init"), "post", "200", (200, opened)),
         (format!("{ovse}/init"), "post", "400", live.post(&format!("{ovse}/init"), &json!({ "claims": [] })).await),
         (format!("{ovse}/qr-intent"), "post", "200", live.post(&format!("{ovse}/qr-intent"), &json!({ "txnId": txn })).await),
@@ -238,11 +290,17 @@ async fn what_a_running_service_answers_is_what_its_document_describes() {
         (details.into(), "get", "404", live.get(&details.replace("{transactionId}", "none")).await),
         ("/api/v1/user/webhook".into(), "put", "200", live.send(Method::PUT, "/api/v1/user/webhook", app, &setting).await),
         ("/api/v1/user/webhook".into(), "get", "200", live.get("/api/v1/user/webhook").await),
-        ("/api/v1/pan/verify".into(), "post", "200", live.post("/api/v1/pan/verify", &pan).await),
-        ("/api/v1/pan/verify".into(), "post", "422", live.post("/api/v1/pan/verify", &no_pan).await),
         ("/api/ping".into(), "get", "200", live.stranger("/api/ping").await),
         ("/api/ping".into(), "get", "default", live.stranger("/nowhere").await),
-    ] {
+    ];
+    for check in CHECKS {
+        let asked = &document["paths"][check.path]["post"]["requestBody"]["content"]["application/json"]["example"];
+        answers.push((check.path.into(), "post", "200", live.post(check.path, asked).await));
+        let mut malformed = asked.clone();
+        malformed[check.numbers[0].field] = json!("nonsense");
+        answers.push((check.path.into(), "post", "422", live.post(check.path, &malformed).await));
+    }
+    for (path, method, status, answered) in answers {
         let response = resolve(&document, &document["paths"][&path][method]["responses"][status]);
         assert!(status == "default" || answered.0.to_string() == status, "{method} {path}: {answered:?}");
         let schema = &response["content"]["application/json"]["schema"];
@@ -278,7 +336,7 @@ async fn what_a_request_is_described_to_hold_is_read_and_nothing_else() {
         };
         assert_eq!((status, names(known), names(unknown)), (400, described, ["shoe_size".to_owned()].into()), "{method} {path}");
     }
-    assert_eq!(bodies, 11);
+    assert_eq!(bodies, 15);
     live.stop().await;
 }
 
@@ -303,15 +361,15 @@ fn resolve<'a>(document: &'a Value, node: &'a Value) -> &'a Value {
 fn properties(document: &Value, schema: &Value) -> BTreeSet<String> {
     let schema = resolve(document, schema);
     let own = schema["properties"].as_object().into_iter().flat_map(|fields| fields.keys().cloned());
-    let others = schema["oneOf"].as_array().into_iter().flatten().flat_map(|other| properties(document, other));
-    own.chain(others).collect()
+    let choices = ["oneOf", "anyOf"].into_iter().filter_map(|word| schema[word].as_array()).flatten();
+    own.chain(choices.flat_map(|other| properties(document, other))).collect()
 }
 
 /// What is wrong with a value, by the part of JSON Schema that the document uses; unknown fields
 /// are wrong.
 fn misfit(document: &Value, schema: &Value, value: &Value) -> Option<String> {
     let schema = resolve(document, schema);
-    if let Some(alternatives) = schema["oneOf"].as_array() {
+    if let Some(alternatives) = ["oneOf", "anyOf"].iter().find_map(|word| schema[word].as_array()) {
         let fitting = alternatives.iter().filter(|other| misfit(document, other, value).is_none()).count();
         return (fitting != 1).then(|| format!("fits {fitting} alternatives: {value}"));
     }
@@ -329,7 +387,8 @@ fn misfit(document: &Value, schema: &Value, value: &Value) -> Option<String> {
         Value::String(name) => is(name),
         names => names.as_array().unwrap().iter().any(|name| is(name.as_str().unwrap())),
     };
-    if !fits || schema["enum"].as_array().is_some_and(|words| !words.contains(value)) {
+    let is_constant = schema.get("const").is_none_or(|constant| constant == value);
+    if !fits || !is_constant || schema["enum"].as_array().is_some_and(|words| !words.contains(value)) {
         return Some(format!("is no {}: {value}", schema["type"]));
     }
     if let (Some(fields), Some(members)) = (schema["properties"].as_object(), value.as_object()) {
@@ -338,7 +397,7 @@ fn misfit(document: &Value, schema: &Value, value: &Value) -> Option<String> {
             return Some(format!("has no {name}"));
         }
         return members.iter().find_map(|(name, member)| match fields.get(name) {
-            None => Some(format!("{name} is not described")),
+            None => (schema["additionalProperties"] != true).then(|| format!("{name} is not described")),
             Some(field) => misfit(document, field, member).map(|problem| format!("{name} {problem}")),
         });
     }

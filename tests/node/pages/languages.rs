@@ -1,4 +1,4 @@
-//! Which language a page speaks: that of its transaction or event, else the browser's, else English.
+//! Which language a page is in: that of its transaction or event, else the browser's, else English.
 
 use actix_web::test::TestRequest;
 use sakshi_domain::claims::Claim;
@@ -10,15 +10,15 @@ fn language(name: &str) -> Language {
     Language::parse(name).unwrap()
 }
 
-/// The page as a browser gets it that asks for a language.
-async fn page(fixture: &PagesFixture, request: TestRequest, wanted: &str) -> String {
-    text(fixture.ask(request.insert_header(("accept-language", wanted)).insert_header(("accept", "text/html"))).await).await
+/// The page that a browser gets with this `Accept-Language`.
+async fn page_for(fixture: &PagesFixture, request: TestRequest, accept_language: &str) -> String {
+    text(fixture.ask(request.insert_header(("accept-language", accept_language)).insert_header(("accept", "text/html"))).await).await
 }
 
-/// The page of one request too many; on a slow machine the next one may be in time again.
-async fn refused(fixture: &PagesFixture, request: impl Fn() -> TestRequest, wanted: &str) -> String {
+/// The page of a 429: asks until the rate limit refuses, because on a slow machine a request may be within it again.
+async fn rate_limited(fixture: &PagesFixture, request: impl Fn() -> TestRequest, accept_language: &str) -> String {
     loop {
-        let request = request().insert_header(("accept-language", wanted)).insert_header(("accept", "text/html"));
+        let request = request().insert_header(("accept-language", accept_language)).insert_header(("accept", "text/html"));
         let response = fixture.ask(request).await;
         if response.status() == 429 {
             return text(response).await;
@@ -26,12 +26,13 @@ async fn refused(fixture: &PagesFixture, request: impl Fn() -> TestRequest, want
     }
 }
 
-fn speaks(html: &str, tag: &str, direction: &str, words: &str) {
-    assert!(html.contains(&format!("<html lang=\"{tag}\" dir=\"{direction}\">")) && html.contains(words), "{tag}: {html}");
+/// Checks that a page is in this language, runs in this direction and contains this text.
+fn assert_language(html: &str, tag: &str, direction: &str, text: &str) {
+    assert!(html.contains(&format!("<html lang=\"{tag}\" dir=\"{direction}\">")) && html.contains(text), "{tag}: {html}");
 }
 
 #[actix_rt::test]
-async fn a_verify_page_speaks_the_language_of_its_transaction_whatever_the_browser_asks_for() {
+async fn a_verify_page_is_in_the_language_of_its_transaction_whatever_the_browser_asks_for() {
     let fixture = PagesFixture::new().await;
     for (name, tag, direction, heading, claim) in [
         ("hindi", "hi", "ltr", "अपनी पहचान की पुष्टि करें", "<li>जन्म तिथि</li>"),
@@ -43,14 +44,14 @@ async fn a_verify_page_speaks_the_language_of_its_transaction_whatever_the_brows
                 terms.claims = [Claim::Dob].into_iter().collect();
             })
             .await;
-        let html = page(&fixture, TestRequest::get().uri(&format!("/v/{}", pending.id)), "en").await;
-        speaks(&html, tag, direction, heading);
+        let html = page_for(&fixture, TestRequest::get().uri(&format!("/v/{}", pending.id)), "en").await;
+        assert_language(&html, tag, direction, heading);
         assert!(html.contains(claim), "{html}");
     }
 }
 
 #[actix_rt::test]
-async fn names_addresses_and_times_keep_their_own_order_among_words_that_run_from_the_right() {
+async fn names_addresses_and_times_keep_their_direction_within_right_to_left_text() {
     let fixture = PagesFixture::new().await;
     let pending = fixture
         .open(|terms| {
@@ -73,36 +74,36 @@ async fn names_addresses_and_times_keep_their_own_order_among_words_that_run_fro
 }
 
 #[actix_rt::test]
-async fn a_refusal_at_an_event_speaks_the_language_of_the_event() {
-    let fixture = PagesFixture::set(&[("limits.event_starts_per_second_per_address", "1")]).await;
+async fn a_refusal_at_an_event_is_in_the_language_of_the_event() {
+    let fixture = PagesFixture::with_settings(&[("limits.event_starts_per_second_per_address", "1")]).await;
     let closed = fixture
         .event(|terms| {
             terms.language = language("urdu");
             terms.is_active = false;
         })
         .await;
-    let html = page(&fixture, TestRequest::get().uri(&format!("/e/{}", closed.id)), "hi").await;
-    speaks(&html, "ur", "rtl", "<h1>یہ تقریب بند ہے</h1>");
+    let html = page_for(&fixture, TestRequest::get().uri(&format!("/e/{}", closed.id)), "hi").await;
+    assert_language(&html, "ur", "rtl", "<h1>یہ تقریب بند ہے</h1>");
 
     let event = fixture.event(|terms| terms.language = language("hindi")).await;
     let start = format!("/e/{}/start", event.id);
-    let html = refused(&fixture, || TestRequest::post().uri(&start), "ur").await;
-    speaks(&html, "hi", "ltr", "<h1>बहुत अधिक प्रयास</h1>");
-    let html = refused(&fixture, || TestRequest::post().uri(&format!("{start}?lang=ta")), "ur").await;
-    speaks(&html, "ta", "ltr", &format!("href=\"/e/{}?lang=ta\"", event.id));
+    let html = rate_limited(&fixture, || TestRequest::post().uri(&start), "ur").await;
+    assert_language(&html, "hi", "ltr", "<h1>बहुत अधिक प्रयास</h1>");
+    let html = rate_limited(&fixture, || TestRequest::post().uri(&format!("{start}?lang=ta")), "ur").await;
+    assert_language(&html, "ta", "ltr", &format!("href=\"/e/{}?lang=ta\"", event.id));
 }
 
 #[actix_rt::test]
 async fn where_nothing_is_known_the_browsers_languages_decide_and_english_is_the_last() {
-    let fixture = PagesFixture::set(&[("limits.pages_per_second_per_address", "1")]).await;
+    let fixture = PagesFixture::with_settings(&[("limits.pages_per_second_per_address", "1")]).await;
     let unknown = || TestRequest::get().uri("/v/none");
-    speaks(&page(&fixture, unknown(), "ur-PK,en;q=0.8").await, "ur", "rtl", "<h1>یہ لنک کام نہیں کرتا</h1>");
+    assert_language(&page_for(&fixture, unknown(), "ur-PK,en;q=0.8").await, "ur", "rtl", "<h1>یہ لنک کام نہیں کرتا</h1>");
     for (wanted, tag, direction, heading) in
         [("ur", "ur", "rtl", "بہت زیادہ کوششیں"), ("de, hi;q=0.5", "hi", "ltr", "बहुत अधिक प्रयास"), ("de", "en", "ltr", "Too many tries")]
     {
         for path in ["/v/none", "/e/none", "/e/none/kiosk"] {
-            let html = refused(&fixture, || TestRequest::get().uri(path), wanted).await;
-            speaks(&html, tag, direction, &format!("<h1>{heading}</h1>"));
+            let html = rate_limited(&fixture, || TestRequest::get().uri(path), wanted).await;
+            assert_language(&html, tag, direction, &format!("<h1>{heading}</h1>"));
         }
     }
     let response = fixture.ask(unknown()).await;
@@ -113,8 +114,8 @@ async fn where_nothing_is_known_the_browsers_languages_decide_and_english_is_the
 async fn a_kiosk_is_told_its_state_in_the_language_of_the_event() {
     let fixture = PagesFixture::new().await;
     let event = fixture.event(|terms| terms.language = language("hindi")).await;
-    let html = page(&fixture, TestRequest::get().uri(&format!("/e/{}/kiosk?places=1", event.id)), "en").await;
-    speaks(&html, "hi", "ltr", "शेष स्थान <b id=\"places\">10</b>");
+    let html = page_for(&fixture, TestRequest::get().uri(&format!("/e/{}/kiosk?places=1", event.id)), "en").await;
+    assert_language(&html, "hi", "ltr", "शेष स्थान <b id=\"places\">10</b>");
     assert!(html.contains("<bdi id=\"name\">Open day &#38; tour</bdi>") && html.contains("अतिथियों के लिए खुला है"), "{html}");
 }
 
@@ -124,20 +125,20 @@ async fn the_reader_may_choose_another_language_and_keeps_it_on_the_way() {
     let pending = fixture.open(|terms| terms.language = language("hindi")).await;
     let path = format!("/v/{}", pending.id);
     let (_, html) = fixture.page(&path, ANDROID).await;
-    speaks(&html, "hi", "ltr", &format!("<a href=\"{path}?lang=ur\" lang=\"ur\">اردو</a>"));
-    assert!(html.contains(&format!("<a href=\"{path}?lang=hi\" lang=\"hi\" aria-current=\"true\">")));
+    assert_language(&html, "hi", "ltr", "<a href=\"?lang=ur\" lang=\"ur\">اردو</a>");
+    assert!(html.contains("<a href=\"?lang=hi\" lang=\"hi\" aria-current=\"true\">"));
     let (_, html) = fixture.page(&format!("{path}?lang=ur"), ANDROID).await;
-    speaks(&html, "ur", "rtl", &format!("data-live=\"{path}\" data-page=\"{path}?lang=ur\""));
+    assert_language(&html, "ur", "rtl", &format!("data-live=\"{path}\" data-page=\"{path}?lang=ur\""));
     assert!(html.contains(&format!("v%2F{}%3Fhelp%3D1%26lang%3Dur;end", pending.id)), "the app's way back keeps it: {html}");
 
     let event = fixture.event(|_| {}).await;
     let (_, html) = fixture.page(&format!("/e/{}?lang=ta", event.id), ANDROID).await;
-    speaks(&html, "ta", "ltr", &format!("action=\"/e/{}/start?lang=ta\"", event.id));
+    assert_language(&html, "ta", "ltr", &format!("action=\"/e/{}/start?lang=ta\"", event.id));
     let started = fixture.ask(TestRequest::post().uri(&format!("/e/{}/start?lang=ta", event.id))).await;
     let next = started.headers().get("location").unwrap().to_str().unwrap().to_owned();
     assert!(next.starts_with("/v/") && next.ends_with("?lang=ta"), "{next}");
     let (_, html) = fixture.page(&format!("/e/{}/kiosk?places=1&lang=ta", event.id), ANDROID).await;
-    speaks(&html, "ta", "ltr", &format!("data-stream=\"/e/{}/kiosk/events?places=1&#38;lang=ta\"", event.id));
+    assert_language(&html, "ta", "ltr", &format!("data-stream=\"/e/{}/kiosk/events?places=1&#38;lang=ta\"", event.id));
     let (_, html) = fixture.page("/v/none?lang=nonsense", ANDROID).await;
-    speaks(&html, "en", "ltr", "<h1>This link does not work</h1>");
+    assert_language(&html, "en", "ltr", "<h1>This link does not work</h1>");
 }

@@ -75,7 +75,7 @@ async fn an_unknown_or_malformed_link_is_a_404_page() {
 
 #[actix_rt::test]
 async fn a_service_without_time_says_when_it_comes_back() {
-    let fixture = PagesFixture::set(&[("limits.pages_per_second_per_address", "1")]).await;
+    let fixture = PagesFixture::with_settings(&[("limits.pages_per_second_per_address", "1")]).await;
     let path = "/v/3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11";
     assert_eq!(fixture.page(path, ANDROID).await.0, 404);
     let response = fixture.ask(TestRequest::get().uri(path)).await;
@@ -91,7 +91,7 @@ async fn a_node_at_its_limit_is_a_503_page_with_retry_after() {
     let mut fixture = PagesFixture::new().await;
     let pending = fixture.open(|_| {}).await;
     let path = format!("/v/{}", pending.id);
-    fixture.shut_the_door().await;
+    fixture.admit_nothing().await;
     let response = fixture.ask(TestRequest::get().uri(&path)).await;
     assert_eq!(response.status(), 503);
     assert!(response.headers().contains_key("retry-after"));

@@ -65,32 +65,8 @@ async fn an_unknown_or_malformed_event_is_a_404() {
 }
 
 #[actix_rt::test]
-async fn without_credits_the_event_is_unavailable_and_no_guest_reads_why() {
-    let fixture = PagesFixture::new().await;
-    let event = fixture.event(|_| {}).await;
-    let under_way = started(&press(&fixture, &event, None).await);
-    fixture.leave_credits(0).await;
-    let (page, start) = (format!("/e/{}", event.id), format!("/e/{}/start", event.id));
-    for (method, path) in [(Method::GET, &page), (Method::POST, &start)] {
-        let request = TestRequest::default().method(method.clone()).uri(path).insert_header(("accept", "text/html"));
-        let response = fixture.ask(request).await;
-        assert_eq!(response.status(), 200);
-        assert!(!response.headers().contains_key("set-cookie"));
-        let html = text(response).await;
-        assert!(html.contains("<h1>This event is not available</h1>") && !html.contains("<form"), "{html}");
-        for hint in ["credit", "balance", "pay", "bill"] {
-            assert!(!html.to_lowercase().contains(hint), "{hint}");
-        }
-        assert_eq!(asked(&fixture, method, path, "application/json").await, (402, "insufficient_credits".into()));
-    }
-    assert_eq!(asked(&fixture, Method::GET, &page, "application/jwt").await, (402, "insufficient_credits".into()));
-    let again = TestRequest::get().uri(&page).insert_header(("cookie", format!("sakshi_visit={under_way}")));
-    assert!(text(fixture.ask(again).await).await.contains("Continue</a>"), "what is paid for goes on");
-}
-
-#[actix_rt::test]
 async fn starts_have_a_limit_of_their_own_and_a_busy_answer_is_not_repeated_unseen() {
-    let fixture = PagesFixture::set(&[("limits.event_starts_per_second_per_address", "1")]).await;
+    let fixture = PagesFixture::with_settings(&[("limits.event_starts_per_second_per_address", "1")]).await;
     let event = fixture.event(|_| {}).await;
     started(&press(&fixture, &event, None).await);
     let response = press(&fixture, &event, None).await;
@@ -106,7 +82,7 @@ async fn starts_have_a_limit_of_their_own_and_a_busy_answer_is_not_repeated_unse
 async fn a_service_without_time_is_a_503_page_that_tries_again() {
     let mut fixture = PagesFixture::new().await;
     let event = fixture.event(|_| {}).await;
-    fixture.shut_the_door().await;
+    fixture.admit_nothing().await;
     let (status, html) = fixture.page(&format!("/e/{}", event.id), ANDROID).await;
     assert_eq!(status, 503);
     assert!(html.contains("One moment, please") && html.contains("data-retry"));

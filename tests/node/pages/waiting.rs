@@ -111,7 +111,7 @@ async fn the_sandbox_button_is_there_in_the_sandbox_and_nowhere_else() {
 
 #[actix_rt::test]
 async fn an_intent_that_ends_before_its_transaction_is_renewed_in_time() {
-    let fixture = PagesFixture::set(&[("authority.intent_lifetime_s", "120")]).await;
+    let fixture = PagesFixture::with_settings(&[("authority.intent_lifetime_s", "120")]).await;
     let pending = fixture.open(|_| {}).await;
     let path = format!("/v/{}", pending.id);
     let (_, html) = fixture.page(&path, ANDROID).await;

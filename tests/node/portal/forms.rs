@@ -18,17 +18,17 @@ async fn a_form_of_another_site_or_session_is_refused_and_nothing_is_done() {
     let fixture = PagesFixture::new().await;
     let browser = Browser::signed_in(&fixture).await;
     let other = Browser::signed_in(&fixture).await;
-    let (word, foreign) = (browser.word().await, other.word().await);
-    assert_ne!(word, foreign);
-    for (origin, word) in [
+    let (token, foreign) = (browser.csrf_token().await, other.csrf_token().await);
+    assert_ne!(token, foreign);
+    for (origin, sent) in [
         (super::OURS, ""),
         (super::OURS, foreign.as_str()),
-        (super::OURS, &word[1..]),
-        ("https://evil.example", word.as_str()),
-        ("null", word.as_str()),
+        (super::OURS, &token[1..]),
+        ("https://evil.example", token.as_str()),
+        ("null", token.as_str()),
     ] {
         for (path, pairs) in [("/portal/trial", TRIAL), ("/portal/events", EVENT), ("/portal/sign-out", &[])] {
-            let pairs: Vec<_> = pairs.iter().copied().chain([("form_word", word)]).collect();
+            let pairs: Vec<_> = pairs.iter().copied().chain([("form_word", sent)]).collect();
             let answer = browser.post_from(origin, path, &pairs).await;
             assert_eq!(answer.status, 403, "{origin} {path}");
             assert!(answer.html.contains("This form was not taken"), "{path}");

@@ -1,5 +1,6 @@
 //! The portal as a browser gets it, on a real store and a real tree.
 
+mod checks;
 mod docs;
 mod forms;
 mod pages;
@@ -73,15 +74,15 @@ impl<'a> Browser<'a> {
         self.post_from(OURS, path, pairs).await
     }
 
-    /// What the forms of this session carry.
-    async fn word(&self) -> String {
+    /// The token that the forms of this session carry.
+    async fn csrf_token(&self) -> String {
         self.get("/portal").await.hidden("form_word")
     }
 
     /// Sends a form as a page of this session does.
     async fn send(&self, path: &str, pairs: &[(&str, &str)]) -> Answer {
-        let word = self.word().await;
-        let pairs: Vec<_> = pairs.iter().copied().chain([("form_word", word.as_str())]).collect();
+        let token = self.csrf_token().await;
+        let pairs: Vec<_> = pairs.iter().copied().chain([("form_word", token.as_str())]).collect();
         self.post(path, &pairs).await
     }
 

@@ -11,9 +11,16 @@ async fn no_page_is_stored_framed_indexed_or_larger_than_30_kilobytes_with_its_f
     let fixture = PagesFixture::new().await;
     let browser = Browser::signed_in(&fixture).await;
     let files = browser.get("/assets/portal.css").await.html.len() + browser.get("/assets/portal.js").await.html.len();
-    for path in
-        ["/portal", "/portal/sign-in", "/portal/events", "/portal/events/new", "/portal/webhooks", "/portal/credits", "/portal/events/none"]
-    {
+    for path in [
+        "/portal",
+        "/portal/sign-in",
+        "/portal/events",
+        "/portal/events/new",
+        "/portal/checks",
+        "/portal/webhooks",
+        "/portal/credits",
+        "/portal/events/none",
+    ] {
         let page = browser.get(path).await;
         assert_eq!(page.header("cache-control"), Some("no-store"), "{path}");
         assert_eq!(page.header("x-robots-tag"), Some("noindex"), "{path}");

@@ -1,14 +1,96 @@
-//! Events for organisers (specification, "Event"): create, read, list, change, and the registered
-//! guests.
+//! Events for organisers (specification, "Event"): create, read, list and change; [`registrations`] lists the guests.
 
-pub mod create;
-pub mod patch;
-pub mod read;
-pub mod registrations;
+pub(crate) mod registrations;
 
+use actix_web::web::{Data, Path};
+use actix_web::{HttpRequest, HttpResponse};
 use sakshi_domain::event::Event;
-use sakshi_service::service::Service;
-use sakshi_wire::events::EventResponse;
+use sakshi_service::Service;
+use sakshi_service::events::{OPERATION, change_event, create_event, own_event};
+use sakshi_web::authenticated::{Authenticated, AuthenticatedBody};
+use sakshi_web::error::ApiError;
+use sakshi_web::idempotency;
+use sakshi_web::query::{Query, page_of};
+use sakshi_wire::events::{CreateEventRequest, CreateEventResponse, EventResponse, EventsPage, PatchEventRequest};
+
+/// Creates an event; costs nothing.
+///
+/// # Errors
+/// 400 with every field that is not acceptable; 422 when the `Idempotency-Key` came with another body.
+#[utoipa::path(
+    post, path = "/api/v1/nationalid-ovse/events", tag = "Events", operation_id = "createEvent", request_body = CreateEventRequest,
+    params(("Idempotency-Key" = Option<String>, Header)),
+    responses((status = 200, body = CreateEventResponse, description = "Print `qr_url` as a QR code."))
+)]
+pub(crate) async fn create(
+    AuthenticatedBody { caller, body }: AuthenticatedBody,
+    request: HttpRequest,
+    service: Data<Service>,
+) -> Result<HttpResponse, ApiError> {
+    let idempotent = idempotency::of(&request, &caller, OPERATION, &body.bytes)?;
+    let asked: CreateEventRequest = body.sent.request(service.request_context())?;
+    Ok(idempotency::answer(create_event(&service, caller, asked.terms(), idempotent).await?))
+}
+
+/// One event with its counts.
+///
+/// # Errors
+/// 404 unless the app has such an event.
+#[utoipa::path(
+    get, path = "/api/v1/nationalid-ovse/events/{eventId}", tag = "Events", operation_id = "getEvent",
+    params(("eventId" = String, Path, description = "As returned at creation.")),
+    responses((status = 200, body = EventResponse, description = "Status, counts and capacity."),
+              (status = 404, description = "No such event of this app."))
+)]
+pub(crate) async fn show(
+    Authenticated(caller): Authenticated,
+    path: Path<String>,
+    request: HttpRequest,
+    service: Data<Service>,
+) -> Result<HttpResponse, ApiError> {
+    Query::of(request.query_string()).finish()?;
+    let event = own_event(&service, &caller.app.app_id, &path).await?;
+    Ok(HttpResponse::Ok().json(event_response(&service, &event)))
+}
+
+/// The app's events.
+///
+/// # Errors
+/// 400 when the page is out of bounds.
+#[utoipa::path(
+    get, path = "/api/v1/nationalid-ovse/events", tag = "Events", operation_id = "listEvents",
+    params(("page" = Option<u32>, Query, minimum = 1), ("page_size" = Option<u32>, Query, minimum = 1)),
+    responses((status = 200, body = EventsPage, description = "Oldest first."))
+)]
+pub(crate) async fn list(
+    Authenticated(caller): Authenticated,
+    request: HttpRequest,
+    service: Data<Service>,
+) -> Result<HttpResponse, ApiError> {
+    let page = page_of(request.query_string())?;
+    let found = service.store.list_events(caller.app.app_id.clone(), page).await?;
+    let events = found.items.iter().map(|event| event_response(&service, event)).collect();
+    Ok(HttpResponse::Ok().json(EventsPage { page: page.page, page_size: page.page_size, total: found.total, events }))
+}
+
+/// Changes an event; every node knows before the answer leaves.
+///
+/// # Errors
+/// 400 with every field that is not acceptable, 404 unless the app has such an event.
+#[utoipa::path(
+    patch, path = "/api/v1/nationalid-ovse/events/{eventId}", tag = "Events", operation_id = "updateEvent", request_body = PatchEventRequest,
+    params(("eventId" = String, Path)),
+    responses((status = 200, body = EventResponse, description = "The event as it is from now on."),
+              (status = 404, description = "No such event of this app."))
+)]
+pub(crate) async fn patch(
+    AuthenticatedBody { caller, body }: AuthenticatedBody,
+    path: Path<String>,
+    service: Data<Service>,
+) -> Result<HttpResponse, ApiError> {
+    let event = change_event(&service, &caller.app.app_id, &path, body.sent).await?;
+    Ok(HttpResponse::Ok().json(event_response(&service, &event)))
+}
 
 /// The event as it is now.
 fn event_response(service: &Service, event: &Event) -> EventResponse {

@@ -3,22 +3,20 @@
 //! A list leaves as it is read: the next slice is read only when the client has taken the one before, so that no more than a
 //! slice of it is ever in memory.
 
-use std::rc::Rc;
-
 use actix_web::body::SizedStream;
 use actix_web::http::header::ContentType;
 use actix_web::web::{Bytes, Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
-use futures_util::stream::{Stream, try_unfold};
+use futures_util::stream::{Stream, StreamExt as _, iter, try_unfold};
 use sakshi_domain::limits::{GUEST_LIST_BYTES_MAX, GUEST_SLICE_BYTES};
+use sakshi_service::budget::{MemoryPermit, Stage};
 use sakshi_service::events::own_event;
-use sakshi_service::service::Service;
+use sakshi_service::guest_list::{GuestList, Slice};
+use sakshi_service::{Service, ServiceError};
 use sakshi_store::PageRequest;
 use sakshi_web::authenticated::Authenticated;
-use sakshi_web::budget::{CpuBudget, MemoryBudgets, MemoryPermit, OwnerPath, Stage};
 use sakshi_web::error::ApiError;
-use sakshi_web::guest_list::{GuestList, Slice};
-use sakshi_web::listener::{CloseWatch, ConnectionState};
+use sakshi_web::listener::{CloseWatch, close_connection_when};
 use sakshi_web::query::Query;
 use sakshi_wire::events::{RegistrationRow, RegistrationsPage};
 
@@ -27,39 +25,37 @@ use sakshi_wire::events::{RegistrationRow, RegistrationsPage};
 /// # Errors
 /// 404 unless the app has such an event, 400 when the page is out of bounds.
 #[utoipa::path(
-    get, path = "/api/v1/nationalid-ovse/events/{eventId}/registrations", tag = "Events",
+    get, path = "/api/v1/nationalid-ovse/events/{eventId}/registrations", tag = "Events", operation_id = "listEventRegistrations",
     params(("eventId" = String, Path), ("page" = Option<u32>, Query, minimum = 1),
-           ("page_size" = Option<u32>, Query, minimum = 1, maximum = 100),
+           ("page_size" = Option<u32>, Query, minimum = 1),
            ("after" = Option<u32>, Query, maximum = 99, description = "Rows of the page that are left out because they are known.")),
     responses((status = 200, body = RegistrationsPage, description = "Oldest first; stable while guests are added."),
-              (status = 404, description = "No such event of this app.")),
-    security(("api_key" = [], "app_id" = []))
+              (status = 404, description = "No such event of this app."))
 )]
-pub async fn list(
+pub(crate) async fn list(
     Authenticated(caller): Authenticated,
     path: Path<String>,
     request: HttpRequest,
     service: Data<Service>,
-    memory: Data<MemoryBudgets>,
-    cpu: Data<CpuBudget>,
 ) -> Result<HttpResponse, ApiError> {
     let mut query = Query::of(request.query_string());
     let page = query.page();
     let after = query.number(&["after"], 0..=page.page_size - 1, 0);
     query.finish()?;
     let event = own_event(&service, &caller.app.app_id, &path).await?;
-    let owners = OwnerPath::app(&caller.client, &caller.app.app_id);
-    let permit = memory.answers.permit(owners.clone(), Stage::Leaving);
-    let mut list = GuestList::new(&service, &cpu, owners, event.id, page);
+    let permit = service.memory.answers.permit(caller.owners(), Stage::Leaving);
+    let watch = close_connection_when(&request, permit.revoked());
+    let mut list = GuestList::new(&service, &caller, event.id, page);
     list.skip(after);
-    let connection = request.conn_data::<Rc<ConnectionState>>().cloned();
-    let document = Document::begin(list, page, permit, connection).await?;
+    let mut document = Document { list, page, permit, bytes: 0, is_whole: false, _watch: watch };
+    let (first, total) = document.write().await?;
+    let PageRequest { page, page_size } = page;
+    let head = format!(r#"{{"event_id":"{}","page":{page},"page_size":{page_size},"total":{total},"registrations":["#, event.id);
+    let (is_whole, bytes) = (document.is_whole, head.len() + first.len());
+    let pieces = iter([Ok(Bytes::from(head)), Ok(first.into())]).chain(document.into_stream());
     let mut response = HttpResponse::Ok();
     response.content_type(ContentType::json());
-    Ok(match document.size() {
-        Some(bytes) => response.body(SizedStream::new(bytes, document.into_stream())),
-        None => response.streaming(document.into_stream()),
-    })
+    Ok(if is_whole { response.body(SizedStream::new(bytes as u64, pieces)) } else { response.streaming(pieces) })
 }
 
 /// The list ends in the middle, after its beginning was sent.
@@ -74,67 +70,34 @@ impl CutOff {
     }
 }
 
-/// A page of guests as a JSON document that is written while it is sent.
+/// The guests of a page as the end of a JSON document, which is written while it is sent.
 struct Document {
     list: GuestList,
     page: PageRequest,
     permit: MemoryPermit,
-    /// What is written and not yet handed over.
-    written: Vec<u8>,
     /// Bytes of all guests so far.
     bytes: usize,
-    is_begun: bool,
-    has_rows: bool,
     is_whole: bool,
     /// Closes the connection when the memory permit is revoked.
     _watch: Option<CloseWatch>,
 }
 
 impl Document {
-    /// The beginning of a page.
-    ///
-    /// # Errors
-    /// What a store says, a registration that does not open, or no memory or processor time left.
-    async fn begin(
-        list: GuestList,
-        page: PageRequest,
-        permit: MemoryPermit,
-        connection: Option<Rc<ConnectionState>>,
-    ) -> Result<Self, ApiError> {
-        let watch = connection.map(|connection| connection.close_when(permit.revoked()));
-        let mut document =
-            Self { list, page, permit, written: Vec::new(), bytes: 0, is_begun: false, has_rows: false, is_whole: false, _watch: watch };
-        document.write().await?;
-        Ok(document)
-    }
-
-    /// Its size, if there is nothing more to write.
-    fn size(&self) -> Option<u64> {
-        self.is_whole.then_some(self.written.len() as u64)
-    }
-
-    /// Writes the next guests, and the end behind the last.
-    async fn write(&mut self) -> Result<(), ApiError> {
+    /// The next guests, and the end behind the last; with how many guests the event has.
+    async fn write(&mut self) -> Result<(Vec<u8>, u64), ApiError> {
         self.permit.grow_to(GUEST_SLICE_BYTES)?;
-        let has_rows = self.has_rows;
-        let Slice { made, rows, bytes, total } = self.list.next(move |rows| json_of(&rows, has_rows)).await?;
+        let is_begun = self.bytes > 0;
+        let Slice { mut made, bytes, total } = self.list.next(move |rows| json_of(&rows, is_begun)).await?;
         self.permit.grow_to(made.len())?;
-        if !self.is_begun {
-            let (event, PageRequest { page, page_size }) = (self.list.event(), self.page);
-            let head = format!(r#"{{"event_id":"{event}","page":{page},"page_size":{page_size},"total":{total},"registrations":["#);
-            self.written = head.into_bytes();
-            self.is_begun = true;
-        }
-        self.written.extend_from_slice(&made);
-        self.has_rows |= rows > 0;
         self.bytes += bytes;
         let is_last = self.list.is_read(total);
-        if is_last || self.bytes >= GUEST_LIST_BYTES_MAX {
-            self.written.extend_from_slice(if is_last { "]".to_owned() } else { format!(r#"],"next":"{}""#, self.next()) }.as_bytes());
-            self.written.push(b'}');
-            self.is_whole = true;
+        self.is_whole = is_last || self.bytes >= GUEST_LIST_BYTES_MAX;
+        if is_last {
+            made.extend_from_slice(b"]}");
+        } else if self.is_whole {
+            made.extend_from_slice(format!(r#"],"next":"{}"}}"#, self.next()).as_bytes());
         }
-        Ok(())
+        Ok((made, total))
     }
 
     /// Where the rest of the page is.
@@ -144,30 +107,27 @@ impl Document {
         format!("/api/v1/nationalid-ovse/events/{event}/registrations?page={page}&page_size={page_size}&after={after}")
     }
 
-    /// The pieces of the document; the next one is written when the one before has been taken.
+    /// The pieces of the document that are still to be written; each is written when the one before has been taken.
     fn into_stream(self) -> impl Stream<Item = Result<Bytes, CutOff>> {
         try_unfold(self, |mut document| async move {
-            if document.written.is_empty() {
-                if document.is_whole {
-                    return Ok(None);
-                }
-                document.permit.shrink_to(0);
-                document.write().await.map_err(|error| CutOff::because(&error))?;
+            if document.is_whole {
+                return Ok(None);
             }
-            let piece = Bytes::from(std::mem::take(&mut document.written));
-            Ok(Some((piece, document)))
+            document.permit.shrink_to(0);
+            let (piece, _) = document.write().await.map_err(|error| CutOff::because(&error))?;
+            Ok(Some((Bytes::from(piece), document)))
         })
     }
 }
 
-/// The rows as members of a JSON array, with the comma before them that separates them from others.
-fn json_of(rows: &[RegistrationRow], has_rows: bool) -> Result<Vec<u8>, ApiError> {
+/// The rows as members of a JSON array, after a comma if others come before.
+fn json_of(rows: &[RegistrationRow], is_begun: bool) -> Result<Vec<u8>, ServiceError> {
     let mut json = Vec::new();
-    for (at, row) in rows.iter().enumerate() {
-        if has_rows || at > 0 {
+    for row in rows {
+        if is_begun || !json.is_empty() {
             json.push(b',');
         }
-        serde_json::to_writer(&mut json, row).map_err(ApiError::internal)?;
+        serde_json::to_writer(&mut json, row).map_err(ServiceError::internal)?;
     }
     Ok(json)
 }

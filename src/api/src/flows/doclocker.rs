@@ -1,39 +1,62 @@
-//! `POST /api/v1/doclocker/init`: which documents to fetch from a person's locker.
+//! `POST /api/v1/doclocker/init`: which documents to fetch from a person's locker; `GET /api/v1/doclocker/details/{transactionId}`:
+//! what has come of them.
 
-use actix_web::web::Data;
+use actix_web::web::{Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
-use sakshi_service::error::ServiceError;
+use sakshi_service::flow_polls::poll_locker;
 use sakshi_service::flows::{FlowCall, request_documents};
-use sakshi_service::service::Service;
-use sakshi_web::authenticated::AuthenticatedWith;
-use sakshi_web::body::Body;
+use sakshi_service::{Service, ServiceError};
+use sakshi_web::authenticated::{Authenticated, AuthenticatedBody};
 use sakshi_web::edge::adopt_request_id;
 use sakshi_web::error::ApiError;
 use sakshi_web::idempotency;
 use sakshi_web::rate_limit::RateLimits;
-use sakshi_wire::doclocker::{DocLockerInitRequest, DocLockerResponse};
+use sakshi_wire::doclocker::{DocLockerDetails, DocLockerInitRequest, DocLockerResponse};
+
+use super::poll::poll_response;
 
 /// Asks for documents from a person's locker. The outcome comes by webhook, to the URL that is registered for `DocLocker`, and by polling.
 ///
 /// # Errors
 /// 400, 401, 413, 415, 422, 429, 501, 502, 503 and 504 of the error table; nothing is opened then.
 #[utoipa::path(
-    post, path = "/api/v1/doclocker/init", tag = "Document locker", operation_id = "doclocker_init", request_body = DocLockerInitRequest,
+    post, path = "/api/v1/doclocker/init", tag = "Document locker", operation_id = "initDocLocker", request_body = DocLockerInitRequest,
     params(("Idempotency-Key" = Option<String>, Header)),
-    responses((status = 200, body = DocLockerResponse, description = "The person is awaited at the locker.")),
-    security(("api_key" = [], "app_id" = []))
+    responses((status = 200, body = DocLockerResponse, description = "The person is awaited at the locker."))
 )]
-pub async fn init(
-    AuthenticatedWith { caller, body }: AuthenticatedWith<Body>,
+pub(crate) async fn init(
+    AuthenticatedBody { caller, body }: AuthenticatedBody,
     request: HttpRequest,
     service: Data<Service>,
     rates: Data<RateLimits>,
 ) -> Result<HttpResponse, ApiError> {
     rates.init.take(&caller.app.app_id)?;
     let upstream = service.upstreams.doclocker.as_ref().ok_or(ServiceError::NotOffered)?;
-    let once = idempotency::of(&request, &caller, "doclocker", &body.bytes)?;
-    let asked: DocLockerInitRequest = body.sent.request(service.rules.urls.at(service.clock.now()))?;
+    let idempotent = idempotency::of(&request, &caller, "doclocker", &body.bytes)?;
+    let asked: DocLockerInitRequest = body.sent.request(service.request_context())?;
     let request_id = adopt_request_id(&request, asked.request_id.clone());
-    let call = FlowCall { caller, request_id, once };
+    let call = FlowCall { caller, request_id, idempotent };
     Ok(idempotency::answer(request_documents(&service, upstream, call, &asked).await?))
+}
+
+/// Answers with the webhook's body, documents included, once none is awaited any more; until then with those that have come.
+///
+/// # Errors
+/// 404 unless the app has such a fetch.
+#[utoipa::path(
+    get, path = "/api/v1/doclocker/details/{transactionId}", tag = "Document locker", operation_id = "getDocLockerDetails",
+    params(("transactionId" = String, Path, format = "uuid", description = "As returned when the fetch was begun.")),
+    responses((status = 200, body = DocLockerDetails, description = "The body of the webhook, or a stub with `pending: true`."),
+              (status = 404, description = "No such fetch of this app, or its result is no longer kept."),
+              (status = 429, description = "The app polls more often per second than it may."))
+)]
+pub(crate) async fn details(
+    Authenticated(caller): Authenticated,
+    path: Path<String>,
+    request: HttpRequest,
+    service: Data<Service>,
+    rates: Data<RateLimits>,
+) -> Result<HttpResponse, ApiError> {
+    rates.polls.take(&caller.app.app_id)?;
+    Ok(poll_response(&request, poll_locker(&service, &caller.app, &path).await?))
 }

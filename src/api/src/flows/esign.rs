@@ -1,19 +1,19 @@
-//! `POST /api/v1/esign/request`: a document and the people who are to sign it.
+//! `POST /api/v1/esign/request`: a document and the people who are to sign it; `POST /api/v1/esign/status`: how it stands.
 
 use actix_web::web::{Data, Payload};
 use actix_web::{HttpRequest, HttpResponse};
-use sakshi_service::error::ServiceError;
+use sakshi_service::flow_polls::poll_document;
 use sakshi_service::flows::{FlowCall, request_signatures};
-use sakshi_service::service::Service;
-use sakshi_web::authenticated::Authenticated;
-use sakshi_web::budget::{CpuBudget, MemoryBudgets};
+use sakshi_service::{Service, ServiceError};
+use sakshi_web::authenticated::{Authenticated, AuthenticatedBody};
 use sakshi_web::edge::adopt_request_id;
 use sakshi_web::error::ApiError;
 use sakshi_web::idempotency;
 use sakshi_web::rate_limit::RateLimits;
-use sakshi_wire::esign::{EsignRequest, EsignResponse};
+use sakshi_wire::esign::{EsignRequest, EsignResponse, EsignStatus, EsignStatusRequest};
 
 use super::file_body::{WithFile, receive};
+use super::poll::poll_response;
 
 /// Asks for the signatures of one or more people under a document, in the order of `signerInfo`. The outcome comes by webhook, to
 /// `responseUrl` or else to the URL that is registered for `ESign`, and by polling.
@@ -21,27 +21,42 @@ use super::file_body::{WithFile, receive};
 /// # Errors
 /// 400, 401, 408, 413, 415, 422, 429, 501, 502, 503 and 504 of the error table; nothing is opened then.
 #[utoipa::path(
-    post, path = "/api/v1/esign/request", tag = "eSign", operation_id = "esign_request", request_body = EsignRequest,
+    post, path = "/api/v1/esign/request", tag = "eSign", operation_id = "requestEsign", request_body = EsignRequest,
     params(("Idempotency-Key" = Option<String>, Header)),
-    responses((status = 200, body = EsignResponse, description = "The document waits for its signers.")),
-    security(("api_key" = [], "app_id" = []))
+    responses((status = 200, body = EsignResponse, description = "The document waits for its signers."))
 )]
-pub async fn request(
+pub(crate) async fn request(
     Authenticated(caller): Authenticated,
     request: HttpRequest,
     service: Data<Service>,
     rates: Data<RateLimits>,
-    memory: Data<MemoryBudgets>,
-    cpu: Data<CpuBudget>,
     payload: Payload,
 ) -> Result<HttpResponse, ApiError> {
     rates.init.take(&caller.app.app_id)?;
     let upstream = service.upstreams.esign.as_ref().ok_or(ServiceError::NotOffered)?;
-    let budgets = (memory, cpu);
-    let url_rules = (service.rules.urls, service.clock.now());
-    let received = receive::<EsignRequest>((&request, payload), (&budgets, &caller), "esign", url_rules);
-    let WithFile { request: order, once, _permit } = received.await?;
-    let request_id = adopt_request_id(&request, order.request_id.clone());
-    let call = FlowCall { caller, request_id, once };
-    Ok(idempotency::answer(request_signatures(&service, upstream, call, order).await?))
+    let WithFile { asked, idempotent, _permit } = receive::<EsignRequest>(&service, &caller, &request, payload, "esign").await?;
+    let request_id = adopt_request_id(&request, asked.request_id.clone());
+    let call = FlowCall { caller, request_id, idempotent };
+    Ok(idempotency::answer(request_signatures(&service, upstream, call, asked).await?))
+}
+
+/// Answers with the webhook's body, signed PDF included, once the document has ended.
+///
+/// # Errors
+/// 404 unless the app has such a document.
+#[utoipa::path(
+    post, path = "/api/v1/esign/status", tag = "eSign", operation_id = "getEsignStatus", request_body = EsignStatusRequest,
+    responses((status = 200, body = EsignStatus, description = "The body of the webhook, or a stub with `pending: true`."),
+              (status = 404, description = "No such document of this app, or its result is no longer kept."),
+              (status = 429, description = "The app polls more often per second than it may."))
+)]
+pub(crate) async fn status(
+    AuthenticatedBody { caller, body }: AuthenticatedBody,
+    request: HttpRequest,
+    service: Data<Service>,
+    rates: Data<RateLimits>,
+) -> Result<HttpResponse, ApiError> {
+    let asked: EsignStatusRequest = body.sent.request(service.request_context())?;
+    rates.polls.take(&caller.app.app_id)?;
+    Ok(poll_response(&request, poll_document(&service, &caller.app, &asked.document_id).await?))
 }

@@ -2,11 +2,9 @@
 
 use actix_web::web::{Data, Payload};
 use actix_web::{HttpRequest, HttpResponse};
-use sakshi_service::error::ServiceError;
 use sakshi_service::flows::{FlowCall, request_stamp};
-use sakshi_service::service::Service;
+use sakshi_service::{Service, ServiceError};
 use sakshi_web::authenticated::Authenticated;
-use sakshi_web::budget::{CpuBudget, MemoryBudgets};
 use sakshi_web::edge::adopt_request_id;
 use sakshi_web::error::ApiError;
 use sakshi_web::idempotency;
@@ -21,26 +19,21 @@ use super::file_body::{WithFile, receive};
 /// # Errors
 /// 400, 401, 408, 413, 415, 422, 429, 501, 502, 503 and 504 of the error table; nothing is opened then.
 #[utoipa::path(
-    post, path = "/api/v1/estamp/init", tag = "E-stamp", operation_id = "estamp_init", request_body = EStampInitRequest,
+    post, path = "/api/v1/estamp/init", tag = "E-stamp", operation_id = "initEStamp", request_body = EStampInitRequest,
     params(("Idempotency-Key" = Option<String>, Header)),
-    responses((status = 200, body = EStampResponse, description = "The e-stamp is on its way.")),
-    security(("api_key" = [], "app_id" = []))
+    responses((status = 200, body = EStampResponse, description = "The e-stamp is on its way."))
 )]
-pub async fn init(
+pub(crate) async fn init(
     Authenticated(caller): Authenticated,
     request: HttpRequest,
     service: Data<Service>,
     rates: Data<RateLimits>,
-    memory: Data<MemoryBudgets>,
-    cpu: Data<CpuBudget>,
     payload: Payload,
 ) -> Result<HttpResponse, ApiError> {
     rates.init.take(&caller.app.app_id)?;
     let upstream = service.upstreams.estamp.as_ref().ok_or(ServiceError::NotOffered)?;
-    let (budgets, context) = ((memory, cpu), (service.rules.urls, service.clock.now()));
-    let received = receive::<EStampInitRequest>((&request, payload), (&budgets, &caller), "estamp", context);
-    let WithFile { request: asked, once, _permit } = received.await?;
+    let WithFile { asked, idempotent, _permit } = receive::<EStampInitRequest>(&service, &caller, &request, payload, "estamp").await?;
     let request_id = adopt_request_id(&request, asked.request_id.clone());
-    let call = FlowCall { caller, request_id, once };
+    let call = FlowCall { caller, request_id, idempotent };
     Ok(idempotency::answer(request_stamp(&service, upstream, call, asked).await?))
 }

@@ -1,12 +1,9 @@
-//! Flows that an upstream carries out: documents to be signed, locker documents, e-stamps and
-//! wealth-data consents (specification, "Other shown endpoints").
-//!
-//! Each is ordered first and opened with the upstream's answer, so that the client's answer is kept
-//! under its `Idempotency-Key` in the step that opens. An order whose flow was never opened concerns
-//! nobody: its reports find no flow.
+//! Flows that an upstream carries out: documents to be signed, locker documents, e-stamps and wealth-data consents
+//! (specification, "Other shown endpoints" and "Polling fallbacks").
 
-pub mod doclocker;
-pub mod esign;
-pub mod estamp;
+pub(crate) mod doclocker;
+pub(crate) mod esign;
+pub(crate) mod estamp;
 mod file_body;
-pub mod wealth;
+mod poll;
+pub(crate) mod wealth;

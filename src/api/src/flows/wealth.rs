@@ -2,11 +2,9 @@
 
 use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse};
-use sakshi_service::error::ServiceError;
 use sakshi_service::flows::{FlowCall, request_consent};
-use sakshi_service::service::Service;
-use sakshi_web::authenticated::AuthenticatedWith;
-use sakshi_web::body::Body;
+use sakshi_service::{Service, ServiceError};
+use sakshi_web::authenticated::AuthenticatedBody;
 use sakshi_web::edge::adopt_request_id;
 use sakshi_web::error::ApiError;
 use sakshi_web::idempotency;
@@ -19,22 +17,21 @@ use sakshi_wire::wealth::{WealthConsentRequest, WealthConsentResponse};
 /// # Errors
 /// 400, 401, 413, 415, 422, 429, 501, 502, 503 and 504 of the error table; nothing is opened then.
 #[utoipa::path(
-    post, path = "/api/v1/wealth/consents", tag = "Wealth data", operation_id = "wealth_consent", request_body = WealthConsentRequest,
+    post, path = "/api/v1/wealth/consents", tag = "Wealth data", operation_id = "requestWealthConsent", request_body = WealthConsentRequest,
     params(("Idempotency-Key" = Option<String>, Header)),
-    responses((status = 200, body = WealthConsentResponse, description = "The person is asked.")),
-    security(("api_key" = [], "app_id" = []))
+    responses((status = 200, body = WealthConsentResponse, description = "The person is asked."))
 )]
-pub async fn consents(
-    AuthenticatedWith { caller, body }: AuthenticatedWith<Body>,
+pub(crate) async fn consents(
+    AuthenticatedBody { caller, body }: AuthenticatedBody,
     request: HttpRequest,
     service: Data<Service>,
     rates: Data<RateLimits>,
 ) -> Result<HttpResponse, ApiError> {
     rates.init.take(&caller.app.app_id)?;
     let upstream = service.upstreams.wealth.as_ref().ok_or(ServiceError::NotOffered)?;
-    let once = idempotency::of(&request, &caller, "wealth", &body.bytes)?;
-    let asked: WealthConsentRequest = body.sent.request(service.rules.urls.at(service.clock.now()))?;
+    let idempotent = idempotency::of(&request, &caller, "wealth", &body.bytes)?;
+    let asked: WealthConsentRequest = body.sent.request(service.request_context())?;
     let request_id = adopt_request_id(&request, asked.request_id.clone());
-    let call = FlowCall { caller, request_id, once };
+    let call = FlowCall { caller, request_id, idempotent };
     Ok(idempotency::answer(request_consent(&service, upstream, call, &asked).await?))
 }

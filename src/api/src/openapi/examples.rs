@@ -6,19 +6,15 @@ use sakshi_domain::channel::Channel;
 use sakshi_domain::claims::{Claim, ClaimSet};
 use sakshi_domain::ids::{AppId, ClientId, TxnId};
 use sakshi_domain::language::Language;
-use sakshi_domain::pan::{Pan, PanStatus, SeedingStatus};
 use sakshi_domain::request_id::RequestId;
 use sakshi_domain::tenancy::KeyCase;
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::{AnswerDigest, Completed, Failure, OptionalTerms, Outcome, Pending, Terms, VerifiedClaims};
-use sakshi_service::error::ServiceError;
-use sakshi_web::error::ApiError;
 use sakshi_wire::ovse::{OvsePayload, OvsePending};
-use sakshi_wire::pan::{PanAnswer, PanData};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::{flow_examples, refusals};
+use super::{checks, flow_examples};
 
 const TXN: Uuid = Uuid::from_u128(0x3f0f_6c0e_9a3e_4c55_8d2a_0b8c_5e0e_7f11);
 /// 2026-01-15T10:00:00Z in milliseconds.
@@ -45,8 +41,16 @@ pub(super) fn attach(document: &mut Value) {
         { "seq": 1, "kind": "grant", "amount": 1_000, "balance_after": 1_000, "reference": "invoice-7", "at": times[0] },
         { "seq": 2, "kind": "debit", "amount": 1, "balance_after": 999, "reference": TXN, "at": times[1] },
     ]);
+    let event_id = "1R8swWyefAkVT2e0k";
+    let (name, guests) = ("Open day", json!(["name", "age_above_18"]));
+    let (qr_url, ends) = (format!("https://verify.example/e/{event_id}"), times[1]);
+    let event = json!({ "event_id": event_id, "name": name, "status": "active", "is_active": true, "claims": guests, "language": "hindi",
+        "max_guests": 200, "registration_count": 1, "remaining": 199, "scan_count": 3, "abandoned_count": 1,
+        "webhook_url": hook, "qr_url": qr_url, "created_at": times[0], "expires_at": ends });
+    let registered = json!({ "txn_id": TXN, "verified_at": times[1], "verification_passed": true,
+        "verified_claims": { "residentName": "Asha Rao", "ageAbove18": true } });
     let mut polled = outcomes();
-    polled["pending"] = named("Nobody has consented yet.", json!(OvsePending::of(TxnId::from_uuid(TXN))));
+    polled["pending"] = named("Nobody has consented yet.", json!(OvsePending::of(TxnId::from_bytes(*TXN.as_bytes()))));
 
     let mut put = |path: &str, method: &str, place: &[&str], key: &str, value: Value| {
         let mut at = &mut document["paths"][path][method];
@@ -61,6 +65,21 @@ pub(super) fn attach(document: &mut Value) {
     put(&format!("{ovse}/qr-intent"), "post", &["requestBody"], "example", json!({ "txnId": TXN }));
     put(&format!("{ovse}/qr-intent"), "post", &answer, "example", qr);
     put(&format!("{ovse}/result/{{txnId}}"), "get", &answer, "examples", polled);
+    let (events, one) = (format!("{ovse}/events"), format!("{ovse}/events/{{eventId}}"));
+    put(
+        &events,
+        "post",
+        &["requestBody"],
+        "example",
+        json!({ "name": name, "claims": guests, "language": "hindi", "max_guests": 200, "expires_at": ends, "webhook_url": hook }),
+    );
+    put(&events, "post", &answer, "example", json!({ "event_id": event_id, "qr_url": qr_url }));
+    put(&events, "get", &answer, "example", json!({ "page": 1, "page_size": 20, "total": 1, "events": [event] }));
+    put(&one, "get", &answer, "example", event.clone());
+    put(&one, "patch", &["requestBody"], "example", json!({ "max_guests": 250, "expires_at": ends }));
+    put(&one, "patch", &answer, "example", event);
+    let page = json!({ "event_id": event_id, "page": 1, "page_size": 20, "total": 1, "registrations": [registered] });
+    put(&format!("{one}/registrations"), "get", &answer, "example", page);
     put("/api/v1/credits", "get", &answer, "example", json!({ "balance": 999 }));
     let page = json!({ "page": 1, "page_size": 20, "total": 2, "entries": entries });
     put("/api/v1/credits/statement", "get", &answer, "example", page);
@@ -75,12 +94,8 @@ pub(super) fn attach(document: &mut Value) {
     put("/api/v1/user/webhook", "put", &["requestBody"], "example", setting.clone());
     put("/api/v1/user/webhook", "put", &answer, "example", json!({ "success": true, "data": setting }));
     put("/api/v1/user/webhook", "get", &answer, "example", json!({ "success": true, "data": [setting] }));
-    let asked =
-        json!({ "pan": "ABCPE1234F", "consent": "Y", "consent_text": "I agree that my PAN is verified.", "name_as_per_pan": "Asha Rao" });
-    put("/api/v1/pan/verify", "post", &["requestBody"], "example", asked);
-    put("/api/v1/pan/verify", "post", &answer, "examples", pan_answers());
-    put("/api/v1/pan/verify", "post", &["responses", "422"], "example", refusals::rendered(&ApiError::Service(ServiceError::MalformedPan)));
     put("/api/ping", "get", &answer, "example", json!({ "success": true, "message": "pong" }));
+    checks::attach_examples(document);
 }
 
 /// Outcomes as the webhook and a finished result carry them.
@@ -99,23 +114,6 @@ pub(super) fn outcomes() -> Value {
     })
 }
 
-fn pan_answers() -> Value {
-    // The number is well-formed, as a test holds.
-    let Ok(pan) = Pan::parse("ABCPE1234F") else { return Value::Null };
-    let request_id = RequestId::parse("order-42-try-1").unwrap_or_else(|_| RequestId::mint());
-    let unknown = PanData::not_found(pan.clone());
-    let known = PanData {
-        status: PanStatus::Valid,
-        category: pan.category(),
-        name_as_per_pan_match: Some(true),
-        nationalid_seeding_status: Some(SeedingStatus::Linked),
-        ..unknown.clone()
-    };
-    let named = |summary: &str, data| json!({ "summary": summary, "value": PanAnswer::new(request_id.clone(), data) });
-    json!({ "valid": named("It is in use, and the name is the one on record.", known),
-        "not_found": named("The source does not know it.", unknown) })
-}
-
 fn completed(outcome: Outcome) -> Completed {
     let terms = Terms {
         claims: ClaimSet::from_iter([Claim::Name, Claim::Dob, Claim::Gender, Claim::Address, Claim::Pincode]),
@@ -127,7 +125,7 @@ fn completed(outcome: Outcome) -> Completed {
         extras: Some(Box::new(OptionalTerms { client_reference_id: Some("order-42".to_owned()), ..OptionalTerms::default() })),
     };
     let opened = Pending {
-        id: TxnId::from_uuid(TXN),
+        id: TxnId::from_bytes(*TXN.as_bytes()),
         client: ClientId::generate(),
         app: AppId::generate(),
         event: None,

@@ -4,6 +4,7 @@
 //! that a handler declares only what is its own. Tests hold the document against the route table,
 //! against the specification, and every example in it against its schema.
 
+mod checks;
 mod examples;
 mod flow_examples;
 mod refusals;
@@ -12,15 +13,17 @@ mod webhook;
 use actix_web::HttpResponse;
 use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use actix_web::web::Data;
-use sakshi_domain::limits::IDEMPOTENCY_KEY_CHARS_MAX;
+use sakshi_domain::limits::{IDEMPOTENCY_KEY_CHARS_MAX, PAGE_MAX, PAGE_SIZE_MAX};
 use sakshi_web::api_document::ApiDocument;
+use sakshi_web::error::CODES;
+use sakshi_wire::CARRIED;
 use sakshi_wire::estamp::EStampOutcome;
 use sakshi_wire::refusal::Refusal;
 use sakshi_wire::wealth::{WealthConsentChange, WealthDataNotice, WealthHistoricalNotice};
 use serde_json::{Map, Value, json};
 use utoipa::OpenApi;
 
-use crate::{credits, events, flows, ovse, pan, ping, polls, webhook_urls};
+use crate::{credits, events, flows, ovse, ping, webhook_urls};
 
 const DESCRIPTION: &str = "\
 Verifies identities on behalf of a client application: open a transaction, let the person consent in the identity app, and get the \
@@ -37,15 +40,15 @@ const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
 /// What the handlers declare.
 #[derive(OpenApi)]
 #[openapi(
-    info(title = "sakshi", description = DESCRIPTION, license(name = "Apache-2.0", identifier = "Apache-2.0")),
+    info(title = "sakshi", description = DESCRIPTION, license(name = "Apache-2.0", identifier = "Apache-2.0"), contact(name = "The operator of this service")),
     paths(
-        ovse::init::init,
-        ovse::qr_intent::qr_intent,
-        ovse::result::result,
-        events::create::create,
-        events::read::list,
-        events::read::show,
-        events::patch::patch,
+        ovse::init,
+        ovse::qr_intent,
+        ovse::result,
+        events::create,
+        events::list,
+        events::show,
+        events::patch,
         events::registrations::list,
         credits::balance,
         credits::statement,
@@ -53,9 +56,8 @@ const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
         flows::doclocker::init,
         flows::estamp::init,
         flows::wealth::consents,
-        polls::esign::status,
-        polls::doclocker::details,
-        pan::verify,
+        flows::esign::status,
+        flows::doclocker::details,
         webhook_urls::register,
         webhook_urls::list,
         ping::ping,
@@ -74,7 +76,8 @@ const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
         (name = "Document locker", description = "Documents that a person shares from the locker."),
         (name = "E-stamp", description = "E-stamps of the registry and on paper."),
         (name = "Wealth data", description = "A consent, and what becomes available under it."),
-        (name = "PAN", description = "What is known of a PAN, answered at once."),
+        (name = "Checks", description = "What a source knows of a number, answered at once: PAN, GSTIN, bank account, IFSC, voter ID."),
+        (name = "Webhooks", description = "What this service sends to a client. Nothing of it is signed: fetch the result before you rely on it."),
         (name = "Webhook configuration", description = "Where the webhooks of flows other than OVSE go."),
         (name = "Credits", description = "What verifications cost."),
         (name = "Service", description = "The service itself.")
@@ -90,10 +93,10 @@ pub fn document_of(public_base: &str, more: utoipa::openapi::OpenApi) -> ApiDocu
 
 /// Answers with this document.
 #[utoipa::path(
-    get, path = "/openapi.json", tag = "Service", operation_id = "openapi",
-    responses((status = 200, body = Object, description = "This document; `/docs` shows it as a page."))
+    get, path = "/openapi.json", tag = "Service", operation_id = "getOpenApiDocument",
+    responses((status = 200, body = Object, description = "This document; `/docs` shows it as a page.")), security(())
 )]
-pub async fn document(document: Data<ApiDocument>) -> HttpResponse {
+pub(crate) async fn document(document: Data<ApiDocument>) -> HttpResponse {
     HttpResponse::Ok().insert_header((CONTENT_TYPE, "application/json")).insert_header((CACHE_CONTROL, "no-cache")).body(document.bytes())
 }
 
@@ -106,6 +109,10 @@ fn describe(public_base: &str, more: utoipa::openapi::OpenApi) -> Value {
     document["servers"] = json!([{ "url": public_base, "description": "This service." }]);
     document["webhooks"] = webhook::describe();
     let components = &mut document["components"];
+    for (_, schema) in components["schemas"].as_object_mut().into_iter().flatten() {
+        *schema = schema[CARRIED].take();
+    }
+    components["schemas"]["Refusal"]["properties"]["code"]["enum"] = json!(CODES);
     components["securitySchemes"] = json!({
         "api_key": { "type": "apiKey", "in": "header", "name": "X-API-KEY",
             "description": "The client's secret key, issued by the operator. For servers only, never for a browser or an app." },
@@ -128,6 +135,7 @@ fn describe(public_base: &str, more: utoipa::openapi::OpenApi) -> Value {
         "Allow": { "description": "The methods that the path takes; with 405.", "schema": { "type": "string" } },
     });
     components["responses"] = refusals::shared();
+    checks::describe(&mut document);
     for operation in operations(&mut document) {
         common(operation);
         refusals::complete(operation);
@@ -145,19 +153,30 @@ fn operations(document: &mut Value) -> impl Iterator<Item = &mut Value> {
 /// What every operation takes and gives.
 fn common(operation: &mut Value) {
     // What a handler tells its readers about errors, the responses tell the client.
-    if let Some((description, _)) = operation["description"].as_str().and_then(|text| text.split_once("# Errors")) {
-        operation["description"] = json!(description.trim());
-    }
-    if operation["security"].is_null() {
-        operation["security"] = json!([]);
-    }
+    let texts = ["summary", "description"].map(|name| operation[name].as_str().unwrap_or_default().replace('\n', " "));
+    let whole = texts.join("\n\n");
+    let description = whole.split("# Errors").next().unwrap_or_default().trim();
+    operation["summary"] = json!(description.split_inclusive(". ").next().and_then(|sentence| sentence.lines().next()).map(str::trim_end));
+    operation["description"] = json!(description);
+    // An operation asks for both credentials unless it declares that it needs none.
+    let needs_none = operation["security"] == json!([{}]);
+    operation["security"] = if needs_none { json!([]) } else { json!([{ "api_key": [], "app_id": [] }]) };
     let mut headers = json!({ "X-Request-ID": { "$ref": "#/components/headers/RequestId" } });
     let mut parameters = operation["parameters"].as_array_mut().map(std::mem::take).unwrap_or_default();
+    for (name, most) in [("page", PAGE_MAX), ("page_size", PAGE_SIZE_MAX)] {
+        for parameter in parameters.iter_mut().filter(|parameter| parameter["name"] == name) {
+            parameter["schema"]["maximum"] = json!(most);
+        }
+    }
     for parameter in parameters.iter_mut().filter(|parameter| parameter["name"] == IDEMPOTENCY_KEY) {
         *parameter = json!({ "$ref": "#/components/parameters/IdempotencyKey" });
         headers["Idempotency-Replayed"] = json!({ "$ref": "#/components/headers/Replayed" });
     }
     parameters.push(json!({ "$ref": "#/components/parameters/RequestId" }));
     operation["parameters"] = json!(parameters);
-    operation["responses"]["200"]["headers"] = headers;
+    let answer = &mut operation["responses"]["200"];
+    answer["headers"] = headers;
+    if let Some(image) = answer["content"].get_mut("image/png") {
+        image["schema"] = json!({ "type": "string", "format": "binary" });
+    }
 }

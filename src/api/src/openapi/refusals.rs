@@ -7,7 +7,7 @@ use actix_web::body::MessageBody as _;
 use sakshi_domain::invalid::Invalid;
 use sakshi_domain::request_id::RequestId;
 use sakshi_outbound::upstream::UpstreamError;
-use sakshi_service::error::ServiceError;
+use sakshi_service::ServiceError;
 use sakshi_web::error::ApiError;
 use serde_json::{Value, json};
 
@@ -74,12 +74,12 @@ fn has_body(operation: &Value) -> bool {
 
 /// Whether it places an order with an upstream and opens a flow with its answer.
 fn opens_flow(operation: &Value) -> bool {
-    matches!(operation["operationId"].as_str(), Some("esign_request" | "doclocker_init" | "estamp_init" | "wealth_consent"))
+    matches!(operation["operationId"].as_str(), Some("requestEsign" | "initDocLocker" | "initEStamp" | "requestWealthConsent"))
 }
 
 /// The shared refusals as components.
 pub(super) fn shared() -> Value {
-    SHARED.iter().map(|shared| (shared.name.to_owned(), response(shared.status, shared.description, false))).collect()
+    SHARED.iter().map(|shared| (shared.name.to_owned(), response(shared.status, shared.description))).collect()
 }
 
 /// Gives an operation's own refusals their body, and adds the shared ones.
@@ -90,18 +90,27 @@ pub(super) fn complete(operation: &mut Value) {
             *place = json!({ "$ref": format!("#/components/responses/{}", shared.name) });
         }
     }
-    let of_pan = operation["operationId"] == "verify_pan";
+    // Only verifications have transactions.
+    let what = match operation["tags"][0].as_str() {
+        Some("OVSE") => None,
+        Some("Events") => Some("event"),
+        _ => Some("flow"),
+    };
+    let not_found = rendered(&ApiError::Service(what.map_or(ServiceError::TransactionNotFound, ServiceError::NotFound)));
     let Some(responses) = operation["responses"].as_object_mut() else { return };
     for (status, declared) in responses {
         if status.starts_with(['4', '5'])
             && let Some(description) = declared["description"].as_str()
         {
-            *declared = response(status, description, of_pan);
+            *declared = response(status, description);
+            if status == "404" {
+                declared["content"]["application/json"]["example"] = not_found.clone();
+            }
         }
     }
 }
 
-fn response(status: &str, description: &str, of_pan: bool) -> Value {
+fn response(status: &str, description: &str) -> Value {
     let mut headers = json!({ "X-Request-ID": { "$ref": "#/components/headers/RequestId" } });
     if matches!(status, "429" | "503" | "default") {
         headers["Retry-After"] = json!({ "$ref": "#/components/headers/RetryAfter" });
@@ -109,16 +118,13 @@ fn response(status: &str, description: &str, of_pan: bool) -> Value {
     if status == "default" {
         headers["Allow"] = json!({ "$ref": "#/components/headers/Allow" });
     }
-    let body = json!({ "schema": { "$ref": "#/components/schemas/Refusal" }, "example": example(status, of_pan) });
+    let body = json!({ "schema": { "$ref": "#/components/schemas/Refusal" }, "example": example(status) });
     json!({ "description": description, "headers": headers, "content": { "application/json": body } })
 }
 
-/// The body of a refusal with this status, as it is really rendered; that of a PAN opens nothing.
-fn example(status: &str, of_pan: bool) -> Value {
+/// The body of a refusal with this status, as it is really rendered.
+fn example(status: &str) -> Value {
     let error = match status {
-        "422" if of_pan => ApiError::Service(ServiceError::MalformedPan),
-        "502" if of_pan => ApiError::Service(ServiceError::Source(UpstreamError::Unreachable)),
-        "504" if of_pan => ApiError::Service(ServiceError::Source(UpstreamError::TimedOut)),
         "400" => ApiError::Service(ServiceError::Invalid(Invalid::one("claims[2]", "is not a known claim"))),
         "401" => ApiError::Service(ServiceError::Unauthorized),
         "402" => ApiError::Service(ServiceError::InsufficientCredits),

@@ -16,8 +16,8 @@ pub(super) fn describe() -> Value {
         "examples": examples::outcomes(),
     } });
     let mut webhooks = json!({ "ovse": { "post": {
-        "tags": ["OVSE"],
-        "operationId": "ovse_webhook",
+        "tags": ["Webhooks"],
+        "operationId": "onOvse",
         "summary": "A transaction was completed.",
         "description": format!("To the transaction's `webhook_url`. {MANNERS} An expired transaction sends nothing."),
         "security": [],
@@ -33,7 +33,7 @@ pub(super) fn describe() -> Value {
 /// The webhook of a flow that ends upstream.
 struct FlowWebhook {
     name: &'static str,
-    tag: &'static str,
+    operation: &'static str,
     summary: &'static str,
     target: &'static str,
     schema: &'static str,
@@ -43,7 +43,7 @@ struct FlowWebhook {
 const FLOWS: [FlowWebhook; 6] = [
     FlowWebhook {
         name: "esign",
-        tag: "eSign",
+        operation: "onEsign",
         summary: "A document was completed, rejected or has expired.",
         target: "To the `responseUrl` of its request, or else to the URL that is registered for `ESign`.",
         schema: "EsignOutcome",
@@ -51,7 +51,7 @@ const FLOWS: [FlowWebhook; 6] = [
     },
     FlowWebhook {
         name: "doclocker",
-        tag: "Document locker",
+        operation: "onDocLocker",
         summary: "Nothing is awaited from the locker any more.",
         target: "To the URL that is registered for `DocLocker`.",
         schema: "DocLockerOutcome",
@@ -59,7 +59,7 @@ const FLOWS: [FlowWebhook; 6] = [
     },
     FlowWebhook {
         name: "estamp",
-        tag: "E-stamp",
+        operation: "onEStamp",
         summary: "An e-stamp was completed, rejected or has expired.",
         target: "To the URL that is registered for `RegistryEStamp` or `PhysicalEStamp`, whichever it was begun as. There is no poll.",
         schema: "EStampOutcome",
@@ -67,7 +67,7 @@ const FLOWS: [FlowWebhook; 6] = [
     },
     FlowWebhook {
         name: "wealth_consent",
-        tag: "Wealth data",
+        operation: "onWealthConsent",
         summary: "A consent was accepted, rejected or revoked, will expire soon, or has expired.",
         target: "To the URL for consents that the operator has set. Sent for each status once.",
         schema: "WealthConsentChange",
@@ -75,7 +75,7 @@ const FLOWS: [FlowWebhook; 6] = [
     },
     FlowWebhook {
         name: "wealth_data",
-        tag: "Wealth data",
+        operation: "onWealthData",
         summary: "Financial data is ready, or could not be had.",
         target: "To the URL for data that the operator has set. Sent for raw and for analysed data.",
         schema: "WealthDataNotice",
@@ -83,7 +83,7 @@ const FLOWS: [FlowWebhook; 6] = [
     },
     FlowWebhook {
         name: "wealth_historical",
-        tag: "Wealth data",
+        operation: "onWealthHistorical",
         summary: "A historical fetch has completed.",
         target: "To the URL for historical data that the operator has set.",
         schema: "WealthHistoricalNotice",
@@ -94,8 +94,8 @@ const FLOWS: [FlowWebhook; 6] = [
 impl FlowWebhook {
     fn describe(&self) -> Value {
         json!({ "post": {
-            "tags": [self.tag],
-            "operationId": format!("{}_webhook", self.name),
+            "tags": ["Webhooks"],
+            "operationId": self.operation,
             "summary": self.summary,
             "description": format!("{} {MANNERS}", self.target),
             "security": [],

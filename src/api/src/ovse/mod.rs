@@ -1,16 +1,102 @@
-//! Single verifications (specification, "OVSE"): init, qr-intent, result, and the identity app's
-//! callback.
+//! Single verifications (specification, "OVSE"): init, qr-intent and result; [`callback`] takes the identity app's answers.
 
-pub mod callback;
-pub mod init;
-pub mod qr_intent;
-pub mod result;
+mod callback;
 
+use std::time::Duration;
+
+use actix_web::web::{Data, Path};
+use actix_web::{HttpRequest, HttpResponse};
 use sakshi_domain::ids::TxnId;
-use sakshi_service::error::ServiceError;
+use sakshi_domain::limits::LONG_POLL_SECONDS_MAX;
+use sakshi_service::transactions::{self, OPERATION, OpenOrCompleted, await_outcome, open_transaction, outcome_body};
+use sakshi_service::{Service, ServiceError};
+use sakshi_web::authenticated::{Authenticated, AuthenticatedBody};
+use sakshi_web::edge::adopt_request_id;
 use sakshi_web::error::ApiError;
+use sakshi_web::idempotency;
+use sakshi_web::query::Query;
+use sakshi_web::rate_limit::RateLimits;
+use sakshi_wire::ovse::{InitRequest, InitResponse, OvsePending, OvseResult, QrIntentRequest, QrIntentResponse};
 
-/// Reads a transaction id of a path; what is none is not found.
-fn txn_of_path(text: &str) -> Result<TxnId, ApiError> {
-    text.parse().map_err(|_| ApiError::Service(ServiceError::TransactionNotFound))
+pub(crate) use self::callback::receive;
+
+/// Opens a transaction.
+///
+/// # Errors
+/// 400, 401, 402, 422, 429 and 503 of the error table; only an answer of 200 has cost a credit.
+#[utoipa::path(
+    post, path = "/api/v1/nationalid-ovse/init", tag = "OVSE", operation_id = "openTransaction", request_body = InitRequest,
+    params(("Idempotency-Key" = Option<String>, Header)),
+    responses((status = 200, body = InitResponse, description = "The transaction is open and one credit was debited."),
+              (status = 400, description = "Unknown claim, invalid channel, or another field that is not acceptable."),
+              (status = 402, description = "Insufficient credits."),
+              (status = 422, description = "The Idempotency-Key came before with another body."),
+              (status = 429, description = "The app opens more transactions per second than it may."))
+)]
+pub(crate) async fn init(
+    AuthenticatedBody { caller, body }: AuthenticatedBody,
+    request: HttpRequest,
+    service: Data<Service>,
+    rates: Data<RateLimits>,
+) -> Result<HttpResponse, ApiError> {
+    rates.init.take(&caller.app.app_id)?;
+    let idempotent = idempotency::of(&request, &caller, OPERATION, &body.bytes)?;
+    let asked: InitRequest = body.sent.request(service.request_context())?;
+    let request_id = adopt_request_id(&request, asked.request_id.clone());
+    Ok(idempotency::answer(open_transaction(&service, caller, asked.terms(request_id), idempotent).await?))
+}
+
+/// Signs the intent of a pending transaction afresh and encodes it for a QR code.
+///
+/// # Errors
+/// 404 unless the app has such a transaction, 409 when it is completed, 410 when it has expired.
+#[utoipa::path(
+    post, path = "/api/v1/nationalid-ovse/qr-intent", tag = "OVSE", operation_id = "createQrIntent", request_body = QrIntentRequest,
+    responses((status = 200, body = QrIntentResponse, description = "Render the value as a QR code."),
+              (status = 404, description = "No such transaction of this app."),
+              (status = 409, description = "The transaction is completed."),
+              (status = 410, description = "The transaction has expired."))
+)]
+pub(crate) async fn qr_intent(
+    AuthenticatedBody { caller, body }: AuthenticatedBody,
+    service: Data<Service>,
+    rates: Data<RateLimits>,
+) -> Result<HttpResponse, ApiError> {
+    rates.polls.take(&caller.app.app_id)?;
+    let asked: QrIntentRequest = body.sent.request(service.request_context())?;
+    Ok(HttpResponse::Ok().json(transactions::qr_intent(&service, &caller.app, asked.txn_id).await?))
+}
+
+/// Answers with the webhook's body once the transaction is completed.
+///
+/// # Errors
+/// 404 unless the app has such a transaction, 410 when it has expired.
+#[utoipa::path(
+    get, path = "/api/v1/nationalid-ovse/result/{txnId}", tag = "OVSE", operation_id = "getResult",
+    params(("txnId" = String, Path, format = "uuid", description = "As returned by init."),
+           ("wait" = Option<u32>, Query, minimum = 0, maximum = 30, description = "Seconds to wait for an outcome; default 0.")),
+    responses((status = 200, body = OvseResult, description = "The outcome in the webhook's shape, or a stub with `pending: true`."),
+              (status = 404, description = "No such transaction of this app, or its result is no longer kept."),
+              (status = 410, description = "The transaction has expired."),
+              (status = 429, description = "The app polls more often per second than it may; wait with `?wait=` instead."))
+)]
+pub(crate) async fn result(
+    Authenticated(caller): Authenticated,
+    path: Path<String>,
+    request: HttpRequest,
+    service: Data<Service>,
+    rates: Data<RateLimits>,
+) -> Result<HttpResponse, ApiError> {
+    rates.polls.take(&caller.app.app_id)?;
+    let mut query = Query::of(request.query_string());
+    let wait = query.number(&["wait"], 0..=LONG_POLL_SECONDS_MAX, 0);
+    query.finish()?;
+    let id: TxnId = path.parse().map_err(|_| ServiceError::TransactionNotFound)?;
+    match await_outcome(&service, &caller, id, Duration::from_secs(wait)).await? {
+        OpenOrCompleted::Pending(_) => Ok(HttpResponse::Ok().json(OvsePending::of(id))),
+        OpenOrCompleted::Completed(record) => {
+            let (_, json) = outcome_body(&service, *record, &caller.app)?;
+            Ok(HttpResponse::Ok().content_type("application/json").body(json))
+        }
+    }
 }

@@ -1,7 +1,5 @@
 //! The KB-JWT: the holder's signature that binds a credential to one transaction (RFC 9901 §4.3).
 
-use std::str::FromStr;
-
 use sakshi_domain::claims::ClaimSet;
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::limits::{JOSE_HEADER_VALUES_MAX, KEY_BINDING_CHARS_MAX};
@@ -41,19 +39,6 @@ pub enum KeyBinding {
     WhenPresent,
     /// A credential without a KB-JWT is refused.
     Required,
-}
-
-impl FromStr for KeyBinding {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match text {
-            "off" => Ok(Self::Off),
-            "when_present" => Ok(Self::WhenPresent),
-            "required" => Ok(Self::Required),
-            _ => Err("must be off, when_present or required"),
-        }
-    }
 }
 
 impl KeyBinding {

@@ -2,6 +2,7 @@
 //! numbers are dropped everywhere.
 
 use sakshi_domain::claims::{Claim, ClaimSet};
+use sakshi_domain::flow::dates::Day;
 use sakshi_domain::transaction::VerifiedClaims;
 use serde_json::{Map, Value};
 
@@ -109,23 +110,8 @@ fn complete_date(text: &str) -> Option<String> {
         (2, 4, _) => (last, first),
         _ => return None,
     };
-    let digits = |part: &str, length: usize| part.len() == length && part.bytes().all(|byte| byte.is_ascii_digit());
-    if !digits(year, 4) || !digits(month, 2) || !digits(day, 2) {
-        return None;
-    }
-    let number = |part: &str| part.parse::<u32>().ok();
-    let days = days_in_month(number(year)?, number(month)?)?;
-    (1..=days).contains(&number(day)?).then(|| format!("{year}-{month}-{day}"))
-}
-
-fn days_in_month(year: u32, month: u32) -> Option<u32> {
-    let leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
-    match month {
-        2 => Some(if leap { 29 } else { 28 }),
-        4 | 6 | 9 | 11 => Some(30),
-        1..=12 => Some(31),
-        _ => None,
-    }
+    let date = format!("{year}-{month}-{day}");
+    Day::parse(&date).is_ok().then_some(date)
 }
 
 #[cfg(test)]

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::statuses::string_enum;
 use crate::http_url::WebhookUrl;
+use crate::string_enum::string_enum;
 
 string_enum!(
     /// An API whose webhooks go to a registered URL.

@@ -1,6 +1,6 @@
 //! The kinds of report, as named in the paths to which connectors post.
 
-use super::statuses::string_enum;
+use crate::string_enum::string_enum;
 
 string_enum!(
     /// What a connector reports on. Each kind has its own webhook.

@@ -9,78 +9,78 @@ use clap::{Parser, ValueEnum};
 /// A verification is an init, polls, a callback, a webhook and a last poll; a guest of an event goes through its pages.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "sakshi-load plan")]
-pub struct PlanOptions {
+pub(crate) struct PlanOptions {
     /// Verifications per second at the peak.
     #[arg(long)]
-    pub peak: Option<f64>,
+    pub(crate) peak: Option<f64>,
     /// Verifications a day.
     #[arg(long)]
-    pub day: Option<f64>,
+    pub(crate) day: Option<f64>,
     /// The peak, where it is not given, beside the day's mean; and the other way round.
     #[arg(long, default_value_t = 10.0)]
-    pub peak_factor: f64,
+    pub(crate) peak_factor: f64,
     /// Guests of an event, at the same time as the peak.
     #[arg(long)]
-    pub guests: Option<f64>,
+    pub(crate) guests: Option<f64>,
     /// Minutes over which they come.
     #[arg(long, default_value_t = 3.0)]
-    pub minutes: f64,
+    pub(crate) minutes: f64,
     /// What intents are signed with.
     #[arg(long, value_enum, default_value_t = Algorithm::Rs256)]
-    pub algorithm: Algorithm,
+    pub(crate) algorithm: Algorithm,
     /// Where everything is kept.
     #[arg(long, value_enum, default_value_t = Store::Redis)]
-    pub store: Store,
+    pub(crate) store: Store,
     /// The share of processors, of Redis' one thread and of the network that the peak may use.
     #[arg(long, default_value_t = 0.5)]
-    pub utilisation: f64,
+    pub(crate) utilisation: f64,
     /// Cores of a machine.
     #[arg(long, default_value_t = 8)]
-    pub cores: u32,
+    pub(crate) cores: u32,
     /// Machines for nodes, and for balancers, beyond those that the peak needs.
     #[arg(long, default_value_t = 1)]
-    pub spare: u32,
+    pub(crate) spare: u32,
     /// Replicas of each Redis master.
     #[arg(long, default_value_t = 1)]
-    pub replicas: u32,
+    pub(crate) replicas: u32,
     /// Polls of a transaction that waits.
     #[arg(long, default_value_t = 1)]
-    pub polls: u32,
+    pub(crate) polls: u32,
     /// Seconds that a transaction waits at most (`ovse.window_s`).
     #[arg(long, default_value_t = 900.0)]
-    pub window: f64,
+    pub(crate) window: f64,
     /// Seconds for which a result is kept (`ovse.result_ttl_s`).
     #[arg(long, default_value_t = 86_400.0)]
-    pub result_ttl: f64,
+    pub(crate) result_ttl: f64,
     /// Milliseconds after which a webhook's receiver answers.
     #[arg(long, default_value_t = 100.0)]
-    pub webhook_ms: f64,
+    pub(crate) webhook_ms: f64,
     /// Mbit/s of a machine's network, each way.
     #[arg(long, default_value_t = 1_000.0)]
-    pub network_mbit: f64,
+    pub(crate) network_mbit: f64,
     /// Plans for processors without AVX-512 IFMA, on which an RSA signature takes longer.
     #[arg(long)]
-    pub without_ifma: bool,
+    pub(crate) without_ifma: bool,
     /// Another measured table than the committed one.
     #[arg(long, value_name = "FILE")]
-    pub costs: Option<PathBuf>,
+    pub(crate) costs: Option<PathBuf>,
     /// Writes JSON instead of a table.
     #[arg(long)]
-    pub json: bool,
+    pub(crate) json: bool,
     /// Writes the measured table, and no plan.
     #[arg(long)]
-    pub costs_table: bool,
+    pub(crate) costs_table: bool,
     /// Writes one row for each of a bank, a fair, a state and a country.
     #[arg(long)]
-    pub examples: bool,
+    pub(crate) examples: bool,
     /// Replaces what a document shows of these tables; its comments name the commands.
     #[arg(long, value_name = "FILE")]
-    pub document: Option<PathBuf>,
+    pub(crate) document: Option<PathBuf>,
 }
 
 /// What intents are signed with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Algorithm {
+pub(crate) enum Algorithm {
     /// RSA with 2,048 bits.
     Rs256,
     /// The curve P-256.
@@ -89,7 +89,7 @@ pub enum Algorithm {
 
 /// Where everything is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Store {
+pub(crate) enum Store {
     /// One machine with its own disk.
     Embedded,
     /// Many nodes.

@@ -6,15 +6,13 @@ use serde::Deserialize;
 use serde_json::Value;
 use thiserror::Error;
 
-use super::text::number;
+use super::number::number;
 
-/// The committed table.
 const COMMITTED: &str = include_str!("../../../../benches/costs.json");
 
 /// Why a table is refused.
 #[derive(Debug, Error)]
-pub enum CostsError {
-    /// It is no such table, or lacks a field, which the reason names.
+pub(crate) enum CostsError {
     #[error("the costs are no measured table: {0}")]
     Shape(#[from] serde_json::Error),
     /// A cost below nothing, or none at all.
@@ -22,60 +20,52 @@ pub enum CostsError {
     Negative(String),
 }
 
-/// The whole table.
 #[derive(Clone, Debug, Deserialize)]
-#[allow(missing_docs)]
-pub struct Costs {
-    pub machine: Machine,
-    pub signature: Signature,
+pub(crate) struct Costs {
+    pub(crate) machine: Machine,
+    pub(crate) signature: Signature,
     /// Microseconds of one append that is synced to the disk.
-    pub sync_us: f64,
+    pub(crate) sync_us: f64,
     /// Bytes of a webhook's headers and body.
-    pub webhook_bytes: f64,
-    pub balanced_request: BalancedRequest,
-    pub embedded: StoreCosts,
-    pub redis: StoreCosts,
+    pub(crate) webhook_bytes: f64,
+    pub(crate) balanced_request: BalancedRequest,
+    pub(crate) embedded: StoreCosts,
+    pub(crate) redis: StoreCosts,
 }
 
-/// Where it was measured.
 #[derive(Clone, Debug, Deserialize)]
-#[allow(missing_docs)]
-pub struct Machine {
-    pub processor: String,
-    pub cores: u32,
-    pub avx512_ifma: bool,
+pub(crate) struct Machine {
+    pub(crate) processor: String,
+    pub(crate) cores: u32,
+    pub(crate) avx512_ifma: bool,
     /// When and by which command.
-    pub measured: String,
+    pub(crate) measured: String,
 }
 
 /// Microseconds of one core for a signature alone.
 #[derive(Clone, Copy, Debug, Deserialize)]
-#[allow(missing_docs)]
-pub struct Signature {
-    pub rs256_us: f64,
+pub(crate) struct Signature {
+    pub(crate) rs256_us: f64,
     /// On the same processor, when the library is told that AVX-512 IFMA is missing.
-    pub rs256_without_ifma_us: f64,
-    pub es256_us: f64,
-    pub es256_check_us: f64,
+    pub(crate) rs256_without_ifma_us: f64,
+    pub(crate) es256_us: f64,
+    pub(crate) es256_check_us: f64,
 }
 
 /// Microseconds that a balancer adds to each request.
 #[derive(Clone, Copy, Debug, Deserialize)]
-#[allow(missing_docs)]
-pub struct BalancedRequest {
-    /// Its own.
-    pub balancer_us: f64,
+pub(crate) struct BalancedRequest {
+    pub(crate) balancer_us: f64,
     /// The node's, for a connection that is opened for the request.
-    pub node_more_us: f64,
+    pub(crate) node_more_us: f64,
     /// The same with little to do.
-    pub light_balancer_us: f64,
-    pub light_node_more_us: f64,
+    pub(crate) light_balancer_us: f64,
+    pub(crate) light_node_more_us: f64,
 }
 
 impl BalancedRequest {
     /// Of the balancer and of the node, at such a use of the processors.
-    #[must_use]
-    pub fn at(&self, share: f64) -> [f64; 2] {
+    pub(crate) fn at(&self, share: f64) -> [f64; 2] {
         [between(self.light_balancer_us, self.balancer_us, share), between(self.light_node_more_us, self.node_more_us, share)]
     }
 }
@@ -87,42 +77,40 @@ fn between(light: f64, busy: f64, share: f64) -> f64 {
 
 /// Of one store. Bytes are resident, or in Redis' memory, or in the embedded store's files.
 #[derive(Clone, Debug, Deserialize)]
-#[allow(missing_docs)]
-pub struct StoreCosts {
-    pub init_rs256: Cost,
-    pub init_es256: Cost,
-    pub pending_poll: Cost,
+pub(crate) struct StoreCosts {
+    pub(crate) init_rs256: Cost,
+    pub(crate) init_es256: Cost,
+    pub(crate) pending_poll: Cost,
     /// With both ES256 checks of a credential.
-    pub callback: Cost,
-    pub webhook: Cost,
-    pub ended_poll: Cost,
+    pub(crate) callback: Cost,
+    pub(crate) webhook: Cost,
+    pub(crate) ended_poll: Cost,
     /// A guest of an event with a phone, from page to webhook.
-    pub guest_rs256: Cost,
-    pub guest_es256: Cost,
+    pub(crate) guest_rs256: Cost,
+    pub(crate) guest_es256: Cost,
     /// Of a node that holds next to nothing.
-    pub node_bytes: f64,
-    pub node_pending_bytes: f64,
-    pub store_pending_bytes: f64,
-    pub store_ended_bytes: f64,
+    pub(crate) node_bytes: f64,
+    pub(crate) node_pending_bytes: f64,
+    pub(crate) store_pending_bytes: f64,
+    pub(crate) store_ended_bytes: f64,
 }
 
 /// Of one step: processor time in microseconds, and bytes.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
-#[allow(missing_docs)]
-pub struct Cost {
-    pub node_us: f64,
-    pub redis_us: f64,
+pub(crate) struct Cost {
+    pub(crate) node_us: f64,
+    pub(crate) redis_us: f64,
     /// The same with little to do: each request then has a wake, a commit and a sync of its own.
-    pub light_node_us: f64,
-    pub light_redis_us: f64,
+    pub(crate) light_node_us: f64,
+    pub(crate) light_redis_us: f64,
     /// From clients and to them.
-    pub received_bytes: f64,
-    pub sent_bytes: f64,
+    pub(crate) received_bytes: f64,
+    pub(crate) sent_bytes: f64,
     /// Written in blocks, and appended to Redis' file.
-    pub disk_bytes: f64,
-    pub log_bytes: f64,
-    pub redis_in_bytes: f64,
-    pub redis_out_bytes: f64,
+    pub(crate) disk_bytes: f64,
+    pub(crate) log_bytes: f64,
+    pub(crate) redis_in_bytes: f64,
+    pub(crate) redis_out_bytes: f64,
 }
 
 /// One of a store's steps.
@@ -130,8 +118,7 @@ type Step = fn(&StoreCosts) -> Cost;
 
 impl Cost {
     /// At such a use of the processors.
-    #[must_use]
-    pub fn at(self, share: f64) -> Self {
+    pub(crate) fn at(self, share: f64) -> Self {
         let node_us = between(self.light_node_us, self.node_us, share);
         Self { node_us, redis_us: between(self.light_redis_us, self.redis_us, share), ..self }
     }
@@ -142,23 +129,20 @@ impl Costs {
     ///
     /// # Errors
     /// With the field that is missing or below nothing.
-    pub fn read(text: &str) -> Result<Self, CostsError> {
+    pub(crate) fn read(text: &str) -> Result<Self, CostsError> {
         let value: Value = serde_json::from_str(text)?;
         let costs = serde_json::from_value(value.clone())?;
         negative(&value, "").map_or(Ok(costs), |field| Err(CostsError::Negative(field)))
     }
 
-    /// The committed one.
-    ///
     /// # Errors
     /// None while the tests pass.
-    pub fn committed() -> Result<Self, CostsError> {
+    pub(crate) fn committed() -> Result<Self, CostsError> {
         Self::read(COMMITTED)
     }
 
     /// The table as Markdown.
-    #[must_use]
-    pub fn table(&self) -> String {
+    pub(crate) fn table(&self) -> String {
         let Machine { processor, cores, avx512_ifma, measured } = &self.machine;
         let with = if *avx512_ifma { "with" } else { "without" };
         let mut text = format!(

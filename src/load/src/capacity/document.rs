@@ -8,14 +8,15 @@ use clap::Parser as _;
 
 use super::cli::PlanOptions;
 use super::costs::Costs;
-use super::text::brief;
-use super::{Plan, PlanError};
+use super::error::PlanError;
+use super::plan::Plan;
+use super::table::brief;
 
 const BEGIN: &str = "<!-- sakshi-load plan";
 const END: &str = "<!-- end -->";
 
 /// Who comes in the examples, in the options of a plan.
-pub const EXAMPLES: [(&str, &str); 4] = [
+pub(crate) const EXAMPLES: [(&str, &str); 4] = [
     ("bank", "--peak 10 --store embedded"),
     ("fair", "--guests 20000 --minutes 3"),
     ("state", "--peak 2000"),
@@ -26,7 +27,7 @@ pub const EXAMPLES: [(&str, &str); 4] = [
 ///
 /// # Errors
 /// As [`Plan::of`], and when the costs cannot be read.
-pub fn printed(options: &PlanOptions) -> Result<String, PlanError> {
+pub(crate) fn printed(options: &PlanOptions) -> Result<String, PlanError> {
     let costs = match &options.costs {
         Some(path) => Costs::read(&fs::read_to_string(path)?)?,
         None => Costs::committed()?,
@@ -48,10 +49,7 @@ pub fn printed(options: &PlanOptions) -> Result<String, PlanError> {
 }
 
 /// A document with what its comments ask for.
-///
-/// # Errors
-/// As [`printed`].
-pub fn fill(text: &str) -> Result<String, PlanError> {
+pub(crate) fn fill(text: &str) -> Result<String, PlanError> {
     let mut filled = String::with_capacity(text.len());
     let mut left = text;
     while let Some((before, after)) = left.split_once(BEGIN) {

@@ -1,11 +1,13 @@
 //! From what a second of the peak costs to machines, one kind after another; each figure leaves its row, and each kind
 //! what the peak uses of it.
 
+use serde::Serialize;
+
 use super::cli::{PlanOptions, Store};
 use super::costs::Costs;
-use super::steps::Load;
-use super::text::{bytes, number};
-use super::{Bound, PlanError, Row};
+use super::error::PlanError;
+use super::number::{bytes, number};
+use super::steps::{Load, Row};
 
 /// Hash tags over which clients are spread; no more masters are of use.
 const MASTERS_MAX: f64 = 64.0;
@@ -15,7 +17,16 @@ const REDIS_OF_MEMORY: f64 = 0.6;
 const IN_FLIGHT: f64 = 4_096.0;
 const IN_FLIGHT_PER_HOST: f64 = 64.0;
 
-pub(super) struct Sizing<'a> {
+/// A resource at the peak.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Bound {
+    pub(crate) resource: &'static str,
+    /// The share of it that the peak uses.
+    pub(crate) share: f64,
+}
+
+/// Computes machines, one kind after another.
+pub(crate) struct Sizing<'a> {
     options: &'a PlanOptions,
     costs: &'a Costs,
     load: &'a Load<'a>,
@@ -27,12 +38,12 @@ pub(super) struct Sizing<'a> {
 }
 
 impl<'a> Sizing<'a> {
-    pub(super) fn new(options: &'a PlanOptions, costs: &'a Costs, load: &'a Load<'a>) -> Self {
+    pub(crate) fn new(options: &'a PlanOptions, costs: &'a Costs, load: &'a Load<'a>) -> Self {
         Self { options, costs, load, rows: load.rows(), bounds: Vec::new(), nodes: 1.0, masters: 0.0 }
     }
 
     /// Every row, and what the peak uses of each resource.
-    pub(super) fn done(self) -> (Vec<Row>, Vec<Bound>) {
+    pub(crate) fn done(self) -> (Vec<Row>, Vec<Bound>) {
         (self.rows, self.bounds)
     }
 
@@ -71,7 +82,7 @@ impl<'a> Sizing<'a> {
     }
 
     /// Machines for nodes, spare ones included.
-    pub(super) fn nodes(&mut self) -> Result<f64, PlanError> {
+    pub(crate) fn nodes(&mut self) -> Result<f64, PlanError> {
         let Load { node_cores, public_mbit, redis_mbit, .. } = *self.load;
         let ways = [public_mbit[0] + redis_mbit[0], public_mbit[1] + redis_mbit[1]];
         self.row(
@@ -98,7 +109,7 @@ impl<'a> Sizing<'a> {
     }
 
     /// Redis masters; none for the embedded store.
-    pub(super) fn redis(&mut self) -> Result<f64, PlanError> {
+    pub(crate) fn redis(&mut self) -> Result<f64, PlanError> {
         if !self.on_redis() {
             return Ok(0.0);
         }
@@ -140,7 +151,7 @@ impl<'a> Sizing<'a> {
     }
 
     /// Bytes of a node, and of the store in all, with so many that have ended.
-    pub(super) fn memory(&mut self, ended: f64) -> [f64; 2] {
+    pub(crate) fn memory(&mut self, ended: f64) -> [f64; 2] {
         let store = self.load.store;
         let waiting = self.load.comers() * self.options.window;
         let node = store.node_bytes + waiting / self.nodes * store.node_pending_bytes;
@@ -171,7 +182,7 @@ impl<'a> Sizing<'a> {
     }
 
     /// Bytes that are appended to Redis' files a day.
-    pub(super) fn disks(&mut self, day: f64, guests: f64) -> f64 {
+    pub(crate) fn disks(&mut self, day: f64, guests: f64) -> f64 {
         let written = self.load.total(|cost| cost.disk_bytes);
         self.row(
             "written to disks at the peak, in blocks",
@@ -188,7 +199,7 @@ impl<'a> Sizing<'a> {
         appended
     }
 
-    pub(super) fn webhooks(&mut self) {
+    pub(crate) fn webhooks(&mut self) {
         let (each, count) = (self.options.webhook_ms, self.load.comers());
         let under_way = count * each / 1e3;
         self.row("webhooks under way", format!("{}/s × {} ms", number(count), number(each)), number(under_way));
@@ -201,7 +212,7 @@ impl<'a> Sizing<'a> {
     }
 
     /// Machines for balancers, spare ones included; none before a single node.
-    pub(super) fn balancers(&mut self) -> f64 {
+    pub(crate) fn balancers(&mut self) -> f64 {
         if !self.on_redis() {
             return 0.0;
         }

@@ -1,10 +1,11 @@
 //! What one verification and one guest cost with the steps that the options choose, and what all of them cost in a
 //! second of the peak.
 
-use super::Row;
+use serde::Serialize;
+
 use super::cli::{Algorithm, PlanOptions, Store};
 use super::costs::{Cost, Costs, StoreCosts};
-use super::text::number;
+use super::number::number;
 
 /// Requests of a verification beside its polls: init, callback, and the poll at the end.
 const REQUESTS: f64 = 3.0;
@@ -14,29 +15,37 @@ const GUEST_REQUESTS: f64 = 5.0;
 const SIGNATURES: f64 = 1.0;
 const GUEST_SIGNATURES: f64 = 2.0;
 
+/// One figure and how it comes about.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Row {
+    pub(crate) what: &'static str,
+    pub(crate) arithmetic: String,
+    pub(crate) result: String,
+}
+
 /// A second of the peak.
-pub(super) struct Load<'a> {
-    pub(super) store: &'a StoreCosts,
+pub(crate) struct Load<'a> {
+    pub(crate) store: &'a StoreCosts,
     verifications: f64,
     guests: f64,
     /// Of a verification, and of a guest, with what the balancer makes of it.
-    pub(super) each: Cost,
-    pub(super) guest: Cost,
+    pub(crate) each: Cost,
+    pub(crate) guest: Cost,
     parts: String,
     guest_parts: String,
-    pub(super) node_cores: f64,
-    pub(super) redis_cores: f64,
-    pub(super) requests: f64,
+    pub(crate) node_cores: f64,
+    pub(crate) redis_cores: f64,
+    pub(crate) requests: f64,
     /// Of the balancer for a request.
-    pub(super) balancer_us: f64,
+    pub(crate) balancer_us: f64,
     /// From clients, and to them with webhooks, in Mbit/s.
-    pub(super) public_mbit: [f64; 2],
+    pub(crate) public_mbit: [f64; 2],
     /// From Redis, and to it.
-    pub(super) redis_mbit: [f64; 2],
+    pub(crate) redis_mbit: [f64; 2],
 }
 
 impl<'a> Load<'a> {
-    pub(super) fn of(options: &PlanOptions, costs: &'a Costs, verifications: f64, guests: f64) -> Self {
+    pub(crate) fn of(options: &PlanOptions, costs: &'a Costs, verifications: f64, guests: f64) -> Self {
         let [balancer_us, node_more_us] = costs.balanced_request.at(options.utilisation);
         let (store, balanced) = match options.store {
             Store::Embedded => (&costs.embedded, 0.0),
@@ -90,17 +99,17 @@ impl<'a> Load<'a> {
     }
 
     /// All who come in a second.
-    pub(super) fn comers(&self) -> f64 {
+    pub(crate) fn comers(&self) -> f64 {
         self.verifications + self.guests
     }
 
     /// A cost of all in a second.
-    pub(super) fn total(&self, part: fn(&Cost) -> f64) -> f64 {
+    pub(crate) fn total(&self, part: fn(&Cost) -> f64) -> f64 {
         self.verifications * part(&self.each) + self.guests * part(&self.guest)
     }
 
     /// How that comes about.
-    pub(super) fn product(&self, part: fn(&Cost) -> f64, unit: &str) -> String {
+    pub(crate) fn product(&self, part: fn(&Cost) -> f64, unit: &str) -> String {
         let of = |count: f64, cost: &Cost| format!("{}/s × {} {unit}", number(count), number(part(cost)));
         let products = [(self.verifications, &self.each), (self.guests, &self.guest)];
         let products = products.into_iter().filter(|(count, _)| *count > 0.0).map(|(count, cost)| of(count, cost));
@@ -108,12 +117,12 @@ impl<'a> Load<'a> {
     }
 
     /// Microseconds of Redis for one of what comes, the dearer of both.
-    pub(super) fn redis_us_of_one(&self) -> f64 {
+    pub(crate) fn redis_us_of_one(&self) -> f64 {
         let of = |count: f64, cost: &Cost| if count > 0.0 { cost.redis_us } else { 0.0 };
         of(self.verifications, &self.each).max(of(self.guests, &self.guest))
     }
 
-    pub(super) fn rows(&self) -> Vec<Row> {
+    pub(crate) fn rows(&self) -> Vec<Row> {
         let micros = |figure: f64| format!("{} µs", number(figure));
         let mut rows = Vec::new();
         if self.verifications > 0.0 {

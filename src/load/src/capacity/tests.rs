@@ -5,7 +5,8 @@ use clap::Parser as _;
 use super::cli::PlanOptions;
 use super::costs::Costs;
 use super::document::fill;
-use super::{Plan, PlanError};
+use super::error::PlanError;
+use super::plan::Plan;
 
 /// Each step of every kind costs 100 µs of a node, 10 µs of Redis, and 1,000 of each kind of byte.
 fn round() -> Costs {

@@ -14,11 +14,9 @@ struct Page<'a> {
     height: f64,
 }
 
-/// Writes it.
-///
 /// # Errors
 /// The template's.
-pub fn write(summary: &Summary) -> askama::Result<String> {
+pub(crate) fn write(summary: &Summary) -> askama::Result<String> {
     let mut plots = vec![throughput(&summary.steps)];
     plots.extend(summary.steps.iter().flat_map(|step| [over_time(step), curve(step)]));
     if !summary.memory.is_empty() {

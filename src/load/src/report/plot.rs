@@ -1,41 +1,41 @@
 //! Line plots as coordinates; the page draws them as inline SVG.
 
 /// Size of the drawing in its own units, without the labels.
-pub(super) const WIDTH: f64 = 640.0;
-pub(super) const HEIGHT: f64 = 160.0;
+pub(crate) const WIDTH: f64 = 640.0;
+pub(crate) const HEIGHT: f64 = 160.0;
 /// Lines of the grid between bottom and top.
 const TICKS: usize = 4;
 
 /// A plot ready to be drawn.
 #[derive(Clone, Debug)]
-pub(super) struct Plot {
-    pub(super) title: String,
-    pub(super) lines: Vec<Line>,
-    pub(super) rows: Vec<Tick>,
-    pub(super) columns: Vec<Tick>,
+pub(crate) struct Plot {
+    pub(crate) title: String,
+    pub(crate) lines: Vec<Line>,
+    pub(crate) rows: Vec<Tick>,
+    pub(crate) columns: Vec<Tick>,
 }
 
 /// One line of it.
 #[derive(Clone, Debug)]
-pub(super) struct Line {
-    pub(super) name: String,
-    pub(super) class: &'static str,
-    pub(super) points: String,
+pub(crate) struct Line {
+    pub(crate) name: String,
+    pub(crate) class: &'static str,
+    pub(crate) points: String,
 }
 
 /// A line of the grid with its label.
 #[derive(Clone, Debug)]
-pub(super) struct Tick {
-    pub(super) place: f64,
-    pub(super) label: String,
+pub(crate) struct Tick {
+    pub(crate) place: f64,
+    pub(crate) label: String,
 }
 
 /// A named line in the units of its axes, with the class that colours it.
-pub(super) type Series = (String, &'static str, Vec<(f64, f64)>);
+pub(crate) type Series = (String, &'static str, Vec<(f64, f64)>);
 
 impl Plot {
     /// Values over time in seconds.
-    pub(super) fn over_time(title: &str, unit: &str, series: Vec<Series>) -> Self {
+    pub(crate) fn over_time(title: &str, unit: &str, series: Vec<Series>) -> Self {
         let end = highest(series.iter().flat_map(|(.., points)| points.iter().map(|(x, _)| *x))).max(1.0);
         let columns = (0..=TICKS).map(|tick| tick as f64 / TICKS as f64);
         let columns = columns.map(|part| Tick { place: part * WIDTH, label: format!("{:.0} s", part * end) }).collect();
@@ -43,7 +43,7 @@ impl Plot {
     }
 
     /// Values by percentile, stretched towards 100.
-    pub(super) fn by_percentile(title: &str, unit: &str, series: Vec<Series>) -> Self {
+    pub(crate) fn by_percentile(title: &str, unit: &str, series: Vec<Series>) -> Self {
         let place = |percentile: f64| (-(1.0 - percentile.min(99.999) / 100.0).log10()) / 5.0;
         let columns = [0.0, 90.0, 99.0, 99.9, 99.99, 99.999].map(|p| Tick { place: place(p) * WIDTH, label: format!("{p} %") });
         Self::new(title, unit, series, columns.to_vec(), place)

@@ -4,9 +4,7 @@ use std::fmt::Write as _;
 
 use super::{StepSummary, Summary};
 
-/// Writes it.
-#[must_use]
-pub fn write(summary: &Summary) -> String {
+pub(crate) fn write(summary: &Summary) -> String {
     let mut out = String::new();
     // Writing to a string cannot fail.
     let _ = render(summary, &mut out);
@@ -18,8 +16,8 @@ fn render(summary: &Summary, out: &mut String) -> std::fmt::Result {
     let guests = summary.guests;
     writeln!(
         out,
-        "guests: {} let in, {} completed, {} declined, {} left, {} turned away, {} failed\n",
-        guests.let_in, guests.completed, guests.declined, guests.left, guests.turned_away, guests.failed
+        "guests: {} started, {} completed, {} declined, {} left, {} turned away, {} failed\n",
+        guests.started, guests.completed, guests.declined, guests.left, guests.turned_away, guests.failed
     )?;
     writeln!(
         out,
@@ -33,8 +31,8 @@ fn render(summary: &Summary, out: &mut String) -> std::fmt::Result {
     let webhooks = summary.webhooks;
     writeln!(
         out,
-        "webhooks: {} expected, {} on time, {} late, {} lost, {} twice, {} uncalled for",
-        webhooks.expected, webhooks.on_time, webhooks.late, webhooks.lost, webhooks.twice, webhooks.uncalled
+        "webhooks: {} expected, {} on time, {} late, {} lost, {} repeated, {} unexpected",
+        webhooks.expected, webhooks.on_time, webhooks.late, webhooks.lost, webhooks.repeated, webhooks.unexpected
     )?;
     let credits = summary.credits;
     writeln!(out, "credits: {} spent, {} to {} expected", credits.spent, credits.least, credits.most)?;
@@ -50,7 +48,7 @@ fn render(summary: &Summary, out: &mut String) -> std::fmt::Result {
         writeln!(out, "processor time for one guest, ms: {}", of_guest.collect::<Vec<_>>().join(", "))?;
     }
     let tester = &summary.tester;
-    write!(out, "tester: let guests in {:.2} ms late at p99, signed within {:.2} ms", tester.lag_ms.0, tester.wait_ms.0)?;
+    write!(out, "tester: started guests {:.2} ms late at p99, signed within {:.2} ms", tester.lag_ms.0, tester.wait_ms.0)?;
     match tester.busy {
         Some(busy) => writeln!(out, ", used {:.0} % of the processors", busy * 100.0)?,
         None => writeln!(out)?,
@@ -58,8 +56,8 @@ fn render(summary: &Summary, out: &mut String) -> std::fmt::Result {
     for sign in &tester.signs {
         writeln!(out, "  THE TESTER WAS THE LIMIT: {sign}; the latencies are not the service's alone")?;
     }
-    for trouble in &summary.troubles {
-        writeln!(out, "trouble: {trouble}")?;
+    for problem in &summary.problems {
+        writeln!(out, "problem: {problem}")?;
     }
     writeln!(out)?;
     for finding in &summary.findings {

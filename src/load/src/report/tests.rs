@@ -1,4 +1,4 @@
-//! That the reports say what the figures are, and nothing that was smuggled into them.
+//! The reports show the figures, and escape what they quote.
 
 use std::time::Duration;
 
@@ -6,11 +6,11 @@ use sakshi_judge::Blame;
 use tokio::time::Instant;
 
 use super::*;
-use crate::record::{Due, Outcome, Recorder};
+use crate::record::{Due, Outcome, Recorder, add, latencies};
 
 fn summary() -> Summary {
     let origin = Instant::now();
-    let recorder = Recorder::new(origin, Duration::from_secs(1)).unwrap();
+    let recorder = Recorder::new(origin, Duration::from_secs(1));
     for millis in 1..=1_000 {
         let sent = origin + Duration::from_millis(3 * millis);
         recorder.record(Step::Page, Due::At(sent), sent, sent + Duration::from_millis(millis), Outcome::Status(200));
@@ -23,9 +23,9 @@ fn summary() -> Summary {
         began: "2026-01-01T00:00:00.000Z".to_owned(),
         seconds: 4.0,
         verdict: Verdict::Broken,
-        guests: Guests { let_in: 1_000, ..Guests::default() },
+        guests: Guests { started: 1_000, ..Guests::default() },
         findings: vec![Finding {
-            rule: "no webhook comes twice",
+            rule: "no webhook is sent twice",
             blame: Blame::Service,
             held: false,
             figures: "1 more than once".to_owned(),
@@ -38,8 +38,19 @@ fn summary() -> Summary {
         tester: Tester { lag_ms: (0.1, 0.2), wait_ms: (0.1, 0.2), busy: Some(0.1), signs: vec!["a \"sign\" & <b>more</b>".to_owned()] },
         memory: vec![(0.0, 50 << 20), (4.0, 60 << 20)],
         processes: vec![Process { name: "redis".into(), ms_per_guest: 1.5 }],
-        troubles: vec!["</li><img src=x onerror=alert(1)>".to_owned()],
+        problems: vec!["</li><img src=x onerror=alert(1)>".to_owned()],
     }
+}
+
+#[test]
+fn a_tester_that_was_the_limit_says_so() {
+    let signs = |ms, busy| {
+        let mut lag = latencies(3);
+        (0..100).for_each(|_| add(&mut lag, Duration::from_millis(ms)));
+        Tester::of(&lag, &latencies(3), busy).signs
+    };
+    assert_eq!(signs(1, Some(0.2)), Vec::<String>::new());
+    assert_eq!(signs(500, Some(0.9)).len(), 2);
 }
 
 #[test]
@@ -52,7 +63,7 @@ fn percentiles_are_those_of_what_was_recorded() {
 }
 
 #[test]
-fn the_page_is_whole_in_itself_and_escapes_what_it_shows() {
+fn the_page_loads_nothing_and_escapes_what_it_shows() {
     let page = html::write(&summary()).unwrap();
     assert!(!page.contains("<script") && !page.contains("<img") && !page.contains("<b>more"), "{page}");
     assert!(page.contains("alert"), "it is shown as text");
@@ -83,7 +94,7 @@ fn plots_stay_within_their_frame() {
 fn the_table_names_every_rule_with_its_examples() {
     let text = table::write(&summary());
     for part in [
-        "BROKEN no webhook comes twice",
+        "BROKEN no webhook is sent twice",
         "alert('x')",
         "77 lost",
         "9 of 10",

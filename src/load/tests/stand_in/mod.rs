@@ -1,5 +1,5 @@
-//! A small server that answers as the service does, without verifying anything, and that can be told
-//! to lie. Only for what a real service cannot be made to do.
+//! A small server that answers as the service does, without verifying anything, and with a fault if the test wants one. Only for
+//! what a real service cannot be made to do.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -18,21 +18,21 @@ use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-/// What it does wrong, once, at the event of the run (the rehearsal's comes before).
+/// What the server does wrong, once, at the event of the run: the second event, because the rehearsal has one of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Lie {
-    Nothing,
+pub(crate) enum Fault {
+    None,
     DropsAWebhook,
     SendsAWebhookTwice,
     DebitsTwice,
     TakesOneTooMany,
     ForgetsAGuest,
     TurnsAwayEarly,
-    HoldsAPage(Duration),
+    DelaysAPage(Duration),
 }
 
-/// The guest at whom it lies.
-const VICTIM: usize = 5;
+/// The guest whom the fault affects, counted in the order of arrival.
+const AFFECTED: usize = 5;
 
 #[derive(Default)]
 struct Event {
@@ -41,7 +41,7 @@ struct Event {
     opened: Vec<String>,
     registered: Vec<String>,
     debits: Vec<String>,
-    looked_at: usize,
+    page_requests: usize,
 }
 
 #[derive(Default)]
@@ -57,7 +57,7 @@ pub(crate) struct StandIn {
 }
 
 impl StandIn {
-    pub(crate) async fn start(lie: Lie) -> Self {
+    pub(crate) async fn start(fault: Fault) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = format!("http://{}", listener.local_addr().unwrap());
         let state = Arc::new(Mutex::new(State::default()));
@@ -66,7 +66,7 @@ impl StandIn {
                 let (stream, _) = listener.accept().await.unwrap();
                 let state = Arc::clone(&state);
                 tokio::spawn(async move {
-                    let service = service_fn(|request| answer(request, Arc::clone(&state), lie));
+                    let service = service_fn(|request| answer(request, Arc::clone(&state), fault));
                     let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
                 });
             }
@@ -81,44 +81,59 @@ fn json_of(status: u16, body: &Value) -> Answer {
     Response::builder().status(status).header("content-type", "application/json").body(Full::new(body.to_string().into())).unwrap()
 }
 
-/// The number in `c2`, `e2`, `a2`.
+/// Any moment.
+const AT: &str = "2026-01-01T00:00:00.000Z";
+
+/// An id of an event, in the form of the service's.
+fn event_id(number: usize) -> String {
+    format!("{number:017}")
+}
+
+/// The event of a transaction.
+fn event_of(txn: &str) -> usize {
+    txn.split('-').next().and_then(|digits| digits.parse().ok()).unwrap_or_default()
+}
+
+/// The number in an id of a client, an app or an event.
 fn number(id: &str) -> usize {
     id.get(1..).and_then(|digits| digits.parse().ok()).unwrap_or_default()
 }
 
-async fn answer(request: Request<Incoming>, state: Arc<Mutex<State>>, lie: Lie) -> Result<Answer, Infallible> {
+async fn answer(request: Request<Incoming>, state: Arc<Mutex<State>>, fault: Fault) -> Result<Answer, Infallible> {
     let (parts, body) = request.into_parts();
     let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
     let body: Value = serde_json::from_slice(&body).unwrap_or_default();
     let path = parts.uri.path().to_owned();
     let segments: Vec<&str> = path.trim_matches('/').split('/').collect();
     let header = |name: &str| parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
-    if let (Lie::HoldsAPage(time), ["e", "e2"]) = (lie, segments.as_slice()) {
+    if let (Fault::DelaysAPage(time), ["e", id]) = (fault, segments.as_slice())
+        && number(id) == 2
+    {
         let turn = {
             let mut state = state.lock().unwrap();
             let event = state.events.get_mut(&2).unwrap();
-            event.looked_at += 1;
-            event.looked_at
+            event.page_requests += 1;
+            event.page_requests
         };
-        if turn == VICTIM {
+        if turn == AFFECTED {
             tokio::time::sleep(time).await;
         }
     }
     let mut send = Vec::new();
-    let answer = told(&mut state.lock().unwrap(), parts.method.as_str(), &segments, &header, &body, lie, &mut send);
+    let answer = respond(&mut state.lock().unwrap(), parts.method.as_str(), &segments, &header, &body, fault, &mut send);
     for (url, body) in send {
         tokio::spawn(reqwest::Client::new().post(url).body(body).send());
     }
     Ok(answer)
 }
 
-fn told(
+fn respond(
     state: &mut State,
     method: &str,
     segments: &[&str],
     header: &dyn Fn(&str) -> String,
     body: &Value,
-    lie: Lie,
+    fault: Fault,
     send: &mut Vec<(String, String)>,
 ) -> Answer {
     match (method, segments) {
@@ -130,7 +145,8 @@ fn told(
         ("POST", ["admin", "v1", "clients", _, "keys"]) => json_of(200, &json!({ "key_id": "k", "api_key": "key" })),
         ("POST", ["admin", "v1", "clients", client, "credits"]) => {
             state.granted.insert(number(client), usize::try_from(body["amount"].as_u64().unwrap()).unwrap());
-            json_of(200, &json!({ "balance": body["amount"] }))
+            let entry = json!({ "seq": 1, "kind": "grant", "amount": body["amount"], "balance_after": body["amount"], "reference": "start", "at": AT });
+            json_of(200, &json!({ "balance": body["amount"], "entry": entry }))
         }
         ("GET", ["admin", "v1", "clients", client, what]) => {
             let debits = state.events.get(&number(client)).map_or(&[][..], |event| &event.debits);
@@ -139,55 +155,61 @@ fn told(
             if *what == "credits" {
                 return json_of(200, &json!({ "balance": balance }));
             }
-            let grant = json!({ "seq": 1, "kind": "grant", "amount": granted, "balance_after": granted, "reference": "start" });
-            let debit = |(number, txn): (usize, &String)| json!({ "seq": number + 2, "kind": "debit", "amount": 1, "balance_after": granted - 1 - number, "reference": txn });
+            let grant = json!({ "seq": 1, "kind": "grant", "amount": granted, "balance_after": granted, "reference": "start", "at": AT });
+            let debit = |(number, txn): (usize, &String)| json!({ "seq": number + 2, "kind": "debit", "amount": 1, "balance_after": granted - 1 - number, "reference": txn, "at": AT });
             let entries: Vec<Value> = std::iter::once(grant).chain(debits.iter().enumerate().map(debit)).collect();
-            json_of(200, &json!({ "total": entries.len(), "entries": entries }))
+            json_of(200, &json!({ "page": 1, "page_size": 100, "total": entries.len(), "entries": entries }))
         }
         ("POST", ["api", "v1", "nationalid-ovse", "events"]) => {
             let client = number(&header("x-api-app-id"));
             let places = usize::try_from(body["max_guests"].as_u64().unwrap()).unwrap();
             let webhook = body["webhook_url"].as_str().unwrap().to_owned();
             state.events.insert(client, Event { places, webhook, ..Event::default() });
-            json_of(200, &json!({ "event_id": format!("e{client}"), "qr_url": format!("http://stand-in.invalid/e/e{client}") }))
+            json_of(200, &json!({ "event_id": event_id(client), "qr_url": format!("http://stand-in.invalid/e/{}", event_id(client)) }))
         }
         ("GET", ["api", "v1", "nationalid-ovse", "events", id]) => {
             let event = &state.events[&number(id)];
             let (registered, scans) = (event.registered.len(), event.opened.len());
             json_of(
                 200,
-                &json!({ "max_guests": event.places, "registration_count": registered, "scan_count": scans, "abandoned_count": 0 }),
+                &json!({
+                    "event_id": id, "name": "Load test", "status": "active", "is_active": true, "claims": ["name"], "language": "english",
+                    "max_guests": event.places, "registration_count": registered, "remaining": event.places.saturating_sub(registered),
+                    "scan_count": scans, "abandoned_count": 0, "webhook_url": event.webhook, "qr_url": "http://stand-in.invalid",
+                    "created_at": AT, "expires_at": AT,
+                }),
             )
         }
         ("GET", ["api", "v1", "nationalid-ovse", "events", id, "registrations"]) => {
-            let rows: Vec<Value> = state.events[&number(id)].registered.iter().map(|txn| json!({ "txn_id": txn })).collect();
-            json_of(200, &json!({ "total": rows.len(), "registrations": rows }))
+            let row = |txn: &String| json!({ "txn_id": txn, "verified_at": AT, "verification_passed": true, "verified_claims": {} });
+            let rows: Vec<Value> = state.events[&number(id)].registered.iter().map(row).collect();
+            json_of(200, &json!({ "event_id": id, "page": 1, "page_size": 100, "total": rows.len(), "registrations": rows }))
         }
         ("GET", ["e", id]) => {
             let event = &state.events[&number(id)];
-            json_of(if event.registered.len() < event.places || lie == Lie::TakesOneTooMany { 200 } else { 409 }, &json!({}))
+            json_of(if event.registered.len() < event.places || fault == Fault::TakesOneTooMany { 200 } else { 409 }, &json!({}))
         }
-        ("POST", ["e", id, "start"]) => start(state, id, lie),
+        ("POST", ["e", id, "start"]) => start(state, id, fault),
         ("GET", ["v", txn]) if header("accept") == "application/jwt" => Response::new(Full::new(intent(txn).into())),
         ("GET", ["v", _]) => json_of(200, &json!({})),
-        ("POST", ["cb", txn, _]) => callback(state, txn, body, lie, send),
+        ("POST", ["cb", txn, _]) => callback(state, txn, body, fault, send),
         _ => json_of(404, &json!({})),
     }
 }
 
-fn start(state: &mut State, id: &str, lie: Lie) -> Answer {
+fn start(state: &mut State, id: &str, fault: Fault) -> Answer {
     state.transactions += 1;
-    let txn = format!("{}-{:05}", number(id), state.transactions);
+    let txn = format!("{:08}-0000-4000-8000-{:012}", number(id), state.transactions);
     let event = state.events.get_mut(&number(id)).unwrap();
-    let victim = number(id) == 2 && event.opened.len() == VICTIM;
-    if victim && lie == Lie::TurnsAwayEarly {
+    let is_affected = number(id) == 2 && event.opened.len() == AFFECTED;
+    if is_affected && fault == Fault::TurnsAwayEarly {
         event.opened.push("nobody".to_owned());
         event.debits.clear();
         return json_of(409, &json!({ "code": "event_full" }));
     }
     event.opened.push(txn.clone());
     event.debits.push(txn.clone());
-    if victim && lie == Lie::DebitsTwice {
+    if is_affected && fault == Fault::DebitsTwice {
         event.debits.push(txn.clone());
     }
     Response::builder().status(303).header("location", format!("/v/{txn}")).body(Full::default()).unwrap()
@@ -202,24 +224,24 @@ fn intent(txn: &str) -> String {
     format!("{}.{}.{}", segment(&json!({ "alg": "RS256" })), segment(&payload), URL_SAFE_NO_PAD.encode("signature"))
 }
 
-fn callback(state: &mut State, txn: &str, body: &Value, lie: Lie, send: &mut Vec<(String, String)>) -> Answer {
-    let event = state.events.get_mut(&txn.split('-').next().unwrap().parse::<usize>().unwrap()).unwrap();
+fn callback(state: &mut State, txn: &str, body: &Value, fault: Fault, send: &mut Vec<(String, String)>) -> Answer {
+    let event = state.events.get_mut(&event_of(txn)).unwrap();
     if body["response"].is_null() {
         return json_of(200, &json!({}));
     }
-    let room = event.places + usize::from(lie == Lie::TakesOneTooMany);
+    let room = event.places + usize::from(fault == Fault::TakesOneTooMany);
     if event.registered.len() >= room {
         return json_of(409, &json!({}));
     }
-    let victim = txn.starts_with("2-") && event.registered.len() == VICTIM;
+    let is_affected = event_of(txn) == 2 && event.registered.len() == AFFECTED;
     let report = json!({ "data": { "txn_id": txn, "verification_passed": true } }).to_string();
-    let times = match lie {
-        Lie::DropsAWebhook if victim => 0,
-        Lie::SendsAWebhookTwice if victim => 2,
+    let times = match fault {
+        Fault::DropsAWebhook if is_affected => 0,
+        Fault::SendsAWebhookTwice if is_affected => 2,
         _ => 1,
     };
     send.extend((0..times).map(|_| (event.webhook.clone(), report.clone())));
-    // Whoever is forgotten leaves somebody else's name in the list.
-    event.registered.push(if victim && lie == Lie::ForgetsAGuest { event.registered[0].clone() } else { txn.to_owned() });
+    // In place of the guest who is forgotten, another one is listed twice.
+    event.registered.push(if is_affected && fault == Fault::ForgetsAGuest { event.registered[0].clone() } else { txn.to_owned() });
     json_of(200, &json!({}))
 }

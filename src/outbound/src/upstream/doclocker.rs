@@ -5,7 +5,7 @@ use sakshi_domain::flow::header::FlowHeader;
 use sakshi_domain::flow::text::Text;
 use sakshi_wire::PageUrl;
 use sakshi_wire::doclocker::DocLockerInitRequest;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::{OrderContext, Upstream, UpstreamError, to_body};
 
@@ -19,12 +19,6 @@ struct Order<'a> {
     consent_text: &'a str,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Answer {
-    request_url: PageUrl,
-}
-
 /// Orders documents from a locker and returns the page where the person agrees.
 ///
 /// # Errors
@@ -36,6 +30,5 @@ pub async fn order(upstream: &Upstream, header: &FlowHeader, request: &DocLocker
         docs: &request.docs.0,
         consent_text: request.consent.0.text(),
     };
-    let answer: Answer = upstream.send(to_body(&order, 0)).await?;
-    Ok(answer.request_url)
+    upstream.send(to_body(&order, 0)).await?.text("requestUrl", PageUrl::parse)
 }

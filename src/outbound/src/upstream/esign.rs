@@ -1,14 +1,15 @@
 //! The order of signatures on a document; the answer names a page for each signer.
 
+use std::convert::Infallible;
+
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::flow::header::FlowHeader;
 use sakshi_domain::flow::text::{ForeignId, Text};
 use sakshi_domain::time::Timestamp;
 use sakshi_wire::PageUrl;
 use sakshi_wire::esign::{EsignOutcome, EsignSigner, SourceDocument};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
-use super::strict::Object;
 use super::{OrderContext, Upstream, UpstreamError, to_body};
 
 /// Initial capacity for an order, in addition to the file.
@@ -36,19 +37,6 @@ struct Invited<'a> {
     invitation_expire_time_stamp: Timestamp,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Answer {
-    signer_info: Vec<Object<Page>>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Page {
-    signer_id: Box<str>,
-    signing_url: PageUrl,
-}
-
 /// Orders signatures on a document and returns the signers' pages in the order of the signers. The document
 /// is dropped before the wait for the answer.
 ///
@@ -71,16 +59,17 @@ pub async fn order(
         document.content.as_str().len() + EXTRA_CAPACITY,
     );
     drop(document);
-    let mut answer: Answer = upstream.send(body).await?;
-    if answer.signer_info.len() != latest.signer_info.len() {
-        return Err(UpstreamError::Unreadable("does not name every signer once"));
-    }
-    let mut page = |signer: &EsignSigner| {
-        let at = answer.signer_info.iter().position(|Object(page)| *page.signer_id == *signer.signer_id.as_str())?;
-        Some(answer.signer_info.swap_remove(at).0.signing_url)
+    let signers = upstream.send(body).await?.objects("signerInfo")?;
+    let named = signers.into_iter().map(|mut signer| {
+        Ok((signer.text("signerId", |id| Ok::<_, Infallible>(id.to_owned()))?, signer.text("signingUrl", PageUrl::parse)?))
+    });
+    let mut pages: Vec<(String, PageUrl)> = named.collect::<Result<_, UpstreamError>>()?;
+    let mut page_of = |signer: &EsignSigner| {
+        let at = pages.iter().position(|(id, _)| id == signer.signer_id.as_str())?;
+        Some(pages.swap_remove(at).1)
     };
-    let pages: Option<Vec<PageUrl>> = latest.signer_info.iter().map(&mut page).collect();
-    pages.ok_or(UpstreamError::Unreadable("does not name every signer once"))
+    let in_order: Option<Vec<PageUrl>> = latest.signer_info.iter().map(&mut page_of).collect();
+    in_order.filter(|_| pages.is_empty()).ok_or(UpstreamError::Unreadable("does not name every signer once"))
 }
 
 impl<'a> Invited<'a> {

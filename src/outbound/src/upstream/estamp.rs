@@ -6,7 +6,7 @@ use sakshi_domain::flow::header::FlowHeader;
 use sakshi_wire::estamp::{DocumentToStamp, EStampInitRequest, NamedSignatory};
 use serde::Serialize;
 
-use super::{Accepted, OrderContext, Upstream, UpstreamError, to_body};
+use super::{OrderContext, Upstream, UpstreamError, to_body};
 
 /// Initial capacity for an order, in addition to the file.
 const EXTRA_CAPACITY: usize = 16 * 1_024;
@@ -38,6 +38,5 @@ pub async fn order(upstream: &Upstream, header: &FlowHeader, request: EStampInit
         request.document.file_data.as_str().len() + EXTRA_CAPACITY,
     );
     drop(request);
-    let Accepted {} = upstream.send(body).await?;
-    Ok(())
+    upstream.send(body).await.map(drop)
 }

@@ -4,11 +4,12 @@
 //! orders share; the body and answer of each order are in the module of its flow. An order is never
 //! repeated: when it fails, no flow is opened.
 
+mod answer;
+pub mod check;
 pub mod doclocker;
+mod error;
 pub mod esign;
 pub mod estamp;
-pub mod pan;
-mod strict;
 pub mod wealth;
 
 use std::fmt;
@@ -21,14 +22,13 @@ use sakshi_domain::flow::header::FlowHeader;
 use sakshi_domain::ids::AppId;
 use sakshi_domain::limits::UPSTREAM_ANSWER_BYTES_MAX;
 use sakshi_domain::request_id::RequestId;
-use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
-use thiserror::Error as ThisError;
+use serde::Serialize;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use url::Url;
 
-use self::strict::Object;
+use self::answer::Answer;
+pub use self::error::UpstreamError;
 use crate::error::ClientError;
 
 /// How orders are sent.
@@ -42,26 +42,6 @@ pub struct UpstreamOptions {
     pub total_timeout: Duration,
     /// PEM of certificate authorities that are trusted in addition to the system's.
     pub extra_roots_pem: Option<Vec<u8>>,
-}
-
-/// Why an order failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ThisError)]
-pub enum UpstreamError {
-    /// The answer was not complete in time; whether the upstream accepted the order is unknown.
-    #[error("the upstream did not answer in time")]
-    TimedOut,
-    /// There was no connection, or it broke.
-    #[error("the upstream cannot be reached")]
-    Unreachable,
-    /// It answered with a status other than 200, for example a redirect.
-    #[error("the upstream answered with status {0}")]
-    Refused(u16),
-    /// The limit on concurrent orders of this kind is reached; this one was not sent.
-    #[error("too many orders are under way")]
-    Busy,
-    /// It answered 200 with a body that cannot be used. The text says why, without quoting the body.
-    #[error("the upstream's answer {0}")]
-    Unreadable(&'static str),
 }
 
 /// Sends orders. Cloning is cheap. Connections are not reused: if the upstream closed one just as an order
@@ -115,10 +95,7 @@ impl UpstreamClient {
 
 impl Upstream {
     /// Sends an order and reads its answer, a JSON object in UTF-8.
-    ///
-    /// # Errors
-    /// Why the order failed.
-    pub async fn send<A: DeserializeOwned>(&self, order: Vec<u8>) -> Result<A, UpstreamError> {
+    async fn send(&self, order: Vec<u8>) -> Result<Answer, UpstreamError> {
         let _permit = self.permits.try_acquire().map_err(|_| UpstreamError::Busy)?;
         let exchange = async {
             let request = self.client.http.post(self.url.clone()).header(AUTHORIZATION, self.client.authorization.clone());
@@ -130,10 +107,7 @@ impl Upstream {
             read(response).await
         };
         let body = timeout(self.client.total_timeout, exchange).await.map_err(|_| UpstreamError::TimedOut)??;
-        // serde_json's byte reader does not check UTF-8 in the strings of unknown members.
-        let text = str::from_utf8(&body).map_err(|_| UpstreamError::Unreadable("is not in UTF-8"))?;
-        let read = serde_json::from_str(text).map_err(|_| UpstreamError::Unreadable("is not the JSON that was asked for"));
-        read.map(|Object(answer)| answer)
+        Answer::read(&body)
     }
 }
 
@@ -149,7 +123,7 @@ async fn read(mut response: Response) -> Result<Vec<u8>, UpstreamError> {
     Ok(body)
 }
 
-/// Connecting has a timeout of its own.
+/// Connecting has its own timeout.
 fn failure(error: &reqwest::Error) -> UpstreamError {
     if error.is_timeout() { UpstreamError::TimedOut } else { UpstreamError::Unreachable }
 }
@@ -166,10 +140,6 @@ impl<'a> OrderContext<'a> {
         Self { app_id: &header.app, request_id: &header.request_id }
     }
 }
-
-/// An answer without required members: any JSON object.
-#[derive(Debug, Deserialize)]
-struct Accepted {}
 
 /// Serialises an order into a buffer of this initial capacity.
 fn to_body(order: &impl Serialize, capacity: usize) -> Vec<u8> {

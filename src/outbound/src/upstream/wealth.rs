@@ -5,7 +5,7 @@ use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::flow::header::FlowHeader;
 use sakshi_domain::flow::text::ForeignId;
 use sakshi_wire::PageUrl;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::{OrderContext, Upstream, UpstreamError, to_body};
 
@@ -16,13 +16,6 @@ struct Order<'a> {
     #[serde(flatten)]
     context: OrderContext<'a>,
     consent_text: &'a str,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Answer {
-    consent_handle: Box<str>,
-    request_url: Option<PageUrl>,
 }
 
 /// A consent that the upstream asks the person for.
@@ -40,8 +33,6 @@ pub struct AskedConsent {
 /// Why the order failed.
 pub async fn order(upstream: &Upstream, header: &FlowHeader, consent: &ConsentGiven) -> Result<AskedConsent, UpstreamError> {
     let order = Order { unique_identifier: header.id, context: OrderContext::of(header), consent_text: consent.text() };
-    let answer: Answer = upstream.send(to_body(&order, 0)).await?;
-    // Deserialising a `ForeignId` does not check its form, because stored ids are trusted; parsing does.
-    let handle = answer.consent_handle.parse().map_err(|_| UpstreamError::Unreadable("names a handle that is no id"))?;
-    Ok(AskedConsent { handle, page: answer.request_url })
+    let mut answer = upstream.send(to_body(&order, 0)).await?;
+    Ok(AskedConsent { handle: answer.text("consentHandle", str::parse)?, page: answer.optional_text("requestUrl", PageUrl::parse)? })
 }

@@ -13,7 +13,7 @@ use tokio_rustls::server::TlsStream;
 
 use crate::authority::authority;
 use crate::receiver::receiver;
-use crate::sender::{options, url};
+use crate::sender::url;
 
 pub(crate) const DATA: u8 = 0;
 pub(crate) const HEADERS: u8 = 1;
@@ -35,10 +35,11 @@ const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 pub(crate) const STATUS_200: u8 = 0x88;
 pub(crate) const STATUS_500: u8 = 0x8e;
 
-/// One side of a connection.
+/// The receiver's end of one connection.
 pub(crate) struct Peer {
     stream: TlsStream<TcpStream>,
-    seen: Vec<u8>,
+    /// Received and not yet read.
+    buffer: Vec<u8>,
 }
 
 /// A received frame.
@@ -55,24 +56,25 @@ impl Frame {
     }
 }
 
-/// A client that trusts a receiver which sends its settings on every connection and then runs `serve`.
-pub(crate) async fn receiver_of_frames<F, Served>(options: WebhookClientOptions, serve: F) -> (WebhookClient, WebhookUrl)
+/// Starts a receiver that exchanges prefaces on every connection and then runs `serve`. Returns a client that trusts it, and its
+/// URL.
+pub(crate) async fn http2_receiver<F, Served>(options: WebhookClientOptions, serve: F) -> (WebhookClient, WebhookUrl)
 where
     F: Fn(Peer) -> Served + Clone + Send + Sync + 'static,
     Served: Future<Output = Option<()>> + Send + 'static,
 {
-    receiver_of_peers(options, move |mut peer| {
+    http2_receiver_without_settings(options, move |mut peer| {
         let serve = serve.clone();
         async move {
-            peer.greet(&[]).await?;
+            peer.handshake(&[]).await?;
             serve(peer).await
         }
     })
     .await
 }
 
-/// The same, but `serve` must send the settings.
-pub(crate) async fn receiver_of_peers<F, Served>(options: WebhookClientOptions, serve: F) -> (WebhookClient, WebhookUrl)
+/// The same, but `serve` must exchange the prefaces.
+pub(crate) async fn http2_receiver_without_settings<F, Served>(options: WebhookClientOptions, serve: F) -> (WebhookClient, WebhookUrl)
 where
     F: Fn(Peer) -> Served + Clone + Send + Sync + 'static,
     Served: Future<Output = Option<()>> + Send + 'static,
@@ -85,7 +87,7 @@ where
             stream.set_nodelay(true).unwrap();
             // A client that has given up may end the handshake or the exchange.
             if let Ok(stream) = acceptor.accept(stream).await {
-                let _ = serve(Peer { stream, seen: Vec::new() }).await;
+                let _ = serve(Peer { stream, buffer: Vec::new() }).await;
             }
         }
     })
@@ -94,15 +96,11 @@ where
     (client, url(&format!("https://localhost:{}/hook", address.port())))
 }
 
-/// The usual client.
-pub(crate) fn usual() -> WebhookClientOptions {
-    options()
-}
-
 impl Peer {
-    /// Reads the client's preface and sends these settings (identifier and value).
-    pub(crate) async fn greet(&mut self, settings: &[(u16, u32)]) -> Option<()> {
-        assert_eq!(self.bytes(PREFACE.len()).await?, PREFACE);
+    /// Exchanges the prefaces of the connection (RFC 9113 §3.4): reads the client's, and sends these settings (identifier and
+    /// value).
+    pub(crate) async fn handshake(&mut self, settings: &[(u16, u32)]) -> Option<()> {
+        assert_eq!(self.read_exact(PREFACE.len()).await?, PREFACE);
         let payload: Vec<u8> = settings.iter().flat_map(|(id, value)| [&id.to_be_bytes()[..], &value.to_be_bytes()].concat()).collect();
         self.send(SETTINGS, 0, 0, &payload).await
     }
@@ -117,14 +115,15 @@ impl Peer {
     }
 
     /// Reads this many bytes. Nothing is lost when the future is dropped.
-    async fn bytes(&mut self, count: usize) -> Option<Vec<u8>> {
+    async fn read_exact(&mut self, count: usize) -> Option<Vec<u8>> {
         self.fill(count).await?;
-        Some(self.seen.drain(..count).collect())
+        Some(self.buffer.drain(..count).collect())
     }
 
+    /// Reads until the buffer holds this many bytes.
     async fn fill(&mut self, count: usize) -> Option<()> {
-        while self.seen.len() < count {
-            if self.stream.read_buf(&mut self.seen).await.ok()? == 0 {
+        while self.buffer.len() < count {
+            if self.stream.read_buf(&mut self.buffer).await.ok()? == 0 {
                 return None;
             }
         }
@@ -134,8 +133,8 @@ impl Peer {
     /// The next frame; settings are acknowledged.
     pub(crate) async fn next(&mut self) -> Option<Frame> {
         self.fill(9).await?;
-        let length = u32::from_be_bytes([0, self.seen[0], self.seen[1], self.seen[2]]) as usize;
-        let mut frame = self.bytes(9 + length).await?;
+        let length = u32::from_be_bytes([0, self.buffer[0], self.buffer[1], self.buffer[2]]) as usize;
+        let mut frame = self.read_exact(9 + length).await?;
         let payload = frame.split_off(9);
         if frame[3] == SETTINGS && frame[4] & ACK == 0 {
             self.send(SETTINGS, ACK, 0, &[]).await?;
@@ -172,13 +171,13 @@ impl Peer {
         self.send(GOAWAY, 0, 0, &[last.to_be_bytes(), code.to_be_bytes()].concat()).await
     }
 
-    /// Says that nothing more comes.
-    pub(crate) async fn shut(&mut self) {
+    /// Tells the client that nothing more comes.
+    pub(crate) async fn close_sending(&mut self) {
         let _ = self.stream.shutdown().await;
     }
 
     /// Resets the connection, so that data in flight is lost.
-    pub(crate) fn cut(self) {
+    pub(crate) fn reset_connection(self) {
         let _ = self.stream.get_ref().0.set_zero_linger();
     }
 

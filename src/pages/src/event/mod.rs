@@ -4,8 +4,8 @@
 //! identity app asking for an intent, starts a verification and costs a credit.
 
 pub(super) mod refused;
-pub mod show;
-pub mod start;
+pub(super) mod show;
+pub(super) mod start;
 mod visit;
 
 use std::sync::Arc;
@@ -13,17 +13,16 @@ use std::sync::Arc;
 use sakshi_domain::event::Event;
 use sakshi_domain::ids::EventId;
 use sakshi_domain::limits::CREDITS_PER_VERIFICATION;
-use sakshi_service::error::ServiceError;
-use sakshi_service::service::Service;
+use sakshi_service::{Service, ServiceError};
 use sakshi_web::error::ApiError;
 
 /// The event that a path names.
 ///
 /// # Errors
 /// 404 when there is none, 503 when that cannot be told now.
-pub(super) async fn named(service: &Service, path: &str) -> Result<Arc<Event>, ApiError> {
+pub(super) async fn find_event(service: &Service, path: &str) -> Result<Arc<Event>, ApiError> {
     let id: EventId = path.parse().map_err(|_| ServiceError::NotFound("event"))?;
-    match service.events.look(id).await? {
+    match service.events.get(id).await? {
         Some(event) => Ok(event),
         None => Err(ApiError::Service(ServiceError::NotFound("event"))),
     }

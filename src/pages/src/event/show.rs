@@ -8,26 +8,25 @@ use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
 use sakshi_domain::event::{Event, EventRefusal};
 use sakshi_domain::time::Timestamp;
-use sakshi_service::error::ServiceError;
-use sakshi_service::service::Service;
+use sakshi_service::{Service, ServiceError};
 use sakshi_web::error::ApiError;
 use sakshi_web::html::page;
 use sakshi_web::rate_limit::RateLimits;
 use sakshi_web::same_site;
 
 use super::refused::Refusal;
-use super::{is_funded, named, start, visit};
+use super::{find_event, is_funded, start, visit};
 use crate::accept::wants_intent;
-use crate::frame::Frame;
 use crate::language::PageLanguage;
+use crate::layout::Layout;
 use crate::text::Texts;
-use crate::time_left::written;
-use crate::verify::hand_over;
+use crate::time_left::date_and_time;
+use crate::verify::intent_response;
 
 #[derive(Template)]
 #[template(path = "event.html")]
 struct Page<'a> {
-    frame: Frame,
+    layout: Layout,
     event: &'a Event,
     claims: Vec<&'static str>,
     until: String,
@@ -42,7 +41,7 @@ struct Page<'a> {
 ///
 /// # Errors
 /// The refusal, for the identity app and for programs that read the error table.
-pub async fn show(
+pub(crate) async fn show(
     path: Path<String>,
     request: HttpRequest,
     service: Data<Service>,
@@ -51,15 +50,12 @@ pub async fn show(
     if wants_intent(&request) && request.method() == Method::GET {
         return intent(&path, &request, &service, &rates).await;
     }
-    match shown(&path, &request, &service, &rates).await {
-        Ok(response) => Ok(response),
-        Err(refusal) => refusal.answer(&request, &service, &path),
-    }
+    shown(&path, &request, &service, &rates).await.or_else(|refusal| refusal.answer(&request, &service, &path))
 }
 
 async fn shown(path: &str, request: &HttpRequest, service: &Service, rates: &RateLimits) -> Result<HttpResponse, Refusal> {
     rates.pages.take(&rates.client_address(request))?;
-    let event = named(service, path).await?;
+    let event = find_event(service, path).await?;
     if let Some(refusal) = EventRefusal::of(event.status(service.clock.now())) {
         return Err(Refusal::at(&event, refusal.into()));
     }
@@ -71,9 +67,9 @@ async fn shown(path: &str, request: &HttpRequest, service: &Service, rates: &Rat
     let PageLanguage { texts, .. } = language;
     let path = format!("/e/{}", event.id);
     let template = Page {
-        frame: Frame::new(language, service.authority.sandbox, &path),
+        layout: Layout::new(language, service.authority.sandbox, &path),
         claims: event.terms.claims.iter().map(texts.claim).collect(),
-        until: written(event.terms.expires_at, 0, texts),
+        until: date_and_time(event.terms.expires_at, 0, texts),
         expires_at: event.terms.expires_at,
         under_way: under_way.map(|pending| language.at(&format!("/v/{}", pending.id))),
         start: language.at(&format!("{path}/start")),
@@ -88,7 +84,7 @@ async fn shown(path: &str, request: &HttpRequest, service: &Service, rates: &Rat
 async fn intent(path: &str, request: &HttpRequest, service: &Service, rates: &RateLimits) -> Result<HttpResponse, ApiError> {
     rates.pages.take(&rates.client_address(request))?;
     same_site::refuse_cross_site(request, service)?;
-    let event = named(service, path).await?;
+    let event = find_event(service, path).await?;
     let pending = start::open(service, rates, request, &event).await?;
-    hand_over(service, &pending)
+    intent_response(service, &pending)
 }

@@ -10,9 +10,8 @@ use actix_web::{HttpRequest, HttpResponse};
 use sakshi_domain::event::{Event, EventRefusal};
 use sakshi_domain::ids::{EventId, TxnId};
 use sakshi_domain::transaction::Pending;
-use sakshi_service::error::ServiceError;
-use sakshi_service::service::Service;
 use sakshi_service::transactions::open_for_guest;
+use sakshi_service::{Service, ServiceError};
 use sakshi_web::edge::request_id;
 use sakshi_web::error::ApiError;
 use sakshi_web::html::private;
@@ -20,7 +19,7 @@ use sakshi_web::rate_limit::RateLimits;
 use sakshi_web::same_site;
 
 use super::refused::Refusal;
-use super::{named, visit};
+use super::{find_event, visit};
 use crate::language::PageLanguage;
 use crate::text::Texts;
 
@@ -28,23 +27,20 @@ use crate::text::Texts;
 ///
 /// # Errors
 /// The refusal, for programs that read the error table.
-pub async fn start(
+pub(crate) async fn start(
     path: Path<String>,
     request: HttpRequest,
     service: Data<Service>,
     rates: Data<RateLimits>,
 ) -> Result<HttpResponse, ApiError> {
-    match started(&path, &request, &service, &rates).await {
-        Ok(response) => Ok(response),
-        Err(refusal) => refusal.answer(&request, &service, &path),
-    }
+    started(&path, &request, &service, &rates).await.or_else(|refusal| refusal.answer(&request, &service, &path))
 }
 
 /// `GET /e/{eventId}/start`: whoever opens the button's address again gets the page that has the button.
 ///
 /// # Errors
 /// 404 for a path that names no event, as [`start`].
-pub async fn back(path: Path<String>, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, ApiError> {
+pub(crate) async fn back(path: Path<String>, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, ApiError> {
     match path.parse::<EventId>() {
         Ok(id) => Ok(private(StatusCode::SEE_OTHER).insert_header((LOCATION, language(&request).at(&format!("/e/{id}")))).finish()),
         Err(_) => Refusal::from(ApiError::Service(ServiceError::NotFound("event"))).answer(&request, &service, &path),
@@ -54,7 +50,7 @@ pub async fn back(path: Path<String>, request: HttpRequest, service: Data<Servic
 async fn started(path: &str, request: &HttpRequest, service: &Service, rates: &RateLimits) -> Result<HttpResponse, Refusal> {
     rates.pages.take(&rates.client_address(request))?;
     same_site::refuse_cross_site(request, service)?;
-    let event = named(service, path).await?;
+    let event = find_event(service, path).await?;
     start_or_continue(request, service, rates, &event).await.map_err(|error| Refusal::at(&event, error))
 }
 

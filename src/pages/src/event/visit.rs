@@ -9,7 +9,7 @@ use sakshi_actors::View;
 use sakshi_domain::event::Event;
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::transaction::Pending;
-use sakshi_service::service::Service;
+use sakshi_service::Service;
 use sakshi_web::error::ApiError;
 
 /// Holds a transaction's id, for the pages of one event only.
@@ -27,14 +27,14 @@ pub(super) fn remember(service: &Service, event: &Event, txn: TxnId) -> String {
 /// # Errors
 /// When that cannot be told now.
 pub(super) async fn recall(service: &Service, request: &HttpRequest, event: &Event) -> Result<Option<Arc<Pending>>, ApiError> {
-    let Some(id) = kept(request) else { return Ok(None) };
-    Ok(match service.transactions.look(id).await? {
+    let Some(id) = id_in_cookie(request) else { return Ok(None) };
+    Ok(match service.transactions.get(id).await? {
         View::Pending(pending) if pending.event == Some(event.id) => Some(pending),
         _ => None,
     })
 }
 
-fn kept(request: &HttpRequest) -> Option<TxnId> {
+fn id_in_cookie(request: &HttpRequest) -> Option<TxnId> {
     let values = request.headers().get_all(COOKIE).filter_map(|value| value.to_str().ok());
     let mut pairs = values.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
     pairs.find_map(|(name, value)| (name == NAME).then(|| value.parse().ok()).flatten())

@@ -1,4 +1,4 @@
-//! The words in English.
+//! The texts in English.
 
 use sakshi_domain::claims::Claim;
 
@@ -40,7 +40,7 @@ pub(super) static TEXTS: Texts = Texts {
     sandbox_words: "This is a test system without real data. Its built-in app lets you play the resident.",
     open_sandbox: "Open the sandbox identity app",
     opened_heading: "Continue in the identity app",
-    opened: "Decide there. This page shows the outcome by itself.",
+    opened: "Decide there. This page shows the result by itself.",
     waiting: "Waiting for your answer",
     time_left: "Time left",
     valid_until: around("until ", ""),
@@ -52,10 +52,9 @@ pub(super) static TEXTS: Texts = Texts {
     verified: "Your identity was confirmed. The service that asked can now see what you agreed to share.",
     declined_heading: "You declined",
     not_verified_heading: "You were not verified",
-    start_again: "Nothing was passed on to the service that asked. To try again, go back there and start over.",
+    start_again: "Nothing was shared with the service that asked. To try again, go back there and start over.",
     expired_heading: "This request has expired",
-    expired: "It could be answered for a short time only, which is over. Nothing was passed on. Go back to the service that asked you and \
-              start over.",
+    expired: "The time to answer it is over. Nothing was shared. Go back to the service that asked you and start over.",
     unknown_heading: "This link does not work",
     unknown: "It may be incomplete, or the request is no longer kept. Check the link, or go back to the service that asked you and \
               start over.",
@@ -67,7 +66,7 @@ pub(super) static TEXTS: Texts = Texts {
     try_again: "Try again now",
     close_page: "You can close this page.",
     continue_to: around("Continue to ", ""),
-    taken_there: "You are taken there in a moment.",
+    taken_there: "You will be taken there in a moment.",
 
     event: EventTexts {
         kind: "Event",
@@ -89,7 +88,7 @@ pub(super) static TEXTS: Texts = Texts {
         elsewhere_heading: "Please start here",
         elsewhere: "Another site tried to start this for you. Nothing has happened. Go to the event’s own page and start there.",
         to_event: "Go to the event’s page",
-        too_late: "It could be answered for a short time only, which is over. Nothing was passed on. You can start again.",
+        too_late: "The time to answer it is over. Nothing was shared. You can start again.",
         scan: "Scan to register",
         steps: [
             "Point your phone’s camera or the identity app at the code.",

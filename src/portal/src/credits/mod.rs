@@ -10,8 +10,7 @@ use askama::Template;
 use sakshi_domain::credits::{EntryKind, LedgerEntry};
 use sakshi_domain::ids::ClientId;
 use sakshi_domain::time::Timestamp;
-use sakshi_service::error::ServiceError;
-use sakshi_service::service::Service;
+use sakshi_service::{Service, ServiceError};
 use sakshi_store::PageRequest;
 use sakshi_web::error::ApiError;
 use sakshi_web::query::Query;
@@ -20,7 +19,7 @@ use self::chart::Chart;
 use super::curl::{Command, Curl};
 use super::error::PortalError;
 use super::events::moment;
-use super::frame::{Frame, Part, page};
+use super::layout::{Layout, Section, page};
 use super::paging::{Pages, newest};
 use super::portal_user::PortalUser;
 
@@ -66,7 +65,7 @@ impl Row {
 #[derive(Template)]
 #[template(path = "credits.html")]
 struct Page {
-    frame: Frame,
+    layout: Layout,
     balance: u64,
     chart: Chart,
     rows: Vec<Row>,
@@ -78,13 +77,13 @@ struct Page {
 ///
 /// # Errors
 /// Nobody has signed in, or a store that is away.
-pub async fn show(user: PortalUser, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, PortalError> {
+pub(crate) async fn show(user: PortalUser, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, PortalError> {
     let number = Query::of(request.query_string()).number(&["page"], 1..=u32::MAX, 1);
     let client = &user.caller.client;
     let balance = service.store.balance(client.clone()).await?.ok_or(ServiceError::NotFound("client"))?;
     let found = newest(number, |page| service.store.statement(client.clone(), page)).await?;
     let template = Page {
-        frame: user.frame(Part::Credits, &service),
+        layout: user.layout(Section::Credits, &service),
         balance,
         chart: charted(&service, client, service.clock.now()).await?,
         rows: found.items.iter().map(Row::of).collect(),

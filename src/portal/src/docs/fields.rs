@@ -19,12 +19,17 @@ impl Row {
     pub(super) fn of_parameter(document: &Value, parameter: &Value) -> Self {
         let place = parameter["in"].as_str().unwrap_or_default();
         Self {
-            name: parameter["name"].as_str().unwrap_or_default().to_owned(),
+            name: text(&parameter["name"]),
             kind: format!("{}, in the {}", kind(document, &parameter["schema"]), if place == "header" { "head" } else { place }),
             is_required: parameter["required"] == true,
-            about: parameter["description"].as_str().unwrap_or_default().to_owned(),
+            about: text(&parameter["description"]),
         }
     }
+}
+
+/// A text of the document; empty when there is none.
+pub(super) fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().trim().to_owned()
 }
 
 /// What a reference leads to; the value itself when it is none.
@@ -54,8 +59,9 @@ fn collect(document: &Value, schema: &Value, before: &str, depth: usize, rows: &
         }
         let is_required =
             schema["required"].as_array().is_some_and(|required| required.iter().any(|one| name.ends_with(one.as_str().unwrap_or(" "))));
-        let told = [field, resolved(document, field)].iter().find_map(|schema| schema["description"].as_str()).unwrap_or_default();
-        rows.push(Row { kind: kind(document, field), is_required, about: told.trim().to_owned(), name: name.clone() });
+        let described = [field, resolved(document, field)].into_iter().find(|schema| schema["description"].is_string());
+        let about = described.map_or_else(String::new, |schema| text(&schema["description"]));
+        rows.push(Row { kind: kind(document, field), is_required, about, name: name.clone() });
         if depth < DEPTH_MAX {
             collect(document, field, &format!("{name}."), depth + 1, rows);
             collect(document, &resolved(document, field)["items"], &format!("{name}[]."), depth + 1, rows);

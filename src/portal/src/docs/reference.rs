@@ -1,12 +1,12 @@
-//! What the page tells of the API: its operations by tag, and its webhooks, read from the OpenAPI document.
+//! What the page shows of the API: its operations by tag, and its webhooks, read from the OpenAPI document.
 
 use serde_json::{Map, Value};
 
-use super::fields::{Row, resolved, rows};
+use super::fields::{Row, resolved, rows, text};
 
 const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
 
-/// The API as the page tells it.
+/// The API as the page shows it.
 #[derive(Debug)]
 pub(super) struct Reference {
     pub(super) about: Vec<String>,
@@ -31,7 +31,8 @@ pub(super) struct Operation {
     pub(super) summary: String,
     pub(super) about: String,
     pub(super) parts: Vec<Part>,
-    pub(super) answers: Vec<Answer>,
+    /// Statuses and what they mean.
+    pub(super) answers: Vec<(String, String)>,
 }
 
 /// Parameters, a request's body or an answer's.
@@ -39,21 +40,8 @@ pub(super) struct Operation {
 pub(super) struct Part {
     pub(super) name: &'static str,
     pub(super) rows: Vec<Row>,
-    pub(super) examples: Vec<Example>,
-}
-
-/// A body as it may be.
-#[derive(Debug)]
-pub(super) struct Example {
-    pub(super) name: String,
-    pub(super) body: String,
-}
-
-/// A status that an operation may answer with.
-#[derive(Debug)]
-pub(super) struct Answer {
-    pub(super) status: String,
-    pub(super) about: String,
+    /// Examples of a body with their names.
+    pub(super) examples: Vec<(String, String)>,
 }
 
 /// A text in pieces, and which of them are code: the document sets those between backticks.
@@ -63,28 +51,17 @@ pub(super) fn pieces(text: &str) -> Vec<(&str, bool)> {
 
 impl Reference {
     pub(super) fn of(document: &Value) -> Self {
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let tags = document["tags"].as_array().map(Vec::as_slice).unwrap_or_default();
-        let mut sections: Vec<Section> = tags
-            .iter()
-            .map(|tag| Section {
-                anchor: anchor(&text(&tag["name"])),
-                name: text(&tag["name"]),
-                about: text(&tag["description"]),
-                operations: Vec::new(),
-            })
-            .collect();
-        for (path, item) in object(&document["paths"]) {
-            for method in METHODS {
-                let operation = &item[method];
-                let section = sections.iter_mut().find(|section| operation["tags"][0] == *section.name);
-                if let (true, Some(section)) = (operation.is_object(), section) {
-                    section.operations.push(Operation::of(document, method, path, operation));
-                }
-            }
+        let mut sections = Vec::new();
+        for tag in list(&document["tags"]) {
+            let in_section = |operation: &Value| operation["tags"][0] == tag["name"];
+            let operations = object(&document["paths"]).flat_map(|(path, item)| {
+                let described = METHODS.into_iter().filter(|method| in_section(&item[method]));
+                described.map(move |method| Operation::of(document, method, path, &item[method]))
+            });
+            let (name, about) = (text(&tag["name"]), text(&tag["description"]));
+            sections.push(Section { anchor: anchor(&name), name, about, operations: operations.collect() });
         }
-        let webhooks = object(&document["webhooks"]);
-        let operations = webhooks
+        let webhooks = object(&document["webhooks"])
             .map(|(name, item)| Operation { anchor: format!("webhook-{name}"), ..Operation::of(document, "post", name, &item["post"]) });
         sections.push(Section {
             anchor: "webhooks".to_owned(),
@@ -92,37 +69,33 @@ impl Reference {
             about:
                 "What the service posts to the address that you gave: once, without a signature. Fetch the result before you rely on it."
                     .to_owned(),
-            operations: operations.collect(),
+            operations: webhooks.collect(),
         });
         sections.retain(|section| !section.operations.is_empty());
-        let about = text(&document["info"]["description"]).split("\n\n").map(str::to_owned).collect();
-        Self { about, sections }
+        Self { about: text(&document["info"]["description"]).split("\n\n").map(str::to_owned).collect(), sections }
     }
 }
 
 impl Operation {
     fn of(document: &Value, method: &str, path: &str, operation: &Value) -> Self {
-        let text = |value: &Value| value.as_str().unwrap_or_default().trim().to_owned();
-        let parameters = operation["parameters"].as_array().map(Vec::as_slice).unwrap_or_default().iter();
-        let parameters = parameters.map(|parameter| Row::of_parameter(document, resolved(document, parameter))).collect();
-        let body = &operation["requestBody"];
-        let success =
-            object(&operation["responses"]).find(|(status, _)| status.starts_with('2')).map_or(&Value::Null, |(_, answer)| answer);
+        let parameters = list(&operation["parameters"]).map(|parameter| Row::of_parameter(document, resolved(document, parameter)));
+        let answers = || object(&operation["responses"]).map(|(status, answer)| (status, resolved(document, answer)));
+        // The description of an operation begins with its summary.
+        let summary = text(&operation["summary"]);
+        let success = answers().find(|(status, _)| status.starts_with('2')).map_or(&Value::Null, |(_, answer)| answer);
         let parts = [
-            Part { name: "Parameters", rows: parameters, examples: Vec::new() },
-            Part::of_body(document, "Body", body),
-            Part::of_body(document, "Answer", resolved(document, success)),
+            Part { name: "Parameters", rows: parameters.collect(), examples: Vec::new() },
+            Part::of_body(document, "Body", &operation["requestBody"]),
+            Part::of_body(document, "Answer", success),
         ];
-        let answers = object(&operation["responses"])
-            .map(|(status, answer)| Answer { status: status.clone(), about: text(&resolved(document, answer)["description"]) });
         Self {
             anchor: anchor(&format!("{method}-{path}")),
             method: method.to_uppercase(),
             path: path.to_owned(),
-            summary: text(&operation["summary"]),
-            about: text(&operation["description"]),
+            about: text(&operation["description"]).trim_start_matches(&summary).trim().to_owned(),
+            summary,
             parts: parts.into_iter().filter(|part| !part.rows.is_empty() || !part.examples.is_empty()).collect(),
-            answers: answers.collect(),
+            answers: answers().map(|(status, answer)| (status.clone(), text(&answer["description"]))).collect(),
         }
     }
 }
@@ -131,17 +104,16 @@ impl Part {
     fn of_body(document: &Value, name: &'static str, body: &Value) -> Self {
         let content = &body["content"]["application/json"];
         let pretty = |value: &Value| serde_json::to_string_pretty(value).unwrap_or_default();
-        let mut examples: Vec<Example> = object(&content["examples"])
-            .map(|(_, example)| Example {
-                name: example["summary"].as_str().unwrap_or("Example").to_owned(),
-                body: pretty(&example["value"]),
-            })
-            .collect();
-        if !content["example"].is_null() {
-            examples.push(Example { name: "Example".to_owned(), body: pretty(&content["example"]) });
-        }
-        Self { name, rows: rows(document, &content["schema"]), examples }
+        let named = object(&content["examples"])
+            .map(|(_, example)| (example["summary"].as_str().unwrap_or("Example").to_owned(), pretty(&example["value"])));
+        let unnamed = content.get("example").map(|example| ("Example".to_owned(), pretty(example)));
+        Self { name, rows: rows(document, &content["schema"]), examples: named.chain(unnamed).collect() }
     }
+}
+
+/// The entries of a list; none of anything else.
+fn list(value: &Value) -> impl Iterator<Item = &Value> {
+    value.as_array().into_iter().flatten()
 }
 
 /// The members of an object; none of anything else.

@@ -7,15 +7,15 @@ use actix_web::http::StatusCode;
 use actix_web::web::Data;
 use askama::Template;
 use sakshi_domain::ids::EventId;
+use sakshi_service::Service;
 use sakshi_service::events::{OPERATION, create_event};
-use sakshi_service::service::Service;
 use sakshi_web::error::ApiError;
 use sakshi_wire::events::CreateEventRequest;
 
 use super::input;
 use crate::error::PortalError;
 use crate::form::{Form, Kind, Submitted, once};
-use crate::frame::{Frame, Part, page, see};
+use crate::layout::{Layout, Section, page, redirect};
 use crate::portal_user::PortalUser;
 use crate::trial::{Choice, Group, groups, languages};
 
@@ -27,7 +27,7 @@ const PROPOSED: Duration = Duration::from_secs(7 * 24 * 3_600);
 #[derive(Template)]
 #[template(path = "event_new.html")]
 struct New {
-    frame: Frame,
+    layout: Layout,
     groups: Vec<Group>,
     languages: Vec<Choice>,
     form: Form,
@@ -35,15 +35,15 @@ struct New {
 }
 
 fn shown(status: StatusCode, user: &PortalUser, form: Form, service: &Service) -> HttpResponse {
-    let frame = user.frame(Part::Events, service);
-    page(status, &New { frame, groups: groups(&form), languages: languages(&form), form, once: once() })
+    let layout = user.layout(Section::Events, service);
+    page(status, &New { layout, groups: groups(&form), languages: languages(&form), form, once: once() })
 }
 
 /// Shows the form.
 ///
 /// # Errors
 /// Nobody has signed in.
-pub async fn show(user: PortalUser, service: Data<Service>) -> Result<HttpResponse, PortalError> {
+pub(crate) async fn show(user: PortalUser, service: Data<Service>) -> Result<HttpResponse, PortalError> {
     let end = input(service.clock.now() + PROPOSED);
     let usual = [("claims", "name"), ("language", "english"), ("max_guests", "100"), ("expires_at", &end)];
     Ok(shown(StatusCode::OK, &user, Form::filled(&usual), &service))
@@ -53,10 +53,10 @@ pub async fn show(user: PortalUser, service: Data<Service>) -> Result<HttpRespon
 ///
 /// # Errors
 /// What is not about the form.
-pub async fn create(submitted: Submitted, service: Data<Service>) -> Result<HttpResponse, PortalError> {
+pub(crate) async fn create(submitted: Submitted, service: Data<Service>) -> Result<HttpResponse, PortalError> {
     let Submitted { user, form } = submitted;
     match created(&user, &form, &service).await {
-        Ok(id) => Ok(see(&format!("/portal/events/{id}?done=created"))),
+        Ok(id) => Ok(redirect(&format!("/portal/events/{id}?done=created"))),
         Err(error) => {
             let (status, form) = form.refused(error)?;
             Ok(shown(status, &user, form, &service))
@@ -66,6 +66,6 @@ pub async fn create(submitted: Submitted, service: Data<Service>) -> Result<Http
 
 async fn created(user: &PortalUser, form: &Form, service: &Service) -> Result<EventId, ApiError> {
     let caller = &user.caller;
-    let asked: CreateEventRequest = form.sent(SHAPE).request(service.rules.urls.at(service.clock.now()))?;
+    let asked: CreateEventRequest = form.sent(SHAPE).request(service.request_context())?;
     Ok(create_event(service, caller.clone(), asked.terms(), form.once(caller, OPERATION)).await?.into_answer()?.event_id)
 }

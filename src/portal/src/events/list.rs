@@ -5,13 +5,13 @@ use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
 use sakshi_domain::event::Event;
-use sakshi_service::service::Service;
+use sakshi_service::Service;
 use sakshi_web::query::Query;
 
 use super::{moment, status_label};
 use crate::curl::{Command, Curl};
 use crate::error::PortalError;
-use crate::frame::{Frame, Part, page};
+use crate::layout::{Layout, Section, page};
 use crate::paging::{Pages, newest};
 use crate::portal_user::PortalUser;
 
@@ -20,7 +20,7 @@ struct Row {
     id: String,
     name: String,
     status: &'static str,
-    standing: &'static str,
+    label: &'static str,
     registrations: u32,
     places: u32,
     scans: u64,
@@ -30,7 +30,7 @@ struct Row {
 #[derive(Template)]
 #[template(path = "events.html")]
 struct List {
-    frame: Frame,
+    layout: Layout,
     rows: Vec<Row>,
     pages: Pages,
     commands: Vec<Command>,
@@ -40,7 +40,7 @@ struct List {
 ///
 /// # Errors
 /// Nobody has signed in, or a store that is away.
-pub async fn show(user: PortalUser, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, PortalError> {
+pub(crate) async fn show(user: PortalUser, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, PortalError> {
     let number = Query::of(request.query_string()).number(&["page"], 1..=u32::MAX, 1);
     let app = &user.caller.app.app_id;
     let found = newest(number, |page| service.store.list_events(app.clone(), page)).await?;
@@ -51,7 +51,7 @@ pub async fn show(user: PortalUser, request: HttpRequest, service: Data<Service>
             id: event.id.to_string(),
             name: event.terms.name.as_str().to_owned(),
             status: status.as_str(),
-            standing: status_label(status),
+            label: status_label(status),
             registrations: event.counts.registrations,
             places: event.terms.max_guests.get(),
             scans: event.counts.scans,
@@ -59,7 +59,7 @@ pub async fn show(user: PortalUser, request: HttpRequest, service: Data<Service>
         }
     };
     let template = List {
-        frame: user.frame(Part::Events, &service),
+        layout: user.layout(Section::Events, &service),
         rows: found.items.iter().map(row).collect(),
         pages: found.pages,
         commands: vec![Curl(&service.authority.public_base).events()],

@@ -1,11 +1,11 @@
 //! Events in the portal: the list, a new one, one with its counts as they are now, its changes and
 //! guests, and its codes for print.
 
-pub mod create;
-pub mod list;
-pub mod live;
-pub mod posters;
-pub mod show;
+pub(crate) mod create;
+pub(crate) mod list;
+pub(crate) mod live;
+pub(crate) mod posters;
+pub(crate) mod show;
 
 use sakshi_domain::event::EventStatus;
 use sakshi_domain::time::Timestamp;

@@ -1,10 +1,9 @@
-//! An event's codes for print, for whoever has signed in: the same files as the API's.
+//! An event's codes for print, for a developer who has signed in: the same files as the API's.
 
 use actix_web::web::{Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
-use sakshi_pages::poster;
-use sakshi_service::events::own_event;
-use sakshi_service::service::Service;
+use sakshi_pages::poster::Print;
+use sakshi_service::Service;
 
 use crate::error::PortalError;
 use crate::portal_user::PortalUser;
@@ -13,34 +12,50 @@ use crate::portal_user::PortalUser;
 ///
 /// # Errors
 /// 404 unless the app has such an event.
-pub async fn page(user: PortalUser, path: Path<String>, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, PortalError> {
-    let event = own_event(&service, &user.caller.app.app_id, &path).await?;
-    Ok(poster::as_page(&service, &event, poster::offset(&request)?)?)
+pub(crate) async fn page(
+    user: PortalUser,
+    path: Path<String>,
+    request: HttpRequest,
+    service: Data<Service>,
+) -> Result<HttpResponse, PortalError> {
+    Ok(Print::Page.answer(&request, &service, &user.caller.app.app_id, &path).await?)
 }
 
 /// The poster as a drawing.
 ///
 /// # Errors
 /// 404 unless the app has such an event.
-pub async fn svg(user: PortalUser, path: Path<String>, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, PortalError> {
-    let event = own_event(&service, &user.caller.app.app_id, &path).await?;
-    Ok(poster::as_drawing(&service, &event, poster::offset(&request)?)?)
+pub(crate) async fn svg(
+    user: PortalUser,
+    path: Path<String>,
+    request: HttpRequest,
+    service: Data<Service>,
+) -> Result<HttpResponse, PortalError> {
+    Ok(Print::Drawing.answer(&request, &service, &user.caller.app.app_id, &path).await?)
 }
 
 /// The bare code as SVG.
 ///
 /// # Errors
 /// 404 unless the app has such an event.
-pub async fn qr_svg(user: PortalUser, path: Path<String>, service: Data<Service>) -> Result<HttpResponse, PortalError> {
-    let event = own_event(&service, &user.caller.app.app_id, &path).await?;
-    Ok(poster::code_as_svg(&service, &event)?)
+pub(crate) async fn qr_svg(
+    user: PortalUser,
+    path: Path<String>,
+    request: HttpRequest,
+    service: Data<Service>,
+) -> Result<HttpResponse, PortalError> {
+    Ok(Print::CodeSvg.answer(&request, &service, &user.caller.app.app_id, &path).await?)
 }
 
 /// The bare code as PNG.
 ///
 /// # Errors
 /// 404 unless the app has such an event.
-pub async fn qr_png(user: PortalUser, path: Path<String>, service: Data<Service>) -> Result<HttpResponse, PortalError> {
-    let event = own_event(&service, &user.caller.app.app_id, &path).await?;
-    Ok(poster::code_as_png(&service, &event)?)
+pub(crate) async fn qr_png(
+    user: PortalUser,
+    path: Path<String>,
+    request: HttpRequest,
+    service: Data<Service>,
+) -> Result<HttpResponse, PortalError> {
+    Ok(Print::CodePng.answer(&request, &service, &user.caller.app.app_id, &path).await?)
 }

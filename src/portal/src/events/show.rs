@@ -8,13 +8,12 @@ use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
 use sakshi_domain::event::Event;
 use sakshi_pages::qr_code::QrCode;
+use sakshi_service::Service;
 use sakshi_service::events::change_event;
 use sakshi_service::events::own_event;
-use sakshi_service::service::Service;
+use sakshi_service::guest_list::GuestList;
 use sakshi_store::PageRequest;
-use sakshi_web::budget::{CpuBudget, OwnerPath};
 use sakshi_web::error::ApiError;
-use sakshi_web::guest_list::GuestList;
 use sakshi_web::query::Query;
 use sakshi_wire::events::RegistrationRow;
 
@@ -24,7 +23,7 @@ use crate::curl::{Command, Curl};
 use crate::error::PortalError;
 use crate::field::Field;
 use crate::form::{Form, Kind, Submitted};
-use crate::frame::{Frame, Part, page, see};
+use crate::layout::{Layout, Section, page, redirect};
 use crate::paging::{Pages, ROWS};
 use crate::portal_user::PortalUser;
 use crate::transaction::Shared;
@@ -50,7 +49,7 @@ impl Guest {
 #[derive(Template)]
 #[template(path = "event.html")]
 struct Page {
-    frame: Frame,
+    layout: Layout,
     event: Arc<Event>,
     counts: Counts,
     asked: String,
@@ -81,32 +80,26 @@ impl Page {
 ///
 /// # Errors
 /// 404 unless the app has such an event.
-pub async fn show(
+pub(crate) async fn show(
     user: PortalUser,
     path: Path<String>,
     request: HttpRequest,
     service: Data<Service>,
-    cpu: Data<CpuBudget>,
 ) -> Result<HttpResponse, PortalError> {
-    shown(StatusCode::OK, &user, &path, Form::default(), request.query_string(), &service, &cpu).await
+    shown(StatusCode::OK, &user, &path, Form::default(), request.query_string(), &service).await
 }
 
 /// Changes the event in the one field that the form has.
 ///
 /// # Errors
 /// What is not about the form.
-pub async fn patch(
-    submitted: Submitted,
-    path: Path<String>,
-    service: Data<Service>,
-    cpu: Data<CpuBudget>,
-) -> Result<HttpResponse, PortalError> {
+pub(crate) async fn patch(submitted: Submitted, path: Path<String>, service: Data<Service>) -> Result<HttpResponse, PortalError> {
     let Submitted { user, form } = submitted;
     match change_event(&service, &user.caller.app.app_id, &path, form.sent(SHAPE)).await {
-        Ok(event) => Ok(see(&format!("/portal/events/{}?done=saved", event.id))),
+        Ok(event) => Ok(redirect(&format!("/portal/events/{}?done=saved", event.id))),
         Err(error) => {
             let (status, form) = form.refused(error)?;
-            shown(status, &user, &path, form, "", &service, &cpu).await
+            shown(status, &user, &path, form, "", &service).await
         }
     }
 }
@@ -118,13 +111,11 @@ async fn shown(
     form: Form,
     query: &str,
     service: &Service,
-    cpu: &CpuBudget,
 ) -> Result<HttpResponse, PortalError> {
     let event = own_event(service, &user.caller.app.app_id, path).await?;
     let number = Query::of(query).number(&["page"], 1..=u32::MAX, 1);
-    let owners = OwnerPath::app(&user.caller.client, &user.caller.app.app_id);
-    let (guests, total) =
-        GuestList::new(service, cpu, owners, event.id, PageRequest { page: number, page_size: ROWS }).each(Guest::of).await?;
+    let page_request = PageRequest { page: number, page_size: ROWS };
+    let (guests, total) = GuestList::new(service, &user.caller, event.id, page_request).each(Guest::of).await?;
     let address = service.authority.event_url(event.id);
     let code = QrCode::for_entrance(&address).map_err(ApiError::internal)?;
     let asked: Vec<&str> = event.terms.claims.iter().map(asked).collect();
@@ -132,13 +123,13 @@ async fn shown(
     let sent = |name: &str, now: String| if form.problem(name).is_some() { form.value(name).to_owned() } else { now };
     let webhook = terms.webhook_url.as_ref().map(|url| url.as_str().to_owned());
     let template = Page {
-        frame: user.frame(Part::Events, service),
+        layout: user.layout(Section::Events, service),
         counts: Counts::of(&event, service),
         asked: asked.join("\u{a0}· "),
         until: moment(terms.expires_at),
         done: match query {
-            "done=created" => Some("The event is there. Print its code, or put it on a screen."),
-            "done=saved" => Some("Saved. It holds at once, everywhere."),
+            "done=created" => Some("The event was created. Print its code, or show it on a screen."),
+            "done=saved" => Some("Saved. The change takes effect at once."),
             _ => None,
         },
         cap: sent("max_guests", terms.max_guests.get().to_string()),

@@ -20,18 +20,17 @@ pub(super) enum Action {
 }
 
 impl Action {
-    pub(super) const NAMES: [&'static str; 6] = ["approve", "decline", "abort", "fail_liveness", "fail_match", "walk_away"];
+    pub(super) const NAMES: [(&'static str, Self); 6] = [
+        ("approve", Self::Approve),
+        ("decline", Self::Decline),
+        ("abort", Self::Abort),
+        ("fail_liveness", Self::FailLiveness),
+        ("fail_match", Self::FailMatch),
+        ("walk_away", Self::WalkAway),
+    ];
 
     pub(super) fn from_name(name: &str) -> Option<Self> {
-        Some(match name {
-            "approve" => Self::Approve,
-            "decline" => Self::Decline,
-            "abort" => Self::Abort,
-            "fail_liveness" => Self::FailLiveness,
-            "fail_match" => Self::FailMatch,
-            "walk_away" => Self::WalkAway,
-            _ => return None,
-        })
+        Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, action)| *action)
     }
 
     /// The authority's code and message for a failure.

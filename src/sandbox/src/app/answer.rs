@@ -1,6 +1,5 @@
 //! Carries out the tester's decision with a callback to the service (authority protocol, section 5).
 
-use reqwest::Response;
 use reqwest::header::CONTENT_TYPE;
 use sakshi_domain::claims::ClaimSet;
 use serde::{Deserialize, Serialize};
@@ -10,6 +9,7 @@ use super::action::Action;
 use super::error::AppError;
 use super::intent::Intent;
 use super::state::SandboxApp;
+use crate::http::read_body;
 use crate::residents::Resident;
 
 /// Bytes of the service's reply that are shown.
@@ -58,7 +58,10 @@ pub(super) async fn carry_out(app: &SandboxApp, intent: &Intent, decision: &Deci
     let (content_type, body) = callback(app, intent, decision.format, &outcome);
     let request = app.http.post(intent.callback.clone()).header(CONTENT_TYPE, content_type).body(body);
     let response = request.send().await.map_err(|_| AppError::NoAnswer)?;
-    read_reply(response).await.map(Some)
+    let status = response.status().as_u16();
+    let content_type = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
+    let body = read_body(response, REPLY_BYTES_MAX).await.map_err(|_| AppError::NoAnswer)?;
+    Ok(Some(Reply { status, content_type, body }))
 }
 
 enum Outcome {
@@ -73,7 +76,7 @@ fn credential(app: &SandboxApp, intent: &Intent, decision: &Decision) -> Result<
     if !decision.key_binding {
         return Ok(credential);
     }
-    app.holder.bind(&credential, &intent.says.txn, &intent.says.aud, now).map_err(|_| AppError::Signing)
+    app.holder.bind(&credential, &intent.claims.txn, &intent.claims.aud, now).map_err(|_| AppError::Signing)
 }
 
 /// The callback's content type and body. Nothing in the XML needs escaping: the id is a UUID, a credential
@@ -96,18 +99,4 @@ fn callback(app: &SandboxApp, intent: &Intent, format: CallbackFormat, outcome: 
             ("application/json", json!({"txn": txn, "errCode": code.to_string(), "errInfo": message, "dateTime": at}).to_string())
         }
     }
-}
-
-async fn read_reply(mut response: Response) -> Result<Reply, AppError> {
-    let status = response.status().as_u16();
-    let content_type = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
-    let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(|_| AppError::NoAnswer)? {
-        body.extend_from_slice(&chunk);
-        if body.len() >= REPLY_BYTES_MAX {
-            body.truncate(REPLY_BYTES_MAX);
-            break;
-        }
-    }
-    Ok(Reply { status, content_type, body: String::from_utf8_lossy(&body).into_owned() })
 }

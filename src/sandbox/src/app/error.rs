@@ -2,9 +2,9 @@
 
 use actix_web::http::StatusCode;
 use actix_web::{HttpResponse, ResponseError};
-use serde_json::json;
 
 use super::action::Action;
+use crate::page::problem;
 
 /// Why the app does not answer an intent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -22,7 +22,7 @@ pub enum AppError {
     #[error("This intent has expired; open a new transaction.")]
     Expired,
     /// There is no such action.
-    #[error("There is no such action; the actions are {}.", Action::NAMES.join(", "))]
+    #[error("There is no such action; the actions are {}.", Action::NAMES.map(|(name, _)| name).join(", "))]
     UnknownAction,
     /// There is no such resident.
     #[error("There is no such resident; GET /sandbox/residents lists them.")]
@@ -64,13 +64,6 @@ impl ResponseError for AppError {
     }
 
     fn error_response(&self) -> HttpResponse {
-        let status = self.status_code();
-        HttpResponse::build(status).json(json!({
-            "success": false,
-            "error": status.canonical_reason(),
-            "message": self.to_string(),
-            "code": self.code(),
-            "statusCode": status.as_u16(),
-        }))
+        HttpResponse::build(self.status_code()).json(problem(self.status_code(), self.code(), self))
     }
 }

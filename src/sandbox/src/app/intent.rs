@@ -14,7 +14,7 @@ pub(super) struct Intent {
     /// The compact JWS, which the form passes on.
     pub(super) jwt: String,
     /// Its contents.
-    pub(super) says: IntentClaims,
+    pub(super) claims: IntentClaims,
     /// The transaction it is for.
     pub(super) txn: TxnId,
     /// Where the answer goes.
@@ -29,23 +29,23 @@ impl Intent {
             Ok(jwt) => jwt,
             Err(_) => text.to_owned(),
         };
-        let says = decode_unverified(&jwt).map_err(|_| AppError::Unreadable)?;
-        let txn = says.txn.parse().map_err(|_| AppError::Unreadable)?;
-        let callback = Url::parse(&says.cb).map_err(|_| AppError::ForeignCallback)?;
+        let claims = decode_unverified(&jwt).map_err(|_| AppError::Unreadable)?;
+        let txn = claims.txn.parse().map_err(|_| AppError::Unreadable)?;
+        let callback = Url::parse(&claims.cb).map_err(|_| AppError::ForeignCallback)?;
         if !is_under(&callback, base) {
             return Err(AppError::ForeignCallback);
         }
-        Ok(Self { jwt, says, txn, callback })
+        Ok(Self { jwt, claims, txn, callback })
     }
 
     /// Whether it has expired.
     pub(super) fn is_expired(&self, now: Timestamp) -> bool {
-        self.says.exp <= now.seconds()
+        self.claims.exp <= now.seconds()
     }
 
     /// The claims that are asked for.
     pub(super) fn requested(&self) -> ClaimSet {
-        self.says.requested()
+        self.claims.requested()
     }
 }
 

@@ -23,7 +23,7 @@ use crate::residents::Resident;
 
 /// The query parameters in which deep links and forms pass an intent.
 #[derive(Deserialize)]
-pub(super) struct Given {
+pub(super) struct IntentQuery {
     req: Option<String>,
     request: Option<String>,
     value: Option<String>,
@@ -107,10 +107,9 @@ struct ProblemPage {
 }
 
 /// Shows the consent screen of an intent, or a form to enter one.
-pub(super) async fn show(app: Data<SandboxApp>, given: Query<Given>) -> Result<HttpResponse, PageError> {
-    let given = given.into_inner();
-    let from = given.from;
-    let Some(text) = given.req.or(given.request).or(given.value).filter(|text| !text.trim().is_empty()) else {
+pub(super) async fn show(app: Data<SandboxApp>, query: Query<IntentQuery>) -> Result<HttpResponse, PageError> {
+    let IntentQuery { req, request, value, from } = query.into_inner();
+    let Some(text) = req.or(request).or(value).filter(|text| !text.trim().is_empty()) else {
         return Ok(page(StatusCode::OK, &AskPage));
     };
     let intent = Intent::read(&text, &app.public_base)?;
@@ -122,11 +121,11 @@ pub(super) async fn show(app: Data<SandboxApp>, given: Query<Given>) -> Result<H
         missing: requested.iter().filter(|claim| !resident.has(*claim, now)).map(wording::claim).collect(),
     });
     let consent = ConsentPage {
-        channel: wording::channel(&intent.says.ch),
-        language: Language::parse(&intent.says.lang).unwrap_or_default().name(),
+        channel: wording::channel(&intent.claims.ch),
+        language: Language::parse(&intent.claims.lang).unwrap_or_default().name(),
         claims: requested.iter().map(wording::claim).collect(),
         residents: residents.collect(),
-        face_scan: intent.says.m != 0,
+        face_scan: intent.claims.m != 0,
         expired: intent.is_expired(now),
         intent: &intent,
         from,

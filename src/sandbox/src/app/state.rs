@@ -4,11 +4,11 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use reqwest::redirect;
 use sakshi_domain::clock::Clock;
 use thiserror::Error;
 use url::Url;
 
+use crate::http::client;
 use crate::issuer::{HolderKey, SandboxIssuer};
 use crate::keys::KeyError;
 
@@ -49,15 +49,8 @@ impl SandboxApp {
         if !matches!(public_base.scheme(), "http" | "https") {
             return Err(SetupError::PublicBase);
         }
-        let http = reqwest::Client::builder()
-            .http1_only()
-            .no_proxy()
-            .redirect(redirect::Policy::none())
-            // No reuse, like phones; the service may close an idle connection just as it is reused.
-            .pool_max_idle_per_host(0)
-            .timeout(CALLBACK_TIME_MAX)
-            .build()
-            .map_err(SetupError::Http)?;
+        // No reuse, like phones; the service may close an idle connection just as it is reused.
+        let http = client(CALLBACK_TIME_MAX).pool_max_idle_per_host(0).build().map_err(SetupError::Http)?;
         Ok(Self { issuer, holder: HolderKey::generate()?, public_base, http, clock })
     }
 }

@@ -19,8 +19,13 @@ use crate::residents::Resident;
 
 /// Characters of a document's title.
 const TITLE_CHARS_MAX: usize = 200;
-/// The outcomes that a script may ask for.
-const OUTCOMES: [&str; 4] = ["fetched", "partly", "pending", "failed"];
+/// The outcomes that a script or form may ask for.
+const OUTCOMES: [(&str, LockerAction); 4] = [
+    ("fetched", LockerAction::Share),
+    ("partly", LockerAction::SharePartly),
+    ("pending", LockerAction::Begin),
+    ("failed", LockerAction::Decline),
+];
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
@@ -62,13 +67,8 @@ pub(super) enum LockerAction {
 impl LockerAction {
     /// Reads the name from a script or form.
     pub(super) fn named(word: &str) -> Result<Self, FlowError> {
-        Ok(match word {
-            "fetched" => Self::Share,
-            "partly" => Self::SharePartly,
-            "pending" => Self::Begin,
-            "failed" => Self::Decline,
-            _ => return Err(FlowError::UnknownOutcome(OUTCOMES.join(", "))),
-        })
+        let found = OUTCOMES.iter().find(|(name, _)| *name == word).map(|(_, action)| *action);
+        found.ok_or_else(|| FlowError::UnknownOutcome(OUTCOMES.map(|(name, _)| name).join(", ")))
     }
 }
 
@@ -93,7 +93,7 @@ impl Locker {
         }
     }
 
-    pub(super) fn play(&mut self, order: &Order, outcome: &str, now: Timestamp) -> Result<Vec<PendingReport>, FlowError> {
+    pub(super) fn play(&mut self, order: &Order, outcome: &str, now: Timestamp) -> Result<PendingReport, FlowError> {
         self.act(order, LockerAction::named(outcome)?, person::adult_at(0, now)?, now)
     }
 
@@ -104,7 +104,7 @@ impl Locker {
         action: LockerAction,
         resident: &'static Resident,
         now: Timestamp,
-    ) -> Result<Vec<PendingReport>, FlowError> {
+    ) -> Result<PendingReport, FlowError> {
         let begun = match self.state {
             LockerState::Over(how) => return Err(FlowError::Over(how)),
             LockerState::Begun { resident, at } => Some((resident, at)),
@@ -123,7 +123,7 @@ impl Locker {
             LockerAction::Share => ("Documents fetched", all.map(fetched).collect(), LockerState::Over("every document was fetched")),
             LockerAction::SharePartly => {
                 let docs = all.map(|index| if index == last { missing(index, LockerStatus::Failed) } else { fetched(index) });
-                ("Documents fetched in part", docs.collect(), LockerState::Over("one document could not be had"))
+                ("Documents fetched in part", docs.collect(), LockerState::Over("one document could not be fetched"))
             }
             LockerAction::Begin => {
                 let docs = all.map(|index| if index == 0 { fetched(index) } else { missing(index, LockerStatus::Pending) });
@@ -140,7 +140,7 @@ impl Locker {
             "data": {"transactionId": order.id, "docs": docs},
         });
         self.state = state;
-        Ok(vec![PendingReport::new(order, ReportKind::DocLocker, message, payload)])
+        Ok(PendingReport::new(order, ReportKind::DocLocker, message, payload))
     }
 
     fn document(&self, index: usize, resident: &Resident, at: Timestamp) -> Value {

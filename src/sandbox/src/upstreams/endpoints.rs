@@ -1,11 +1,10 @@
 //! The endpoints that accept the service's orders, and the answer of each upstream.
 
 use std::future::{Ready, ready};
-use std::sync::Arc;
 
 use actix_web::dev::Payload;
 use actix_web::http::header::AUTHORIZATION;
-use actix_web::web::{Bytes, Data};
+use actix_web::web::{Bytes, Data, Path};
 use actix_web::{FromRequest, HttpRequest, HttpResponse};
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use aws_lc_rs::digest::{SHA256, digest};
@@ -20,7 +19,6 @@ use super::error::FlowError;
 use super::esign::EsignDraft;
 use super::estamp::EStampDraft;
 use super::order::{OrderDraft, json as read};
-use super::pan::{PanAnswer, PanOrder};
 use super::state::SandboxUpstreams;
 use super::wealth::WealthDraft;
 
@@ -48,53 +46,46 @@ fn has_valid_token(request: &HttpRequest) -> bool {
 
 /// Accepts a document to be signed.
 pub(super) async fn esign(_: AuthenticatedService, state: Data<SandboxUpstreams>, body: Bytes) -> Result<HttpResponse, FlowError> {
-    let entry = take(&state, &body, "documentId", |draft: EsignDraft, invalid| draft.check(invalid).map(Details::ESign))?;
-    let progress = entry.progress().await;
-    let Details::ESign(esign) = &progress.details else { return Err(FlowError::OrderedOtherwise) };
-    let id = entry.order.id.to_string();
-    let signer = |signer: &str| json!({"signerId": signer, "signingUrl": state.page_url(&["esign", &id, signer])});
-    let signers: Vec<Value> = esign.signers.iter().map(|known| signer(known.id.as_str())).collect();
-    Ok(HttpResponse::Ok().json(json!({"signerInfo": signers})))
+    accept(&state, &body, "documentId", |draft: EsignDraft, invalid| draft.check(invalid).map(Details::ESign)).await
 }
 
 /// Accepts a request for documents from a locker.
 pub(super) async fn doclocker(_: AuthenticatedService, state: Data<SandboxUpstreams>, body: Bytes) -> Result<HttpResponse, FlowError> {
-    let entry = take(&state, &body, "transactionId", |draft: LockerDraft, invalid| draft.check(invalid).map(Details::DocLocker))?;
-    let url = state.page_url(&["doclocker", &entry.order.id.to_string()]);
-    Ok(HttpResponse::Ok().json(json!({"requestUrl": url})))
+    accept(&state, &body, "transactionId", |draft: LockerDraft, invalid| draft.check(invalid).map(Details::DocLocker)).await
 }
 
 /// Accepts a document to be stamped.
 pub(super) async fn estamp(_: AuthenticatedService, state: Data<SandboxUpstreams>, body: Bytes) -> Result<HttpResponse, FlowError> {
-    take(&state, &body, "eStampId", |draft: EStampDraft, invalid| draft.check(invalid).map(Details::EStamp))?;
-    Ok(HttpResponse::Ok().json(json!({})))
+    accept(&state, &body, "eStampId", |draft: EStampDraft, invalid| draft.check(invalid).map(Details::EStamp)).await
 }
 
 /// Accepts a request for a wealth-data consent.
 pub(super) async fn wealth(_: AuthenticatedService, state: Data<SandboxUpstreams>, body: Bytes) -> Result<HttpResponse, FlowError> {
-    let entry = take(&state, &body, "uniqueIdentifier", |draft: WealthDraft, invalid| draft.check(invalid).map(Details::Wealth))?;
-    let progress = entry.progress().await;
-    let Details::Wealth(wealth) = &progress.details else { return Err(FlowError::OrderedOtherwise) };
-    let url = state.page_url(&["wealth", &entry.order.id.to_string()]);
-    Ok(HttpResponse::Ok().json(json!({"consentHandle": wealth.handle, "requestUrl": url})))
+    accept(&state, &body, "uniqueIdentifier", |draft: WealthDraft, invalid| draft.check(invalid).map(Details::Wealth)).await
 }
 
-/// Answers a question about a PAN.
-pub(super) async fn pan(_: AuthenticatedService, state: Data<SandboxUpstreams>, body: Bytes) -> Result<HttpResponse, FlowError> {
-    let order: PanOrder = read(&body)?;
-    match state.pans.answer(order.check()?).await {
-        PanAnswer::Known(answer) => Ok(HttpResponse::Ok().json(answer)),
-        PanAnswer::Failure => Err(FlowError::PanSource),
-    }
+/// Answers a question of a kind that is answered at once.
+pub(super) async fn check(
+    _: AuthenticatedService,
+    state: Data<SandboxUpstreams>,
+    source: Path<String>,
+    body: Bytes,
+) -> Result<HttpResponse, FlowError> {
+    Ok(HttpResponse::Ok().json(state.numbers.answer(&source, &body).await?))
 }
 
-/// Reads an order and stores it.
-fn take<D: DeserializeOwned>(
+/// The numbers that such questions may ask about.
+pub(super) async fn known_numbers(state: Data<SandboxUpstreams>) -> HttpResponse {
+    HttpResponse::Ok().json(state.numbers.all())
+}
+
+/// Reads an order, stores it, and answers with what its upstream returns.
+async fn accept<D: DeserializeOwned>(
     state: &SandboxUpstreams,
     body: &[u8],
     id_field: &str,
     check: impl FnOnce(D, Invalid) -> Result<Details, Invalid>,
-) -> Result<Arc<OrderEntry>, FlowError> {
+) -> Result<HttpResponse, FlowError> {
     let mut invalid = Invalid::none();
     // Two passes, because `flatten` would buffer and so copy the document.
     let order = read::<OrderDraft>(body)?.check(id_field, state.clock.now(), &mut invalid);
@@ -102,5 +93,16 @@ fn take<D: DeserializeOwned>(
     let order = order.ok_or_else(|| Invalid::one("body", "is incomplete"))?;
     let mut sha256 = [0; 32];
     sha256.copy_from_slice(digest(&SHA256, body).as_ref());
-    state.orders.take(OrderEntry::new(order, sha256, details))
+    let entry = state.orders.take(OrderEntry::new(order, sha256, details))?;
+    let (folder, id) = (entry.upstream.name(), entry.order.id.to_string());
+    let page_url = || state.page_url(&[folder, &id]);
+    Ok(HttpResponse::Ok().json(match &entry.progress().await.details {
+        Details::ESign(esign) => {
+            let signer = |signer: &str| json!({"signerId": signer, "signingUrl": state.page_url(&[folder, &id, signer])});
+            json!({"signerInfo": esign.signers.iter().map(|known| signer(known.id.as_str())).collect::<Vec<Value>>()})
+        }
+        Details::DocLocker(_) => json!({"requestUrl": page_url()}),
+        Details::EStamp(_) => json!({}),
+        Details::Wealth(wealth) => json!({"consentHandle": wealth.handle, "requestUrl": page_url()}),
+    }))
 }

@@ -84,8 +84,8 @@ impl Details {
     fn play(&mut self, order: &Order, outcome: &str, now: Timestamp) -> Result<Vec<PendingReport>, FlowError> {
         match self {
             Self::ESign(esign) => esign.play(order, outcome, now),
-            Self::DocLocker(locker) => locker.play(order, outcome, now),
-            Self::EStamp(stamp) => stamp.play(order, outcome, now),
+            Self::DocLocker(locker) => Ok(vec![locker.play(order, outcome, now)?]),
+            Self::EStamp(stamp) => Ok(vec![stamp.play(order, outcome, now)?]),
             Self::Wealth(wealth) => wealth.play(order, outcome, now),
         }
     }

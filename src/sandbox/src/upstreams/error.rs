@@ -5,6 +5,8 @@ use actix_web::{HttpResponse, ResponseError};
 use sakshi_domain::invalid::Invalid;
 use serde_json::{Value, json};
 
+use crate::page::problem;
+
 /// Why an upstream does not do what was asked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FlowError {
@@ -21,10 +23,10 @@ pub enum FlowError {
     #[error("The body cannot be read; a script gives {{\"outcome\":\"<word>\"}}.")]
     MalformedBody,
     /// There is no such order; a restart loses all orders.
-    #[error("There is no such order. Orders are held in memory, and a restart of the process forgets them.")]
+    #[error("There is no such order. Orders are kept in memory until the process ends.")]
     NoSuchFlow,
     /// The order was dropped to make room.
-    #[error("This order was given up to make room for newer ones; the sandbox holds a bounded number of orders and documents.")]
+    #[error("This order was dropped to make room for newer ones; the sandbox keeps a limited number of orders and documents.")]
     GivenUp,
     /// The document has no such signer.
     #[error("This document has no such signer.")]
@@ -39,7 +41,7 @@ pub enum FlowError {
     #[error("{0}")]
     NotNow(&'static str),
     /// A text that a person entered is invalid.
-    #[error("What was written cannot be used: it {0}.")]
+    #[error("The text cannot be used: it {0}.")]
     Words(String),
     /// There is no such outcome.
     #[error("There is no such outcome; the outcomes are {0}.")]
@@ -50,9 +52,9 @@ pub enum FlowError {
     /// The service did not answer any attempt.
     #[error("The service did not answer the report; it is kept, and the next outcome or the button of its page sends it again.")]
     Unreachable,
-    /// The PAN source is configured to fail for this PAN.
-    #[error("The PAN source failed, as its data file says it shall.")]
-    PanSource,
+    /// The source is to fail for this number.
+    #[error("The source failed, as its data file says.")]
+    Source,
 }
 
 impl FlowError {
@@ -74,20 +76,13 @@ impl FlowError {
             Self::UnknownOutcome(_) => "unknown_outcome",
             Self::UnknownResident => "unknown_resident",
             Self::Unreachable => "service_unreachable",
-            Self::PanSource => "pan_source_failed",
+            Self::Source => "source_failed",
         }
     }
 
     /// The JSON body.
     pub(super) fn body(&self) -> Value {
-        let status = self.status_code();
-        let mut body = json!({
-            "success": false,
-            "error": status.canonical_reason(),
-            "message": self.to_string(),
-            "code": self.code(),
-            "statusCode": status.as_u16(),
-        });
+        let mut body = problem(self.status_code(), self.code(), self);
         if let Self::Order(invalid) = self {
             body["errors"] = json!(invalid.fields());
         }
@@ -106,7 +101,7 @@ impl ResponseError for FlowError {
             Self::GivenUp => StatusCode::GONE,
             Self::OrderedOtherwise | Self::NotYourTurn(_) | Self::Over(_) | Self::NotNow(_) => StatusCode::CONFLICT,
             Self::Unreachable => StatusCode::BAD_GATEWAY,
-            Self::PanSource => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::Source => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
 

@@ -187,27 +187,27 @@ impl Esign {
         signer: &str,
         resident: &'static Resident,
         now: Timestamp,
-    ) -> Result<Vec<PendingReport>, FlowError> {
+    ) -> Result<PendingReport, FlowError> {
         let signer = self.turn(signer, now)?;
         signer.state = SignerState::Signed { resident, at: now };
         let what = format!("{} signed", signer.name.as_str());
-        Ok(vec![self.report(order, what, now)])
+        Ok(self.report(order, what, now))
     }
 
     /// Rejects the document.
-    pub(super) fn reject(&mut self, order: &Order, signer: &str, reason: Text, now: Timestamp) -> Result<Vec<PendingReport>, FlowError> {
+    pub(super) fn reject(&mut self, order: &Order, signer: &str, reason: Text, now: Timestamp) -> Result<PendingReport, FlowError> {
         let signer = self.turn(signer, now)?;
         signer.state = SignerState::Rejected { reason };
         let what = format!("{} rejected", signer.name.as_str());
-        Ok(vec![self.report(order, what, now)])
+        Ok(self.report(order, what, now))
     }
 
     /// Lets all open invitations expire early.
-    pub(super) fn expire(&mut self, order: &Order, now: Timestamp) -> Result<Vec<PendingReport>, FlowError> {
+    pub(super) fn expire(&mut self, order: &Order, now: Timestamp) -> Result<PendingReport, FlowError> {
         self.open(now)?;
         let waiting = self.signers.iter_mut().filter(|signer| matches!(signer.state, SignerState::Waiting));
         waiting.for_each(|signer| signer.state = SignerState::Expired);
-        Ok(vec![self.report(order, "the invitations expired", now)])
+        Ok(self.report(order, "the invitations expired", now))
     }
 
     pub(super) fn play(&mut self, order: &Order, outcome: &str, now: Timestamp) -> Result<Vec<PendingReport>, FlowError> {
@@ -217,26 +217,17 @@ impl Esign {
         self.open(now)?;
         let waiting = self.signers.iter().enumerate().filter(|(_, signer)| matches!(signer.state, SignerState::Waiting));
         let waiting: Vec<(usize, ForeignId)> = waiting.map(|(index, signer)| (index, signer.id.clone())).collect();
-        let next = waiting.iter().take(1);
+        let mut sign = |(index, id): &(usize, ForeignId)| self.sign(order, id.as_str(), person::adult_at(*index, now)?, now);
         match outcome {
-            "completed" => self.sign_all(order, waiting.iter(), now),
-            "signed-once" => self.sign_all(order, next, now),
+            "completed" => waiting.iter().map(sign).collect(),
+            "signed-once" => waiting.first().map(&mut sign).into_iter().collect(),
             "rejected" => {
                 let reason = Text::parse(REASON).map_err(|_| FlowError::MalformedBody)?;
-                next.map(|(_, id)| self.reject(order, id.as_str(), reason.clone(), now)).collect::<Result<Vec<_>, _>>().map(flat)
+                let next = waiting.first().map(|(_, id)| self.reject(order, id.as_str(), reason, now));
+                next.into_iter().collect()
             }
-            _ => self.expire(order, now),
+            _ => Ok(vec![self.expire(order, now)?]),
         }
-    }
-
-    fn sign_all<'a>(
-        &mut self,
-        order: &Order,
-        signers: impl Iterator<Item = &'a (usize, ForeignId)>,
-        now: Timestamp,
-    ) -> Result<Vec<PendingReport>, FlowError> {
-        let sign = |(index, id): &(usize, ForeignId)| self.sign(order, id.as_str(), person::adult_at(*index, now)?, now);
-        signers.map(sign).collect::<Result<Vec<_>, _>>().map(flat)
     }
 
     /// Makes the report of the current status; at the end, drops the document.
@@ -283,8 +274,4 @@ impl Signer {
             "nationalIdAuditInfo": audit,
         })
     }
-}
-
-fn flat(reports: Vec<Vec<PendingReport>>) -> Vec<PendingReport> {
-    reports.into_iter().flatten().collect()
 }

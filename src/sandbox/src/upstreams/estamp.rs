@@ -116,7 +116,7 @@ impl EStamp {
         }
     }
 
-    pub(super) fn play(&mut self, order: &Order, outcome: &str, now: Timestamp) -> Result<Vec<PendingReport>, FlowError> {
+    pub(super) fn play(&mut self, order: &Order, outcome: &str, now: Timestamp) -> Result<PendingReport, FlowError> {
         let remarks = || Text::parse(REMARKS).map_err(|_| FlowError::MalformedBody);
         match outcome {
             "completed" => self.stamp(order, now),
@@ -133,7 +133,7 @@ impl EStamp {
     }
 
     /// Everybody signs, and the document is stamped.
-    pub(super) fn stamp(&mut self, order: &Order, now: Timestamp) -> Result<Vec<PendingReport>, FlowError> {
+    pub(super) fn stamp(&mut self, order: &Order, now: Timestamp) -> Result<PendingReport, FlowError> {
         self.open()?;
         self.signatories.iter_mut().for_each(|signatory| signatory.sign(now));
         self.status = WorkflowStatus::Completed;
@@ -146,40 +146,40 @@ impl EStamp {
             file["base64FileData"] = stamped.into();
             file
         });
-        Ok(vec![self.report(order, (true, 200, "E-stamp completed"), files.into_iter().collect())])
+        Ok(self.report(order, (true, 200, "E-stamp completed"), files.into_iter().collect()))
     }
 
     /// Refuses the document, with remarks for the first signatory who has not signed.
-    pub(super) fn refuse(&mut self, order: &Order, remarks: Text) -> Result<Vec<PendingReport>, FlowError> {
+    pub(super) fn refuse(&mut self, order: &Order, remarks: Text) -> Result<PendingReport, FlowError> {
         self.open()?;
-        if let Some(told) = self.signatories.iter_mut().find(|signatory| signatory.status == WorkflowStatus::Pending) {
-            told.status = WorkflowStatus::Rejected;
-            told.remarks = Some(remarks);
+        if let Some(waiting) = self.signatories.iter_mut().find(|signatory| signatory.status == WorkflowStatus::Pending) {
+            waiting.status = WorkflowStatus::Rejected;
+            waiting.remarks = Some(remarks);
         }
         self.status = WorkflowStatus::Rejected;
         self.content = None;
-        Ok(vec![self.report(order, (false, 422, "The registry refused the document"), Vec::new())])
+        Ok(self.report(order, (false, 422, "The registry refused the document"), Vec::new()))
     }
 
     /// Lets the document expire.
-    pub(super) fn expire(&mut self, order: &Order) -> Result<Vec<PendingReport>, FlowError> {
+    pub(super) fn expire(&mut self, order: &Order) -> Result<PendingReport, FlowError> {
         self.open()?;
         let waiting = self.signatories.iter_mut().filter(|signatory| signatory.status == WorkflowStatus::Pending);
         waiting.for_each(|signatory| signatory.status = WorkflowStatus::Expired);
         self.status = WorkflowStatus::Expired;
         self.content = None;
-        Ok(vec![self.report(order, (false, 410, "The e-stamp was not finished in time"), Vec::new())])
+        Ok(self.report(order, (false, 410, "The e-stamp was not finished in time"), Vec::new()))
     }
 
     /// Lets the next signatory sign; the last one signs when the document is stamped.
-    pub(super) fn go_on(&mut self, order: &Order, now: Timestamp) -> Result<Vec<PendingReport>, FlowError> {
+    pub(super) fn go_on(&mut self, order: &Order, now: Timestamp) -> Result<PendingReport, FlowError> {
         self.open()?;
         let but_last = self.signatories.len().saturating_sub(1);
         let next = self.signatories.iter_mut().take(but_last).find(|signatory| signatory.signed_at.is_none());
         if let Some(next) = next {
             next.sign(now);
         }
-        Ok(vec![self.report(order, (true, 202, "E-stamp in progress"), Vec::new())])
+        Ok(self.report(order, (true, 202, "E-stamp in progress"), Vec::new()))
     }
 
     fn report(&self, order: &Order, (success, status, message): (bool, u16, &str), files: Vec<Value>) -> PendingReport {

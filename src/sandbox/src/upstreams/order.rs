@@ -2,6 +2,7 @@
 //! an upstream that is older than the service would.
 
 use sakshi_domain::flow::file::Base64File;
+use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::flow::text::{ForeignId, Text};
 use sakshi_domain::ids::AppId;
 use sakshi_domain::invalid::Invalid;
@@ -9,8 +10,6 @@ use sakshi_domain::request_id::RequestId;
 use sakshi_domain::time::Timestamp;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-
-use sakshi_domain::flow::flow_id::FlowId;
 
 /// What all orders have in common.
 #[derive(Clone, Debug)]

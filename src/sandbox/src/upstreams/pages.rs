@@ -2,28 +2,31 @@
 //! After a decision is posted, the browser is redirected to the page, which shows the journal.
 
 use std::fmt;
+use std::future::{Ready, ready};
 use std::sync::Arc;
 
+use actix_web::dev::Payload;
 use actix_web::http::StatusCode;
 use actix_web::http::header::LOCATION;
-use actix_web::{HttpRequest, HttpResponse, ResponseError};
+use actix_web::web::{Data, Form};
+use actix_web::{FromRequest, HttpRequest, HttpResponse, ResponseError};
 use askama::Template;
 use sakshi_domain::flow::text::Text;
 use sakshi_domain::time::Timestamp;
+use serde::Deserialize;
 
+use super::doclocker::{Locker, LockerAction};
 use super::entry::{Details, OrderEntry, OrderProgress, Upstream};
 use super::error::FlowError;
+use super::estamp::EStamp;
 use super::person;
-use super::reporter::PendingReport;
 use super::state::SandboxUpstreams;
+use super::wealth::{ACCOUNTS, Account, Wealth, WealthAction};
 use crate::page::page;
 use crate::residents::Resident;
 
-pub(super) mod doclocker;
 pub(super) mod esign;
-pub(super) mod estamp;
 pub(super) mod index;
-pub(super) mod wealth;
 
 /// The value of the button that sends waiting reports again.
 const AGAIN: &str = "again";
@@ -39,8 +42,7 @@ pub(super) struct PageLocation {
 
 impl PageLocation {
     pub(super) fn of(request: &HttpRequest) -> Self {
-        let path = request.path();
-        let below = path.rsplit_once("/sandbox/").map_or(path, |(_, below)| below);
+        let below = path_below_sandbox(request);
         let here = below.rsplit('/').next().unwrap_or_default();
         Self { up: "../".repeat(below.matches('/').count()), here: here.to_owned() }
     }
@@ -55,16 +57,11 @@ impl PageLocation {
     pub(super) fn problem(&self, error: FlowError) -> PageError {
         PageError { location: self.clone(), error }
     }
+}
 
-    /// Finds the order of a page.
-    fn find(&self, state: &SandboxUpstreams, upstream: Upstream, id: &str) -> Result<Arc<OrderEntry>, PageError> {
-        state.orders.find(upstream, id).map_err(|error| self.problem(error))
-    }
-
-    /// Redirects to the page itself.
-    fn back(&self) -> HttpResponse {
-        HttpResponse::SeeOther().insert_header((LOCATION, self.here.as_str())).finish()
-    }
+fn path_below_sandbox(request: &HttpRequest) -> &str {
+    let path = request.path();
+    path.rsplit_once("/sandbox/").map_or(path, |(_, below)| below)
 }
 
 /// An error that is shown as a page.
@@ -77,8 +74,7 @@ pub(super) struct PageError {
 #[derive(Template)]
 #[template(path = "flows/problem.html")]
 struct ProblemPage<'a> {
-    up: &'a str,
-    here: &'a str,
+    location: &'a PageLocation,
     message: String,
     /// Whether to link back to the order's page.
     again: bool,
@@ -97,61 +93,165 @@ impl ResponseError for PageError {
 
     fn error_response(&self) -> HttpResponse {
         let gone = matches!(self.error, FlowError::NoSuchFlow | FlowError::NoSuchSigner | FlowError::GivenUp);
-        let problem = ProblemPage { up: &self.location.up, here: &self.location.here, message: self.error.to_string(), again: !gone };
-        page(self.status_code(), &problem)
+        page(self.status_code(), &ProblemPage { location: &self.location, message: self.error.to_string(), again: !gone })
     }
 }
 
-/// The journal and the waiting reports, which every page of an order shows.
-struct Log {
-    waiting: Vec<String>,
-    lines: Vec<Line>,
+/// The order that the path of a page names.
+pub(super) struct RequestedOrder {
+    state: Data<SandboxUpstreams>,
+    location: PageLocation,
+    entry: Arc<OrderEntry>,
+    /// The signer whose page it is; empty for upstreams without signers.
+    signer: String,
 }
 
-struct Line {
+/// The parameters of the path.
+#[derive(Deserialize)]
+struct Named {
+    id: String,
+    #[serde(default)]
+    signer: String,
+}
+
+impl FromRequest for RequestedOrder {
+    type Error = PageError;
+    type Future = Ready<Result<Self, PageError>>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        let location = PageLocation::of(request);
+        let find = || {
+            let state = request.app_data::<Data<SandboxUpstreams>>().cloned().ok_or(FlowError::NoSuchFlow)?;
+            let Named { id, signer } = request.match_info().load().map_err(|_| FlowError::NoSuchFlow)?;
+            let upstream = path_below_sandbox(request).split('/').next().unwrap_or_default();
+            let entry = state.orders.find(Upstream::from_name(upstream)?, &id)?;
+            Ok((state, entry, signer))
+        };
+        ready(match find() {
+            Ok((state, entry, signer)) => Ok(Self { state, location, entry, signer }),
+            Err(error) => Err(location.problem(error)),
+        })
+    }
+}
+
+/// What every page of an order shows.
+struct OrderView {
+    id: String,
+    summary: &'static str,
+    /// Whether something is left to decide.
+    open: bool,
+    /// Decisions that were not reported to the service yet.
+    waiting: Vec<String>,
+    journal: Vec<JournalLine>,
+}
+
+struct JournalLine {
     at: Timestamp,
     kind: &'static str,
     what: String,
     answer: String,
-    taken: bool,
+    accepted: bool,
     attempts: u32,
 }
 
-impl Log {
-    fn of(progress: &OrderProgress) -> Self {
-        let lines = progress.journal().map(|reported| {
+impl OrderView {
+    fn of(entry: &OrderEntry, progress: &OrderProgress, now: Timestamp) -> Self {
+        let (summary, open) = progress.details.summary(now);
+        let journal = progress.journal().map(|reported| {
             let word = reported.answer.member("result").or_else(|| reported.answer.member("message")).unwrap_or_default();
             let answer = match reported.answer.status() {
                 Some(status) => format!("{status} {word}"),
                 None => "The service did not answer.".to_owned(),
             };
-            let (kind, taken) = (reported.kind.as_str(), reported.answer.is_accepted());
-            Line { at: reported.at, kind, what: reported.what.clone(), answer, taken, attempts: reported.attempts }
+            let (kind, accepted) = (reported.kind.as_str(), reported.answer.is_accepted());
+            JournalLine { at: reported.at, kind, what: reported.what.clone(), answer, accepted, attempts: reported.attempts }
         });
-        Self { lines: lines.collect(), waiting: progress.waiting().map(|waiting| waiting.what.clone()).collect() }
+        let waiting = progress.waiting().map(|waiting| waiting.what.clone());
+        Self { id: entry.order.id.to_string(), summary, open, waiting: waiting.collect(), journal: journal.collect() }
     }
 }
 
-/// Carries out the action of a button and redirects to the page.
-async fn decide(
-    state: &SandboxUpstreams,
-    location: &PageLocation,
-    entry: &OrderEntry,
-    action: &str,
-    decision: impl FnOnce(&mut Details, Timestamp) -> Result<Vec<PendingReport>, FlowError>,
-) -> Result<HttpResponse, PageError> {
-    let now = state.clock.now();
-    let decided = if action == AGAIN {
-        entry.decide(&state.reporter, now, |_| Ok(Vec::new())).await
-    } else {
-        entry.decide(&state.reporter, now, |details| decision(details, now)).await
-    };
-    decided.map(|_| location.back()).map_err(|error| location.problem(error))
+#[derive(Template)]
+#[template(path = "flows/doclocker.html")]
+struct LockerPage<'a> {
+    location: &'a PageLocation,
+    order: OrderView,
+    locker: &'a Locker,
+    people: Vec<&'static Resident>,
 }
 
-/// A text that a person entered.
-fn words(given: Option<&str>) -> Result<Text, FlowError> {
-    Text::not_blank(given.unwrap_or_default()).map_err(FlowError::Words)
+#[derive(Template)]
+#[template(path = "flows/estamp.html")]
+struct StampPage<'a> {
+    location: &'a PageLocation,
+    order: OrderView,
+    stamp: &'a EStamp,
+}
+
+#[derive(Template)]
+#[template(path = "flows/wealth.html")]
+struct WealthPage<'a> {
+    location: &'a PageLocation,
+    order: OrderView,
+    wealth: &'a Wealth,
+    accounts: &'static [Account],
+}
+
+/// Shows an order.
+pub(super) async fn show(requested: RequestedOrder) -> Result<HttpResponse, PageError> {
+    let RequestedOrder { state, location, entry, signer } = &requested;
+    let (progress, now) = (entry.progress().await, state.clock.now());
+    let order = OrderView::of(entry, &progress, now);
+    match &progress.details {
+        Details::ESign(esign) => esign::show(location, order, esign, signer, now),
+        Details::DocLocker(locker) => Ok(page(StatusCode::OK, &LockerPage { location, order, locker, people: people(now) })),
+        Details::EStamp(stamp) => Ok(page(StatusCode::OK, &StampPage { location, order, stamp })),
+        Details::Wealth(wealth) => Ok(page(StatusCode::OK, &WealthPage { location, order, wealth, accounts: &ACCOUNTS })),
+    }
+}
+
+/// What a person sends with a button.
+#[derive(Deserialize)]
+pub(super) struct DecisionForm {
+    action: String,
+    /// The id of the resident who decides.
+    resident: Option<String>,
+    /// Why a document is refused.
+    #[serde(alias = "reason")]
+    remarks: Option<String>,
+    /// Which account the data is of, counted from 0.
+    account: Option<usize>,
+}
+
+/// Carries out a decision and redirects to the page.
+pub(super) async fn decide(requested: RequestedOrder, form: Form<DecisionForm>) -> Result<HttpResponse, PageError> {
+    let RequestedOrder { state, location, entry, signer } = requested;
+    let (order, now) = (&entry.order, state.clock.now());
+    let resident = || person::adult(form.resident.as_deref().unwrap_or_default(), now);
+    let remarks = || Text::not_blank(form.remarks.as_deref().unwrap_or_default()).map_err(FlowError::Words);
+    let decision = |details: &mut Details| match (details, form.action.as_str()) {
+        (Details::ESign(esign), "sign") => esign.sign(order, &signer, resident()?, now),
+        (Details::ESign(esign), "reject") => esign.reject(order, &signer, remarks()?, now),
+        (Details::ESign(esign), "expire") => esign.expire(order, now),
+        (Details::ESign(_), _) => Err(FlowError::UnknownOutcome("sign, reject, expire".to_owned())),
+        (Details::DocLocker(locker), action) => locker.act(order, LockerAction::named(action)?, resident()?, now),
+        (Details::EStamp(stamp), "rejected") => stamp.refuse(order, remarks()?),
+        (Details::EStamp(stamp), action) => stamp.play(order, action, now),
+        (Details::Wealth(wealth), action) => {
+            let action = match WealthAction::named(action)? {
+                WealthAction::Data(data_type, _) => WealthAction::Data(data_type, form.account.unwrap_or_default()),
+                action => action,
+            };
+            wealth.act(order, action, now)
+        }
+    };
+    let reports = |details: &mut Details| {
+        if form.action == AGAIN { Ok(Vec::new()) } else { Ok(vec![decision(details)?]) }
+    };
+    match entry.decide(&state.reporter, now, reports).await {
+        Ok(_) => Ok(HttpResponse::SeeOther().insert_header((LOCATION, location.here)).finish()),
+        Err(error) => Err(location.problem(error)),
+    }
 }
 
 /// The residents who may be chosen.

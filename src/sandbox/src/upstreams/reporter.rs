@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
-use reqwest::{Response, StatusCode, redirect};
 use sakshi_domain::flow::report_kind::ReportKind;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Value, json};
@@ -13,6 +12,7 @@ use tokio::time::sleep;
 use url::Url;
 
 use super::order::Order;
+use crate::http::{client, read_body};
 
 /// How long the service may take to answer one report.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(20);
@@ -94,8 +94,7 @@ pub(super) struct Reporter {
 
 impl Reporter {
     pub(super) fn new(base: Url, token: SecretString) -> Result<Self, reqwest::Error> {
-        let http = reqwest::Client::builder().http1_only().no_proxy().redirect(redirect::Policy::none()).timeout(ANSWER_TIME_MAX);
-        Ok(Self { http: http.build()?, base, token })
+        Ok(Self { http: client(ANSWER_TIME_MAX).build()?, base, token })
     }
 
     /// Sends a report, with retries. Returns the last answer and the number of attempts.
@@ -122,7 +121,10 @@ impl Reporter {
         match request.body(report.body.clone()).send().await {
             Ok(response) => {
                 let pause = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
-                (read(response).await, pause.map(Duration::from_secs))
+                let status = response.status().as_u16();
+                // The status says enough when the rest is missing.
+                let body = read_body(response, ANSWER_BYTES_MAX).await.unwrap_or_default();
+                (ReportAnswer::Answer { status, body }, pause.map(Duration::from_secs))
             }
             Err(error) => {
                 // The service may also answer and close the connection before it has read a large body.
@@ -131,17 +133,4 @@ impl Reporter {
             }
         }
     }
-}
-
-async fn read(mut response: Response) -> ReportAnswer {
-    let status: StatusCode = response.status();
-    let mut body = Vec::new();
-    while let Ok(Some(chunk)) = response.chunk().await {
-        body.extend_from_slice(&chunk);
-        if body.len() >= ANSWER_BYTES_MAX {
-            body.truncate(ANSWER_BYTES_MAX);
-            break;
-        }
-    }
-    ReportAnswer::Answer { status: status.as_u16(), body: String::from_utf8_lossy(&body).into_owned() }
 }

@@ -39,8 +39,8 @@ pub(super) async fn play(
 fn line(reported: &SentReport) -> Value {
     let mut line = json!({"kind": reported.kind, "status": reported.answer.status(), "attempts": reported.attempts});
     for member in ["result", "code", "message"] {
-        if let Some(said) = reported.answer.member(member) {
-            line[member] = said.into();
+        if let Some(text) = reported.answer.member(member) {
+            line[member] = text.into();
         }
     }
     line

@@ -1,7 +1,6 @@
 //! The state that all sandbox upstreams share, and how it is set up.
 
 use std::fmt;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use sakshi_domain::clock::Clock;
@@ -9,7 +8,7 @@ use secrecy::SecretString;
 use thiserror::Error;
 use url::Url;
 
-use super::pan::{PanFileError, PanRecords};
+use super::checks::KnownNumbers;
 use super::reporter::Reporter;
 use super::store::OrderStore;
 
@@ -26,8 +25,6 @@ pub struct SandboxUpstreamsOptions {
     pub upstream_token: SecretString,
     /// The source of the current time.
     pub clock: Arc<dyn Clock>,
-    /// A file of known PANs in the form of `assets/pan.toml`, which is the default.
-    pub pan_file: Option<PathBuf>,
 }
 
 /// Why the upstreams cannot be set up.
@@ -39,9 +36,9 @@ pub enum SetupError {
     /// The HTTP client cannot be built.
     #[error("the HTTP client cannot be built: {0}")]
     Http(#[source] reqwest::Error),
-    /// The file of PANs cannot be used.
-    #[error(transparent)]
-    PanFile(#[from] PanFileError),
+    /// The file of known numbers cannot be read.
+    #[error("assets/checks.toml cannot be read: {0}")]
+    Numbers(#[from] toml::de::Error),
 }
 
 /// The state of all sandbox upstreams.
@@ -51,19 +48,19 @@ pub struct SandboxUpstreams {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) orders: OrderStore,
     pub(super) reporter: Reporter,
-    pub(super) pans: PanRecords,
+    pub(super) numbers: KnownNumbers,
 }
 
 impl SandboxUpstreams {
     /// Upstreams without orders.
     ///
     /// # Errors
-    /// A base is no http(s) URL; the file of PANs cannot be used; a library failed.
+    /// A base is no http(s) URL; the file of numbers cannot be read; a library failed.
     pub fn new(options: SandboxUpstreamsOptions) -> Result<Self, SetupError> {
-        let SandboxUpstreamsOptions { public_base, internal_base, connector_token, upstream_token, clock, pan_file } = options;
-        let pans = pan_file.map_or_else(PanRecords::built_in, |path| PanRecords::read(&path))?;
+        let SandboxUpstreamsOptions { public_base, internal_base, connector_token, upstream_token, clock } = options;
+        let numbers = KnownNumbers::built_in()?;
         let reporter = Reporter::new(base(&internal_base, "internal")?, connector_token).map_err(SetupError::Http)?;
-        Ok(Self { public_base: base(&public_base, "public")?, upstream_token, clock, orders: OrderStore::default(), reporter, pans })
+        Ok(Self { public_base: base(&public_base, "public")?, upstream_token, clock, orders: OrderStore::default(), reporter, numbers })
     }
 
     /// The absolute URL of a page, for answers to orders.

@@ -64,8 +64,9 @@ pub(super) struct Wealth {
     consent: ForeignId,
     user_session: ForeignId,
     fetch_session: ForeignId,
-    /// The fetch of each account, and one that fails.
-    fetches: [ForeignId; 3],
+    /// The fetches of each account's raw and analysed data.
+    fetches: [[ForeignId; 2]; 2],
+    failing_fetch: ForeignId,
     state: ConsentState,
 }
 
@@ -89,40 +90,28 @@ pub(super) enum WealthAction {
     Historical(HistoricalStatus),
 }
 
-/// The outcomes that a script may ask for; `all` accepts the consent and sends both forms of data and a
-/// historical fetch.
-const OUTCOMES: [&str; 12] = [
-    "accepted",
-    "rejected",
-    "revoked",
-    "expiring-soon",
-    "expired",
-    "raw",
-    "analysed",
-    "data-failed",
-    "historical",
-    "historical-partial",
-    "historical-failed",
-    "all",
+/// The outcome of a script that accepts the consent and sends both forms of data and a historical fetch.
+const ALL: &str = "all";
+/// The other outcomes that a script or form may ask for.
+const OUTCOMES: [(&str, WealthAction); 11] = [
+    ("accepted", WealthAction::Move(ConsentStatus::Accepted)),
+    ("rejected", WealthAction::Move(ConsentStatus::Rejected)),
+    ("revoked", WealthAction::Move(ConsentStatus::Revoked)),
+    ("expiring-soon", WealthAction::Move(ConsentStatus::ExpiringSoon)),
+    ("expired", WealthAction::Move(ConsentStatus::Expired)),
+    ("raw", WealthAction::Data(DataType::Raw, 0)),
+    ("analysed", WealthAction::Data(DataType::Analysed, 0)),
+    ("data-failed", WealthAction::DataFailed),
+    ("historical", WealthAction::Historical(HistoricalStatus::Success)),
+    ("historical-partial", WealthAction::Historical(HistoricalStatus::PartialSuccess)),
+    ("historical-failed", WealthAction::Historical(HistoricalStatus::Failed)),
 ];
 
 impl WealthAction {
     /// Reads the name from a script or form.
     pub(super) fn named(word: &str) -> Result<Self, FlowError> {
-        Ok(match word {
-            "accepted" => Self::Move(ConsentStatus::Accepted),
-            "rejected" => Self::Move(ConsentStatus::Rejected),
-            "revoked" => Self::Move(ConsentStatus::Revoked),
-            "expiring-soon" => Self::Move(ConsentStatus::ExpiringSoon),
-            "expired" => Self::Move(ConsentStatus::Expired),
-            "raw" => Self::Data(DataType::Raw, 0),
-            "analysed" => Self::Data(DataType::Analysed, 0),
-            "data-failed" => Self::DataFailed,
-            "historical" => Self::Historical(HistoricalStatus::Success),
-            "historical-partial" => Self::Historical(HistoricalStatus::PartialSuccess),
-            "historical-failed" => Self::Historical(HistoricalStatus::Failed),
-            _ => return Err(FlowError::UnknownOutcome(OUTCOMES.join(", "))),
-        })
+        let found = OUTCOMES.iter().find(|(name, _)| *name == word).map(|(_, action)| *action);
+        found.ok_or_else(|| FlowError::UnknownOutcome(format!("{}, {ALL}", OUTCOMES.map(|(name, _)| name).join(", "))))
     }
 }
 
@@ -130,10 +119,18 @@ impl WealthDraft {
     /// Checks what the order says beside its ids.
     pub(super) fn check(self, mut invalid: Invalid) -> Result<Wealth, Invalid> {
         let declaration = declaration(&mut invalid, self.consent_text);
-        let [handle, consent, user_session, fetch_session] = [(); 4].map(|()| ForeignId::mint());
-        let fetches = [(); 3].map(|()| ForeignId::mint());
-        let wealth =
-            |declaration| Wealth { declaration, handle, consent, user_session, fetch_session, fetches, state: ConsentState::Asked };
+        let [handle, consent, user_session, fetch_session, failing_fetch] = [(); 5].map(|()| ForeignId::mint());
+        let fetches = [[(); 2]; 2].map(|account| account.map(|()| ForeignId::mint()));
+        let wealth = |declaration| Wealth {
+            declaration,
+            handle,
+            consent,
+            user_session,
+            fetch_session,
+            fetches,
+            failing_fetch,
+            state: ConsentState::Asked,
+        };
         checked(invalid, declaration.map(wealth))
     }
 }
@@ -158,8 +155,8 @@ impl Wealth {
     pub(super) fn play(&mut self, order: &Order, outcome: &str, now: Timestamp) -> Result<Vec<PendingReport>, FlowError> {
         use ConsentStatus::{Accepted, ExpiringSoon, Revoked};
         let asked = matches!(self.state, ConsentState::Asked);
-        let actions = match outcome {
-            "all" => {
+        let actions: Vec<WealthAction> = match outcome {
+            ALL => {
                 let parts = [
                     WealthAction::Data(DataType::Raw, 0),
                     WealthAction::Data(DataType::Analysed, 0),
@@ -172,25 +169,21 @@ impl Wealth {
                 action => vec![action],
             },
         };
-        let mut reports = Vec::new();
-        for action in actions {
-            reports.extend(self.act(order, action, now)?);
-        }
-        Ok(reports)
+        actions.into_iter().map(|action| self.act(order, action, now)).collect()
     }
 
     /// Carries out an action.
-    pub(super) fn act(&mut self, order: &Order, action: WealthAction, now: Timestamp) -> Result<Vec<PendingReport>, FlowError> {
+    pub(super) fn act(&mut self, order: &Order, action: WealthAction, now: Timestamp) -> Result<PendingReport, FlowError> {
         let (summary, open) = self.summary();
         if !open {
             return Err(FlowError::Over(summary));
         }
-        Ok(vec![match action {
-            WealthAction::Move(status) => self.to(order, status, now)?,
-            WealthAction::Data(data_type, account) => self.data(order, data_type, account)?,
-            WealthAction::DataFailed => self.failed(order),
-            WealthAction::Historical(status) => self.historical(order, status),
-        }])
+        match action {
+            WealthAction::Move(status) => self.to(order, status, now),
+            WealthAction::Data(data_type, account) => self.data(order, data_type, account),
+            WealthAction::DataFailed => Ok(self.failed(order)),
+            WealthAction::Historical(status) => Ok(self.historical(order, status)),
+        }
     }
 
     fn to(&mut self, order: &Order, status: ConsentStatus, now: Timestamp) -> Result<PendingReport, FlowError> {
@@ -200,7 +193,9 @@ impl Wealth {
             (ConsentState::Asked, Rejected | Expired) => ConsentState::Over { since: None, status },
             (ConsentState::Asked, Revoked | ExpiringSoon) => return Err(FlowError::NotNow("The person has not agreed yet.")),
             (ConsentState::Held { since, ends_soon: false }, ExpiringSoon) => ConsentState::Held { since, ends_soon: true },
-            (ConsentState::Held { .. }, ExpiringSoon) => return Err(FlowError::NotNow("It was told already that the consent ends soon.")),
+            (ConsentState::Held { .. }, ExpiringSoon) => {
+                return Err(FlowError::NotNow("It was reported already that the consent ends soon."));
+            }
             (ConsentState::Held { since, .. }, Revoked | Expired) => ConsentState::Over { since: Some(since), status },
             (ConsentState::Held { .. }, Accepted | Rejected) => return Err(FlowError::NotNow("The person has agreed already.")),
             (ConsentState::Over { .. }, _) => return Err(FlowError::Over(self.summary().0)),
@@ -225,8 +220,13 @@ impl Wealth {
     }
 
     fn data(&self, order: &Order, data_type: DataType, account: usize) -> Result<PendingReport, FlowError> {
-        let (Some(account), Some(fetch)) = (ACCOUNTS.get(account), self.fetches.get(account)) else {
+        let (Some(account), Some([raw, analysed])) = (ACCOUNTS.get(account), self.fetches.get(account)) else {
             return Err(FlowError::MalformedBody);
+        };
+        // The deduplication key of wealth data is its `txnId`, and both are sent.
+        let fetch = match data_type {
+            DataType::Raw => raw,
+            DataType::Analysed => analysed,
         };
         let payload = json!({
             "uniqueIdentifier": order.id,
@@ -248,7 +248,6 @@ impl Wealth {
     }
 
     fn failed(&self, order: &Order) -> PendingReport {
-        let [.., fetch] = &self.fetches;
         let payload = json!({
             "uniqueIdentifier": order.id,
             "consentId": self.consent,
@@ -258,7 +257,7 @@ impl Wealth {
             "dataOrigin": "ACCOUNT_AGGREGATOR",
             "errMsg": "The provider did not answer",
             "errStage": "FI_REQUEST",
-            "txnId": fetch,
+            "txnId": self.failing_fetch,
         });
         PendingReport::new(order, ReportKind::WealthData, "data failed", payload)
     }

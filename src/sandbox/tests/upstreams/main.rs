@@ -3,11 +3,11 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "an error here is a failed test")]
 
+mod checks;
 mod decisions;
 mod orders;
 mod outcomes;
 mod pages;
-mod pan;
 mod reports;
 mod scene;
 mod service;

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::scene::{PDF, Scene, TOKEN, json_of, options, with};
 
-const UPSTREAMS: [&str; 5] = ["esign", "doclocker", "estamp", "wealth", "pan"];
+const UPSTREAMS: [&str; 9] = ["esign", "doclocker", "estamp", "wealth", "pan", "gst", "bank_account", "ifsc", "voter_id"];
 
 #[actix_rt::test]
 async fn an_order_without_the_upstreams_token_is_a_401_whatever_it_says() {
@@ -31,7 +31,7 @@ async fn an_order_without_the_upstreams_token_is_a_401_whatever_it_says() {
 #[actix_rt::test]
 async fn every_problem_of_an_order_is_told_with_its_path() {
     let scene = Scene::new().await;
-    let cases: [(&str, Value, &[&str]); 6] = [
+    let cases: [(&str, Value, &[&str]); 7] = [
         ("esign", json!({}), &["documentId", "app_id", "request_id", "document.name", "document.content", "signerInfo"]),
         (
             "esign",
@@ -66,6 +66,7 @@ async fn every_problem_of_an_order_is_told_with_its_path() {
         ),
         ("wealth", json!({"consent_text": " "}), &["uniqueIdentifier", "app_id", "request_id", "consent_text"]),
         ("pan", json!({"pan": "ABC", "date_of_birth": "1.1.1990"}), &["pan", "consent_text", "date_of_birth"]),
+        ("bank_account", json!({"ifsc": 7, "name": " "}), &["account_number", "ifsc", "consent_text", "name"]),
     ];
     for (upstream, order, expected) in cases {
         let (status, body) = scene.order(upstream, &order).await;
@@ -113,7 +114,7 @@ async fn the_oldest_order_is_given_up_for_the_newest_and_says_so() {
         assert_eq!(scene.order("wealth", &order(scene.opened().id)).await.0, 200);
     }
     let (status, html) = scene.page(&format!("/sandbox/doclocker/{first}")).await;
-    assert_eq!((status, html.contains("given up to make room")), (410, true));
+    assert_eq!((status, html.contains("dropped to make room")), (410, true));
     assert_eq!(scene.play("doclocker", first, "fetched").await.1["code"], "flow_given_up");
     assert_eq!(scene.page(&format!("/sandbox/doclocker/{second}")).await.0, 200);
 }

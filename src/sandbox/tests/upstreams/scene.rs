@@ -178,7 +178,6 @@ pub(crate) fn options(internal_base: &str, clock: &Arc<ManualClock>) -> SandboxU
         connector_token: CONNECTOR_TOKEN.into(),
         upstream_token: TOKEN.into(),
         clock: Arc::clone(clock) as _,
-        pan_file: None,
     }
 }
 

@@ -1,17 +1,27 @@
 //! `sakshi admin …`: the admin API for people, and with `--json` for machines.
 
-use std::io::Write;
+use std::fmt::Display;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
-use sakshi_client::{Credentials, Page, internal};
+use sakshi_client::{Call, Credentials, Page, internal};
+use sakshi_domain::limits::TRANSFER_BYTES_MAX;
+use sakshi_domain::tenancy::KeyCase;
+use sakshi_wire::Change;
+use sakshi_wire::operator::credits::MoveCreditsResponse;
+use sakshi_wire::operator::tenancy::PatchAppRequest;
 use secrecy::SecretString;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use url::Url;
 
 use super::api::Api;
 use super::error::CliError;
 use super::paint;
-use crate::settings::{Sources, internal_reach};
+use crate::settings::{Sources, internal_endpoint};
 
 /// Options of `admin`.
 #[derive(Args, Debug)]
@@ -103,6 +113,13 @@ enum Clients {
     Create { name: String },
     /// List clients.
     List(Paging),
+    /// Print a client with its apps and the digests of its keys as JSON, for `import` at another installation.
+    Export { client_id: String },
+    /// Make a client what an export says; the same file again changes nothing.
+    Import {
+        /// What `export` has printed; `-` reads the standard input.
+        file: PathBuf,
+    },
 }
 
 #[derive(Debug, Subcommand)]
@@ -198,8 +215,10 @@ enum View {
     /// The rows below what is beside them.
     PairsAndRows(&'static str, &'static [&'static str]),
     Tree,
+    Json,
 }
 
+const IMPORTED: &[&str] = &["kind", "id", "outcome", "changed"];
 const CLIENT: &[&str] = &["client_id", "name", "created_at"];
 const APP: &[&str] = &["app_id", "name", "payload_spelling", "created_at"];
 const EVENT: &[&str] = &["event_id", "name", "status", "max_guests", "registrations", "scans", "abandoned", "expires_at"];
@@ -213,8 +232,8 @@ pub(super) async fn run(admin: &Admin, sources: &Sources, out: &mut dyn Write) -
     let (url, token) = match (&admin.url, &admin.token) {
         (Some(url), Some(token)) => (url.clone(), token.clone()),
         (url, token) => {
-            let reach = internal_reach(sources, url.as_ref())?;
-            (reach.url, token.clone().unwrap_or(reach.admin_token))
+            let internal = internal_endpoint(sources, url.as_ref())?;
+            (internal.url, token.clone().unwrap_or(internal.admin_token))
         }
     };
     let api = Api::new(url, Credentials::Bearer(token))?;
@@ -232,6 +251,7 @@ pub(super) async fn run(admin: &Admin, sources: &Sources, out: &mut dyn Write) -
                 paint::table(rows.as_array().map(Vec::as_slice).unwrap_or_default(), columns, out)?;
             }
             View::Tree => paint::tree(&answer, out)?,
+            View::Json => writeln!(out, "{answer:#}")?,
             View::Rows(name, columns) => {
                 let rows = answer.get(name).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
                 paint::table(rows, columns, out)?;
@@ -246,78 +266,119 @@ pub(super) async fn run(admin: &Admin, sources: &Sources, out: &mut dyn Write) -
 
 async fn ask(api: &Api, subject: &Subject) -> Result<(Value, View), CliError> {
     match subject {
-        Subject::Clients(clients) => ask_clients(api, clients).await,
-        Subject::Apps(apps) => ask_apps(api, apps).await,
-        Subject::Keys(keys) => ask_keys(api, keys).await,
-        Subject::Credits(credits) => ask_credits(api, credits).await,
-        Subject::Events { app_id, paging } => Ok((api.json(internal::events(app_id, paging.page())).await?, View::Rows("events", EVENT))),
-        Subject::WealthUrls(urls) => Ok((api.json(internal::change_app(&urls.app_id, &urls.change())).await?, View::Pairs)),
-        Subject::WebhookUrls { app_id } => Ok((api.json(internal::webhook_urls(app_id)).await?, View::Rows("webhook_urls", WEBHOOK_URL))),
-        Subject::Flow { flow_id } => {
-            Ok((api.json(internal::flow_deliveries(flow_id)).await?, View::PairsAndRows("deliveries", FLOW_DELIVERY)))
+        Subject::Clients(Clients::Create { name }) => answer(api, internal::create_client(name), View::Pairs).await,
+        Subject::Clients(Clients::List(paging)) => answer(api, internal::clients(paging.page()), View::Rows("clients", CLIENT)).await,
+        Subject::Clients(Clients::Export { client_id }) => answer(api, internal::export_client(client_id), View::Json).await,
+        Subject::Clients(Clients::Import { file }) => {
+            answer(api, internal::import_client(&read_export(file)?), View::PairsAndRows("records", IMPORTED)).await
         }
-        Subject::Delivery { txn_id } => Ok((api.json(internal::delivery(txn_id)).await?, View::Pairs)),
-        Subject::Tree => Ok((api.json(internal::tree()).await?, View::Tree)),
-    }
-}
-
-async fn ask_clients(api: &Api, clients: &Clients) -> Result<(Value, View), CliError> {
-    match clients {
-        Clients::Create { name } => Ok((api.json(internal::create_client(name)).await?, View::Pairs)),
-        Clients::List(paging) => Ok((api.json(internal::clients(paging.page())).await?, View::Rows("clients", CLIENT))),
-    }
-}
-
-async fn ask_apps(api: &Api, apps: &Apps) -> Result<(Value, View), CliError> {
-    match apps {
-        Apps::Create { client_id, name } => Ok((api.json(internal::create_app(client_id, name)).await?, View::Pairs)),
-        Apps::List { client_id } => Ok((api.json(internal::apps(client_id)).await?, View::Rows("apps", APP))),
-        Apps::Patch { app_id, spelling } => {
-            let word = match spelling {
-                SpellingWord::Snake => "snake_case",
-                SpellingWord::Camel => "camelCase",
+        Subject::Apps(Apps::Create { client_id, name }) => answer(api, internal::create_app(client_id, name), View::Pairs).await,
+        Subject::Apps(Apps::List { client_id }) => answer(api, internal::apps(client_id), View::Rows("apps", APP)).await,
+        Subject::Apps(Apps::Patch { app_id, spelling }) => {
+            let spelling = match spelling {
+                SpellingWord::Snake => KeyCase::SnakeCase,
+                SpellingWord::Camel => KeyCase::CamelCase,
             };
-            Ok((api.json(internal::change_app(app_id, &json!({ "payload_spelling": word }))).await?, View::Pairs))
+            let change = PatchAppRequest { payload_spelling: Change(Some(spelling)), ..PatchAppRequest::default() };
+            answer(api, internal::change_app(app_id, &change), View::Pairs).await
         }
-    }
-}
-
-async fn ask_keys(api: &Api, keys: &Keys) -> Result<(Value, View), CliError> {
-    match keys {
-        Keys::Issue { client_id, label, environments, expires_at } => {
+        Subject::Keys(Keys::Issue { client_id, label, environments, expires_at }) => {
             let environments = (!environments.is_empty()).then_some(environments);
             let terms = json!({ "label": label, "environments": environments, "expires_at": expires_at });
-            Ok((api.json(internal::issue_key(client_id, &terms)).await?, View::Pairs))
+            answer(api, internal::issue_key(client_id, &terms), View::Pairs).await
         }
-        Keys::List { client_id } => Ok((api.json(internal::keys(client_id)).await?, View::Rows("keys", KEY))),
-        Keys::Rotate { key_id, overlap_s } => {
-            Ok((api.json(internal::rotate_key(key_id, &json!({ "overlap_s": overlap_s }))).await?, View::Pairs))
+        Subject::Keys(Keys::List { client_id }) => answer(api, internal::keys(client_id), View::Rows("keys", KEY)).await,
+        Subject::Keys(Keys::Rotate { key_id, overlap_s }) => {
+            answer(api, internal::rotate_key(key_id, &json!({ "overlap_s": overlap_s })), View::Pairs).await
         }
-        Keys::Revoke { key_id } => Ok((api.json(internal::revoke_key(key_id)).await?, View::Pairs)),
+        Subject::Keys(Keys::Revoke { key_id }) => answer(api, internal::revoke_key(key_id), View::Pairs).await,
+        Subject::Credits(Credits::Grant { client_id, amount, reference }) => {
+            answer(api, movement(client_id, "grant", *amount, reference), View::Pairs).await
+        }
+        Subject::Credits(Credits::Adjust { client_id, amount, reference }) => {
+            answer(api, movement(client_id, "adjust", *amount, reference), View::Pairs).await
+        }
+        Subject::Credits(Credits::Balance { client_id }) => answer(api, internal::balance(client_id), View::Pairs).await,
+        Subject::Credits(Credits::Statement { client_id, paging }) => {
+            answer(api, internal::statement(client_id, paging.page()), View::Rows("entries", ENTRY)).await
+        }
+        Subject::Credits(Credits::Audit) => answer(api, internal::audit(), View::Rows("clients", AUDIT)).await,
+        Subject::Events { app_id, paging } => answer(api, internal::events(app_id, paging.page()), View::Rows("events", EVENT)).await,
+        Subject::WealthUrls(urls) => answer(api, internal::change_app(&urls.app_id, &urls.change()), View::Pairs).await,
+        Subject::WebhookUrls { app_id } => answer(api, internal::webhook_urls(app_id), View::Rows("webhook_urls", WEBHOOK_URL)).await,
+        Subject::Flow { flow_id } => answer(api, internal::flow_deliveries(flow_id), View::PairsAndRows("deliveries", FLOW_DELIVERY)).await,
+        Subject::Delivery { txn_id } => answer(api, internal::delivery(txn_id), View::Pairs).await,
+        Subject::Tree => answer(api, internal::tree(), View::Tree).await,
     }
 }
 
-async fn ask_credits(api: &Api, credits: &Credits) -> Result<(Value, View), CliError> {
-    let moved = |client: &str, kind: &str, amount: i64, reference: &str| {
-        internal::move_credits(client, &json!({ "kind": kind, "amount": amount, "reference": reference }))
-    };
-    match credits {
-        Credits::Grant { client_id, amount, reference } => {
-            Ok((api.json(moved(client_id, "grant", *amount, reference)).await?, View::Pairs))
-        }
-        Credits::Adjust { client_id, amount, reference } => {
-            Ok((api.json(moved(client_id, "adjust", *amount, reference)).await?, View::Pairs))
-        }
-        Credits::Balance { client_id } => Ok((api.json(internal::balance(client_id)).await?, View::Pairs)),
-        Credits::Statement { client_id, paging } => {
-            Ok((api.json(internal::statement(client_id, paging.page())).await?, View::Rows("entries", ENTRY)))
-        }
-        Credits::Audit => Ok((api.json(internal::audit()).await?, View::Rows("clients", AUDIT))),
+/// An answer of the API, as JSON for its view.
+async fn answer<T: DeserializeOwned + Serialize>(api: &Api, call: Call<T>, view: View) -> Result<(Value, View), CliError> {
+    Ok((json!(api.send(call).await?), view))
+}
+
+/// The JSON in a file that `export` has made.
+fn read_export(file: &Path) -> Result<Value, CliError> {
+    let local = |error: &dyn Display| CliError::Local(format!("{} cannot be imported: {error}", file.display()));
+    let source: Box<dyn Read> =
+        if file == Path::new("-") { Box::new(io::stdin()) } else { Box::new(File::open(file).map_err(|error| local(&error))?) };
+    let mut bytes = Vec::new();
+    // One byte more than is allowed, so that what is too large is seen to be.
+    source.take(TRANSFER_BYTES_MAX as u64 + 1).read_to_end(&mut bytes).map_err(|error| local(&error))?;
+    if bytes.len() > TRANSFER_BYTES_MAX {
+        return Err(local(&format!("it has more than {TRANSFER_BYTES_MAX} bytes")));
     }
+    serde_json::from_slice(&bytes).map_err(|error| local(&error))
+}
+
+fn movement(client: &str, kind: &str, amount: i64, reference: &str) -> Call<MoveCreditsResponse> {
+    internal::move_credits(client, &json!({ "kind": kind, "amount": amount, "reference": reference }))
 }
 
 impl Paging {
     const fn page(self) -> Page {
         Page { page: self.page, page_size: self.page_size }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sakshi_wire::Describe as _;
+    use sakshi_wire::credits::StatementEntry;
+    use sakshi_wire::operator::credits::AuditedClient;
+    use sakshi_wire::operator::keys::KeyResponse;
+    use sakshi_wire::operator::tenancy::{AppResponse, ClientResponse};
+    use sakshi_wire::operator::transfer::ImportClientResponse;
+    use sakshi_wire::operator::views::{AppEvent, FlowWebhook, WebhookOrigin};
+
+    use super::*;
+
+    #[test]
+    fn every_column_is_a_field_of_its_rows() {
+        let mut schemas = sakshi_wire::Schemas::new();
+        ClientResponse::collect(&mut schemas);
+        AppResponse::collect(&mut schemas);
+        AppEvent::collect(&mut schemas);
+        KeyResponse::collect(&mut schemas);
+        ImportClientResponse::collect(&mut schemas);
+        StatementEntry::collect(&mut schemas);
+        WebhookOrigin::collect(&mut schemas);
+        FlowWebhook::collect(&mut schemas);
+        AuditedClient::collect(&mut schemas);
+        for (row, columns) in [
+            ("ClientResponse", CLIENT),
+            ("AppResponse", APP),
+            ("AppEvent", EVENT),
+            ("KeyResponse", KEY),
+            ("ImportedRecordResponse", IMPORTED),
+            ("StatementEntry", ENTRY),
+            ("WebhookOrigin", WEBHOOK_URL),
+            ("FlowWebhook", FLOW_DELIVERY),
+            ("AuditedClient", AUDIT),
+        ] {
+            for column in columns {
+                assert!(schemas[row]["properties"][column].is_object(), "{row} has no {column}");
+            }
+        }
     }
 }

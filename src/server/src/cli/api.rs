@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use sakshi_client::{Call, Client, Credentials, Error};
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 use url::Url;
 
 use super::error::CliError;
@@ -52,8 +51,9 @@ impl Api {
         }
     }
 
-    /// The whole answer to a call, as JSON.
-    pub(crate) async fn json<T>(&self, call: Call<T>) -> Result<Value, CliError> {
+    /// The whole answer to a call, as JSON; for the developers' commands.
+    #[cfg(feature = "sandbox")]
+    pub(crate) async fn json<T>(&self, call: Call<T>) -> Result<serde_json::Value, CliError> {
         self.send(call.read_as()).await
     }
 }

@@ -4,13 +4,16 @@ use std::fmt::Display;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
+use sakshi_store::StoreError;
+
 use super::CheckConfig;
 use super::error::{CliError, SETTINGS_REFUSED};
 use crate::keys;
 use crate::settings::{Sources, load};
+use crate::storage;
 
 /// The exit code is the one with which `serve` would end for the same reason.
-pub(super) fn run(options: CheckConfig, sources: &Sources, out: &mut dyn Write) -> Result<ExitCode, CliError> {
+pub(super) async fn run(options: CheckConfig, sources: &Sources, out: &mut dyn Write) -> Result<ExitCode, CliError> {
     let loaded = match load(sources) {
         Ok(loaded) => loaded,
         Err(problems) => {
@@ -21,6 +24,11 @@ pub(super) fn run(options: CheckConfig, sources: &Sources, out: &mut dyn Write) 
     let lacking = keys::check_all(&loaded.settings);
     if !lacking.is_empty() {
         refuse(&lacking, out)?;
+        return Ok(ExitCode::FAILURE);
+    }
+    let looked = storage::is_ours(&loaded.settings).await;
+    if let Err(refusal @ StoreError::OtherInstallation { .. }) = &looked {
+        refuse(&[refusal], out)?;
         return Ok(ExitCode::FAILURE);
     }
     if options.show {
@@ -37,6 +45,9 @@ pub(super) fn run(options: CheckConfig, sources: &Sources, out: &mut dyn Write) 
     }
     for warning in &loaded.warnings {
         writeln!(out, "warning: {warning}")?;
+    }
+    if let Err(reason) = looked {
+        writeln!(out, "note: whether the store belongs to this profile and authority could not be checked: {reason}")?;
     }
     let warnings = counted(loaded.warnings.len(), "warning");
     writeln!(out, "The settings of the {} profile are good; {warnings}.", loaded.settings.profile.as_str())?;

@@ -7,12 +7,12 @@ use sakshi_client::{Call, Credentials};
 use super::Healthcheck;
 use super::api::Api;
 use super::error::CliError;
-use crate::settings::{Sources, internal_reach};
+use crate::settings::{Sources, internal_endpoint};
 
 pub(super) async fn run(options: &Healthcheck, sources: &Sources, out: &mut dyn Write) -> Result<bool, CliError> {
     let base = match &options.url {
         Some(url) => url.clone(),
-        None => internal_reach(sources, None)?.url,
+        None => internal_endpoint(sources, None)?.url,
     };
     match Api::new(base, Credentials::None)?.done(Call::<()>::get("/readyz")).await {
         Ok(()) => {

@@ -19,8 +19,10 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 
 use self::error::{CliError, conclude};
+#[cfg(feature = "sandbox")]
+use crate::developer;
+use crate::serve;
 use crate::settings::{Loaded, Sources, load};
-use crate::{developer, serve};
 
 pub use admin::Admin;
 
@@ -42,6 +44,7 @@ pub enum Command {
     /// Run the service.
     Serve,
     /// The commands for developers.
+    #[cfg(feature = "sandbox")]
     #[command(flatten)]
     Developer(developer::Command),
     /// Manage clients, apps, keys and credits of a running service.
@@ -114,9 +117,10 @@ pub async fn run(cli: &Cli, out: &mut dyn Write, err: &mut dyn Write) -> ExitCod
             Ok(loaded) => return serve::run(&loaded.settings, out, err).await,
             Err(error) => Err(error),
         },
+        #[cfg(feature = "sandbox")]
         Command::Developer(command) => return developer::run(command, &cli.sources(), out, err).await,
         Command::Admin(admin) => admin::run(admin, &cli.sources(), out).await,
-        Command::CheckConfig(options) => match check::run(*options, &cli.sources(), out) {
+        Command::CheckConfig(options) => match check::run(*options, &cli.sources(), out).await {
             Ok(code) => return code,
             Err(error) => Err(error),
         },

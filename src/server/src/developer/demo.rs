@@ -40,7 +40,7 @@ pub struct Demo {
 
 type Failure = Box<dyn std::error::Error>;
 
-/// Runs the demo until it is told to stop.
+/// Runs the demo until a signal.
 pub(super) async fn run(options: Demo, sources: &Sources, out: &mut dyn Write, err: &mut dyn Write) -> ExitCode {
     let walked = match telemetry::start_at(LogFormat::Text, "error") {
         Ok(log) => walk(options, sources, out).await.map(|walked| (log, walked)),
@@ -49,7 +49,7 @@ pub(super) async fn run(options: Demo, sources: &Sources, out: &mut dyn Write, e
     match walked {
         Ok((_log, (node, signals, _receiver, _directory))) => serve::until_stopped(node, signals).await,
         Err(error) => {
-            // Nobody is left to tell when stderr is closed.
+            // If stderr is closed, the error cannot be reported.
             let _ = writeln!(err, "error: {error}");
             ExitCode::FAILURE
         }
@@ -113,7 +113,7 @@ async fn verify(api: &Client, receiver: &WebhookReceiver, timeline: &mut Timelin
     let claims = sakshi_authority::intent::decode_unverified(intent)?;
     timeline.line("intent", &format!("signed for the identity app: {} characters, sc {}", intent.len(), claims.sc))?;
 
-    let pending = api.send(public::result(txn)).await?;
+    let pending = api.send(public::result(txn).read_as::<Value>()).await?;
     timeline.line("poll", &pending.to_string())?;
 
     timeline.line("consent", "the resident looks into the camera and agrees (sandbox identity app)")?;
@@ -124,7 +124,7 @@ async fn verify(api: &Client, receiver: &WebhookReceiver, timeline: &mut Timelin
 
     let Some(webhook) = receiver.wait_for(1, WEBHOOK_PATIENCE).await.pop() else { return Err("no webhook came".into()) };
     timeline.line("webhook", &received(&webhook))?;
-    let result = api.send(public::result(txn)).await?;
+    let result = api.send(public::result(txn).read_as::<Value>()).await?;
     let same = serde_json::from_slice::<Value>(&webhook.body).is_ok_and(|body| body == result);
     timeline.line("result", if same { "the poll answers the same body" } else { "the poll answers another body" })?;
     if same { Ok(()) } else { Err("webhook and result differ".into()) }

@@ -1,5 +1,4 @@
-//! The commands for developers: `demo`, `trigger` and `listen`. They are part of the Cargo feature `sandbox`; without it
-//! `no_developer.rs` has the same items and no command.
+//! The commands for developers: `demo`, `trigger` and `listen`. They are part of the Cargo feature `sandbox`.
 
 mod demo;
 mod listen;

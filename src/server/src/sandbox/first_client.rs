@@ -1,4 +1,4 @@
-//! The sandbox's own client: made at the first start, so that the first request needs no operator.
+//! The sandbox's own client, created at the first start, so that the first request needs no operator.
 //!
 //! Its key is shown once, like any other, and not kept.
 
@@ -29,15 +29,15 @@ pub struct FirstClient {
 /// Why there is no first client.
 #[derive(Debug, thiserror::Error)]
 pub enum FirstClientError {
-    /// The store's trouble.
+    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The system's random source does not answer.
+    /// The system's random source failed.
     #[error("no key could be made: {0}")]
     Key(io::Error),
 }
 
-/// Makes the client unless the store has clients already.
+/// Creates the client unless the store has clients already.
 ///
 /// # Errors
 /// The store's, or a failing random source.

@@ -1,162 +1,18 @@
-//! What the sandbox profile has besides: stand-ins for the identity app and for the upstreams, and a first client.
+//! What the sandbox profile adds: stand-ins for the identity app and for the upstreams, and a first client.
 //!
-//! The stand-ins speak to the service as the real ones do: over HTTP, with the tokens of the settings. All of this is the Cargo
-//! feature `sandbox`; without it `no_sandbox.rs` has the same items and nothing behind them.
+//! All of this is the Cargo feature `sandbox`. Without it `absent.rs` has the same types and no values of them, and the settings
+//! refuse the profile.
 
+#[cfg(feature = "sandbox")]
 pub mod first_client;
 
-use std::io::Write;
-use std::net::SocketAddr;
-use std::sync::Arc;
+#[cfg(not(feature = "sandbox"))]
+#[path = "absent.rs"]
+#[allow(missing_docs, reason = "the other half says what these are")]
+mod stand_ins;
+#[cfg(feature = "sandbox")]
+mod stand_ins;
+#[cfg(feature = "sandbox")]
+mod test_clock;
 
-use actix_web::body::{BoxBody, EitherBody, MessageBody};
-use actix_web::dev::{ServiceRequest, ServiceResponse};
-use actix_web::http::Method;
-use actix_web::http::header::LOCATION;
-use actix_web::middleware::{Next, from_fn};
-use actix_web::web::{self, Data, ServiceConfig};
-use actix_web::{Error, HttpResponse, ResponseError as _};
-use sakshi_domain::clock::{Clock, SystemClock};
-use sakshi_domain::profile::Profile;
-use sakshi_sandbox::app::{self, AppError, SandboxApp};
-use sakshi_sandbox::issuer::SandboxIssuer;
-use sakshi_sandbox::upstreams::{self, FlowError, SandboxUpstreams, SandboxUpstreamsOptions};
-use sakshi_store::Store;
-use sakshi_web::error::ApiError;
-use sakshi_web::routing::resource;
-use url::Url;
-
-use crate::settings::Settings;
-
-pub use sakshi_sandbox::issuer::SandboxIssuer as Issuer;
-pub use sakshi_sandbox::keys::KeyError as IssuerError;
-
-/// The `iss` of the sandbox issuer's credentials.
-pub const ISSUER: &str = "https://issuer.sandbox.invalid";
-
-/// Why the stand-ins cannot be set up.
-#[derive(Debug, thiserror::Error)]
-pub enum SetupError {
-    /// The identity app.
-    #[error(transparent)]
-    App(#[from] app::SetupError),
-    /// The upstreams.
-    #[error(transparent)]
-    Upstreams(#[from] upstreams::SetupError),
-}
-
-/// A fresh key of the sandbox's issuer (PKCS #8).
-///
-/// # Errors
-/// The cryptographic library's.
-pub fn new_issuer_key() -> Result<Vec<u8>, IssuerError> {
-    SandboxIssuer::generate(ISSUER)?.to_pkcs8()
-}
-
-/// The sandbox's issuer with this key.
-///
-/// # Errors
-/// The key cannot be used.
-pub fn issuer(pkcs8: &[u8]) -> Result<Issuer, IssuerError> {
-    SandboxIssuer::from_pkcs8(ISSUER, pkcs8)
-}
-
-/// Where the stand-in of a flow's upstream takes orders.
-#[must_use]
-pub fn upstream_url(internal: SocketAddr, flow: &str) -> Option<Url> {
-    Url::parse(&format!("http://{internal}/sandbox/upstreams/{flow}")).ok()
-}
-
-/// The stand-ins of one node.
-#[derive(Clone, Debug)]
-pub struct StandIns {
-    app: Option<Data<SandboxApp>>,
-    upstreams: Data<SandboxUpstreams>,
-}
-
-impl StandIns {
-    /// The stand-ins that the settings ask for; `None` outside the sandbox.
-    ///
-    /// # Errors
-    /// One of them cannot be set up.
-    pub fn of(
-        settings: &Settings,
-        issuer: Option<&Arc<Issuer>>,
-        (public_base, internal): (&str, SocketAddr),
-        clock: &Arc<dyn Clock>,
-    ) -> Result<Option<Self>, SetupError> {
-        if settings.profile != Profile::Sandbox {
-            return Ok(None);
-        }
-        let app = issuer.map(|issuer| SandboxApp::new(Arc::clone(issuer), public_base, Arc::clone(clock))).transpose()?.map(Data::new);
-        let upstreams = SandboxUpstreams::new(SandboxUpstreamsOptions {
-            public_base: public_base.to_owned(),
-            internal_base: format!("http://{internal}"),
-            connector_token: settings.admin.connector_token.clone(),
-            upstream_token: settings.upstreams.token.clone(),
-            clock: Arc::clone(clock),
-            pan_file: None,
-        })?;
-        Ok(Some(Self { app, upstreams: Data::new(upstreams) }))
-    }
-
-    /// Mounts what people use, on the public listener, behind its other routes.
-    pub fn configure_pages(self, config: &mut ServiceConfig) {
-        config.service(resource("/", vec![(Method::GET, web::to(to_portal))]));
-        mount(config, |config| {
-            if let Some(app) = self.app {
-                app::configure(config, app);
-            }
-            upstreams::configure_pages(config, self.upstreams);
-        });
-    }
-
-    /// Mounts where the service orders, on the internal listener, behind its other routes.
-    pub fn configure_orders(self, config: &mut ServiceConfig) {
-        mount(config, |config| upstreams::configure_orders(config, self.upstreams));
-    }
-}
-
-/// Mounts stand-ins so that their refusals have the body of all others.
-fn mount(config: &mut ServiceConfig, stand_ins: impl FnOnce(&mut ServiceConfig)) {
-    config.service(web::scope("").wrap(from_fn(with_refusals)).configure(stand_ins));
-}
-
-async fn with_refusals<B: MessageBody>(request: ServiceRequest, next: Next<B>) -> Result<ServiceResponse<EitherBody<B, BoxBody>>, Error> {
-    let response = next.call(request).await?;
-    Ok(match response.response().error().and_then(refusal) {
-        Some(refusal) => ServiceResponse::from_err(refusal, response.into_parts().0).map_into_right_body(),
-        None => response.map_into_left_body(),
-    })
-}
-
-/// What a stand-in refuses, as a row of the error table.
-fn refusal(error: &Error) -> Option<ApiError> {
-    if let Some(error) = error.as_error::<AppError>() {
-        return Some(ApiError::Other { status: error.status_code(), code: error.code(), message: error.to_string() });
-    }
-    Some(match error.as_error::<FlowError>()? {
-        FlowError::Order(invalid) => invalid.clone().into(),
-        error => ApiError::Other { status: error.status_code(), code: error.code(), message: error.to_string() },
-    })
-}
-
-/// Whoever opens the sandbox in a browser without a path is led to the portal.
-async fn to_portal() -> HttpResponse {
-    HttpResponse::SeeOther().insert_header((LOCATION, "/portal")).finish()
-}
-
-/// Makes the first client of a fresh store, and tells its key on `err`.
-///
-/// # Errors
-/// The store's, or a failing random source.
-pub async fn announce_first_client(store: &dyn Store, public_base: &str, err: &mut dyn Write) -> Result<(), Box<dyn std::error::Error>> {
-    if let Some(first_client::FirstClient { app, key, .. }) = first_client::ensure(store, SystemClock.now()).await? {
-        let key = key.reveal();
-        writeln!(
-            err,
-            "sandbox client, shown once:\n  X-API-KEY: {key}\n  X-API-APP-ID: {app}\nto try it in a browser: {public_base}/portal"
-        )?;
-    }
-    Ok(())
-}
+pub use stand_ins::{ISSUER, Issuer, IssuerError, SetupError, StandIns, announce_first_client, issuer, new_issuer_key};

@@ -1,11 +1,14 @@
 //! `[upstreams]` and `[flows]`: where flows are ordered, and how long they are kept.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
+use sakshi_domain::checks::CHECKS;
 use sakshi_domain::http_url::{HttpUrl, Schemes};
 use secrecy::SecretString;
-use url::{Host, Url};
+use url::Url;
 
+use super::endpoints::is_loopback;
 use super::reader::Reader;
 
 const DAY: u64 = 86_400;
@@ -21,8 +24,8 @@ pub struct Upstreams {
     pub estamp_url: Option<Url>,
     /// Where wealth-data consents are ordered.
     pub wealth_url: Option<Url>,
-    /// Where PANs are looked up.
-    pub pan_url: Option<Url>,
+    /// Where the verifications that are answered at once are asked, by the name of their kind.
+    pub check_urls: BTreeMap<&'static str, Url>,
     /// What upstreams know this service by; empty when it is not set.
     pub token: SecretString,
     /// Bound of one order in all.
@@ -41,50 +44,45 @@ pub struct Flows {
 impl Upstreams {
     pub(super) fn read(reader: &mut Reader) -> Self {
         Self {
-            esign_url: reader.parsed_by("upstreams.esign_url", address),
-            doclocker_url: reader.parsed_by("upstreams.doclocker_url", address),
-            estamp_url: reader.parsed_by("upstreams.estamp_url", address),
-            wealth_url: reader.parsed_by("upstreams.wealth_url", address),
-            pan_url: reader.parsed_by("upstreams.pan_url", address),
+            esign_url: reader.optional("upstreams.esign_url", address),
+            doclocker_url: reader.optional("upstreams.doclocker_url", address),
+            estamp_url: reader.optional("upstreams.estamp_url", address),
+            wealth_url: reader.optional("upstreams.wealth_url", address),
+            check_urls: CHECKS.iter().filter_map(|check| Some((check.name, reader.optional(&key_of(check.name), address)?))).collect(),
             token: reader.secret("upstreams.token").unwrap_or_default(),
-            timeout: Duration::from_millis(reader.number("upstreams.timeout_ms", 1..=600_000)),
+            timeout: reader.millis("upstreams.timeout_ms", 1..=600_000),
         }
     }
 
     /// Every URL that is set, with its key.
-    pub(super) fn urls(&self) -> impl Iterator<Item = (&'static str, &Url)> {
-        let urls = [
-            ("upstreams.esign_url", &self.esign_url),
-            ("upstreams.doclocker_url", &self.doclocker_url),
-            ("upstreams.estamp_url", &self.estamp_url),
-            ("upstreams.wealth_url", &self.wealth_url),
-            ("upstreams.pan_url", &self.pan_url),
-        ];
-        urls.into_iter().filter_map(|(key, url)| Some((key, url.as_ref()?)))
+    pub(super) fn urls(&self) -> impl Iterator<Item = (String, &Url)> {
+        let flows =
+            [("esign", &self.esign_url), ("doclocker", &self.doclocker_url), ("estamp", &self.estamp_url), ("wealth", &self.wealth_url)];
+        let flows = flows.into_iter().filter_map(|(name, url)| Some((name, url.as_ref()?)));
+        flows.chain(self.check_urls.iter().map(|(name, url)| (*name, url))).map(|(name, url)| (key_of(name), url))
     }
+}
+
+/// The key of the address of an upstream.
+fn key_of(name: &str) -> String {
+    format!("upstreams.{name}_url")
 }
 
 impl Flows {
     pub(super) fn read(reader: &mut Reader) -> Self {
         Self {
-            result_ttl: Duration::from_secs(reader.number("flows.result_ttl_s", 1..=366 * DAY)),
-            pending_ttl: Duration::from_secs(DAY * reader.number("flows.pending_ttl_days", 1..=3_660)),
+            result_ttl: reader.seconds("flows.result_ttl_s", 1..=366 * DAY),
+            pending_ttl: reader.days("flows.pending_ttl_days", 1..=3_660),
         }
     }
 }
 
-fn address(text: &str) -> Result<Url, String> {
+fn address(text: &str) -> Result<Url, &'static str> {
     let address = HttpUrl::parse(text, Schemes::HttpAndHttps)?;
-    Url::parse(address.as_str()).map_err(|_| "must be an absolute URL".to_owned())
+    Url::parse(address.as_str()).map_err(|_| "must be an absolute URL")
 }
 
-/// Whether what is sent there can be read on the way by nobody: it is encrypted, or stays on this machine.
+/// Whether requests to this URL are encrypted or stay on this machine.
 pub(super) fn is_private(url: &Url) -> bool {
-    let here = match url.host() {
-        Some(Host::Domain(name)) => name == "localhost",
-        Some(Host::Ipv4(address)) => address.is_loopback(),
-        Some(Host::Ipv6(address)) => address.is_loopback(),
-        None => false,
-    };
-    url.scheme() == "https" || here
+    url.scheme() == "https" || is_loopback(url)
 }

@@ -1,12 +1,12 @@
 //! Merges the layers of settings; later ones win: defaults, profile, file, environment, command line.
 //!
-//! The result has no types yet; [`super::reader`] gives it them.
+//! [`super::reader`] reads typed values from the result.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
-use config::{Config, ConfigError, Environment, File, FileFormat, Map, Value, ValueKind};
 use sakshi_domain::profile::Profile;
+use toml::{Table, Value};
 
 use super::problem::Problems;
 
@@ -14,6 +14,9 @@ const DEFAULT: &str = include_str!("../../../../config/default.toml");
 const SANDBOX: &str = include_str!("../../../../config/sandbox.toml");
 const STAGE: &str = include_str!("../../../../config/stage.toml");
 const PRODUCTION: &str = include_str!("../../../../config/production.toml");
+
+/// What every variable of ours begins with; the rest is `SECTION__KEY`.
+const PREFIX: &str = "sakshi__";
 
 /// Where settings come from, besides the files that are built into the binary.
 #[derive(Clone, Debug, Default)]
@@ -36,56 +39,62 @@ impl Sources {
 }
 
 /// The profile and the merged table.
-pub(super) fn merge(sources: &Sources) -> Result<(Profile, Map<String, Value>), Problems> {
-    let without_profile = build(sources, None)?;
-    let profile_name = match without_profile.get("profile").map(|value| &value.kind) {
-        Some(ValueKind::String(name)) => name.clone(),
-        _ => String::new(),
-    };
-    let profile: Profile = profile_name.parse().map_err(|message: &str| Problems::one("profile", message))?;
-    Ok((profile, build(sources, Some(profile))?))
-}
-
-fn build(sources: &Sources, profile: Option<Profile>) -> Result<Map<String, Value>, Problems> {
-    let mut layers = Config::builder().add_source(File::from_str(DEFAULT, FileFormat::Toml));
-    if let Some(profile) = profile {
-        let text = match profile {
-            Profile::Sandbox => SANDBOX,
-            Profile::Stage => STAGE,
-            Profile::Production => PRODUCTION,
-        };
-        layers = layers.add_source(File::from_str(text, FileFormat::Toml));
-    }
-    if let Some(path) = &sources.file {
-        layers = layers.add_source(File::from_str(&read(path)?, FileFormat::Toml));
-    }
-    let environment = Environment::with_prefix("SAKSHI").prefix_separator("__").separator("__");
-    layers = layers.add_source(environment.source(Some(sources.environment.clone())));
-    for (key, value) in &sources.overrides {
-        layers = layers.set_override(key, value.as_str()).map_err(|error| Problems::one(key, error.to_string()))?;
-    }
-    let name = sources.file.as_ref().map_or_else(|| "settings".to_owned(), |path| path.display().to_string());
-    let merged = layers.build().map_err(|error| Problems::one(name, explain(&error)))?;
-    match merged.cache.kind {
-        ValueKind::Table(table) => Ok(table),
-        _ => Ok(Map::new()),
-    }
-}
-
-fn read(path: &Path) -> Result<String, Problems> {
-    std::fs::read_to_string(path).map_err(|error| Problems::one(path.display().to_string(), format!("cannot be read: {error}")))
-}
-
-/// The place and the reason of a syntax error, without the offending line: it may hold a secret.
-fn explain(error: &ConfigError) -> String {
-    match error {
-        ConfigError::FileParse { cause, .. } => {
-            let text = cause.to_string();
-            let mut lines = text.lines().filter(|line| !line.trim().is_empty());
-            let place = lines.next().unwrap_or("not TOML").to_owned();
-            lines.next_back().map_or(place.clone(), |reason| format!("{place}: {reason}"))
+pub(super) fn merge(sources: &Sources) -> Result<(Profile, Table), Problems> {
+    let mut given = sources.file.as_deref().map_or_else(|| Ok(Table::new()), read)?;
+    let variables: BTreeMap<String, &String> = sources.environment.iter().map(|(name, value)| (name.to_ascii_lowercase(), value)).collect();
+    for (name, value) in variables {
+        if let Some(name) = name.strip_prefix(PREFIX) {
+            set(&mut given, &name.replace("__", "."), value);
         }
-        ConfigError::Type { key, expected, .. } => format!("{} must be {expected}", key.as_deref().unwrap_or("a value")),
-        _ => "the layers of settings cannot be merged".to_owned(),
     }
+    for (key, value) in &sources.overrides {
+        set(&mut given, key, value);
+    }
+    let mut merged = parse("config/default.toml", DEFAULT)?;
+    let named = given.get("profile").or(merged.get("profile")).and_then(Value::as_str).unwrap_or_default();
+    let profile: Profile = named.parse().map_err(|message: String| Problems::one("profile", message))?;
+    let of_profile = match profile {
+        Profile::Sandbox => parse("config/sandbox.toml", SANDBOX),
+        Profile::Stage => parse("config/stage.toml", STAGE),
+        Profile::Production => parse("config/production.toml", PRODUCTION),
+    };
+    add(&mut merged, of_profile?);
+    add(&mut merged, given);
+    Ok((profile, merged))
+}
+
+/// Sets `key` or `section.key`. A value in the place of the section stays there, and is refused later.
+fn set(table: &mut Table, path: &str, value: &str) {
+    let (section, key) = match path.split_once('.') {
+        Some((section, key)) => (table.entry(section).or_insert_with(|| Table::new().into()).as_table_mut(), key),
+        None => (Some(table), path),
+    };
+    if let Some(section) = section {
+        section.insert(key.to_owned(), value.into());
+    }
+}
+
+/// Puts a layer over what is there, key by key.
+fn add(merged: &mut Table, layer: Table) {
+    for (name, value) in layer {
+        match (merged.get_mut(&name), value) {
+            (Some(Value::Table(section)), Value::Table(keys)) => section.extend(keys),
+            (_, value) => _ = merged.insert(name, value),
+        }
+    }
+}
+
+fn read(path: &Path) -> Result<Table, Problems> {
+    let name = path.display().to_string();
+    let text = std::fs::read_to_string(path).map_err(|error| Problems::one(&name, format!("cannot be read: {error}")))?;
+    parse(&name, &text)
+}
+
+/// A syntax error is reported with its place and reason, without the line itself, which may contain a secret.
+fn parse(name: &str, text: &str) -> Result<Table, Problems> {
+    text.parse().map_err(|error: toml::de::Error| {
+        let shown = error.to_string();
+        let place = shown.lines().next().unwrap_or("not TOML");
+        Problems::one(name, format!("{place}: {}", error.message()))
+    })
 }

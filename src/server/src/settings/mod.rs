@@ -4,10 +4,10 @@
 //! all problems are reported at once. Values of secrets are never shown.
 
 mod authority;
+pub(crate) mod endpoints;
 mod flows;
 mod layers;
 mod problem;
-mod reach;
 mod reader;
 mod rules;
 mod secret_key;
@@ -17,14 +17,14 @@ mod store;
 use sakshi_domain::profile::Profile;
 
 pub use authority::Authority;
+pub use endpoints::{InternalEndpoint, internal_endpoint, profile, public_endpoint};
 pub use flows::{Flows, Upstreams};
 pub use layers::Sources;
 pub use problem::{Problem, Problems};
-pub use reach::{Reach, internal_reach, profile, public_reach};
 pub use sakshi_authority::sdjwt::KeyBinding;
 pub use secret_key::SecretKey;
 pub use sections::{Admin, Limits, LogFormat, Ovse, Server, Telemetry, Webhooks};
-pub use store::{RedisSettings, StoreKind, StoreSettings, Topology};
+pub use store::{RedisSettings, StoreKind, StoreSettings};
 
 use reader::Reader;
 

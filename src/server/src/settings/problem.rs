@@ -3,7 +3,8 @@
 use std::fmt;
 
 /// One key and what would be accepted there. Never holds the value: it may be a secret.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{key}: {message}")]
 pub struct Problem {
     /// The key's path, for example `server.public_addr`, or the name of the file that cannot be read.
     pub key: String,
@@ -21,6 +22,13 @@ impl Problems {
         self.0.push(Problem { key: key.into(), message: message.into() });
     }
 
+    /// Notes a problem unless `holds`, or something is wrong with the key already.
+    pub fn require(&mut self, holds: bool, key: &str, message: &str) {
+        if !holds && !self.has(key) {
+            self.add(key, message);
+        }
+    }
+
     /// Whether something is wrong with this key, or with an item of its list, already.
     #[must_use]
     pub fn has(&self, key: &str) -> bool {
@@ -34,18 +42,8 @@ impl Problems {
     }
 }
 
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.key, self.message)
-    }
-}
-
 impl fmt::Display for Problems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, problem) in self.0.iter().enumerate() {
-            let gap = if index == 0 { "" } else { "\n" };
-            write!(f, "{gap}{problem}")?;
-        }
-        Ok(())
+        f.write_str(&self.0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
     }
 }

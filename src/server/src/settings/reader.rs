@@ -1,32 +1,43 @@
-//! Takes typed values out of the merged table and collects every problem. Keys that nobody took are unknown.
+//! Takes typed values out of the merged table and collects every problem. Keys that remain are unknown.
 //!
-//! Values from the environment are text, so numbers, flags and lists are read from text too.
+//! Values from the environment are text, so numbers, flags and lists are read from text too. After a problem
+//! a stand-in is returned, so that the rules between settings are still checked.
 
+use std::net::SocketAddr;
 use std::ops::RangeInclusive;
-use std::str::FromStr;
+use std::time::Duration;
 
-use config::{Map, Value, ValueKind};
 use secrecy::{ExposeSecret, SecretString};
+use toml::{Table, Value};
 
 use super::problem::Problems;
 
 /// The names that are sections and not keys.
 const SECTIONS: [&str; 10] = ["server", "store", "admin", "authority", "ovse", "webhooks", "upstreams", "flows", "limits", "telemetry"];
 
+const UNKNOWN: &str = "is not a setting; config/default.toml lists them all";
+
+const DAY: Duration = Duration::from_secs(86_400);
+
 /// The table that is being read, and what was found so far.
 #[derive(Debug)]
 pub(super) struct Reader {
-    table: Map<String, Value>,
+    table: Table,
     /// Every problem so far.
     pub problems: Problems,
-    /// Every key with its value as it can be shown: secrets are not.
+    /// Every key with its value; secrets are withheld.
     pub effective: Vec<(String, String)>,
 }
 
 impl Reader {
     /// Starts on a merged table.
-    pub(super) fn new(table: Map<String, Value>) -> Self {
+    pub(super) fn new(table: Table) -> Self {
         Self { table, problems: Problems::default(), effective: Vec::new() }
+    }
+
+    /// Ends the reading of a few keys.
+    pub(super) fn finish(self) -> Result<(), Problems> {
+        if self.problems.0.is_empty() { Ok(()) } else { Err(self.problems) }
     }
 
     /// A text; empty when it is not set.
@@ -36,29 +47,42 @@ impl Reader {
         text
     }
 
-    /// A text that must be given a meaning; `None` when it is not set or has none.
-    pub(super) fn parsed_by<T>(&mut self, path: &str, parse: impl Fn(&str) -> Result<T, String>) -> Option<T> {
+    /// A text that must be set.
+    pub(super) fn required(&mut self, path: &str, refusal: &str) -> String {
         let text = self.text(path);
-        if text.is_empty() {
-            return None;
-        }
+        self.problems.require(!text.is_empty(), path, refusal);
+        text
+    }
+
+    /// A text with a meaning; `None` when it is not set or has none.
+    pub(super) fn optional<T>(&mut self, path: &str, parse: impl Fn(&str) -> Result<T, &'static str>) -> Option<T> {
+        let text = Some(self.text(path)).filter(|text| !text.is_empty())?;
         parse(&text).map_err(|message| self.problems.add(path, message)).ok()
     }
 
-    /// A text that must be set and have a meaning; `stand_in` takes its place after a problem, so
-    /// that the rules between settings are checked all the same.
-    pub(super) fn required<T: FromStr>(&mut self, path: &str, meaning: &str, stand_in: T) -> T {
+    /// One of a few words; the first stands in.
+    pub(super) fn one_of<T: Clone>(&mut self, path: &str, choices: &[(&str, T)]) -> T {
         let text = self.text(path);
-        text.parse().unwrap_or_else(|_| {
-            self.problems.add(path, format!("must be {meaning}"));
-            stand_in
+        let chosen = choices.iter().find(|(word, _)| *word == text);
+        if chosen.is_none() {
+            let words: Vec<String> = choices.iter().map(|(word, _)| format!("\"{word}\"")).collect();
+            self.problems.add(path, format!("must be {}", words.join(" or ")));
+        }
+        chosen.unwrap_or(&choices[0]).1.clone()
+    }
+
+    /// Where to listen.
+    pub(super) fn address(&mut self, path: &str) -> SocketAddr {
+        self.text(path).parse().unwrap_or_else(|_| {
+            self.problems.add(path, "must be an IP address and a port, such as 127.0.0.1:8080");
+            ([127, 0, 0, 1], 0).into()
         })
     }
 
     /// A text that is not shown.
     pub(super) fn secret(&mut self, path: &str) -> Option<SecretString> {
         let text = self.take_text(path);
-        self.show(path, if text.is_empty() { "\"\"".to_owned() } else { "\"[set, not shown]\"".to_owned() });
+        self.show(path, if text.is_empty() { "\"\"" } else { "\"[set, not shown]\"" });
         (!text.is_empty()).then(|| SecretString::from(text))
     }
 
@@ -68,8 +92,8 @@ impl Reader {
         parse(secret.expose_secret()).map_err(|message| self.problems.add(path, message)).ok()
     }
 
-    /// Secrets with a meaning.
-    pub(super) fn parsed_secrets<T>(&mut self, path: &str, parse: impl Fn(&str) -> Result<T, &'static str>) -> Vec<T> {
+    /// A list of secrets with a meaning.
+    pub(super) fn secrets<T>(&mut self, path: &str, parse: impl Fn(&str) -> Result<T, &'static str>) -> Vec<T> {
         let texts = self.take_list(path);
         self.show(path, format!("[{} set, not shown]", texts.len()));
         self.parse_list(path, &texts, parse)
@@ -82,33 +106,42 @@ impl Reader {
         self.parse_list(path, &texts, parse)
     }
 
-    /// A whole number within bounds; the lower one stands in for it after a problem.
-    pub(super) fn number(&mut self, path: &str, range: RangeInclusive<u64>) -> u64 {
+    /// A whole number within bounds, which `T` can hold; the lower one stands in.
+    pub(super) fn number<T: TryFrom<u64> + Default>(&mut self, path: &str, range: RangeInclusive<u64>) -> T {
         let number = match self.take(path) {
-            Some(ValueKind::I64(number)) => u64::try_from(number).ok(),
-            Some(ValueKind::U64(number)) => Some(number),
-            Some(ValueKind::String(text)) => text.trim().parse().ok(),
-            Some(_) | None => None,
+            Some(Value::Integer(number)) => u64::try_from(number).ok(),
+            Some(Value::String(text)) => text.trim().parse().ok(),
+            _ => None,
         };
-        if let Some(number) = number.filter(|number| range.contains(number)) {
-            self.show(path, number.to_string());
-            return number;
+        let number = number.filter(|number| range.contains(number));
+        match number {
+            Some(number) => self.show(path, number.to_string()),
+            None => self.problems.add(path, format!("must be a whole number from {} to {}", range.start(), range.end())),
         }
-        self.problems.add(path, format!("must be a whole number from {} to {}", range.start(), range.end()));
-        *range.start()
+        T::try_from(number.unwrap_or(*range.start())).unwrap_or_default()
     }
 
-    /// A number that counts things in memory.
-    pub(super) fn count(&mut self, path: &str, range: RangeInclusive<u64>) -> usize {
-        usize::try_from(self.number(path, range)).unwrap_or(usize::MAX)
+    /// A number of seconds.
+    pub(super) fn seconds(&mut self, path: &str, range: RangeInclusive<u64>) -> Duration {
+        Duration::from_secs(self.number(path, range))
     }
 
-    /// True or false; false after a problem.
+    /// A number of milliseconds.
+    pub(super) fn millis(&mut self, path: &str, range: RangeInclusive<u64>) -> Duration {
+        Duration::from_millis(self.number(path, range))
+    }
+
+    /// A number of days.
+    pub(super) fn days(&mut self, path: &str, range: RangeInclusive<u64>) -> Duration {
+        DAY * self.number::<u32>(path, range)
+    }
+
+    /// True or false; false stands in.
     pub(super) fn flag(&mut self, path: &str) -> bool {
         let flag = match self.take(path) {
-            Some(ValueKind::Boolean(flag)) => Some(flag),
-            Some(ValueKind::String(text)) => text.trim().parse().ok(),
-            Some(_) | None => None,
+            Some(Value::Boolean(flag)) => Some(flag),
+            Some(Value::String(text)) => text.trim().parse().ok(),
+            _ => None,
         };
         match flag {
             Some(flag) => self.show(path, flag.to_string()),
@@ -117,40 +150,35 @@ impl Reader {
         flag.unwrap_or(false)
     }
 
-    /// Adds a problem for every key that nobody took.
+    /// Adds a problem for every key that remains.
     pub(super) fn refuse_unknown_keys(&mut self) {
-        let mut unknown: Vec<String> = Vec::new();
         for (name, value) in &self.table {
-            match &value.kind {
-                ValueKind::Table(section) => unknown.extend(section.keys().map(|key| format!("{name}.{key}"))),
+            match value {
+                Value::Table(section) => {
+                    for key in section.keys() {
+                        self.problems.add(format!("{name}.{key}"), UNKNOWN);
+                    }
+                }
                 _ if SECTIONS.contains(&name.as_str()) => self.problems.add(name, format!("must be a section, [{name}]")),
-                _ => unknown.push(name.clone()),
+                _ => self.problems.add(name, UNKNOWN),
             }
         }
-        unknown.sort_unstable();
-        for key in unknown {
-            self.problems.add(key, "is not a setting; config/default.toml lists them all");
-        }
     }
 
-    fn show(&mut self, path: &str, value: String) {
-        self.effective.push((path.to_owned(), value));
+    fn show(&mut self, path: &str, value: impl Into<String>) {
+        self.effective.push((path.to_owned(), value.into()));
     }
 
-    fn take(&mut self, path: &str) -> Option<ValueKind> {
-        let (section, key) = match path.split_once('.') {
-            None => return self.table.remove(path).map(|value| value.kind),
-            Some(parts) => parts,
-        };
-        match self.table.get_mut(section).map(|value| &mut value.kind) {
-            Some(ValueKind::Table(table)) => table.remove(key).map(|value| value.kind),
-            _ => None,
+    fn take(&mut self, path: &str) -> Option<Value> {
+        match path.split_once('.') {
+            None => self.table.remove(path),
+            Some((section, key)) => self.table.get_mut(section)?.as_table_mut()?.remove(key),
         }
     }
 
     fn take_text(&mut self, path: &str) -> String {
         match self.take(path) {
-            Some(ValueKind::String(text)) => text.trim().to_owned(),
+            Some(Value::String(text)) => text.trim().to_owned(),
             None => String::new(),
             Some(_) => {
                 self.problems.add(path, "must be a text in quotes");
@@ -159,28 +187,21 @@ impl Reader {
         }
     }
 
+    /// The items that are not empty.
     fn take_list(&mut self, path: &str) -> Vec<String> {
-        let texts = match self.take(path) {
-            Some(ValueKind::String(text)) => Some(text.split(',').map(|item| item.trim().to_owned()).collect()),
-            Some(ValueKind::Array(items)) => items.into_iter().map(|item| item.into_string().ok()).collect::<Option<Vec<String>>>(),
+        let texts: Option<Vec<String>> = match self.take(path) {
+            Some(Value::String(text)) => Some(text.split(',').map(|item| item.trim().to_owned()).collect()),
+            Some(Value::Array(items)) => items.into_iter().map(|item| Some(item.as_str()?.to_owned())).collect(),
             Some(_) => None,
             None => Some(Vec::new()),
         };
-        let texts = texts.unwrap_or_else(|| {
-            self.problems.add(path, "must be a list of texts");
-            Vec::new()
-        });
-        texts.into_iter().filter(|text| !text.is_empty()).collect()
+        self.problems.require(texts.is_some(), path, "must be a list of texts");
+        texts.into_iter().flatten().filter(|text| !text.is_empty()).collect()
     }
 
     fn parse_list<T>(&mut self, path: &str, texts: &[String], parse: impl Fn(&str) -> Result<T, &'static str>) -> Vec<T> {
-        let mut values = Vec::with_capacity(texts.len());
-        for (index, text) in texts.iter().enumerate() {
-            match parse(text) {
-                Ok(value) => values.push(value),
-                Err(message) => self.problems.add(format!("{path}[{index}]"), message),
-            }
-        }
-        values
+        let mut item =
+            |(index, text): (usize, &String)| parse(text).map_err(|message| self.problems.add(format!("{path}[{index}]"), message)).ok();
+        texts.iter().enumerate().filter_map(&mut item).collect()
     }
 }

@@ -1,11 +1,11 @@
-//! Rules between settings: what contradicts, what a profile demands, and what is allowed but
+//! Rules between settings: contradictions, what a profile requires, and what is allowed but
 //! deserves a warning.
 
 use std::time::Duration;
 
 use sakshi_domain::http_url::Schemes;
 use sakshi_domain::profile::Profile;
-use secrecy::{ExposeSecret, SecretString};
+use secrecy::ExposeSecret as _;
 
 use super::flows::is_private;
 use super::problem::{Problem, Problems};
@@ -20,6 +20,7 @@ const SANDBOX_MARK: &str = "sandbox";
 
 /// Notes what may not be.
 pub(super) fn refuse(settings: &Settings, problems: &mut Problems) {
+    built_in(settings.profile, cfg!(feature = "sandbox"), problems);
     tokens(settings, problems);
     contradictions(settings, problems);
     if settings.profile != Profile::Sandbox {
@@ -27,140 +28,125 @@ pub(super) fn refuse(settings: &Settings, problems: &mut Problems) {
     }
 }
 
+/// The sandbox is part of some binaries only.
+pub(super) fn built_in(profile: Profile, has_sandbox: bool, problems: &mut Problems) {
+    let refusal = "must be \"stage\" or \"production\": this binary is built without the sandbox";
+    problems.require(profile != Profile::Sandbox || has_sandbox, "profile", refusal);
+}
+
 fn tokens(settings: &Settings, problems: &mut Problems) {
-    let admin = &settings.admin;
-    for (key, token) in [("admin.token", &admin.token), ("admin.connector_token", &admin.connector_token)] {
-        token_form(key, token, settings.profile, problems);
-    }
-    if !admin.token.expose_secret().is_empty() && same(&admin.token, &admin.connector_token) {
-        problems.add("admin.connector_token", "must be another token than admin.token");
-    }
-    // Upstreams are told their token; whoever has the admin's may do everything.
-    let upstreams = &settings.upstreams;
-    let is_used = settings.profile == Profile::Sandbox || upstreams.urls().next().is_some();
-    if is_used || !upstreams.token.expose_secret().is_empty() {
-        token_form("upstreams.token", &upstreams.token, settings.profile, problems);
-        if same(&upstreams.token, &admin.token) && !problems.has("upstreams.token") {
-            problems.add("upstreams.token", "must be another token than admin.token");
+    let is_sandbox = settings.profile == Profile::Sandbox;
+    let (admin, connectors) = (settings.admin.token.expose_secret(), settings.admin.connector_token.expose_secret());
+    let upstreams = settings.upstreams.token.expose_secret();
+    let orders = is_sandbox || settings.upstreams.urls().next().is_some();
+    let mut require = |holds: bool, key: &str, sentence: &str| problems.require(holds, key, sentence);
+    for (key, token) in [("admin.token", admin), ("admin.connector_token", connectors), ("upstreams.token", upstreams)] {
+        if key == "upstreams.token" && token.is_empty() && !orders {
+            continue;
         }
-        // Else whoever takes the orders of one flow could report on all of them.
-        let reports = settings.profile != Profile::Sandbox && same(&upstreams.token, &admin.connector_token);
-        if reports && !problems.has("upstreams.token") {
-            let sentence = format!("must be another token than admin.connector_token in the {} profile", settings.profile.as_str());
-            problems.add("upstreams.token", sentence);
-        }
+        require(!token.is_empty(), key, "must be set: at least 32 random characters");
+        require(token.chars().count() >= TOKEN_CHARS_MIN, key, "must be at least 32 characters");
+        let sendable = token.bytes().all(|byte| byte.is_ascii_graphic());
+        require(sendable, key, "must be visible ASCII characters without spaces: it is sent in a header");
+        let own = is_sandbox || !token.to_ascii_lowercase().starts_with(SANDBOX_MARK);
+        require(own, key, "must not be a sandbox token");
     }
-}
-
-fn token_form(key: &'static str, token: &SecretString, profile: Profile, problems: &mut Problems) {
-    let text = token.expose_secret();
-    if problems.has(key) {
-        return;
-    }
-    if text.is_empty() {
-        problems.add(key, "must be set: at least 32 random characters");
-    } else if text.chars().count() < TOKEN_CHARS_MIN {
-        problems.add(key, "must be at least 32 characters");
-    } else if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
-        problems.add(key, "must be visible ASCII characters without spaces: it is sent in a header");
-    } else if profile != Profile::Sandbox && text.to_ascii_lowercase().starts_with(SANDBOX_MARK) {
-        problems.add(key, "must not be a sandbox token");
-    }
-}
-
-fn same(one: &SecretString, other: &SecretString) -> bool {
-    one.expose_secret() == other.expose_secret()
+    let differ = |one: &str, other: &str| one.is_empty() || one != other;
+    // Upstreams see their token, and the admin's allows everything.
+    require(differ(connectors, admin), "admin.connector_token", "must be another token than admin.token");
+    require(differ(upstreams, admin), "upstreams.token", "must be another token than admin.token");
+    // Otherwise an upstream of one flow could report on all of them.
+    let sentence = format!("must be another token than admin.connector_token in the {} profile", settings.profile.as_str());
+    require(is_sandbox || differ(upstreams, connectors), "upstreams.token", &sentence);
 }
 
 fn contradictions(settings: &Settings, problems: &mut Problems) {
-    let server = &settings.server;
-    if server.public_addr == server.internal_addr && server.public_addr.port() != 0 {
-        problems.add("server.internal_addr", "must be another address or port than server.public_addr");
-    }
-    let authority = &settings.authority;
-    if authority.issuer.is_some() != authority.jwks_path.is_some() {
-        problems.add("authority.issuer", "must be set together with authority.jwks_path, or neither");
-    }
-    if authority.intent_lifetime < INTENT_LIFETIME_MIN && !problems.has("authority.intent_lifetime_s") {
-        problems.add(
-            "authority.intent_lifetime_s",
-            "must be at least 30: 10 seconds are gone when an intent is signed, because `iat` is set back",
-        );
-    }
-    let webhooks = &settings.webhooks;
-    if webhooks.connect_timeout > webhooks.timeout {
-        problems.add("webhooks.connect_timeout_ms", "must not be longer than webhooks.timeout_ms");
-    }
-    if webhooks.max_in_flight_per_host > webhooks.max_in_flight {
-        problems.add("webhooks.max_in_flight_per_host", "must not be more than webhooks.max_in_flight");
-    }
-    let store = &settings.store;
-    let unset = store.encryption_key.is_none() && !problems.has("store.encryption_key");
-    if unset && matches!(store.kind, StoreKind::Redis(_)) {
-        problems.add("store.encryption_key", "must be set while store.kind is \"redis\": every node needs the same");
-    }
-    if unset && !store.previous_encryption_keys.is_empty() {
-        problems.add("store.previous_encryption_keys", "need a store.encryption_key beside them");
-    }
+    let Settings { server, authority, webhooks, store, .. } = settings;
+    let has_no_key = store.encryption_key.is_none() && !problems.has("store.encryption_key");
+    let mut refuse = |refused: bool, key: &str, sentence: &str| problems.require(!refused, key, sentence);
+    let same_listener = server.public_addr == server.internal_addr && server.public_addr.port() != 0;
+    refuse(same_listener, "server.internal_addr", "must be another address or port than server.public_addr");
+    let half_an_issuer = authority.issuer.is_some() != authority.jwks_path.is_some();
+    refuse(half_an_issuer, "authority.issuer", "must be set together with authority.jwks_path, or neither");
+    refuse(
+        authority.intent.lifetime < INTENT_LIFETIME_MIN,
+        "authority.intent_lifetime_s",
+        "must be at least 30: 10 seconds are gone when an intent is signed, because `iat` is set back",
+    );
+    let slow_connection = webhooks.connect_timeout > webhooks.timeout;
+    refuse(slow_connection, "webhooks.connect_timeout_ms", "must not be longer than webhooks.timeout_ms");
+    let one_above_all = webhooks.max_in_flight_per_origin > webhooks.max_in_flight;
+    refuse(one_above_all, "webhooks.max_in_flight_per_host", "must not be more than webhooks.max_in_flight");
+    let redis_without_key = has_no_key && matches!(store.kind, StoreKind::Redis(_));
+    refuse(redis_without_key, "store.encryption_key", "must be set while store.kind is \"redis\": every node needs the same");
+    let only_previous = has_no_key && !store.previous_encryption_keys.is_empty();
+    refuse(only_previous, "store.previous_encryption_keys", "need a store.encryption_key beside them");
 }
 
 /// What stage and production demand beyond the sandbox.
 fn demands(settings: &Settings, problems: &mut Problems) {
     let profile = settings.profile.as_str();
-    let mut demand = |held: bool, key: &str, what: &str| {
-        if !held && !problems.has(key) {
-            problems.add(key, format!("{what} in the {profile} profile"));
-        }
-    };
-    let base = settings.server.public_base_url.as_ref();
-    demand(base.is_some_and(|url| url.scheme() == "https"), "server.public_base_url", "must be set to an https URL");
-    demand(settings.store.encryption_key.is_some(), "store.encryption_key", "must be set");
-    let authority = &settings.authority;
-    let issuer = authority.issuer.as_deref();
-    demand(issuer.is_some(), "authority.issuer", "must be set");
-    let rehearsed = issuer.is_some_and(|issuer| issuer.to_ascii_lowercase().contains(SANDBOX_MARK));
-    demand(!rehearsed, "authority.issuer", "must not be the sandbox issuer");
-    demand(authority.jwks_path.is_some(), "authority.jwks_path", "must be set");
-    demand(authority.intent_key_path.is_some(), "authority.intent_key_path", "must be set");
-    demand(authority.qr_host.is_some(), "authority.qr_host", "must be set");
-    for (key, text) in [
-        ("authority.client_id", &authority.client_id),
-        ("authority.registration", &authority.registration),
-        ("authority.android_web_action", &authority.android_web_action),
-        ("authority.android_app_action", &authority.android_app_action),
-        ("authority.ios_scheme", &authority.ios_scheme),
-        ("authority.ios_host", &authority.ios_host),
+    let mut demand = |holds: bool, key: &str, what: &str| problems.require(holds, key, &format!("{what} in the {profile} profile"));
+    let Settings { server, authority, webhooks, store, upstreams, .. } = settings;
+    let has_https_name = server.public_base_url.as_ref().is_some_and(|url| url.scheme() == "https");
+    demand(has_https_name, "server.public_base_url", "must be set to an https URL");
+    let issuer = authority.issuer.as_deref().unwrap_or_default();
+    for (is_set, key) in [
+        (store.encryption_key.is_some(), "store.encryption_key"),
+        (!issuer.is_empty(), "authority.issuer"),
+        (authority.jwks_path.is_some(), "authority.jwks_path"),
+        (authority.intent_key_path.is_some(), "authority.intent_key_path"),
+        (authority.qr_host.is_some(), "authority.qr_host"),
+        (!authority.intent.client_id.is_empty(), "authority.client_id"),
+        (!authority.intent.registration.is_empty(), "authority.registration"),
+        (!authority.links.android_web_action.is_empty(), "authority.android_web_action"),
+        (!authority.links.android_app_action.is_empty(), "authority.android_app_action"),
+        (!authority.links.ios_scheme.is_empty(), "authority.ios_scheme"),
+        (!authority.links.ios_host.is_empty(), "authority.ios_host"),
     ] {
-        demand(!text.is_empty(), key, "must be set");
+        demand(is_set, key, "must be set");
     }
-    demand(settings.webhooks.schemes == Schemes::HttpsOnly, "webhooks.allow_http", "must be false");
-    demand(!settings.webhooks.allow_private_targets, "webhooks.allow_private_targets", "must be false");
-    for (key, url) in settings.upstreams.urls() {
-        demand(is_private(url), key, "must be an https URL, or name a loopback host,");
+    demand(!issuer.to_ascii_lowercase().contains(SANDBOX_MARK), "authority.issuer", "must not be the sandbox issuer");
+    demand(webhooks.schemes == Schemes::HttpsOnly, "webhooks.allow_http", "must be false");
+    demand(!webhooks.allow_private_targets, "webhooks.allow_private_targets", "must be false");
+    for (key, url) in upstreams.urls() {
+        demand(is_private(url), &key, "must be an https URL, or name a loopback host,");
     }
 }
 
 /// What is allowed and still worth a second look.
 pub(super) fn warn(settings: &Settings) -> Vec<Problem> {
-    let mut warnings = Problems::default();
-    let server = &settings.server;
-    if server.trusted_proxies.iter().any(|network| network.prefix_len() == 0) {
-        warnings.add("server.trusted_proxies", "trusts the whole internet: anybody can choose the address that limits see");
-    }
-    if settings.profile == Profile::Sandbox && !server.public_addr.ip().is_loopback() {
-        warnings.add("server.public_addr", "serves the sandbox, which accepts made-up identities, beyond this machine");
-    }
-    if !server.internal_addr.ip().is_loopback() {
-        warnings.add("server.internal_addr", "is not a loopback address: make sure that only the operator can reach it");
-    }
-    if settings.authority.intent_lifetime > settings.ovse.window {
-        warnings.add("authority.intent_lifetime_s", "is longer than ovse.window_s; intents end with their transaction");
-    }
-    if settings.profile != Profile::Sandbox && settings.ovse.window.as_secs() != 900 {
-        warnings.add("ovse.window_s", "is not the 900 seconds that the specification promises");
-    }
-    if settings.authority.credential_replay_window < settings.ovse.window {
-        warnings.add("authority.credential_replay_window_s", "is shorter than ovse.window_s: a credential can be used twice");
-    }
-    warnings.0
+    let Settings { server, store, authority, ovse, .. } = settings;
+    let is_sandbox = settings.profile == Profile::Sandbox;
+    let risks = [
+        (
+            server.trusted_proxies.iter().any(|network| network.prefix_len() == 0),
+            "server.trusted_proxies",
+            "trusts the whole internet: anybody can choose the address that limits see",
+        ),
+        (
+            is_sandbox && !server.public_addr.ip().is_loopback(),
+            "server.public_addr",
+            "serves the sandbox, which accepts made-up identities, beyond this machine",
+        ),
+        (
+            !server.internal_addr.ip().is_loopback(),
+            "server.internal_addr",
+            "is not a loopback address: make sure that only the operator can reach it",
+        ),
+        (store.take_over_from.is_some(), "store.take_over_from", "is needed until the store has moved; leave it out from then on"),
+        (
+            authority.intent.lifetime > ovse.window,
+            "authority.intent_lifetime_s",
+            "is longer than ovse.window_s; intents end with their transaction",
+        ),
+        (!is_sandbox && ovse.window.as_secs() != 900, "ovse.window_s", "is not the 900 seconds that the specification promises"),
+        (
+            authority.credential_replay_window < ovse.window,
+            "authority.credential_replay_window_s",
+            "is shorter than ovse.window_s: a credential can be used twice",
+        ),
+    ];
+    let warning = |(_, key, message): (bool, &str, &str)| Problem { key: key.to_owned(), message: message.to_owned() };
+    risks.into_iter().filter(|(is_risky, ..)| *is_risky).map(warning).collect()
 }

@@ -1,6 +1,7 @@
 //! The typed sections, apart from `[authority]`, and how each is read.
 
 use std::net::{IpAddr, SocketAddr};
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use ipnet::IpNet;
@@ -12,6 +13,8 @@ use url::Url;
 use super::reader::Reader;
 
 const DAY: u64 = 86_400;
+/// What a rate may be.
+const RATE: RangeInclusive<u64> = 0..=1_000_000;
 
 /// `[server]`
 #[derive(Clone, Debug)]
@@ -65,8 +68,8 @@ pub struct Webhooks {
     pub connect_timeout: Duration,
     /// Attempts under way at one moment.
     pub max_in_flight: usize,
-    /// The same to one host.
-    pub max_in_flight_per_host: usize,
+    /// The same to one origin: scheme, host and port.
+    pub max_in_flight_per_origin: usize,
 }
 
 /// `[limits]`; rates are per second unless they say otherwise, zero means no limit.
@@ -114,33 +117,33 @@ pub struct Telemetry {
 
 impl Server {
     pub(super) fn read(reader: &mut Reader) -> Self {
-        let meaning = "an IP address and a port, such as 127.0.0.1:8080";
-        let anywhere = SocketAddr::from(([127, 0, 0, 1], 0));
         Self {
-            public_addr: reader.required("server.public_addr", meaning, anywhere),
-            internal_addr: reader.required("server.internal_addr", meaning, anywhere),
-            public_base_url: reader.parsed_by("server.public_base_url", origin),
-            workers: reader.count("server.workers", 0..=1_024),
+            public_addr: reader.address("server.public_addr"),
+            internal_addr: reader.address("server.internal_addr"),
+            public_base_url: reader.optional("server.public_base_url", origin),
+            workers: reader.number("server.workers", 0..=1_024),
             trusted_proxies: reader.list("server.trusted_proxies", network),
-            drain_notice: Duration::from_secs(reader.number("server.drain_notice_s", 0..=300)),
-            drain_timeout: Duration::from_secs(reader.number("server.drain_timeout_s", 0..=3_600)),
+            drain_notice: reader.seconds("server.drain_notice_s", 0..=300),
+            drain_timeout: reader.seconds("server.drain_timeout_s", 0..=3_600),
         }
     }
 }
 
 impl Admin {
     pub(super) fn read(reader: &mut Reader) -> Self {
-        let mut token = |path| reader.secret(path).unwrap_or_default();
-        Self { token: token("admin.token"), connector_token: token("admin.connector_token") }
+        Self {
+            token: reader.secret("admin.token").unwrap_or_default(),
+            connector_token: reader.secret("admin.connector_token").unwrap_or_default(),
+        }
     }
 }
 
 impl Ovse {
     pub(super) fn read(reader: &mut Reader) -> Self {
         Self {
-            window: Duration::from_secs(reader.number("ovse.window_s", 1..=DAY)),
-            result_ttl: Duration::from_secs(reader.number("ovse.result_ttl_s", 1..=366 * DAY)),
-            registration_ttl: Duration::from_secs(DAY * reader.number("ovse.registration_ttl_days", 1..=3_660)),
+            window: reader.seconds("ovse.window_s", 1..=DAY),
+            result_ttl: reader.seconds("ovse.result_ttl_s", 1..=366 * DAY),
+            registration_ttl: reader.days("ovse.registration_ttl_days", 1..=3_660),
         }
     }
 }
@@ -150,64 +153,54 @@ impl Webhooks {
         Self {
             schemes: if reader.flag("webhooks.allow_http") { Schemes::HttpAndHttps } else { Schemes::HttpsOnly },
             allow_private_targets: reader.flag("webhooks.allow_private_targets"),
-            timeout: Duration::from_millis(reader.number("webhooks.timeout_ms", 1..=600_000)),
-            connect_timeout: Duration::from_millis(reader.number("webhooks.connect_timeout_ms", 1..=600_000)),
-            max_in_flight: reader.count("webhooks.max_in_flight", 1..=1_000_000),
-            max_in_flight_per_host: reader.count("webhooks.max_in_flight_per_host", 1..=1_000_000),
+            timeout: reader.millis("webhooks.timeout_ms", 1..=600_000),
+            connect_timeout: reader.millis("webhooks.connect_timeout_ms", 1..=600_000),
+            max_in_flight: reader.number("webhooks.max_in_flight", 1..=1_000_000),
+            max_in_flight_per_origin: reader.number("webhooks.max_in_flight_per_host", 1..=1_000_000),
         }
     }
 }
 
 impl Limits {
     pub(super) fn read(reader: &mut Reader) -> Self {
-        let mut rate = |path: &str| u32::try_from(reader.number(path, 0..=1_000_000)).unwrap_or(0);
-        let init_per_second_per_app = rate("limits.init_per_second_per_app");
-        let polls_per_second_per_app = rate("limits.polls_per_second_per_app");
-        let callbacks_per_second_per_address = rate("limits.callbacks_per_second_per_address");
-        let pages_per_second_per_address = rate("limits.pages_per_second_per_address");
-        let event_starts_per_second_per_address = rate("limits.event_starts_per_second_per_address");
-        let sign_ins_per_minute_per_address = rate("limits.sign_ins_per_minute_per_address");
         Self {
-            body_bytes: reader.count("limits.body_bytes", 1_024..=16 * 1_024 * 1_024),
-            callback_bytes: reader.count("limits.callback_bytes", 1_024..=CALLBACK_BYTES_MAX as u64),
-            init_per_second_per_app,
-            polls_per_second_per_app,
-            callbacks_per_second_per_address,
-            pages_per_second_per_address,
-            event_starts_per_second_per_address,
-            sign_ins_per_minute_per_address,
-            max_in_flight: reader.count("limits.max_in_flight", 1..=1_000_000),
-            mailbox_depth: reader.count("limits.mailbox_depth", 1..=1_000_000),
-            max_live_transactions: reader.count("limits.max_live_transactions", 1..=100_000_000),
+            body_bytes: reader.number("limits.body_bytes", 1_024..=16 * 1_024 * 1_024),
+            callback_bytes: reader.number("limits.callback_bytes", 1_024..=CALLBACK_BYTES_MAX as u64),
+            init_per_second_per_app: reader.number("limits.init_per_second_per_app", RATE),
+            polls_per_second_per_app: reader.number("limits.polls_per_second_per_app", RATE),
+            callbacks_per_second_per_address: reader.number("limits.callbacks_per_second_per_address", RATE),
+            pages_per_second_per_address: reader.number("limits.pages_per_second_per_address", RATE),
+            event_starts_per_second_per_address: reader.number("limits.event_starts_per_second_per_address", RATE),
+            sign_ins_per_minute_per_address: reader.number("limits.sign_ins_per_minute_per_address", RATE),
+            max_in_flight: reader.number("limits.max_in_flight", 1..=1_000_000),
+            mailbox_depth: reader.number("limits.mailbox_depth", 1..=1_000_000),
+            max_live_transactions: reader.number("limits.max_live_transactions", 1..=100_000_000),
         }
     }
 }
 
 impl Telemetry {
     pub(super) fn read(reader: &mut Reader) -> Self {
-        let log_format = match reader.text("telemetry.log_format").as_str() {
-            "text" => LogFormat::Text,
-            "json" => LogFormat::Json,
-            _ => {
-                reader.problems.add("telemetry.log_format", "must be \"text\" or \"json\"");
-                LogFormat::Text
-            }
-        };
-        if !reader.text("telemetry.otlp_endpoint").is_empty() {
-            reader.problems.add("telemetry.otlp_endpoint", "must be empty: exporting traces is not part of this build");
-        }
+        let log_format = reader.one_of("telemetry.log_format", &[("text", LogFormat::Text), ("json", LogFormat::Json)]);
+        let endpoint = reader.text("telemetry.otlp_endpoint");
+        reader.problems.require(
+            endpoint.is_empty(),
+            "telemetry.otlp_endpoint",
+            "must be empty: exporting traces is not part of this build",
+        );
         Self { log_format }
     }
 }
 
 /// An http(s) URL that is nothing but an origin.
-pub(super) fn origin(text: &str) -> Result<Url, String> {
-    let refusal = || "must be an http or https URL without credentials, path, query or fragment".to_owned();
-    let url = Url::parse(text).map_err(|_| refusal())?;
-    let bare = url.path() == "/" && url.query().is_none() && url.fragment().is_none();
-    let anonymous = url.username().is_empty() && url.password().is_none();
-    let web = matches!(url.scheme(), "http" | "https") && url.has_host();
-    (bare && anonymous && web).then_some(url).ok_or_else(refusal)
+pub(super) fn origin(text: &str) -> Result<Url, &'static str> {
+    let is_origin = |url: &Url| {
+        let bare = url.path() == "/" && url.query().is_none() && url.fragment().is_none();
+        let anonymous = url.username().is_empty() && url.password().is_none();
+        bare && anonymous && matches!(url.scheme(), "http" | "https") && url.has_host()
+    };
+    let url = Url::parse(text).ok().filter(is_origin);
+    url.ok_or("must be an http or https URL without credentials, path, query or fragment")
 }
 
 fn network(text: &str) -> Result<IpNet, &'static str> {

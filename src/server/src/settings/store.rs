@@ -2,9 +2,12 @@
 
 use std::path::PathBuf;
 
+use sakshi_store::Installation;
+use sakshi_store::redis::RedisTopology;
 use secrecy::SecretString;
 use url::Url;
 
+use super::problem::Problems;
 use super::reader::Reader;
 use super::secret_key::SecretKey;
 
@@ -19,6 +22,8 @@ pub struct StoreSettings {
     pub encryption_key: Option<SecretKey>,
     /// Still open what they sealed.
     pub previous_encryption_keys: Vec<SecretKey>,
+    /// The installation whose store becomes this one's.
+    pub take_over_from: Option<Installation>,
 }
 
 /// Where everything is kept.
@@ -36,93 +41,58 @@ pub struct RedisSettings {
     /// URLs; they may hold a password.
     pub addresses: Vec<SecretString>,
     /// What answers at these addresses.
-    pub topology: Topology,
+    pub topology: RedisTopology,
     /// Replicas that must confirm a write before it is answered.
     pub wait_replicas: u32,
 }
 
-/// What answers at the addresses of Redis.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Topology {
-    /// One server.
-    Standalone,
-    /// Sentinels that know which server is the master of a service.
-    Sentinel {
-        /// The name of the service.
-        service: String,
-    },
-    /// Nodes of a Redis Cluster.
-    Cluster,
-}
-
 impl StoreSettings {
     pub(super) fn read(reader: &mut Reader) -> Self {
+        let is_redis = reader.one_of("store.kind", &[("embedded", false), ("redis", true)]);
+        let path = reader.required("store.path", "must be the path of a directory");
         let redis = RedisSettings::read(reader);
-        let kind = match reader.text("store.kind").as_str() {
-            "embedded" => {
-                if !redis.addresses.is_empty() {
-                    reader.problems.add("store.redis_url", "must be empty while store.kind is \"embedded\"");
-                }
-                StoreKind::Embedded
-            }
-            "redis" => {
-                redis.check(reader);
-                StoreKind::Redis(redis)
-            }
-            _ => {
-                reader.problems.add("store.kind", "must be \"embedded\" or \"redis\"");
-                StoreKind::Embedded
-            }
-        };
-        let path = reader.text("store.path");
-        if path.is_empty() {
-            reader.problems.add("store.path", "must be the path of a directory");
+        if is_redis {
+            redis.check(&mut reader.problems);
+        } else {
+            let unset = redis.addresses.is_empty();
+            reader.problems.require(unset, "store.redis_url", "must be empty while store.kind is \"embedded\"");
         }
         Self {
-            kind,
+            kind: if is_redis { StoreKind::Redis(redis) } else { StoreKind::Embedded },
             path: path.into(),
             encryption_key: reader.parsed_secret("store.encryption_key", SecretKey::from_base64),
-            previous_encryption_keys: reader.parsed_secrets("store.previous_encryption_keys", SecretKey::from_base64),
+            previous_encryption_keys: reader.secrets("store.previous_encryption_keys", SecretKey::from_base64),
+            take_over_from: reader.optional("store.take_over_from", str::parse),
         }
     }
 }
 
 impl RedisSettings {
     fn read(reader: &mut Reader) -> Self {
-        let addresses = reader.parsed_secrets("store.redis_url", redis_url);
-        let topology = match reader.text("store.redis_topology").as_str() {
-            "standalone" => Topology::Standalone,
-            "sentinel" => Topology::Sentinel { service: reader.text("store.redis_sentinel_service") },
-            "cluster" => Topology::Cluster,
-            _ => {
-                reader.problems.add("store.redis_topology", "must be \"standalone\", \"sentinel\" or \"cluster\"");
-                Topology::Standalone
-            }
-        };
-        if !matches!(topology, Topology::Sentinel { .. }) {
-            reader.text("store.redis_sentinel_service");
-        }
-        let wait_replicas = u32::try_from(reader.number("store.redis_wait_replicas", 0..=16)).unwrap_or(0);
-        Self { addresses, topology, wait_replicas }
+        let addresses = reader.secrets("store.redis_url", redis_url);
+        let service = reader.text("store.redis_sentinel_service");
+        let topologies = [
+            ("standalone", RedisTopology::Standalone),
+            ("sentinel", RedisTopology::Sentinel { service }),
+            ("cluster", RedisTopology::Cluster),
+        ];
+        let topology = reader.one_of("store.redis_topology", &topologies);
+        Self { addresses, topology, wait_replicas: reader.number("store.redis_wait_replicas", 0..=16) }
     }
 
-    fn check(&self, reader: &mut Reader) {
-        if self.addresses.is_empty() && !reader.problems.has("store.redis_url") {
-            reader.problems.add("store.redis_url", "must be set while store.kind is \"redis\"");
-        }
-        if self.topology == Topology::Standalone && self.addresses.len() > 1 {
-            reader.problems.add("store.redis_url", "must be one address while store.redis_topology is \"standalone\"");
-        }
-        if matches!(&self.topology, Topology::Sentinel { service } if service.is_empty()) {
-            reader.problems.add("store.redis_sentinel_service", "must be the name that the sentinels give the service");
-        }
+    fn check(&self, problems: &mut Problems) {
+        problems.require(!self.addresses.is_empty(), "store.redis_url", "must be set while store.kind is \"redis\"");
+        let single = self.topology != RedisTopology::Standalone || self.addresses.len() <= 1;
+        problems.require(single, "store.redis_url", "must be one address while store.redis_topology is \"standalone\"");
+        let named = !matches!(&self.topology, RedisTopology::Sentinel { service } if service.is_empty());
+        problems.require(named, "store.redis_sentinel_service", "must be the name that the sentinels give the service");
     }
 }
 
 /// The address of a server, a sentinel or a cluster node.
 fn redis_url(text: &str) -> Result<SecretString, &'static str> {
-    let refusal = "must be a URL such as redis://[user:password@]host:6379[/database], or rediss:// for TLS";
-    let url = Url::parse(text).map_err(|_| refusal)?;
-    let plain = url.query().is_none() && url.fragment().is_none();
-    (matches!(url.scheme(), "redis" | "rediss") && url.has_host() && plain).then(|| text.into()).ok_or(refusal)
+    let is_redis =
+        |url: &Url| matches!(url.scheme(), "redis" | "rediss") && url.has_host() && url.query().is_none() && url.fragment().is_none();
+    let known = Url::parse(text).is_ok_and(|url| is_redis(&url));
+    known.then(|| text.into()).ok_or("must be a URL such as redis://[user:password@]host:6379[/database], or rediss:// for TLS")
 }

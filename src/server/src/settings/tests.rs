@@ -99,16 +99,56 @@ fn every_problem_is_reported_at_once_with_its_key() {
 }
 
 #[test]
+fn what_is_wrong_with_a_variable_is_told_under_its_key_and_not_under_the_files_name() {
+    for (variable, key) in [
+        ("SAKSHI__", ""),
+        ("SAKSHI__SERVER__", "server."),
+        ("SAKSHI____PORT", ".port"),
+        ("SAKSHI__SERVER__WORKERS[0]", "server.workers[0]"),
+        ("SAKSHI__SERVER__PUBLIC ADDR", "server.public addr"),
+        ("SAKSHI__SERVER__PUBLIC__ADDR", "server.public.addr"),
+    ] {
+        let (mut sources, _file) = file("[limits]\nbody_bytes = 2048\n");
+        sources.environment = environment(&[(variable, "1")]).environment;
+        assert_eq!(keys(&load(&sources).unwrap_err()), [key], "{variable}");
+    }
+}
+
+#[test]
+fn the_sandbox_profile_needs_a_binary_with_the_sandbox() {
+    for (profile, has_sandbox, refused) in [
+        (Profile::Sandbox, true, false),
+        (Profile::Sandbox, false, true),
+        (Profile::Stage, false, false),
+        (Profile::Production, false, false),
+    ] {
+        let mut problems = Problems::default();
+        rules::built_in(profile, has_sandbox, &mut problems);
+        assert_eq!(problems.has("profile"), refused, "{profile:?} {has_sandbox}");
+    }
+}
+
+#[test]
 fn a_value_where_a_section_belongs_is_named() {
     let problems = load(&environment(&[("SAKSHI__OVSE", "900")])).unwrap_err();
     assert!(problems.0.iter().any(|problem| problem.key == "ovse" && problem.message == "must be a section, [ovse]"), "{problems}");
 }
 
 #[test]
+fn a_setting_with_a_few_values_takes_those_and_names_them() {
+    for (word, policy) in [("off", KeyBinding::Off), ("when_present", KeyBinding::WhenPresent), ("required", KeyBinding::Required)] {
+        let loaded = load(&environment(&[("SAKSHI__AUTHORITY__KEY_BINDING", word)])).unwrap();
+        assert_eq!(loaded.settings.authority.key_binding, policy);
+    }
+    let problems = load(&environment(&[("SAKSHI__AUTHORITY__KEY_BINDING", "maybe")])).unwrap_err();
+    assert_eq!(problems.to_string(), "authority.key_binding: must be \"off\" or \"when_present\" or \"required\"");
+}
+
+#[test]
 fn a_complete_production_is_accepted() {
     let loaded = load(&environment(&production())).unwrap();
     assert_eq!(loaded.settings.profile, Profile::Production);
-    assert_eq!(loaded.settings.authority.registration, "0042");
+    assert_eq!(loaded.settings.authority.intent.registration, "0042");
     assert_eq!(loaded.warnings, []);
 }
 

@@ -19,10 +19,10 @@ const WAITING_MAX: usize = 16 * 1_024 * 1_024;
 /// Capacity that the buffer keeps between two writes.
 const CAPACITY_KEPT: usize = 256 * 1_024;
 
-/// How long a line may wait at most: what a crash may cost the log.
+/// How long a line may wait at most, and so what a crash may lose of the log.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// How long the guard waits for a reader that reads nothing.
+/// How long the guard waits for a reader that does not read.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The buffer; clones share it.
@@ -41,8 +41,9 @@ struct Waiting {
     ended: bool,
 }
 
-/// When this is dropped, the thread writes what waits and ends.
-pub(super) struct FlushGuard {
+/// Keeps the log's thread running. When this is dropped, the thread writes what waits and ends.
+#[must_use]
+pub struct FlushGuard {
     lines: BufferedLog,
     written: Receiver<()>,
 }

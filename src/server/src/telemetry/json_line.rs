@@ -1,8 +1,8 @@
-//! Lines of the log as JSON objects: when, how bad, the fields of the event, and where it comes from.
+//! Formats log events as JSON lines: timestamp, level, the fields of the event, target.
 //!
-//! The line of a request is on the path of every answer, and the library's own format takes a fifth
-//! of the instructions of a poll: it goes through a serialiser for each field. This one writes what
-//! it is given straight into the line. There are no spans in this service, so none are shown.
+//! Every request logs a line, and the JSON format of `tracing-subscriber` would take a fifth of the instructions of a poll,
+//! because it runs a serialiser for each field. This one writes the fields straight into the line. The service has no spans,
+//! so none are shown.
 
 use std::fmt::{self, Write as _};
 use std::time::SystemTime;
@@ -41,7 +41,7 @@ fn write_line(mut line: Writer<'_>, event: &Event<'_>) -> fmt::Result {
     line.write_str("\"}\n")
 }
 
-/// The fields of an event, written as members of an object that has members before them.
+/// Writes the fields of an event as members of an object, after the members that it has already.
 struct Members<'a> {
     line: Writer<'a>,
     written: fmt::Result,
@@ -54,7 +54,7 @@ impl Members<'_> {
         self.written = self.written.and_then(|()| name.iter().try_for_each(|part| line.write_str(part))).and_then(|()| value(line));
     }
 
-    fn text(&mut self, field: &Field, value: impl FnOnce(&mut Escaped<'_>) -> fmt::Result) {
+    fn string(&mut self, field: &Field, value: impl FnOnce(&mut Escaped<'_>) -> fmt::Result) {
         self.member(field, |line| {
             line.write_char('"')?;
             value(&mut Escaped(line.by_ref()))?;
@@ -65,15 +65,15 @@ impl Members<'_> {
 
 impl Visit for Members<'_> {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        self.text(field, |text| write!(text, "{value:?}"));
+        self.string(field, |text| write!(text, "{value:?}"));
     }
 
     fn record_str(&mut self, field: &Field, value: &str) {
-        self.text(field, |text| text.write_str(value));
+        self.string(field, |text| text.write_str(value));
     }
 
     fn record_f64(&mut self, field: &Field, value: f64) {
-        // JSON has no word for what is no number.
+        // JSON has neither NaN nor infinity.
         self.member(field, |line| if value.is_finite() { write!(line, "{value}") } else { line.write_str("null") });
     }
 
@@ -119,9 +119,9 @@ mod tests {
     use super::*;
 
     #[derive(Clone, Default)]
-    struct Kept(Arc<Mutex<Vec<u8>>>);
+    struct Captured(Arc<Mutex<Vec<u8>>>);
 
-    impl std::io::Write for Kept {
+    impl std::io::Write for Captured {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
             self.0.lock().unwrap().extend_from_slice(bytes);
             Ok(bytes.len())
@@ -133,11 +133,11 @@ mod tests {
     }
 
     fn line(log: impl FnOnce()) -> Value {
-        let kept = Kept::default();
-        let writer = kept.clone();
+        let captured = Captured::default();
+        let writer = captured.clone();
         let subscriber = tracing_subscriber::fmt().event_format(JsonLine).with_writer(move || writer.clone()).finish();
         tracing::subscriber::with_default(subscriber, log);
-        let text = String::from_utf8(kept.0.lock().unwrap().clone()).unwrap();
+        let text = String::from_utf8(captured.0.lock().unwrap().clone()).unwrap();
         assert_eq!(text.find('\n'), Some(text.len() - 1), "{text}");
         serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
     }

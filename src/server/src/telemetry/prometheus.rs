@@ -1,6 +1,7 @@
 //! The recorder of the `metrics` crate's macros, which renders the Prometheus text format 0.0.4.
-//! A counter or a gauge is one atomic number,
-//! a histogram one for each bucket, so that to count costs a few nanoseconds and nothing has to be tidied up.
+//!
+//! A counter or gauge is one atomic number, a histogram one for each bucket. So recording takes a few nanoseconds, and there is
+//! no upkeep.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;

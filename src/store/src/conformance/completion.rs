@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use sakshi_domain::ids::TxnId;
-use sakshi_domain::transaction::{AnswerDigest, CredentialIdentity};
+use sakshi_domain::transaction::{AnswerDigest, CredentialIdentity, Pending};
 
 use super::TestStore;
 use super::fixture::{REPLAY_WINDOW, WINDOW, client_with, completed, completing, opened, opening_with_hook, sealed};
-use crate::{CompleteOutcome, CompleteTransaction, PresentedCredential};
+use crate::{CompleteOutcome, CompleteTransaction, ExpireOutcome, PresentedCredential};
 use crate::{CompletedRecord, TransactionRecord};
 
 pub(crate) async fn completing_keeps_the_result_and_queues_one_webhook(test: &impl TestStore) {
@@ -91,6 +91,40 @@ pub(crate) async fn a_transaction_expires_by_the_clock_of_the_store(test: &impl 
     assert!(matches!(test.store().load_transaction(late).await, Ok(Some(TransactionRecord::Pending(_)))));
     let again = test.store().complete_transaction(completing(in_time, 1)).await.unwrap();
     assert!(matches!(again, CompleteOutcome::Completed { repeated: true, .. }), "a repetition is not late");
+}
+
+pub(crate) async fn a_window_that_is_ended_before_its_time_stays_over(test: &impl TestStore) {
+    let client = client_with(test, 3).await;
+    let pending = opened(test, &client).await;
+    test.advance(Duration::from_secs(60));
+    let ended = Pending { expires_at: test.now(), ..pending.clone() };
+    assert_eq!(test.store().expire_transaction(pending.id).await, Ok(ExpireOutcome::Expired(ended.clone())));
+    assert_eq!(test.store().complete_transaction(completing(pending.id, 1)).await, Ok(CompleteOutcome::Expired));
+    assert_eq!(test.store().load_transaction(pending.id).await, Ok(Some(TransactionRecord::Pending(ended.clone()))));
+    test.advance(Duration::from_secs(60));
+    assert_eq!(test.store().expire_transaction(pending.id).await, Ok(ExpireOutcome::Expired(ended)), "it ended when it ended");
+    assert_eq!(test.store().due_deliveries(None, None, 10).await, Ok(vec![]));
+
+    let (by_itself, completed) = (opened(test, &client).await, completed(test, &client).await.0);
+    let Ok(Some(TransactionRecord::Completed(record))) = test.store().load_transaction(completed.id).await else { panic!("{completed:?}") };
+    assert_eq!(test.store().expire_transaction(completed.id).await, Ok(ExpireOutcome::AlreadyCompleted(record)));
+    test.advance(WINDOW);
+    assert_eq!(test.store().expire_transaction(by_itself.id).await, Ok(ExpireOutcome::Expired(by_itself)));
+    let unknown = TxnId::generate(client.partition(), 0);
+    assert_eq!(test.store().expire_transaction(unknown).await, Ok(ExpireOutcome::NotFound));
+}
+
+pub(crate) async fn of_an_answer_and_an_end_of_the_window_that_race_one_wins(test: &impl TestStore) {
+    let client = client_with(test, 20).await;
+    for _ in 0..20 {
+        let id = opened(test, &client).await.id;
+        let (completed, expired) = tokio::join!(test.store().complete_transaction(completing(id, 1)), test.store().expire_transaction(id));
+        match (completed.unwrap(), expired.unwrap()) {
+            (CompleteOutcome::Completed { repeated: false, .. }, ExpireOutcome::AlreadyCompleted(_))
+            | (CompleteOutcome::Expired, ExpireOutcome::Expired(_)) => {}
+            other => panic!("{other:?}"),
+        }
+    }
 }
 
 fn with_credential(id: TxnId, answer: u8, credential: u8) -> CompleteTransaction {

@@ -11,7 +11,7 @@ use super::TestStore;
 use super::fixture::{
     EVENT_DURATION, client_with, counts, created, event, kept, opened, patched, places, registered, scan, scanned, scope, url,
 };
-use crate::{CreateEvent, CreateEventOutcome, OpenOutcome, Page, PageRequest, PatchEventOutcome};
+use crate::{CreateEvent, CreateOutcome, OpenOutcome, Page, PageRequest, PatchEventOutcome};
 
 pub(crate) async fn an_event_is_created_once_and_read_as_it_is(test: &impl TestStore) {
     let client = client_with(test, 1).await;
@@ -26,7 +26,7 @@ pub(crate) async fn an_event_is_created_once_and_read_as_it_is(test: &impl TestS
 pub(crate) async fn an_event_needs_its_client(test: &impl TestStore) {
     let event = event(test, &ClientId::generate(), 10);
     let outcome = test.store().create_event(CreateEvent { event: event.clone(), idempotency: None }).await;
-    assert_eq!(outcome, Ok(CreateEventOutcome::ClientNotFound));
+    assert_eq!(outcome, Ok(CreateOutcome::ClientNotFound));
     assert_eq!(test.store().load_event(event.id).await, Ok(None));
 }
 
@@ -40,10 +40,10 @@ pub(crate) async fn an_idempotency_key_creates_one_event(test: &impl TestStore) 
     };
     let first = creation(1);
     let both = join_all([first.clone(), first].map(|create| test.store().create_event(create))).await;
-    assert_eq!(both, [Ok(CreateEventOutcome::Created), Ok(CreateEventOutcome::Created)]);
-    let replayed = CreateEventOutcome::Replayed(kept(test, &client, 1, 1).answer);
+    assert_eq!(both, [Ok(CreateOutcome::Created), Ok(CreateOutcome::Created)]);
+    let replayed = CreateOutcome::Replayed(kept(test, &client, 1, 1).answer);
     assert_eq!(test.store().create_event(creation(1)).await, Ok(replayed));
-    assert_eq!(test.store().create_event(creation(2)).await, Ok(CreateEventOutcome::KeyReused));
+    assert_eq!(test.store().create_event(creation(2)).await, Ok(CreateOutcome::KeyReused));
     assert_eq!(test.store().load_idempotent_answer(scope(&client, 1)).await, Ok(Some(kept(test, &client, 1, 1))));
     assert_eq!(test.store().list_events(app, PageRequest { page: 1, page_size: 10 }).await.unwrap().total, 1);
 }

@@ -17,8 +17,8 @@ use sakshi_domain::transaction::{AnswerDigest, OptionalTerms, Pending, Terms};
 use super::TestStore;
 use crate::Sealed;
 use crate::{
-    CompleteOutcome, CompleteTransaction, CreateEvent, CreateEventOutcome, CreditOutcome, GuestOutcomes, IdempotencyScope,
-    IdempotentAnswer, OpenOutcome, OpenTransaction, PatchEventOutcome, Retention,
+    CompleteOutcome, CompleteTransaction, CreateEvent, CreateOutcome, CreditOutcome, GuestOutcomes, IdempotencyScope, IdempotentAnswer,
+    OpenOutcome, OpenTransaction, PatchEventOutcome, Retention,
 };
 
 pub(crate) const WINDOW: Duration = Duration::from_secs(900);
@@ -36,7 +36,7 @@ pub(crate) fn url(text: &str) -> WebhookUrl {
 }
 
 pub(crate) fn sealed(text: &str) -> Sealed {
-    Sealed { key_id: [1; 4], nonce: [2; 12], ciphertext: text.as_bytes().to_vec() }
+    Sealed::from_bytes([&[1; 4][..], &[2; 12], text.as_bytes()].concat()).unwrap()
 }
 
 pub(crate) fn client(test: &impl TestStore) -> Client {
@@ -187,7 +187,7 @@ pub(crate) fn event(test: &impl TestStore, client: &ClientId, count: u64) -> Eve
 /// Creates an event, which must succeed.
 pub(crate) async fn created(test: &impl TestStore, event: Event) -> Event {
     let outcome = test.store().create_event(CreateEvent { event: event.clone(), idempotency: None }).await;
-    assert_eq!(outcome, Ok(CreateEventOutcome::Created));
+    assert_eq!(outcome, Ok(CreateOutcome::Created));
     event
 }
 

@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 
 use super::TestStore;
 use super::fixture::{RESULT_TTL, app, client_with, url};
-use crate::{FlowRecord, OpenFlow, OpenFlowOutcome, ReportFlow, ReportFlowOutcome};
+use crate::{CreateOutcome, FlowRecord, OpenFlow, ReportFlow, ReportFlowOutcome};
 
 /// How long flows wait, and how long their signers are invited.
 pub(crate) const FLOW: Duration = Duration::from_secs(7 * 24 * 3_600);
@@ -118,7 +118,7 @@ fn document_json(flow: &Flow, status: &str) -> Value {
 }
 
 pub(crate) async fn opened(test: &impl TestStore, flow: Flow) -> Flow {
-    assert_eq!(test.store().open_flow(flow.opening(test)).await, Ok(OpenFlowOutcome::Opened));
+    assert_eq!(test.store().open_flow(flow.opening(test)).await, Ok(CreateOutcome::Created));
     flow
 }
 

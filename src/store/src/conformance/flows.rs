@@ -16,7 +16,7 @@ use super::TestStore;
 use super::fixture::{RESULT_TTL, RETENTION, app, client, client_with, kept, url};
 use super::flow_fixture::{FLOW, Party, Told, accepted, document, loaded, locker, opened, party, registered, told, wealth};
 use crate::Swept;
-use crate::{LapseFlowOutcome, OpenFlowOutcome, ReportFlowOutcome};
+use crate::{CreateOutcome, LapseFlowOutcome, ReportFlowOutcome};
 
 async fn swept(test: &impl TestStore) {
     while test.store().sweep(RETENTION, 3).await.unwrap() != Swept::default() {}
@@ -31,11 +31,11 @@ pub(crate) async fn a_flow_opened_twice_is_opened_once(test: &impl TestStore) {
     let party = party(test).await;
     let (first, second) = (wealth(test, &party), document(test, &party, None));
     for _ in 0..2 {
-        assert_eq!(test.store().open_flow(first.opening(test)).await, Ok(OpenFlowOutcome::Opened));
-        assert_eq!(test.store().open_flow(second.opening(test)).await, Ok(OpenFlowOutcome::Opened));
+        assert_eq!(test.store().open_flow(first.opening(test)).await, Ok(CreateOutcome::Created));
+        assert_eq!(test.store().open_flow(second.opening(test)).await, Ok(CreateOutcome::Created));
     }
     accepted(test, &first, Told::Consent("Accepted", 1)).await;
-    assert_eq!(test.store().open_flow(first.opening(test)).await, Ok(OpenFlowOutcome::Opened));
+    assert_eq!(test.store().open_flow(first.opening(test)).await, Ok(CreateOutcome::Created));
     assert!(matches!(loaded(test, &first).await.unwrap().state, FlowState::Wealth(consent) if consent.consent_id().is_some()));
     let shown = loaded(test, &second).await.unwrap();
     assert!(matches!(shown.state, FlowState::ESign(_)) && shown.latest.is_some());
@@ -47,16 +47,16 @@ pub(crate) async fn an_idempotency_key_opens_one_flow_and_an_unknown_client_none
     let (first, second) = (locker(test, &party), locker(test, &party));
     let mut open = first.opening(test);
     open.idempotency = Some(kept(test, &party.client, 1, 1));
-    assert_eq!(test.store().open_flow(open).await, Ok(OpenFlowOutcome::Opened));
-    for (request, expected) in [(1, None), (2, Some(OpenFlowOutcome::KeyReused))] {
+    assert_eq!(test.store().open_flow(open).await, Ok(CreateOutcome::Created));
+    for (request, expected) in [(1, None), (2, Some(CreateOutcome::KeyReused))] {
         let mut again = second.opening(test);
         again.idempotency = Some(kept(test, &party.client, 1, request));
-        let replayed = OpenFlowOutcome::Replayed(kept(test, &party.client, 1, 1).answer);
+        let replayed = CreateOutcome::Replayed(kept(test, &party.client, 1, 1).answer);
         assert_eq!(test.store().open_flow(again).await, Ok(expected.unwrap_or(replayed)));
     }
     assert_eq!(loaded(test, &second).await, None);
     let nobody = Party { client: client(test).client_id, app: party.app };
-    assert_eq!(test.store().open_flow(locker(test, &nobody).opening(test)).await, Ok(OpenFlowOutcome::ClientNotFound));
+    assert_eq!(test.store().open_flow(locker(test, &nobody).opening(test)).await, Ok(CreateOutcome::ClientNotFound));
 }
 
 pub(crate) async fn three_identical_reports_queue_one_delivery(test: &impl TestStore) {

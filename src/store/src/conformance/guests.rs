@@ -259,7 +259,7 @@ pub(crate) async fn registrations_are_listed_in_order_and_pages_are_stable(test:
     }
     assert!(listed.iter().eq(ids.iter().rev()), "{listed:?}");
     // Of large ones no more are returned than there is room for, and one in any case.
-    let some = |after, bytes| test.store().list_registrations(event.id, Rows { after, most: 6, bytes });
+    let some = |offset, max_bytes| test.store().list_registrations(event.id, Rows { offset, limit: 6, max_bytes });
     let size = some(0, 1).await.unwrap().items[0].outcome.to_bytes().len();
     for (after, bytes, expected) in [(0, 0, 1), (0, 1, 1), (0, size * 3 / 2, 2), (5, 3 * size, 2), (0, usize::MAX, 6), (7, 1, 0)] {
         let Page { items, total } = some(after, bytes).await.unwrap();

@@ -14,10 +14,12 @@ pub(crate) mod fixture;
 pub(crate) mod flow_fixture;
 pub(crate) mod flows;
 pub(crate) mod guests;
+pub(crate) mod models;
 pub(crate) mod outbox;
 pub(crate) mod sessions;
 pub(crate) mod tenancy;
 pub(crate) mod transactions;
+pub(crate) mod transfers;
 pub(crate) mod upkeep;
 
 use std::time::Duration;
@@ -71,6 +73,8 @@ macro_rules! store_conformance {
             completion::the_same_answer_again_is_repeated_and_another_one_is_refused,
             completion::of_two_racing_answers_one_wins,
             completion::a_transaction_expires_by_the_clock_of_the_store,
+            completion::a_window_that_is_ended_before_its_time_stays_over,
+            completion::of_an_answer_and_an_end_of_the_window_that_race_one_wins,
             completion::a_credential_is_refused_under_another_transaction_while_its_window_lasts,
             completion::a_credential_that_its_holder_bound_to_a_transaction_is_no_replay,
             completion::one_credential_racing_under_two_transactions_completes_one,
@@ -94,6 +98,13 @@ macro_rules! store_conformance {
             tenancy::a_key_is_found_by_its_digest_with_the_app_that_was_named,
             tenancy::a_rotated_key_works_until_its_overlap_ends,
             tenancy::a_revoked_key_stays_revoked_as_of_the_first_time,
+            transfers::an_export_has_all_of_a_client_but_its_credits,
+            transfers::an_imported_client_is_exported_as_it_came_and_a_second_import_changes_nothing,
+            transfers::an_import_with_changes_makes_them_and_leaves_what_is_here_alone,
+            transfers::no_import_brings_a_revoked_key_back,
+            transfers::ids_and_digests_of_others_are_named_and_nothing_is_imported,
+            transfers::an_import_of_what_was_created_here_marks_nothing_until_it_changes_something,
+            transfers::racing_imports_of_one_client_end_as_one,
             sessions::a_session_is_kept_once_under_its_digest_and_no_other,
             sessions::a_session_ends_when_it_was_idle_for_too_long_and_is_not_brought_back,
             sessions::use_prolongs_a_session_and_never_beyond_its_end,
@@ -135,6 +146,7 @@ macro_rules! store_conformance {
             flows::a_document_of_ten_mebibytes_is_kept_once_and_handed_out,
             flows::flows_and_transactions_wait_in_one_order,
             upkeep::abandoned_scans_are_counted_at_any_moment_and_after_they_are_swept,
+            upkeep::a_scan_whose_window_is_ended_is_abandoned_once,
             upkeep::an_event_goes_with_its_registrations_after_its_time_and_its_deliveries_do_not,
             upkeep::nobody_sees_half_of_an_event,
             upkeep::every_page_of_a_long_list_of_events_is_found_before_and_after_some_have_gone,

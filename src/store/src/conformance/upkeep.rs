@@ -16,7 +16,9 @@ use super::fixture::{
     declining, event, kept, opened, opening, opening_with_hook, patched, registered, scan, scanned, scope,
 };
 use super::guests::ALL;
-use crate::{CompleteOutcome, CompleteTransaction, OpenOutcome, Page, PageRequest, PatchEventOutcome, PresentedCredential, Swept};
+use crate::{
+    CompleteOutcome, CompleteTransaction, ExpireOutcome, OpenOutcome, Page, PageRequest, PatchEventOutcome, PresentedCredential, Swept,
+};
 
 /// Sweeps until there is nothing left to remove.
 async fn swept(test: &impl TestStore) {
@@ -177,6 +179,30 @@ pub(crate) async fn abandoned_scans(test: &impl TestStore) -> [u64; 3] {
     let answered = sweep(100).await;
     assert_eq!(counts(test, &event).await, EventCounts { registrations: 0, scans: 7, abandoned: 6 });
     [some, others, answered]
+}
+
+pub(crate) async fn a_scan_whose_window_is_ended_is_abandoned_once(test: &impl TestStore) {
+    let client = client_with(test, 10).await;
+    let event = created(test, event(test, &client, 10)).await;
+    let first = scanned(test, &event).await;
+    let abandoned = async |expected| assert_eq!(counts(test, &event).await.abandoned, expected);
+    for _ in 0..2 {
+        assert!(matches!(test.store().expire_transaction(first).await, Ok(ExpireOutcome::Expired(_))), "in the moment of its scan");
+        abandoned(1).await;
+    }
+    let second = scanned(test, &event).await;
+    test.advance(Duration::from_secs(1));
+    test.store().expire_transaction(second).await.unwrap();
+    abandoned(2).await;
+    scanned(test, &event).await;
+    test.advance(WINDOW - Duration::from_millis(1));
+    swept(test).await;
+    abandoned(2).await;
+    test.advance(Duration::from_millis(1));
+    abandoned(3).await;
+    test.advance(RETENTION.expired);
+    swept(test).await;
+    abandoned(3).await;
 }
 
 pub(crate) async fn an_event_goes_with_its_registrations_after_its_time_and_its_deliveries_do_not(test: &impl TestStore) {

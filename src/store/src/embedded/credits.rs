@@ -1,17 +1,17 @@
 //! Balances, and the ledger that explains them: every entry has the next number of its client and
 //! records the balance after it.
 
-use rusqlite::types::{ToSqlOutput, ValueRef};
+use rusqlite::types::ValueRef;
 use rusqlite::{Row, ToSql, params};
 use sakshi_domain::credits::{CreditMove, EntryKind, LedgerEntry, balance_after};
 use sakshi_domain::ids::{ClientId, TxnId};
+use sakshi_domain::time::Timestamp;
 
 use super::database::statements::Database;
-use super::errors::unreadable;
 use super::rows::{parsed, signed, time, unsigned};
 use super::store::EmbeddedStore;
 use crate::credits::{Audit, CreditOutcome, Credits, is_allowed};
-use crate::error::StoreFuture;
+use crate::error::{StoreError, StoreFuture};
 use crate::paging::{Page, PageRequest};
 
 /// A client's row, its balance and the length of its ledger.
@@ -21,10 +21,11 @@ pub(crate) struct Account {
     pub(crate) entries: u64,
 }
 
-/// What an entry refers to: for a debit the sixteen bytes of its transaction's id.
-pub(crate) enum Reference {
-    Transaction(TxnId),
-    Text(String),
+/// An entry that was written just now.
+pub(crate) struct Appended {
+    seq: u64,
+    pub(crate) balance_after: u64,
+    at: Timestamp,
 }
 
 const ACCOUNT: &str = "SELECT row, balance, entries FROM clients WHERE client_id = ?1";
@@ -39,51 +40,24 @@ const ENTRIES: &str = "SELECT seq, kind, amount, balance_after FROM ledger WHERE
 
 impl Credits for EmbeddedStore {
     fn move_credits(&self, client: ClientId, movement: CreditMove) -> StoreFuture<CreditOutcome> {
-        self.write(0, move |db| move_credits(db, &client, &movement), |outcome, _| Ok(outcome))
+        self.write(0, move |db| move_credits(db, &client, &movement))
     }
 
     fn balance(&self, client: ClientId) -> StoreFuture<Option<u64>> {
-        self.read(move |db| account(db, &client), |account, _| Ok(account.map(|account| account.balance)))
+        self.read(move |db| Ok(account(db, &client)?.map(|account| account.balance)))
     }
 
     /// Numbers have no gaps, so a page is found by its first number.
     fn statement(&self, client: ClientId, page: PageRequest) -> StoreFuture<Page<LedgerEntry>> {
-        let statement = move |db: &Database<'_>| {
+        self.read(move |db| {
             let Some(account) = account(db, &client)? else { return Ok(Page::empty()) };
             let items = db.all(STATEMENT, params![account.row, signed(page.offset()), page.page_size], entry)?;
             Ok(Page { items, total: account.entries })
-        };
-        self.read(statement, |page, _| Ok(page))
+        })
     }
 
     fn audit(&self) -> StoreFuture<Vec<Audit>> {
-        self.read(audit, |audits, _| Ok(audits))
-    }
-}
-
-impl Reference {
-    fn text(&self) -> String {
-        match self {
-            Self::Transaction(id) => id.to_string(),
-            Self::Text(text) => text.clone(),
-        }
-    }
-
-    fn read(value: ValueRef<'_>) -> rusqlite::Result<Self> {
-        let unreadable = |_| unreadable("a reference cannot be read");
-        match value {
-            ValueRef::Blob(bytes) => Ok(Self::Transaction(TxnId::from_bytes(bytes.try_into().map_err(unreadable)?))),
-            value => Ok(Self::Text(value.as_str()?.into())),
-        }
-    }
-}
-
-impl ToSql for Reference {
-    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
-        Ok(match self {
-            Self::Transaction(id) => ToSqlOutput::Borrowed(ValueRef::Blob(id.as_bytes())),
-            Self::Text(text) => ToSqlOutput::Borrowed(ValueRef::Text(text.as_bytes())),
-        })
+        self.read(audit)
     }
 }
 
@@ -100,8 +74,16 @@ fn kind(row: &Row<'_>, index: usize) -> rusqlite::Result<EntryKind> {
         0 => Ok(EntryKind::Grant),
         1 => Ok(EntryKind::Debit),
         2 => Ok(EntryKind::Adjust),
-        _ => Err(unreadable("a ledger entry is of no known kind")),
+        _ => Err(StoreError::unreadable("a ledger entry").into()),
     }
+}
+
+/// What an entry refers to: for a debit the sixteen bytes of its transaction's id.
+fn reference(row: &Row<'_>, index: usize) -> rusqlite::Result<String> {
+    Ok(match row.get_ref(index)? {
+        ValueRef::Blob(_) => TxnId::from_bytes(row.get(index)?).to_string(),
+        text => text.as_str()?.into(),
+    })
 }
 
 fn entry(row: &Row<'_>) -> rusqlite::Result<LedgerEntry> {
@@ -110,12 +92,12 @@ fn entry(row: &Row<'_>) -> rusqlite::Result<LedgerEntry> {
         kind: kind(row, 1)?,
         amount: row.get(2)?,
         balance_after: unsigned(row, 3)?,
-        reference: Reference::read(row.get_ref(4)?)?.text(),
+        reference: reference(row, 4)?,
         at: time(row, 5)?,
     })
 }
 
-pub(crate) fn account(db: &Database<'_>, client: &ClientId) -> rusqlite::Result<Option<Account>> {
+pub(crate) fn account(db: &Database, client: &ClientId) -> rusqlite::Result<Option<Account>> {
     let read = |row: &Row<'_>| Ok(Account { row: row.get(0)?, balance: unsigned(row, 1)?, entries: unsigned(row, 2)? });
     db.first(ACCOUNT, [client.as_str()], read)
 }
@@ -123,34 +105,36 @@ pub(crate) fn account(db: &Database<'_>, client: &ClientId) -> rusqlite::Result<
 /// Moves the balance and writes the entry; `None`, and nothing written, when the balance would
 /// leave its range.
 pub(crate) fn append(
-    db: &Database<'_>,
+    db: &Database,
     account: &Account,
     kind: EntryKind,
     amount: i64,
-    reference: &Reference,
-) -> rusqlite::Result<Option<LedgerEntry>> {
-    let Some(after) = balance_after(account.balance, kind, amount) else { return Ok(None) };
+    reference: impl ToSql,
+) -> rusqlite::Result<Option<Appended>> {
+    let Some(balance_after) = balance_after(account.balance, kind, amount) else { return Ok(None) };
     let (seq, at) = (account.entries + 1, db.now());
-    let (balance, number) = (signed(after), signed(seq));
+    let (balance, number) = (signed(balance_after), signed(seq));
     db.change(APPEND, params![account.row, number, kind_number(kind), amount, balance, reference, at.millis()])?;
     db.change(UPDATE, params![account.row, balance, number])?;
-    Ok(Some(LedgerEntry { seq, kind, amount, balance_after: after, reference: reference.text(), at }))
+    Ok(Some(Appended { seq, balance_after, at }))
 }
 
-fn move_credits(db: &Database<'_>, client: &ClientId, movement: &CreditMove) -> rusqlite::Result<CreditOutcome> {
+fn move_credits(db: &Database, client: &ClientId, movement: &CreditMove) -> rusqlite::Result<CreditOutcome> {
     let Some(account) = account(db, client)? else { return Ok(CreditOutcome::NotFound) };
     if !is_allowed(movement) {
         return Ok(CreditOutcome::OutOfRange);
     }
-    let reference = Reference::Text(movement.reference.clone());
-    if let Some(known) = db.first(REFERRED, params![account.row, kind_number(movement.kind), reference], entry)? {
-        return Ok(if known.amount == movement.amount { CreditOutcome::Moved(known) } else { CreditOutcome::ReferenceReused });
+    let CreditMove { kind, amount, ref reference } = *movement;
+    if let Some(known) = db.first(REFERRED, params![account.row, kind_number(kind), reference], entry)? {
+        return Ok(if known.amount == amount { CreditOutcome::Moved(known) } else { CreditOutcome::ReferenceReused });
     }
-    let moved = append(db, &account, movement.kind, movement.amount, &reference)?;
-    Ok(moved.map_or(CreditOutcome::OutOfRange, CreditOutcome::Moved))
+    let moved = append(db, &account, kind, amount, reference)?;
+    Ok(moved.map_or(CreditOutcome::OutOfRange, |Appended { seq, balance_after, at }| {
+        CreditOutcome::Moved(LedgerEntry { seq, kind, amount, balance_after, reference: reference.clone(), at })
+    }))
 }
 
-fn audit(db: &Database<'_>) -> rusqlite::Result<Vec<Audit>> {
+fn audit(db: &Database) -> rusqlite::Result<Vec<Audit>> {
     let accounts = db.all(ACCOUNTS, [], |row| {
         let account = Account { row: row.get(0)?, balance: unsigned(row, 2)?, entries: unsigned(row, 3)? };
         Ok((account, parsed(row, 1)?))
@@ -158,7 +142,7 @@ fn audit(db: &Database<'_>) -> rusqlite::Result<Vec<Audit>> {
     accounts.into_iter().map(|(account, client)| audit_client(db, &account, client)).collect()
 }
 
-fn audit_client(db: &Database<'_>, account: &Account, client: ClientId) -> rusqlite::Result<Audit> {
+fn audit_client(db: &Database, account: &Account, client: ClientId) -> rusqlite::Result<Audit> {
     let mut audit = Audit::new(client, account.balance);
     let mut statement = db.statement(ENTRIES)?;
     let mut rows = statement.query([account.row])?;

@@ -20,9 +20,10 @@ impl Health {
     }
 
     /// Translates an error, and remembers it when the file itself is damaged.
-    pub(crate) fn judge(&self, error: &Error) -> StoreError {
-        let verdict = translate(error);
-        if is_damage(error) {
+    pub(crate) fn judge(&self, error: Error) -> StoreError {
+        let damaged = matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase));
+        let verdict = StoreError::from(error);
+        if damaged {
             tracing::error!(error = %verdict, "the store has stopped: its file is damaged");
             return self.0.get_or_init(|| verdict).clone();
         }
@@ -30,40 +31,29 @@ impl Health {
     }
 }
 
-fn is_damage(error: &Error) -> bool {
-    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
-}
-
-/// The error of the store that an error of SQLite means.
-pub(crate) fn translate(error: &Error) -> StoreError {
-    match error {
-        Error::SqliteFailure(failure, _) => {
-            let text = rusqlite::ffi::code_to_str(failure.extended_code);
-            match failure.code {
-                ErrorCode::DiskFull | ErrorCode::OutOfMemory => StoreError::Full,
-                ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => StoreError::Corrupt(text.into()),
-                _ => unavailable(text),
+impl From<Error> for StoreError {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::SqliteFailure(failure, _) => {
+                let text = rusqlite::ffi::code_to_str(failure.extended_code);
+                match failure.code {
+                    ErrorCode::DiskFull | ErrorCode::OutOfMemory => Self::Full,
+                    ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => Self::Corrupt(text.into()),
+                    _ => Self::unavailable(text),
+                }
             }
+            Error::FromSqlConversionFailure(_, _, reason) => {
+                reason.downcast::<Self>().map_or_else(|reason| Self::Corrupt(reason.to_string()), |error| *error)
+            }
+            Error::InvalidColumnType(..) | Error::IntegralValueOutOfRange(..) => Self::unreadable("a record"),
+            _ => Self::unavailable("a statement was refused"),
         }
-        Error::FromSqlConversionFailure(_, _, reason) => {
-            reason.downcast_ref().cloned().unwrap_or_else(|| StoreError::Corrupt(reason.to_string()))
-        }
-        Error::InvalidColumnType(..) | Error::IntegralValueOutOfRange(..) => StoreError::Corrupt("a record cannot be read".into()),
-        _ => unavailable("a statement was refused"),
     }
 }
 
-/// A store that cannot answer now.
-pub(crate) fn unavailable(why: impl Into<String>) -> StoreError {
-    StoreError::Unavailable(why.into())
-}
-
-/// An error for a value that the vault cannot seal or open within an operation.
-pub(crate) fn not_sealed(error: StoreError) -> Error {
-    Error::FromSqlConversionFailure(0, Type::Blob, error.into())
-}
-
-/// A row that breaks what the schema promises.
-pub(crate) fn unreadable(what: &'static str) -> Error {
-    Error::FromSqlConversionFailure(0, Type::Blob, what.into())
+/// For what is sealed, opened or read within an operation and is not what it must be.
+impl From<StoreError> for Error {
+    fn from(error: StoreError) -> Self {
+        Self::FromSqlConversionFailure(0, Type::Blob, error.into())
+    }
 }

@@ -3,7 +3,6 @@
 //! Reading and writing are two steps here, with the domain's decision on the caller's side between
 //! them, because sealing a signed document takes too long for the writer's thread.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use rusqlite::{Row, params};
@@ -11,22 +10,21 @@ use sakshi_domain::delivery::FlowDelivery;
 use sakshi_domain::flow::api_type::RegisteredUrls;
 use sakshi_domain::flow::dedup::DedupDigest;
 use sakshi_domain::flow::flow_id::FlowId;
+use sakshi_domain::flow::header::FlowHeader;
 use sakshi_domain::ids::AppId;
 use sakshi_domain::tenancy::App;
 use sakshi_domain::time::Timestamp;
 
-use super::credits::account;
 use super::database::statements::Database;
-use super::idempotency::{KeyUse, keep_answer, key_use};
 use super::rows::{signed, time, unsigned};
 use super::store::EmbeddedStore;
-use super::{outbox, tenancy};
+use super::{idempotency, outbox, tenancy};
 use crate::error::{StoreError, StoreFuture};
-use crate::flows::encoding::{Opening, PROGRESS};
+use crate::flows::encoding::{PROGRESS, SealedOpening};
 use crate::flows::reporting::{self, Change, Commit, CommitOutcome, FlowStorage, StoredFlow};
-use crate::flows::{
-    FlowDeliveries, FlowRecord, Flows, LapseFlowOutcome, OpenFlow, OpenFlowOutcome, ReportFlow, ReportFlowOutcome, SealedPayload,
-};
+use crate::flows::{FlowDeliveries, FlowRecord, Flows, LapseFlowOutcome, OpenFlow, ReportFlow, ReportFlowOutcome, SealedPayload};
+use crate::idempotency::CreateOutcome;
+use crate::sealing::open_of_flow;
 use crate::vault::Vault;
 
 const KNOWN: &str = "SELECT 1 FROM flows WHERE id = ?1";
@@ -48,66 +46,56 @@ pub(crate) const LAPSED: &str =
     "SELECT id FROM flows INDEXED BY flows_lapsing WHERE lapses_at <= ?1 AND until > ?1 ORDER BY lapses_at LIMIT ?2";
 
 impl Flows for EmbeddedStore {
-    fn open_flow(&self, flow: OpenFlow) -> StoreFuture<OpenFlowOutcome> {
-        self.write_sealed(Opening::of(self.vault(), flow), Opening::weight, open)
+    fn open_flow(&self, flow: OpenFlow) -> StoreFuture<CreateOutcome> {
+        let sealed = SealedOpening::of(self.vault(), &flow);
+        self.write_sealed(sealed, SealedOpening::weight, move |db, sealed| open(db, &flow, sealed))
     }
 
     fn report_flow(&self, report: ReportFlow) -> StoreFuture<ReportFlowOutcome> {
-        Box::pin(reporting::report(Arc::new(self.clone()), report))
+        Box::pin(reporting::report(self.clone(), report))
     }
 
     fn lapse_flow(&self, id: FlowId, result_ttl: Duration) -> StoreFuture<LapseFlowOutcome> {
-        Box::pin(reporting::lapse(Arc::new(self.clone()), id, result_ttl))
+        Box::pin(reporting::lapse(self.clone(), id, result_ttl))
     }
 
     fn lapsed_flows(&self, limit: usize) -> StoreFuture<Vec<FlowId>> {
-        let lapsed =
-            move |db: &Database<'_>| db.all(LAPSED, params![db.now().millis(), signed(limit)], |row| row.get(0).map(FlowId::from_bytes));
-        self.read(lapsed, |lapsed, _| Ok(lapsed))
+        self.read(move |db| db.all(LAPSED, params![db.now().millis(), signed(limit)], |row| row.get(0).map(FlowId::from_bytes)))
     }
 
     fn load_flow(&self, id: FlowId, app: AppId) -> StoreFuture<Option<FlowRecord>> {
-        Box::pin(reporting::load(Arc::new(self.clone()), id, app))
+        Box::pin(reporting::load(self.clone(), id, app))
     }
 
     fn flow_deliveries(&self, id: FlowId) -> StoreFuture<Option<FlowDeliveries>> {
-        Box::pin(reporting::deliveries(Arc::new(self.clone()), id))
+        Box::pin(reporting::deliveries(self.clone(), id))
     }
 
     fn load_webhook(&self, flow: FlowId, webhook: DedupDigest) -> StoreFuture<Option<SealedPayload>> {
-        let seal = move |found: Option<_>, _: &Vault| Ok(found.map(|bytes| SealedPayload::new(flow, webhook, bytes)));
-        self.read(move |db| payload(db, flow, webhook), seal)
+        self.read(move |db| Ok(payload(db, flow, webhook)?.map(|payload| SealedPayload::new(flow, webhook, payload))))
     }
 }
 
-fn open(db: &Database<'_>, opening: &Opening) -> rusqlite::Result<OpenFlowOutcome> {
-    let Opening { id, client, app, state, payload, until, lapses_at, idempotency } = opening;
-    if db.any(KNOWN, [id.as_bytes()])? {
-        return Ok(OpenFlowOutcome::Opened);
-    }
-    match key_use(db, id.as_bytes(), idempotency.as_ref())? {
-        KeyUse::Unused => {}
-        KeyUse::SameSubject => return Ok(OpenFlowOutcome::Opened),
-        KeyUse::SameBody(answer) => return Ok(OpenFlowOutcome::Replayed(answer)),
-        KeyUse::OtherBody => return Ok(OpenFlowOutcome::KeyReused),
-    }
-    let Some(client) = account(db, client)? else { return Ok(OpenFlowOutcome::ClientNotFound) };
-    let (until, lapses_at) = (until.millis(), lapses_at.map(Timestamp::millis));
-    let latest = payload.as_ref().map(|_| PROGRESS.0);
-    db.change(OPEN, params![id.as_bytes(), client.row, app.as_str(), until, lapses_at, latest, state])?;
-    if let Some(payload) = payload {
-        db.first(REPORT, params![id.as_bytes(), PROGRESS.0, until, payload], |_| Ok(()))?;
-    }
-    keep_answer(db, id.as_bytes(), idempotency.as_ref())?;
-    Ok(OpenFlowOutcome::Opened)
+fn open(db: &Database, open: &OpenFlow, sealed: &SealedOpening) -> rusqlite::Result<CreateOutcome> {
+    let (OpenFlow { flow, until, idempotency, .. }, SealedOpening { state, payload }) = (open, sealed);
+    let FlowHeader { id, client, app, .. } = flow.header();
+    idempotency::create(db, KNOWN, id.as_bytes(), client, idempotency.as_ref(), |client| {
+        let (until, lapses_at) = (until.millis(), flow.deadline().map(Timestamp::millis));
+        let latest = payload.as_ref().map(|_| PROGRESS.0);
+        db.change(OPEN, params![id.as_bytes(), client, app.as_str(), until, lapses_at, latest, state])?;
+        if let Some(payload) = payload {
+            db.first(REPORT, params![id.as_bytes(), PROGRESS.0, until, payload], |_| Ok(()))?;
+        }
+        Ok(())
+    })
 }
 
-fn find(db: &Database<'_>, id: FlowId, fetch: Option<DedupDigest>) -> rusqlite::Result<Option<StoredFlow>> {
+fn find(db: &Database, id: FlowId, fetch: Option<DedupDigest>) -> rusqlite::Result<Option<StoredFlow>> {
     let now = db.now();
     let read = |row: &Row<'_>| {
         Ok(StoredFlow {
-            state: row.get(0)?,
-            fetch: row.get(1)?,
+            state: open_of_flow(&db.vault, id, row.get_ref(0)?.as_blob()?)?,
+            fetch: row.get_ref(1)?.as_blob_or_null()?.map(|fetch| open_of_flow(&db.vault, id, fetch)).transpose()?,
             version: unsigned(row, 2)?,
             until: time(row, 3)?,
             latest: row.get::<_, Option<_>>(4)?.map(DedupDigest),
@@ -117,11 +105,11 @@ fn find(db: &Database<'_>, id: FlowId, fetch: Option<DedupDigest>) -> rusqlite::
     db.first(FIND, params![id.as_bytes(), fetch.map(|name| name.0), now.millis()], read)
 }
 
-fn payload(db: &Database<'_>, id: FlowId, name: DedupDigest) -> rusqlite::Result<Option<Vec<u8>>> {
+fn payload(db: &Database, id: FlowId, name: DedupDigest) -> rusqlite::Result<Option<Vec<u8>>> {
     db.first(PAYLOAD, params![id.as_bytes(), name.0, db.now().millis()], |row| row.get(0))
 }
 
-fn commit(db: &Database<'_>, commit: &Commit) -> rusqlite::Result<CommitOutcome> {
+fn commit(db: &Database, commit: &Commit) -> rusqlite::Result<CommitOutcome> {
     let Commit { id, version, until, lapses_at, change, payload, payload_until, name, tells, target } = commit;
     let (id, now, version, until) = (id.as_bytes(), db.now(), signed(*version), until.millis());
     let webhook = *name != PROGRESS;
@@ -157,28 +145,27 @@ fn commit(db: &Database<'_>, commit: &Commit) -> rusqlite::Result<CommitOutcome>
 }
 
 impl FlowStorage for EmbeddedStore {
-    fn vault(&self) -> &Arc<Vault> {
+    fn vault(&self) -> &Vault {
         self.vault()
     }
 
     async fn find(&self, id: FlowId, fetch: Option<DedupDigest>) -> Result<Option<StoredFlow>, StoreError> {
-        self.read(move |db| find(db, id, fetch), |found, _| Ok(found)).await
+        self.read(move |db| find(db, id, fetch)).await
     }
 
     async fn payload(&self, id: FlowId, name: DedupDigest) -> Result<Option<Vec<u8>>, StoreError> {
-        self.read(move |db| payload(db, id, name), |found, _| Ok(found)).await
+        self.read(move |db| payload(db, id, name)).await
     }
 
     async fn deliveries(&self, id: FlowId) -> Result<Vec<FlowDelivery>, StoreError> {
-        self.read(move |db| outbox::of_flow(db, id), |found, _| Ok(found)).await
+        self.read(move |db| outbox::of_flow(db, id)).await
     }
 
     async fn receiver(&self, app: AppId) -> Result<Option<(App, RegisteredUrls)>, StoreError> {
-        let unsealed = |found: Option<tenancy::SealedReceiver>, vault: &Vault| found.map(|found| found.unsealed(vault)).transpose();
-        self.read(move |db| tenancy::receiver(db, &app), unsealed).await
+        self.read(move |db| tenancy::receiver(db, &app)).await
     }
 
     async fn commit(&self, change: Commit) -> Result<CommitOutcome, StoreError> {
-        self.write(change.payload.len(), move |db| commit(db, &change), |done, _| Ok(done)).await
+        self.write(change.payload.len(), move |db| commit(db, &change)).await
     }
 }

@@ -2,12 +2,14 @@
 //! transaction or a flow and twelve for an event.
 
 use rusqlite::params;
+use sakshi_domain::ids::ClientId;
 
+use super::credits::account;
 use super::database::statements::Database;
 use super::rows::{sealed, time};
 use super::store::EmbeddedStore;
 use crate::error::StoreFuture;
-use crate::idempotency::{Idempotency, IdempotencyScope, IdempotentAnswer};
+use crate::idempotency::{CreateOutcome, Idempotency, IdempotencyScope, IdempotentAnswer};
 use crate::vault::Sealed;
 
 const SELECT_ANSWER: &str = "SELECT subject, request, answer, until FROM idempotency WHERE scope = ?1 AND until > ?2";
@@ -15,7 +17,7 @@ const KEEP_ANSWER: &str = "INSERT OR REPLACE INTO idempotency (scope, request, s
 
 impl Idempotency for EmbeddedStore {
     fn load_idempotent_answer(&self, scope: IdempotencyScope) -> StoreFuture<Option<IdempotentAnswer>> {
-        self.read(move |db| unexpired_answer(db, &scope), |found, _| Ok(found.map(|(_, kept)| kept)))
+        self.read(move |db| Ok(unexpired_answer(db, &scope)?.map(|(_, kept)| kept)))
     }
 }
 
@@ -32,15 +34,14 @@ pub(crate) enum KeyUse {
 }
 
 /// The unexpired answer under a scope, after the subject that its request created.
-fn unexpired_answer(db: &Database<'_>, scope: &IdempotencyScope) -> rusqlite::Result<Option<(Vec<u8>, IdempotentAnswer)>> {
+fn unexpired_answer(db: &Database, scope: &IdempotencyScope) -> rusqlite::Result<Option<(Vec<u8>, IdempotentAnswer)>> {
     db.first(SELECT_ANSWER, params![scope.digest, db.now().millis()], |row| {
-        let answer = sealed(row, 2, "a kept answer cannot be read")?;
-        Ok((row.get(0)?, IdempotentAnswer { scope: *scope, request: row.get(1)?, answer, until: time(row, 3)? }))
+        Ok((row.get(0)?, IdempotentAnswer { scope: *scope, request: row.get(1)?, answer: sealed(row, 2)?, until: time(row, 3)? }))
     })
 }
 
 /// How the idempotency key of a request to create `subject` was used before.
-pub(crate) fn key_use(db: &Database<'_>, subject: &[u8], new_answer: Option<&IdempotentAnswer>) -> rusqlite::Result<KeyUse> {
+pub(crate) fn key_use(db: &Database, subject: &[u8], new_answer: Option<&IdempotentAnswer>) -> rusqlite::Result<KeyUse> {
     let Some(new_answer) = new_answer else { return Ok(KeyUse::Unused) };
     Ok(match unexpired_answer(db, &new_answer.scope)? {
         None => KeyUse::Unused,
@@ -51,7 +52,32 @@ pub(crate) fn key_use(db: &Database<'_>, subject: &[u8], new_answer: Option<&Ide
 }
 
 /// Keeps the answer to the request that has just created `subject`.
-pub(crate) fn keep_answer(db: &Database<'_>, subject: &[u8], new_answer: Option<&IdempotentAnswer>) -> rusqlite::Result<()> {
+pub(crate) fn keep_answer(db: &Database, subject: &[u8], new_answer: Option<&IdempotentAnswer>) -> rusqlite::Result<()> {
     let Some(IdempotentAnswer { scope, request, answer, until }) = new_answer else { return Ok(()) };
-    db.change(KEEP_ANSWER, params![scope.digest, request, subject, until.millis(), answer.to_bytes()]).map(drop)
+    db.change(KEEP_ANSWER, params![scope.digest, request, subject, until.millis(), answer.as_bytes()]).map(drop)
+}
+
+/// Creates a subject of a client by `insert`, which gets the client's row, unless it is known already or its idempotency key
+/// was used before.
+pub(crate) fn create(
+    db: &Database,
+    known: &str,
+    subject: &[u8],
+    client: &ClientId,
+    new_answer: Option<&IdempotentAnswer>,
+    insert: impl FnOnce(i64) -> rusqlite::Result<()>,
+) -> rusqlite::Result<CreateOutcome> {
+    if db.any(known, [subject])? {
+        return Ok(CreateOutcome::Created);
+    }
+    match key_use(db, subject, new_answer)? {
+        KeyUse::Unused => {}
+        KeyUse::SameSubject => return Ok(CreateOutcome::Created),
+        KeyUse::SameBody(answer) => return Ok(CreateOutcome::Replayed(answer)),
+        KeyUse::OtherBody => return Ok(CreateOutcome::KeyReused),
+    }
+    let Some(client) = account(db, client)? else { return Ok(CreateOutcome::ClientNotFound) };
+    insert(client.row)?;
+    keep_answer(db, subject, new_answer)?;
+    Ok(CreateOutcome::Created)
 }

@@ -26,6 +26,8 @@ mod tenancy;
 mod tests;
 mod threads;
 mod transactions;
+mod transfers;
 mod upkeep;
 
+pub use self::database::installation::may_open;
 pub use self::store::{EmbeddedOptions, EmbeddedStore, exists};

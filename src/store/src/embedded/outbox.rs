@@ -6,22 +6,19 @@
 //! delivery of a flow's report has its own sealed URL.
 
 use rusqlite::{Row, params};
-use sakshi_domain::delivery::{Attempt, DeliveryId, DeliveryOutcome, DeliveryRecord, FlowDelivery, QueuedDelivery, Subject};
+use sakshi_domain::delivery::{Attempt, DeliveryId, DeliveryRecord, FlowDelivery, QueuedDelivery, Subject};
 use sakshi_domain::flow::dedup::DedupDigest;
 use sakshi_domain::flow::flow_id::FlowId;
-use sakshi_domain::http_url::WebhookUrl;
 use sakshi_domain::ids::{EventId, TxnId};
 use sakshi_domain::time::Timestamp;
 
 use super::database::statements::Database;
-use super::errors::unreadable;
-use super::rows::{optional_sealed, optional_time, sealed, signed, time, unsigned};
+use super::rows::{optional_time, signed, time, unsigned};
 use super::store::EmbeddedStore;
 use crate::error::{StoreError, StoreFuture};
-use crate::flows::reporting::Target as FlowTarget;
-use crate::outbox::Outbox;
-use crate::sealing::{open_of_flow, open_terms, open_webhook};
-use crate::vault::{Sealed, Vault};
+use crate::outbox::{Outbox, Target, address};
+use crate::sealing::open_terms;
+use crate::transactions::CompletedRecord;
 
 const QUEUE: &str = "INSERT INTO deliveries (txn, origin, queued_at, address) VALUES (?1, ?2, ?3, ?4) RETURNING id";
 pub(crate) const DUE: &str = "SELECT d.id, t.id, t.terms, e.id, d.address, p.flow, p.name, \
@@ -49,128 +46,66 @@ const ABANDON: &str = "UPDATE deliveries INDEXED BY deliveries_in_flight SET out
 
 impl Outbox for EmbeddedStore {
     fn due_deliveries(&self, after: Option<DeliveryId>, origin: Option<String>, limit: usize) -> StoreFuture<Vec<QueuedDelivery>> {
-        let due = move |db: &Database<'_>| {
+        self.read(move |db| {
             let (after, limit) = (after.map_or(0, |id| signed(id.0)), signed(limit));
             match &origin {
-                None => db.all(DUE, params![after, limit], Addressed::read),
-                Some(origin) => db.all(DUE_OF_ORIGIN, params![after, limit, origin], Addressed::read),
+                None => db.all(DUE, params![after, limit], |row| due(db, row)),
+                Some(origin) => db.all(DUE_OF_ORIGIN, params![after, limit, origin], |row| due(db, row)),
             }
-        };
-        self.read(due, |due, vault| due.into_iter().map(|delivery| delivery.queued(vault)).collect())
+        })
     }
 
     fn claim_delivery(&self, id: DeliveryId, _: Subject) -> StoreFuture<bool> {
-        self.write(0, move |db| db.change(CLAIM, params![signed(id.0), db.now().millis()]), |rows, _| Ok(rows > 0))
+        self.write(0, move |db| Ok(db.change(CLAIM, params![signed(id.0), db.now().millis()])? > 0))
     }
 
     fn settle_delivery(&self, id: DeliveryId, _: Subject, attempt: Attempt) -> StoreFuture<()> {
         let Attempt { outcome, status, duration_ms } = attempt;
-        self.write(0, move |db| db.change(SETTLE, params![signed(id.0), outcome.as_str(), status, duration_ms]), |_, _| Ok(()))
+        self.write(0, move |db| db.change(SETTLE, params![signed(id.0), outcome.as_str(), status, duration_ms]).map(drop))
     }
 
     fn load_delivery(&self, subject: Subject) -> StoreFuture<Option<DeliveryRecord>> {
-        let load = move |db: &Database<'_>| match subject {
+        self.read(move |db| match subject {
             Subject::Transaction(txn) => db.first(OF_TRANSACTION, [txn.as_bytes()], record),
             Subject::Flow { flow, webhook } => db.first(OF_REPORT, params![flow.as_bytes(), webhook.0], record),
-        };
-        self.read(load, |found, _| Ok(found))
+        })
     }
 
     fn abandon_attempts(&self) -> StoreFuture<u64> {
-        self.write(0, |db| db.change(ABANDON, []), |abandoned, _| Ok(abandoned))
+        self.write(0, |db| db.change(ABANDON, []))
     }
 }
 
-/// The URL of an event when a delivery was queued, sealed for the event.
-pub(crate) struct Address {
-    event: EventId,
-    url: Sealed,
+fn due(db: &Database, row: &Row<'_>) -> rusqlite::Result<QueuedDelivery> {
+    let subject = match row.get::<_, Option<_>>(5)?.map(FlowId::from_bytes) {
+        Some(flow) => Subject::Flow { flow, webhook: DedupDigest(row.get(6)?) },
+        None => Subject::Transaction(TxnId::from_bytes(row.get(1)?)),
+    };
+    let event = row.get::<_, Option<_>>(3)?.map(EventId::from_bytes);
+    let terms = row.get_ref(2)?.as_blob_or_null()?;
+    let own = || match (subject, terms) {
+        (Subject::Transaction(txn), Some(terms)) => open_terms(&db.vault, txn, terms).map(|terms| terms.webhook_url),
+        _ => Ok(None),
+    };
+    let url = address(&db.vault, subject, event, row.get(4)?, own)?;
+    let stored_bytes = row.get::<_, Option<u32>>(7)?.unwrap_or_default() as usize;
+    Ok(QueuedDelivery { id: DeliveryId(unsigned(row, 0)?), subject, url, stored_bytes })
 }
 
-impl Address {
-    /// The sealed URL in one column, if there is one, and the id of its event in another.
-    pub(crate) fn read(row: &Row<'_>, event: usize, url: usize) -> rusqlite::Result<Option<Self>> {
-        let Some(url) = optional_sealed(row, url, "the address of an event cannot be read")? else { return Ok(None) };
-        Ok(Some(Self { event: EventId::from_bytes(row.get(event)?), url }))
-    }
-}
-
-/// Where a delivery goes; without an address, to the URL in the terms of its transaction.
-pub(crate) struct Target {
-    pub(crate) origin: String,
-    pub(crate) address: Option<Address>,
-}
-
-/// A delivery that was queued just now.
-pub(crate) struct Queued {
-    id: DeliveryId,
-    address: Option<Address>,
-    stored_bytes: usize,
-}
-
-impl Queued {
-    /// The delivery of a transaction whose own URL is known.
-    pub(crate) fn unsealed(self, vault: &Vault, txn: TxnId, own: Option<&WebhookUrl>) -> Result<QueuedDelivery, StoreError> {
-        let url = match self.address {
-            Some(Address { event, url }) => open_webhook(vault, event, &url)?,
-            None => own.cloned().ok_or_else(|| StoreError::Corrupt("a delivery has no address".into()))?,
-        };
-        Ok(QueuedDelivery { id: self.id, subject: txn.into(), url, stored_bytes: self.stored_bytes })
-    }
-}
-
-/// A delivery whose address is still sealed.
-enum Addressed {
-    Transaction { queued: Queued, txn: TxnId, terms: Sealed },
-    Report { id: DeliveryId, flow: FlowId, webhook: DedupDigest, address: Vec<u8>, stored_bytes: usize },
-}
-
-impl Addressed {
-    fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
-        let id = DeliveryId(unsigned(row, 0)?);
-        let stored_bytes = row.get::<_, Option<u32>>(7)?.unwrap_or_default() as usize;
-        if let Some(flow) = row.get::<_, Option<_>>(5)?.map(FlowId::from_bytes) {
-            return Ok(Self::Report { id, flow, webhook: DedupDigest(row.get(6)?), address: row.get(4)?, stored_bytes });
-        }
-        let txn = TxnId::from_bytes(row.get(1)?);
-        let terms = sealed(row, 2, "the terms of a delivery cannot be read")?;
-        Ok(Self::Transaction { queued: Queued { id, address: Address::read(row, 3, 4)?, stored_bytes }, txn, terms })
-    }
-
-    fn queued(self, vault: &Vault) -> Result<QueuedDelivery, StoreError> {
-        match self {
-            Self::Transaction { queued, txn, terms } => {
-                let own = if queued.address.is_none() { open_terms(vault, txn, &terms)?.webhook_url } else { None };
-                queued.unsealed(vault, txn, own.as_ref())
-            }
-            Self::Report { id, flow, webhook, address, stored_bytes } => {
-                let url = open_of_flow(vault, flow, &address)?;
-                Ok(QueuedDelivery { id, subject: Subject::Flow { flow, webhook }, url, stored_bytes })
-            }
-        }
-    }
-}
-
-/// Queues the delivery of an outcome of so many bytes.
-pub(crate) fn queue(db: &Database<'_>, txn: i64, target: Target, stored_bytes: usize, now: Timestamp) -> rusqlite::Result<Queued> {
+/// Queues the delivery of a transaction that ends now.
+pub(crate) fn queue(db: &Database, txn: i64, target: Target, record: &CompletedRecord) -> rusqlite::Result<QueuedDelivery> {
     let Target { origin, address } = target;
-    let bytes = address.as_ref().map(|address| address.url.to_bytes());
-    let id = db.statement(QUEUE)?.query_row(params![txn, origin, now.millis(), bytes], |row| unsigned(row, 0).map(DeliveryId))?;
-    Ok(Queued { id, address, stored_bytes })
+    let row = params![txn, origin, record.verified_at.millis(), address];
+    let id = db.statement(QUEUE)?.query_row(row, |row| unsigned(row, 0).map(DeliveryId))?;
+    Ok(record.queued(&db.vault, id, address)?)
 }
 
-pub(crate) fn queue_report(
-    db: &Database<'_>,
-    report: i64,
-    tells: &str,
-    target: &FlowTarget,
-    now: Timestamp,
-) -> rusqlite::Result<DeliveryId> {
+pub(crate) fn queue_report(db: &Database, report: i64, tells: &str, target: &Target, now: Timestamp) -> rusqlite::Result<DeliveryId> {
     let row = params![report, target.origin, now.millis(), target.address, tells];
     db.statement(QUEUE_REPORT)?.query_row(row, |row| unsigned(row, 0).map(DeliveryId))
 }
 
-pub(crate) fn of_flow(db: &Database<'_>, id: FlowId) -> rusqlite::Result<Vec<FlowDelivery>> {
+pub(crate) fn of_flow(db: &Database, id: FlowId) -> rusqlite::Result<Vec<FlowDelivery>> {
     db.all(OF_FLOW, params![id.as_bytes(), db.now().millis()], |row| {
         let tells = row.get::<_, Option<String>>(8)?.unwrap_or_default();
         Ok(FlowDelivery { webhook: DedupDigest(row.get(7)?), tells, delivery: record(row)? })
@@ -189,7 +124,6 @@ fn record(row: &Row<'_>) -> rusqlite::Result<DeliveryRecord> {
 }
 
 fn attempt(row: &Row<'_>, word: &str) -> rusqlite::Result<Attempt> {
-    let outcome = DeliveryOutcome::parse(word);
-    let outcome = outcome.ok_or_else(|| unreadable("an attempt has no known outcome"))?;
+    let outcome = word.parse().map_err(|_| StoreError::unreadable("an attempt"))?;
     Ok(Attempt { outcome, status: row.get(5)?, duration_ms: row.get(6)? })
 }

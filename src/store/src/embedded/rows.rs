@@ -5,17 +5,17 @@ use std::str::FromStr;
 use rusqlite::Row;
 use sakshi_domain::time::Timestamp;
 
-use super::errors::unreadable;
+use crate::error::StoreError;
 use crate::vault::Sealed;
 
 /// A text column as the identifier that it holds.
 pub(crate) fn parsed<T: FromStr>(row: &Row<'_>, index: usize) -> rusqlite::Result<T> {
-    row.get_ref(index)?.as_str()?.parse().map_err(|_| unreadable("an identifier cannot be read"))
+    row.get_ref(index)?.as_str()?.parse().map_err(|_| StoreError::unreadable("an identifier").into())
 }
 
 /// A column that is never negative.
 pub(crate) fn unsigned(row: &Row<'_>, index: usize) -> rusqlite::Result<u64> {
-    u64::try_from(row.get::<_, i64>(index)?).map_err(|_| unreadable("a number is negative"))
+    u64::try_from(row.get::<_, i64>(index)?).map_err(|_| StoreError::Corrupt("a number is negative".into()).into())
 }
 
 /// A number for a column, cut to SQLite's range.
@@ -33,13 +33,7 @@ pub(crate) fn optional_time(row: &Row<'_>, index: usize) -> rusqlite::Result<Opt
     Ok(row.get::<_, Option<i64>>(index)?.map(Timestamp::from_millis))
 }
 
-/// A sealed column; `problem` is reported when it cannot be read.
-pub(crate) fn sealed(row: &Row<'_>, index: usize, problem: &'static str) -> rusqlite::Result<Sealed> {
-    Sealed::from_bytes(row.get_ref(index)?.as_blob()?).ok_or_else(|| unreadable(problem))
-}
-
-/// A sealed column that may be empty.
-pub(crate) fn optional_sealed(row: &Row<'_>, index: usize, problem: &'static str) -> rusqlite::Result<Option<Sealed>> {
-    let read = |bytes: &[u8]| Sealed::from_bytes(bytes).ok_or_else(|| unreadable(problem));
-    row.get_ref(index)?.as_blob_or_null()?.map(read).transpose()
+/// A column that stays sealed.
+pub(crate) fn sealed(row: &Row<'_>, index: usize) -> rusqlite::Result<Sealed> {
+    Sealed::from_bytes(row.get::<_, Vec<u8>>(index)?).ok_or_else(|| StoreError::unreadable("a sealed record").into())
 }

@@ -4,11 +4,10 @@
 use rusqlite::params;
 use sakshi_domain::time::Timestamp;
 
-use super::database::statements::Database;
 use super::rows::time;
 use super::store::EmbeddedStore;
 use crate::error::StoreFuture;
-use crate::sessions::{SealedSession, SessionDigest, SessionRecord, Sessions};
+use crate::sessions::{SessionDigest, SessionRecord, Sessions, open_grant, seal_grant};
 
 const OPEN: &str = "INSERT INTO sessions (digest, idle_until, ends_at, box) VALUES (?1, ?2, ?3, ?4) ON CONFLICT (digest) DO NOTHING";
 pub(crate) const LOAD: &str = "SELECT idle_until, ends_at, box FROM sessions WHERE digest = ?1 AND idle_until > ?2";
@@ -17,28 +16,26 @@ const END: &str = "DELETE FROM sessions WHERE digest = ?1";
 
 impl Sessions for EmbeddedStore {
     fn open_session(&self, session: SessionRecord) -> StoreFuture<()> {
-        let SealedSession { digest, grant, idle_until, ends_at } = SealedSession::of(self.vault(), &session);
-        let open = move |db: &Database<'_>| db.change(OPEN, params![digest.0, idle_until.millis(), ends_at.millis(), grant]);
-        self.write(0, open, |_, _| Ok(()))
+        let grant = seal_grant(self.vault(), &session);
+        let SessionRecord { digest, idle_until, ends_at, .. } = session;
+        let (idle_until, ends_at) = (idle_until.min(ends_at).millis(), ends_at.millis());
+        self.write(0, move |db| db.change(OPEN, params![digest.0, idle_until, ends_at, grant]).map(drop))
     }
 
     fn load_session(&self, digest: SessionDigest) -> StoreFuture<Option<SessionRecord>> {
-        self.read(
-            move |db| {
-                db.first(LOAD, params![digest.0, db.now().millis()], |row| {
-                    Ok(SealedSession { digest, idle_until: time(row, 0)?, ends_at: time(row, 1)?, grant: row.get(2)? })
-                })
-            },
-            |found, vault| found.map(|session| session.unsealed(vault)).transpose(),
-        )
+        self.read(move |db| {
+            db.first(LOAD, params![digest.0, db.now().millis()], |row| {
+                let (key, app) = open_grant(&db.vault, digest, row.get(2)?)?;
+                Ok(SessionRecord { digest, key, app, idle_until: time(row, 0)?, ends_at: time(row, 1)? })
+            })
+        })
     }
 
     fn prolong_session(&self, digest: SessionDigest, until: Timestamp) -> StoreFuture<bool> {
-        let prolong = move |db: &Database<'_>| db.change(PROLONG, params![digest.0, db.now().millis(), until.millis()]);
-        self.write(0, prolong, |rows, _| Ok(rows > 0))
+        self.write(0, move |db| Ok(db.change(PROLONG, params![digest.0, db.now().millis(), until.millis()])? > 0))
     }
 
     fn end_session(&self, digest: SessionDigest) -> StoreFuture<()> {
-        self.write(0, move |db| db.change(END, [digest.0]), |_, _| Ok(()))
+        self.write(0, move |db| db.change(END, [digest.0]).map(drop))
     }
 }

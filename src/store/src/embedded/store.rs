@@ -13,11 +13,12 @@ use super::database::connection::{Role, connect};
 use super::database::files::{self, LockedDirectory};
 use super::database::schema;
 use super::database::statements::Database;
-use super::errors::{Health, translate, unavailable};
+use super::errors::Health;
 use super::threads::checkpoint;
 use super::threads::job::{Job, waiting};
-use super::threads::readers::{READERS, Reader, Reads};
+use super::threads::readers::{self, READERS, Reads};
 use super::threads::writer::{self, Writer};
+use crate::Ownership;
 use crate::error::{StoreError, StoreFuture};
 use crate::vault::Vault;
 
@@ -32,8 +33,8 @@ pub struct EmbeddedOptions {
     pub vault: Arc<Vault>,
     /// How many writes and how many reads may wait; further ones are refused at once.
     pub max_waiting: usize,
-    /// The most pages of 4 KiB that the file may have; `None` for no limit but the disk.
-    pub max_pages: Option<u32>,
+    /// The installation to which the store belongs.
+    pub ownership: Ownership,
 }
 
 /// The store in one file. Clones share it; dropping the last one stops its threads.
@@ -57,7 +58,7 @@ impl Queues {
     fn write(&self, job: Box<dyn Job>) -> Result<(), StoreError> {
         self.writes.try_send(job).map_err(|error| match error {
             TrySendError::Full(_) => StoreError::Overloaded,
-            TrySendError::Disconnected(_) => unavailable("it is closed"),
+            TrySendError::Disconnected(_) => StoreError::unavailable("it is closed"),
         })
     }
 
@@ -79,32 +80,40 @@ impl EmbeddedStore {
     /// [`StoreError::InUse`] when another process or handle has it open, [`StoreError::Corrupt`] when
     /// its files are damaged, missing or not a store's, [`StoreError::Full`] when there is no room for
     /// them, [`StoreError::WrongKey`] when they were written under keys that the vault does not
-    /// have, [`StoreError::Unavailable`] when they cannot be reached or a newer program has
+    /// have, [`StoreError::OtherInstallation`] when they belong to another installation,
+    /// [`StoreError::Unavailable`] when they cannot be reached or a newer program has
     /// written them. Nothing is removed or created in any of these cases.
     pub fn open(options: EmbeddedOptions) -> Result<Self, StoreError> {
-        let EmbeddedOptions { directory, clock, vault, max_waiting, max_pages } = options;
+        Self::open_within(options, None)
+    }
+
+    /// The same with at most so many pages of 4 KiB in the file, as on a small disk.
+    pub(crate) fn open_within(options: EmbeddedOptions, max_pages: Option<u32>) -> Result<Self, StoreError> {
+        let EmbeddedOptions { directory, clock, vault, max_waiting, ownership } = options;
         let mut locked = LockedDirectory::lock(&directory)?;
         locked.check_files()?;
         let path = locked.database();
         let mut main = connect(&path, Role::Writer(max_pages))?;
-        schema::migrate(&mut main, &*clock, &vault)?;
+        schema::migrate(&mut main, &*clock, &vault, &ownership)?;
         verify(&main, &locked)?;
         locked.mark()?;
 
         let health = Arc::new(Health::default());
-        let (writer_side, thread_side) = checkpoint::pair(&mut main, connect(&path, Role::Checkpointer)?, Arc::clone(&health))?;
-        let readers: Vec<_> = (0..READERS).map(|_| connect(&path, Role::Reader)).collect::<Result<_, _>>()?;
+        let database =
+            |connection| Database { connection, clock: Arc::clone(&clock), vault: Arc::clone(&vault), health: Arc::clone(&health) };
+        let (writer_side, thread_side) = checkpoint::pair(&mut main, database(connect(&path, Role::Checkpointer)?))?;
+        let readers: Vec<_> = (0..READERS).map(|_| connect(&path, Role::Reader).map(database)).collect::<Result<_, _>>()?;
         let (writes, write_jobs) = sync_channel(max_waiting.max(1));
         let reads = Arc::new(Reads::new(max_waiting.max(1)));
         // If anything fails from here on, the threads that were started end with the queues.
         let queues = Queues { writes, reads: Arc::clone(&reads) };
         let mut others = Vec::new();
-        for connection in readers {
-            let (reader, reads) = (Reader { connection, clock: Arc::clone(&clock), health: Arc::clone(&health) }, Arc::clone(&reads));
-            others.push(start("store-reader", move || reader.run(&reads))?);
+        for db in readers {
+            let reads = Arc::clone(&reads);
+            others.push(start("store-reader", move || readers::run(&db, &reads))?);
         }
         others.push(start("store-checkpoint", move || thread_side.run())?);
-        let writer = Writer { connection: main, clock, health, checkpoints: writer_side, others };
+        let writer = Writer { db: database(main), checkpoints: writer_side, others };
         let thread = start("store-writer", move || {
             writer.run(&write_jobs);
             // The lock is released last.
@@ -123,52 +132,45 @@ impl EmbeddedStore {
         &self.shared.vault
     }
 
-    /// Queues a write of about `weight` bytes; `finish` unseals its result on the caller's side.
-    pub(crate) fn write<T: Send + 'static, U: Send + 'static>(
+    /// Queues a write of about `weight` bytes.
+    pub(crate) fn write<T: Send + 'static>(
         &self,
         weight: usize,
-        work: impl FnMut(&Database<'_>) -> rusqlite::Result<T> + Send + 'static,
-        finish: impl FnOnce(T, &Vault) -> Result<U, StoreError> + Send + 'static,
-    ) -> StoreFuture<U> {
-        self.submit(Queues::write, weight, work, finish)
+        work: impl FnMut(&Database) -> rusqlite::Result<T> + Send + 'static,
+    ) -> StoreFuture<T> {
+        self.submit(Queues::write, weight, work)
     }
 
-    /// Queues the write of a record that was sealed for it, or answers why it could not be sealed.
+    /// Queues the write of what was sealed for it, or answers why it could not be sealed.
     pub(crate) fn write_sealed<R: Send + 'static, T: Send + 'static>(
         &self,
-        record: Result<R, StoreError>,
+        sealed: Result<R, StoreError>,
         weight: fn(&R) -> usize,
-        write: fn(&Database<'_>, &R) -> rusqlite::Result<T>,
+        mut work: impl FnMut(&Database, &R) -> rusqlite::Result<T> + Send + 'static,
     ) -> StoreFuture<T> {
-        match record {
-            Ok(record) => self.write(weight(&record), move |db| write(db, &record), |outcome, _| Ok(outcome)),
+        match sealed {
+            Ok(sealed) => self.write(weight(&sealed), move |db| work(db, &sealed)),
             Err(error) => Box::pin(ready(Err(error))),
         }
     }
 
-    /// Queues a read; `finish` unseals its result on the caller's side.
-    pub(crate) fn read<T: Send + 'static, U: Send + 'static>(
-        &self,
-        work: impl FnMut(&Database<'_>) -> rusqlite::Result<T> + Send + 'static,
-        finish: impl FnOnce(T, &Vault) -> Result<U, StoreError> + Send + 'static,
-    ) -> StoreFuture<U> {
-        self.submit(Queues::read, 0, work, finish)
+    /// Queues a read.
+    pub(crate) fn read<T: Send + 'static>(&self, work: impl FnMut(&Database) -> rusqlite::Result<T> + Send + 'static) -> StoreFuture<T> {
+        self.submit(Queues::read, 0, work)
     }
 
-    fn submit<T: Send + 'static, U: Send + 'static>(
+    fn submit<T: Send + 'static>(
         &self,
         queue: fn(&Queues, Box<dyn Job>) -> Result<(), StoreError>,
         weight: usize,
-        work: impl FnMut(&Database<'_>) -> rusqlite::Result<T> + Send + 'static,
-        finish: impl FnOnce(T, &Vault) -> Result<U, StoreError> + Send + 'static,
-    ) -> StoreFuture<U> {
+        work: impl FnMut(&Database) -> rusqlite::Result<T> + Send + 'static,
+    ) -> StoreFuture<T> {
         let (job, answer) = waiting(weight, work);
         let queues = self.shared.queues.read().unwrap_or_else(PoisonError::into_inner);
-        let sent = queues.as_ref().map_or_else(|| Err(unavailable("it is closed")), |queues| queue(queues, job));
-        let vault = Arc::clone(&self.shared.vault);
+        let sent = queues.as_ref().map_or_else(|| Err(StoreError::unavailable("it is closed")), |queues| queue(queues, job));
         Box::pin(async move {
             sent?;
-            finish(answer.await.map_err(|_| unavailable("it closed before it could answer"))??, &vault)
+            answer.await.map_err(|_| StoreError::unavailable("it closed before it could answer"))?
         })
     }
 }
@@ -181,14 +183,14 @@ pub fn exists(directory: &Path) -> bool {
 
 /// Copies a log that an earlier process left behind into the file, and checks the length of the file.
 fn verify(connection: &rusqlite::Connection, locked: &LockedDirectory) -> Result<(), StoreError> {
-    let number = |sql| connection.query_row(sql, [], |row| row.get::<_, i64>(0)).map_err(|error| translate(&error));
+    let number = |sql| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
     number("PRAGMA wal_checkpoint(TRUNCATE)")?;
     let size = |number: i64| u64::try_from(number).unwrap_or(u64::MAX);
     locked.check_length(size(number("PRAGMA page_count")?), size(number("PRAGMA page_size")?))
 }
 
 fn start(name: &str, body: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, StoreError> {
-    Builder::new().name(name.into()).spawn(body).map_err(|error| unavailable(format!("no thread: {error}")))
+    Builder::new().name(name.into()).spawn(body).map_err(|error| StoreError::unavailable(format!("no thread: {error}")))
 }
 
 impl Shared {

@@ -48,16 +48,15 @@ const GIVE_ROOM_BACK: &str = "UPDATE probe SET pad = NULL WHERE row = 1";
 
 impl Upkeep for EmbeddedStore {
     fn sweep(&self, retention: Retention, limit: usize) -> StoreFuture<Swept> {
-        self.write(0, move |db| sweep(db, retention, limit), |swept, _| Ok(swept))
+        self.write(0, move |db| sweep(db, retention, limit))
     }
 
     /// Writes as much as an operation would and takes it back, so that a full store says so.
     fn check(&self) -> StoreFuture<()> {
-        let check = |db: &Database<'_>| {
+        self.write(0, |db| {
             db.change(TAKE_ROOM, [db.now().millis()])?;
-            db.change(GIVE_ROOM_BACK, [])
-        };
-        self.write(0, check, |_, _| Ok(()))
+            db.change(GIVE_ROOM_BACK, []).map(drop)
+        })
     }
 
     fn leave(&self) -> StoreFuture<()> {
@@ -65,7 +64,7 @@ impl Upkeep for EmbeddedStore {
     }
 }
 
-fn sweep(db: &Database<'_>, retention: Retention, limit: usize) -> rusqlite::Result<Swept> {
+fn sweep(db: &Database, retention: Retention, limit: usize) -> rusqlite::Result<Swept> {
     let now = db.now();
     let limit = signed(limit);
     let mut gone: Vec<i64> = db.all(COMPLETED, params![now.millis(), limit], |row| row.get(0))?;
@@ -87,7 +86,7 @@ fn sweep(db: &Database<'_>, retention: Retention, limit: usize) -> rusqlite::Res
 }
 
 /// Transactions that nobody answered. Those of events are counted as abandoned before they are removed.
-fn expired(db: &Database<'_>, now: Timestamp, retention: Retention, limit: i64) -> rusqlite::Result<Vec<i64>> {
+fn expired(db: &Database, now: Timestamp, retention: Retention, limit: i64) -> rusqlite::Result<Vec<i64>> {
     let until = (now - retention.expired).millis();
     let found: Vec<(i64, Option<i64>)> = db.all(EXPIRED, params![until, limit], |row| Ok((row.get(0)?, row.get(1)?)))?;
     for event in found.iter().filter_map(|(_, event)| *event).collect::<BTreeSet<_>>() {
@@ -96,14 +95,14 @@ fn expired(db: &Database<'_>, now: Timestamp, retention: Retention, limit: i64) 
     Ok(found.into_iter().map(|(row, _)| row).collect())
 }
 
-fn events(db: &Database<'_>, now: Timestamp, retention: Retention, limit: i64) -> rusqlite::Result<u64> {
+fn events(db: &Database, now: Timestamp, retention: Retention, limit: i64) -> rusqlite::Result<u64> {
     db.change(CLOSE, params![(now - retention.events).millis(), limit])?;
     let registrations = db.change(REGISTRATIONS, [limit])?;
     let left = limit - signed(registrations);
     Ok(registrations + db.change(EVENTS, [left])?)
 }
 
-fn flows(db: &Database<'_>, now: Timestamp, limit: i64) -> rusqlite::Result<u64> {
+fn flows(db: &Database, now: Timestamp, limit: i64) -> rusqlite::Result<u64> {
     let reports: Vec<i64> = db.all(REPORTS, params![now.millis(), limit], |row| row.get(0))?;
     for report in &reports {
         for sql in REMOVE_REPORT {

@@ -6,16 +6,13 @@ use aws_lc_rs::digest::{Context, SHA256, digest};
 use sakshi_domain::flow::dedup::DedupDigest;
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::flow::transition::ReportDigest;
-use sakshi_domain::ids::{AppId, ClientId};
-use sakshi_domain::time::Timestamp;
 use serde::Serialize;
 
 use super::OpenFlow;
 use super::record::owner;
 use crate::error::StoreError;
-use crate::idempotency::{IdempotentAnswer, weight};
 use crate::sealing::seal_of_flow;
-use crate::vault::Vault;
+use crate::vault::{Sealed, Vault};
 
 /// The name of the latest report that queued no webhook. A webhook could have it only by a collision
 /// of SHA-256.
@@ -59,7 +56,10 @@ pub(crate) fn measured(payload: &impl Serialize) -> Result<(ReportDigest, usize)
     Ok((ReportDigest(digest), measure.length))
 }
 
-/// Serialises and seals a payload of this length without a copy of it.
+/// Initial capacity for the payload that a flow is opened with.
+const PAYLOAD_BYTES: usize = 1_024;
+
+/// Serialises and seals a payload of about this length without a copy of it.
 pub(crate) fn sealed(
     vault: &Vault,
     flow: FlowId,
@@ -67,38 +67,26 @@ pub(crate) fn sealed(
     payload: &impl Serialize,
     length: usize,
 ) -> Result<Vec<u8>, StoreError> {
-    vault.seal_written(&owner(flow, name), length, |bytes| serde_json::to_writer(bytes, payload).map_err(|_| unwritable()))
+    let sealed = vault.seal_written(&owner(flow, name), length, |bytes| serde_json::to_writer(bytes, payload));
+    sealed.map(Sealed::into_bytes).map_err(|_| unwritable())
 }
 
-/// A flow to be opened, sealed and ready to be written.
-pub(crate) struct Opening {
-    pub(crate) id: FlowId,
-    pub(crate) client: ClientId,
-    pub(crate) app: AppId,
+/// The sealed parts of a flow that is opened.
+pub(crate) struct SealedOpening {
     pub(crate) state: Vec<u8>,
     pub(crate) payload: Option<Vec<u8>>,
-    pub(crate) until: Timestamp,
-    pub(crate) lapses_at: Option<Timestamp>,
-    pub(crate) idempotency: Option<IdempotentAnswer>,
 }
 
-impl Opening {
-    pub(crate) fn of(vault: &Vault, open: OpenFlow) -> Result<Self, StoreError> {
-        let OpenFlow { flow, payload, until, idempotency } = open;
-        let opened = flow.header();
-        let seal = |payload| {
-            let (_, length) = measured(&payload)?;
-            sealed(vault, opened.id, PROGRESS, &payload, length)
-        };
-        let payload = payload.map(seal).transpose()?;
-        let state = seal_of_flow(vault, opened.id, &flow)?;
-        let (client, app, lapses_at) = (opened.client.clone(), opened.app.clone(), flow.deadline());
-        Ok(Self { id: opened.id, client, app, state, payload, until, lapses_at, idempotency })
+impl SealedOpening {
+    pub(crate) fn of(vault: &Vault, open: &OpenFlow) -> Result<Self, StoreError> {
+        let id = open.flow.header().id;
+        let payload = open.payload.as_ref().map(|payload| sealed(vault, id, PROGRESS, payload, PAYLOAD_BYTES)).transpose()?;
+        Ok(Self { state: seal_of_flow(vault, id, &open.flow)?, payload })
     }
 
     /// Bytes to be written, roughly.
     pub(crate) fn weight(&self) -> usize {
-        self.state.len() + self.payload.as_ref().map_or(0, Vec::len) + weight(self.idempotency.as_ref())
+        self.state.len() + self.payload.as_ref().map_or(0, Vec::len)
     }
 }
 

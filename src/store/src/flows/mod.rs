@@ -22,13 +22,12 @@ use sakshi_wire::reports::FlowReport;
 
 pub use self::record::{FlowDeliveries, FlowRecord, SealedPayload};
 use crate::error::StoreFuture;
-use crate::idempotency::IdempotentAnswer;
-use crate::vault::Sealed;
+use crate::idempotency::{CreateOutcome, IdempotentAnswer};
 
 /// Flows.
 pub trait Flows {
     /// Opens a flow, and keeps the answer for its idempotency key. Repeatable by flow id.
-    fn open_flow(&self, open: OpenFlow) -> StoreFuture<OpenFlowOutcome>;
+    fn open_flow(&self, open: OpenFlow) -> StoreFuture<CreateOutcome>;
 
     /// Records what an upstream reports of a flow: in one step the flow's state and the sealed
     /// payload are stored, and its webhook is queued if one is due and a URL is known at this
@@ -66,19 +65,6 @@ pub struct OpenFlow {
     pub until: Timestamp,
     /// What to replay when the client repeats the request under its `Idempotency-Key`.
     pub idempotency: Option<IdempotentAnswer>,
-}
-
-/// The outcome of [`OpenFlow`].
-#[derive(Clone, Debug, PartialEq)]
-pub enum OpenFlowOutcome {
-    /// Opened, now or by an earlier call under the same id.
-    Opened,
-    /// The idempotency key was used before with this body; nothing was written.
-    Replayed(Sealed),
-    /// The idempotency key was used before with another body; nothing was written.
-    KeyReused,
-    /// There is no such client.
-    ClientNotFound,
 }
 
 /// Records a report.

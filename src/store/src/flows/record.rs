@@ -8,7 +8,7 @@ use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::flow::flow_state::FlowState;
 use sakshi_domain::time::Timestamp;
 
-use crate::vault::{Vault, VaultError};
+use crate::vault::{Sealed, Vault, VaultError};
 
 /// A flow as it is kept.
 #[derive(Debug, PartialEq)]
@@ -57,7 +57,8 @@ impl SealedPayload {
     /// # Errors
     /// [`VaultError::UnknownKey`] or [`VaultError::NotAuthentic`].
     pub fn open(self, vault: &Vault) -> Result<Vec<u8>, VaultError> {
-        vault.open_in_place(&self.owner, self.bytes)
+        let sealed = Sealed::from_bytes(self.bytes).ok_or(VaultError::NotAuthentic)?;
+        vault.open_in_place(&self.owner, sealed)
     }
 }
 

@@ -1,7 +1,6 @@
 //! Processing a report on any store: read, let the domain decide, write unless the flow has changed
 //! meanwhile.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use sakshi_domain::delivery::{DeliveryId, FlowDelivery, QueuedDelivery, Subject};
@@ -22,16 +21,14 @@ use sakshi_wire::reports::AdmittedReport;
 use super::encoding::{PROGRESS, digest_of, measured, sealed};
 use super::record::{FlowDeliveries, FlowRecord, SealedPayload};
 use super::{LapseFlowOutcome, ReportFlow, ReportFlowOutcome};
-use crate::error::StoreError;
-use crate::sealing::{open_of_flow, seal_of_flow};
+use crate::error::{ATTEMPTS, StoreError};
+use crate::outbox::Target;
+use crate::sealing::seal_of_flow;
 use crate::vault::Vault;
-
-/// Attempts at a report while other changes come first.
-const ATTEMPTS: usize = 64;
 
 /// How a store reads and writes flows.
 pub(crate) trait FlowStorage: Send + Sync + 'static {
-    fn vault(&self) -> &Arc<Vault>;
+    fn vault(&self) -> &Vault;
     /// The flow, with the fetch of this name.
     fn find(&self, id: FlowId, fetch: Option<DedupDigest>) -> impl Future<Output = Result<Option<StoredFlow>, StoreError>> + Send;
     /// A sealed payload.
@@ -46,8 +43,8 @@ pub(crate) trait FlowStorage: Send + Sync + 'static {
 
 /// A flow as it was read.
 pub(crate) struct StoredFlow {
-    pub(crate) state: Vec<u8>,
-    pub(crate) fetch: Option<Vec<u8>>,
+    pub(crate) state: FlowState,
+    pub(crate) fetch: Option<FetchState>,
     /// Rises with every change.
     pub(crate) version: u64,
     pub(crate) until: Timestamp,
@@ -82,12 +79,6 @@ pub(crate) enum Change {
     Fetch(DedupDigest, Vec<u8>),
 }
 
-/// Where a webhook goes.
-pub(crate) struct Target {
-    pub(crate) origin: String,
-    pub(crate) address: Vec<u8>,
-}
-
 /// The outcome of [`Commit`].
 pub(crate) enum CommitOutcome {
     /// It is written; the id of its delivery, if one was queued.
@@ -98,33 +89,18 @@ pub(crate) enum CommitOutcome {
     KeyTaken,
 }
 
-/// The outcome of one attempt at a report.
-enum Attempt {
-    /// It is stored.
-    Accepted { flow: Box<FlowState>, queued: Option<QueuedDelivery> },
-    /// The same report came before; nothing was written.
-    Repeated,
-    /// The flow's state does not allow it; nothing was written.
-    Refused(ReportRefusal),
-    /// The flow has changed since it was read; nothing was written.
-    Conflict,
-}
-
-pub(crate) async fn report<S: FlowStorage>(storage: Arc<S>, report: ReportFlow) -> Result<ReportFlowOutcome, StoreError> {
+pub(crate) async fn report<S: FlowStorage>(storage: S, report: ReportFlow) -> Result<ReportFlowOutcome, StoreError> {
     let ReportFlow { mut report, result_ttl } = report;
     let (id, app, fetch) = (report.flow(), report.app().clone(), report.fetch_key().map(|name| digest_of(&name)));
     for _ in 0..ATTEMPTS {
         let Some(stored) = storage.find(id, fetch).await? else { return Ok(ReportFlowOutcome::NotFound) };
-        let flow: FlowState = open_of_flow(storage.vault(), id, &stored.state)?;
-        let admitted = match report.admit(&flow) {
+        let admitted = match report.admit(&stored.state) {
             Ok(admitted) => admitted,
             Err(refusal) => return Ok(refused(refusal)),
         };
-        match write(&*storage, &stored, flow, fetch, &admitted, result_ttl).await? {
-            Attempt::Accepted { flow, queued } => return Ok(ReportFlowOutcome::Accepted { flow, queued }),
-            Attempt::Repeated => return Ok(ReportFlowOutcome::Repeated),
-            Attempt::Refused(refusal) => return Ok(refused(refusal)),
-            Attempt::Conflict => report = admitted.into_report(app.clone()),
+        match write(&storage, stored, fetch, &admitted, result_ttl).await? {
+            Some(outcome) => return Ok(outcome),
+            None => report = admitted.into_report(app.clone()),
         }
     }
     Err(StoreError::Overloaded)
@@ -138,33 +114,34 @@ const fn refused(refusal: ReportRefusal) -> ReportFlowOutcome {
     }
 }
 
-pub(crate) async fn lapse<S: FlowStorage>(storage: Arc<S>, id: FlowId, result_ttl: Duration) -> Result<LapseFlowOutcome, StoreError> {
+pub(crate) async fn lapse<S: FlowStorage>(storage: S, id: FlowId, result_ttl: Duration) -> Result<LapseFlowOutcome, StoreError> {
     for _ in 0..ATTEMPTS {
         let Some(stored) = storage.find(id, None).await? else { return Ok(LapseFlowOutcome::NotFound) };
-        let flow: FlowState = open_of_flow(storage.vault(), id, &stored.state)?;
-        let due = flow.deadline().is_some_and(|deadline| deadline <= stored.now);
-        let (true, Some(latest), FlowState::ESign(document)) = (due, stored.latest, &flow) else { return Ok(LapseFlowOutcome::NotDue) };
+        let due = stored.state.deadline().is_some_and(|deadline| deadline <= stored.now);
+        let (true, Some(latest), FlowState::ESign(document)) = (due, stored.latest, &stored.state) else {
+            return Ok(LapseFlowOutcome::NotDue);
+        };
         // It is missing when it was replaced after the flow was read: the flow has changed.
         let Some(bytes) = storage.payload(id, latest).await? else { continue };
-        let corrupt = || StoreError::Corrupt("a payload cannot be read".into());
+        let corrupt = || StoreError::unreadable("a payload");
         let json = SealedPayload::new(id, latest, bytes).open(storage.vault()).map_err(|_| corrupt())?;
         let latest = read_report::<EsignOutcome>(&json).map_err(|_| corrupt())?;
-        let Some(lapsed) = document.lapse(latest, stored.now).map(AdmittedReport::ESign) else { return Ok(LapseFlowOutcome::NotDue) };
-        match write(&*storage, &stored, flow, None, &lapsed, result_ttl).await? {
-            Attempt::Accepted { flow, queued } => return Ok(LapseFlowOutcome::Lapsed { flow, queued }),
-            Attempt::Repeated | Attempt::Refused(_) => return Ok(LapseFlowOutcome::NotDue),
-            Attempt::Conflict => {}
+        let lapsed = document.lapse(latest, stored.now).map(AdmittedReport::ESign);
+        let Some(lapsed) = lapsed else { return Ok(LapseFlowOutcome::NotDue) };
+        match write(&storage, stored, None, &lapsed, result_ttl).await? {
+            Some(ReportFlowOutcome::Accepted { flow, queued }) => return Ok(LapseFlowOutcome::Lapsed { flow, queued }),
+            Some(_) => return Ok(LapseFlowOutcome::NotDue),
+            None => {}
         }
     }
     Err(StoreError::Overloaded)
 }
 
 /// The flow of an app, with its latest report.
-pub(crate) async fn load<S: FlowStorage>(storage: Arc<S>, id: FlowId, app: AppId) -> Result<Option<FlowRecord>, StoreError> {
+pub(crate) async fn load<S: FlowStorage>(storage: S, id: FlowId, app: AppId) -> Result<Option<FlowRecord>, StoreError> {
     for _ in 0..ATTEMPTS {
         let Some(stored) = storage.find(id, None).await? else { return Ok(None) };
-        let state: FlowState = open_of_flow(storage.vault(), id, &stored.state)?;
-        if state.header().app != app {
+        if stored.state.header().app != app {
             return Ok(None);
         }
         let latest = match stored.latest {
@@ -176,37 +153,35 @@ pub(crate) async fn load<S: FlowStorage>(storage: Arc<S>, id: FlowId, app: AppId
                 None => None,
             },
         };
-        return Ok(Some(FlowRecord { state, kept_until: stored.until, latest }));
+        return Ok(Some(FlowRecord { state: stored.state, kept_until: stored.until, latest }));
     }
     Err(StoreError::Overloaded)
 }
 
 /// A flow with its deliveries.
-pub(crate) async fn deliveries<S: FlowStorage>(storage: Arc<S>, id: FlowId) -> Result<Option<FlowDeliveries>, StoreError> {
+pub(crate) async fn deliveries<S: FlowStorage>(storage: S, id: FlowId) -> Result<Option<FlowDeliveries>, StoreError> {
     let Some(stored) = storage.find(id, None).await? else { return Ok(None) };
-    let state = open_of_flow(storage.vault(), id, &stored.state)?;
     let mut deliveries = storage.deliveries(id).await?;
     deliveries.sort_unstable_by_key(|queued| queued.delivery.id);
-    Ok(Some(FlowDeliveries { state, kept_until: stored.until, deliveries }))
+    Ok(Some(FlowDeliveries { state: stored.state, kept_until: stored.until, deliveries }))
 }
 
-/// Lets the domain decide, and writes what follows.
+/// Lets the domain decide, and writes what follows; `None` when the flow has changed since it was read.
 async fn write<S: FlowStorage>(
     storage: &S,
-    stored: &StoredFlow,
-    flow: FlowState,
+    stored: StoredFlow,
     fetch: Option<DedupDigest>,
     report: &AdmittedReport,
     result_ttl: Duration,
-) -> Result<Attempt, StoreError> {
+) -> Result<Option<ReportFlowOutcome>, StoreError> {
+    let StoredFlow { state: flow, fetch: known, version, until, now, .. } = stored;
     let (id, vault) = (flow.header().id, storage.vault());
     let (digest, length) = measured(report)?;
-    let known: Option<FetchState> = stored.fetch.as_deref().map(|bytes| open_of_flow(vault, id, bytes)).transpose()?;
-    let (next, webhook) = match report.transition(&flow, known, digest, stored.now) {
-        Ok(Transition::Repeated) => return Ok(Attempt::Repeated),
+    let (next, webhook) = match report.transition(&flow, known, digest, now) {
+        Ok(Transition::Repeated) => return Ok(Some(ReportFlowOutcome::Repeated)),
         Ok(Transition::Progressed { next }) => (next, None),
         Ok(Transition::WebhookDue { next, webhook }) => (next, Some(digest_of(webhook.as_str()))),
-        Err(refusal) => return Ok(Attempt::Refused(refusal)),
+        Err(refusal) => return Ok(Some(refused(refusal))),
     };
     let url = match webhook {
         Some(_) => address(storage, report.webhook_target(&flow), flow.header().app.clone()).await?,
@@ -214,30 +189,29 @@ async fn write<S: FlowStorage>(
     };
     let (change, flow, until) = match (next, fetch) {
         (NextState::Flow(next), _) => {
-            let until = next.kept_until(stored.until, stored.now, result_ttl);
+            let until = next.kept_until(until, now, result_ttl);
             (Change::Flow(seal_of_flow(vault, id, &next)?), next, until)
         }
-        (NextState::Fetch(next), Some(name)) => (Change::Fetch(name, seal_of_flow(vault, id, &next)?), flow, stored.until),
+        (NextState::Fetch(next), Some(name)) => (Change::Fetch(name, seal_of_flow(vault, id, &next)?), flow, until),
         (NextState::Fetch(_), None) => return Err(StoreError::Corrupt("a fetch has no name".into())),
     };
     let name = webhook.unwrap_or(PROGRESS);
     let target = match &url {
-        Some(url) => Some(Target { origin: url.origin(), address: seal_of_flow(vault, id, url)? }),
+        Some(url) => Some(Target { origin: url.origin(), address: Some(seal_of_flow(vault, id, url)?) }),
         None => None,
     };
-    let payload_until = if webhook.is_some() { stored.now + result_ttl } else { until };
+    let payload_until = if webhook.is_some() { now + result_ttl } else { until };
     let (payload, lapses_at) = (sealed(vault, id, name, report, length)?, flow.deadline());
-    let (version, tells) = (stored.version, report.summary());
-    let stored_bytes = payload.len();
+    let (tells, stored_bytes) = (report.summary(), payload.len());
     let commit = Commit { id, version, until, lapses_at, change, payload, payload_until, name, tells, target };
-    let id = match storage.commit(commit).await? {
-        CommitOutcome::Done(id) => id,
-        CommitOutcome::Conflict => return Ok(Attempt::Conflict),
-        CommitOutcome::KeyTaken => return Ok(Attempt::Refused(ReportRefusal::ReportedDifferently)),
+    let delivery = match storage.commit(commit).await? {
+        CommitOutcome::Done(delivery) => delivery,
+        CommitOutcome::Conflict => return Ok(None),
+        CommitOutcome::KeyTaken => return Ok(Some(ReportFlowOutcome::Refused(ReportRefusal::ReportedDifferently))),
     };
-    let subject = Subject::Flow { flow: flow.header().id, webhook: name };
-    let queued = id.zip(url).map(|(id, url)| QueuedDelivery { id, subject, url, stored_bytes });
-    Ok(Attempt::Accepted { flow: Box::new(flow), queued })
+    let subject = Subject::Flow { flow: id, webhook: name };
+    let queued = delivery.zip(url).map(|(id, url)| QueuedDelivery { id, subject, url, stored_bytes });
+    Ok(Some(ReportFlowOutcome::Accepted { flow: Box::new(flow), queued }))
 }
 
 /// The current URL of a webhook.

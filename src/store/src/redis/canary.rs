@@ -4,7 +4,6 @@
 use redis::cmd;
 
 use super::arguments::arguments;
-use super::reply::{bytes, number};
 use super::shared::Shared;
 use super::{keys, script};
 use crate::canary;
@@ -17,10 +16,10 @@ impl Shared {
     /// [`StoreError::WrongKey`] when none of them opens it.
     pub(crate) async fn check_keys(&self) -> Result<(), StoreError> {
         loop {
-            let kept = bytes("the canary", self.link.read(cmd("GET").arg(keys::canary()).to_owned()).await?)?;
+            let kept = self.read("the canary", cmd("GET").arg(keys::canary())).await?.bytes()?;
             let Some(fresh) = canary::check(&self.vault, kept.as_deref())? else { return Ok(()) };
             let args = arguments![kept.unwrap_or_default(), fresh];
-            if number::<u8>("the canary", self.call(&script::KEEP_CANARY, vec![keys::canary()], args).await?)? == 1 {
+            if self.call(&script::KEEP_MARK, vec![keys::canary()], args).await?.succeeded()? {
                 return Ok(());
             }
             // Another node has written one meanwhile, which this one must open as well.
@@ -29,15 +28,14 @@ impl Shared {
 
     /// An answer that says that a record does not exist. It is given only if the server still has its
     /// data.
-    pub(crate) async fn absent<T>(&self, answer: T) -> Result<T, StoreError> {
+    pub(crate) async fn confirm_absent<T>(&self, answer: T) -> Result<T, StoreError> {
         self.check_canary().await.map(|()| answer)
     }
 
     /// Whether the server still has its data. Without this check a server that was emptied would make
     /// every client's key look wrong.
     pub(crate) async fn check_canary(&self) -> Result<(), StoreError> {
-        let kept = self.link.read(cmd("EXISTS").arg(keys::canary()).to_owned()).await?;
-        let lost = || StoreError::Unavailable("the server has lost its data".to_owned());
-        if number::<u8>("the canary", kept)? == 1 { Ok(()) } else { Err(lost()) }
+        let kept = self.read("the canary", cmd("EXISTS").arg(keys::canary())).await?;
+        if kept.succeeded()? { Ok(()) } else { Err(StoreError::unavailable("the server has lost its data")) }
     }
 }

@@ -10,7 +10,6 @@ use sakshi_domain::time::Timestamp;
 
 use super::arguments::arguments;
 use super::keys;
-use super::reply::{Fields, bytes, text, unreadable};
 use super::script::{ACCOUNT, MOVE_CREDITS};
 use super::shared::Shared;
 use super::store::RedisStore;
@@ -20,18 +19,6 @@ use crate::paging::{Page, PageRequest};
 
 /// Clients and ledger entries that an audit reads at a time.
 const SLICE: usize = 1_000;
-
-/// The first and the last place of a page, from 0, as the range commands take them; the last is
-/// before the first when the page is empty.
-pub(crate) fn places(page: PageRequest) -> (u64, u64) {
-    // Places are signed, and a negative one would count from the end.
-    const LAST: u64 = i64::MAX.unsigned_abs();
-    let first = page.offset().min(LAST);
-    match u64::from(page.page_size) {
-        0 => (1, 0),
-        size => (first, (first + size - 1).min(LAST)),
-    }
-}
 
 fn entry(seq: u64, packed: &[u8]) -> Option<LedgerEntry> {
     let mut parts = packed.splitn(5, |byte| *byte == b' ');
@@ -51,12 +38,6 @@ fn entry(seq: u64, packed: &[u8]) -> Option<LedgerEntry> {
     Some(LedgerEntry { seq, kind, amount, balance_after, reference, at: Timestamp::from_millis(at) })
 }
 
-fn entries(first: u64, answer: redis::Value) -> Result<Vec<LedgerEntry>, StoreError> {
-    let read =
-        |(value, seq)| bytes("a ledger entry", value)?.and_then(|packed| entry(seq, &packed)).ok_or_else(|| unreadable("a ledger entry"));
-    Fields::of("a ledger", answer)?.rest().zip(first + 1..).map(read).collect()
-}
-
 impl Credits for RedisStore {
     fn move_credits(&self, client: ClientId, movement: CreditMove) -> StoreFuture<CreditOutcome> {
         self.run(move |store| async move {
@@ -68,33 +49,35 @@ impl Credits for RedisStore {
             let partition = client.partition();
             let keys = vec![keys::client(partition, &client), keys::ledger(partition, &client), keys::references(&client)];
             let args = arguments![kind, movement.amount, movement.reference.as_str(), is_allowed(&movement)];
-            let mut answer = Fields::of("the answer to a movement", store.call(&MOVE_CREDITS, keys, args).await?)?;
+            let mut answer = store.call(&MOVE_CREDITS, keys, args).await?.fields()?;
             Ok(match answer.text()?.as_str() {
                 "moved" => {
                     let (seq, packed) = (answer.parsed()?, answer.bytes()?);
-                    CreditOutcome::Moved(entry(seq, &packed).ok_or_else(|| unreadable("a ledger entry"))?)
+                    CreditOutcome::Moved(entry(seq, &packed).ok_or_else(|| answer.unreadable())?)
                 }
                 "reused" => CreditOutcome::ReferenceReused,
                 "range" => CreditOutcome::OutOfRange,
-                "unknown" => store.absent(CreditOutcome::NotFound).await?,
-                _ => return Err(unreadable("the answer to a movement")),
+                "unknown" => store.confirm_absent(CreditOutcome::NotFound).await?,
+                _ => return Err(answer.unreadable()),
             })
         })
     }
 
     fn balance(&self, client: ClientId) -> StoreFuture<Option<u64>> {
         self.run(move |store| async move {
-            let found = store.link.read(cmd("HGET").arg(keys::client(client.partition(), &client)).arg("b").to_owned()).await?;
-            let Some(balance) = text("a balance", found)? else { return store.absent(None).await };
-            balance.parse().map(Some).map_err(|_| unreadable("a balance"))
+            let key = keys::client(client.partition(), &client);
+            match store.read("a balance", cmd("HGET").arg(key).arg("b")).await?.optional_parsed()? {
+                None => store.confirm_absent(None).await,
+                balance => Ok(balance),
+            }
         })
     }
 
-    /// Entries keep their places, so a page is found by its first place.
+    /// Entries are only appended, so the index range of a page never shifts.
     fn statement(&self, client: ClientId, page: PageRequest) -> StoreFuture<Page<LedgerEntry>> {
         self.run(move |store| async move {
             let Some(Account { entries: total, .. }) = store.account(&client).await? else { return Ok(Page::empty()) };
-            let (first, last) = places(page);
+            let (first, last) = page.index_range();
             if first >= total {
                 return Ok(Page { items: vec![], total });
             }
@@ -126,14 +109,19 @@ impl Credits for RedisStore {
 impl Shared {
     async fn slice(&self, client: &ClientId, first: u64, last: u64) -> Result<Vec<LedgerEntry>, StoreError> {
         let key = keys::ledger(client.partition(), client);
-        entries(first, self.link.read(cmd("LRANGE").arg(key).arg(first).arg(last).to_owned()).await?)
+        let found = self.read("a ledger entry", cmd("LRANGE").arg(key).arg(first).arg(last)).await?.fields()?;
+        let mut seq = first;
+        found.all(|packed| {
+            seq += 1;
+            entry(seq, &packed)
+        })
     }
 
     async fn account(&self, client: &ClientId) -> Result<Option<Account>, StoreError> {
         let partition = client.partition();
         let keys = vec![keys::client(partition, client), keys::ledger(partition, client)];
-        let mut answer = Fields::of("an account", self.call(&ACCOUNT, keys, vec![]).await?)?;
-        let Some(balance) = answer.optional_parsed()? else { return self.absent(None).await };
+        let mut answer = self.call(&ACCOUNT, keys, vec![]).await?.fields()?;
+        let Some(balance) = answer.optional_parsed()? else { return self.confirm_absent(None).await };
         Ok(Some(Account { balance, counted: answer.parsed()?, entries: answer.parsed()? }))
     }
 
@@ -165,16 +153,6 @@ struct Account {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_page_beyond_the_last_place_is_empty_and_never_counts_from_the_end() {
-        let page = |page, page_size| places(PageRequest { page, page_size });
-        assert_eq!(page(1, 10), (0, 9));
-        assert_eq!(page(3, 10), (20, 29));
-        assert_eq!(page(0, 10), (0, 9));
-        assert_eq!(page(3, 0), (1, 0));
-        assert_eq!(page(u32::MAX, u32::MAX), (i64::MAX as u64, i64::MAX as u64));
-    }
 
     #[test]
     fn a_reference_may_have_spaces_and_an_invalid_entry_is_refused() {

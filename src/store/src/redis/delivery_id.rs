@@ -7,7 +7,6 @@
 use sakshi_domain::delivery::DeliveryId;
 use sakshi_domain::ids::Partition;
 
-use super::reply::unreadable;
 use crate::error::StoreError;
 
 const NUMBER_BITS: u32 = 14;
@@ -16,7 +15,7 @@ const LOWER: u32 = NUMBER_BITS + PARTITION_BITS;
 
 /// The delivery of a stream entry with an id such as `1800000000000-0`.
 pub(crate) fn of_entry(partition: Partition, entry: &[u8]) -> Result<DeliveryId, StoreError> {
-    parse(partition, entry).ok_or_else(|| unreadable("the id of a delivery"))
+    parse(partition, entry).ok_or_else(|| StoreError::unreadable("the id of a delivery"))
 }
 
 fn parse(partition: Partition, entry: &[u8]) -> Option<DeliveryId> {

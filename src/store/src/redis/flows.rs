@@ -9,25 +9,29 @@ use sakshi_domain::delivery::FlowDelivery;
 use sakshi_domain::flow::api_type::RegisteredUrls;
 use sakshi_domain::flow::dedup::DedupDigest;
 use sakshi_domain::flow::flow_id::FlowId;
+use sakshi_domain::flow::header::FlowHeader;
 use sakshi_domain::ids::{AppId, Partition};
 use sakshi_domain::tenancy::App;
 use sakshi_domain::time::Timestamp;
 use uuid::Uuid;
 
 use super::arguments::arguments;
-use super::idempotency::asked;
-use super::reply::{Fields, bytes, number, unreadable};
-use super::script::{COMMIT_FLOW, FORGET_LAPSE, LAPSED_FLOWS, LOAD_FLOW, LOAD_REPORT, OPEN_FLOW};
+use super::outbox::record;
+use super::script::{COMMIT_FLOW, FORGET_LAPSE, LAPSED_FLOWS, LIST_WEBHOOKS, LOAD_DELIVERIES, LOAD_FLOW, LOAD_REPORT, OPEN_FLOW};
 use super::shared::Shared;
 use super::store::RedisStore;
 use super::{delivery_id, keys};
 use crate::error::{StoreError, StoreFuture};
-use crate::flows::encoding::{Opening, PROGRESS};
+use crate::flows::encoding::{PROGRESS, SealedOpening};
 use crate::flows::reporting::{self, Change, Commit, CommitOutcome, FlowStorage, StoredFlow};
-use crate::flows::{
-    FlowDeliveries, FlowRecord, Flows, LapseFlowOutcome, OpenFlow, OpenFlowOutcome, ReportFlow, ReportFlowOutcome, SealedPayload,
-};
+use crate::flows::{FlowDeliveries, FlowRecord, Flows, LapseFlowOutcome, OpenFlow, ReportFlow, ReportFlowOutcome, SealedPayload};
+use crate::idempotency::CreateOutcome;
+use crate::outbox::Target;
+use crate::sealing::open_of_flow;
 use crate::vault::Vault;
+
+/// Deliveries that one call reads.
+const SLICE: usize = 100;
 
 /// The deadline to be listed. The last possible time means that there is none.
 fn listed(lapses_at: Option<Timestamp>) -> Option<Timestamp> {
@@ -35,24 +39,17 @@ fn listed(lapses_at: Option<Timestamp>) -> Option<Timestamp> {
 }
 
 impl Flows for RedisStore {
-    fn open_flow(&self, open: OpenFlow) -> StoreFuture<OpenFlowOutcome> {
+    fn open_flow(&self, open: OpenFlow) -> StoreFuture<CreateOutcome> {
         self.run(|store| async move {
-            let Opening { id, client, app, state, payload, until, lapses_at, idempotency } = Opening::of(&store.vault, open)?;
-            let partition = id.partition();
+            let SealedOpening { state, payload } = SealedOpening::of(&store.vault, &open)?;
+            let OpenFlow { flow, until, idempotency, .. } = open;
+            let (FlowHeader { id, client, app, .. }, lapses_at) = (flow.header(), listed(flow.deadline()));
+            let (id, partition) = (*id, id.partition());
             let kept = keys::idempotency(partition, idempotency.as_ref().map(|kept| &kept.scope.digest));
             let progress = keys::report(id, PROGRESS);
-            let keys = vec![keys::flow(id), keys::client(partition, &client), kept, progress, keys::lapsing(partition)];
-            let [request, answer, ends] = asked(idempotency.as_ref());
-            let (app, lapses_at) = (app.as_str(), listed(lapses_at));
-            let args = arguments![id.as_bytes(), app, state, payload, &PROGRESS.0, until, lapses_at, request, answer, ends];
-            let mut answer = Fields::of("the answer to an opening", store.call(&OPEN_FLOW, keys, args).await?)?;
-            Ok(match answer.text()?.as_str() {
-                "opened" => OpenFlowOutcome::Opened,
-                "replayed" => OpenFlowOutcome::Replayed(answer.sealed()?),
-                "reused" => OpenFlowOutcome::KeyReused,
-                "no client" => store.absent(OpenFlowOutcome::ClientNotFound).await?,
-                _ => return Err(unreadable("the answer to an opening")),
-            })
+            let keys = vec![keys::flow(id), keys::client(partition, client), kept, progress, keys::lapsing(partition)];
+            let args = arguments![id.as_bytes(), app.as_str(), state, payload, &PROGRESS.0, until, lapses_at];
+            store.create(&OPEN_FLOW, keys, args, idempotency.as_ref()).await
         })
     }
 
@@ -75,10 +72,10 @@ impl Flows for RedisStore {
     fn lapsed_flows(&self, limit: usize) -> StoreFuture<Vec<FlowId>> {
         self.run(move |store| async move {
             let sizes = keys::partitions().map(|partition| cmd("ZCARD").arg(keys::lapsing(partition)).to_owned());
-            let sizes = store.link.read_all(sizes.collect()).await?;
+            let sizes = store.read_all("the list of lapsing flows", sizes).await?;
             let mut asked = Vec::new();
             for (partition, size) in keys::partitions().zip(sizes) {
-                if number::<u64>("the list of lapsing flows", size)? > 0 {
+                if size.parsed::<u64>()? > 0 {
                     asked.push(store.lapsed_in(partition, limit));
                 }
             }
@@ -106,38 +103,47 @@ impl Flows for RedisStore {
 
 impl Shared {
     async fn lapsed_in(&self, partition: Partition, limit: usize) -> Result<Vec<(i64, FlowId)>, StoreError> {
-        let answer = self.call(&LAPSED_FLOWS, vec![keys::lapsing(partition)], arguments![limit]).await?;
-        let what = "the list of lapsing flows";
-        let pairs = Fields::of(what, answer)?.pairs()?;
-        let read = |(id, at): (Vec<u8>, Vec<u8>)| {
-            let at = std::str::from_utf8(&at).ok()?.parse().ok()?;
-            Some((at, FlowId::from_bytes(id.try_into().ok()?)))
-        };
-        pairs.into_iter().map(|pair| read(pair).ok_or_else(|| unreadable(what))).collect()
+        let found = self.call(&LAPSED_FLOWS, vec![keys::lapsing(partition)], arguments![limit]).await?;
+        found.fields()?.all_pairs(|id, at| Some((std::str::from_utf8(&at).ok()?.parse().ok()?, FlowId::from_bytes(id.try_into().ok()?))))
     }
 }
 
-impl FlowStorage for Shared {
-    fn vault(&self) -> &Arc<Vault> {
+impl FlowStorage for Arc<Shared> {
+    fn vault(&self) -> &Vault {
         &self.vault
     }
 
     async fn find(&self, id: FlowId, fetch: Option<DedupDigest>) -> Result<Option<StoredFlow>, StoreError> {
         let fetch = fetch.map(|name| name.0.to_vec());
-        let answer = self.call(&LOAD_FLOW, vec![keys::flow(id)], arguments![fetch]).await?;
-        let Some(mut fields) = Fields::maybe("a flow", answer)? else { return self.absent(None).await };
-        let (state, fetch, version, until) = (fields.bytes()?, fields.optional()?, fields.parsed()?, fields.time()?);
-        let name = |bytes: Vec<u8>| bytes.try_into().map(DedupDigest).map_err(|_| unreadable("a flow"));
+        let found = self.call(&LOAD_FLOW, vec![keys::flow(id)], arguments![fetch]).await?;
+        let Some(mut fields) = found.optional_fields()? else { return self.confirm_absent(None).await };
+        let state = open_of_flow(&self.vault, id, fields.bytes()?)?;
+        let fetch = fields.optional()?.map(|fetch| open_of_flow(&self.vault, id, fetch)).transpose()?;
+        let (version, until) = (fields.parsed()?, fields.time()?);
+        let name = |bytes: Vec<u8>| bytes.try_into().map(DedupDigest).map_err(|_| StoreError::unreadable("a flow"));
         let latest = fields.optional()?.map(name).transpose()?;
         Ok(Some(StoredFlow { state, fetch, version, until, latest, now: fields.time()? }))
     }
 
     async fn payload(&self, id: FlowId, name: DedupDigest) -> Result<Option<Vec<u8>>, StoreError> {
-        bytes("a payload", self.call(&LOAD_REPORT, vec![keys::report(id, name)], vec![]).await?)
+        self.call(&LOAD_REPORT, vec![keys::report(id, name)], vec![]).await?.bytes()
     }
 
+    /// The hash of a flow names its webhooks, and each has a hash of its own.
     async fn deliveries(&self, id: FlowId) -> Result<Vec<FlowDelivery>, StoreError> {
-        self.deliveries_of(id).await
+        let listed = self.call(&LIST_WEBHOOKS, vec![keys::flow(id)], vec![]).await?;
+        let named = |name: Vec<u8>, tells| Some((DedupDigest(name.try_into().ok()?), String::from_utf8(tells).ok()?));
+        let webhooks = listed.fields()?.all_pairs(named)?;
+        let mut found = Vec::with_capacity(webhooks.len());
+        for slice in webhooks.chunks(SLICE) {
+            let keys = slice.iter().map(|(webhook, _)| keys::report(id, *webhook)).collect();
+            let loaded = self.call(&LOAD_DELIVERIES, keys, vec![]).await?.fields()?;
+            for ((webhook, tells), loaded) in slice.iter().zip(loaded.rest()) {
+                let delivery = record(id.partition(), loaded)?;
+                found.extend(delivery.map(|delivery| FlowDelivery { webhook: *webhook, tells: tells.clone(), delivery }));
+            }
+        }
+        Ok(found)
     }
 
     async fn receiver(&self, app: AppId) -> Result<Option<(App, RegisteredUrls)>, StoreError> {
@@ -154,7 +160,7 @@ impl FlowStorage for Shared {
             Change::Flow(state) => (Some(state), None, None),
             Change::Fetch(name, state) => (None, Some(name.0.to_vec()), Some(state)),
         };
-        let (origin, address) = target.map(|target| (target.origin, target.address)).unzip();
+        let (origin, address) = target.map_or((None, None), |Target { origin, address }| (Some(origin), address));
         let (call, node) = (Uuid::new_v4(), self.node.to_string());
         let args = arguments![
             id.as_bytes(),
@@ -174,7 +180,7 @@ impl FlowStorage for Shared {
             tells,
             name != PROGRESS,
         ];
-        let mut answer = Fields::of("the answer to a report", self.call(&COMMIT_FLOW, keys, args).await?)?;
+        let mut answer = self.call(&COMMIT_FLOW, keys, args).await?.fields()?;
         match answer.text()?.as_str() {
             "done" => {
                 let id = answer.optional()?.map(|entry| delivery_id::of_entry(partition, &entry)).transpose()?;
@@ -182,7 +188,7 @@ impl FlowStorage for Shared {
             }
             "overtaken" => Ok(CommitOutcome::Conflict),
             "taken" => Ok(CommitOutcome::KeyTaken),
-            _ => Err(unreadable("the answer to a report")),
+            _ => Err(answer.unreadable()),
         }
     }
 }

@@ -5,19 +5,19 @@
 
 use std::time::Duration;
 
-use super::arguments::{Argument as _, arguments};
+use super::arguments::{Argument, arguments};
 use super::keys;
-use super::reply::{Fields, number};
-use super::script::{END_ORDER_LEASE, LOAD_IDEMPOTENT_ANSWER, TAKE_ORDER_LEASE};
+use super::script::{END_ORDER_LEASE, LOAD_IDEMPOTENT_ANSWER, Script, TAKE_ORDER_LEASE};
+use super::shared::Shared;
 use super::store::RedisStore;
-use crate::error::StoreFuture;
-use crate::idempotency::{Idempotency, IdempotencyScope, IdempotentAnswer, OrderLease};
+use crate::error::{StoreError, StoreFuture};
+use crate::idempotency::{CreateOutcome, Idempotency, IdempotencyScope, IdempotentAnswer, OrderLease};
 
 impl Idempotency for RedisStore {
     fn load_idempotent_answer(&self, scope: IdempotencyScope) -> StoreFuture<Option<IdempotentAnswer>> {
         self.run(move |store| async move {
             let key = keys::idempotency(scope.partition, Some(&scope.digest));
-            let found = Fields::maybe("a kept answer", store.call(&LOAD_IDEMPOTENT_ANSWER, vec![key], vec![]).await?)?;
+            let found = store.call(&LOAD_IDEMPOTENT_ANSWER, vec![key], vec![]).await?.optional_fields()?;
             let Some(mut fields) = found else { return Ok(None) };
             let (request, answer, until) = (fields.array()?, fields.sealed()?, fields.time()?);
             Ok(Some(IdempotentAnswer { scope, request, answer, until }))
@@ -28,7 +28,7 @@ impl Idempotency for RedisStore {
         self.run(move |store| async move {
             let key = keys::order_lease(lease.scope.partition, &lease.scope.digest);
             let taken = store.call(&TAKE_ORDER_LEASE, vec![key], arguments![lease.holder.as_bytes(), lasting]).await?;
-            Ok(number::<u8>("a lease", taken)? == 1)
+            taken.succeeded()
         })
     }
 
@@ -37,6 +37,27 @@ impl Idempotency for RedisStore {
             let key = keys::order_lease(lease.scope.partition, &lease.scope.digest);
             store.call(&END_ORDER_LEASE, vec![key], arguments![lease.holder.as_bytes()]).await.map(drop)
         })
+    }
+}
+
+impl Shared {
+    /// Calls a script that creates an event or a flow, whose last arguments are those of its idempotency key.
+    pub(crate) async fn create(
+        &self,
+        script: &'static Script,
+        keys: Vec<Vec<u8>>,
+        mut args: Vec<Vec<u8>>,
+        idempotency: Option<&IdempotentAnswer>,
+    ) -> Result<CreateOutcome, StoreError> {
+        args.extend(asked(idempotency).map(Argument::argument));
+        let mut answer = self.call(script, keys, args).await?.fields()?;
+        match answer.text()?.as_str() {
+            "created" | "opened" => Ok(CreateOutcome::Created),
+            "replayed" => Ok(CreateOutcome::Replayed(answer.sealed()?)),
+            "reused" => Ok(CreateOutcome::KeyReused),
+            "no client" => self.confirm_absent(CreateOutcome::ClientNotFound).await,
+            _ => Err(answer.unreadable()),
+        }
     }
 }
 

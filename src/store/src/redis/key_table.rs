@@ -38,7 +38,7 @@ pub(crate) const KEYS: &[KeyKind] = &[
         ended: v when, p passed, f refusal, d answer, r sealed outcome, u result's end, y completing call; \
         delivery: i entry, h sealed address, k claimed, j claiming call, w outcome, n status, l duration",
         Lifetime::Except("its delivery has not ended")),
-    kind("{p*}c:*", "hash", "a client: n name, t created, b balance, s entries of its ledger, i events so far", Lifetime::None("clients and their credits stay")),
+    kind("{p*}c:*", "hash", "a client: n name, t created, b balance, s entries of its ledger, i events so far, m when an import first did something for it", Lifetime::None("clients and their credits stay")),
     kind("{p*}l:*", "list", "a client's ledger: kind, amount, balance after, when, reference; the place is the number", Lifetime::None("the ledger only grows")),
     kind("{p*}g:*", "hash", "a client's grants and adjustments: kind and reference to number", Lifetime::None("a reference is valid for one movement for ever")),
     kind("{p*}ac:*", "hash", "a client's apps: id to created and place", Lifetime::None("apps stay")),
@@ -66,5 +66,6 @@ pub(crate) const KEYS: &[KeyKind] = &[
     kind("cred:*", "string", "a credential that was presented: transaction, call, end", Lifetime::Always("the replay window")),
     kind("{nodes}beats", "zset", "the nodes by their latest heartbeat; 0 for one that has left", Lifetime::Always("a day after the last heartbeat")),
     kind("canary", "string", "a sealed text that only the store's encryption keys open", Lifetime::None("it shows whether a node has the keys")),
+    kind("installation", "string", "the profile and the authority under which the store was made", Lifetime::None("a node of another installation is refused")),
     kind("probe", "string", "what the last health check wrote", Lifetime::Always("a minute")),
 ];

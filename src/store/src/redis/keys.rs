@@ -128,6 +128,15 @@ pub(crate) fn key_digest(digest: &KeyDigest) -> String {
     hexadecimal(&digest.0)
 }
 
+/// The digest in a name.
+pub(crate) fn parse_digest(text: &str) -> Option<KeyDigest> {
+    let mut digest = [0; 32];
+    for (place, byte) in digest.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(text.get(2 * place..2 * place + 2)?, 16).ok()?;
+    }
+    (text.len() == 64).then_some(KeyDigest(digest))
+}
+
 pub(crate) fn key_name(id: &KeyId) -> Vec<u8> {
     format!("kid:{id}").into_bytes()
 }
@@ -150,6 +159,10 @@ pub(crate) fn beats() -> Vec<u8> {
 
 pub(crate) fn canary() -> Vec<u8> {
     b"canary".to_vec()
+}
+
+pub(crate) fn installation() -> Vec<u8> {
+    b"installation".to_vec()
 }
 
 pub(crate) fn probe() -> Vec<u8> {

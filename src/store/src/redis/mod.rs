@@ -19,10 +19,13 @@ mod delivery_id;
 mod events;
 mod flows;
 mod idempotency;
+mod installation;
 #[cfg(test)]
 mod key_table;
 mod keys;
 mod link;
+#[cfg(test)]
+mod lost_replies;
 mod nodes;
 mod options;
 mod outbox;
@@ -36,8 +39,10 @@ mod tenancy;
 #[cfg(test)]
 mod tests;
 mod transactions;
+mod transfers;
 mod upkeep;
 
+pub use self::installation::may_open;
 pub use self::link::{BadRedisUrl, CallFigures, LinkFigures, RedisServers, RedisTopology};
-pub use self::options::{NodeId, RedisClock, RedisOptions};
+pub use self::options::{NodeId, RedisOptions};
 pub use self::store::RedisStore;

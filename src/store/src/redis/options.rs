@@ -7,6 +7,7 @@ use sakshi_domain::clock::Clock;
 use uuid::Uuid;
 
 use super::link::RedisServers;
+use crate::Ownership;
 use crate::upkeep::Retention;
 use crate::vault::Vault;
 
@@ -34,15 +35,6 @@ impl fmt::Display for NodeId {
     }
 }
 
-/// The clock that decides expiry.
-#[derive(Clone, Debug)]
-pub enum RedisClock {
-    /// The Redis server's.
-    Server,
-    /// A given one, for tests that let time pass.
-    Given(Arc<dyn Clock>),
-}
-
 /// Where Redis is, and how it is used.
 #[derive(Clone, Debug)]
 pub struct RedisOptions {
@@ -58,6 +50,8 @@ pub struct RedisOptions {
     pub retention: Retention,
     /// Calls that may be under way; further ones are refused at once.
     pub max_waiting: usize,
-    /// The clock that decides expiry.
-    pub clock: RedisClock,
+    /// The installation to which the store belongs.
+    pub ownership: Ownership,
+    /// Decides expiry, in tests that let time pass; `None` for the server's clock.
+    pub clock: Option<Arc<dyn Clock>>,
 }

@@ -9,25 +9,20 @@ use std::collections::BTreeSet;
 
 use futures_util::future::try_join_all;
 use redis::cmd;
-use sakshi_domain::delivery::{Attempt, DeliveryId, DeliveryOutcome, DeliveryRecord, FlowDelivery, QueuedDelivery, Subject};
-use sakshi_domain::flow::dedup::DedupDigest;
-use sakshi_domain::flow::flow_id::FlowId;
+use sakshi_domain::delivery::{Attempt, DeliveryId, DeliveryRecord, QueuedDelivery, Subject};
 use sakshi_domain::http_url::WebhookUrl;
-use sakshi_domain::ids::{EventId, Partition};
+use sakshi_domain::ids::Partition;
 use uuid::Uuid;
 
 use super::arguments::arguments;
-use super::reply::{Fields, number, unreadable};
-use super::script::{CLAIM_DELIVERY, DUE_DELIVERIES, LIST_WEBHOOKS, LOAD_DELIVERIES, LOAD_DELIVERY, SETTLE_DELIVERY};
+use super::reply::{Fields, Reply};
+use super::script::{CLAIM_DELIVERY, DUE_DELIVERIES, LOAD_DELIVERY, SETTLE_DELIVERY};
 use super::shared::Shared;
 use super::store::RedisStore;
 use super::{delivery_id, keys};
 use crate::error::{StoreError, StoreFuture};
-use crate::outbox::Outbox;
-use crate::sealing::{open_of_flow, open_terms, open_webhook};
-
-/// Deliveries that one call reads.
-const SLICE: usize = 100;
+use crate::outbox::{Outbox, address};
+use crate::sealing::open_terms;
 
 impl Outbox for RedisStore {
     fn due_deliveries(&self, after: Option<DeliveryId>, origin: Option<String>, limit: usize) -> StoreFuture<Vec<QueuedDelivery>> {
@@ -69,8 +64,7 @@ impl Outbox for RedisStore {
             let partition = subject.partition();
             let keys = vec![keys::subject(&subject), keys::outbox(partition), keys::flight(partition)];
             let args = arguments![delivery_id::entry(id), store.node.to_string(), Uuid::new_v4().as_bytes(), subject.to_bytes()];
-            let claimed: u32 = number("the answer to a claim", store.call_until_answered(&CLAIM_DELIVERY, keys, args).await?)?;
-            Ok(claimed == 1)
+            store.call_until_answered(&CLAIM_DELIVERY, keys, args).await?.succeeded()
         })
     }
 
@@ -103,10 +97,10 @@ struct Waiting {
 
 impl Waiting {
     /// An entry of a stream; `None` when it was removed meanwhile.
-    fn read(partition: Partition, entry: redis::Value) -> Result<Option<Self>, StoreError> {
-        let mut entry = Fields::of("an entry of the outbox", entry)?;
+    fn read(partition: Partition, entry: Reply) -> Result<Option<Self>, StoreError> {
+        let mut entry = entry.fields()?;
         let id = delivery_id::of_entry(partition, &entry.bytes()?)?;
-        let Some(fields) = Fields::maybe("an entry of the outbox", entry.value()?)? else { return Ok(None) };
+        let Some(fields) = entry.value()?.optional_fields()? else { return Ok(None) };
         let (mut subject, mut origin) = (None, Vec::new());
         for (name, value) in fields.pairs()? {
             match name.as_slice() {
@@ -115,7 +109,7 @@ impl Waiting {
                 _ => {}
             }
         }
-        Ok(Some(Self { id, subject: subject.ok_or_else(|| unreadable("an entry of the outbox"))?, origin }))
+        Ok(Some(Self { id, subject: subject.ok_or_else(|| StoreError::unreadable("an entry of the outbox"))?, origin }))
     }
 }
 
@@ -130,10 +124,10 @@ impl Shared {
     /// The streams that are not empty.
     async fn streams(&self, after: Option<DeliveryId>) -> Result<Vec<Reading>, StoreError> {
         let lengths = keys::partitions().map(|partition| cmd("XLEN").arg(keys::outbox(partition)).to_owned());
-        let lengths = self.link.read_all(lengths.collect()).await?;
+        let lengths = self.read_all("the length of the outbox", lengths).await?;
         let mut streams = Vec::new();
         for (partition, length) in keys::partitions().zip(lengths) {
-            if number::<u64>("the length of the outbox", length)? > 0 {
+            if length.parsed::<u64>()? > 0 {
                 let after = after.map_or_else(|| "0-0".into(), |after| delivery_id::entry_not_after(partition, after));
                 streams.push(Reading { partition, after: Some(after) });
             }
@@ -143,15 +137,13 @@ impl Shared {
 
     async fn read_on(&self, stream: &mut Reading, slice: usize) -> Result<Vec<Waiting>, StoreError> {
         let args = arguments![self.node.to_string(), stream.after.as_deref(), slice];
-        let answer = self.call(&DUE_DELIVERIES, vec![keys::outbox(stream.partition)], args).await?;
-        let entries: Vec<_> = Fields::of("the outbox", answer)?.rest().collect();
+        let entries = self.call(&DUE_DELIVERIES, vec![keys::outbox(stream.partition)], args).await?.fields()?.rest();
         let full = entries.len() == slice;
         let mut read = Vec::with_capacity(entries.len());
         stream.after = None;
         for entry in entries {
             if full {
-                let mut head = Fields::of("an entry of the outbox", entry.clone())?;
-                stream.after = Some(head.text()?);
+                stream.after = Some(entry.clone().fields()?.text()?);
             }
             read.extend(Waiting::read(stream.partition, entry)?);
         }
@@ -164,62 +156,40 @@ impl Shared {
             let key = keys::subject(subject);
             [cmd("HMGET").arg(&key).arg(&["s", "e", "h"]).to_owned(), cmd("HSTRLEN").arg(&key).arg("r").to_owned()]
         });
-        let mut found = self.link.read_all(asked.collect()).await?.into_iter();
+        let mut found = self.read_all("a delivery", asked).await?.into_iter();
         let mut due = Vec::with_capacity(waiting.len());
         for (id, subject) in waiting {
-            let (Some(fields), Some(bytes)) = (found.next(), found.next()) else { return Err(unreadable("a delivery")) };
-            if let Some(url) = self.address(subject, Fields::of("a delivery", fields)?)? {
-                due.push(QueuedDelivery { id, subject, url, stored_bytes: number("a delivery", bytes)? });
+            let (Some(fields), Some(bytes)) = (found.next(), found.next()) else { return Err(StoreError::unreadable("a delivery")) };
+            if let Some(url) = self.address(subject, fields.fields()?)? {
+                due.push(QueuedDelivery { id, subject, url, stored_bytes: bytes.parsed()? });
             }
         }
         Ok(due)
     }
 
-    /// The URL of a delivery, from the terms, the event and the sealed address of its subject.
+    /// The URL of a delivery, from the terms, the event and the sealed address of its subject; `None` when it has ended.
     fn address(&self, subject: Subject, mut fields: Fields) -> Result<Option<WebhookUrl>, StoreError> {
-        let (terms, event): (_, Option<EventId>) = (fields.optional_sealed()?, fields.optional_parsed()?);
-        match subject {
-            Subject::Transaction(txn) => {
-                let Some(terms) = terms else { return Ok(None) };
-                let url = match (event, fields.optional_sealed()?) {
-                    (Some(event), Some(address)) => Some(open_webhook(&self.vault, event, &address)?),
-                    _ => open_terms(&self.vault, txn, &terms)?.webhook_url,
-                };
-                url.map(Some).ok_or_else(|| unreadable("the address of a delivery"))
-            }
-            Subject::Flow { flow, .. } => fields.optional()?.map(|address| open_of_flow(&self.vault, flow, &address)).transpose(),
-        }
-    }
-
-    /// The deliveries of a flow: its hash names the webhooks, and each has a hash of its own.
-    pub(crate) async fn deliveries_of(&self, flow: FlowId) -> Result<Vec<FlowDelivery>, StoreError> {
-        let listed = self.call(&LIST_WEBHOOKS, vec![keys::flow(flow)], vec![]).await?;
-        let named = |(name, tells): (Vec<u8>, Vec<u8>)| Some((DedupDigest(name.try_into().ok()?), String::from_utf8(tells).ok()?));
-        let webhooks = Fields::of("the webhooks of a flow", listed)?.pairs()?.into_iter().map(named);
-        let webhooks = webhooks.collect::<Option<Vec<_>>>().ok_or_else(|| unreadable("the webhooks of a flow"))?;
-        let mut found = Vec::with_capacity(webhooks.len());
-        for slice in webhooks.chunks(SLICE) {
-            let keys = slice.iter().map(|(webhook, _)| keys::report(flow, *webhook)).collect();
-            let loaded = Fields::of("the deliveries of a flow", self.call(&LOAD_DELIVERIES, keys, vec![]).await?)?;
-            for ((webhook, tells), loaded) in slice.iter().zip(loaded.rest()) {
-                let delivery = record(flow.partition(), loaded)?;
-                found.extend(delivery.map(|delivery| FlowDelivery { webhook: *webhook, tells: tells.clone(), delivery }));
-            }
-        }
-        Ok(found)
+        let (terms, event, copied) = (fields.optional()?, fields.optional_parsed()?, fields.optional()?);
+        let own = match (subject, terms) {
+            (Subject::Transaction(txn), Some(terms)) => Some((txn, terms)),
+            (Subject::Flow { .. }, _) if copied.is_some() => None,
+            _ => return Ok(None),
+        };
+        let own = || own.map_or(Ok(None), |(txn, terms)| Ok(open_terms(&self.vault, txn, terms)?.webhook_url));
+        address(&self.vault, subject, event, copied, own).map(Some)
     }
 }
 
 /// A delivery from the fields of its hash; `None` when none was queued.
-fn record(partition: Partition, answer: redis::Value) -> Result<Option<DeliveryRecord>, StoreError> {
-    let Some(mut fields) = Fields::maybe("a delivery", answer)? else { return Ok(None) };
+pub(crate) fn record(partition: Partition, answer: Reply) -> Result<Option<DeliveryRecord>, StoreError> {
+    let Some(mut fields) = answer.optional_fields()? else { return Ok(None) };
     let Some(entry) = fields.optional()? else { return Ok(None) };
     let id = delivery_id::of_entry(partition, &entry)?;
     let (origin, queued_at, claimed_at) = (fields.text()?, fields.time()?, fields.optional_time()?);
-    let Some(word) = fields.optional_text()? else {
+    let Some(word) = fields.value()?.text()? else {
         return Ok(Some(DeliveryRecord { id, origin, queued_at, claimed_at, attempt: None }));
     };
-    let outcome = DeliveryOutcome::parse(&word).ok_or_else(|| unreadable("an attempt"))?;
+    let outcome = word.parse().map_err(|_| StoreError::unreadable("an attempt"))?;
     let attempt = Attempt { outcome, status: fields.optional_parsed()?, duration_ms: fields.parsed()? };
     Ok(Some(DeliveryRecord { id, origin, queued_at, claimed_at, attempt: Some(attempt) }))
 }

@@ -8,9 +8,74 @@ use sakshi_domain::time::Timestamp;
 use crate::error::StoreError;
 use crate::vault::Sealed;
 
-/// A reply or a record that is not what the scripts write.
-pub(crate) fn unreadable(what: &str) -> StoreError {
-    StoreError::Corrupt(format!("{what} cannot be read"))
+/// A reply, or a part of one.
+#[derive(Clone, Debug)]
+pub(crate) struct Reply {
+    /// What it is, for errors.
+    what: &'static str,
+    value: Value,
+}
+
+impl Reply {
+    pub(crate) const fn new(what: &'static str, value: Value) -> Self {
+        Self { what, value }
+    }
+
+    pub(crate) fn is_nil(&self) -> bool {
+        self.value == Value::Nil
+    }
+
+    /// Its bytes; `None` for nil and for nothing.
+    pub(crate) fn bytes(self) -> Result<Option<Vec<u8>>, StoreError> {
+        let bytes = match self.value {
+            Value::Nil => return Ok(None),
+            Value::BulkString(bytes) => bytes,
+            Value::SimpleString(text) => text.into_bytes(),
+            Value::Okay => b"OK".to_vec(),
+            Value::Int(number) => number.to_string().into_bytes(),
+            _ => return Err(StoreError::unreadable(self.what)),
+        };
+        Ok(Some(bytes).filter(|bytes| !bytes.is_empty()))
+    }
+
+    /// Its text; `None` for nil and for nothing.
+    pub(crate) fn text(self) -> Result<Option<String>, StoreError> {
+        let what = self.what;
+        self.bytes()?.map(|bytes| String::from_utf8(bytes).map_err(|_| StoreError::unreadable(what))).transpose()
+    }
+
+    /// The value that its text is of; `None` for nil and for nothing.
+    pub(crate) fn optional_parsed<T: FromStr>(self) -> Result<Option<T>, StoreError> {
+        let what = self.what;
+        self.text()?.map(|text| text.parse().map_err(|_| StoreError::unreadable(what))).transpose()
+    }
+
+    /// The value that its text is of.
+    pub(crate) fn parsed<T: FromStr>(self) -> Result<T, StoreError> {
+        let what = self.what;
+        self.optional_parsed()?.ok_or_else(|| StoreError::unreadable(what))
+    }
+
+    /// Whether it is 1: the script did something.
+    pub(crate) fn succeeded(self) -> Result<bool, StoreError> {
+        Ok(self.parsed::<i64>()? == 1)
+    }
+
+    /// The fields of a list.
+    pub(crate) fn fields(self) -> Result<Fields, StoreError> {
+        let values = match self.value {
+            Value::Array(values) => values,
+            // RESP3 has maps besides lists.
+            Value::Map(pairs) => pairs.into_iter().flat_map(|(key, value)| [key, value]).collect(),
+            _ => return Err(StoreError::unreadable(self.what)),
+        };
+        Ok(Fields { what: self.what, values: values.into_iter() })
+    }
+
+    /// The fields of a list; `None` for nil.
+    pub(crate) fn optional_fields(self) -> Result<Option<Fields>, StoreError> {
+        if self.is_nil() { Ok(None) } else { self.fields().map(Some) }
+    }
 }
 
 /// A field and its value.
@@ -23,54 +88,36 @@ pub(crate) struct Fields {
 }
 
 impl Fields {
-    /// The fields of a list.
-    pub(crate) fn of(what: &'static str, value: Value) -> Result<Self, StoreError> {
-        match value {
-            Value::Array(values) => Ok(Self { what, values: values.into_iter() }),
-            // RESP3 has maps besides lists.
-            Value::Map(pairs) => {
-                let values: Vec<Value> = pairs.into_iter().flat_map(|(key, value)| [key, value]).collect();
-                Ok(Self { what, values: values.into_iter() })
-            }
-            _ => Err(unreadable(what)),
-        }
-    }
-
-    /// The same for a reply that may be nil.
-    pub(crate) fn maybe(what: &'static str, value: Value) -> Result<Option<Self>, StoreError> {
-        if value == Value::Nil { Ok(None) } else { Self::of(what, value).map(Some) }
+    /// The error for a field that is not what the scripts write.
+    pub(crate) fn unreadable(&self) -> StoreError {
+        StoreError::unreadable(self.what)
     }
 
     /// The next field.
-    pub(crate) fn value(&mut self) -> Result<Value, StoreError> {
-        self.values.next().ok_or_else(|| unreadable(self.what))
+    pub(crate) fn value(&mut self) -> Result<Reply, StoreError> {
+        self.values.next().map(|value| Reply::new(self.what, value)).ok_or_else(|| self.unreadable())
     }
 
     /// A field that may be missing or empty.
     pub(crate) fn optional(&mut self) -> Result<Option<Vec<u8>>, StoreError> {
-        let value = self.value()?;
-        Ok(bytes(self.what, value)?.filter(|bytes| !bytes.is_empty()))
+        self.value()?.bytes()
     }
 
     pub(crate) fn bytes(&mut self) -> Result<Vec<u8>, StoreError> {
-        self.optional()?.ok_or_else(|| unreadable(self.what))
-    }
-
-    pub(crate) fn optional_text(&mut self) -> Result<Option<String>, StoreError> {
-        self.optional()?.map(|bytes| String::from_utf8(bytes).map_err(|_| unreadable(self.what))).transpose()
+        self.optional()?.ok_or_else(|| self.unreadable())
     }
 
     /// Text that may be empty.
     pub(crate) fn text(&mut self) -> Result<String, StoreError> {
-        Ok(self.optional_text()?.unwrap_or_default())
+        Ok(self.value()?.text()?.unwrap_or_default())
     }
 
     pub(crate) fn optional_parsed<T: FromStr>(&mut self) -> Result<Option<T>, StoreError> {
-        self.optional_text()?.map(|text| text.parse().map_err(|_| unreadable(self.what))).transpose()
+        self.value()?.optional_parsed()
     }
 
     pub(crate) fn parsed<T: FromStr>(&mut self) -> Result<T, StoreError> {
-        self.optional_parsed()?.ok_or_else(|| unreadable(self.what))
+        self.value()?.parsed()
     }
 
     pub(crate) fn optional_time(&mut self) -> Result<Option<Timestamp>, StoreError> {
@@ -82,26 +129,35 @@ impl Fields {
     }
 
     pub(crate) fn optional_sealed(&mut self) -> Result<Option<Sealed>, StoreError> {
-        self.optional()?.map(|bytes| Sealed::from_bytes(&bytes).ok_or_else(|| unreadable(self.what))).transpose()
+        self.optional()?.map(|bytes| Sealed::from_bytes(bytes).ok_or_else(|| self.unreadable())).transpose()
     }
 
     pub(crate) fn sealed(&mut self) -> Result<Sealed, StoreError> {
-        self.optional_sealed()?.ok_or_else(|| unreadable(self.what))
+        self.optional_sealed()?.ok_or_else(|| self.unreadable())
     }
 
     /// Exactly `N` bytes.
     pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], StoreError> {
-        self.bytes()?.try_into().map_err(|_| unreadable(self.what))
+        self.bytes()?.try_into().map_err(|_| self.unreadable())
     }
 
-    /// A list within the list.
-    pub(crate) fn fields(&mut self) -> Result<Self, StoreError> {
-        Self::of(self.what, self.value()?)
+    /// The remaining fields.
+    pub(crate) fn rest(self) -> impl ExactSizeIterator<Item = Reply> {
+        let what = self.what;
+        self.values.map(move |value| Reply::new(what, value))
     }
 
-    /// The remaining values.
-    pub(crate) fn rest(self) -> impl Iterator<Item = Value> {
-        self.values
+    /// The remaining fields, each as `read` understands it.
+    pub(crate) fn all<T>(self, mut read: impl FnMut(Vec<u8>) -> Option<T>) -> Result<Vec<T>, StoreError> {
+        let what = self.what;
+        self.rest().map(|field| field.bytes()?.and_then(&mut read).ok_or_else(|| StoreError::unreadable(what))).collect()
+    }
+
+    /// The remaining fields in pairs, each as `read` understands it.
+    pub(crate) fn all_pairs<T>(self, mut read: impl FnMut(Vec<u8>, Vec<u8>) -> Option<T>) -> Result<Vec<T>, StoreError> {
+        let what = self.what;
+        let pairs = self.pairs()?.into_iter();
+        pairs.map(|(field, value)| read(field, value).ok_or_else(|| StoreError::unreadable(what))).collect()
     }
 
     /// The remaining fields in pairs.
@@ -112,26 +168,4 @@ impl Fields {
         }
         Ok(pairs)
     }
-}
-
-/// The bytes of a value; `None` for nil.
-pub(crate) fn bytes(what: &'static str, value: Value) -> Result<Option<Vec<u8>>, StoreError> {
-    match value {
-        Value::Nil => Ok(None),
-        Value::BulkString(bytes) => Ok(Some(bytes)),
-        Value::SimpleString(text) => Ok(Some(text.into_bytes())),
-        Value::Okay => Ok(Some(b"OK".to_vec())),
-        Value::Int(number) => Ok(Some(number.to_string().into_bytes())),
-        _ => Err(unreadable(what)),
-    }
-}
-
-/// The text of a value; `None` for nil.
-pub(crate) fn text(what: &'static str, value: Value) -> Result<Option<String>, StoreError> {
-    bytes(what, value)?.map(|bytes| String::from_utf8(bytes).map_err(|_| unreadable(what))).transpose()
-}
-
-/// A number, which must not be missing.
-pub(crate) fn number<T: FromStr>(what: &'static str, value: Value) -> Result<T, StoreError> {
-    text(what, value)?.and_then(|text| text.parse().ok()).ok_or_else(|| unreadable(what))
 }

@@ -14,6 +14,8 @@ use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 pub(crate) struct Script {
     /// Its name in logs and metrics.
     pub(crate) name: &'static str,
+    /// What its reply is called in errors.
+    pub(crate) reply: &'static str,
     /// Its source.
     pub(crate) source: &'static str,
     /// Whether replicas must confirm what it wrote before its reply counts.
@@ -22,8 +24,8 @@ pub(crate) struct Script {
 }
 
 impl Script {
-    pub(crate) const fn new(name: &'static str, source: &'static str, writes: bool) -> Self {
-        Self { name, source, writes, sha: OnceLock::new() }
+    pub(crate) const fn new(name: &'static str, reply: &'static str, source: &'static str, writes: bool) -> Self {
+        Self { name, reply, source, writes, sha: OnceLock::new() }
     }
 
     /// Its SHA-1 in hexadecimal, by which the server caches it.
@@ -45,6 +47,7 @@ macro_rules! scripts {
             $(#[$doc])*
             pub(crate) static $constant: Script = Script::new(
                 $name,
+                concat!("the reply to ", $name),
                 concat!("#!lua", $flags, "\n", include_str!("lua/prelude.lua"), $(include_str!(concat!("lua/", $part, ".lua")),)* include_str!(concat!("lua/", $name, ".lua"))),
                 $writes,
             );
@@ -59,7 +62,8 @@ macro_rules! scripts {
 // free memory may run on a full server.
 scripts! {
     OPEN_TRANSACTION = "open_transaction", true, "", ["ledger", "repetition", "gate"];
-    COMPLETE_TRANSACTION = "complete_transaction", true, "", ["gate", "outbox"];
+    COMPLETE_TRANSACTION = "complete_transaction", true, "", ["gate", "outbox", "notices"];
+    EXPIRE_TRANSACTION = "expire_transaction", true, "", ["transaction_fields", "notices"];
     LOAD_TRANSACTION = "load_transaction", false, " flags=no-writes", ["transaction_fields"];
     /// It does no harm if the note of who has a copy is lost: a watcher also reads from time to time.
     WATCH_TRANSACTION = "watch_transaction", false, " flags=allow-oom", ["transaction_fields"];
@@ -82,7 +86,9 @@ scripts! {
     PATCH_APP = "patch_app", true, "", [];
     NAME_KEY = "name_key", true, "", [];
     CREATE_KEY = "create_key", true, "", [];
-    RETIRE_KEY = "retire_key", true, "", [];
+    RETIRE_KEY = "retire_key", true, "", ["retirement"];
+    IMPORT_CLIENT = "import_client", true, "", [];
+    IMPORT_KEY = "import_key", true, "", ["retirement"];
     OPEN_SESSION = "open_session", true, "", [];
     LOAD_SESSION = "load_session", false, " flags=no-writes", [];
     /// Prolonging frees no memory, but a session must not end because the memory is full.
@@ -107,6 +113,6 @@ scripts! {
     BEAT = "beat", false, " flags=allow-oom", [];
     FORGET_NODE = "forget_node", false, " flags=allow-oom", [];
     HOLDERS = "holders", false, " flags=allow-oom", [];
-    KEEP_CANARY = "keep_canary", true, "", [];
+    KEEP_MARK = "keep_mark", true, "", [];
     CHECK = "check", true, "", [];
 }

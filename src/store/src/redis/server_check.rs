@@ -3,7 +3,6 @@
 
 use redis::cmd;
 
-use super::reply::{text, unreadable};
 use super::shared::Shared;
 use crate::error::StoreError;
 
@@ -13,8 +12,7 @@ const MAJOR: u32 = 7;
 impl Shared {
     /// Refuses a server that is too old or that evicts keys; of a cluster, the server that answers.
     pub(crate) async fn check_server(&self) -> Result<(), StoreError> {
-        let info = self.link.read(cmd("INFO")).await?;
-        let info = text("the INFO of the server", info)?.ok_or_else(|| unreadable("the INFO of the server"))?;
+        let info = self.read("the INFO of the server", &cmd("INFO")).await?.parsed::<String>()?;
         unsupported(&info).map_or(Ok(()), |why| Err(StoreError::Unavailable(why)))
     }
 }

@@ -5,33 +5,35 @@ use sakshi_domain::time::Timestamp;
 
 use super::arguments::arguments;
 use super::keys;
-use super::reply::{Fields, number};
 use super::script::{END_SESSION, LOAD_SESSION, OPEN_SESSION, PROLONG_SESSION};
 use super::store::RedisStore;
 use crate::error::StoreFuture;
-use crate::sessions::{SealedSession, SessionDigest, SessionRecord, Sessions};
+use crate::sessions::{SessionDigest, SessionRecord, Sessions, open_grant, seal_grant};
 
 impl Sessions for RedisStore {
     fn open_session(&self, session: SessionRecord) -> StoreFuture<()> {
         self.run(|store| async move {
-            let SealedSession { digest, grant, idle_until, ends_at } = SealedSession::of(&store.vault, &session);
-            store.call(&OPEN_SESSION, vec![keys::session(&digest)], arguments![idle_until, ends_at, grant]).await.map(drop)
+            let grant = seal_grant(&store.vault, &session);
+            let SessionRecord { digest, idle_until, ends_at, .. } = session;
+            let args = arguments![idle_until.min(ends_at), ends_at, grant];
+            store.call(&OPEN_SESSION, vec![keys::session(&digest)], args).await.map(drop)
         })
     }
 
     fn load_session(&self, digest: SessionDigest) -> StoreFuture<Option<SessionRecord>> {
         self.run(move |store| async move {
             let found = store.call(&LOAD_SESSION, vec![keys::session(&digest)], vec![]).await?;
-            let Some(mut fields) = Fields::maybe("a session", found)? else { return store.absent(None).await };
-            let (idle_until, ends_at, grant) = (fields.time()?, fields.time()?, fields.bytes()?);
-            SealedSession { digest, grant, idle_until, ends_at }.unsealed(&store.vault).map(Some)
+            let Some(mut fields) = found.optional_fields()? else { return store.confirm_absent(None).await };
+            let (idle_until, ends_at) = (fields.time()?, fields.time()?);
+            let (key, app) = open_grant(&store.vault, digest, fields.bytes()?)?;
+            Ok(Some(SessionRecord { digest, key, app, idle_until, ends_at }))
         })
     }
 
     fn prolong_session(&self, digest: SessionDigest, until: Timestamp) -> StoreFuture<bool> {
         self.run(move |store| async move {
             let prolonged = store.call(&PROLONG_SESSION, vec![keys::session(&digest)], arguments![until]).await?;
-            if number::<u8>("a session", prolonged)? == 1 { Ok(true) } else { store.absent(false).await }
+            if prolonged.succeeded()? { Ok(true) } else { store.confirm_absent(false).await }
         })
     }
 

@@ -4,16 +4,16 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use redis::Value;
+use redis::Cmd;
 use sakshi_domain::clock::Clock;
 use sakshi_domain::ids::TxnId;
-use sakshi_domain::time::Timestamp;
 use tokio::sync::broadcast;
 
 use super::arguments::Argument;
 use super::clock::ServerClock;
 use super::link::Link;
-use super::options::{NodeId, RedisClock};
+use super::options::NodeId;
+use super::reply::Reply;
 use super::script::Script;
 use crate::error::StoreError;
 use crate::upkeep::Retention;
@@ -24,13 +24,13 @@ pub(crate) struct Shared {
     pub(crate) vault: Arc<Vault>,
     pub(crate) node: NodeId,
     pub(crate) retention: Retention,
-    pub(crate) clock: RedisClock,
+    pub(crate) clock: Option<Arc<dyn Clock>>,
     pub(crate) server_clock: Arc<ServerClock>,
     pub(crate) ended_elsewhere: broadcast::Sender<TxnId>,
     /// This node has left and begins no further attempt.
     pub(crate) left: AtomicBool,
     #[cfg(test)]
-    pub(crate) faults: super::tests::lost_replies::Faults,
+    pub(crate) faults: super::lost_replies::Faults,
 }
 
 impl Shared {
@@ -40,45 +40,27 @@ impl Shared {
 
     /// The clock that decides expiry, as far as this node can tell its time.
     pub(crate) fn clock(&self) -> Arc<dyn Clock> {
-        match &self.clock {
-            RedisClock::Server => Arc::clone(&self.server_clock) as Arc<dyn Clock>,
-            RedisClock::Given(clock) => Arc::clone(clock),
-        }
+        self.clock.clone().unwrap_or_else(|| self.server_clock.clone())
     }
 
-    /// The time of a given clock; `None` when scripts ask the server.
-    fn given(&self) -> Option<Timestamp> {
-        match &self.clock {
-            RedisClock::Server => None,
-            RedisClock::Given(clock) => Some(clock.now()),
-        }
-    }
-
-    /// The arguments of a script: the given time, then its own.
-    fn timed(given: Option<Timestamp>, args: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
+    /// The arguments of a script: the time of a given clock, if scripts do not ask the server, then its own.
+    fn timed(&self, args: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
         let mut timed = Vec::with_capacity(args.len() + 1);
-        timed.push(given.argument());
+        timed.push(self.clock.as_ref().map(|clock| clock.now()).argument());
         timed.extend(args);
         timed
     }
 
     /// Calls a script. The link repeats it while its reply is lost, until the call times out.
-    pub(crate) async fn call(&self, script: &'static Script, keys: Vec<Vec<u8>>, args: Vec<Vec<u8>>) -> Result<Value, StoreError> {
-        self.call_at(self.given(), script, keys, args).await
+    pub(crate) async fn call(&self, script: &'static Script, keys: Vec<Vec<u8>>, args: Vec<Vec<u8>>) -> Result<Reply, StoreError> {
+        self.call_timed(script, keys, self.timed(args)).await
     }
 
-    /// Calls a script at a given time; `None` for the server's time.
-    pub(crate) async fn call_at(
-        &self,
-        given: Option<Timestamp>,
-        script: &'static Script,
-        keys: Vec<Vec<u8>>,
-        args: Vec<Vec<u8>>,
-    ) -> Result<Value, StoreError> {
-        let args = Self::timed(given, args);
+    /// Calls a script whose arguments begin with the time, or with an empty one for the server's.
+    pub(crate) async fn call_timed(&self, script: &'static Script, keys: Vec<Vec<u8>>, args: Vec<Vec<u8>>) -> Result<Reply, StoreError> {
         #[cfg(test)]
         self.faults.lose_a_reply(&self.link, script, &keys, &args).await;
-        self.link.call(script, keys, args).await
+        self.link.call(script, keys, args).await.map(|value| Reply::new(script.reply, value))
     }
 
     /// Calls a script without a time-out: for an outcome that must be known.
@@ -87,10 +69,21 @@ impl Shared {
         script: &'static Script,
         keys: Vec<Vec<u8>>,
         args: Vec<Vec<u8>>,
-    ) -> Result<Value, StoreError> {
-        let args = Self::timed(self.given(), args);
+    ) -> Result<Reply, StoreError> {
+        let args = self.timed(args);
         #[cfg(test)]
         self.faults.lose_a_reply(&self.link, script, &keys, &args).await;
-        self.link.call_until_answered(script, keys, args).await
+        self.link.call_until_answered(script, keys, args).await.map(|value| Reply::new(script.reply, value))
+    }
+
+    /// Reads with a command; `what` names the reply in errors.
+    pub(crate) async fn read(&self, what: &'static str, command: &Cmd) -> Result<Reply, StoreError> {
+        self.link.read(command.clone()).await.map(|value| Reply::new(what, value))
+    }
+
+    /// Reads with several commands at once; the replies are in their order.
+    pub(crate) async fn read_all(&self, what: &'static str, commands: impl Iterator<Item = Cmd>) -> Result<Vec<Reply>, StoreError> {
+        let values = self.link.read_all(commands.collect()).await?;
+        Ok(values.into_iter().map(|value| Reply::new(what, value)).collect())
     }
 }

@@ -30,14 +30,15 @@ impl RedisStore {
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] when it cannot be reached, is older than Redis 7, or evicts keys
-    /// when its memory is full; [`StoreError::WrongKey`] when it was written under other keys.
+    /// when its memory is full; [`StoreError::WrongKey`] when it was written under other keys;
+    /// [`StoreError::OtherInstallation`] when it belongs to another installation.
     pub async fn open(options: RedisOptions) -> Result<Self, StoreError> {
         Self::open_with_heartbeats(options, HEARTBEAT_INTERVAL).await
     }
 
     /// The same with another interval between two heartbeats.
     pub(crate) async fn open_with_heartbeats(options: RedisOptions, every: Duration) -> Result<Self, StoreError> {
-        let RedisOptions { servers, wait_replicas, node, vault, retention, max_waiting, clock } = options;
+        let RedisOptions { servers, wait_replicas, node, vault, retention, max_waiting, ownership, clock } = options;
         let link = Link::new(LinkOptions { max_waiting, wait_replicas, ..LinkOptions::new(servers) });
         let (ended_elsewhere, _) = broadcast::channel(NOTICES_HELD);
         let shared = Arc::new(Shared {
@@ -50,10 +51,13 @@ impl RedisStore {
             ended_elsewhere,
             left: AtomicBool::new(false),
             #[cfg(test)]
-            faults: super::tests::lost_replies::Faults::default(),
+            faults: super::lost_replies::Faults::default(),
         });
         shared.check_server().await?;
+        // It is checked before and written after the keys: a node that is refused has written neither.
+        shared.check_installation(&ownership).await?;
         shared.check_keys().await?;
+        shared.keep_installation(&ownership).await?;
         // A node sends a heartbeat before it has any delivery.
         shared.heartbeat(false).await?;
         shared.read_clock(true).await?;

@@ -5,7 +5,10 @@
 //! crash between two of them: first the list, whose readers skip entries without a record; then the
 //! key's id; last the key itself, which makes it valid.
 
-use redis::{Cmd, Value, cmd};
+use std::str::FromStr;
+
+use redis::{Cmd, cmd};
+use sakshi_domain::client_transfer::TransferredKey;
 use sakshi_domain::flow::api_type::{ApiType, RegisteredUrls};
 use sakshi_domain::http_url::WebhookUrl;
 use sakshi_domain::ids::{AppId, ClientId, KeyId};
@@ -13,35 +16,30 @@ use sakshi_domain::tenancy::{ApiKeyRecord, App, AppPatch, Client, KeyDigest};
 use sakshi_domain::time::Timestamp;
 
 use super::arguments::arguments;
-use super::credits::places;
 use super::keys;
-use super::reply::{Fields, bytes, number, text, unreadable};
+use super::reply::Reply;
 use super::script::{CREATE_APP, CREATE_CLIENT, CREATE_KEY, INDEX_CLIENT, INDEX_OF_CLIENT, NAME_KEY, PATCH_APP, RETIRE_KEY};
 use super::shared::Shared;
 use super::store::RedisStore;
-use crate::error::{StoreError, StoreFuture};
+use crate::error::{ATTEMPTS, StoreError, StoreFuture};
 use crate::paging::{Page, PageRequest};
 use crate::sealing::{open_app, open_urls, seal_app, seal_urls};
 use crate::tenancy::{KeyGrant, Tenancy, join_environments, parse_environments};
-use crate::vault::Sealed;
 
-/// Attempts at a change while other changes come first.
-const ATTEMPTS: usize = 64;
-
-fn get(key: &[u8], field: &str) -> Cmd {
-    cmd("HGET").arg(key).arg(field).to_owned()
+pub(crate) fn record_of(app: &AppId) -> Cmd {
+    cmd("HGET").arg(keys::app(app)).arg("r").to_owned()
 }
 
-fn key_fields(digest: &str) -> Cmd {
+pub(crate) fn key_fields(digest: &str) -> Cmd {
     cmd("HMGET").arg(keys::key(digest)).arg(["i", "c", "l", "e", "t", "x", "v"].as_slice()).to_owned()
 }
 
 /// The key, if there is one.
-fn key(value: Value) -> Result<Option<ApiKeyRecord>, StoreError> {
-    let mut fields = Fields::of("a key", value)?;
+pub(crate) fn key(found: Reply) -> Result<Option<ApiKeyRecord>, StoreError> {
+    let mut fields = found.fields()?;
     let Some(key_id) = fields.optional_parsed()? else { return Ok(None) };
     let (client_id, label) = (fields.parsed()?, fields.text()?);
-    let environments = parse_environments(&fields.text()?).ok_or_else(|| unreadable("the environments of a key"))?;
+    let environments = parse_environments(&fields.text()?)?;
     let (created_at, expires_at, revoked_at) = (fields.time()?, fields.optional_time()?, fields.optional_time()?);
     Ok(Some(ApiKeyRecord { key_id, client_id, label, environments, created_at, expires_at, revoked_at }))
 }
@@ -58,15 +56,16 @@ impl Tenancy for RedisStore {
 
     fn list_clients(&self, page: PageRequest) -> StoreFuture<Page<Client>> {
         self.run(move |store| async move {
-            let total = number("the clients", store.link.read(cmd("ZCARD").arg(keys::clients()).to_owned()).await?)?;
-            let (first, last) = places(page);
+            let total = store.read("the clients", cmd("ZCARD").arg(keys::clients())).await?.parsed()?;
+            let (first, last) = page.index_range();
             let ids = if first < total { store.client_ids(first, last).await? } else { vec![] };
             let asked = ids.iter().map(|id| cmd("HMGET").arg(keys::client(id.partition(), id)).arg("n").arg("t").to_owned());
             let mut items = Vec::with_capacity(ids.len());
-            for (client_id, found) in ids.iter().zip(store.link.read_all(asked.collect()).await?) {
-                let mut fields = Fields::of("a client", found)?;
+            let found = store.read_all("a client", asked).await?;
+            for (client_id, found) in ids.into_iter().zip(found) {
+                let mut fields = found.fields()?;
                 let (name, created_at) = (fields.text()?, fields.optional_time()?);
-                items.extend(created_at.map(|created_at| Client { client_id: client_id.clone(), name, created_at }));
+                items.extend(created_at.map(|created_at| Client { client_id, name, created_at }));
             }
             Ok(Page { items, total })
         })
@@ -78,7 +77,7 @@ impl Tenancy for RedisStore {
             if !store.listed(&app.client_id, index, app.app_id.as_str(), app.created_at).await? {
                 return Ok(false);
             }
-            store.place_app(&app.app_id, &app.client_id, Some(seal_app(&store.vault, &app)?)).await?;
+            store.ensure_app(&app.app_id, &app.client_id, Some(seal_app(&store.vault, &app)?)).await?;
             Ok(true)
         })
     }
@@ -87,34 +86,19 @@ impl Tenancy for RedisStore {
         self.run(|store| async move { store.load_app(&app).await })
     }
 
-    /// Writes the change only if the app is still as it was read; otherwise it starts again.
     fn patch_app(&self, id: AppId, patch: AppPatch) -> StoreFuture<Option<App>> {
         self.run(|store| async move {
-            for _ in 0..ATTEMPTS {
-                let before = store.app_record(&id).await?;
-                let Some(mut app) = store.opened_app(&id, before.clone())? else { return store.absent(None).await };
+            let change = |record: &[u8], _: Option<&[u8]>| {
+                let mut app = open_app(&store.vault, &id, record)?;
                 app.apply(patch.clone());
-                let args = arguments!["r", before, seal_app(&store.vault, &app)?];
-                let patched: u32 = number("an app", store.call(&PATCH_APP, vec![keys::app(&id)], args).await?)?;
-                if patched == 1 {
-                    return Ok(Some(app));
-                }
-            }
-            Err(StoreError::Overloaded)
+                Ok((seal_app(&store.vault, &app)?, app))
+            };
+            store.change_app(&id, "r", change).await
         })
     }
 
     fn list_apps(&self, client: ClientId) -> StoreFuture<Vec<App>> {
-        self.run(|store| async move {
-            let ids = store.members(keys::apps_of_client(&client)).await?;
-            let ids = ids.iter().map(|id| id.parse()).collect::<Result<Vec<AppId>, _>>().map_err(|_| unreadable("an app"))?;
-            let records = store.link.read_all(ids.iter().map(|id| get(&keys::app(id), "r")).collect()).await?;
-            let mut apps = Vec::with_capacity(ids.len());
-            for (id, record) in ids.iter().zip(records) {
-                apps.extend(store.opened_app(id, bytes("an app", record)?)?);
-            }
-            Ok(apps)
-        })
+        self.run(|store| async move { store.apps_of(&client).await })
     }
 
     fn create_key(&self, key: ApiKeyRecord, digest: KeyDigest) -> StoreFuture<bool> {
@@ -125,7 +109,7 @@ impl Tenancy for RedisStore {
             }
             let digest = keys::key_digest(&digest);
             let named = store.call(&NAME_KEY, vec![keys::key_name(&key_id)], arguments![digest.as_str()]).await?;
-            if text("a key's name", named)?.as_ref() != Some(&digest) {
+            if named.text()?.as_ref() != Some(&digest) {
                 return Ok(true);
             }
             let environments = join_environments(&environments);
@@ -139,57 +123,37 @@ impl Tenancy for RedisStore {
     }
 
     fn list_keys(&self, client: ClientId) -> StoreFuture<Vec<ApiKeyRecord>> {
-        self.run(|store| async move {
-            let ids = store.members(keys::keys_of_client(&client)).await?;
-            let ids = ids.iter().map(|id| id.parse()).collect::<Result<Vec<KeyId>, _>>().map_err(|_| unreadable("a key"))?;
-            let names = store.link.read_all(ids.iter().map(|id| cmd("GET").arg(keys::key_name(id)).to_owned()).collect()).await?;
-            let digests = names.into_iter().map(|name| text("a key's name", name)).collect::<Result<Vec<_>, _>>()?;
-            let found = store.link.read_all(digests.iter().flatten().map(|digest| key_fields(digest)).collect()).await?;
-            found.into_iter().filter_map(|fields| key(fields).transpose()).collect()
-        })
+        self.run(|store| async move { Ok(store.keys_of(&client).await?.into_iter().map(|named| named.key).collect()) })
     }
 
     fn retire_key(&self, id: KeyId, revoked_at: Option<Timestamp>, expires_at: Option<Timestamp>) -> StoreFuture<Option<ApiKeyRecord>> {
         self.run(move |store| async move {
-            let name = store.link.read(cmd("GET").arg(keys::key_name(&id)).to_owned()).await?;
-            let Some(digest) = text("a key's name", name)? else { return store.absent(None).await };
+            let digest = store.read("a key's name", cmd("GET").arg(keys::key_name(&id))).await?.text()?;
+            let Some(digest) = digest else { return store.confirm_absent(None).await };
             let retired = store.call(&RETIRE_KEY, vec![keys::key(&digest)], arguments![revoked_at, expires_at]).await?;
-            if retired == Value::Nil { Ok(None) } else { key(retired) }
+            if retired.is_nil() { Ok(None) } else { key(retired) }
         })
     }
 
     fn find_key(&self, digest: KeyDigest, app: AppId) -> StoreFuture<Option<KeyGrant>> {
         self.run(move |store| async move {
-            let asked = vec![key_fields(&keys::key_digest(&digest)), get(&keys::app(&app), "r")];
-            let mut found = Fields::of("a key", Value::Array(store.link.read_all(asked).await?))?;
-            let Some(key) = key(found.value()?)? else { return store.absent(None).await };
-            let app = store.opened_app(&app, found.optional()?)?;
-            Ok(Some(KeyGrant { key, app }))
+            let asked = [key_fields(&keys::key_digest(&digest)), record_of(&app)];
+            let Ok([found, record]) = <[Reply; 2]>::try_from(store.read_all("a key", asked.into_iter()).await?) else {
+                return Err(StoreError::unreadable("a key"));
+            };
+            let Some(key) = key(found)? else { return store.confirm_absent(None).await };
+            Ok(Some(KeyGrant { key, app: store.opened_app(&app, record)? }))
         })
     }
 
-    /// As [`Tenancy::patch_app`].
     fn set_webhook_url(&self, id: AppId, api_type: ApiType, url: Option<WebhookUrl>) -> StoreFuture<Option<RegisteredUrls>> {
         self.run(move |store| async move {
-            for _ in 0..ATTEMPTS {
-                let found = store.link.read(cmd("HMGET").arg(keys::app(&id)).arg("r").arg("w").to_owned()).await?;
-                let mut fields = Fields::of("an app", found)?;
-                if fields.optional()?.is_none() {
-                    return store.absent(None).await;
-                }
-                let before = fields.optional()?;
-                let read = |bytes: &Vec<u8>| {
-                    let sealed = Sealed::from_bytes(bytes).ok_or_else(|| unreadable("the webhook URLs of an app"))?;
-                    open_urls(&store.vault, &id, &sealed)
-                };
-                let mut urls = before.as_ref().map(read).transpose()?.unwrap_or_default();
+            let change = |_: &[u8], urls: Option<&[u8]>| {
+                let mut urls = urls.map(|urls| open_urls(&store.vault, &id, urls)).transpose()?.unwrap_or_default();
                 urls.set(api_type, url.clone());
-                let args = arguments!["w", before, seal_urls(&store.vault, &id, &urls)?];
-                if number::<u32>("an app", store.call(&PATCH_APP, vec![keys::app(&id)], args).await?)? == 1 {
-                    return Ok(Some(urls));
-                }
-            }
-            Err(StoreError::Overloaded)
+                Ok((seal_urls(&store.vault, &id, &urls)?, urls))
+            };
+            store.change_app(&id, "w", change).await
         })
     }
 
@@ -201,61 +165,93 @@ impl Tenancy for RedisStore {
 impl Shared {
     /// The ids of clients by creation time, from one place in the list to another.
     pub(crate) async fn client_ids(&self, first: u64, last: u64) -> Result<Vec<ClientId>, StoreError> {
-        let found = self.link.read(cmd("ZRANGE").arg(keys::clients()).arg(first).arg(last).to_owned()).await?;
-        let id = |value| text("a client", value)?.and_then(|text| text.parse().ok()).ok_or_else(|| unreadable("a client"));
-        Fields::of("the clients", found)?.rest().map(id).collect()
+        let found = self.read("the clients", cmd("ZRANGE").arg(keys::clients()).arg(first).arg(last)).await?;
+        found.fields()?.rest().map(Reply::parsed).collect()
     }
 
     /// Adds an app or a key to the list of its client; `false` when there is no such client.
-    async fn listed(&self, client: &ClientId, index: Vec<u8>, id: &str, created_at: Timestamp) -> Result<bool, StoreError> {
+    pub(crate) async fn listed(&self, client: &ClientId, index: Vec<u8>, id: &str, created_at: Timestamp) -> Result<bool, StoreError> {
         let keys = vec![keys::client(client.partition(), client), index];
-        let found: u32 = number("a client", self.call(&INDEX_OF_CLIENT, keys, arguments![id, created_at]).await?)?;
-        Ok(found == 1)
+        self.call(&INDEX_OF_CLIENT, keys, arguments![id, created_at]).await?.succeeded()
     }
 
     /// The ids in a list of a client, by creation time and then by arrival.
-    async fn members(&self, index: Vec<u8>) -> Result<Vec<String>, StoreError> {
-        let found = self.link.read(cmd("HGETALL").arg(index).to_owned()).await?;
-        let member = |(id, order): (Vec<u8>, Vec<u8>)| {
-            let order = String::from_utf8(order).ok()?;
-            let (created_at, place) = order.split_once(' ')?;
-            Some((created_at.parse::<i64>().ok()?, place.parse::<u64>().ok()?, String::from_utf8(id).ok()?))
-        };
-        let members = Fields::of("a client's list", found)?.pairs()?.into_iter().map(member);
-        let mut members = members.collect::<Option<Vec<_>>>().ok_or_else(|| unreadable("a client's list"))?;
-        members.sort_unstable();
-        Ok(members.into_iter().map(|(.., id)| id).collect())
+    async fn members<T: FromStr>(&self, index: Vec<u8>) -> Result<Vec<T>, StoreError> {
+        let found = self.read("a client's list", cmd("HGETALL").arg(index)).await?;
+        let mut members = found.fields()?.all_pairs(|id, order| {
+            let (created_at, place) = std::str::from_utf8(&order).ok()?.split_once(' ')?;
+            let id = std::str::from_utf8(&id).ok()?.parse().ok()?;
+            Some(((created_at.parse::<i64>().ok()?, place.parse::<u64>().ok()?), id))
+        })?;
+        members.sort_unstable_by_key(|(order, _)| *order);
+        Ok(members.into_iter().map(|(_, id)| id).collect())
     }
 
-    /// Writes the partition of an app, and its record if it is given. Existing values stay.
-    pub(crate) async fn place_app(&self, app: &AppId, client: &ClientId, record: Option<Vec<u8>>) -> Result<(), StoreError> {
+    /// The apps of a client by creation time.
+    pub(crate) async fn apps_of(&self, client: &ClientId) -> Result<Vec<App>, StoreError> {
+        let ids: Vec<AppId> = self.members(keys::apps_of_client(client)).await?;
+        let records = self.read_all("an app", ids.iter().map(record_of)).await?;
+        let mut apps = Vec::with_capacity(ids.len());
+        for (id, record) in ids.iter().zip(records) {
+            apps.extend(self.opened_app(id, record)?);
+        }
+        Ok(apps)
+    }
+
+    /// The keys of a client by creation time.
+    pub(crate) async fn keys_of(&self, client: &ClientId) -> Result<Vec<TransferredKey>, StoreError> {
+        let ids: Vec<KeyId> = self.members(keys::keys_of_client(client)).await?;
+        Ok(self.keys_named(&ids).await?.into_iter().flatten().collect())
+    }
+
+    /// Writes the partition of an app, and its record if it is given. What is there already stays.
+    pub(crate) async fn ensure_app(&self, app: &AppId, client: &ClientId, record: Option<Vec<u8>>) -> Result<(), StoreError> {
         let args = arguments![u32::from(client.partition().number()), record];
         self.call(&CREATE_APP, vec![keys::app(app)], args).await.map(drop)
     }
 
-    fn opened_app(&self, id: &AppId, record: Option<Vec<u8>>) -> Result<Option<App>, StoreError> {
-        let Some(bytes) = record else { return Ok(None) };
-        let sealed = Sealed::from_bytes(&bytes).ok_or_else(|| unreadable("an app"))?;
-        open_app(&self.vault, id, &sealed).map(Some)
-    }
-
-    async fn app_record(&self, id: &AppId) -> Result<Option<Vec<u8>>, StoreError> {
-        bytes("an app", self.link.read(get(&keys::app(id), "r")).await?)
+    pub(crate) fn opened_app(&self, id: &AppId, record: Reply) -> Result<Option<App>, StoreError> {
+        record.bytes()?.map(|record| open_app(&self.vault, id, record)).transpose()
     }
 
     pub(crate) async fn load_app(&self, id: &AppId) -> Result<Option<App>, StoreError> {
-        match self.app_record(id).await? {
-            None => self.absent(None).await,
-            record => self.opened_app(id, record),
+        match self.opened_app(id, self.read("an app", &record_of(id)).await?)? {
+            None => self.confirm_absent(None).await,
+            app => Ok(app),
         }
+    }
+
+    /// The sealed app, and the sealed webhook URLs that it has registered.
+    async fn app_fields(&self, id: &AppId) -> Result<Option<(Vec<u8>, Option<Vec<u8>>)>, StoreError> {
+        let found = self.read("an app", cmd("HMGET").arg(keys::app(id)).arg("r").arg("w")).await?;
+        let mut fields = found.fields()?;
+        let Some(record) = fields.optional()? else { return self.confirm_absent(None).await };
+        Ok(Some((record, fields.optional()?)))
     }
 
     /// The app, and the webhook URLs that it has registered.
     pub(crate) async fn load_receiver(&self, id: &AppId) -> Result<Option<(App, RegisteredUrls)>, StoreError> {
-        let found = self.link.read(cmd("HMGET").arg(keys::app(id)).arg("r").arg("w").to_owned()).await?;
-        let mut fields = Fields::of("an app", found)?;
-        let Some(app) = self.opened_app(id, fields.optional()?)? else { return self.absent(None).await };
-        let urls = fields.optional_sealed()?.map(|sealed| open_urls(&self.vault, id, &sealed)).transpose()?;
-        Ok(Some((app, urls.unwrap_or_default())))
+        let Some((record, urls)) = self.app_fields(id).await? else { return Ok(None) };
+        let urls = urls.map(|urls| open_urls(&self.vault, id, urls)).transpose()?;
+        Ok(Some((open_app(&self.vault, id, record)?, urls.unwrap_or_default())))
+    }
+
+    /// Writes what `change` makes of the sealed app or its sealed URLs, only if it is still as it was read; otherwise it
+    /// starts again.
+    pub(crate) async fn change_app<T>(
+        &self,
+        id: &AppId,
+        field: &str,
+        change: impl Fn(&[u8], Option<&[u8]>) -> Result<(Vec<u8>, T), StoreError>,
+    ) -> Result<Option<T>, StoreError> {
+        for _ in 0..ATTEMPTS {
+            let Some((record, urls)) = self.app_fields(id).await? else { return Ok(None) };
+            let (after, changed) = change(&record, urls.as_deref())?;
+            let before = if field == "r" { Some(record) } else { urls };
+            if self.call(&PATCH_APP, vec![keys::app(id)], arguments![field, before, after]).await?.succeeded()? {
+                return Ok(Some(changed));
+            }
+        }
+        Err(StoreError::Overloaded)
     }
 }

@@ -9,19 +9,19 @@ use tokio::net::TcpListener;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::sleep;
 
-use super::ListenerConfig;
+use super::config::ListenerConfig;
 use super::worker::Worker;
 
 /// Pause after an error that no client caused, most often a lack of file descriptors.
 const BACKOFF: Duration = Duration::from_millis(500);
 
-/// Accepts until it is told to stop; then accepts what the kernel has queued, and closes the socket.
+/// Accepts until the sender of `stopped` is dropped; then accepts what the kernel has queued, and closes the socket.
 pub(super) async fn run(
     config: &ListenerConfig,
     socket: TcpListener,
     workers: &Mutex<Vec<Worker>>,
-    start: impl Fn(&ListenerConfig) -> Worker,
-    stop: oneshot::Receiver<oneshot::Sender<()>>,
+    start: impl Fn() -> Worker,
+    stopped: oneshot::Receiver<()>,
 ) {
     let freed = Arc::new(Notify::new());
     let mut turn = 0;
@@ -41,11 +41,11 @@ pub(super) async fn run(
             }
         }
     };
-    let done = tokio::select! {
+    tokio::select! {
         biased;
-        done = stop => done,
-        () = accepting => return,
-    };
+        _ = stopped => {}
+        () = accepting => {}
+    }
     // The kernel has completed these connections; closing the socket would reset them.
     if let Ok(socket) = socket.into_std() {
         while let Some(worker) = choose(config, workers, &start, &mut turn)
@@ -56,10 +56,6 @@ pub(super) async fn run(
             }
         }
     }
-    if let Ok(done) = done {
-        // The caller may not wait for it.
-        let _ = done.send(());
-    }
 }
 
 fn lock(workers: &Mutex<Vec<Worker>>) -> MutexGuard<'_, Vec<Worker>> {
@@ -67,19 +63,14 @@ fn lock(workers: &Mutex<Vec<Worker>>) -> MutexGuard<'_, Vec<Worker>> {
 }
 
 /// The next worker in turn below its limit, restarted if its thread has died; `None` when there is none.
-fn choose(
-    config: &ListenerConfig,
-    workers: &Mutex<Vec<Worker>>,
-    start: impl Fn(&ListenerConfig) -> Worker,
-    turn: &mut usize,
-) -> Option<usize> {
+fn choose(config: &ListenerConfig, workers: &Mutex<Vec<Worker>>, start: impl Fn() -> Worker, turn: &mut usize) -> Option<usize> {
     let mut workers = lock(workers);
     for _ in 0..workers.len() {
         let at = *turn % workers.len();
         *turn = at + 1;
         if !workers[at].is_alive() {
             tracing::error!(listener = config.name, worker = at, "a worker thread has died; it is restarted");
-            workers[at] = start(config);
+            workers[at] = start();
         }
         if workers[at].load() < config.max_connections() {
             return Some(at);

@@ -15,6 +15,7 @@ use std::task::{Context, Poll, ready};
 use futures_util::FutureExt as _;
 use futures_util::future::LocalBoxFuture;
 use sakshi_domain::limits::{ANSWER_PROGRESS_BYTES, ANSWER_STALL_MAX, READ_BODY_BYTES, READ_HEAD_BYTES};
+use sakshi_service::budget::{MemoryBudget, MemoryPermit, Owner, OwnerPath, Stage};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
@@ -23,15 +24,13 @@ use tokio::time::{Instant, Sleep, sleep};
 
 use super::state::Reads;
 use super::table::Entry;
-use super::worker::ConnectionSlot;
-use crate::budget::{MemoryBudget, MemoryPermit, Owner, OwnerPath, Stage, subscriber};
+use crate::rate_limit::subscriber;
 
 /// The answer to a request whose body cannot be read, where the library gives none.
 const BAD_REQUEST: &[u8] = b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
 
 /// A connection, its entry in the worker's table, and what it holds.
-#[derive(Debug)]
-pub(crate) struct Connection {
+pub(super) struct Connection {
     socket: TcpStream,
     pub(super) entry: Entry,
     answers: MemoryBudget,
@@ -43,8 +42,6 @@ pub(crate) struct Connection {
     /// Bytes of the next request that were read together with the one before.
     ahead: Vec<u8>,
     unsent: Option<Unsent>,
-    /// Counts it as open, for the accept loop.
-    _slot: ConnectionSlot,
 }
 
 /// An answer that waits to be sent.
@@ -56,15 +53,9 @@ struct Unsent {
     sent: usize,
 }
 
-impl std::fmt::Debug for Unsent {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Unsent").field("permit", &self.permit).field("sent", &self.sent).finish_non_exhaustive()
-    }
-}
-
 impl Connection {
-    pub(super) fn new(socket: TcpStream, peer: IpAddr, entry: Entry, answers: MemoryBudget, slot: ConnectionSlot) -> Self {
-        Self { socket, entry, answers, owner: subscriber(peer), handed_over: 0, pause: None, ahead: Vec::new(), unsent: None, _slot: slot }
+    pub(super) fn new(socket: TcpStream, peer: IpAddr, entry: Entry, answers: MemoryBudget) -> Self {
+        Self { socket, entry, answers, owner: subscriber(peer), handed_over: 0, pause: None, ahead: Vec::new(), unsent: None }
     }
 
     fn check(&self) -> io::Result<()> {

@@ -8,6 +8,7 @@
 //! connection waits only while a request is under way on every other one.
 
 mod accept;
+mod config;
 mod connection;
 mod state;
 mod table;
@@ -19,7 +20,6 @@ use std::fmt;
 use std::io;
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use actix_http::body::MessageBody;
 use actix_http::{Request, Response};
@@ -31,45 +31,16 @@ use sakshi_domain::limits::ANSWER_UNSENT_BYTES;
 use socket2::SockRef;
 use tokio::sync::oneshot;
 
-pub(crate) use self::state::ActiveRequest;
-pub use self::state::{CloseWatch, ConnectionState};
-use self::worker::Worker;
-use crate::budget::MemoryBudget;
+pub use self::config::ListenerConfig;
+pub(crate) use self::state::{ActiveRequest, ConnectionState};
+pub use self::state::{CloseWatch, close_connection_when};
+use self::worker::{Worker, serve};
 
-/// How long a client may take to close its side after the service closed a connection before the end of a request.
-const CLIENT_DISCONNECT_MAX: Duration = Duration::from_secs(1);
-
-/// The settings of a listener.
-#[derive(Clone, Debug)]
-pub struct ListenerConfig {
-    /// Its name in metrics.
-    pub name: &'static str,
-    /// Threads that serve connections.
-    pub workers: usize,
-    /// Connections of one worker at most.
-    pub connections_per_worker: usize,
-    /// What answers that wait to be sent are charged to.
-    pub answers: MemoryBudget,
-}
-
-impl ListenerConfig {
-    /// Connections from which on a worker closes idle ones: fewer than its maximum, so that a new connection need not wait until
-    /// another is closed.
-    fn eviction_threshold(&self) -> usize {
-        (self.connections_per_worker - self.connections_per_worker.div_ceil(8).min(self.connections_per_worker)).max(1)
-    }
-
-    /// Connections at which a worker gets no more. It needs two at least: one is open while another is closed.
-    fn max_connections(&self) -> usize {
-        self.connections_per_worker.max(2)
-    }
-}
-
-/// A running listener. Dropping it does not stop it; [`Listener::stop`] does.
+/// A running listener. Dropping it closes the listening socket; [`Listener::stop`] also stops its threads.
 #[derive(Debug)]
 pub struct Listener {
-    /// Tells the accept loop to end; it answers when the socket is closed.
-    stop_accepting: Mutex<Option<oneshot::Sender<oneshot::Sender<()>>>>,
+    /// The accept loop ends when the first is dropped; the second ends when the socket is closed.
+    accept_loop: Mutex<Option<(oneshot::Sender<()>, oneshot::Receiver<()>)>>,
     workers: Arc<Mutex<Vec<Worker>>>,
     accepting: ArbiterHandle,
 }
@@ -95,28 +66,34 @@ impl Listener {
         if let Err(error) = SockRef::from(&socket).set_tcp_notsent_lowat(ANSWER_UNSENT_BYTES) {
             tracing::warn!(%error, "the kernel's send queue of a connection is not bounded");
         }
-        let start = move |config: &ListenerConfig| Worker::start(config, app.clone());
-        let workers = Arc::new(Mutex::new((0..config.workers).map(|_| start(&config)).collect::<Vec<_>>()));
-        let (stop_accepting, stop) = oneshot::channel();
+        let settings = config.clone();
+        let start = move || {
+            let (config, app) = (settings.clone(), app.clone());
+            Worker::start(move |accepted| serve(config, app, accepted))
+        };
+        let workers = Arc::new(Mutex::new((0..config.workers).map(|_| start()).collect::<Vec<_>>()));
+        let (stop, stopped) = oneshot::channel();
+        let (open, closed) = oneshot::channel();
         let arbiter = Arbiter::new();
         let shared = Arc::clone(&workers);
         arbiter.spawn_fn(move || {
             actix_rt::spawn(async move {
                 match tokio::net::TcpListener::from_std(socket) {
-                    Ok(socket) => accept::run(&config, socket, &shared, start, stop).await,
+                    Ok(socket) => accept::run(&config, socket, &shared, start, stopped).await,
                     Err(error) => tracing::error!(%error, listener = config.name, "cannot listen on a socket"),
                 }
+                drop(open);
             });
         });
-        Ok(Self { stop_accepting: Mutex::new(Some(stop_accepting)), workers, accepting: arbiter.handle() })
+        Ok(Self { accept_loop: Mutex::new(Some((stop, closed))), workers, accepting: arbiter.handle() })
     }
 
     /// Closes the listening socket. Connections that were accepted are served on.
     pub async fn stop_accepting(&self) {
-        let stop = self.stop_accepting.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let (done, closed) = oneshot::channel();
-        if stop.is_some_and(|stop| stop.send(done).is_ok()) {
-            // The accept loop may end before it answers; then the socket is closed as well.
+        let accept_loop = self.accept_loop.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some((stop, closed)) = accept_loop {
+            drop(stop);
+            // Nothing is ever sent; the other side is dropped.
             let _ = closed.await;
         }
     }

@@ -5,12 +5,14 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::task::{Context, Waker};
 
+use actix_web::HttpRequest;
 use tokio::task::AbortHandle;
 
 /// What may be read from a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Reads {
     /// The head of the next request.
+    #[default]
     Head,
     /// What is left of the body of the request under way.
     Body(u64),
@@ -21,8 +23,8 @@ pub(crate) enum Reads {
 }
 
 /// The state of one connection, shared with the requests on it.
-#[derive(Debug)]
-pub struct ConnectionState {
+#[derive(Debug, Default)]
+pub(crate) struct ConnectionState {
     reads: Cell<Reads>,
     /// Bytes that were handed over after the head of a request: the beginning of its body.
     after_head: Cell<u64>,
@@ -39,19 +41,6 @@ pub struct ConnectionState {
 }
 
 impl ConnectionState {
-    pub(super) const fn new() -> Self {
-        Self {
-            reads: Cell::new(Reads::Head),
-            after_head: Cell::new(0),
-            active_at: Cell::new(0),
-            is_closing: Cell::new(false),
-            has_pending_input: Cell::new(false),
-            owes_answer: Cell::new(false),
-            has_ended: Cell::new(false),
-            task: RefCell::new(None),
-        }
-    }
-
     /// What may be read now.
     pub(super) const fn reads(&self) -> Reads {
         self.reads.get()
@@ -90,15 +79,6 @@ impl ConnectionState {
     /// Whether no request is under way.
     pub(super) fn is_idle(&self) -> bool {
         self.reads.get() == Reads::Head
-    }
-
-    /// Closes the connection when this future ends, unless the watch is dropped before.
-    pub fn close_when(self: Rc<Self>, ends: impl Future<Output = ()> + 'static) -> CloseWatch {
-        let watch = actix_rt::spawn(async move {
-            ends.await;
-            self.close();
-        });
-        CloseWatch(watch.abort_handle())
     }
 
     /// Closes the connection as soon as its task runs.
@@ -151,6 +131,18 @@ impl ConnectionState {
 #[derive(Debug)]
 pub struct CloseWatch(AbortHandle);
 
+/// Closes the connection of a request when this future ends, unless the watch is dropped before. Only a [`super::Listener`] has
+/// connections that can be closed.
+#[must_use]
+pub fn close_connection_when(request: &HttpRequest, ends: impl Future<Output = ()> + 'static) -> Option<CloseWatch> {
+    let connection = request.conn_data::<Rc<ConnectionState>>().cloned()?;
+    let watch = actix_rt::spawn(async move {
+        ends.await;
+        connection.close();
+    });
+    Some(CloseWatch(watch.abort_handle()))
+}
+
 impl Drop for CloseWatch {
     fn drop(&mut self) {
         self.0.abort();
@@ -190,7 +182,7 @@ mod tests {
 
     #[test]
     fn no_more_is_read_than_the_body_until_the_request_has_ended() {
-        let state = Rc::new(ConnectionState::new());
+        let state = Rc::<ConnectionState>::default();
         assert!(state.reads() == Reads::Head && state.is_idle());
         let active = ActiveRequest::begin(Rc::clone(&state), Some(10));
         state.note_read(4);

@@ -4,8 +4,11 @@
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use metrics::counter;
+use tokio::sync::Notify;
 
 use super::state::ConnectionState;
 
@@ -29,6 +32,28 @@ pub(super) struct Entry {
     table: Rc<ConnectionTable>,
     key: u64,
     pub(super) state: Rc<ConnectionState>,
+    _slot: ConnectionSlot,
+}
+
+/// Counts one open connection of a worker for the accept loop, until this is dropped.
+#[derive(Debug)]
+pub(super) struct ConnectionSlot {
+    count: Arc<AtomicUsize>,
+    freed: Arc<Notify>,
+}
+
+impl ConnectionSlot {
+    pub(super) fn of(count: &Arc<AtomicUsize>, freed: &Arc<Notify>) -> Self {
+        count.fetch_add(1, Ordering::AcqRel);
+        Self { count: Arc::clone(count), freed: Arc::clone(freed) }
+    }
+}
+
+impl Drop for ConnectionSlot {
+    fn drop(&mut self) {
+        self.count.fetch_sub(1, Ordering::Release);
+        self.freed.notify_one();
+    }
 }
 
 impl ConnectionTable {
@@ -37,15 +62,15 @@ impl ConnectionTable {
     }
 
     /// Adds a connection, and closes idle ones if there are too many.
-    pub(super) fn enter(self: &Rc<Self>) -> Entry {
-        let state = Rc::new(ConnectionState::new());
+    pub(super) fn enter(self: &Rc<Self>, slot: ConnectionSlot) -> Entry {
+        let state = Rc::<ConnectionState>::default();
         let key = self.next_key.replace(self.next_key.get() + 1);
         state.touch(self.tick());
         if self.open.borrow().len() >= self.eviction_threshold {
             self.close_idle();
         }
         self.open.borrow_mut().insert(key, Rc::clone(&state));
-        Entry { table: Rc::clone(self), key, state }
+        Entry { table: Rc::clone(self), key, state, _slot: slot }
     }
 
     /// Closes the connections that have been idle longest. Those with a request under way stay.
@@ -94,13 +119,14 @@ mod tests {
     #[test]
     fn the_longest_idle_connection_is_closed_and_one_with_a_request_under_way_stays() {
         let table = ConnectionTable::new("test", 3);
-        let entries: Vec<_> = (0..3).map(|_| table.enter()).collect();
+        let enter = || table.enter(ConnectionSlot::of(&Arc::default(), &Arc::default()));
+        let entries: Vec<_> = (0..3).map(|_| enter()).collect();
         let answered = ActiveRequest::begin(Rc::clone(&entries[0].state), Some(0));
         entries[1].touch();
-        let newcomer = table.enter();
+        let newcomer = enter();
         let closing = |entries: &[Entry]| entries.iter().map(|entry| entry.state.is_closing()).collect::<Vec<_>>();
         assert_eq!((closing(&entries), newcomer.state.is_closing()), (vec![false, false, true], false));
-        let _another = table.enter();
+        let _another = enter();
         assert_eq!(closing(&entries), [false, false, true], "one that is closing already makes room for this one");
         drop((answered, entries, newcomer));
         assert_eq!(table.open.borrow().len(), 1);

@@ -9,14 +9,14 @@ use actix_web::middleware::from_fn;
 use actix_web::web::{self, Bytes};
 use actix_web::{App, Error, HttpResponse};
 use sakshi_domain::limits::ANSWER_BYTES_HELD_MAX;
+use sakshi_service::budget::MemoryBudget;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use super::worker::Worker;
+use super::worker::{self, Worker};
 use super::{Listener, ListenerConfig, accept};
-use crate::budget::MemoryBudget;
 use crate::edge::edge;
 
 const PLENTY: Duration = Duration::from_secs(20);
@@ -191,13 +191,14 @@ async fn connections_queued_when_the_socket_is_closed_are_accepted_and_served() 
     }
     let config =
         ListenerConfig { name: "test", workers: 1, connections_per_worker: 8, answers: MemoryBudget::new("test", ANSWER_BYTES_HELD_MAX) };
-    let start = |config: &ListenerConfig| Worker::start(config, app);
-    let (stop_accepting, stop) = oneshot::channel();
-    let (done, closed) = oneshot::channel();
-    stop_accepting.send(done).unwrap();
-    let workers = Mutex::new(vec![start(&config)]);
-    accept::run(&config, socket, &workers, start, stop).await;
-    closed.await.unwrap();
+    let start = || {
+        let config = config.clone();
+        Worker::start(move |accepted| worker::serve(config, app, accepted))
+    };
+    let (stop, stopped) = oneshot::channel();
+    drop(stop);
+    let workers = Mutex::new(vec![start()]);
+    accept::run(&config, socket, &workers, start, stopped).await;
     for client in &mut clients {
         pong(client).await;
     }

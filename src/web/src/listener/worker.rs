@@ -6,6 +6,7 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use actix_http::body::MessageBody;
 use actix_http::{HttpService, Request, Response};
@@ -17,29 +18,19 @@ use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
+use super::config::ListenerConfig;
 use super::connection::Connection;
-use super::table::ConnectionTable;
-use super::{CLIENT_DISCONNECT_MAX, ListenerConfig};
+use super::table::{ConnectionSlot, ConnectionTable};
+
+/// How long a client may take to close its side after the service closed a connection before the end of a request.
+const CLIENT_DISCONNECT_MAX: Duration = Duration::from_secs(1);
 
 /// An accepted connection.
-pub(super) struct Accepted {
-    pub(super) socket: StdTcpStream,
-    pub(super) peer: SocketAddr,
-    pub(super) slot: ConnectionSlot,
-}
-
-/// Counts one open connection of a worker, until this is dropped.
 #[derive(Debug)]
-pub(super) struct ConnectionSlot {
-    count: Arc<AtomicUsize>,
-    freed: Arc<Notify>,
-}
-
-impl Drop for ConnectionSlot {
-    fn drop(&mut self) {
-        self.count.fetch_sub(1, Ordering::Release);
-        self.freed.notify_one();
-    }
+pub(super) struct Accepted {
+    socket: StdTcpStream,
+    peer: SocketAddr,
+    slot: ConnectionSlot,
 }
 
 /// A worker, as the accept loop sees it.
@@ -50,31 +41,14 @@ pub(super) struct Worker {
     pub(super) thread: ArbiterHandle,
 }
 
-impl fmt::Debug for Accepted {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Accepted").finish_non_exhaustive()
-    }
-}
-
 impl Worker {
-    /// Starts a thread with an app of its own.
-    pub(super) fn start<F, I, S, B>(config: &ListenerConfig, app: F) -> Self
-    where
-        F: Fn() -> I + Send + 'static,
-        I: IntoServiceFactory<S, Request> + 'static,
-        S: ServiceFactory<Request, Config = AppConfig> + 'static,
-        S::Error: Into<Error> + 'static,
-        S::InitError: fmt::Debug,
-        S::Response: Into<Response<B>> + 'static,
-        S::Service: 'static,
-        B: MessageBody + 'static,
-    {
+    /// Starts a thread that serves what is accepted, by [`serve`].
+    pub(super) fn start<F: Future<Output = ()> + 'static>(serve: impl FnOnce(UnboundedReceiver<Accepted>) -> F + Send + 'static) -> Self {
         let (connections, accepted) = unbounded_channel();
         let arbiter = Arbiter::new();
-        let config = config.clone();
-        // The app is not `Send`; only the function that makes it can be sent to the thread.
+        // What serves is not `Send`; only the function that makes it can be sent to the thread.
         arbiter.spawn_fn(move || {
-            actix_rt::spawn(serve(config, app, accepted));
+            actix_rt::spawn(serve(accepted));
         });
         Self { connections, count: Arc::default(), thread: arbiter.handle() }
     }
@@ -91,15 +65,14 @@ impl Worker {
 
     /// Hands a connection over. One whose worker has just died is closed.
     pub(super) fn take(&self, socket: StdTcpStream, peer: SocketAddr, freed: &Arc<Notify>) {
-        self.count.fetch_add(1, Ordering::AcqRel);
-        let slot = ConnectionSlot { count: Arc::clone(&self.count), freed: Arc::clone(freed) };
-        drop(self.connections.send(Accepted { socket, peer, slot }));
+        drop(self.connections.send(Accepted { socket, peer, slot: ConnectionSlot::of(&self.count, freed) }));
     }
 }
 
-async fn serve<F, I, S, B>(config: ListenerConfig, app: F, mut accepted: UnboundedReceiver<Accepted>)
+/// Serves connections with an app, each in a task of its own.
+pub(super) async fn serve<F, I, S, B>(config: ListenerConfig, app: F, mut accepted: UnboundedReceiver<Accepted>)
 where
-    F: Fn() -> I + Send + 'static,
+    F: Fn() -> I,
     I: IntoServiceFactory<S, Request> + 'static,
     S: ServiceFactory<Request, Config = AppConfig> + 'static,
     S::Error: Into<Error> + 'static,
@@ -122,7 +95,7 @@ where
     let table = ConnectionTable::new(config.name, config.eviction_threshold());
     while let Some(Accepted { socket, peer, slot }) = accepted.recv().await {
         let Ok(socket) = TcpStream::from_std(socket) else { continue };
-        let connection = Connection::new(socket, peer.ip(), table.enter(), config.answers.clone(), slot);
+        let connection = Connection::new(socket, peer.ip(), table.enter(slot), config.answers.clone());
         let state = Rc::clone(&connection.entry.state);
         let served = service.call((connection, Some(peer)));
         actix_rt::spawn(async move {

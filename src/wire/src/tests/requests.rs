@@ -3,19 +3,21 @@
 #![allow(unreachable_pub, reason = "body! declares structs that others use")]
 
 use sakshi_domain::channel::Channel;
+use sakshi_domain::checks::{CHECKS, Check};
 use sakshi_domain::claims::ClaimSet;
 use sakshi_domain::event::EventPatch;
 use sakshi_domain::flow::api_type::ApiType;
-use sakshi_domain::pan::MalformedPan;
 use sakshi_domain::request_id::RequestId;
 use serde_json::json;
 
 use super::*;
+use crate::checks::CheckRequest;
 use crate::events::{CreateEventRequest, PatchEventRequest};
 use crate::json::Json;
-use crate::operator::{CreateClientRequest, IssueKeyRequest, MoveCreditsRequest, PatchAppRequest, RotateKeyRequest};
+use crate::operator::credits::MoveCreditsRequest;
+use crate::operator::keys::{IssueKeyRequest, RotateKeyRequest};
+use crate::operator::tenancy::{CreateClientRequest, PatchAppRequest};
 use crate::ovse::{InitRequest, QrIntentRequest};
-use crate::pan::PanRequest;
 use crate::webhook_urls::RegisterWebhookRequest;
 use crate::{NotRead, body::body};
 
@@ -31,9 +33,9 @@ body! { request
         /// A part.
         host_info as "hostInfo": Option<Guest>,
         /// Parts.
-        guest_info as "guestInfo": Option<Vec<Guest>>,
+        guest_info as "guestInfo": Option<crate::List<Guest, 0, 99>>,
         /// A list.
-        list_of: Option<Vec<String>>,
+        list_of: Option<crate::List<String, 0, 99>>,
     }
     check(fields) {
         fields.refuse("list_of[2].part", "is odd");
@@ -251,18 +253,39 @@ fn a_url_is_registered_or_removed_in_either_spelling() {
 }
 
 #[test]
-fn a_missing_consent_is_told_and_a_malformed_pan_only_of_a_request_in_order() {
-    let request =
-        |pan: &str, consent: &str, more: &str| format!(r#"{{"pan":"{pan}","consent":"{consent}","consentText":"I agree."{more}}}"#);
-    assert!(read::<PanRequest>(&request("abcpe1234f", "Y", r#","date_of_birth":"1990-01-31""#)).query().is_ok());
-    for pan in ["nonsense", ""] {
-        assert_eq!(read::<PanRequest>(&request(pan, "Y", "")).query(), Err(MalformedPan));
+fn a_missing_consent_is_told_and_a_malformed_number_only_of_a_request_in_order() {
+    let read = |check: &'static Check, body: &str| CheckRequest::read(check, Sent::read(body.as_bytes()).unwrap(), context());
+    let blamed = |check: &'static Check, body: &str| -> Vec<String> {
+        read(check, body).unwrap_err().fields().iter().map(|problem| problem.field.to_string()).collect()
+    };
+    for check in CHECKS {
+        let request = |number: &str, consent: &str| -> String {
+            let mut body: serde_json::Map<_, _> = check.numbers.iter().map(|form| (form.field.into(), number.into())).collect();
+            if check.needs_consent {
+                body.extend([("consent".into(), consent.into()), ("consentText".into(), "I agree.".into())]);
+            }
+            json!(body).to_string()
+        };
+        for wrong in ["nonsense", ""] {
+            assert_eq!(read(check, &request(wrong, "Y")).unwrap().query().unwrap_err(), &check.numbers[0]);
+        }
+        let mut missing: Vec<&str> = check.numbers.iter().map(|form| form.field).collect();
+        if check.needs_consent {
+            assert_eq!(blamed(check, &request("nonsense", "N")), ["consent"]);
+            missing.extend(["consent", "consent_text"]);
+        }
+        assert_eq!(blamed(check, "{}"), missing);
+        assert_eq!(blamed(check, &request("nonsense", "Y").replacen('{', r#"{"colour":1,"#, 1)), ["colour"]);
+        assert!(!format!("{:?}", read(check, &request("secret", "Y"))).contains("secret"));
     }
-    assert_eq!(blamed::<PanRequest>(&request("nonsense", "N", r#","dateOfBirth":"31-01-1990""#)), ["consent", "dateOfBirth"]);
-    assert_eq!(blamed::<PanRequest>(r#"{"name_as_per_pan":" "}"#), ["pan", "consent", "consent_text", "name_as_per_pan"]);
-    assert!(!format!("{:?}", read::<PanRequest>(&request("ABCPE1234F", "Y", ""))).contains("ABCPE"));
-    let written = json!(read::<PanRequest>(&request("ABCPE1234F", "Y", "")));
-    assert_eq!(written, json!({"pan": "ABCPE1234F", "consent": "Y", "consent_text": "I agree."}));
+    let pan = &CHECKS[0];
+    let named = r#"{"pan":"abcpe1234f","consent":"Y","consentText":"I agree.","date_of_birth":"1990-01-31"}"#;
+    let query = read(pan, named).unwrap().query().unwrap();
+    assert_eq!((query.numbers[0].as_str(), query.compared[1].as_ref().map(|day| day.as_str())), ("ABCPE1234F", Some("1990-01-31")));
+    assert_eq!(
+        blamed(pan, r#"{"name_as_per_pan":" ","dateOfBirth":7}"#),
+        ["pan", "consent", "consent_text", "name_as_per_pan", "dateOfBirth"]
+    );
 }
 
 #[test]

@@ -2,13 +2,14 @@
 
 use std::fmt::Debug;
 
+use sakshi_domain::checks::{Check, CheckQuery, CheckStatus, SaidValue};
 use sakshi_domain::flow::report::Report;
-use sakshi_domain::pan::{Pan, PanStatus, SeedingStatus};
+use sakshi_domain::flow::text::Text;
 use sakshi_wire::Body;
+use sakshi_wire::checks::CheckAnswer;
 use sakshi_wire::doclocker::{DocLockerDetails, DocLockerOutcome};
 use sakshi_wire::esign::{EsignOutcome, EsignStatus};
 use sakshi_wire::estamp::EStampOutcome;
-use sakshi_wire::pan::{PanAnswer, PanData};
 use sakshi_wire::read_report;
 use sakshi_wire::wealth::{WealthConsentChange, WealthDataNotice, WealthHistoricalNotice};
 use serde::Serialize;
@@ -115,17 +116,13 @@ fn polls_of_pending_flows_are_stubs_with_what_is_known_and_of_ended_ones_the_web
 
 #[test]
 fn a_pan_is_answered_in_the_form_of_the_webhooks() {
-    let pan = Pan::parse("ABCPE1234F").unwrap();
-    let data = PanData {
-        category: pan.category(),
-        status: PanStatus::Valid,
-        name_as_per_pan_match: Some(true),
-        date_of_birth_match: None,
-        nationalid_seeding_status: Some(SeedingStatus::Linked),
-        pan,
-    };
-    let request_id = opened().request_id;
-    same("pan", include_str!("../golden/pan_valid.json"), &PanAnswer::new(request_id, data));
+    let check = Check::named("pan").unwrap();
+    let word = |word| Some(SaidValue::Text(Text::parse(word).unwrap()));
+    let query =
+        CheckQuery { check, numbers: vec![check.numbers[0].parse("ABCPE1234F").unwrap()], consent: None, compared: vec![None, None] };
+    let mut result = query.with_status(CheckStatus::Valid);
+    result.said = vec![word("individual"), Some(SaidValue::Match(true)), None, word("y")];
+    same("pan", include_str!("../golden/pan_valid.json"), &CheckAnswer::new(opened().request_id, result));
 }
 
 #[test]

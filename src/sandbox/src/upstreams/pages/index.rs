@@ -18,7 +18,7 @@ const OVER_MAX: usize = 20;
 #[derive(Template)]
 #[template(path = "flows/index.html")]
 struct IndexPage {
-    up: String,
+    location: PageLocation,
     sections: Vec<Section>,
 }
 
@@ -54,7 +54,7 @@ pub(in crate::upstreams) async fn show(request: HttpRequest, state: Data<Sandbox
         let (title, route) = heading(upstream);
         Section { title, route, open: plain(open), over: plain(over) }
     });
-    page(StatusCode::OK, &IndexPage { up: PageLocation::of(&request).up, sections: sections.into() })
+    page(StatusCode::OK, &IndexPage { location: PageLocation::of(&request), sections: sections.into() })
 }
 
 const fn heading(upstream: Upstream) -> (&'static str, &'static str) {

@@ -1,8 +1,7 @@
-//! `sakshi listen`: a webhook receiver for developers, which shows what arrives, tells repeats, and
-//! misbehaves when it is asked to.
+//! `sakshi listen`: a webhook receiver for developers. It prints what arrives, marks repeats, and fails on
+//! request.
 //!
-//! It is the receiver of the sandbox with a voice. What a webhook is, is told by [`recognise`]; how
-//! it is shown, by [`show`].
+//! It uses the sandbox's receiver. [`recognise`] finds the flow and the key of a webhook, and [`show`] prints it.
 
 mod manner;
 pub(super) mod pretty;
@@ -22,7 +21,7 @@ use manner::Manner;
 use recognise::{Recognised, recognise};
 use sakshi_sandbox::receiver::{self, Arrival, Behaviour, Received};
 use serde_json::Value;
-use show::{Shown, Tally};
+use show::{Repeat, Shown, Tally};
 use tokio::sync::mpsc;
 
 use crate::cli::error::CliError;
@@ -47,14 +46,14 @@ pub struct Listen {
     out: Option<PathBuf>,
 }
 
-/// Listens until it is told to stop; the answer is "no" when a webhook came twice.
+/// Listens until a signal; the answer is "no" when a webhook came twice.
 pub(super) async fn run(options: &Listen, out: &mut dyn Write) -> Result<bool, CliError> {
     if let Some(directory) = &options.out {
         fs::create_dir_all(directory).map_err(|error| CliError::Local(format!("cannot write to {}: {error}", directory.display())))?;
     }
     let mut signals = Signals::listen()?;
     let (receiver, arrivals) = open(SocketAddr::new(options.addr, options.port)).await?;
-    show::listening(options, receiver.address(), out)?;
+    show::listening(receiver.address(), options.manner.told().as_deref(), options.json, out)?;
     let mut log = Log { options, seen: HashMap::new(), tally: Tally::default() };
     tokio::select! {
         written = log.take_all(arrivals, out) => written?,
@@ -74,7 +73,7 @@ async fn open(address: SocketAddr) -> Result<(receiver::WebhookReceiver, mpsc::R
     })
 }
 
-/// What came before, as far as repeats must be told.
+/// What came before, to recognise repeats.
 struct Log<'a> {
     options: &'a Listen,
     seen: HashMap<[u8; 32], First>,
@@ -85,12 +84,6 @@ struct Log<'a> {
 struct First {
     number: u64,
     body: [u8; 32],
-}
-
-/// An earlier webhook under the same key.
-struct Repeat {
-    of: u64,
-    same_body: bool,
 }
 
 impl Log<'_> {

@@ -5,7 +5,7 @@ use serde::de::IgnoredAny;
 
 /// Characters of a string that are shown whole.
 const STRING_MAX: usize = 400;
-/// The same of Base64, which nobody reads.
+/// The same for Base64.
 const BASE64_MAX: usize = 100;
 /// What is shown of a string that is shortened.
 const STRING_SHOWN: usize = 200;
@@ -134,7 +134,7 @@ fn is_base64(text: &str) -> bool {
     text.trim_end_matches('=').bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_'))
 }
 
-/// What a file in Base64 is, told from how it begins.
+/// The kind of a file in Base64, by its first characters.
 fn form(base64: &str) -> &'static str {
     let known = [("JVBERi", "a PDF"), ("/9j/", "a JPEG"), ("iVBORw", "a PNG"), ("AAAADGpQ", "a JPEG 2000 image"), ("PD94bWw", "XML")];
     known.iter().find(|(start, _)| base64.starts_with(start)).map_or("a file", |(_, form)| form)

@@ -1,4 +1,4 @@
-//! What a webhook is, told from its body alone, and the key by which a receiver recognises a repeat
+//! Recognises a webhook by its body alone, and the key by which a receiver recognises a repeat
 //! (specification, "Deduplication keys"; of wealth data `dataType` too, since it is sent for each).
 
 use serde_json::Value;

@@ -11,17 +11,15 @@ use serde_json::{Value, json};
 
 use super::manner::treated;
 use super::pretty::pretty;
-use super::{Listen, Repeat};
 use crate::cli::paint;
 
 /// Characters shown of a body that is not JSON.
 const TEXT_SHOWN: usize = 2_000;
 
-/// Says where webhooks are taken.
-pub(super) fn listening(options: &Listen, address: SocketAddr, out: &mut dyn Write) -> io::Result<()> {
+/// Says where webhooks are taken, and that they are treated badly on purpose.
+pub(super) fn listening(address: SocketAddr, told: Option<&str>, machines: bool, out: &mut dyn Write) -> io::Result<()> {
     let url = format!("http://{address}/");
-    let told = options.manner.told();
-    if options.json {
+    if machines {
         writeln!(out, "{}", json!({ "event": "listening", "url": url, "manner": told }))?;
     } else {
         writeln!(out, "Listening at {url} (any path); Ctrl-C ends it.")?;
@@ -34,6 +32,12 @@ pub(super) fn listening(options: &Listen, address: SocketAddr, out: &mut dyn Wri
         writeln!(out)?;
     }
     out.flush()
+}
+
+/// An earlier webhook under the same key.
+pub(super) struct Repeat {
+    pub(super) of: u64,
+    pub(super) same_body: bool,
 }
 
 /// One webhook.

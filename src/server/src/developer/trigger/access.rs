@@ -17,11 +17,11 @@ use url::Url;
 use crate::cli::api::Api;
 use crate::cli::error::CliError;
 use crate::developer::timeline::Timeline;
-use crate::settings::{Sources, internal_reach, profile, public_reach};
+use crate::settings::{Sources, internal_endpoint, profile, public_endpoint};
 
 /// The app of runs that are given none; its registered URLs are theirs to change.
 const OWN_APP: &str = "sakshi trigger";
-/// The longest that a key of one run works, should the run not end in good order.
+/// How long a key of one run is valid, should the run not revoke it.
 const KEY_LIFETIME: Duration = Duration::from_secs(3_600);
 
 const NO_KEY: &str = "there is no API key to use: give --key and --app, or set SAKSHI_API_KEY and SAKSHI_APP_ID. \
@@ -68,16 +68,16 @@ pub(super) struct Session {
 impl Session {
     /// Finds the service, makes sure that it is a sandbox, and gets a key.
     pub(super) async fn open(access: &Access, sources: &Sources) -> Result<Self, CliError> {
-        let base = access.base.clone().map_or_else(|| public_reach(sources), Ok)?;
-        let reach = internal_reach(sources, access.internal.as_ref())?;
-        let operator = Api::new(reach.url, Credentials::Bearer(access.token.clone().unwrap_or(reach.admin_token)))?;
+        let base = access.base.clone().map_or_else(|| public_endpoint(sources), Ok)?;
+        let internal = internal_endpoint(sources, access.internal.as_ref())?;
+        let operator = Api::new(internal.url, Credentials::Bearer(access.token.clone().unwrap_or(internal.admin_token)))?;
         require_sandbox(&base).await?;
         let (key, app, is_own_app, issued) = match (&access.key, &access.app) {
             (Some(key), Some(app)) => (key.clone(), app.clone(), false, None),
             (Some(_), None) => return Err(CliError::Local("a key alone is not enough: say with --app for which app of its client".into())),
             (None, _) if profile(sources)? != Profile::Sandbox => return Err(CliError::Local(NO_KEY.to_owned())),
             (None, Some(app)) => {
-                let client = operator.send(internal::app(app)).await?.client_id;
+                let client = operator.send(internal::app(app)).await?.client_id.to_string();
                 let (key, id) = issue(&operator, &client).await?;
                 (key, app.clone(), false, Some(id))
             }
@@ -97,16 +97,6 @@ impl Session {
         let key = if self.issued.is_some() { "with a key for this run, revoked at its end" } else { "with the given key" };
         let whose = if self.is_own_app { format!("app {} (\"{OWN_APP}\")", self.app) } else { format!("app {}", self.app) };
         Ok(timeline.line("client", &format!("{whose}, {key}"))?)
-    }
-
-    /// Whether the service can reach a port of this machine's loopback interface.
-    pub(super) fn is_here(&self) -> bool {
-        match self.base.host() {
-            Some(url::Host::Ipv4(address)) => address.is_loopback(),
-            Some(url::Host::Ipv6(address)) => address.is_loopback(),
-            Some(url::Host::Domain(name)) => name == "localhost",
-            None => false,
-        }
     }
 
     /// Revokes a key that was issued for this run.
@@ -130,21 +120,20 @@ async fn issue(operator: &Api, client: &str) -> Result<(SecretString, String), C
     let until = SystemClock.now() + KEY_LIFETIME;
     let asked = json!({ "label": OWN_APP, "environments": ["sandbox"], "expires_at": until });
     let issued = operator.send(internal::issue_key(client, &asked)).await?;
-    Ok((SecretString::from(issued.api_key), issued.key_id))
+    Ok((issued.api_key.0.into(), issued.key_id.to_string()))
 }
 
 async fn first_client(operator: &Api) -> Result<String, CliError> {
     let known = operator.send(internal::clients(Page { page: 1, page_size: 1 })).await?;
-    let first = known["clients"].get(0).ok_or_else(|| CliError::Refused(NO_CLIENT.to_owned()))?;
-    text(first, "client_id")
+    let first = known.clients.first().ok_or_else(|| CliError::Refused(NO_CLIENT.to_owned()))?;
+    Ok(first.client_id.to_string())
 }
 
 async fn own_app(operator: &Api, client: &str) -> Result<String, CliError> {
     let known = operator.send(internal::apps(client)).await?;
-    let own = known["apps"].as_array().into_iter().flatten().find(|app| app["name"] == OWN_APP);
-    match own {
-        Some(app) => text(app, "app_id"),
-        None => Ok(operator.send(internal::create_app(client, OWN_APP)).await?.app_id),
+    match known.apps.into_iter().find(|app| app.name == OWN_APP) {
+        Some(app) => Ok(app.app_id.to_string()),
+        None => Ok(operator.send(internal::create_app(client, OWN_APP)).await?.app_id.to_string()),
     }
 }
 

@@ -54,9 +54,9 @@ impl FlowRun<'_, '_> {
     /// Polls, silently.
     pub(super) async fn ask(&self, poll: &Poll) -> Result<Value, CliError> {
         let call = match poll {
-            Poll::Result(txn) => public::result(txn),
-            Poll::Document(id) => public::esign_status(id),
-            Poll::Documents(id) => public::doclocker_details(id),
+            Poll::Result(txn) => public::result(txn).read_as(),
+            Poll::Document(id) => public::esign_status(id).read_as(),
+            Poll::Documents(id) => public::doclocker_details(id).read_as(),
         };
         self.session.client.send(call).await
     }

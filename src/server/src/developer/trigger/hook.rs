@@ -9,6 +9,7 @@ use url::Url;
 use super::access::Session;
 use crate::cli::error::CliError;
 use crate::developer::timeline::Timeline;
+use crate::settings::endpoints::is_loopback;
 
 /// Where the webhook goes.
 pub(super) enum Hook {
@@ -26,7 +27,7 @@ impl Hook {
     pub(super) async fn choose(given: Option<&Url>, session: &Session, order_names_it: bool) -> Result<Self, CliError> {
         Ok(match given {
             Some(url) => Self::Given(url.clone()),
-            None if session.is_here() && (order_names_it || session.is_own_app) => {
+            None if is_loopback(&session.base) && (order_names_it || session.is_own_app) => {
                 Self::Own(WebhookReceiver::start(Behaviour::Answer(200)).await?)
             }
             None => Self::AsRegistered,

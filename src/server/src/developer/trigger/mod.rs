@@ -6,6 +6,7 @@
 //! webhook goes, [`flow_run`] has the steps that flows share, and each flow has a file.
 
 mod access;
+mod check;
 mod doclocker;
 mod esign;
 mod estamp;
@@ -17,6 +18,7 @@ mod wealth;
 use std::io::Write;
 
 use clap::{Args, Subcommand, ValueEnum};
+use sakshi_domain::checks::Check;
 use url::Url;
 
 use crate::cli::error::CliError;
@@ -77,6 +79,15 @@ enum Flow {
         #[arg(long, value_enum, default_value_t)]
         outcome: wealth::Outcome,
     },
+    /// A number that is verified at once, such as a PAN.
+    Check {
+        /// Which kind; they are listed below.
+        #[arg(value_parser = check::kind)]
+        kind: &'static Check,
+        /// What its source does.
+        #[arg(long, value_enum, default_value_t)]
+        outcome: check::Outcome,
+    },
 }
 
 impl Flow {
@@ -87,6 +98,7 @@ impl Flow {
             Self::Doclocker { .. } => "doclocker",
             Self::Estamp { .. } => "estamp",
             Self::Wealth { .. } => "wealth",
+            Self::Check { kind, .. } => kind.name,
         }
     }
 
@@ -97,6 +109,7 @@ impl Flow {
             Self::Doclocker { outcome } => value_name(outcome),
             Self::Estamp { outcome, .. } => value_name(outcome),
             Self::Wealth { outcome } => value_name(outcome),
+            Self::Check { outcome, .. } => value_name(outcome),
         }
     }
 
@@ -123,8 +136,9 @@ pub fn outcomes() -> String {
         of::<doclocker::Outcome>("doclocker"),
         of::<estamp::Outcome>("estamp"),
         of::<wealth::Outcome>("wealth"),
+        of::<check::Outcome>("check"),
     ];
-    format!("Outcomes (--outcome; the first is the default):\n{}", flows.concat())
+    format!("Outcomes (--outcome; the first is the default):\n{}Kinds of checks: {}\n", flows.concat(), check::kinds())
 }
 
 /// Drives the flow; the answer is "no" when something did not come out as it should.
@@ -152,5 +166,6 @@ async fn drive(trigger: &Trigger, session: &Session, timeline: &mut Timeline<'_>
         Flow::Doclocker { outcome } => doclocker::drive(&mut run, outcome).await,
         Flow::Estamp { outcome, api_type } => estamp::drive(&mut run, outcome, api_type).await,
         Flow::Wealth { outcome } => wealth::drive(&mut run, outcome).await,
+        Flow::Check { kind, outcome } => check::drive(&mut run, kind, outcome).await,
     }
 }

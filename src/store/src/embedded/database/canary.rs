@@ -6,7 +6,6 @@
 use rusqlite::{Connection, OptionalExtension as _};
 
 use crate::canary;
-use crate::embedded::errors::translate;
 use crate::error::StoreError;
 use crate::vault::{Sealed, Vault, VaultError};
 
@@ -25,12 +24,12 @@ const NEWEST: [&str; 3] = [
 /// # Errors
 /// [`StoreError::WrongKey`] when none of the keys has sealed what the file holds.
 pub(crate) fn check(connection: &Connection, vault: &Vault) -> Result<(), StoreError> {
-    let kept: Option<Vec<u8>> = connection.query_row(KEPT, [], |row| row.get(0)).optional().map_err(|error| translate(&error))?;
-    if kept.is_none() && is_foreign(connection, vault).map_err(|error| translate(&error))? {
+    let kept: Option<Vec<u8>> = connection.query_row(KEPT, [], |row| row.get(0)).optional()?;
+    if kept.is_none() && is_foreign(connection, vault)? {
         return Err(StoreError::WrongKey);
     }
     if let Some(fresh) = canary::check(vault, kept.as_deref())? {
-        connection.execute(KEEP, [fresh]).map_err(|error| translate(&error))?;
+        connection.execute(KEEP, [fresh])?;
     }
     Ok(())
 }
@@ -42,7 +41,7 @@ fn is_foreign(connection: &Connection, vault: &Vault) -> rusqlite::Result<bool> 
     for newest in NEWEST {
         let found = connection.query_row(newest, [], |row| Ok((row.get::<_, Vec<u8>>(0)?, row.get::<_, Vec<u8>>(1)?))).optional()?;
         let Some((owner, sealed)) = found else { continue };
-        let opened = Sealed::from_bytes(&sealed).map(|sealed| vault.open(&owner, &sealed));
+        let opened = Sealed::from_bytes(sealed).map(|sealed| vault.open(&owner, &sealed));
         match opened {
             Some(Err(VaultError::UnknownKey)) => foreign = true,
             Some(_) => return Ok(false),

@@ -5,9 +5,6 @@ use std::path::Path;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
-use crate::embedded::errors::translate;
-use crate::error::StoreError;
-
 /// Pages kept in memory by the writer, in KiB.
 const WRITER_CACHE_KIB: i64 = 16 * 1_024;
 /// Pages kept in memory by each reader, in KiB.
@@ -32,11 +29,7 @@ pub(crate) enum Role {
 ///
 /// # Errors
 /// What SQLite says of the file.
-pub(crate) fn connect(path: &Path, role: Role) -> Result<Connection, StoreError> {
-    try_connect(path, role).map_err(|error| translate(&error))
-}
-
-fn try_connect(path: &Path, role: Role) -> rusqlite::Result<Connection> {
+pub(crate) fn connect(path: &Path, role: Role) -> rusqlite::Result<Connection> {
     let access = if role == Role::Reader { OpenFlags::SQLITE_OPEN_READ_ONLY } else { OpenFlags::SQLITE_OPEN_READ_WRITE };
     let connection = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     connection.busy_timeout(LOCK_WAIT)?;

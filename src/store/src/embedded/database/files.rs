@@ -9,7 +9,6 @@ use std::io::{Read, Seek, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use crate::embedded::errors::unavailable;
 use crate::error::StoreError;
 
 const DATABASE: &str = "sakshi.db";
@@ -34,7 +33,7 @@ fn failed(what: &str, path: &Path, error: &std::io::Error) -> StoreError {
     if error.kind() == std::io::ErrorKind::StorageFull {
         return StoreError::Full;
     }
-    unavailable(format!("{what} {}: {error}", path.display()))
+    StoreError::unavailable(format!("{what} {}: {error}", path.display()))
 }
 
 fn private_file(path: &Path) -> Result<File, StoreError> {

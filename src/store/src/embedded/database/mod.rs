@@ -4,5 +4,6 @@
 mod canary;
 pub(crate) mod connection;
 pub(crate) mod files;
+pub(crate) mod installation;
 pub(crate) mod schema;
 pub(crate) mod statements;

@@ -9,8 +9,8 @@
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use sakshi_domain::clock::Clock;
 
-use super::canary;
-use crate::embedded::errors::{translate, unavailable};
+use super::{canary, installation};
+use crate::Ownership;
 use crate::error::StoreError;
 use crate::vault::Vault;
 
@@ -18,7 +18,7 @@ use crate::vault::Vault;
 pub(crate) const APPLICATION_ID: i64 = 0x5341_4B53;
 
 /// The migration to each version; `user_version` of a file counts those that were applied.
-const MIGRATIONS: [&str; 8] = [
+const MIGRATIONS: [&str; 10] = [
     include_str!("schema_1.sql"),
     include_str!("schema_2.sql"),
     include_str!("schema_3.sql"),
@@ -27,52 +27,35 @@ const MIGRATIONS: [&str; 8] = [
     include_str!("schema_6.sql"),
     include_str!("schema_7.sql"),
     include_str!("schema_8.sql"),
+    include_str!("schema_9.sql"),
+    include_str!("schema_10.sql"),
 ];
-
-/// The identification in a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Identity {
-    application: i64,
-    version: usize,
-    tables: i64,
-}
-
-impl Identity {
-    fn read(connection: &Connection) -> rusqlite::Result<Self> {
-        let number = |sql| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
-        Ok(Self {
-            application: number("PRAGMA application_id")?,
-            version: usize::try_from(number("PRAGMA user_version")?).unwrap_or(usize::MAX),
-            tables: number("SELECT count(*) FROM sqlite_schema")?,
-        })
-    }
-}
 
 /// Migrates the file to the version of this program; an empty file becomes a store.
 ///
 /// # Errors
 /// [`StoreError::Corrupt`] for a file that is damaged or not a store's, [`StoreError::Unavailable`]
 /// for one that a newer program has written, [`StoreError::WrongKey`] for one that was written under
-/// other keys. Nothing is changed in any of these cases.
-pub(crate) fn migrate(connection: &mut Connection, clock: &dyn Clock, vault: &Vault) -> Result<(), StoreError> {
-    let found = Identity::read(connection).map_err(|error| translate(&error))?;
-    let empty = found == Identity { application: 0, version: 0, tables: 0 };
-    if !empty && found.application != APPLICATION_ID {
+/// other keys, [`StoreError::OtherInstallation`] for one that belongs to another installation. Nothing is changed in any of these cases.
+pub(crate) fn migrate(connection: &mut Connection, clock: &dyn Clock, vault: &Vault, ownership: &Ownership) -> Result<(), StoreError> {
+    let number = |sql| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
+    let (application, version) = (number("PRAGMA application_id")?, number("PRAGMA user_version")?);
+    let empty = (application, version, number("SELECT count(*) FROM sqlite_schema")?) == (0, 0, 0);
+    if !empty && application != APPLICATION_ID {
         return Err(StoreError::Corrupt("the database file is not a sakshi store".into()));
     }
-    if found.version > MIGRATIONS.len() {
+    let Some(pending) = usize::try_from(version).ok().and_then(|applied| MIGRATIONS.get(applied..)) else {
         let known = MIGRATIONS.len();
-        return Err(unavailable(format!("a newer program wrote it: schema {}, this one knows up to {known}", found.version)));
-    }
-    let pending = &MIGRATIONS[found.version..];
-    let failed = |error: rusqlite::Error| translate(&error);
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed)?;
+        return Err(StoreError::unavailable(format!("a newer program wrote it: schema {version}, this one knows up to {known}")));
+    };
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     if !pending.is_empty() {
-        apply(&transaction, pending, clock).map_err(failed)?;
+        apply(&transaction, pending, clock)?;
     }
-    // In the same transaction: a file that is refused for its keys stays as it was.
+    // In the same transaction: a file that is refused stays as it was.
     canary::check(&transaction, vault)?;
-    transaction.commit().map_err(failed)
+    installation::check(&transaction, ownership)?;
+    Ok(transaction.commit()?)
 }
 
 fn apply(transaction: &Transaction<'_>, migrations: &[&str], clock: &dyn Clock) -> rusqlite::Result<()> {

@@ -1,16 +1,24 @@
 //! The database as an operation sees it: cached statements, rows, and the store's clock.
 
+use std::sync::Arc;
+
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Row};
 use sakshi_domain::clock::Clock;
 use sakshi_domain::time::Timestamp;
 
-/// A connection and the clock that decides expiry.
-pub(crate) struct Database<'a> {
-    pub(crate) connection: &'a Connection,
-    pub(crate) clock: &'a dyn Clock,
+use crate::embedded::errors::Health;
+use crate::vault::Vault;
+
+/// A connection with what its thread needs: the clock that decides expiry, the vault of the records, and the health of
+/// the file.
+pub(crate) struct Database {
+    pub(crate) connection: Connection,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) vault: Arc<Vault>,
+    pub(crate) health: Arc<Health>,
 }
 
-impl Database<'_> {
+impl Database {
     /// The time by the store's clock.
     pub(crate) fn now(&self) -> Timestamp {
         self.clock.now()

@@ -5,7 +5,7 @@ use std::sync::mpsc::channel;
 use futures_util::future::join_all;
 use sakshi_domain::ids::{ClientId, TxnId};
 
-use super::{EmbeddedTestStore, open, options, test_store, test_store_with};
+use super::{EmbeddedTestStore, open, options, test_store, test_store_with, test_store_within};
 use crate::OpenOutcome;
 use crate::StoreError;
 use crate::conformance::TestStore;
@@ -19,12 +19,12 @@ async fn occupied(test: &EmbeddedTestStore) -> (std::sync::mpsc::Sender<()>, Sto
     let (release, released) = channel();
     let (begin, begun) = tokio::sync::oneshot::channel();
     let mut begin = Some(begin);
-    let work = move |_: &Database<'_>| {
+    let work = move |_: &Database| {
         begin.take().map(|begin| begin.send(()));
         let _ = released.recv();
         Ok(())
     };
-    let busy = test.store.write(0, work, |(), _| Ok(()));
+    let busy = test.store.write(0, work);
     begun.await.unwrap();
     (release, busy)
 }
@@ -39,8 +39,8 @@ async fn a_transition_that_panics_or_is_refused_by_the_database_fails_alone() {
     let client = client_with(&test, 100).await;
     let (release, busy) = occupied(&test).await;
     let before = open_some(&test, &client, 10);
-    let panics = test.store.write(0, |_| -> rusqlite::Result<()> { panic!("a bug") }, |(), _| Ok(()));
-    let refused = test.store.write(0, |db| db.change("UPDATE clients SET balance = -1", []), |_, _| Ok(()));
+    let panics = test.store.write(0, |_| -> rusqlite::Result<()> { panic!("a bug") });
+    let refused = test.store.write(0, |db| db.change("UPDATE clients SET balance = -1", []));
     let after = open_some(&test, &client, 10);
     drop(release);
     busy.await.unwrap();
@@ -50,7 +50,7 @@ async fn a_transition_that_panics_or_is_refused_by_the_database_fails_alone() {
     assert_eq!(panics.await, Err(StoreError::Unavailable("an operation panicked".into())));
     assert!(matches!(refused.await, Err(StoreError::Unavailable(_))));
     assert_eq!(audited_balance(&test, &client).await, 80);
-    let read = test.store.read(|_| -> rusqlite::Result<()> { panic!("a bug") }, |(), _| Ok(())).await;
+    let read = test.store.read(|_| -> rusqlite::Result<()> { panic!("a bug") }).await;
     assert_eq!(read, Err(StoreError::Unavailable("an operation panicked".into())));
     assert_eq!(audited_balance(&test, &client).await, 80);
 }
@@ -112,7 +112,7 @@ async fn fill(test: &EmbeddedTestStore, client: &ClientId) -> Vec<TxnId> {
 
 #[tokio::test]
 async fn a_full_store_says_so_loses_nothing_and_recovers_when_there_is_room() {
-    let test = test_store_with(|options| options.max_pages = Some(120));
+    let test = test_store_within(|_| {}, Some(120));
     let client = client_with(&test, 1_000_000).await;
     let answered = fill(&test, &client).await;
     assert!(answered.len() > 100);

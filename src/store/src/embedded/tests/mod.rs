@@ -8,6 +8,7 @@ mod damage;
 mod durability;
 mod faults;
 mod files;
+mod installation;
 mod migration;
 mod models;
 mod plans;
@@ -27,6 +28,7 @@ use crate::Store;
 use crate::StoreError;
 use crate::Vault;
 use crate::conformance::TestStore;
+use crate::installation::test_ownership;
 
 const START: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 
@@ -39,7 +41,7 @@ struct EmbeddedTestStore {
 
 fn options(directory: &Path, clock: Arc<ManualClock>) -> EmbeddedOptions {
     let vault = Arc::new(Vault::new(&[Zeroizing::new(vec![7; 32])]).unwrap());
-    EmbeddedOptions { directory: directory.join("store"), clock, vault, max_waiting: 4_096, max_pages: None }
+    EmbeddedOptions { directory: directory.join("store"), clock, vault, max_waiting: 4_096, ownership: test_ownership() }
 }
 
 fn open(directory: &Path) -> Result<EmbeddedStore, StoreError> {
@@ -51,11 +53,15 @@ fn test_store() -> EmbeddedTestStore {
 }
 
 fn test_store_with(change: impl FnOnce(&mut EmbeddedOptions)) -> EmbeddedTestStore {
+    test_store_within(change, None)
+}
+
+fn test_store_within(change: impl FnOnce(&mut EmbeddedOptions), max_pages: Option<u32>) -> EmbeddedTestStore {
     let directory = tempfile::tempdir().unwrap();
     let clock = Arc::new(ManualClock::starting_at(START));
     let mut options = options(directory.path(), Arc::clone(&clock));
     change(&mut options);
-    EmbeddedTestStore { store: EmbeddedStore::open(options).unwrap(), clock, directory }
+    EmbeddedTestStore { store: EmbeddedStore::open_within(options, max_pages).unwrap(), clock, directory }
 }
 
 impl TestStore for EmbeddedTestStore {

@@ -4,8 +4,8 @@
 use proptest::prelude::*;
 
 use super::test_store;
+use crate::conformance::models::{Behaviour, event, flows, transactions};
 use crate::conformance::run;
-use crate::models::{Behaviour, event, flows, transactions};
 
 const BEHAVIOUR: Behaviour = Behaviour { in_order: true, expires: false };
 

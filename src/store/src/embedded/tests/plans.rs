@@ -37,9 +37,9 @@ async fn no_statement_about_events_reads_a_whole_table() {
         assert!(!steps.is_empty());
         for step in steps {
             let table = step.strip_prefix("SCAN ").map(|rest| rest.split(' ').next().unwrap_or_default());
-            // `p` is the page that LIST has picked; the others are read through the index of what is closing.
-            let small = table.is_none_or(|table| table == "p" || step.contains("USING COVERING INDEX events_closing"));
-            assert!(small, "{step} in {sql}");
+            // `p` is the page that LIST has selected; the others scan only the index of events that are being removed.
+            let bounded = table.is_none_or(|table| table == "p" || step.contains("USING COVERING INDEX events_closing"));
+            assert!(bounded, "{step} in {sql}");
             assert!(!step.contains("TEMP B-TREE") || sql == events::LIST, "{step} in {sql}");
         }
     }
@@ -66,9 +66,9 @@ async fn no_statement_about_flows_reads_a_whole_table_and_what_waits_is_found_wi
     client_with(&test, 1).await;
     test.store.close();
     let connection = Connection::open(test.directory.path().join("store/sakshi.db")).unwrap();
-    let of_flows = [flows::FIND, flows::PAYLOAD, flows::LAPSED, flows::OWNER, outbox::OF_FLOW];
-    let of_time = [upkeep::FETCHES, upkeep::FLOWS, upkeep::REPORTS, upkeep::NAMES];
-    for sql in of_flows.into_iter().chain(of_time).chain([outbox::DUE, outbox::DUE_OF_ORIGIN]) {
+    let reads = [flows::FIND, flows::PAYLOAD, flows::LAPSED, flows::OWNER, outbox::OF_FLOW];
+    let sweeps = [upkeep::FETCHES, upkeep::FLOWS, upkeep::REPORTS, upkeep::NAMES];
+    for sql in reads.into_iter().chain(sweeps).chain([outbox::DUE, outbox::DUE_OF_ORIGIN]) {
         let steps = plan(&connection, sql);
         assert!(!steps.is_empty());
         for step in steps {
@@ -77,7 +77,7 @@ async fn no_statement_about_flows_reads_a_whole_table_and_what_waits_is_found_wi
         }
     }
     for sql in [outbox::DUE, outbox::DUE_OF_ORIGIN, outbox::OF_FLOW] {
-        // The length of a blob is in the head of its row.
+        // SQLite reads the length of a blob from the header of its row, not from the blob.
         assert!(!sql.replace("length(p.payload)", "").contains("payload"), "{sql}");
     }
 }

@@ -8,6 +8,8 @@ CREATE INDEX events_of_app ON events (app, created_at) WHERE closing = 0;
 DROP TABLE webhook_names;
 DROP TABLE sessions;
 DROP TABLE canary;
+DROP TABLE installation;
+ALTER TABLE clients DROP COLUMN imported_at;
 DROP TABLE deliveries;
 DROP TABLE reports;
 DROP TABLE fetches;

@@ -12,8 +12,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use rusqlite::Connection;
 use rusqlite::hooks::Wal;
 
-use crate::embedded::errors::{Health, translate};
-use crate::error::StoreError;
+use crate::embedded::database::statements::Database;
 
 /// Log pages (of 4 KiB) after which the thread is asked to copy. A checkpoint costs a few syncs, for
 /// which commits wait: a larger number delays fewer answers, and makes a start after a kill longer.
@@ -44,15 +43,14 @@ pub(crate) struct WriterSide {
 pub(crate) struct ThreadSide {
     nudges: Receiver<()>,
     progress: Arc<Progress>,
-    connection: Connection,
-    health: Arc<Health>,
+    db: Database,
 }
 
 /// The two sides, for the writer's connection and one that only copies.
 ///
 /// # Errors
 /// What SQLite says.
-pub(crate) fn pair(writer: &mut Connection, own: Connection, health: Arc<Health>) -> Result<(WriterSide, ThreadSide), StoreError> {
+pub(crate) fn pair(writer: &mut Connection, db: Database) -> rusqlite::Result<(WriterSide, ThreadSide)> {
     let (nudge, nudges) = sync_channel(1);
     let progress = Arc::new(Progress::default());
     let seen = Arc::clone(&progress);
@@ -60,9 +58,9 @@ pub(crate) fn pair(writer: &mut Connection, own: Connection, health: Arc<Health>
         seen.log_pages.store(i64::from(pages), Ordering::Release);
         Ok(())
     };
-    writer.wal_hook(Some(count)).map_err(|error| translate(&error))?;
+    writer.wal_hook(Some(count))?;
     let writer_side = WriterSide { nudge, progress: Arc::clone(&progress), asked_at: 0 };
-    Ok((writer_side, ThreadSide { nudges, progress, connection: own, health }))
+    Ok((writer_side, ThreadSide { nudges, progress, db }))
 }
 
 /// Pages in the log, and how many of them are in the database file.
@@ -71,11 +69,11 @@ fn checkpoint(connection: &Connection, mode: &str) -> rusqlite::Result<(i64, i64
 }
 
 /// A failed checkpoint loses nothing and is tried again later, unless the file is damaged.
-fn try_checkpoint(connection: &Connection, health: &Health, mode: &str) -> Option<(i64, i64)> {
-    match checkpoint(connection, mode) {
+fn try_checkpoint(db: &Database, mode: &str) -> Option<(i64, i64)> {
+    match checkpoint(&db.connection, mode) {
         Ok(pages) => Some(pages),
         Err(error) => {
-            let error = health.judge(&error);
+            let error = db.health.judge(error);
             tracing::warn!(%error, "a checkpoint failed; the log keeps growing until one succeeds");
             None
         }
@@ -85,11 +83,11 @@ fn try_checkpoint(connection: &Connection, health: &Health, mode: &str) -> Optio
 impl WriterSide {
     /// Called after each group of jobs: asks for a checkpoint when the log has grown, and finishes one
     /// that is nearly done.
-    pub(crate) fn after_group(&mut self, connection: &Connection, health: &Health) {
+    pub(crate) fn after_group(&mut self, db: &Database) {
         let pages = self.progress.log_pages.load(Ordering::Acquire);
         if self.progress.nearly_done.swap(false, Ordering::AcqRel) {
             let mode = if pages > PAGES_HARD { "RESTART" } else { "PASSIVE" };
-            try_checkpoint(connection, health, mode);
+            try_checkpoint(db, mode);
         }
         if pages < self.asked_at {
             self.asked_at = 0;
@@ -117,7 +115,7 @@ impl ThreadSide {
     pub(crate) fn run(self) {
         while self.nudges.recv().is_ok() {
             for _ in 0..PASSES {
-                let Some((log, copied)) = try_checkpoint(&self.connection, &self.health, "PASSIVE") else { break };
+                let Some((log, copied)) = try_checkpoint(&self.db, "PASSIVE") else { break };
                 if log - copied <= PAGES_REMAINDER {
                     break;
                 }

@@ -8,7 +8,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use tokio::sync::oneshot;
 
 use crate::embedded::database::statements::Database;
-use crate::embedded::errors::{Health, unavailable};
 use crate::error::StoreError;
 
 /// Work that waits for a thread.
@@ -16,7 +15,7 @@ pub(crate) trait Job: Send {
     /// Bytes that it will write, roughly, besides a small row or two.
     fn weight(&self) -> usize;
     /// Does the work inside the current transaction and keeps what it returns.
-    fn execute(&mut self, db: &Database<'_>) -> rusqlite::Result<()>;
+    fn execute(&mut self, db: &Database) -> rusqlite::Result<()>;
     /// Sends what was kept, or the error.
     fn answer(self: Box<Self>, verdict: Result<(), StoreError>);
 }
@@ -32,7 +31,7 @@ pub(crate) struct Waiting<W, T> {
 /// A boxed job, and where its answer will arrive.
 pub(crate) fn waiting<W, T>(weight: usize, work: W) -> (Box<dyn Job>, oneshot::Receiver<Result<T, StoreError>>)
 where
-    W: FnMut(&Database<'_>) -> rusqlite::Result<T> + Send + 'static,
+    W: FnMut(&Database) -> rusqlite::Result<T> + Send + 'static,
     T: Send + 'static,
 {
     let (reply, answer) = oneshot::channel();
@@ -41,20 +40,20 @@ where
 
 impl<W, T> Job for Waiting<W, T>
 where
-    W: FnMut(&Database<'_>) -> rusqlite::Result<T> + Send,
+    W: FnMut(&Database) -> rusqlite::Result<T> + Send,
     T: Send,
 {
     fn weight(&self) -> usize {
         self.weight
     }
 
-    fn execute(&mut self, db: &Database<'_>) -> rusqlite::Result<()> {
+    fn execute(&mut self, db: &Database) -> rusqlite::Result<()> {
         self.kept = Some((self.work)(db)?);
         Ok(())
     }
 
     fn answer(self: Box<Self>, verdict: Result<(), StoreError>) {
-        let kept = self.kept.ok_or_else(|| unavailable("the work was not executed"));
+        let kept = self.kept.ok_or_else(|| StoreError::unavailable("the work was not executed"));
         // The caller may have stopped waiting; what was written stands.
         let _ = self.reply.send(verdict.and(kept));
     }
@@ -62,11 +61,11 @@ where
 
 /// Executes jobs in one transaction and answers them. If it fails, each job gets a transaction of its
 /// own, so that a job that cannot succeed makes no other fail.
-pub(crate) fn execute_all(begin: &str, db: &Database<'_>, health: &Health, mut jobs: Vec<Box<dyn Job>>) {
-    match in_one_transaction(begin, db, health, &mut jobs) {
+pub(crate) fn execute_all(begin: &str, db: &Database, mut jobs: Vec<Box<dyn Job>>) {
+    match in_one_transaction(begin, db, &mut jobs) {
         Err(_) if jobs.len() > 1 => {
             for mut job in jobs {
-                let verdict = in_one_transaction(begin, db, health, std::slice::from_mut(&mut job));
+                let verdict = in_one_transaction(begin, db, std::slice::from_mut(&mut job));
                 job.answer(verdict);
             }
         }
@@ -75,8 +74,8 @@ pub(crate) fn execute_all(begin: &str, db: &Database<'_>, health: &Health, mut j
 }
 
 /// Commits all of it, or nothing.
-fn in_one_transaction(begin: &str, db: &Database<'_>, health: &Health, jobs: &mut [Box<dyn Job>]) -> Result<(), StoreError> {
-    health.check()?;
+fn in_one_transaction(begin: &str, db: &Database, jobs: &mut [Box<dyn Job>]) -> Result<(), StoreError> {
+    db.health.check()?;
     let attempt = catch_unwind(AssertUnwindSafe(|| -> rusqlite::Result<()> {
         db.statement(begin)?.execute([])?;
         for job in jobs {
@@ -86,8 +85,8 @@ fn in_one_transaction(begin: &str, db: &Database<'_>, health: &Health, jobs: &mu
     }));
     let verdict = match attempt {
         Ok(Ok(())) => return Ok(()),
-        Ok(Err(error)) => health.judge(&error),
-        Err(_) => unavailable("an operation panicked"),
+        Ok(Err(error)) => db.health.judge(error),
+        Err(_) => StoreError::unavailable("an operation panicked"),
     };
     // SQLite ends a transaction by itself after some errors.
     if !db.connection.is_autocommit() && db.connection.execute_batch("ROLLBACK").is_err() {

@@ -5,14 +5,10 @@
 //! were queued, so a caller that reads after an answered write sees what it wrote.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-
-use rusqlite::Connection;
-use sakshi_domain::clock::Clock;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use super::job::{Job, execute_all};
 use crate::embedded::database::statements::Database;
-use crate::embedded::errors::{Health, unavailable};
 use crate::error::StoreError;
 
 /// Number of reading threads, each with one connection.
@@ -51,7 +47,7 @@ impl Reads {
     pub(crate) fn push(&self, job: Box<dyn Job>) -> Result<(), StoreError> {
         let mut waiting = self.waiting();
         if waiting.closed {
-            return Err(unavailable("it is closed"));
+            return Err(StoreError::unavailable("it is closed"));
         }
         if waiting.jobs.len() >= self.max {
             return Err(StoreError::Overloaded);
@@ -88,18 +84,9 @@ impl Reads {
     }
 }
 
-pub(crate) struct Reader {
-    pub(crate) connection: Connection,
-    pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) health: Arc<Health>,
-}
-
-impl Reader {
-    /// Executes jobs until the queue is closed and empty.
-    pub(crate) fn run(self, reads: &Reads) {
-        let db = Database { connection: &self.connection, clock: &*self.clock };
-        while let Some(jobs) = reads.take() {
-            execute_all("BEGIN", &db, &self.health, jobs);
-        }
+/// Executes jobs until the queue is closed and empty.
+pub(crate) fn run(db: &Database, reads: &Reads) {
+    while let Some(jobs) = reads.take() {
+        execute_all("BEGIN", db, jobs);
     }
 }

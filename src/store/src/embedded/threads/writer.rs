@@ -1,18 +1,13 @@
 //! The one thread that writes. It takes all jobs that wait, executes them in one transaction, makes
 //! them durable with one commit, and only then answers.
 
-use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::thread::{JoinHandle, park_timeout};
 use std::time::Duration;
 
-use rusqlite::Connection;
-use sakshi_domain::clock::Clock;
-
 use super::checkpoint::{WriterSide, last_checkpoint};
 use super::job::{Job, execute_all};
 use crate::embedded::database::statements::Database;
-use crate::embedded::errors::Health;
 
 /// Jobs in one commit.
 const GROUP_MAX: usize = 512;
@@ -23,9 +18,7 @@ const GATHER: Duration = Duration::from_micros(200);
 const GROUP_BYTES_MAX: usize = 8 * 1_024 * 1_024;
 
 pub(crate) struct Writer {
-    pub(crate) connection: Connection,
-    pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) health: Arc<Health>,
+    pub(crate) db: Database,
     pub(crate) checkpoints: WriterSide,
     /// The threads with the other connections. They end by themselves when the queues are closed.
     pub(crate) others: Vec<JoinHandle<()>>,
@@ -41,14 +34,13 @@ impl Writer {
             }
             let group = gather(first, jobs);
             busy = group.len() > 1;
-            let db = Database { connection: &self.connection, clock: &*self.clock };
-            execute_all("BEGIN IMMEDIATE", &db, &self.health, group);
-            self.checkpoints.after_group(&self.connection, &self.health);
+            execute_all("BEGIN IMMEDIATE", &self.db, group);
+            self.checkpoints.after_group(&self.db);
         }
         self.checkpoints.stop();
         join(self.others);
         // Only the last connection removes the log when it closes.
-        last_checkpoint(&self.connection);
+        last_checkpoint(&self.db.connection);
     }
 }
 

@@ -1,6 +1,7 @@
-//! Transactions: opening, completing and reading them.
+//! Transactions: opening, completing, expiring and reading them.
 
 mod complete;
+mod expire;
 mod open;
 mod rows;
 
@@ -9,39 +10,41 @@ use sakshi_domain::tenancy::App;
 use tokio::sync::broadcast;
 
 use self::complete::complete;
-use self::open::{Opening, open};
-use self::rows::{Found, find};
+use self::expire::expire;
+use self::open::open;
+use self::rows::find;
 use super::store::EmbeddedStore;
 use super::tenancy::find_app;
 use crate::error::StoreFuture;
-use crate::transactions::{CompleteOutcome, CompleteTransaction, OpenOutcome, OpenTransaction, TransactionRecord, Transactions};
+use crate::sealing::seal_terms;
+use crate::transactions::{
+    CompleteOutcome, CompleteTransaction, ExpireOutcome, OpenOutcome, OpenTransaction, TransactionRecord, Transactions,
+};
 
 impl Transactions for EmbeddedStore {
     fn open_transaction(&self, transaction: OpenTransaction) -> StoreFuture<OpenOutcome> {
-        self.write_sealed(Opening::sealed(self.vault(), transaction), Opening::weight, open)
+        let sealed = seal_terms(self.vault(), transaction.pending.id, &transaction.pending.terms);
+        self.write_sealed(sealed, Vec::len, move |db, terms| open(db, &transaction, terms))
     }
 
     fn complete_transaction(&self, completion: CompleteTransaction) -> StoreFuture<CompleteOutcome> {
-        let weight = completion.outcome.ciphertext.len();
-        self.write(weight, move |db| complete(db, &completion), |completion, vault| completion.unsealed(vault))
+        self.write(completion.outcome.size(), move |db| complete(db, &completion))
+    }
+
+    fn expire_transaction(&self, id: TxnId) -> StoreFuture<ExpireOutcome> {
+        self.write(0, move |db| expire(db, id))
     }
 
     fn load_transaction(&self, id: TxnId) -> StoreFuture<Option<TransactionRecord>> {
-        self.read(move |db| find(db, id), |found: Option<Found>, vault| found.map(|found| found.unsealed(vault)).transpose())
+        self.read(move |db| Ok(find(db, id)?.map(|found| found.record)))
     }
 
     fn load_transaction_with_app(&self, id: TxnId) -> StoreFuture<Option<(TransactionRecord, Option<App>)>> {
-        self.read(
-            move |db| {
-                let Some(found) = find(db, id)? else { return Ok(None) };
-                let app = find_app(db, &found.opened.app)?;
-                Ok(Some((found, app)))
-            },
-            |found, vault| {
-                let Some((found, app)) = found else { return Ok(None) };
-                Ok(Some((found.unsealed(vault)?, app.map(|app| app.unsealed(vault)).transpose()?)))
-            },
-        )
+        self.read(move |db| {
+            let Some(found) = find(db, id)? else { return Ok(None) };
+            let app = find_app(db, &found.record.opened().app)?;
+            Ok(Some((found.record, app)))
+        })
     }
 
     fn ended_elsewhere(&self) -> Option<broadcast::Receiver<TxnId>> {

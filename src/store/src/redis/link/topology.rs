@@ -1,15 +1,9 @@
 //! How the Redis servers are organised and where to find them: one server, a master that sentinels
-//! watch, or a cluster. Read from one URL, because it is one setting.
+//! watch, or a cluster.
 //!
-//! | URL | is |
-//! |---|---|
-//! | `redis://user:password@host:6379/0` | one server |
-//! | `redis+sentinel://user:password@host:26379,host:26379/service/0` | sentinels, and the name of the master that they watch |
-//! | `redis+cluster://user:password@host:6379,host:6379` | some nodes of a cluster |
-//!
-//! `rediss` instead of `redis` is the same over TLS, with the certificate authorities of the system or
-//! of `SSL_CERT_FILE`. The credentials are those of the servers; they are tried with a sentinel too,
-//! and omitted if it needs none.
+//! A `rediss://` URL means TLS, with the certificate authorities of the system or of `SSL_CERT_FILE`.
+//! The credentials in a URL are those of the servers; they are tried with a sentinel too, and omitted
+//! if it needs none.
 
 use std::fmt;
 use std::str::FromStr;
@@ -47,10 +41,9 @@ pub(crate) struct Address {
     pub(super) port: u16,
 }
 
-/// The URL of the store is invalid or of an unknown kind. It is not repeated here, because it may
-/// contain a password.
+/// A URL is invalid. It is not repeated here, because it may contain a password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not a redis://, redis+sentinel://host,host/service or redis+cluster://host,host URL")]
+#[error("not a redis:// or rediss:// URL")]
 pub struct BadRedisUrl;
 
 impl RedisServers {
@@ -88,39 +81,6 @@ impl RedisServers {
     pub(super) fn is_encrypted(&self) -> bool {
         matches!(self.login.addr(), ConnectionAddr::TcpTls { .. })
     }
-}
-
-impl FromStr for RedisServers {
-    type Err = BadRedisUrl;
-
-    fn from_str(url: &str) -> Result<Self, BadRedisUrl> {
-        let (scheme, rest) = url.split_once("://").ok_or(BadRedisUrl)?;
-        let (plain, organised) = scheme.split_once('+').unwrap_or((scheme, ""));
-        let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
-        let (user, hosts) = authority.rsplit_once('@').map_or(("", authority), |(user, hosts)| (user, hosts));
-        let hosts: Vec<&str> = hosts.split(',').collect();
-        let (topology, port, database) = match organised {
-            "" if hosts.len() == 1 => (RedisTopology::Standalone, 6379, path),
-            "sentinel" => {
-                let (service, database) = path.split_once('/').unwrap_or((path, ""));
-                let service = Some(service.to_owned()).filter(|service| !service.is_empty()).ok_or(BadRedisUrl)?;
-                (RedisTopology::Sentinel { service }, 26379, database)
-            }
-            "cluster" => (RedisTopology::Cluster, 6379, path),
-            _ => return Err(BadRedisUrl),
-        };
-        let at = if user.is_empty() { String::new() } else { format!("{user}@") };
-        let one = |host: &&str| {
-            let host = if has_port(host) { (*host).to_owned() } else { format!("{host}:{port}") };
-            format!("{plain}://{at}{host}/{database}")
-        };
-        Self::new(&hosts.iter().map(one).collect::<Vec<_>>(), topology)
-    }
-}
-
-fn has_port(host: &str) -> bool {
-    let after_ipv6 = host.rsplit_once(']').map_or(host, |(_, after)| after);
-    after_ipv6.contains(':')
 }
 
 fn address_of(info: &ConnectionInfo) -> Result<Address, BadRedisUrl> {

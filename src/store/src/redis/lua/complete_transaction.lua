@@ -61,8 +61,5 @@ if origin and not refused then
 else
   redis.call('PEXPIREAT', txn, ends)
 end
--- Other nodes that have a copy are told, each on a channel of its own.
-for copy in string.gmatch(found[17] or '', string.rep('%x', 32)) do
-  if copy ~= node then redis.call(publish, channel .. ':' .. copy, 't' .. txn_text) end
-end
+tell_others(found[17], node, publish, channel, txn_text)
 return record('completed', queued, address)

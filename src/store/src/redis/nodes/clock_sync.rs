@@ -6,8 +6,6 @@ use std::time::{Duration, Instant};
 use sakshi_domain::clock::{Clock as _, SystemClock};
 
 use crate::error::StoreError;
-use crate::redis::arguments::arguments;
-use crate::redis::reply::number;
 use crate::redis::shared::Shared;
 use crate::redis::{keys, script};
 
@@ -20,7 +18,7 @@ impl Shared {
     /// Asks the server for the time. A slow reply changes nothing unless it is the first.
     pub(crate) async fn read_clock(&self, first: bool) -> Result<(), StoreError> {
         let (asked, began) = (SystemClock.now(), Instant::now());
-        let server = number("the time", self.call(&script::NOW, vec![keys::probe()], arguments![]).await?)?;
+        let server = self.call(&script::NOW, vec![keys::probe()], vec![]).await?.parsed()?;
         if first || began.elapsed() <= ROUND_TRIP_MAX {
             self.server_clock.correct(asked, server, began.elapsed());
         }

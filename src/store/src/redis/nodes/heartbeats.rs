@@ -1,12 +1,11 @@
-//! Which of the other nodes are dead, by their heartbeats and our own. No time is measured here, only
-//! our own heartbeats that reached Redis, so neither an outage of Redis nor a pause of this node makes
-//! another one look dead.
+//! Which of the other nodes are dead. No time is measured here: the heartbeats of the others are compared with the number of
+//! our own that reached Redis, so neither an outage of Redis nor a pause of this node makes another one look dead.
 
 use std::collections::{HashMap, HashSet};
 
 use crate::redis::options::NodeId;
 
-/// Rounds that a node may miss until it is dead.
+/// A node is dead when its heartbeat has not changed in this many rounds.
 const MISSED_MAX: u32 = 5;
 
 /// The heartbeat of a node that has left.
@@ -17,7 +16,7 @@ const LEFT: &str = "0";
 pub(crate) struct Heartbeats {
     latest: HashMap<NodeId, Latest>,
     /// Nodes that had deliveries and no heartbeat at the last check.
-    missing: HashSet<NodeId>,
+    without_heartbeat: HashSet<NodeId>,
 }
 
 #[derive(Debug)]
@@ -35,8 +34,8 @@ pub(crate) struct DeadNode {
 }
 
 impl Heartbeats {
-    /// Records a round of heartbeats, read with one of our own, and returns the nodes that are dead by
-    /// it: those that have left or have missed too many rounds.
+    /// Records a round: the heartbeats of all nodes as they were when one of ours reached Redis. Returns the nodes that have
+    /// left or have missed too many rounds.
     pub(crate) fn record(&mut self, us: NodeId, round: Vec<(NodeId, String)>) -> Vec<DeadNode> {
         let mut dead = Vec::new();
         let mut latest = HashMap::with_capacity(round.len());
@@ -54,12 +53,12 @@ impl Heartbeats {
         dead
     }
 
-    /// Returns the nodes that have deliveries and no heartbeat, in this check as in the last one. Any
-    /// live node sends a heartbeat between two checks.
-    pub(crate) fn missing(&mut self, us: NodeId, holders: impl IntoIterator<Item = NodeId>) -> Vec<DeadNode> {
+    /// Records a check of which nodes hold deliveries. Returns those that have had no heartbeat at this check and at the one
+    /// before: a live node sends one between two checks.
+    pub(crate) fn record_holders(&mut self, us: NodeId, holders: impl IntoIterator<Item = NodeId>) -> Vec<DeadNode> {
         let now: HashSet<NodeId> = holders.into_iter().filter(|node| *node != us && !self.latest.contains_key(node)).collect();
-        let dead = now.intersection(&self.missing).map(|&node| DeadNode { node, heartbeat: None }).collect();
-        self.missing = now;
+        let dead = now.intersection(&self.without_heartbeat).map(|&node| DeadNode { node, heartbeat: None }).collect();
+        self.without_heartbeat = now;
         dead
     }
 }
@@ -69,8 +68,8 @@ mod tests {
     use super::{DeadNode, Heartbeats};
     use crate::redis::options::NodeId;
 
-    fn round(of: &[(NodeId, u64)]) -> Vec<(NodeId, String)> {
-        of.iter().map(|(node, heartbeat)| (*node, heartbeat.to_string())).collect()
+    fn round(heartbeats: &[(NodeId, u64)]) -> Vec<(NodeId, String)> {
+        heartbeats.iter().map(|(node, heartbeat)| (*node, heartbeat.to_string())).collect()
     }
 
     #[test]
@@ -108,9 +107,9 @@ mod tests {
         let (us, alive, stray) = (NodeId::generate(), NodeId::generate(), NodeId::generate());
         let mut heartbeats = Heartbeats::default();
         heartbeats.record(us, round(&[(us, 1), (alive, 1)]));
-        assert_eq!(heartbeats.missing(us, [us, alive, stray]), []);
-        assert_eq!(heartbeats.missing(us, [us, alive, stray]), [DeadNode { node: stray, heartbeat: None }]);
-        assert_eq!(heartbeats.missing(us, [alive]), []);
-        assert_eq!(heartbeats.missing(us, [stray]), []);
+        assert_eq!(heartbeats.record_holders(us, [us, alive, stray]), []);
+        assert_eq!(heartbeats.record_holders(us, [us, alive, stray]), [DeadNode { node: stray, heartbeat: None }]);
+        assert_eq!(heartbeats.record_holders(us, [alive]), []);
+        assert_eq!(heartbeats.record_holders(us, [stray]), []);
     }
 }

@@ -32,7 +32,6 @@ use crate::error::StoreError;
 use crate::redis::arguments::arguments;
 use crate::redis::keys;
 use crate::redis::options::NodeId;
-use crate::redis::reply::Fields;
 use crate::redis::script::{BEAT, FORGET_NODE};
 use crate::redis::shared::Shared;
 
@@ -51,9 +50,9 @@ pub(crate) type Leave = oneshot::Sender<Result<(), StoreError>>;
 impl Shared {
     /// Sends a heartbeat, or the last one, and returns those of all nodes.
     pub(crate) async fn heartbeat(&self, leaves: bool) -> Result<Vec<(NodeId, String)>, StoreError> {
-        let args = arguments![self.node.to_string(), if leaves { "1" } else { "0" }, KEEP];
-        let answer = self.call_at(None, &BEAT, vec![keys::beats()], args).await?;
-        let heartbeats = Fields::of("the heartbeats of the nodes", answer)?.pairs()?;
+        // Whatever clock decides expiry, heartbeats go by the server's.
+        let args = arguments!["", self.node.to_string(), leaves, KEEP];
+        let heartbeats = self.call_timed(&BEAT, vec![keys::beats()], args).await?.fields()?.pairs()?;
         let read = |(node, at): (Vec<u8>, Vec<u8>)| Some((NodeId::from_bytes(&node)?, String::from_utf8(at).ok()?));
         Ok(heartbeats.into_iter().filter_map(read).collect())
     }
@@ -141,7 +140,7 @@ impl Monitor {
         if self.until_check == 0 {
             self.until_check = CHECK_EVERY;
             if let Ok(holders) = self.shared.holders().await {
-                dead.extend(self.heartbeats.missing(us, holders));
+                dead.extend(self.heartbeats.record_holders(us, holders));
             }
         }
         for dead in dead {

@@ -10,7 +10,7 @@ use crate::error::StoreError;
 use crate::redis::arguments::arguments;
 use crate::redis::keys;
 use crate::redis::options::NodeId;
-use crate::redis::reply::{Fields, number, unreadable};
+use crate::redis::reply::Reply;
 use crate::redis::script::{ABANDON_ATTEMPTS, HOLDERS, TAKE_OVER};
 use crate::redis::shared::Shared;
 
@@ -32,10 +32,8 @@ impl Shared {
         let asked = keys::partitions().map(|partition| self.call(&HOLDERS, vec![keys::outbox(partition), keys::flight(partition)], vec![]));
         let mut holders = Vec::new();
         for answer in try_join_all(asked).await? {
-            for holder in Fields::of("the holders of a partition", answer)?.rest() {
-                if let redis::Value::BulkString(holder) = holder {
-                    holders.extend(NodeId::from_bytes(&holder));
-                }
+            for holder in answer.fields()?.rest() {
+                holders.extend(holder.bytes()?.as_deref().and_then(NodeId::from_bytes));
             }
         }
         Ok(holders)
@@ -44,7 +42,7 @@ impl Shared {
     /// Marks the unfinished attempts of a node as unknown, in every partition.
     pub(crate) async fn abandon(&self, node: &NodeId) -> Result<u64, StoreError> {
         let flights = keys::partitions().map(|partition| cmd("HGETALL").arg(keys::flight(partition)).to_owned());
-        let flights = self.link.read_all(flights.collect()).await?;
+        let flights = self.read_all("an unfinished attempt", flights).await?;
         let mut marked = 0;
         for (partition, flight) in keys::partitions().zip(flights) {
             marked += self.abandon_in(partition, node, flight).await?;
@@ -52,18 +50,18 @@ impl Shared {
         Ok(marked)
     }
 
-    async fn abandon_in(&self, partition: Partition, node: &NodeId, flight: redis::Value) -> Result<u64, StoreError> {
+    async fn abandon_in(&self, partition: Partition, node: &NodeId, flight: Reply) -> Result<u64, StoreError> {
         let mut left = Vec::new();
         let name = node.to_string();
-        for (entry, holder) in Fields::of("the unfinished attempts", flight)?.pairs()? {
+        for (entry, holder) in flight.fields()?.pairs()? {
             let Some(subject) = holder.strip_prefix(name.as_bytes()) else { continue };
-            left.push((entry, Subject::from_bytes(subject).ok_or_else(|| unreadable("an unfinished attempt"))?));
+            left.push((entry, Subject::from_bytes(subject).ok_or_else(|| StoreError::unreadable("an unfinished attempt"))?));
         }
         let mut marked = 0;
         for slice in left.chunks(SLICE) {
             let keys = std::iter::once(keys::flight(partition)).chain(slice.iter().map(|(_, subject)| keys::subject(subject)));
             let args = slice.iter().map(|(entry, _)| entry.clone()).collect();
-            marked += number::<u64>("attempts", self.call(&ABANDON_ATTEMPTS, keys.collect(), args).await?)?;
+            marked += self.call(&ABANDON_ATTEMPTS, keys.collect(), args).await?.parsed::<u64>()?;
         }
         Ok(marked)
     }
@@ -79,7 +77,7 @@ impl Shared {
         let mut taken = 0;
         loop {
             let args = arguments![dead.to_string(), self.node.to_string(), SLICE];
-            let mut answer = Fields::of("what was taken over", self.call(&TAKE_OVER, vec![keys::outbox(partition)], args).await?)?;
+            let mut answer = self.call(&TAKE_OVER, vec![keys::outbox(partition)], args).await?.fields()?;
             taken += answer.parsed::<u64>()?;
             if answer.parsed::<u32>()? == 1 {
                 return Ok(taken);

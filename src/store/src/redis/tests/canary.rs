@@ -9,7 +9,7 @@ use sakshi_domain::tenancy::KeyDigest;
 use zeroize::Zeroizing;
 
 use super::server::RedisServer;
-use super::{options, test_store};
+use super::{options, standalone, test_store};
 use crate::StoreError;
 use crate::Vault;
 use crate::conformance::TestStore;
@@ -21,7 +21,7 @@ use crate::{Events as _, Flows as _, Tenancy as _, Transactions as _, Upkeep as 
 fn with_keys(server: &RedisServer, keys: &[u8]) -> RedisOptions {
     let clock = Arc::new(sakshi_domain::clock::ManualClock::starting_at(sakshi_domain::time::Timestamp::from_millis(0)));
     let keys: Vec<_> = keys.iter().map(|byte| Zeroizing::new(vec![*byte; 32])).collect();
-    RedisOptions { vault: Arc::new(Vault::new(&keys).unwrap()), ..options(server.url().parse().unwrap(), clock, RETENTION) }
+    RedisOptions { vault: Arc::new(Vault::new(&keys).unwrap()), ..options(standalone(&server.url()), clock, RETENTION) }
 }
 
 #[test]

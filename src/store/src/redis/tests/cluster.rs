@@ -1,11 +1,10 @@
 //! The properties of every store on a cluster of three masters, where a script that names keys of two
 //! slots, or touches one that it does not name elsewhere, is refused.
 
-use super::server::RedisServer;
 use super::server::groups::RedisCluster;
 use super::{RedisTestStore, connected};
 use crate::conformance::fixture::RETENTION;
-use crate::redis::RedisServers;
+use crate::redis::{RedisServers, RedisTopology};
 
 /// An empty cluster, and a store that has not met it.
 fn emptied(cluster: &RedisCluster) -> RedisTestStore<()> {
@@ -13,9 +12,7 @@ fn emptied(cluster: &RedisCluster) -> RedisTestStore<()> {
         node.answer(&["FLUSHALL"]);
         node.answer(&["SCRIPT", "FLUSH"]);
     }
-    let addresses: Vec<String> = cluster.nodes().iter().map(RedisServer::address).collect();
-    let servers: RedisServers = format!("redis+cluster://{}", addresses.join(",")).parse().unwrap();
-    connected((), servers, RETENTION)
+    connected((), RedisServers::new(&cluster.urls(), RedisTopology::Cluster).unwrap(), RETENTION)
 }
 
 crate::store_conformance! {

@@ -8,12 +8,14 @@ use sakshi_domain::time::Timestamp;
 use zeroize::Zeroizing;
 
 use super::server::{RedisServer, TIMEOUT};
+use super::standalone;
 use crate::Store;
 use crate::Vault;
 use crate::conformance::fixture::{client_with, completing, created, event, opening, registered};
 use crate::conformance::guests::ALL;
 use crate::conformance::{TestStore, run};
-use crate::redis::{NodeId, RedisClock, RedisOptions, RedisStore};
+use crate::installation::test_ownership;
+use crate::redis::{NodeId, RedisOptions, RedisStore};
 use crate::{CompleteOutcome, CompleteTransaction, OpenOutcome, Retention};
 
 const SHORT: Duration = Duration::from_millis(300);
@@ -23,13 +25,14 @@ struct Short(RedisStore);
 impl Short {
     async fn on(server: &RedisServer) -> Self {
         let options = RedisOptions {
-            servers: server.url().parse().unwrap(),
+            servers: standalone(&server.url()),
             wait_replicas: 0,
             node: NodeId::generate(),
             vault: Arc::new(Vault::new(&[Zeroizing::new(vec![7; 32])]).unwrap()),
             retention: Retention { expired: SHORT, events: SHORT },
             max_waiting: 100,
-            clock: RedisClock::Server,
+            ownership: test_ownership(),
+            clock: None,
         };
         Self(RedisStore::open(options).await.unwrap())
     }

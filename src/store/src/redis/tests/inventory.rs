@@ -10,7 +10,7 @@ use sakshi_domain::tenancy::{ApiKeyRecord, AppPatch, KeyDigest};
 use sakshi_domain::transaction::{CredentialIdentity, Outcome};
 use uuid::Uuid;
 
-use super::{RedisTestStore, test_store, test_store_on};
+use super::{RedisTestStore, standalone, test_store, test_store_on};
 use crate::LapseFlowOutcome;
 use crate::conformance::fixture::{
     RESULT_TTL, RETENTION, WINDOW, app, client_with, completed, completing, created, event, kept, opened, opening, passing, patched,
@@ -21,7 +21,9 @@ use crate::conformance::{TestStore, run};
 use crate::redis::key_table::{KEYS, Lifetime};
 use crate::redis::nodes::heartbeats::DeadNode;
 use crate::redis::script;
-use crate::{CompleteOutcome, CompleteTransaction, CreditOutcome, OpenOutcome, OrderLease, PageRequest, PresentedCredential};
+use crate::{
+    CompleteOutcome, CompleteTransaction, CreditOutcome, ExpireOutcome, OpenOutcome, OrderLease, PageRequest, PresentedCredential,
+};
 use crate::{SessionDigest, SessionRecord};
 
 const ALL: PageRequest = PageRequest { page: 1, page_size: 100 };
@@ -50,6 +52,9 @@ async fn used_for_everything(test: &RedisTestStore) {
     };
     assert!(store.create_key(key.clone(), KeyDigest([5; 32])).await.unwrap());
     store.retire_key(key.key_id, Some(test.now()), None).await.unwrap().unwrap();
+    let mut transfer = store.export_client(client.clone()).await.unwrap().unwrap();
+    transfer.keys[0].key.label = "counter".into();
+    store.import_client(transfer, test.now()).await.unwrap().unwrap();
     sessions_of_every_standing(test, &app.app_id).await;
 
     let mut open = opening(test, &client);
@@ -85,6 +90,8 @@ async fn used_for_everything(test: &RedisTestStore) {
     // A credential that is released, and one that is not.
     let late = opened(test, &client).await;
     assert!(store.watch_transaction(late.id).await.unwrap().is_some());
+    let cut_short = opened(test, &client).await;
+    assert!(matches!(store.expire_transaction(cut_short.id).await, Ok(ExpireOutcome::Expired(_))));
     test.advance(WINDOW);
     assert_eq!(store.complete_transaction(presenting(completing(late.id, 1), 2)).await, Ok(CompleteOutcome::Expired));
 
@@ -181,7 +188,7 @@ fn the_user_that_the_deployment_gives_the_service_may_do_all_of_it() {
     let user = users.lines().find(|line| line.starts_with("user sakshi ")).unwrap();
     let digest = user.split(' ').find(|word| word.starts_with('#')).unwrap();
     let server = super::server::RedisServer::start(&[&user.replace(digest, ">known-here")]);
-    let servers = format!("redis://sakshi:known-here@{}/", server.address()).parse().unwrap();
+    let servers = standalone(&format!("redis://sakshi:known-here@{}/", server.address()));
     let test = super::connected(server, servers, RETENTION);
     run(async {
         used_for_everything(&test).await;

@@ -6,6 +6,7 @@ use sakshi_domain::delivery::{Attempt, DeliveryOutcome};
 
 use super::nodes::Node;
 use super::server::{DURABLE, RedisServer, TIMEOUT, eventually};
+use super::standalone;
 use crate::StoreError;
 use crate::redis::RedisServers;
 use crate::{Outbox as _, Upkeep as _};
@@ -16,7 +17,7 @@ const FAST: Duration = Duration::from_millis(100);
 const ONCE: Duration = Duration::from_secs(3_600);
 
 fn servers(server: &RedisServer) -> RedisServers {
-    server.url().parse().unwrap()
+    standalone(&server.url())
 }
 
 const fn attempt(outcome: DeliveryOutcome) -> Attempt {

@@ -5,9 +5,10 @@ mod canary;
 mod cluster;
 mod credentials;
 mod expiry;
+mod installation;
 mod inventory;
 mod limits;
-pub(crate) mod lost_replies;
+mod lost_replies;
 mod membership;
 mod models;
 mod nodes;
@@ -26,12 +27,13 @@ use tokio::sync::oneshot;
 use zeroize::Zeroizing;
 
 use self::server::RedisServer;
-use super::{NodeId, RedisClock, RedisOptions, RedisServers, RedisStore};
+use super::{NodeId, RedisOptions, RedisServers, RedisStore, RedisTopology};
 use crate::Retention;
 use crate::Store;
 use crate::Vault;
 use crate::conformance::TestStore;
 use crate::conformance::fixture::RETENTION;
+use crate::installation::test_ownership;
 
 pub(super) use sakshi_kit::redis as server;
 
@@ -57,8 +59,13 @@ fn test_store_keeping(retention: Retention) -> RedisTestStore {
 /// A store on a server with these lines in its `redis.conf`.
 fn test_store_on(lines: &[&str], retention: Retention) -> RedisTestStore {
     let server = RedisServer::start(lines);
-    let servers = server.url().parse().unwrap();
+    let servers = standalone(&server.url());
     connected(server, servers, retention)
+}
+
+/// The one server at a URL.
+pub(crate) fn standalone(url: &str) -> RedisServers {
+    RedisServers::new(&[url], RedisTopology::Standalone).unwrap()
 }
 
 fn options(servers: RedisServers, clock: Arc<ManualClock>, retention: Retention) -> RedisOptions {
@@ -69,7 +76,8 @@ fn options(servers: RedisServers, clock: Arc<ManualClock>, retention: Retention)
         vault: Arc::new(Vault::new(&[Zeroizing::new(vec![7; 32])]).unwrap()),
         retention,
         max_waiting: 4_096,
-        clock: RedisClock::Given(clock),
+        ownership: test_ownership(),
+        clock: Some(clock),
     }
 }
 
@@ -116,7 +124,7 @@ impl RedisTestStore {
     /// The store as another node has it, on the same server and clock.
     async fn another_node(&self) -> RedisStore {
         let shared = &self.store.shared;
-        let options = options(self.server.url().parse().unwrap(), Arc::clone(&self.clock), shared.retention);
+        let options = options(standalone(&self.server.url()), Arc::clone(&self.clock), shared.retention);
         RedisStore::open(options).await.unwrap()
     }
 }

@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 
 use super::{test_store, test_store_keeping};
+use crate::conformance::models::{Behaviour, event, flows, transactions};
 use crate::conformance::run;
-use crate::models::{Behaviour, event, flows, transactions};
 
 const BEHAVIOUR: Behaviour = Behaviour { in_order: false, expires: true };
 

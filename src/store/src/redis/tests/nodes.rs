@@ -14,7 +14,8 @@ use super::server::{RedisServer, TIMEOUT, eventually};
 use crate::Vault;
 use crate::conformance::TestStore;
 use crate::conformance::fixture::{RETENTION, client_with, completed};
-use crate::redis::{NodeId, RedisClock, RedisOptions, RedisServers, RedisStore};
+use crate::installation::test_ownership;
+use crate::redis::{NodeId, RedisOptions, RedisServers, RedisStore};
 use crate::{Outbox as _, Store};
 
 /// One node.
@@ -34,7 +35,8 @@ impl Node {
             vault: Arc::new(Vault::new(&[Zeroizing::new(vec![7; 32])]).unwrap()),
             retention: RETENTION,
             max_waiting: 4_096,
-            clock: RedisClock::Server,
+            ownership: test_ownership(),
+            clock: None,
         };
         Self { store: RedisStore::open_with_heartbeats(options, every).await.unwrap(), id }
     }

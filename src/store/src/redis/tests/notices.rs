@@ -10,6 +10,7 @@ use tokio::time::timeout;
 use super::nodes::Node;
 use super::server::groups::RedisCluster;
 use super::server::{DURABLE, RedisServer, TIMEOUT, eventually};
+use super::standalone;
 use crate::Transactions as _;
 use crate::conformance::fixture::{completing, opened, opening};
 use crate::redis::{RedisServers, RedisTopology};
@@ -23,12 +24,16 @@ fn await_listeners(servers: &[&RedisServer], count: usize) {
     });
 }
 
-/// A transaction that one node opens and another keeps a copy of ends on the first.
+/// Transactions that one node opens and another keeps copies of end on the first: by an answer, and before their time.
 async fn is_heard(receiver: &mut Receiver<TxnId>, on: &Node, watching: &Node, client: &ClientId) {
-    let pending = opened(on, client).await;
-    assert!(watching.store.watch_transaction(pending.id).await.unwrap().is_some());
-    on.store.complete_transaction(completing(pending.id, 1)).await.unwrap();
-    assert_eq!(next(receiver).await, pending.id);
+    let (answered, cut_short) = (opened(on, client).await.id, opened(on, client).await.id);
+    for id in [answered, cut_short] {
+        assert!(watching.store.watch_transaction(id).await.unwrap().is_some());
+    }
+    on.store.complete_transaction(completing(answered, 1)).await.unwrap();
+    assert_eq!(next(receiver).await, answered);
+    on.store.expire_transaction(cut_short).await.unwrap();
+    assert_eq!(next(receiver).await, cut_short);
 }
 
 async fn next(receiver: &mut Receiver<TxnId>) -> TxnId {
@@ -38,7 +43,7 @@ async fn next(receiver: &mut Receiver<TxnId>) -> TxnId {
 #[tokio::test]
 async fn what_one_node_changes_is_heard_by_another_also_after_redis_was_killed() {
     let server = RedisServer::start(DURABLE);
-    let servers = || server.url().parse().unwrap();
+    let servers = || standalone(&server.url());
     let (one, other) = (Node::start(servers(), BEAT).await, Node::start(servers(), BEAT).await);
     let client = one.client().await;
     let mut changes = other.store.ended_elsewhere().unwrap();
@@ -52,7 +57,7 @@ async fn what_one_node_changes_is_heard_by_another_also_after_redis_was_killed()
 #[tokio::test]
 async fn only_nodes_that_have_a_copy_are_told_that_a_transaction_has_ended_and_who_ended_it_is_not() {
     let server = RedisServer::start(DURABLE);
-    let start = || Node::start(server.url().parse().unwrap(), BEAT);
+    let start = || Node::start(standalone(&server.url()), BEAT);
     let (opener, ender, looker) = (start().await, start().await, start().await);
     let client = opener.client().await;
     await_listeners(&[&server], 3);

@@ -8,7 +8,7 @@ use sakshi_domain::delivery::{Attempt, DeliveryOutcome};
 use sakshi_domain::transaction::CredentialIdentity;
 
 use super::server::{RedisServer, TIMEOUT};
-use super::{options, test_store, test_store_on};
+use super::{options, standalone, test_store, test_store_on};
 use crate::StoreError;
 use crate::conformance::fixture::{RETENTION, audited_balance, client_with, completed, completing, opened, opening};
 use crate::conformance::{TestStore, run};
@@ -90,7 +90,7 @@ fn a_server_that_evicts_is_refused_when_the_store_is_opened() {
     run(async {
         let server = RedisServer::start(&["maxmemory 64mb", "maxmemory-policy allkeys-lru"]);
         let clock = Arc::new(ManualClock::starting_at(SystemClock.now()));
-        let refused = RedisStore::open(options(server.url().parse().unwrap(), clock, RETENTION)).await.map(drop);
+        let refused = RedisStore::open(options(standalone(&server.url()), clock, RETENTION)).await.map(drop);
         assert!(matches!(&refused, Err(StoreError::Unavailable(why)) if why.contains("noeviction")), "{refused:?}");
     });
 }

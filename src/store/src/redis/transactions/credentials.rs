@@ -13,7 +13,6 @@ use uuid::Uuid;
 use crate::error::StoreError;
 use crate::redis::arguments::arguments;
 use crate::redis::keys;
-use crate::redis::reply::{Fields, unreadable};
 use crate::redis::script::{RELEASE_CREDENTIAL, RESERVE_CREDENTIAL};
 use crate::redis::shared::Shared;
 use crate::transactions::CompleteTransaction;
@@ -34,12 +33,12 @@ impl Shared {
         let Some(credential) = complete.credential else { return Ok(Reservation::Kept) };
         let key = keys::credential(&credential.digest.0);
         let args = arguments![id.as_bytes(), call.as_bytes(), credential.holder_bound, complete.replay_window];
-        let mut answer = Fields::of("a credential's memory", self.call(&RESERVE_CREDENTIAL, vec![key.clone()], args).await?)?;
+        let mut answer = self.call(&RESERVE_CREDENTIAL, vec![key.clone()], args).await?.fields()?;
         Ok(match answer.text()?.as_str() {
             "again" => Reservation::Kept,
             "taken" => Reservation::Taken,
             "reserved" => Reservation::Made { key, memory: answer.bytes()?, before: answer.optional()? },
-            _ => return Err(unreadable("a credential's memory")),
+            _ => return Err(answer.unreadable()),
         })
     }
 

@@ -1,10 +1,10 @@
-//! Transactions: opening, completing and reading them.
+//! Transactions: opening, completing, expiring and reading them.
 
 mod complete;
 mod credentials;
+mod expire;
 mod records;
 
-use redis::Value;
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::tenancy::App;
 use sakshi_domain::transaction::Pending;
@@ -13,13 +13,15 @@ use tokio::sync::broadcast;
 use super::arguments::arguments;
 use super::idempotency::asked;
 use super::keys;
-use super::reply::{Fields, unreadable};
+use super::reply::Reply;
 use super::script::{LOAD_TRANSACTION, OPEN_TRANSACTION, WATCH_TRANSACTION};
 use super::shared::Shared;
 use super::store::RedisStore;
 use crate::error::{StoreError, StoreFuture};
 use crate::sealing::seal_terms;
-use crate::transactions::{CompleteOutcome, CompleteTransaction, OpenOutcome, OpenTransaction, TransactionRecord, Transactions, refusal};
+use crate::transactions::{
+    CompleteOutcome, CompleteTransaction, ExpireOutcome, OpenOutcome, OpenTransaction, TransactionRecord, Transactions, refusal,
+};
 
 impl Transactions for RedisStore {
     /// Everything is looked for in the partition that the transaction's id names: a client or an
@@ -62,21 +64,25 @@ impl Transactions for RedisStore {
                 until,
                 store.node.to_string(),
             ];
-            let mut answer = Fields::of("the answer to an opening", store.call(&OPEN_TRANSACTION, keys, args).await?)?;
+            let mut answer = store.call(&OPEN_TRANSACTION, keys, args).await?.fields()?;
             Ok(match answer.text()?.as_str() {
                 "opened" => OpenOutcome::Opened { balance: answer.parsed()? },
-                "unpaid" => store.absent(OpenOutcome::InsufficientCredits).await?,
+                "unpaid" => store.confirm_absent(OpenOutcome::InsufficientCredits).await?,
                 "replayed" => OpenOutcome::Replayed(answer.sealed()?),
                 "reused" => OpenOutcome::KeyReused,
-                "refused" => OpenOutcome::EventRefused(refusal(answer.parsed()?).ok_or_else(|| unreadable("a refusal"))?),
-                "no event" => store.absent(OpenOutcome::EventNotFound).await?,
-                _ => return Err(unreadable("the answer to an opening")),
+                "refused" => OpenOutcome::EventRefused(refusal(answer.parsed()?)?),
+                "no event" => store.confirm_absent(OpenOutcome::EventNotFound).await?,
+                _ => return Err(answer.unreadable()),
             })
         })
     }
 
     fn complete_transaction(&self, complete: CompleteTransaction) -> StoreFuture<CompleteOutcome> {
         self.run(|store| async move { store.complete_transaction(complete).await })
+    }
+
+    fn expire_transaction(&self, id: TxnId) -> StoreFuture<ExpireOutcome> {
+        self.run(move |store| async move { store.expire_transaction(id).await })
     }
 
     fn load_transaction(&self, id: TxnId) -> StoreFuture<Option<TransactionRecord>> {
@@ -108,10 +114,10 @@ impl Shared {
         self.record(id, self.call(&LOAD_TRANSACTION, vec![keys::transaction(id)], vec![]).await?).await
     }
 
-    async fn record(&self, id: TxnId, reply: Value) -> Result<Option<TransactionRecord>, StoreError> {
-        match Fields::maybe("a transaction", reply)? {
+    async fn record(&self, id: TxnId, reply: Reply) -> Result<Option<TransactionRecord>, StoreError> {
+        match reply.optional_fields()? {
             Some(fields) => records::transaction(&self.vault, id, fields).map(Some),
-            None => self.absent(None).await,
+            None => self.confirm_absent(None).await,
         }
     }
 }

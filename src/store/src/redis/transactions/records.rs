@@ -4,7 +4,7 @@ use sakshi_domain::ids::{ClientId, EventId, TxnId};
 use sakshi_domain::transaction::{AnswerDigest, Pending};
 
 use crate::error::StoreError;
-use crate::redis::reply::{Fields, unreadable};
+use crate::redis::reply::Fields;
 use crate::sealing::open_terms;
 use crate::transactions::{CompletedRecord, TransactionRecord, refusal};
 use crate::vault::Vault;
@@ -12,11 +12,11 @@ use crate::vault::Vault;
 /// A transaction: how it was opened and, if it has ended, how.
 pub(crate) fn transaction(vault: &Vault, id: TxnId, mut fields: Fields) -> Result<TransactionRecord, StoreError> {
     let (client, app, event): (ClientId, _, Option<EventId>) = (fields.parsed()?, fields.parsed()?, fields.optional_parsed()?);
-    let (opened_at, expires_at, terms) = (fields.time()?, fields.time()?, fields.sealed()?);
-    let opened = Pending { id, client, app, event, opened_at, expires_at, terms: open_terms(vault, id, &terms)? };
+    let (opened_at, expires_at, terms) = (fields.time()?, fields.time()?, fields.bytes()?);
+    let opened = Pending { id, client, app, event, opened_at, expires_at, terms: open_terms(vault, id, terms)? };
     let Some(verified_at) = fields.optional_time()? else { return Ok(TransactionRecord::Pending(opened)) };
     let passed = fields.bytes()? == b"1";
-    let refused = fields.optional_parsed()?.map(|number| refusal(number).ok_or_else(|| unreadable("a refusal"))).transpose()?;
+    let refused = fields.optional_parsed()?.map(refusal).transpose()?;
     let answer = AnswerDigest(fields.array()?);
     Ok(TransactionRecord::Completed(CompletedRecord { opened, verified_at, passed, refused, answer, outcome: fields.sealed()? }))
 }
@@ -25,6 +25,6 @@ pub(crate) fn transaction(vault: &Vault, id: TxnId, mut fields: Fields) -> Resul
 pub(crate) fn completed(vault: &Vault, id: TxnId, fields: Fields) -> Result<CompletedRecord, StoreError> {
     match transaction(vault, id, fields)? {
         TransactionRecord::Completed(record) => Ok(record),
-        TransactionRecord::Pending(_) => Err(unreadable("a completed transaction")),
+        TransactionRecord::Pending(_) => Err(StoreError::unreadable("a completed transaction")),
     }
 }

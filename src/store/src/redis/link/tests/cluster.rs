@@ -6,17 +6,17 @@ use redis::cmd;
 
 use super::harness::TIMEOUT;
 use super::harness::groups::RedisCluster;
-use super::{Noting, count, link, number, recovers, together};
+use super::{Noting, count, number, options_of, recovers, together};
+use crate::redis::link::{Link, RedisServers, RedisTopology};
 
-fn url(cluster: &RedisCluster) -> String {
-    let addresses: Vec<String> = cluster.nodes().iter().map(super::harness::RedisServer::address).collect();
-    format!("redis+cluster://{}", addresses.join(","))
+fn link(cluster: &RedisCluster) -> Link {
+    Link::new(options_of(RedisServers::new(&cluster.urls(), RedisTopology::Cluster).unwrap()))
 }
 
 #[tokio::test]
 async fn calls_reach_the_master_of_their_slot_also_after_another_was_promoted() {
     let cluster = RedisCluster::start(1, &[]);
-    let link = link(&url(&cluster));
+    let link = link(&cluster);
     let key = |place: usize| format!("{{p{:02}}}:a", place % 64);
     let (outcomes, _) = together(&link, 128, key).await;
     assert!(outcomes.iter().all(Result::is_ok), "{outcomes:?}");
@@ -40,7 +40,7 @@ async fn calls_reach_the_master_of_their_slot_also_after_another_was_promoted() 
 #[tokio::test]
 async fn a_slot_that_moves_to_another_master_is_followed() {
     let cluster = RedisCluster::start(0, &[]);
-    let link = link(&url(&cluster));
+    let link = link(&cluster);
     let key = "{moving}:a";
     assert_eq!(count(&link, key).await, Ok(1));
     let midway = async {

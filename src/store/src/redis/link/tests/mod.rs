@@ -17,23 +17,26 @@ use redis::Value;
 use super::{Link, LinkOptions, RedisServers};
 use crate::StoreError;
 use crate::redis::script::Script;
-use crate::redis::tests::server as harness;
+use crate::redis::tests::{server as harness, standalone};
 
 /// Counts, and says how far.
-static COUNT: Script = Script::new("count", "#!lua\nreturn redis.call('INCRBY', KEYS[1], ARGV[1])", true);
+static COUNT: Script = Script::new("count", "the reply", "#!lua\nreturn redis.call('INCRBY', KEYS[1], ARGV[1])", true);
 
 /// Writes down an id once, and says so again.
 static NOTE: Script = Script::new(
     "note",
+    "the reply",
     "#!lua\nif redis.call('SADD', KEYS[1], ARGV[1]) == 1 then redis.call('INCR', KEYS[1] .. ':noted') end return ARGV[1]",
     true,
 );
 
 /// A link with short bounds, so that a test of an outage is short too.
 fn options(url: &str) -> LinkOptions {
-    let mut options = LinkOptions::new(url.parse::<RedisServers>().unwrap());
-    options.call_timeout = Duration::from_secs(1);
-    options
+    options_of(standalone(url))
+}
+
+fn options_of(servers: RedisServers) -> LinkOptions {
+    LinkOptions { call_timeout: Duration::from_secs(1), ..LinkOptions::new(servers) }
 }
 
 fn link(url: &str) -> Link {

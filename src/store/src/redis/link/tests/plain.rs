@@ -5,7 +5,7 @@ use redis::{Value, cmd};
 use super::harness::RedisServer;
 use super::{COUNT, count, link, number, options, together};
 use crate::StoreError;
-use crate::redis::link::{Link, RedisServers};
+use crate::redis::link::{Link, RedisServers, RedisTopology};
 use crate::redis::script::Script;
 
 #[tokio::test]
@@ -45,7 +45,7 @@ async fn server_set(link: &Link, place: i64) {
 async fn a_full_server_is_full_and_can_still_be_read() {
     let server = RedisServer::start(&["maxmemory 2mb", "maxmemory-policy noeviction"]);
     let link = link(&server.url());
-    static FILL: Script = Script::new("fill", "#!lua\nreturn redis.call('SET', KEYS[1], ARGV[1])", true);
+    static FILL: Script = Script::new("fill", "the reply", "#!lua\nreturn redis.call('SET', KEYS[1], ARGV[1])", true);
     let filled = async {
         for place in 0..100 {
             link.call(&FILL, vec![format!("f{place}").into_bytes()], vec![vec![b'x'; 100_000]]).await?;
@@ -62,7 +62,8 @@ async fn a_full_server_is_full_and_can_still_be_read() {
 async fn a_refused_script_is_not_repeated() {
     let server = RedisServer::start(&[]);
     let link = link(&server.url());
-    static WRONG: Script = Script::new("wrong", "#!lua\nredis.call('INCR', 'tries') return redis.call('LPUSH', KEYS[1], '1')", true);
+    static WRONG: Script =
+        Script::new("wrong", "the reply", "#!lua\nredis.call('INCR', 'tries') return redis.call('LPUSH', KEYS[1], '1')", true);
     count(&link, "number").await.unwrap();
     assert!(matches!(link.call(&WRONG, vec![b"number".to_vec()], Vec::new()).await, Err(StoreError::Corrupt(_))));
     assert_eq!(server.answer(&["GET", "tries"]).text().as_deref(), Some("1"));
@@ -110,7 +111,11 @@ async fn a_password_is_used_and_never_shown() {
     let wrong = link(&format!("redis://:falsch@{}/", server.address()));
     let refused = count(&wrong, "a").await.unwrap_err();
     assert!(matches!(&refused, StoreError::Unavailable(reason) if reason.contains("credentials")), "{refused}");
-    let shown = format!("{trusted:?} {wrong:?} {refused:?} {:?} {:?}", options(&url), "redis://:geheim@".parse::<RedisServers>());
+    let shown = format!(
+        "{trusted:?} {wrong:?} {refused:?} {:?} {:?}",
+        options(&url),
+        RedisServers::new(&["redis://:geheim@"], RedisTopology::Standalone)
+    );
     assert!(!shown.contains("geheim") && !shown.contains("falsch"), "{shown}");
 }
 
@@ -123,16 +128,11 @@ async fn a_server_that_does_not_speak_tls_is_not_spoken_to_without() {
 }
 
 #[test]
-fn a_url_says_how_the_servers_are_organised() {
-    let shown = |url: &str| url.parse::<RedisServers>().map(|topology| format!("{topology:?}"));
-    assert!(shown("redis://host").unwrap().contains(r#"Standalone, seeds: [Address { host: "host", port: 6379 }]"#));
-    assert!(
-        shown("redis+sentinel://u:p@a,b:7/name/1")
-            .unwrap()
-            .contains(r#"Sentinel { service: "name" }, seeds: [Address { host: "a", port: 26379 }, Address { host: "b", port: 7 }]"#)
-    );
-    assert!(shown("rediss+cluster://a,b").unwrap().contains("Cluster"));
-    for wrong in ["", "redis", "http://host", "redis://a,b", "redis+sentinel://a,b", "redis+other://a", "redis+cluster://a:port"] {
-        assert!(shown(wrong).is_err(), "{wrong}");
+fn an_invalid_url_is_refused() {
+    let servers = |url: &str| RedisServers::new(&[url], RedisTopology::Standalone).map(|servers| format!("{servers:?}"));
+    assert!(servers("redis://host").unwrap().contains(r#"Standalone, seeds: [Address { host: "host", port: 6379 }]"#));
+    for wrong in ["", "redis", "http://host", "redis+cluster://a", "redis://a:port", "unix:///tmp/redis"] {
+        assert!(servers(wrong).is_err(), "{wrong}");
     }
+    assert!(RedisServers::new::<&str>(&[], RedisTopology::Cluster).is_err());
 }

@@ -4,19 +4,18 @@ use std::time::{Duration, Instant};
 
 use super::harness::groups::Sentinels;
 use super::harness::{RedisServer, TIMEOUT};
-use super::{count, link, recovers};
-use crate::redis::link::Link;
+use super::{count, options_of, recovers};
+use crate::redis::link::{Link, RedisServers, RedisTopology};
 
-fn url(group: &Sentinels) -> String {
-    let addresses: Vec<String> =
-        group.urls().iter().map(|url| url.trim_start_matches("redis://").trim_end_matches('/').to_owned()).collect();
-    format!("redis+sentinel://{}/{}", addresses.join(","), Sentinels::SERVICE)
+fn link(sentinels: &[String]) -> Link {
+    let topology = RedisTopology::Sentinel { service: Sentinels::SERVICE.to_owned() };
+    Link::new(options_of(RedisServers::new(sentinels, topology).unwrap()))
 }
 
 #[tokio::test]
 async fn the_link_follows_the_sentinels_when_the_master_is_demoted_and_when_it_dies() {
     let group = Sentinels::start(2, &[]);
-    let link = link(&url(&group));
+    let link = link(&group.urls());
     assert_eq!(count(&link, "a").await, Ok(1));
 
     // The old master is not told for seconds, and takes writes that are lost until the link asks.
@@ -40,7 +39,7 @@ async fn the_credentials_are_for_the_servers_and_a_sentinel_may_do_without() {
     for own in [None, Some("requirepass geheim")] {
         let lines: Vec<&str> = [monitor.as_str(), auth.as_str()].into_iter().chain(own).collect();
         let sentinel = RedisServer::start_as(&["--sentinel"], &lines);
-        let link = link(&format!("redis+sentinel://:geheim@{}/{}", sentinel.address(), Sentinels::SERVICE));
+        let link = link(&[format!("redis://:geheim@{}/", sentinel.address())]);
         recovers(&link, "a", TIMEOUT).await;
     }
 }

@@ -1,0 +1,93 @@
+//! What a shard does about the failures of its actors.
+//!
+//! An actor that panics is restarted, three times a minute at most; then it is given up, and
+//! whoever asks for it next gets a fresh actor. When more than five are given up within a minute
+//! something more is wrong: the shard starts over. When that does not help either, the root ends the process.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix::{Message, Recipient};
+
+use crate::node::Node;
+use crate::restart::{ExitReason, RESTARTS_MAX, RestartBudget, Supervisor};
+use crate::root::Root;
+use crate::shard_actor::ShardActor;
+
+/// Actors that a shard gives up within a window before it starts over.
+const GIVEN_UP_MAX: usize = 5;
+/// Budgets kept before those without a recent crash are dropped.
+const BUDGETS_KEPT: usize = 1_024;
+
+/// An actor of the shard is gone.
+#[derive(Clone, Copy, Debug, Message)]
+#[rtype(result = "()")]
+pub(crate) struct ChildEnded<K>(pub(crate) K);
+
+/// Too many actors kept failing: forget all of them.
+#[derive(Clone, Copy, Debug, Message)]
+#[rtype(result = "()")]
+pub(crate) struct StartOver;
+
+/// The failures of one shard's actors. They are remembered when the shard restarts.
+#[derive(Debug)]
+pub(crate) struct ShardFailures<A: ShardActor> {
+    pub(crate) node: Arc<Node>,
+    root: Root,
+    ended: Recipient<ChildEnded<A::Id>>,
+    start_over: Recipient<StartOver>,
+    crashes: RefCell<HashMap<A::Id, RestartBudget>>,
+    given_up: RefCell<RestartBudget>,
+}
+
+impl<A: ShardActor> ShardFailures<A> {
+    pub(crate) fn new(node: Arc<Node>, root: Root, ended: Recipient<ChildEnded<A::Id>>, start_over: Recipient<StartOver>) -> Self {
+        let given_up = RefCell::new(RestartBudget::new(GIVEN_UP_MAX));
+        Self { node, root, ended, start_over, crashes: RefCell::default(), given_up }
+    }
+
+    fn child_given_up(&self, id: A::Id) {
+        tracing::error!(actor.kind = A::KIND, actor.id = %id, "an actor keeps failing and was given up");
+        if self.given_up.borrow_mut().spend().is_some() {
+            return;
+        }
+        if self.root.may_reset_shard() {
+            *self.given_up.borrow_mut() = RestartBudget::new(GIVEN_UP_MAX);
+            self.start_over.do_send(StartOver);
+        } else {
+            self.root.escalate(self.node.name());
+        }
+    }
+}
+
+/// Supervises one actor of a shard.
+#[derive(Debug)]
+pub(crate) struct ShardChild<A: ShardActor> {
+    pub(crate) id: A::Id,
+    pub(crate) failures: Rc<ShardFailures<A>>,
+}
+
+impl<A: ShardActor> Supervisor for ShardChild<A> {
+    fn panicked(&self) -> Option<Duration> {
+        self.failures.node.failed();
+        metrics::counter!("sakshi_actor_restarts_total", "actor" => A::KIND).increment(1);
+        let mut crashes = self.failures.crashes.borrow_mut();
+        if crashes.len() >= BUDGETS_KEPT {
+            crashes.retain(|_, budget| !budget.is_at_rest());
+        }
+        let pause = crashes.entry(self.id).or_insert_with(|| RestartBudget::new(RESTARTS_MAX)).spend();
+        tracing::error!(actor.kind = A::KIND, actor.id = %self.id, restart.pause = ?pause, "an actor panicked");
+        pause
+    }
+
+    fn ended(&self, reason: ExitReason) {
+        self.failures.node.ended(reason);
+        self.failures.ended.do_send(ChildEnded(self.id));
+        if reason == ExitReason::GivenUp {
+            self.failures.child_given_up(self.id);
+        }
+    }
+}

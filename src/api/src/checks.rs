@@ -1,0 +1,30 @@
+//! The verifications that are answered at once (specification, "What the service does" 2): one handler for the table of kinds.
+//!
+//! Nothing is opened, kept or debited. Numbers and names are personal: they go to the source and into no log.
+
+use actix_web::web::Data;
+use actix_web::{HttpRequest, HttpResponse};
+use sakshi_domain::checks::CHECKS;
+use sakshi_service::checks::verify as ask;
+use sakshi_service::{Service, ServiceError};
+use sakshi_web::authenticated::AuthenticatedBody;
+use sakshi_web::edge::adopt_request_id;
+use sakshi_web::error::ApiError;
+use sakshi_web::rate_limit::RateLimits;
+
+/// Verifies a number of the kind that has this path.
+///
+/// # Errors
+/// 400 for a field that is not acceptable or a missing consent, and only then 422 for what is no such number; 429, 501, 502 and 504.
+pub(crate) async fn verify(
+    AuthenticatedBody { caller, body }: AuthenticatedBody,
+    request: HttpRequest,
+    service: Data<Service>,
+    rates: Data<RateLimits>,
+) -> Result<HttpResponse, ApiError> {
+    rates.init.take(&caller.app.app_id)?;
+    let pattern = request.match_pattern();
+    let check = CHECKS.iter().find(|check| pattern.as_deref() == Some(check.path)).ok_or(ServiceError::NotOffered)?;
+    let answer = ask(&service, check, body.sent, |named| adopt_request_id(&request, named)).await?;
+    Ok(HttpResponse::Ok().json(answer))
+}

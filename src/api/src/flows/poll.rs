@@ -1,0 +1,126 @@
+//! The answer to a poll of a flow. It can hold a file of ten megabytes and keeps its share of the memory until it was sent.
+
+use actix_web::web::Bytes;
+use actix_web::{HttpRequest, HttpResponse};
+use sakshi_domain::limits::POLL_READING_MAX;
+use sakshi_service::budget::MemoryPermit;
+use sakshi_service::flow_polls::PollAnswer;
+use sakshi_web::listener::{CloseWatch, close_connection_when};
+use tokio::time::timeout;
+
+/// An answer that is being sent.
+struct Leaving {
+    json: Vec<u8>,
+    _permit: MemoryPermit,
+    /// Closes the connection of a client that reads for too long, or whose memory is needed by others.
+    _watch: Option<CloseWatch>,
+}
+
+impl AsRef<[u8]> for Leaving {
+    fn as_ref(&self) -> &[u8] {
+        &self.json
+    }
+}
+
+pub(super) fn poll_response(request: &HttpRequest, PollAnswer { json, permit }: PollAnswer) -> HttpResponse {
+    let bytes = match permit {
+        None => json.into(),
+        Some(permit) => {
+            let revoked = permit.revoked();
+            let watch = close_connection_when(request, async { drop(timeout(POLL_READING_MAX, revoked).await) });
+            // The last of them is dropped when all were handed to the connection, or when that has ended.
+            Bytes::from_owner(Leaving { json, _permit: permit, _watch: watch })
+        }
+    };
+    HttpResponse::Ok().content_type("application/json").body(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{IpAddr, SocketAddr};
+    use std::time::Duration;
+
+    use actix_web::middleware::from_fn;
+    use actix_web::{App, web};
+    use sakshi_service::budget::{MemoryBudget, Owner, OwnerPath, Stage};
+    use sakshi_web::edge::edge;
+    use sakshi_web::listener::{Listener, ListenerConfig};
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::{TcpSocket, TcpStream};
+    use tokio::time::{sleep, timeout};
+
+    use super::*;
+
+    const PLENTY: Duration = Duration::from_secs(20);
+    /// More than the kernel queues on both sides.
+    const LARGE: usize = 16 * 1_024 * 1_024;
+
+    fn owner(last: u8) -> OwnerPath {
+        OwnerPath::new([Owner::Address(IpAddr::from([203, 0, 113, last]))])
+    }
+
+    /// A listener whose only route answers a poll with [`LARGE`] bytes out of this budget.
+    fn serve(budget: &MemoryBudget) -> (Listener, SocketAddr) {
+        let (socket, budget) = (std::net::TcpListener::bind("127.0.0.1:0").unwrap(), budget.clone());
+        let address = socket.local_addr().unwrap();
+        let answers = MemoryBudget::new("unsent", LARGE);
+        let config = ListenerConfig { name: "test", workers: 1, connections_per_worker: 8, answers };
+        let app = move || {
+            let budget = budget.clone();
+            let poll = move |request: HttpRequest| {
+                let permit = budget.take(owner(1), Stage::Leaving, LARGE).ok();
+                let answer = poll_response(&request, PollAnswer { json: vec![b'a'; LARGE], permit });
+                async { answer }
+            };
+            App::new().wrap(from_fn(edge)).route("/", web::get().to(poll))
+        };
+        (Listener::start(config, socket, app).unwrap(), address)
+    }
+
+    /// A client that has asked and whose own kernel takes in little.
+    async fn ask(address: SocketAddr) -> TcpStream {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.set_recv_buffer_size(4_096).unwrap();
+        let mut client = socket.connect(address).await.unwrap();
+        client.write_all(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").await.unwrap();
+        client
+    }
+
+    async fn until_held(budget: &MemoryBudget, bytes: usize) {
+        let held = async {
+            while budget.held() != bytes {
+                sleep(Duration::from_millis(5)).await;
+            }
+        };
+        timeout(PLENTY, held).await.unwrap_or_else(|_| panic!("{} bytes are held", budget.held()));
+    }
+
+    #[actix_rt::test]
+    async fn an_answer_holds_its_memory_until_it_was_read_or_its_reader_is_gone() {
+        let budget = MemoryBudget::new("test", 2 * LARGE);
+        let (listener, address) = serve(&budget);
+        let (mut reads, gone) = (ask(address).await, ask(address).await);
+        until_held(&budget, 2 * LARGE).await;
+        drop(gone);
+        until_held(&budget, LARGE).await;
+        let mut seen = Vec::new();
+        timeout(PLENTY, reads.read_to_end(&mut seen)).await.unwrap().unwrap();
+        assert!(seen.ends_with(&vec![b'a'; LARGE]));
+        until_held(&budget, 0).await;
+        listener.stop().await;
+    }
+
+    #[actix_rt::test]
+    async fn the_connection_of_an_answer_whose_memory_others_need_is_closed() {
+        let budget = MemoryBudget::new("test", LARGE);
+        let (listener, address) = serve(&budget);
+        let mut client = ask(address).await;
+        until_held(&budget, LARGE).await;
+        let _other = budget.take(owner(2), Stage::Leaving, LARGE / 2).unwrap();
+        let mut seen = Vec::new();
+        // It may be reset.
+        let _ = timeout(PLENTY, client.read_to_end(&mut seen)).await.expect("the connection ends");
+        assert!(seen.len() < LARGE);
+        listener.stop().await;
+    }
+}

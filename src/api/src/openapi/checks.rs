@@ -1,0 +1,96 @@
+//! The verifications that are answered at once, described from their table. Answers are written by the code that writes the real ones.
+
+use sakshi_domain::checks::{CHECKS, Check, CheckQuery, CheckResult, CheckStatus, ComparedKind, SaidForm, SaidValue};
+use sakshi_domain::flow::text::Text;
+use sakshi_domain::request_id::RequestId;
+use sakshi_outbound::upstream::UpstreamError;
+use sakshi_service::ServiceError;
+use sakshi_web::error::ApiError;
+use sakshi_wire::checks::{CheckAnswer, schemas};
+use serde_json::{Value, json};
+
+use super::refusals::rendered;
+
+/// The tag of all of them.
+const TAG: &str = "Checks";
+
+/// Adds the operations and their schemas.
+pub(super) fn describe(document: &mut Value) {
+    for check in CHECKS {
+        let [(request, asked), (answer, answered), (data, said)] = schemas(check);
+        document["paths"][check.path]["post"] = operation(check, &request, &answer);
+        for (name, schema) in [(request, asked), (answer, answered), (data, said)] {
+            document["components"]["schemas"][name] = schema;
+        }
+    }
+}
+
+fn operation(check: &Check, request: &str, answer: &str) -> Value {
+    let content = |name: &str| json!({ "application/json": { "schema": { "$ref": format!("#/components/schemas/{name}") } } });
+    let fields: Vec<String> = check.numbers.iter().map(|form| format!("`{}` is not {}", form.field, form.rule)).collect();
+    json!({
+        "tags": [TAG],
+        "summary": format!("Verifies a number at once: {}.", check.noun),
+        "description": "That it is not known is an answer, with `status` `not_found`.",
+        "operationId": format!("verify{}", check.title),
+        "requestBody": { "required": true, "content": content(request) },
+        "responses": {
+            "200": { "description": "What the source says of it; decide by `data.status`.", "content": content(answer) },
+            "400": { "description": if check.needs_consent { "A field is not acceptable, or there is no consent." } else { "A field is not acceptable." } },
+            "422": { "description": format!("The request is in order, and {}.", fields.join(", or ")) },
+            "429": { "description": "The app asks more often per second than it may." },
+            "501": { "description": "This service has no source for it." },
+            "502": { "description": "The source failed; the request may be repeated." },
+            "504": { "description": "The source did not answer in time; the request may be repeated." },
+        },
+    })
+}
+
+/// Puts examples beside the bodies.
+pub(super) fn attach_examples(document: &mut Value) {
+    for check in CHECKS {
+        let operation = &mut document["paths"][check.path]["post"];
+        operation["requestBody"]["content"]["application/json"]["example"] = question(check);
+        operation["responses"]["200"]["content"]["application/json"]["examples"] = answers(check);
+        let refusals = [
+            ("422", ServiceError::MalformedNumber(&check.numbers[0])),
+            ("502", ServiceError::Source(UpstreamError::Unreachable)),
+            ("504", ServiceError::Source(UpstreamError::TimedOut)),
+        ];
+        for (status, refusal) in refusals {
+            operation["responses"][status]["content"]["application/json"]["example"] = rendered(&ApiError::Service(refusal));
+        }
+    }
+}
+
+/// A request with a name to compare, where names are compared.
+fn question(check: &Check) -> Value {
+    let mut question: Value = check.numbers.iter().map(|form| (form.field.to_owned(), json!(form.example))).collect();
+    if check.needs_consent {
+        question["consent"] = json!("Y");
+        question["consent_text"] = json!(format!("I agree that my {} is verified.", check.noun));
+    }
+    for known in check.compared.iter().filter(|known| known.kind == ComparedKind::Name) {
+        question[known.field] = json!("Asha Rao");
+    }
+    question
+}
+
+/// What its source may say to that.
+fn answers(check: &'static Check) -> Value {
+    // The examples are well-formed, as a test of the table holds.
+    let numbers = check.numbers.iter().filter_map(|form| form.parse(form.example).ok()).collect();
+    let compared = check.compared.iter().map(|known| (known.kind == ComparedKind::Name).then(|| Text::parse("Asha Rao").ok()).flatten());
+    let query = CheckQuery { check, numbers, consent: None, compared: compared.collect() };
+    let said = check.said.iter().map(|known| match known.form {
+        SaidForm::Match(told_as) => query.compares(told_as).then_some(SaidValue::Match(true)),
+        SaidForm::Word(_) | SaidForm::Text => Text::parse(known.example).ok().map(SaidValue::Text),
+    });
+    let known = CheckResult { said: said.collect(), ..query.with_status(CheckStatus::Valid) };
+    let request_id = RequestId::parse("order-42-try-1").unwrap_or_else(|_| RequestId::mint());
+    let named = |summary: &str, result| json!({ "summary": summary, "value": CheckAnswer::new(request_id.clone(), result) });
+    json!({
+        "valid": named("It is in use.", known),
+        "not_found": named("The source does not know it.", query.with_status(CheckStatus::NotFound)),
+    })
+}

@@ -1,0 +1,94 @@
+//! `POST /cb/{txnId}/{capability}`: the identity app hands in its answer.
+//!
+//! The reply has the form of the callback, XML or JSON, and its code is the HTTP status.
+
+use std::borrow::Cow;
+
+use actix_web::http::StatusCode;
+use actix_web::http::header::{ACCEPT, CONTENT_TYPE, HeaderName, RETRY_AFTER};
+use actix_web::web::{Data, Path, Payload};
+use actix_web::{HttpRequest, HttpResponse};
+use sakshi_actors::CompleteReply;
+use sakshi_authority::callback::{self, CallbackFault, CallbackForm};
+use sakshi_domain::event::EventRefusal;
+use sakshi_domain::limits::CALLBACK_ARRIVAL_MAX;
+use sakshi_service::Service;
+use sakshi_service::callbacks::{CallbackOutcome, answer_callback, callback_target};
+use sakshi_web::body_reader::{BodyError, BodyReader, ReceivedBody, declared_length};
+use sakshi_web::error::ApiError;
+use sakshi_web::rate_limit::RateLimits;
+
+/// Takes an answer.
+///
+/// Nothing of the body is read before the sender has shown that it knows the address of a
+/// transaction that answers are still read for, and has not sent too much.
+///
+/// # Errors
+/// 413 and 429; everything else is a reply in the form of the callback.
+pub(crate) async fn receive(
+    path: Path<(String, String)>,
+    request: HttpRequest,
+    service: Data<Service>,
+    rates: Data<RateLimits>,
+    payload: Payload,
+) -> Result<HttpResponse, ApiError> {
+    let address = rates.client_address(&request);
+    rates.callbacks.take(&address)?;
+    let (txn, capability) = path.into_inner();
+    let said = |name: HeaderName| request.headers().get(name).and_then(|value| value.to_str().ok());
+    let content_type = said(CONTENT_TYPE);
+    let announced = CallbackForm::announced(content_type, said(ACCEPT));
+    let target = match callback_target(&service, (&txn, &capability), address).await {
+        Ok(target) => target,
+        Err(outcome) => return Ok(reply(announced, &txn, told(&outcome))),
+    };
+    let limit = service.rules.callback_bytes;
+    let reader = BodyReader { budget: &service.memory.callbacks, limit, timeout: CALLBACK_ARRIVAL_MAX };
+    let ReceivedBody { bytes, permit } = match reader.read(target.owners.clone(), declared_length(request.headers()), payload).await {
+        Ok(received) => received,
+        Err(BodyError::TooLarge) => return Err(ApiError::BodyTooLarge { limit }),
+        Err(BodyError::TooSlow) => return Ok(unread(announced, &txn, "too_slow", (408, "The callback did not arrive in time".into()))),
+        Err(BodyError::BudgetExhausted) => return Ok(unread(announced, &txn, "no_room", told(&CallbackOutcome::TryAgain))),
+        Err(BodyError::Broken) => return Ok(unread(announced, &txn, "broken", (400, "The callback did not arrive whole".into()))),
+    };
+    let (outcome, form) = answer_callback(&service, target, content_type, bytes, permit).await;
+    Ok(reply(form.unwrap_or(announced), &txn, told(&outcome)))
+}
+
+/// The status and the sentence of a reply.
+type Told = (u16, Cow<'static, str>);
+
+fn told(outcome: &CallbackOutcome) -> Told {
+    let (status, sentence) = match outcome {
+        CallbackOutcome::Done(CompleteReply::Accepted) => (200, "Success"),
+        CallbackOutcome::Done(CompleteReply::Unknown) => (404, "Unknown transaction"),
+        CallbackOutcome::Done(CompleteReply::AlreadyCompleted) => (409, "The transaction was completed by another answer"),
+        CallbackOutcome::Done(CompleteReply::Expired) => (410, "The transaction has expired"),
+        // The person was verified and the event had no place.
+        CallbackOutcome::Done(CompleteReply::EventRefused(EventRefusal::Full)) => (409, EventRefusal::Full.message()),
+        CallbackOutcome::Done(CompleteReply::EventRefused(refusal)) => (410, refusal.message()),
+        CallbackOutcome::Done(CompleteReply::CredentialReplayed) => (400, "The credential was used for another transaction"),
+        CallbackOutcome::CredentialRefused(refusal) => return (400, refusal.to_string().into()),
+        CallbackOutcome::OtherTransaction => (400, "The callback names another transaction than its address"),
+        CallbackOutcome::Unreadable(fault @ CallbackFault::MediaType) => return (415, fault.to_string().into()),
+        CallbackOutcome::Unreadable(fault) => return (400, fault.to_string().into()),
+        CallbackOutcome::TryAgain => (503, "Try again"),
+    };
+    (status, sentence.into())
+}
+
+/// The reply to a body that was not read to its end.
+fn unread(form: CallbackForm, txn: &str, reason: &'static str, told: Told) -> HttpResponse {
+    metrics::counter!("sakshi_callbacks_unread_total", "reason" => reason).increment(1);
+    reply(form, txn, told)
+}
+
+/// The reply in this form, about the transaction of the address.
+fn reply(form: CallbackForm, txn: &str, (status, sentence): Told) -> HttpResponse {
+    let (content_type, body) = callback::reply(form, txn, status, &sentence);
+    let mut response = HttpResponse::build(StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR));
+    if status == 503 {
+        response.insert_header((RETRY_AFTER, "1"));
+    }
+    response.content_type(content_type).body(body)
+}

@@ -1,0 +1,48 @@
+//! A bank account: its number, and the branch that keeps it.
+
+use super::ifsc::IFSC;
+use super::{Check, Compared, ComparedKind, NumberForm, Said, SaidForm};
+
+pub(super) const BANK_ACCOUNT: Check = Check {
+    name: "bank_account",
+    path: "/api/v1/bank-account/verify",
+    title: "BankAccount",
+    noun: "Account",
+    needs_consent: true,
+    numbers: &[
+        NumberForm {
+            field: "account_number",
+            refusal: "malformed_account_number",
+            rule: "9 to 18 digits",
+            example: "123456789012",
+            length: (9, 18),
+            pattern: "^[0-9]{9,18}$",
+            fits: |text| text.bytes().all(|byte| byte.is_ascii_digit()),
+        },
+        IFSC.numbers[0],
+    ],
+    compared: &[Compared { field: "name", told_as: "name", kind: ComparedKind::Name }],
+    said: &[Said {
+        field: "name_match",
+        told_as: "name_match",
+        form: SaidForm::Match("name"),
+        about: "Whether the name is the holder's.",
+        example: "",
+    }],
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_account_number_has_nine_to_eighteen_digits() {
+        let form = &BANK_ACCOUNT.numbers[0];
+        for text in ["012345678", "123456789012345678"] {
+            assert_eq!(form.parse(text).unwrap().as_str(), text);
+        }
+        for text in ["", "12345678", "1234567890123456789", "12345 6789", "12345678A", "-123456789", "１２３４５６７８９"] {
+            assert_eq!(form.parse(text), Err(form), "{text}");
+        }
+    }
+}

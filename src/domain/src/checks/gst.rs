@@ -1,0 +1,96 @@
+//! GSTIN, the number of a business that pays goods and services tax.
+
+use super::number::is_shaped;
+use super::pan::is_pan;
+use super::{Check, NumberForm, Said, SaidForm};
+
+pub(super) const GST: Check = Check {
+    name: "gst",
+    path: "/api/v1/gst/verify",
+    title: "Gst",
+    noun: "GSTIN",
+    needs_consent: true,
+    numbers: &[NumberForm {
+        field: "gstin",
+        refusal: "malformed_gstin",
+        rule: "the two digits of a state, a PAN, a digit or letter, a letter or digit, and the check digit of them all",
+        example: "27ABCPE1234F1ZB",
+        length: (15, 15),
+        pattern: "^[0-9]{2}[A-Za-z]{5}[0-9]{4}[A-Za-z][1-9A-Za-z][0-9A-Za-z]{2}$",
+        fits: is_gstin,
+    }],
+    compared: &[],
+    said: &[
+        Said {
+            field: "legal_name",
+            told_as: "legal_name",
+            form: SaidForm::Text,
+            about: "The name under which the business is registered.",
+            example: "Asha Rao",
+        },
+        Said {
+            field: "trade_name",
+            told_as: "trade_name",
+            form: SaidForm::Text,
+            about: "The name under which it trades.",
+            example: "Example Stores",
+        },
+    ],
+};
+
+/// State, PAN, which registration of that PAN in the state (from 1), a character that is usually Z, check digit.
+fn is_gstin(text: &str) -> bool {
+    let (Some(state), Some(pan), Some(rest)) = (text.get(..2), text.get(2..12), text.get(12..)) else { return false };
+    let is_state = is_shaped(state, "99") && state != "00";
+    let is_rest = is_shaped(rest, "XXX") && !rest.starts_with('0');
+    is_state && is_pan(pan) && is_rest && check_digit(&text[..14]) == text[14..].chars().next()
+}
+
+/// The check digit of digits and capitals, in base 36: every second one counts twice, and of each product both digits count.
+fn check_digit(text: &str) -> Option<char> {
+    let mut sum = 0;
+    for (index, character) in text.chars().enumerate() {
+        let product = character.to_digit(36)? * if index % 2 == 0 { 1 } else { 2 };
+        sum += product / 36 + product % 36;
+    }
+    char::from_digit((36 - sum % 36) % 36, 36).map(|digit| digit.to_ascii_uppercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of businesses that publish them.
+    const KNOWN: [&str; 5] = ["27AAPFU0939F1ZV", "29AAGCB7383J1Z4", "24AAACC1206D1ZM", "09AAACH7409R1ZZ", "27AASCS2460H1Z0"];
+
+    #[test]
+    fn a_gstin_has_a_state_a_pan_and_the_check_digit_of_both() {
+        let form = &GST.numbers[0];
+        for known in KNOWN {
+            assert_eq!(form.parse(&known.to_ascii_lowercase()).unwrap().as_str(), known);
+        }
+        for text in ["", "27AAPFU0939F1Z", "27AAPFU0939F1ZVV", "27AAPFU0939F1ZÉ", "A7AAPFU0939F1ZV", "27AAPF10939F1ZV", "27AAPFU0939F1Z-"]
+        {
+            assert_eq!(form.parse(text), Err(form), "{text}");
+        }
+        // With the check digit that they ought to have: no state, and no registration.
+        for text in ["00AAPFU0939F1Z", "27AAPFU0939F0Z", "27AAPF10939F1Z"] {
+            let text = format!("{text}{}", check_digit(text).unwrap());
+            assert_eq!(form.parse(&text), Err(form), "{text}");
+        }
+    }
+
+    #[test]
+    fn no_single_wrong_character_and_no_two_that_changed_places_pass_the_check_digit() {
+        const CHARACTERS: &str = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+        for known in KNOWN {
+            for at in 0..15 {
+                for wrong in CHARACTERS.chars().filter(|wrong| !known[at..].starts_with(*wrong)) {
+                    let text = format!("{}{wrong}{}", &known[..at], &known[at + 1..]);
+                    assert!(!is_gstin(&text), "{text}");
+                }
+            }
+        }
+        assert!(!is_gstin("29AAGCB3783J1Z4"), "7 and 3 changed places");
+    }
+}

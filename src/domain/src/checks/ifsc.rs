@@ -1,0 +1,41 @@
+//! IFSC, the code of a branch of a bank. It says nothing about a person.
+
+use super::number::is_shaped;
+use super::{Check, NumberForm, Said, SaidForm};
+
+pub(super) const IFSC: Check = Check {
+    name: "ifsc",
+    path: "/api/v1/ifsc/verify",
+    title: "Ifsc",
+    noun: "IFSC",
+    needs_consent: false,
+    numbers: &[NumberForm {
+        field: "ifsc",
+        refusal: "malformed_ifsc",
+        rule: "four letters, a zero, and six letters or digits",
+        example: "EXMP0001234",
+        length: (11, 11),
+        pattern: "^[A-Za-z]{4}0[0-9A-Za-z]{6}$",
+        fits: |text| is_shaped(text, "AAAA0XXXXXX"),
+    }],
+    compared: &[],
+    said: &[
+        Said { field: "bank", told_as: "bank", form: SaidForm::Text, about: "The bank.", example: "Example Bank" },
+        Said { field: "branch", told_as: "branch", form: SaidForm::Text, about: "The branch.", example: "First Example Street" },
+        Said { field: "city", told_as: "city", form: SaidForm::Text, about: "Where the branch is.", example: "Demopura" },
+    ],
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_ifsc_is_four_letters_a_zero_and_six_letters_or_digits() {
+        let form = &IFSC.numbers[0];
+        assert_eq!(form.parse("exmp0ab12cd").unwrap().as_str(), "EXMP0AB12CD");
+        for text in ["", "EXMP000123", "EXMP00012345", "EXMP1001234", "EXMPO001234", "EXM00001234", "EXMP0 01234", "EXMP0-01234"] {
+            assert_eq!(form.parse(text), Err(form), "{text}");
+        }
+    }
+}

@@ -1,0 +1,306 @@
+//! A client as it is handed from one installation to another: with the ids and the key digests that it has
+//! there, so that one key works at both. Keys themselves and credits stay where they are.
+
+use std::collections::HashSet;
+
+use crate::ids::{AppId, ClientId, KeyId};
+use crate::invalid::Invalid;
+use crate::string_enum::string_enum;
+use crate::tenancy::{ApiKeyRecord, App, AppPatch, Client, KeyCase, KeyDigest};
+use crate::time::Timestamp;
+
+/// A client with its apps and keys.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientTransfer {
+    /// The client.
+    pub client: Client,
+    /// Its apps.
+    pub apps: Vec<TransferredApp>,
+    /// Its keys, revoked ones included.
+    pub keys: Vec<TransferredKey>,
+}
+
+/// An app, and those of its settings that are handed on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TransferredApp {
+    /// Its id.
+    pub app_id: AppId,
+    /// Its name among operators.
+    pub name: String,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// Its settings.
+    pub settings: AppPatch,
+}
+
+/// A key without its text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TransferredKey {
+    /// What is known of it.
+    pub key: ApiKeyRecord,
+    /// Finds it when a client sends it.
+    pub digest: KeyDigest,
+}
+
+/// What an installation has under the ids and digests of a transfer, in its order.
+#[derive(Clone, Debug, Default)]
+pub struct KnownClient {
+    /// The client.
+    pub client: Option<Client>,
+    /// Each app.
+    pub apps: Vec<Option<App>>,
+    /// Each key by its id, and the id of the key that has the digest.
+    pub keys: Vec<(Option<TransferredKey>, Option<KeyId>)>,
+}
+
+/// What an import writes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientImport {
+    /// The client as it is to be.
+    pub client: Client,
+    /// Apps that are new or change, as they are to be.
+    pub apps: Vec<App>,
+    /// Keys that are new or change, as they are to be.
+    pub keys: Vec<TransferredKey>,
+    /// What is done with each record, the client first.
+    pub records: Vec<ImportedRecord>,
+}
+
+/// What an import does with a record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ImportedRecord {
+    /// What it is.
+    pub kind: RecordKind,
+    /// Its id.
+    pub id: String,
+    /// What is done.
+    pub outcome: ImportOutcome,
+    /// The fields that change.
+    pub changed: Vec<&'static str>,
+}
+
+string_enum!(
+    /// A record of a transfer.
+    RecordKind {
+        /// The client.
+        Client = "client",
+        /// An app.
+        App = "app",
+        /// A key.
+        Key = "key",
+    }
+);
+
+string_enum!(
+    /// What an import does with a record.
+    ImportOutcome {
+        /// It is new here.
+        Created = "created",
+        /// It was here, and differs.
+        Changed = "changed",
+        /// It was here just so.
+        Unchanged = "unchanged",
+    }
+);
+
+impl From<App> for TransferredApp {
+    /// A URL that is not set is not handed on: the other installation may have its own.
+    fn from(app: App) -> Self {
+        let settings = AppPatch {
+            payload_spelling: Some(app.payload_spelling),
+            consent_webhook_url: app.consent_webhook_url.map(Some),
+            data_webhook_url: app.data_webhook_url.map(Some),
+            historical_webhook_url: app.historical_webhook_url.map(Some),
+        };
+        Self { app_id: app.app_id, name: app.name, created_at: app.created_at, settings }
+    }
+}
+
+impl TransferredApp {
+    /// The app as it is to be.
+    #[must_use]
+    pub fn onto(&self, client: &ClientId, known: Option<&App>) -> App {
+        let mut app = known.cloned().unwrap_or_else(|| App {
+            app_id: self.app_id.clone(),
+            client_id: client.clone(),
+            name: String::new(),
+            payload_spelling: KeyCase::default(),
+            consent_webhook_url: None,
+            data_webhook_url: None,
+            historical_webhook_url: None,
+            created_at: self.created_at,
+        });
+        app.name.clone_from(&self.name);
+        app.apply(self.settings.clone());
+        app
+    }
+}
+
+impl TransferredKey {
+    /// The key as it is to be. What is revoked stays revoked as of the first time, and of two expiry times the
+    /// earlier one stands: no import makes a key work for longer.
+    fn onto(&self, known: Option<&Self>) -> Self {
+        let Some(Self { key: known, .. }) = known else { return self.clone() };
+        let earlier = |one: Option<Timestamp>, other: Option<Timestamp>| one.into_iter().chain(other).min();
+        let key = ApiKeyRecord {
+            label: self.key.label.clone(),
+            environments: self.key.environments.clone(),
+            expires_at: earlier(known.expires_at, self.key.expires_at),
+            revoked_at: known.revoked_at.or(self.key.revoked_at),
+            ..known.clone()
+        };
+        Self { key, digest: self.digest }
+    }
+}
+
+/// The fields of which the values differ.
+macro_rules! changed {
+    ($before:expr, $after:expr, $($field:ident)+) => {
+        [$((stringify!($field), $before.$field != $after.$field)),+].into_iter().filter_map(|(name, differs)| differs.then_some(name)).collect()
+    };
+}
+
+impl ClientTransfer {
+    /// What is wrong with it, whatever an installation has: an id or a digest that is in it twice.
+    ///
+    /// # Errors
+    /// Every such field by its path.
+    pub fn check(&self) -> Result<(), Invalid> {
+        let mut invalid = Invalid::none();
+        let (mut apps, mut ids, mut digests) = (HashSet::new(), HashSet::new(), HashSet::new());
+        let mut note = |is_first: bool, path: String| {
+            if !is_first {
+                invalid.add(path, "is given more than once");
+            }
+        };
+        for (place, app) in self.apps.iter().enumerate() {
+            note(apps.insert(&app.app_id), format!("apps[{place}].app_id"));
+        }
+        for (place, TransferredKey { key, digest }) in self.keys.iter().enumerate() {
+            note(ids.insert(&key.key_id), format!("keys[{place}].key_id"));
+            note(digests.insert(digest.0), format!("keys[{place}].digest"));
+        }
+        invalid.or_ok()
+    }
+
+    /// Holds it against what an installation has.
+    ///
+    /// # Errors
+    /// Every id and digest that belongs to something else there, by its path.
+    pub fn onto(&self, known: &KnownClient) -> Result<ClientImport, Invalid> {
+        let (mut invalid, owner) = (Invalid::none(), &self.client.client_id);
+        let client =
+            known.client.as_ref().map_or_else(|| self.client.clone(), |known| Client { name: self.client.name.clone(), ..known.clone() });
+        let mut import = ClientImport { client, apps: Vec::new(), keys: Vec::new(), records: Vec::new() };
+        let changed = known.client.as_ref().map(|before| changed!(before, import.client, name));
+        import.note(RecordKind::Client, owner.as_str(), changed);
+        for (place, (app, known)) in self.apps.iter().zip(&known.apps).enumerate() {
+            if known.as_ref().is_some_and(|known| known.client_id != *owner) {
+                invalid.add(format!("apps[{place}].app_id"), "belongs to another client here");
+                continue;
+            }
+            let after = app.onto(owner, known.as_ref());
+            let changed = known
+                .as_ref()
+                .map(|before| changed!(before, after, name payload_spelling consent_webhook_url data_webhook_url historical_webhook_url));
+            if import.note(RecordKind::App, app.app_id.as_str(), changed) {
+                import.apps.push(after);
+            }
+        }
+        for (place, (sent, (by_id, by_digest))) in self.keys.iter().zip(&known.keys).enumerate() {
+            if by_id.as_ref().is_some_and(|known| known.key.client_id != *owner) {
+                invalid.add(format!("keys[{place}].key_id"), "belongs to another client here");
+                continue;
+            }
+            let same_digest = by_id.as_ref().is_none_or(|known| known.digest == sent.digest);
+            if !same_digest || by_digest.as_ref().is_some_and(|id| *id != sent.key.key_id) {
+                invalid.add(format!("keys[{place}].digest"), "belongs to another key here");
+                continue;
+            }
+            let after = sent.onto(by_id.as_ref());
+            let changed = by_id.as_ref().map(|TransferredKey { key: before, .. }| {
+                let after = &after.key;
+                changed!(before, after, label environments expires_at revoked_at)
+            });
+            if import.note(RecordKind::Key, sent.key.key_id.as_str(), changed) {
+                import.keys.push(after);
+            }
+        }
+        invalid.or_ok().map(|()| import)
+    }
+}
+
+impl ClientImport {
+    /// Whether anything is to be written.
+    #[must_use]
+    pub fn does_something(&self) -> bool {
+        self.records.iter().any(|record| record.outcome != ImportOutcome::Unchanged)
+    }
+
+    /// Notes what is done with a record, which has these changes if it is known; whether it is to be written.
+    fn note(&mut self, kind: RecordKind, id: &str, changed: Option<Vec<&'static str>>) -> bool {
+        let outcome = match &changed {
+            None => ImportOutcome::Created,
+            Some(changed) if changed.is_empty() => ImportOutcome::Unchanged,
+            Some(_) => ImportOutcome::Changed,
+        };
+        self.records.push(ImportedRecord { kind, id: id.to_owned(), outcome, changed: changed.unwrap_or_default() });
+        outcome != ImportOutcome::Unchanged
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::Profile;
+
+    fn key(client: &ClientId, digest: u8) -> TransferredKey {
+        let key = ApiKeyRecord {
+            key_id: KeyId::generate(),
+            client_id: client.clone(),
+            label: "kiosk".into(),
+            environments: vec![],
+            created_at: Timestamp::from_millis(0),
+            expires_at: None,
+            revoked_at: None,
+        };
+        TransferredKey { key, digest: KeyDigest([digest; 32]) }
+    }
+
+    fn with_keys(keys: impl Fn(&ClientId) -> Vec<TransferredKey>) -> ClientTransfer {
+        let client = Client { client_id: ClientId::generate(), name: "Bank".into(), created_at: Timestamp::from_millis(0) };
+        ClientTransfer { keys: keys(&client.client_id), apps: vec![], client }
+    }
+
+    #[test]
+    fn no_import_makes_a_key_work_for_longer() {
+        let at = |millis| Some(Timestamp::from_millis(millis));
+        let transfer = with_keys(|client| vec![key(client, 1)]);
+        let known_as = |expires_at, revoked_at| {
+            let mut known = transfer.keys[0].clone();
+            known.key = ApiKeyRecord { expires_at, revoked_at, ..known.key };
+            known
+        };
+        let imported = |known: TransferredKey, expires_at, revoked_at| {
+            let mut sent = transfer.clone();
+            sent.keys[0].key = ApiKeyRecord { expires_at, revoked_at, environments: vec![Profile::Stage], ..sent.keys[0].key.clone() };
+            let known = KnownClient { client: Some(transfer.client.clone()), keys: vec![(Some(known), None)], ..KnownClient::default() };
+            let key = sent.onto(&known).unwrap().keys.remove(0).key;
+            assert_eq!(key.environments, [Profile::Stage]);
+            (key.expires_at, key.revoked_at)
+        };
+        assert_eq!(imported(known_as(at(5), at(3)), at(9), None), (at(5), at(3)));
+        assert_eq!(imported(known_as(at(5), None), at(4), at(7)), (at(4), at(7)));
+        assert_eq!(imported(known_as(None, at(3)), None, at(2)), (None, at(3)));
+    }
+
+    #[test]
+    fn what_is_in_it_twice_is_named() {
+        let mut transfer = with_keys(|client| vec![key(client, 1), key(client, 1)]);
+        let fields =
+            |transfer: &ClientTransfer| transfer.check().unwrap_err().fields().iter().map(|error| error.field.clone()).collect::<Vec<_>>();
+        assert_eq!(fields(&transfer), ["keys[1].digest"]);
+        transfer.keys[1].key.key_id = transfer.keys[0].key.key_id.clone();
+        assert_eq!(fields(&transfer), ["keys[1].key_id", "keys[1].digest"]);
+    }
+}

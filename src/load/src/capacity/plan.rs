@@ -1,0 +1,125 @@
+//! The whole plan: what a node, a Redis and the network have to bear at the peak, and what is used up first.
+
+use serde::Serialize;
+
+use super::cli::PlanOptions;
+use super::costs::Costs;
+use super::error::PlanError;
+use super::number::number;
+use super::sizing::{Bound, Sizing};
+use super::steps::{Load, Row};
+
+/// Seconds of a day.
+const DAY: f64 = 86_400.0;
+/// Guests of one event.
+const GUESTS_MAX: f64 = 1_000_000.0;
+
+/// What is needed.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Plan {
+    pub(crate) verifications_per_second: f64,
+    pub(crate) guests_per_second: f64,
+    pub(crate) verifications_a_day: f64,
+    /// Cores that the nodes use at the peak.
+    pub(crate) node_cores: f64,
+    /// Machines for nodes, spare ones included.
+    pub(crate) node_machines: f64,
+    pub(crate) balancer_machines: f64,
+    /// The share of its one thread that each Redis uses, in all.
+    pub(crate) redis_cores: f64,
+    pub(crate) redis_masters: f64,
+    pub(crate) redis_replicas: f64,
+    /// Of each node, with what waits.
+    pub(crate) node_bytes: f64,
+    /// Of Redis' memory, or of the embedded store's files, in all.
+    pub(crate) store_bytes: f64,
+    /// Written a second at the peak.
+    pub(crate) disk_bytes_per_second: f64,
+    /// Appended to Redis' files a day.
+    pub(crate) log_bytes_a_day: f64,
+    /// Both ways between clients and nodes, and with it webhooks, in Mbit/s.
+    pub(crate) public_mbit: f64,
+    /// Both ways between nodes and Redis, in Mbit/s.
+    pub(crate) redis_mbit: f64,
+    pub(crate) rows: Vec<Row>,
+    /// The fullest first.
+    pub(crate) bounds: Vec<Bound>,
+}
+
+fn check(options: &PlanOptions) -> Result<(), PlanError> {
+    let above = |value: f64| value > 0.0 && value < 1e12;
+    let may = |value: Option<f64>| value.is_none_or(above);
+    let checks = [
+        (may(options.peak), "peak", "above 0"),
+        (may(options.day), "day", "above 0"),
+        (options.guests.is_none_or(|guests| (1.0..=GUESTS_MAX).contains(&guests)), "guests", "from 1 to 1000000"),
+        (above(options.minutes), "minutes", "above 0"),
+        ((1.0..1e6).contains(&options.peak_factor), "peak-factor", "from 1"),
+        (options.utilisation > 0.0 && options.utilisation < 1.0, "utilisation", "between 0 and 1"),
+        (options.cores > 0, "cores", "above 0"),
+        (above(options.window), "window", "above 0"),
+        (above(options.result_ttl), "result-ttl", "above 0"),
+        (above(options.webhook_ms), "webhook-ms", "above 0"),
+        (above(options.network_mbit), "network-mbit", "above 0"),
+    ];
+    if let Some((_, name, range)) = checks.into_iter().find(|(good, ..)| !good) {
+        return Err(PlanError::Range(name, range));
+    }
+    Ok(())
+}
+
+/// Verifications per second at the peak and a day.
+fn demand(options: &PlanOptions) -> Result<(f64, f64), PlanError> {
+    let mean = |day: f64| day / DAY;
+    match (options.peak, options.day) {
+        (Some(peak), Some(day)) if peak < mean(day) => Err(PlanError::BelowMean { peak: number(peak), mean: number(mean(day)) }),
+        (Some(peak), Some(day)) => Ok((peak, day)),
+        (Some(peak), None) => Ok((peak, peak / options.peak_factor * DAY)),
+        (None, Some(day)) => Ok((mean(day) * options.peak_factor, day)),
+        (None, None) if options.guests.is_some() => Ok((0.0, 0.0)),
+        (None, None) => Err(PlanError::Nobody),
+    }
+}
+
+impl Plan {
+    /// The plan that the options ask for.
+    ///
+    /// # Errors
+    /// When an option is out of its range, nobody comes, or no such machines can be.
+    pub(crate) fn of(options: &PlanOptions, costs: &Costs) -> Result<Self, PlanError> {
+        check(options)?;
+        let (verifications_per_second, verifications_a_day) = demand(options)?;
+        let guests = options.guests.unwrap_or_default();
+        let guests_per_second = guests / (options.minutes * 60.0);
+        let load = Load::of(options, costs, verifications_per_second, guests_per_second);
+        let mut sizing = Sizing::new(options, costs, &load);
+        let node_machines = sizing.nodes()?;
+        let redis_masters = sizing.redis()?;
+        let ended = verifications_a_day * options.result_ttl / DAY + guests;
+        let [node_bytes, store_bytes] = sizing.memory(ended);
+        let log_bytes_a_day = sizing.disks(verifications_a_day, guests);
+        sizing.webhooks();
+        let balancer_machines = sizing.balancers();
+        let (rows, mut bounds) = sizing.done();
+        bounds.sort_by(|one, other| other.share.total_cmp(&one.share));
+        Ok(Self {
+            verifications_per_second,
+            guests_per_second,
+            verifications_a_day,
+            node_cores: load.node_cores,
+            node_machines,
+            balancer_machines,
+            redis_cores: load.redis_cores,
+            redis_masters,
+            redis_replicas: redis_masters * f64::from(options.replicas),
+            node_bytes,
+            store_bytes,
+            disk_bytes_per_second: load.total(|cost| cost.disk_bytes),
+            log_bytes_a_day,
+            public_mbit: load.public_mbit.iter().sum(),
+            redis_mbit: load.redis_mbit.iter().sum(),
+            rows,
+            bounds,
+        })
+    }
+}

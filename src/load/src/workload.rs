@@ -1,0 +1,170 @@
+//! What a run will do, settled before anything is sent.
+
+use std::time::Duration;
+
+use thiserror::Error;
+
+use crate::cli::{Options, Scenario};
+
+/// What a run will do.
+#[derive(Clone, Debug)]
+pub(crate) struct Workload {
+    pub(crate) scenario: Scenario,
+    /// When the next guest comes.
+    pub(crate) model: Model,
+    pub(crate) guests: u64,
+    /// The intended length of the run.
+    pub(crate) length: Duration,
+    pub(crate) abandon: f64,
+    pub(crate) decline: f64,
+    pub(crate) max_guests: u64,
+    /// Mean time before each step.
+    pub(crate) think: Duration,
+    /// The seed of every random choice.
+    pub(crate) seed: u64,
+    /// Width of the report's points in time.
+    pub(crate) slice: Duration,
+}
+
+/// When the next guest comes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Model {
+    /// At times that do not depend on the service: a Poisson process with this many arrivals per second.
+    Open { rate: f64 },
+    /// When one of so many users has finished, at the earliest an interval after its previous start.
+    Closed { users: u32, interval: Option<Duration> },
+}
+
+/// Why the options make no run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub(crate) enum WorkloadError {
+    #[error("--{0} must be a number {1}")]
+    Range(&'static str, &'static str),
+    #[error("--abandon and --decline together must not be more than 1")]
+    Shares,
+    #[error("of --guests, --minutes and --rate at most two can be chosen")]
+    Overdetermined,
+    #[error("a storm comes within one minute: choose --guests only")]
+    StormLength,
+}
+
+/// Places of an event, at most (the service's limit).
+const PLACES_MAX: u64 = 1_000_000;
+/// Points of a plot.
+const SLICES: u32 = 120;
+/// Longest run that is planned for, a week.
+const MINUTES_MAX: f64 = 10_080.0;
+
+impl Workload {
+    /// The run that the options describe.
+    ///
+    /// # Errors
+    /// When they contradict each other or describe none.
+    pub(crate) fn of(options: &Options) -> Result<Self, WorkloadError> {
+        let share = |value: f64| (0.0..=1.0).contains(&value);
+        let at_least_0 = |value: f64| (0.0..1e6).contains(&value);
+        let checks = [
+            (share(options.abandon), "abandon", "from 0 to 1"),
+            (share(options.decline), "decline", "from 0 to 1"),
+            (share(options.desktops), "desktops", "from 0 to 1"),
+            (options.rate.is_none_or(|rate| rate > 0.0 && rate < 1e6), "rate", "above 0"),
+            (options.minutes.is_none_or(|minutes| minutes > 0.0 && minutes <= MINUTES_MAX), "minutes", "above 0, at most a week"),
+            (options.guests.is_none_or(|guests| guests > 0), "guests", "above 0"),
+            (options.users.is_none_or(|users| users > 0), "users", "above 0"),
+            (options.max_guests.is_none_or(|places| (1..=PLACES_MAX).contains(&places)), "max-guests", "from 1 to 1000000"),
+            (at_least_0(options.think_time), "think-time", "from 0"),
+            (at_least_0(options.late), "late", "from 0"),
+            (at_least_0(options.patience), "patience", "from 0"),
+            (options.timeout > 0.0 && options.timeout < 1e6, "timeout", "above 0"),
+        ];
+        if let Some((_, name, range)) = checks.into_iter().find(|(good, ..)| !good) {
+            return Err(WorkloadError::Range(name, range));
+        }
+        if options.abandon + options.decline > 1.0 {
+            return Err(WorkloadError::Shares);
+        }
+        let (guests, seconds) = amount(options)?;
+        let rate = guests as f64 / seconds;
+        let model = match options.users {
+            None => Model::Open { rate },
+            Some(users) => {
+                let paced = options.rate.is_some() || options.minutes.is_some();
+                Model::Closed { users, interval: paced.then(|| Duration::from_secs_f64(f64::from(users) / rate)) }
+            }
+        };
+        let slice = match options.scenario {
+            Scenario::Soak => Duration::from_secs(60),
+            _ => Duration::from_secs_f64((seconds / f64::from(SLICES)).ceil().max(1.0)),
+        };
+        Ok(Self {
+            scenario: options.scenario,
+            model,
+            guests,
+            length: Duration::from_secs_f64(seconds),
+            abandon: options.abandon,
+            decline: options.decline,
+            max_guests: options.max_guests.unwrap_or(guests).min(PLACES_MAX),
+            think: Duration::from_secs_f64(options.think_time),
+            seed: options.seed,
+            slice,
+        })
+    }
+
+    /// Whether guests of an event come, or client backends.
+    pub(crate) const fn has_event(&self) -> bool {
+        !matches!(self.scenario, Scenario::Api)
+    }
+}
+
+/// How many guests in how many seconds.
+fn amount(options: &Options) -> Result<(u64, f64), WorkloadError> {
+    let (guests, minutes, rate) = (options.guests, options.minutes, options.rate);
+    if options.scenario == Scenario::Storm {
+        return if minutes.is_some() || rate.is_some() { Err(WorkloadError::StormLength) } else { Ok((guests.unwrap_or(5_000), 60.0)) };
+    }
+    let (usual_minutes, usual_rate) = match options.scenario {
+        Scenario::Soak => (30.0, 5.0),
+        _ => (1.0, 50.0),
+    };
+    let within = |minutes: f64, rate: f64| ((minutes * 60.0 * rate).round().max(1.0) as u64, minutes * 60.0);
+    match (guests, minutes, rate) {
+        (Some(_), Some(_), Some(_)) => Err(WorkloadError::Overdetermined),
+        (Some(guests), Some(minutes), None) => Ok((guests, minutes * 60.0)),
+        (Some(guests), None, rate) => Ok((guests, guests as f64 / rate.unwrap_or(usual_rate))),
+        (None, minutes, rate) => Ok(within(minutes.unwrap_or(usual_minutes), rate.unwrap_or(usual_rate))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+
+    fn workload(line: &str) -> Result<Workload, WorkloadError> {
+        Workload::of(&Options::try_parse_from(line.split(' ')).unwrap())
+    }
+
+    #[test]
+    fn guests_minutes_and_rate_determine_each_other() {
+        let of = |line: &str| workload(line).map(|workload| (workload.guests, workload.length.as_secs(), workload.model));
+        assert_eq!(of("x kiosk --guests 20000 --minutes 4"), Ok((20_000, 240, Model::Open { rate: 20_000.0 / 240.0 })));
+        assert_eq!(of("x api --rate 100 --minutes 2"), Ok((12_000, 120, Model::Open { rate: 100.0 })));
+        assert_eq!(of("x kiosk --guests 100 --rate 10"), Ok((100, 10, Model::Open { rate: 10.0 })));
+        assert_eq!(of("x storm --guests 600"), Ok((600, 60, Model::Open { rate: 10.0 })));
+        assert_eq!(of("x soak"), Ok((9_000, 1_800, Model::Open { rate: 5.0 })));
+        let paced = Model::Closed { users: 20, interval: Some(Duration::from_secs(2)) };
+        assert_eq!(of("x kiosk --users 20 --guests 100 --rate 10"), Ok((100, 10, paced)));
+        assert_eq!(of("x kiosk --users 20 --guests 100").unwrap().2, Model::Closed { users: 20, interval: None });
+    }
+
+    #[test]
+    fn contradictions_are_refused() {
+        assert_eq!(workload("x kiosk --guests 1 --minutes 1 --rate 1").err(), Some(WorkloadError::Overdetermined));
+        assert_eq!(workload("x storm --minutes 3").err(), Some(WorkloadError::StormLength));
+        assert_eq!(workload("x kiosk --abandon 0.6 --decline 0.6").err(), Some(WorkloadError::Shares));
+        assert_eq!(workload("x kiosk --rate NaN").err(), Some(WorkloadError::Range("rate", "above 0")));
+        assert_eq!(workload("x kiosk --abandon 1.5").err(), Some(WorkloadError::Range("abandon", "from 0 to 1")));
+        assert_eq!(workload("x kiosk --desktops NaN").err(), Some(WorkloadError::Range("desktops", "from 0 to 1")));
+    }
+}

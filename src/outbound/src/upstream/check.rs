@@ -1,0 +1,56 @@
+//! The question to a source and its answer, for every kind of verification that is answered at once. It opens no flow, but is not
+//! repeated either: the client decides whether to ask again.
+
+use sakshi_domain::checks::{CheckQuery, CheckResult, CheckStatus, Said, SaidForm, SaidValue};
+use sakshi_domain::flow::text::Text;
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+
+use super::answer::Answer;
+use super::{Upstream, UpstreamError, to_body};
+
+struct Question<'a>(&'a CheckQuery);
+
+impl Serialize for Question<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let CheckQuery { check, numbers, consent, compared } = self.0;
+        let mut question = serializer.serialize_map(None)?;
+        for (form, number) in check.numbers.iter().zip(numbers) {
+            question.serialize_entry(form.field, number)?;
+        }
+        if let Some(consent) = consent {
+            question.serialize_entry("consent_text", consent.text())?;
+        }
+        for (known, asked) in check.compared.iter().zip(compared) {
+            if let Some(asked) = asked {
+                question.serialize_entry(known.told_as, asked)?;
+            }
+        }
+        question.end()
+    }
+}
+
+/// Asks a source. What it does not know is an answer. Comparisons that were not asked for are dropped.
+///
+/// # Errors
+/// Why there is no answer.
+pub async fn verify(source: &Upstream, query: &CheckQuery) -> Result<CheckResult, UpstreamError> {
+    let mut answer = source.send(to_body(&Question(query), 0)).await?;
+    let mut result = query.with_status(answer.text("status", str::parse)?);
+    if result.status != CheckStatus::NotFound {
+        let said = query.check.said.iter().map(|known| said(&mut answer, query, known));
+        result.said = said.collect::<Result<_, _>>()?;
+    }
+    Ok(result)
+}
+
+fn said(answer: &mut Answer, query: &CheckQuery, known: &Said) -> Result<Option<SaidValue>, UpstreamError> {
+    let text = |text: &str| Text::not_blank(text).map(SaidValue::Text);
+    match known.form {
+        SaidForm::Match(told_as) => Ok(answer.optional_flag(known.told_as)?.filter(|_| query.compares(told_as)).map(SaidValue::Match)),
+        SaidForm::Text => answer.optional_text(known.told_as, text),
+        SaidForm::Word(words) => {
+            answer.optional_text(known.told_as, |word| if words.contains(&word) { text(word) } else { Err("is another word".to_owned()) })
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! `/portal/checks`: numbers that are verified at once, as `POST /api/v1/…/verify` verifies them, with the body that a backend gets.
+
+use actix_web::http::StatusCode;
+use actix_web::web::Data;
+use actix_web::{HttpRequest, HttpResponse};
+use askama::Template;
+use sakshi_domain::checks::{CHECKS, Check};
+use sakshi_service::checks::verify;
+use sakshi_service::{Service, ServiceError};
+use sakshi_web::edge::adopt_request_id;
+use sakshi_web::error::ApiError;
+use sakshi_web::rate_limit::RateLimits;
+use serde_json::{Map, Value};
+
+use super::curl::{Command, Curl};
+use super::error::PortalError;
+use super::field::Field;
+use super::form::{Form, Submitted};
+use super::layout::{Layout, Section, page};
+use super::portal_user::PortalUser;
+
+const DECLARATION: &str = "I agree that this number is verified.";
+
+/// A kind that has a source here.
+struct Row {
+    check: &'static Check,
+    /// What was filled in, or an example.
+    form: Form,
+}
+
+impl Row {
+    fn fields(&self) -> Vec<Field<'_>> {
+        let numbers = self.check.numbers.iter().map(|form| form.field);
+        let compared = self.check.compared.iter().map(|known| known.field);
+        numbers.chain(compared).map(|name| self.form.field(name, name, "text").within(self.check.name)).collect()
+    }
+}
+
+/// What was asked, and what the API would have answered.
+struct Answered {
+    body: String,
+    commands: Vec<Command>,
+}
+
+#[derive(Template)]
+#[template(path = "checks.html")]
+struct Page {
+    layout: Layout,
+    rows: Vec<Row>,
+    answered: Option<Answered>,
+    declaration: &'static str,
+}
+
+fn shown(
+    status: StatusCode,
+    user: &PortalUser,
+    service: &Service,
+    mut asked: Option<(&str, Form)>,
+    answered: Option<Answered>,
+) -> HttpResponse {
+    let offered = CHECKS.iter().filter(|check| service.upstreams.checks.contains_key(check.name));
+    let rows = offered.map(|check| {
+        let form = asked.take_if(|(name, _)| *name == check.name).map(|(_, form)| form);
+        Row { check, form: form.unwrap_or_else(|| example(check, service.authority.sandbox)) }
+    });
+    let rows = rows.collect();
+    page(status, &Page { layout: user.layout(Section::Checks, service), rows, answered, declaration: DECLARATION })
+}
+
+/// The sandbox's sources know the examples.
+fn example(check: &Check, is_sandbox: bool) -> Form {
+    let known: Vec<_> = check.numbers.iter().map(|form| (form.field, form.example)).collect();
+    if is_sandbox { Form::filled(&known) } else { Form::default() }
+}
+
+/// Shows the forms.
+///
+/// # Errors
+/// Nobody has signed in.
+pub(crate) async fn show(user: PortalUser, service: Data<Service>) -> Result<HttpResponse, PortalError> {
+    Ok(shown(StatusCode::OK, &user, &service, None, None))
+}
+
+/// Asks the source of a kind.
+///
+/// # Errors
+/// What is not about the form.
+pub(crate) async fn ask(
+    submitted: Submitted,
+    request: HttpRequest,
+    service: Data<Service>,
+    rates: Data<RateLimits>,
+) -> Result<HttpResponse, PortalError> {
+    let Submitted { user, mut form } = submitted;
+    let kind = form.take("kind").unwrap_or_default();
+    let check = Check::named(&kind).ok_or(ApiError::Service(ServiceError::NotFound("check")))?;
+    match answered(check, &user, &form, &request, &service, &rates).await {
+        Ok(answered) => Ok(shown(StatusCode::OK, &user, &service, Some((check.name, form)), Some(answered))),
+        Err(error) => {
+            let (status, form) = form.refused(error)?;
+            Ok(shown(status, &user, &service, Some((check.name, form)), None))
+        }
+    }
+}
+
+async fn answered(
+    check: &'static Check,
+    user: &PortalUser,
+    form: &Form,
+    request: &HttpRequest,
+    service: &Service,
+    rates: &RateLimits,
+) -> Result<Answered, ApiError> {
+    rates.init.take(&user.caller.app.app_id)?;
+    let answer = verify(service, check, form.sent(&[]), |named| adopt_request_id(request, named)).await?;
+    let consent: &[&str] = if check.needs_consent { &["consent", "consent_text"] } else { &[] };
+    let names = check.numbers.iter().map(|form| form.field).chain(check.compared.iter().map(|known| known.field));
+    let filled = names.chain(consent.iter().copied()).filter(|name| !form.value(name).is_empty());
+    let body: Map<String, Value> = filled.map(|name| (name.to_owned(), form.value(name).into())).collect();
+    Ok(Answered {
+        body: serde_json::to_string(&answer).map_err(ApiError::internal)?,
+        commands: vec![Curl(&service.authority.public_base).check(check, &body.into())],
+    })
+}

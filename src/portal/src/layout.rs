@@ -1,0 +1,93 @@
+//! The layout of the portal's pages, and the headers of its answers.
+
+use actix_web::HttpResponse;
+use actix_web::http::StatusCode;
+use actix_web::http::header::{HeaderValue, LOCATION, REFERRER_POLICY};
+use askama::Template;
+use sakshi_web::html;
+
+use crate::files::{SCRIPT, STYLE};
+
+/// The sections of the portal, which the header links.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Section {
+    Trial,
+    Events,
+    Checks,
+    Webhooks,
+    Credits,
+}
+
+impl Section {
+    const ALL: [(Self, &'static str, &'static str); 5] = [
+        (Self::Trial, "/portal", "Try it"),
+        (Self::Events, "/portal/events", "Events"),
+        (Self::Checks, "/portal/checks", "Checks"),
+        (Self::Webhooks, "/portal/webhooks", "Webhooks"),
+        (Self::Credits, "/portal/credits", "Credits"),
+    ];
+}
+
+/// Who has signed in, and the section that the page is in.
+#[derive(Debug)]
+pub(super) struct LayoutUser {
+    pub(super) app: String,
+    pub(super) app_id: String,
+    pub(super) csrf_token: String,
+    pub(super) section: Section,
+}
+
+/// What `page.html` needs.
+#[derive(Debug)]
+pub(super) struct Layout {
+    pub(super) style: String,
+    pub(super) script: String,
+    pub(super) sandbox: bool,
+    pub(super) user: Option<LayoutUser>,
+    /// An error page does not know who asks; its header links the sections all the same.
+    pub(super) is_error_page: bool,
+}
+
+/// A link of the header.
+pub(super) struct SectionLink {
+    pub(super) path: &'static str,
+    pub(super) label: &'static str,
+    pub(super) is_current: bool,
+}
+
+impl Layout {
+    /// The layout of a page for people who have not signed in.
+    pub(super) fn signed_out(sandbox: bool) -> Self {
+        Self { style: STYLE.url(), script: SCRIPT.url(), sandbox, user: None, is_error_page: false }
+    }
+
+    /// The layout of an error page, from which the links lead back.
+    pub(super) fn error_page() -> Self {
+        Self { is_error_page: true, ..Self::signed_out(false) }
+    }
+
+    /// The links of the header; none for people who have not signed in.
+    pub(super) fn links(&self) -> Vec<SectionLink> {
+        let current = self.user.as_ref().map(|user| user.section);
+        let link = |(section, path, label)| SectionLink { path, label, is_current: current == Some(section) };
+        if current.is_some() || self.is_error_page { Section::ALL.map(link).into() } else { Vec::new() }
+    }
+
+    /// The token that every form of the page carries; empty when nobody has signed in.
+    pub(super) fn csrf_token(&self) -> &str {
+        self.user.as_ref().map_or("", |user| &user.csrf_token)
+    }
+}
+
+/// Answers with a page.
+pub(super) fn page(status: StatusCode, template: &impl Template) -> HttpResponse {
+    let mut response = html::page(status, None, template);
+    // Without a referrer a browser would call the origin of a form's request "null".
+    response.headers_mut().insert(REFERRER_POLICY, HeaderValue::from_static("same-origin"));
+    response
+}
+
+/// Redirects the browser to a path of ours, which it then requests with `GET` (303, RFC 9110 §15.4.4).
+pub(super) fn redirect(path: &str) -> HttpResponse {
+    html::private(StatusCode::SEE_OTHER).insert_header((LOCATION, path)).finish()
+}

@@ -1,0 +1,86 @@
+//! Limits, times and rates from the settings, for the parts of the process that apply them.
+
+use std::time::Duration;
+
+use sakshi_actors::{ByteBounds, DispatchBounds, TreeBounds};
+use sakshi_outbound::guard::AddressPolicy;
+use sakshi_service::Rules;
+use sakshi_service::url_policy::UrlPolicy;
+use sakshi_store::Retention;
+use sakshi_web::rate_limit::{RateLimit, RateLimits};
+
+use crate::fd_budget::FdBudget;
+use crate::settings::Settings;
+
+/// How long an actor may take to answer before the caller gets a 503.
+const ASK_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long an expired transaction still answers 410 before it is forgotten.
+const EXPIRED_GRACE: Duration = Duration::from_secs(24 * 3_600);
+
+/// HTTP workers, each with one shard of each kind of actor: as set, or one per core. A byte of an id chooses the shard, so there are
+/// 256 at most.
+pub(crate) fn workers(settings: &Settings) -> usize {
+    match settings.server.workers {
+        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        count => count,
+    }
+    .min(256)
+}
+
+/// The bounds of the supervision tree.
+pub(crate) fn tree(settings: &Settings, fds: &FdBudget) -> TreeBounds {
+    TreeBounds {
+        shards: workers(settings),
+        live_transactions: settings.limits.max_live_transactions,
+        in_flight: settings.limits.max_in_flight,
+        mailbox_depth: settings.limits.mailbox_depth,
+        ask_timeout: ASK_TIMEOUT,
+        webhooks: DispatchBounds {
+            in_flight: fds.webhooks,
+            in_flight_per_origin: settings.webhooks.max_in_flight_per_origin.min(fds.webhooks),
+            outcome_bytes: ByteBounds::OUTCOMES,
+            flow_bytes: ByteBounds::FLOWS,
+        },
+        // Events and flows have no settings of their own.
+        live_events: settings.limits.max_live_transactions,
+        live_flows: settings.limits.max_live_transactions,
+        flow_result_ttl: settings.flows.result_ttl,
+        retention: retention(settings),
+    }
+}
+
+/// How long the store keeps expired records.
+pub(crate) fn retention(settings: &Settings) -> Retention {
+    Retention { expired: EXPIRED_GRACE, events: settings.ovse.registration_ttl }
+}
+
+/// The rules of the use cases.
+pub(crate) fn rules(settings: &Settings) -> Rules {
+    Rules {
+        window: settings.ovse.window,
+        result_ttl: settings.ovse.result_ttl,
+        replay_window: settings.authority.credential_replay_window,
+        has_public_base_url: settings.server.public_base_url.is_some(),
+        urls: UrlPolicy {
+            schemes: settings.webhooks.schemes,
+            targets: AddressPolicy { allow_private: settings.webhooks.allow_private_targets },
+        },
+        callback_bytes: settings.limits.callback_bytes,
+        flow_result_ttl: settings.flows.result_ttl,
+        flow_pending_ttl: settings.flows.pending_ttl,
+    }
+}
+
+/// The rate limits of the public listener, counted over all workers.
+pub(crate) fn rates(settings: &Settings) -> RateLimits {
+    let limits = &settings.limits;
+    RateLimits {
+        init: RateLimit::per_second(limits.init_per_second_per_app),
+        polls: RateLimit::per_second(limits.polls_per_second_per_app),
+        callbacks: RateLimit::per_second(limits.callbacks_per_second_per_address),
+        pages: RateLimit::per_second(limits.pages_per_second_per_address),
+        event_starts: RateLimit::per_second(limits.event_starts_per_second_per_address),
+        sign_ins: RateLimit::per_minute(limits.sign_ins_per_minute_per_address),
+        trusted_proxies: settings.server.trusted_proxies.clone().into(),
+    }
+}

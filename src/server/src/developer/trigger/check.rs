@@ -1,0 +1,62 @@
+//! Asks about a number that the sandbox's source of its kind knows, and judges the answer. It comes at once: there is nothing to poll,
+//! and no webhook.
+
+use clap::ValueEnum;
+use sakshi_client::{Call, public};
+use sakshi_domain::checks::{CHECKS, Check};
+use serde_json::{Value, json};
+
+use super::flow_run::FlowRun;
+use super::value_name;
+use crate::cli::error::CliError;
+
+/// What the source does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum Outcome {
+    #[default]
+    Valid,
+    Invalid,
+    NotFound,
+    TimeOut,
+    Fail,
+}
+
+/// Reads a kind.
+pub(super) fn kind(name: &str) -> Result<&'static Check, String> {
+    Check::named(&name.replace('-', "_")).ok_or_else(|| format!("the kinds are {}", kinds()))
+}
+
+/// The kinds in a list.
+pub(super) fn kinds() -> String {
+    CHECKS.iter().map(|check| check.name.replace('_', "-")).collect::<Vec<_>>().join(", ")
+}
+
+pub(super) async fn drive(run: &mut FlowRun<'_, '_>, check: &'static Check, outcome: Outcome) -> Result<bool, CliError> {
+    let known = run.session.client.json(Call::<Value>::get("/sandbox/checks")).await?;
+    let word = value_name(outcome).replace('-', "_");
+    let mut known = known[check.name].as_array().into_iter().flatten();
+    let known = known.find(|known| known["status"] == word || known["behaviour"] == word);
+    let known = known.ok_or_else(|| CliError::Refused(format!("the sandbox knows no {} for this outcome", check.noun)))?;
+
+    let mut order: Value = check.numbers.iter().map(|form| (form.field.to_owned(), known[form.field].clone())).collect();
+    run.timeline.line("ask", &format!("POST {}: {order}", check.path))?;
+    if check.needs_consent {
+        order["consent"] = json!("Y");
+        order["consent_text"] = json!("I agree that this number is verified.");
+    }
+    for compared in check.compared {
+        order[compared.field] = known[compared.told_as].clone();
+    }
+    let expected = match outcome {
+        Outcome::TimeOut => "upstream_timed_out",
+        Outcome::Fail => "upstream_failed",
+        Outcome::Valid | Outcome::Invalid | Outcome::NotFound => word.as_str(),
+    };
+    let (told, found) = match run.session.client.json(public::verify(check, &order)).await {
+        Ok(answer) => (answer.to_string(), answer["data"]["status"].as_str().unwrap_or_default().to_owned()),
+        Err(CliError::Refused(reason)) if reason.contains(expected) => (reason, expected.to_owned()),
+        Err(error) => return Err(error),
+    };
+    run.timeline.line("answer", &told)?;
+    run.judge("status", &found, expected)
+}

@@ -1,0 +1,92 @@
+//! The internal listener's app: the operator's API, the connectors' reports and the probes, and the sandbox's stand-ins for upstreams.
+
+use std::sync::Arc;
+
+use actix_web::body::MessageBody;
+use actix_web::dev::{ServiceFactory, ServiceRequest, ServiceResponse};
+use actix_web::middleware::from_fn;
+use actix_web::{App, Error};
+use futures_util::future::LocalBoxFuture;
+use sakshi_actors::{Flows, NodeView, Tree};
+use sakshi_domain::credits::CreditMove;
+use sakshi_domain::ids::ClientId;
+use sakshi_operator::{CreditDesk, FlowDesk, InternalDeps};
+use sakshi_service::budget::{CpuBudget, MemoryBudgets};
+use sakshi_store::{CreditOutcome, ReportFlowOutcome, StoreFuture};
+use sakshi_web::edge::edge;
+use sakshi_web::error::ApiError;
+use sakshi_wire::operator::views::TreeNode;
+use sakshi_wire::reports::FlowReport;
+
+use crate::sandbox::StandIns;
+use crate::storage::Storage;
+use crate::telemetry::PrometheusRecorder;
+
+/// The listener has one worker, and this is its app.
+pub(crate) fn app(
+    deps: InternalDeps,
+    stand_ins: Option<StandIns>,
+) -> App<
+    impl ServiceFactory<ServiceRequest, Config = (), Response = ServiceResponse<impl MessageBody + use<>>, Error = Error, InitError = ()>
+    + use<>,
+> {
+    App::new().wrap(from_fn(edge)).configure(move |config| {
+        sakshi_operator::configure(config, deps);
+        if let Some(stand_ins) = stand_ins {
+            stand_ins.configure_orders(config);
+        }
+    })
+}
+
+/// The live supervision tree as the operator sees it.
+pub(crate) fn tree_node(view: NodeView) -> TreeNode {
+    let NodeView { name, kind, state, live, restarts, last_exit, mailbox, children } = view;
+    let (kind, state, last_exit) = (kind.into(), state.into(), last_exit.map(Into::into));
+    TreeNode {
+        name,
+        kind,
+        state,
+        live,
+        restarts,
+        last_exit,
+        mailbox: mailbox as u64,
+        children: children.into_iter().map(tree_node).collect(),
+    }
+}
+
+/// Renders all metrics, with those of the store, of the tree and of the budgets up to date.
+pub(crate) fn metrics_page(
+    metrics: PrometheusRecorder,
+    storage: &Storage,
+    tree: Tree,
+    memory: MemoryBudgets,
+    cpu: CpuBudget,
+) -> Arc<dyn Fn() -> String + Send + Sync> {
+    let store = storage.figures();
+    Arc::new(move || {
+        store();
+        tree.update_gauges();
+        memory.publish_metrics();
+        cpu.publish_metrics();
+        metrics.render()
+    })
+}
+
+/// The credit ledger for the operator's API.
+pub(crate) struct LedgerDesk(pub(crate) Tree);
+
+impl CreditDesk for LedgerDesk {
+    fn move_credits(&self, client: ClientId, movement: CreditMove) -> StoreFuture<CreditOutcome> {
+        self.0.move_credits(client, movement)
+    }
+}
+
+/// The flows for connectors' reports.
+pub(crate) struct Reports(pub(crate) Flows);
+
+impl FlowDesk for Reports {
+    fn report(&self, report: FlowReport) -> LocalBoxFuture<'static, Result<ReportFlowOutcome, ApiError>> {
+        let flows = self.0.clone();
+        Box::pin(async move { Ok(flows.report(report).await?) })
+    }
+}

@@ -1,0 +1,79 @@
+//! Where a running service listens, for the commands that call it: a few settings, whether or not the others
+//! are good enough to serve with.
+
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use sakshi_domain::profile::Profile;
+use secrecy::SecretString;
+use url::{Host, Url};
+
+use super::layers::{Sources, merge};
+use super::problem::Problems;
+use super::reader::Reader;
+use super::sections::origin;
+
+/// The internal listener, as a command calls it.
+#[derive(Clone, Debug)]
+pub struct InternalEndpoint {
+    /// Its origin.
+    pub url: Url,
+    /// The operator's token; empty when it is not set.
+    pub admin_token: SecretString,
+}
+
+/// Reads where the internal listener is, unless the command line says it.
+///
+/// # Errors
+/// The layers cannot be read, or the port is left to the system.
+pub fn internal_endpoint(sources: &Sources, given: Option<&Url>) -> Result<InternalEndpoint, Problems> {
+    let mut reader = Reader::new(merge(sources)?.1);
+    let address = reader.address("server.internal_addr");
+    let admin_token = reader.secret("admin.token").unwrap_or_default();
+    reader.finish()?;
+    let url = given.map_or_else(|| url_of(address, "server.internal_addr", "--url"), |url| Ok(url.clone()))?;
+    Ok(InternalEndpoint { url, admin_token })
+}
+
+/// Reads where the public listener is: its public name, or its address.
+///
+/// # Errors
+/// The layers cannot be read, or the port is left to the system.
+pub fn public_endpoint(sources: &Sources) -> Result<Url, Problems> {
+    let mut reader = Reader::new(merge(sources)?.1);
+    let name = reader.optional("server.public_base_url", origin);
+    let address = reader.address("server.public_addr");
+    reader.finish()?;
+    name.map_or_else(|| url_of(address, "server.public_addr", "--base"), Ok)
+}
+
+/// Reads the profile.
+///
+/// # Errors
+/// The layers cannot be read.
+pub fn profile(sources: &Sources) -> Result<Profile, Problems> {
+    merge(sources).map(|(profile, _)| profile)
+}
+
+/// A URL to connect to. `flag` says where the service is instead of the settings.
+fn url_of(address: SocketAddr, key: &str, flag: &str) -> Result<Url, Problems> {
+    let url = Url::parse(&format!("http://{}/", reachable(address))).ok().filter(|_| address.port() != 0);
+    url.ok_or_else(|| Problems::one(key, format!("leaves the port to the system; say where the service is with {flag}")))
+}
+
+/// An address to connect to, for one that listens everywhere.
+pub(crate) fn reachable(mut address: SocketAddr) -> SocketAddr {
+    if address.ip().is_unspecified() {
+        address.set_ip(if address.is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() });
+    }
+    address
+}
+
+/// Whether a URL names this machine.
+pub(crate) fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Domain(name)) => name == "localhost",
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    }
+}

@@ -1,0 +1,378 @@
+//! Processor time of untrusted work: what unauthenticated requests can make the service compute.
+//!
+//! Such work runs on threads of its own, few at a time, so that HTTP workers stay free. The owner that has used least lately goes
+//! first, so work of an owner that uses much delays nobody else's.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use metrics::{counter, gauge};
+use rustix::process::nice;
+use rustix::time::{ClockId, clock_gettime};
+use sakshi_domain::limits::{CPU_USAGE_HALF_LIFE, CPU_WAIT_MAX, CPU_WAITING_MAX};
+use tokio::sync::oneshot;
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
+
+use super::owner::{Owner, OwnerPath};
+use crate::error::ServiceError;
+
+/// By how much the priority of such work is below that of the HTTP workers, as `nice` counts.
+const NICENESS: i32 = 10;
+/// Charges after which owners with negligible use are forgotten.
+const CHARGES_UNTIL_PRUNED: u32 = 1_024;
+const NEGLIGIBLE: Duration = Duration::from_micros(1);
+
+/// The processor time of a node for untrusted work, shared by its workers and listeners.
+#[derive(Clone, Debug)]
+pub struct CpuBudget(Arc<Mutex<Queue>>);
+
+#[derive(Debug)]
+struct Queue {
+    free: usize,
+    waiting: Vec<Waiting>,
+    used: CpuUsage,
+    charges: u32,
+    total: Duration,
+    refused: u64,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    owners: OwnerPath,
+    /// Closed when the future that waits was dropped.
+    slot: oneshot::Sender<Slot>,
+}
+
+impl CpuBudget {
+    /// A budget of this many threads at a time.
+    #[must_use]
+    pub fn new(threads: usize) -> Self {
+        let used = CpuUsage::nothing(Instant::now());
+        let queue = Queue { free: threads.max(1), waiting: Vec::new(), used, charges: 0, total: Duration::ZERO, refused: 0 };
+        Self(Arc::new(Mutex::new(queue)))
+    }
+
+    /// A budget of half the processors; the other half stays free for HTTP workers.
+    #[must_use]
+    pub fn for_this_machine() -> Self {
+        Self::new(std::thread::available_parallelism().map_or(1, usize::from) / 2)
+    }
+
+    /// Runs the work on another thread when its owners are next. If the future is dropped before, the work does not run.
+    ///
+    /// # Errors
+    /// [`ServiceError::Overloaded`] when too much other work comes first; [`ServiceError::Internal`] when the work panics.
+    pub async fn run<T: Send + 'static>(&self, owners: OwnerPath, work: impl FnOnce() -> T + Send + 'static) -> Result<T, ServiceError> {
+        let slot = self.slot(owners.clone()).await?;
+        let done = spawn_blocking(move || {
+            lower_priority();
+            // Dropped after the work, or while it unwinds: then the time is charged and the next work starts.
+            let _running = Running { slot, owners, since: thread_time() };
+            work()
+        });
+        done.await.map_err(ServiceError::internal)
+    }
+
+    async fn slot(&self, owners: OwnerPath) -> Result<Slot, ServiceError> {
+        let given = {
+            let mut queue = self.lock();
+            if queue.free > 0 {
+                queue.free -= 1;
+                return Ok(Slot(self.clone()));
+            }
+            let (slot, given) = oneshot::channel();
+            queue.waiting.push(Waiting { owners, slot });
+            if queue.waiting.len() > CPU_WAITING_MAX {
+                drop(queue.take_last());
+            }
+            given
+        };
+        if let Ok(Ok(slot)) = timeout(CPU_WAIT_MAX, given).await {
+            return Ok(slot);
+        }
+        self.lock().refused += 1;
+        Err(ServiceError::Overloaded)
+    }
+
+    /// Brings the metrics up to date.
+    pub fn publish_metrics(&self) {
+        let queue = self.lock();
+        let (waiting, total, refused, most) = (queue.waiting.len(), queue.total, queue.refused, queue.used.most(Instant::now()));
+        drop(queue);
+        gauge!("sakshi_untrusted_cpu_waiting").set(waiting as f64);
+        gauge!("sakshi_untrusted_cpu_seconds_of_largest_owner").set(most.as_secs_f64());
+        counter!("sakshi_untrusted_cpu_microseconds_total").absolute(u64::try_from(total.as_micros()).unwrap_or(u64::MAX));
+        counter!("sakshi_untrusted_cpu_refused_total").absolute(refused);
+    }
+
+    /// The queue, without work whose future was dropped.
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        let mut queue = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        queue.waiting.retain(|waiting| !waiting.slot.is_closed());
+        queue
+    }
+}
+
+impl Queue {
+    /// Removes the work that is next.
+    fn take_first(&mut self) -> Option<Waiting> {
+        let (_, first) = self.ranks().min()?;
+        Some(self.waiting.remove(first))
+    }
+
+    /// Removes the work that would be last.
+    fn take_last(&mut self) -> Option<Waiting> {
+        let (_, last) = self.ranks().max()?;
+        Some(self.waiting.remove(last))
+    }
+
+    /// What the owners of each work have used, from the outermost inwards. Between equals the order of arrival decides.
+    fn ranks(&self) -> impl Iterator<Item = (Vec<Duration>, usize)> {
+        let now = Instant::now();
+        self.waiting.iter().enumerate().map(move |(at, waiting)| (self.used.along(waiting.owners.path(), now), at))
+    }
+
+    fn charge(&mut self, owners: &OwnerPath, used: Duration) {
+        let now = Instant::now();
+        self.total += used;
+        self.used.charge(owners.path(), used, now);
+        self.charges += 1;
+        if self.charges >= CHARGES_UNTIL_PRUNED {
+            self.charges = 0;
+            self.used.prune(now);
+        }
+    }
+}
+
+/// Processor time of an owner and its inner owners; it decays by half in each [`CPU_USAGE_HALF_LIFE`].
+#[derive(Debug)]
+struct CpuUsage {
+    used: Duration,
+    at: Instant,
+    inner: HashMap<Owner, CpuUsage>,
+}
+
+impl CpuUsage {
+    fn nothing(at: Instant) -> Self {
+        Self { used: Duration::ZERO, at, inner: HashMap::new() }
+    }
+
+    fn now(&self, now: Instant) -> Duration {
+        let halvings = now.saturating_duration_since(self.at).as_secs_f64() / CPU_USAGE_HALF_LIFE.as_secs_f64();
+        self.used.mul_f64((-halvings).exp2())
+    }
+
+    fn charge(&mut self, path: &[Owner], used: Duration, now: Instant) {
+        self.used = self.now(now) + used;
+        self.at = now;
+        if let Some((outer, rest)) = path.split_first() {
+            self.inner.entry(outer.clone()).or_insert_with(|| Self::nothing(now)).charge(rest, used, now);
+        }
+    }
+
+    /// The use of each owner on the path.
+    fn along(&self, path: &[Owner], now: Instant) -> Vec<Duration> {
+        let mut at = Some(self);
+        let of = |owner: &Owner| {
+            at = at.and_then(|usage| usage.inner.get(owner));
+            at.map_or(Duration::ZERO, |usage| usage.now(now))
+        };
+        path.iter().map(of).collect()
+    }
+
+    fn most(&self, now: Instant) -> Duration {
+        self.inner.values().map(|owner| owner.now(now)).max().unwrap_or_default()
+    }
+
+    fn prune(&mut self, now: Instant) {
+        self.inner.retain(|_, owner| owner.now(now) > NEGLIGIBLE);
+        self.inner.values_mut().for_each(|owner| owner.prune(now));
+    }
+}
+
+/// The right to run on a thread, passed on when it is dropped.
+#[derive(Debug)]
+struct Slot(CpuBudget);
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        let next = {
+            let mut queue = self.0.lock();
+            let next = queue.take_first();
+            queue.free += usize::from(next.is_none());
+            next
+        };
+        if let Some(next) = next {
+            // If its future has just been dropped, the slot is dropped here and passed on again.
+            drop(next.slot.send(Self(self.0.clone())));
+        }
+    }
+}
+
+/// Work under way.
+struct Running {
+    slot: Slot,
+    owners: OwnerPath,
+    since: Duration,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let used = thread_time().saturating_sub(self.since);
+        self.slot.0.lock().charge(&self.owners, used);
+    }
+}
+
+/// Lowers the priority of this thread for good: the system does not let it be raised again.
+fn lower_priority() {
+    thread_local! {
+        static IS_LOWERED: Cell<bool> = const { Cell::new(false) };
+    }
+    // On other systems a priority is that of the whole process.
+    if cfg!(target_os = "linux") && !IS_LOWERED.replace(true) {
+        // If the system refuses, the work runs at the usual priority.
+        let _ = nice(NICENESS);
+    }
+}
+
+/// Processor time that this thread has used.
+fn thread_time() -> Duration {
+    Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::IpAddr;
+    use std::sync::mpsc;
+
+    use futures_util::future::join_all;
+    use tokio::task::yield_now;
+
+    use super::*;
+
+    fn owners(last: u8) -> OwnerPath {
+        OwnerPath::new([Owner::Address(IpAddr::from([203, 0, 113, last]))])
+    }
+
+    /// Keeps the only thread until the sender is dropped.
+    async fn occupy(budget: &CpuBudget, by: u8) -> (mpsc::Sender<()>, tokio::task::JoinHandle<Result<(), ServiceError>>) {
+        let (end, ended) = mpsc::channel::<()>();
+        let (begun, has_begun) = oneshot::channel();
+        let budget = budget.clone();
+        let work = async move {
+            budget
+                .run(owners(by), move || {
+                    _ = begun.send(());
+                    _ = ended.recv();
+                })
+                .await
+        };
+        let work = tokio::spawn(work);
+        has_begun.await.unwrap();
+        (end, work)
+    }
+
+    async fn until_waiting(budget: &CpuBudget, waiting: usize) {
+        while budget.lock().waiting.len() != waiting {
+            yield_now().await;
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn untrusted_work_has_a_lower_priority_than_its_caller() {
+        let own = || rustix::process::getpriority_process(None).unwrap();
+        let of_work = CpuBudget::new(1).run(owners(1), own).await.unwrap();
+        assert_eq!(of_work, (own() + NICENESS).min(19));
+    }
+
+    #[tokio::test]
+    async fn who_has_used_least_goes_first_however_many_wait_of_another() {
+        let budget = CpuBudget::new(1);
+        budget.lock().charge(&owners(1), Duration::from_secs(1));
+        let (end, occupied) = occupy(&budget, 1).await;
+        let order = Arc::new(Mutex::new(Vec::new()));
+        let ask = |by: u8| {
+            let (budget, order) = (budget.clone(), Arc::clone(&order));
+            tokio::spawn(async move { budget.run(owners(by), move || order.lock().unwrap().push(by)).await })
+        };
+        let mut asked: Vec<_> = (0..5).map(|_| ask(1)).collect();
+        until_waiting(&budget, 5).await;
+        asked.push(ask(2));
+        until_waiting(&budget, 6).await;
+        drop(end);
+        occupied.await.unwrap().unwrap();
+        assert!(join_all(asked).await.into_iter().all(|done| done.unwrap().is_ok()));
+        assert_eq!(*order.lock().unwrap(), [2, 1, 1, 1, 1, 1]);
+        assert!(budget.lock().used.along(owners(1).path(), Instant::now())[0] > Duration::from_millis(500));
+    }
+
+    #[tokio::test]
+    async fn a_dropped_future_leaves_the_queue_and_a_panic_frees_its_thread() {
+        let budget = CpuBudget::new(1);
+        let (end, occupied) = occupy(&budget, 1).await;
+        let gone = tokio::spawn({
+            let budget = budget.clone();
+            async move { budget.run(owners(2), || ()).await }
+        });
+        until_waiting(&budget, 1).await;
+        gone.abort();
+        assert!(gone.await.is_err());
+        assert_eq!(budget.lock().waiting.len(), 0);
+        drop(end);
+        occupied.await.unwrap().unwrap();
+        assert!(matches!(budget.run(owners(3), || panic!("broken")).await, Err::<(), _>(ServiceError::Internal(_))));
+        assert_eq!(budget.run(owners(3), || 7).await, Ok(7));
+        assert_eq!(budget.lock().free, 1);
+    }
+
+    #[tokio::test]
+    async fn beyond_the_bound_work_of_whoever_has_used_most_is_refused() {
+        let budget = CpuBudget::new(1);
+        budget.lock().charge(&owners(1), Duration::from_secs(1));
+        let (end, occupied) = occupy(&budget, 1).await;
+        let ask = |by: u8| {
+            let budget = budget.clone();
+            tokio::spawn(async move { budget.run(owners(by), || ()).await })
+        };
+        let greedy: Vec<_> = (0..CPU_WAITING_MAX).map(|_| ask(1)).collect();
+        until_waiting(&budget, CPU_WAITING_MAX).await;
+        let honest = ask(2);
+        while budget.lock().refused == 0 {
+            yield_now().await;
+        }
+        drop(end);
+        occupied.await.unwrap().unwrap();
+        assert_eq!(honest.await.unwrap(), Ok(()));
+        let refused = join_all(greedy).await.into_iter().filter(|done| matches!(done, Ok(Err(ServiceError::Overloaded)))).count();
+        assert_eq!(refused, 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nobody_waits_for_ever() {
+        let budget = CpuBudget::new(1);
+        // Not by work on a thread, for which the paused clock would wait.
+        let slot = budget.slot(owners(1)).await.unwrap();
+        assert_eq!(budget.run(owners(2), || ()).await, Err(ServiceError::Overloaded));
+        drop(slot);
+        let queue = budget.lock();
+        assert_eq!((queue.waiting.len(), queue.free), (0, 1));
+    }
+
+    #[test]
+    fn use_decays_by_half_lives_and_owners_with_negligible_use_are_forgotten() {
+        let begun = Instant::now();
+        let mut usage = CpuUsage::nothing(begun);
+        usage.charge(owners(1).path(), Duration::from_secs(8), begun);
+        let later = begun + 3 * CPU_USAGE_HALF_LIFE;
+        assert_eq!(usage.along(owners(1).path(), later), [Duration::from_secs(1)]);
+        assert_eq!(usage.most(later), Duration::from_secs(1));
+        usage.prune(later);
+        assert_eq!(usage.inner.len(), 1);
+        usage.prune(begun + 40 * CPU_USAGE_HALF_LIFE);
+        assert!(usage.inner.is_empty());
+    }
+}

@@ -1,0 +1,32 @@
+//! Bounds how many flows are read from the store at once, because the size of a flow is known only when it has been read.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::timeout;
+
+use crate::error::ServiceError;
+
+/// Flows that are read at once; further ones wait.
+const CONCURRENT_MAX: usize = 8;
+/// How long a read waits for a permit.
+const PERMIT_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Permits to read a flow from the store, shared by all workers.
+#[derive(Clone, Debug)]
+pub struct FlowFetches(Arc<Semaphore>);
+
+impl Default for FlowFetches {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(CONCURRENT_MAX)))
+    }
+}
+
+impl FlowFetches {
+    /// Waits for a permit.
+    pub(crate) async fn acquire(&self) -> Result<SemaphorePermit<'_>, ServiceError> {
+        let permit = timeout(PERMIT_TIMEOUT, self.0.acquire()).await.map_err(|_| ServiceError::Overloaded)?;
+        permit.map_err(ServiceError::internal)
+    }
+}

@@ -1,0 +1,16 @@
+//! Fair budgets for what clients make the service hold and compute.
+//!
+//! [`memory`] accounts for bytes and [`cpu`] for processor time of untrusted work. Both charge nested [`owner`]s, and nobody is
+//! refused because somebody else takes much: when memory runs out, the owner that holds most loses its largest holding; when
+//! processor time is short, work of the owner that has used least runs first.
+
+mod cpu;
+mod flow_fetches;
+mod memory;
+mod owner;
+mod usage;
+
+pub use cpu::CpuBudget;
+pub use flow_fetches::FlowFetches;
+pub use memory::{BudgetExhausted, MemoryBudget, MemoryBudgets, MemoryPermit, Stage};
+pub use owner::{Owner, OwnerPath};

@@ -1,0 +1,57 @@
+//! Who is charged for memory and processor time.
+//!
+//! Owners nest: a transaction belongs to an event, the event to a client, and all of them to the address from which an
+//! unauthenticated request comes. Use is compared from the outermost owner inwards, so that many transactions of one sender weigh
+//! no more than one of another.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use sakshi_domain::flow::report_kind::ReportKind;
+use sakshi_domain::ids::{AppId, ClientId, EventId, TxnId};
+
+/// One owner.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Owner {
+    /// The senders at an address; of an IPv6 address the /64 network.
+    Address(IpAddr),
+    /// An authenticated client.
+    Client(ClientId),
+    /// One of its apps.
+    App(AppId),
+    /// An event of an app.
+    Event(EventId),
+    /// One transaction.
+    Transaction(TxnId),
+    /// The connector that reports on flows of a kind.
+    Connector(ReportKind),
+}
+
+/// Owners from the outermost to the innermost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnerPath(Arc<[Owner]>);
+
+impl OwnerPath {
+    /// A path, the outermost owner first.
+    #[must_use]
+    pub fn new(path: impl IntoIterator<Item = Owner>) -> Self {
+        Self(path.into_iter().collect())
+    }
+
+    /// A client with one of its apps.
+    #[must_use]
+    pub fn app(client: &ClientId, app: &AppId) -> Self {
+        Self::new([Owner::Client(client.clone()), Owner::App(app.clone())])
+    }
+
+    /// An unauthenticated sender at an address, who answers for a transaction of a client, perhaps of one of its events.
+    pub(crate) fn sender(address: IpAddr, client: &ClientId, event: Option<EventId>, txn: TxnId) -> Self {
+        let outer = [Owner::Address(address), Owner::Client(client.clone())];
+        Self::new(outer.into_iter().chain(event.map(Owner::Event)).chain([Owner::Transaction(txn)]))
+    }
+
+    /// The path.
+    pub(super) fn path(&self) -> &[Owner] {
+        &self.0
+    }
+}

@@ -1,0 +1,80 @@
+//! Bytes by owner, as a tree: an owner holds the sum of what its inner owners hold. Owners that hold nothing are not in it.
+
+use std::collections::HashMap;
+
+use super::owner::Owner;
+
+/// Identifies a holding in a tree.
+pub(super) type HoldingId = u64;
+
+/// What one permit holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Holding {
+    pub(super) bytes: usize,
+    /// Whether it can be revoked.
+    pub(super) revocable: bool,
+}
+
+/// An owner, or the root above all of them.
+#[derive(Debug, Default)]
+pub(super) struct Usage {
+    bytes: usize,
+    /// Bytes that can be revoked.
+    revocable: usize,
+    inner: HashMap<Owner, Usage>,
+    holdings: HashMap<HoldingId, Holding>,
+}
+
+impl Usage {
+    /// Bytes of all holdings.
+    pub(super) const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// How many outermost owners hold something, and the most that one of them holds.
+    pub(super) fn outermost(&self) -> (usize, usize) {
+        (self.inner.len(), self.inner.values().map(|owner| owner.bytes).max().unwrap_or(0))
+    }
+
+    /// Bytes that cannot be revoked: of all owners, and of the outermost one on the path.
+    pub(super) fn pinned(&self, path: &[Owner]) -> (usize, usize) {
+        let of = |usage: &Self| usage.bytes - usage.revocable;
+        (of(self), path.first().and_then(|outer| self.inner.get(outer)).map_or(0, of))
+    }
+
+    /// Replaces the holding of this id; one without bytes is removed.
+    pub(super) fn change(&mut self, path: &[Owner], id: HoldingId, old: Holding, new: Holding) {
+        let counts = |holding: Holding| if holding.revocable { holding.bytes } else { 0 };
+        self.bytes = self.bytes - old.bytes + new.bytes;
+        self.revocable = self.revocable - counts(old) + counts(new);
+        match path.split_first() {
+            Some((outer, rest)) => {
+                let owner = self.inner.entry(outer.clone()).or_default();
+                owner.change(rest, id, old, new);
+                if owner.inner.is_empty() && owner.holdings.is_empty() {
+                    self.inner.remove(outer);
+                }
+            }
+            None if new.bytes > 0 => drop(self.holdings.insert(id, new)),
+            None => drop(self.holdings.remove(&id)),
+        }
+    }
+
+    /// The holding to revoke: of the owners the one that holds most, within it again the one that holds most, and of its holdings
+    /// the largest. Between equals the newcomer is chosen, so that two do not revoke each other's in turn.
+    pub(super) fn to_revoke(&self, path: &[Owner], id: HoldingId) -> Option<HoldingId> {
+        let next = path.first();
+        let owner = self.inner.iter().filter(|(_, owner)| owner.revocable > 0);
+        let owner = owner.max_by_key(|(name, owner)| (owner.bytes, next == Some(*name)));
+        let own = self.holdings.iter().filter(|(_, holding)| holding.revocable && holding.bytes > 0);
+        let own = own.max_by_key(|(held, holding)| (holding.bytes, **held == id));
+        match (owner, own) {
+            (Some((_, owner)), Some((held, holding))) if holding.bytes > owner.bytes => Some(*held),
+            (Some((name, owner)), _) => {
+                // The newcomer is not below other owners.
+                owner.to_revoke(if next == Some(name) { &path[1..] } else { &[] }, id)
+            }
+            (None, own) => own.map(|(held, _)| *held),
+        }
+    }
+}

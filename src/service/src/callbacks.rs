@@ -1,0 +1,192 @@
+//! The use case of callbacks: the identity app hands in its answer.
+//!
+//! Nobody authenticates here. Trust rests on the capability of the address, the issuer's signature and the transaction's being
+//! pending; a stranger's garbage ends nothing.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use sakshi_actors::{Complete, CompleteReply, View};
+use sakshi_authority::callback::{self, CallbackBody, CallbackFault, CallbackForm, Verdict};
+use sakshi_authority::sdjwt::{self, CredentialRefusal, Expectation};
+use sakshi_domain::ids::TxnId;
+use sakshi_domain::limits::CALLBACK_INLINE_BYTES_MAX;
+use sakshi_domain::time::Timestamp;
+use sakshi_domain::transaction::{Answer, Pending};
+use sakshi_store::CompletedRecord;
+
+use crate::authority::AuthorityContext;
+use crate::budget::{MemoryPermit, OwnerPath};
+use crate::service::Service;
+use crate::transactions::OpenOrCompleted;
+
+/// What the identity app is told.
+#[derive(Debug)]
+pub enum CallbackOutcome {
+    /// What its answer has done to the transaction. An answer that the app will repeat does nothing and is accepted.
+    Done(CompleteReply),
+    /// The credential broke a rule; the transaction stays pending.
+    CredentialRefused(CredentialRefusal),
+    /// The callback names another transaction than its address.
+    OtherTransaction,
+    /// The callback cannot be read.
+    Unreadable(CallbackFault),
+    /// It could not be judged or stored now.
+    TryAgain,
+}
+
+/// A transaction of which answers are read, and whose callback address the sender knows.
+#[derive(Debug)]
+pub struct CallbackTarget {
+    id: TxnId,
+    transaction: OpenOrCompleted,
+    /// Who is charged for what the sender sends.
+    pub owners: OwnerPath,
+}
+
+/// The transaction of a callback address.
+///
+/// # Errors
+/// What is replied when nothing that is sent can matter.
+pub async fn callback_target(
+    service: &Service,
+    (txn, capability): (&str, &str),
+    sender: IpAddr,
+) -> Result<CallbackTarget, CallbackOutcome> {
+    let id = txn.parse().ok().filter(|id| service.authority.callbacks.is_genuine(*id, capability));
+    let id: TxnId = id.ok_or(CallbackOutcome::Done(CompleteReply::Unknown))?;
+    let transaction = match service.transactions.get_maybe_stale(id).await.map_err(|error| not_served(&error))? {
+        View::Pending(pending) => OpenOrCompleted::Pending(pending),
+        View::Completed(record) => OpenOrCompleted::Completed(record),
+        View::Expired(_) => return Err(CallbackOutcome::Done(CompleteReply::Expired)),
+        View::Unknown => return Err(CallbackOutcome::Done(CompleteReply::Unknown)),
+    };
+    let owners = match &transaction {
+        OpenOrCompleted::Pending(pending) => OwnerPath::sender(sender, &pending.client, pending.event, id),
+        OpenOrCompleted::Completed(record) => OwnerPath::sender(sender, &record.opened.client, record.opened.event, id),
+    };
+    Ok(CallbackTarget { id, transaction, owners })
+}
+
+/// Reads and verifies a body that was sent to the address of a transaction, and ends the transaction with the answer in it. Also
+/// returns the form of the reply, once the body was read.
+pub async fn answer_callback(
+    service: &Service,
+    target: CallbackTarget,
+    content_type: Option<&str>,
+    body: impl AsRef<[u8]> + Send + 'static,
+    permit: MemoryPermit,
+) -> (CallbackOutcome, Option<CallbackForm>) {
+    let id = target.id;
+    let known = match &target.transaction {
+        OpenOrCompleted::Pending(pending) => Some(Arc::clone(pending)),
+        OpenOrCompleted::Completed(_) => None,
+    };
+    let Some(Judged { form, answer }) = judged(service, target, content_type, body, permit).await else {
+        return (CallbackOutcome::TryAgain, None);
+    };
+    let outcome = match answer {
+        Ok(answer) => {
+            let (replay_window, result_ttl) = (service.rules.replay_window, service.rules.result_ttl);
+            let complete = Complete { answer, known, replay_window, result_ttl };
+            service.transactions.complete(id, complete).await.map_or_else(|error| not_served(&error), CallbackOutcome::Done)
+        }
+        Err(outcome) => outcome,
+    };
+    let refusal = match &outcome {
+        CallbackOutcome::CredentialRefused(refusal) => Some(refusal.code()),
+        CallbackOutcome::Done(CompleteReply::CredentialReplayed) => Some("credential_replayed"),
+        _ => None,
+    };
+    if let Some(code) = refusal {
+        metrics::counter!("sakshi_credentials_refused_total", "reason" => code).increment(1);
+        tracing::info!(txn.id = %id, reason = code, "a credential was refused");
+    }
+    (outcome, Some(form))
+}
+
+fn not_served(error: &sakshi_actors::AskError) -> CallbackOutcome {
+    tracing::warn!(%error, "a callback could not be served and will be delivered again");
+    CallbackOutcome::TryAgain
+}
+
+/// What a body amounts to: the answer that ends the transaction, or what is replied to one that does not.
+struct Judged {
+    form: CallbackForm,
+    answer: Result<Answer, CallbackOutcome>,
+}
+
+/// Judges a body: a small one at once, a large one apart from this worker, which serves others too. `None` when there is no memory
+/// or no processor time for it.
+async fn judged(
+    service: &Service,
+    CallbackTarget { id, transaction, owners }: CallbackTarget,
+    content_type: Option<&str>,
+    body: impl AsRef<[u8]> + Send + 'static,
+    permit: MemoryPermit,
+) -> Option<Judged> {
+    let now = service.clock.now();
+    if body.as_ref().len() <= CALLBACK_INLINE_BYTES_MAX {
+        return Some(judge(&service.authority, (id, &transaction), content_type, body.as_ref(), now));
+    }
+    let (authority, content_type) = (Arc::clone(&service.authority), content_type.map(str::to_owned));
+    let work = service.cpu.run(owners, move || judge(&authority, (id, &transaction), content_type.as_deref(), body.as_ref(), now));
+    tokio::select! {
+        judged = work => judged.inspect_err(|error| tracing::warn!(?error, "a callback was not verified and will be delivered again")).ok(),
+        () = permit.revoked() => {
+            metrics::counter!("sakshi_callbacks_unread_total", "reason" => "no_room").increment(1);
+            None
+        }
+    }
+}
+
+/// Reads a body about a transaction and verifies what can be verified. Nothing is changed here, so it can be done on any thread.
+fn judge(
+    authority: &AuthorityContext,
+    (id, transaction): (TxnId, &OpenOrCompleted),
+    content_type: Option<&str>,
+    body: &[u8],
+    now: Timestamp,
+) -> Judged {
+    let message = match callback::parse(content_type, body) {
+        Ok(message) => message,
+        Err(error) => return Judged { form: error.form, answer: Err(CallbackOutcome::Unreadable(error.fault)) },
+    };
+    let answer = match transaction {
+        _ if message.txn.parse() != Ok(id) => Err(CallbackOutcome::OtherTransaction),
+        OpenOrCompleted::Pending(pending) => understand(authority, pending, &message.body, now),
+        OpenOrCompleted::Completed(record) => Err(CallbackOutcome::Done(redelivery(id, &message.body, record))),
+    };
+    Judged { form: message.form, answer }
+}
+
+fn understand(authority: &AuthorityContext, pending: &Pending, body: &CallbackBody, now: Timestamp) -> Result<Answer, CallbackOutcome> {
+    match body {
+        CallbackBody::Failure { code, message } => match callback::verdict(code, message) {
+            Verdict::Terminal(failure) => Ok(callback::failure_answer(pending.id, failure)),
+            Verdict::RetryExpected => Err(CallbackOutcome::Done(CompleteReply::Accepted)),
+        },
+        CallbackBody::Credential(credential) => {
+            let audience = authority.callbacks.audience();
+            let expectation = Expectation { nonce: pending.id, audience, now, requested: pending.terms.claims };
+            let verified = authority.verifier.verify(credential, &expectation);
+            verified.map(sdjwt::VerifiedCredential::into_answer).map_err(CallbackOutcome::CredentialRefused)
+        }
+    }
+}
+
+/// Judges an answer that comes after the end: the same one again changes nothing.
+fn redelivery(id: TxnId, body: &CallbackBody, record: &CompletedRecord) -> CompleteReply {
+    let digest = match body {
+        CallbackBody::Credential(credential) => sdjwt::credential_digest(credential),
+        CallbackBody::Failure { code, message } => match callback::verdict(code, message) {
+            Verdict::Terminal(failure) => callback::failure_answer(id, failure).digest(),
+            Verdict::RetryExpected => return CompleteReply::Accepted,
+        },
+    };
+    match record.refused {
+        _ if digest != record.answer => CompleteReply::AlreadyCompleted,
+        Some(refusal) => CompleteReply::EventRefused(refusal),
+        None => CompleteReply::Accepted,
+    }
+}

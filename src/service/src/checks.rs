@@ -1,0 +1,31 @@
+//! The use case of verifications that are answered at once: a question to the source. Nothing is opened, kept or debited.
+
+use sakshi_domain::checks::Check;
+use sakshi_domain::request_id::RequestId;
+use sakshi_outbound::upstream::check;
+use sakshi_wire::Sent;
+use sakshi_wire::checks::{CheckAnswer, CheckRequest};
+
+use crate::{Service, ServiceError};
+
+/// Verifies what was sent; `adopt` chooses the request's id, given the one that the body names. That a number is not known is an
+/// answer, too.
+///
+/// # Errors
+/// [`ServiceError::NotOffered`] without a source, [`ServiceError::Invalid`], and for a request that is in order otherwise
+/// [`ServiceError::MalformedNumber`]; [`ServiceError::Source`] when the source does not answer.
+pub async fn verify(
+    service: &Service,
+    check: &'static Check,
+    sent: Sent,
+    adopt: impl FnOnce(Option<RequestId>) -> RequestId,
+) -> Result<CheckAnswer, ServiceError> {
+    let source = service.upstreams.checks.get(check.name).ok_or(ServiceError::NotOffered)?;
+    let mut asked = CheckRequest::read(check, sent, service.request_context())?;
+    let named = asked.request_id.take();
+    let query = asked.query().map_err(ServiceError::MalformedNumber)?;
+    let request_id = adopt(named);
+    let result = check::verify(source, &query).await.map_err(ServiceError::Source)?;
+    metrics::counter!("sakshi_checks_total", "kind" => check.name, "status" => result.status.as_str()).increment(1);
+    Ok(CheckAnswer::new(request_id, result))
+}

@@ -1,0 +1,98 @@
+//! A file and the installation that it belongs to.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use rusqlite::Connection;
+use sakshi_domain::clock::ManualClock;
+
+use super::canary::set_back;
+use super::{options, test_store};
+use crate::conformance::fixture::client_with;
+use crate::embedded::{EmbeddedStore, may_open};
+use crate::{Credits as _, Ownership, StoreError};
+
+const FILE: &str = "store/sakshi.db";
+
+fn of(text: &str) -> Ownership {
+    Ownership { owner: text.parse().unwrap(), takes_over: None }
+}
+
+fn open(directory: &Path, ownership: &Ownership) -> Result<EmbeddedStore, StoreError> {
+    let clock = Arc::new(ManualClock::starting_at(super::START));
+    EmbeddedStore::open(crate::embedded::EmbeddedOptions { ownership: ownership.clone(), ..options(directory, clock) })
+}
+
+/// Opening it, and looking at it, is refused in the same words.
+fn is_refused(directory: &Path, ownership: &Ownership) {
+    let refusal = open(directory, ownership).unwrap_err();
+    assert!(matches!(refusal, StoreError::OtherInstallation { .. }), "{refusal}");
+    assert_eq!(may_open(&directory.join("store"), ownership), Err(refusal));
+}
+
+#[test]
+fn a_file_is_refused_under_another_profile_or_authority_and_stays_as_it_was() {
+    let directory = tempfile::tempdir().unwrap();
+    let stage = of("stage https://one.example");
+    assert_eq!(may_open(&directory.path().join("store"), &stage), Ok(()), "there is none yet");
+    open(directory.path(), &stage).unwrap().close();
+    let file = || std::fs::read(directory.path().join(FILE)).unwrap();
+    let before = file();
+    is_refused(directory.path(), &of("production https://one.example"));
+    is_refused(directory.path(), &of("stage https://other.example"));
+    assert!(file() == before);
+    open(directory.path(), &stage).unwrap();
+}
+
+#[tokio::test]
+async fn a_file_from_before_belongs_to_the_first_that_opens_it() {
+    let test = test_store();
+    let client = client_with(&test, 5).await;
+    test.store.close();
+    let directory = test.directory.path();
+    set_back(directory);
+    let stage = of("stage https://one.example");
+    assert_eq!(may_open(&directory.join("store"), &stage), Ok(()));
+    let store = open(directory, &stage).unwrap();
+    assert_eq!(store.balance(client).await, Ok(Some(5)));
+    store.close();
+    is_refused(directory, &of("production https://one.example"));
+}
+
+#[test]
+fn a_file_is_moved_to_the_installation_that_takes_it_over_and_not_back() {
+    let directory = tempfile::tempdir().unwrap();
+    let before = of("stage https://one.example");
+    open(directory.path(), &before).unwrap().close();
+    let moving = Ownership { takes_over: Some(before.owner.clone()), ..of("stage https://two.example") };
+    for ownership in [&moving, &moving, &of("stage https://two.example")] {
+        assert_eq!(may_open(&directory.path().join("store"), ownership), Ok(()));
+        open(directory.path(), ownership).unwrap().close();
+    }
+    is_refused(directory.path(), &before);
+}
+
+#[test]
+fn looking_at_a_file_needs_no_lock_and_leaves_nothing_behind() {
+    let directory = tempfile::tempdir().unwrap();
+    let looked = directory.path().join("100% #1?");
+    let ownership = of("stage https://one.example");
+    let store = open(&looked, &ownership).unwrap();
+    assert_eq!(may_open(&looked.join("store"), &ownership), Ok(()), "while it is open");
+    is_refused_by_look(&looked);
+    store.close();
+    let names = || {
+        std::fs::read_dir(looked.join("store")).unwrap().map(|entry| entry.unwrap().file_name()).collect::<std::collections::BTreeSet<_>>()
+    };
+    let before = names();
+    is_refused_by_look(&looked);
+    assert_eq!(names(), before);
+    let other = Connection::open(directory.path().join("sakshi.db")).unwrap();
+    other.execute_batch("CREATE TABLE other (row INTEGER)").unwrap();
+    assert_eq!(may_open(directory.path(), &ownership), Ok(()), "another program's file is refused when it is opened");
+}
+
+fn is_refused_by_look(directory: &Path) {
+    let other = may_open(&directory.join("store"), &of("production https://one.example"));
+    assert!(matches!(other, Err(StoreError::OtherInstallation { .. })), "{other:?}");
+}

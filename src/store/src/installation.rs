@@ -1,0 +1,120 @@
+//! To which installation a store belongs: every store remembers the profile and the authority under which it
+//! was made.
+//!
+//! Without it stage and production could be started on one store, and each would serve the transactions of the
+//! other: a credential that only stage trusts would complete a transaction of production.
+
+use std::fmt;
+use std::str::FromStr;
+
+use sakshi_domain::profile::Profile;
+
+use crate::error::StoreError;
+
+/// A profile, and the authority whose credentials count in it. An authority is known by the `iss` of its
+/// credentials, so its keys can change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Installation {
+    /// Stage, production or the sandbox.
+    pub profile: Profile,
+    /// The `iss` of accepted credentials.
+    pub authority: String,
+}
+
+/// Whose stores a node opens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ownership {
+    /// The installation of the node.
+    pub owner: Installation,
+    /// Another one whose store becomes the owner's.
+    pub takes_over: Option<Installation>,
+}
+
+impl Ownership {
+    /// The installation of this profile and authority, which takes no other one's store over.
+    #[must_use]
+    pub fn of(profile: Profile, authority: &str) -> Self {
+        Self { owner: Installation { profile, authority: authority.to_owned() }, takes_over: None }
+    }
+
+    /// Checks what a store remembers, if it does. Returns what it is to remember instead: when it is new, comes
+    /// from a version that remembered nothing, or is taken over.
+    ///
+    /// # Errors
+    /// [`StoreError::OtherInstallation`], and [`StoreError::Corrupt`] for what no store remembers.
+    pub(crate) fn check(&self, kept: Option<&str>) -> Result<Option<String>, StoreError> {
+        let Some(kept) = kept else { return Ok(Some(self.owner.to_string())) };
+        let kept: Installation = kept.parse().map_err(|_| StoreError::unreadable("the profile and the authority of the store"))?;
+        if kept == self.owner {
+            return Ok(None);
+        }
+        if Some(&kept) == self.takes_over.as_ref() {
+            return Ok(Some(self.owner.to_string()));
+        }
+        Err(StoreError::OtherInstallation { store: kept.in_words(), node: self.owner.in_words() })
+    }
+}
+
+impl Installation {
+    fn in_words(&self) -> String {
+        format!("profile {} with authority.issuer {}", self.profile.as_str(), self.authority)
+    }
+}
+
+impl fmt::Display for Installation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.profile.as_str(), self.authority)
+    }
+}
+
+impl FromStr for Installation {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let refusal = "must be a profile and an authority.issuer with a space between them, such as \"stage https://issuer.example\"";
+        let (profile, authority) = text.split_once(' ').ok_or(refusal)?;
+        let authority = Some(authority.to_owned()).filter(|authority| !authority.trim().is_empty());
+        Ok(Self { profile: profile.parse().map_err(|_| refusal)?, authority: authority.ok_or(refusal)? })
+    }
+}
+
+/// The installation of the tests' stores.
+#[cfg(test)]
+pub(crate) fn test_ownership() -> Ownership {
+    Ownership::of(Profile::Sandbox, "https://issuer.test")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> Ownership {
+        Ownership { owner: text.parse().unwrap(), takes_over: None }
+    }
+
+    #[test]
+    fn a_store_is_written_once_and_refuses_another_profile_or_authority() {
+        let stage = of("stage https://one.example");
+        assert_eq!(stage.check(None), Ok(Some("stage https://one.example".to_owned())));
+        assert_eq!(stage.check(Some("stage https://one.example")), Ok(None));
+        for other in ["production https://one.example", "stage https://other.example", "sandbox https://one.example"] {
+            let refusal = of(other).check(Some("stage https://one.example")).unwrap_err().to_string();
+            let (profile, authority) = other.split_once(' ').unwrap();
+            for part in ["profile stage", "https://one.example", &format!("profile {profile}"), authority, "store.path", "store.redis_url"]
+            {
+                assert!(refusal.contains(part), "{part} is missing: {refusal}");
+            }
+        }
+        for damaged in ["", "stage", "moon https://one.example", "stage  "] {
+            assert!(matches!(stage.check(Some(damaged)), Err(StoreError::Corrupt(_))), "{damaged}");
+        }
+    }
+
+    #[test]
+    fn a_store_is_taken_over_only_from_the_installation_that_is_named() {
+        let moving = Ownership { takes_over: "stage https://one.example".parse().ok(), ..of("stage https://two.example") };
+        assert_eq!(moving.check(Some("stage https://one.example")), Ok(Some("stage https://two.example".to_owned())));
+        assert_eq!(moving.check(Some("stage https://two.example")), Ok(None), "it has moved");
+        assert!(matches!(moving.check(Some("production https://one.example")), Err(StoreError::OtherInstallation { .. })));
+    }
+}

@@ -1,0 +1,33 @@
+//! Losing replies on purpose: every script is executed, its reply dropped, and executed again with the
+//! same arguments, as the link does after a time-out. The answers of the store must be the same.
+
+use std::collections::BTreeSet;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::redis::link::Link;
+use crate::redis::script::Script;
+
+/// Whether the replies of scripts are lost, and the scripts that were called.
+#[derive(Default)]
+pub(crate) struct Faults {
+    pub(crate) replies_are_lost: AtomicBool,
+    pub(crate) called: Mutex<BTreeSet<&'static str>>,
+}
+
+impl Faults {
+    pub(crate) async fn lose_a_reply(&self, link: &Link, script: &'static Script, keys: &[Vec<u8>], args: &[Vec<u8>]) {
+        let slots: BTreeSet<_> = keys.iter().map(|key| tag(key)).collect();
+        assert_eq!(slots.len(), 1, "{} names keys of several slots", script.name);
+        self.called.lock().unwrap().insert(script.name);
+        if self.replies_are_lost.load(Ordering::SeqCst) {
+            let _ = link.call(script, keys.to_vec(), args.to_vec()).await;
+        }
+    }
+}
+
+/// The part of a key that its slot is computed from.
+fn tag(key: &[u8]) -> Vec<u8> {
+    let tag = key.strip_prefix(b"{").and_then(|rest| rest.split(|byte| *byte == b'}').next());
+    tag.unwrap_or(key).to_vec()
+}

@@ -1,0 +1,98 @@
+//! A server and the installation that its store belongs to.
+
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use sakshi_domain::clock::ManualClock;
+use sakshi_domain::time::Timestamp;
+
+use super::server::RedisServer;
+use super::{options, standalone};
+use crate::conformance::fixture::RETENTION;
+use crate::conformance::run;
+use crate::redis::{RedisOptions, RedisStore, may_open};
+use crate::{Ownership, StoreError};
+
+fn of(text: &str) -> Ownership {
+    Ownership { owner: text.parse().unwrap(), takes_over: None }
+}
+
+async fn open(server: &RedisServer, ownership: &Ownership) -> Result<RedisStore, StoreError> {
+    let clock = Arc::new(ManualClock::starting_at(Timestamp::from_millis(0)));
+    RedisStore::open(RedisOptions { ownership: ownership.clone(), ..options(standalone(&server.url()), clock, RETENTION) }).await
+}
+
+/// Opening it, and looking at it, is refused in the same words.
+async fn is_refused(server: &RedisServer, ownership: &Ownership) {
+    let refusal = open(server, ownership).await.err().unwrap();
+    assert!(matches!(refusal, StoreError::OtherInstallation { .. }), "{refusal}");
+    assert_eq!(may_open(standalone(&server.url()), ownership).await, Err(refusal));
+}
+
+fn contents(server: &RedisServer) -> [Option<String>; 3] {
+    let text = |key| server.answer(&["GET", key]).text();
+    [text("canary"), text("installation"), server.answer(&["ZCARD", "{nodes}beats"]).text()]
+}
+
+#[test]
+fn a_node_of_another_profile_or_authority_is_refused_and_writes_nothing() {
+    let server = RedisServer::start(&[]);
+    run(async {
+        let stage = of("stage https://one.example");
+        assert_eq!(may_open(standalone(&server.url()), &stage).await, Ok(()), "there is no store yet");
+        open(&server, &stage).await.unwrap();
+        let before = contents(&server);
+        is_refused(&server, &of("production https://one.example")).await;
+        is_refused(&server, &of("stage https://other.example")).await;
+        assert_eq!(contents(&server), before);
+        open(&server, &stage).await.unwrap();
+    });
+}
+
+#[test]
+fn a_store_from_before_belongs_to_the_first_that_opens_it() {
+    let server = RedisServer::start(&[]);
+    run(async {
+        open(&server, &of("production https://one.example")).await.unwrap();
+        server.answer(&["DEL", "installation"]);
+        open(&server, &of("stage https://one.example")).await.unwrap();
+        is_refused(&server, &of("production https://one.example")).await;
+    });
+}
+
+#[test]
+fn of_nodes_of_two_installations_that_start_at_once_one_kind_gets_in() {
+    let server = RedisServer::start(&[]);
+    run(async {
+        let kinds = ["stage https://one.example", "production https://two.example"].map(of);
+        let opened = join_all((0..12).map(|number| open(&server, &kinds[number % 2]))).await;
+        let kinds = [0, 1].map(|kind| opened.iter().skip(kind).step_by(2).map(Result::is_ok).collect::<Vec<_>>());
+        assert!(kinds == [vec![true; 6], vec![false; 6]] || kinds == [vec![false; 6], vec![true; 6]], "{kinds:?}");
+    });
+}
+
+#[test]
+fn a_store_is_moved_to_the_installation_that_takes_it_over_and_not_back() {
+    let server = RedisServer::start(&[]);
+    run(async {
+        let before = of("stage https://one.example");
+        open(&server, &before).await.unwrap();
+        let moving = Ownership { takes_over: Some(before.owner.clone()), ..of("stage https://two.example") };
+        for ownership in [&moving, &moving, &of("stage https://two.example")] {
+            assert_eq!(may_open(standalone(&server.url()), ownership).await, Ok(()));
+            open(&server, ownership).await.unwrap();
+        }
+        is_refused(&server, &before).await;
+    });
+}
+
+#[test]
+fn a_server_that_does_not_answer_is_no_refusal() {
+    let server = RedisServer::start(&[]);
+    let servers = standalone(&server.url());
+    server.kill9();
+    run(async {
+        let looked = may_open(servers, &of("stage https://one.example")).await;
+        assert!(matches!(looked, Err(StoreError::Unavailable(_))), "{looked:?}");
+    });
+}

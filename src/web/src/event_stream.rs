@@ -1,0 +1,78 @@
+//! Server-sent events that show a page how a state changes (WHATWG HTML, "Server-sent events").
+//!
+//! A stream lasts a minute, and then the browser opens the next one by itself. A drain of the node ends it earlier.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use actix_web::http::{Method, StatusCode};
+use actix_web::web::Bytes;
+use actix_web::{HttpRequest, HttpResponse};
+use futures_util::stream::{StreamExt as _, once, unfold};
+use sakshi_service::drain::Drain;
+use serde::Serialize;
+use tokio::time::{Instant, sleep_until};
+
+use crate::html::private;
+
+/// How long one stream lasts.
+const LIFETIME: Duration = Duration::from_secs(60);
+/// How often an unchanged state is to be told as [`Next::Unchanged`], so that no proxy closes a silent stream.
+pub const HEARTBEAT: Duration = Duration::from_secs(15);
+/// Tells the browser when to reconnect after the stream has ended.
+const RETRY: &str = "retry: 2000\n\n";
+
+/// What comes next on a stream.
+#[derive(Debug)]
+pub enum Next<S> {
+    /// The state as it is now.
+    State(S),
+    /// The state that it keeps: the stream ends with it.
+    Last(S),
+    /// The state is the same as before; sent as a comment.
+    Unchanged,
+    /// The stream ends, and the browser opens the next one.
+    End,
+}
+
+impl<S: Serialize> Next<S> {
+    /// The text on the stream, and whether more follows.
+    fn text(&self) -> (String, bool) {
+        let event = |state| format!("event: state\ndata: {}\n\n", serde_json::to_string(state).unwrap_or_default());
+        match self {
+            Self::State(state) => (event(state), true),
+            Self::Last(state) => (event(state), false),
+            Self::Unchanged => (": waiting\n\n".to_owned(), true),
+            Self::End => (RETRY.to_owned(), false),
+        }
+    }
+}
+
+/// Answers with a stream: `first`, and then whatever `next` waits for. `next` is dropped while it waits when the stream ends.
+pub fn event_stream<S: Serialize>(
+    request: &HttpRequest,
+    drain: &Drain,
+    first: &Next<S>,
+    next: impl AsyncFnMut() -> Next<S> + 'static,
+) -> HttpResponse {
+    let mut response = private(StatusCode::OK);
+    response.content_type("text/event-stream").insert_header(("x-accel-buffering", "no"));
+    if request.method() == Method::HEAD {
+        return response.finish();
+    }
+    let ends = Instant::now() + LIFETIME;
+    let (text, more) = first.text();
+    let first = format!("{RETRY}{text}");
+    let rest = unfold(more.then(|| (next, drain.clone(), drain.enter())), move |open| async move {
+        let (mut next, drain, under_way) = open?;
+        let event = tokio::select! {
+            biased;
+            () = sleep_until(ends) => Next::End,
+            () = drain.begun() => Next::End,
+            event = next() => event,
+        };
+        let (text, more) = event.text();
+        Some((text, more.then_some((next, drain, under_way))))
+    });
+    response.streaming(once(async { first }).chain(rest).map(|text| Ok::<_, Infallible>(Bytes::from(text))))
+}

@@ -1,0 +1,113 @@
+//! Movements of credits, and the audit of all ledgers. A client's balance and statement are those of [`crate::credits`].
+
+use sakshi_domain::credits::{CreditMove, EntryKind};
+use sakshi_domain::ids::ClientId;
+use sakshi_domain::limits::{CLIENT_REFERENCE_CHARS_MAX, CREDITS_PER_MOVE_MAX};
+use serde::Serialize;
+
+use crate::body::{Field, body, described};
+use crate::credits::StatementEntry;
+use crate::fields::Place;
+use crate::json::Json;
+use crate::text::Words;
+
+body! { request
+    /// A movement of credits.
+    #[derive(Clone, PartialEq)]
+    pub struct MoveCreditsRequest {
+        /// `grant` adds, `adjust` corrects up or down; a grant if it is left out.
+        kind: Option<MoveKind>,
+        /// How many; below zero for an adjustment alone.
+        amount: Amount,
+        /// Unique per client and kind: the same movement again changes nothing.
+        reference: Words<CLIENT_REFERENCE_CHARS_MAX>,
+    }
+    check(fields) {
+        let is_adjustment = matches!(kind, Some(Some(MoveKind(EntryKind::Adjust))));
+        if amount.is_some_and(|amount: Amount| amount.0 < 1 && !is_adjustment) {
+            fields.refuse("amount", Amount::sentence());
+        }
+    }
+}
+
+impl MoveCreditsRequest {
+    /// The movement.
+    #[must_use]
+    pub fn movement(self) -> CreditMove {
+        let kind = self.kind.map_or(EntryKind::Grant, |kind| kind.0);
+        CreditMove { kind, amount: self.amount.0, reference: self.reference.0 }
+    }
+}
+
+/// A grant or an adjustment: the movements that the operator makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct MoveKind(pub EntryKind);
+
+impl Field for MoveKind {
+    fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
+        place.one_of(&value, [("grant", Self(EntryKind::Grant)), ("adjust", Self(EntryKind::Adjust))])
+    }
+}
+
+described! { MoveKind: { "type": "string", "enum": ["grant", "adjust"], "default": "grant" } }
+
+/// Credits that are moved at once, in either direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct Amount(pub i64);
+
+impl Amount {
+    fn sentence() -> String {
+        format!("must be a whole number from 1 to {CREDITS_PER_MOVE_MAX}, or below zero for an adjustment")
+    }
+}
+
+impl Field for Amount {
+    fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
+        let amount = if let Json::Number(amount) = value { amount.as_i64() } else { None };
+        let good = amount.filter(|amount| (1..=CREDITS_PER_MOVE_MAX).contains(&amount.unsigned_abs()));
+        place.accept(good.map(Self).ok_or_else(Self::sentence))
+    }
+}
+
+described! { Amount: { "type": "integer", "format": "int64", "minimum": -CREDITS_PER_MOVE_MAX.cast_signed(), "maximum": CREDITS_PER_MOVE_MAX } }
+
+body! { answer
+    /// What a movement has led to.
+    pub struct MoveCreditsResponse {
+        /// What the client has now.
+        balance: u64,
+        /// The movement in the client's ledger.
+        entry: StatementEntry,
+    }
+}
+
+body! { answer
+    /// What the audit of all ledgers found.
+    pub struct AuditResponse {
+        /// Whether every ledger adds up.
+        clean: bool,
+        /// One for each client.
+        clients: Vec<AuditedClient>,
+    }
+}
+
+body! { answer
+    /// What the audit of one ledger found.
+    #[derive(Clone)]
+    pub struct AuditedClient {
+        /// Whose ledger.
+        client_id: ClientId,
+        /// The balance as it is kept.
+        balance: u64,
+        /// The sum of all entries.
+        sum: i64,
+        /// How many there are.
+        entries: u64,
+        /// Entries whose number, balance or sign does not follow from the one before.
+        faults: u64,
+        /// Whether it adds up.
+        clean: bool,
+    }
+}

@@ -1,0 +1,145 @@
+//! API keys of a client.
+
+use std::fmt;
+
+use sakshi_domain::ids::{ClientId, KeyId};
+use sakshi_domain::profile::Profile;
+use sakshi_domain::tenancy::ApiKeyRecord;
+use sakshi_domain::time::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::body::{Field, body, described};
+use crate::fields::Place;
+use crate::json::Json;
+use crate::text::{Label, Whole};
+
+/// The longest overlap of two keys: a year, in seconds.
+pub const OVERLAP_MAX_S: u64 = 366 * 24 * 3_600;
+/// What is said to a list of environments that names none.
+const SOME_ENVIRONMENTS: &str = "must be an array that names some of sandbox, stage and production; leave it out for all";
+
+body! { request
+    /// A key to be issued.
+    #[derive(Clone, Default, PartialEq)]
+    pub struct IssueKeyRequest {
+        /// What the operator calls it.
+        label: Option<Label>,
+        /// Where it works; everywhere if it is left out.
+        environments: Option<Environments>,
+        /// When it stops working by itself.
+        expires_at: Option<Timestamp>,
+    }
+    check(fields) {
+        if let (Some(Some(end)), Some(context)) = (expires_at, fields.context())
+            && end <= context.now
+        {
+            fields.refuse("expires_at", "must be in the future");
+        }
+    }
+}
+
+/// Where a key works. A list that names nothing is refused: it would mean everywhere to the one who
+/// reads it here, and nowhere to the one who wrote it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct Environments(pub Vec<Profile>);
+
+impl Field for Environments {
+    fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
+        let items = match value {
+            Json::List(items) if !items.is_empty() => items,
+            _ => return place.refuse(SOME_ENVIRONMENTS),
+        };
+        // What is no text names no environment either, as the empty one does not.
+        let read = |place: &mut Place<'_>, item| place.accept(if let Json::Text(word) = item { word } else { String::new() }.parse());
+        place.items(items, read).map(Self)
+    }
+}
+
+described! {
+    Environments: { "type": "array", "minItems": 1, "items": Profile::schema() }
+    Profile: { "type": "string", "enum": [Profile::Sandbox.as_str(), Profile::Stage.as_str(), Profile::Production.as_str()] }
+}
+
+body! { answer
+    /// A key that was issued.
+    pub struct IssueKeyResponse {
+        /// Identifies the key.
+        key_id: KeyId,
+        /// The key itself, which is not told again.
+        api_key: KeyText,
+    }
+}
+
+/// A key as its client sends it. Its `Debug` does not show it.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct KeyText(pub String);
+
+impl fmt::Debug for KeyText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("KeyText(redacted)")
+    }
+}
+
+described! { KeyText: { "type": "string" } }
+
+body! { request
+    /// How one key follows another.
+    #[derive(Clone, Default, PartialEq)]
+    pub struct RotateKeyRequest {
+        /// How long the old key works on, in seconds; a day if it is left out.
+        overlap_s: Option<Whole<0, OVERLAP_MAX_S>>,
+    }
+}
+
+body! { answer
+    /// The successor of a key.
+    pub struct RotateKeyResponse {
+        /// Identifies the key.
+        key_id: KeyId,
+        /// The key itself, which is not told again.
+        api_key: KeyText,
+        /// The key that it follows, which works on for the overlap.
+        previous: KeyResponse,
+    }
+}
+
+body! { answer
+    /// The keys of a client.
+    pub struct KeysResponse {
+        /// All of them, revoked ones included.
+        keys: Vec<KeyResponse>,
+    }
+}
+
+body! { answer
+    /// A key without its text.
+    #[derive(Clone)]
+    pub struct KeyResponse {
+        /// Identifies the key.
+        key_id: KeyId,
+        /// Whose it is.
+        client_id: ClientId,
+        /// What the operator calls it.
+        label: String,
+        /// Where it works; everywhere if this is empty.
+        environments: Vec<Profile>,
+        /// When it was issued.
+        created_at: Timestamp,
+        /// When it stops working by itself.
+        expires_at: Option<Timestamp>,
+        /// When it was revoked.
+        revoked_at: Option<Timestamp>,
+        /// What is still to be done after a revocation.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        note: Option<String>,
+    }
+}
+
+impl From<ApiKeyRecord> for KeyResponse {
+    fn from(key: ApiKeyRecord) -> Self {
+        let ApiKeyRecord { key_id, client_id, label, environments, created_at, expires_at, revoked_at } = key;
+        Self { key_id, client_id, label, environments, created_at, expires_at, revoked_at, note: None }
+    }
+}

@@ -1,0 +1,7 @@
+//! The internal listener: what the operator sends and is told, and what connectors and probes are told.
+
+pub mod credits;
+pub mod keys;
+pub mod tenancy;
+pub mod transfer;
+pub mod views;

@@ -1,0 +1,218 @@
+//! A client as it is handed from one installation to another: exported in the form in which it is imported.
+
+use std::fmt::Write as _;
+
+use sakshi_domain::client_transfer::{ClientTransfer, ImportOutcome, ImportedRecord, RecordKind, TransferredApp, TransferredKey};
+use sakshi_domain::http_url::HttpUrl;
+use sakshi_domain::ids::{AppId, ClientId, KeyId};
+use sakshi_domain::limits::{TRANSFERRED_APPS_MAX, TRANSFERRED_KEYS_MAX};
+use sakshi_domain::tenancy::{ApiKeyRecord, AppPatch, Client, KeyCase, KeyDigest};
+use sakshi_domain::time::Timestamp;
+
+use super::keys::Environments;
+use crate::body::{Field, body, described};
+use crate::fields::Place;
+use crate::json::Json;
+use crate::text::{Change, Label, OptionalList, Words};
+
+body! { request
+    /// A client with its apps and keys. It holds neither a key nor credits; URLs can hold secrets.
+    #[derive(Clone, PartialEq)]
+    pub struct ExportedClient {
+        /// The client itself.
+        client: ExportedClientRecord,
+        /// Its apps.
+        apps: OptionalList<ExportedApp, TRANSFERRED_APPS_MAX>,
+        /// Its keys, revoked ones included.
+        keys: OptionalList<ExportedKey, TRANSFERRED_KEYS_MAX>,
+    }
+}
+
+body! { request
+    /// A client without what belongs to it.
+    #[derive(Clone, PartialEq)]
+    pub struct ExportedClientRecord {
+        /// Identifies the client at every installation.
+        client_id: ClientId,
+        /// What the operator calls it.
+        name: Label,
+        /// When it was created at its first installation.
+        created_at: Timestamp,
+    }
+}
+
+body! { request
+    /// An app and its settings. A setting that is left out stays as it is; null removes a URL.
+    #[derive(Clone, PartialEq)]
+    pub struct ExportedApp {
+        /// Identifies the app at every installation.
+        app_id: AppId,
+        /// What the operator calls it.
+        name: Label,
+        /// How its payloads are spelled.
+        payload_spelling: Change<KeyCase>,
+        /// Receives changes of wealth-data consents.
+        consent_webhook_url: Change<Option<HttpUrl>>,
+        /// Receives wealth data.
+        data_webhook_url: Change<Option<HttpUrl>>,
+        /// Receives historical wealth data.
+        historical_webhook_url: Change<Option<HttpUrl>>,
+        /// When it was created at its first installation.
+        created_at: Timestamp,
+    }
+}
+
+body! { request
+    /// A key without its text.
+    #[derive(Clone, PartialEq)]
+    pub struct ExportedKey {
+        /// Identifies the key to operators at every installation.
+        key_id: KeyId,
+        /// SHA-256 of the key.
+        digest: DigestText,
+        /// What the operator calls it.
+        label: Option<Label>,
+        /// Where it works; everywhere if it is left out.
+        environments: Option<Environments>,
+        /// When it was issued.
+        created_at: Timestamp,
+        /// When it stops working by itself. Of two times the earlier one stands.
+        expires_at: Option<Timestamp>,
+        /// When it was revoked, which no import undoes.
+        revoked_at: Option<Timestamp>,
+    }
+}
+
+/// SHA-256 of a key, 64 lower-case hexadecimal digits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DigestText(pub KeyDigest);
+
+impl Field for DigestText {
+    fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
+        place.parsed(value, |text| {
+            parse_digest(text).map(|digest| Self(KeyDigest(digest))).ok_or("must be 64 lower-case hexadecimal digits")
+        })
+    }
+}
+
+fn parse_digest(text: &str) -> Option<[u8; 32]> {
+    let is_digest = text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte));
+    let mut digest = [0; 32];
+    for (place, byte) in digest.iter_mut().enumerate().filter(|_| is_digest) {
+        *byte = u8::from_str_radix(text.get(2 * place..2 * place + 2)?, 16).ok()?;
+    }
+    is_digest.then_some(digest)
+}
+
+impl serde::Serialize for DigestText {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut text = String::with_capacity(64);
+        for byte in self.0.0 {
+            // Writing to a string does not fail.
+            let _ = write!(text, "{byte:02x}");
+        }
+        serializer.serialize_str(&text)
+    }
+}
+
+described! { DigestText: { "type": "string", "pattern": "^[0-9a-f]{64}$" } }
+
+fn label(text: String) -> Label {
+    Label(Words(text))
+}
+
+impl From<ClientTransfer> for ExportedClient {
+    fn from(transfer: ClientTransfer) -> Self {
+        let ClientTransfer { client: Client { client_id, name, created_at }, apps, keys } = transfer;
+        let app = |app: TransferredApp| {
+            let TransferredApp { app_id, name, created_at, settings } = app;
+            let AppPatch { payload_spelling, consent_webhook_url, data_webhook_url, historical_webhook_url } = settings;
+            ExportedApp {
+                app_id,
+                name: label(name),
+                payload_spelling: Change(payload_spelling),
+                consent_webhook_url: Change(consent_webhook_url),
+                data_webhook_url: Change(data_webhook_url),
+                historical_webhook_url: Change(historical_webhook_url),
+                created_at,
+            }
+        };
+        let key = |TransferredKey { key, digest }: TransferredKey| ExportedKey {
+            key_id: key.key_id,
+            digest: DigestText(digest),
+            label: (!key.label.is_empty()).then(|| label(key.label)),
+            environments: (!key.environments.is_empty()).then_some(Environments(key.environments)),
+            created_at: key.created_at,
+            expires_at: key.expires_at,
+            revoked_at: key.revoked_at,
+        };
+        Self {
+            client: ExportedClientRecord { client_id, name: label(name), created_at },
+            apps: OptionalList(apps.into_iter().map(app).collect()),
+            keys: OptionalList(keys.into_iter().map(key).collect()),
+        }
+    }
+}
+
+impl From<ExportedClient> for ClientTransfer {
+    fn from(exported: ExportedClient) -> Self {
+        let ExportedClient { client: ExportedClientRecord { client_id, name, created_at }, apps, keys } = exported;
+        let app = |app: ExportedApp| TransferredApp {
+            app_id: app.app_id,
+            name: app.name.0.0,
+            created_at: app.created_at,
+            settings: AppPatch {
+                payload_spelling: app.payload_spelling.0,
+                consent_webhook_url: app.consent_webhook_url.0,
+                data_webhook_url: app.data_webhook_url.0,
+                historical_webhook_url: app.historical_webhook_url.0,
+            },
+        };
+        let key = |key: ExportedKey| TransferredKey {
+            digest: key.digest.0,
+            key: ApiKeyRecord {
+                key_id: key.key_id,
+                client_id: client_id.clone(),
+                label: key.label.map(|label| label.0.0).unwrap_or_default(),
+                environments: key.environments.unwrap_or_default().0,
+                created_at: key.created_at,
+                expires_at: key.expires_at,
+                revoked_at: key.revoked_at,
+            },
+        };
+        let keys = keys.0.into_iter().map(key).collect();
+        let apps = apps.0.into_iter().map(app).collect();
+        Self { client: Client { client_id, name: name.0.0, created_at }, apps, keys }
+    }
+}
+
+body! { answer
+    /// What an import did.
+    pub struct ImportClientResponse {
+        /// Identifies the client.
+        client_id: ClientId,
+        /// The client, then its apps and keys in the order of the import.
+        records: Vec<ImportedRecordResponse>,
+    }
+}
+
+body! { answer
+    /// What an import did with a record.
+    pub struct ImportedRecordResponse {
+        /// Whether it is the client, an app or a key.
+        kind: RecordKind,
+        /// Its id.
+        id: String,
+        /// Whether it is new, differs or is as it was.
+        outcome: ImportOutcome,
+        /// The fields that changed.
+        changed: Vec<String>,
+    }
+}
+
+impl From<ImportedRecord> for ImportedRecordResponse {
+    fn from(record: ImportedRecord) -> Self {
+        let ImportedRecord { kind, id, outcome, changed } = record;
+        Self { kind, id, outcome, changed: changed.into_iter().map(str::to_owned).collect() }
+    }
+}

@@ -1,0 +1,215 @@
+//! What the operator looks at: events, webhooks and where they go, the supervision tree. And the answers to connectors and probes.
+
+use std::borrow::Cow;
+
+use sakshi_domain::delivery::{Attempt, DeliveryOutcome, DeliveryRecord};
+use sakshi_domain::event::{Event, EventName, EventStatus, MaxGuests};
+use sakshi_domain::flow::api_type::ApiType;
+use sakshi_domain::flow::flow_id::FlowId;
+use sakshi_domain::ids::{AppId, ClientId, EventId};
+use sakshi_domain::request_id::RequestId;
+use sakshi_domain::time::Timestamp;
+
+use crate::body::body;
+
+body! { answer
+    /// A page of an app's events.
+    pub struct AppEventsPage {
+        /// From 1.
+        page: u32,
+        /// Rows of a page.
+        page_size: u32,
+        /// Events on all pages.
+        total: u64,
+        /// Oldest first.
+        events: Vec<AppEvent>,
+    }
+}
+
+body! { answer
+    /// An event and how many guests it has had.
+    #[derive(Clone)]
+    pub struct AppEvent {
+        /// Identifies the event.
+        event_id: EventId,
+        /// The label shown to guests.
+        name: EventName,
+        /// `active`, `disabled`, `expired` or `at_capacity`; the first that holds of disabled, expired, at capacity.
+        status: EventStatus,
+        /// Caps registrations, not scans.
+        max_guests: MaxGuests,
+        /// Guests verified and registered.
+        registrations: u32,
+        /// Scans so far; each cost a credit.
+        scans: u64,
+        /// Scans whose window passed without an answer.
+        abandoned: u64,
+        /// When it was created.
+        created_at: Timestamp,
+        /// When it ends.
+        expires_at: Timestamp,
+    }
+}
+
+impl AppEvent {
+    /// The event as it is at `now`.
+    #[must_use]
+    pub fn new(event: &Event, now: Timestamp) -> Self {
+        Self {
+            event_id: event.id,
+            name: event.terms.name.clone(),
+            status: event.status(now),
+            max_guests: event.terms.max_guests,
+            registrations: event.counts.registrations,
+            scans: event.counts.scans,
+            abandoned: event.counts.abandoned,
+            created_at: event.created_at,
+            expires_at: event.terms.expires_at,
+        }
+    }
+}
+
+body! { answer
+    /// The webhook of a transaction.
+    pub struct DeliveryResponse {
+        /// Its position in the outbox.
+        id: u64,
+        /// Scheme, host and port of the receiver; the rest of the URL may hold a secret.
+        origin: String,
+        /// When it was queued.
+        queued_at: Timestamp,
+        /// When its one attempt began.
+        claimed_at: Option<Timestamp>,
+        /// The attempt; null until it has ended.
+        attempt: Option<DeliveryAttempt>,
+    }
+}
+
+body! { answer
+    /// How the attempt to deliver a webhook went.
+    pub struct DeliveryAttempt {
+        /// How it ended.
+        outcome: DeliveryOutcome,
+        /// The receiver's HTTP status, if it answered.
+        status: Option<u16>,
+        /// How long it took, in milliseconds.
+        duration_ms: u32,
+    }
+}
+
+impl From<DeliveryRecord> for DeliveryResponse {
+    fn from(record: DeliveryRecord) -> Self {
+        let DeliveryRecord { id, origin, queued_at, claimed_at, attempt } = record;
+        let attempt = attempt.map(|Attempt { outcome, status, duration_ms }| DeliveryAttempt { outcome, status, duration_ms });
+        Self { id: id.0, origin, queued_at, claimed_at, attempt }
+    }
+}
+
+body! { answer
+    /// How a flow stands and what became of its webhooks; nothing of what was reported.
+    pub struct FlowResponse {
+        /// Identifies the flow.
+        flow_id: FlowId,
+        /// `esign`, `doclocker`, `estamp` or `wealth`.
+        kind: Cow<'static, str>,
+        /// How it stands, in the words of its kind.
+        state: Cow<'static, str>,
+        /// The app that it was opened for.
+        app_id: AppId,
+        /// Whose app that is.
+        client_id: ClientId,
+        /// The correlation id of the request that opened it.
+        request_id: RequestId,
+        /// When it was opened.
+        opened_at: Timestamp,
+        /// Until when it is kept.
+        kept_until: Timestamp,
+        /// Its webhooks in the order in which they were queued.
+        deliveries: Vec<FlowWebhook>,
+    }
+}
+
+body! { answer
+    /// The webhook of a flow.
+    #[derive(Clone)]
+    pub struct FlowWebhook {
+        /// Its position in the outbox.
+        id: u64,
+        /// The kind of report and its status, as `wealth-data RAW SUCCESS`; empty if a version before did not record it.
+        tells: String,
+        /// `waiting`, `under_way`, or how the attempt ended.
+        state: Cow<'static, str>,
+        /// The receiver's HTTP status, if it answered.
+        status: Option<u16>,
+        /// How long the attempt took, in milliseconds.
+        duration_ms: Option<u32>,
+        /// Scheme, host and port of the receiver; the rest of the URL may hold a secret.
+        origin: String,
+        /// When it was queued.
+        queued_at: Timestamp,
+        /// When its one attempt began.
+        claimed_at: Option<Timestamp>,
+        /// Identifies the webhook within the flow.
+        webhook: String,
+    }
+}
+
+body! { answer
+    /// Where the webhooks of an app's flows go.
+    pub struct WebhookOrigins {
+        /// One entry for each API type that has a URL.
+        webhook_urls: Vec<WebhookOrigin>,
+    }
+}
+
+body! { answer
+    /// Where the webhooks of one API type go.
+    #[derive(Clone)]
+    pub struct WebhookOrigin {
+        /// The API whose webhooks are meant.
+        api_type as "apiType": ApiType,
+        /// Scheme, host and port of the receiver; the rest of the URL may hold a secret.
+        origin: String,
+    }
+}
+
+body! { answer
+    /// A node of the supervision tree.
+    #[derive(Clone)]
+    pub struct TreeNode {
+        /// Unique among its siblings.
+        name: String,
+        /// The kind of its actors.
+        kind: Cow<'static, str>,
+        /// `running` or `down`.
+        state: Cow<'static, str>,
+        /// Live actors: 1 or 0 for a single actor, any number for a group.
+        live: i64,
+        /// Panics of its actors since the process began, and how often the shard started over.
+        restarts: u64,
+        /// The last failure, if there was one: `panicked`, or `given_up` when the actor was not restarted.
+        last_exit: Option<Cow<'static, str>>,
+        /// Requests that were sent and not answered yet.
+        mailbox: u64,
+        /// The nodes below it.
+        children: Vec<TreeNode>,
+    }
+}
+
+body! { answer
+    /// The answer to a connector whose report was taken in.
+    pub struct ReportResponse {
+        /// Always true.
+        success: bool,
+        /// `accepted`, or `repeated` when it had come before.
+        result: Cow<'static, str>,
+    }
+}
+
+body! { answer
+    /// The answer of a probe when all is well.
+    pub struct ProbeResponse {
+        /// Always `ok`.
+        status: Cow<'static, str>,
+    }
+}

@@ -1,0 +1,196 @@
+//! The verifications that are answered at once (specification, "What the service does" 2), by analogy with that of PANs.
+
+use reqwest::Method;
+use sakshi_kit::answer::Answer;
+use sakshi_kit::backend::Backend;
+use sakshi_kit::flow_fixture::FlowFixture;
+use sakshi_kit::upstream::{TOKEN, UpstreamBehaviour};
+use serde_json::{Value, json};
+
+const CONSENT_TEXT: &str = "I agree that Example Bank verifies this number.";
+
+/// A kind as the specification and the decisions about it name it.
+struct Kind {
+    name: &'static str,
+    path: &'static str,
+    /// The fields of the numbers, a number, what it is in the answer, and the code of what is none.
+    numbers: &'static [(&'static str, &'static str, &'static str, &'static str)],
+    /// What is no such number, for the first field.
+    malformed: &'static [&'static str],
+    needs_consent: bool,
+    found: &'static str,
+}
+
+const KINDS: [Kind; 4] = [
+    Kind {
+        name: "gst",
+        path: "/api/v1/gst/verify",
+        numbers: &[("gstin", "27aapfu0939f1zv", "27AAPFU0939F1ZV", "malformed_gstin")],
+        malformed: &["27AAPFU0939F1ZW", "27AAPFU0939F1Z", "27AAPF10939F1ZV", "A7AAPFU0939F1ZV", "AAPFU0939F", "", "७"],
+        needs_consent: true,
+        found: "GSTIN verified",
+    },
+    Kind {
+        name: "bank_account",
+        path: "/api/v1/bank-account/verify",
+        numbers: &[
+            ("account_number", "001234567890", "001234567890", "malformed_account_number"),
+            ("ifsc", "exmp0ab12cd", "EXMP0AB12CD", "malformed_ifsc"),
+        ],
+        malformed: &["87654321", "8765432109876543210", "87654321098a", "-87654321098", ""],
+        needs_consent: true,
+        found: "Account verified",
+    },
+    Kind {
+        name: "ifsc",
+        path: "/api/v1/ifsc/verify",
+        numbers: &[("ifsc", "exmp0001234", "EXMP0001234", "malformed_ifsc")],
+        malformed: &["QWER1001234", "QWE00001234", "QWER000987", "QWER00098765", "QWER0009-87", ""],
+        needs_consent: false,
+        found: "IFSC verified",
+    },
+    Kind {
+        name: "voter_id",
+        path: "/api/v1/voter-id/verify",
+        numbers: &[("epic_number", "xyz7654321", "XYZ7654321", "malformed_epic_number")],
+        malformed: &["XY17654321", "XYZ765432", "XYZ76543211", "XYZ765432A", ""],
+        needs_consent: true,
+        found: "Voter ID verified",
+    },
+];
+
+impl Kind {
+    fn body(&self) -> Value {
+        let mut body: Value = self.numbers.iter().map(|(field, sent, ..)| ((*field).to_owned(), json!(sent))).collect();
+        if self.needs_consent {
+            body["consent"] = json!("Y");
+            body["consent_text"] = json!(CONSENT_TEXT);
+        }
+        body
+    }
+
+    fn with(&self, member: &str, value: impl Into<Value>) -> Value {
+        let mut body = self.body();
+        body[member] = value.into();
+        body
+    }
+
+    async fn verify(&self, backend: &Backend, body: &Value) -> Answer {
+        backend.secrets.keep_personal(body);
+        Answer::to(backend.request(Method::POST, self.path).header("X-Request-ID", "req-1").json(body)).await
+    }
+}
+
+#[tokio::test]
+async fn a_number_of_each_kind_is_verified_at_its_source_and_echoed_with_a_status_for_no_credit() {
+    let fixture = FlowFixture::start().await;
+    for kind in &KINDS {
+        for (status, message) in [("valid", Some(kind.found)), ("invalid", None), ("not_found", None)] {
+            fixture.upstream.answer(UpstreamBehaviour::Body(json!({ "status": status, "more": {} }).to_string()));
+            let answer = kind.verify(&fixture.backend, &kind.body()).await.ok();
+            assert_eq!((&answer["success"], &answer["statusCode"], &answer["request_id"]), (&json!(true), &json!(200), &json!("req-1")));
+            assert_eq!(answer["data"]["status"], status, "{answer}");
+            assert!(message.is_none_or(|message| answer["message"] == message), "{answer}");
+            let order = fixture.upstream.last();
+            assert_eq!((order.flow.as_str(), &order.headers["authorization"]), (kind.name, &format!("Bearer {TOKEN}").parse().unwrap()));
+            let mut asked = json!({});
+            for (field, _, number, _) in kind.numbers {
+                assert_eq!(&answer["data"][field], number, "{answer}");
+                asked[field] = json!(number);
+            }
+            if kind.needs_consent {
+                asked["consent_text"] = json!(CONSENT_TEXT);
+            }
+            assert_eq!(order.body, asked);
+        }
+    }
+    assert_eq!(fixture.node.operator().balance(&fixture.backend.client).await, 0, "it costs no credit, and needs none");
+}
+
+#[tokio::test]
+async fn the_holder_of_an_account_is_compared_when_a_name_is_given() {
+    let fixture = FlowFixture::start().await;
+    let account = &KINDS[1];
+    let named = account.verify(&fixture.backend, &account.with("name", "Asha Rao")).await.ok();
+    assert_eq!(named["data"]["name_match"], true);
+    assert_eq!(fixture.upstream.last().body["name"], "Asha Rao");
+    let unnamed = account.verify(&fixture.backend, &account.with("name", Value::Null)).await.ok();
+    assert_eq!(unnamed["data"]["name_match"], Value::Null, "nothing was to be compared");
+    assert_eq!(fixture.upstream.last().body.get("name"), None);
+    let camel = json!({"accountNumber": "001234567890", "ifsc": "EXMP0AB12CD", "consent": "Y", "consentText": CONSENT_TEXT});
+    account.verify(&fixture.backend, &camel).await.ok();
+    assert_eq!(fixture.upstream.last().body["account_number"], "001234567890");
+}
+
+#[tokio::test]
+async fn what_cannot_be_such_a_number_is_a_422_and_the_source_is_not_asked() {
+    let fixture = FlowFixture::start().await;
+    for kind in &KINDS {
+        let (field, .., code) = kind.numbers[0];
+        for malformed in kind.malformed {
+            let answer = kind.verify(&fixture.backend, &kind.with(field, *malformed)).await;
+            assert_eq!(answer.refusal(422), code, "{malformed}");
+            let said = answer.json()["message"].as_str().unwrap_or_default().to_owned();
+            assert!(said.contains(field) && (malformed.is_empty() || !said.contains(malformed)), "{said}");
+        }
+    }
+    assert_eq!(KINDS[1].verify(&fixture.backend, &KINDS[1].with("ifsc", "EXMP1001234")).await.refusal(422), "malformed_ifsc");
+    assert!(fixture.upstream.orders().is_empty());
+}
+
+#[tokio::test]
+async fn a_missing_consent_and_every_other_bad_field_is_a_400_that_names_it() {
+    let fixture = FlowFixture::start().await;
+    for kind in &KINDS {
+        let (field, ..) = kind.numbers[0];
+        let mut cases = vec![
+            (kind.with(field, 7), field),
+            (kind.with(field, Value::Null), field),
+            (kind.with("colour", "red"), "colour"),
+            (kind.with("request_id", ""), "request_id"),
+        ];
+        if kind.needs_consent {
+            cases.extend([
+                (kind.with("consent", "N"), "consent"),
+                (kind.with("consent", Value::Null), "consent"),
+                (kind.with("consent_text", " "), "consent_text"),
+            ]);
+        } else {
+            // It fetches nothing personal, so there is nothing to consent to.
+            cases.push((kind.with("consent", "Y"), "consent"));
+        }
+        for (body, field) in cases {
+            assert_eq!(kind.verify(&fixture.backend, &body).await.refused_fields(), [field], "{body}");
+        }
+    }
+    assert_eq!(KINDS[1].verify(&fixture.backend, &KINDS[1].with("name", " ")).await.refused_fields(), ["name"]);
+    assert!(fixture.upstream.orders().is_empty());
+}
+
+#[tokio::test]
+async fn a_source_that_fails_is_a_502_and_one_that_is_late_a_504() {
+    let fixture = FlowFixture::with(&[("UPSTREAMS__TIMEOUT_MS", "400")]).await;
+    for kind in &KINDS {
+        for (manner, status, code) in [
+            (UpstreamBehaviour::Status(500), 502, "upstream_failed"),
+            (UpstreamBehaviour::Body(json!({ "status": "perhaps" }).to_string()), 502, "upstream_failed"),
+            (UpstreamBehaviour::Hang, 504, "upstream_timed_out"),
+        ] {
+            fixture.upstream.answer(manner);
+            let answer = kind.verify(&fixture.backend, &kind.body()).await;
+            assert_eq!(answer.refusal(status), code, "{}", kind.name);
+            assert!(kind.numbers.iter().all(|(_, _, number, _)| !answer.text.contains(number)), "{}", answer.text);
+        }
+    }
+}
+
+#[tokio::test]
+async fn they_need_the_two_headers_and_are_posted() {
+    let fixture = FlowFixture::start().await;
+    for kind in &KINDS {
+        let bare = fixture.node.http.post(fixture.node.addresses.public(kind.path)).json(&kind.body());
+        assert_eq!(Answer::to(bare).await.refusal(401), "unauthorized");
+        assert_eq!(fixture.backend.get(kind.path).await.refusal(405), "method_not_allowed");
+    }
+    assert!(fixture.upstream.orders().is_empty());
+}

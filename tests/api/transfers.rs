@@ -1,0 +1,110 @@
+//! Specification, "Authentication" 3: one key works in stage and in production, which are two installations.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use sakshi_kit::backend::Backend;
+use sakshi_kit::node::TestNode;
+use sakshi_kit::process::Process;
+use sakshi_kit::waiting::{TIMEOUT, eventually};
+
+use crate::profiles::{intent_key, production};
+
+async fn installation(profile: &str, key_path: &str) -> TestNode {
+    let mut settings = production(key_path);
+    settings.push(("PROFILE", profile.to_owned()));
+    TestNode::with(&settings.iter().map(|(key, value)| (*key, value.as_str())).collect::<Vec<_>>()).await
+}
+
+/// What the operator's command says, which must succeed.
+fn admin(node: &TestNode, command: &[&str]) -> String {
+    let access = ["--url", &node.addresses.internal(""), "--token", node.setting("ADMIN__TOKEN")];
+    let ending = Process::run(&[&["admin"], command, &access].concat(), &BTreeMap::new(), node.directory.path());
+    assert!(ending.status.success(), "{command:?}: {}", ending.err);
+    ending.out
+}
+
+#[tokio::test]
+async fn one_key_works_in_stage_and_production_and_is_revoked_at_both() {
+    let directory = tempfile::tempdir().unwrap();
+    let key_path = intent_key(directory.path());
+    let (stage, production) = (installation("stage", &key_path).await, installation("production", &key_path).await);
+    let here = stage.backend(2).await;
+    let (_, for_stage) = stage.operator().issue_key(&here.client, &json!({"environments": ["stage"]})).await;
+    let exported = admin(&stage, &["clients", "export", &here.client]);
+    assert!(!exported.contains(&here.key) && !exported.contains(&for_stage) && !exported.contains("balance"), "{exported}");
+
+    let file = directory.path().join("client.json");
+    std::fs::write(&file, &exported).unwrap();
+    for outcome in ["created", "unchanged"] {
+        let said = admin(&production, &["clients", "import", file.to_str().unwrap()]);
+        assert_eq!(said.lines().filter(|line| line.contains(&format!(" {outcome}"))).count(), 4, "{said}");
+        assert_eq!(admin(&production, &["clients", "export", &here.client]), exported);
+    }
+    assert_eq!(production.operator().balance(&here.client).await, 0, "credits stay where they are");
+    production.operator().grant(&here.client, 1, "one").await;
+    let (client, app, key_id) = (here.client.clone(), here.app.clone(), here.key_id.clone());
+    let there = Backend::new(
+        production.http.clone(),
+        production.addresses.clone(),
+        production.secrets.clone(),
+        client,
+        app,
+        key_id.clone(),
+        here.key.clone(),
+    );
+    here.open(&["name"]).await;
+    there.open(&["name"]).await;
+    let body = json!({"claims": ["name"], "channel": "qr"});
+    here.with_credentials(&for_stage, &here.app).init(&body).await.ok();
+    assert_eq!(there.with_credentials(&for_stage, &there.app).init(&body).await.status, 401, "a key for stage alone");
+
+    let said = admin(&production, &["keys", "revoke", &key_id]);
+    assert!(said.contains("revoke the key there too"), "{said}");
+    eventually("the end of the key", TIMEOUT, || async { (there.result("x").await.status == 401).then_some(()) }).await;
+    assert_eq!(here.result("x").await.status, 404, "it works on where nobody has revoked it");
+    assert!(!admin(&stage, &["keys", "revoke", &key_id]).contains("there too"), "this is where it came from");
+    std::fs::write(&file, admin(&stage, &["clients", "export", &here.client])).unwrap();
+    let said = admin(&production, &["clients", "import", file.to_str().unwrap()]);
+    assert_eq!(said.matches(" unchanged").count(), 4, "it was revoked here first: {said}");
+}
+
+#[tokio::test]
+async fn an_import_is_refused_with_the_path_of_every_problem() {
+    let node = TestNode::start().await;
+    let (operator, one, other) = (node.operator(), node.backend(0).await, node.backend(0).await);
+    let path = "/admin/v1/clients/import";
+    let good = operator.get(&format!("/admin/v1/clients/{}/export", one.client)).await.ok();
+    let changed = |changes: &[(&str, Value)]| {
+        let mut export = good.clone();
+        for (pointer, value) in changes {
+            *export.pointer_mut(pointer).expect("a field of the export") = value.clone();
+        }
+        export
+    };
+    let foreign = changed(&[("/apps/0/app_id", json!(other.app)), ("/keys/0/key_id", json!(other.key_id))]);
+    assert_eq!(operator.post(path, &foreign).await.refused_fields(), ["apps[0].app_id", "keys[0].key_id"]);
+
+    let mut malformed = changed(&[("/client/name", json!("")), ("/keys/0/digest", json!("ABC"))]);
+    malformed["apps"][0]["data_webhook_url"] = json!("ftp://files.example/");
+    malformed["keys"][0]["environments"] = json!(["moon"]);
+    malformed["balance"] = json!(5);
+    let named = ["client.name", "apps[0].data_webhook_url", "keys[0].digest", "keys[0].environments[0]", "balance"];
+    assert_eq!(operator.post(path, &malformed).await.refused_fields(), named);
+
+    let mut twice = good.clone();
+    twice["keys"] = json!([good["keys"][0], good["keys"][0]]);
+    assert_eq!(operator.post(path, &twice).await.refused_fields(), ["keys[1].key_id", "keys[1].digest"]);
+
+    // More than other bodies may have.
+    let mut many = good.clone();
+    let key = |number: u32| json!({"key_id": format!("key_{number}"), "digest": format!("{number:064x}"), "label": "x".repeat(100), "created_at": "2026-01-01T00:00:00Z"});
+    many["keys"] = (0..500).map(key).collect();
+    assert_eq!(operator.post(path, &many).await.ok()["records"].as_array().unwrap().len(), 502);
+    many["keys"].as_array_mut().unwrap().push(key(500));
+    assert_eq!(operator.post(path, &many).await.refused_fields(), ["keys"]);
+    assert_eq!(operator.get(&format!("/admin/v1/clients/{}/export", one.client)).await.refusal(409), "client_too_large");
+    assert_eq!(operator.get("/admin/v1/clients/cl_unknown/export").await.refusal(404), "not_found");
+    assert_eq!(operator.probe(&format!("/admin/v1/clients/{}/export", one.client)).await.status, 401);
+}

@@ -1,0 +1,89 @@
+// The verify page opens the identity app by itself (specification, OVSE rule 1): on a phone, once in a tab.
+
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+
+import { launch, open } from "./browser.mjs";
+import { Service } from "./service.mjs";
+
+let service, browser;
+before(async () => { [service, browser] = await Promise.all([Service.start(), launch()]); });
+after(() => Promise.all([service?.stop(), browser?.close()]));
+
+// How often it has left the browser once everything that it does by itself on its load is over.
+async function launched(page) {
+  await page.waitForLoadState("load");
+  // What the page says arrives in order.
+  await page.evaluate(() => globalThis.launches(""));
+  page.launched.splice(page.launched.indexOf(""), 1);
+  return page.launched.length;
+}
+
+for (const [device, scheme] of [["android", "intent:"], ["iphone", "idauthority:"]]) {
+  test(`on an ${device} the first load opens the app with what the button opens, and stays`, async () => {
+    const { requestUrl } = await service.open();
+    const page = await open(browser, device);
+    await page.goto(requestUrl);
+    assert.equal(await launched(page), 1);
+    assert.ok(page.launched[0].startsWith(scheme), page.launched[0].slice(0, 40));
+    assert.equal(page.launched[0], await page.locator("a.main").getAttribute("href"));
+    await page.getByRole("heading", { level: 1, name: "Confirm who you are" }).waitFor();
+    assert.ok(await page.locator("a.main").isVisible(), "the button is always there");
+    await page.context().close();
+  });
+}
+
+test("a page that is loaded again, come back to or shown in another language leaves it to the button", async () => {
+  const { requestUrl } = await service.open();
+  const page = await open(browser, "android");
+  await page.goto(requestUrl);
+  assert.equal(await launched(page), 1);
+  await page.reload();
+  assert.equal(await launched(page), 1, "loaded again");
+  await page.goto(`${service.base}/v/none`);
+  await page.goBack();
+  assert.equal(await launched(page), 1, "come back to");
+  await page.goto(requestUrl);
+  assert.equal(await launched(page), 1, "opened again");
+  await page.locator(".languages summary").click();
+  await page.getByRole("link", { name: "தமிழ்" }).click();
+  await page.getByRole("heading", { level: 1, name: "உங்கள் அடையாளத்தை உறுதிப்படுத்துங்கள்" }).waitFor();
+  assert.equal(await launched(page), 1, "another language");
+  await page.locator("a.main").click();
+  await page.waitForFunction(() => document.querySelector("#help").open);
+  assert.equal(page.launched.length, 2, "and the button still opens it");
+  await page.context().close();
+});
+
+test("the page that is shown because the app did not open does not try again", async () => {
+  const { requestUrl } = await service.open();
+  const page = await open(browser, "android");
+  await page.goto(`${requestUrl}?help=1`);
+  assert.equal(await launched(page), 0);
+  await page.context().close();
+});
+
+test("each tab and each transaction has one try", async () => {
+  const [first, second] = await Promise.all([service.open(), service.open()]);
+  const page = await open(browser, "android");
+  await page.goto(first.requestUrl);
+  await page.goto(second.requestUrl);
+  assert.equal(await launched(page), 2);
+  const other = await open(browser, "android", { context: page.context() });
+  await other.goto(first.requestUrl);
+  assert.equal(await launched(other), 1);
+  await page.context().close();
+});
+
+test("a desktop and a finished transaction open nothing", async () => {
+  const opened = await service.open();
+  const page = await open(browser, "desktop");
+  await page.goto(opened.requestUrl);
+  assert.equal(await launched(page), 0);
+  await service.answer(opened, "approve");
+  const phone = await open(browser, "android");
+  await phone.goto(opened.requestUrl);
+  await phone.getByRole("heading", { level: 1, name: "You are verified" }).waitFor();
+  assert.deepEqual(phone.launched, []);
+  await Promise.all([page.context().close(), phone.context().close()]);
+});

@@ -1,0 +1,63 @@
+//! Requests over bare sockets, sent in pieces that no client library would send.
+
+use std::net::SocketAddr;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use super::node::TestNode;
+use super::waiting::TIMEOUT;
+
+/// A connection of a stranger.
+#[derive(Debug)]
+pub struct Raw(pub TcpStream);
+
+fn host(node: &TestNode) -> SocketAddr {
+    node.addresses.public("").trim_start_matches("http://").parse().expect("an address")
+}
+
+impl Raw {
+    /// Sends the head of a request, and of its body what is given. A service that has answered and
+    /// closed meanwhile takes no more of it.
+    pub async fn post(node: &TestNode, path: &str, headers: &str, body: &[u8]) -> Self {
+        let mut raw = Self(TcpStream::connect(host(node)).await.expect("a connection"));
+        raw.send(format!("POST {path} HTTP/1.1\r\nhost: x\r\n{headers}\r\n\r\n").as_bytes()).await;
+        raw.send(body).await;
+        raw
+    }
+
+    /// As [`Raw::post`], announcing so many bytes of JSON.
+    pub async fn announce(node: &TestNode, path: &str, bytes: usize, body: &[u8]) -> Self {
+        Self::post(node, path, &format!("content-type: application/json\r\ncontent-length: {bytes}"), body).await
+    }
+
+    pub async fn send(&mut self, bytes: &[u8]) {
+        drop(timeout(TIMEOUT, self.0.write_all(bytes)).await.expect("the service reads or closes"));
+    }
+
+    /// What is answered until the connection ends or the body is whole.
+    pub async fn answer(&mut self) -> String {
+        let mut seen = Vec::new();
+        let reading = async {
+            loop {
+                let text = String::from_utf8_lossy(&seen).into_owned();
+                if let Some((head, body)) = text.split_once("\r\n\r\n") {
+                    let length = head.lines().find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse().ok());
+                    if body.len() >= length.unwrap_or(0) {
+                        return text;
+                    }
+                }
+                if self.0.read_buf(&mut seen).await.unwrap_or(0) == 0 {
+                    return text;
+                }
+            }
+        };
+        timeout(TIMEOUT, reading).await.expect("an answer in time")
+    }
+
+    /// The status that is answered; 0 when the connection ends without one.
+    pub async fn status(&mut self) -> u16 {
+        self.answer().await.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0)
+    }
+}

@@ -1,0 +1,76 @@
+//! Records that tests put into a store without HTTP.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sakshi_domain::channel::Channel;
+use sakshi_domain::claims::{Claim, ClaimSet};
+use sakshi_domain::event::{Event, EventCounts, EventName, EventTerms, MaxGuests};
+use sakshi_domain::ids::{AppId, ClientId, EventId, TxnId};
+use sakshi_domain::language::Language;
+use sakshi_domain::request_id::RequestId;
+use sakshi_domain::tenancy::{App, KeyCase};
+use sakshi_domain::time::Timestamp;
+use sakshi_domain::transaction::{Answer, AnswerDigest, CredentialIdentity, Pending, Terms, VerifiedClaims};
+use serde_json::json;
+
+/// How long a transaction waits.
+pub const WINDOW: Duration = Duration::from_secs(900);
+
+pub fn app(app_id: AppId, client_id: ClientId) -> App {
+    App {
+        app_id,
+        client_id,
+        name: "Kiosk".into(),
+        payload_spelling: KeyCase::default(),
+        consent_webhook_url: None,
+        data_webhook_url: None,
+        historical_webhook_url: None,
+        created_at: Timestamp::from_millis(0),
+    }
+}
+
+fn claims() -> ClaimSet {
+    [Claim::Name, Claim::AgeAbove18].into_iter().collect()
+}
+
+/// A transaction opened now, for a name and an age.
+pub fn pending(id: TxnId, client: ClientId, app: AppId, now: Timestamp) -> Pending {
+    let terms = Terms {
+        claims: claims(),
+        channel: Channel::Web,
+        language: Language::ENGLISH,
+        face_auth: true,
+        webhook_url: None,
+        request_id: RequestId::mint(),
+        extras: None,
+    };
+    Pending { id, client, app, event: None, opened_at: now, expires_at: now + WINDOW, terms }
+}
+
+/// An event for ten guests that lasts so long.
+pub fn event(id: EventId, client: ClientId, app: AppId, now: Timestamp, lasting: Duration) -> Event {
+    let terms = EventTerms {
+        name: EventName::parse("Open day & tour").expect("a name"),
+        claims: claims(),
+        language: Language::ENGLISH,
+        max_guests: MaxGuests::new(10).expect("a number of guests"),
+        expires_at: now + lasting,
+        webhook_url: None,
+        is_active: true,
+    };
+    Event { id, client, app, created_at: now, terms, counts: EventCounts::default() }
+}
+
+/// A credential with all that [`pending`] asks for, bound by its holder. Different marks are different credentials.
+pub fn credential(mark: [u8; 32]) -> Answer {
+    let claims = [("residentName".to_owned(), json!("Asha Rao")), ("ageAbove18".to_owned(), json!(true))];
+    Answer::Credential {
+        claims: Arc::new(VerifiedClaims::new(claims.into_iter().collect())),
+        missing: ClaimSet::default(),
+        malformed: ClaimSet::default(),
+        holder_bound: true,
+        identity: CredentialIdentity(mark),
+        digest: AnswerDigest(mark),
+    }
+}
