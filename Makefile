@@ -10,14 +10,14 @@ ifdef CI
 export CARGO_INCREMENTAL = 0
 endif
 
-.PHONY: test suites hostile needs check build rust redis browser deploy readme bench growth soak load demo dist
+.PHONY: test suites hostile needs check build rust redis browser deploy readme examples contract bench growth soak load demo dist
 
 # Builds run one after the other. Then the suites that mostly wait (browser, Redis, deploy) run beside those that compute.
 test: check build
 	+$(MAKE) --no-print-directory --output-sync=target --jobs=2 suites
 	+$(MAKE) --no-print-directory hostile
 
-suites: browser rust redis deploy readme
+suites: browser rust redis deploy readme examples contract
 
 # Programs that the suites need, with their Debian packages. Missing ones are installed when this runs as root, and
 # otherwise listed.
@@ -30,7 +30,9 @@ needs:
 	[ -n "$$(fc-list :lang=ur family 2>/dev/null)" ] || missing="$$missing fontconfig fonts-noto-core"; \
 	need redis-server redis-server; need redis-cli redis-tools; need haproxy haproxy; need zsh zsh; \
 	need kubectl kubernetes-client; need systemd-analyze systemd; need openssl openssl; \
-	need buildah buildah; need mmdebstrap mmdebstrap; need ip iproute2; \
+	need buildah buildah; need mmdebstrap mmdebstrap; need ip iproute2; need javac default-jdk-headless; \
+	[ -f /usr/share/java/jakarta-annotation-api.jar ] || missing="$$missing libjakarta-annotation-api-java"; \
+	[ -f /usr/share/java/jackson-databind.jar ] || missing="$$missing libjackson2-databind-java"; \
 	[ -z "$$missing" ] && exit 0; \
 	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then \
 		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing; \
@@ -47,6 +49,7 @@ check: needs
 # Everything that the suites need: one build, and packages from registries.
 build: needs
 	@$(WITHIN) 10m tests/contract/setup.sh & $(WITHIN) 10m tests/browser/setup.sh & $(WITHIN) 10m tests/deploy/setup.sh & \
+	$(WITHIN) 10m tests/examples/setup.sh & $(WITHIN) 10m tests/contract/clients/setup.sh & \
 	$(WITHIN) 30m $(CARGO) test --workspace --no-run && $(WITHIN) 10m $(CARGO) test --workspace --test hostile --no-run && wait
 
 rust: build
@@ -75,6 +78,14 @@ deploy: build
 # The commands in the README.
 readme: build
 	$(WITHIN) 10m tests/readme/run.sh
+
+# The client backends in examples/.
+examples: build
+	$(WITHIN) 10m tests/examples/run.sh
+
+# Linters, generated clients and schemathesis on the OpenAPI document.
+contract: build
+	$(WITHIN) 15m tests/contract/run.sh
 
 # A release: a stripped binary in an archive, its debug information and checksums, in target/dist/out.
 dist:
