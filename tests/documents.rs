@@ -105,13 +105,14 @@ fn documents_list_every_kind_of_check_with_its_fields() {
         let line = guide.lines().find(|line| line.contains(&format!("`{}`", check.path)) && line.contains(rule));
         let line = line.unwrap_or_else(|| panic!("docs/guides/checks.md has no row for {} with {rule:?}", check.path));
         let numbers = || check.numbers.iter().map(|form| form.field);
-        for field in numbers().chain(check.compared.iter().map(|known| known.field)).chain(check.said.iter().map(|said| said.field)) {
+        for field in numbers().chain(check.compared.iter().map(|known| known.field)).chain(check.details.iter().map(|detail| detail.field))
+        {
             assert!(line.contains(&format!("`{field}`")), "docs/guides/checks.md does not say {field} of {}", check.name);
         }
-        let told = check.compared.iter().map(|known| known.told_as).chain(check.said.iter().map(|said| said.told_as));
-        let told: Vec<String> = numbers().map(|field| format!("`{field}`")).chain(told.map(|field| format!("`{field}`?"))).collect();
-        let is_row = |line: &str| told.iter().all(|field| line.contains(field)) && line.contains("`consent_text`") == check.needs_consent;
-        assert!(interface.lines().any(is_row), "src/outbound/README.md has no row with {told:?}");
+        let names = check.compared.iter().map(|known| known.source_field).chain(check.details.iter().map(|detail| detail.source_field));
+        let names: Vec<String> = numbers().map(|field| format!("`{field}`")).chain(names.map(|field| format!("`{field}`?"))).collect();
+        let is_row = |line: &str| names.iter().all(|field| line.contains(field)) && line.contains("`consent_text`") == check.needs_consent;
+        assert!(interface.lines().any(is_row), "src/outbound/README.md has no row with {names:?}");
         assert!(defaults.contains(&format!("\n{}_url = \"\"\n", check.name)), "config/default.toml does not know {}", check.name);
     }
 }

@@ -43,7 +43,7 @@ pub struct Check {
     /// What may be compared with the record.
     pub compared: &'static [Compared],
     /// What a source may say besides the status.
-    pub said: &'static [Said],
+    pub details: &'static [Detail],
 }
 
 /// A field of a request that is compared with the record.
@@ -52,7 +52,7 @@ pub struct Compared {
     /// What the client calls it.
     pub field: &'static str,
     /// What the source calls it.
-    pub told_as: &'static str,
+    pub source_field: &'static str,
     /// What it holds.
     pub kind: ComparedKind,
 }
@@ -68,13 +68,13 @@ pub enum ComparedKind {
 
 /// A field of an answer that the source fills; null is what it did not say.
 #[derive(Clone, Copy, Debug)]
-pub struct Said {
+pub struct Detail {
     /// What the client calls it.
     pub field: &'static str,
     /// What the source calls it.
-    pub told_as: &'static str,
+    pub source_field: &'static str,
     /// What it may hold.
-    pub form: SaidForm,
+    pub form: DetailForm,
     /// What it means, in a sentence.
     pub about: &'static str,
     /// What it may look like; empty for a match.
@@ -83,7 +83,7 @@ pub struct Said {
 
 /// What a field of an answer may hold.
 #[derive(Clone, Copy, Debug)]
-pub enum SaidForm {
+pub enum DetailForm {
     /// One of these words.
     Word(&'static [&'static str]),
     /// A text.
@@ -127,13 +127,13 @@ pub struct CheckResult {
     /// What they are at the source.
     pub status: CheckStatus,
     /// A value for each field that the kind's sources fill.
-    pub said: Vec<Option<SaidValue>>,
+    pub details: Vec<Option<DetailValue>>,
 }
 
 /// A value that a source gave.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
-pub enum SaidValue {
+pub enum DetailValue {
     /// A word or a text.
     Text(Text),
     /// Whether something is the same.
@@ -166,14 +166,14 @@ impl ComparedKind {
 impl CheckQuery {
     /// What was asked to be compared under this name of the source.
     #[must_use]
-    pub fn compares(&self, told_as: &str) -> bool {
-        self.check.compared.iter().zip(&self.compared).any(|(known, asked)| known.told_as == told_as && asked.is_some())
+    pub fn compares(&self, source_field: &str) -> bool {
+        self.check.compared.iter().zip(&self.compared).any(|(known, asked)| known.source_field == source_field && asked.is_some())
     }
 
-    /// What is said of it when its source knows no more than this.
+    /// The result when its source knows no more than this.
     #[must_use]
     pub fn with_status(&self, status: CheckStatus) -> CheckResult {
-        CheckResult { check: self.check, numbers: self.numbers.clone(), status, said: vec![None; self.check.said.len()] }
+        CheckResult { check: self.check, numbers: self.numbers.clone(), status, details: vec![None; self.check.details.len()] }
     }
 }
 
@@ -204,13 +204,13 @@ mod tests {
             for form in check.numbers {
                 assert_eq!(form.parse(form.example).unwrap().as_str(), form.example, "{}", check.name);
             }
-            for said in check.said {
-                let good = match said.form {
-                    SaidForm::Word(words) => words.contains(&said.example),
-                    SaidForm::Text => Text::not_blank(said.example).is_ok(),
-                    SaidForm::Match(told_as) => check.compared.iter().any(|compared| compared.told_as == told_as),
+            for detail in check.details {
+                let good = match detail.form {
+                    DetailForm::Word(words) => words.contains(&detail.example),
+                    DetailForm::Text => Text::not_blank(detail.example).is_ok(),
+                    DetailForm::Match(source_field) => check.compared.iter().any(|compared| compared.source_field == source_field),
                 };
-                assert!(good, "{} {}", check.name, said.field);
+                assert!(good, "{} {}", check.name, detail.field);
             }
         }
     }

@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use sakshi_domain::checks::{Check, CheckQuery, CheckResult, CheckStatus, Compared, ComparedKind, NumberForm, SaidForm};
+use sakshi_domain::checks::{Check, CheckQuery, CheckResult, CheckStatus, Compared, ComparedKind, DetailForm, NumberForm};
 use sakshi_domain::flow::dates::Day;
 use sakshi_domain::flow::text::Text;
 use sakshi_domain::invalid::Invalid;
@@ -102,13 +102,13 @@ struct CheckData(CheckResult);
 
 impl Serialize for CheckData {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let CheckResult { check, numbers, status, said } = &self.0;
+        let CheckResult { check, numbers, status, details } = &self.0;
         let mut data = serializer.serialize_map(None)?;
         for (form, number) in check.numbers.iter().zip(numbers) {
             data.serialize_entry(form.field, number)?;
         }
         data.serialize_entry("status", status)?;
-        for (known, value) in check.said.iter().zip(said) {
+        for (known, value) in check.details.iter().zip(details) {
             data.serialize_entry(known.field, value)?;
         }
         data.end()
@@ -120,14 +120,13 @@ impl Serialize for CheckData {
 pub fn schemas(check: &Check) -> [(String, Value); 3] {
     let [request, answer, data] = ["Request", "Answer", "Data"].map(|part| format!("{}{part}", check.title));
     let envelope = answered(&data);
-    [(request, asked(check)), (answer, envelope), (data, said(check))]
+    [(request, asked(check)), (answer, envelope), (data, details(check))]
 }
 
 fn asked(check: &Check) -> Value {
     let mut object = Properties::new(false);
     for form in check.numbers {
-        let (least, most) = form.length;
-        let schema = json!({ "type": "string", "minLength": least, "maxLength": most, "pattern": form.pattern, "example": form.example });
+        let schema = json!({ "type": "string", "pattern": form.pattern, "example": form.example });
         object.add(form.field, schema, &format!("{}, in either case.", capitalised(form.rule)), true);
     }
     if check.needs_consent {
@@ -154,20 +153,20 @@ fn answered(data: &str) -> Value {
     object.into_schema("What is known of it.")
 }
 
-fn said(check: &Check) -> Value {
+fn details(check: &Check) -> Value {
     let mut object = Properties::new(true);
     for form in check.numbers {
         object.add(form.field, json!({ "type": "string" }), "The number, in capitals.", true);
     }
     object.add("status", CheckStatus::schema(), "Whether it is in use, known and not in use, or not known.", true);
-    for known in check.said {
+    for known in check.details {
         let schema = match known.form {
-            SaidForm::Word(words) => {
+            DetailForm::Word(words) => {
                 let words: Vec<_> = words.iter().copied().map(Some).chain([None]).collect();
                 json!({ "type": ["string", "null"], "enum": words })
             }
-            SaidForm::Text => json!({ "type": ["string", "null"] }),
-            SaidForm::Match(_) => json!({ "type": ["boolean", "null"] }),
+            DetailForm::Text => json!({ "type": ["string", "null"] }),
+            DetailForm::Match(_) => json!({ "type": ["boolean", "null"] }),
         };
         object.add(known.field, schema, known.about, true);
     }

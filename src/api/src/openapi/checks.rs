@@ -1,6 +1,6 @@
 //! The verifications that are answered at once, described from their table. Answers are written by the code that writes the real ones.
 
-use sakshi_domain::checks::{CHECKS, Check, CheckQuery, CheckResult, CheckStatus, ComparedKind, SaidForm, SaidValue};
+use sakshi_domain::checks::{CHECKS, Check, CheckQuery, CheckResult, CheckStatus, ComparedKind, DetailForm, DetailValue};
 use sakshi_domain::flow::text::Text;
 use sakshi_domain::request_id::RequestId;
 use sakshi_outbound::upstream::UpstreamError;
@@ -17,9 +17,9 @@ const TAG: &str = "Checks";
 /// Adds the operations and their schemas.
 pub(super) fn describe(document: &mut Value) {
     for check in CHECKS {
-        let [(request, asked), (answer, answered), (data, said)] = schemas(check);
+        let [(request, asked), (answer, answered), (data, details)] = schemas(check);
         document["paths"][check.path]["post"] = operation(check, &request, &answer);
-        for (name, schema) in [(request, asked), (answer, answered), (data, said)] {
+        for (name, schema) in [(request, asked), (answer, answered), (data, details)] {
             document["components"]["schemas"][name] = schema;
         }
     }
@@ -82,11 +82,11 @@ fn answers(check: &'static Check) -> Value {
     let numbers = check.numbers.iter().filter_map(|form| form.parse(form.example).ok()).collect();
     let compared = check.compared.iter().map(|known| (known.kind == ComparedKind::Name).then(|| Text::parse("Asha Rao").ok()).flatten());
     let query = CheckQuery { check, numbers, consent: None, compared: compared.collect() };
-    let said = check.said.iter().map(|known| match known.form {
-        SaidForm::Match(told_as) => query.compares(told_as).then_some(SaidValue::Match(true)),
-        SaidForm::Word(_) | SaidForm::Text => Text::parse(known.example).ok().map(SaidValue::Text),
+    let details = check.details.iter().map(|known| match known.form {
+        DetailForm::Match(source_field) => query.compares(source_field).then_some(DetailValue::Match(true)),
+        DetailForm::Word(_) | DetailForm::Text => Text::parse(known.example).ok().map(DetailValue::Text),
     });
-    let known = CheckResult { said: said.collect(), ..query.with_status(CheckStatus::Valid) };
+    let known = CheckResult { details: details.collect(), ..query.with_status(CheckStatus::Valid) };
     let request_id = RequestId::parse("order-42-try-1").unwrap_or_else(|_| RequestId::mint());
     let named = |summary: &str, result| json!({ "summary": summary, "value": CheckAnswer::new(request_id.clone(), result) });
     json!({

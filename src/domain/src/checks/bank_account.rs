@@ -1,7 +1,7 @@
 //! A bank account: its number, and the branch that keeps it.
 
 use super::ifsc::IFSC;
-use super::{Check, Compared, ComparedKind, NumberForm, Said, SaidForm};
+use super::{Check, Compared, ComparedKind, Detail, DetailForm, NumberForm};
 
 pub(super) const BANK_ACCOUNT: Check = Check {
     name: "bank_account",
@@ -15,17 +15,16 @@ pub(super) const BANK_ACCOUNT: Check = Check {
             refusal: "malformed_account_number",
             rule: "9 to 18 digits",
             example: "123456789012",
-            length: (9, 18),
             pattern: "^[0-9]{9,18}$",
-            fits: |text| text.bytes().all(|byte| byte.is_ascii_digit()),
+            is_valid: |_| true,
         },
         IFSC.numbers[0],
     ],
-    compared: &[Compared { field: "name", told_as: "name", kind: ComparedKind::Name }],
-    said: &[Said {
+    compared: &[Compared { field: "name", source_field: "name", kind: ComparedKind::Name }],
+    details: &[Detail {
         field: "name_match",
-        told_as: "name_match",
-        form: SaidForm::Match("name"),
+        source_field: "name_match",
+        form: DetailForm::Match("name"),
         about: "Whether the name is the holder's.",
         example: "",
     }],

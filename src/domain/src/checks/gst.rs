@@ -1,8 +1,6 @@
 //! GSTIN, the number of a business that pays goods and services tax.
 
-use super::number::is_shaped;
-use super::pan::is_pan;
-use super::{Check, NumberForm, Said, SaidForm};
+use super::{Check, Detail, DetailForm, NumberForm};
 
 pub(super) const GST: Check = Check {
     name: "gst",
@@ -15,35 +13,32 @@ pub(super) const GST: Check = Check {
         refusal: "malformed_gstin",
         rule: "the two digits of a state, a PAN, a digit or letter, a letter or digit, and the check digit of them all",
         example: "27ABCPE1234F1ZB",
-        length: (15, 15),
         pattern: "^[0-9]{2}[A-Za-z]{5}[0-9]{4}[A-Za-z][1-9A-Za-z][0-9A-Za-z]{2}$",
-        fits: is_gstin,
+        is_valid: is_gstin,
     }],
     compared: &[],
-    said: &[
-        Said {
+    details: &[
+        Detail {
             field: "legal_name",
-            told_as: "legal_name",
-            form: SaidForm::Text,
+            source_field: "legal_name",
+            form: DetailForm::Text,
             about: "The name under which the business is registered.",
             example: "Asha Rao",
         },
-        Said {
+        Detail {
             field: "trade_name",
-            told_as: "trade_name",
-            form: SaidForm::Text,
+            source_field: "trade_name",
+            form: DetailForm::Text,
             about: "The name under which it trades.",
             example: "Example Stores",
         },
     ],
 };
 
-/// State, PAN, which registration of that PAN in the state (from 1), a character that is usually Z, check digit.
+/// A state is not 00, and the last character is the check digit of those before it.
 fn is_gstin(text: &str) -> bool {
-    let (Some(state), Some(pan), Some(rest)) = (text.get(..2), text.get(2..12), text.get(12..)) else { return false };
-    let is_state = is_shaped(state, "99") && state != "00";
-    let is_rest = is_shaped(rest, "XXX") && !rest.starts_with('0');
-    is_state && is_pan(pan) && is_rest && check_digit(&text[..14]) == text[14..].chars().next()
+    let (rest, last) = text.split_at(text.len() - 1);
+    !rest.starts_with("00") && check_digit(rest) == last.chars().next()
 }
 
 /// The check digit of digits and capitals, in base 36: every second one counts twice, and of each product both digits count.

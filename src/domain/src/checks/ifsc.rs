@@ -1,7 +1,6 @@
 //! IFSC, the code of a branch of a bank. It says nothing about a person.
 
-use super::number::is_shaped;
-use super::{Check, NumberForm, Said, SaidForm};
+use super::{Check, Detail, DetailForm, NumberForm};
 
 pub(super) const IFSC: Check = Check {
     name: "ifsc",
@@ -14,15 +13,14 @@ pub(super) const IFSC: Check = Check {
         refusal: "malformed_ifsc",
         rule: "four letters, a zero, and six letters or digits",
         example: "EXMP0001234",
-        length: (11, 11),
         pattern: "^[A-Za-z]{4}0[0-9A-Za-z]{6}$",
-        fits: |text| is_shaped(text, "AAAA0XXXXXX"),
+        is_valid: |_| true,
     }],
     compared: &[],
-    said: &[
-        Said { field: "bank", told_as: "bank", form: SaidForm::Text, about: "The bank.", example: "Example Bank" },
-        Said { field: "branch", told_as: "branch", form: SaidForm::Text, about: "The branch.", example: "First Example Street" },
-        Said { field: "city", told_as: "city", form: SaidForm::Text, about: "Where the branch is.", example: "Demopura" },
+    details: &[
+        Detail { field: "bank", source_field: "bank", form: DetailForm::Text, about: "The bank.", example: "Example Bank" },
+        Detail { field: "branch", source_field: "branch", form: DetailForm::Text, about: "The branch.", example: "First Example Street" },
+        Detail { field: "city", source_field: "city", form: DetailForm::Text, about: "Where the branch is.", example: "Demopura" },
     ],
 };
 

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use regex_lite::Regex;
 use serde::Serialize;
 
 /// A number of one of the forms, in capitals. Personal data, which `Debug` does not show.
@@ -20,12 +21,10 @@ pub struct NumberForm {
     pub rule: &'static str,
     /// One of them.
     pub example: &'static str,
-    /// The least and the most characters.
-    pub length: (usize, usize),
-    /// What all of them match, in both cases, as a regular expression.
+    /// What it matches, in either case: a regular expression of the whole text.
     pub pattern: &'static str,
-    /// Whether a text in capitals, all ASCII and of such a length, is one.
-    pub fits: fn(&str) -> bool,
+    /// Whether a text in capitals that matches is one, for what no regular expression says.
+    pub is_valid: fn(&str) -> bool,
 }
 
 impl NumberForm {
@@ -34,10 +33,9 @@ impl NumberForm {
     /// # Errors
     /// The text is no such number.
     pub fn parse(&'static self, text: &str) -> Result<Number, &'static Self> {
-        let (least, most) = self.length;
+        let matches = Regex::new(self.pattern).is_ok_and(|pattern| pattern.is_match(text));
         let number = text.to_ascii_uppercase();
-        let fits = number.is_ascii() && (least..=most).contains(&number.len()) && (self.fits)(&number);
-        if fits { Ok(Number(number.into())) } else { Err(self) }
+        if matches && (self.is_valid)(&number) { Ok(Number(number.into())) } else { Err(self) }
     }
 }
 
@@ -61,15 +59,4 @@ impl fmt::Debug for Number {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Number(redacted)")
     }
-}
-
-/// Whether a text is of this shape: `A` is a letter, `9` a digit, `X` either of them, and anything else itself.
-pub(super) fn is_shaped(text: &str, shape: &str) -> bool {
-    let fits = |(byte, like): (u8, u8)| match like {
-        b'A' => byte.is_ascii_uppercase(),
-        b'9' => byte.is_ascii_digit(),
-        b'X' => byte.is_ascii_uppercase() || byte.is_ascii_digit(),
-        other => byte == other,
-    };
-    text.len() == shape.len() && text.bytes().zip(shape.bytes()).all(fits)
 }

@@ -1,7 +1,6 @@
 //! PAN, the number of a taxpayer (specification, "Other shown endpoints").
 
-use super::number::is_shaped;
-use super::{Check, Compared, ComparedKind, NumberForm, Said, SaidForm};
+use super::{Check, Compared, ComparedKind, Detail, DetailForm, NumberForm};
 
 pub(super) const PAN: Check = Check {
     name: "pan",
@@ -14,19 +13,18 @@ pub(super) const PAN: Check = Check {
         refusal: "malformed_pan",
         rule: "five letters, four digits and a letter",
         example: "ABCPE1234F",
-        length: (10, 10),
         pattern: "^[A-Za-z]{5}[0-9]{4}[A-Za-z]$",
-        fits: is_pan,
+        is_valid: |_| true,
     }],
     compared: &[
-        Compared { field: "name_as_per_pan", told_as: "name", kind: ComparedKind::Name },
-        Compared { field: "date_of_birth", told_as: "date_of_birth", kind: ComparedKind::Birth },
+        Compared { field: "name_as_per_pan", source_field: "name", kind: ComparedKind::Name },
+        Compared { field: "date_of_birth", source_field: "date_of_birth", kind: ComparedKind::Birth },
     ],
-    said: &[
-        Said {
+    details: &[
+        Detail {
             field: "category",
-            told_as: "category",
-            form: SaidForm::Word(&[
+            source_field: "category",
+            form: DetailForm::Word(&[
                 "individual",
                 "company",
                 "hindu_undivided_family",
@@ -41,34 +39,29 @@ pub(super) const PAN: Check = Check {
             about: "Who holds it.",
             example: "individual",
         },
-        Said {
+        Detail {
             field: "name_as_per_pan_match",
-            told_as: "name_match",
-            form: SaidForm::Match("name"),
+            source_field: "name_match",
+            form: DetailForm::Match("name"),
             about: "Whether the name is the one on record.",
             example: "",
         },
-        Said {
+        Detail {
             field: "date_of_birth_match",
-            told_as: "date_of_birth_match",
-            form: SaidForm::Match("date_of_birth"),
+            source_field: "date_of_birth_match",
+            form: DetailForm::Match("date_of_birth"),
             about: "Whether the date of birth is the one on record.",
             example: "",
         },
-        Said {
+        Detail {
             field: "nationalid_seeding_status",
-            told_as: "nationalid_seeding_status",
-            form: SaidForm::Word(&["y", "n", "na"]),
+            source_field: "nationalid_seeding_status",
+            form: DetailForm::Word(&["y", "n", "na"]),
             about: "Whether it is linked with a national ID: `y`, `n`, or `na` where it need not be.",
             example: "y",
         },
     ],
 };
-
-/// Whether it is one; the number of a business has one inside.
-pub(super) fn is_pan(text: &str) -> bool {
-    is_shaped(text, "AAAAA9999A")
-}
 
 #[cfg(test)]
 mod tests {

@@ -1,7 +1,6 @@
 //! Voter ID: the EPIC number on the photo identity card of a voter.
 
-use super::number::is_shaped;
-use super::{Check, NumberForm, Said, SaidForm};
+use super::{Check, Detail, DetailForm, NumberForm};
 
 pub(super) const VOTER_ID: Check = Check {
     name: "voter_id",
@@ -14,18 +13,23 @@ pub(super) const VOTER_ID: Check = Check {
         refusal: "malformed_epic_number",
         rule: "three letters and seven digits",
         example: "ABC1234567",
-        length: (10, 10),
         pattern: "^[A-Za-z]{3}[0-9]{7}$",
-        fits: |text| is_shaped(text, "AAA9999999"),
+        is_valid: |_| true,
     }],
     compared: &[],
-    said: &[
-        Said { field: "name", told_as: "name", form: SaidForm::Text, about: "The voter's name.", example: "Asha Rao" },
-        Said { field: "state", told_as: "state", form: SaidForm::Text, about: "The state of the electoral roll.", example: "Examplestate" },
-        Said {
+    details: &[
+        Detail { field: "name", source_field: "name", form: DetailForm::Text, about: "The voter's name.", example: "Asha Rao" },
+        Detail {
+            field: "state",
+            source_field: "state",
+            form: DetailForm::Text,
+            about: "The state of the electoral roll.",
+            example: "Examplestate",
+        },
+        Detail {
             field: "constituency",
-            told_as: "constituency",
-            form: SaidForm::Text,
+            source_field: "constituency",
+            form: DetailForm::Text,
             about: "The assembly constituency.",
             example: "Demopura North",
         },

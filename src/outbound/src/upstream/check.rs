@@ -1,7 +1,7 @@
 //! The question to a source and its answer, for every kind of verification that is answered at once. It opens no flow, but is not
 //! repeated either: the client decides whether to ask again.
 
-use sakshi_domain::checks::{CheckQuery, CheckResult, CheckStatus, Said, SaidForm, SaidValue};
+use sakshi_domain::checks::{CheckQuery, CheckResult, CheckStatus, Detail, DetailForm, DetailValue};
 use sakshi_domain::flow::text::Text;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
@@ -23,7 +23,7 @@ impl Serialize for Question<'_> {
         }
         for (known, asked) in check.compared.iter().zip(compared) {
             if let Some(asked) = asked {
-                question.serialize_entry(known.told_as, asked)?;
+                question.serialize_entry(known.source_field, asked)?;
             }
         }
         question.end()
@@ -38,19 +38,20 @@ pub async fn verify(source: &Upstream, query: &CheckQuery) -> Result<CheckResult
     let mut answer = source.send(to_body(&Question(query), 0)).await?;
     let mut result = query.with_status(answer.text("status", str::parse)?);
     if result.status != CheckStatus::NotFound {
-        let said = query.check.said.iter().map(|known| said(&mut answer, query, known));
-        result.said = said.collect::<Result<_, _>>()?;
+        let details = query.check.details.iter().map(|known| detail(&mut answer, query, known));
+        result.details = details.collect::<Result<_, _>>()?;
     }
     Ok(result)
 }
 
-fn said(answer: &mut Answer, query: &CheckQuery, known: &Said) -> Result<Option<SaidValue>, UpstreamError> {
-    let text = |text: &str| Text::not_blank(text).map(SaidValue::Text);
+fn detail(answer: &mut Answer, query: &CheckQuery, known: &Detail) -> Result<Option<DetailValue>, UpstreamError> {
+    let text = |text: &str| Text::not_blank(text).map(DetailValue::Text);
     match known.form {
-        SaidForm::Match(told_as) => Ok(answer.optional_flag(known.told_as)?.filter(|_| query.compares(told_as)).map(SaidValue::Match)),
-        SaidForm::Text => answer.optional_text(known.told_as, text),
-        SaidForm::Word(words) => {
-            answer.optional_text(known.told_as, |word| if words.contains(&word) { text(word) } else { Err("is another word".to_owned()) })
+        DetailForm::Match(source_field) => {
+            Ok(answer.optional_flag(known.source_field)?.filter(|_| query.compares(source_field)).map(DetailValue::Match))
         }
+        DetailForm::Text => answer.optional_text(known.source_field, text),
+        DetailForm::Word(words) => answer
+            .optional_text(known.source_field, |word| if words.contains(&word) { text(word) } else { Err("is another word".to_owned()) }),
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::future::pending;
 use std::time::Duration;
 
-use sakshi_domain::checks::{CHECKS, Check, CheckStatus, SaidForm};
+use sakshi_domain::checks::{CHECKS, Check, CheckStatus, DetailForm};
 use sakshi_domain::invalid::Invalid;
 use serde_json::{Map, Value, json};
 use tokio::time::timeout;
@@ -46,7 +46,7 @@ impl KnownNumbers {
                 Err(FlowError::Source)
             }
             Some(_) => Err(FlowError::Source),
-            None => Ok(said(check, known, &question)),
+            None => Ok(answer(check, known, &question)),
         }
     }
 }
@@ -63,25 +63,26 @@ fn checked(check: &Check, question: &Map<String, Value>) -> Result<Vec<(&'static
         declaration(&mut invalid, text(question, "consent_text").map(str::to_owned));
     }
     for known in check.compared {
-        if let Some(asked) = question.get(known.told_as) {
-            invalid.check(known.told_as, known.kind.parse(asked.as_str().unwrap_or_default()).map_err(|sentence| sentence.into_owned()));
+        if let Some(asked) = question.get(known.source_field) {
+            invalid
+                .check(known.source_field, known.kind.parse(asked.as_str().unwrap_or_default()).map_err(|sentence| sentence.into_owned()));
         }
     }
     invalid.or_ok().map(|()| numbers)
 }
 
-/// What is said of a known number. Names are compared whatever their case and gaps.
-fn said(check: &Check, known: &Map<String, Value>, question: &Map<String, Value>) -> Value {
+/// The answer about a known number. Names are compared whatever their case and gaps.
+fn answer(check: &Check, known: &Map<String, Value>, question: &Map<String, Value>) -> Value {
     let mut answer = Map::new();
     answer.extend(known.get("status").map(|status| ("status".to_owned(), status.clone())));
-    for field in check.said {
-        let said = match field.form {
-            SaidForm::Match(name) => {
+    for field in check.details {
+        let detail = match field.form {
+            DetailForm::Match(name) => {
                 text(question, name).zip(text(known, name)).map(|(asked, known)| (comparable(asked) == comparable(known)).into())
             }
-            SaidForm::Word(_) | SaidForm::Text => known.get(field.told_as).cloned(),
+            DetailForm::Word(_) | DetailForm::Text => known.get(field.source_field).cloned(),
         };
-        answer.extend(said.map(|said| (field.told_as.to_owned(), said)));
+        answer.extend(detail.map(|detail| (field.source_field.to_owned(), detail)));
     }
     answer.into()
 }

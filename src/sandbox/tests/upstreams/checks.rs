@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use actix_web::test::TestRequest;
-use sakshi_domain::checks::{CHECKS, Check, CheckStatus, SaidForm};
+use sakshi_domain::checks::{CHECKS, Check, CheckStatus, DetailForm};
 use sakshi_domain::flow::text::Text;
 use serde_json::{Map, Value, json};
 
@@ -41,14 +41,14 @@ async fn the_known_numbers_of_every_kind_show_all_that_its_source_can_say() {
         }
         assert_eq!(behaviours, BTreeSet::from(["fail".to_owned(), "time_out".to_owned()]), "{}", check.name);
         let mut left: BTreeSet<(String, String)> = CheckStatus::ALL.iter().map(|word| ("status".to_owned(), word.to_string())).collect();
-        for field in check.said {
+        for field in check.details {
             match field.form {
-                SaidForm::Word(words) => left.extend(words.iter().map(|word| (field.told_as.to_owned(), (*word).to_owned()))),
-                SaidForm::Text => {
-                    let of_field = said.extract_if(.., |(name, text)| *name == field.told_as && Text::not_blank(text).is_ok());
+                DetailForm::Word(words) => left.extend(words.iter().map(|word| (field.source_field.to_owned(), (*word).to_owned()))),
+                DetailForm::Text => {
+                    let of_field = said.extract_if(.., |(name, text)| *name == field.source_field && Text::not_blank(text).is_ok());
                     assert!(of_field.count() > 0, "{} {}", check.name, field.field);
                 }
-                SaidForm::Match(_) => {}
+                DetailForm::Match(_) => {}
             }
         }
         assert_eq!(said, left, "{}", check.name);

@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use sakshi_domain::checks::{Check, CheckQuery, CheckStatus, SaidValue};
+use sakshi_domain::checks::{Check, CheckQuery, CheckStatus, DetailValue};
 use sakshi_domain::flow::report::Report;
 use sakshi_domain::flow::text::Text;
 use sakshi_wire::Body;
@@ -117,11 +117,11 @@ fn polls_of_pending_flows_are_stubs_with_what_is_known_and_of_ended_ones_the_web
 #[test]
 fn a_pan_is_answered_in_the_form_of_the_webhooks() {
     let check = Check::named("pan").unwrap();
-    let word = |word| Some(SaidValue::Text(Text::parse(word).unwrap()));
+    let word = |word| Some(DetailValue::Text(Text::parse(word).unwrap()));
     let query =
         CheckQuery { check, numbers: vec![check.numbers[0].parse("ABCPE1234F").unwrap()], consent: None, compared: vec![None, None] };
     let mut result = query.with_status(CheckStatus::Valid);
-    result.said = vec![word("individual"), Some(SaidValue::Match(true)), None, word("y")];
+    result.details = vec![word("individual"), Some(DetailValue::Match(true)), None, word("y")];
     same("pan", include_str!("../golden/pan_valid.json"), &CheckAnswer::new(opened().request_id, result));
 }
 

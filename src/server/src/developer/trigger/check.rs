@@ -45,7 +45,7 @@ pub(super) async fn drive(run: &mut FlowRun<'_, '_>, check: &'static Check, outc
         order["consent_text"] = json!("I agree that this number is verified.");
     }
     for compared in check.compared {
-        order[compared.field] = known[compared.told_as].clone();
+        order[compared.field] = known[compared.source_field].clone();
     }
     let expected = match outcome {
         Outcome::TimeOut => "upstream_timed_out",
