@@ -4,6 +4,7 @@
 //! operator always get one.
 
 use rlimit::{Resource, getrlimit, increase_nofile_limit};
+use sakshi_domain::checks::CHECKS;
 
 /// For the store, the log, the listeners, name resolution, and what libraries keep open.
 const OWN: usize = 128;
@@ -11,8 +12,8 @@ const OWN: usize = 128;
 const OWN_PER_WORKER: usize = 8;
 /// Connections of the operator and the probes.
 const INTERNAL: usize = 64;
-/// Kinds of orders to upstreams.
-const ORDERS: usize = 5;
+/// Kinds of orders to upstreams: four flows, and the checks.
+const ORDERS: usize = 4 + CHECKS.len();
 /// Orders of one kind at a time, however many descriptors there are.
 const ORDERS_OF_A_KIND_MAX: usize = 64;
 /// Connections of one worker, however many descriptors there are.
@@ -93,9 +94,9 @@ mod tests {
     fn webhooks_get_what_they_may_have_unless_that_is_more_than_half() {
         assert_eq!(
             FdBudget::of(20_000, 2, 4_096),
-            FdBudget { public_per_worker: 7_688, internal: 64, webhooks: 4_096, orders_of_a_kind: 64 }
+            FdBudget { public_per_worker: 7_560, internal: 64, webhooks: 4_096, orders_of_a_kind: 64 }
         );
-        assert_eq!(FdBudget::of(1_024, 2, 4_096), FdBudget { public_per_worker: 179, internal: 64, webhooks: 358, orders_of_a_kind: 20 });
+        assert_eq!(FdBudget::of(1_024, 2, 4_096), FdBudget { public_per_worker: 179, internal: 64, webhooks: 358, orders_of_a_kind: 11 });
         assert_eq!(FdBudget::of(1_048_576, 2, 4_096).public_per_worker, PUBLIC_PER_WORKER_MAX);
         assert_eq!(FdBudget::of(0, 4, 4_096), FdBudget { public_per_worker: 1, internal: 64, webhooks: 1, orders_of_a_kind: 1 });
     }
