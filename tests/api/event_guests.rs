@@ -7,6 +7,8 @@ use reqwest::header::{ACCEPT, ORIGIN, SET_COOKIE};
 use sakshi_kit::answer::Answer;
 use sakshi_kit::event::{BROWSER, IDENTITY_APP, PROGRAM, TestEvent, cookie_of, led_to, terms};
 use sakshi_kit::node::TestNode;
+use sakshi_kit::waiting::{TIMEOUT, eventually};
+use serde_json::json;
 
 #[tokio::test]
 async fn looking_at_an_event_never_spends_a_credit() {
@@ -122,19 +124,61 @@ async fn the_same_browser_resumes_its_verification_and_pays_once() {
     assert_ne!(led_to(&elsewhere.press(Some(&cookie)).await), led_to(&first), "another event is another visit");
     assert_ne!(led_to(&event.press(None).await), led_to(&first), "another browser is another guest");
     identity_app.approve(&event.follow(&first).await, "asha").await;
-    let over = Answer::to(event.visit(Method::GET, BROWSER).header("cookie", &cookie)).await;
-    assert!(over.text.contains("<form"), "{}", over.text);
-    let next = event.press(Some(&cookie)).await;
-    assert_ne!(led_to(&next), led_to(&first), "what is over is not resumed");
-    assert_ne!(cookie_of(&next), cookie);
+    let registered = event.press(Some(&cookie)).await;
+    assert_eq!(registered.header("location"), Some(&*format!("/e/{}", event.id)), "who is registered does not start again by mistake");
+    let another = event.another(&cookie).await;
+    assert_ne!(led_to(&another), led_to(&first));
+    let both = format!("{cookie}; {}", cookie_of(&another));
+    assert_eq!(led_to(&event.press(Some(&both)).await), led_to(&another), "each guest of one phone has a visit");
+    identity_app.fail(&event.follow(&another).await, "301", "User Reject").await;
+    let next = cookie_of(&another);
+    assert_ne!(led_to(&event.press(Some(&next)).await), led_to(&another), "what is over is not resumed");
     let single = organiser.open(&["name"]).await.txn;
     let nobodys = "3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11";
-    for visit in ["=", "=seven", "=\"", "", &format!("={single}"), &format!("={nobodys}")] {
-        let fresh = event.press(Some(&format!("other=1; sakshi_visit{visit}"))).await;
+    let forged = format!("{single}=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA");
+    for visit in ["=", "seven=started", "=\"", "", &format!("{single}=started"), &format!("{nobodys}=started"), &forged] {
+        let fresh = event.press(Some(&format!("other=1; sakshi_visit_{visit}"))).await;
         assert!(fresh.status == 303 && ![&*single, nobodys].contains(&led_to(&fresh)), "{visit}");
     }
-    assert_eq!((event.counts().await.2, elsewhere.counts().await.2), (9, 1));
-    assert_eq!(node.operator().balance(&organiser.client).await, 2);
+    assert_eq!((event.counts().await.2, elsewhere.counts().await.2), (11, 1));
+    assert_eq!(node.operator().balance(&organiser.client).await, 0);
+}
+
+#[tokio::test]
+async fn a_registered_guest_finds_that_at_the_event_when_it_is_full_or_over_and_when_the_result_is_no_longer_kept() {
+    let node = TestNode::with(&[("OVSE__RESULT_TTL_S", "5")]).await;
+    let (organiser, identity_app) = (node.backend(2).await, node.identity_app());
+    let event = TestEvent::open(&node, &organiser, &terms(1)).await;
+    let elsewhere = TestEvent::open(&node, &organiser, &terms(1)).await;
+    let pressed = event.press(None).await;
+    let opened = event.follow(&pressed).await;
+    identity_app.approve(&opened, "asha").await;
+    let page = |cookie: &str| Answer::to(event.visit(Method::GET, BROWSER).header("cookie", cookie));
+    let is_ticket = |shown: &Answer| {
+        shown.status == 200 && ["You are registered", "Open day", &opened.txn].iter().all(|part| shown.text.contains(part))
+    };
+
+    // The page that the guest waits at leaves the same cookie.
+    for shown in [page(&cookie_of(&pressed)).await, node.get(&format!("/v/{}", opened.txn)).await] {
+        assert!(is_ticket(&shown) && !shown.text.contains("<form"), "{}", shown.text);
+        let kept = cookie_of(&shown);
+        eventually("the end of the result", TIMEOUT, || async { (organiser.result(&opened.txn).await.status == 404).then_some(()) }).await;
+        let unknown = page(&cookie_of(&pressed)).await;
+        assert_eq!(unknown.status, 409, "nobody knows that guest: {}", unknown.text);
+        let again = page(&kept).await;
+        assert!(is_ticket(&again) && again.header(SET_COOKIE.as_str()).is_none(), "{}", again.text);
+        let (name, value) = kept.split_once('=').expect("a name and value");
+        let other = name.replace(&opened.txn, "3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11");
+        for forged in [format!("{other}={value}"), format!("{name}={}", value.replace('A', "B"))] {
+            assert!(forged == kept || page(&forged).await.status == 409, "{forged}");
+        }
+        let moved = Answer::to(elsewhere.visit(Method::GET, BROWSER).header("cookie", &kept)).await;
+        assert!(moved.text.contains("<form") && !moved.text.contains(&opened.txn), "{}", moved.text);
+        assert_eq!(event.patch(&json!({"is_active": false})).await.ok()["status"], "disabled");
+        assert!(is_ticket(&page(&kept).await));
+        assert_eq!(event.patch(&json!({"is_active": true})).await.ok()["status"], "at_capacity");
+    }
+    assert_eq!(event.counts().await, ("at_capacity".to_owned(), 1, 1, 0));
 }
 
 #[tokio::test]

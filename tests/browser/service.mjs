@@ -88,8 +88,9 @@ export class Service {
 
   // Registers a guest at an event.
   async attend({ qr_url: address }) {
-    const intent = await fetch(address, { headers: { Accept: "application/jwt" } });
-    await this.answer({ intentJwt: await intent.text() }, "approve");
+    const intent = await (await fetch(address, { headers: { Accept: "application/jwt" } })).text();
+    await this.answer({ intentJwt: intent }, "approve");
+    return `${this.base}/v/${JSON.parse(Buffer.from(intent.split(".")[1], "base64url")).txn}`;
   }
 
   async patch({ event_id: event }, change) {

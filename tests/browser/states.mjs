@@ -82,6 +82,7 @@ export async function statesIn(services, language) {
     phone("service busy", (page) => refused(page, () => page.goto(`${limited.base}/v/none`)), 429),
     phone("event", made.qr_url),
     phone("event, started", (page) => started(page, made.qr_url)),
+    phone("event, registered", (page) => registered(page, well, made)),
     phone("event full", full.qr_url, 409),
     phone("event ended", over.qr_url, 410),
     phone("event disabled", closed.qr_url, 410),
@@ -135,6 +136,13 @@ async function started(page, url) {
   await page.goto(url);
   await follow(page, () => page.locator("button.main").click());
   return page.goto(url);
+}
+
+// The page that the guest waited at, and then that of the event, with a button for another guest.
+async function registered(page, service, made) {
+  await page.context().clearCookies();
+  await page.goto(await service.attend(made));
+  return page.goto(made.qr_url);
 }
 
 async function elsewhere(page, url) {

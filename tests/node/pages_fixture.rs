@@ -224,10 +224,13 @@ fn settings(store: &std::path::Path, more: &[(&str, &str)]) -> Settings {
     load(&sources).unwrap().settings
 }
 
+pub(crate) const REGISTRATION_TTL: Duration = Duration::from_secs(30 * 86_400);
+
 fn rules() -> Rules {
     Rules {
         window: WINDOW,
         result_ttl: Duration::from_secs(3_600),
+        registration_ttl: REGISTRATION_TTL,
         replay_window: Duration::from_secs(3_600),
         has_public_base_url: true,
         urls: UrlPolicy::PUBLIC,

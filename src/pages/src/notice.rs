@@ -57,7 +57,7 @@ pub(super) fn ended(state: &PageState, language: PageLanguage, path: &str, sandb
     let PageLanguage { texts, .. } = language;
     let (status, look, heading, mut words) = match state {
         PageState::Waiting(_) => (StatusCode::OK, CLOCK, texts.waiting_heading, vec![texts.waiting]),
-        PageState::Verified(_) => (StatusCode::OK, CHECK, texts.verified_heading, vec![texts.verified]),
+        PageState::Verified(..) => (StatusCode::OK, CHECK, texts.verified_heading, vec![texts.verified]),
         PageState::NotVerified(_, failure) if failure.code.as_deref() == Some(DECLINED) => {
             (StatusCode::OK, CROSS, texts.declined_heading, vec![texts.reason(failure)])
         }
@@ -72,7 +72,7 @@ pub(super) fn ended(state: &PageState, language: PageLanguage, path: &str, sandb
         PageState::Expired(_) if event.is_some() => words = vec![texts.event.too_late],
         _ => {}
     }
-    let followed = matches!(state, PageState::Verified(_) | PageState::NotVerified(..));
+    let followed = matches!(state, PageState::Verified(..) | PageState::NotVerified(..));
     let back = |id| Link { address: language.at(&format!("/e/{id}")), label: texts.event.to_event, site: None, followed: false };
     let link = state.redirect_url().map(|address| Link {
         address: address.to_owned(),
@@ -84,7 +84,7 @@ pub(super) fn ended(state: &PageState, language: PageLanguage, path: &str, sandb
         PageState::NotVerified(..) | PageState::Expired(_) => link.or(event.map(back)),
         _ => link,
     };
-    if link.is_none() && matches!(state, PageState::Verified(_)) {
+    if link.is_none() && matches!(state, PageState::Verified(..)) {
         words.push(texts.close_page);
     }
     let reference = state.opened().map(|opened| opened.id.to_string());

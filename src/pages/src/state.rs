@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use sakshi_actors::View;
 use sakshi_domain::ids::TxnId;
+use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::{Failure, Outcome, Pending};
 use sakshi_service::Service;
 use sakshi_web::error::ApiError;
@@ -14,8 +15,8 @@ use sakshi_web::error::ApiError;
 pub(super) enum PageState {
     /// It waits for the person.
     Waiting(Arc<Pending>),
-    /// The person was verified.
-    Verified(Pending),
+    /// The person was verified, at this moment.
+    Verified(Pending, Timestamp),
     /// They were not.
     NotVerified(Pending, Failure),
     /// The window has passed.
@@ -43,11 +44,12 @@ impl PageState {
     pub(super) fn of_view(service: &Service, view: View) -> Result<Self, ApiError> {
         Ok(match view {
             View::Pending(pending) => Self::Waiting(pending),
-            View::Completed(record) if record.passed => Self::Verified(record.opened),
+            View::Completed(record) if record.passed => Self::Verified(record.opened, record.verified_at),
             View::Completed(record) => {
+                let verified_at = record.verified_at;
                 let completed = service.transactions.reveal(*record).map_err(ApiError::internal)?;
                 match completed.outcome {
-                    Outcome::Verified(_) => Self::Verified(completed.opened),
+                    Outcome::Verified(_) => Self::Verified(completed.opened, verified_at),
                     Outcome::NotVerified(failure) => Self::NotVerified(completed.opened, failure),
                 }
             }
@@ -60,7 +62,7 @@ impl PageState {
     pub(super) const fn word(&self) -> &'static str {
         match self {
             Self::Waiting(_) => "waiting",
-            Self::Verified(_) => "verified",
+            Self::Verified(..) => "verified",
             Self::NotVerified(..) => "not_verified",
             Self::Expired(_) => "expired",
             Self::Unknown => "unknown",
@@ -71,7 +73,7 @@ impl PageState {
     pub(super) fn opened(&self) -> Option<&Pending> {
         match self {
             Self::Waiting(opened) | Self::Expired(opened) => Some(opened),
-            Self::Verified(opened) | Self::NotVerified(opened, _) => Some(opened),
+            Self::Verified(opened, _) | Self::NotVerified(opened, _) => Some(opened),
             Self::Unknown => None,
         }
     }

@@ -145,6 +145,13 @@ pub(crate) struct EventTexts {
     pub(super) resume: &'static str,
     pub(super) resume_words: &'static str,
     pub(super) open_until: Around,
+    /// To a guest who has a place.
+    pub(super) registered: &'static str,
+    /// Stands before a time.
+    pub(super) registered_at: &'static str,
+    pub(super) show_at_entrance: &'static str,
+    /// On a button.
+    pub(super) another: &'static str,
 
     pub(super) full_heading: &'static str,
     pub(super) full: &'static str,

@@ -2,6 +2,7 @@
 //! follows a scanned `requestUrl` (specification, OVSE rules 1 and 2).
 
 use actix_web::http::StatusCode;
+use actix_web::http::header::{HeaderValue, SET_COOKIE};
 use actix_web::web::{Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
 use sakshi_domain::limits::PAGE_SIGNATURE_COST;
@@ -12,6 +13,8 @@ use sakshi_web::html::private;
 use sakshi_web::rate_limit::RateLimits;
 
 use super::accept::{JWT, wants_intent};
+use super::event::ticket::{Next, ticket};
+use super::event::visit::{Registered, registered};
 use super::intents::PageIntents;
 use super::language::PageLanguage;
 use super::notice::{Retry, busy, ended};
@@ -48,7 +51,10 @@ pub(crate) async fn verify(
     let sandbox = service.authority.sandbox;
     let shown = match state {
         Ok(PageState::Waiting(pending)) => shown_waiting(&service, &pending, language, &request, &rates).await,
-        Ok(other) => Ok(ended(&other, language, request.path(), sandbox)),
+        Ok(other) => match shown_registered(&service, &other, language, request.path()).await {
+            Some(ticket) => Ok(ticket),
+            None => Ok(ended(&other, language, request.path(), sandbox)),
+        },
         Err(error) => Err(error),
     };
     Ok(shown.unwrap_or_else(|error| busy(&error, language, request.path(), Retry::Automatic, sandbox)))
@@ -74,10 +80,20 @@ async fn shown_waiting(
     waiting(service, pending, &intent, language, Platform::of(request), asks_for_help(request)).await
 }
 
+/// The page of a guest who was registered. It leaves a cookie for the event's page, which knows the guest then.
+async fn shown_registered(service: &Service, state: &PageState, language: PageLanguage, path: &str) -> Option<HttpResponse> {
+    let PageState::Verified(opened, at) = state else { return None };
+    let event = service.events.get(opened.event?).await.ok()??;
+    let guest = Registered { txn: opened.id, at: *at };
+    let mut response = ticket(service, &event, &[guest], language, path, Next::default());
+    response.headers_mut().append(SET_COOKIE, HeaderValue::from_str(&registered(service, &event, guest)).ok()?);
+    Some(response)
+}
+
 fn intent(service: &Service, state: &PageState) -> Result<HttpResponse, ApiError> {
     match state {
         PageState::Waiting(pending) => intent_response(service, pending),
-        PageState::Verified(_) | PageState::NotVerified(..) => Err(ApiError::Service(ServiceError::AlreadyCompleted)),
+        PageState::Verified(..) | PageState::NotVerified(..) => Err(ApiError::Service(ServiceError::AlreadyCompleted)),
         PageState::Expired(_) => Err(ApiError::Service(ServiceError::TransactionExpired)),
         PageState::Unknown => Err(ApiError::Service(ServiceError::TransactionNotFound)),
     }

@@ -63,6 +63,8 @@ pub struct Rules {
     pub window: Duration,
     /// How long a result can be fetched.
     pub result_ttl: Duration,
+    /// How long an event and its registrations are kept after its end.
+    pub registration_ttl: Duration,
     /// How long a credential is refused under another transaction.
     pub replay_window: Duration,
     /// Whether `server.public_base_url` is set: then pages of no other origin are ours.

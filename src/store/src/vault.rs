@@ -28,7 +28,9 @@ impl Sealed {
         self.0.len()
     }
 
-    pub(crate) fn as_bytes(&self) -> &[u8] {
+    /// Its bytes.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
@@ -41,7 +43,8 @@ impl Sealed {
     }
 
     /// The record with these bytes; `None` when there are too few.
-    pub(crate) fn from_bytes(bytes: impl Into<Vec<u8>>) -> Option<Self> {
+    #[must_use]
+    pub fn from_bytes(bytes: impl Into<Vec<u8>>) -> Option<Self> {
         Some(bytes.into()).filter(|bytes| bytes.len() >= HEAD).map(Self)
     }
 }

@@ -129,6 +129,12 @@ impl TestEvent {
         .await
     }
 
+    /// Presses the button for another guest in a browser with these cookies.
+    pub async fn another(&self, cookie: &str) -> Answer {
+        let button = self.http.post(self.addresses.public(&format!("/e/{}/start?another=1", self.id)));
+        Answer::to(button.header(ACCEPT, BROWSER).header("sec-fetch-site", "same-origin").header(COOKIE, cookie)).await
+    }
+
     /// Opens the page, presses the button and scans what the verify page shows.
     pub async fn scan(&self) -> Opened {
         let page = Answer::to(self.visit(Method::GET, BROWSER)).await;

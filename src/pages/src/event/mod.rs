@@ -6,7 +6,8 @@
 pub(super) mod refused;
 pub(super) mod show;
 pub(super) mod start;
-mod visit;
+pub(super) mod ticket;
+pub(super) mod visit;
 
 use std::sync::Arc;
 

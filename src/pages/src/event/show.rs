@@ -1,7 +1,7 @@
 //! `GET /e/{eventId}`: what the event asks for and the button that starts, at no cost; for the
 //! identity app, which has asked its user already, the intent of a verification started now.
 
-use actix_web::http::header::{HeaderValue, REFERRER_POLICY};
+use actix_web::http::header::{HeaderValue, REFERRER_POLICY, SET_COOKIE};
 use actix_web::http::{Method, StatusCode};
 use actix_web::web::{Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
@@ -15,7 +15,9 @@ use sakshi_web::rate_limit::RateLimits;
 use sakshi_web::same_site;
 
 use super::refused::Refusal;
-use super::{find_event, is_funded, start, visit};
+use super::start::{self, ANOTHER};
+use super::ticket::{Next, ticket};
+use super::{find_event, is_funded, visit};
 use crate::accept::wants_intent;
 use crate::language::PageLanguage;
 use crate::layout::Layout;
@@ -56,29 +58,45 @@ pub(crate) async fn show(
 async fn shown(path: &str, request: &HttpRequest, service: &Service, rates: &RateLimits) -> Result<HttpResponse, Refusal> {
     rates.pages.take(&rates.client_address(request))?;
     let event = find_event(service, path).await?;
-    if let Some(refusal) = EventRefusal::of(event.status(service.clock.now())) {
+    let visits = visit::recall(service, request, &event).await.map_err(|error| Refusal::at(&event, error))?;
+    let closed = EventRefusal::of(event.status(service.clock.now()));
+    let language = PageLanguage::of(request, Texts::of(event.terms.language));
+    let path = format!("/e/{}", event.id);
+    let start = language.at(&format!("{path}/start"));
+    let under_way = visits.under_way.map(|pending| language.at(&format!("/v/{}", pending.id)));
+    if !visits.registered.is_empty() {
+        let open = closed.is_none();
+        let another = language.at(&format!("{path}/start?{ANOTHER}"));
+        let next = Next { under_way: under_way.filter(|_| open), another: open.then_some(another) };
+        let mut response = ticket(service, &event, &visits.registered, language, &path, next);
+        for cookie in visits.cookies.iter().filter_map(|cookie| HeaderValue::from_str(cookie).ok()) {
+            response.headers_mut().append(SET_COOKIE, cookie);
+        }
+        return Ok(from_same_origin(response));
+    }
+    if let Some(refusal) = closed {
         return Err(Refusal::at(&event, refusal.into()));
     }
-    let under_way = visit::recall(service, request, &event).await.map_err(|error| Refusal::at(&event, error))?;
     if under_way.is_none() && !is_funded(service, &event).await.map_err(|error| Refusal::at(&event, error))? {
         return Err(Refusal::at(&event, ApiError::Service(ServiceError::InsufficientCredits)));
     }
-    let language = PageLanguage::of(request, Texts::of(event.terms.language));
     let PageLanguage { texts, .. } = language;
-    let path = format!("/e/{}", event.id);
     let template = Page {
         layout: Layout::new(language, service.authority.sandbox, &path),
         claims: event.terms.claims.iter().map(texts.claim).collect(),
         until: date_and_time(event.terms.expires_at, 0, texts),
         expires_at: event.terms.expires_at,
-        under_way: under_way.map(|pending| language.at(&format!("/v/{}", pending.id))),
-        start: language.at(&format!("{path}/start")),
+        under_way,
+        start,
         event: &event,
     };
-    let mut response = page(StatusCode::OK, None, &template);
-    // Without a referrer a browser would call the origin of the button's request "null".
+    Ok(from_same_origin(page(StatusCode::OK, None, &template)))
+}
+
+/// Without a referrer a browser would call the origin of the button's request "null".
+fn from_same_origin(mut response: HttpResponse) -> HttpResponse {
     response.headers_mut().insert(REFERRER_POLICY, HeaderValue::from_static("same-origin"));
-    Ok(response)
+    response
 }
 
 async fn intent(path: &str, request: &HttpRequest, service: &Service, rates: &RateLimits) -> Result<HttpResponse, ApiError> {

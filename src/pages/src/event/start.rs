@@ -1,5 +1,5 @@
 //! `POST /e/{eventId}/start`: a guest starts a verification, which costs the organiser a credit, or
-//! continues the one that this browser has started.
+//! continues the one that this browser has started. A guest who is registered does not start again by mistake.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use actix_web::http::header::{LOCATION, SET_COOKIE};
 use actix_web::web::{Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
 use sakshi_domain::event::{Event, EventRefusal};
-use sakshi_domain::ids::{EventId, TxnId};
+use sakshi_domain::ids::EventId;
 use sakshi_domain::transaction::Pending;
 use sakshi_service::transactions::open_for_guest;
 use sakshi_service::{Service, ServiceError};
@@ -23,7 +23,10 @@ use super::{find_event, visit};
 use crate::language::PageLanguage;
 use crate::text::Texts;
 
-/// Starts or continues, and leads to the verify page.
+/// In the query of a start that is for another guest than those whom this browser has registered.
+pub(super) const ANOTHER: &str = "another=1";
+
+/// Starts or continues, and leads to the verify page; to the event's page if this browser has registered its guest.
 ///
 /// # Errors
 /// The refusal, for programs that read the error table.
@@ -42,7 +45,7 @@ pub(crate) async fn start(
 /// 404 for a path that names no event, as [`start`].
 pub(crate) async fn back(path: Path<String>, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, ApiError> {
     match path.parse::<EventId>() {
-        Ok(id) => Ok(private(StatusCode::SEE_OTHER).insert_header((LOCATION, language(&request).at(&format!("/e/{id}")))).finish()),
+        Ok(id) => Ok(lead_to(&language(&request).at(&format!("/e/{id}")), None)),
         Err(_) => Refusal::from(ApiError::Service(ServiceError::NotFound("event"))).answer(&request, &service, &path),
     }
 }
@@ -58,11 +61,16 @@ async fn start_or_continue(request: &HttpRequest, service: &Service, rates: &Rat
     if let Some(refusal) = EventRefusal::of(event.status(service.clock.now())) {
         return Err(refusal.into());
     }
-    if let Some(pending) = visit::recall(service, request, event).await? {
-        return Ok(lead_to(language(request), pending.id, None));
+    let language = language(request);
+    let visits = visit::recall(service, request, event).await?;
+    if let Some(pending) = visits.under_way {
+        return Ok(lead_to(&language.at(&format!("/v/{}", pending.id)), None));
+    }
+    if !visits.registered.is_empty() && request.query_string().split('&').all(|pair| pair != ANOTHER) {
+        return Ok(lead_to(&language.at(&format!("/e/{}", event.id)), None));
     }
     let pending = open(service, rates, request, event).await?;
-    Ok(lead_to(language(request), pending.id, Some(visit::remember(service, event, pending.id))))
+    Ok(lead_to(&language.at(&format!("/v/{}", pending.id)), Some(visit::started(service, event, pending.id))))
 }
 
 /// What the guest has chosen; the words themselves are not needed here.
@@ -71,9 +79,9 @@ fn language(request: &HttpRequest) -> PageLanguage {
 }
 
 /// By path alone, so that the browser stays on the name under which it knows us.
-fn lead_to(language: PageLanguage, id: TxnId, cookie: Option<String>) -> HttpResponse {
+fn lead_to(path: &str, cookie: Option<String>) -> HttpResponse {
     let mut response = private(StatusCode::SEE_OTHER);
-    response.insert_header((LOCATION, language.at(&format!("/v/{id}"))));
+    response.insert_header((LOCATION, path));
     if let Some(cookie) = cookie {
         response.insert_header((SET_COOKIE, cookie));
     }

@@ -1,41 +1,105 @@
-//! A guest's visit: the browser keeps the id of the transaction that it started, so that coming
-//! back continues it instead of paying for another one.
+//! A guest's visits: for each verification that a browser started at an event it keeps a cookie, so that coming back continues what is
+//! under way instead of paying for another, and shows what it has registered.
+//!
+//! A result is kept for a day and an event for months, so once a guest is registered the cookie says when, sealed.
 
 use std::sync::Arc;
 
 use actix_web::HttpRequest;
 use actix_web::http::header::COOKIE;
+use base64::Engine as _;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use sakshi_actors::View;
 use sakshi_domain::event::Event;
-use sakshi_domain::ids::TxnId;
+use sakshi_domain::ids::{EventId, TxnId};
+use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::Pending;
 use sakshi_service::Service;
+use sakshi_store::Sealed;
 use sakshi_web::error::ApiError;
 
-/// Holds a transaction's id, for the pages of one event only.
-const NAME: &str = "sakshi_visit";
+/// The name of a cookie, before its transaction's id. It is sent to the pages of its event only.
+const NAME: &str = "sakshi_visit_";
+/// The value of a cookie whose guest is not known to be registered.
+const STARTED: &str = "started";
+/// Visits of one browser that are looked at.
+const VISITS_MAX: usize = 4;
 
-/// The value of `Set-Cookie` (RFC 6265 §4.1) for a transaction that was started now.
-pub(super) fn remember(service: &Service, event: &Event, txn: TxnId) -> String {
-    let secure = if service.authority.public_base.starts_with("https:") { "; Secure" } else { "" };
-    let window = service.rules.window.as_secs();
-    format!("{NAME}={txn}; Path=/e/{}; Max-Age={window}; HttpOnly; SameSite=Lax{secure}", event.id)
+/// A guest who has a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Registered {
+    pub(crate) txn: TxnId,
+    /// When the guest was verified.
+    pub(crate) at: Timestamp,
 }
 
-/// The transaction that this browser started at this event, while it is pending.
+/// What this browser has started at one event.
+#[derive(Debug, Default)]
+pub(super) struct Visits {
+    /// What waits for the person.
+    pub(super) under_way: Option<Arc<Pending>>,
+    /// The latest first.
+    pub(super) registered: Vec<Registered>,
+    /// Values of `Set-Cookie`, for what was not known when the browser was here last.
+    pub(super) cookies: Vec<String>,
+}
+
+/// The value of `Set-Cookie` (RFC 6265 §4.1) for a transaction that was started now.
+pub(super) fn started(service: &Service, event: &Event, txn: TxnId) -> String {
+    cookie(service, event, txn, STARTED)
+}
+
+/// The value of `Set-Cookie` for a guest who was registered.
+pub(crate) fn registered(service: &Service, event: &Event, guest: Registered) -> String {
+    let sealed = service.vault.seal(&owner(event.id, guest.txn), &guest.at.millis().to_be_bytes());
+    cookie(service, event, guest.txn, &BASE64_URL_SAFE_NO_PAD.encode(sealed.as_bytes()))
+}
+
+/// As long as the event and its registrations are kept.
+fn cookie(service: &Service, event: &Event, txn: TxnId, value: &str) -> String {
+    let secure = if service.authority.public_base.starts_with("https:") { "; Secure" } else { "" };
+    let kept = (event.terms.expires_at + service.rules.registration_ttl).since(service.clock.now()).as_secs();
+    format!("{NAME}{txn}={value}; Path=/e/{}; Max-Age={kept}; HttpOnly; SameSite=Lax{secure}", event.id)
+}
+
+/// What this browser has started at this event and is still of use.
 ///
 /// # Errors
 /// When that cannot be told now.
-pub(super) async fn recall(service: &Service, request: &HttpRequest, event: &Event) -> Result<Option<Arc<Pending>>, ApiError> {
-    let Some(id) = id_in_cookie(request) else { return Ok(None) };
-    Ok(match service.transactions.get(id).await? {
-        View::Pending(pending) if pending.event == Some(event.id) => Some(pending),
-        _ => None,
-    })
+pub(super) async fn recall(service: &Service, request: &HttpRequest, event: &Event) -> Result<Visits, ApiError> {
+    let mut visits = Visits::default();
+    for (txn, value) in in_cookies(request).take(VISITS_MAX) {
+        if let Some(guest) = opened(service, event.id, txn, &value) {
+            visits.registered.push(guest);
+            continue;
+        }
+        match service.transactions.get(txn).await? {
+            View::Pending(pending) if pending.event == Some(event.id) => visits.under_way = Some(pending),
+            View::Completed(record) if record.passed && record.opened.event == Some(event.id) => {
+                let guest = Registered { txn, at: record.verified_at };
+                visits.cookies.push(registered(service, event, guest));
+                visits.registered.push(guest);
+            }
+            _ => {}
+        }
+    }
+    visits.registered.sort_by_key(|guest| std::cmp::Reverse(guest.at));
+    Ok(visits)
 }
 
-fn id_in_cookie(request: &HttpRequest) -> Option<TxnId> {
+fn opened(service: &Service, event: EventId, txn: TxnId, value: &str) -> Option<Registered> {
+    let sealed = Sealed::from_bytes(BASE64_URL_SAFE_NO_PAD.decode(value).ok()?)?;
+    let plain = service.vault.open(&owner(event, txn), &sealed).ok()?;
+    Some(Registered { txn, at: Timestamp::from_millis(i64::from_be_bytes(plain.as_slice().try_into().ok()?)) })
+}
+
+/// What a sealed value belongs to.
+fn owner(event: EventId, txn: TxnId) -> Vec<u8> {
+    [b"visit".as_slice(), event.as_bytes(), txn.as_bytes()].concat()
+}
+
+fn in_cookies(request: &HttpRequest) -> impl Iterator<Item = (TxnId, String)> {
     let values = request.headers().get_all(COOKIE).filter_map(|value| value.to_str().ok());
-    let mut pairs = values.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    pairs.find_map(|(name, value)| (name == NAME).then(|| value.parse().ok()).flatten())
+    let pairs = values.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    pairs.filter_map(|(name, value)| Some((name.strip_prefix(NAME)?.parse().ok()?, value.to_owned())))
 }

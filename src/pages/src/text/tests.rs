@@ -97,6 +97,10 @@ fn of_event(texts: &'static EventTexts) -> Vec<&'static str> {
         resume,
         resume_words,
         open_until,
+        registered,
+        registered_at,
+        show_at_entrance,
+        another,
         full_heading,
         full,
         closed_heading,
@@ -121,6 +125,7 @@ fn of_event(texts: &'static EventTexts) -> Vec<&'static str> {
     let mut found = vec![*kind, lead, start, resume, resume_words, whole(open_until), full_heading, full, closed_heading, closed];
     found.extend([ended_heading, ended, unknown_heading, unknown, unavailable_heading, unavailable, elsewhere_heading, elsewhere]);
     found.extend([*to_event, too_late, scan, qr_label, open, places_left, offline]);
+    found.extend([*registered, registered_at, show_at_entrance, another]);
     found.extend(steps);
     found
 }

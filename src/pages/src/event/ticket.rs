@@ -1,0 +1,58 @@
+//! What a registered guest sees: the event, when they were registered, and the reference, to be shown at the entrance.
+
+use actix_web::HttpResponse;
+use actix_web::http::StatusCode;
+use askama::Template;
+use sakshi_domain::event::Event;
+use sakshi_domain::time::Timestamp;
+use sakshi_service::Service;
+use sakshi_web::html::page;
+
+use super::visit::Registered;
+use crate::language::PageLanguage;
+use crate::layout::Layout;
+use crate::time_left::date_and_time;
+
+#[derive(Template)]
+#[template(path = "ticket.html")]
+struct Ticket<'a> {
+    layout: Layout,
+    name: &'a str,
+    guests: Vec<Guest>,
+    next: Next,
+}
+
+#[derive(Debug)]
+struct Guest {
+    reference: String,
+    at: Timestamp,
+    at_in_words: String,
+}
+
+/// Where another guest goes on, if at all.
+#[derive(Debug, Default)]
+pub(crate) struct Next {
+    /// The page of what another guest has begun on this phone.
+    pub(crate) under_way: Option<String>,
+    /// Where the button for another guest leads.
+    pub(crate) another: Option<String>,
+}
+
+/// The page, which is at `path`.
+pub(crate) fn ticket(
+    service: &Service,
+    event: &Event,
+    guests: &[Registered],
+    language: PageLanguage,
+    path: &str,
+    next: Next,
+) -> HttpResponse {
+    let guest = |guest: &Registered| Guest {
+        reference: guest.txn.to_string(),
+        at: guest.at,
+        at_in_words: date_and_time(guest.at, 0, language.texts),
+    };
+    let layout = Layout::new(language, service.authority.sandbox, path);
+    let ticket = Ticket { layout, name: event.terms.name.as_str(), guests: guests.iter().map(guest).collect(), next };
+    page(StatusCode::OK, None, &ticket)
+}
