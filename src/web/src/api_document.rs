@@ -1,6 +1,9 @@
-//! The OpenAPI document as app data: the API serves it, the portal shows it as pages.
+//! An OpenAPI document as app data: an edge serves it, the portal shows that of the API as pages.
 
+use actix_web::body::BoxBody;
+use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use actix_web::web::Bytes;
+use actix_web::{HttpRequest, HttpResponse, Responder};
 use serde_json::Value;
 
 /// The document, serialised as JSON.
@@ -14,16 +17,18 @@ impl ApiDocument {
         Self(document.to_string().into())
     }
 
-    /// The JSON.
-    #[must_use]
-    pub fn bytes(&self) -> Bytes {
-        self.0.clone()
-    }
-
     /// The JSON as a value.
     #[must_use]
     pub fn value(&self) -> Value {
         // `new` has serialised it, so it parses.
         serde_json::from_slice(&self.0).unwrap_or_default()
+    }
+}
+
+impl Responder for ApiDocument {
+    type Body = BoxBody;
+
+    fn respond_to(self, _: &HttpRequest) -> HttpResponse {
+        HttpResponse::Ok().insert_header((CONTENT_TYPE, "application/json")).insert_header((CACHE_CONTROL, "no-cache")).body(self.0)
     }
 }

@@ -14,6 +14,7 @@ pub mod event_stream;
 pub mod html;
 pub mod idempotency;
 pub mod listener;
+pub mod openapi;
 pub mod query;
 pub mod rate_limit;
 mod response_body;

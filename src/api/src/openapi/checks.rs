@@ -6,10 +6,9 @@ use sakshi_domain::request_id::RequestId;
 use sakshi_outbound::upstream::UpstreamError;
 use sakshi_service::ServiceError;
 use sakshi_web::error::ApiError;
+use sakshi_web::openapi::rendered;
 use sakshi_wire::checks::{CheckAnswer, schemas};
 use serde_json::{Value, json};
-
-use super::refusals::rendered;
 
 /// The tag of all of them.
 const TAG: &str = "Checks";

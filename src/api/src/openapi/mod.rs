@@ -10,17 +10,15 @@ mod flow_examples;
 mod refusals;
 mod webhook;
 
-use actix_web::HttpResponse;
-use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use actix_web::web::Data;
 use sakshi_domain::limits::{IDEMPOTENCY_KEY_CHARS_MAX, PAGE_MAX, PAGE_SIZE_MAX};
 use sakshi_web::api_document::ApiDocument;
-use sakshi_web::error::CODES;
+use sakshi_web::openapi::{complete, operations, say};
 use sakshi_wire::CARRIED;
 use sakshi_wire::estamp::EStampOutcome;
 use sakshi_wire::refusal::Refusal;
 use sakshi_wire::wealth::{WealthConsentChange, WealthDataNotice, WealthHistoricalNotice};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use utoipa::OpenApi;
 
 use crate::{credits, events, flows, ovse, ping, webhook_urls};
@@ -34,6 +32,10 @@ Times are RFC 3339 in UTC with milliseconds. Every answer that is neither 2xx no
 JSON included; its `code` for what is not there is `transaction_not_found` for a transaction and `not_found` for everything else, an event \
 and a path among it. What is kept for an `Idempotency-Key` is the answer to the first request that succeeded; \
 it is given again only to a request with the same body byte for byte.";
+
+const REQUEST_ID: &str = "\
+A correlation id of your own. It is echoed, stands in `errorId` of a refusal, and is the `request_id` of the webhook of what this request \
+starts. Absent: one is made.";
 
 const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
 
@@ -96,8 +98,8 @@ pub fn document_of(public_base: &str, more: utoipa::openapi::OpenApi) -> ApiDocu
     get, path = "/openapi.json", tag = "Service", operation_id = "getOpenApiDocument",
     responses((status = 200, body = Object, description = "This document; `/docs` shows it as a page.")), security(())
 )]
-pub(crate) async fn document(document: Data<ApiDocument>) -> HttpResponse {
-    HttpResponse::Ok().insert_header((CONTENT_TYPE, "application/json")).insert_header((CACHE_CONTROL, "no-cache")).body(document.bytes())
+pub(crate) async fn document(document: Data<ApiDocument>) -> ApiDocument {
+    ApiDocument::clone(&document)
 }
 
 /// Puts the document together.
@@ -112,71 +114,48 @@ fn describe(public_base: &str, more: utoipa::openapi::OpenApi) -> Value {
     for (_, schema) in components["schemas"].as_object_mut().into_iter().flatten() {
         *schema = schema[CARRIED].take();
     }
-    components["schemas"]["Refusal"]["properties"]["code"]["enum"] = json!(CODES);
     components["securitySchemes"] = json!({
         "api_key": { "type": "apiKey", "in": "header", "name": "X-API-KEY",
             "description": "The client's secret key, issued by the operator. For servers only, never for a browser or an app." },
         "app_id": { "type": "apiKey", "in": "header", "name": "X-API-APP-ID", "description": "The application of that client." },
     });
-    components["parameters"] = json!({ "RequestId": {
-        "name": "X-Request-ID", "in": "header", "required": false,
-        "description": "A correlation id of your own. It is echoed, stands in `errorId` of a refusal, and is the `request_id` of the \
-            webhook of what this request starts. Absent: one is made.",
-        "schema": { "type": "string", "minLength": 1, "maxLength": 128, "pattern": "^[!-~]+$" }, "example": "order-42-try-1",
-    }, "IdempotencyKey": {
+    components["parameters"]["IdempotencyKey"] = json!({
         "name": IDEMPOTENCY_KEY, "in": "header", "required": false,
         "description": "Repeats of the request under this key get the first answer for 24 hours; nothing is opened or debited again.",
         "schema": { "type": "string", "minLength": 1, "maxLength": IDEMPOTENCY_KEY_CHARS_MAX, "pattern": "^[!-~]+$" },
-    } });
-    components["headers"] = json!({
-        "RequestId": { "description": "The request's id: yours, or one that was made.", "schema": { "type": "string" } },
-        "Replayed": { "description": "`true` on an answer that was given before.", "schema": { "type": "string" } },
-        "RetryAfter": { "description": "Whole seconds after which it is worth coming again.", "schema": { "type": "integer", "minimum": 1 } },
-        "Allow": { "description": "The methods that the path takes; with 405.", "schema": { "type": "string" } },
     });
-    components["responses"] = refusals::shared();
+    components["headers"]["Replayed"] =
+        json!({ "description": "`true` on an answer that was given before.", "schema": { "type": "string" } });
     checks::describe(&mut document);
-    for operation in operations(&mut document) {
-        common(operation);
-        refusals::complete(operation);
-    }
+    operations(&mut document).for_each(common);
+    complete(&mut document, &refusals::SHARED, refusals::example);
+    document["components"]["parameters"]["RequestId"]["description"] = json!(REQUEST_ID);
     examples::attach(&mut document);
     document
 }
 
-/// The operations of all paths.
-fn operations(document: &mut Value) -> impl Iterator<Item = &mut Value> {
-    let paths = document["paths"].as_object_mut().into_iter().flat_map(Map::values_mut);
-    paths.filter_map(Value::as_object_mut).flat_map(Map::values_mut)
-}
-
-/// What every operation takes and gives.
+/// What every operation takes and gives beyond what those of other edges do.
 fn common(operation: &mut Value) {
     // What a handler tells its readers about errors, the responses tell the client.
     let texts = ["summary", "description"].map(|name| operation[name].as_str().unwrap_or_default().replace('\n', " "));
     let whole = texts.join("\n\n");
     let description = whole.split("# Errors").next().unwrap_or_default().trim();
-    operation["summary"] = json!(description.split_inclusive(". ").next().and_then(|sentence| sentence.lines().next()).map(str::trim_end));
-    operation["description"] = json!(description);
+    say(operation, description);
     // An operation asks for both credentials unless it declares that it needs none.
     let needs_none = operation["security"] == json!([{}]);
     operation["security"] = if needs_none { json!([]) } else { json!([{ "api_key": [], "app_id": [] }]) };
-    let mut headers = json!({ "X-Request-ID": { "$ref": "#/components/headers/RequestId" } });
-    let mut parameters = operation["parameters"].as_array_mut().map(std::mem::take).unwrap_or_default();
-    for (name, most) in [("page", PAGE_MAX), ("page_size", PAGE_SIZE_MAX)] {
-        for parameter in parameters.iter_mut().filter(|parameter| parameter["name"] == name) {
-            parameter["schema"]["maximum"] = json!(most);
+    for parameter in operation["parameters"].as_array_mut().into_iter().flatten() {
+        match parameter["name"].as_str() {
+            Some("page") => parameter["schema"]["maximum"] = json!(PAGE_MAX),
+            Some("page_size") => parameter["schema"]["maximum"] = json!(PAGE_SIZE_MAX),
+            _ => {}
         }
     }
-    for parameter in parameters.iter_mut().filter(|parameter| parameter["name"] == IDEMPOTENCY_KEY) {
-        *parameter = json!({ "$ref": "#/components/parameters/IdempotencyKey" });
-        headers["Idempotency-Replayed"] = json!({ "$ref": "#/components/headers/Replayed" });
+    let keys = operation["parameters"].as_array_mut().into_iter().flatten().filter(|parameter| parameter["name"] == IDEMPOTENCY_KEY);
+    if keys.map(|parameter| *parameter = json!({ "$ref": "#/components/parameters/IdempotencyKey" })).count() > 0 {
+        operation["responses"]["200"]["headers"]["Idempotency-Replayed"] = json!({ "$ref": "#/components/headers/Replayed" });
     }
-    parameters.push(json!({ "$ref": "#/components/parameters/RequestId" }));
-    operation["parameters"] = json!(parameters);
-    let answer = &mut operation["responses"]["200"];
-    answer["headers"] = headers;
-    if let Some(image) = answer["content"].get_mut("image/png") {
+    if let Some(image) = operation["responses"]["200"]["content"].get_mut("image/png") {
         image["schema"] = json!({ "type": "string", "format": "binary" });
     }
 }

@@ -1,0 +1,155 @@
+//! What the OpenAPI documents of all edges share: the headers of every answer, and refusals, which have one body and an example
+//! that the error table itself renders.
+
+use std::time::Duration;
+
+use actix_web::body::MessageBody as _;
+use sakshi_domain::invalid::Invalid;
+use sakshi_domain::request_id::RequestId;
+use sakshi_service::ServiceError;
+use serde_json::{Map, Value, json};
+
+use super::error::{ApiError, CODES};
+
+/// A refusal that operations share.
+#[derive(Clone, Copy, Debug)]
+pub struct SharedRefusal {
+    /// The status.
+    pub status: &'static str,
+    /// What it is called among the document's components.
+    pub name: &'static str,
+    /// When it is given.
+    pub description: &'static str,
+    /// Whether an operation meets it.
+    pub meets: fn(&Value) -> bool,
+}
+
+/// What operations of every edge meet.
+const COMMON: [SharedRefusal; 6] = [
+    SharedRefusal { status: "400", name: "BadRequest", description: "A field, header or parameter is not acceptable.", meets: always },
+    SharedRefusal { status: "413", name: "BodyTooLarge", description: "The body is larger than is read.", meets: has_body },
+    SharedRefusal {
+        status: "415",
+        name: "UnsupportedMediaType",
+        description: "The body is not uncompressed application/json.",
+        meets: has_body,
+    },
+    SharedRefusal { status: "500", name: "InternalError", description: "Something broke; quote `errorId`.", meets: is_secured },
+    SharedRefusal {
+        status: "503",
+        name: "Unavailable",
+        description: "Something that the request needs is away, or too much is under way.",
+        meets: is_secured,
+    },
+    SharedRefusal {
+        status: "default",
+        name: "Refused",
+        description: "Any other refusal, such as 404 for an unknown path and 405 with `Allow` for another method.",
+        meets: always,
+    },
+];
+
+fn always(_: &Value) -> bool {
+    true
+}
+
+/// Whether an operation asks for credentials.
+#[must_use]
+pub fn is_secured(operation: &Value) -> bool {
+    operation["security"].as_array().is_some_and(|schemes| !schemes.is_empty())
+}
+
+fn has_body(operation: &Value) -> bool {
+    !operation["requestBody"].is_null()
+}
+
+/// The operations of all paths.
+pub fn operations(document: &mut Value) -> impl Iterator<Item = &mut Value> {
+    let paths = document["paths"].as_object_mut().into_iter().flat_map(Map::values_mut);
+    paths.filter_map(Value::as_object_mut).flat_map(Map::values_mut)
+}
+
+/// Says what an operation does; the first sentence is its summary.
+pub fn say(operation: &mut Value, text: &str) {
+    operation["summary"] = json!(text.split_inclusive(". ").next().and_then(|sentence| sentence.lines().next()).map(str::trim_end));
+    operation["description"] = json!(text);
+}
+
+/// Adds what all operations take and give: the correlation id, the common refusals and those of this edge.
+///
+/// A refusal that an operation declares by its description alone gets the one body. `example` chooses which refusal with a
+/// status stands for an operation, or for all that share it.
+pub fn complete(document: &mut Value, own: &[SharedRefusal], example: fn(&Value, &str) -> Option<ApiError>) {
+    let shared: Vec<SharedRefusal> = COMMON.iter().chain(own).copied().collect();
+    let with_example = |operation: &Value, status: &str, description: &str| {
+        refusal(status, description, &example(operation, status).unwrap_or_else(|| common_example(status)))
+    };
+    let components = &mut document["components"];
+    components["schemas"]["Refusal"]["properties"]["code"]["enum"] = json!(CODES);
+    components["parameters"]["RequestId"] = json!({
+        "name": "X-Request-ID", "in": "header", "required": false,
+        "description": "A correlation id of your own. It is echoed, and stands in `errorId` of a refusal. Absent: one is made.",
+        "schema": { "type": "string", "minLength": 1, "maxLength": 128, "pattern": "^[!-~]+$" }, "example": "order-42-try-1",
+    });
+    components["headers"]["RequestId"] =
+        json!({ "description": "The request's id: yours, or one that was made.", "schema": { "type": "string" } });
+    components["headers"]["RetryAfter"] = json!({ "description": "Whole seconds after which it is worth coming again.",
+        "schema": { "type": "integer", "minimum": 1 } });
+    components["headers"]["Allow"] = json!({ "description": "The methods that the path takes; with 405.", "schema": { "type": "string" } });
+    components["responses"] =
+        shared.iter().map(|shared| (shared.name, with_example(&Value::Null, shared.status, shared.description))).collect();
+    for operation in operations(document) {
+        let mut parameters = operation["parameters"].as_array_mut().map(std::mem::take).unwrap_or_default();
+        parameters.push(json!({ "$ref": "#/components/parameters/RequestId" }));
+        operation["parameters"] = json!(parameters);
+        operation["responses"]["200"]["headers"]["X-Request-ID"] = json!({ "$ref": "#/components/headers/RequestId" });
+        let statuses: Vec<String> = operation["responses"].as_object().into_iter().flat_map(Map::keys).cloned().collect();
+        for status in statuses.iter().filter(|status| status.starts_with(['4', '5'])) {
+            let declared = &operation["responses"][status];
+            if let (Some(description), None) = (declared["description"].as_str(), declared.get("content")) {
+                operation["responses"][status] = with_example(operation, status, description);
+            }
+        }
+        for shared in shared.iter().filter(|shared| (shared.meets)(operation)).collect::<Vec<_>>() {
+            let place = &mut operation["responses"][shared.status];
+            if place.is_null() {
+                *place = json!({ "$ref": format!("#/components/responses/{}", shared.name) });
+            }
+        }
+    }
+}
+
+/// A refusal with its body and headers.
+#[must_use]
+pub fn refusal(status: &str, description: &str, example: &ApiError) -> Value {
+    let mut headers = json!({ "X-Request-ID": { "$ref": "#/components/headers/RequestId" } });
+    if matches!(status, "429" | "503" | "default") {
+        headers["Retry-After"] = json!({ "$ref": "#/components/headers/RetryAfter" });
+    }
+    if status == "default" {
+        headers["Allow"] = json!({ "$ref": "#/components/headers/Allow" });
+    }
+    let body = json!({ "schema": { "$ref": "#/components/schemas/Refusal" }, "example": rendered(example) });
+    json!({ "description": description, "headers": headers, "content": { "application/json": body } })
+}
+
+/// A refusal with this status that every edge gives.
+fn common_example(status: &str) -> ApiError {
+    match status {
+        "400" => Invalid::one("page", "must be a whole number from 1 to 2147483647").into(),
+        "413" => ApiError::BodyTooLarge { limit: 65_536 },
+        "415" => ApiError::UnsupportedMediaType("The Content-Type must be application/json."),
+        "429" => ApiError::RateLimited { retry_after: Duration::from_secs(1) },
+        "503" => ServiceError::Overloaded.into(),
+        "500" => ApiError::internal(""),
+        _ => ApiError::MethodNotAllowed { allow: "GET, HEAD".into() },
+    }
+}
+
+/// The body of this refusal.
+#[must_use]
+pub fn rendered(error: &ApiError) -> Value {
+    let id = RequestId::parse("order-42-try-1").unwrap_or_else(|_| RequestId::mint());
+    let body = error.render(&id).into_body().try_into_bytes().unwrap_or_default();
+    serde_json::from_slice(&body).unwrap_or_default()
+}
