@@ -6,8 +6,10 @@
 mod api;
 mod caller;
 mod cli;
+mod document;
 mod in_process;
 mod operator;
+mod operator_document;
 mod pages;
 mod pages_fixture;
 mod portal;

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use actix_web::body::MessageBody;
 use actix_web::dev::{Service, ServiceResponse};
-use actix_web::http::Method;
 use actix_web::middleware::from_fn;
 use actix_web::test::{TestRequest, init_service, read_body};
 use actix_web::{App, Error};
@@ -18,6 +17,8 @@ use sakshi_store::{CreateEvent, Events as _};
 use sakshi_web::edge::edge;
 use serde_json::{Value, json};
 
+use crate::document::assert_described;
+use crate::operator_document::{OPERATIONS, uri_of};
 use crate::store_fixture::{StoreFixture, TOKEN};
 
 pub(crate) async fn listener(
@@ -26,7 +27,7 @@ pub(crate) async fn listener(
     init_service(App::new().wrap(from_fn(edge)).configure(|cfg| configure(cfg, deps))).await
 }
 
-/// Asks as the operator; status and body.
+/// Asks as the operator; status and body, which must be as the document says.
 pub(crate) async fn ask<S, B>(service: &S, method: &str, uri: &str, body: Option<Value>) -> (u16, Value)
 where
     S: Service<actix_http::Request, Response = ServiceResponse<B>, Error = Error>,
@@ -39,7 +40,20 @@ where
     }
     let response = service.call(request.to_request()).await.unwrap();
     let status = response.status().as_u16();
-    (status, serde_json::from_slice(&read_body(response).await).unwrap_or(Value::Null))
+    let answer = serde_json::from_slice(&read_body(response).await).unwrap_or(Value::Null);
+    assert_described(&document(service).await, method, uri, status, &answer);
+    (status, answer)
+}
+
+/// What the listener says of itself.
+pub(crate) async fn document<S, B>(service: &S) -> Value
+where
+    S: Service<actix_http::Request, Response = ServiceResponse<B>, Error = Error>,
+    B: MessageBody,
+{
+    let response = service.call(TestRequest::get().uri("/openapi.json").to_request()).await.unwrap();
+    assert_eq!((response.status().as_u16(), response.headers().get("content-type").unwrap().as_bytes()), (200, &b"application/json"[..]));
+    serde_json::from_slice(&read_body(response).await).unwrap()
 }
 
 fn text(value: &Value, name: &str) -> String {
@@ -47,31 +61,13 @@ fn text(value: &Value, name: &str) -> String {
 }
 
 #[actix_rt::test]
-async fn every_admin_route_takes_the_admin_token_and_nothing_else() {
+async fn every_route_with_a_token_takes_that_token_and_nothing_else() {
     let service = listener(StoreFixture::new().internal()).await;
-    for (method, uri) in [
-        (Method::GET, "/admin/v1/clients"),
-        (Method::POST, "/admin/v1/clients"),
-        (Method::GET, "/admin/v1/clients/cl_1/apps"),
-        (Method::POST, "/admin/v1/clients/cl_1/apps"),
-        (Method::GET, "/admin/v1/apps/app_1"),
-        (Method::PATCH, "/admin/v1/apps/app_1"),
-        (Method::GET, "/admin/v1/apps/app_1/events"),
-        (Method::GET, "/admin/v1/apps/app_1/webhook-urls"),
-        (Method::GET, "/admin/v1/flows/3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11/deliveries"),
-        (Method::GET, "/admin/v1/clients/cl_1/keys"),
-        (Method::POST, "/admin/v1/clients/cl_1/keys"),
-        (Method::DELETE, "/admin/v1/keys/key_1"),
-        (Method::POST, "/admin/v1/keys/key_1/rotate"),
-        (Method::GET, "/admin/v1/clients/cl_1/credits"),
-        (Method::POST, "/admin/v1/clients/cl_1/credits"),
-        (Method::GET, "/admin/v1/clients/cl_1/statement"),
-        (Method::GET, "/admin/v1/credits/audit"),
-        (Method::GET, "/admin/v1/tree"),
-        (Method::GET, "/admin/v1/transactions/3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11/delivery"),
-    ] {
+    let tokens = [Some("admin_token"), Some("connector_token")];
+    for (method, path, _, _) in OPERATIONS.into_iter().filter(|(.., token)| tokens.contains(token)) {
+        let uri = &uri_of(path);
         for header in [None, Some("Bearer wrong"), Some("Bearer "), Some("Basic abc"), Some(TOKEN)] {
-            let mut request = TestRequest::default().method(method.clone()).uri(uri).set_json(json!({}));
+            let mut request = TestRequest::default().method(method.parse().unwrap()).uri(uri).set_json(json!({}));
             if let Some(header) = header {
                 request = request.insert_header(("authorization", header));
             }
@@ -263,7 +259,9 @@ async fn probes_say_what_is_wrong_and_need_no_token() {
     let probe = async |uri: &str| {
         let response = service.call(TestRequest::get().uri(uri).to_request()).await.unwrap();
         let status = response.status().as_u16();
-        (status, serde_json::from_slice::<Value>(&read_body(response).await).unwrap())
+        let answer = serde_json::from_slice(&read_body(response).await).unwrap();
+        assert_described(&document(&service).await, "GET", uri, status, &answer);
+        (status, answer)
     };
     assert_eq!((probe("/livez").await.0, probe("/readyz").await.0), (200, 200));
     fixture.health.draining.store(true, Ordering::SeqCst);

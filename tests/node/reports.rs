@@ -14,7 +14,8 @@ use sakshi_service::budget::{MemoryBudget, MemoryBudgets};
 use sakshi_store::Tenancy as _;
 use serde_json::{Value, json};
 
-use crate::operator::{ask, listener, rendered};
+use crate::document::assert_described;
+use crate::operator::{ask, document, listener, rendered};
 use crate::store_fixture::{CONNECTOR_TOKEN, StoreFixture, TOKEN};
 use sakshi_kit::flow_records::Party;
 
@@ -23,16 +24,20 @@ async fn party(fixture: &StoreFixture) -> Party {
     Party { app: fixture.app(&client).await, client, now: fixture.clock.now() }
 }
 
-/// Reports with this token; status, headers and body.
+/// Reports with this token; status, headers and body, which must be as the document says.
 async fn sent<S, B>(service: &S, request: TestRequest, token: &str) -> (u16, HeaderMap, Value)
 where
     S: Service<actix_http::Request, Response = ServiceResponse<B>, Error = Error>,
     B: MessageBody,
 {
     let request = request.insert_header(("authorization", format!("Bearer {token}")));
-    let response = service.call(request.to_request()).await.unwrap();
+    let request = request.to_request();
+    let (method, path) = (request.method().to_string(), request.path().to_owned());
+    let response = service.call(request).await.unwrap();
     let (status, headers) = (response.status().as_u16(), response.headers().clone());
-    (status, headers, serde_json::from_slice(&read_body(response).await).unwrap())
+    let answer = serde_json::from_slice(&read_body(response).await).unwrap();
+    assert_described(&document(service).await, &method, &path, status, &answer);
+    (status, headers, answer)
 }
 
 fn report(kind: &str, body: &Value) -> TestRequest {

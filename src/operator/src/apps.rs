@@ -1,19 +1,21 @@
 //! `/admin/v1/clients/{client_id}/apps` and `/admin/v1/apps/{app_id}`
 
-use actix_web::web::{Json, Path};
+use actix_web::web::Json;
 use sakshi_domain::ids::{AppId, ClientId};
 use sakshi_domain::tenancy::{App, KeyCase};
 use sakshi_service::ServiceError;
-use sakshi_web::body::Body;
 use sakshi_web::error::ApiError;
 use sakshi_wire::operator::tenancy::{AppResponse, AppsResponse, CreateAppRequest, CreateAppResponse, PatchAppRequest};
 
+use super::arguments::{Asked, Id};
 use super::bearer::Operator;
-use super::fields;
+use super::credits::balance_of;
 
-pub(super) async fn create(Operator(deps): Operator, path: Path<String>, body: Body) -> Result<Json<CreateAppResponse>, ApiError> {
-    let client_id: ClientId = fields::id(&path, "client")?;
-    let asked: CreateAppRequest = body.sent.request(deps.urls.at(deps.clock.now()))?;
+pub(super) async fn create(
+    Operator(deps): Operator,
+    Id(client_id): Id<ClientId>,
+    Asked(asked): Asked<CreateAppRequest>,
+) -> Result<Json<CreateAppResponse>, ApiError> {
     let app = App {
         app_id: AppId::generate(),
         client_id,
@@ -32,20 +34,22 @@ pub(super) async fn create(Operator(deps): Operator, path: Path<String>, body: B
     Ok(Json(CreateAppResponse { app_id }))
 }
 
-pub(super) async fn list(Operator(deps): Operator, path: Path<String>) -> Result<Json<AppsResponse>, ApiError> {
-    let (client, _) = fields::known_client(deps.store.as_ref(), &path).await?;
+pub(super) async fn list(Operator(deps): Operator, Id(client): Id<ClientId>) -> Result<Json<AppsResponse>, ApiError> {
+    balance_of(deps.store.as_ref(), &client).await?;
     let apps = deps.store.list_apps(client).await?;
     Ok(Json(AppsResponse { apps: apps.into_iter().map(Into::into).collect() }))
 }
 
-pub(super) async fn show(Operator(deps): Operator, path: Path<String>) -> Result<Json<AppResponse>, ApiError> {
-    let app = deps.store.load_app(fields::id(&path, "app")?).await?;
+pub(super) async fn show(Operator(deps): Operator, Id(app): Id<AppId>) -> Result<Json<AppResponse>, ApiError> {
+    let app = deps.store.load_app(app).await?;
     Ok(Json(app.ok_or(ServiceError::NotFound("app"))?.into()))
 }
 
-pub(super) async fn patch(Operator(deps): Operator, path: Path<String>, body: Body) -> Result<Json<AppResponse>, ApiError> {
-    let id: AppId = fields::id(&path, "app")?;
-    let asked: PatchAppRequest = body.sent.request(deps.urls.at(deps.clock.now()))?;
+pub(super) async fn patch(
+    Operator(deps): Operator,
+    Id(id): Id<AppId>,
+    Asked(asked): Asked<PatchAppRequest>,
+) -> Result<Json<AppResponse>, ApiError> {
     let app = deps.store.patch_app(id, asked.patch()).await?.ok_or(ServiceError::NotFound("app"))?;
     tracing::info!(app.id = %app.app_id, "app changed");
     Ok(Json(app.into()))

@@ -7,12 +7,12 @@ use actix_web::dev::Payload;
 use actix_web::http::header;
 use actix_web::{FromRequest, HttpRequest, web};
 use aws_lc_rs::digest::{SHA256, digest};
-use sakshi_service::ServiceError;
 use sakshi_web::error::ApiError;
 use secrecy::{ExposeSecret, SecretString};
 use subtle::ConstantTimeEq;
 
 use super::InternalDeps;
+use super::arguments::deps;
 
 /// Proof that a request carries the admin token, with what its handler works on.
 #[derive(Debug)]
@@ -41,13 +41,12 @@ impl FromRequest for Connector {
 }
 
 fn authorize(request: &HttpRequest, expected: fn(&InternalDeps) -> &SecretString) -> Result<web::Data<InternalDeps>, ApiError> {
-    let deps = request.app_data::<web::Data<InternalDeps>>();
-    let deps = deps.ok_or_else(|| ApiError::Service(ServiceError::Internal("the internal routes are not configured".to_owned())))?;
+    let deps = deps(request)?;
     let header = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let (scheme, token) = header.split_once(' ').unwrap_or_default();
-    let expected = expected(deps).expose_secret();
+    let expected = expected(&deps).expose_secret();
     if scheme.eq_ignore_ascii_case("bearer") && !expected.is_empty() && same(token.trim(), expected) {
-        return Ok(deps.clone());
+        return Ok(deps);
     }
     Err(ApiError::BearerUnauthorized)
 }

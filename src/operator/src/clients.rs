@@ -1,18 +1,18 @@
 //! `/admin/v1/clients`
 
-use actix_web::HttpRequest;
 use actix_web::web::Json;
 use sakshi_domain::ids::ClientId;
 use sakshi_domain::tenancy::Client;
-use sakshi_web::body::Body;
 use sakshi_web::error::ApiError;
-use sakshi_web::query::page_of;
 use sakshi_wire::operator::tenancy::{ClientsPage, CreateClientRequest, CreateClientResponse};
 
+use super::arguments::{Asked, Paged};
 use super::bearer::Operator;
 
-pub(super) async fn create(Operator(deps): Operator, body: Body) -> Result<Json<CreateClientResponse>, ApiError> {
-    let asked: CreateClientRequest = body.sent.request(deps.urls.at(deps.clock.now()))?;
+pub(super) async fn create(
+    Operator(deps): Operator,
+    Asked(asked): Asked<CreateClientRequest>,
+) -> Result<Json<CreateClientResponse>, ApiError> {
     let client_id = ClientId::generate();
     let client = Client { client_id: client_id.clone(), name: asked.name.0.0, created_at: deps.clock.now() };
     deps.store.create_client(client).await?;
@@ -20,8 +20,7 @@ pub(super) async fn create(Operator(deps): Operator, body: Body) -> Result<Json<
     Ok(Json(CreateClientResponse { client_id }))
 }
 
-pub(super) async fn list(Operator(deps): Operator, request: HttpRequest) -> Result<Json<ClientsPage>, ApiError> {
-    let page = page_of(request.query_string())?;
+pub(super) async fn list(Operator(deps): Operator, Paged(page): Paged) -> Result<Json<ClientsPage>, ApiError> {
     let found = deps.store.list_clients(page).await?;
     let clients = found.items.into_iter().map(Into::into).collect();
     Ok(Json(ClientsPage { page: page.page, page_size: page.page_size, total: found.total, clients }))

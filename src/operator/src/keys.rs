@@ -3,36 +3,41 @@
 
 use std::time::Duration;
 
-use actix_web::web::{Json, Path};
+use actix_web::web::Json;
 use sakshi_domain::ids::{ClientId, KeyId};
 use sakshi_domain::tenancy::ApiKeyRecord;
 use sakshi_service::ServiceError;
 use sakshi_service::api_key::ApiKey;
 use sakshi_store::Store;
-use sakshi_web::body::Body;
 use sakshi_web::error::ApiError;
 use sakshi_wire::operator::keys::{
     IssueKeyRequest, IssueKeyResponse, KeyResponse, KeyText, KeysResponse, RotateKeyRequest, RotateKeyResponse,
 };
 
+use super::arguments::{Asked, Id};
 use super::bearer::Operator;
-use super::fields;
+use super::credits::balance_of;
+
+pub(super) const NOT_ACTIVE: ServiceError =
+    ServiceError::Conflict { code: "key_not_active", message: "The key is revoked or expired; issue a new one." };
 
 /// What is said after the revocation of an imported client's key.
 const REVOKE_THERE_TOO: &str = "The client came from another installation: revoke the key there too, where it still works.";
 /// How long the old key stays valid after a rotation whose request does not say.
 const DEFAULT_OVERLAP_S: u64 = 24 * 3_600;
 
-pub(super) async fn issue(Operator(deps): Operator, path: Path<String>, body: Body) -> Result<Json<IssueKeyResponse>, ApiError> {
-    let client_id: ClientId = fields::id(&path, "client")?;
-    let now = deps.clock.now();
-    let IssueKeyRequest { label, environments, expires_at } = body.sent.request(deps.urls.at(now))?;
+pub(super) async fn issue(
+    Operator(deps): Operator,
+    Id(client_id): Id<ClientId>,
+    Asked(asked): Asked<IssueKeyRequest>,
+) -> Result<Json<IssueKeyResponse>, ApiError> {
+    let IssueKeyRequest { label, environments, expires_at } = asked;
     let record = ApiKeyRecord {
         key_id: KeyId::generate(),
         client_id,
         label: label.map(|label| label.0.0).unwrap_or_default(),
         environments: environments.unwrap_or_default().0,
-        created_at: now,
+        created_at: deps.clock.now(),
         expires_at,
         revoked_at: None,
     };
@@ -52,14 +57,13 @@ async fn create_key(store: &dyn Store, record: ApiKeyRecord) -> Result<(KeyId, K
     }
 }
 
-pub(super) async fn list(Operator(deps): Operator, path: Path<String>) -> Result<Json<KeysResponse>, ApiError> {
-    let (client, _) = fields::known_client(deps.store.as_ref(), &path).await?;
+pub(super) async fn list(Operator(deps): Operator, Id(client): Id<ClientId>) -> Result<Json<KeysResponse>, ApiError> {
+    balance_of(deps.store.as_ref(), &client).await?;
     let keys = deps.store.list_keys(client).await?;
     Ok(Json(KeysResponse { keys: keys.into_iter().map(Into::into).collect() }))
 }
 
-pub(super) async fn revoke(Operator(deps): Operator, path: Path<String>) -> Result<Json<KeyResponse>, ApiError> {
-    let id: KeyId = fields::id(&path, "key")?;
+pub(super) async fn revoke(Operator(deps): Operator, Id(id): Id<KeyId>) -> Result<Json<KeyResponse>, ApiError> {
     let record = deps.store.retire_key(id, Some(deps.clock.now()), None).await?.ok_or(ServiceError::NotFound("key"))?;
     tracing::info!(key.id = %record.key_id, "key revoked");
     let is_imported = deps.store.imported_at(record.client_id.clone()).await?.is_some();
@@ -69,18 +73,17 @@ pub(super) async fn revoke(Operator(deps): Operator, path: Path<String>) -> Resu
 
 /// Issues a key with the old one's label and environments, then lets the old one expire after the overlap: at no moment is the
 /// client without a valid key.
-pub(super) async fn rotate(Operator(deps): Operator, path: Path<String>, body: Body) -> Result<Json<RotateKeyResponse>, ApiError> {
+pub(super) async fn rotate(
+    Operator(deps): Operator,
+    Id(id): Id<KeyId>,
+    Asked(asked): Asked<RotateKeyRequest>,
+) -> Result<Json<RotateKeyResponse>, ApiError> {
     let now = deps.clock.now();
-    let request: RotateKeyRequest = body.sent.request(deps.urls.at(now))?;
-    let overlap = request.overlap_s.map_or(DEFAULT_OVERLAP_S, |overlap| overlap.0);
-    let id: KeyId = fields::id(&path, "key")?;
+    let overlap = asked.overlap_s.map_or(DEFAULT_OVERLAP_S, |overlap| overlap.0);
     // Without a time nothing is changed: this only reads the key.
     let old = deps.store.retire_key(id.clone(), None, None).await?.ok_or(ServiceError::NotFound("key"))?;
     if old.revoked_at.is_some() || old.expires_at.is_some_and(|end| end <= now) {
-        return Err(ApiError::Service(ServiceError::Conflict {
-            code: "key_not_active",
-            message: "The key is revoked or expired; issue a new one.",
-        }));
+        return Err(NOT_ACTIVE.into());
     }
     let fresh = ApiKeyRecord { key_id: KeyId::generate(), created_at: now, expires_at: None, ..old };
     let (key_id, api_key) = create_key(deps.store.as_ref(), fresh).await?;

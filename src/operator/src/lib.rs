@@ -2,29 +2,32 @@
 //!
 //! Everything under `/admin/v1` takes the admin bearer token, what connectors report theirs. Probes and metrics take none: the
 //! listener is not reachable from outside. What is live (actors, tree, health) is handed in behind
-//! small traits, so that this module knows neither actors nor their wiring.
+//! small traits, so that this module knows neither actors nor their wiring. `routes.rs` is the table of which routes and the
+//! OpenAPI document are made.
 
 mod apps;
+mod arguments;
 mod bearer;
 mod clients;
 mod credits;
-mod fields;
+mod examples;
 mod keys;
+mod openapi;
+mod operation;
 mod probes;
 mod reports;
+mod routes;
 mod transfers;
 mod views;
 
 use std::fmt;
 use std::sync::Arc;
 
-use actix_web::http::Method;
 use actix_web::web::{self, ServiceConfig};
 use futures_util::future::LocalBoxFuture;
 use sakshi_domain::clock::Clock;
 use sakshi_domain::credits::CreditMove;
 use sakshi_domain::ids::ClientId;
-use sakshi_domain::limits::TRANSFER_BYTES_MAX;
 use sakshi_service::budget::MemoryBudgets;
 use sakshi_service::url_policy::UrlPolicy;
 use sakshi_store::{CreditOutcome, ReportFlowOutcome, Store, StoreFuture};
@@ -36,6 +39,8 @@ use sakshi_wire::reports::FlowReport;
 use secrecy::SecretString;
 
 pub use bearer::{Connector, Operator};
+pub use operation::Operation;
+pub use routes::operations;
 
 /// Where credits are moved: the ledger actor, which keeps the order per client.
 pub trait CreditDesk: Send + Sync + 'static {
@@ -105,32 +110,18 @@ impl fmt::Debug for InternalDeps {
 /// Declares the routes of the internal listener; the app wraps them in [`sakshi_web::edge::edge`].
 pub fn configure(cfg: &mut ServiceConfig, deps: InternalDeps) {
     cfg.app_data(RouteMetrics::unmatched()).app_data(BodyLimit(deps.body_bytes)).app_data(web::Data::new(deps.memory.clone()));
-    cfg.app_data(web::Data::new(deps));
-    cfg.service(resource("/livez", vec![(Method::GET, web::to(probes::livez))]));
-    cfg.service(resource("/readyz", vec![(Method::GET, web::to(probes::readyz))]));
-    cfg.service(resource("/metrics", vec![(Method::GET, web::to(probes::metrics))]));
-    cfg.service(resource("/internal/v1/flows/{kind}", vec![(Method::POST, web::to(reports::receive))]));
-    cfg.service(resource("/admin/v1/tree", vec![(Method::GET, web::to(views::tree))]));
-    cfg.service(resource("/admin/v1/transactions/{txn_id}/delivery", vec![(Method::GET, web::to(views::delivery))]));
-    cfg.service(resource("/admin/v1/flows/{flow_id}/deliveries", vec![(Method::GET, web::to(views::deliveries))]));
-    cfg.service(resource("/admin/v1/apps/{app_id}/webhook-urls", vec![(Method::GET, web::to(views::webhook_urls))]));
-    cfg.service(resource("/admin/v1/credits/audit", vec![(Method::GET, web::to(credits::audit))]));
-    let clients = vec![(Method::GET, web::to(clients::list)), (Method::POST, web::to(clients::create))];
-    cfg.service(resource("/admin/v1/clients", clients));
-    let import = resource("/admin/v1/clients/import", vec![(Method::POST, web::to(transfers::import))]);
-    cfg.service(import.app_data(BodyLimit(TRANSFER_BYTES_MAX)));
-    cfg.service(resource("/admin/v1/clients/{client_id}/export", vec![(Method::GET, web::to(transfers::export))]));
-    let apps = vec![(Method::GET, web::to(apps::list)), (Method::POST, web::to(apps::create))];
-    cfg.service(resource("/admin/v1/clients/{client_id}/apps", apps));
-    let app = vec![(Method::GET, web::to(apps::show)), (Method::PATCH, web::to(apps::patch))];
-    cfg.service(resource("/admin/v1/apps/{app_id}", app));
-    cfg.service(resource("/admin/v1/apps/{app_id}/events", vec![(Method::GET, web::to(views::events))]));
-    let keys = vec![(Method::GET, web::to(keys::list)), (Method::POST, web::to(keys::issue))];
-    cfg.service(resource("/admin/v1/clients/{client_id}/keys", keys));
-    cfg.service(resource("/admin/v1/keys/{key_id}", vec![(Method::DELETE, web::to(keys::revoke))]));
-    cfg.service(resource("/admin/v1/keys/{key_id}/rotate", vec![(Method::POST, web::to(keys::rotate))]));
-    let credits = vec![(Method::GET, web::to(credits::balance)), (Method::POST, web::to(credits::change))];
-    cfg.service(resource("/admin/v1/clients/{client_id}/credits", credits));
-    cfg.service(resource("/admin/v1/clients/{client_id}/statement", vec![(Method::GET, web::to(credits::statement))]));
+    cfg.app_data(web::Data::new(deps)).app_data(web::Data::new(openapi::describe()));
+    let mut table = operations().into_iter().peekable();
+    while let Some(Operation { method, path, route, body_bytes, .. }) = table.next() {
+        let mut routes = vec![(method, route)];
+        while let Some(next) = table.next_if(|next| next.path == path) {
+            routes.push((next.method, next.route));
+        }
+        let resource = resource(path, routes);
+        cfg.service(match body_bytes {
+            Some(bytes) => resource.app_data(BodyLimit(bytes)),
+            None => resource,
+        });
+    }
     cfg.default_service(web::to(unknown_path));
 }

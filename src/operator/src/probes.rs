@@ -1,7 +1,8 @@
 //! `/livez`, `/readyz` and `/metrics`.
 
-use actix_web::HttpResponse;
+use actix_web::body::BoxBody;
 use actix_web::web::{Data, Json};
+use actix_web::{HttpRequest, HttpResponse, Responder};
 use metrics::gauge;
 use sakshi_web::error::ApiError;
 use sakshi_wire::operator::views::ProbeResponse;
@@ -20,9 +21,20 @@ fn answer(health: Result<(), String>) -> Result<Json<ProbeResponse>, ApiError> {
     health.map(|()| Json(ProbeResponse { status: "ok".into() })).map_err(ApiError::Unhealthy)
 }
 
-pub(super) async fn metrics(deps: Data<InternalDeps>) -> HttpResponse {
+pub(super) async fn metrics(deps: Data<InternalDeps>) -> MetricsPage {
     process();
-    HttpResponse::Ok().content_type("text/plain; version=0.0.4; charset=utf-8").body((deps.metrics)())
+    MetricsPage((deps.metrics)())
+}
+
+/// The text that Prometheus reads.
+pub(super) struct MetricsPage(String);
+
+impl Responder for MetricsPage {
+    type Body = BoxBody;
+
+    fn respond_to(self, _: &HttpRequest) -> HttpResponse {
+        HttpResponse::Ok().content_type("text/plain; version=0.0.4; charset=utf-8").body(self.0)
+    }
 }
 
 /// Memory and threads as the kernel counts them; elsewhere than on Linux these are absent.

@@ -16,16 +16,16 @@ use sakshi_web::error::ApiError;
 use sakshi_wire::operator::views::ReportResponse;
 use sakshi_wire::reports::FlowReport;
 
+use super::InternalDeps;
+use super::arguments::Id;
 use super::bearer::Connector;
-use super::{InternalDeps, fields};
 
 pub(super) async fn receive(
     connector: Connector,
-    path: web::Path<String>,
+    Id(kind): Id<ReportKind>,
     request: HttpRequest,
     body: Payload,
 ) -> Result<Json<ReportResponse>, ApiError> {
-    let kind: ReportKind = fields::id(&path, "kind of report")?;
     let taken = take_in(&connector.0, kind, &request, body).await;
     let result = match &taken {
         Ok(result) => result,

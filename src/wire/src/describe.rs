@@ -32,7 +32,8 @@ pub type Schemas = BTreeMap<String, Value>;
 /// The fields of an object that is described.
 #[derive(Debug)]
 pub struct Properties {
-    is_written_whole: bool,
+    /// Whether every field is written, as in an answer.
+    pub(crate) is_written_whole: bool,
     /// Whether it has fields that are not described.
     pub(crate) has_more: bool,
     properties: Map<String, Value>,

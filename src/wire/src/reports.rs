@@ -14,8 +14,9 @@ use sakshi_domain::ids::AppId;
 use sakshi_domain::invalid::Invalid;
 use sakshi_domain::time::Timestamp;
 use serde::Serialize;
+use serde_json::Value;
 
-use crate::body::Body;
+use crate::body::{Body, Describe, Schemas, choice, reference};
 use crate::doclocker::DocLockerOutcome;
 use crate::esign::EsignOutcome;
 use crate::estamp::EStampOutcome;
@@ -63,6 +64,50 @@ pub enum AdmittedReport {
     WealthData(Admitted<WealthDataNotice>),
     /// On historical data under such a consent.
     WealthHistorical(Admitted<WealthHistoricalNotice>),
+}
+
+impl Describe for FlowReport {
+    fn schema() -> Value {
+        reference("FlowReport")
+    }
+
+    fn collect(schemas: &mut Schemas) {
+        let kinds = [
+            reported::<EsignOutcome>(schemas),
+            reported::<DocLockerOutcome>(schemas),
+            reported::<EStampOutcome>(schemas),
+            reported::<WealthConsentChange>(schemas),
+            reported::<WealthDataNotice>(schemas),
+            reported::<WealthHistoricalNotice>(schemas),
+        ];
+        schemas.insert("FlowReport".to_owned(), choice("anyOf", "What is reported; the path names its kind.", &kinds));
+    }
+}
+
+/// Describes the body of a webhook as a connector reports it: `app_id` stands beside it, and what may be null may be left out.
+fn reported<P: Describe>(schemas: &mut Schemas) -> Value {
+    let (mut parts, payload) = (Schemas::new(), P::schema());
+    P::collect(&mut parts);
+    for schema in parts.values_mut() {
+        let Some(mut required) = schema.get_mut("required").and_then(Value::as_array_mut).map(std::mem::take) else { continue };
+        required.retain(|name| {
+            let property = &schema["properties"][name.as_str().unwrap_or_default()];
+            let choices = property["type"].as_array().or(property["oneOf"].as_array());
+            !choices.is_some_and(|choices| choices.iter().any(|choice| choice == "null" || choice["type"] == "null"))
+        });
+        schema["required"] = required.into();
+    }
+    let name = payload["$ref"].as_str().and_then(|reference| reference.rsplit('/').next()).unwrap_or_default();
+    let mut report = parts.remove(name).unwrap_or_default();
+    report["properties"]["app_id"] = AppId::schema();
+    report["properties"]["app_id"]["description"] = "The app that the flow was opened for.".into();
+    report["required"].as_array_mut().into_iter().for_each(|names| names.push("app_id".into()));
+    report["additionalProperties"] = false.into();
+    let name = format!("Reported{name}");
+    let reference = reference(&name);
+    parts.insert(name, report);
+    schemas.extend(parts);
+    reference
 }
 
 impl FlowReport {

@@ -247,6 +247,15 @@ impl<T: Describe, const MOST: usize> Describe for OptionalList<T, MOST> {
         List::<T, 0, MOST>::schema()
     }
 
+    /// A request may leave it out or say null; it is written as a list.
+    fn describe(object: &mut Properties, name: &str, about: &str, is_left_out: bool) {
+        if object.is_written_whole {
+            object.add(name, Self::schema(), about, !is_left_out);
+        } else {
+            object.add(name, Option::<List<T, 0, MOST>>::schema(), about, false);
+        }
+    }
+
     fn collect(schemas: &mut Schemas) {
         T::collect(schemas);
     }

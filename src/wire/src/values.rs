@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sakshi_domain::claims::{Claim, ClaimSet};
-use sakshi_domain::delivery::DeliveryOutcome;
 use sakshi_domain::event::{EventName, MaxGuests};
 use sakshi_domain::flow::dates::{Day, LocalTime};
 use sakshi_domain::flow::file::Base64File;
@@ -36,14 +35,13 @@ described! {
     TxnId: { "type": "string", "format": "uuid" }
     FlowId: { "type": "string", "format": "uuid" }
     EventId: { "type": "string" }
-    AppId: { "type": "string" }
-    ClientId: { "type": "string" }
-    KeyId: { "type": "string" }
+    AppId: { "type": "string", "pattern": TEXT_ID }
+    ClientId: { "type": "string", "pattern": TEXT_ID }
+    KeyId: { "type": "string", "pattern": TEXT_ID }
     RequestId: { "type": "string", "minLength": 1, "maxLength": REQUEST_ID_CHARS_MAX, "pattern": "^[!-~]+$" }
     HttpUrl: { "type": "string", "format": "uri", "maxLength": URL_CHARS_MAX }
     Timestamp: { "type": "string", "format": "date-time" }
     Day: { "type": "string", "format": "date" }
-    DeliveryOutcome: { "type": "string" }
     Arc<VerifiedClaims>: { "type": "object", "propertyNames": { "type": "string" }, "additionalProperties": true }
     BTreeMap<String, Value>: { "type": "object", "propertyNames": { "type": "string" }, "additionalProperties": true }
     LocalTime: { "type": "string" }
@@ -53,6 +51,9 @@ described! {
     EventName: { "type": "string", "minLength": 1, "maxLength": EVENT_NAME_CHARS_MAX, "pattern": not_blank(CONTROLS) }
     MaxGuests: { "type": "integer", "format": "int64", "minimum": 1, "maximum": GUESTS_MAX }
 }
+
+/// The text of an id that is no UUID.
+const TEXT_ID: &str = "^[A-Za-z0-9_-]{1,64}$";
 
 /// Base64 with padding, whose last character has no bits that stand for nothing.
 const BASE64: &str = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?$";
@@ -275,8 +276,10 @@ macro_rules! words {
 }
 
 words! {
+    sakshi_domain::delivery::DeliveryOutcome,
     sakshi_domain::event::EventStatus,
     sakshi_domain::flow::api_type::ApiType,
+    sakshi_domain::flow::report_kind::ReportKind,
     sakshi_domain::flow::statuses::SigningStatus,
     sakshi_domain::flow::statuses::WorkflowStatus,
     sakshi_domain::flow::statuses::LockerStatus,

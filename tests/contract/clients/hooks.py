@@ -12,6 +12,9 @@ BEYOND_A_SCHEMA = {
     r"is only for channel app": "the generators do not read conditions between fields",
     r"is required together with app_(id|signature)": "the generators do not read conditions between fields",
     r"must be a whole number from 0 to \d+": "`after` is below the `page_size` of the same request",
+    r"must be a whole number from 1 to \d+, or below zero for an adjustment": "the generators do not read conditions between fields",
+    r"belongs to another (client|key) here": "a schema does not know what was imported",
+    r"is given more than once": "a schema compares whole entries, not their ids",
     r"must be at least the registration count, which is \d+": "a schema does not know the guests",
 }
 # A key belongs to the first body that came with it, and schemathesis repeats keys. No pattern computes a check digit.

@@ -1,0 +1,96 @@
+//! What the handlers of this listener take of a request: the id in its path, its page and its body.
+
+use std::future::{Ready, ready};
+use std::str::FromStr;
+
+use actix_web::dev::Payload;
+use actix_web::web::{Data, Path};
+use actix_web::{FromRequest, HttpRequest};
+use futures_util::future::LocalBoxFuture;
+use sakshi_domain::flow::flow_id::FlowId;
+use sakshi_domain::flow::report_kind::ReportKind;
+use sakshi_domain::ids::{AppId, ClientId, KeyId, TxnId};
+use sakshi_service::ServiceError;
+use sakshi_store::PageRequest;
+use sakshi_web::body;
+use sakshi_web::error::ApiError;
+use sakshi_web::query::page_of;
+use sakshi_wire::{Body, Describe};
+
+use super::InternalDeps;
+
+/// What an id in a path identifies.
+pub(super) trait Identifies: FromStr + Describe + 'static {
+    /// In the message of a 404, and in the document.
+    const WHAT: &'static str;
+    /// For the document.
+    const EXAMPLE: &'static str;
+}
+
+macro_rules! identifies {
+    ($($id:ty: $what:literal, $example:literal;)+) => {
+        $(impl Identifies for $id {
+            const WHAT: &'static str = $what;
+            const EXAMPLE: &'static str = $example;
+        })+
+    };
+}
+
+identifies! {
+    ClientId: "client", "cl_5f0c1d2e3b4a49788695a4b3c2d1e0f9";
+    AppId: "app", "app_0c1d2e3b4a5f49788695a4b3c2d1e0f9";
+    KeyId: "key", "key_2e3b4a5f0c1d49788695a4b3c2d1e0f9";
+    TxnId: "transaction", "3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11";
+    FlowId: "flow", "3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11";
+    ReportKind: "kind of report", "wealth-historical";
+}
+
+/// The id in the path. Text that cannot be one identifies nothing.
+#[derive(Debug)]
+pub(super) struct Id<T>(pub(super) T);
+
+impl<T: Identifies> FromRequest for Id<T> {
+    type Error = ApiError;
+    type Future = Ready<Result<Self, ApiError>>;
+
+    fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
+        let text = Path::<String>::from_request(request, payload).into_inner().ok();
+        ready(text.and_then(|text| text.parse().ok()).map(Self).ok_or(ServiceError::NotFound(T::WHAT).into()))
+    }
+}
+
+/// The page that the query names.
+#[derive(Debug)]
+pub(super) struct Paged(pub(super) PageRequest);
+
+impl FromRequest for Paged {
+    type Error = ApiError;
+    type Future = Ready<Result<Self, ApiError>>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        ready(page_of(request.query_string()).map(Self))
+    }
+}
+
+/// The request in the body.
+#[derive(Debug)]
+pub(super) struct Asked<T>(pub(super) T);
+
+impl<T: Body> FromRequest for Asked<T> {
+    type Error = ApiError;
+    type Future = LocalBoxFuture<'static, Result<Self, ApiError>>;
+
+    fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
+        let deps = deps(request);
+        let body = body::Body::from_request(request, payload);
+        Box::pin(async move {
+            let (deps, body) = (deps?, body.await?);
+            Ok(Self(body.sent.request(deps.urls.at(deps.clock.now()))?))
+        })
+    }
+}
+
+/// What handlers work on.
+pub(super) fn deps(request: &HttpRequest) -> Result<Data<InternalDeps>, ApiError> {
+    request.app_data().cloned().ok_or_else(|| ApiError::internal("the internal routes are not configured"))
+}

@@ -1,0 +1,131 @@
+//! Examples of requests and answers in the document. A test holds each of them against its schema.
+
+use serde_json::{Value, json};
+
+const CLIENT: &str = "cl_5f0c1d2e3b4a49788695a4b3c2d1e0f9";
+const APP: &str = "app_0c1d2e3b4a5f49788695a4b3c2d1e0f9";
+const KEY: &str = "key_2e3b4a5f0c1d49788695a4b3c2d1e0f9";
+/// A key that was never issued.
+const KEY_TEXT: &str = "sk_…";
+const TXN: &str = "3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11";
+const CREATED: &str = "2026-01-15T10:00:00.000Z";
+const LATER: &str = "2026-01-15T10:15:00.000Z";
+
+/// Puts examples beside the bodies of an operation.
+pub(super) fn attach(operation: &mut Value) {
+    let (request, answer) = of(operation["operationId"].as_str().unwrap_or_default());
+    if !request.is_null() {
+        operation["requestBody"]["content"]["application/json"]["example"] = request;
+    }
+    if !answer.is_null() {
+        operation["responses"]["200"]["content"]["application/json"]["example"] = answer;
+    }
+}
+
+/// Request and answer of an operation; null where there is none.
+fn of(id: &str) -> (Value, Value) {
+    let name = |name: &str| json!({ "name": name });
+    let url = "https://client.example/hooks/consent";
+    match id {
+        "listClients" => {
+            let clients = json!([{ "client_id": CLIENT, "name": "Example Bank", "created_at": CREATED }]);
+            (Value::Null, json!({ "page": 1, "page_size": 20, "total": 1, "clients": clients }))
+        }
+        "createClient" => (name("Example Bank"), json!({ "client_id": CLIENT })),
+        "exportClient" => (Value::Null, exported()),
+        "importClient" => {
+            let record = |kind, id, outcome, changed: Value| json!({ "kind": kind, "id": id, "outcome": outcome, "changed": changed });
+            let records = json!([
+                record("client", CLIENT, "unchanged", json!([])),
+                record("app", APP, "changed", json!(["payload_spelling"])),
+                record("key", KEY, "created", json!([])),
+            ]);
+            (exported(), json!({ "client_id": CLIENT, "records": records }))
+        }
+        "createApp" => (name("Kiosk"), json!({ "app_id": APP })),
+        "listApps" => (Value::Null, json!({ "apps": [app(None)] })),
+        "getApp" => (Value::Null, app(None)),
+        "updateApp" => (json!({ "payload_spelling": "snake_case", "consent_webhook_url": url }), app(Some(url))),
+        "listAppEvents" => {
+            let event = json!({ "event_id": "1R8swWyefAkVT2e0k", "name": "Open day", "status": "active", "max_guests": 200,
+                "registrations": 1, "scans": 3, "abandoned": 1, "created_at": CREATED, "expires_at": LATER });
+            (Value::Null, json!({ "page": 1, "page_size": 20, "total": 1, "events": [event] }))
+        }
+        "listAppWebhookOrigins" => (Value::Null, json!({ "webhook_urls": [{ "apiType": "ESign", "origin": "https://client.example" }] })),
+        "issueKey" => (
+            json!({ "label": "kiosk", "environments": ["stage", "production"], "expires_at": "2027-01-15T10:00:00.000Z" }),
+            json!({ "key_id": KEY, "api_key": KEY_TEXT }),
+        ),
+        "listKeys" => (Value::Null, json!({ "keys": [key(None, None)] })),
+        "revokeKey" => (Value::Null, key(None, Some(LATER))),
+        "rotateKey" => {
+            let successor = "key_3b4a5f0c1d2e49788695a4b3c2d1e0f9";
+            (json!({ "overlap_s": 900 }), json!({ "key_id": successor, "api_key": KEY_TEXT, "previous": key(Some(LATER), None) }))
+        }
+        "getClientCredits" => (Value::Null, json!({ "balance": 999 })),
+        "grantCredits" => (
+            json!({ "kind": "grant", "amount": 1_000, "reference": "invoice-7" }),
+            json!({ "balance": 1_000, "entry": entry(1, "grant", 1_000, 1_000, "invoice-7") }),
+        ),
+        "getClientStatement" => {
+            let entries = [entry(1, "grant", 1_000, 1_000, "invoice-7"), entry(2, "debit", 1, 999, TXN)];
+            (Value::Null, json!({ "page": 1, "page_size": 20, "total": 2, "entries": entries }))
+        }
+        "auditCredits" => {
+            let client = json!({ "client_id": CLIENT, "balance": 999, "sum": 999, "entries": 2, "faults": 0, "clean": true });
+            (Value::Null, json!({ "clean": true, "clients": [client] }))
+        }
+        "getTransactionDelivery" => {
+            let attempt = json!({ "outcome": "delivered", "status": 200, "duration_ms": 41 });
+            let answer =
+                json!({ "id": 7, "origin": "https://client.example", "queued_at": CREATED, "claimed_at": CREATED, "attempt": attempt });
+            (Value::Null, answer)
+        }
+        "listFlowDeliveries" => (Value::Null, flow()),
+        "reportFlow" => (report(), json!({ "success": true, "result": "accepted" })),
+        "getSupervisionTree" => (Value::Null, node("root", "root", &[node("reaper", "reaper", &[])])),
+        "getLiveness" | "getReadiness" => (Value::Null, json!({ "status": "ok" })),
+        _ => (Value::Null, Value::Null),
+    }
+}
+
+fn exported() -> Value {
+    json!({
+        "client": { "client_id": CLIENT, "name": "Example Bank", "created_at": CREATED },
+        "apps": [{ "app_id": APP, "name": "Kiosk", "payload_spelling": "snake_case", "created_at": CREATED }],
+        "keys": [{ "key_id": KEY, "digest": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08", "label": "kiosk",
+            "created_at": CREATED }],
+    })
+}
+
+fn app(consent_webhook_url: Option<&str>) -> Value {
+    json!({ "app_id": APP, "client_id": CLIENT, "name": "Kiosk", "payload_spelling": "snake_case",
+        "consent_webhook_url": consent_webhook_url, "data_webhook_url": null, "historical_webhook_url": null, "created_at": CREATED })
+}
+
+fn key(expires_at: Option<&str>, revoked_at: Option<&str>) -> Value {
+    json!({ "key_id": KEY, "client_id": CLIENT, "label": "kiosk", "environments": [], "created_at": CREATED,
+        "expires_at": expires_at, "revoked_at": revoked_at })
+}
+
+fn entry(seq: u64, kind: &str, amount: u64, balance_after: u64, reference: &str) -> Value {
+    json!({ "seq": seq, "kind": kind, "amount": amount, "balance_after": balance_after, "reference": reference, "at": CREATED })
+}
+
+fn flow() -> Value {
+    let webhook = json!({ "id": 8, "tells": "esign Completed", "state": "delivered", "status": 200, "duration_ms": 41,
+        "origin": "https://client.example", "queued_at": LATER, "claimed_at": LATER, "webhook": "9f86d081884c7d659a2feaa0c55ad015" });
+    json!({ "flow_id": TXN, "kind": "esign", "state": "Completed", "app_id": APP, "client_id": CLIENT, "request_id": "order-42-try-1",
+        "opened_at": CREATED, "kept_until": "2026-01-16T10:15:00.000Z", "deliveries": [webhook] })
+}
+
+fn report() -> Value {
+    json!({ "app_id": APP, "uniqueIdentifier": TXN, "accountId": "account-2", "consentId": "consent-1",
+        "status": "HISTORICAL_DATA_FETCH_SUCCESS", "fromDate": "2020-04-01", "toDate": "2026-01-31", "fiType": "MUTUAL_FUNDS",
+        "consentHandleId": "handle-1", "maskedAccountNumber": "XXXXXX5678", "fipId": "example-funds" })
+}
+
+fn node(name: &str, kind: &str, children: &[Value]) -> Value {
+    json!({ "name": name, "kind": kind, "state": "running", "live": 1, "restarts": 0, "last_exit": null, "mailbox": 0,
+        "children": children })
+}

@@ -1,0 +1,81 @@
+//! `GET /openapi.json` of the internal listener: the document (OpenAPI 3.1) of every operation in the table.
+
+use actix_web::web::Data;
+use sakshi_domain::invalid::Invalid;
+use sakshi_web::api_document::ApiDocument;
+use sakshi_web::error::ApiError;
+use sakshi_web::openapi::{SharedRefusal, complete, is_secured};
+use sakshi_wire::refusal::Refusal;
+use sakshi_wire::{Describe as _, Schemas};
+use serde_json::{Value, json};
+
+use super::examples;
+use super::routes::GROUPS;
+
+const DESCRIPTION: &str = "\
+The internal listener, which is not to be reached from outside: what the operator does, what connectors report, probes and metrics. The API of \
+client backends has a document of its own at `/openapi.json` of the public listener.
+
+Request fields of more than one word are read in `snake_case` and in `camelCase`; a field in both spellings, or one that is not listed, is a 400. \
+Times are RFC 3339 in UTC with milliseconds. Every answer that is neither 2xx nor 3xx has the body `Refusal`, unknown paths and malformed \
+JSON included.";
+
+/// What operations share beyond the refusals that those of every edge meet.
+const SHARED: [SharedRefusal; 1] = [SharedRefusal {
+    status: "401",
+    name: "Unauthorized",
+    description: "The Authorization header has no token, or one that is not good for this operation.",
+    meets: is_secured,
+}];
+
+pub(super) async fn document(document: Data<ApiDocument>) -> ApiDocument {
+    ApiDocument::clone(&document)
+}
+
+/// Puts the document together.
+pub(super) fn describe() -> ApiDocument {
+    let (mut schemas, mut paths) = (Schemas::new(), json!({}));
+    Refusal::collect(&mut schemas);
+    for group in &GROUPS {
+        for operation in (group.operations)() {
+            let mut described = operation.described;
+            described.operation["tags"] = json!([group.tag]);
+            examples::attach(&mut described.operation);
+            paths[operation.path][operation.method.as_str().to_lowercase()] = described.operation;
+            schemas.extend(described.schemas);
+        }
+    }
+    let token = |about: &str| json!({ "type": "http", "scheme": "bearer", "description": about });
+    let tags: Vec<Value> = GROUPS.iter().map(|group| json!({ "name": group.tag, "description": group.about })).collect();
+    let mut document = json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "sakshi, internal listener",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": DESCRIPTION,
+            "license": { "name": "Apache-2.0", "identifier": "Apache-2.0" },
+            "contact": { "name": "The operator of this service" },
+        },
+        "servers": [{ "url": "/", "description": "The listener that serves this document." }],
+        "tags": tags,
+        "paths": paths,
+        "components": {
+            "schemas": schemas,
+            "securitySchemes": {
+                "admin_token": token("The operator's token, `admin.token` of the settings."),
+                "connector_token": token("The connectors' token, `admin.connector_token` of the settings. It is good for reports alone."),
+            },
+        },
+    });
+    complete(&mut document, &SHARED, example);
+    ApiDocument::new(&document)
+}
+
+/// The refusal with this status that stands for all operations.
+fn example(_: &Value, status: &str) -> Option<ApiError> {
+    match status {
+        "400" => Some(Invalid::one("name", "is required").into()),
+        "401" => Some(ApiError::BearerUnauthorized),
+        _ => None,
+    }
+}

@@ -1,0 +1,195 @@
+//! One operation: its route, and what the document says of it. What a handler takes and gives is read off its types, so that
+//! the document cannot part from it.
+
+use actix_web::http::Method;
+use actix_web::web::{self, Data, Json, Payload};
+use actix_web::{FromRequest, Handler, HttpRequest, Responder, ResponseError as _, Route};
+use sakshi_domain::limits::{PAGE_MAX, PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX};
+use sakshi_service::ServiceError;
+use sakshi_web::api_document::ApiDocument;
+use sakshi_web::error::ApiError;
+use sakshi_web::openapi::{refusal, say};
+use sakshi_wire::{Body, Describe, Schemas};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::InternalDeps;
+use super::arguments::{Asked, Id, Identifies, Paged};
+use super::bearer::{Connector, Operator};
+use super::probes::MetricsPage;
+
+/// A row of the table: one method of one path.
+pub struct Operation {
+    /// The method.
+    pub method: Method,
+    /// The path's pattern.
+    pub path: &'static str,
+    pub(super) described: Described,
+    pub(super) route: Route,
+    /// Bytes of a JSON body, if not those of the settings.
+    pub(super) body_bytes: Option<usize>,
+}
+
+impl Operation {
+    /// `text` says what it does; its first sentence is the summary.
+    pub(super) fn new<H, A>(method: Method, path: &'static str, id: &'static str, text: &str, handler: H) -> Self
+    where
+        H: Handler<A, Output: Answer + 'static>,
+        A: Argument + FromRequest + 'static,
+    {
+        let operation = json!({ "operationId": id, "security": [], "parameters": [] });
+        let mut described = Described { path, operation, schemas: Schemas::new() };
+        say(&mut described.operation, text);
+        A::describe(&mut described);
+        H::Output::describe(&mut described);
+        Self { method, path, described, route: web::to(handler), body_bytes: None }
+    }
+
+    /// A refusal of its own, such as this one.
+    pub(super) fn refuses(mut self, example: impl Into<ApiError>, when: &str) -> Self {
+        self.described.refuses(&example.into(), when);
+        self
+    }
+
+    /// A body that the handler reads by itself.
+    pub(super) fn takes<T: Describe>(mut self) -> Self {
+        self.described.takes::<T>();
+        self
+    }
+
+    /// Takes bodies of so many bytes.
+    pub(super) fn up_to(self, body_bytes: usize) -> Self {
+        Self { body_bytes: Some(body_bytes), ..self }
+    }
+}
+
+/// What the document says of an operation, with the schemas that it refers to.
+#[derive(Debug)]
+pub(super) struct Described {
+    path: &'static str,
+    pub(super) operation: Value,
+    pub(super) schemas: Schemas,
+}
+
+impl Described {
+    fn refuses(&mut self, example: &ApiError, when: &str) {
+        let status = example.status_code();
+        self.operation["responses"][status.as_str()] = refusal(status.as_str(), when, example);
+    }
+
+    fn parameter(&mut self, parameter: Value) {
+        if let Some(parameters) = self.operation["parameters"].as_array_mut() {
+            parameters.push(parameter);
+        }
+    }
+
+    fn takes<T: Describe>(&mut self) {
+        T::collect(&mut self.schemas);
+        self.operation["requestBody"] = json!({ "required": true, "content": { "application/json": { "schema": T::schema() } } });
+    }
+
+    fn answers(&mut self, media_type: &str, schema: &Value, description: &str) {
+        let content = json!({ media_type: { "schema": schema } });
+        self.operation["responses"]["200"] = json!({ "description": description, "content": content });
+    }
+}
+
+/// What an argument of a handler, or all of them, say of an operation.
+pub(super) trait Argument {
+    fn describe(_: &mut Described) {}
+}
+
+impl Argument for HttpRequest {}
+impl Argument for Payload {}
+impl Argument for Data<InternalDeps> {}
+impl Argument for Data<ApiDocument> {}
+
+impl Argument for Operator {
+    fn describe(to: &mut Described) {
+        to.operation["security"] = json!([{ "admin_token": [] }]);
+    }
+}
+
+impl Argument for Connector {
+    fn describe(to: &mut Described) {
+        to.operation["security"] = json!([{ "connector_token": [] }]);
+    }
+}
+
+impl<T: Identifies> Argument for Id<T> {
+    fn describe(to: &mut Described) {
+        let name = to.path.split(['{', '}']).nth(1);
+        let about = format!("Identifies the {}.", T::WHAT);
+        to.parameter(
+            json!({ "name": name, "in": "path", "required": true, "description": about, "schema": T::schema(), "example": T::EXAMPLE }),
+        );
+        let unknown = ApiError::from(ServiceError::NotFound(T::WHAT));
+        to.refuses(&unknown, &unknown.message());
+    }
+}
+
+impl Argument for Paged {
+    fn describe(to: &mut Described) {
+        let bounds = [("page", PAGE_MAX, 1, "Which page, from 1."), ("page_size", PAGE_SIZE_MAX, PAGE_SIZE_DEFAULT, "Rows of a page.")];
+        for (name, most, default, about) in bounds {
+            let schema = json!({ "type": "integer", "format": "int32", "minimum": 1, "maximum": most, "default": default });
+            to.parameter(json!({ "name": name, "in": "query", "required": false, "description": about, "schema": schema }));
+        }
+    }
+}
+
+impl<T: Body + Describe> Argument for Asked<T> {
+    fn describe(to: &mut Described) {
+        to.takes::<T>();
+    }
+}
+
+macro_rules! arguments {
+    ($($($argument:ident)+;)+) => {
+        $(impl<$($argument: Argument),+> Argument for ($($argument,)+) {
+            fn describe(to: &mut Described) {
+                $($argument::describe(to);)+
+            }
+        })+
+    };
+}
+
+arguments! {
+    A;
+    A B;
+    A B C;
+    A B C D;
+}
+
+/// What a handler answers with.
+pub(super) trait Answer: Responder {
+    fn describe(to: &mut Described);
+}
+
+impl<T: Answer> Answer for Result<T, ApiError> {
+    fn describe(to: &mut Described) {
+        T::describe(to);
+    }
+}
+
+impl<T: Describe + Serialize> Answer for Json<T> {
+    fn describe(to: &mut Described) {
+        T::collect(&mut to.schemas);
+        let schema = T::schema();
+        let name = schema["$ref"].as_str().and_then(|reference| reference.rsplit('/').next()).unwrap_or_default();
+        let about = to.schemas.get(name).and_then(|schema| schema["description"].as_str()).unwrap_or_default().to_owned();
+        to.answers("application/json", &schema, &about);
+    }
+}
+
+impl Answer for MetricsPage {
+    fn describe(to: &mut Described) {
+        to.answers("text/plain", &json!({ "type": "string" }), "The metrics of this process in the text format of Prometheus.");
+    }
+}
+
+impl Answer for ApiDocument {
+    fn describe(to: &mut Described) {
+        to.answers("application/json", &json!({ "type": "object", "additionalProperties": true }), "This document.");
+    }
+}

@@ -1,0 +1,207 @@
+//! Every operation of the internal listener: the one table of which routes and document are made.
+
+use actix_web::http::Method;
+use sakshi_domain::flow::transition::ReportRefusal;
+use sakshi_domain::limits::TRANSFER_BYTES_MAX;
+use sakshi_service::ServiceError;
+use sakshi_web::error::ApiError;
+use sakshi_wire::reports::FlowReport;
+
+use super::operation::Operation;
+use super::{apps, clients, credits, keys, openapi, probes, reports, transfers, views};
+
+const CLIENTS: &str = "/admin/v1/clients";
+const APPS: &str = "/admin/v1/clients/{client_id}/apps";
+const APP: &str = "/admin/v1/apps/{app_id}";
+const KEYS: &str = "/admin/v1/clients/{client_id}/keys";
+const CREDITS: &str = "/admin/v1/clients/{client_id}/credits";
+
+/// Operations of one subject.
+pub(super) struct Group {
+    /// Its tag in the document.
+    pub(super) tag: &'static str,
+    /// What the document says of it.
+    pub(super) about: &'static str,
+    /// Its operations; those of one path stand next to each other.
+    pub(super) operations: fn() -> Vec<Operation>,
+}
+
+/// Every group, in the order of the document.
+pub(super) const GROUPS: [Group; 7] = [
+    Group { tag: "Clients", about: "Who pays for verifications; a client has apps, keys and credits.", operations: of_clients },
+    Group { tag: "Apps", about: "The applications of a client, which it names as `X-API-APP-ID`.", operations: of_apps },
+    Group { tag: "Keys", about: "The API keys of a client. The text of a key is shown once.", operations: of_keys },
+    Group { tag: "Credits", about: "What a client has paid for, and what it has used.", operations: of_credits },
+    Group { tag: "Webhooks", about: "What became of the webhooks of a transaction or a flow.", operations: of_webhooks },
+    Group { tag: "Connectors", about: "What upstreams report of the flows that they carry out.", operations: of_connectors },
+    Group { tag: "Node", about: "The process that answers: its health, its metrics and its actors.", operations: of_node },
+];
+
+/// Every operation.
+#[must_use]
+pub fn operations() -> Vec<Operation> {
+    GROUPS.iter().flat_map(|group| (group.operations)()).collect()
+}
+
+fn of_clients() -> Vec<Operation> {
+    vec![
+        Operation::new(Method::GET, CLIENTS, "listClients", "Lists the clients, oldest first.", clients::list),
+        Operation::new(Method::POST, CLIENTS, "createClient", "Creates a client. It has no credits, apps and keys yet.", clients::create),
+        Operation::new(
+            Method::POST,
+            "/admin/v1/clients/import",
+            "importClient",
+            "Makes a client, its apps and its keys what they are at another installation. The body is what `exportClient` answered \
+            there. The same import again changes nothing, and what is not in it stays as it is.",
+            transfers::import,
+        )
+        .up_to(TRANSFER_BYTES_MAX),
+        Operation::new(
+            Method::GET,
+            "/admin/v1/clients/{client_id}/export",
+            "exportClient",
+            "Shows a client as another installation imports it. It holds neither the text of a key nor credits.",
+            transfers::export,
+        )
+        .refuses(transfers::TOO_LARGE, "The client has more apps or keys than an import takes."),
+    ]
+}
+
+fn of_apps() -> Vec<Operation> {
+    vec![
+        Operation::new(Method::GET, APPS, "listApps", "Lists the apps of a client.", apps::list),
+        Operation::new(Method::POST, APPS, "createApp", "Creates an app of a client.", apps::create),
+        Operation::new(Method::GET, APP, "getApp", "Shows an app.", apps::show),
+        Operation::new(
+            Method::PATCH,
+            APP,
+            "updateApp",
+            "Changes an app. What the body leaves out stays as it is; null removes a URL.",
+            apps::patch,
+        ),
+        Operation::new(
+            Method::GET,
+            "/admin/v1/apps/{app_id}/events",
+            "listAppEvents",
+            "Lists the events of an app with their guests, oldest first.",
+            views::events,
+        ),
+        Operation::new(
+            Method::GET,
+            "/admin/v1/apps/{app_id}/webhook-urls",
+            "listAppWebhookOrigins",
+            "Lists where the webhooks of an app's flows go. The client registers the URLs; only their origins are shown.",
+            views::webhook_urls,
+        ),
+    ]
+}
+
+fn of_keys() -> Vec<Operation> {
+    vec![
+        Operation::new(Method::GET, KEYS, "listKeys", "Lists the keys of a client, revoked ones included.", keys::list),
+        Operation::new(Method::POST, KEYS, "issueKey", "Issues a key. This answer alone shows its text.", keys::issue),
+        Operation::new(
+            Method::DELETE,
+            "/admin/v1/keys/{key_id}",
+            "revokeKey",
+            "Revokes a key, within a second on every node. Revoking it again changes nothing.",
+            keys::revoke,
+        ),
+        Operation::new(
+            Method::POST,
+            "/admin/v1/keys/{key_id}/rotate",
+            "rotateKey",
+            "Issues a successor of a key. It has the same label and environments, and the old key works on for the overlap.",
+            keys::rotate,
+        )
+        .refuses(keys::NOT_ACTIVE, "The key is revoked or expired."),
+    ]
+}
+
+fn of_credits() -> Vec<Operation> {
+    vec![
+        Operation::new(Method::GET, CREDITS, "getClientCredits", "Tells how many credits a client has left.", credits::balance),
+        Operation::new(
+            Method::POST,
+            CREDITS,
+            "grantCredits",
+            "Grants credits to a client, or corrects its balance. The same movement under the same reference changes nothing.",
+            credits::change,
+        )
+        .refuses(
+            credits::REFERENCE_REUSED,
+            "The reference came before with another amount, or the balance would be negative or too large to count.",
+        ),
+        Operation::new(
+            Method::GET,
+            "/admin/v1/clients/{client_id}/statement",
+            "getClientStatement",
+            "Lists every movement of a client's credits, oldest first.",
+            credits::statement,
+        ),
+        Operation::new(
+            Method::GET,
+            "/admin/v1/credits/audit",
+            "auditCredits",
+            "Adds every ledger up again. It reads every entry of every client.",
+            credits::audit,
+        ),
+    ]
+}
+
+fn of_webhooks() -> Vec<Operation> {
+    vec![
+        Operation::new(
+            Method::GET,
+            "/admin/v1/transactions/{txn_id}/delivery",
+            "getTransactionDelivery",
+            "Shows what became of a transaction's webhook. There is none before the transaction is completed, or without a URL.",
+            views::delivery,
+        )
+        .refuses(ServiceError::NotFound("delivery"), "There is no such transaction, or it has no webhook."),
+        Operation::new(
+            Method::GET,
+            "/admin/v1/flows/{flow_id}/deliveries",
+            "listFlowDeliveries",
+            "Shows how a flow stands and what became of its webhooks. Nothing of what was reported is shown.",
+            views::deliveries,
+        ),
+    ]
+}
+
+fn of_connectors() -> Vec<Operation> {
+    vec![
+        Operation::new(
+            Method::POST,
+            "/internal/v1/flows/{kind}",
+            "reportFlow",
+            "Takes in what an upstream reports of a flow. The body is that of the webhook which the client gets, with `app_id`; \
+            what may be null may be left out. The same report again changes nothing, so repeat it when no answer came.",
+            reports::receive,
+        )
+        .takes::<FlowReport>()
+        .refuses(ServiceError::NotFound("flow of this app"), "The app has no such flow, or there is no such kind of report.")
+        .refuses(
+            ServiceError::ReportRefused(ReportRefusal::Contradicts("documentStatus")),
+            "The report contradicts what is stored of the flow.",
+        ),
+    ]
+}
+
+fn of_node() -> Vec<Operation> {
+    vec![
+        Operation::new(
+            Method::GET,
+            "/admin/v1/tree",
+            "getSupervisionTree",
+            "Shows the live supervision tree. A registry tells how many actors it has, and does not list them.",
+            views::tree,
+        ),
+        Operation::new(Method::GET, "/livez", "getLiveness", "Tells whether the process works. If not, restart it.", probes::livez)
+            .refuses(ApiError::Unhealthy("arbiter 1 hangs".to_owned()), "A thread hangs."),
+        Operation::new(Method::GET, "/readyz", "getReadiness", "Tells whether to send requests to this process.", probes::readyz)
+            .refuses(ApiError::Unhealthy("it is draining".to_owned()), "The process is draining, or the store takes no writes."),
+        Operation::new(Method::GET, "/metrics", "getMetrics", "Shows the metrics of this process.", probes::metrics),
+        Operation::new(Method::GET, "/openapi.json", "getOpenApiDocument", "Answers with this document.", openapi::document),
+    ]
+}

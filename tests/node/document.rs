@@ -1,0 +1,157 @@
+//! What an OpenAPI document must be like, and whether answers are as it says.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+/// Every operation with its path and method.
+pub(crate) fn operations(document: &Value) -> Vec<(String, String, &Value)> {
+    let paths = document["paths"].as_object().unwrap();
+    let of = |(path, item): (&String, &'_ Value)| -> Vec<(String, String)> {
+        item.as_object().unwrap().keys().map(|method| (path.clone(), method.to_uppercase())).collect()
+    };
+    let named = paths.iter().flat_map(of);
+    named
+        .map(|(path, method)| {
+            let operation = &document["paths"][&path][method.to_lowercase()];
+            (path, method, operation)
+        })
+        .collect()
+}
+
+/// Holds every reference and every example of a document against what it refers to; how many examples there are.
+pub(crate) fn sound_examples(document: &Value) -> usize {
+    let mut examples = 0;
+    walk(document, &mut |node| {
+        if let Some(reference) = node["$ref"].as_str() {
+            assert!(document.pointer(&reference[1..]).is_some(), "{reference}");
+        }
+        let given = node["examples"].as_object().into_iter().flat_map(|named| named.values().map(|example| &example["value"]));
+        for example in given.chain(node.get("example")).filter(|_| node.get("schema").is_some()) {
+            examples += 1;
+            assert_eq!(misfit(document, &node["schema"], example), None, "{example}");
+        }
+    });
+    examples
+}
+
+/// Every answer that is no success has the one body, its headers, and an example with its status.
+pub(crate) fn assert_refusals_are_described(document: &Value) {
+    for (path, method, operation) in operations(document) {
+        let responses = operation["responses"].as_object().unwrap();
+        assert!(responses.contains_key("default"), "{method} {path}");
+        for (status, response) in responses.iter().filter(|(status, _)| !status.starts_with('2')) {
+            let response = resolve(document, response);
+            let named = |header: &str| response["headers"].get(header).is_some();
+            assert_eq!(
+                response["content"]["application/json"]["schema"]["$ref"], "#/components/schemas/Refusal",
+                "{method} {path} {status}"
+            );
+            assert!(named("X-Request-ID"), "{method} {path} {status}");
+            assert_eq!(named("Retry-After"), matches!(status.as_str(), "429" | "503" | "default"), "{method} {path} {status}");
+            let example = &response["content"]["application/json"]["example"];
+            assert!(status == "default" || example["statusCode"].as_u64() == status.parse().ok(), "{method} {path} {status}: {example}");
+        }
+    }
+}
+
+/// A body with a wrong value of each field that a schema describes, and a field that it does not.
+pub(crate) fn nonsense(document: &Value, schema: &Value) -> Value {
+    // Nothing is described as a fraction.
+    let mut body: Value = properties(document, schema).into_iter().map(|name| (name, json!(0.5))).collect();
+    body["shoe_size"] = json!({});
+    body
+}
+
+/// Nonsense is refused by all its fields: those that are described are known, and no other is.
+pub(crate) fn assert_refused_field_by_field(document: &Value, schema: &Value, (status, refused): (u16, Value)) {
+    let told = refused["errors"].as_array().unwrap_or_else(|| panic!("{refused}")).iter();
+    let (unknown, known): (Vec<&Value>, Vec<&Value>) = told.partition(|problem| {
+        ["is not a field of this request", "is not a field of this report"].contains(&problem["message"].as_str().unwrap())
+    });
+    let names = |problems: Vec<&Value>| -> BTreeSet<String> {
+        problems.iter().map(|problem| problem["field"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!((status, names(known), names(unknown)), (400, properties(document, schema), ["shoe_size".to_owned()].into()), "{schema}");
+}
+
+/// An answer in JSON is what the document says of its operation and status; from a path that it does not have comes a refusal.
+pub(crate) fn assert_described(document: &Value, method: &str, uri: &str, status: u16, answer: &Value) {
+    let path = uri.split('?').next().unwrap_or_default();
+    let fits = |pattern: &str| {
+        let (parts, known) = (path.split('/'), pattern.split('/'));
+        parts.clone().count() == known.clone().count() && parts.zip(known).all(|(part, known)| part == known || known.starts_with('{'))
+    };
+    let item = document["paths"].as_object().unwrap().iter().find(|(pattern, _)| fits(pattern)).map(|(_, item)| item);
+    let response = match item {
+        Some(item) => &item[method.to_lowercase()]["responses"][status.to_string()],
+        None => &document["components"]["responses"]["Refused"],
+    };
+    let schema = &resolve(document, response)["content"]["application/json"]["schema"];
+    assert!(schema.is_object(), "{method} {uri} {status} is not described: {answer}");
+    assert_eq!(misfit(document, schema, answer), None, "{method} {uri} {status}: {answer}");
+}
+
+/// Calls back for every object of a document, but not for those inside examples.
+fn walk<'a>(node: &'a Value, visit: &mut impl FnMut(&'a Value)) {
+    match node {
+        Value::Object(members) => {
+            visit(node);
+            let inner = members.iter().filter(|(name, _)| !matches!(name.as_str(), "example" | "examples"));
+            inner.for_each(|(_, member)| walk(member, visit));
+        }
+        Value::Array(items) => items.iter().for_each(|item| walk(item, visit)),
+        _ => {}
+    }
+}
+
+pub(crate) fn resolve<'a>(document: &'a Value, node: &'a Value) -> &'a Value {
+    node["$ref"].as_str().map_or(node, |reference| document.pointer(&reference[1..]).unwrap())
+}
+
+/// The fields of a schema, of all its alternatives.
+pub(crate) fn properties(document: &Value, schema: &Value) -> BTreeSet<String> {
+    let schema = resolve(document, schema);
+    let own = schema["properties"].as_object().into_iter().flat_map(|fields| fields.keys().cloned());
+    let choices = ["oneOf", "anyOf"].into_iter().filter_map(|word| schema[word].as_array()).flatten();
+    own.chain(choices.flat_map(|other| properties(document, other))).collect()
+}
+
+/// What is wrong with a value, by the part of JSON Schema that the document uses; unknown fields
+/// are wrong.
+pub(crate) fn misfit(document: &Value, schema: &Value, value: &Value) -> Option<String> {
+    let schema = resolve(document, schema);
+    if let Some(alternatives) = ["oneOf", "anyOf"].iter().find_map(|word| schema[word].as_array()) {
+        let fitting = alternatives.iter().filter(|other| misfit(document, other, value).is_none()).count();
+        return (fitting != 1).then(|| format!("fits {fitting} alternatives: {value}"));
+    }
+    let is = |name: &str| match name {
+        "object" => value.is_object(),
+        "array" => value.is_array(),
+        "string" => value.is_string(),
+        "integer" => value.is_i64() || value.is_u64(),
+        "boolean" => value.is_boolean(),
+        "null" => value.is_null(),
+        other => panic!("a type that is not used here: {other}"),
+    };
+    let fits = match &schema["type"] {
+        Value::Null => true,
+        Value::String(name) => is(name),
+        names => names.as_array().unwrap().iter().any(|name| is(name.as_str().unwrap())),
+    };
+    let is_constant = schema.get("const").is_none_or(|constant| constant == value);
+    if !fits || !is_constant || schema["enum"].as_array().is_some_and(|words| !words.contains(value)) {
+        return Some(format!("is no {}: {value}", schema["type"]));
+    }
+    if let (Some(fields), Some(members)) = (schema["properties"].as_object(), value.as_object()) {
+        let missing = schema["required"].as_array().into_iter().flatten().find(|name| !members.contains_key(name.as_str().unwrap()));
+        if let Some(name) = missing {
+            return Some(format!("has no {name}"));
+        }
+        return members.iter().find_map(|(name, member)| match fields.get(name) {
+            None => (schema["additionalProperties"] != true).then(|| format!("{name} is not described")),
+            Some(field) => misfit(document, field, member).map(|problem| format!("{name} {problem}")),
+        });
+    }
+    value.as_array().into_iter().flatten().find_map(|item| misfit(document, &schema["items"], item))
+}
