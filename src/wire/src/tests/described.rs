@@ -1,12 +1,17 @@
 //! Bodies as the OpenAPI document describes them.
 
+use sakshi_domain::flow::report_kind::ReportKind;
 use sakshi_domain::limits::{FILE_CHARS_MAX, GUESTS_MAX, SIGNERS_MAX};
 use serde_json::{Value, json};
 
 use crate::Describe;
+use crate::doclocker::DocLockerOutcome;
 use crate::esign::EsignRequest;
 use crate::events::{CreateEventRequest, PatchEventRequest};
+use crate::operator::transfer::ExportedClient;
 use crate::ovse::{InitRequest, OvseResult};
+use crate::reports::FlowReport;
+use crate::wealth::WealthConsentChange;
 
 fn schema<T: Describe>(name: &str) -> Value {
     let mut schemas = crate::Schemas::new();
@@ -48,4 +53,25 @@ fn a_request_has_no_other_fields_and_what_always_has_one_value_says_so() {
 fn patterns_say_which_texts_are_read() {
     let name = &schema::<CreateEventRequest>("CreateEventRequest")["properties"]["name"];
     assert_eq!(name["pattern"], r"^[^\u0000-\u001f\u007f-\u009f]*[^\s\u0000-\u001f\u007f-\u009f][^\u0000-\u001f\u007f-\u009f]*$");
+}
+
+#[test]
+fn a_list_that_a_request_may_leave_out_may_be_null_there_and_is_a_list_in_an_answer() {
+    let request = schema::<ExportedClient>("ExportedClient");
+    assert_eq!((&request["required"], &request["properties"]["apps"]["type"]), (&json!(["client"]), &json!(["array", "null"])));
+    let answer = schema::<WealthConsentChange>("WealthConsentChange");
+    assert_eq!(answer["properties"]["accounts"]["type"], json!("array"));
+    assert!(answer["required"].as_array().unwrap().contains(&json!("accounts")));
+}
+
+#[test]
+fn a_report_is_described_as_its_webhook_with_the_app_and_what_may_be_null_may_be_left_out() {
+    let kinds = schema::<FlowReport>("FlowReport");
+    assert_eq!(kinds["anyOf"].as_array().unwrap().len(), ReportKind::ALL.len());
+    let report = schema::<FlowReport>("ReportedDocLockerOutcome");
+    assert_eq!(report["required"], json!(["success", "statusCode", "message", "data", "app_id"]));
+    assert_eq!(report["additionalProperties"], json!(false));
+    assert_eq!(schema::<FlowReport>("LockerDocument")["required"], json!(["docType", "status"]));
+    let webhook = schema::<DocLockerOutcome>("DocLockerOutcome");
+    assert_eq!(webhook["required"], json!(["success", "statusCode", "message", "request_id", "data"]));
 }
