@@ -30,6 +30,7 @@ mod flow_report_refusals;
 mod flow_reports;
 mod flow_sandbox;
 mod flow_upstream;
+mod hosted_sandbox;
 mod idempotency;
 mod init;
 mod init_refusals;

@@ -63,6 +63,11 @@ async fn production_trusts_no_sandbox_and_serves_none() {
         "/sandbox/flows",
         "/sandbox/esign/x/y",
         "/sandbox/transactions/x/expire",
+        "/sandbox/transactions/x/delivery",
+        "/sandbox/flows/x/deliveries",
+        "/sandbox/settings",
+        "/sandbox/inboxes",
+        "/sandbox/inboxes/x",
     ] {
         assert_eq!(node.get(path).await.refusal(404), "not_found", "{path}");
     }

@@ -44,7 +44,8 @@ pub struct Refusal {
 
 impl Error {
     /// With the innermost reason: the outer ones say only that a request failed.
-    pub(crate) fn unreachable(error: &reqwest::Error) -> Self {
+    #[must_use]
+    pub fn unreachable(error: &reqwest::Error) -> Self {
         let mut reason: &dyn std::error::Error = error;
         while let Some(source) = reason.source() {
             reason = source;

@@ -2,15 +2,12 @@
 //! where those of an app go. Nothing of what was reported.
 
 use actix_web::web::Json;
-use sakshi_domain::delivery::FlowDelivery;
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::ids::{AppId, TxnId};
 use sakshi_service::ServiceError;
 use sakshi_store::FlowDeliveries;
 use sakshi_web::error::ApiError;
-use sakshi_wire::operator::views::{
-    AppEvent, AppEventsPage, DeliveryResponse, FlowResponse, FlowWebhook, TreeNode, WebhookOrigin, WebhookOrigins,
-};
+use sakshi_wire::operator::views::{AppEvent, AppEventsPage, DeliveryResponse, FlowResponse, TreeNode, WebhookOrigin, WebhookOrigins};
 
 use super::arguments::{Id, Paged};
 use super::bearer::Operator;
@@ -37,28 +34,8 @@ pub(super) async fn deliveries(Operator(deps): Operator, Id(flow_id): Id<FlowId>
         request_id: opened.request_id.clone(),
         opened_at: opened.opened_at,
         kept_until,
-        deliveries: deliveries.into_iter().map(webhook).collect(),
+        deliveries: deliveries.into_iter().map(Into::into).collect(),
     }))
-}
-
-fn webhook(queued: FlowDelivery) -> FlowWebhook {
-    let FlowDelivery { webhook, tells, delivery } = queued;
-    let state = match (&delivery.attempt, delivery.claimed_at) {
-        (Some(attempt), _) => attempt.outcome.as_str(),
-        (None, Some(_)) => "under_way",
-        (None, None) => "waiting",
-    };
-    FlowWebhook {
-        id: delivery.id.0,
-        tells,
-        state: state.into(),
-        status: delivery.attempt.and_then(|attempt| attempt.status),
-        duration_ms: delivery.attempt.map(|attempt| attempt.duration_ms),
-        origin: delivery.origin,
-        queued_at: delivery.queued_at,
-        claimed_at: delivery.claimed_at,
-        webhook: webhook.to_string(),
-    }
 }
 
 /// Scheme, host and port alone: the rest of a URL may hold a secret of the client's.

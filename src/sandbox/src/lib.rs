@@ -1,11 +1,12 @@
 //! Test doubles for external systems: the identity app with its own issuer, the upstreams of the flows,
-//! and a webhook receiver.
+//! a webhook receiver, and inboxes for webhooks.
 //!
 //! They use the real protocols, with keys that only the sandbox profile trusts. Like real ones, the
 //! identity app posts to the public callback, and the upstreams report to the internal listener.
 
 pub mod app;
 mod http;
+pub mod inbox;
 pub mod issuer;
 pub mod keys;
 mod page;

@@ -16,10 +16,11 @@ const WRONG_TOKEN: &str = "the service does not take this admin token; give the 
                            admin.token of the settings";
 
 /// Shown when the service refuses the API key.
-const WRONG_KEY: &str = "the service does not take this API key with this app id; if one of them comes from another service, --base and \
-                         --internal must name the two listeners of one service";
+const WRONG_KEY: &str = "the service does not take this API key with this app id: both must come from the service that --base names, and the \
+                         app must belong to the client of the key";
 
 /// A listener of a running service.
+#[derive(Clone)]
 pub(crate) struct Api(Client);
 
 impl Api {

@@ -178,7 +178,7 @@ see what the operator sees, the ledger and the supervision tree:
 
 drive another flow from its order to its webhook, with this same program:
 
-  {program} trigger esign --outcome completed --signers 2 --base "$BASE" --internal "http://{internal}"
+  {program} trigger esign --outcome completed --signers 2 --base "$BASE" --key "$KEY" --app "$APP"
 
 Ctrl-C ends it; nothing is kept."#,
         program = program(),

@@ -1,6 +1,7 @@
 //! The commands for developers: `demo`, `trigger` and `listen`. They are part of the Cargo feature `sandbox`.
 
 mod demo;
+mod inbox;
 mod listen;
 mod timeline;
 pub mod trigger;
@@ -20,13 +21,14 @@ pub enum Command {
     Demo(demo::Demo),
     /// Drive one flow on a running sandbox, from its order to its outcome, and tell what happens; a tool for developers.
     ///
-    /// The sandbox's own upstreams play the outcome. What is told comes from the interfaces that clients and operators have.
+    /// The sandbox's own upstreams play the outcome. The public URL of the sandbox, an API key and an app id are enough; on the machine
+    /// of the sandbox not even those are needed.
     Trigger(Box<trigger::Trigger>),
     /// Receive webhooks and show them; a tool for developers, for webhooks of sandboxes only.
     ///
     /// Prints each webhook with the flow that it reports and its deduplication key, and tells loudly when one comes twice. It
-    /// answers 200 unless it is told to misbehave. Ctrl-C ends it with a summary; the exit code is 1 when a webhook came twice.
-    Listen(listen::Listen),
+    /// listens on this machine, or with --base takes the webhooks of a sandbox elsewhere. It answers 200 unless it is told to misbehave. Ctrl-C ends it with a summary; the exit code is 1 when a webhook came twice.
+    Listen(Box<listen::Listen>),
 }
 
 /// Carries out a command.

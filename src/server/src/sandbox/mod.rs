@@ -5,6 +5,10 @@
 
 #[cfg(feature = "sandbox")]
 pub mod first_client;
+#[cfg(feature = "sandbox")]
+mod inboxes;
+#[cfg(feature = "sandbox")]
+mod own_app;
 
 #[cfg(not(feature = "sandbox"))]
 #[path = "absent.rs"]

@@ -16,6 +16,7 @@ use actix_web::{Error, HttpResponse, ResponseError as _};
 use sakshi_domain::clock::{Clock, SystemClock};
 use sakshi_domain::profile::Profile;
 use sakshi_sandbox::app::{self, AppError, SandboxApp};
+use sakshi_sandbox::inbox::Inboxes;
 use sakshi_sandbox::issuer::SandboxIssuer;
 use sakshi_sandbox::upstreams::{self, FlowError, SandboxUpstreams, SandboxUpstreamsOptions};
 use sakshi_store::Store;
@@ -23,7 +24,7 @@ use sakshi_web::error::ApiError;
 use sakshi_web::routing::resource;
 
 use super::first_client::{self, FirstClient};
-use super::test_clock;
+use super::{inboxes, own_app, test_clock};
 use crate::settings::Settings;
 
 pub use sakshi_sandbox::issuer::SandboxIssuer as Issuer;
@@ -41,6 +42,9 @@ pub enum SetupError {
     /// The upstreams.
     #[error(transparent)]
     Upstreams(#[from] upstreams::SetupError),
+    /// The inboxes.
+    #[error("the HTTP client cannot be built: {0}")]
+    Inboxes(#[from] reqwest::Error),
 }
 
 /// A fresh key of the sandbox's issuer (PKCS #8).
@@ -64,6 +68,7 @@ pub fn issuer(pkcs8: &[u8]) -> Result<Issuer, IssuerError> {
 pub struct StandIns {
     app: Option<Data<SandboxApp>>,
     upstreams: Data<SandboxUpstreams>,
+    inboxes: Data<Inboxes>,
 }
 
 impl StandIns {
@@ -88,13 +93,19 @@ impl StandIns {
             upstream_token: settings.upstreams.token.clone(),
             clock: Arc::clone(clock),
         })?;
-        Ok(Some(Self { app, upstreams: Data::new(upstreams) }))
+        Ok(Some(Self { app, upstreams: Data::new(upstreams), inboxes: Data::new(Inboxes::new(public_base)?) }))
     }
 
-    /// Mounts the test clock and the pages that people use on the public listener, after its other routes.
+    /// Mounts what people and developers' tools use on the public listener, after its other routes.
     pub fn configure_pages(self, config: &mut ServiceConfig) {
         config.service(resource("/", vec![(Method::GET, web::to(to_portal))]));
         config.service(resource("/sandbox/transactions/{txn_id}/expire", vec![(Method::POST, web::to(test_clock::expire))]));
+        config.service(resource("/sandbox/transactions/{txn_id}/delivery", vec![(Method::GET, web::to(own_app::delivery))]));
+        config.service(resource("/sandbox/flows/{flow_id}/deliveries", vec![(Method::GET, web::to(own_app::deliveries))]));
+        config.service(resource("/sandbox/settings", vec![(Method::PATCH, web::to(own_app::change))]));
+        let inbox = vec![(Method::GET, web::to(inboxes::next)), (Method::POST, web::to(inboxes::put))];
+        config.service(resource("/sandbox/inboxes", vec![(Method::POST, web::to(inboxes::open))]).app_data(self.inboxes.clone()));
+        config.service(resource("/sandbox/inboxes/{id}", inbox).app_data(self.inboxes));
         mount(config, |config| {
             if let Some(app) = self.app {
                 app::configure(config, app);

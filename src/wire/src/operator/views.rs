@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use sakshi_domain::delivery::{Attempt, DeliveryOutcome, DeliveryRecord};
+use sakshi_domain::delivery::{Attempt, DeliveryOutcome, DeliveryRecord, FlowDelivery};
 use sakshi_domain::event::{Event, EventName, EventStatus, MaxGuests};
 use sakshi_domain::flow::api_type::ApiType;
 use sakshi_domain::flow::flow_id::FlowId;
@@ -151,6 +151,28 @@ body! { answer
         claimed_at: Option<Timestamp>,
         /// Identifies the webhook within the flow.
         webhook: String,
+    }
+}
+
+impl From<FlowDelivery> for FlowWebhook {
+    fn from(queued: FlowDelivery) -> Self {
+        let FlowDelivery { webhook, tells, delivery } = queued;
+        let state = match (&delivery.attempt, delivery.claimed_at) {
+            (Some(attempt), _) => attempt.outcome.as_str(),
+            (None, Some(_)) => "under_way",
+            (None, None) => "waiting",
+        };
+        Self {
+            id: delivery.id.0,
+            tells,
+            state: state.into(),
+            status: delivery.attempt.and_then(|attempt| attempt.status),
+            duration_ms: delivery.attempt.map(|attempt| attempt.duration_ms),
+            origin: delivery.origin,
+            queued_at: delivery.queued_at,
+            claimed_at: delivery.claimed_at,
+            webhook: webhook.to_string(),
+        }
     }
 }
 

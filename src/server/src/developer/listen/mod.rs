@@ -1,8 +1,10 @@
-//! `sakshi listen`: a webhook receiver for developers. It prints what arrives, marks repeats, and fails on
+//! `sakshi listen`: a webhook receiver for developers. It prints what arrives, marks repeats, and passes it on or fails on
 //! request.
 //!
-//! It uses the sandbox's receiver. [`recognise`] finds the flow and the key of a webhook, and [`show`] prints it.
+//! Webhooks come from the sandbox's receiver on this machine, or from an inbox of a sandbox elsewhere. [`recognise`] finds the flow and
+//! the key of a webhook, [`show`] prints it, and [`forward`] passes it on.
 
+mod forward;
 mod manner;
 pub(super) mod pretty;
 pub(super) mod recognise;
@@ -14,18 +16,31 @@ use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use aws_lc_rs::digest::{SHA256, digest};
 use clap::Args;
+use forward::Forwarder;
 use manner::Manner;
 use recognise::{Recognised, recognise};
+use sakshi_client::Credentials;
 use sakshi_sandbox::receiver::{self, Arrival, Behaviour, Received};
+use secrecy::SecretString;
 use serde_json::Value;
 use show::{Repeat, Shown, Tally};
 use tokio::sync::mpsc;
+use tokio::time::sleep;
+use url::Url;
 
+use super::inbox::Inbox;
+use crate::cli::api::Api;
 use crate::cli::error::CliError;
 use crate::serve::Signals;
+
+/// How long one question to the inbox waits for a webhook; proxies close what is silent for longer.
+const WAIT: Duration = Duration::from_secs(20);
+/// How long a sandbox that gives nothing is left alone.
+const PAUSE: Duration = Duration::from_millis(500);
 
 /// Options of `listen`.
 #[derive(Args, Clone, Debug)]
@@ -36,8 +51,21 @@ pub struct Listen {
     /// Address to listen on; the default is reachable from this machine alone.
     #[arg(long, default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
     addr: IpAddr,
+    /// Take the webhooks of a sandbox elsewhere, with this public URL: it opens a URL of its own for them, from which they are read. Needs
+    /// an API key and an app id, and answers every webhook with 200.
+    #[arg(long, value_name = "URL", requires_all = ["key", "app"], conflicts_with_all = ["port", "addr", "way", "fail_every"])]
+    base: Option<Url>,
+    /// API key, together with --base.
+    #[arg(long, value_name = "KEY", env = "SAKSHI_API_KEY", hide_env_values = true)]
+    key: Option<SecretString>,
+    /// App whose webhooks are taken, together with --base.
+    #[arg(long, value_name = "APP_ID", env = "SAKSHI_APP_ID")]
+    app: Option<String>,
     #[command(flatten)]
     manner: Manner,
+    /// Pass each webhook on to this URL, one after the other, with its method, headers and body.
+    #[arg(long, value_name = "URL", value_parser = forward::target)]
+    forward: Option<Url>,
     /// Print one JSON object a line: `listening`, each `webhook` with its whole body, and the `summary`.
     #[arg(long)]
     json: bool,
@@ -52,12 +80,24 @@ pub(super) async fn run(options: &Listen, out: &mut dyn Write) -> Result<bool, C
         fs::create_dir_all(directory).map_err(|error| CliError::Local(format!("cannot write to {}: {error}", directory.display())))?;
     }
     let mut signals = Signals::listen()?;
-    let (receiver, arrivals) = open(SocketAddr::new(options.addr, options.port)).await?;
-    show::listening(receiver.address(), options.manner.told().as_deref(), options.json, out)?;
-    let mut log = Log { options, seen: HashMap::new(), tally: Tally::default() };
-    tokio::select! {
-        written = log.take_all(arrivals, out) => written?,
-        () = signals.next() => {}
+    let forwarder = options.forward.clone().map(Forwarder::new).transpose()?;
+    let mut log = Log { options, forwarder, seen: HashMap::new(), tally: Tally::default() };
+    if let (Some(base), Some(key), Some(app)) = (&options.base, &options.key, &options.app) {
+        let api = Api::new(base.clone(), Credentials::Client { key: key.clone(), app: app.clone() })?;
+        let inbox = Inbox::open(&api).await?;
+        let how = "Use it as webhook_url, responseUrl or a registered URL; the sandbox answers each webhook with 200.";
+        show::listening(&inbox.url, &log.notes(how), options.json, out)?;
+        tokio::select! {
+            ended = log.read_all(inbox, out) => ended?,
+            () = signals.next() => {}
+        }
+    } else {
+        let (receiver, arrivals) = open(SocketAddr::new(options.addr, options.port)).await?;
+        show::listening(&receiver.url("/"), &log.notes("Any path will do."), options.json, out)?;
+        tokio::select! {
+            ended = log.take_all(arrivals, out) => ended?,
+            () = signals.next() => {}
+        }
     }
     log.tally.show(options.json, out)?;
     Ok(log.tally.repeats() == 0)
@@ -76,6 +116,7 @@ async fn open(address: SocketAddr) -> Result<(receiver::WebhookReceiver, mpsc::R
 /// What came before, to recognise repeats.
 struct Log<'a> {
     options: &'a Listen,
+    forwarder: Option<Forwarder>,
     seen: HashMap<[u8; 32], First>,
     tally: Tally,
 }
@@ -87,12 +128,52 @@ struct First {
 }
 
 impl Log<'_> {
+    /// What a reader should know beforehand.
+    fn notes(&self, how: &str) -> Vec<String> {
+        let open = (self.options.base.is_none() && !self.options.addr.is_loopback())
+            .then(|| "warning: other machines can reach this address; whatever they send is shown here".to_owned());
+        let manner = self.options.manner.told().map(|told| format!("On purpose, {told}."));
+        let forward = self.options.forward.as_ref().map(|url| format!("Each is passed on to {url}."));
+        [Some(how.to_owned()), open, manner, forward].into_iter().flatten().collect()
+    }
+
     async fn take_all(&mut self, mut arrivals: mpsc::Receiver<Arrival>, out: &mut dyn Write) -> Result<(), CliError> {
         while let Some(arrival) = arrivals.recv().await {
-            let behaviour = self.take(&arrival.request, out)?;
+            let request = arrival.request.clone();
+            let behaviour = self.take(&request, out)?;
             arrival.respond(behaviour);
+            self.pass_on(&request, out).await?;
         }
         Ok(())
+    }
+
+    /// Reads an inbox as long as the sandbox has it.
+    async fn read_all(&mut self, mut inbox: Inbox, out: &mut dyn Write) -> Result<(), CliError> {
+        let mut is_reached = true;
+        loop {
+            let next = inbox.next(WAIT).await;
+            let was_reached = std::mem::replace(&mut is_reached, next.is_ok());
+            match next {
+                Ok(Some(request)) => {
+                    self.take(&request, out)?;
+                    self.pass_on(&request, out).await?;
+                }
+                Ok(None) => sleep(PAUSE).await,
+                // What arrives meanwhile waits in the inbox.
+                Err(CliError::Unreachable(reason)) => {
+                    if was_reached {
+                        show::unreachable(&reason, self.options.json, out)?;
+                    }
+                    sleep(PAUSE).await;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    async fn pass_on(&self, request: &Received, out: &mut dyn Write) -> Result<(), CliError> {
+        let Some(forwarder) = &self.forwarder else { return Ok(()) };
+        Ok(forwarder.forward(request).await.show(self.tally.webhooks(), self.options.json, out)?)
     }
 
     /// Shows and keeps a request, and says how it is treated.

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use sakshi_sandbox::receiver::{Behaviour, Received};
@@ -16,20 +15,26 @@ use crate::cli::paint;
 /// Characters shown of a body that is not JSON.
 const TEXT_SHOWN: usize = 2_000;
 
-/// Says where webhooks are taken, and that they are treated badly on purpose.
-pub(super) fn listening(address: SocketAddr, told: Option<&str>, machines: bool, out: &mut dyn Write) -> io::Result<()> {
-    let url = format!("http://{address}/");
+/// Says at which URL webhooks are taken, and how they are treated, which `notes` say.
+pub(super) fn listening(url: &str, notes: &[String], machines: bool, out: &mut dyn Write) -> io::Result<()> {
     if machines {
-        writeln!(out, "{}", json!({ "event": "listening", "url": url, "manner": told }))?;
+        writeln!(out, "{}", json!({ "event": "listening", "url": url, "notes": notes }))?;
     } else {
-        writeln!(out, "Listening at {url} (any path); Ctrl-C ends it.")?;
-        if !address.ip().is_loopback() {
-            writeln!(out, "warning: other machines can reach this address; whatever they send is shown here")?;
-        }
-        if let Some(told) = told {
-            writeln!(out, "On purpose, {told}.")?;
+        writeln!(out, "Listening at {url}; Ctrl-C ends it.")?;
+        for note in notes {
+            writeln!(out, "{note}")?;
         }
         writeln!(out)?;
+    }
+    out.flush()
+}
+
+/// Says that the sandbox cannot be asked for webhooks, and that it is asked again.
+pub(super) fn unreachable(reason: &str, machines: bool, out: &mut dyn Write) -> io::Result<()> {
+    if machines {
+        writeln!(out, "{}", json!({ "event": "unreachable", "reason": reason }))?;
+    } else {
+        writeln!(out, "cannot reach the sandbox: {reason}; trying again\n")?;
     }
     out.flush()
 }

@@ -21,7 +21,12 @@ async fn heard(words: &[&str], bodies: &[&str]) -> (Vec<Option<u16>>, String) {
     let options = typed(words).unwrap();
     let (receiver, arrivals) = open(SocketAddr::new(options.addr, options.port)).await.unwrap();
     let (url, mut out) = (receiver.url("/hook"), Vec::new());
-    let mut log = Log { options: &options, seen: HashMap::new(), tally: Tally::default() };
+    let mut log = Log {
+        options: &options,
+        forwarder: options.forward.clone().map(Forwarder::new).transpose().unwrap(),
+        seen: HashMap::new(),
+        tally: Tally::default(),
+    };
     let http = Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build().unwrap();
     let send = async {
         let mut statuses = Vec::new();
@@ -65,7 +70,7 @@ async fn it_misbehaves_as_told_and_only_when_told() {
     assert_eq!(statuses, [Some(200), Some(200), None, Some(200)]);
     assert!(out.contains("unknown  8 bytes, hung up on\n    no deduplication key in it\n    no JSON: not JSON"), "{out}");
     let slow = typed(&["--slow", "0.05"]).unwrap().manner.treat(1);
-    assert_eq!(slow, Behaviour::SlowAnswer(std::time::Duration::from_millis(50)));
+    assert_eq!(slow, Behaviour::SlowAnswer(Duration::from_millis(50)));
     for wrong in [&["--answer", "99"][..], &["--slow", "-1"], &["--redirect", "a b"], &["--fail-every", "0"], &["--hang", "--drop"]] {
         assert!(typed(wrong).is_err(), "{wrong:?}");
     }

@@ -1,8 +1,7 @@
 //! Which service is driven, and with which key.
 //!
-//! A developer should not have to look for credentials to try a flow. So where the settings are the
-//! sandbox's, a run without a key issues one through the operator's API, for an app of its own, and
-//! revokes it at the end.
+//! The public URL of a sandbox, a key and an app are enough. A developer with a sandbox on the same machine should not even have to
+//! look for those: a run without a key issues one through the operator's API, for an app of its own, and revokes it at the end.
 
 use std::time::Duration;
 
@@ -24,9 +23,11 @@ const OWN_APP: &str = "sakshi trigger";
 /// How long a key of one run is valid, should the run not revoke it.
 const KEY_LIFETIME: Duration = Duration::from_secs(3_600);
 
-const NO_KEY: &str = "there is no API key to use: give --key and --app, or set SAKSHI_API_KEY and SAKSHI_APP_ID. \
-                      `sakshi admin clients list` and `sakshi admin apps list <client_id>` show who there is, and \
-                      `sakshi admin keys issue <client_id>` issues a key. (In the sandbox profile, trigger issues itself one.)";
+const NO_KEY: &str = "there is no API key to use: give --key and --app, or set SAKSHI_API_KEY and SAKSHI_APP_ID. The portal of the \
+                      sandbox shows the app id, and its operator issues keys: `sakshi admin keys issue <client_id>`. (On the machine of a \
+                      sandbox, trigger issues itself one.)";
+const NO_CREDITS: &str = "the client of this API key has no credits left, and a verification costs one; the operator of the sandbox grants \
+                          more with `sakshi admin credits grant`";
 const NO_CLIENT: &str = "the service has no client yet: `sakshi admin clients create <name>` creates one";
 
 /// Options of every flow.
@@ -35,16 +36,16 @@ pub(super) struct Access {
     /// URL of the public listener; default: from the settings.
     #[arg(long, global = true, value_name = "URL")]
     base: Option<Url>,
-    /// URL of the internal listener of the same service; default: from the settings.
+    /// URL of the internal listener of the same service, used only when no key is given; default: from the settings.
     #[arg(long, global = true, value_name = "URL")]
     internal: Option<Url>,
-    /// API key, together with --app; default: one is issued for this run and revoked at its end.
+    /// API key, together with --app: all that a hosted sandbox asks for. Default: one is issued for this run and revoked at its end.
     #[arg(long, global = true, value_name = "KEY", env = "SAKSHI_API_KEY", hide_env_values = true)]
     key: Option<SecretString>,
     /// App that the flow is driven for; default: one for such runs.
     #[arg(long, global = true, value_name = "APP_ID", env = "SAKSHI_APP_ID")]
     app: Option<String>,
-    /// Admin token; default: admin.token of the settings.
+    /// Admin token, used only when no key is given; default: admin.token of the settings.
     #[arg(long, global = true, value_name = "TOKEN", env = "SAKSHI_ADMIN_TOKEN", hide_env_values = true)]
     token: Option<SecretString>,
 }
@@ -55,41 +56,45 @@ pub(super) struct Session {
     pub(super) base: Url,
     /// The public API.
     pub(super) client: Api,
-    /// The operator's API.
-    pub(super) operator: Api,
     /// The app that the flow is driven for.
-    pub(super) app: String,
+    app: String,
     /// Whether the app is [`OWN_APP`].
     pub(super) is_own_app: bool,
-    /// The key to be revoked.
-    issued: Option<String>,
+    /// The operator's API, and the key to be revoked there.
+    issued: Option<(Api, String)>,
 }
 
 impl Session {
-    /// Finds the service, makes sure that it is a sandbox, and gets a key.
+    /// Finds the service, makes sure that it is a sandbox, and gets a key that it takes.
     pub(super) async fn open(access: &Access, sources: &Sources) -> Result<Self, CliError> {
         let base = access.base.clone().map_or_else(|| public_endpoint(sources), Ok)?;
-        let internal = internal_endpoint(sources, access.internal.as_ref())?;
-        let operator = Api::new(internal.url, Credentials::Bearer(access.token.clone().unwrap_or(internal.admin_token)))?;
         require_sandbox(&base).await?;
         let (key, app, is_own_app, issued) = match (&access.key, &access.app) {
             (Some(key), Some(app)) => (key.clone(), app.clone(), false, None),
             (Some(_), None) => return Err(CliError::Local("a key alone is not enough: say with --app for which app of its client".into())),
             (None, _) if profile(sources)? != Profile::Sandbox => return Err(CliError::Local(NO_KEY.to_owned())),
-            (None, Some(app)) => {
-                let client = operator.send(internal::app(app)).await?.client_id.to_string();
+            (None, given) => {
+                let internal = internal_endpoint(sources, access.internal.as_ref())?;
+                let operator = Api::new(internal.url, Credentials::Bearer(access.token.clone().unwrap_or(internal.admin_token)))?;
+                let (client, app) = app_for_run(&operator, given.as_deref()).await.map_err(|error| match error {
+                    CliError::Unreachable(reason) => CliError::Unreachable(format!("{reason}; {NO_KEY}")),
+                    other => other,
+                })?;
                 let (key, id) = issue(&operator, &client).await?;
-                (key, app.clone(), false, Some(id))
-            }
-            (None, None) => {
-                let client = first_client(&operator).await?;
-                let app = own_app(&operator, &client).await?;
-                let (key, id) = issue(&operator, &client).await?;
-                (key, app, true, Some(id))
+                (key, app, given.is_none(), Some((operator, id)))
             }
         };
         let client = Api::new(base.clone(), Credentials::Client { key, app: app.clone() })?;
-        Ok(Self { base, client, operator, app, is_own_app, issued })
+        Ok(Self { base, client, app, is_own_app, issued })
+    }
+
+    /// Makes sure, before anything is spent, that the service takes the key and that there is a credit where one is needed.
+    pub(super) async fn check(&self, costs_a_credit: bool) -> Result<(), CliError> {
+        let credits = self.client.json(Call::<Value>::get("/api/v1/credits")).await?;
+        if costs_a_credit && credits["balance"] == 0 {
+            return Err(CliError::Refused(NO_CREDITS.to_owned()));
+        }
+        Ok(())
     }
 
     /// Says for whom the flow is driven.
@@ -101,8 +106,8 @@ impl Session {
 
     /// Revokes a key that was issued for this run.
     pub(super) async fn end(&self) -> Result<(), CliError> {
-        let Some(key) = &self.issued else { return Ok(()) };
-        self.operator.done(internal::revoke_key(key)).await
+        let Some((operator, key)) = &self.issued else { return Ok(()) };
+        operator.done(internal::revoke_key(key)).await
     }
 }
 
@@ -123,18 +128,20 @@ async fn issue(operator: &Api, client: &str) -> Result<(SecretString, String), C
     Ok((issued.api_key.0.into(), issued.key_id.to_string()))
 }
 
-async fn first_client(operator: &Api) -> Result<String, CliError> {
+/// The given app and its client; without one, an app for such runs of the first client.
+async fn app_for_run(operator: &Api, given: Option<&str>) -> Result<(String, String), CliError> {
+    if let Some(app) = given {
+        return Ok((operator.send(internal::app(app)).await?.client_id.to_string(), app.to_owned()));
+    }
     let known = operator.send(internal::clients(Page { page: 1, page_size: 1 })).await?;
     let first = known.clients.first().ok_or_else(|| CliError::Refused(NO_CLIENT.to_owned()))?;
-    Ok(first.client_id.to_string())
-}
-
-async fn own_app(operator: &Api, client: &str) -> Result<String, CliError> {
-    let known = operator.send(internal::apps(client)).await?;
-    match known.apps.into_iter().find(|app| app.name == OWN_APP) {
-        Some(app) => Ok(app.app_id.to_string()),
-        None => Ok(operator.send(internal::create_app(client, OWN_APP)).await?.app_id.to_string()),
-    }
+    let client = first.client_id.to_string();
+    let known = operator.send(internal::apps(&client)).await?;
+    let app = match known.apps.into_iter().find(|app| app.name == OWN_APP) {
+        Some(app) => app.app_id,
+        None => operator.send(internal::create_app(&client, OWN_APP)).await?.app_id,
+    };
+    Ok((client, app.to_string()))
 }
 
 /// A member of an answer that must be there.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sakshi_client::{Call, internal, public, segment};
+use sakshi_client::{Call, public, segment};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
@@ -89,16 +89,11 @@ impl FlowRun<'_, '_> {
 
     /// Waits until every webhook of a flow was attempted, and tells of each; how many there are.
     pub(super) async fn flow_webhooks(&mut self, id: &str) -> Result<usize, CliError> {
-        let answer = self.attempted(
-            || internal::flow_deliveries(id),
-            |answer| {
-                let rows = answer["deliveries"].as_array().into_iter().flatten();
-                rows.clone().all(|row| !matches!(row["state"].as_str(), Some("waiting" | "under_way")))
-            },
-        );
-        let answer = answer.await?;
+        let path = format!("/sandbox/flows/{}/deliveries", segment(id));
+        let is_settled = |row: &Value| !matches!(row["state"].as_str(), Some("waiting" | "under_way"));
+        let answer = self.attempted(&path, |answer| answer["deliveries"].as_array().into_iter().flatten().all(is_settled)).await?;
         let rows = answer["deliveries"].as_array().map(Vec::as_slice).unwrap_or_default();
-        self.show_received()?;
+        self.show_received().await?;
         for row in rows {
             self.attempt(&row["tells"], &row["state"], row)?;
         }
@@ -110,7 +105,8 @@ impl FlowRun<'_, '_> {
 
     /// The same for the one webhook of a transaction, if there is one.
     pub(super) async fn transaction_webhook(&mut self, txn: &str) -> Result<usize, CliError> {
-        let answer = match self.attempted(|| internal::delivery(txn), |answer| !answer["attempt"].is_null()).await {
+        let path = format!("/sandbox/transactions/{}/delivery", segment(txn));
+        let answer = match self.attempted(&path, |answer| !answer["attempt"].is_null()).await {
             Ok(answer) => answer,
             Err(CliError::NotFound(_)) => {
                 self.timeline.line("webhook", "none")?;
@@ -118,16 +114,16 @@ impl FlowRun<'_, '_> {
             }
             Err(error) => return Err(error),
         };
-        self.show_received()?;
+        self.show_received().await?;
         self.attempt(&json!("the outcome"), &answer["attempt"]["outcome"], &answer["attempt"])?;
         Ok(1)
     }
 
-    /// What the operator's API says once `settled` holds, or patience is over.
-    async fn attempted<T>(&self, call: impl Fn() -> Call<T>, settled: impl Fn(&Value) -> bool) -> Result<Value, CliError> {
+    /// What the sandbox says of attempts once `settled` holds, or patience is over.
+    async fn attempted(&self, path: &str, settled: impl Fn(&Value) -> bool) -> Result<Value, CliError> {
         let end = Instant::now() + ATTEMPT_PATIENCE;
         loop {
-            let answer = self.session.operator.json(call()).await?;
+            let answer = self.session.client.send(Call::<Value>::get(path)).await?;
             if settled(&answer) || Instant::now() > end {
                 return Ok(answer);
             }
@@ -135,12 +131,13 @@ impl FlowRun<'_, '_> {
         }
     }
 
-    fn show_received(&mut self) -> Result<(), CliError> {
+    async fn show_received(&mut self) -> Result<(), CliError> {
+        self.hook.read().await?;
         for webhook in self.hook.received() {
             let body = String::from_utf8_lossy(&webhook.body);
             let known = serde_json::from_str(&body).ok().as_ref().and_then(recognise);
             let key = known.and_then(|known| known.key).unwrap_or_default();
-            self.timeline.line("webhook", &format!("{} {}, {} bytes, key {key}", webhook.method, webhook.path, webhook.body.len()))?;
+            self.timeline.line("webhook", &format!("{} bytes, key {key}", webhook.body.len()))?;
             writeln!(self.timeline.out(), "{}", pretty(&body, MARGIN).unwrap_or_default())?;
         }
         Ok(())

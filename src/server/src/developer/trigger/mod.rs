@@ -1,8 +1,8 @@
 //! `sakshi trigger`: drives one flow on a running sandbox from its order to its outcome, and tells
 //! what happens, as the demo does.
 //!
-//! It is a client like any other: what it knows comes from the public API, the operator's API and
-//! the JSON side of the sandbox. [`access`] finds the service and a key, [`hook`] says where the
+//! It is a client like any other: what it knows comes from the public listener, from the API and the
+//! JSON side of the sandbox. [`access`] finds the service and a key, [`hook`] says where the
 //! webhook goes, [`flow_run`] has the steps that flows share, and each flow has a file.
 
 mod access;
@@ -34,7 +34,8 @@ use hook::Hook;
 pub struct Trigger {
     #[command(flatten)]
     access: Access,
-    /// Where the webhook goes; registered for the app where the flow takes no URL of its own. Default: this command receives it.
+    /// Where the webhook goes; registered for the app where the flow takes no URL of its own. Default: this command receives it, unless
+    /// that would change what is registered for a given app.
     #[arg(long, global = true, value_name = "URL")]
     webhook_url: Option<Url>,
     #[command(subcommand)]
@@ -117,6 +118,10 @@ impl Flow {
     const fn takes_a_url(self) -> bool {
         matches!(self, Self::Ovse { .. } | Self::Esign { .. })
     }
+
+    const fn costs_a_credit(self) -> bool {
+        matches!(self, Self::Ovse { .. })
+    }
 }
 
 /// The name of a value on the command line and in requests to the sandbox.
@@ -158,7 +163,11 @@ pub async fn run(trigger: &Trigger, sources: &Sources, out: &mut dyn Write) -> R
 }
 
 async fn drive(trigger: &Trigger, session: &Session, timeline: &mut Timeline<'_>) -> Result<bool, CliError> {
-    let hook = Hook::choose(trigger.webhook_url.as_ref(), session, trigger.flow.takes_a_url()).await?;
+    session.check(trigger.flow.costs_a_credit()).await?;
+    let hook = match trigger.flow {
+        Flow::Check { .. } => Hook::AsRegistered,
+        flow => Hook::choose(trigger.webhook_url.as_ref(), session, flow.takes_a_url()).await?,
+    };
     let mut run = FlowRun { session, hook, timeline };
     match trigger.flow {
         Flow::Ovse { outcome } => ovse::drive(&mut run, outcome).await,

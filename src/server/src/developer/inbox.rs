@@ -1,0 +1,53 @@
+//! An inbox of a sandbox, where webhooks wait until this command reads them: this machine needs no public address.
+
+use std::time::Duration;
+
+use sakshi_client::{Call, segment};
+use sakshi_sandbox::inbox::{InboxWebhook, OpenInbox};
+use sakshi_sandbox::receiver::Received;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::cli::api::Api;
+use crate::cli::error::CliError;
+
+/// Shown when the service has no such path.
+const NO_INBOXES: &str = "the service has no inboxes for webhooks: it is no sandbox, or one of an earlier version";
+
+#[derive(Deserialize)]
+struct Next {
+    webhook: Option<InboxWebhook>,
+}
+
+/// An inbox of this run; the sandbox closes it when nobody reads it any more.
+pub(super) struct Inbox {
+    api: Api,
+    path: String,
+    /// Where webhooks are to be sent.
+    pub(super) url: String,
+    /// The number of the last webhook that was read.
+    read: u64,
+}
+
+impl Inbox {
+    /// Opens one for the app whose key `api` has. The sandbox has made sure that webhooks reach it.
+    pub(super) async fn open(api: &Api) -> Result<Self, CliError> {
+        let opened = api.send(Call::<OpenInbox>::post("/sandbox/inboxes", &json!({}))).await;
+        let OpenInbox { id, url } = opened.map_err(|error| match error {
+            CliError::NotFound(_) => CliError::Refused(NO_INBOXES.to_owned()),
+            other => other,
+        })?;
+        Ok(Self { api: api.clone(), path: format!("/sandbox/inboxes/{}", segment(&id)), url, read: 0 })
+    }
+
+    /// The next webhook; `None` when none arrives within `wait`, of which whole seconds count.
+    pub(super) async fn next(&mut self, wait: Duration) -> Result<Option<Received>, CliError> {
+        let path = format!("{}?after={}&wait={}", self.path, self.read, wait.as_secs());
+        let Some(webhook) = self.api.send(Call::<Next>::get(path)).await?.webhook else { return Ok(None) };
+        self.read = webhook.number;
+        let received = webhook.received();
+        received
+            .map(Some)
+            .ok_or_else(|| CliError::Refused("a webhook of the inbox cannot be read; is the service of another version?".into()))
+    }
+}

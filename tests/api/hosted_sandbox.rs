@@ -1,0 +1,290 @@
+//! `sakshi trigger` and `sakshi listen` with a sandbox elsewhere: the public listener, an API key and an app id are all they have.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use reqwest::Method;
+use sakshi_kit::answer::Answer;
+use sakshi_kit::backend::Backend;
+use sakshi_kit::flow::Flow;
+use sakshi_kit::node::TestNode;
+use sakshi_kit::process::{Ending, Process};
+use sakshi_kit::waiting::{TIMEOUT, eventually};
+use sakshi_sandbox::receiver::{Behaviour, Received, WebhookReceiver, listen};
+use serde_json::{Value, json};
+
+/// A developer's machine: it knows an API key and an app id, and reaches no internal listener.
+fn environment(key: &str, app: &str) -> BTreeMap<String, String> {
+    let set = [("SAKSHI_API_KEY", key), ("SAKSHI_APP_ID", app), ("SAKSHI__SERVER__INTERNAL_ADDR", "127.0.0.1:9")];
+    set.into_iter().filter(|(_, value)| !value.is_empty()).map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+}
+
+/// Runs `trigger` for a flow on a sandbox with this public URL.
+fn trigger(flow: &[&str], base: &str, environment: &BTreeMap<String, String>) -> Ending {
+    let directory = tempfile::tempdir().unwrap();
+    Process::run(&[&["trigger"], flow, &["--base", base]].concat(), environment, directory.path())
+}
+
+/// A running `listen --json`.
+struct Listener {
+    process: Process,
+    url: String,
+}
+
+impl Listener {
+    async fn start(node: &TestNode, backend: &Backend, more: &[&str]) -> Self {
+        let (directory, base) = (tempfile::tempdir().unwrap(), node.addresses.public(""));
+        let words = [&["listen", "--json", "--base", &base], more].concat();
+        let process = Process::start(&words, &environment(&backend.key, &backend.app), directory.path());
+        let mut listener = Self { process, url: String::new() };
+        listener.url = listener.line("listening", 0).await["url"].as_str().unwrap().to_owned();
+        listener
+    }
+
+    /// The line that says that something happened for the time `index`, from 0.
+    async fn line(&self, event: &str, index: usize) -> Value {
+        eventually(event, TIMEOUT, || async {
+            let lines =
+                self.process.log().into_iter().map(|line| serde_json::from_str::<Value>(&line).unwrap_or_else(|_| panic!("{line}")));
+            lines.filter(|line| line["event"] == event).nth(index)
+        })
+        .await
+    }
+
+    /// Ends it as Ctrl-C does.
+    async fn stop(self) -> Ending {
+        self.process.signal("INT");
+        self.process.ended(TIMEOUT).await
+    }
+}
+
+/// Opens a transaction that is reported to `url`, and approves it; the body that its poll answers with.
+async fn verified(node: &TestNode, backend: &Backend, url: &str) -> String {
+    let opened = backend.open_reported(&["name"], url).await;
+    node.identity_app().approve(&opened, "vikram").await;
+    backend.result(&opened.txn).await.text
+}
+
+async fn balance(backend: &Backend) -> Value {
+    backend.get("/api/v1/credits").await.ok()["balance"].clone()
+}
+
+#[tokio::test]
+async fn trigger_drives_every_flow_with_the_public_url_a_key_and_an_app_alone() {
+    let node = TestNode::start().await;
+    let backend = node.backend(3).await;
+    let (base, known) = (node.addresses.public(""), environment(&backend.key, &backend.app));
+    for flow in [
+        &["ovse"][..],
+        &["ovse", "--outcome", "decline"],
+        &["ovse", "--outcome", "expired"],
+        &["esign", "--signers", "2"],
+        &["doclocker"],
+        &["estamp"],
+        &["wealth", "--outcome", "all"],
+        &["check", "pan"],
+    ] {
+        let ending = trigger(flow, &base, &known);
+        assert!(ending.status.success() && ending.out.contains("everything came out as it should"), "{flow:?}: {ending:?}");
+        assert!(!ending.out.contains("NOT ") && !ending.out.contains(&backend.key), "{flow:?}: {}", ending.out);
+        let receives = matches!(flow, ["ovse"] | ["ovse", _, "decline"] | ["esign", ..]);
+        assert_eq!(ending.out.contains("the same body as the webhook's"), receives, "{flow:?}: {}", ending.out);
+    }
+    assert_eq!(balance(&backend).await, 0, "three verifications were paid");
+    let urls = backend.get("/api/v1/user/webhook").await.ok();
+    assert_eq!(urls["data"], json!([]), "what is registered for the app stays as it is");
+}
+
+#[tokio::test]
+async fn the_webhooks_of_every_flow_can_be_sent_to_the_url_that_listen_gives_out() {
+    let node = TestNode::start().await;
+    let backend = node.backend(1).await;
+    let listener = Listener::start(&node, &backend, &[]).await;
+    let (base, known) = (node.addresses.public(""), environment(&backend.key, &backend.app));
+    let kinds = [("ovse", "ovse"), ("esign", "esign"), ("doclocker", "doclocker"), ("estamp", "estamp"), ("wealth", "wealth-consent")];
+    for (index, (flow, kind)) in kinds.into_iter().enumerate() {
+        let ending = trigger(&[flow, "--webhook-url", &listener.url], &base, &known);
+        assert!(ending.status.success() && ending.out.contains("delivered, 200"), "{flow}: {ending:?}");
+        assert_eq!(listener.line("webhook", index).await["kind"], kind);
+    }
+    let ending = listener.stop().await;
+    assert!(ending.status.success() && ending.out.contains(r#""duplicates":0"#), "{ending:?}");
+}
+
+#[tokio::test]
+async fn a_wrong_setting_costs_no_credit_and_is_told_in_a_sentence() {
+    let node = TestNode::start().await;
+    let (backend, other, poor) = (node.backend(1).await, node.backend(1).await, node.backend(0).await);
+    let (base, internal) = (node.addresses.public(""), node.addresses.internal(""));
+    for (key, app, base, told) in [
+        ("sk_wrong", &*backend.app, &*base, "does not take this API key with this app id"),
+        (&backend.key, &other.app, &base, "the app must belong to the client of the key"),
+        (&backend.key, "", &base, "say with --app for which app"),
+        ("", "", &base, "there is no API key to use: give --key and --app"),
+        ("", &backend.app, &base, "there is no API key to use: give --key and --app"),
+        (&backend.key, &backend.app, &internal, "is no sandbox"),
+        (&backend.key, &backend.app, "http://127.0.0.1:9", "cannot reach the service: http://127.0.0.1:9"),
+        (&poor.key, &poor.app, &base, "has no credits left, and a verification costs one"),
+    ] {
+        let ending = trigger(&["ovse"], base, &environment(key, app));
+        assert!(!ending.status.success() && ending.err.contains(told) && ending.err.lines().count() == 1, "{told}: {ending:?}");
+        assert!(!ending.out.contains("order") && !ending.err.contains(&backend.key), "{ending:?}");
+    }
+    assert_eq!((balance(&backend).await, balance(&other).await), (json!(1), json!(1)));
+}
+
+#[tokio::test]
+async fn a_sandbox_that_webhooks_cannot_reach_is_found_out_before_a_credit_is_spent() {
+    let node = TestNode::with(&[("SERVER__PUBLIC_BASE_URL", "http://127.0.0.1:9")]).await;
+    let backend = node.backend(1).await;
+    let ending = trigger(&["ovse"], &node.addresses.public(""), &environment(&backend.key, &backend.app));
+    assert_eq!(ending.status.code(), Some(1), "{ending:?}");
+    assert!(
+        ending.err.contains("cannot reach its own address http://127.0.0.1:9/") && ending.err.contains("public_base_url"),
+        "{ending:?}"
+    );
+    assert_eq!(balance(&backend).await, 1);
+}
+
+#[tokio::test]
+async fn listen_passes_webhooks_on_as_they_are_and_goes_on_when_the_target_is_down() {
+    let node = TestNode::start().await;
+    let backend = node.backend(3).await;
+    let (target, mut passed_on) = listen("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    let listener = Listener::start(&node, &backend, &["--forward", &target.url("/hooks?from=sandbox")]).await;
+
+    let result = verified(&node, &backend, &listener.url).await;
+    let arrival = tokio::time::timeout(TIMEOUT, passed_on.recv()).await.unwrap().unwrap();
+    let Received { method, path, headers, body, .. } = arrival.request.clone();
+    arrival.respond(Behaviour::Answer(418));
+    assert_eq!((method, &*path, headers["content-type"].to_str().unwrap()), (Method::POST, "/hooks?from=sandbox", "application/json"));
+    assert_eq!(headers["host"].to_str().unwrap(), target.address().to_string(), "the target's own name");
+    assert_eq!(body, result, "the bytes of the webhook, which are those of the poll");
+    assert_eq!(listener.line("webhook", 0).await["body"], serde_json::from_str::<Value>(&result).unwrap());
+    assert_eq!(listener.line("forwarded", 0).await["status"], 418);
+
+    let address = target.address();
+    drop((target, passed_on));
+    verified(&node, &backend, &listener.url).await;
+    let failed = listener.line("forwarded", 1).await;
+    assert!(failed["status"].is_null() && failed["error"].as_str().unwrap().contains("unreachable"), "{failed}");
+
+    let (_target, mut passed_on) = listen(address).await.unwrap();
+    let result = verified(&node, &backend, &listener.url).await;
+    let arrival = tokio::time::timeout(TIMEOUT, passed_on.recv()).await.unwrap().unwrap();
+    assert_eq!(arrival.request.body, result);
+    arrival.respond(Behaviour::Answer(200));
+    assert_eq!(listener.line("forwarded", 2).await["status"], 200);
+    let ending = listener.stop().await;
+    assert!(ending.status.success() && ending.out.contains(r#""webhooks":3"#), "{ending:?}");
+}
+
+#[tokio::test]
+async fn a_listener_on_this_machine_passes_on_what_it_gets_too() {
+    let node = TestNode::start().await;
+    let backend = node.backend(1).await;
+    let target = WebhookReceiver::start(Behaviour::Answer(200)).await.unwrap();
+    let (directory, to) = (tempfile::tempdir().unwrap(), target.url("/"));
+    let words = ["listen", "--json", "--port", "0", "--forward", &to];
+    let listener = Listener { process: Process::start(&words, &BTreeMap::new(), directory.path()), url: String::new() };
+    let url = listener.line("listening", 0).await["url"].as_str().unwrap().to_owned();
+    let result = verified(&node, &backend, &url).await;
+    let passed_on = target.wait_for(1, TIMEOUT).await;
+    assert_eq!(passed_on[0].body, result);
+    assert_eq!(listener.line("forwarded", 0).await["status"], 200);
+    assert!(listener.stop().await.status.success());
+}
+
+#[tokio::test]
+async fn listen_says_at_once_what_is_missing_and_when_the_sandbox_has_forgotten_its_url() {
+    let mut node = TestNode::start().await;
+    let backend = node.backend(0).await;
+    let directory = tempfile::tempdir().unwrap();
+    let run = |words: &[&str], key: &str| Process::run(&[&["listen"], words].concat(), &environment(key, &backend.app), directory.path());
+    let (base, internal) = (node.addresses.public(""), node.addresses.internal(""));
+    for (words, key, told) in [
+        (&["--base", &*base][..], "", "--key"),
+        (&["--base", &base], "sk_wrong", "does not take this API key"),
+        (&["--base", &internal], &backend.key, "it is no sandbox"),
+        (&["--base", &base, "--hang"], &backend.key, "cannot be used with"),
+        (&["--forward", "ftp://a.example/"], &backend.key, "must be an http or https URL"),
+    ] {
+        let ending = run(words, key);
+        assert!(!ending.status.success() && ending.err.contains(told), "{words:?}: {ending:?}");
+    }
+
+    let port = base.rsplit(':').next().unwrap().to_owned();
+    node.set("SERVER__PUBLIC_ADDR", &format!("127.0.0.1:{port}"));
+    let listener = Listener::start(&node, &backend, &[]).await;
+    node.restart().await;
+    let ending = listener.process.ended(TIMEOUT).await;
+    assert_eq!(ending.status.code(), Some(1));
+    assert!(ending.err.contains("There is no such inbox") && ending.err.contains("restarted"), "{ending:?}");
+}
+
+async fn inbox_of(backend: &Backend) -> (String, String) {
+    let opened = backend.post("/sandbox/inboxes", &json!({})).await.ok();
+    let text = |name: &str| opened[name].as_str().unwrap().to_owned();
+    (format!("/sandbox/inboxes/{}", text("id")), text("url"))
+}
+
+#[tokio::test]
+async fn an_inbox_gives_its_webhooks_to_its_own_app_alone() {
+    let node = TestNode::start().await;
+    let (backend, other) = (node.backend(0).await, node.backend(0).await);
+    let (path, url) = inbox_of(&backend).await;
+    assert_eq!(backend.get(&path).await.ok(), json!({ "webhook": null }), "nothing of the trial is left in it");
+    let waits = tokio::spawn({
+        let (backend, path) = (backend.clone(), format!("{path}?wait=30"));
+        async move { backend.get(&path).await.ok() }
+    });
+    let sent = Answer::to(node.http.post(&url).header("x-of-mine", "1").body(vec![0, 159, 255])).await;
+    assert_eq!((sent.status, &*sent.text), (200, ""));
+    let arrived = tokio::time::timeout(Duration::from_secs(10), waits).await.expect("the reader is woken").unwrap()["webhook"].clone();
+    assert_eq!((&arrived["number"], &arrived["method"], &arrived["body"]), (&json!(1), &json!("POST"), &json!("AJ//")));
+    assert!(arrived["headers"].as_array().unwrap().contains(&json!(["x-of-mine", "1"])), "{arrived}");
+    assert_eq!(backend.get(&format!("{path}?after=1")).await.ok(), json!({ "webhook": null }));
+
+    assert_eq!(other.get(&path).await.refusal(404), "inbox_not_found");
+    assert_eq!(node.get(&path).await.refusal(401), "unauthorized");
+    assert_eq!(Answer::to(node.http.post(node.addresses.public("/sandbox/inboxes"))).await.refusal(401), "unauthorized");
+    let unknown = node.addresses.public("/sandbox/inboxes/0123456789abcdef0123456789abcdef");
+    assert_eq!(Answer::to(node.http.post(unknown).body("{}")).await.refusal(404), "inbox_not_found");
+}
+
+#[tokio::test]
+async fn the_attempts_and_settings_of_an_app_are_its_own() {
+    let node = TestNode::start().await;
+    let (backend, other) = (node.backend(1).await, node.backend(0).await);
+    let (_, url) = inbox_of(&backend).await;
+    let opened = backend.open_reported(&["name"], &url).await;
+    let delivery = format!("/sandbox/transactions/{}/delivery", opened.txn);
+    assert_eq!(backend.get(&delivery).await.refusal(404), "not_found", "nothing is sent yet");
+    node.identity_app().approve(&opened, "asha").await;
+    let outcome = async || backend.get(&delivery).await.ok()["attempt"]["outcome"].as_str().map(str::to_owned);
+    assert_eq!(eventually("the attempt", TIMEOUT, outcome).await, "delivered");
+    assert_eq!(other.get(&delivery).await.refusal(404), "transaction_not_found");
+    assert_eq!(node.get(&delivery).await.refusal(401), "unauthorized");
+
+    let flow = backend.open_flow(Flow::Esign).await;
+    let deliveries = format!("/sandbox/flows/{}/deliveries", flow.id);
+    assert_eq!(backend.get(&deliveries).await.ok(), json!({ "deliveries": [] }));
+    assert_eq!(other.get(&deliveries).await.refusal(404), "not_found");
+
+    let change = async |backend: &Backend, body: &Value| Answer::to(backend.request(Method::PATCH, "/sandbox/settings").json(body)).await;
+    let changed = change(&backend, &json!({ "data_webhook_url": url, "payload_spelling": "camelCase" })).await.ok();
+    assert_eq!((&changed["app_id"], &changed["data_webhook_url"]), (&json!(backend.app), &json!(url)));
+    let app = async |backend: &Backend| node.operator().get(&format!("/admin/v1/apps/{}", backend.app)).await.ok();
+    assert_eq!((app(&backend).await["data_webhook_url"].as_str(), app(&other).await["data_webhook_url"].as_str()), (Some(&*url), None));
+    assert_eq!(change(&backend, &json!({ "name": "x" })).await.refused_fields(), ["name"]);
+    let nobody = backend.with_credentials("sk_wrong", &backend.app);
+    assert_eq!(change(&nobody, &json!({})).await.refusal(401), "unauthorized");
+}
+
+#[tokio::test]
+async fn behind_a_balancer_an_inbox_whose_url_leads_to_another_node_is_refused() {
+    let here = TestNode::start().await;
+    let elsewhere = TestNode::with(&[("SERVER__PUBLIC_BASE_URL", &here.addresses.public(""))]).await;
+    let backend = elsewhere.backend(0).await;
+    assert_eq!(backend.post("/sandbox/inboxes", &json!({})).await.refusal(502), "inbox_unreachable");
+}
