@@ -108,6 +108,7 @@ async fn the_status_shows_what_was_created() {
     let mut all = terms(250);
     all["language"] = json!("Hindi");
     all["webhook_url"] = json!("https://hooks.example/guests?venue=7");
+    all["purpose"] = json!("For the guest list");
     let event = TestEvent::open(&node, &organiser, &all).await;
     let state = event.state().await;
     let created_at = state["created_at"].clone();
@@ -115,7 +116,8 @@ async fn the_status_shows_what_was_created() {
         "event_id": event.id, "name": "Open day", "status": "active", "is_active": true, "claims": ["name", "gender"],
         "language": "hindi", "max_guests": 250, "registration_count": 0, "remaining": 250, "scan_count": 0, "abandoned_count": 0,
         "webhook_url": "https://hooks.example/guests?venue=7", "qr_url": format!("https://verify.example/e/{}", event.id),
-        "created_at": created_at, "expires_at": all["expires_at"],
+        "created_at": created_at, "expires_at": all["expires_at"], "time_zone": "Asia/Kolkata", "organiser": null,
+        "purpose": "For the guest list",
     });
     assert_eq!(state, expected);
     assert!(event.id.len() >= 11 && event.id.chars().all(|letter| letter.is_ascii_alphanumeric()), "{}", event.id);
@@ -183,4 +185,40 @@ async fn a_kill_changes_nothing_of_an_event() {
     assert_eq!(event.counts().await, ("at_capacity".to_owned(), 3, 3, 0));
     stands(&event, "at_capacity", Some((409, "event_full"))).await;
     assert_eq!(node.operator().balance(&organiser.client).await, 7);
+}
+
+#[tokio::test]
+async fn guests_read_who_asks_and_why_and_times_by_the_clock_of_the_event() {
+    let node = TestNode::with(&[("OVSE__TIME_ZONE", "Asia/Kathmandu")]).await;
+    let (organiser, identity_app) = (node.backend(2).await, node.identity_app());
+    let mut given = terms(3);
+    given["expires_at"] = json!("2027-01-31T18:30:00Z");
+    let event = TestEvent::open(&node, &organiser, &given).await;
+    assert_eq!(event.state().await["time_zone"], "Asia/Kathmandu");
+    let pressed = event.press(None).await;
+    let opened = event.follow(&pressed).await;
+    let page = || Answer::to(event.visit(Method::GET, BROWSER));
+    let kiosk = async || node.get(&format!("/e/{}/kiosk", event.id)).await;
+    let poster = async |file: &str| organiser.get(&format!("{}/{file}", event.path())).await;
+    for shown in [page().await, kiosk().await, poster("poster").await, poster("poster.svg").await] {
+        assert!(shown.text.contains("1 February 2027, 00:15 UTC+05:45"), "{}", shown.text);
+    }
+    let app = "Requested by <strong><bdi>App</bdi></strong>";
+    assert!(page().await.text.contains(app), "{}", page().await.text);
+
+    let change = json!({"time_zone": "Asia/Kolkata", "organiser": "Museum <of> Demopura", "purpose": "Free entry for residents & friends"});
+    let changed = event.patch(&change).await.ok();
+    assert_eq!((&changed["time_zone"], &changed["organiser"]), (&change["time_zone"], &change["organiser"]));
+    let waiting = || Answer::to(node.http.get(node.addresses.public(&format!("/v/{}", opened.txn))).header("accept", BROWSER));
+    for shown in [page().await, kiosk().await, poster("poster").await, poster("poster.svg").await, waiting().await] {
+        assert!(shown.text.contains("Museum &#60;of&#62; Demopura") && !shown.text.contains("<bdi>App</bdi>"), "{}", shown.text);
+    }
+    assert!(page().await.text.contains("Free entry for residents &#38; friends"));
+    for shown in [page().await, kiosk().await, poster("poster").await, poster("poster.svg").await] {
+        assert!(shown.text.contains("1 February 2027, 00:00 IST"), "{}", shown.text);
+    }
+    identity_app.approve(&opened, "asha").await;
+    assert!(waiting().await.text.contains(" IST</time>"), "{}", waiting().await.text);
+    let changed = event.patch(&json!({"organiser": null, "purpose": null})).await.ok();
+    assert_eq!((&changed["organiser"], &changed["purpose"], &changed["time_zone"]), (&Value::Null, &Value::Null, &json!("Asia/Kolkata")));
 }

@@ -143,3 +143,33 @@ test("a guest without a network is told so before the page is lost", async () =>
   await page.getByText("The connection is interrupted").waitFor({ state: "detached", ...SOON });
   await page.context().close();
 });
+
+test("a kiosk shows why instead of a code that nobody can use, and says when a guest was registered", async () => {
+  const made = await event({ max_guests: 1 });
+  const page = await visit(browser, "desktop", `${made.qr_url}/kiosk`);
+  await service.attend(made);
+  await page.getByText("A guest was just registered").waitFor(SOON);
+  await page.getByText(/full|Every place is taken/).waitFor(SOON);
+  for (const part of [".code", ".steps", ".call"]) assert.equal(await page.locator(part).isVisible(), false, part);
+  await page.getByText("A guest was just registered").waitFor({ state: "hidden", ...SOON });
+  await service.patch(made, { max_guests: 2 });
+  await page.locator(".code").waitFor(SOON);
+  assert.equal(await scan(page, ".code"), made.qr_url);
+  await page.context().close();
+});
+
+test("the type of a kiosk grows with its screen", async () => {
+  const made = await event();
+  const page = await open(browser, "desktop");
+  const sizes = [];
+  for (const [width, height] of [[1_280, 720], [1_920, 1_080], [3_840, 2_160]]) {
+    await page.setViewportSize({ width, height });
+    await page.goto(`${made.qr_url}/kiosk?places=1`);
+    const sized = await page.evaluate(() => [".name", ".steps"].map((part) => parseFloat(getComputedStyle(document.querySelector(part)).fontSize)));
+    assert.ok(sized[0] > 1.5 * sized[1], `the headline is larger than the steps: ${sized}`);
+    assert.ok(await page.evaluate(() => document.scrollingElement.scrollHeight <= innerHeight), `${width} by ${height} fits`);
+    sizes.push(sized[1]);
+  }
+  assert.ok(sizes[2] >= 1.9 * sizes[1] && sizes[1] > sizes[0], `${sizes}`);
+  await page.context().close();
+});

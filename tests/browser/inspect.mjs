@@ -91,7 +91,7 @@ export function foreignWords(page, script, names) {
   return page.evaluate(([script, names]) => {
     const own = new RegExp(`^[\\p{Script=${script}}\\p{Script=Inherited}\\p{Script=Common}]*$`, "u");
     // Marks and names that are written in Latin letters everywhere.
-    const latin = new Set(["QR", "PIN", "UTC", "Android", "iPhone", "iPad", "iOS"]);
+    const latin = new Set(["QR", "PIN", "UTC", "IST", "Android", "iPhone", "iPad", "iOS"]);
     const texts = [document.title];
     const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT | NodeFilter.SHOW_ELEMENT);
     while (walker.nextNode()) {

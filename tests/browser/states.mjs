@@ -161,7 +161,7 @@ async function follow(page, act) {
 }
 
 export async function poster(page, service, { event_id }) {
-  const url = `${service.base}/api/v1/nationalid-ovse/events/${event_id}/poster?utc_offset_minutes=330`;
+  const url = `${service.base}/api/v1/nationalid-ovse/events/${event_id}/poster`;
   await page.context().setExtraHTTPHeaders(service.headers);
   try {
     return await page.goto(url);

@@ -19,6 +19,7 @@ use sakshi_domain::http_url::{HttpUrl, Schemes};
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::profile::Profile;
 use sakshi_domain::tenancy::App;
+use sakshi_domain::time_zone::TimeZone;
 use sakshi_domain::transaction::{Answer, AnswerDigest, Failure, OptionalTerms, Pending, Terms};
 use sakshi_kit::records;
 pub(crate) use sakshi_kit::records::WINDOW;
@@ -230,6 +231,7 @@ fn rules() -> Rules {
     Rules {
         window: WINDOW,
         result_ttl: Duration::from_secs(3_600),
+        time_zone: TimeZone::INDIA,
         registration_ttl: REGISTRATION_TTL,
         replay_window: Duration::from_secs(3_600),
         has_public_base_url: true,

@@ -14,16 +14,26 @@ use crate::language::Language;
 use crate::limits::{EVENT_LIFETIME_MAX, EVENT_NAME_CHARS_MAX, GUESTS_MAX};
 use crate::string_enum::string_enum;
 use crate::time::Timestamp;
+use crate::time_zone::TimeZone;
 
 /// What the organiser requested; a patch can change some of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EventTerms {
     /// The label shown to guests.
-    pub name: EventName,
+    pub name: EventText,
     /// The claims that each guest is asked to share.
     pub claims: ClaimSet,
+    /// Who holds it, if it is not the app; shown to guests.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub organiser: Option<EventText>,
+    /// Why guests are asked; shown to them.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub purpose: Option<EventText>,
     /// The language of its pages.
     pub language: Language,
+    /// The clock of its pages.
+    #[serde(default)]
+    pub time_zone: TimeZone,
     /// The limit on registrations; scans are not limited.
     pub max_guests: MaxGuests,
     /// When the event ends.
@@ -38,9 +48,9 @@ pub struct EventTerms {
 /// 1 to 200 characters without control characters.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct EventName(std::sync::Arc<str>);
+pub struct EventText(std::sync::Arc<str>);
 
-impl EventName {
+impl EventText {
     /// Accepts a name.
     ///
     /// # Errors
@@ -180,9 +190,15 @@ pub struct EventPatch {
     /// A new end.
     pub expires_at: Option<Timestamp>,
     /// A new label.
-    pub name: Option<EventName>,
+    pub name: Option<EventText>,
     /// A new webhook URL; `Some(None)` removes it.
     pub webhook_url: Option<Option<WebhookUrl>>,
+    /// A new time zone.
+    pub time_zone: Option<TimeZone>,
+    /// A new organiser; `Some(None)` removes it.
+    pub organiser: Option<Option<EventText>>,
+    /// A new purpose; `Some(None)` removes it.
+    pub purpose: Option<Option<EventText>>,
 }
 
 impl Event {
@@ -206,6 +222,9 @@ impl Event {
         terms.is_active = patch.is_active.unwrap_or(terms.is_active);
         terms.name = patch.name.unwrap_or(terms.name);
         terms.webhook_url = patch.webhook_url.unwrap_or(terms.webhook_url);
+        terms.time_zone = patch.time_zone.unwrap_or(terms.time_zone);
+        terms.organiser = patch.organiser.unwrap_or(terms.organiser);
+        terms.purpose = patch.purpose.unwrap_or(terms.purpose);
         invalid.or_ok().map(|()| terms)
     }
 }
@@ -269,9 +288,12 @@ mod tests {
             app: AppId::generate(),
             created_at: START,
             terms: EventTerms {
-                name: EventName::parse("Open day").unwrap(),
+                name: EventText::parse("Open day").unwrap(),
                 claims: ClaimSet::parse(&["name"]).unwrap(),
                 language: Language::ENGLISH,
+                time_zone: TimeZone::INDIA,
+                organiser: None,
+                purpose: None,
                 max_guests: MaxGuests::new(10).unwrap(),
                 expires_at: START + Duration::from_secs(60),
                 webhook_url: None,
@@ -312,7 +334,7 @@ mod tests {
 
     #[test]
     fn names_caps_and_ends_have_bounds() {
-        assert!(EventName::parse("  ").is_err() && EventName::parse(&"x".repeat(201)).is_err() && EventName::parse("a\nb").is_err());
+        assert!(EventText::parse("  ").is_err() && EventText::parse(&"x".repeat(201)).is_err() && EventText::parse("a\nb").is_err());
         assert!(MaxGuests::new(0).is_err() && MaxGuests::new(1_000_001).is_err() && MaxGuests::new(1_000_000).is_ok());
         assert!(check_end(START + EVENT_LIFETIME_MAX, START).is_ok());
         assert!(check_end(START + EVENT_LIFETIME_MAX + Duration::from_millis(1), START).is_err());

@@ -23,4 +23,5 @@ pub mod request_id;
 mod string_enum;
 pub mod tenancy;
 pub mod time;
+pub mod time_zone;
 pub mod transaction;

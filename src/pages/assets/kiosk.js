@@ -6,8 +6,8 @@
   const element = (id) => document.getElementById(id);
   const trouble = element("trouble");
   // The server sends the state every ten seconds; longer silence is a lost network, whatever the browser thinks.
-  const SILENCE_MS = 25000, PATIENCE_MS = 6000, AGAIN_MS = 3000;
-  let stream, silence, patience;
+  const SILENCE_MS = 25000, PATIENCE_MS = 6000, AGAIN_MS = 3000, GREETING_MS = 5000;
+  let stream, silence, patience, greeting;
 
   function show(state) {
     patience = clearTimeout(patience);
@@ -15,13 +15,23 @@
     main.dataset.state = state.status;
     element("name").textContent = state.name;
     element("name").parentElement.classList.toggle("long", [...state.name].length > 60);
+    element("organiser").textContent = state.organiser ?? "";
+    element("until").textContent = state.until;
     element("words").textContent = state.words;
+    if (state.registered) greet();
     const places = element("places");
     if (places) {
       places.parentElement.hidden = state.places_left === undefined;
       places.textContent = state.places_left ?? "";
     }
     watch();
+  }
+
+  function greet() {
+    const registered = element("registered");
+    registered.textContent = registered.dataset.words;
+    clearTimeout(greeting);
+    greeting = setTimeout(() => { registered.textContent = ""; }, GREETING_MS);
   }
 
   function watch() {

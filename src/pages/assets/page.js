@@ -24,11 +24,6 @@
   const once = find("form[data-once]");
   once?.addEventListener("submit", () => setTimeout(() => once.querySelector("button").disabled = true));
   addEventListener("pageshow", (event) => event.persisted && once && location.reload());
-  for (const time of document.querySelectorAll("time[data-local]")) {
-    const at = new Date(time.dateTime);
-    const parts = { day: at.getDate(), month: time.dataset.months.split("|")[at.getMonth()], year: at.getFullYear(), time: timeOfDay(at) };
-    time.textContent = time.dataset.local.replace(/{(\w+)}/g, (_, part) => parts[part]);
-  }
   if (retry) setTimeout(() => location.reload(), Math.max(1, Number(retry)) * 1000);
   if (next) whenVisible(() => {
     find("#taken").hidden = false;

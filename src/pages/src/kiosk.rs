@@ -1,7 +1,8 @@
 //! `GET /e/{eventId}/kiosk`: the event's code for a screen at the entrance, with its state as
 //! server-sent events at `GET /e/{eventId}/kiosk/events`.
 //!
-//! Anybody may open it. It shows the places left if the URL has `?places=1`; no other count and no guest is shown.
+//! Anybody may open it. It shows the places left if the URL has `?places=1`; no other count and no guest is shown. When
+//! a guest is registered, it says so for a moment.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,6 +28,7 @@ use super::language::PageLanguage;
 use super::layout::Layout;
 use super::qr_code::QrCode;
 use super::text::Texts;
+use super::time_left::date_and_time;
 
 /// How often an unchanged state is sent again: the screen takes longer silence for a lost network.
 const STATE_INTERVAL: Duration = Duration::from_secs(10);
@@ -49,6 +51,10 @@ struct State {
     status: &'static str,
     words: &'static str,
     name: String,
+    organiser: Option<String>,
+    until: String,
+    /// Whether a guest has been registered since the state before.
+    registered: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     places_left: Option<u32>,
 }
@@ -56,12 +62,16 @@ struct State {
 impl State {
     fn of(event: &Event, texts: &Texts, places: bool, funded: bool, service: &Service) -> Self {
         let status = event.status(service.clock.now());
+        let until = date_and_time(event.terms.expires_at, event.terms.time_zone, texts);
         let texts = &texts.event;
         let unavailable = status == EventStatus::Active && !funded;
         Self {
             status: if unavailable { UNAVAILABLE } else { status.as_str() },
             words: if unavailable { texts.unavailable_heading } else { texts.status(status) },
             name: event.terms.name.as_str().to_owned(),
+            organiser: event.terms.organiser.as_ref().map(|organiser| organiser.as_str().to_owned()),
+            until,
+            registered: false,
             places_left: (places && matches!(status, EventStatus::Active | EventStatus::AtCapacity)).then(|| event.remaining()),
         }
     }
@@ -120,6 +130,7 @@ pub(crate) async fn events(
     let places = shows_places(&request);
     let PageLanguage { texts, .. } = PageLanguage::of(&request, Texts::of(event.terms.language));
     let mut shown = State::of(&event, texts, places, funded, &service);
+    let mut registrations = event.counts.registrations;
     let first = Next::State(shown.clone());
     let drain = service.drain.clone();
     Ok(event_stream(&request, &drain, &first, async move || {
@@ -128,28 +139,27 @@ pub(crate) async fn events(
         let repeat = Instant::now() + if left.is_zero() { STATE_INTERVAL } else { STATE_INTERVAL.min(left) };
         let mut followed = true;
         loop {
-            tokio::select! {
-                changed = watch.changed(), if followed => followed = changed.is_ok(),
-                () = sleep_until(repeat) => break,
+            let is_due = tokio::select! {
+                changed = watch.changed(), if followed => { followed = changed.is_ok(); false }
+                () = sleep_until(repeat) => true,
+            };
+            if is_due && !followed {
+                // The watch of an ended event closes after a while, but the end may be moved.
+                match service.events.watch(id).await {
+                    Ok(Some(event)) => watch = event,
+                    _ => return Next::End,
+                }
             }
             let event = Arc::clone(&watch.borrow_and_update());
             // If the store cannot answer, the last value stays.
             funded = is_funded(&service, &event).await.unwrap_or(funded);
-            let state = State::of(&event, texts, places, funded, &service);
-            if state != shown {
-                shown = state.clone();
+            let before = std::mem::replace(&mut registrations, event.counts.registrations);
+            let state = State { registered: registrations > before, ..State::of(&event, texts, places, funded, &service) };
+            if is_due || state != shown {
+                shown = State { registered: false, ..state.clone() };
                 return Next::State(state);
             }
         }
-        if !followed {
-            // The watch of an ended event closes after a while, but the end may be moved.
-            match service.events.watch(id).await {
-                Ok(Some(event)) => watch = event,
-                _ => return Next::End,
-            }
-        }
-        shown = State::of(&watch.borrow_and_update(), texts, places, funded, &service);
-        Next::State(shown.clone())
     }))
 }
 

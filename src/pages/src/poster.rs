@@ -6,7 +6,7 @@ use actix_web::http::header::{CONTENT_SECURITY_POLICY, HeaderValue};
 use actix_web::web::{Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
-use sakshi_domain::event::Event;
+use sakshi_domain::event::{Event, EventText};
 use sakshi_domain::ids::AppId;
 use sakshi_domain::time::Timestamp;
 use sakshi_service::Service;
@@ -17,7 +17,7 @@ use sakshi_web::html::{page as rendered, private};
 use sakshi_web::query::Query;
 
 use super::files::POSTER;
-use super::poster_text::{Heading, Step};
+use super::poster_text::{Heading, Step, line_size};
 use super::qr_code::QrCode;
 use super::text::Texts;
 use super::time_left::date_and_time;
@@ -40,25 +40,19 @@ pub enum Print {
 }
 
 impl Print {
-    /// Answers with an event of an app; a request for a poster may give the clock that the end is written in.
+    /// Answers with an event of an app.
     ///
     /// # Errors
     /// 404 unless the app has such an event.
     pub async fn answer(self, request: &HttpRequest, service: &Service, app: &AppId, event: &str) -> Result<HttpResponse, ApiError> {
-        let mut query = Query::of(request.query_string());
-        // In minutes east of UTC.
-        let offset = match self {
-            Self::Page | Self::Drawing => query.number(&["utc_offset_minutes", "utcOffsetMinutes"], -840..=840, 0),
-            Self::CodeSvg | Self::CodePng => 0,
-        };
-        query.finish()?;
+        Query::of(request.query_string()).finish()?;
         let event = own_event(service, app, event).await?;
         let address = service.authority.event_url(event.id);
         let code = QrCode::for_print(&address).map_err(ApiError::internal)?;
         let file = |content_type, body: Vec<u8>| Ok(private(StatusCode::OK).content_type(content_type).body(body));
         match self {
-            Self::Page => Ok(as_page(&event, &code, address, offset, &service.authority.public_base)),
-            Self::Drawing => file(SVG, as_drawing(&event, &code, address, offset)?.into()),
+            Self::Page => Ok(as_page(&event, &code, address, &service.authority.public_base)),
+            Self::Drawing => file(SVG, as_drawing(&event, &code, address)?.into()),
             Self::CodeSvg => file(SVG, code.file().into()),
             Self::CodePng => file("image/png", code.png().map_err(ApiError::internal)?),
         }
@@ -70,6 +64,7 @@ impl Print {
 struct Page<'a> {
     texts: &'static Texts,
     name: &'a str,
+    organiser: Option<&'a str>,
     /// Style of the name: the longer, the smaller.
     length: &'static str,
     style: String,
@@ -84,6 +79,8 @@ struct Page<'a> {
 struct Sheet<'a> {
     texts: &'static Texts,
     name: &'a str,
+    organiser: Option<&'a str>,
+    organiser_size: f64,
     heading: Heading,
     /// Where the call to scan stands: words that slope reach higher up.
     call_y: u8,
@@ -94,12 +91,13 @@ struct Sheet<'a> {
     address: String,
 }
 
-fn as_page(event: &Event, code: &QrCode, address: String, offset: i32, base: &str) -> HttpResponse {
+fn as_page(event: &Event, code: &QrCode, address: String, base: &str) -> HttpResponse {
     let texts = Texts::of(event.terms.language);
     let name = event.terms.name.as_str();
     let poster = Page {
         texts,
         name,
+        organiser: organiser(event),
         length: match name.chars().count() {
             0..=40 => "short",
             41..=110 => "long",
@@ -108,7 +106,7 @@ fn as_page(event: &Event, code: &QrCode, address: String, offset: i32, base: &st
         // In full, so that a saved copy finds it too.
         style: format!("{base}{}", POSTER.url()),
         code: code.inline(),
-        until: date_and_time(event.terms.expires_at, offset, texts),
+        until: date_and_time(event.terms.expires_at, event.terms.time_zone, texts),
         expires_at: event.terms.expires_at,
         address,
     };
@@ -121,18 +119,25 @@ fn as_page(event: &Event, code: &QrCode, address: String, offset: i32, base: &st
     response
 }
 
-fn as_drawing(event: &Event, code: &QrCode, address: String, offset: i32) -> Result<String, ApiError> {
+fn organiser(event: &Event) -> Option<&str> {
+    event.terms.organiser.as_ref().map(EventText::as_str)
+}
+
+fn as_drawing(event: &Event, code: &QrCode, address: String) -> Result<String, ApiError> {
     let texts = Texts::of(event.terms.language);
     let name = event.terms.name.as_str();
+    let organiser = organiser(event);
     let sheet = Sheet {
         texts,
         name,
+        organiser,
+        organiser_size: organiser.map_or(0.0, line_size),
         heading: Heading::of(name, texts),
         call_y: if texts.is_right_to_left() { 80 } else { 76 },
         code_scale: format!("{:.5}", CODE_SIDE / f64::from(u16::try_from(code.side()).unwrap_or(u16::MAX))),
         code_path: code.path(),
         steps: Step::all(texts),
-        until: date_and_time(event.terms.expires_at, offset, texts),
+        until: date_and_time(event.terms.expires_at, event.terms.time_zone, texts),
         address,
     };
     sheet.render().map_err(ApiError::internal)
@@ -144,9 +149,7 @@ fn as_drawing(event: &Event, code: &QrCode, address: String, offset: i32) -> Res
 /// 404 unless the app has such an event.
 #[utoipa::path(
     get, path = "/api/v1/nationalid-ovse/events/{eventId}/poster", tag = "Events", operation_id = "getEventPoster",
-    params(("eventId" = String, Path),
-           ("utc_offset_minutes" = Option<i32>, Query, minimum = -840, maximum = 840,
-            description = "The clock that the end is written in, in minutes east of UTC; 0 when absent.")),
+    params(("eventId" = String, Path)),
     responses((status = 200, body = String, content_type = "text/html", description = "One A4 page: name, code, three steps, end."),
               (status = 404, description = "No such event of this app.")),
     security(("api_key" = [], "app_id" = []))
@@ -166,9 +169,7 @@ pub(crate) async fn page(
 /// 404 unless the app has such an event.
 #[utoipa::path(
     get, path = "/api/v1/nationalid-ovse/events/{eventId}/poster.svg", tag = "Events", operation_id = "getEventPosterSvg",
-    params(("eventId" = String, Path),
-           ("utc_offset_minutes" = Option<i32>, Query, minimum = -840, maximum = 840,
-            description = "The clock that the end is written in, in minutes east of UTC; 0 when absent.")),
+    params(("eventId" = String, Path)),
     responses((status = 200, body = String, content_type = "image/svg+xml", description = "210 by 297 mm."),
               (status = 404, description = "No such event of this app.")),
     security(("api_key" = [], "app_id" = []))

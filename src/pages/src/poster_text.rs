@@ -46,6 +46,11 @@ impl Heading {
     }
 }
 
+/// The letter size of a line below the steps: that of the steps, or what lets it stay on the sheet.
+pub(super) fn line_size(text: &str) -> f64 {
+    (HEADING_WIDTH / width_of(text)).min(STEP_SIZE)
+}
+
 /// One of the three steps, in a column of its own.
 #[derive(Debug)]
 pub(super) struct Step {

@@ -138,8 +138,6 @@ pub struct Texts {
 /// What guests of an event read: on its page, its kiosk and its poster.
 #[derive(Debug)]
 pub(crate) struct EventTexts {
-    /// Stands above the event's name.
-    pub(super) kind: &'static str,
     pub(super) lead: &'static str,
     pub(super) start: &'static str,
     pub(super) resume: &'static str,
@@ -152,6 +150,8 @@ pub(crate) struct EventTexts {
     pub(super) show_at_entrance: &'static str,
     /// On a button.
     pub(super) another: &'static str,
+    /// On the kiosk, for a moment.
+    pub(super) guest_registered: &'static str,
 
     pub(super) full_heading: &'static str,
     pub(super) full: &'static str,

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use sakshi_domain::time::Timestamp;
+use sakshi_domain::time_zone::TimeZone;
 use sakshi_domain::transaction::Pending;
 
 use super::text::Texts;
@@ -31,24 +32,16 @@ pub fn time_of_day(at: Timestamp) -> String {
     at.to_string().get(11..16).unwrap_or_default().to_owned()
 }
 
-/// A point in time `offset` minutes east of UTC, for people: `31 December 2026, 18:30 UTC+05:30`.
-pub(crate) fn date_and_time(at: Timestamp, offset: i32, texts: &Texts) -> String {
-    let local = Timestamp::from_millis(at.millis() + i64::from(offset) * 60_000).to_string();
-    let part = |range| local.get(range).unwrap_or_default();
-    let month = part(5..7).parse::<usize>().ok().and_then(|month| texts.months.get(month.checked_sub(1)?));
-    let clock = match offset {
-        0 => "UTC".to_owned(),
-        _ => {
-            let sign = if offset < 0 { '-' } else { '+' };
-            format!("UTC{sign}{:02}:{:02}", offset.abs() / 60, offset.abs() % 60)
-        }
-    };
+/// A point in time by the clocks of a zone, for people: `31 December 2026, 18:30 IST`.
+pub(crate) fn date_and_time(at: Timestamp, zone: TimeZone, texts: &Texts) -> String {
+    let local = zone.local(at);
+    let month = usize::try_from(local.month).ok().and_then(|month| texts.months.get(month.checked_sub(1)?));
     texts
         .moment
-        .replace("{day}", part(8..10).trim_start_matches('0'))
+        .replace("{day}", &local.day.to_string())
         .replace("{month}", month.unwrap_or(&""))
-        .replace("{year}", part(0..4))
-        .replace("{time}", &format!("{} {clock}", part(11..16)))
+        .replace("{year}", &local.year.to_string())
+        .replace("{time}", &format!("{} {}", local.time, local.clock))
 }
 
 #[cfg(test)]
@@ -58,12 +51,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_moment_is_written_in_the_offset_that_is_asked_for() {
+    fn a_moment_is_written_by_the_clock_of_its_zone() {
         let at = Timestamp::parse_rfc3339("2026-12-31T18:30:00Z").unwrap();
-        let in_words = |offset, language| date_and_time(at, offset, Texts::of(Language::parse(language).unwrap()));
-        assert_eq!(in_words(0, "english"), "31 December 2026, 18:30 UTC");
-        assert_eq!(in_words(330, "english"), "1 January 2027, 00:00 UTC+05:30");
-        assert_eq!(in_words(-570, "hindi"), "31 दिसंबर 2026, 09:00 UTC-09:30");
-        assert_eq!(in_words(330, "urdu"), "1 جنوری 2027، \u{2066}00:00 UTC+05:30\u{2069}");
+        let in_words = |zone, language| date_and_time(at, TimeZone::parse(zone).unwrap(), Texts::of(Language::parse(language).unwrap()));
+        assert_eq!(in_words("UTC", "english"), "31 December 2026, 18:30 UTC");
+        assert_eq!(in_words("Asia/Kolkata", "english"), "1 January 2027, 00:00 IST");
+        assert_eq!(in_words("Pacific/Marquesas", "hindi"), "31 दिसंबर 2026, 09:00 UTC-09:30");
+        assert_eq!(in_words("Asia/Kolkata", "urdu"), "1 جنوری 2027، \u{2066}00:00 IST\u{2069}");
     }
 }

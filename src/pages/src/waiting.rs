@@ -10,6 +10,7 @@ use sakshi_service::Service;
 use sakshi_web::error::ApiError;
 use sakshi_web::html::page;
 
+use super::event::requester;
 use super::intents::PageIntent;
 use super::language::PageLanguage;
 use super::layout::Layout;
@@ -73,8 +74,11 @@ pub(super) async fn waiting(
     let authority = &service.authority;
     let PageLanguage { texts, .. } = language;
     let request_url = authority.request_url(pending.id);
-    // A page without the name is better than none, so a store in trouble does not matter here.
-    let requester = service.store.load_app(pending.app.clone()).await.ok().flatten().map(|app| app.name);
+    let event = match pending.event {
+        Some(id) => service.events.get(id).await.ok().flatten(),
+        None => None,
+    };
+    let requester = requester(service, &pending.app, event.as_deref()).await;
     let android = || authority.links.android_browser(&intent.jwt, &language.at(&format!("{request_url}?help=1")));
     let page_code = QrCode::for_screen(&language.at(&request_url)).map_err(ApiError::internal)?.inline();
     let access = match platform {

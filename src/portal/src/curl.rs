@@ -141,9 +141,10 @@ fn quoted(text: &str) -> String {
 mod tests {
     use sakshi_domain::channel::AndroidApp;
     use sakshi_domain::claims::Claim;
-    use sakshi_domain::event::{EventName, MaxGuests};
+    use sakshi_domain::event::{EventText, MaxGuests};
     use sakshi_domain::language::Language;
     use sakshi_domain::request_id::RequestId;
+    use sakshi_domain::time_zone::TimeZone;
     use sakshi_domain::transaction::OptionalTerms;
     use sakshi_service::url_policy::UrlPolicy;
     use sakshi_wire::ovse::InitRequest;
@@ -189,9 +190,12 @@ mod tests {
         let (now, past) = (Timestamp::from_millis(1_800_000_000_000), Timestamp::from_millis(1_700_000_000_000));
         for (expires_at, is_active) in [(now + EXTENSION, true), (past, false)] {
             let terms = EventTerms {
-                name: EventName::parse("Open day").unwrap(),
+                name: EventText::parse("Open day").unwrap(),
                 claims: [Claim::Name].into_iter().collect(),
                 language: Language::ENGLISH,
+                time_zone: TimeZone::INDIA,
+                organiser: None,
+                purpose: None,
                 max_guests: MaxGuests::new(3).unwrap(),
                 expires_at,
                 webhook_url: None,

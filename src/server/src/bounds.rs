@@ -59,6 +59,7 @@ pub(crate) fn rules(settings: &Settings) -> Rules {
     Rules {
         window: settings.ovse.window,
         result_ttl: settings.ovse.result_ttl,
+        time_zone: settings.ovse.time_zone,
         registration_ttl: settings.ovse.registration_ttl,
         replay_window: settings.authority.credential_replay_window,
         has_public_base_url: settings.server.public_base_url.is_some(),

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use sakshi_actors::{Events, Flows, Transactions};
 use sakshi_domain::clock::Clock;
+use sakshi_domain::time_zone::TimeZone;
 use sakshi_store::{Store, Vault};
 use sakshi_wire::Context;
 
@@ -63,6 +64,8 @@ pub struct Rules {
     pub window: Duration,
     /// How long a result can be fetched.
     pub result_ttl: Duration,
+    /// The clock of an event that names none.
+    pub time_zone: TimeZone,
     /// How long an event and its registrations are kept after its end.
     pub registration_ttl: Duration,
     /// How long a credential is refused under another transaction.

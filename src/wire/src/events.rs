@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use sakshi_domain::claims::ClaimSet;
-use sakshi_domain::event::{Event, EventName, EventPatch, EventStatus, EventTerms, MaxGuests, check_end};
+use sakshi_domain::event::{Event, EventPatch, EventStatus, EventTerms, EventText, MaxGuests, check_end};
 use sakshi_domain::http_url::WebhookUrl;
 use sakshi_domain::ids::{EventId, TxnId};
 use sakshi_domain::language::Language;
 use sakshi_domain::time::Timestamp;
+use sakshi_domain::time_zone::TimeZone;
 use sakshi_domain::transaction::VerifiedClaims;
 
 use crate::body::body;
@@ -19,7 +20,7 @@ body! { request
     #[derive(Clone, PartialEq)]
     pub struct CreateEventRequest {
         /// 1 to 200 characters; shown to guests.
-        name: EventName,
+        name: EventText,
         /// The claims that the person is asked to share.
         claims: ClaimSet,
         /// The language of the pages and of the identity app; English when it is left out.
@@ -30,6 +31,13 @@ body! { request
         expires_at: Timestamp,
         /// Receives one webhook per registered guest.
         webhook_url: Option<WebhookUrl>,
+        /// The clock of its pages: a name of the IANA database; the installation's own when it is left out. Times in this API are
+        /// UTC whatever it is.
+        time_zone: Option<TimeZone>,
+        /// Who holds it, 1 to 200 characters; shown to guests instead of the app's name.
+        organiser: Option<EventText>,
+        /// Why guests are asked, 1 to 200 characters; shown to them.
+        purpose: Option<EventText>,
     }
     check(fields) {
         if let (Some(end), Some(context)) = (expires_at, fields.context())
@@ -41,11 +49,12 @@ body! { request
 }
 
 impl CreateEventRequest {
-    /// The terms of the event.
+    /// The terms of the event; `time_zone` is that of the installation.
     #[must_use]
-    pub fn terms(self) -> EventTerms {
-        let Self { name, claims, language, max_guests, expires_at, webhook_url } = self;
-        EventTerms { name, claims, language, max_guests, expires_at, webhook_url, is_active: true }
+    pub fn terms(self, time_zone: TimeZone) -> EventTerms {
+        let Self { name, claims, language, max_guests, expires_at, webhook_url, time_zone: own, organiser, purpose } = self;
+        let time_zone = own.unwrap_or(time_zone);
+        EventTerms { name, organiser, purpose, claims, language, time_zone, max_guests, expires_at, webhook_url, is_active: true }
     }
 }
 
@@ -60,9 +69,15 @@ body! { request
         /// In the future, at most 366 days from now.
         expires_at: Change<Timestamp>,
         /// 1 to 200 characters.
-        name: Change<EventName>,
+        name: Change<EventText>,
         /// A new receiver; null for none.
         webhook_url: Change<Option<WebhookUrl>>,
+        /// A name of the IANA database.
+        time_zone: Change<TimeZone>,
+        /// 1 to 200 characters; null for the app's name.
+        organiser: Change<Option<EventText>>,
+        /// 1 to 200 characters; null for none.
+        purpose: Change<Option<EventText>>,
     }
     check(fields) {
         // It is told with all else that is wrong; a body that is good so far is judged in the moment of the change.
@@ -78,8 +93,16 @@ impl PatchEventRequest {
     /// The change.
     #[must_use]
     pub fn patch(self) -> EventPatch {
-        let Self { is_active, max_guests, expires_at, name, webhook_url } = self;
-        EventPatch { is_active: is_active.0, max_guests: max_guests.0, expires_at: expires_at.0, name: name.0, webhook_url: webhook_url.0 }
+        EventPatch {
+            is_active: self.is_active.0,
+            max_guests: self.max_guests.0,
+            expires_at: self.expires_at.0,
+            name: self.name.0,
+            webhook_url: self.webhook_url.0,
+            time_zone: self.time_zone.0,
+            organiser: self.organiser.0,
+            purpose: self.purpose.0,
+        }
     }
 }
 
@@ -101,7 +124,7 @@ body! { answer
         /// Identifies the event.
         event_id: EventId,
         /// The label shown to guests.
-        name: EventName,
+        name: EventText,
         /// `active`, `disabled`, `expired` or `at_capacity`; the first that holds of disabled, expired, at capacity.
         status: EventStatus,
         /// False once it was disabled.
@@ -128,6 +151,12 @@ body! { answer
         created_at: Timestamp,
         /// When it ends.
         expires_at: Timestamp,
+        /// The clock of its pages, by its name in the IANA database.
+        time_zone: TimeZone,
+        /// Who holds it, if it is not the app.
+        organiser: Option<EventText>,
+        /// Why guests are asked.
+        purpose: Option<EventText>,
     }
 }
 
@@ -152,6 +181,9 @@ impl EventResponse {
             qr_url,
             created_at: event.created_at,
             expires_at: terms.expires_at,
+            time_zone: terms.time_zone,
+            organiser: terms.organiser.clone(),
+            purpose: terms.purpose.clone(),
         }
     }
 }

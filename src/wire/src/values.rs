@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sakshi_domain::claims::{Claim, ClaimSet};
-use sakshi_domain::event::{EventName, MaxGuests};
+use sakshi_domain::event::{EventText, MaxGuests};
 use sakshi_domain::flow::dates::{Day, LocalTime};
 use sakshi_domain::flow::file::Base64File;
 use sakshi_domain::flow::flow_id::FlowId;
@@ -16,6 +16,7 @@ use sakshi_domain::language::Language;
 use sakshi_domain::limits::{CLAIMS_MAX, EVENT_NAME_CHARS_MAX, FILE_CHARS_MAX, GUESTS_MAX, REQUEST_ID_CHARS_MAX, URL_CHARS_MAX};
 use sakshi_domain::request_id::RequestId;
 use sakshi_domain::time::Timestamp;
+use sakshi_domain::time_zone::TimeZone;
 use sakshi_domain::transaction::VerifiedClaims;
 use serde_json::{Value, json};
 
@@ -48,7 +49,8 @@ described! {
     Text: { "type": "string" }
     ForeignId: { "type": "string" }
     Base64File: { "type": "string", "contentEncoding": "base64", "minLength": 4, "maxLength": FILE_CHARS_MAX, "pattern": BASE64 }
-    EventName: { "type": "string", "minLength": 1, "maxLength": EVENT_NAME_CHARS_MAX, "pattern": not_blank(CONTROLS) }
+    EventText: { "type": "string", "minLength": 1, "maxLength": EVENT_NAME_CHARS_MAX, "pattern": not_blank(CONTROLS) }
+    TimeZone: { "type": "string", "example": "Asia/Kolkata" }
     MaxGuests: { "type": "integer", "format": "int64", "minimum": 1, "maximum": GUESTS_MAX }
 }
 
@@ -93,7 +95,8 @@ parsed! {
     KeyId: str::parse;
     ForeignId: str::parse;
     RequestId: Self::parse;
-    EventName: Self::parse;
+    EventText: Self::parse;
+    TimeZone: Self::parse;
     Text: Self::parse;
     Day: Self::parse;
     LocalTime: Self::parse;

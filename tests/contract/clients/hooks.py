@@ -8,6 +8,7 @@ BEYOND_A_SCHEMA = {
     r"must be in the future": "a schema has no clock",
     r"must be at most 366 days from now": "a schema has no clock",
     r"must be an ISO 8601 timestamp with an offset, in the future and at most 90 days from now": "a schema has no clock",
+    r"must be the name of a time zone of the IANA database, such as Asia/Kolkata": "a schema has no list of them",
     r"must be at most \d+ characters when it is percent-encoded": "a schema counts the characters that are sent",
     r"is only for channel app": "the generators do not read conditions between fields",
     r"is required together with app_(id|signature)": "the generators do not read conditions between fields",

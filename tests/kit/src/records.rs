@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use sakshi_domain::channel::Channel;
 use sakshi_domain::claims::{Claim, ClaimSet};
-use sakshi_domain::event::{Event, EventCounts, EventName, EventTerms, MaxGuests};
+use sakshi_domain::event::{Event, EventCounts, EventTerms, EventText, MaxGuests};
 use sakshi_domain::ids::{AppId, ClientId, EventId, TxnId};
 use sakshi_domain::language::Language;
 use sakshi_domain::request_id::RequestId;
 use sakshi_domain::tenancy::{App, KeyCase};
 use sakshi_domain::time::Timestamp;
+use sakshi_domain::time_zone::TimeZone;
 use sakshi_domain::transaction::{Answer, AnswerDigest, CredentialIdentity, Pending, Terms, VerifiedClaims};
 use serde_json::json;
 
@@ -51,9 +52,12 @@ pub fn pending(id: TxnId, client: ClientId, app: AppId, now: Timestamp) -> Pendi
 /// An event for ten guests that lasts so long.
 pub fn event(id: EventId, client: ClientId, app: AppId, now: Timestamp, lasting: Duration) -> Event {
     let terms = EventTerms {
-        name: EventName::parse("Open day & tour").expect("a name"),
+        name: EventText::parse("Open day & tour").expect("a name"),
         claims: claims(),
         language: Language::ENGLISH,
+        time_zone: TimeZone::INDIA,
+        organiser: None,
+        purpose: None,
         max_guests: MaxGuests::new(10).expect("a number of guests"),
         expires_at: now + lasting,
         webhook_url: None,

@@ -76,10 +76,14 @@ async fn the_stream_tells_of_a_registration_a_full_event_and_a_raised_cap() {
     let event = fixture.event(|terms| terms.max_guests = MaxGuests::new(2).unwrap()).await;
     let mut stream = Stream::open(&fixture, &format!("/e/{}/kiosk/events?places=1", event.id)).await;
     let open = stream.state().await;
-    assert_eq!(open, json!({"status": "active", "words": "Open for guests", "name": "Open day & tour", "places_left": 2}));
+    let expected = json!({
+        "status": "active", "words": "Open for guests", "name": "Open day & tour", "organiser": null,
+        "until": "15 November 2023, 04:43 IST", "registered": false, "places_left": 2,
+    });
+    assert_eq!(open, expected);
     register(&fixture, &event).await;
     let one_left = stream.change(&open).await;
-    assert_eq!((&one_left["status"], &one_left["places_left"]), (&json!("active"), &json!(1)));
+    assert_eq!((&one_left["status"], &one_left["places_left"], &one_left["registered"]), (&json!("active"), &json!(1), &json!(true)));
     register(&fixture, &event).await;
     let full = stream.change(&one_left).await;
     assert_eq!((&full["status"], &full["words"], &full["places_left"]), (&json!("at_capacity"), &json!("Every place is taken"), &json!(0)));
@@ -90,16 +94,20 @@ async fn the_stream_tells_of_a_registration_a_full_event_and_a_raised_cap() {
 }
 
 #[actix_rt::test]
-async fn without_leave_no_number_is_told_and_guests_make_no_sound() {
+async fn without_leave_no_number_is_told_but_that_a_guest_was_registered_is_once() {
     let fixture = PagesFixture::new().await;
     let event = fixture.event(|_| {}).await;
     let mut stream = Stream::open(&fixture, &format!("/e/{}/kiosk/events", event.id)).await;
     let open = stream.state().await;
-    assert_eq!(open, json!({"status": "active", "words": "Open for guests", "name": "Open day & tour"}));
     register(&fixture, &event).await;
+    let registered = stream.state().await;
+    let mut expected = open;
+    expected["registered"] = json!(true);
+    assert_eq!(registered, expected);
     let patch = EventPatch { is_active: Some(false), ..EventPatch::default() };
     fixture.shared.service.events.patch(event.id, event.app.clone(), patch).await.unwrap();
-    assert_eq!(stream.state().await["status"], "disabled", "nothing was told of the registration before");
+    let closed = stream.state().await;
+    assert_eq!((&closed["status"], &closed["registered"]), (&json!("disabled"), &json!(false)));
 }
 
 #[actix_rt::test]
@@ -112,8 +120,8 @@ async fn out_of_credits_the_screen_says_unavailable_at_the_scan_that_takes_the_l
     let open = stream.state().await;
     assert_eq!(open["status"], "active");
     started(&press(&fixture, &event, None).await);
-    let unavailable = json!({"status": "unavailable", "words": "This event is not available", "name": "Open day & tour"});
-    assert_eq!(stream.change(&open).await, unavailable);
+    let unavailable = stream.change(&open).await;
+    assert_eq!((&unavailable["status"], &unavailable["words"]), (&json!("unavailable"), &json!("This event is not available")));
     let (status, html) = fixture.page(&path, DESKTOP).await;
     assert!(status == 200 && html.contains("data-state=\"unavailable\""), "{html}");
 }

@@ -70,7 +70,7 @@ async fn names_addresses_and_times_keep_their_direction_within_right_to_left_tex
 
     let event = fixture.event(|terms| terms.language = language("urdu")).await;
     let (_, html) = fixture.page(&format!("/e/{}", event.id), ANDROID).await;
-    assert!(html.contains("<bdi>Open day &#38; tour</bdi>") && html.contains("dir=\"auto\">14 نومبر 2023، "), "{html}");
+    assert!(html.contains("<bdi>Open day &#38; tour</bdi>") && html.contains("dir=\"auto\">15 نومبر 2023، "), "{html}");
 }
 
 #[actix_rt::test]

@@ -29,7 +29,7 @@ pub(crate) async fn create(
 ) -> Result<HttpResponse, ApiError> {
     let idempotent = idempotency::of(&request, &caller, OPERATION, &body.bytes)?;
     let asked: CreateEventRequest = body.sent.request(service.request_context())?;
-    Ok(idempotency::answer(create_event(&service, caller, asked.terms(), idempotent).await?))
+    Ok(idempotency::answer(create_event(&service, caller, asked.terms(service.rules.time_zone), idempotent).await?))
 }
 
 /// One event with its counts.

@@ -12,7 +12,7 @@ pub(super) mod visit;
 use std::sync::Arc;
 
 use sakshi_domain::event::Event;
-use sakshi_domain::ids::EventId;
+use sakshi_domain::ids::{AppId, EventId};
 use sakshi_domain::limits::CREDITS_PER_VERIFICATION;
 use sakshi_service::{Service, ServiceError};
 use sakshi_web::error::ApiError;
@@ -26,6 +26,15 @@ pub(super) async fn find_event(service: &Service, path: &str) -> Result<Arc<Even
     match service.events.get(id).await? {
         Some(event) => Ok(event),
         None => Err(ApiError::Service(ServiceError::NotFound("event"))),
+    }
+}
+
+/// Who asks: the organiser of the event, or else the app. A page without the name is better than none, so a store in
+/// trouble does not matter here.
+pub(super) async fn requester(service: &Service, app: &AppId, event: Option<&Event>) -> Option<String> {
+    match event.and_then(|event| event.terms.organiser.as_ref()) {
+        Some(organiser) => Some(organiser.as_str().to_owned()),
+        None => service.store.load_app(app.clone()).await.ok().flatten().map(|app| app.name),
     }
 }
 

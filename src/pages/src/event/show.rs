@@ -17,7 +17,7 @@ use sakshi_web::same_site;
 use super::refused::Refusal;
 use super::start::{self, ANOTHER};
 use super::ticket::{Next, ticket};
-use super::{find_event, is_funded, visit};
+use super::{find_event, is_funded, requester, visit};
 use crate::accept::wants_intent;
 use crate::language::PageLanguage;
 use crate::layout::Layout;
@@ -30,6 +30,7 @@ use crate::verify::intent_response;
 struct Page<'a> {
     layout: Layout,
     event: &'a Event,
+    requester: Option<String>,
     claims: Vec<&'static str>,
     until: String,
     expires_at: Timestamp,
@@ -84,10 +85,11 @@ async fn shown(path: &str, request: &HttpRequest, service: &Service, rates: &Rat
     let template = Page {
         layout: Layout::new(language, service.authority.sandbox, &path),
         claims: event.terms.claims.iter().map(texts.claim).collect(),
-        until: date_and_time(event.terms.expires_at, 0, texts),
+        until: date_and_time(event.terms.expires_at, event.terms.time_zone, texts),
         expires_at: event.terms.expires_at,
         under_way,
         start,
+        requester: requester(service, &event.app, Some(&event)).await,
         event: &event,
     };
     Ok(from_same_origin(page(StatusCode::OK, None, &template)))

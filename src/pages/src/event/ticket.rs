@@ -3,7 +3,7 @@
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use askama::Template;
-use sakshi_domain::event::Event;
+use sakshi_domain::event::{Event, EventText};
 use sakshi_domain::time::Timestamp;
 use sakshi_service::Service;
 use sakshi_web::html::page;
@@ -18,6 +18,7 @@ use crate::time_left::date_and_time;
 struct Ticket<'a> {
     layout: Layout,
     name: &'a str,
+    organiser: Option<&'a str>,
     guests: Vec<Guest>,
     next: Next,
 }
@@ -50,9 +51,15 @@ pub(crate) fn ticket(
     let guest = |guest: &Registered| Guest {
         reference: guest.txn.to_string(),
         at: guest.at,
-        at_in_words: date_and_time(guest.at, 0, language.texts),
+        at_in_words: date_and_time(guest.at, event.terms.time_zone, language.texts),
     };
     let layout = Layout::new(language, service.authority.sandbox, path);
-    let ticket = Ticket { layout, name: event.terms.name.as_str(), guests: guests.iter().map(guest).collect(), next };
+    let ticket = Ticket {
+        layout,
+        name: event.terms.name.as_str(),
+        organiser: event.terms.organiser.as_ref().map(EventText::as_str),
+        guests: guests.iter().map(guest).collect(),
+        next,
+    };
     page(StatusCode::OK, None, &ticket)
 }

@@ -69,7 +69,6 @@ pub(super) static TEXTS: Texts = Texts {
     taken_there: "You will be taken there in a moment.",
 
     event: EventTexts {
-        kind: "Event",
         lead: "Confirm who you are in the identity app, and you are on the list. It takes about a minute.",
         start: "Start",
         resume: "Continue",
@@ -79,6 +78,7 @@ pub(super) static TEXTS: Texts = Texts {
         registered_at: "Registered",
         show_at_entrance: "Show this page at the entrance if you are asked. You find it again by the same code.",
         another: "Register someone else",
+        guest_registered: "A guest was just registered",
         full_heading: "Every place is taken",
         full: "You were not registered, because no place is left. If places are added, the same code works again.",
         closed_heading: "This event is closed",

@@ -91,7 +91,6 @@ fn all(texts: &'static Texts) -> Vec<&'static str> {
 
 fn of_event(texts: &'static EventTexts) -> Vec<&'static str> {
     let EventTexts {
-        kind,
         lead,
         start,
         resume,
@@ -101,6 +100,7 @@ fn of_event(texts: &'static EventTexts) -> Vec<&'static str> {
         registered_at,
         show_at_entrance,
         another,
+        guest_registered,
         full_heading,
         full,
         closed_heading,
@@ -122,10 +122,10 @@ fn of_event(texts: &'static EventTexts) -> Vec<&'static str> {
         places_left,
         offline,
     } = texts;
-    let mut found = vec![*kind, lead, start, resume, resume_words, whole(open_until), full_heading, full, closed_heading, closed];
+    let mut found = vec![*lead, start, resume, resume_words, whole(open_until), full_heading, full, closed_heading, closed];
     found.extend([ended_heading, ended, unknown_heading, unknown, unavailable_heading, unavailable, elsewhere_heading, elsewhere]);
     found.extend([*to_event, too_late, scan, qr_label, open, places_left, offline]);
-    found.extend([*registered, registered_at, show_at_entrance, another]);
+    found.extend([*registered, registered_at, show_at_entrance, another, guest_registered]);
     found.extend(steps);
     found
 }

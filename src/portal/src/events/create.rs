@@ -67,5 +67,8 @@ pub(crate) async fn create(submitted: Submitted, service: Data<Service>) -> Resu
 async fn created(user: &PortalUser, form: &Form, service: &Service) -> Result<EventId, ApiError> {
     let caller = &user.caller;
     let asked: CreateEventRequest = form.sent(SHAPE).request(service.request_context())?;
-    Ok(create_event(service, caller.clone(), asked.terms(), form.once(caller, OPERATION)).await?.into_answer()?.event_id)
+    Ok(create_event(service, caller.clone(), asked.terms(service.rules.time_zone), form.once(caller, OPERATION))
+        .await?
+        .into_answer()?
+        .event_id)
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use ipnet::IpNet;
 use sakshi_domain::http_url::Schemes;
 use sakshi_domain::limits::CALLBACK_BYTES_MAX;
+use sakshi_domain::time_zone::TimeZone;
 use secrecy::SecretString;
 use url::Url;
 
@@ -53,6 +54,8 @@ pub struct Ovse {
     pub result_ttl: Duration,
     /// How long registrations are kept.
     pub registration_ttl: Duration,
+    /// The clock of an event that names none.
+    pub time_zone: TimeZone,
 }
 
 /// `[webhooks]`
@@ -144,6 +147,7 @@ impl Ovse {
             window: reader.seconds("ovse.window_s", 1..=DAY),
             result_ttl: reader.seconds("ovse.result_ttl_s", 1..=366 * DAY),
             registration_ttl: reader.days("ovse.registration_ttl_days", 1..=3_660),
+            time_zone: reader.optional("ovse.time_zone", TimeZone::parse).unwrap_or_default(),
         }
     }
 }

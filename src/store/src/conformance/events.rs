@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use sakshi_domain::event::{EventCounts, EventName, EventPatch, EventRefusal};
+use sakshi_domain::event::{EventCounts, EventPatch, EventRefusal, EventText};
 use sakshi_domain::ids::{AppId, ClientId, EventId};
 
 use super::TestStore;
@@ -82,7 +82,7 @@ pub(crate) async fn a_patch_of_an_event_changes_what_it_names(test: &impl TestSt
     let event = created(test, event(test, &client, 10)).await;
     registered(test, &event).await;
     let later = event.terms.expires_at + EVENT_DURATION;
-    let patch = EventPatch { expires_at: Some(later), name: Some(EventName::parse("Ball").unwrap()), ..EventPatch::default() };
+    let patch = EventPatch { expires_at: Some(later), name: Some(EventText::parse("Ball").unwrap()), ..EventPatch::default() };
     let changed = patched(test, &event, patch).await;
     assert_eq!((changed.terms.expires_at, changed.terms.name.as_str(), changed.counts.registrations), (later, "Ball", 1));
     assert_eq!((changed.terms.max_guests, changed.terms.webhook_url.as_ref()), (places(10), event.terms.webhook_url.as_ref()));

@@ -6,12 +6,13 @@ use std::time::Duration;
 use sakshi_domain::channel::Channel;
 use sakshi_domain::claims::Claim;
 use sakshi_domain::credits::{CreditMove, EntryKind};
-use sakshi_domain::event::{Event, EventCounts, EventName, EventPatch, EventTerms, MaxGuests};
+use sakshi_domain::event::{Event, EventCounts, EventPatch, EventTerms, EventText, MaxGuests};
 use sakshi_domain::http_url::{HttpUrl, Schemes, WebhookUrl};
 use sakshi_domain::ids::{AppId, ClientId, EventId, TxnId};
 use sakshi_domain::language::Language;
 use sakshi_domain::request_id::RequestId;
 use sakshi_domain::tenancy::{App, Client, KeyCase};
+use sakshi_domain::time_zone::TimeZone;
 use sakshi_domain::transaction::{AnswerDigest, OptionalTerms, Pending, Terms};
 
 use super::TestStore;
@@ -172,9 +173,12 @@ pub(crate) fn event(test: &impl TestStore, client: &ClientId, count: u64) -> Eve
         app: AppId::generate(),
         created_at: test.now(),
         terms: EventTerms {
-            name: EventName::parse("Garden party").unwrap(),
+            name: EventText::parse("Garden party").unwrap(),
             claims: [Claim::Name].into_iter().collect(),
             language: Language::ENGLISH,
+            time_zone: TimeZone::INDIA,
+            organiser: None,
+            purpose: None,
             max_guests: places(count),
             expires_at: test.now() + EVENT_DURATION,
             webhook_url: Some(url(EVENT_HOOK)),

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use sakshi_domain::delivery::{Attempt, DeliveryOutcome, DeliveryRecord, FlowDelivery};
-use sakshi_domain::event::{Event, EventName, EventStatus, MaxGuests};
+use sakshi_domain::event::{Event, EventStatus, EventText, MaxGuests};
 use sakshi_domain::flow::api_type::ApiType;
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::ids::{AppId, ClientId, EventId};
@@ -33,7 +33,7 @@ body! { answer
         /// Identifies the event.
         event_id: EventId,
         /// The label shown to guests.
-        name: EventName,
+        name: EventText,
         /// `active`, `disabled`, `expired` or `at_capacity`; the first that holds of disabled, expired, at capacity.
         status: EventStatus,
         /// Caps registrations, not scans.

@@ -8,6 +8,7 @@ use sakshi_domain::claims::ClaimSet;
 use sakshi_domain::event::EventPatch;
 use sakshi_domain::flow::api_type::ApiType;
 use sakshi_domain::request_id::RequestId;
+use sakshi_domain::time_zone::TimeZone;
 use serde_json::json;
 
 use super::*;
@@ -200,7 +201,7 @@ fn every_problem_of_an_event_is_told_at_once() {
     let good = json!({"name": "Fair", "claims": ["name"], "max_guests": 9, "expires_at": "2026-02-01T00:00:00.000Z"});
     let event: CreateEventRequest = read(&good.to_string());
     assert_eq!(json!(event), good);
-    assert_eq!(event.terms().claims, ClaimSet::parse(&["name"]).unwrap());
+    assert_eq!(event.terms(TimeZone::INDIA).claims, ClaimSet::parse(&["name"]).unwrap());
 }
 
 #[test]

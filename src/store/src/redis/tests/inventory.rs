@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use sakshi_domain::delivery::{Attempt, DeliveryOutcome};
-use sakshi_domain::event::{EventName, EventPatch};
+use sakshi_domain::event::{EventPatch, EventText};
 use sakshi_domain::ids::{AppId, KeyId};
 use sakshi_domain::tenancy::{ApiKeyRecord, AppPatch, KeyDigest};
 use sakshi_domain::transaction::{CredentialIdentity, Outcome};
@@ -99,7 +99,7 @@ async fn used_for_everything(test: &RedisTestStore) {
     let event = created(test, event(test, &client, 10)).await;
     registered(test, &event).await;
     scanned(test, &event).await;
-    let name = EventName::parse("Planted name of a party").unwrap();
+    let name = EventText::parse("Planted name of a party").unwrap();
     patched(test, &event, EventPatch { name: Some(name), ..EventPatch::default() }).await;
     assert_eq!(store.list_events(event.app.clone(), ALL).await.unwrap().total, 1);
     assert_eq!(store.list_registrations(event.id, ALL.into()).await.unwrap().total, 1);
