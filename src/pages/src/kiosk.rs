@@ -151,8 +151,10 @@ pub(crate) async fn events(
                 }
             }
             let event = Arc::clone(&watch.borrow_and_update());
-            // If the store cannot answer, the last value stays.
-            funded = is_funded(&service, &event).await.unwrap_or(funded);
+            if !is_due {
+                // If the store cannot answer, the last value stays.
+                funded = is_funded(&service, &event).await.unwrap_or(funded);
+            }
             let before = std::mem::replace(&mut registrations, event.counts.registrations);
             let state = State { registered: registrations > before, ..State::of(&event, texts, places, funded, &service) };
             if is_due || state != shown {

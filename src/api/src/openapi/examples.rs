@@ -43,10 +43,12 @@ pub(super) fn attach(document: &mut Value) {
     ]);
     let event_id = "1R8swWyefAkVT2e0k";
     let (name, guests) = ("Open day", json!(["name", "age_above_18"]));
+    let (zone, organiser, purpose) = ("Asia/Kolkata", "Museum of Demopura", "Free entry for residents of the district");
     let (qr_url, ends) = (format!("https://verify.example/e/{event_id}"), times[1]);
     let event = json!({ "event_id": event_id, "name": name, "status": "active", "is_active": true, "claims": guests, "language": "hindi",
         "max_guests": 200, "registration_count": 1, "remaining": 199, "scan_count": 3, "abandoned_count": 1,
-        "webhook_url": hook, "qr_url": qr_url, "created_at": times[0], "expires_at": ends });
+        "webhook_url": hook, "qr_url": qr_url, "created_at": times[0], "expires_at": ends, "time_zone": zone, "organiser": organiser,
+        "purpose": purpose });
     let registered = json!({ "txn_id": TXN, "verified_at": times[1], "verification_passed": true,
         "verified_claims": { "residentName": "Asha Rao", "ageAbove18": true } });
     let mut polled = outcomes();
@@ -71,7 +73,8 @@ pub(super) fn attach(document: &mut Value) {
         "post",
         &["requestBody"],
         "example",
-        json!({ "name": name, "claims": guests, "language": "hindi", "max_guests": 200, "expires_at": ends, "webhook_url": hook }),
+        json!({ "name": name, "claims": guests, "language": "hindi", "max_guests": 200, "expires_at": ends, "time_zone": zone,
+            "organiser": organiser, "purpose": purpose, "webhook_url": hook }),
     );
     put(&events, "post", &answer, "example", json!({ "event_id": event_id, "qr_url": qr_url }));
     put(&events, "get", &answer, "example", json!({ "page": 1, "page_size": 20, "total": 1, "events": [event] }));
