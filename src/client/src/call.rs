@@ -74,8 +74,40 @@ impl Display for Page {
     }
 }
 
-/// Text as one segment of a path, whatever it contains.
+/// Text as one segment of a path, whatever it contains (RFC 3986 §3.3).
+///
+/// Parsers of URLs remove the segments `.` and `..`, even percent-encoded (URL Standard, "double-dot URL path segment"). So the percent
+/// signs of those are encoded too: the service finds nothing under that name, instead of something else under the shortened path.
 #[must_use]
 pub fn segment(text: &str) -> String {
-    url::form_urlencoded::byte_serialize(text.as_bytes()).collect()
+    match text {
+        "." | ".." => text.replace('.', "%252E"),
+        _ => url::form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>().replace('+', "%20"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use url::Url;
+
+    use super::*;
+
+    #[test]
+    fn any_text_is_one_segment_of_a_path() {
+        for (text, encoded) in [
+            ("app_1-2.3~", "app_1-2.3%7E"),
+            ("a b", "a%20b"),
+            ("a+b", "a%2Bb"),
+            ("a/b?c#d%20", "a%2Fb%3Fc%23d%2520"),
+            ("\u{fc}\n", "%C3%BC%0A"),
+            (".", "%252E"),
+            ("..", "%252E%252E"),
+            ("%2e%2E", "%252e%252E"),
+            ("...", "..."),
+        ] {
+            assert_eq!(segment(text), encoded);
+            let url = Url::parse(&format!("http://a.example/before/{}/after", segment(text))).unwrap();
+            assert_eq!(url.path_segments().unwrap().collect::<Vec<_>>(), ["before", encoded, "after"], "{text}");
+        }
+    }
 }
