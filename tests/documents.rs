@@ -10,6 +10,8 @@ use sakshi_domain::claims::Claim;
 
 use super::root;
 
+#[path = "documents/authority_codes.rs"]
+mod authority_codes;
 #[path = "documents/errors.rs"]
 mod errors;
 

@@ -16,7 +16,7 @@ mod xml;
 pub use message::{CallbackBody, CallbackError, CallbackFault, CallbackForm, CallbackMessage};
 use message::{form_of, sniff};
 pub use reply::reply;
-pub use verdict::{Verdict, failure_answer, verdict};
+pub use verdict::{MEANINGS, Verdict, failure_answer, verdict};
 
 /// Reads a callback. Without a content type, or with a generic one (`text/plain`,
 /// `application/octet-stream`), the first character decides the format.

@@ -17,7 +17,7 @@ pub enum Verdict {
 const RETRY: &str = "308";
 
 /// The meaning of known codes, for callbacks without a message.
-const MEANINGS: [(&str, &str); 7] = [
+pub const MEANINGS: [(&str, &str); 7] = [
     ("301", "The user rejected the request"),
     ("302", "The face liveness check failed"),
     ("303", "The user aborted the verification"),
