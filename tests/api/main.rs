@@ -34,6 +34,7 @@ mod hosted_sandbox;
 mod idempotency;
 mod init;
 mod init_refusals;
+mod intent_keys;
 mod key_files;
 mod keys_at_rest;
 mod kit_checks;

@@ -6,6 +6,7 @@ mod checks;
 mod credits;
 mod events;
 mod flows;
+mod intent_keys;
 mod openapi;
 mod ovse;
 mod ping;

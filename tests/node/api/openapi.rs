@@ -64,6 +64,7 @@ fn each_operation_keeps_the_name_that_generated_clients_call_it_by() {
             "getEventPosterSvg",
             "getEventQrPng",
             "getEventQrSvg",
+            "getIntentKeys",
             "getOpenApiDocument",
             "getResult",
             "getWebhookUrls",
@@ -252,6 +253,7 @@ async fn what_a_running_service_answers_is_what_its_document_describes() {
         ("/api/v1/user/webhook".into(), "put", "200", live.send(Method::PUT, "/api/v1/user/webhook", app, &setting).await),
         ("/api/v1/user/webhook".into(), "get", "200", live.get("/api/v1/user/webhook").await),
         ("/api/ping".into(), "get", "200", live.stranger("/api/ping").await),
+        ("/.well-known/jwks.json".into(), "get", "200", live.stranger("/.well-known/jwks.json").await),
         ("/api/ping".into(), "get", "default", live.stranger("/nowhere").await),
     ];
     for check in CHECKS {

@@ -98,6 +98,8 @@ pub(super) fn attach(document: &mut Value) {
     put("/api/v1/user/webhook", "put", &answer, "example", json!({ "success": true, "data": setting }));
     put("/api/v1/user/webhook", "get", &answer, "example", json!({ "success": true, "data": [setting] }));
     put("/api/ping", "get", &answer, "example", json!({ "success": true, "message": "pong" }));
+    let key = json!({ "kty": "RSA", "alg": "RS256", "use": "sig", "kid": "intent-1", "n": "qK3v…", "e": "AQAB" });
+    put("/.well-known/jwks.json", "get", &answer, "example", json!({ "keys": [key] }));
     checks::attach_examples(document);
 }
 

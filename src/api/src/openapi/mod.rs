@@ -21,7 +21,7 @@ use sakshi_wire::wealth::{WealthConsentChange, WealthDataNotice, WealthHistorica
 use serde_json::{Value, json};
 use utoipa::OpenApi;
 
-use crate::{credits, events, flows, ovse, ping, webhook_urls};
+use crate::{credits, events, flows, intent_keys, ovse, ping, webhook_urls};
 
 const DESCRIPTION: &str = "\
 Verifies identities on behalf of a client application: open a transaction, let the person consent in the identity app, and get the \
@@ -63,6 +63,7 @@ const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
         webhook_urls::register,
         webhook_urls::list,
         ping::ping,
+        intent_keys::list,
         document,
     ),
     components(schemas(Refusal,
