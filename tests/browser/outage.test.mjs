@@ -66,3 +66,38 @@ test("a kiosk and a waiting page outlive a service that is away for a while, and
     await service.stop();
   }
 });
+
+test("a page of a waiting transaction says so when the service falls silent or the network goes, and finds back", async () => {
+  const service = await Service.start();
+  try {
+    const opened = await service.open();
+    const phone = await visit(browser, "android", opened.requestUrl);
+    const portal = await visit(browser, "desktop", `${service.base}/portal/sign-in`);
+    await portal.getByLabel("App id").fill(service.headers["X-API-APP-ID"]);
+    await portal.getByLabel("API key").fill(service.headers["X-API-KEY"]);
+    await portal.getByRole("button", { name: "Sign in" }).click();
+    await portal.waitForURL("**/portal");
+    await portal.goto(`${service.base}/portal/transactions/${opened.txnId}`);
+    const pages = [phone, portal];
+    const isInterrupted = (page) => page.getByText("The connection is interrupted").waitFor(IN_TIME);
+    const isWell = (page) => page.getByText("The connection is interrupted").waitFor({ state: "hidden", ...IN_TIME });
+
+    for (const page of pages) {
+      await page.context().setOffline(true);
+      await isInterrupted(page);
+      await page.context().setOffline(false);
+      await isWell(page);
+    }
+    // A service that hangs is no error to a browser, just silence.
+    service.process.kill("SIGSTOP");
+    await Promise.all(pages.map(isInterrupted));
+    service.process.kill("SIGCONT");
+    await Promise.all(pages.map(isWell));
+    await service.answer(opened, "approve");
+    await phone.getByRole("heading", { name: "You are verified" }).waitFor(IN_TIME);
+    await portal.getByRole("heading", { name: "Verified", exact: true }).waitFor(IN_TIME);
+    await Promise.all(pages.map((page) => page.context().close()));
+  } finally {
+    await service.stop();
+  }
+});

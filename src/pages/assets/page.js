@@ -7,7 +7,7 @@
   const find = (selector) => document.querySelector(selector);
   const next = find("a[data-follow]");
   const app = find("a.main[data-opens]");
-  const POLL_MS = 3000, PATIENCE_MS = 6000, FOLLOW_MS = 4000, OPENING_MS = 2500;
+  const POLL_MS = 3000, PATIENCE_MS = 6000, SILENCE_MS = 25000, FOLLOW_MS = 4000, OPENING_MS = 2500;
 
   if (live) follow();
   // A page that is left before it has loaded would stop loading.
@@ -16,7 +16,8 @@
   // A guest who starts without a network would lose the page to the browser's own words.
   const trouble = find("#trouble");
   const showTrouble = () => { trouble.textContent = navigator.onLine ? "" : trouble.dataset.words; };
-  if (trouble && !live) for (const change of ["online", "offline"]) addEventListener(change, showTrouble);
+  if (trouble) addEventListener("offline", showTrouble);
+  if (trouble && !live) addEventListener("online", showTrouble);
   const languages = find(".languages");
   addEventListener("click", ({ target }) => languages.contains(target) || languages.removeAttribute("open"));
   addEventListener("keydown", ({ key }) => key === "Escape" && languages.removeAttribute("open"));
@@ -62,7 +63,7 @@
     const left = find("#left");
     const until = find("#until");
     let deadline = Date.now() + Number(remaining) * 1000;
-    let asking = false, polling = 0, patience = 0;
+    let asking = false, polling = 0, patience = 0, silence = 0;
 
     until.textContent = timeOfDay(new Date(until.dateTime));
     if (stale) setTimeout(() => location.reload(), Number(stale) * 1000);
@@ -78,7 +79,7 @@
       if (asking) return;
       asking = true;
       try {
-        const answer = await fetch(`${live}/status`);
+        const answer = await fetch(`${live}/status`, { signal: AbortSignal.timeout(PATIENCE_MS) });
         if (answer.status === 404) return location.replace(page);
         if (!answer.ok) throw new Error(answer.status);
         show(await answer.json());
@@ -105,10 +106,13 @@
     function listen() {
       const stream = new EventSource(`${live}/events`);
       const giveUp = () => { stream.close(); poll(); };
+      // The server sends the state every ten seconds; longer silence is a lost network, whatever the browser thinks.
+      const watch = () => { clearTimeout(silence); silence = setTimeout(giveUp, SILENCE_MS); };
       // A proxy that holds the stream back looks like silence; so does a service that is away.
       const suspect = () => { patience ||= setTimeout(giveUp, PATIENCE_MS); };
       suspect();
-      stream.addEventListener("state", (event) => show(JSON.parse(event.data)));
+      watch();
+      stream.addEventListener("state", (event) => { watch(); show(JSON.parse(event.data)); });
       // Streams end every minute, and the browser opens the next one by itself.
       stream.addEventListener("error", () => stream.readyState === EventSource.CLOSED ? poll() : suspect());
     }

@@ -5,7 +5,6 @@
 //! a guest is registered, it says so for a moment.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Path};
@@ -15,7 +14,7 @@ use sakshi_domain::event::{Event, EventStatus};
 use sakshi_domain::ids::EventId;
 use sakshi_service::{Service, ServiceError};
 use sakshi_web::error::ApiError;
-use sakshi_web::event_stream::{Next, event_stream};
+use sakshi_web::event_stream::{Next, STATE_INTERVAL, event_stream};
 use sakshi_web::html::page as rendered;
 use sakshi_web::rate_limit::RateLimits;
 use serde::Serialize;
@@ -30,8 +29,6 @@ use super::qr_code::QrCode;
 use super::text::Texts;
 use super::time_left::date_and_time;
 
-/// How often an unchanged state is sent again: the screen takes longer silence for a lost network.
-const STATE_INTERVAL: Duration = Duration::from_secs(10);
 /// The state of an event that is open while its organiser is out of credits.
 const UNAVAILABLE: &str = "unavailable";
 

@@ -6,7 +6,7 @@ use actix_web::web::{Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
 use sakshi_service::{Service, ServiceError};
 use sakshi_web::error::ApiError;
-use sakshi_web::event_stream::{HEARTBEAT, Next, event_stream};
+use sakshi_web::event_stream::{Next, STATE_INTERVAL, event_stream};
 use sakshi_web::html::private;
 use sakshi_web::rate_limit::RateLimits;
 use serde::Serialize;
@@ -47,7 +47,7 @@ pub(crate) async fn status(
     }
 }
 
-/// Answers with the state now and again when it has changed.
+/// Answers with the state now, every few seconds, and at its end.
 ///
 /// # Errors
 /// 404, 429 and 503 of the error table.
@@ -64,9 +64,9 @@ pub(crate) async fn events(
     let first = if matches!(state, PageState::Waiting(_)) { Next::State(status) } else { Next::Last(status) };
     let drain = service.drain.clone();
     Ok(event_stream(&request, &drain, &first, async move || {
-        let view = service.transactions.wait_for_end(id, HEARTBEAT).await;
+        let view = service.transactions.wait_for_end(id, STATE_INTERVAL).await;
         match view.map_err(ApiError::from).and_then(|view| PageState::of_view(&service, view)) {
-            Ok(PageState::Waiting(_)) => Next::Unchanged,
+            Ok(state @ PageState::Waiting(_)) => Next::State(Status::of(&state, &service)),
             Ok(state) => Next::Last(Status::of(&state, &service)),
             Err(_) => Next::End,
         }

@@ -5,7 +5,7 @@
   const main = document.querySelector("main");
   const element = (id) => document.getElementById(id);
   const { transaction, remaining, event } = main.dataset;
-  const POLL_MS = 3000, PATIENCE_MS = 6000, AGAIN_MS = 2000;
+  const POLL_MS = 3000, PATIENCE_MS = 6000, SILENCE_MS = 25000, AGAIN_MS = 2000;
 
   for (const button of document.querySelectorAll("button[data-copy]")) {
     button.hidden = false;
@@ -35,7 +35,7 @@
   function followTransaction() {
     const trouble = element("trouble");
     let deadline = Date.now() + Number(remaining) * 1000;
-    let polling = 0, patience = 0, over = false;
+    let polling = 0, patience = 0, silence = 0, over = false;
 
     function show(status) {
       patience = clearTimeout(patience);
@@ -46,12 +46,16 @@
 
     async function ask() {
       try {
-        const answer = await fetch(`${transaction}/status`, { cache: "no-store" });
+        const answer = await fetch(`${transaction}/status`, { cache: "no-store", signal: AbortSignal.timeout(PATIENCE_MS) });
         if (!answer.ok) throw new Error(answer.status);
         show(await answer.json());
       } catch {
-        trouble.textContent = trouble.dataset.words;
+        showTrouble();
       }
+    }
+
+    function showTrouble() {
+      trouble.textContent = trouble.dataset.words;
     }
 
     function poll() {
@@ -60,9 +64,13 @@
     }
 
     const stream = new EventSource(`${transaction}/events`);
-    const suspect = () => { patience ||= setTimeout(() => { stream.close(); poll(); }, PATIENCE_MS); };
+    const giveUp = () => { stream.close(); poll(); };
+    const suspect = () => { patience ||= setTimeout(giveUp, PATIENCE_MS); };
+    // The server sends the state every ten seconds; longer silence is a lost network, whatever the browser thinks.
+    const watch = () => { clearTimeout(silence); silence = setTimeout(giveUp, SILENCE_MS); };
     suspect();
-    stream.addEventListener("state", ({ data }) => show(JSON.parse(data)));
+    watch();
+    stream.addEventListener("state", ({ data }) => { watch(); show(JSON.parse(data)); });
     stream.addEventListener("error", () => stream.readyState === EventSource.CLOSED ? poll() : suspect());
     setInterval(() => {
       const seconds = Math.max(0, Math.ceil((deadline - Date.now()) / 1000));
@@ -71,6 +79,8 @@
       if (seconds === 0) ask();
     }, 1000);
     document.addEventListener("visibilitychange", () => document.visibilityState === "visible" && ask());
+    addEventListener("offline", showTrouble);
+    addEventListener("online", ask);
   }
 
   function followCounts() {

@@ -17,8 +17,8 @@ use crate::html::private;
 
 /// How long one stream lasts.
 const LIFETIME: Duration = Duration::from_secs(60);
-/// How often an unchanged state is to be told as [`Next::Unchanged`], so that no proxy closes a silent stream.
-pub const HEARTBEAT: Duration = Duration::from_secs(15);
+/// How often an unchanged state is to be sent again: pages take longer silence for a lost network, and proxies close silent streams.
+pub const STATE_INTERVAL: Duration = Duration::from_secs(10);
 /// Tells the browser when to reconnect after the stream has ended.
 const RETRY: &str = "retry: 2000\n\n";
 
@@ -29,8 +29,6 @@ pub enum Next<S> {
     State(S),
     /// The state that it keeps: the stream ends with it.
     Last(S),
-    /// The state is the same as before; sent as a comment.
-    Unchanged,
     /// The stream ends, and the browser opens the next one.
     End,
 }
@@ -42,7 +40,6 @@ impl<S: Serialize> Next<S> {
         match self {
             Self::State(state) => (event(state), true),
             Self::Last(state) => (event(state), false),
-            Self::Unchanged => (": waiting\n\n".to_owned(), true),
             Self::End => (RETRY.to_owned(), false),
         }
     }

@@ -9,7 +9,7 @@ use sakshi_domain::event::Event;
 use sakshi_service::events::own_event;
 use sakshi_service::{Service, ServiceError};
 use sakshi_web::error::ApiError;
-use sakshi_web::event_stream::{HEARTBEAT, Next, event_stream};
+use sakshi_web::event_stream::{Next, STATE_INTERVAL, event_stream};
 use serde::Serialize;
 use tokio::time::{Instant, sleep};
 
@@ -45,7 +45,7 @@ impl Counts {
     }
 }
 
-/// Answers with the counts now and whenever they have changed.
+/// Answers with the counts now, whenever they have changed, and every few seconds.
 ///
 /// # Errors
 /// 404 unless the app has such an event.
@@ -64,7 +64,7 @@ pub(crate) async fn events(
     let mut followed = true;
     let drain = service.drain.clone();
     Ok(event_stream(&request, &drain, &first, async move || {
-        let heartbeat = Instant::now() + HEARTBEAT;
+        let repeat = Instant::now() + STATE_INTERVAL;
         loop {
             tokio::select! {
                 changed = watch.changed(), if followed => followed = changed.is_ok(),
@@ -75,12 +75,9 @@ pub(crate) async fn events(
                 return Next::End;
             }
             let counts = Counts::of(&watch.borrow_and_update(), &service);
-            if counts != shown {
+            if counts != shown || Instant::now() >= repeat {
                 shown = counts.clone();
                 return Next::State(counts);
-            }
-            if Instant::now() >= heartbeat {
-                return Next::Unchanged;
             }
         }
     }))
