@@ -9,13 +9,13 @@ mod reference;
 
 use std::cell::OnceCell;
 
-use actix_web::body::MessageBody;
-use actix_web::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, ContentType, LOCATION, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS};
-use actix_web::web::{Bytes, Data};
+use actix_web::http::header::{CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, LOCATION, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS};
+use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
 use sakshi_service::Service;
 use sakshi_web::api_document::ApiDocument;
+use sakshi_web::compressed::Compressed;
 use sakshi_web::error::ApiError;
 use sakshi_web::html::PAGE_CSP;
 use sakshi_web::rate_limit::RateLimits;
@@ -24,9 +24,12 @@ use self::reference::{Reference, pieces};
 use super::layout::Layout;
 use crate::files::DOCS;
 
-/// The page of one worker; it is put together when somebody first asks for it.
+/// The pages of one worker; each is put together when somebody first asks for it.
 #[derive(Debug, Default)]
-pub struct Page(OnceCell<Bytes>);
+pub struct DocsPages {
+    reference: OnceCell<Compressed>,
+    errors: OnceCell<Compressed>,
+}
 
 #[derive(Template)]
 #[template(path = "docs.html")]
@@ -49,12 +52,12 @@ pub async fn show(
     request: HttpRequest,
     service: Data<Service>,
     document: Data<ApiDocument>,
-    page: Data<Page>,
+    pages: Data<DocsPages>,
     rates: Data<RateLimits>,
 ) -> Result<HttpResponse, ApiError> {
     rates.pages.take(&rates.client_address(&request))?;
-    let html = match page.0.get() {
-        Some(html) => html.clone(),
+    let html = match pages.reference.get() {
+        Some(html) => html,
         None => {
             let docs = Docs {
                 layout: Layout::signed_out(service.authority.sandbox),
@@ -62,20 +65,23 @@ pub async fn show(
                 reference: Reference::of(&document.value()),
             };
             let html = docs.render().map_err(ApiError::internal)?;
-            page.0.get_or_init(|| html.into()).clone()
+            pages.reference.get_or_init(|| Compressed::new(html))
         }
     };
-    Ok(published(html))
+    Ok(published(&request, html))
 }
 
 /// Answers with a page that is the same for everybody.
-fn published(html: impl MessageBody + 'static) -> HttpResponse {
-    HttpResponse::Ok()
-        .insert_header(ContentType::html())
-        .insert_header((CONTENT_SECURITY_POLICY, PAGE_CSP))
-        .insert_header((X_CONTENT_TYPE_OPTIONS, "nosniff"))
-        .insert_header((REFERRER_POLICY, "no-referrer"))
-        .insert_header(("x-robots-tag", "noindex"))
-        .insert_header((CACHE_CONTROL, "public, max-age=3600"))
-        .body(html)
+fn published(request: &HttpRequest, html: &Compressed) -> HttpResponse {
+    let mut response = html.answer(request, "text/html; charset=utf-8", "public, max-age=3600");
+    let more = [
+        (CONTENT_SECURITY_POLICY, PAGE_CSP),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (REFERRER_POLICY, "no-referrer"),
+        (HeaderName::from_static("x-robots-tag"), "noindex"),
+    ];
+    for (name, value) in more {
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    response
 }

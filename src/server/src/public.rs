@@ -13,7 +13,7 @@ use sakshi_api::document_of;
 use sakshi_domain::profile::Profile;
 use sakshi_pages::PosterApi;
 use sakshi_pages::intents::PageIntents;
-use sakshi_portal::docs;
+use sakshi_portal::docs::DocsPages;
 use sakshi_service::Service;
 use sakshi_service::authentication::KeyGate;
 use sakshi_web::body::BodyLimit;
@@ -61,7 +61,7 @@ pub fn app(
     let stand_ins = shared.stand_ins.clone();
     App::new()
         .app_data(Data::new(document_of(&service.authority.public_base, PosterApi::openapi())))
-        .app_data(Data::new(docs::Page::default()))
+        .app_data(Data::new(DocsPages::default()))
         .app_data(Data::new(service.memory.clone()))
         .app_data(Data::new(service))
         .app_data(Data::new(shared.rates.clone()))

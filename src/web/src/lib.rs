@@ -8,6 +8,7 @@ pub mod api_document;
 pub mod authenticated;
 pub mod body;
 pub mod body_reader;
+pub mod compressed;
 pub mod edge;
 pub mod error;
 pub mod event_stream;

@@ -1,8 +1,9 @@
 //! Style sheets and scripts: built into the binary, served without comments and indentation, with a hash of the content in the URL.
 
-use actix_web::http::header::{CACHE_CONTROL, ETAG, EntityTag, Header as _, IfNoneMatch};
-use actix_web::web::{self, Bytes};
+use actix_web::web;
 use actix_web::{HttpRequest, HttpResponse, Route};
+
+use crate::compressed::Compressed;
 
 /// The style sheet that pages and portal share.
 pub const BASE_STYLE: &str = include_str!("../assets/base.css");
@@ -12,8 +13,7 @@ pub const BASE_STYLE: &str = include_str!("../assets/base.css");
 pub struct StaticFile {
     path: &'static str,
     content_type: &'static str,
-    text: Bytes,
-    version: u64,
+    text: Compressed,
 }
 
 impl StaticFile {
@@ -30,13 +30,13 @@ impl StaticFile {
     }
 
     fn new(path: &'static str, content_type: &'static str, text: String) -> Self {
-        Self { path, content_type, version: fnv1a(text.as_bytes()), text: text.into() }
+        Self { path, content_type, text: Compressed::new(text) }
     }
 
     /// The URL with the hash, under which browsers may cache the file for good.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("{}?v={:016x}", self.path, self.version)
+        format!("{}?v={}", self.path, self.text.version())
     }
 
     /// A route that answers with the file.
@@ -46,19 +46,9 @@ impl StaticFile {
 
     /// The file, or 304 if the browser has it.
     fn answer(&self, request: &HttpRequest) -> HttpResponse {
-        let tag = EntityTag::new_strong(format!("{:016x}", self.version));
-        let versioned = request.query_string() == format!("v={:016x}", self.version);
-        let cache = if versioned { "public, max-age=31536000, immutable" } else { "no-cache" };
-        let unchanged = match IfNoneMatch::parse(request) {
-            Ok(IfNoneMatch::Items(tags)) => tags.iter().any(|cached| cached.weak_eq(&tag)),
-            _ => false,
-        };
-        let mut response = if unchanged { HttpResponse::NotModified() } else { HttpResponse::Ok() };
-        response.insert_header((ETAG, tag.to_string())).insert_header((CACHE_CONTROL, cache));
-        if unchanged {
-            return response.finish();
-        }
-        response.content_type(self.content_type).body(self.text.clone())
+        let is_versioned = request.query_string().strip_prefix("v=") == Some(self.text.version());
+        let cache = if is_versioned { "public, max-age=31536000, immutable" } else { "no-cache" };
+        self.text.answer(request, self.content_type, cache)
     }
 }
 
@@ -97,11 +87,6 @@ fn minify_style(style: &str) -> String {
     REPLACEMENTS.iter().fold(style.to_owned(), |style, (from, to)| style.replace(from, to))
 }
 
-/// The FNV-1a hash, which tells versions of a file apart.
-fn fnv1a(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -113,8 +98,8 @@ mod tests {
         assert_eq!(style, "main { a: b; }\n@media print {\np { c: d; }\n}\n");
         assert_eq!(minify_style("a > b, c { d: e; f: g(h, 1 + 2); }\n"), "a>b,c{d:e;f:g(h,1 + 2)}");
         assert_eq!(strip_comments("// Why.\nif (a) {\n  b(); // not at once\n}\n", ("//", "")), "if (a) {\nb(); // not at once\n}\n");
-        let text = StaticFile::style("/base.css", &[BASE_STYLE]).text;
-        let text = std::str::from_utf8(&text).unwrap();
+        let file = StaticFile::style("/base.css", &[BASE_STYLE]);
+        let text = std::str::from_utf8(file.text.plain()).unwrap();
         assert!(text.len() > 1_000);
         assert!(text.lines().all(|line| ["/*", "*/", "//", " "].iter().all(|mark| !line.starts_with(mark))));
     }

@@ -1,5 +1,7 @@
 //! The page of the API.
 
+use reqwest::Method;
+
 use crate::in_process::InProcessNode;
 
 #[actix_rt::test]
@@ -64,6 +66,32 @@ async fn there_is_nothing_below_the_page() {
     let live = InProcessNode::start().await;
     for file in ["nothing.js", "../Cargo.toml", "..%2f..%2fetc%2fpasswd", "a/b"] {
         assert_eq!(live.stranger(&format!("/docs/{file}")).await.0, 404, "{file}");
+    }
+    live.stop().await;
+}
+
+#[actix_rt::test]
+async fn whoever_accepts_gzip_gets_shorter_documents_and_files_and_head_says_the_same() {
+    let live = InProcessNode::start().await;
+    for path in ["/docs", "/docs/errors", "/openapi.json", "/assets/portal.css", "/assets/docs.css", "/assets/page.css", "/assets/page.js"]
+    {
+        let ask = |method, accepted| {
+            let request = live.http.request(method, live.url(path)).header("accept-encoding", accepted);
+            async move {
+                let response = request.send().await.unwrap();
+                let headers = response.headers().clone();
+                let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap().to_owned());
+                let about = ["content-encoding", "content-length", "vary", "etag", "content-type"].map(text);
+                (about, response.bytes().await.unwrap().len())
+            }
+        };
+        let (plain, plain_bytes) = ask(Method::GET, "identity").await;
+        let (gzip, gzip_bytes) = ask(Method::GET, "br, gzip;q=0.9").await;
+        assert_eq!((plain[0].as_deref(), gzip[0].as_deref()), (None, Some("gzip")), "{path}");
+        assert!(gzip_bytes * 10 < plain_bytes * 7, "{path}: {gzip_bytes} of {plain_bytes}");
+        assert_eq!([&plain[1], &gzip[1]].map(Option::as_deref), [Some(&*plain_bytes.to_string()), Some(&*gzip_bytes.to_string())]);
+        assert!(plain[2] == gzip[2] && plain[3] != gzip[3] && plain[4] == gzip[4], "{path}: {plain:?} {gzip:?}");
+        assert_eq!(ask(Method::HEAD, "gzip").await, (gzip, 0), "{path}");
     }
     live.stop().await;
 }

@@ -6,11 +6,12 @@ use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
 use sakshi_service::Service;
+use sakshi_web::compressed::Compressed;
 use sakshi_web::error::ApiError;
 use sakshi_web::rate_limit::RateLimits;
 
-use super::published;
 use super::reference::pieces;
+use super::{DocsPages, published};
 use crate::files::DOCS;
 use crate::layout::Layout;
 
@@ -37,11 +38,22 @@ struct Errors {
 ///
 /// # Errors
 /// 429 when one address asks too often.
-pub async fn show(request: HttpRequest, service: Data<Service>, rates: Data<RateLimits>) -> Result<HttpResponse, ApiError> {
+pub async fn show(
+    request: HttpRequest,
+    service: Data<Service>,
+    pages: Data<DocsPages>,
+    rates: Data<RateLimits>,
+) -> Result<HttpResponse, ApiError> {
     rates.pages.take(&rates.client_address(&request))?;
-    let layout = Layout::signed_out(service.authority.sandbox);
-    let html = Errors { layout, style: DOCS.url(), entries: entries() }.render().map_err(ApiError::internal)?;
-    Ok(published(html))
+    let html = match pages.errors.get() {
+        Some(html) => html,
+        None => {
+            let layout = Layout::signed_out(service.authority.sandbox);
+            let html = Errors { layout, style: DOCS.url(), entries: entries() }.render().map_err(ApiError::internal)?;
+            pages.errors.get_or_init(|| Compressed::new(html))
+        }
+    };
+    Ok(published(&request, html))
 }
 
 /// The rows of the document whose first cell is a code.
