@@ -83,7 +83,7 @@ test("the kiosk follows the event, says when its network is lost, and comes back
   await page.getByText("No connection").waitFor({ timeout: 40_000 });
   await service.patch(made, { is_active: false });
   await page.context().setOffline(false);
-  await page.getByText("This event is closed").waitFor({ timeout: 40_000 });
+  await page.getByText("Registration has closed").waitFor({ timeout: 40_000 });
   await page.getByText("No connection").waitFor({ state: "hidden", ...SOON });
 
   // A service that hangs looks like a network that swallows everything: no error, just silence.
@@ -103,7 +103,7 @@ test("the kiosk follows the event without JavaScript", async () => {
   const page = await visit(browser, "desktop", `${made.qr_url}/kiosk`, { javaScriptEnabled: false });
   await page.getByText("Open for guests").waitFor(SOON);
   await service.patch(made, { is_active: false });
-  await page.getByText("This event is closed").waitFor(SOON);
+  await page.getByText("Registration has closed").waitFor(SOON);
   await page.context().close();
 });
 
@@ -149,7 +149,7 @@ test("a kiosk shows why instead of a code that nobody can use, and says when a g
   const page = await visit(browser, "desktop", `${made.qr_url}/kiosk`);
   await service.attend(made);
   await page.getByText("A guest was just registered").waitFor(SOON);
-  await page.getByText(/full|Every place is taken/).waitFor(SOON);
+  await page.getByText("This event is full").waitFor(SOON);
   for (const part of [".code", ".steps", ".call"]) assert.equal(await page.locator(part).isVisible(), false, part);
   await page.getByText("A guest was just registered").waitFor({ state: "hidden", ...SOON });
   await service.patch(made, { max_guests: 2 });

@@ -32,6 +32,8 @@ pub(super) struct Look {
 
 const CHECK: Look = Look { tone: "good", mark: "m15 24.5 6.5 6.5L34 18" };
 pub(super) const CROSS: Look = Look { tone: "bad", mark: "m17 17 14 14M31 17 17 31" };
+/// Saying no is a choice, not an error.
+const NEUTRAL_CROSS: Look = Look { tone: "quiet", ..CROSS };
 pub(super) const CLOCK: Look = Look { tone: "quiet", mark: "M24 13a11 11 0 1 0 0 22 11 11 0 0 0 0-22zm0 4.5V24l4.5 3" };
 pub(super) const QUESTION: Look = Look { tone: "quiet asks", mark: "M18.8 19a5.3 5.3 0 1 1 8 4.6c-1.9 1.2-2.8 2.2-2.8 4.4M24 34h.1" };
 pub(super) const DOTS: Look = Look { tone: "quiet", mark: "M14.5 24h.1M24 24h.1M33.5 24h.1" };
@@ -59,7 +61,7 @@ pub(super) fn ended(state: &PageState, language: PageLanguage, path: &str, sandb
         PageState::Waiting(_) => (StatusCode::OK, CLOCK, texts.waiting_heading, vec![texts.waiting]),
         PageState::Verified(..) => (StatusCode::OK, CHECK, texts.verified_heading, vec![texts.verified]),
         PageState::NotVerified(_, failure) if failure.code.as_deref() == Some(DECLINED) => {
-            (StatusCode::OK, CROSS, texts.declined_heading, vec![texts.reason(failure)])
+            (StatusCode::OK, NEUTRAL_CROSS, texts.declined_heading, vec![texts.reason(failure)])
         }
         PageState::NotVerified(_, failure) => (StatusCode::OK, CROSS, texts.not_verified_heading, vec![texts.reason(failure)]),
         PageState::Expired(_) => (StatusCode::GONE, CLOCK, texts.expired_heading, vec![texts.expired]),

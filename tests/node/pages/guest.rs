@@ -35,7 +35,7 @@ async fn the_page_names_the_event_says_what_is_asked_for_and_has_one_button() {
     let (status, html) = fixture.page(&format!("/e/{}", event.id), ANDROID).await;
     assert_eq!(status, 200);
     assert!(html.contains("<h1 class=\"name\"><bdi>Open day &#38; tour</bdi></h1>"), "{html}");
-    assert!(html.contains("<li>Full name</li>") && html.contains("<li>Whether you are over 18</li>"));
+    assert!(html.contains("<li>Full name</li>") && html.contains("<li>Whether you are 18 or older</li>"));
     assert!(html.contains(&format!("<form method=\"post\" action=\"/e/{}/start\"", event.id)));
     assert_eq!(html.matches("class=\"button").count(), 1);
     for forbidden in [" style=", "<style", " onclick", "<script>", "src=\"http", "href=\"http"] {
@@ -90,7 +90,7 @@ async fn a_guest_who_was_not_verified_or_came_too_late_is_led_back_to_the_event(
     assert!(html.contains("You are registered") && !html.contains(&back), "{html}");
     assert_eq!(fixture.answer(&guests[2]).await, CompleteReply::EventRefused(EventRefusal::Full));
     let (_, html) = fixture.page(&format!("/v/{}", guests[2].id), ANDROID).await;
-    assert!(html.contains("You were not verified") && html.contains("no place is left") && html.contains(&back), "{html}");
+    assert!(html.contains("You were not verified") && html.contains("no places are left") && html.contains(&back), "{html}");
 
     fixture.clock.advance(WINDOW);
     let (status, html) = fixture.page(&format!("/v/{}", guests[3].id), ANDROID).await;

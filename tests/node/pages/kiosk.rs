@@ -66,7 +66,7 @@ async fn the_screen_has_the_code_the_steps_and_the_state_and_works_without_javas
 
     let closed = fixture.event(|terms| terms.is_active = false).await;
     let (status, html) = fixture.page(&format!("/e/{}/kiosk", closed.id), DESKTOP).await;
-    assert!(status == 200 && html.contains("This event is closed") && html.contains("data-state=\"disabled\""));
+    assert!(status == 200 && html.contains("Registration has closed") && html.contains("data-state=\"disabled\""));
     assert_eq!(fixture.page("/e/00000000000000000/kiosk", DESKTOP).await.0, 404);
 }
 
@@ -86,7 +86,7 @@ async fn the_stream_tells_of_a_registration_a_full_event_and_a_raised_cap() {
     assert_eq!((&one_left["status"], &one_left["places_left"], &one_left["registered"]), (&json!("active"), &json!(1), &json!(true)));
     register(&fixture, &event).await;
     let full = stream.change(&one_left).await;
-    assert_eq!((&full["status"], &full["words"], &full["places_left"]), (&json!("at_capacity"), &json!("Every place is taken"), &json!(0)));
+    assert_eq!((&full["status"], &full["words"], &full["places_left"]), (&json!("at_capacity"), &json!("This event is full"), &json!(0)));
 
     let patch = EventPatch { max_guests: Some(MaxGuests::new(5).unwrap()), ..EventPatch::default() };
     fixture.shared.service.events.patch(event.id, event.app.clone(), patch).await.unwrap();

@@ -83,7 +83,7 @@ async fn a_refusal_at_an_event_is_in_the_language_of_the_event() {
         })
         .await;
     let html = page_for(&fixture, TestRequest::get().uri(&format!("/e/{}", closed.id)), "hi").await;
-    assert_language(&html, "ur", "rtl", "<h1>یہ تقریب بند ہے</h1>");
+    assert_language(&html, "ur", "rtl", "<h1>اندراج بند ہو گیا ہے</h1>");
 
     let event = fixture.event(|terms| terms.language = language("hindi")).await;
     let start = format!("/e/{}/start", event.id);
@@ -99,7 +99,7 @@ async fn where_nothing_is_known_the_browsers_languages_decide_and_english_is_the
     let unknown = || TestRequest::get().uri("/v/none");
     assert_language(&page_for(&fixture, unknown(), "ur-PK,en;q=0.8").await, "ur", "rtl", "<h1>یہ لنک کام نہیں کرتا</h1>");
     for (wanted, tag, direction, heading) in
-        [("ur", "ur", "rtl", "بہت زیادہ کوششیں"), ("de, hi;q=0.5", "hi", "ltr", "बहुत अधिक प्रयास"), ("de", "en", "ltr", "Too many tries")]
+        [("ur", "ur", "rtl", "بہت زیادہ کوششیں"), ("de, hi;q=0.5", "hi", "ltr", "बहुत अधिक प्रयास"), ("de", "en", "ltr", "Too many attempts")]
     {
         for path in ["/v/none", "/e/none", "/e/none/kiosk"] {
             let html = rate_limited(&fixture, || TestRequest::get().uri(path), wanted).await;

@@ -48,6 +48,7 @@ async fn a_person_who_was_not_verified_reads_why_in_plain_words() {
         assert_eq!(status, 200);
         let heading = if code == "301" { "You declined" } else { "You were not verified" };
         assert!(html.contains(&format!("<h1>{heading}</h1>")) && html.contains(words), "{code}: {html}");
+        assert_eq!(html.contains("notice quiet"), code == "301", "saying no does not look like an error: {html}");
         assert!(!html.contains("555 0100"), "what the app wrote is not shown");
     }
 }
@@ -82,7 +83,7 @@ async fn a_service_without_time_says_when_it_comes_back() {
     assert_eq!(response.status(), 429);
     assert_eq!(response.headers().get("retry-after").unwrap(), "1");
     let html = text(response).await;
-    assert!(html.contains("<h1>Too many tries</h1>") && html.contains("data-retry=\"1\""));
+    assert!(html.contains("<h1>Too many attempts</h1>") && html.contains("data-retry=\"1\""));
     assert!(html.contains("<noscript><meta http-equiv=\"refresh\" content=\"1\"></noscript>"));
 }
 

@@ -41,14 +41,14 @@ async fn a_guest_who_arrives_after_the_last_place_gets_409() {
     let event = fixture.event(|terms| terms.max_guests = MaxGuests::new(1).unwrap()).await;
     let guest = fixture.pending(started(&press(&fixture, &event, None).await)).await;
     fixture.verify(&guest).await;
-    turned_away(&fixture, &event.id.to_string(), 409, "Every place is taken", "event_full").await;
+    turned_away(&fixture, &event.id.to_string(), 409, "This event is full", "event_full").await;
 }
 
 #[actix_rt::test]
 async fn a_disabled_or_expired_event_is_a_410() {
     let fixture = PagesFixture::new().await;
     let disabled = fixture.event(|terms| terms.is_active = false).await;
-    turned_away(&fixture, &disabled.id.to_string(), 410, "This event is closed", "event_closed").await;
+    turned_away(&fixture, &disabled.id.to_string(), 410, "Registration has closed", "event_closed").await;
     let over = fixture.event(|_| {}).await;
     fixture.clock.advance(std::time::Duration::from_secs(3_600));
     turned_away(&fixture, &over.id.to_string(), 410, "This event has ended", "event_closed").await;
@@ -73,7 +73,7 @@ async fn starts_have_a_limit_of_their_own_and_a_busy_answer_is_not_repeated_unse
     assert_eq!(response.status(), 429);
     assert!(response.headers().contains_key("retry-after"));
     let html = text(response).await;
-    assert!(html.contains("Too many tries") && html.contains(&format!("href=\"/e/{}\"", event.id)), "{html}");
+    assert!(html.contains("Too many attempts") && html.contains(&format!("href=\"/e/{}\"", event.id)), "{html}");
     assert!(!html.contains("data-retry") && !html.contains("http-equiv"), "{html}");
     assert_eq!(fixture.page(&format!("/e/{}", event.id), ANDROID).await.0, 200, "looking has another limit");
 }

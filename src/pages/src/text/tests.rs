@@ -187,6 +187,38 @@ fn every_text_is_there_and_in_the_script_of_its_language() {
     }
 }
 
+/// "Living", as opposed to dead, is no word for a person in front of a camera. "Over 18" leaves out those who are 18. The other
+/// words read as "applicant", "safe", and a telephone on a table.
+#[test]
+fn no_text_has_a_word_that_misleads() {
+    let words = [
+        ("as", "জীৱিত"),
+        ("bn", "জীবন্ত"),
+        ("bn", "মুখের"),
+        ("en", "over 18"),
+        ("gu", "જીવંત"),
+        ("hi", "जीवित"),
+        ("kn", "ಜೀವಂತ"),
+        ("ml", "ജീവനുള്ള"),
+        ("mr", "जिवंत"),
+        ("ne", "जीवित"),
+        ("or", "ଜୀବନ୍ତ"),
+        ("pa", "ਜਿਉਂਦਾ"),
+        ("ta", "தொலைபேசி"),
+        ("ta", "அடையாள இடம்"),
+        ("te", "సజీవ"),
+        ("ur", "زندہ"),
+        ("ur", "محفوظ"),
+        ("ur", "درخواست گزار"),
+    ];
+    for (tag, word) in words {
+        let texts = Texts::tagged(tag).unwrap();
+        for text in all(texts) {
+            assert!(!text.contains(word), "{tag}: {word} in {text}");
+        }
+    }
+}
+
 #[test]
 fn no_text_is_another_languages() {
     for texts in TABLES {
