@@ -97,7 +97,7 @@ test("the way on names its site, with a space on either side that needs one", as
     const opened = await service.open({ language, redirect_url: "https://shop.example/a" });
     await service.answer(opened, "decline");
     const page = await visit(browser, "android", opened.requestUrl, { still: true });
-    assert.equal(await page.locator("a[data-follow]").innerText(), words);
+    assert.equal(await page.locator("a.main").innerText(), words);
     await page.context().close();
   }
 });

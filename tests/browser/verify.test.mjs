@@ -138,6 +138,45 @@ test("afterwards the person is taken to the redirect_url, and the way back does 
   }
 });
 
+test("who was verified may stay, and who was not is taken nowhere", async () => {
+  const [verified, declined] = await Promise.all([1, 2].map(() => service.open({ redirect_url: "http://127.0.0.1:9/back" })));
+  await Promise.all([service.answer(verified, "approve"), service.answer(declined, "decline")]);
+  const page = await visit(browser, "android", verified.requestUrl, { mayLeave: true });
+  await page.clock.install();
+  await page.reload();
+  await page.getByRole("button", { name: "Stay here" }).click();
+  await page.clock.runFor(60_000);
+  assert.equal(page.url(), verified.requestUrl);
+  assert.equal(await page.locator("#taken").count(), 0);
+  await page.goto(declined.requestUrl);
+  await page.clock.runFor(60_000);
+  assert.equal(page.url(), declined.requestUrl);
+  assert.ok(await page.locator(".notice.quiet").isVisible(), "a choice is no error");
+  await page.context().close();
+});
+
+test("the language menu gives the focus back", async () => {
+  const page = await visit(browser, "desktop", (await service.open()).requestUrl);
+  await page.locator(".languages summary").click();
+  await page.keyboard.press("Tab");
+  await page.keyboard.press("Escape");
+  assert.ok(await page.locator(".languages summary").evaluate((summary) => summary === document.activeElement && !summary.parentElement.open));
+  await page.context().close();
+});
+
+test("the last minute is told once to those who listen", async () => {
+  const page = await visit(browser, "android", "about:blank");
+  await page.clock.install();
+  // The service's clock goes on as it does.
+  for (const path of ["**/events", "**/status"]) await page.route(path, (route) => route.abort());
+  await page.goto((await service.open()).requestUrl);
+  await page.clock.runFor(13 * 60_000);
+  assert.equal(await page.locator("#ending").textContent(), "");
+  await page.clock.runFor(70_000);
+  assert.match(await page.locator("#ending").textContent(), /1:00/);
+  await page.context().close();
+});
+
 test("who chooses another language keeps it when the page turns", async () => {
   const opened = await service.open();
   const page = await visit(browser, "android", opened.requestUrl);

@@ -7,7 +7,7 @@
   const find = (selector) => document.querySelector(selector);
   const next = find("a[data-follow]");
   const app = find("a.main[data-opens]");
-  const POLL_MS = 3000, PATIENCE_MS = 6000, SILENCE_MS = 25000, FOLLOW_MS = 4000, OPENING_MS = 2500;
+  const POLL_MS = 3000, PATIENCE_MS = 6000, SILENCE_MS = 25000, FOLLOW_S = 4, OPENING_MS = 2500;
 
   if (live) follow();
   // A page that is left before it has loaded would stop loading.
@@ -20,15 +20,27 @@
   if (trouble && !live) addEventListener("online", showTrouble);
   const languages = find(".languages");
   addEventListener("click", ({ target }) => languages.contains(target) || languages.removeAttribute("open"));
-  addEventListener("keydown", ({ key }) => key === "Escape" && languages.removeAttribute("open"));
+  addEventListener("keydown", ({ key }) => {
+    if (key !== "Escape" || !languages.open) return;
+    languages.open = false;
+    languages.querySelector("summary").focus();
+  });
   // Two taps on a slow line are one start.
   const once = find("form[data-once]");
   once?.addEventListener("submit", () => setTimeout(() => once.querySelector("button").disabled = true));
   addEventListener("pageshow", (event) => event.persisted && once && location.reload());
   if (retry) setTimeout(() => location.reload(), Math.max(1, Number(retry)) * 1000);
   if (next) whenVisible(() => {
+    let seconds = FOLLOW_S, counting;
+    const count = () => {
+      find("#seconds").textContent = seconds;
+      if (seconds-- === 0) return location.replace(next.href);
+      counting = setTimeout(count, 1000);
+    };
+    count();
     find("#taken").hidden = false;
-    setTimeout(() => location.replace(next.href), FOLLOW_MS);
+    find("#taking").textContent = find("#taking").dataset.words;
+    find("#stay").addEventListener("click", () => { clearTimeout(counting); find("#taken").remove(); });
   });
 
   // A phone opens the app by itself, once in a tab for each transaction (specification, OVSE rule 1). A page that is come back to,
@@ -100,6 +112,8 @@
       const seconds = Math.max(0, Math.ceil((deadline - Date.now()) / 1000));
       left.textContent = `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
       main.classList.toggle("ending", seconds <= 60);
+      // Once, for those who listen: a clock that is read out each second is noise.
+      if (seconds === 60) find("#ending").textContent = find(".left").textContent;
       if (seconds === 0) ask();
     }
 

@@ -4,11 +4,15 @@ use std::sync::LazyLock;
 
 use sakshi_web::static_file::{BASE_STYLE, StaticFile};
 
+const PAGE_STYLE: &str = include_str!("../assets/page.css");
+
 /// The style sheet.
-pub(crate) static STYLE: LazyLock<StaticFile> =
-    LazyLock::new(|| StaticFile::style("/assets/page.css", &[BASE_STYLE, include_str!("../assets/page.css")]));
+pub(crate) static STYLE: LazyLock<StaticFile> = LazyLock::new(|| StaticFile::style("/assets/page.css", &[BASE_STYLE, PAGE_STYLE]));
 /// The script.
 pub(crate) static SCRIPT: LazyLock<StaticFile> = LazyLock::new(|| StaticFile::script("/assets/page.js", include_str!("../assets/page.js")));
+/// The style sheet of a kiosk's screen.
+pub(crate) static KIOSK_STYLE: LazyLock<StaticFile> =
+    LazyLock::new(|| StaticFile::style("/assets/kiosk.css", &[BASE_STYLE, PAGE_STYLE, include_str!("../assets/kiosk.css")]));
 /// The script of a kiosk's screen.
 pub(crate) static KIOSK: LazyLock<StaticFile> =
     LazyLock::new(|| StaticFile::script("/assets/kiosk.js", include_str!("../assets/kiosk.js")));

@@ -22,7 +22,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::event::refused::Refusal;
 use super::event::{find_event, is_funded};
-use super::files::KIOSK;
+use super::files::{KIOSK, KIOSK_STYLE};
 use super::language::PageLanguage;
 use super::layout::Layout;
 use super::qr_code::QrCode;
@@ -98,6 +98,7 @@ async fn shown(path: &str, request: &HttpRequest, service: &Service, rates: &Rat
     let asked = if places { "?places=1" } else { "" };
     let template = Kiosk {
         layout: Layout {
+            style: KIOSK_STYLE.url(),
             script: KIOSK.url(),
             ..Layout::new(language, service.authority.sandbox, &format!("/e/{}/kiosk{asked}", event.id))
         },

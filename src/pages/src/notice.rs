@@ -74,12 +74,14 @@ pub(super) fn ended(state: &PageState, language: PageLanguage, path: &str, sandb
         PageState::Expired(_) if event.is_some() => words = vec![texts.event.too_late],
         _ => {}
     }
-    let followed = matches!(state, PageState::Verified(..) | PageState::NotVerified(..));
+    // Why it did not pass is to be read first.
+    let followed = matches!(state, PageState::Verified(..));
+    let way = if matches!(state, PageState::Expired(_)) { &texts.back_to } else { &texts.continue_to };
     let back = |id| Link { address: language.at(&format!("/e/{id}")), label: texts.event.to_event, site: None, followed: false };
     let link = state.redirect_url().map(|address| Link {
         address: address.to_owned(),
-        label: texts.continue_to.before,
-        site: Some((host(address), texts.continue_to.after)),
+        label: way.before,
+        site: Some((host(address), way.after)),
         followed,
     });
     let link = match state {

@@ -22,6 +22,7 @@ pub const ROUTES: &[Row] = &[
     row("GET", "/e/{eventId}/kiosk/events", Audience::Residents, || web::to(kiosk::events)),
     row("GET", "/assets/page.css", Audience::Residents, || files::STYLE.route()),
     row("GET", "/assets/page.js", Audience::Residents, || files::SCRIPT.route()),
+    row("GET", "/assets/kiosk.css", Audience::Residents, || files::KIOSK_STYLE.route()),
     row("GET", "/assets/kiosk.js", Audience::Residents, || files::KIOSK.route()),
     row("GET", "/assets/poster.css", Audience::Residents, || files::POSTER.route()),
 ];

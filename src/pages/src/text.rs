@@ -127,7 +127,12 @@ pub struct Texts {
     pub(super) close_page: &'static str,
     /// Around the name of a site.
     pub(super) continue_to: Around,
+    /// Stands before a number of seconds.
     pub(super) taken_there: &'static str,
+    /// On a button that ends that.
+    pub(super) stay: &'static str,
+    /// Around the name of a site, when nothing has come of it.
+    pub(super) back_to: Around,
 
     pub(super) event: EventTexts,
     pub(super) reasons: Reasons,

@@ -35,10 +35,9 @@
   function followTransaction() {
     const trouble = element("trouble");
     let deadline = Date.now() + Number(remaining) * 1000;
-    let polling = 0, patience = 0, silence = 0, over = false;
+    let polling = 0, timer = 0, over = false, suspected = true;
 
     function show(status) {
-      patience = clearTimeout(patience);
       trouble.textContent = "";
       if (status.state === "waiting") deadline = Date.now() + status.remaining_s * 1000;
       else if (!over) { over = true; location.reload(); }
@@ -64,14 +63,15 @@
     }
 
     const stream = new EventSource(`${transaction}/events`);
-    const giveUp = () => { stream.close(); poll(); };
-    const suspect = () => { patience ||= setTimeout(giveUp, PATIENCE_MS); };
-    // The server sends the state every ten seconds; longer silence is a lost network, whatever the browser thinks.
-    const watch = () => { clearTimeout(silence); silence = setTimeout(giveUp, SILENCE_MS); };
-    suspect();
-    watch();
-    stream.addEventListener("state", ({ data }) => { watch(); show(JSON.parse(data)); });
-    stream.addEventListener("error", () => stream.readyState === EventSource.CLOSED ? poll() : suspect());
+    // The state comes every ten seconds; longer silence is a lost network.
+    const within = (millis) => { clearTimeout(timer); timer = setTimeout(() => { stream.close(); poll(); }, millis); };
+    within(PATIENCE_MS);
+    stream.addEventListener("state", ({ data }) => { suspected = false; within(SILENCE_MS); show(JSON.parse(data)); });
+    stream.addEventListener("error", () => {
+      if (stream.readyState === EventSource.CLOSED) return poll();
+      if (!suspected) within(PATIENCE_MS);
+      suspected = true;
+    });
     setInterval(() => {
       const seconds = Math.max(0, Math.ceil((deadline - Date.now()) / 1000));
       element("left").textContent = `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;

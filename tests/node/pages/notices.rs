@@ -60,7 +60,7 @@ async fn an_expired_transaction_is_a_410_that_says_how_to_go_on() {
     fixture.clock.advance(WINDOW);
     let (status, html) = fixture.page(&format!("/v/{}", pending.id), ANDROID).await;
     assert_eq!(status, 410);
-    assert!(html.contains("This request has expired") && html.contains("Continue to <bdi dir=\"ltr\">shop.example"));
+    assert!(html.contains("This request has expired") && html.contains("Back to <bdi dir=\"ltr\">shop.example"));
     assert!(!html.contains("data-follow") && !html.contains("intent:"));
 }
 

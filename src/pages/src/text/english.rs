@@ -67,6 +67,8 @@ pub(super) static TEXTS: Texts = Texts {
     close_page: "You can close this page.",
     continue_to: around("Continue to ", ""),
     taken_there: "Taking you there…",
+    stay: "Stay here",
+    back_to: around("Back to ", ""),
 
     event: EventTexts {
         lead: "Confirm who you are in the identity app, and you are on the list. It takes about a minute.",

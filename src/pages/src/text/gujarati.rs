@@ -66,6 +66,8 @@ pub(super) static TEXTS: Texts = Texts {
     close_page: "તમે આ પેજ બંધ કરી શકો છો.",
     continue_to: around("", " પર જાઓ"),
     taken_there: "થોડી જ ક્ષણોમાં તમને ત્યાં લઈ જવામાં આવશે.",
+    stay: "અહીં જ રહો",
+    back_to: around("", " પર પાછા જાઓ"),
 
     event: EventTexts {
         lead: "ઓળખ ઍપમાં તમારી ઓળખની પુષ્ટિ કરો એટલે તમારું નામ યાદીમાં આવી જશે. તેમાં લગભગ એક મિનિટ લાગે છે.",

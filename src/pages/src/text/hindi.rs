@@ -66,6 +66,8 @@ pub(super) static TEXTS: Texts = Texts {
     close_page: "आप यह पेज बंद कर सकते हैं।",
     continue_to: around("", " पर जाएँ"),
     taken_there: "आपको कुछ ही पलों में वहाँ ले जाया जाएगा।",
+    stay: "यहीं रहें",
+    back_to: around("", " पर वापस जाएँ"),
 
     event: EventTexts {
         lead: "पहचान ऐप में अपनी पहचान की पुष्टि करें और आपका नाम सूची में जुड़ जाएगा। इसमें लगभग एक मिनट लगता है।",

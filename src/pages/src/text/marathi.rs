@@ -65,6 +65,8 @@ pub(super) static TEXTS: Texts = Texts {
     close_page: "तुम्ही हे पान बंद करू शकता.",
     continue_to: around("", " वर जा"),
     taken_there: "काही क्षणांत तुम्हाला तिथे नेले जाईल.",
+    stay: "इथेच थांबा",
+    back_to: around("", " वर परत जा"),
 
     event: EventTexts {
         lead: "ओळख ॲपमध्ये तुमच्या ओळखीची पुष्टी करा, म्हणजे तुमचे नाव यादीत येईल. यासाठी सुमारे एक मिनिट लागतो.",

@@ -66,6 +66,8 @@ pub(super) static TEXTS: Texts = Texts {
     close_page: "ਤੁਸੀਂ ਇਹ ਪੰਨਾ ਬੰਦ ਕਰ ਸਕਦੇ ਹੋ।",
     continue_to: around("", " ’ਤੇ ਜਾਓ"),
     taken_there: "ਕੁਝ ਹੀ ਪਲਾਂ ਵਿੱਚ ਤੁਹਾਨੂੰ ਉੱਥੇ ਲਿਜਾਇਆ ਜਾਵੇਗਾ।",
+    stay: "ਇੱਥੇ ਹੀ ਰਹੋ",
+    back_to: around("", " 'ਤੇ ਵਾਪਸ ਜਾਓ"),
 
     event: EventTexts {
         lead: "ਪਛਾਣ ਐਪ ਵਿੱਚ ਆਪਣੀ ਪਛਾਣ ਦੀ ਪੁਸ਼ਟੀ ਕਰੋ ਅਤੇ ਤੁਹਾਡਾ ਨਾਂ ਸੂਚੀ ਵਿੱਚ ਆ ਜਾਵੇਗਾ। ਇਸ ਵਿੱਚ ਲਗਭਗ ਇੱਕ ਮਿੰਟ ਲੱਗਦਾ ਹੈ।",

@@ -70,6 +70,8 @@ fn all(texts: &'static Texts) -> Vec<&'static str> {
         close_page,
         continue_to,
         taken_there,
+        stay,
+        back_to,
         event,
         reasons,
         claim,
@@ -80,8 +82,8 @@ fn all(texts: &'static Texts) -> Vec<&'static str> {
     found.extend([help_heading, help, qr_label, app_code, app_code_words, app_code_label, same_device, open_on_android, open_on_ios]);
     found.extend([sandbox_words, open_sandbox, waiting, time_left, reconnecting, claims_heading, promise, verified_heading, verified]);
     found.extend([not_verified_heading, start_again, expired_heading, expired, unknown_heading, unknown, busy_heading, busy, busy_again]);
-    found.extend([*too_many_heading, too_many, try_again, close_page, taken_there]);
-    found.extend([requested_by, valid_until, continue_to].map(whole));
+    found.extend([*too_many_heading, too_many, try_again, close_page, taken_there, stay]);
+    found.extend([requested_by, valid_until, continue_to, back_to].map(whole));
     found.extend(months);
     found.extend(of_event(event));
     found.extend(of_reasons(reasons));

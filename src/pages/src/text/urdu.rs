@@ -68,6 +68,8 @@ pub(super) static TEXTS: Texts = Texts {
     close_page: "آپ یہ صفحہ بند کر سکتے ہیں۔",
     continue_to: around("", " پر جائیں"),
     taken_there: "آپ کو چند لمحوں میں وہاں لے جایا جائے گا۔",
+    stay: "یہیں رہیں",
+    back_to: around("", " پر واپس جائیں"),
 
     event: EventTexts {
         lead: "شناختی ایپ میں اپنی شناخت کی تصدیق کریں اور آپ کا نام فہرست میں شامل ہو جائے گا۔ اس میں تقریباً ایک منٹ لگتا ہے۔",
