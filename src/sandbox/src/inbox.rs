@@ -29,7 +29,7 @@ const WEBHOOKS_MAX: usize = 200;
 /// Bytes that wait in all inboxes together.
 const BYTES_MAX: usize = 64 * 1_024 * 1_024;
 /// Inboxes of one app; beyond that, the one that was read least recently is closed.
-const INBOXES_OF_APP_MAX: usize = 20;
+pub const INBOXES_OF_APP_MAX: usize = 20;
 /// Inboxes of all apps.
 const INBOXES_MAX: usize = 1_000;
 /// How long an inbox stays open without being read.
@@ -41,7 +41,10 @@ const TRIAL_TIME_MAX: Duration = Duration::from_secs(10);
 #[derive(Debug, Error)]
 pub enum InboxError {
     /// It was never opened, or is closed, or belongs to another app.
-    #[error("There is no such inbox: nobody read it for ten minutes, the node was restarted, or another node answers.")]
+    #[error(
+        "There is no such inbox: nobody read it for ten minutes, newer ones of the app took its place, the node was restarted, or another \
+             node answers."
+    )]
     NoSuchInbox,
     /// Too much waits to be read.
     #[error("The inbox is full: nobody reads it.")]
