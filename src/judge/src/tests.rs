@@ -51,7 +51,7 @@ fn honest() -> Evidence {
     let view = json!({"event_id": "0fZbQ0000000000aB", "name": "Fair", "status": "at_capacity", "is_active": true, "claims": ["name"],
         "language": "english", "max_guests": 8, "registration_count": 8, "remaining": 0, "scan_count": 11, "abandoned_count": 0,
         "webhook_url": null, "qr_url": "https://verify.example/e/0fZbQ0000000000aB", "created_at": "2026-01-01T00:00:00.000Z",
-        "expires_at": "2026-01-02T00:00:00.000Z"});
+        "expires_at": "2026-01-02T00:00:00.000Z", "time_zone": "Asia/Kolkata", "organiser": null, "purpose": null});
     let view = serde_json::from_value(view).unwrap();
     Evidence {
         journal: journal.with(Clone::clone),
@@ -299,4 +299,37 @@ fn what_the_service_recorded_of_webhooks_must_agree_with_what_arrived() {
         evidence.webhooks.by_txn.remove("txn-05");
     });
     assert_eq!(lost, [RULE, "each outcome is reported by a webhook"]);
+}
+
+/// A fault in the evidence.
+type Plant = fn(&mut Evidence);
+
+/// Each of these contradicts one sentence of one rule while every sum is right.
+#[test]
+fn what_only_one_sentence_of_a_rule_tells_is_seen() {
+    const DEBITS: &str = "each transaction opened costs one credit";
+    const LEDGER: &str = "the ledger adds up to the balance";
+    const PLACES: &str = "never more guests than places";
+    const GUESTS: &str = "the registered guests are those who were told so";
+    let plants: [(&str, Plant); 12] = [
+        ("every guest has a transaction of their own", |evidence| evidence.journal.shared.push("txn-05".to_owned())),
+        (DEBITS, |evidence| evidence.ledger[5].reference = evidence.ledger[6].reference.clone()),
+        (DEBITS, |evidence| evidence.ledger[5].reference = entry(1, EntryKind::Debit, 1, 0, "unheard of").reference),
+        (LEDGER, |evidence| evidence.ledger[5].balance_after += 1),
+        (LEDGER, |evidence| evidence.ledger[5].seq = evidence.ledger[6].seq),
+        (PLACES, |evidence| event(evidence).0.max_guests = MaxGuests::new(9).unwrap()),
+        (GUESTS, |evidence| event(evidence).0.registration_count = 7),
+        (GUESTS, |evidence| event(evidence).1[3] = "txn-04".to_owned()),
+        ("guests who left are counted once expired", |evidence| evidence.all_expired = true),
+        ("no webhook is sent without an outcome", |evidence| evidence.webhooks.unreadable = 1),
+        ("valid answers of the identity app are not refused", |evidence| {
+            evidence.journal.entries.get_mut("txn-00").unwrap().answered.as_mut().unwrap().reply = Reply::Full;
+        }),
+        ("the tester's own records agree", |evidence| {
+            evidence.journal.entries.get_mut("txn-05").unwrap().answered.as_mut().unwrap().replied = at(1);
+        }),
+    ];
+    for (number, (rule, plant)) in plants.into_iter().enumerate() {
+        assert!(broken(plant).contains(&rule), "{number}: {rule} instead of {:?}", broken(plant));
+    }
 }

@@ -10,21 +10,19 @@ use sakshi_store::Retention;
 use sakshi_web::rate_limit::{RateLimit, RateLimits};
 
 use crate::fd_budget::FdBudget;
-use crate::settings::Settings;
+use crate::settings::{Settings, WORKERS_MAX};
 
 /// How long an actor may take to answer before the caller gets a 503.
 const ASK_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long an expired transaction still answers 410 before it is forgotten.
 const EXPIRED_GRACE: Duration = Duration::from_secs(24 * 3_600);
 
-/// HTTP workers, each with one shard of each kind of actor: as set, or one per core. A byte of an id chooses the shard, so there are
-/// 256 at most.
+/// HTTP workers, each with one shard of each kind of actor: as set, or one per core.
 pub(crate) fn workers(settings: &Settings) -> usize {
     match settings.server.workers {
-        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        0 => std::thread::available_parallelism().map_or(1, usize::from).min(WORKERS_MAX.into()),
         count => count,
     }
-    .min(256)
 }
 
 /// The bounds of the supervision tree.

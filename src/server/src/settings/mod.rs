@@ -23,6 +23,7 @@ pub use layers::Sources;
 pub use problem::{Problem, Problems};
 pub use sakshi_authority::sdjwt::KeyBinding;
 pub use secret_key::SecretKey;
+pub(crate) use sections::WORKERS_MAX;
 pub use sections::{Admin, Limits, LogFormat, Ovse, Server, Telemetry, Webhooks};
 pub use store::{RedisSettings, StoreKind, StoreSettings};
 

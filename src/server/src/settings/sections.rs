@@ -17,6 +17,9 @@ const DAY: u64 = 86_400;
 /// What a rate may be.
 const RATE: RangeInclusive<u64> = 0..=1_000_000;
 
+/// A byte of an id chooses the worker.
+pub(crate) const WORKERS_MAX: u16 = 256;
+
 /// `[server]`
 #[derive(Clone, Debug)]
 pub struct Server {
@@ -124,7 +127,7 @@ impl Server {
             public_addr: reader.address("server.public_addr"),
             internal_addr: reader.address("server.internal_addr"),
             public_base_url: reader.optional("server.public_base_url", origin),
-            workers: reader.number("server.workers", 0..=1_024),
+            workers: reader.number("server.workers", 0..=WORKERS_MAX.into()),
             trusted_proxies: reader.list("server.trusted_proxies", network),
             drain_notice: reader.seconds("server.drain_notice_s", 0..=300),
             drain_timeout: reader.seconds("server.drain_timeout_s", 0..=3_600),

@@ -186,6 +186,43 @@ fn production_refuses_each_convenience_of_the_sandbox() {
 }
 
 #[test]
+fn a_setting_that_contradicts_another_or_has_no_meaning_is_refused_by_its_key() {
+    const TOKEN: &str = "0123456789abcdef 123456789abcdef";
+    let redis = [("SAKSHI__STORE__KIND", "redis"), ("SAKSHI__STORE__ENCRYPTION_KEY", KEY)];
+    let with_redis = |more: &[(&'static str, &'static str)]| [&redis, more].concat();
+    for (pairs, key) in [
+        (
+            vec![("SAKSHI__SERVER__INTERNAL_ADDR", "127.0.0.1:8080"), ("SAKSHI__SERVER__PUBLIC_ADDR", "127.0.0.1:8080")],
+            "server.internal_addr",
+        ),
+        (vec![("SAKSHI__SERVER__WORKERS", "257")], "server.workers"),
+        (vec![("SAKSHI__ADMIN__TOKEN", TOKEN)], "admin.token"),
+        (vec![("SAKSHI__AUTHORITY__JWKS_PATH", "/etc/jwks.json")], "authority.issuer"),
+        (vec![("SAKSHI__AUTHORITY__INTENT_LIFETIME_S", "29")], "authority.intent_lifetime_s"),
+        (vec![("SAKSHI__WEBHOOKS__TIMEOUT_MS", "900"), ("SAKSHI__WEBHOOKS__CONNECT_TIMEOUT_MS", "901")], "webhooks.connect_timeout_ms"),
+        (
+            vec![("SAKSHI__WEBHOOKS__MAX_IN_FLIGHT", "9"), ("SAKSHI__WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", "10")],
+            "webhooks.max_in_flight_per_host",
+        ),
+        (vec![("SAKSHI__OVSE__TIME_ZONE", "IST")], "ovse.time_zone"),
+        (vec![("SAKSHI__STORE__PREVIOUS_ENCRYPTION_KEYS", KEY)], "store.previous_encryption_keys"),
+        (vec![("SAKSHI__STORE__TAKE_OVER_FROM", "stage")], "store.take_over_from"),
+        (vec![("SAKSHI__STORE__REDIS_URL", "redis://127.0.0.1/")], "store.redis_url"),
+        (with_redis(&[]), "store.redis_url"),
+        (with_redis(&[("SAKSHI__STORE__REDIS_URL", "redis://a/,redis://b/")]), "store.redis_url"),
+        (with_redis(&[("SAKSHI__STORE__REDIS_URL", "redis://a/?db=1")]), "store.redis_url[0]"),
+        (
+            with_redis(&[("SAKSHI__STORE__REDIS_URL", "redis://a/"), ("SAKSHI__STORE__REDIS_TOPOLOGY", "sentinel")]),
+            "store.redis_sentinel_service",
+        ),
+        (vec![redis[0], ("SAKSHI__STORE__REDIS_URL", "redis://a/")], "store.encryption_key"),
+    ] {
+        assert_eq!(keys(&load(&environment(&pairs)).unwrap_err()), [key], "{pairs:?}");
+    }
+    assert!(load(&environment(&with_redis(&[("SAKSHI__STORE__REDIS_URL", "redis://a/")]))).is_ok());
+}
+
+#[test]
 fn an_upstream_is_reached_privately_and_with_a_token_of_its_own() {
     const TOKEN: &str = "00112233445566778899aabbccddeeff";
     const CONNECTORS: &str = "fedcba9876543210fedcba9876543210";
