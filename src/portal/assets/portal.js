@@ -35,7 +35,7 @@
   function followTransaction() {
     const trouble = element("trouble");
     let deadline = Date.now() + Number(remaining) * 1000;
-    let polling = 0, timer = 0, over = false, suspected = true;
+    let polling = 0, timer = 0, over = false;
 
     function show(status) {
       trouble.textContent = "";
@@ -66,12 +66,8 @@
     // The state comes every ten seconds; longer silence is a lost network.
     const within = (millis) => { clearTimeout(timer); timer = setTimeout(() => { stream.close(); poll(); }, millis); };
     within(PATIENCE_MS);
-    stream.addEventListener("state", ({ data }) => { suspected = false; within(SILENCE_MS); show(JSON.parse(data)); });
-    stream.addEventListener("error", () => {
-      if (stream.readyState === EventSource.CLOSED) return poll();
-      if (!suspected) within(PATIENCE_MS);
-      suspected = true;
-    });
+    stream.addEventListener("state", ({ data }) => { within(SILENCE_MS); show(JSON.parse(data)); });
+    stream.addEventListener("error", () => stream.readyState === EventSource.CLOSED && poll());
     setInterval(() => {
       const seconds = Math.max(0, Math.ceil((deadline - Date.now()) / 1000));
       element("left").textContent = `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
