@@ -308,6 +308,37 @@ async fn without_the_two_headers_every_flow_is_a_401() {
     assert!(upstream.orders().is_empty());
 }
 
+/// Asks again and again until the rate is used up.
+async fn assert_limited(what: &str, mut ask: impl AsyncFnMut() -> Answer) {
+    for _ in 0..50 {
+        let answer = ask().await;
+        if answer.status == 429 {
+            assert_eq!(answer.refusal(429), "rate_limited", "{what}");
+            return;
+        }
+        assert_eq!(answer.status, 200, "{what}: {}", answer.text);
+    }
+    panic!("{what} was never limited");
+}
+
+#[tokio::test]
+async fn every_order_and_every_poll_has_a_rate() {
+    let upstream = Upstream::start().await;
+    let limits = [("LIMITS__INIT_PER_SECOND_PER_APP", "1"), ("LIMITS__POLLS_PER_SECOND_PER_APP", "1")];
+    let node = TestNode::ordering_from(&upstream, &limits).await;
+    for flow in Flow::ALL {
+        let backend = node.backend(0).await;
+        let opened = backend.open_flow(flow).await;
+        assert_limited(&format!("an order of {flow:?}"), async || backend.try_open_flow(flow, &flow.body()).await).await;
+        if matches!(flow, Flow::Esign | Flow::DocLocker) {
+            assert_limited(&format!("a poll of {flow:?}"), async || backend.poll(&opened).await).await;
+        }
+    }
+    let backend = node.backend(1).await;
+    let opened = backend.open(&["name"]).await;
+    assert_limited("a QR value", async || backend.post("/api/v1/nationalid-ovse/qr-intent", &json!({"txnId": opened.txn})).await).await;
+}
+
 #[tokio::test]
 async fn flows_share_the_rate_of_inits() {
     let upstream = Upstream::start().await;

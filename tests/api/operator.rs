@@ -6,7 +6,9 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use sakshi_kit::answer::Answer;
+use sakshi_kit::connector::CONNECTOR_TOKEN;
 use sakshi_kit::node::TestNode;
+use sakshi_kit::operator::ADMIN_TOKEN;
 use sakshi_kit::waiting::{TIMEOUT, eventually};
 
 #[tokio::test]
@@ -146,6 +148,30 @@ async fn probes_and_metrics_need_no_token_and_are_not_public() {
     }
     assert!(operator.probe("/metrics").await.header("content-type").unwrap().starts_with("text/plain"));
     assert_eq!(node.get("/metrics").await.status, 404);
+}
+
+#[tokio::test]
+async fn the_admin_token_counts_as_a_bearer_token_and_in_no_other_way() {
+    let node = TestNode::start().await;
+    let ask = |value: String| {
+        let request = node.http.get(node.addresses.internal("/admin/v1/clients")).header("authorization", value);
+        Answer::to(request)
+    };
+    for good in [format!("Bearer {ADMIN_TOKEN}"), format!("bearer {ADMIN_TOKEN}")] {
+        ask(good).await.ok();
+    }
+    let (all_but_one, _) = ADMIN_TOKEN.split_at(ADMIN_TOKEN.len() - 1);
+    for bad in [
+        format!("Basic {ADMIN_TOKEN}"),
+        format!("Bearer{ADMIN_TOKEN}"),
+        ADMIN_TOKEN.to_owned(),
+        "Bearer ".to_owned(),
+        format!("Bearer {all_but_one}"),
+        format!("Bearer {ADMIN_TOKEN}x"),
+        format!("Bearer {CONNECTOR_TOKEN}"),
+    ] {
+        assert_eq!(ask(bad.clone()).await.status, 401, "{}", bad.len());
+    }
 }
 
 #[tokio::test]
