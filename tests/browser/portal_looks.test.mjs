@@ -62,7 +62,8 @@ test("no page has an accessibility violation in either scheme, breaks the policy
     await page.goto(`${service.base}/portal${path}`);
     problems.push(...await problemsOf(page, path));
   }
-  for (const path of ["/docs/errors", "/docs/errors#event_closed"]) {
+  for (const path of ["/docs/errors", "/docs/errors#event_closed", "/docs/claims", "/docs/quirks",
+    ...["web", "qr", "app", "event", "webhooks", "checks", "errors", "testing"].map((guide) => `/docs/guides/${guide}`)]) {
     await page.goto(`${service.base}${path}`);
     problems.push(...await problemsOf(page, path));
   }

@@ -1,10 +1,12 @@
-//! `/docs`: the API's document as a page to read, without a script and for everybody; [`errors`] has the codes of refusals.
+//! `/docs`: the API's document as a page to read, without a script and for everybody; [`errors`] has the codes of refusals, and
+//! [`guides`] what to read before.
 //!
 //! It is made from the same document that `/openapi.json` serves, once per worker. What is tried out is tried out in the portal
 //! or with the commands that the portal shows.
 
 pub mod errors;
 mod fields;
+pub mod guides;
 mod reference;
 
 use std::cell::OnceCell;
@@ -20,6 +22,7 @@ use sakshi_web::error::ApiError;
 use sakshi_web::html::PAGE_CSP;
 use sakshi_web::rate_limit::RateLimits;
 
+use self::guides::{DOCUMENTS, Document};
 use self::reference::{Reference, pieces};
 use super::layout::Layout;
 use crate::files::DOCS;
@@ -29,6 +32,7 @@ use crate::files::DOCS;
 pub struct DocsPages {
     reference: OnceCell<Compressed>,
     errors: OnceCell<Compressed>,
+    guides: [OnceCell<Compressed>; DOCUMENTS.len()],
 }
 
 #[derive(Template)]
@@ -37,6 +41,7 @@ struct Docs {
     layout: Layout,
     style: String,
     reference: Reference,
+    guides: &'static [Document],
 }
 
 /// Leads a browser to the page.
@@ -63,6 +68,7 @@ pub async fn show(
                 layout: Layout::signed_out(service.authority.sandbox),
                 style: DOCS.url(),
                 reference: Reference::of(&document.value()),
+                guides: &DOCUMENTS,
             };
             let html = docs.render().map_err(ApiError::internal)?;
             pages.reference.get_or_init(|| Compressed::new(html))

@@ -47,6 +47,26 @@ async fn a_refusal_leads_to_the_entry_of_its_code() {
 }
 
 #[actix_rt::test]
+async fn every_guide_is_a_page_of_its_own_that_the_page_of_the_api_leads_to() {
+    let live = InProcessNode::start().await;
+    let html = live.http.get(live.url("/docs")).send().await.unwrap().text().await.unwrap();
+    let guides: Vec<&str> =
+        html.split("href=\"").filter_map(|rest| rest.split('"').next()).filter(|link| link.starts_with("/docs/")).collect();
+    let files = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guides")).unwrap();
+    for file in files.map(|file| file.unwrap().path()) {
+        let path = format!("/docs/guides/{}", file.file_stem().unwrap().to_str().unwrap());
+        assert!(guides.contains(&&*path), "{path} is not in {guides:?}");
+        let page = live.http.get(live.url(&path)).send().await.unwrap();
+        assert_eq!(page.status().as_u16(), 200, "{path}");
+        let (shown, text) = (page.text().await.unwrap(), std::fs::read_to_string(&file).unwrap());
+        let title = text.lines().next().unwrap().trim_start_matches("# ");
+        assert!(shown.contains(&format!(">{title}</h1>")) && shown.matches("<h1").count() == 1, "{path}: {shown}");
+    }
+    assert_eq!(live.stranger("/docs/guides/none").await.0, 404);
+    live.stop().await;
+}
+
+#[actix_rt::test]
 async fn a_field_is_told_with_its_bounds_its_words_and_where_it_stands() {
     let live = InProcessNode::start().await;
     let html = live.http.get(live.url("/docs")).send().await.unwrap().text().await.unwrap();
@@ -73,8 +93,16 @@ async fn there_is_nothing_below_the_page() {
 #[actix_rt::test]
 async fn whoever_accepts_gzip_gets_shorter_documents_and_files_and_head_says_the_same() {
     let live = InProcessNode::start().await;
-    for path in ["/docs", "/docs/errors", "/openapi.json", "/assets/portal.css", "/assets/docs.css", "/assets/page.css", "/assets/page.js"]
-    {
+    for path in [
+        "/docs",
+        "/docs/errors",
+        "/docs/guides/event",
+        "/openapi.json",
+        "/assets/portal.css",
+        "/assets/docs.css",
+        "/assets/page.css",
+        "/assets/page.js",
+    ] {
         let ask = |method, accepted| {
             let request = live.http.request(method, live.url(path)).header("accept-encoding", accepted);
             async move {
