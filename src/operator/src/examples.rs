@@ -122,7 +122,7 @@ fn flow() -> Value {
 fn report() -> Value {
     json!({ "app_id": APP, "uniqueIdentifier": TXN, "accountId": "account-2", "consentId": "consent-1",
         "status": "HISTORICAL_DATA_FETCH_SUCCESS", "fromDate": "2020-04-01", "toDate": "2026-01-31", "fiType": "MUTUAL_FUNDS",
-        "consentHandleId": "handle-1", "maskedAccountNumber": "XXXXXX5678", "fipId": "example-funds" })
+        "consentHandleId": "handle-1", "maskedAccountNumber": "******5678", "fipId": "example-funds" })
 }
 
 fn node(name: &str, kind: &str, children: &[Value]) -> Value {
