@@ -145,6 +145,36 @@ async fn the_same_browser_resumes_its_verification_and_pays_once() {
 }
 
 #[tokio::test]
+async fn a_guest_who_needed_many_tries_is_known_all_the_same() {
+    let node = TestNode::start().await;
+    let (organiser, identity_app) = (node.backend(20).await, node.identity_app());
+    let event = TestEvent::open(&node, &organiser, &terms(5)).await;
+    // A browser sends its cookies in the order in which it got them.
+    let mut cookies = Vec::new();
+    for _ in 0..12 {
+        let pressed = event.press(Some(&cookies.join("; "))).await;
+        cookies.push(cookie_of(&pressed));
+        identity_app.fail(&event.follow(&pressed).await, "301", "User Reject").await;
+    }
+    let pressed = event.press(Some(&cookies.join("; "))).await;
+    cookies.push(cookie_of(&pressed));
+    identity_app.approve(&event.follow(&pressed).await, "asha").await;
+    let page = Answer::to(event.visit(Method::GET, BROWSER).header("cookie", cookies.join("; "))).await;
+    assert!(page.text.contains("You are registered") && page.text.contains(led_to(&pressed)), "{}", page.text);
+    let cleared: Vec<&str> = page
+        .headers
+        .get_all(SET_COOKIE)
+        .iter()
+        .filter_map(|cookie| cookie.to_str().ok())
+        .filter(|cookie| cookie.contains("Max-Age=0"))
+        .collect();
+    assert!(!cleared.is_empty() && cleared.iter().all(|cookie| !cookie.contains(led_to(&pressed))), "{cleared:?}");
+    let back = event.press(Some(&cookies.join("; "))).await;
+    assert_eq!(back.header("location"), Some(&*format!("/e/{}", event.id)));
+    assert_eq!(node.operator().balance(&organiser.client).await, 7);
+}
+
+#[tokio::test]
 async fn a_registered_guest_finds_that_at_the_event_when_it_is_full_or_over_and_when_the_result_is_no_longer_kept() {
     let node = TestNode::with(&[("OVSE__RESULT_TTL_S", "5")]).await;
     let (organiser, identity_app) = (node.backend(2).await, node.identity_app());

@@ -225,14 +225,14 @@ fn settings(store: &std::path::Path, more: &[(&str, &str)]) -> Settings {
     load(&sources).unwrap().settings
 }
 
-pub(crate) const REGISTRATION_TTL: Duration = Duration::from_secs(30 * 86_400);
+pub(crate) const RESULT_TTL: Duration = Duration::from_secs(3_600);
 
 fn rules() -> Rules {
     Rules {
         window: WINDOW,
-        result_ttl: Duration::from_secs(3_600),
+        result_ttl: RESULT_TTL,
         time_zone: TimeZone::INDIA,
-        registration_ttl: REGISTRATION_TTL,
+        registration_ttl: Duration::from_secs(30 * 86_400),
         replay_window: Duration::from_secs(3_600),
         has_public_base_url: true,
         urls: UrlPolicy::PUBLIC,

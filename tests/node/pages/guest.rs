@@ -5,11 +5,10 @@ use actix_web::dev::ServiceResponse;
 use actix_web::test::TestRequest;
 use sakshi_actors::CompleteReply;
 use sakshi_domain::channel::Channel;
-use sakshi_domain::clock::Clock as _;
 use sakshi_domain::event::{Event, EventRefusal, MaxGuests};
 use sakshi_domain::ids::TxnId;
 
-use crate::pages_fixture::{ANDROID, PagesFixture, REGISTRATION_TTL, WINDOW};
+use crate::pages_fixture::{ANDROID, PagesFixture, RESULT_TTL, WINDOW};
 
 pub(super) async fn press(fixture: &PagesFixture, event: &Event, cookie: Option<&str>) -> ServiceResponse<BoxBody> {
     let mut request = TestRequest::post().uri(&format!("/e/{}/start", event.id)).insert_header(("sec-fetch-site", "same-origin"));
@@ -65,7 +64,7 @@ async fn the_button_opens_a_transaction_of_the_event_for_one_credit_and_leads_to
     assert_eq!(pending.expires_at, pending.opened_at + WINDOW);
     assert_eq!(Some(pending.terms.request_id.as_str()), response.headers().get("x-request-id").map(|id| id.to_str().unwrap()));
     let cookie = header(&response, "set-cookie");
-    let kept = (event.terms.expires_at + REGISTRATION_TTL).since(fixture.clock.now()).as_secs();
+    let kept = (WINDOW + RESULT_TTL).as_secs();
     let (id, path) = (pending.id, format!("/e/{}", event.id));
     assert_eq!(cookie, format!("sakshi_visit_{id}=started; Path={path}; Max-Age={kept}; HttpOnly; SameSite=Lax; Secure"));
     let (status, html) = fixture.page(&format!("/v/{}", pending.id), ANDROID).await;

@@ -69,11 +69,8 @@ async fn shown(path: &str, request: &HttpRequest, service: &Service, rates: &Rat
         let open = closed.is_none();
         let another = language.at(&format!("{path}/start?{ANOTHER}"));
         let next = Next { under_way: under_way.filter(|_| open), another: open.then_some(another) };
-        let mut response = ticket(service, &event, &visits.registered, language, &path, next);
-        for cookie in visits.cookies.iter().filter_map(|cookie| HeaderValue::from_str(cookie).ok()) {
-            response.headers_mut().append(SET_COOKIE, cookie);
-        }
-        return Ok(from_same_origin(response));
+        let shown = ticket(service, &event, &visits.registered, language, &path, next);
+        return Ok(with_start(shown, &visits.cookies));
     }
     if let Some(refusal) = closed {
         return Err(Refusal::at(&event, refusal.into()));
@@ -92,11 +89,15 @@ async fn shown(path: &str, request: &HttpRequest, service: &Service, rates: &Rat
         requester: requester(service, &event.app, Some(&event)).await,
         event: &event,
     };
-    Ok(from_same_origin(page(StatusCode::OK, None, &template)))
+    Ok(with_start(page(StatusCode::OK, None, &template), &visits.cookies))
 }
 
-/// Without a referrer a browser would call the origin of the button's request "null".
-fn from_same_origin(mut response: HttpResponse) -> HttpResponse {
+/// A page with a button that starts, and these cookies.
+fn with_start(mut response: HttpResponse, cookies: &[String]) -> HttpResponse {
+    for cookie in cookies.iter().filter_map(|cookie| HeaderValue::from_str(cookie).ok()) {
+        response.headers_mut().append(SET_COOKIE, cookie);
+    }
+    // Without a referrer a browser would call the origin of the button's request "null".
     response.headers_mut().insert(REFERRER_POLICY, HeaderValue::from_static("same-origin"));
     response
 }

@@ -4,6 +4,7 @@
 //! A result is kept for a day and an event for months, so once a guest is registered the cookie says when, sealed.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use actix_web::HttpRequest;
 use actix_web::http::header::COOKIE;
@@ -22,8 +23,8 @@ use sakshi_web::error::ApiError;
 const NAME: &str = "sakshi_visit_";
 /// The value of a cookie whose guest is not known to be registered.
 const STARTED: &str = "started";
-/// Visits of one browser that are looked at.
-const VISITS_MAX: usize = 4;
+/// Visits of one browser that are looked at, the newest: each may be a question to the store.
+const VISITS_MAX: usize = 8;
 
 /// A guest who has a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,26 +41,26 @@ pub(super) struct Visits {
     pub(super) under_way: Option<Arc<Pending>>,
     /// The latest first.
     pub(super) registered: Vec<Registered>,
-    /// Values of `Set-Cookie`, for what was not known when the browser was here last.
+    /// Values of `Set-Cookie`: for what was not known when the browser was here last, and for what is of no use any more.
     pub(super) cookies: Vec<String>,
 }
 
 /// The value of `Set-Cookie` (RFC 6265 §4.1) for a transaction that was started now.
 pub(super) fn started(service: &Service, event: &Event, txn: TxnId) -> String {
-    cookie(service, event, txn, STARTED)
+    cookie(service, event, txn, STARTED, service.rules.window + service.rules.result_ttl)
 }
 
-/// The value of `Set-Cookie` for a guest who was registered.
+/// The value of `Set-Cookie` for a guest who was registered, for as long as the event and its registrations are kept.
 pub(crate) fn registered(service: &Service, event: &Event, guest: Registered) -> String {
     let sealed = service.vault.seal(&owner(event.id, guest.txn), &guest.at.millis().to_be_bytes());
-    cookie(service, event, guest.txn, &BASE64_URL_SAFE_NO_PAD.encode(sealed.as_bytes()))
+    let kept = (event.terms.expires_at + service.rules.registration_ttl).since(service.clock.now());
+    cookie(service, event, guest.txn, &BASE64_URL_SAFE_NO_PAD.encode(sealed.as_bytes()), kept)
 }
 
-/// As long as the event and its registrations are kept.
-fn cookie(service: &Service, event: &Event, txn: TxnId, value: &str) -> String {
+fn cookie(service: &Service, event: &Event, txn: TxnId, value: &str, kept: Duration) -> String {
     let secure = if service.authority.public_base.starts_with("https:") { "; Secure" } else { "" };
-    let kept = (event.terms.expires_at + service.rules.registration_ttl).since(service.clock.now()).as_secs();
-    format!("{NAME}{txn}={value}; Path=/e/{}; Max-Age={kept}; HttpOnly; SameSite=Lax{secure}", event.id)
+    let seconds = kept.as_secs();
+    format!("{NAME}{txn}={value}; Path=/e/{}; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}", event.id)
 }
 
 /// What this browser has started at this event and is still of use.
@@ -68,7 +69,9 @@ fn cookie(service: &Service, event: &Event, txn: TxnId, value: &str) -> String {
 /// When that cannot be told now.
 pub(super) async fn recall(service: &Service, request: &HttpRequest, event: &Event) -> Result<Visits, ApiError> {
     let mut visits = Visits::default();
-    for (txn, value) in in_cookies(request).take(VISITS_MAX) {
+    // Browsers send the oldest first (RFC 6265 §5.4).
+    let sent: Vec<_> = in_cookies(request).collect();
+    for (txn, value) in sent.into_iter().rev().take(VISITS_MAX) {
         if let Some(guest) = opened(service, event.id, txn, &value) {
             visits.registered.push(guest);
             continue;
@@ -80,7 +83,7 @@ pub(super) async fn recall(service: &Service, request: &HttpRequest, event: &Eve
                 visits.cookies.push(registered(service, event, guest));
                 visits.registered.push(guest);
             }
-            _ => {}
+            _ => visits.cookies.push(cookie(service, event, txn, "", Duration::ZERO)),
         }
     }
     visits.registered.sort_by_key(|guest| std::cmp::Reverse(guest.at));
