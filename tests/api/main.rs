@@ -45,6 +45,7 @@ mod overload;
 mod pan;
 mod portal;
 mod portal_commands;
+mod portal_verifications;
 mod profiles;
 mod protocol;
 mod qr_intent;

@@ -21,9 +21,16 @@ async fn signing_in_gives_a_session_that_no_script_reads_and_never_repeats_the_k
     }
     assert!(!cookie.contains("Max-Age") && !cookie.contains("Expires"), "the cookie goes when the browser is closed");
     let secret = browser.cookie.split_once('=').unwrap().1;
-    for path in
-        ["/portal", "/portal/events", "/portal/events/new", "/portal/checks", "/portal/webhooks", "/portal/credits", "/portal/nothing"]
-    {
+    for path in [
+        "/portal",
+        "/portal/events",
+        "/portal/verifications",
+        "/portal/events/new",
+        "/portal/checks",
+        "/portal/webhooks",
+        "/portal/credits",
+        "/portal/nothing",
+    ] {
         let page = browser.get(path).await;
         assert!(!page.text.contains(&backend.key) && !page.text.contains(secret), "{path}");
         assert_eq!(page.header("cache-control"), Some("no-store"), "{path}");

@@ -61,7 +61,7 @@ test("every page of the portal is lighter than 30 KB without its code, and its a
   await page.getByLabel("API key").fill(well.headers["X-API-KEY"]);
   await page.getByRole("button", { name: "Sign in" }).click();
   await page.waitForURL("**/portal");
-  for (const path of ["", "/events", "/events/new", `/events/${made.event_id}`, "/webhooks", "/credits", "/events/none",
+  for (const path of ["", "/verifications", "/events", "/events/new", `/events/${made.event_id}`, "/webhooks", "/credits", "/events/none",
     `/transactions/${waiting.txnId}`, `/transactions/${verified.txnId}`]) {
     const { answer, bytes } = await weigh(page, () => page.goto(`${well.base}/portal${path}`));
     // What was shared is in the body that is shown, picture included.

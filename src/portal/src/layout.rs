@@ -12,6 +12,7 @@ use crate::files::{SCRIPT, STYLE};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Section {
     Trial,
+    Verifications,
     Events,
     Checks,
     Webhooks,
@@ -19,8 +20,9 @@ pub(super) enum Section {
 }
 
 impl Section {
-    const ALL: [(Self, &'static str, &'static str); 5] = [
+    const ALL: [(Self, &'static str, &'static str); 6] = [
         (Self::Trial, "/portal", "Try it"),
+        (Self::Verifications, "/portal/verifications", "Verifications"),
         (Self::Events, "/portal/events", "Events"),
         (Self::Checks, "/portal/checks", "Checks"),
         (Self::Webhooks, "/portal/webhooks", "Webhooks"),

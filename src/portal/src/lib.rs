@@ -8,6 +8,7 @@
 mod checks;
 mod credits;
 mod curl;
+mod delivery;
 pub mod docs;
 mod error;
 mod events;
@@ -23,6 +24,7 @@ mod session;
 mod sign_in;
 mod transaction;
 mod trial;
+mod verifications;
 mod webhooks;
 
 pub use self::routes::ROUTES;

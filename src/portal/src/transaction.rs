@@ -18,6 +18,7 @@ use sakshi_wire::ovse::OvsePending;
 use serde_json::Value;
 
 use super::curl::{Command, Curl};
+use super::delivery::DeliveryLine;
 use super::error::PortalError;
 use super::layout::{Layout, Section, page};
 use super::portal_user::PortalUser;
@@ -71,6 +72,8 @@ struct Page {
     channel: &'static str,
     language: &'static str,
     webhook: Option<String>,
+    /// What became of it, once there is an outcome.
+    delivery: Option<DeliveryLine>,
     event: Option<String>,
     stage: Stage,
     commands: Vec<Command>,
@@ -110,13 +113,18 @@ pub(crate) async fn show(user: PortalUser, path: Path<String>, service: Data<Ser
     if opened.event.is_none() {
         commands.insert(0, curl.init(&opened.terms));
     }
+    let delivery = match stage {
+        Stage::Verified { .. } | Stage::NotVerified { .. } => service.store.load_delivery(id.into()).await?,
+        Stage::Waiting { .. } | Stage::Expired => None,
+    };
     let template = Page {
-        layout: user.layout(Section::Trial, &service),
+        layout: user.layout(Section::Verifications, &service),
         id,
         asked: asked.join("\u{a0}· "),
         channel: opened.terms.channel.name(),
         language: opened.terms.language.name(),
         webhook: opened.terms.webhook_url.as_ref().map(|url| url.as_str().to_owned()),
+        delivery: delivery.as_ref().map(DeliveryLine::of),
         event: opened.event.map(|event| event.to_string()),
         stage,
         commands,

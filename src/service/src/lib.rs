@@ -22,6 +22,7 @@ mod service;
 pub mod transactions;
 pub mod upstreams;
 pub mod url_policy;
+pub mod verifications;
 pub mod webhook_urls;
 
 pub use self::error::ServiceError;

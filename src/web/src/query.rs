@@ -40,6 +40,12 @@ impl Query {
         }
     }
 
+    /// A text without spaces around it; `None` when it is absent or empty.
+    pub fn text(&mut self, name: &'static str) -> Option<String> {
+        let (_, text) = self.take(&[name])?;
+        Some(text.trim().to_owned()).filter(|text| !text.is_empty())
+    }
+
     /// `page` and `page_size`.
     pub fn page(&mut self) -> PageRequest {
         PageRequest {

@@ -1,0 +1,104 @@
+//! The portal's list of verifications, and what it says of a webhook.
+
+use sakshi_kit::answer::Answer;
+use sakshi_kit::event::{TestEvent, terms};
+use sakshi_kit::node::TestNode;
+use sakshi_kit::portal::Browser;
+use sakshi_kit::waiting::{TIMEOUT, eventually};
+use serde_json::json;
+
+const LIST: &str = "/portal/verifications";
+
+/// The transactions of a page of the list, in its order.
+fn listed(page: &str) -> Vec<String> {
+    let rows = page.split("<a href=\"/portal/transactions/").skip(1);
+    rows.map(|row| row.split('"').next().unwrap().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn every_verification_of_the_app_and_none_of_another_is_on_one_page_of_the_list_the_newest_first() {
+    let node = TestNode::start().await;
+    let backend = node.backend(60).await;
+    let other_app = node.operator().create_app(&backend.client).await;
+    let other = backend.with_credentials(&backend.key, &other_app);
+    let browser = Browser::signed_in(&node, &backend).await;
+    assert!(browser.get(LIST).await.text.contains("No verification yet"));
+
+    let mut opened = Vec::new();
+    for number in 0..45 {
+        opened.push(backend.open(&["name"]).await.txn);
+        if number % 3 == 0 {
+            other.open(&["name"]).await;
+        }
+    }
+    opened.reverse();
+    let (mut seen, mut sizes, mut path) = (Vec::new(), Vec::new(), LIST.to_owned());
+    loop {
+        let page = browser.get(&path).await.text;
+        let rows = listed(&page);
+        sizes.push(rows.len());
+        seen.extend(rows);
+        let Some(older) = page.split("href=\"?before=").nth(1) else { break };
+        path = format!("{LIST}?before={}", older.split('"').next().unwrap());
+    }
+    assert_eq!(seen, opened);
+    assert_eq!(sizes, [20, 20, 5]);
+}
+
+#[tokio::test]
+async fn verifications_are_found_by_status_channel_event_reference_and_id() {
+    let node = TestNode::start().await;
+    let (backend, identity_app) = (node.backend(10).await, node.identity_app());
+    let browser = Browser::signed_in(&node, &backend).await;
+    let waiting = backend.open_with(&json!({"claims": ["name"], "channel": "web", "client_reference_id": "Order 7&8"})).await;
+    let verified = backend.open(&["name"]).await;
+    identity_app.approve(&verified, "asha").await;
+    let declined = backend.open(&["name"]).await;
+    identity_app.fail(&declined, "112", "declined").await;
+    let expired = backend.open(&["name"]).await;
+    let clock = node.addresses.public(&format!("/sandbox/transactions/{}/expire", expired.txn));
+    Answer::to(node.http.post(clock)).await.ok();
+    let event = TestEvent::open(&node, &backend, &terms(5)).await;
+    let guest = event.scan().await;
+
+    let all = listed(&browser.get(LIST).await.text);
+    assert_eq!(all.iter().collect::<Vec<_>>(), [&guest.txn, &expired.txn, &declined.txn, &verified.txn, &waiting.txn]);
+    let of_event = format!("find={}", event.id);
+    for (query, expected) in [
+        ("status=waiting", vec![&guest.txn, &waiting.txn]),
+        ("status=verified", vec![&verified.txn]),
+        ("status=not_verified&channel=qr", vec![&declined.txn]),
+        ("status=expired", vec![&expired.txn]),
+        ("channel=web&find=order+7%268", vec![&waiting.txn]),
+        ("channel=qr&find=order+7%268", vec![]),
+        (&of_event, vec![&guest.txn]),
+    ] {
+        assert_eq!(listed(&browser.get(&format!("{LIST}?{query}")).await.text).iter().collect::<Vec<_>>(), expected, "{query}");
+    }
+
+    let led = browser.get(&format!("{LIST}?find={}", declined.txn)).await;
+    assert_eq!((led.status, led.header("location")), (303, Some(&*format!("/portal/transactions/{}", declined.txn))));
+    let stranger = node.backend(1).await;
+    let strange = stranger.open(&["name"]).await.txn;
+    let page = browser.get(&format!("{LIST}?find={strange}")).await;
+    assert!(page.status == 200 && page.text.contains("Nothing found"), "{}", page.text);
+    assert!(browser.get(LIST).await.text.contains("Order 7&#38;8"));
+}
+
+#[tokio::test]
+async fn the_page_of_a_transaction_tells_what_became_of_its_webhook() {
+    let node = TestNode::start().await;
+    let (backend, identity_app) = (node.backend(2).await, node.identity_app());
+    let browser = Browser::signed_in(&node, &backend).await;
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let opened = backend.open_reported(&["name"], &format!("http://{free}/")).await;
+    let page = format!("/portal/transactions/{}", opened.txn);
+    assert!(!browser.get(&page).await.text.contains("id=\"delivery\""), "nothing is sent before there is an outcome");
+    identity_app.approve(&opened, "asha").await;
+    let told = eventually("the end of the attempt", TIMEOUT, || async {
+        let text = browser.get(&page).await.text;
+        text.contains(" ms").then_some(text)
+    })
+    .await;
+    assert!(told.contains("unreachable (no connection, or no TLS)") && told.contains("it is not sent again, poll for it"), "{told}");
+}
