@@ -40,7 +40,8 @@ impl Reaper {
 fn pause_after(swept: Result<Swept, StoreError>) -> Duration {
     match swept {
         Ok(swept) => {
-            let counts = [swept.transactions, swept.idempotency, swept.credentials, swept.events, swept.flows, swept.sessions];
+            let Swept { transactions, idempotency, credentials, events, flows, sessions, refusals } = swept;
+            let counts = [transactions, idempotency, credentials, events, flows, sessions, refusals];
             metrics::counter!("sakshi_records_swept_total").increment(counts.iter().sum());
             if counts.iter().any(|count| usize::try_from(*count).unwrap_or(usize::MAX) >= LIMIT) { BUSY } else { IDLE }
         }

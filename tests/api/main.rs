@@ -45,6 +45,7 @@ mod overload;
 mod pan;
 mod portal;
 mod portal_commands;
+mod portal_refusals;
 mod portal_verifications;
 mod profiles;
 mod protocol;

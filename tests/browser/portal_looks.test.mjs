@@ -23,7 +23,7 @@ before(async () => {
     service.open({ channel: "qr" }), service.open({ claims: ["name", "photo", "address"] }), service.open(), service.open({ channel: "app" }),
   ]);
   await Promise.all([service.answer(verified, "approve"), service.answer(declined, "decline")]);
-  paths = ["", "/verifications", "/verifications?status=waiting&find=none", "/events", "/events/new", `/events/${made.event_id}`, "/webhooks", "/credits", "/checks", "/events/none",
+  paths = ["", "/verifications", "/verifications?status=waiting&find=none", "/refusals", "/refusals?find=none", "/events", "/events/new", `/events/${made.event_id}`, "/webhooks", "/credits", "/checks", "/events/none",
     ...[waiting, verified, declined, app].map((opened) => `/transactions/${opened.txnId}`)];
 });
 after(() => Promise.all([service?.stop(), strict?.stop(), browser?.close()]));

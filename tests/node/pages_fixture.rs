@@ -98,6 +98,7 @@ impl PagesFixture {
             callbacks: RateLimit::per_second(0),
             pages: RateLimit::per_second(settings.limits.pages_per_second_per_address),
             event_starts: RateLimit::per_second(settings.limits.event_starts_per_second_per_address),
+            refusals: RateLimit::per_second(0),
             sign_ins: RateLimit::per_minute(settings.limits.sign_ins_per_minute_per_address),
             trusted_proxies: Vec::new().into(),
         };

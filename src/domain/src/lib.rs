@@ -19,6 +19,7 @@ pub mod invalid;
 pub mod language;
 pub mod limits;
 pub mod profile;
+pub mod refused_request;
 pub mod request_id;
 mod string_enum;
 pub mod tenancy;

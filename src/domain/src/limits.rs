@@ -46,6 +46,16 @@ pub const PAGE_SIZE_DEFAULT: u32 = 20;
 pub const LONG_POLL_SECONDS_MAX: u64 = 30;
 /// How long an answer is kept for its `Idempotency-Key`.
 pub const IDEMPOTENCY_TTL: Duration = Duration::from_secs(24 * 3_600);
+/// Refused requests that are kept of an app for its developers.
+pub const REFUSALS_KEPT_MAX: u32 = 200;
+/// How long a refused request is kept for its developers.
+pub const REFUSAL_TTL: Duration = Duration::from_secs(24 * 3_600);
+/// Fields that a refused request is kept with.
+pub const REFUSAL_FIELDS_MAX: usize = 20;
+/// Characters that are kept of such a field.
+pub const REFUSAL_FIELD_CHARS_MAX: usize = 100;
+/// Refused requests of an app that one node keeps in a second; further ones are not kept.
+pub const REFUSALS_KEPT_PER_SECOND: u32 = 10;
 /// Bytes that are read of a webhook receiver's answer before the connection is closed.
 pub const WEBHOOK_RESPONSE_BYTES_MAX: usize = 64 * 1_024;
 /// Bytes of a callback body, including a photo.

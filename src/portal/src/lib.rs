@@ -19,6 +19,7 @@ mod form;
 mod layout;
 mod paging;
 mod portal_user;
+mod refusals;
 mod routes;
 mod session;
 mod sign_in;

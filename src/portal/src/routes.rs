@@ -4,7 +4,7 @@ use actix_web::web;
 use sakshi_web::routing::{Audience, Row, row};
 
 use super::events::{create, list, live, posters, show};
-use super::{checks, credits, docs, fallback, files, sign_in, transaction, trial, verifications, webhooks};
+use super::{checks, credits, docs, fallback, files, refusals, sign_in, transaction, trial, verifications, webhooks};
 
 /// Every route of the portal.
 pub const ROUTES: &[Row] = &[
@@ -23,6 +23,7 @@ pub const ROUTES: &[Row] = &[
     row("POST", "/portal/trial", Audience::Developers, || web::to(trial::open)),
     row("GET", "/portal/trial", Audience::Developers, || web::to(fallback::back)),
     row("GET", "/portal/verifications", Audience::Developers, || web::to(verifications::show)),
+    row("GET", "/portal/refusals", Audience::Developers, || web::to(refusals::show)),
     row("GET", "/portal/transactions/{txnId}", Audience::Developers, || web::to(transaction::show)),
     row("GET", "/portal/events", Audience::Developers, || web::to(list::show)),
     row("POST", "/portal/events", Audience::Developers, || web::to(create::create)),

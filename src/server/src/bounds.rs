@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use sakshi_actors::{ByteBounds, DispatchBounds, TreeBounds};
+use sakshi_domain::limits::REFUSALS_KEPT_PER_SECOND;
 use sakshi_outbound::guard::AddressPolicy;
 use sakshi_service::Rules;
 use sakshi_service::url_policy::UrlPolicy;
@@ -80,6 +81,7 @@ pub(crate) fn rates(settings: &Settings) -> RateLimits {
         callbacks: RateLimit::per_second(limits.callbacks_per_second_per_address),
         pages: RateLimit::per_second(limits.pages_per_second_per_address),
         event_starts: RateLimit::per_second(limits.event_starts_per_second_per_address),
+        refusals: RateLimit::per_second(REFUSALS_KEPT_PER_SECOND),
         sign_ins: RateLimit::per_minute(limits.sign_ins_per_minute_per_address),
         trusted_proxies: settings.server.trusted_proxies.clone().into(),
     }

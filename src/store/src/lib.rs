@@ -19,6 +19,7 @@ mod installation;
 mod outbox;
 mod paging;
 pub mod redis;
+mod refusals;
 mod sealing;
 mod sessions;
 mod store;
@@ -36,6 +37,7 @@ pub use idempotency::{CreateOutcome, Idempotency, IdempotencyScope, IdempotentAn
 pub use installation::{Installation, Ownership};
 pub use outbox::Outbox;
 pub use paging::{Page, PageRequest, Rows};
+pub use refusals::Refusals;
 pub use sessions::{SessionDigest, SessionRecord, Sessions};
 pub use store::Store;
 pub use tenancy::{KeyGrant, Tenancy};

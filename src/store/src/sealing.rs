@@ -9,6 +9,7 @@ use sakshi_domain::flow::api_type::RegisteredUrls;
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::http_url::WebhookUrl;
 use sakshi_domain::ids::{AppId, EventId, TxnId};
+use sakshi_domain::refused_request::RefusedRequest;
 use sakshi_domain::tenancy::App;
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::Terms;
@@ -51,6 +52,16 @@ pub(crate) fn seal_app(vault: &Vault, app: &App) -> Result<Vec<u8>, StoreError> 
 /// The app.
 pub(crate) fn open_app(vault: &Vault, id: &AppId, sealed: impl Into<Vec<u8>>) -> Result<App, StoreError> {
     open(vault, id.as_str().as_bytes(), sealed, "an app")
+}
+
+/// A sealed refused request of an app.
+pub(crate) fn seal_refusal(vault: &Vault, app: &AppId, refused: &RefusedRequest) -> Result<Vec<u8>, StoreError> {
+    seal(vault, app.as_str().as_bytes(), refused, "a refused request")
+}
+
+/// A refused request of an app.
+pub(crate) fn open_refusal(vault: &Vault, app: &AppId, sealed: impl Into<Vec<u8>>) -> Result<RefusedRequest, StoreError> {
+    open(vault, app.as_str().as_bytes(), sealed, "a refused request")
 }
 
 /// The sealed URLs that an app has registered.

@@ -7,6 +7,7 @@ use crate::events::Events;
 use crate::flows::Flows;
 use crate::idempotency::Idempotency;
 use crate::outbox::Outbox;
+use crate::refusals::Refusals;
 use crate::sessions::Sessions;
 use crate::tenancy::Tenancy;
 use crate::transactions::Transactions;
@@ -17,7 +18,21 @@ use crate::upkeep::Upkeep;
 ///
 /// A future that is dropped may or may not have taken effect; one that answers `Ok` is durable.
 pub trait Store:
-    Transactions + Idempotency + Events + Flows + Credits + Tenancy + Transfers + Sessions + Outbox + Upkeep + Debug + Send + Sync + 'static
+    Transactions
+    + Idempotency
+    + Events
+    + Flows
+    + Credits
+    + Tenancy
+    + Transfers
+    + Sessions
+    + Refusals
+    + Outbox
+    + Upkeep
+    + Debug
+    + Send
+    + Sync
+    + 'static
 {
 }
 
@@ -30,6 +45,7 @@ impl<S> Store for S where
         + Tenancy
         + Transfers
         + Sessions
+        + Refusals
         + Outbox
         + Upkeep
         + Debug

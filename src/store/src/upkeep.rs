@@ -44,4 +44,6 @@ pub struct Swept {
     pub flows: u64,
     /// Sessions.
     pub sessions: u64,
+    /// Refused requests.
+    pub refusals: u64,
 }

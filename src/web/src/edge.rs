@@ -19,6 +19,7 @@ use sakshi_domain::request_id::RequestId;
 
 use super::body_reader::declared_length;
 use super::error::{ApiError, X_REQUEST_ID};
+use super::refusal_record;
 use super::response_body::ResponseBody;
 use super::routing::RouteMetrics;
 use super::unread_body::UnreadBody;
@@ -62,6 +63,7 @@ pub async fn edge<B: MessageBody + Unpin + 'static>(
             Err(_) => return Err(without_response(&ApiError::internal("a handler panicked"), &id, unread)),
         },
         Err(error) => {
+            refusal_record::keep(request.request(), &error, &id);
             let answer = error.render(&id);
             metrics::counter!("sakshi_http_refusals_total", "code" => error.code()).increment(1);
             finish(request.into_response(answer).map_into_right_body(), started)
@@ -99,6 +101,7 @@ fn finish<B: MessageBody + 'static>(mut response: ServiceResponse<EitherBody<B>>
     if status.is_client_error() || status.is_server_error() {
         rendered = error_of(&response);
         if let Some(error) = &rendered {
+            refusal_record::keep(response.request(), error, &id);
             metrics::counter!("sakshi_http_refusals_total", "code" => error.code()).increment(1);
             let answer = error.render(&id).map_into_right_body();
             response = ServiceResponse::new(response.into_parts().0, answer);

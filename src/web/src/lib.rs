@@ -18,6 +18,7 @@ pub mod listener;
 pub mod openapi;
 pub mod query;
 pub mod rate_limit;
+mod refusal_record;
 mod response_body;
 pub mod routing;
 pub mod same_site;

@@ -116,6 +116,8 @@ pub struct RateLimits {
     pub pages: RateLimit<IpAddr>,
     /// Verifications that guests start, each at the cost of a credit, by event and address.
     pub event_starts: RateLimit<(EventId, IpAddr)>,
+    /// Refused requests that are kept for developers, by app.
+    pub refusals: RateLimit<AppId>,
     /// Attempts to sign in to the portal by address.
     pub sign_ins: RateLimit<IpAddr>,
     /// Whose `X-Forwarded-For` is believed.
@@ -169,6 +171,7 @@ mod tests {
             callbacks: RateLimit::per_second(0),
             pages: RateLimit::per_second(0),
             event_starts: RateLimit::per_second(0),
+            refusals: RateLimit::per_second(0),
             sign_ins: RateLimit::per_minute(0),
             trusted_proxies: ["10.0.0.0/8".parse().unwrap()].into(),
         }

@@ -16,6 +16,7 @@ pub(crate) mod flows;
 pub(crate) mod guests;
 pub(crate) mod models;
 pub(crate) mod outbox;
+pub(crate) mod refusals;
 pub(crate) mod sessions;
 pub(crate) mod tenancy;
 pub(crate) mod transactions;
@@ -105,6 +106,8 @@ macro_rules! store_conformance {
             transfers::ids_and_digests_of_others_are_named_and_nothing_is_imported,
             transfers::an_import_of_what_was_created_here_marks_nothing_until_it_changes_something,
             transfers::racing_imports_of_one_client_end_as_one,
+            refusals::refused_requests_are_kept_for_their_app_the_newest_first_and_not_too_many,
+            refusals::a_refused_request_is_forgotten_after_its_time,
             sessions::a_session_is_kept_once_under_its_digest_and_no_other,
             sessions::a_session_ends_when_it_was_idle_for_too_long_and_is_not_brought_back,
             sessions::use_prolongs_a_session_and_never_beyond_its_end,

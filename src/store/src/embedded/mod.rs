@@ -18,6 +18,7 @@ mod flows;
 mod guests;
 mod idempotency;
 mod outbox;
+mod refusals;
 mod rows;
 mod sessions;
 mod store;

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::future::ready;
 
 use rusqlite::params;
+use sakshi_domain::limits::REFUSAL_TTL;
 use sakshi_domain::time::Timestamp;
 
 use super::database::statements::Database;
@@ -24,6 +25,7 @@ const CREDENTIALS: &str =
     "DELETE FROM credentials WHERE digest IN (SELECT digest FROM credentials WHERE until <= ?1 ORDER BY until LIMIT ?2)";
 pub(crate) const SESSIONS: &str =
     "DELETE FROM sessions WHERE digest IN (SELECT digest FROM sessions WHERE idle_until <= ?1 ORDER BY idle_until LIMIT ?2)";
+pub(crate) const REFUSALS: &str = "DELETE FROM refusals WHERE row IN (SELECT row FROM refusals WHERE at <= ?1 ORDER BY at LIMIT ?2)";
 pub(crate) const NAMES: &str =
     "DELETE FROM webhook_names WHERE name IN (SELECT name FROM webhook_names WHERE until <= ?1 ORDER BY until LIMIT ?2)";
 /// An event whose time has passed becomes invisible first; then its registrations are removed, and
@@ -82,6 +84,7 @@ fn sweep(db: &Database, retention: Retention, limit: usize) -> rusqlite::Result<
         events: events(db, now, retention, limit)?,
         flows: flows(db, now, limit)?,
         sessions: db.change(SESSIONS, params![now.millis(), limit])?,
+        refusals: db.change(REFUSALS, params![(now - REFUSAL_TTL).millis(), limit])?,
     })
 }
 

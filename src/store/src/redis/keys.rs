@@ -145,6 +145,10 @@ pub(crate) fn session(digest: &SessionDigest) -> Vec<u8> {
     format!("s:{}", hexadecimal(&digest.0)).into_bytes()
 }
 
+pub(crate) fn refusals(app: &AppId) -> Vec<u8> {
+    format!("rf:{app}").into_bytes()
+}
+
 pub(crate) fn credential(digest: &[u8; 32]) -> Vec<u8> {
     format!("cred:{}", hexadecimal(digest)).into_bytes()
 }

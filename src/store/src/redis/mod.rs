@@ -29,6 +29,7 @@ mod lost_replies;
 mod nodes;
 mod options;
 mod outbox;
+mod refusals;
 mod reply;
 mod script;
 mod server_check;

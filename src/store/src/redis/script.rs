@@ -94,6 +94,8 @@ scripts! {
     /// Prolonging frees no memory, but a session must not end because the memory is full.
     PROLONG_SESSION = "prolong_session", true, " flags=allow-oom", [];
     END_SESSION = "end_session", true, " flags=allow-oom", [];
+    KEEP_REFUSAL = "keep_refusal", true, "", [];
+    LOAD_REFUSALS = "load_refusals", false, " flags=no-writes", [];
     CREATE_EVENT = "create_event", true, "", ["repetition"];
     LOAD_EVENT = "load_event", false, " flags=no-writes", [];
     LIST_EVENTS = "list_events", false, " flags=allow-oom", [];

@@ -7,6 +7,7 @@ ALTER TABLE events DROP COLUMN place;
 CREATE INDEX events_of_app ON events (app, created_at) WHERE closing = 0;
 DROP TABLE webhook_names;
 DROP TABLE sessions;
+DROP TABLE refusals;
 DROP TABLE canary;
 DROP TABLE installation;
 ALTER TABLE clients DROP COLUMN imported_at;

@@ -17,6 +17,7 @@ use crate::conformance::fixture::{
     registered, scanned, url,
 };
 use crate::conformance::flow_fixture::{self, Told, accepted, loaded, locker, party, wealth};
+use crate::conformance::refusals::refused;
 use crate::conformance::{TestStore, run};
 use crate::redis::key_table::{KEYS, Lifetime};
 use crate::redis::nodes::heartbeats::DeadNode;
@@ -56,6 +57,8 @@ async fn used_for_everything(test: &RedisTestStore) {
     transfer.keys[0].key.label = "counter".into();
     store.import_client(transfer, test.now()).await.unwrap().unwrap();
     sessions_of_every_standing(test, &app.app_id).await;
+    store.keep_refusal(app.app_id.clone(), refused(test, 1)).await.unwrap();
+    assert_eq!(store.refusals(app.app_id.clone()).await.unwrap().len(), 1);
 
     let mut open = opening(test, &client);
     open.idempotency = Some(kept(test, &client, 1, 1));

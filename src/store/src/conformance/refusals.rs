@@ -1,0 +1,60 @@
+//! Refused requests: the newest of an app, for a day.
+#![allow(missing_docs)] // Each name is the sentence that the property states.
+
+use std::time::Duration;
+
+use sakshi_domain::ids::AppId;
+use sakshi_domain::limits::{REFUSAL_TTL, REFUSALS_KEPT_MAX};
+use sakshi_domain::refused_request::RefusedRequest;
+use sakshi_domain::request_id::RequestId;
+
+use super::TestStore;
+use super::fixture::RETENTION;
+use crate::Swept;
+
+const MOMENT: Duration = Duration::from_millis(1);
+
+pub(crate) fn refused(test: &impl TestStore, number: u32) -> RefusedRequest {
+    RefusedRequest {
+        at: test.now(),
+        method: "POST".to_owned(),
+        route: "/api/v1/nationalid-ovse/init".to_owned(),
+        status: 400,
+        code: "validation_failed".to_owned(),
+        fields: vec!["claims[0]".to_owned(), "planted-field".to_owned()],
+        request_id: RequestId::parse(&format!("request-{number}")).unwrap(),
+    }
+}
+
+pub(crate) async fn refused_requests_are_kept_for_their_app_the_newest_first_and_not_too_many(test: &impl TestStore) {
+    let (app, other) = (AppId::generate(), AppId::generate());
+    assert_eq!(test.store().refusals(app.clone()).await, Ok(vec![]));
+    test.store().keep_refusal(other.clone(), refused(test, 0)).await.unwrap();
+    let mut kept = Vec::new();
+    for number in 0..REFUSALS_KEPT_MAX + 5 {
+        let refused = refused(test, number);
+        test.store().keep_refusal(app.clone(), refused.clone()).await.unwrap();
+        kept.push(refused);
+        test.advance(MOMENT);
+    }
+    kept.reverse();
+    kept.truncate(usize::try_from(REFUSALS_KEPT_MAX).unwrap());
+    assert_eq!(test.store().refusals(app).await, Ok(kept));
+    assert_eq!(test.store().refusals(other).await.unwrap().len(), 1);
+}
+
+pub(crate) async fn a_refused_request_is_forgotten_after_its_time(test: &impl TestStore) {
+    let app = AppId::generate();
+    test.store().keep_refusal(app.clone(), refused(test, 1)).await.unwrap();
+    test.advance(REFUSAL_TTL / 2);
+    let later = refused(test, 2);
+    test.store().keep_refusal(app.clone(), later.clone()).await.unwrap();
+    test.advance(REFUSAL_TTL / 2 - MOMENT);
+    assert_eq!(test.store().refusals(app.clone()).await.unwrap().len(), 2);
+    test.advance(MOMENT);
+    assert_eq!(test.store().refusals(app.clone()).await, Ok(vec![later]), "the later one has time left");
+    test.advance(REFUSAL_TTL);
+    assert_eq!(test.store().refusals(app.clone()).await, Ok(vec![]));
+    while test.store().sweep(RETENTION, 1).await.unwrap() != Swept::default() {}
+    assert_eq!(test.store().refusals(app).await, Ok(vec![]));
+}

@@ -1,0 +1,59 @@
+//! Keeps what was refused to an app, so that its developers can look up an `errorId`.
+//!
+//! Nothing is done for an accepted request. A refused one asks the key gate once more who called, which is cached by then, and the
+//! store is written beside the answer. What a store that is away refuses is not kept, and neither is what nobody has authenticated.
+
+use actix_web::dev::Payload;
+use actix_web::http::StatusCode;
+use actix_web::web::Data;
+use actix_web::{FromRequest as _, HttpRequest, ResponseError as _, rt};
+use sakshi_domain::limits::{REFUSAL_FIELD_CHARS_MAX, REFUSAL_FIELDS_MAX};
+use sakshi_domain::refused_request::RefusedRequest;
+use sakshi_domain::request_id::RequestId;
+use sakshi_service::{Service, ServiceError};
+
+use super::authenticated::Authenticated;
+use super::error::ApiError;
+use super::rate_limit::RateLimits;
+use super::routing::RouteMetrics;
+
+/// Characters that are kept of a method.
+const METHOD_CHARS_MAX: usize = 16;
+
+/// Keeps the refusal of a request, unless nobody or too much was refused.
+pub(crate) fn keep(request: &HttpRequest, error: &ApiError, id: &RequestId) {
+    let status = error.status_code();
+    if !request.headers().contains_key("x-api-key") || matches!(status, StatusCode::UNAUTHORIZED | StatusCode::SERVICE_UNAVAILABLE) {
+        return;
+    }
+    let (Some(service), Some(rates)) = (request.app_data::<Data<Service>>().cloned(), request.app_data::<Data<RateLimits>>().cloned())
+    else {
+        return;
+    };
+    let refused = RefusedRequest {
+        at: service.clock.now(),
+        method: request.method().as_str().chars().take(METHOD_CHARS_MAX).collect(),
+        route: request.app_data::<RouteMetrics>().map_or("unmatched", RouteMetrics::pattern).to_owned(),
+        status: status.as_u16(),
+        code: error.code().to_owned(),
+        fields: fields(error),
+        request_id: id.clone(),
+    };
+    let caller = Authenticated::from_request(request, &mut Payload::None);
+    rt::spawn(async move {
+        let Ok(Authenticated(caller)) = caller.await else { return };
+        let app = caller.app.app_id.clone();
+        if rates.refusals.take(&app).is_ok()
+            && let Err(error) = service.store.keep_refusal(app, refused).await
+        {
+            tracing::warn!(error = %error, "a refused request could not be kept");
+        }
+    });
+}
+
+/// The names of the fields, without what was sent in them.
+fn fields(error: &ApiError) -> Vec<String> {
+    let ApiError::Service(ServiceError::Invalid(invalid)) = error else { return Vec::new() };
+    let name = |name: &str| name.chars().take(REFUSAL_FIELD_CHARS_MAX).collect();
+    invalid.fields().iter().take(REFUSAL_FIELDS_MAX).map(|problem| name(&problem.field)).collect()
+}

@@ -1,0 +1,65 @@
+//! What the portal tells developers of requests that were refused.
+
+use reqwest::Method;
+use sakshi_kit::answer::Answer;
+use sakshi_kit::backend::INIT;
+use sakshi_kit::node::TestNode;
+use sakshi_kit::portal::Browser;
+use sakshi_kit::waiting::{TIMEOUT, eventually};
+use serde_json::json;
+
+const LIST: &str = "/portal/refusals";
+
+/// The list, once it has what was refused last.
+async fn list_with(browser: &Browser, request_id: &str) -> String {
+    eventually("the refusal", TIMEOUT, || async {
+        let text = browser.get(LIST).await.text;
+        text.contains(request_id).then_some(text)
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_refused_request_is_looked_up_by_its_error_id_and_shows_no_value_that_was_sent() {
+    let node = TestNode::start().await;
+    let backend = node.backend(1).await;
+    let browser = Browser::signed_in(&node, &backend).await;
+    assert!(browser.get(LIST).await.text.contains("Nothing was refused"));
+
+    let refused = backend.post(INIT, &json!({"claims": ["name", "shoe-size"], "channel": "by-pigeon"})).await;
+    assert_eq!(refused.refusal(400), "validation_failed");
+    let error_id = refused.json()["errorId"].as_str().unwrap().to_owned();
+    let named = backend.request(Method::GET, "/api/v1/nationalid-ovse/result/none").header("X-Request-ID", "looked-up-later");
+    Answer::to(named).await.refusal(404);
+
+    list_with(&browser, "looked-up-later").await;
+    let list = list_with(&browser, &error_id).await;
+    for shown in
+        ["POST /api/v1/nationalid-ovse/init", "validation_failed", "<code>claims[1]</code>", "<code>channel</code>", "result/{txnId}"]
+    {
+        assert!(list.contains(shown), "{shown}: {list}");
+    }
+    for sent in ["shoe-size", "by-pigeon", "result/none"] {
+        assert!(!list.contains(sent), "{sent}");
+    }
+    let found = browser.get(&format!("{LIST}?find={error_id}")).await.text;
+    assert!(found.contains(&error_id) && !found.contains("looked-up-later"));
+}
+
+#[tokio::test]
+async fn nobody_sees_what_was_refused_to_another_app_and_strangers_leave_nothing() {
+    let node = TestNode::start().await;
+    let (backend, other) = (node.backend(1).await, node.backend(1).await);
+    let app = node.operator().create_app(&backend.client).await;
+    let second = backend.with_credentials(&backend.key, &app);
+    let stranger = backend.with_credentials(&other.key, &backend.app);
+    assert_eq!(stranger.post(INIT, &json!({})).await.refusal(401), "unauthorized");
+    let refused = second.post(INIT, &json!({})).await.json();
+    let mine = backend.post(INIT, &json!({})).await.json();
+    let id = |refused: &serde_json::Value| refused["errorId"].as_str().unwrap().to_owned();
+
+    list_with(&Browser::signed_in(&node, &second).await, &id(&refused)).await;
+    let list = list_with(&Browser::signed_in(&node, &backend).await, &id(&mine)).await;
+    assert!(!list.contains(&id(&refused)) && !list.contains("unauthorized"), "{list}");
+    assert!(Browser::signed_in(&node, &other).await.get(LIST).await.text.contains("Nothing was refused"));
+}
