@@ -28,12 +28,12 @@ impl fmt::Display for TimeLeft {
 }
 
 /// Hours and minutes of a point in time, in UTC: `14:05`.
-pub fn time_of_day(at: Timestamp) -> String {
+pub(crate) fn time_of_day(at: Timestamp) -> String {
     at.to_string().get(11..16).unwrap_or_default().to_owned()
 }
 
 /// A point in time by the clocks of a zone, for people: `31 December 2026, 18:30 IST`.
-pub(crate) fn date_and_time(at: Timestamp, zone: TimeZone, texts: &Texts) -> String {
+pub fn date_and_time(at: Timestamp, zone: TimeZone, texts: &Texts) -> String {
     let local = zone.local(at);
     let month = usize::try_from(local.month).ok().and_then(|month| texts.months.get(month.checked_sub(1)?));
     texts

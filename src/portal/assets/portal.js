@@ -6,11 +6,14 @@
   const element = (id) => document.getElementById(id);
   const { transaction, remaining, event } = main.dataset;
   const POLL_MS = 3000, PATIENCE_MS = 6000, SILENCE_MS = 25000, AGAIN_MS = 2000;
+  const STYLES = { minute: { dateStyle: "medium", timeStyle: "short" }, second: { dateStyle: "medium", timeStyle: "medium" }, time: { timeStyle: "short" } };
 
   for (const button of document.querySelectorAll("button[data-copy]")) {
     button.hidden = false;
     button.addEventListener("click", () => copy(button, element(button.dataset.copy)));
   }
+  document.querySelectorAll("time").forEach(showOwnTime);
+  document.querySelectorAll("input[type=datetime-local]").forEach(takeOwnTime);
   // Two clicks on a slow line are one request.
   for (const form of document.querySelectorAll("form[data-once]")) {
     form.addEventListener("submit", () => setTimeout(() => form.querySelectorAll("button").forEach((button) => { button.disabled = true; })));
@@ -18,6 +21,30 @@
   addEventListener("pageshow", (shown) => shown.persisted && location.reload());
   if (transaction) followTransaction();
   if (event) followCounts();
+
+  // UTC stays as the title. The time by an event's own clocks goes where it says the same as the reader's.
+  function showOwnTime(time) {
+    const at = new Date(time.dateTime);
+    const { zone: timeZone, exactly = "minute" } = time.dataset;
+    const own = new Intl.DateTimeFormat(navigator.languages, STYLES[exactly]);
+    if (timeZone) {
+      try {
+        const there = new Intl.DateTimeFormat(navigator.languages, { ...STYLES.minute, timeZone });
+        if (there.format(at) === own.format(at)) time.parentElement.remove();
+      } catch { /* The browser does not know this zone. */ }
+      return;
+    }
+    Object.assign(time, { title: time.textContent, textContent: own.format(at), lang: own.resolvedOptions().locale, dir: "auto" });
+  }
+
+  // Shows and takes the reader's own time, and sends UTC.
+  function takeOwnTime(input) {
+    const at = new Date(`${input.defaultValue}Z`);
+    if (!isNaN(at)) input.value = new Date(at - at.getTimezoneOffset() * 60000).toISOString().slice(0, 16);
+    const [label] = input.labels;
+    label.textContent = label.textContent.replace("in UTC", "your time");
+    input.form.addEventListener("formdata", ({ formData }) => input.value && formData.set(input.name, new Date(input.value).toISOString()));
+  }
 
   async function copy(button, source) {
     const words = button.textContent;

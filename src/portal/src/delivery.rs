@@ -2,18 +2,20 @@
 
 use sakshi_domain::delivery::{Attempt, DeliveryOutcome, DeliveryRecord};
 
+use super::when::When;
+
 /// The line, and whether the client must poll to learn the outcome.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct DeliveryLine {
-    /// When the attempt began, in UTC.
-    pub(super) at: Option<String>,
+    /// When the attempt began.
+    pub(super) at: Option<When>,
     pub(super) words: String,
     pub(super) is_lost: bool,
 }
 
 impl DeliveryLine {
     pub(super) fn of(record: &DeliveryRecord) -> Self {
-        let at = record.claimed_at.map(|at| at.to_string().get(..19).unwrap_or_default().replace('T', " "));
+        let at = record.claimed_at.map(When::second);
         let (words, is_lost) = match (record.attempt, record.claimed_at) {
             (Some(attempt), _) => (attempt_words(attempt), attempt.outcome != DeliveryOutcome::Delivered),
             (None, Some(_)) => ("is being sent".to_owned(), false),

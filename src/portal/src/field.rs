@@ -1,6 +1,11 @@
 //! One field of a form: its label, its hint, and what was wrong with it.
 
+use std::borrow::Cow;
+
 use askama::Template;
+use sakshi_domain::time::Timestamp;
+
+use super::when::input;
 
 /// A field as it is shown.
 #[derive(Debug, Template)]
@@ -13,14 +18,16 @@ pub(super) struct Field<'a> {
     hint: &'a str,
     /// The `type` of the input.
     kind: &'a str,
-    value: &'a str,
+    value: Cow<'a, str>,
     problem: Option<String>,
     required: bool,
 }
 
 impl<'a> Field<'a> {
-    /// A field with this value.
+    /// A field with this value. A moment with an offset is shown in UTC.
     pub(super) fn new(name: &'a str, label: &'a str, kind: &'a str, value: &'a str, problem: Option<String>) -> Self {
+        let moment = (kind == "datetime-local").then(|| Timestamp::parse_rfc3339(value)).flatten();
+        let value = moment.map_or(Cow::Borrowed(value), |at| input(at).into());
         Self { name, id: name.to_owned(), label, hint: "", kind, value, problem, required: false }
     }
 

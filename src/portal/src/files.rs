@@ -10,6 +10,10 @@ pub(crate) static STYLE: LazyLock<StaticFile> =
 /// The script.
 pub(crate) static SCRIPT: LazyLock<StaticFile> =
     LazyLock::new(|| StaticFile::script("/assets/portal.js", include_str!("../assets/portal.js")));
+/// What pages have besides that show records.
+pub(crate) static RECORDS: LazyLock<StaticFile> = LazyLock::new(|| StaticFile::style("/assets/records.css", &[RECORDS_STYLE]));
 /// What the page of the API has besides.
 pub(crate) static DOCS: LazyLock<StaticFile> =
-    LazyLock::new(|| StaticFile::style("/assets/docs.css", &[include_str!("../assets/docs.css")]));
+    LazyLock::new(|| StaticFile::style("/assets/docs.css", &[RECORDS_STYLE, include_str!("../assets/docs.css")]));
+
+const RECORDS_STYLE: &str = include_str!("../assets/records.css");

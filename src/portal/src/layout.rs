@@ -6,7 +6,7 @@ use actix_web::http::header::{HeaderValue, LOCATION, REFERRER_POLICY};
 use askama::Template;
 use sakshi_web::html;
 
-use crate::files::{SCRIPT, STYLE};
+use crate::files::{RECORDS, SCRIPT, STYLE};
 
 /// The sections of the portal, which the header links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,6 +73,11 @@ impl Layout {
         let current = self.user.as_ref().map(|user| user.section);
         let link = |(section, path, label)| SectionLink { path, label, is_current: current == Some(section) };
         if current.is_some() || self.is_error_page { Section::ALL.map(link).into() } else { Vec::new() }
+    }
+
+    /// The style sheet of pages that show records.
+    pub(super) fn records(&self) -> String {
+        RECORDS.url()
     }
 
     /// The token that every form of the page carries; empty when nobody has signed in.

@@ -27,5 +27,6 @@ mod transaction;
 mod trial;
 mod verifications;
 mod webhooks;
+mod when;
 
 pub use self::routes::ROUTES;

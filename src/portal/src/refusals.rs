@@ -10,14 +10,14 @@ use sakshi_service::Service;
 use sakshi_web::query::Query;
 
 use super::error::PortalError;
-use super::events::moment;
 use super::layout::{Layout, Section, page};
 use super::paging::{Pages, ROWS};
 use super::portal_user::PortalUser;
+use super::when::When;
 
 /// One line of the list.
 struct Row {
-    at: String,
+    at: When,
     refused: RefusedRequest,
 }
 
@@ -46,7 +46,7 @@ pub(crate) async fn show(user: PortalUser, request: HttpRequest, service: Data<S
     let template = Page {
         layout: user.layout(Section::Verifications, &service),
         find,
-        rows: shown.map(|refused| Row { at: moment(refused.at), refused }).collect(),
+        rows: shown.map(|refused| Row { at: When::minute(refused.at), refused }).collect(),
         pages,
         most: REFUSALS_KEPT_MAX,
     };

@@ -42,6 +42,7 @@ pub const ROUTES: &[Row] = &[
     row("GET", "/portal/credits", Audience::Developers, || web::to(credits::show)),
     row("GET", "/portal/{page:.*}", Audience::Developers, || web::to(fallback::lost)),
     row("GET", "/assets/portal.css", Audience::Developers, || files::STYLE.route()),
+    row("GET", "/assets/records.css", Audience::Developers, || files::RECORDS.route()),
     row("GET", "/assets/docs.css", Audience::Developers, || files::DOCS.route()),
     row("GET", "/assets/portal.js", Audience::Developers, || files::SCRIPT.route()),
 ];

@@ -10,7 +10,7 @@ use sakshi_domain::channel::Channel;
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::transaction::{Outcome, Pending, VerifiedClaims};
 use sakshi_pages::qr_code::QrCode;
-use sakshi_pages::time_left::{TimeLeft, time_of_day};
+use sakshi_pages::time_left::TimeLeft;
 use sakshi_service::transactions::outcome_body;
 use sakshi_service::{Service, ServiceError};
 use sakshi_web::error::ApiError;
@@ -23,6 +23,7 @@ use super::error::PortalError;
 use super::layout::{Layout, Section, page};
 use super::portal_user::PortalUser;
 use super::trial::asked;
+use super::when::When;
 
 /// How the person gets to the identity app.
 #[derive(Debug)]
@@ -36,9 +37,9 @@ enum Way {
 /// How the transaction stands.
 #[derive(Debug)]
 enum Stage {
-    Waiting { left: TimeLeft, until: String, way: Way, intent: String, sandbox: Option<String>, stub: String },
-    Verified { shared: Vec<Shared>, at: String, body: String },
-    NotVerified { reason: String, code: Option<String>, at: String, body: String },
+    Waiting { left: TimeLeft, until: When, way: Way, intent: String, sandbox: Option<String>, stub: String },
+    Verified { shared: Vec<Shared>, at: When, body: String },
+    NotVerified { reason: String, code: Option<String>, at: When, body: String },
     Expired,
 }
 
@@ -98,7 +99,7 @@ pub(crate) async fn show(user: PortalUser, path: Path<String>, service: Data<Ser
         View::Completed(record) if record.opened.app == app.app_id => {
             let (completed, body) = outcome_body(&service, *record, app)?;
             let body = String::from_utf8(body).map_err(ApiError::internal)?;
-            let at = time_of_day(completed.verified_at);
+            let at = When::minute(completed.verified_at);
             let stage = match completed.outcome {
                 Outcome::Verified(claims) => Stage::Verified { shared: Shared::all(&claims), at, body },
                 Outcome::NotVerified(failure) => Stage::NotVerified { reason: failure.message, code: failure.code, at, body },
@@ -147,7 +148,7 @@ fn waiting(service: &Service, pending: &Pending) -> Result<Stage, ApiError> {
     let stub = serde_json::to_string(&OvsePending::of(pending.id)).map_err(ApiError::internal)?;
     Ok(Stage::Waiting {
         left: TimeLeft::of(pending, now),
-        until: time_of_day(pending.expires_at),
+        until: When::time(pending.expires_at),
         sandbox: authority.sandbox.then(|| format!("/sandbox/app?from=portal&req={intent}")),
         way,
         intent,

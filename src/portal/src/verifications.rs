@@ -14,10 +14,10 @@ use sakshi_web::query::Query;
 use url::form_urlencoded;
 
 use super::error::PortalError;
-use super::events::moment;
 use super::layout::{Layout, Section, page, redirect};
 use super::portal_user::PortalUser;
 use super::trial::Choice;
+use super::when::When;
 
 /// The statuses as the address has them, as people read them, and as they are.
 const STATUSES: [(&str, &str, VerificationStatus); 4] = [
@@ -76,7 +76,7 @@ impl Asked {
 /// One line of the list.
 struct Row {
     found: Verification,
-    at: String,
+    at: When,
     status: &'static str,
     label: &'static str,
     /// Its event, and the event's name.
@@ -92,8 +92,8 @@ struct Page {
     asked: Asked,
     rows: Vec<Row>,
     older: Option<String>,
-    /// Why there is no row.
-    nothing: String,
+    /// How far back there is nothing, if there may be something before.
+    nothing_since: Option<When>,
     /// How long a result is kept.
     kept: String,
 }
@@ -115,11 +115,7 @@ pub(crate) async fn show(user: PortalUser, request: HttpRequest, service: Data<S
     let row = |found: Verification| {
         let (status, label, _) = STATUSES.into_iter().find(|(.., status)| *status == found.status).unwrap_or(STATUSES[0]);
         let event = found.event.and_then(|event| Some((event, names.get(&event)?.clone())));
-        Row { at: moment(found.opened_at), status, label, event, found }
-    };
-    let nothing = match read_back_to.filter(|_| older.is_some()) {
-        Some(at) => format!("Nothing since {} UTC.", moment(at)),
-        None => "It may be of another application, or is no longer kept.".to_owned(),
+        Row { at: When::minute(found.opened_at), status, label, event, found }
     };
     let choice = |value, label: &str, asked: &str| Choice { value, label: label.to_owned(), chosen: value == asked };
     let template = Page {
@@ -127,8 +123,8 @@ pub(crate) async fn show(user: PortalUser, request: HttpRequest, service: Data<S
         statuses: STATUSES.iter().map(|(value, label, _)| choice(value, label, &asked.status)).collect(),
         channels: CHANNELS.iter().map(|(value, label)| choice(value, label, &asked.channel)).collect(),
         rows: verifications.into_iter().map(row).collect(),
+        nothing_since: read_back_to.filter(|_| older.is_some()).map(When::minute),
         older: older.map(|before| asked.at(before)),
-        nothing,
         kept: in_words(service.rules.result_ttl),
         asked,
     };

@@ -18,10 +18,10 @@ use sakshi_web::query::Query;
 use self::chart::Chart;
 use super::curl::{Command, Curl};
 use super::error::PortalError;
-use super::events::moment;
 use super::layout::{Layout, Section, page};
 use super::paging::{Pages, newest};
 use super::portal_user::PortalUser;
+use super::when::When;
 
 /// Entries that the chart reads at once, and how often.
 const READ_AT_ONCE: u32 = 500;
@@ -36,7 +36,7 @@ struct Row {
     reference: String,
     /// Whether the reference is a transaction of the portal's.
     is_transaction: bool,
-    at: String,
+    at: When,
 }
 
 impl Row {
@@ -57,7 +57,7 @@ impl Row {
             balance_after: entry.balance_after,
             reference: entry.reference.clone(),
             is_transaction,
-            at: moment(entry.at),
+            at: When::minute(entry.at),
         }
     }
 }

@@ -12,12 +12,12 @@ use sakshi_service::events::{OPERATION, create_event};
 use sakshi_web::error::ApiError;
 use sakshi_wire::events::CreateEventRequest;
 
-use super::input;
 use crate::error::PortalError;
 use crate::form::{Form, Kind, Submitted, once};
 use crate::layout::{Layout, Section, page, redirect};
 use crate::portal_user::PortalUser;
 use crate::trial::{Choice, Group, groups, languages};
+use crate::when::input;
 
 /// How the fields of the form stand for those of the request.
 const SHAPE: &[(&str, Kind)] = &[("claims", Kind::Words), ("max_guests", Kind::Whole), ("expires_at", Kind::Moment)];

@@ -8,12 +8,13 @@ use sakshi_domain::event::Event;
 use sakshi_service::Service;
 use sakshi_web::query::Query;
 
-use super::{moment, status_label};
+use super::status_label;
 use crate::curl::{Command, Curl};
 use crate::error::PortalError;
 use crate::layout::{Layout, Section, page};
 use crate::paging::{Pages, newest};
 use crate::portal_user::PortalUser;
+use crate::when::When;
 
 /// One event in the list.
 struct Row {
@@ -24,7 +25,7 @@ struct Row {
     registrations: u32,
     places: u32,
     scans: u64,
-    until: String,
+    until: When,
 }
 
 #[derive(Template)]
@@ -55,7 +56,7 @@ pub(crate) async fn show(user: PortalUser, request: HttpRequest, service: Data<S
             registrations: event.counts.registrations,
             places: event.terms.max_guests.get(),
             scans: event.counts.scans,
-            until: moment(event.terms.expires_at),
+            until: When::minute(event.terms.expires_at),
         }
     };
     let template = List {

@@ -7,7 +7,10 @@ use actix_web::web::{Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
 use sakshi_domain::event::Event;
+use sakshi_domain::language::Language;
 use sakshi_pages::qr_code::QrCode;
+use sakshi_pages::text::Texts;
+use sakshi_pages::time_left::date_and_time;
 use sakshi_service::Service;
 use sakshi_service::events::change_event;
 use sakshi_service::events::own_event;
@@ -18,7 +21,6 @@ use sakshi_web::query::Query;
 use sakshi_wire::events::RegistrationRow;
 
 use super::live::Counts;
-use super::{input, moment};
 use crate::curl::{Command, Curl};
 use crate::error::PortalError;
 use crate::field::Field;
@@ -28,6 +30,7 @@ use crate::paging::{Pages, ROWS};
 use crate::portal_user::PortalUser;
 use crate::transaction::Shared;
 use crate::trial::asked;
+use crate::when::{When, input};
 
 /// How the fields of the forms stand for those of the request.
 const SHAPE: &[(&str, Kind)] =
@@ -36,13 +39,13 @@ const SHAPE: &[(&str, Kind)] =
 /// A guest who was verified.
 struct Guest {
     id: String,
-    at: String,
+    at: When,
     shared: Vec<Shared>,
 }
 
 impl Guest {
     fn of(row: &RegistrationRow) -> Self {
-        Self { id: row.txn_id.to_string(), at: moment(row.verified_at), shared: Shared::all(&row.verified_claims) }
+        Self { id: row.txn_id.to_string(), at: When::minute(row.verified_at), shared: Shared::all(&row.verified_claims) }
     }
 }
 
@@ -53,7 +56,9 @@ struct Page {
     event: Arc<Event>,
     counts: Counts,
     asked: String,
-    until: String,
+    until: When,
+    /// The end by the clocks of the event's place, unless that is UTC.
+    own_end: Option<String>,
     /// What has just been done.
     done: Option<&'static str>,
     form: Form,
@@ -126,7 +131,8 @@ async fn shown(
         layout: user.layout(Section::Events, service),
         counts: Counts::of(&event, service),
         asked: asked.join("\u{a0}· "),
-        until: moment(terms.expires_at),
+        until: When::minute(terms.expires_at),
+        own_end: (terms.time_zone.name() != "UTC").then(|| date_and_time(terms.expires_at, terms.time_zone, Texts::of(Language::ENGLISH))),
         done: match query {
             "done=created" => Some("The event was created. Print its code, or show it on a screen."),
             "done=saved" => Some("Saved. The change takes effect at once."),

@@ -1,0 +1,78 @@
+//! Moments on the portal's pages: in UTC as the server writes them, in the reader's own time once the script has run.
+
+use askama::Template;
+use askama::filters::HtmlSafe;
+use sakshi_domain::time::Timestamp;
+
+/// How exactly a moment is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Exactly {
+    Minute,
+    Second,
+    /// The time of day alone.
+    Time,
+}
+
+/// A moment as an element of a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Template)]
+#[template(source = r#"<time datetime="{{ at }}" data-exactly="{{ self.style() }}">{{ self.text() }} UTC</time>"#, ext = "html")]
+pub(super) struct When {
+    at: Timestamp,
+    exactly: Exactly,
+}
+
+impl HtmlSafe for When {}
+
+impl When {
+    pub(super) fn minute(at: Timestamp) -> Self {
+        Self { at, exactly: Exactly::Minute }
+    }
+
+    pub(super) fn second(at: Timestamp) -> Self {
+        Self { at, exactly: Exactly::Second }
+    }
+
+    pub(super) fn time(at: Timestamp) -> Self {
+        Self { at, exactly: Exactly::Time }
+    }
+
+    /// The name of the style in the script.
+    fn style(&self) -> &'static str {
+        match self.exactly {
+            Exactly::Minute => "minute",
+            Exactly::Second => "second",
+            Exactly::Time => "time",
+        }
+    }
+
+    fn text(&self) -> String {
+        let range = match self.exactly {
+            Exactly::Minute => 0..16,
+            Exactly::Second => 0..19,
+            Exactly::Time => 11..16,
+        };
+        self.at.to_string().get(range).unwrap_or_default().replace('T', " ")
+    }
+}
+
+/// A moment in UTC as an input of a form has it: `2026-12-31T18:30`.
+pub(super) fn input(at: Timestamp) -> String {
+    at.to_string().get(..16).unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_moment_is_told_in_utc_and_says_so() {
+        let at = Timestamp::parse_rfc3339("2026-12-31T18:30:05Z").unwrap();
+        assert_eq!(
+            When::minute(at).to_string(),
+            r#"<time datetime="2026-12-31T18:30:05.000Z" data-exactly="minute">2026-12-31 18:30 UTC</time>"#
+        );
+        let text = |when: When| when.to_string().split(['>', '<']).nth(2).map(str::to_owned);
+        assert_eq!(text(When::second(at)).unwrap(), "2026-12-31 18:30:05 UTC");
+        assert_eq!(text(When::time(at)).unwrap(), "18:30 UTC");
+    }
+}

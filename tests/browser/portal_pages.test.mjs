@@ -1,0 +1,69 @@
+// What the portal's pages tell their reader, with JavaScript and without.
+
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+
+import { launch, open } from "./browser.mjs";
+import { Service } from "./service.mjs";
+import { event } from "./states.mjs";
+
+let service, browser;
+before(async () => { [service, browser] = await Promise.all([Service.start(), launch()]); });
+after(() => Promise.all([service?.stop(), browser?.close()]));
+
+async function signedIn(more = {}) {
+  const page = await open(browser, "desktop", more);
+  await page.goto(`${service.base}/portal/sign-in`);
+  await page.getByLabel("App id").fill(service.headers["X-API-APP-ID"]);
+  await page.getByLabel("API key").fill(service.headers["X-API-KEY"]);
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.waitForURL("**/portal");
+  return page;
+}
+
+const end = async (made) => (await service.call(`events/${made.event_id}`)).expires_at;
+
+test("times are the reader's own, with UTC as their title, and UTC without JavaScript", async () => {
+  const made = await event(service, { expires_at: "2027-07-01T20:30:00Z", time_zone: "Asia/Kolkata" });
+  const path = `${service.base}/portal/events/${made.event_id}`;
+  for (const [more, shown, title, guests] of [
+    [{ timezoneId: "America/New_York", locale: "en-US" }, /^Jul 1, 2027, 4:30\sPM$/, "2027-07-01 20:30 UTC", "2 July 2027, 02:00 IST"],
+    [{ timezoneId: "Asia/Kolkata", locale: "en-GB" }, /^2 Jul 2027, 02:00$/, "2027-07-01 20:30 UTC", null],
+    [{ timezoneId: "Asia/Kolkata", javaScriptEnabled: false }, /^2027-07-01 20:30 UTC$/, null, "2 July 2027, 02:00 IST"],
+  ]) {
+    const page = await signedIn(more);
+    for (const place of [`${service.base}/portal/events`, path]) {
+      await page.goto(place);
+      const time = page.locator("time[datetime='2027-07-01T20:30:00.000Z']").first();
+      assert.match(await time.textContent(), shown, place);
+      assert.equal(await time.getAttribute("title"), title);
+    }
+    const theirs = page.locator("time[data-zone]");
+    assert.equal(await theirs.count() ? await theirs.textContent() : null, guests);
+    await page.goto(`${service.base}/portal/credits`);
+    assert.deepEqual(page.troubles, []);
+    await page.context().close();
+  }
+});
+
+test("the end of an event is entered in the reader's own time, and in UTC without JavaScript", async () => {
+  for (const [more, label, before, entered, after] of [
+    [{ timezoneId: "Asia/Kolkata" }, "Ends at, your time", "2027-07-02T02:00", "2027-07-03T05:45", "2027-07-03T00:15:00.000Z"],
+    [{ timezoneId: "Asia/Kolkata", javaScriptEnabled: false }, "Ends at, in UTC", "2027-07-01T20:30", "2027-07-03T05:45", "2027-07-03T05:45:00.000Z"],
+  ]) {
+    const made = await event(service, { expires_at: "2027-07-01T20:30:00Z" });
+    const page = await signedIn(more);
+    await page.goto(`${service.base}/portal/events/${made.event_id}`);
+    const input = page.getByLabel(label);
+    assert.equal(await input.inputValue(), before);
+    await input.fill("2020-01-01T10:00");
+    await page.getByRole("button", { name: "Save the end" }).click();
+    await page.getByText("Some fields are not acceptable.").waitFor();
+    assert.equal(await input.inputValue(), "2020-01-01T10:00", "what was entered stays");
+    await input.fill(entered);
+    await page.getByRole("button", { name: "Save the end" }).click();
+    await page.getByText("Saved.").waitFor();
+    assert.equal(await end(made), after);
+    await page.context().close();
+  }
+});
