@@ -30,7 +30,7 @@ needs:
 	[ -n "$$(fc-list :lang=ur family 2>/dev/null)" ] || missing="$$missing fontconfig fonts-noto-core"; \
 	need redis-server redis-server; need redis-cli redis-tools; need haproxy haproxy; need zsh zsh; \
 	need kubectl kubernetes-client; need systemd-analyze systemd; need openssl openssl; \
-	need buildah buildah; need mmdebstrap mmdebstrap; need ip iproute2; need javac default-jdk-headless; \
+	need buildah buildah; need promtool prometheus; need mmdebstrap mmdebstrap; need ip iproute2; need javac default-jdk-headless; \
 	[ -f /usr/share/java/jakarta-annotation-api.jar ] || missing="$$missing libjakarta-annotation-api-java"; \
 	[ -f /usr/share/java/jackson-databind.jar ] || missing="$$missing libjackson2-databind-java"; \
 	[ -z "$$missing" ] && exit 0; \

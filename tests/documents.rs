@@ -14,6 +14,8 @@ use super::root;
 mod authority_codes;
 #[path = "documents/errors.rs"]
 mod errors;
+#[path = "documents/metrics.rs"]
+mod metrics;
 
 fn document(path: &str) -> String {
     fs::read_to_string(root().join(path)).expect(path)

@@ -1,5 +1,7 @@
 //! The internal listener: keys, the tree, the audit, probes and metrics.
 
+use std::io::Write as _;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use reqwest::Method;
@@ -195,5 +197,35 @@ async fn metrics_hold_no_ids_no_urls_and_nothing_personal() {
     let ids = [&opened.txn, &failed.txn, &backend.client, &backend.app, &backend.key_id, &backend.key, &address];
     for text in ids.into_iter().map(String::as_str).chain(["Asha", "1990", "STRANGE", "code-of-a-stranger", "nowhere"]) {
         assert!(!metrics.contains(text), "{text} stands in the metrics");
+    }
+}
+
+#[tokio::test]
+async fn prometheus_finds_nothing_wrong_with_the_metrics() {
+    let node = TestNode::start().await;
+    let (backend, identity_app) = (node.backend(9).await, node.identity_app());
+    let opened = backend.open(&["name"]).await;
+    identity_app.approve(&opened, "asha").await;
+    let page = node.operator().probe("/metrics").await.text;
+    let mut check = Command::new("promtool")
+        .args(["check", "metrics"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    check.stdin.take().unwrap().write_all(page.as_bytes()).unwrap();
+    let said = check.wait_with_output().unwrap();
+    let (out, err) = (String::from_utf8_lossy(&said.stdout), String::from_utf8_lossy(&said.stderr));
+    assert!(said.status.success() && out.is_empty() && err.is_empty(), "{out}{err}");
+    for line in ["sakshi_webhook_attempts_total{outcome=\"timed_out\"} 0", "sakshi_http_refusals_total{code=\"internal_error\"} 0"] {
+        assert!(page.lines().any(|found| found == line), "{line} is there before it happens");
+    }
+    let figures = |name: &str| -> f64 {
+        let line = page.lines().find(|line| line.split(['{', ' ']).next() == Some(name)).unwrap_or_else(|| panic!("{name} in {page}"));
+        line.rsplit(' ').next().unwrap().parse().unwrap()
+    };
+    for name in ["process_cpu_seconds_total", "process_open_fds", "process_max_fds", "process_start_time_seconds", "sakshi_build_info"] {
+        assert!(figures(name) > 0.0, "{name}");
     }
 }

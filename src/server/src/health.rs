@@ -15,6 +15,8 @@ const INTERVAL: Duration = Duration::from_secs(1);
 const INTERVAL_SHARED: Duration = Duration::from_millis(200);
 /// How long it may take to answer.
 const PATIENCE: Duration = Duration::from_secs(3);
+/// The same for a store that other nodes share: with the interval, an outage is seen within a second.
+const PATIENCE_SHARED: Duration = Duration::from_millis(750);
 
 /// The health of the process.
 #[derive(Clone, Debug)]
@@ -30,11 +32,12 @@ impl Health {
     pub(crate) fn watch(tree: Tree, drain: Drain, store: Arc<dyn Store>) -> Self {
         let last = Arc::new(Mutex::new(Ok(())));
         let seen = Arc::clone(&last);
-        let interval = if store.ended_elsewhere().is_some() { INTERVAL_SHARED } else { INTERVAL };
+        let (interval, patience) =
+            if store.ended_elsewhere().is_some() { (INTERVAL_SHARED, PATIENCE_SHARED) } else { (INTERVAL, PATIENCE) };
         actix_rt::spawn(async move {
             loop {
                 let unanswered = || StoreError::Unavailable("it does not answer".into());
-                let state = timeout(PATIENCE, store.check()).await.unwrap_or_else(|_| Err(unanswered()));
+                let state = timeout(patience, store.check()).await.unwrap_or_else(|_| Err(unanswered()));
                 let before = std::mem::replace(&mut *seen.lock().unwrap_or_else(PoisonError::into_inner), state.clone());
                 match (&before, &state) {
                     (Ok(()), Err(error)) => tracing::error!(%error, "the store takes no writes"),

@@ -1,5 +1,6 @@
 //! The internal listener's app: the operator's API, the connectors' reports and the probes, and the sandbox's stand-ins for upstreams.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use actix_web::body::MessageBody;
@@ -7,11 +8,13 @@ use actix_web::dev::{ServiceFactory, ServiceRequest, ServiceResponse};
 use actix_web::middleware::from_fn;
 use actix_web::{App, Error};
 use futures_util::future::LocalBoxFuture;
+use metrics::gauge;
 use sakshi_actors::{Flows, NodeView, Tree};
 use sakshi_domain::credits::CreditMove;
 use sakshi_domain::ids::ClientId;
 use sakshi_operator::{CreditDesk, FlowDesk, InternalDeps};
 use sakshi_service::budget::{CpuBudget, MemoryBudgets};
+use sakshi_service::drain::Drain;
 use sakshi_store::{CreditOutcome, ReportFlowOutcome, StoreFuture};
 use sakshi_web::edge::edge;
 use sakshi_web::error::ApiError;
@@ -20,7 +23,7 @@ use sakshi_wire::reports::FlowReport;
 
 use crate::sandbox::StandIns;
 use crate::storage::Storage;
-use crate::telemetry::PrometheusRecorder;
+use crate::telemetry::{PrometheusRecorder, process};
 
 /// The listener has one worker, and this is its app.
 pub(crate) fn app(
@@ -61,15 +64,35 @@ pub(crate) fn metrics_page(
     tree: Tree,
     memory: MemoryBudgets,
     cpu: CpuBudget,
+    drain: Drain,
 ) -> Arc<dyn Fn() -> String + Send + Sync> {
     let store = storage.figures();
     Arc::new(move || {
         store();
+        process::publish();
         tree.update_gauges();
+        publish_mailboxes(&tree.view());
+        // A gauge is a float by its format.
+        #[allow(clippy::cast_precision_loss)]
+        gauge!("sakshi_http_requests_in_flight").set(drain.under_way() as f64);
         memory.publish_metrics();
         cpu.publish_metrics();
         metrics.render()
     })
+}
+
+/// The questions that wait for actors, by kind of actor.
+fn publish_mailboxes(view: &NodeView) {
+    let mut waiting = BTreeMap::new();
+    let mut nodes = vec![view];
+    while let Some(node) = nodes.pop() {
+        *waiting.entry(node.kind).or_insert(0) += node.mailbox;
+        nodes.extend(&node.children);
+    }
+    for (kind, messages) in waiting {
+        #[allow(clippy::cast_precision_loss)]
+        gauge!("sakshi_mailbox_messages", "actor" => kind).set(messages as f64);
+    }
 }
 
 /// The credit ledger for the operator's API.

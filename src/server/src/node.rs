@@ -30,7 +30,7 @@ use crate::sandbox::{self, StandIns};
 use crate::settings::endpoints::reachable;
 use crate::settings::{Settings, StoreKind};
 use crate::storage::{self, Storage};
-use crate::telemetry::PrometheusRecorder;
+use crate::telemetry::{PrometheusRecorder, store_figures};
 use crate::{authority, bounds, internal, public, upstreams};
 
 /// Connections that may wait to be accepted.
@@ -175,6 +175,7 @@ impl Node {
         };
         let config = listener("public", workers, fds.public_per_worker);
         let public = Listener::start(config, public_socket, move || public::app(&shared))?;
+        store_figures::watch(Arc::clone(&store), Arc::clone(&clock), settings.telemetry.low_credits);
         let viewed = tree.clone();
         let deps = InternalDeps {
             store: Arc::clone(&store),
@@ -184,7 +185,7 @@ impl Node {
             memory: memory.clone(),
             health: Arc::new(Health::watch(tree.clone(), drain.clone(), Arc::clone(&store))),
             tree: Arc::new(move || internal::tree_node(viewed.view())),
-            metrics: internal::metrics_page(metrics, &storage, tree.clone(), memory, cpu),
+            metrics: internal::metrics_page(metrics, &storage, tree.clone(), memory, cpu, drain.clone()),
             admin_token: settings.admin.token.clone(),
             connector_token: settings.admin.connector_token.clone(),
             urls: bounds::rules(settings).urls,

@@ -53,6 +53,7 @@ async fn begin(
 pub fn recorder() -> Result<PrometheusRecorder, metrics::SetRecorderError<PrometheusRecorder>> {
     let recorder = PrometheusRecorder::default();
     metrics::set_global_recorder(recorder.clone())?;
+    telemetry::catalogue::begin();
     Ok(recorder)
 }
 

@@ -4,10 +4,10 @@
 //! A single node uses its own clock. Nodes that share a store use the store's, so that a transaction expires on all of them at
 //! once.
 
-use std::fs::DirBuilder;
+use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use actix_web::web;
@@ -33,7 +33,8 @@ pub(crate) struct Storage {
 
 #[derive(Clone, Debug)]
 enum Kind {
-    Embedded(EmbeddedStore),
+    /// With the directory of its files.
+    Embedded(EmbeddedStore, PathBuf),
     Redis(RedisStore),
 }
 
@@ -51,7 +52,7 @@ impl Storage {
                 let directory = settings.store.path.clone();
                 let options = EmbeddedOptions { directory, clock: Arc::clone(&clock), vault, max_waiting, ownership };
                 let embedded = EmbeddedStore::open(options)?;
-                Ok(Self { store: Arc::new(embedded.clone()), clock, kind: Kind::Embedded(embedded) })
+                Ok(Self { store: Arc::new(embedded.clone()), clock, kind: Kind::Embedded(embedded, settings.store.path.clone()) })
             }
             StoreKind::Redis(redis) => {
                 let options = RedisOptions {
@@ -74,7 +75,7 @@ impl Storage {
     #[must_use]
     pub(crate) fn figures(&self) -> Arc<dyn Fn() + Send + Sync> {
         match self.kind.clone() {
-            Kind::Embedded(_) => Arc::new(|| {}),
+            Kind::Embedded(_, directory) => Arc::new(move || gauge!("sakshi_store_size_bytes").set(size_of_files(&directory))),
             Kind::Redis(store) => Arc::new(move || show(&store.figures())),
         }
     }
@@ -84,13 +85,23 @@ impl Storage {
         if let Err(error) = self.store.leave().await {
             tracing::warn!(%error, "the other nodes could not be told that this one has left; they will find out");
         }
-        if let Kind::Embedded(store) = self.kind
+        if let Kind::Embedded(store, _) = self.kind
             // Closing waits for the last commit, which must not block the arbiter that it answers to.
             && web::block(move || store.close()).await.is_err()
         {
             tracing::error!("the store could not be closed in good order");
         }
     }
+}
+
+/// Bytes of the files in a directory.
+fn size_of_files(directory: &Path) -> f64 {
+    let files = fs::read_dir(directory).into_iter().flatten().flatten();
+    let bytes: u64 = files.filter_map(|file| Some(file.metadata().ok()?.len())).sum();
+    // A gauge is a float by its format.
+    #[allow(clippy::cast_precision_loss)]
+    let bytes = bytes as f64;
+    bytes
 }
 
 /// The metrics of the link to Redis.
@@ -103,7 +114,7 @@ fn show(figures: &LinkFigures) {
         counter!("sakshi_redis_calls_total", "script" => *name).absolute(*calls);
         counter!("sakshi_redis_call_failures_total", "script" => *name).absolute(*failures);
         let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
-        counter!("sakshi_redis_call_microseconds_total", "script" => *name).absolute(micros);
+        counter!("sakshi_redis_call_seconds_total", "script" => *name).absolute(micros);
     }
 }
 

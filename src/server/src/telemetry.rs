@@ -4,8 +4,11 @@
 //! and a panic's text may hold what must not be logged.
 
 mod buffered_log;
+pub mod catalogue;
 mod json_line;
+pub(crate) mod process;
 mod prometheus;
+pub(crate) mod store_figures;
 
 use std::io::{self, IsTerminal as _};
 use std::panic::{PanicHookInfo, set_hook};

@@ -62,6 +62,12 @@ impl Drain {
         self.under_way.enter_anyway()
     }
 
+    /// Requests under way.
+    #[must_use]
+    pub fn under_way(&self) -> usize {
+        self.under_way.inside()
+    }
+
     /// Waits until nothing is under way, for `time` at most; returns what still is.
     pub async fn finish(&self, time: Duration) -> usize {
         self.under_way.emptied(time).await

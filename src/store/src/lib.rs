@@ -35,7 +35,7 @@ pub use events::{CreateEvent, Events, PatchEventOutcome, Registration};
 pub use flows::{FlowDeliveries, FlowRecord, Flows, LapseFlowOutcome, OpenFlow, ReportFlow, ReportFlowOutcome, SealedPayload};
 pub use idempotency::{CreateOutcome, Idempotency, IdempotencyScope, IdempotentAnswer, OrderLease};
 pub use installation::{Installation, Ownership};
-pub use outbox::Outbox;
+pub use outbox::{Backlog, Outbox};
 pub use paging::{Page, PageRequest, Rows};
 pub use refusals::Refusals;
 pub use sessions::{SessionDigest, SessionRecord, Sessions};

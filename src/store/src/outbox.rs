@@ -3,6 +3,7 @@
 use sakshi_domain::delivery::{Attempt, DeliveryId, DeliveryRecord, QueuedDelivery, Subject};
 use sakshi_domain::http_url::WebhookUrl;
 use sakshi_domain::ids::EventId;
+use sakshi_domain::time::Timestamp;
 
 use crate::error::{StoreError, StoreFuture};
 use crate::sealing::{open_of_flow, open_webhook};
@@ -24,9 +25,21 @@ pub trait Outbox {
     /// The delivery of a subject, for the operator.
     fn load_delivery(&self, subject: Subject) -> StoreFuture<Option<DeliveryRecord>>;
 
+    /// What waits for its attempt, by whichever node.
+    fn backlog(&self) -> StoreFuture<Backlog>;
+
     /// Marks unfinished attempts as `unknown`: those that this node left behind when it was last
     /// stopped, and those of dead nodes. Returns how many.
     fn abandon_attempts(&self) -> StoreFuture<u64>;
+}
+
+/// The deliveries that wait for their attempt.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Backlog {
+    /// How many.
+    pub waiting: u64,
+    /// When the oldest of them was queued.
+    pub oldest: Option<Timestamp>,
 }
 
 /// Where a delivery that is queued now goes. Without an address of its own, it goes to the URL in its transaction's terms.

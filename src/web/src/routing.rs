@@ -23,12 +23,10 @@ struct Inner {
     other: MethodMetrics,
 }
 
-/// Metrics of one method; each is registered when it is first needed, so that unused ones are not reported.
+/// Metrics of one method. They are registered at its first request, so that unused routes are not reported, and all classes of
+/// status at once, so that the first failure is an increase.
 #[derive(Default)]
-struct MethodMetrics {
-    classes: [OnceCell<Counter>; 5],
-    duration: OnceCell<Histogram>,
-}
+struct MethodMetrics(OnceCell<([Counter; 5], Histogram)>);
 
 impl RouteMetrics {
     fn new(pattern: &'static str, methods: &[Method]) -> Self {
@@ -54,12 +52,12 @@ impl RouteMetrics {
         let known = self.0.methods.iter().find(|(known, _)| known == method);
         let (method, metrics) = known.map_or(("other", &self.0.other), |(known, metrics)| (known.as_str(), metrics));
         let class = usize::from(status / 100).clamp(1, 5) - 1;
-        let count = metrics.classes[class].get_or_init(
-            || counter!("sakshi_http_requests_total", "route" => pattern, "method" => method.to_owned(), "status" => CLASSES[class]),
-        );
-        count.increment(1);
-        let time =
-            metrics.duration.get_or_init(|| histogram!("sakshi_http_request_seconds", "route" => pattern, "method" => method.to_owned()));
+        let (counts, time) = metrics.0.get_or_init(|| {
+            let count =
+                |status| counter!("sakshi_http_requests_total", "route" => pattern, "method" => method.to_owned(), "status" => status);
+            (CLASSES.map(count), histogram!("sakshi_http_request_seconds", "route" => pattern, "method" => method.to_owned()))
+        });
+        counts[class].increment(1);
         time.record(duration.as_secs_f64());
     }
 }

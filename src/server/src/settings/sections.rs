@@ -119,6 +119,8 @@ pub enum LogFormat {
 pub struct Telemetry {
     /// How log lines are written.
     pub log_format: LogFormat,
+    /// Clients with fewer credits are counted in a metric.
+    pub low_credits: u64,
 }
 
 impl Server {
@@ -195,7 +197,8 @@ impl Telemetry {
             "telemetry.otlp_endpoint",
             "must be empty: exporting traces is not part of this build",
         );
-        Self { log_format }
+        let low_credits = reader.number("telemetry.low_credits", 0..=u64::MAX);
+        Self { log_format, low_credits }
     }
 }
 

@@ -1,13 +1,15 @@
 //! The recorder of the `metrics` crate's macros, which renders the Prometheus text format 0.0.4.
 //!
 //! A counter or gauge is one atomic number, a histogram one for each bucket. So recording takes a few nanoseconds, and there is
-//! no upkeep.
+//! no upkeep. A counter is a whole number for those macros, so a counter of seconds, whose name ends with `_seconds_total`, counts
+//! microseconds and is shown in seconds.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 use std::hash::Hash;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 use metrics::{Counter, Gauge, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder, SharedString, Unit};
 
@@ -87,7 +89,12 @@ impl PrometheusRecorder {
     pub fn render(&self) -> String {
         let mut page = String::new();
         self.render_kind(&mut page, "counter", &self.0.counters, |page, name, labels, value| {
-            line(page, name, labels, &value.load(Ordering::Relaxed));
+            let value = value.load(Ordering::Relaxed);
+            if name.ends_with("_seconds_total") {
+                line(page, name, labels, &Duration::from_micros(value).as_secs_f64());
+            } else {
+                line(page, name, labels, &value);
+            }
         });
         self.render_kind(&mut page, "gauge", &self.0.gauges, |page, name, labels, value| {
             line(page, name, labels, &f64::from_bits(value.load(Ordering::Relaxed)));
@@ -149,13 +156,14 @@ mod tests {
             counter!("b_total", "word" => "a \"b\" \\ c\nd").increment(2);
             counter!("b_total", "word" => "a \"b\" \\ c\nd").increment(1);
             counter!("a_total").absolute(7);
+            counter!("c_seconds_total").absolute(1_500_000);
             gauge!("depth").set(1.5);
             gauge!("depth").decrement(3.0);
         });
         assert_eq!(
             figures.render(),
             "# TYPE a_total counter\na_total 7\n# HELP b_total How many.\\nReally.\n# TYPE b_total counter\n\
-             b_total{word=\"a \\\"b\\\" \\\\ c\\nd\"} 3\n# TYPE depth gauge\ndepth -1.5\n"
+             b_total{word=\"a \\\"b\\\" \\\\ c\\nd\"} 3\n# TYPE c_seconds_total counter\nc_seconds_total 1.5\n# TYPE depth gauge\ndepth -1.5\n"
         );
     }
 

@@ -104,7 +104,7 @@ impl CpuBudget {
         drop(queue);
         gauge!("sakshi_untrusted_cpu_waiting").set(waiting as f64);
         gauge!("sakshi_untrusted_cpu_seconds_of_largest_owner").set(most.as_secs_f64());
-        counter!("sakshi_untrusted_cpu_microseconds_total").absolute(u64::try_from(total.as_micros()).unwrap_or(u64::MAX));
+        counter!("sakshi_untrusted_cpu_seconds_total").absolute(u64::try_from(total.as_micros()).unwrap_or(u64::MAX));
         counter!("sakshi_untrusted_cpu_refused_total").absolute(refused);
     }
 

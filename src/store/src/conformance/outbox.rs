@@ -9,6 +9,7 @@ use sakshi_domain::ids::TxnId;
 
 use super::TestStore;
 use super::fixture::{client_with, completed, completing, opening_with_hook};
+use crate::Backlog;
 
 fn attempt(outcome: DeliveryOutcome, status: Option<u16>) -> Attempt {
     Attempt { outcome, status, duration_ms: 42 }
@@ -50,6 +51,18 @@ pub(crate) async fn due_deliveries_come_in_order_after_a_position_and_of_one_ori
     assert_eq!(due(None, Some("https://host1.example:444"), 100).await, []);
     assert!(test.store().claim_delivery(queued[4], txns[4].into()).await.unwrap());
     assert_eq!(due(None, Some("https://host1.example"), 100).await, [queued[1], queued[7]]);
+}
+
+pub(crate) async fn the_backlog_counts_what_waits_and_knows_the_oldest(test: &impl TestStore) {
+    let client = client_with(test, 3).await;
+    assert_eq!(test.store().backlog().await, Ok(Backlog::default()));
+    let begun = test.now();
+    let (first, id) = completed(test, &client).await;
+    test.advance(Duration::from_secs(5));
+    completed(test, &client).await;
+    assert_eq!(test.store().backlog().await, Ok(Backlog { waiting: 2, oldest: Some(begun) }));
+    assert!(test.store().claim_delivery(id, first.id.into()).await.unwrap());
+    assert_eq!(test.store().backlog().await, Ok(Backlog { waiting: 1, oldest: Some(begun + Duration::from_secs(5)) }));
 }
 
 pub(crate) async fn the_first_record_of_an_attempt_stands(test: &impl TestStore) {

@@ -16,7 +16,7 @@ use super::database::statements::Database;
 use super::rows::{optional_time, signed, time, unsigned};
 use super::store::EmbeddedStore;
 use crate::error::{StoreError, StoreFuture};
-use crate::outbox::{Outbox, Target, address};
+use crate::outbox::{Backlog, Outbox, Target, address};
 use crate::sealing::open_terms;
 use crate::transactions::CompletedRecord;
 
@@ -41,6 +41,8 @@ const OF_REPORT: &str = "SELECT d.id, d.origin, d.queued_at, d.claimed_at, d.out
      FROM deliveries d JOIN reports p ON p.row = d.report WHERE p.flow = ?1 AND p.name = ?2";
 pub(crate) const OF_FLOW: &str = "SELECT d.id, d.origin, d.queued_at, d.claimed_at, d.outcome, d.status, d.duration_ms, p.name, d.tells \
      FROM reports p JOIN deliveries d ON d.report = p.row WHERE p.flow = ?1 AND (p.until > ?2 OR d.outcome IS NULL)";
+pub(crate) const BACKLOG: &str = "SELECT count(*), (SELECT queued_at FROM deliveries INDEXED BY deliveries_queued WHERE claimed_at IS NULL ORDER BY id LIMIT 1) \
+     FROM deliveries INDEXED BY deliveries_queued WHERE claimed_at IS NULL";
 const ABANDON: &str = "UPDATE deliveries INDEXED BY deliveries_in_flight SET outcome = 'unknown', duration_ms = 0 \
      WHERE claimed_at IS NOT NULL AND outcome IS NULL";
 
@@ -68,6 +70,13 @@ impl Outbox for EmbeddedStore {
         self.read(move |db| match subject {
             Subject::Transaction(txn) => db.first(OF_TRANSACTION, [txn.as_bytes()], record),
             Subject::Flow { flow, webhook } => db.first(OF_REPORT, params![flow.as_bytes(), webhook.0], record),
+        })
+    }
+
+    fn backlog(&self) -> StoreFuture<Backlog> {
+        self.read(|db| {
+            let found = db.first(BACKLOG, [], |row| Ok(Backlog { waiting: unsigned(row, 0)?, oldest: optional_time(row, 1)? }))?;
+            Ok(found.unwrap_or_default())
         })
     }
 

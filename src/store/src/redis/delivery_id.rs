@@ -6,6 +6,7 @@
 
 use sakshi_domain::delivery::DeliveryId;
 use sakshi_domain::ids::Partition;
+use sakshi_domain::time::Timestamp;
 
 use crate::error::StoreError;
 
@@ -28,6 +29,12 @@ fn parse(partition: Partition, entry: &[u8]) -> Option<DeliveryId> {
 /// The stream entry of a delivery.
 pub(crate) fn entry(id: DeliveryId) -> String {
     format!("{}-{}", id.0 >> LOWER, id.0 & ((1 << NUMBER_BITS) - 1))
+}
+
+/// When the stream entry with this id was queued.
+pub(crate) fn queued_at(entry: &str) -> Result<Timestamp, StoreError> {
+    let millis = entry.split_once('-').and_then(|(millis, _)| millis.parse().ok());
+    millis.map(Timestamp::from_millis).ok_or_else(|| StoreError::unreadable("the id of a delivery"))
 }
 
 /// The last entry id in a partition's stream that is not after a delivery of any partition.

@@ -21,7 +21,7 @@ use super::shared::Shared;
 use super::store::RedisStore;
 use super::{delivery_id, keys};
 use crate::error::{StoreError, StoreFuture};
-use crate::outbox::{Outbox, address};
+use crate::outbox::{Backlog, Outbox, address};
 use crate::sealing::open_terms;
 
 impl Outbox for RedisStore {
@@ -80,6 +80,25 @@ impl Outbox for RedisStore {
     fn load_delivery(&self, subject: Subject) -> StoreFuture<Option<DeliveryRecord>> {
         self.run(move |store| async move {
             record(subject.partition(), store.call(&LOAD_DELIVERY, vec![keys::subject(&subject)], vec![]).await?)
+        })
+    }
+
+    fn backlog(&self) -> StoreFuture<Backlog> {
+        self.run(|store| async move {
+            let asked = keys::partitions().flat_map(|partition| {
+                let stream = keys::outbox(partition);
+                [cmd("XLEN").arg(&stream).to_owned(), cmd("XRANGE").arg(&stream).arg(&["-", "+", "COUNT", "1"]).to_owned()]
+            });
+            let mut found = store.read_all("the outbox", asked).await?.into_iter();
+            let mut backlog = Backlog::default();
+            while let (Some(length), Some(first)) = (found.next(), found.next()) {
+                backlog.waiting += length.parsed::<u64>()?;
+                for entry in first.fields()?.rest() {
+                    let queued = delivery_id::queued_at(&entry.fields()?.text()?)?;
+                    backlog.oldest = Some(backlog.oldest.map_or(queued, |oldest| oldest.min(queued)));
+                }
+            }
+            Ok(backlog)
         })
     }
 

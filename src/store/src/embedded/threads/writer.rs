@@ -3,7 +3,7 @@
 
 use std::sync::mpsc::Receiver;
 use std::thread::{JoinHandle, park_timeout};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::checkpoint::{WriterSide, last_checkpoint};
 use super::job::{Job, execute_all};
@@ -28,13 +28,16 @@ impl Writer {
     /// Executes jobs until every sender is dropped and all jobs are answered.
     pub(crate) fn run(mut self, jobs: &Receiver<Box<dyn Job>>) {
         let mut busy = false;
+        let took = metrics::histogram!("sakshi_store_commit_seconds");
         while let Ok(first) = jobs.recv() {
             if busy {
                 park_timeout(GATHER);
             }
             let group = gather(first, jobs);
             busy = group.len() > 1;
+            let begun = Instant::now();
             execute_all("BEGIN IMMEDIATE", &self.db, group);
+            took.record(begun.elapsed().as_secs_f64());
             self.checkpoints.after_group(&self.db);
         }
         self.checkpoints.stop();

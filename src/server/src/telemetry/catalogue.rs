@@ -1,0 +1,144 @@
+//! Every metric: its name, what it is, and the series that are there from the start, so that a first failure is an increase.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge};
+use sakshi_domain::delivery::DeliveryOutcome;
+use sakshi_web::error::CODES;
+
+use self::Kind::{Counter, Gauge, Histogram};
+
+/// What a metric is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// It only grows.
+    Counter,
+    /// It goes up and down.
+    Gauge,
+    /// It counts by size.
+    Histogram,
+}
+
+/// A row of the catalogue.
+#[derive(Clone, Copy, Debug)]
+pub struct Metric {
+    /// As Prometheus reads it.
+    pub name: &'static str,
+    /// What it is.
+    pub kind: Kind,
+    /// What it says, in one sentence.
+    pub help: &'static str,
+}
+
+const fn metric(name: &'static str, kind: Kind, help: &'static str) -> Metric {
+    Metric { name, kind, help }
+}
+
+/// Every metric that a node has, in the order of their names.
+#[rustfmt::skip]
+pub const METRICS: &[Metric] = &[
+    metric("process_cpu_seconds_total", Counter, "Processor time of the process."),
+    metric("process_max_fds", Gauge, "File descriptors that the process may open."),
+    metric("process_open_fds", Gauge, "File descriptors that the process has open."),
+    metric("process_resident_memory_bytes", Gauge, "Memory of the process that is in RAM."),
+    metric("process_start_time_seconds", Gauge, "When the process started, in seconds since 1970."),
+    metric("process_threads", Gauge, "Threads of the process."),
+    metric("process_virtual_memory_bytes", Gauge, "Address space of the process."),
+    metric("sakshi_actor_restarts_total", Counter, "Actors that panicked, and shards that started over."),
+    metric("sakshi_build_info", Gauge, "Always 1; the labels say what runs."),
+    metric("sakshi_callbacks_unread_total", Counter, "Callbacks of the identity app that were not read, by reason."),
+    metric("sakshi_checks_total", Counter, "Numbers that were verified, by kind and status."),
+    metric("sakshi_clients_low_on_credits", Gauge, "Clients with fewer credits than telemetry.low_credits, in the whole store."),
+    metric("sakshi_connections_closed_total", Counter, "Connections that the service closed, by listener and reason."),
+    metric("sakshi_connector_reports_total", Counter, "Reports of connectors, by kind and result."),
+    metric("sakshi_credentials_refused_total", Counter, "Credentials that were not accepted, by reason."),
+    metric("sakshi_deliveries_taken_over_total", Counter, "Webhooks that this node took over from a dead one."),
+    metric("sakshi_event_readings_total", Counter, "Times that an event was read from the store."),
+    metric("sakshi_flow_reports_total", Counter, "Reports on flows, by kind and result."),
+    metric("sakshi_flows_lapsed_total", Counter, "Flows whose upstream did not report in time."),
+    metric("sakshi_flows_opened_total", Counter, "Flows that were opened, by flow."),
+    metric("sakshi_held_bytes", Gauge, "Bytes of bodies in memory, by kind and stage."),
+    metric("sakshi_held_bytes_of_largest_owner", Gauge, "Bytes of bodies that the owner with the most has in memory, by kind."),
+    metric("sakshi_held_owners", Gauge, "Owners of bodies in memory, by kind."),
+    metric("sakshi_held_refused_total", Counter, "Bodies that were refused for lack of memory, by kind."),
+    metric("sakshi_held_taken_back_total", Counter, "Bodies whose memory was taken back for others, by kind."),
+    metric("sakshi_http_refusals_total", Counter, "Answers with an error, by code."),
+    metric("sakshi_http_request_seconds", Histogram, "Time from the head of a request to its answer, by route and method."),
+    metric("sakshi_http_requests_in_flight", Gauge, "Requests of the public listener that are being answered."),
+    metric("sakshi_http_requests_total", Counter, "Requests that were answered, by route, method and class of status."),
+    metric("sakshi_live_flows", Gauge, "Flows that have an actor on this node."),
+    metric("sakshi_live_transactions", Gauge, "Transactions that have an actor on this node."),
+    metric("sakshi_mailbox_messages", Gauge, "Questions to actors that are not answered yet, by kind of actor."),
+    metric("sakshi_outbox_deliveries", Gauge, "Webhooks that wait for their attempt, in the whole store."),
+    metric("sakshi_outbox_oldest_seconds", Gauge, "How long the oldest waiting webhook has waited; 0 when none waits."),
+    metric("sakshi_records_swept_total", Counter, "Records that were removed after their time."),
+    metric("sakshi_redis_call_failures_total", Counter, "Calls of Redis that failed, by script."),
+    metric("sakshi_redis_call_seconds_total", Counter, "Time of calls of Redis, by script."),
+    metric("sakshi_redis_calls_in_flight", Gauge, "Calls of Redis under way."),
+    metric("sakshi_redis_calls_total", Counter, "Calls of Redis that ended, by script."),
+    metric("sakshi_redis_refused_total", Counter, "Calls of Redis that were refused because too many were under way."),
+    metric("sakshi_redis_repeats_total", Counter, "Attempts of calls of Redis beyond the first."),
+    metric("sakshi_store_commit_seconds", Histogram, "Time of one commit of the embedded store, for all writes in it."),
+    metric("sakshi_store_size_bytes", Gauge, "Bytes of the embedded store's files."),
+    metric("sakshi_transactions_completed_total", Counter, "Transactions that ended with an answer, by whether it passed."),
+    metric("sakshi_transactions_expired_total", Counter, "Transactions that nobody answered in time."),
+    metric("sakshi_transactions_opened_total", Counter, "Transactions that were opened."),
+    metric("sakshi_untrusted_cpu_refused_total", Counter, "Work for strangers that was refused for lack of processor time."),
+    metric("sakshi_untrusted_cpu_seconds_of_largest_owner", Gauge, "Recent processor time of the owner who used the most."),
+    metric("sakshi_untrusted_cpu_seconds_total", Counter, "Processor time of work for strangers."),
+    metric("sakshi_untrusted_cpu_waiting", Gauge, "Work for strangers that waits for processor time."),
+    metric("sakshi_webhook_attempt_seconds", Histogram, "Time of an attempt at a webhook."),
+    metric("sakshi_webhook_attempts_in_flight", Gauge, "Attempts at webhooks under way."),
+    metric("sakshi_webhook_attempts_total", Counter, "Attempts at webhooks, by outcome."),
+    metric("sakshi_webhook_body_bytes", Gauge, "Bytes of webhooks' bodies in memory."),
+];
+
+/// Describes every metric to the recorder and begins the series whose labels are known.
+pub fn begin() {
+    for Metric { name, kind, help } in METRICS {
+        match kind {
+            Counter => describe_counter!(*name, *help),
+            Gauge => describe_gauge!(*name, *help),
+            Histogram => describe_histogram!(*name, *help),
+        }
+    }
+    for name in [
+        "sakshi_deliveries_taken_over_total",
+        "sakshi_event_readings_total",
+        "sakshi_flows_lapsed_total",
+        "sakshi_records_swept_total",
+        "sakshi_transactions_expired_total",
+        "sakshi_transactions_opened_total",
+    ] {
+        counter!(name).increment(0);
+    }
+    for outcome in DeliveryOutcome::ALL {
+        counter!("sakshi_webhook_attempts_total", "outcome" => outcome.as_str()).increment(0);
+    }
+    for code in CODES {
+        counter!("sakshi_http_refusals_total", "code" => *code).increment(0);
+    }
+    for passed in ["true", "false"] {
+        counter!("sakshi_transactions_completed_total", "verification_passed" => passed).increment(0);
+    }
+    for actor in ["transaction", "event", "flow", "registry", "credit_ledger", "webhook_dispatcher"] {
+        counter!("sakshi_actor_restarts_total", "actor" => actor).increment(0);
+    }
+    let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    gauge!("process_start_time_seconds").set(started.as_secs_f64());
+    gauge!("sakshi_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_sorted_carry_their_unit_and_have_a_sentence() {
+        assert!(METRICS.is_sorted_by(|one, next| one.name < next.name));
+        for Metric { name, kind, help } in METRICS {
+            assert_eq!(name.ends_with("_total"), *kind == Counter, "{name}");
+            assert!(help.ends_with('.') && !name.contains("micro") && !name.contains("milli"), "{name}");
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! Figures that only the store knows, read from time to time: what waits in the outbox, and clients that need credits.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::try_join_all;
+use metrics::gauge;
+use sakshi_domain::clock::Clock;
+use sakshi_domain::limits::PAGE_SIZE_MAX;
+use sakshi_store::{PageRequest, Store, StoreError};
+use tokio::time::sleep;
+
+/// How often the outbox is looked at.
+const INTERVAL: Duration = Duration::from_secs(10);
+/// All clients are counted once in so many intervals.
+const CLIENTS_EVERY: u32 = 6;
+
+/// Reads the figures from now on, on the current arbiter.
+pub(crate) fn watch(store: Arc<dyn Store>, clock: Arc<dyn Clock>, low_credits: u64) {
+    actix_rt::spawn(async move {
+        for round in 0_u32.. {
+            // While the store is away the last figures stand; the probes and the log say that it is away.
+            if let Ok(backlog) = store.backlog().await {
+                let age = backlog.oldest.map_or(Duration::ZERO, |oldest| clock.now().since(oldest));
+                // A gauge is a float by its format.
+                #[allow(clippy::cast_precision_loss)]
+                gauge!("sakshi_outbox_deliveries").set(backlog.waiting as f64);
+                gauge!("sakshi_outbox_oldest_seconds").set(age.as_secs_f64());
+            }
+            if round.is_multiple_of(CLIENTS_EVERY)
+                && let Ok(low) = clients_below(&*store, low_credits).await
+            {
+                gauge!("sakshi_clients_low_on_credits").set(low);
+            }
+            sleep(INTERVAL).await;
+        }
+    });
+}
+
+/// How many clients have a smaller balance.
+async fn clients_below(store: &dyn Store, balance: u64) -> Result<u32, StoreError> {
+    let mut low = 0;
+    for page in 1.. {
+        let clients = store.list_clients(PageRequest { page, page_size: PAGE_SIZE_MAX }).await?.items;
+        let balances = try_join_all(clients.iter().map(|client| store.balance(client.client_id.clone()))).await?;
+        low += balances.into_iter().flatten().map(|has| u32::from(has < balance)).sum::<u32>();
+        if clients.len() < PAGE_SIZE_MAX as usize {
+            break;
+        }
+    }
+    Ok(low)
+}
