@@ -67,3 +67,27 @@ test("the end of an event is entered in the reader's own time, and in UTC withou
     await page.context().close();
   }
 });
+
+test("guests are a table by name, and a sheet that a browser downloads", async () => {
+  const made = await event(service, { claims: ["name", "photo", "dob"] });
+  const unnamed = await event(service, { claims: ["dob"] });
+  await Promise.all([service.attend(made), service.attend(unnamed)]);
+  const page = await signedIn();
+  await page.goto(`${service.base}/portal/events/${unnamed.event_id}`);
+  assert.match(await page.getByRole("rowheader").textContent(), /^[0-9a-f-]{36}$/, "a reference stands for a name that was not shared");
+  await page.goto(`${service.base}/portal/events/${made.event_id}`);
+  const [name, reference] = (await page.getByRole("rowheader").textContent()).split(/ (?=\S+$)/);
+  assert.equal(name, "Asha Rao");
+  assert.equal(await page.getByRole("row", { name: "Asha Rao" }).getByRole("img").count(), 1);
+  const download = page.waitForEvent("download");
+  await page.getByRole("link", { name: "Download all as CSV" }).click();
+  const sheet = await download;
+  assert.equal(sheet.suggestedFilename(), `guests-${made.event_id}.csv`);
+  const { readFile } = await import("node:fs/promises");
+  const [head, line, end] = (await readFile(await sheet.path(), "utf8")).split("\r\n");
+  assert.equal(head, "\ufefftxn_id,verified_at,name,dob");
+  assert.match(line, new RegExp(`^${reference},20\\S+Z,"Asha Rao","1990-02-14"$`));
+  assert.equal(end, "");
+  assert.deepEqual(page.troubles, []);
+  await page.context().close();
+});

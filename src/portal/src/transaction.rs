@@ -6,7 +6,9 @@ use actix_web::http::StatusCode;
 use actix_web::web::{Data, Path};
 use askama::Template;
 use sakshi_actors::View;
+use sakshi_authority::claims::credential_name;
 use sakshi_domain::channel::Channel;
+use sakshi_domain::claims::Claim;
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::transaction::{Outcome, Pending, VerifiedClaims};
 use sakshi_pages::qr_code::QrCode;
@@ -48,20 +50,28 @@ enum Stage {
 pub(super) struct Shared {
     pub(super) name: String,
     pub(super) value: String,
+    /// What it is, for people.
+    pub(super) label: String,
     /// Whether the value is a JPEG in Base64.
     pub(super) is_photo: bool,
 }
 
 impl Shared {
     pub(super) fn all(claims: &VerifiedClaims) -> Vec<Self> {
-        let value = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         let one = |(name, shared): (&String, &Value)| {
-            let value = value(shared);
+            let value = plain(shared);
             // The first bytes of every JPEG, in Base64.
-            Self { name: name.clone(), is_photo: value.starts_with("/9j/"), value }
+            let label =
+                Claim::ALL.into_iter().find(|claim| credential_name(*claim) == name).map_or(name.clone(), |claim| asked(claim).to_owned());
+            Self { name: name.clone(), label, is_photo: value.starts_with("/9j/"), value }
         };
         claims.as_map().iter().map(one).collect()
     }
+}
+
+/// A value without the quotes of JSON.
+pub(super) fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 #[derive(Template)]

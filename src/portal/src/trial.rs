@@ -74,10 +74,10 @@ pub(super) struct Choice {
 pub(super) fn asked(claim: Claim) -> &'static str {
     match claim {
         Claim::LocalName => "Regional name",
-        Claim::AgeAbove18 => "Older than 18",
-        Claim::AgeAbove50 => "Older than 50",
-        Claim::AgeAbove60 => "Older than 60",
-        Claim::AgeAbove75 => "Older than 75",
+        Claim::AgeAbove18 => "18 or older",
+        Claim::AgeAbove50 => "50 or older",
+        Claim::AgeAbove60 => "60 or older",
+        Claim::AgeAbove75 => "75 or older",
         Claim::NriStatus => "Lives abroad",
         Claim::CredentialDate => "Date of the credential",
         Claim::RegionalAddress => "Regional address",

@@ -51,6 +51,7 @@ async fn another_apps_transactions_and_events_are_not_there() {
         format!("/portal/events/{}", event.id),
         format!("/portal/events/{}/live", event.id),
         format!("/portal/events/{}/poster", event.id),
+        format!("/portal/events/{}/guests.csv", event.id),
         format!("/portal/events/{}", EventId::generate(partition, 1)),
     ] {
         let answer = browser.get(&path).await;
@@ -94,7 +95,16 @@ async fn guests_of_an_event_are_listed_with_what_they_shared() {
     assert!(page.html.contains(&format!("/portal/transactions/{}", guest.id)));
     let of_guest = browser.get(&format!("/portal/transactions/{}", guest.id)).await;
     assert!(of_guest.html.contains(&format!("href=\"/portal/events/{}\"", event.id)));
-    assert!(page.html.contains("Asha Rao") && of_guest.html.contains("Asha Rao"));
+    assert!(page.html.contains("<bdi>Asha Rao</bdi>") && of_guest.html.contains("Asha Rao"));
+
+    let sheet = browser.get(&format!("/portal/events/{}/guests.csv", event.id)).await;
+    assert_eq!(sheet.header("content-type"), Some("text/csv; charset=utf-8; header=present"));
+    assert_eq!(sheet.header("content-disposition"), Some(&*format!("attachment; filename=\"guests-{}.csv\"", event.id)));
+    assert_eq!(sheet.header("cache-control"), Some("no-store"));
+    let lines: Vec<_> = sheet.html.strip_prefix('\u{feff}').unwrap().split("\r\n").collect();
+    assert!(lines[0].starts_with("txn_id,verified_at,name"), "{lines:?}");
+    assert!(lines[1].starts_with(&format!("{},20", guest.id)) && lines[1].contains("\"Asha Rao\""), "{lines:?}");
+    assert_eq!(lines[2..], [""]);
 }
 
 #[actix_rt::test]

@@ -2,6 +2,7 @@
 //! guests, and its codes for print.
 
 pub(crate) mod create;
+pub(crate) mod guests;
 pub(crate) mod list;
 pub(crate) mod live;
 pub(crate) mod posters;

@@ -6,6 +6,8 @@ use actix_web::http::StatusCode;
 use actix_web::web::{Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
+use sakshi_authority::claims::credential_name;
+use sakshi_domain::claims::Claim;
 use sakshi_domain::event::Event;
 use sakshi_domain::language::Language;
 use sakshi_pages::qr_code::QrCode;
@@ -39,13 +41,20 @@ const SHAPE: &[(&str, Kind)] =
 /// A guest who was verified.
 struct Guest {
     id: String,
+    /// The name, if it was shared.
+    name: Option<String>,
     at: When,
+    /// What else was shared.
     shared: Vec<Shared>,
 }
 
 impl Guest {
     fn of(row: &RegistrationRow) -> Self {
-        Self { id: row.txn_id.to_string(), at: When::minute(row.verified_at), shared: Shared::all(&row.verified_claims) }
+        let mut shared = Shared::all(&row.verified_claims);
+        let mut names = shared.extract_if(.., |claim| claim.name == credential_name(Claim::Name));
+        let name = names.next().map(|claim| claim.value);
+        drop(names);
+        Self { id: row.txn_id.to_string(), name, at: When::minute(row.verified_at), shared }
     }
 }
 

@@ -1,0 +1,162 @@
+//! `GET /portal/events/{eventId}/guests.csv`: all guests of an event for a spreadsheet (RFC 4180).
+//!
+//! It begins with a byte order mark, without which Excel does not read UTF-8. Photos are left out. The list leaves as it is
+//! read, so that no more than a slice of it is ever in memory.
+
+use std::io;
+use std::sync::Arc;
+
+use actix_web::http::StatusCode;
+use actix_web::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
+use actix_web::web::{Bytes, Data, Path};
+use actix_web::{HttpRequest, HttpResponse};
+use futures_util::stream::{Stream, StreamExt as _, iter, try_unfold};
+use sakshi_authority::claims::credential_name;
+use sakshi_domain::claims::{Claim, ClaimSet};
+use sakshi_domain::limits::GUEST_SLICE_BYTES;
+use sakshi_service::Service;
+use sakshi_service::budget::{MemoryPermit, Stage};
+use sakshi_service::events::own_event;
+use sakshi_service::guest_list::GuestList;
+use sakshi_store::PageRequest;
+use sakshi_web::error::ApiError;
+use sakshi_web::html::private;
+use sakshi_web::listener::{CloseWatch, close_connection_when};
+use sakshi_wire::events::RegistrationRow;
+
+use crate::error::PortalError;
+use crate::portal_user::PortalUser;
+use crate::transaction::plain;
+
+const BYTE_ORDER_MARK: &str = "\u{feff}";
+/// What makes a spreadsheet take a cell for a formula, in either width.
+const FORMULA_SIGNS: [char; 11] = ['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠'];
+
+/// Answers with the guests, oldest first.
+///
+/// # Errors
+/// 404 unless the app has such an event.
+pub(crate) async fn csv(
+    user: PortalUser,
+    path: Path<String>,
+    request: HttpRequest,
+    service: Data<Service>,
+) -> Result<HttpResponse, PortalError> {
+    let event = own_event(&service, &user.caller.app.app_id, &path).await?;
+    let permit = service.memory.answers.permit(user.caller.owners(), Stage::Leaving);
+    let watch = close_connection_when(&request, permit.revoked());
+    let list = GuestList::new(&service, &user.caller, event.id, PageRequest { page: 1, page_size: u32::MAX });
+    let claims = columns(event.terms.claims);
+    let head = format!("{BYTE_ORDER_MARK}{}", header(&claims));
+    let mut sheet = Sheet { list, claims, permit, is_whole: false, _watch: watch };
+    let first = sheet.write().await?;
+    let pieces = iter([Ok(Bytes::from(head)), Ok(first)]).chain(sheet.into_stream());
+    Ok(private(StatusCode::OK)
+        .insert_header((CONTENT_TYPE, "text/csv; charset=utf-8; header=present"))
+        .insert_header((CONTENT_DISPOSITION, format!("attachment; filename=\"guests-{}.csv\"", event.id)))
+        .streaming(pieces))
+}
+
+/// The guests who are still to be written.
+struct Sheet {
+    list: GuestList,
+    claims: Arc<[Claim]>,
+    permit: MemoryPermit,
+    is_whole: bool,
+    /// Closes the connection when the memory permit is revoked.
+    _watch: Option<CloseWatch>,
+}
+
+impl Sheet {
+    async fn write(&mut self) -> Result<Bytes, ApiError> {
+        self.permit.grow_to(GUEST_SLICE_BYTES)?;
+        let claims = Arc::clone(&self.claims);
+        let slice = self.list.next(move |rows| Ok(rows.iter().map(|row| line(&claims, row)).collect::<String>())).await?;
+        self.permit.grow_to(slice.made.len())?;
+        self.is_whole = self.list.is_read(slice.total);
+        Ok(slice.made.into())
+    }
+
+    /// Each piece is written when the one before has been taken.
+    fn into_stream(self) -> impl Stream<Item = io::Result<Bytes>> {
+        try_unfold(self, |mut sheet| async move {
+            if sheet.is_whole {
+                return Ok(None);
+            }
+            sheet.permit.shrink_to(0);
+            let piece = sheet.write().await.map_err(|error| {
+                tracing::warn!(error.code = error.code(), error.detail = error.detail().as_deref(), "a list of guests was cut off");
+                io::Error::other("a list of guests was cut off")
+            })?;
+            Ok(Some((piece, sheet)))
+        })
+    }
+}
+
+fn columns(asked: ClaimSet) -> Arc<[Claim]> {
+    asked.iter().filter(|claim| *claim != Claim::Photo).collect()
+}
+
+fn header(claims: &[Claim]) -> String {
+    let names = claims.iter().map(|claim| claim.name());
+    format!("{}\r\n", ["txn_id", "verified_at"].into_iter().chain(names).collect::<Vec<_>>().join(","))
+}
+
+fn line(claims: &[Claim], guest: &RegistrationRow) -> String {
+    let shared = guest.verified_claims.as_map();
+    let mut line = format!("{},{}", guest.txn_id, guest.verified_at);
+    for claim in claims {
+        line.push(',');
+        line.push_str(&cell(&shared.get(credential_name(*claim)).map(plain).unwrap_or_default()));
+    }
+    line.push_str("\r\n");
+    line
+}
+
+/// A value as a cell in quotes. An apostrophe stands before what a spreadsheet would calculate.
+fn cell(value: &str) -> String {
+    let guard = if value.trim_start_matches(' ').starts_with(FORMULA_SIGNS) { "'" } else { "" };
+    format!("\"{guard}{}\"", value.replace('"', "\"\""))
+}
+
+#[cfg(test)]
+mod tests {
+    use sakshi_domain::ids::TxnId;
+    use sakshi_domain::time::Timestamp;
+    use sakshi_domain::transaction::VerifiedClaims;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn no_cell_is_calculated_and_none_spills_into_the_next() {
+        for (value, expected) in [
+            ("Asha Rao", "\"Asha Rao\""),
+            ("12, \"Rose\" Road\nPune", "\"12, \"\"Rose\"\" Road\nPune\""),
+            ("=HYPERLINK(\"http://x\")", "\"'=HYPERLINK(\"\"http://x\"\")\""),
+            ("+919876543210", "\"'+919876543210\""),
+            ("-1", "\"'-1\""),
+            ("@SUM(A1)", "\"'@SUM(A1)\""),
+            ("\t=1", "\"'\t=1\""),
+            ("\r=1", "\"'\r=1\""),
+            (" =1", "\"' =1\""),
+            ("＝1", "\"'＝1\""),
+            ("a=1", "\"a=1\""),
+            ("", "\"\""),
+        ] {
+            assert_eq!(cell(value), expected);
+        }
+    }
+
+    #[test]
+    fn a_guest_is_a_line_with_what_was_asked_for_but_the_photo() {
+        let claims = columns([Claim::Photo, Claim::Name, Claim::AgeAbove18, Claim::Dob].into_iter().collect());
+        assert_eq!(header(&claims), "txn_id,verified_at,name,dob,age_above_18\r\n");
+        let shared = json!({"residentName": "आशा राव", "residentImage": "/9j/AAAA", "ageAbove18": true});
+        let txn: TxnId = "00000000-0000-4000-8000-000000000000".parse().unwrap();
+        let at = Timestamp::parse_rfc3339("2026-03-01T10:00:00Z").unwrap();
+        let guest = RegistrationRow::new(txn, at, VerifiedClaims::new(shared.as_object().unwrap().clone()).into());
+        let expected = "00000000-0000-4000-8000-000000000000,2026-03-01T10:00:00.000Z,\"आशा राव\",\"\",\"true\"\r\n";
+        assert_eq!(line(&claims, &guest), expected);
+    }
+}
