@@ -91,3 +91,26 @@ test("guests are a table by name, and a sheet that a browser downloads", async (
   assert.deepEqual(page.troubles, []);
   await page.context().close();
 });
+
+for (const javaScriptEnabled of [true, false]) {
+  test(`a body is indented first and as it was sent on demand, ${javaScriptEnabled ? "copied as it was sent" : "without JavaScript too"}`, async () => {
+    const opened = await service.open({ claims: ["name", "photo"] });
+    await service.answer(opened, "approve");
+    const sent = await (await fetch(`${service.base}/api/v1/nationalid-ovse/result/${opened.txnId}`, { headers: service.headers })).text();
+    const page = await signedIn({ javaScriptEnabled });
+    await page.goto(`${service.base}/portal/transactions/${opened.txnId}`);
+    const [pretty, raw] = [page.locator(".json .pretty"), page.locator(".json .raw")];
+    assert.match(await pretty.textContent(), /\n {6}"residentName": "Asha Rao"/);
+    assert.deepEqual([await pretty.isVisible(), await raw.isVisible()], [true, false]);
+    if (javaScriptEnabled) {
+      await page.context().grantPermissions(["clipboard-read", "clipboard-write"], { origin: service.base });
+      await page.getByRole("button", { name: "Copy the whole body" }).click();
+      await page.getByText("Copied").first().waitFor();
+      assert.equal(await page.evaluate(() => navigator.clipboard.readText()), sent);
+    }
+    await page.getByLabel("As sent").check();
+    assert.deepEqual([await pretty.isVisible(), await raw.isVisible()], [false, true]);
+    assert.equal(await raw.textContent(), sent);
+    await page.context().close();
+  });
+}

@@ -52,6 +52,7 @@
       await navigator.clipboard.writeText(source.textContent);
       button.textContent = "Copied";
     } catch {
+      source.closest(".json")?.querySelector("[value=raw]").click();
       getSelection().selectAllChildren(source);
       button.textContent = "Selected";
     }

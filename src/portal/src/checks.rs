@@ -16,6 +16,7 @@ use super::curl::{Command, Curl};
 use super::error::PortalError;
 use super::field::Field;
 use super::form::{Form, Submitted};
+use super::json_body::JsonBody;
 use super::layout::{Layout, Section, page};
 use super::portal_user::PortalUser;
 
@@ -38,7 +39,7 @@ impl Row {
 
 /// What was asked, and what the API would have answered.
 struct Answered {
-    body: String,
+    body: JsonBody,
     commands: Vec<Command>,
 }
 
@@ -118,7 +119,7 @@ async fn answered(
     let filled = names.chain(consent.iter().copied()).filter(|name| !form.value(name).is_empty());
     let body: Map<String, Value> = filled.map(|name| (name.to_owned(), form.value(name).into())).collect();
     Ok(Answered {
-        body: serde_json::to_string(&answer).map_err(ApiError::internal)?,
+        body: JsonBody::new(serde_json::to_string(&answer).map_err(ApiError::internal)?),
         commands: vec![Curl(&service.authority.public_base).check(check, &body.into())],
     })
 }

@@ -16,6 +16,7 @@ mod fallback;
 mod field;
 mod files;
 mod form;
+mod json_body;
 mod layout;
 mod paging;
 mod portal_user;

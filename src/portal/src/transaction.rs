@@ -22,6 +22,7 @@ use serde_json::Value;
 use super::curl::{Command, Curl};
 use super::delivery::DeliveryLine;
 use super::error::PortalError;
+use super::json_body::JsonBody;
 use super::layout::{Layout, Section, page};
 use super::portal_user::PortalUser;
 use super::trial::asked;
@@ -39,9 +40,9 @@ enum Way {
 /// How the transaction stands.
 #[derive(Debug)]
 enum Stage {
-    Waiting { left: TimeLeft, until: When, way: Way, intent: String, sandbox: Option<String>, stub: String },
-    Verified { shared: Vec<Shared>, at: When, body: String },
-    NotVerified { reason: String, code: Option<String>, at: When, body: String },
+    Waiting { left: TimeLeft, until: When, way: Way, intent: String, sandbox: Option<String>, stub: JsonBody },
+    Verified { shared: Vec<Shared>, at: When, body: JsonBody },
+    NotVerified { reason: String, code: Option<String>, at: When, body: JsonBody },
     Expired,
 }
 
@@ -108,7 +109,7 @@ pub(crate) async fn show(user: PortalUser, path: Path<String>, service: Data<Ser
         View::Expired(opened) if opened.app == app.app_id => (Pending::clone(&opened), Stage::Expired),
         View::Completed(record) if record.opened.app == app.app_id => {
             let (completed, body) = outcome_body(&service, *record, app)?;
-            let body = String::from_utf8(body).map_err(ApiError::internal)?;
+            let body = JsonBody::new(String::from_utf8(body).map_err(ApiError::internal)?);
             let at = When::minute(completed.verified_at);
             let stage = match completed.outcome {
                 Outcome::Verified(claims) => Stage::Verified { shared: Shared::all(&claims), at, body },
@@ -162,6 +163,6 @@ fn waiting(service: &Service, pending: &Pending) -> Result<Stage, ApiError> {
         sandbox: authority.sandbox.then(|| format!("/sandbox/app?from=portal&req={intent}")),
         way,
         intent,
-        stub,
+        stub: JsonBody::new(stub),
     })
 }

@@ -1,0 +1,107 @@
+//! A JSON body as pages show it: indented to be read, and as the very bytes.
+
+use askama::Template;
+use askama::filters::HtmlSafe;
+
+/// Longer texts are shortened where the body is indented, such as photos.
+const TEXT_MAX: usize = 240;
+/// What is left of them.
+const TEXT_SHOWN: usize = 40;
+
+/// A body as an element of a page, which has one at most.
+#[derive(Debug, Template)]
+#[template(path = "json_body.html")]
+pub(super) struct JsonBody {
+    raw: String,
+}
+
+impl HtmlSafe for JsonBody {}
+
+impl JsonBody {
+    pub(super) fn new(raw: String) -> Self {
+        Self { raw }
+    }
+
+    /// Every token as it came, indented.
+    fn pretty(&self) -> String {
+        let mut pretty = String::new();
+        let mut depth = 0_usize;
+        let mut rest = self.raw.chars().peekable();
+        let line = |pretty: &mut String, depth| {
+            pretty.push('\n');
+            pretty.extend(std::iter::repeat_n("  ", depth));
+        };
+        while let Some(next) = rest.next() {
+            match next {
+                '"' => {
+                    let mut is_escaped = false;
+                    let end = |letter: &char| {
+                        let goes_on = is_escaped || *letter != '"';
+                        is_escaped = !is_escaped && *letter == '\\';
+                        goes_on
+                    };
+                    let text: String = rest.by_ref().take_while(end).collect();
+                    pretty.push_str(&quoted(&text));
+                }
+                '{' | '[' => {
+                    pretty.push(next);
+                    if let Some(end) = rest.next_if(|end| matches!(end, '}' | ']')) {
+                        pretty.push(end);
+                    } else {
+                        depth += 1;
+                        line(&mut pretty, depth);
+                    }
+                }
+                '}' | ']' => {
+                    depth = depth.saturating_sub(1);
+                    line(&mut pretty, depth);
+                    pretty.push(next);
+                }
+                ',' => {
+                    pretty.push(next);
+                    line(&mut pretty, depth);
+                }
+                ':' => pretty.push_str(": "),
+                _ if next.is_ascii_whitespace() => {}
+                _ => pretty.push(next),
+            }
+        }
+        pretty
+    }
+}
+
+fn quoted(text: &str) -> String {
+    let length = text.chars().count();
+    if length <= TEXT_MAX {
+        return format!("\"{text}\"");
+    }
+    let shown: String = text.chars().take(TEXT_SHOWN).collect();
+    format!("\"{shown}…\" ({length} characters)")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    #[test]
+    fn a_body_is_indented_without_a_change_to_any_token() {
+        let raw = r#"{"z":1.10,"a":["x,{\"y\":\\",{},[],null,true],"b":{"c":-1e5}}"#;
+        let pretty = JsonBody::new(raw.to_owned()).pretty();
+        assert_eq!(
+            pretty,
+            "{\n  \"z\": 1.10,\n  \"a\": [\n    \"x,{\\\"y\\\":\\\\\",\n    {},\n    [],\n    null,\n    true\n  ],\n  \"b\": {\n    \"c\": -1e5\n  }\n}"
+        );
+        let read = |text: &str| serde_json::from_str::<Value>(text).unwrap();
+        assert_eq!(read(&pretty), read(raw));
+    }
+
+    #[test]
+    fn a_photo_is_shortened_where_it_is_indented_and_whole_in_the_bytes() {
+        let raw = format!(r#"{{"photo":"/9j/{}"}}"#, "A".repeat(5_000));
+        let body = JsonBody::new(raw.clone());
+        assert_eq!(body.pretty(), format!("{{\n  \"photo\": \"/9j/{}…\" (5004 characters)\n}}", "A".repeat(36)));
+        assert!(body.to_string().contains(&raw.replace('"', "&#34;")));
+    }
+}
