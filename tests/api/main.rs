@@ -35,6 +35,7 @@ mod idempotency;
 mod init;
 mod init_refusals;
 mod intent_keys;
+mod issuer_keys;
 mod key_files;
 mod keys_at_rest;
 mod kit_checks;

@@ -27,6 +27,7 @@ use sakshi_outbound::client::{WebhookClient, WebhookClientOptions};
 use sakshi_service::budget::{CpuBudget, FlowFetches, MemoryBudgets};
 use sakshi_service::drain::Drain;
 use sakshi_service::idempotency_locks::IdempotencyLocks;
+use sakshi_service::issuer_keys::IssuerKeys;
 use sakshi_service::url_policy::UrlPolicy;
 use sakshi_service::{Rules, Service};
 use sakshi_store::OpenOutcome;
@@ -83,7 +84,7 @@ impl PagesFixture {
             store: Arc::new(store),
             vault,
             clock: clock.clone(),
-            authority: Arc::new(authority::build(&settings, keys, BASE.to_owned()).unwrap()),
+            authority: Arc::new(authority::build(&settings, keys, BASE.to_owned(), IssuerKeys::new().0).unwrap()),
             rules: rules(),
             drain: Drain::default(),
             upstreams: upstreams::build(&settings, ([127, 0, 0, 1], 9).into(), 1).unwrap(),

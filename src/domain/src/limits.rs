@@ -46,6 +46,10 @@ pub const PAGE_SIZE_DEFAULT: u32 = 20;
 pub const LONG_POLL_SECONDS_MAX: u64 = 30;
 /// How long an answer is kept for its `Idempotency-Key`.
 pub const IDEMPOTENCY_TTL: Duration = Duration::from_secs(24 * 3_600);
+/// Bytes of an issuer's key set that is fetched.
+pub const JWKS_BYTES_MAX: usize = 256 * 1_024;
+/// The least time between two readings of an issuer's keys that credentials with unknown keys cause.
+pub const JWKS_REREAD_INTERVAL: Duration = Duration::from_secs(60);
 /// Refused requests that are kept of an app for its developers.
 pub const REFUSALS_KEPT_MAX: u32 = 200;
 /// How long a refused request is kept for its developers.

@@ -9,6 +9,7 @@
 mod activity;
 pub mod client;
 mod connect;
+pub mod document;
 mod error;
 mod exchange;
 pub mod guard;

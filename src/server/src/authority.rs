@@ -4,6 +4,7 @@ use sakshi_authority::callback_address::{CallbackAddressError, CallbackAddresses
 use sakshi_authority::intent::IntentSigner;
 use sakshi_authority::sdjwt::Verifier;
 use sakshi_service::authority::AuthorityContext;
+use sakshi_service::issuer_keys::IssuerKeys;
 
 use crate::keys::KeyMaterial;
 use crate::settings::Settings;
@@ -12,7 +13,12 @@ use crate::settings::Settings;
 ///
 /// # Errors
 /// A public base URL from which no callback address can be made.
-pub fn build(settings: &Settings, keys: KeyMaterial, public_base: String) -> Result<AuthorityContext, CallbackAddressError> {
+pub fn build(
+    settings: &Settings,
+    keys: KeyMaterial,
+    public_base: String,
+    issuer_keys: IssuerKeys,
+) -> Result<AuthorityContext, CallbackAddressError> {
     let authority = &settings.authority;
     Ok(AuthorityContext {
         signer: IntentSigner::new(keys.intent_key, authority.intent.clone()),
@@ -20,6 +26,7 @@ pub fn build(settings: &Settings, keys: KeyMaterial, public_base: String) -> Res
         links: authority.links.clone(),
         qr_host: authority.qr_host.as_ref().map_or(public_base.as_str(), url::Url::as_str).trim_end_matches('/').to_owned(),
         verifier: Verifier::new(keys.issuers, authority.key_binding),
+        issuer_keys,
         sandbox: keys.sandbox_issuer.is_some(),
         public_base,
     })

@@ -144,6 +144,10 @@ fn intent_key(settings: &Settings, sandbox_keys: Option<&SandboxKeys>) -> Result
 
 fn trusted_issuer(settings: &Settings) -> Result<Option<TrustedIssuer>, KeyError> {
     let (Some(issuer), Some(path)) = (&settings.authority.issuer, &settings.authority.jwks_path) else { return Ok(None) };
+    if settings.authority.jwks_url.is_some() && !path.exists() {
+        // It is fetched at the start.
+        return Ok(None);
+    }
     let jwks = Jwks::parse(&read("authority.jwks_path", path)?)?;
     Ok(Some(TrustedIssuer { issuer: issuer.clone(), jwks }))
 }

@@ -11,6 +11,7 @@ pub mod developer;
 mod fd_budget;
 mod health;
 mod internal;
+mod issuer_keys;
 pub mod keys;
 pub mod node;
 pub mod public;

@@ -17,6 +17,7 @@ use sakshi_service::Service;
 use sakshi_service::budget::{CpuBudget, FlowFetches, MemoryBudgets};
 use sakshi_service::drain::Drain;
 use sakshi_service::idempotency_locks::IdempotencyLocks;
+use sakshi_service::issuer_keys::IssuerKeys;
 use sakshi_store::{Store, StoreError};
 use sakshi_web::listener::{Listener, ListenerConfig};
 use tokio::net::TcpSocket;
@@ -25,6 +26,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::fd_budget::FdBudget;
 use crate::health::Health;
+use crate::issuer_keys::{self, ReadError};
 use crate::keys::{self, KeyError};
 use crate::sandbox::{self, StandIns};
 use crate::settings::endpoints::reachable;
@@ -44,6 +46,9 @@ pub enum StartError {
     /// Keys are missing or unreadable.
     #[error(transparent)]
     Keys(#[from] KeyError),
+    /// The issuer's keys cannot be fetched.
+    #[error(transparent)]
+    IssuerKeys(#[from] ReadError),
     /// No callback address can be made.
     #[error(transparent)]
     Authority(#[from] CallbackAddressError),
@@ -117,6 +122,7 @@ impl Node {
         }
         let workers = bounds::workers(settings);
         let fds = FdBudget::claim(workers, settings.webhooks.max_in_flight);
+        issuer_keys::prepare(settings).await?;
         let keys = keys::read_all(settings)?;
         let (public_socket, public_addr) = listen(settings.server.public_addr)?;
         let (internal_socket, internal_addr) = listen(settings.server.internal_addr)?;
@@ -143,6 +149,9 @@ impl Node {
         let stand_ins = StandIns::of(settings, keys.sandbox_issuer.as_ref(), (&public_base, internal_at), &clock)?;
         let drain = Drain::default();
         let (memory, cpu) = (MemoryBudgets::default(), CpuBudget::for_this_machine());
+        let (requests, rereads) = IssuerKeys::new();
+        let authority = Arc::new(authority::build(settings, keys, public_base.clone(), requests)?);
+        issuer_keys::watch(settings, Arc::clone(&authority), rereads)?;
         let Handles { transactions, events, flows } = tree.handles(0);
         let service = Service {
             transactions,
@@ -151,7 +160,7 @@ impl Node {
             store: Arc::clone(&store),
             vault,
             clock: Arc::clone(&clock),
-            authority: Arc::new(authority::build(settings, keys, public_base.clone())?),
+            authority: Arc::clone(&authority),
             rules: bounds::rules(settings),
             drain: drain.clone(),
             upstreams: upstreams::build(settings, internal_at, fds.orders_of_a_kind)?,

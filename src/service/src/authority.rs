@@ -10,6 +10,8 @@ use sakshi_domain::ids::{EventId, TxnId};
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::Pending;
 
+use crate::issuer_keys::IssuerKeys;
+
 /// Everything needed to speak with the identity app.
 #[derive(Debug)]
 pub struct AuthorityContext {
@@ -23,6 +25,8 @@ pub struct AuthorityContext {
     pub qr_host: String,
     /// Verifies credentials.
     pub verifier: Verifier,
+    /// Has the issuer's keys read again.
+    pub issuer_keys: IssuerKeys,
     /// Whether the sandbox identity app is mounted.
     pub sandbox: bool,
     /// The URL under which the public sees this service, without a trailing slash.

@@ -74,7 +74,7 @@ pub async fn answer_callback(
     service: &Service,
     target: CallbackTarget,
     content_type: Option<&str>,
-    body: impl AsRef<[u8]> + Send + 'static,
+    body: impl AsRef<[u8]> + Send + Sync + 'static,
     permit: MemoryPermit,
 ) -> (CallbackOutcome, Option<CallbackForm>) {
     let id = target.id;
@@ -82,7 +82,14 @@ pub async fn answer_callback(
         OpenOrCompleted::Pending(pending) => Some(Arc::clone(pending)),
         OpenOrCompleted::Completed(_) => None,
     };
-    let Some(Judged { form, answer }) = judged(service, target, content_type, body, permit).await else {
+    let (target, body) = (Arc::new(target), Arc::new(body));
+    let mut first = judged(service, &target, content_type, &body, &permit).await;
+    let is_unknown = |judged: &Judged| matches!(judged.answer, Err(CallbackOutcome::CredentialRefused(CredentialRefusal::KeyIdUnknown)));
+    // The issuer may have a new key since its keys were read.
+    if first.as_ref().is_some_and(is_unknown) && service.authority.issuer_keys.reread().await {
+        first = judged(service, &target, content_type, &body, &permit).await;
+    }
+    let Some(Judged { form, answer }) = first else {
         return (CallbackOutcome::TryAgain, None);
     };
     let outcome = match answer {
@@ -120,17 +127,19 @@ struct Judged {
 /// or no processor time for it.
 async fn judged(
     service: &Service,
-    CallbackTarget { id, transaction, owners }: CallbackTarget,
+    target: &Arc<CallbackTarget>,
     content_type: Option<&str>,
-    body: impl AsRef<[u8]> + Send + 'static,
-    permit: MemoryPermit,
+    body: &Arc<impl AsRef<[u8]> + Send + Sync + 'static>,
+    permit: &MemoryPermit,
 ) -> Option<Judged> {
     let now = service.clock.now();
-    if body.as_ref().len() <= CALLBACK_INLINE_BYTES_MAX {
-        return Some(judge(&service.authority, (id, &transaction), content_type, body.as_ref(), now));
+    let bytes: &[u8] = (**body).as_ref();
+    if bytes.len() <= CALLBACK_INLINE_BYTES_MAX {
+        return Some(judge(&service.authority, target, content_type, bytes, now));
     }
     let (authority, content_type) = (Arc::clone(&service.authority), content_type.map(str::to_owned));
-    let work = service.cpu.run(owners, move || judge(&authority, (id, &transaction), content_type.as_deref(), body.as_ref(), now));
+    let (target, body, owners) = (Arc::clone(target), Arc::clone(body), target.owners.clone());
+    let work = service.cpu.run(owners, move || judge(&authority, &target, content_type.as_deref(), (*body).as_ref(), now));
     tokio::select! {
         judged = work => judged.inspect_err(|error| tracing::warn!(?error, "a callback was not verified and will be delivered again")).ok(),
         () = permit.revoked() => {
@@ -143,7 +152,7 @@ async fn judged(
 /// Reads a body about a transaction and verifies what can be verified. Nothing is changed here, so it can be done on any thread.
 fn judge(
     authority: &AuthorityContext,
-    (id, transaction): (TxnId, &OpenOrCompleted),
+    CallbackTarget { id, transaction, .. }: &CallbackTarget,
     content_type: Option<&str>,
     body: &[u8],
     now: Timestamp,
@@ -153,9 +162,9 @@ fn judge(
         Err(error) => return Judged { form: error.form, answer: Err(CallbackOutcome::Unreadable(error.fault)) },
     };
     let answer = match transaction {
-        _ if message.txn.parse() != Ok(id) => Err(CallbackOutcome::OtherTransaction),
+        _ if message.txn.parse() != Ok(*id) => Err(CallbackOutcome::OtherTransaction),
         OpenOrCompleted::Pending(pending) => understand(authority, pending, &message.body, now),
-        OpenOrCompleted::Completed(record) => Err(CallbackOutcome::Done(redelivery(id, &message.body, record))),
+        OpenOrCompleted::Completed(record) => Err(CallbackOutcome::Done(redelivery(*id, &message.body, record))),
     };
     Judged { form: message.form, answer }
 }

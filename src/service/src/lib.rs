@@ -18,6 +18,7 @@ pub mod flows;
 pub mod guest_list;
 pub mod idempotency;
 pub mod idempotency_locks;
+pub mod issuer_keys;
 mod service;
 pub mod transactions;
 pub mod upstreams;

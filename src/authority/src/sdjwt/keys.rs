@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::Arc;
 
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED, ParsedPublicKey};
 use serde::Deserialize;
@@ -32,8 +33,9 @@ pub enum JwksError {
     NoKey,
 }
 
-/// An issuer's P-256 signing keys by `kid`.
-pub struct Jwks(HashMap<String, ParsedPublicKey>);
+/// An issuer's P-256 signing keys by `kid`. Clones share them.
+#[derive(Clone)]
+pub struct Jwks(Arc<HashMap<String, ParsedPublicKey>>);
 
 impl fmt::Debug for Jwks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -67,7 +69,7 @@ impl Jwks {
                 return Err(JwksError::KeyIdRepeated);
             }
         }
-        if keys.is_empty() { Err(JwksError::NoKey) } else { Ok(Self(keys)) }
+        if keys.is_empty() { Err(JwksError::NoKey) } else { Ok(Self(Arc::new(keys))) }
     }
 
     pub(super) fn get(&self, kid: &str) -> Option<&ParsedPublicKey> {
@@ -76,7 +78,7 @@ impl Jwks {
 }
 
 /// An issuer whose credentials are trusted.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct TrustedIssuer {
     /// Its `iss`, compared exactly.
     pub issuer: String,

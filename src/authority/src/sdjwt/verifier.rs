@@ -1,7 +1,7 @@
 //! Runs all checks of a credential, cheap ones first. The payload is not read before the issuer's signature
 //! is verified.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use aws_lc_rs::digest::{SHA256, digest};
 use sakshi_domain::claims::ClaimSet;
@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 use super::disclosure::Disclosures;
 use super::key_binding::{self, Expectation, KeyBinding};
-use super::keys::TrustedIssuer;
+use super::keys::{Jwks, TrustedIssuer};
 use super::normalise::Requested;
 use super::refusal::CredentialRefusal;
 use super::segments::{Jws, Segments};
@@ -69,18 +69,27 @@ fn sha256(text: &str) -> [u8; 32] {
     bytes
 }
 
-/// Verifies credentials of trusted issuers.
+/// Verifies credentials of trusted issuers, whose keys can be replaced at any time.
 #[derive(Debug)]
 pub struct Verifier {
-    issuers: Vec<TrustedIssuer>,
+    issuers: RwLock<Arc<[TrustedIssuer]>>,
     key_binding: KeyBinding,
 }
 
 impl Verifier {
     /// A verifier that trusts these issuers. Without issuers it refuses everything.
     #[must_use]
-    pub const fn new(issuers: Vec<TrustedIssuer>, key_binding: KeyBinding) -> Self {
-        Self { issuers, key_binding }
+    pub fn new(issuers: Vec<TrustedIssuer>, key_binding: KeyBinding) -> Self {
+        Self { issuers: RwLock::new(issuers.into()), key_binding }
+    }
+
+    /// Replaces the keys of an issuer that is trusted. What is being verified goes on with the old ones.
+    pub fn replace_keys(&self, issuer: &str, jwks: &Jwks) {
+        let mut issuers = self.issuers.write().unwrap_or_else(PoisonError::into_inner);
+        let replaced = |known: &TrustedIssuer| {
+            if known.issuer == issuer { TrustedIssuer { issuer: issuer.to_owned(), jwks: jwks.clone() } } else { known.clone() }
+        };
+        *issuers = issuers.iter().map(replaced).collect();
     }
 
     /// Verifies a credential for a transaction.
@@ -91,10 +100,11 @@ impl Verifier {
         let segments = Segments::split(credential)?;
         let key_binding = self.key_binding.admit(segments.key_binding)?;
         let jws = Jws::read(segments.issuer_jws)?;
-        let signer = self.signer(&jws, jose::issuer_key_id(&jws.header)?)?;
+        let issuers = Arc::clone(&*self.issuers.read().unwrap_or_else(PoisonError::into_inner));
+        let signer = signer(&issuers, &jws, jose::issuer_key_id(&jws.header)?)?;
         let left = ValuesLeft::new(CREDENTIAL_VALUES_MAX);
         let payload = jws.payload(&left)?;
-        let issuer = self.issuer(&payload, signer)?;
+        let issuer = issuer(&issuers, &payload, signer)?;
         let identity = identity(&payload, jws.signed);
         let payload = processing::process(payload, Disclosures::read(&segments.disclosures, &left)?)?;
         validity::check(&payload, issuer, expected.now)?;
@@ -106,26 +116,26 @@ impl Verifier {
         let Requested { claims, missing, malformed } = normalise::requested_claims(payload, expected.requested)?;
         Ok(VerifiedCredential { claims, missing, malformed, identity, digest, holder_bound: key_binding.is_some() })
     }
+}
 
-    /// The issuer whose key verifies the signature. Does not read the payload, so that a forged credential
-    /// costs only a hash and a signature check.
-    fn signer(&self, jws: &Jws<'_>, kid: &str) -> Result<&TrustedIssuer, CredentialRefusal> {
-        if self.issuers.is_empty() {
-            return Err(CredentialRefusal::IssuerNotTrusted);
-        }
-        let mut keys = self.issuers.iter().filter_map(|issuer| issuer.jwks.get(kid).map(|key| (issuer, key))).peekable();
-        keys.peek().ok_or(CredentialRefusal::KeyIdUnknown)?;
-        let signer = keys.find(|(_, key)| key.verify_sig(jws.signed.as_bytes(), &jws.signature).is_ok());
-        signer.map(|(issuer, _)| issuer).ok_or(CredentialRefusal::SignatureInvalid)
+/// The issuer whose key verifies the signature. Does not read the payload, so that a forged credential
+/// costs only a hash and a signature check.
+fn signer<'a>(issuers: &'a [TrustedIssuer], jws: &Jws<'_>, kid: &str) -> Result<&'a TrustedIssuer, CredentialRefusal> {
+    if issuers.is_empty() {
+        return Err(CredentialRefusal::IssuerNotTrusted);
     }
+    let mut keys = issuers.iter().filter_map(|issuer| issuer.jwks.get(kid).map(|key| (issuer, key))).peekable();
+    keys.peek().ok_or(CredentialRefusal::KeyIdUnknown)?;
+    let signer = keys.find(|(_, key)| key.verify_sig(jws.signed.as_bytes(), &jws.signature).is_ok());
+    signer.map(|(issuer, _)| issuer).ok_or(CredentialRefusal::SignatureInvalid)
+}
 
-    /// The issuer that the payload names, which must be the signer. It is checked again after processing.
-    fn issuer<'a>(&self, payload: &Map<String, Value>, signer: &'a TrustedIssuer) -> Result<&'a str, CredentialRefusal> {
-        let named = payload.get("iss").and_then(Value::as_str);
-        match named {
-            Some(named) if named == signer.issuer => Ok(&signer.issuer),
-            Some(named) if self.issuers.iter().any(|issuer| issuer.issuer == named) => Err(CredentialRefusal::SignatureInvalid),
-            _ => Err(CredentialRefusal::IssuerNotTrusted),
-        }
+/// The issuer that the payload names, which must be the signer. It is checked again after processing.
+fn issuer<'a>(issuers: &[TrustedIssuer], payload: &Map<String, Value>, signer: &'a TrustedIssuer) -> Result<&'a str, CredentialRefusal> {
+    let named = payload.get("iss").and_then(Value::as_str);
+    match named {
+        Some(named) if named == signer.issuer => Ok(&signer.issuer),
+        Some(named) if issuers.iter().any(|issuer| issuer.issuer == named) => Err(CredentialRefusal::SignatureInvalid),
+        _ => Err(CredentialRefusal::IssuerNotTrusted),
     }
 }

@@ -21,6 +21,10 @@ pub struct Authority {
     pub issuer: Option<String>,
     /// The issuer's public keys.
     pub jwks_path: Option<PathBuf>,
+    /// Where the issuer publishes them.
+    pub jwks_url: Option<Url>,
+    /// How often they are fetched from there.
+    pub jwks_refresh: Duration,
     /// What a credential must prove about its holder's key.
     pub key_binding: KeyBinding,
     /// Where QR values point.
@@ -42,6 +46,8 @@ impl Authority {
         Self {
             issuer: reader.optional("authority.issuer", |text| Ok(text.to_owned())),
             jwks_path: reader.optional("authority.jwks_path", path),
+            jwks_url: reader.optional("authority.jwks_url", |text| Url::parse(text).map_err(|_| "must be a URL")),
+            jwks_refresh: reader.seconds("authority.jwks_refresh_s", 60..=7 * 86_400),
             key_binding: reader.one_of("authority.key_binding", &policies),
             qr_host: reader.optional("authority.qr_host", origin),
             credential_replay_window: reader.seconds("authority.credential_replay_window_s", 1..=31 * 86_400),

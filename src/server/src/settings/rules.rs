@@ -61,13 +61,17 @@ fn tokens(settings: &Settings, problems: &mut Problems) {
 }
 
 fn contradictions(settings: &Settings, problems: &mut Problems) {
-    let Settings { server, authority, webhooks, store, .. } = settings;
+    let Settings { profile, server, authority, webhooks, store, .. } = settings;
     let has_no_key = store.encryption_key.is_none() && !problems.has("store.encryption_key");
     let mut refuse = |refused: bool, key: &str, sentence: &str| problems.require(!refused, key, sentence);
     let same_listener = server.public_addr == server.internal_addr && server.public_addr.port() != 0;
     refuse(same_listener, "server.internal_addr", "must be another address or port than server.public_addr");
     let half_an_issuer = authority.issuer.is_some() != authority.jwks_path.is_some();
     refuse(half_an_issuer, "authority.issuer", "must be set together with authority.jwks_path, or neither");
+    let has_no_copy = authority.jwks_url.is_some() && authority.jwks_path.is_none();
+    refuse(has_no_copy, "authority.jwks_url", "must be set together with authority.jwks_path, which keeps what was fetched last");
+    let is_open = authority.jwks_url.as_ref().is_some_and(|url| url.scheme() != "https" && *profile != Profile::Sandbox);
+    refuse(is_open, "authority.jwks_url", "must be an https:// URL outside the sandbox profile");
     refuse(
         authority.intent.lifetime < INTENT_LIFETIME_MIN,
         "authority.intent_lifetime_s",

@@ -66,6 +66,7 @@ pub const METRICS: &[Metric] = &[
     metric("sakshi_http_request_seconds", Histogram, "Time from the head of a request to its answer, by route and method."),
     metric("sakshi_http_requests_in_flight", Gauge, "Requests of the public listener that are being answered."),
     metric("sakshi_http_requests_total", Counter, "Requests that were answered, by route, method and class of status."),
+    metric("sakshi_issuer_keys_read_total", Counter, "Readings of the issuer's keys after the start, by result."),
     metric("sakshi_live_flows", Gauge, "Flows that have an actor on this node."),
     metric("sakshi_live_transactions", Gauge, "Transactions that have an actor on this node."),
     metric("sakshi_mailbox_messages", Gauge, "Questions to actors that are not answered yet, by kind of actor."),
@@ -120,6 +121,9 @@ pub fn begin() {
     }
     for passed in ["true", "false"] {
         counter!("sakshi_transactions_completed_total", "verification_passed" => passed).increment(0);
+    }
+    for result in ["changed", "same", "failed"] {
+        counter!("sakshi_issuer_keys_read_total", "result" => result).increment(0);
     }
     for actor in ["transaction", "event", "flow", "registry", "credit_ledger", "webhook_dispatcher"] {
         counter!("sakshi_actor_restarts_total", "actor" => actor).increment(0);

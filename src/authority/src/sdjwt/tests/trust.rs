@@ -45,6 +45,16 @@ fn one_issuers_key_cannot_sign_for_another_issuer() {
 }
 
 #[test]
+fn replaced_keys_of_an_issuer_count_at_once_and_for_it_alone() {
+    let (old, new) = (Fixture::new(), Fixture::new());
+    let verifier = Verifier::new(vec![TrustedIssuer { issuer: ISSUER.into(), jwks: old.jwks() }], old.policy);
+    verifier.replace_keys("https://other.example", &new.jwks());
+    assert!(verifier.verify(&old.good(), &old.expectation()).is_ok() && verifier.verify(&new.good(), &new.expectation()).is_err());
+    verifier.replace_keys(ISSUER, &new.jwks());
+    assert!(verifier.verify(&old.good(), &old.expectation()).is_err() && verifier.verify(&new.good(), &new.expectation()).is_ok());
+}
+
+#[test]
 fn an_expiry_is_required_and_ends_the_credential_at_its_second() {
     assert_eq!(with_payload(|payload| without(payload, "exp")), Some(CredentialRefusal::ExpiryMissing));
     for expiry in [json!("2099-01-01"), json!(null), json!("9999999999"), json!([9_999_999_999_u64])] {

@@ -1,0 +1,197 @@
+//! Keeps the issuer's keys up to date while the node serves.
+//!
+//! The file is read again when it changes and on SIGHUP. With a URL, its answer is fetched at the start, from time to time and on
+//! SIGHUP, and the file keeps the last good one. A credential with an unknown key causes one more reading, at most once a minute.
+//! Whatever cannot be read or is no key set leaves the keys as they are.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use metrics::counter;
+use sakshi_authority::sdjwt::{Jwks, JwksError};
+use sakshi_domain::limits::{JWKS_BYTES_MAX, JWKS_REREAD_INTERVAL};
+use sakshi_outbound::ClientError;
+use sakshi_outbound::document::{DocumentClient, DocumentError};
+use sakshi_service::authority::AuthorityContext;
+use sakshi_service::issuer_keys::Reread;
+use tempfile::NamedTempFile;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep};
+use url::Url;
+
+use crate::settings::Settings;
+
+/// How often the file is looked at.
+const LOOK: Duration = Duration::from_secs(5);
+/// How long a fetch may take; shorter than a callback waits for it.
+const FETCH: Duration = Duration::from_secs(4);
+
+/// Why keys could not be read again.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The file.
+    #[error("authority.jwks_path: {path}: {error}")]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// The URL.
+    #[error("authority.jwks_url: {0}")]
+    Url(#[from] DocumentError),
+    /// There can be no HTTP client.
+    #[error("authority.jwks_url: {0}")]
+    Client(#[from] ClientError),
+    /// What was read is not a key set.
+    #[error("the issuer's keys: {0}")]
+    Jwks(#[from] JwksError),
+}
+
+/// Where the keys come from.
+struct Source {
+    issuer: String,
+    path: PathBuf,
+    remote: Option<(Url, DocumentClient)>,
+    refresh: Duration,
+    /// What was read last.
+    bytes: Vec<u8>,
+    /// When the file was written that was read last, and its length.
+    seen: Option<(SystemTime, u64)>,
+}
+
+impl Source {
+    fn of(settings: &Settings) -> Result<Option<Self>, ReadError> {
+        let authority = &settings.authority;
+        let (Some(issuer), Some(path)) = (&authority.issuer, &authority.jwks_path) else { return Ok(None) };
+        let remote = authority.jwks_url.clone().map(|url| Ok::<_, ClientError>((url, DocumentClient::new(FETCH)?))).transpose()?;
+        let (bytes, seen) = (fs::read(path).unwrap_or_default(), stamp(path));
+        Ok(Some(Self { issuer: issuer.clone(), path: path.clone(), remote, refresh: authority.jwks_refresh, bytes, seen }))
+    }
+
+    /// Reads the keys: from the URL if there is one, otherwise from the file. `None` when they are the same as before.
+    async fn read(&mut self) -> Result<Option<Jwks>, ReadError> {
+        let bytes = match &self.remote {
+            Some((url, client)) => client.fetch(url, JWKS_BYTES_MAX).await?,
+            None => {
+                self.seen = stamp(&self.path);
+                fs::read(&self.path).map_err(|error| ReadError::File { path: self.path.clone(), error })?
+            }
+        };
+        if bytes == self.bytes {
+            return Ok(None);
+        }
+        let jwks = Jwks::parse(&bytes)?;
+        if self.remote.is_some()
+            && let Err(error) = write(&self.path, &bytes)
+        {
+            tracing::warn!(%error, "the issuer's keys are in use, but authority.jwks_path could not be written");
+        }
+        self.bytes = bytes;
+        Ok(Some(jwks))
+    }
+
+    /// Whether the file has changed since it was read; it is not looked at when there is a URL.
+    fn has_changed(&self) -> bool {
+        self.remote.is_none() && stamp(&self.path) != self.seen
+    }
+}
+
+fn stamp(path: &Path) -> Option<(SystemTime, u64)> {
+    let about = fs::metadata(path).ok()?;
+    Some((about.modified().ok()?, about.len()))
+}
+
+/// Writes a whole file or none.
+fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let mut draft = NamedTempFile::new_in(path.parent().unwrap_or(Path::new(".")))?;
+    draft.write_all(bytes)?;
+    draft.as_file().sync_all()?;
+    draft.persist(path).map(drop).map_err(|error| error.error)
+}
+
+/// Fetches the keys before the node reads them, if there is a URL.
+///
+/// # Errors
+/// They could not be fetched, and there is no copy from before.
+pub(crate) async fn prepare(settings: &Settings) -> Result<(), ReadError> {
+    let Some(mut source) = Source::of(settings)? else { return Ok(()) };
+    if source.remote.is_none() {
+        return Ok(());
+    }
+    match source.read().await {
+        Err(error) if source.bytes.is_empty() => Err(error),
+        Err(error) => {
+            tracing::warn!(%error, "the issuer's keys could not be fetched; those of the last time are used");
+            Ok(())
+        }
+        Ok(_) => Ok(()),
+    }
+}
+
+/// Keeps the keys of `authority` up to date from now on, on the current arbiter.
+///
+/// # Errors
+/// There can be no HTTP client or no signal handler.
+pub(crate) fn watch(settings: &Settings, authority: Arc<AuthorityContext>, mut requests: mpsc::Receiver<Reread>) -> std::io::Result<()> {
+    let source = Source::of(settings).map_err(std::io::Error::other)?;
+    let mut hangups = signal(SignalKind::hangup())?;
+    actix_rt::spawn(async move {
+        let Some(mut source) = source else {
+            // A signal that asks for keys must not end a node that reads none.
+            while hangups.recv().await.is_some() {}
+            return;
+        };
+        let mut asked: Option<Instant> = None;
+        let mut fetched = Instant::now();
+        loop {
+            let request = tokio::select! {
+                () = sleep(LOOK) => {
+                    if !source.has_changed() && (source.remote.is_none() || fetched.elapsed() < source.refresh) {
+                        continue;
+                    }
+                    None
+                }
+                _ = hangups.recv() => None,
+                Some(request) = requests.recv() => {
+                    if asked.is_some_and(|asked| asked.elapsed() < JWKS_REREAD_INTERVAL) {
+                        // A dropped request is one without news.
+                        continue;
+                    }
+                    asked = Some(Instant::now());
+                    Some(request)
+                }
+            };
+            fetched = Instant::now();
+            let changed = replace(&mut source, &authority).await;
+            if let Some(request) = request {
+                // The callback may have stopped waiting.
+                let _ = request.send(changed);
+            }
+        }
+    });
+    Ok(())
+}
+
+/// Reads the keys and puts them into use; whether they have changed.
+async fn replace(source: &mut Source, authority: &AuthorityContext) -> bool {
+    let read = source.read().await;
+    let result = match &read {
+        Ok(Some(jwks)) => {
+            authority.verifier.replace_keys(&source.issuer, jwks);
+            tracing::info!(issuer.keys = ?jwks, "the issuer's keys were replaced");
+            "changed"
+        }
+        Ok(None) => "same",
+        Err(error) => {
+            tracing::error!(%error, "the issuer's keys could not be read again; the old ones stay");
+            "failed"
+        }
+    };
+    counter!("sakshi_issuer_keys_read_total", "result" => result).increment(1);
+    matches!(read, Ok(Some(_)))
+}
