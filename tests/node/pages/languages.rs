@@ -115,7 +115,7 @@ async fn a_kiosk_is_told_its_state_in_the_language_of_the_event() {
     let fixture = PagesFixture::new().await;
     let event = fixture.event(|terms| terms.language = language("hindi")).await;
     let html = page_for(&fixture, TestRequest::get().uri(&format!("/e/{}/kiosk?places=1", event.id)), "en").await;
-    assert_language(&html, "hi", "ltr", "शेष स्थान <b id=\"places\">10</b>");
+    assert_language(&html, "hi", "ltr", "बची हुई जगहें <b id=\"places\">10</b>");
     assert!(html.contains("<bdi id=\"name\">Open day &#38; tour</bdi>") && html.contains("अतिथियों के लिए खुला है"), "{html}");
 }
 
