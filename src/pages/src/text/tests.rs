@@ -190,33 +190,55 @@ fn every_text_is_there_and_in_the_script_of_its_language() {
 }
 
 /// "Living", as opposed to dead, is no word for a person in front of a camera. "Over 18" leaves out those who are 18. The other
-/// words read as "applicant", "safe", and a telephone on a table.
+/// words read as "applicant", "safe", a telephone on a table, admission to a school, and a location where a seat is meant; or they
+/// take the reader for a man.
 #[test]
 fn no_text_has_a_word_that_misleads() {
     let words = [
         ("as", "জীৱিত"),
+        ("as", "নামভৰ্তি"),
         ("bn", "জীবন্ত"),
         ("bn", "মুখের"),
         ("en", "over 18"),
         ("gu", "જીવંત"),
         ("hi", "जीवित"),
+        ("hi", "चुके हैं"),
+        ("hi", "सकते हैं"),
         ("kn", "ಜೀವಂತ"),
+        ("kn", "ಸ್ಥಳ"),
         ("ml", "ജീവനുള്ള"),
+        ("ml", "താമസക്കാരനായി"),
         ("mr", "जिवंत"),
         ("ne", "जीवित"),
         ("or", "ଜୀବନ୍ତ"),
         ("pa", "ਜਿਉਂਦਾ"),
+        ("pa", "ਚੁੱਕੇ ਹੋ"),
         ("ta", "தொலைபேசி"),
         ("ta", "அடையாள இடம்"),
         ("te", "సజీవ"),
         ("ur", "زندہ"),
         ("ur", "محفوظ"),
+        ("ur", "سکتے ہیں"),
         ("ur", "درخواست گزار"),
     ];
     for (tag, word) in words {
         let texts = Texts::tagged(tag).unwrap();
         for text in all(texts) {
             assert!(!text.contains(word), "{tag}: {word} in {text}");
+        }
+    }
+}
+
+#[test]
+fn sentences_end_as_their_script_ends_them() {
+    for texts in TABLES {
+        let foreign: &[char] = match texts.tag {
+            "as" | "bn" | "hi" | "ne" | "or" | "pa" => &['.', '\''],
+            "ur" => &['.', ',', ';', '?', '।', '\''],
+            _ => &['।', '\''],
+        };
+        for text in all(texts) {
+            assert!(!text.contains(foreign), "{}: {text}", texts.tag);
         }
     }
 }
