@@ -8,6 +8,7 @@ use sakshi_kit::answer::Answer;
 use sakshi_kit::backend::Backend;
 use sakshi_kit::flow::Flow;
 use sakshi_kit::node::TestNode;
+use sakshi_kit::portal::{Browser, shown};
 use sakshi_kit::process::{Ending, Process};
 use sakshi_kit::waiting::{TIMEOUT, eventually};
 use sakshi_sandbox::inbox::INBOXES_OF_APP_MAX;
@@ -57,6 +58,23 @@ impl Listener {
         self.process.signal("INT");
         self.process.ended(TIMEOUT).await
     }
+}
+
+#[tokio::test]
+async fn the_command_that_the_portal_shows_opens_an_inbox_for_the_app() {
+    let node = TestNode::start().await;
+    let backend = node.backend(1).await;
+    let page = Browser::signed_in(&node, &backend).await.get("/portal/webhooks").await.text;
+    let command = shown(&page, "listen");
+    let words = command.strip_prefix("SAKSHI_API_KEY=\"$KEY\" sakshi ").unwrap_or_else(|| panic!("{command}")).replace('\'', "");
+    let words: Vec<_> = words.split(' ').chain(["--json"]).collect();
+    let directory = tempfile::tempdir().unwrap();
+    let process = Process::start(&words, &environment(&backend.key, ""), directory.path());
+    let mut listener = Listener { process, url: String::new() };
+    listener.url = listener.line("listening", 0).await["url"].as_str().unwrap().to_owned();
+    let polled = verified(&node, &backend, &listener.url).await;
+    assert_eq!(listener.line("webhook", 0).await["body"], serde_json::from_str::<Value>(&polled).unwrap());
+    listener.stop().await;
 }
 
 /// Opens a transaction that is reported to `url`, and approves it; the body that its poll answers with.

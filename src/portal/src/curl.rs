@@ -5,7 +5,7 @@ use std::time::Duration;
 use sakshi_domain::channel::Channel;
 use sakshi_domain::checks::Check;
 use sakshi_domain::event::EventTerms;
-use sakshi_domain::ids::{EventId, TxnId};
+use sakshi_domain::ids::{AppId, EventId, TxnId};
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::Terms;
 use sakshi_wire::LanguageName;
@@ -96,6 +96,11 @@ impl Curl<'_> {
             self.command("Set a URL", "PUT", path, Some(&set)),
             self.command("Remove it", "PUT", path, Some(&json!({ "apiType": "ESign", "webhookUrl": null }))),
         ]
+    }
+
+    /// Shows webhooks of a sandbox as they arrive.
+    pub(super) fn listen(self, app: &AppId) -> String {
+        format!("SAKSHI_API_KEY=\"$KEY\" sakshi listen --base {} --app {app}", quoted(self.0))
     }
 
     pub(super) fn check(self, check: &Check, body: &Value) -> Command {

@@ -1,7 +1,6 @@
 //! `GET /portal/verifications`: the app's verifications, the newest first, filtered and searched.
 
 use std::collections::HashMap;
-use std::time::Duration;
 
 use actix_web::http::StatusCode;
 use actix_web::web::Data;
@@ -17,7 +16,7 @@ use super::error::PortalError;
 use super::layout::{Layout, Section, page, redirect};
 use super::portal_user::PortalUser;
 use super::trial::Choice;
-use super::when::When;
+use super::when::{When, in_words};
 
 /// The statuses as the address has them, as people read them, and as they are.
 const STATUSES: [(&str, &str, VerificationStatus); 4] = [
@@ -131,16 +130,6 @@ pub(crate) async fn show(user: PortalUser, request: HttpRequest, service: Data<S
     Ok(page(StatusCode::OK, &template))
 }
 
-/// A time in its largest whole unit.
-fn in_words(time: Duration) -> String {
-    let units = [(86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second")];
-    let seconds = time.as_secs();
-    let (length, unit) =
-        units.into_iter().find(|(length, _)| seconds >= *length && seconds.is_multiple_of(*length)).unwrap_or((1, "second"));
-    let count = seconds / length;
-    format!("{count} {unit}{}", if count == 1 { "" } else { "s" })
-}
-
 async fn event_names(service: &Service, verifications: &[Verification]) -> Result<HashMap<EventId, String>, PortalError> {
     let mut names = HashMap::new();
     for id in verifications.iter().filter_map(|verification| verification.event) {
@@ -156,12 +145,6 @@ async fn event_names(service: &Service, verifications: &[Verification]) -> Resul
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_time_is_told_in_its_largest_whole_unit() {
-        let told = |seconds| in_words(Duration::from_secs(seconds));
-        assert_eq!([told(86_400), told(90_000), told(5_400), told(61)], ["1 day", "25 hours", "90 minutes", "61 seconds"]);
-    }
 
     #[test]
     fn the_address_of_older_ones_asks_the_same() {

@@ -14,6 +14,7 @@ use super::field::Field;
 use super::form::{Form, Kind, Submitted};
 use super::layout::{Layout, Section, page, redirect};
 use super::portal_user::PortalUser;
+use super::when::in_words;
 
 /// The API types, with what each sends.
 const TYPES: [(ApiType, &str); 4] = [
@@ -47,6 +48,10 @@ struct Page {
     rows: Vec<Row>,
     done: bool,
     trouble: Option<String>,
+    /// How long a result can be fetched.
+    kept: String,
+    /// The command that shows webhooks as they arrive; for sandboxes.
+    listen: Option<String>,
     commands: Vec<Command>,
 }
 
@@ -59,12 +64,15 @@ async fn shown(status: StatusCode, user: &PortalUser, form: &Form, done: bool, s
         let problem = is_sent.then(|| form.problem("webhookUrl")).flatten();
         Row { api_type, what, registered: registered.is_some(), url, problem }
     };
+    let curl = Curl(&service.authority.public_base);
     let template = Page {
         layout: user.layout(Section::Webhooks, service),
         rows: TYPES.map(row).into(),
         done,
         trouble: form.problem("apiType").map(|words| format!("apiType {words}")),
-        commands: Curl(&service.authority.public_base).webhooks(),
+        kept: in_words(service.rules.result_ttl),
+        listen: service.authority.sandbox.then(|| curl.listen(&user.caller.app.app_id)),
+        commands: curl.webhooks(),
     };
     Ok(page(status, &template))
 }

@@ -1,4 +1,7 @@
-//! Moments on the portal's pages: in UTC as the server writes them, in the reader's own time once the script has run.
+//! Times on the portal's pages: moments in UTC as the server writes them, which the script replaces by the reader's own time,
+//! and spans.
+
+use std::time::Duration;
 
 use askama::Template;
 use askama::filters::HtmlSafe;
@@ -60,6 +63,16 @@ pub(super) fn input(at: Timestamp) -> String {
     at.to_string().get(..16).unwrap_or_default().to_owned()
 }
 
+/// A time in its largest whole unit.
+pub(super) fn in_words(time: Duration) -> String {
+    let units = [(86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second")];
+    let seconds = time.as_secs();
+    let (length, unit) =
+        units.into_iter().find(|(length, _)| seconds >= *length && seconds.is_multiple_of(*length)).unwrap_or((1, "second"));
+    let count = seconds / length;
+    format!("{count} {unit}{}", if count == 1 { "" } else { "s" })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -74,5 +87,11 @@ mod tests {
         let text = |when: When| when.to_string().split(['>', '<']).nth(2).map(str::to_owned);
         assert_eq!(text(When::second(at)).unwrap(), "2026-12-31 18:30:05 UTC");
         assert_eq!(text(When::time(at)).unwrap(), "18:30 UTC");
+    }
+
+    #[test]
+    fn a_time_is_told_in_its_largest_whole_unit() {
+        let told = |seconds| in_words(Duration::from_secs(seconds));
+        assert_eq!([told(86_400), told(90_000), told(5_400), told(61)], ["1 day", "25 hours", "90 minutes", "61 seconds"]);
     }
 }
