@@ -114,3 +114,25 @@ for (const javaScriptEnabled of [true, false]) {
     await page.context().close();
   });
 }
+
+test("the chart of credits has a scale, says a day's number under the pointer, and is a table without one", async () => {
+  for (let opened = 0; opened < 3; opened += 1) await service.open();
+  const page = await signedIn();
+  await page.goto(`${service.base}/portal/credits`);
+  const [today, used] = (await page.locator(".chart g title").last().textContent()).split(": ");
+  assert.equal(today, new Date().toISOString().slice(0, 10));
+  assert.ok(Number(used) >= 3);
+  const [top, half, zero] = await page.locator(".scale span").allTextContents();
+  assert.deepEqual([Number(top) >= Number(used), Number(half), zero], [true, Number(top) / 2, "0"]);
+  const { x, y, width, height } = await page.locator(".chart").boundingBox();
+  await page.mouse.move(x + width - 3, y + 3);
+  assert.equal(await page.locator("#reading").textContent(), `${today}: ${used}`);
+  await page.mouse.move(x + 3, y + height - 3);
+  assert.match(await page.locator("#reading").textContent(), /^\d{4}-\d\d-\d\d: 0$/);
+  await page.getByText("As a table").click();
+  assert.equal(await page.getByRole("row", { name: today }).getByRole("cell").textContent(), used);
+  const balance = Number(await page.locator(".big").textContent());
+  const days = Math.floor(balance / Number(used));
+  assert.equal(await page.locator("#lasts").textContent(), days > 365 ? "More than a year left at this pace" : `≈ ${days} days left at this pace`);
+  await page.context().close();
+});

@@ -19,6 +19,10 @@
     form.addEventListener("submit", () => setTimeout(() => form.querySelectorAll("button").forEach((button) => { button.disabled = true; })));
   }
   addEventListener("pageshow", (shown) => shown.persisted && location.reload());
+  document.querySelector(".chart")?.addEventListener("pointerover", ({ target }) => {
+    const title = target.closest("g")?.querySelector("title");
+    if (title) element("reading").textContent = title.textContent;
+  });
   if (transaction) followTransaction();
   if (event) followCounts();
 

@@ -8,6 +8,10 @@ const DAY_MS: i64 = 86_400_000;
 /// Units of the drawing.
 const STEP: u64 = 20;
 const HEIGHT: u64 = 120;
+/// Days whose use tells how long the balance lasts.
+const PACE_DAYS: usize = 7;
+/// A longer estimate says nothing.
+const ESTIMATE_DAYS_MAX: u128 = 365;
 
 /// Credits used on each day, in UTC.
 #[derive(Debug)]
@@ -15,8 +19,9 @@ pub(super) struct Chart {
     /// The day of the first bar, in days since 1970.
     first: i64,
     used: Vec<u64>,
-    /// The ledger goes further back than was read, within the time of the chart.
-    pub(super) is_cut: bool,
+    now: Timestamp,
+    /// The oldest entry that was read, if the ledger goes further back within the time of the chart.
+    pub(super) cut_at: Option<Timestamp>,
 }
 
 /// One bar.
@@ -25,7 +30,8 @@ pub(super) struct Bar {
     pub(super) x: u64,
     pub(super) y: u64,
     pub(super) height: u64,
-    pub(super) words: String,
+    pub(super) day: String,
+    pub(super) used: u64,
 }
 
 fn day(at: Timestamp) -> i64 {
@@ -36,7 +42,7 @@ impl Chart {
     /// An empty one that ends today.
     pub(super) fn until(now: Timestamp) -> Self {
         let days = usize::try_from(DAYS).unwrap_or_default();
-        Self { first: day(now) - DAYS + 1, used: vec![0; days], is_cut: false }
+        Self { first: day(now) - DAYS + 1, used: vec![0; days], now, cut_at: None }
     }
 
     /// Counts what was debited.
@@ -79,12 +85,48 @@ impl Chart {
         STEP * self.used.len() as u64
     }
 
+    /// The number at the top of the scale, which can be halved.
+    pub(super) fn top(&self) -> u64 {
+        let most = self.most();
+        let scales = std::iter::successors(Some(1_u64), |scale| scale.checked_mul(10));
+        scales.flat_map(|scale| [2, 4, 6, 8].map(|step| scale.saturating_mul(step))).find(|top| *top >= most).unwrap_or(most)
+    }
+
+    /// What was used in the last days, and in how many milliseconds: seven days, or fewer if there is nothing before. A first
+    /// day counts as a whole one.
+    fn pace(&self) -> Option<(u64, i64)> {
+        let window = self.used.len().saturating_sub(PACE_DAYS);
+        let place = |at| usize::try_from(day(at) - self.first).unwrap_or(0);
+        let (from, millis) = match self.cut_at.filter(|at| place(*at) >= window) {
+            Some(at) => (place(at), (self.now.millis() - at.millis()).max(1)),
+            None => {
+                let from = self.used.iter().position(|used| *used > 0)?.max(window);
+                let begin = (self.first + i64::try_from(from).unwrap_or_default()) * DAY_MS;
+                (from, (self.now.millis() - begin).max(DAY_MS))
+            }
+        };
+        let used = self.used.iter().skip(from).sum();
+        (used > 0).then_some((used, millis))
+    }
+
+    /// How long a balance lasts at the pace of the last days; `None` when nothing was used or nothing is left.
+    pub(super) fn lasts(&self, balance: u64) -> Option<String> {
+        let (used, millis) = self.pace().filter(|_| balance > 0)?;
+        let span = u128::from(balance) * u128::from(millis.unsigned_abs());
+        Some(match span / (u128::from(used) * u128::from(DAY_MS.unsigned_abs())) {
+            0 => "Less than a day left at this pace".to_owned(),
+            1 => "≈ 1 day left at this pace".to_owned(),
+            days if days <= ESTIMATE_DAYS_MAX => format!("≈ {days} days left at this pace"),
+            _ => "More than a year left at this pace".to_owned(),
+        })
+    }
+
     /// The bars; a day on which something was used has one that can be seen.
     pub(super) fn bars(&self) -> Vec<Bar> {
-        let most = self.most().max(1);
+        let top = self.top();
         let bar = |(place, used): (usize, &u64)| {
-            let height = if *used == 0 { 0 } else { (used * HEIGHT / most).max(4) };
-            Bar { x: place as u64 * STEP, y: HEIGHT - height, height, words: format!("{}: {used}", self.date(place)) }
+            let height = if *used == 0 { 0 } else { (used * HEIGHT / top).max(4) };
+            Bar { x: place as u64 * STEP, y: HEIGHT - height, height, day: self.date(place), used: *used }
         };
         self.used.iter().enumerate().map(bar).collect()
     }
@@ -113,8 +155,9 @@ mod tests {
         ]);
         assert_eq!((chart.total(), chart.most(), chart.from(), chart.to()), (5, 4, "2026-03-01".into(), "2026-03-30".into()));
         let bars = chart.bars();
-        let drawn: Vec<_> = bars.iter().filter(|bar| bar.height > 0).map(|bar| (bar.x, bar.y, bar.height, bar.words.as_str())).collect();
-        assert_eq!(drawn, [(0, 90, 30, "2026-03-01: 1"), (580, 0, 120, "2026-03-30: 4")]);
+        let drawn: Vec<_> =
+            bars.iter().filter(|bar| bar.height > 0).map(|bar| (bar.x, bar.y, bar.height, bar.day.as_str(), bar.used)).collect();
+        assert_eq!(drawn, [(0, 90, 30, "2026-03-01", 1), (580, 0, 120, "2026-03-30", 4)]);
         assert!(chart.is_before(Timestamp::parse_rfc3339("2026-02-28T23:59:59Z").unwrap()));
     }
 
@@ -124,5 +167,49 @@ mod tests {
         assert!(chart.bars().iter().all(|bar| bar.height == 0));
         chart.count(&[entry(EntryKind::Debit, 1, "2026-03-29T00:00:00Z"), entry(EntryKind::Debit, 10_000, "2026-03-30T00:00:00Z")]);
         assert_eq!(chart.bars()[28].height, 4);
+    }
+
+    #[test]
+    fn the_scale_ends_in_a_round_even_number() {
+        for (most, top) in [(0, 2), (1, 2), (2, 2), (3, 4), (7, 8), (9, 20), (21, 40), (99, 200), (801, 2_000), (u64::MAX, u64::MAX)] {
+            let mut chart = Chart::until(Timestamp::from_millis(0));
+            chart.used[3] = most;
+            assert_eq!(chart.top(), top, "{most}");
+        }
+    }
+
+    #[test]
+    fn the_pace_is_that_of_the_last_seven_days_or_of_those_since_the_first_use() {
+        let at = |text: &str| Timestamp::parse_rfc3339(text).unwrap();
+        let lasts = |used: &[(usize, u64)], cut_at: Option<&str>, balance| {
+            let mut chart = Chart::until(at("2026-03-30T12:00:00Z"));
+            for (days_ago, count) in used {
+                chart.used[29 - days_ago] = *count;
+            }
+            chart.cut_at = cut_at.map(at);
+            chart.lasts(balance)
+        };
+        let days = |count| Some(format!("≈ {count} days left at this pace"));
+        assert_eq!(lasts(&[], None, 100), None, "nothing was used");
+        assert_eq!(lasts(&[(20, 50)], None, 100), None, "nothing was used in the last seven days");
+        assert_eq!(lasts(&[(0, 5)], None, 0), None, "nothing is left");
+        assert_eq!(lasts(&[(20, 1), (6, 13), (0, 13)], None, 72), days(18), "26 in six days and a half are four a day");
+        assert_eq!(lasts(&[(2, 25)], None, 100), days(10), "ten a day since the first use, two days and a half ago");
+        assert_eq!(lasts(&[(0, 5)], None, 100), days(20), "a first day is a whole one");
+        assert_eq!(lasts(&[(0, 50)], None, 100), days(2));
+        assert_eq!(lasts(&[(0, 50)], None, 50).as_deref(), Some("≈ 1 day left at this pace"));
+        assert_eq!(lasts(&[(0, 50)], None, 49).as_deref(), Some("Less than a day left at this pace"));
+        assert_eq!(lasts(&[(0, 1)], None, 366).as_deref(), Some("More than a year left at this pace"));
+        assert_eq!(lasts(&[(0, 1)], None, u64::MAX).as_deref(), Some("More than a year left at this pace"));
+        assert_eq!(
+            lasts(&[(0, 4_000)], Some("2026-03-30T06:00:00Z"), 160_000),
+            days(10),
+            "only what was read counts, from its own beginning"
+        );
+        assert_eq!(
+            lasts(&[(20, 50), (1, 65)], Some("2026-03-10T06:00:00Z"), 100),
+            days(10),
+            "a chart that is cut before the last seven days"
+        );
     }
 }

@@ -67,6 +67,8 @@ impl Row {
 struct Page {
     layout: Layout,
     balance: u64,
+    /// How long the balance lasts.
+    lasts: Option<String>,
     chart: Chart,
     rows: Vec<Row>,
     pages: Pages,
@@ -82,10 +84,12 @@ pub(crate) async fn show(user: PortalUser, request: HttpRequest, service: Data<S
     let client = &user.caller.client;
     let balance = service.store.balance(client.clone()).await?.ok_or(ServiceError::NotFound("client"))?;
     let found = newest(number, |page| service.store.statement(client.clone(), page)).await?;
+    let chart = charted(&service, client, service.clock.now()).await?;
     let template = Page {
         layout: user.layout(Section::Credits, &service),
         balance,
-        chart: charted(&service, client, service.clock.now()).await?,
+        lasts: chart.lasts(balance),
+        chart,
         rows: found.items.iter().map(Row::of).collect(),
         pages: found.pages,
         commands: Curl(&service.authority.public_base).credits(),
@@ -100,13 +104,15 @@ async fn charted(service: &Service, client: &ClientId, now: Timestamp) -> Result
     let total = of_ledger(1).await?.total;
     let last = u32::try_from(total.div_ceil(u64::from(READ_AT_ONCE))).unwrap_or(u32::MAX);
     let first = last.saturating_sub(READS_MAX).saturating_add(1).max(1);
+    let mut oldest = None;
     for number in (first..=last).rev() {
         let entries = of_ledger(number).await?.items;
         chart.count(&entries);
-        if entries.first().is_none_or(|oldest| chart.is_before(oldest.at)) {
+        oldest = entries.first().map(|entry| entry.at);
+        if oldest.is_none_or(|at| chart.is_before(at)) {
             return Ok(chart);
         }
     }
-    chart.is_cut = first > 1;
+    chart.cut_at = oldest.filter(|_| first > 1);
     Ok(chart)
 }
