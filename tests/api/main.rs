@@ -10,6 +10,7 @@
 )]
 
 mod authentication;
+mod backup;
 mod callback;
 mod callback_abuse;
 mod callback_bodies;

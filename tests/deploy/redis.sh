@@ -73,6 +73,28 @@ until [ "$(as sakshi known-here get kept)" = yes ]; do
   sleep 0.05
 done
 
+# A backup of what runs, two of three kept, and a Redis that starts from it with the settings of redis.conf.
+mkdir "$temp/backups"
+for n in 1 2 3; do
+  as sakshi known-here set "kept$n" yes >/dev/null
+  "$files/backup.sh" "$temp/backups" 2 -s "$temp/socket" --user tester --pass any >"$temp/said" 2>&1 || fail "backup: $(cat "$temp/said")"
+done
+[ "$(ls "$temp/backups" | wc -l)" = 4 ] || fail "not two backups with their checksums: $(ls "$temp/backups")"
+newest=$temp/backups/$(ls "$temp/backups" | grep "rdb$" | tail -1)
+as sakshi known-here set later yes >/dev/null
+"$files/restore.sh" "$newest" "$temp/restored" >"$temp/said" 2>&1 || fail "restore: $(cat "$temp/said")"
+"$files/restore.sh" "$newest" "$temp/restored" >"$temp/said" 2>&1 && fail "a directory that is not empty is overwritten"
+redis-server "$files/redis.conf" --port 0 --unixsocket "$temp/restored.socket" --dir "$temp/restored" --daemonize no >"$temp/restored.log" 2>&1 &
+pids+=($!)
+tries=0
+until [ "$(redis-cli -s "$temp/restored.socket" get kept3 2>/dev/null)" = yes ]; do
+  tries=$((tries + 1)); [ $tries -lt 200 ] || fail "what the backup had is not in the restored one: $(tail -3 "$temp/restored.log")"
+  sleep 0.05
+done
+[ -z "$(redis-cli -s "$temp/restored.socket" get later)" ] || fail "the restored one has what came after the backup"
+printf x | dd of="$newest" bs=1 seek=20 conv=notrunc 2>/dev/null
+"$files/restore.sh" "$newest" "$temp/damaged" >"$temp/said" 2>&1 && fail "a damaged backup is restored"
+
 # Sentinel writes into its file, so it gets a copy.
 cp "$files/sentinel.conf" "$temp/sentinel.conf"
 port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')

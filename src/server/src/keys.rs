@@ -97,6 +97,16 @@ pub fn read_all(settings: &Settings) -> Result<KeyMaterial, KeyError> {
     Ok(KeyMaterial { vault, callback_secrets, intent_key, issuers, sandbox_issuer })
 }
 
+/// The vault that the settings describe; nothing is made.
+///
+/// # Errors
+/// The key is missing, unreadable or not a key.
+pub(crate) fn vault(settings: &Settings) -> Result<Vault, KeyError> {
+    let sandbox_keys = SandboxKeys::of(settings, false);
+    let keys = encryption_keys(settings, sandbox_keys.as_ref())?.ok_or(KeyError::Missing("store.encryption_key"))?;
+    Ok(Vault::new(&keys)?)
+}
+
 /// Every problem that [`read_all`] would have, without writing anything. What the sandbox would generate
 /// is no problem.
 #[must_use]

@@ -6,6 +6,7 @@
 
 mod admin;
 pub(crate) mod api;
+mod backup;
 mod check;
 pub mod error;
 mod health;
@@ -25,6 +26,7 @@ use crate::serve;
 use crate::settings::{Loaded, Sources, load};
 
 pub use admin::Admin;
+pub use backup::{Backup, Restore};
 
 /// Identity verification and callback service.
 #[derive(Debug, Parser)]
@@ -51,6 +53,10 @@ pub enum Command {
     Admin(Admin),
     /// Report every problem of the settings and of the files they name; ends with the code that `serve` would end with.
     CheckConfig(CheckConfig),
+    /// Write a backup of the embedded store, also while a node serves.
+    Backup(Backup),
+    /// Put a backup of the embedded store in place, while no node serves.
+    Restore(Restore),
     /// Ask a running service whether it is ready; exit code 1 when it is not.
     Healthcheck(Healthcheck),
     /// Print completions of this command line for a shell.
@@ -124,6 +130,8 @@ pub async fn run(cli: &Cli, out: &mut dyn Write, err: &mut dyn Write) -> ExitCod
             Ok(code) => return code,
             Err(error) => Err(error),
         },
+        Command::Backup(options) => cli.settings(err).and_then(|loaded| backup::write(options, &loaded.settings, out)),
+        Command::Restore(options) => cli.settings(err).and_then(|loaded| backup::put_back(options, &loaded.settings, out)),
         Command::Healthcheck(options) => health::run(options, &cli.sources(), out).await,
         Command::Completions(options) => manual::completions(options.shell, out),
         Command::Man(options) => manual::pages(options.out.as_deref(), out),

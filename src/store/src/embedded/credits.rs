@@ -134,7 +134,7 @@ fn move_credits(db: &Database, client: &ClientId, movement: &CreditMove) -> rusq
     }))
 }
 
-fn audit(db: &Database) -> rusqlite::Result<Vec<Audit>> {
+pub(crate) fn audit(db: &Database) -> rusqlite::Result<Vec<Audit>> {
     let accounts = db.all(ACCOUNTS, [], |row| {
         let account = Account { row: row.get(0)?, balance: unsigned(row, 2)?, entries: unsigned(row, 3)? };
         Ok((account, parsed(row, 1)?))

@@ -10,6 +10,7 @@
 //! before an operation is queued and opened after its answer, on the caller's side. `database` holds
 //! the file and its schema, `threads` the writer and the readers.
 
+mod backup;
 mod credits;
 mod database;
 mod errors;
@@ -30,5 +31,6 @@ mod transactions;
 mod transfers;
 mod upkeep;
 
+pub use self::backup::{BackupContents, QueuedWebhooks, SUM, backup, inspect, restore};
 pub use self::database::installation::may_open;
 pub use self::store::{EmbeddedOptions, EmbeddedStore, exists};

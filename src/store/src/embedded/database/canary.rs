@@ -34,6 +34,16 @@ pub(crate) fn check(connection: &Connection, vault: &Vault) -> Result<(), StoreE
     Ok(())
 }
 
+/// Checks the keys without writing anything.
+///
+/// # Errors
+/// As [`check`]; a file without a canary is refused as damaged.
+pub(crate) fn verify(connection: &Connection, vault: &Vault) -> Result<(), StoreError> {
+    let kept: Option<Vec<u8>> = connection.query_row(KEPT, [], |row| row.get(0)).optional()?;
+    let kept = kept.ok_or_else(|| StoreError::unreadable("the canary"))?;
+    canary::check(vault, Some(&kept)).map(drop)
+}
+
 /// Whether there are sealed records, and none of them under a key of the vault. A damaged record does
 /// not count.
 fn is_foreign(connection: &Connection, vault: &Vault) -> rusqlite::Result<bool> {

@@ -1,7 +1,7 @@
 //! The database file: its directory and lock, its connections, its schema, and the check that this
 //! node has the keys it was written under.
 
-mod canary;
+pub(crate) mod canary;
 pub(crate) mod connection;
 pub(crate) mod files;
 pub(crate) mod installation;

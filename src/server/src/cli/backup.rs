@@ -1,0 +1,112 @@
+//! `sakshi backup` and `sakshi restore`, for the embedded store.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::Args;
+use sakshi_domain::clock::{Clock, SystemClock};
+use sakshi_store::Vault;
+use sakshi_store::embedded::{self, BackupContents, QueuedWebhooks};
+
+use super::error::CliError;
+use crate::keys;
+use crate::settings::{Settings, StoreKind};
+
+/// Names of backups begin and end so; the time in between sorts them.
+const NAME: (&str, &str) = ("sakshi-", ".db");
+
+/// Options of `backup`.
+#[derive(Args, Clone, Debug)]
+pub struct Backup {
+    /// Where to write the backup; the directory must exist. The file's name has the time.
+    #[arg(value_name = "DIRECTORY")]
+    pub directory: PathBuf,
+    /// Remove older backups from the directory, so that so many are left with this one.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub keep: Option<u32>,
+}
+
+/// Options of `restore`.
+#[derive(Args, Clone, Debug)]
+pub struct Restore {
+    /// The backup.
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Put it in place of the store that is there, which is kept under another name.
+    #[arg(long)]
+    pub replace: bool,
+    /// Send the webhooks that waited when the backup was made. They may have been sent since; without this they are not sent again.
+    #[arg(long)]
+    pub send_webhooks: bool,
+}
+
+/// Writes a backup of the store, also while a node serves, and checks it.
+pub(super) fn write(options: &Backup, settings: &Settings, out: &mut dyn Write) -> Result<bool, CliError> {
+    let (clock, vault) = embedded_store(settings)?;
+    let stamp = clock.now().to_string().replace(['-', ':'], "");
+    let file = options.directory.join(format!("{}{stamp}{}", NAME.0, NAME.1));
+    let contents = embedded::backup(&settings.store.path, &file, clock, vault).map_err(local)?;
+    writeln!(out, "{}: {}", file.display(), told(&contents))?;
+    if let Some(keep) = options.keep {
+        for old in older(&options.directory, keep as usize)? {
+            fs::remove_file(&old)?;
+            // An older backup may have none.
+            let _ = fs::remove_file(old.with_added_extension(embedded::SUM));
+            writeln!(out, "{}: removed", old.display())?;
+        }
+    }
+    Ok(true)
+}
+
+/// Puts a backup in place, while no node serves.
+pub(super) fn put_back(options: &Restore, settings: &Settings, out: &mut dyn Write) -> Result<bool, CliError> {
+    let (clock, vault) = embedded_store(settings)?;
+    let webhooks = if options.send_webhooks { QueuedWebhooks::Send } else { QueuedWebhooks::Drop };
+    let directory = &settings.store.path;
+    let (contents, kept) = embedded::restore(&options.file, directory, (clock, vault), webhooks, options.replace).map_err(local)?;
+    writeln!(out, "{}: {}", directory.display(), told(&contents))?;
+    if let Some(kept) = kept {
+        writeln!(out, "The store that was there is {}.", kept.display())?;
+    }
+    if contents.queued_webhooks > 0 {
+        let fate = if options.send_webhooks { "are sent when a node starts" } else { "are not sent again; clients poll for them" };
+        writeln!(out, "{} webhooks that waited {fate}.", contents.queued_webhooks)?;
+    }
+    Ok(true)
+}
+
+fn local(error: impl std::fmt::Display) -> CliError {
+    CliError::Local(error.to_string())
+}
+
+fn told(contents: &BackupContents) -> String {
+    let BackupContents { bytes, clients, ledger_entries, transactions, events, .. } = contents;
+    format!("{bytes} bytes, {clients} clients, {ledger_entries} ledger entries that add up, {transactions} transactions, {events} events")
+}
+
+/// What the embedded store of the settings is read with.
+fn embedded_store(settings: &Settings) -> Result<(Arc<dyn Clock>, Arc<Vault>), CliError> {
+    if !matches!(settings.store.kind, StoreKind::Embedded) {
+        return Err(CliError::Local("this is for the embedded store; deploy/redis/backup.sh is for Redis".to_owned()));
+    }
+    let vault = keys::vault(settings).map_err(local)?;
+    Ok((Arc::new(SystemClock), Arc::new(vault)))
+}
+
+/// The backups in a directory but the newest so many.
+fn older(directory: &Path, keep: usize) -> Result<Vec<PathBuf>, CliError> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        let path = entry?.path();
+        let is_backup =
+            path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(NAME.0) && name.ends_with(NAME.1));
+        if is_backup {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found.truncate(found.len().saturating_sub(keep));
+    Ok(found)
+}

@@ -1,0 +1,136 @@
+//! `sakshi backup` while a node serves, and `sakshi restore`. The embedded store alone has them.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use sakshi_kit::node::TestNode;
+use sakshi_kit::process::{Ending, Process};
+use sakshi_kit::waiting::{TIMEOUT, eventually};
+use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
+
+fn run(node: &TestNode, arguments: &[&str]) -> Ending {
+    Process::run(arguments, node.environment(), node.directory.path())
+}
+
+fn backups(directory: &Path) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
+    found.sort();
+    found
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_backup_taken_under_load_holds_every_answer_from_before_it_and_its_ledgers_add_up() {
+    let mut node = TestNode::start().await;
+    if node.redis.is_some() {
+        return;
+    }
+    let (backend, identity_app) = (node.backend(100_000).await, node.identity_app());
+    let before = backend.open(&["name"]).await;
+    identity_app.approve(&before, "asha").await;
+    let result = backend.result(&before.txn).await.text;
+    let busy = Arc::new(AtomicBool::new(true));
+    let load: Vec<_> = (0..4)
+        .map(|_| {
+            let (backend, busy) = (backend.clone(), Arc::clone(&busy));
+            tokio::spawn(async move {
+                let mut opened = Vec::new();
+                while busy.load(Ordering::Relaxed) {
+                    opened.push(backend.open(&["name"]).await.txn);
+                }
+                opened
+            })
+        })
+        .collect();
+    let target = node.directory.path().join("backups");
+    std::fs::create_dir(&target).unwrap();
+    for _ in 0..4 {
+        let ending = tokio::task::block_in_place(|| run(&node, &["backup", target.to_str().unwrap(), "--keep", "3"]));
+        assert!(ending.status.success() && ending.out.contains("ledger entries that add up"), "{}{}", ending.out, ending.err);
+    }
+    let last = backend.open(&["name"]).await.txn;
+    let ending = tokio::task::block_in_place(|| run(&node, &["backup", target.to_str().unwrap(), "--keep", "3"]));
+    assert!(ending.status.success(), "{}", ending.err);
+    busy.store(false, Ordering::Relaxed);
+    let mut opened = 0;
+    for task in load {
+        opened += task.await.unwrap().len();
+    }
+    assert!(opened > 0);
+    let kept: Vec<_> = backups(&target).into_iter().filter(|path| path.extension().is_some_and(|end| end == "db")).collect();
+    assert_eq!((kept.len(), backups(&target).len()), (3, 6), "each with its checksum: {kept:?}");
+
+    node.kill().await;
+    let restored = run(&node, &["restore", kept[2].to_str().unwrap()]);
+    assert_eq!(restored.status.code(), Some(2), "there is a store: {}", restored.out);
+    let restored = run(&node, &["restore", kept[2].to_str().unwrap(), "--replace"]);
+    assert!(restored.status.success() && restored.out.contains("The store that was there is"), "{}{}", restored.out, restored.err);
+    node.launch().await;
+    assert_eq!(backend.through(&node.addresses).result(&before.txn).await.text, result);
+    assert!(backend.through(&node.addresses).is_pending(&last).await, "what was answered before the backup is in it");
+    let spent = 100_000 - node.operator().balance(&backend.client).await;
+    assert!(spent >= 2 && spent <= opened as u64 + 2, "{spent} of {opened}");
+}
+
+#[tokio::test]
+async fn webhooks_that_waited_in_a_backup_are_not_sent_again_after_it_was_restored() {
+    let mut node = TestNode::with(&[("WEBHOOKS__MAX_IN_FLIGHT", "1"), ("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", "1")]).await;
+    if node.redis.is_some() {
+        return;
+    }
+    let (backend, identity_app) = (node.backend(10).await, node.identity_app());
+    let receiver = WebhookReceiver::start(Behaviour::Hang).await.unwrap();
+    let (first, waiting) = (
+        backend.open_reported(&["name"], &receiver.url("/first")).await,
+        backend.open_reported(&["name"], &receiver.url("/waiting")).await,
+    );
+    identity_app.approve(&first, "asha").await;
+    eventually("the first webhook", TIMEOUT, || async { (receiver.received().len() == 1).then_some(()) }).await;
+    identity_app.approve(&waiting, "asha").await;
+    let target = node.directory.path().display().to_string();
+    let ending = run(&node, &["backup", &target]);
+    assert!(ending.status.success(), "{}", ending.err);
+    let file = ending.out.split(": ").next().unwrap().to_owned();
+    let while_serving = run(&node, &["restore", &file, "--replace"]);
+    assert!(while_serving.status.code() == Some(2) && while_serving.err.contains("in use"), "{}", while_serving.err);
+
+    node.kill().await;
+    let ending = run(&node, &["restore", &file, "--replace"]);
+    assert!(ending.out.contains("1 webhooks that waited are not sent again"), "{}{}", ending.out, ending.err);
+    node.launch().await;
+    let operator = node.operator();
+    assert_eq!((operator.outcome(&first.txn).await, operator.outcome(&waiting.txn).await), ("unknown".to_owned(), "unknown".to_owned()));
+    assert_eq!(receiver.received().len(), 1);
+    assert_eq!(backend.through(&node.addresses).result(&waiting.txn).await.ok()["data"]["verification_passed"], true);
+}
+
+#[tokio::test]
+async fn a_damaged_backup_or_one_under_another_key_is_refused_and_the_store_stays() {
+    let mut node = TestNode::start().await;
+    if node.redis.is_some() {
+        return;
+    }
+    let backend = node.backend(5).await;
+    let txn = backend.open(&["name"]).await.txn;
+    let target = node.directory.path().display().to_string();
+    let ending = run(&node, &["backup", &target]);
+    let file = ending.out.split(": ").next().unwrap().to_owned();
+    let again = run(&node, &["backup", "/nowhere"]);
+    assert!(again.status.code() == Some(2) && again.err.contains("/nowhere"), "{}", again.err);
+    node.kill().await;
+
+    let mut bytes = std::fs::read(&file).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle..middle + 2_048].fill(7);
+    let damaged = node.directory.path().join("damaged.db");
+    std::fs::write(&damaged, &bytes).unwrap();
+    std::fs::copy(format!("{file}.sha256"), node.directory.path().join("damaged.db.sha256")).unwrap();
+    let refused = run(&node, &["restore", damaged.to_str().unwrap(), "--replace"]);
+    assert_eq!(refused.status.code(), Some(2), "{}", refused.out);
+    let mut other = node.environment().clone();
+    other.insert("SAKSHI__STORE__ENCRYPTION_KEY".to_owned(), "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=".to_owned());
+    let refused = Process::run(&["restore", &file, "--replace"], &other, node.directory.path());
+    assert!(refused.status.code() == Some(2) && refused.err.contains("store.encryption_key"), "{}", refused.err);
+    node.launch().await;
+    assert!(backend.through(&node.addresses).is_pending(&txn).await);
+}
