@@ -8,7 +8,7 @@ use sakshi_kit::node::TestNode;
 use sakshi_kit::waiting::{TIMEOUT, eventually};
 
 #[tokio::test]
-async fn a_request_is_one_line_that_names_its_route_and_its_id_and_not_its_path() {
+async fn a_request_is_one_line_that_names_its_route_who_called_and_what_it_is_about_and_not_its_path() {
     let node = TestNode::start().await;
     let backend = node.backend(1).await;
     let opened = backend.open(&["name"]).await;
@@ -19,7 +19,14 @@ async fn a_request_is_one_line_that_names_its_route_and_its_id_and_not_its_path(
     })
     .await;
     assert_eq!(lines.len(), 1, "{lines:#?}");
-    assert!(lines[0].contains("/api/v1/nationalid-ovse/result/{txnId}") && !lines[0].contains(&opened.txn), "{}", lines[0]);
+    assert!(
+        lines[0].contains("/api/v1/nationalid-ovse/result/{txnId}") && !lines[0].contains(&format!("result/{}", opened.txn)),
+        "{}",
+        lines[0]
+    );
+    for field in [format!("client.id={}", backend.client), format!("app.id={}", backend.app), format!("txn.id={}", opened.txn)] {
+        assert!(lines[0].contains(&field), "{field}: {}", lines[0]);
+    }
     assert!(lines[0].contains("200"), "{}", lines[0]);
 }
 
@@ -38,4 +45,30 @@ async fn with_the_json_format_every_line_of_the_log_is_an_object() {
         objects += 1;
     }
     assert!(objects > 5, "{}", ending.err);
+}
+
+#[tokio::test]
+async fn the_lines_of_a_verification_are_joined_by_its_transaction_and_a_refusal_names_its_code() {
+    let node = TestNode::start().await;
+    let (backend, identity_app) = (node.backend(2).await, node.identity_app());
+    let opened = backend.open(&["name"]).await;
+    identity_app.approve(&opened, "asha").await;
+    let about = eventually("the lines", TIMEOUT, || async {
+        let lines: Vec<String> = node.log().into_iter().filter(|line| line.contains(&format!("txn.id={}", opened.txn))).collect();
+        (lines.len() >= 4).then_some(lines)
+    })
+    .await;
+    for words in ["transaction opened", "nationalid-ovse/init", "transaction completed", "/cb/{txnId}/{capability}"] {
+        assert!(about.iter().any(|line| line.contains(words)), "{words}: {about:#?}");
+    }
+    let init = about.iter().find(|line| line.contains("nationalid-ovse/init")).unwrap();
+    let (_, request) = init.split_once("request.id=").unwrap();
+    let request = request.split(' ').next().unwrap();
+    assert!(about.iter().any(|line| line.contains("transaction opened") && line.contains(request)), "{about:#?}");
+
+    let stray = backend.get(&result_path("not an id of anything")).await;
+    assert_eq!(stray.refusal(404), "transaction_not_found");
+    let id = stray.json()["errorId"].as_str().unwrap().to_owned();
+    let line = eventually("the refusal", TIMEOUT, || async { node.log().into_iter().find(|line| line.contains(&id)) }).await;
+    assert!(line.contains("error.type=\"transaction_not_found\"") && !line.contains("txn.id") && !line.contains("not an id"), "{line}");
 }

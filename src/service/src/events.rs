@@ -27,11 +27,12 @@ pub async fn create_event(
 ) -> Result<Answered<CreateEventResponse>, ServiceError> {
     let (id, now) = (service.events.new_id(&caller.client), service.clock.now());
     let answered = Answered::new(CreateEventResponse { event_id: id, qr_url: service.authority.event_url(id) })?;
-    let event = Event { id, client: caller.client, app: caller.app.app_id.clone(), created_at: now, terms, counts: EventCounts::default() };
+    let app = caller.app.app_id.clone();
+    let event = Event { id, client: caller.client, app: app.clone(), created_at: now, terms, counts: EventCounts::default() };
     let idempotency = idempotent.map(|idempotent| idempotent.keep(&service.vault, answered.json(), now));
     match service.store.create_event(CreateEvent { event, idempotency }).await? {
         CreateOutcome::Created => {
-            tracing::info!(event.id = %id, "event created");
+            tracing::info!(event.id = %id, app.id = %app, "event created");
             Ok(answered)
         }
         CreateOutcome::Replayed(sealed) => IdempotentRequest::replayed(idempotent.as_ref(), &service.vault, &sealed),

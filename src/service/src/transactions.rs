@@ -103,11 +103,12 @@ pub async fn open_for_guest(service: &Service, event: &Event, request_id: Reques
 /// # Errors
 /// When it is not opened; nothing is debited then.
 async fn open(service: &Service, opening: OpenTransaction) -> Result<Option<Sealed>, ServiceError> {
-    let id = opening.pending.id;
+    let pending = Arc::clone(&opening.pending);
     match service.transactions.open(opening).await? {
         OpenOutcome::Opened { .. } => {
             metrics::counter!("sakshi_transactions_opened_total").increment(1);
-            tracing::info!(txn.id = %id, "transaction opened");
+            let Pending { id, client, app, terms, .. } = &*pending;
+            tracing::info!(txn.id = %id, client.id = %client, app.id = %app, request.id = %terms.request_id, "transaction opened");
             Ok(None)
         }
         OpenOutcome::InsufficientCredits => Err(ServiceError::InsufficientCredits),

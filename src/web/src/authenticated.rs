@@ -11,6 +11,7 @@ use sakshi_service::authentication::{Caller, KeyGate};
 
 use super::body::Body;
 use super::error::ApiError;
+use super::subject::note_caller;
 
 /// The holder of the key in `X-API-KEY`, for the app in `X-API-APP-ID`.
 #[derive(Debug)]
@@ -33,11 +34,23 @@ impl FromRequest for Authenticated {
         };
         match (header("x-api-key"), header("x-api-app-id")) {
             (Some(key), Some(app)) => match gate.admit(key, app) {
-                Either::Left(known) => Either::Left(ready(known.into_inner().map(Self).map_err(ApiError::from))),
-                Either::Right(lookup) => Either::Right(Box::pin(async { Ok(Self(lookup.await?)) })),
+                Either::Left(known) => {
+                    Either::Left(ready(known.into_inner().map(|caller| Self::noted(request, caller)).map_err(ApiError::from)))
+                }
+                Either::Right(lookup) => {
+                    let request = request.clone();
+                    Either::Right(Box::pin(async move { Ok(Self::noted(&request, lookup.await?)) }))
+                }
             },
             _ => Either::Left(ready(Err(ServiceError::Unauthorized.into()))),
         }
+    }
+}
+
+impl Authenticated {
+    fn noted(request: &HttpRequest, caller: Caller) -> Self {
+        note_caller(request, &caller.app);
+        Self(caller)
     }
 }
 

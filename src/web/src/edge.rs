@@ -16,12 +16,14 @@ use actix_web::{Error, HttpMessage, HttpRequest};
 use futures_util::FutureExt as _;
 use sakshi_domain::invalid::Invalid;
 use sakshi_domain::request_id::RequestId;
+use tracing::field::display;
 
 use super::body_reader::declared_length;
 use super::error::{ApiError, X_REQUEST_ID};
 use super::refusal_record;
 use super::response_body::ResponseBody;
 use super::routing::RouteMetrics;
+use super::subject::Subject;
 use super::unread_body::UnreadBody;
 use crate::listener::{ActiveRequest, ConnectionState};
 
@@ -78,7 +80,7 @@ pub async fn edge<B: MessageBody + Unpin + 'static>(
 
 /// The answer when the inner service returned no response.
 fn without_response(error: &ApiError, id: &RequestId, unread: Option<UnreadBody>) -> Error {
-    tracing::error!(request.id = %id, error.code = error.code(), error.detail = error.detail().as_deref(), "request lost");
+    tracing::error!(request.id = %id, error.type = error.code(), error.detail = error.detail().as_deref(), "request lost");
     metrics::counter!("sakshi_http_refusals_total", "code" => error.code()).increment(1);
     let answer = error.render(id).map_body(|_, body| ResponseBody::new(body, None, unread).boxed());
     InternalError::from_response(error.code(), answer).into()
@@ -123,12 +125,16 @@ fn finish<B: MessageBody + 'static>(mut response: ServiceResponse<EitherBody<B>>
     });
     let duration_ms = duration.as_secs_f64() * 1_000.0;
     let method = request.method().as_str();
+    let Subject { app, txn, event } = Subject::of(request);
+    let (client, app) = (app.as_ref().map(|app| display(&app.client_id)), app.as_ref().map(|app| display(&app.app_id)));
+    let (txn, event) = (txn.map(display), event.map(display));
     if status >= 500 {
         let detail = rendered.as_ref().and_then(ApiError::detail);
         let code = rendered.as_ref().map(ApiError::code);
-        tracing::error!(http.method = method, http.route = pattern, http.status = status, http.duration_ms = duration_ms, request.id = %id, error.code = code, error.detail = detail.as_deref(), "request failed");
+        tracing::error!(http.request.method = method, http.route = pattern, http.response.status_code = status, http.duration_ms = duration_ms, request.id = %id, client.id = client, app.id = app, txn.id = txn, event.id = event, error.type = code, error.detail = detail.as_deref(), "request failed");
     } else {
-        tracing::info!(http.method = method, http.route = pattern, http.status = status, http.duration_ms = duration_ms, request.id = %id, "request answered");
+        let code = rendered.as_ref().map(ApiError::code);
+        tracing::info!(http.request.method = method, http.route = pattern, http.response.status_code = status, http.duration_ms = duration_ms, request.id = %id, client.id = client, app.id = app, txn.id = txn, event.id = event, error.type = code, "request answered");
     }
     response
 }

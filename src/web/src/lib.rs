@@ -23,6 +23,7 @@ mod response_body;
 pub mod routing;
 pub mod same_site;
 pub mod static_file;
+pub mod subject;
 mod unread_body;
 
 #[cfg(test)]

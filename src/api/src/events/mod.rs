@@ -7,10 +7,12 @@ use actix_web::{HttpRequest, HttpResponse};
 use sakshi_domain::event::Event;
 use sakshi_service::Service;
 use sakshi_service::events::{OPERATION, change_event, create_event, own_event};
+use sakshi_service::idempotency::Answered;
 use sakshi_web::authenticated::{Authenticated, AuthenticatedBody};
 use sakshi_web::error::ApiError;
 use sakshi_web::idempotency;
 use sakshi_web::query::{Query, page_of};
+use sakshi_web::subject::note_event;
 use sakshi_wire::events::{CreateEventRequest, CreateEventResponse, EventResponse, EventsPage, PatchEventRequest};
 
 /// Creates an event; costs nothing.
@@ -29,7 +31,11 @@ pub(crate) async fn create(
 ) -> Result<HttpResponse, ApiError> {
     let idempotent = idempotency::of(&request, &caller, OPERATION, &body.bytes)?;
     let asked: CreateEventRequest = body.sent.request(service.request_context())?;
-    Ok(idempotency::answer(create_event(&service, caller, asked.terms(service.rules.time_zone), idempotent).await?))
+    let answered = create_event(&service, caller, asked.terms(service.rules.time_zone), idempotent).await?;
+    if let Answered::New { answer, .. } = &answered {
+        note_event(&request, answer.event_id);
+    }
+    Ok(idempotency::answer(answered))
 }
 
 /// One event with its counts.

@@ -65,7 +65,7 @@ struct CutOff;
 
 impl CutOff {
     fn because(error: &ApiError) -> Self {
-        tracing::warn!(error.code = error.code(), error.detail = error.detail().as_deref(), "a list of guests was cut off");
+        tracing::warn!(error.type = error.code(), error.detail = error.detail().as_deref(), "a list of guests was cut off");
         Self
     }
 }

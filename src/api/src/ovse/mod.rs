@@ -8,6 +8,7 @@ use actix_web::web::{Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::limits::LONG_POLL_SECONDS_MAX;
+use sakshi_service::idempotency::Answered;
 use sakshi_service::transactions::{self, OPERATION, OpenOrCompleted, await_outcome, open_transaction, outcome_body};
 use sakshi_service::{Service, ServiceError};
 use sakshi_web::authenticated::{Authenticated, AuthenticatedBody};
@@ -16,6 +17,7 @@ use sakshi_web::error::ApiError;
 use sakshi_web::idempotency;
 use sakshi_web::query::Query;
 use sakshi_web::rate_limit::RateLimits;
+use sakshi_web::subject::note_transaction;
 use sakshi_wire::ovse::{InitRequest, InitResponse, OvsePending, OvseResult, QrIntentRequest, QrIntentResponse};
 
 pub(crate) use self::callback::receive;
@@ -43,7 +45,11 @@ pub(crate) async fn init(
     let idempotent = idempotency::of(&request, &caller, OPERATION, &body.bytes)?;
     let asked: InitRequest = body.sent.request(service.request_context())?;
     let request_id = adopt_request_id(&request, asked.request_id.clone());
-    Ok(idempotency::answer(open_transaction(&service, caller, asked.terms(request_id), idempotent).await?))
+    let answered = open_transaction(&service, caller, asked.terms(request_id), idempotent).await?;
+    if let Answered::New { answer, .. } = &answered {
+        note_transaction(&request, answer.txn_id);
+    }
+    Ok(idempotency::answer(answered))
 }
 
 /// Signs the intent of a pending transaction afresh and encodes it for a QR code.

@@ -85,7 +85,7 @@ impl Sheet {
             }
             sheet.permit.shrink_to(0);
             let piece = sheet.write().await.map_err(|error| {
-                tracing::warn!(error.code = error.code(), error.detail = error.detail().as_deref(), "a list of guests was cut off");
+                tracing::warn!(error.type = error.code(), error.detail = error.detail().as_deref(), "a list of guests was cut off");
                 io::Error::other("a list of guests was cut off")
             })?;
             Ok(Some((piece, sheet)))

@@ -1,0 +1,48 @@
+//! Whom and what a request is about, for its line in the log: the client and app that called, and the transaction or event.
+//!
+//! A handler notes what only it knows; an id in the path is read when the line is written. Ids are logged in the service's own
+//! spelling and never as they came.
+
+use std::sync::Arc;
+
+use actix_web::{HttpMessage as _, HttpRequest};
+use sakshi_domain::ids::{EventId, TxnId};
+use sakshi_domain::tenancy::App;
+
+/// The app that was authenticated.
+struct Caller(Arc<App>);
+
+/// Notes who calls.
+pub(crate) fn note_caller(request: &HttpRequest, app: &Arc<App>) {
+    request.extensions_mut().insert(Caller(Arc::clone(app)));
+}
+
+/// Notes the transaction that a request has opened.
+pub fn note_transaction(request: &HttpRequest, id: TxnId) {
+    request.extensions_mut().insert(id);
+}
+
+/// Notes the event that a request has created.
+pub fn note_event(request: &HttpRequest, id: EventId) {
+    request.extensions_mut().insert(id);
+}
+
+/// What is known of a request when it has been answered.
+#[derive(Default)]
+pub(crate) struct Subject {
+    pub(crate) app: Option<Arc<App>>,
+    pub(crate) txn: Option<TxnId>,
+    pub(crate) event: Option<EventId>,
+}
+
+impl Subject {
+    pub(crate) fn of(request: &HttpRequest) -> Self {
+        let (extensions, path) = (request.extensions(), request.match_info());
+        let in_path = |name| path.get(name);
+        Self {
+            app: extensions.get::<Caller>().map(|Caller(app)| Arc::clone(app)),
+            txn: extensions.get().copied().or_else(|| in_path("txnId")?.parse().ok()),
+            event: extensions.get().copied().or_else(|| in_path("eventId")?.parse().ok()),
+        }
+    }
+}
