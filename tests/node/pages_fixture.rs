@@ -86,6 +86,7 @@ impl PagesFixture {
             clock: clock.clone(),
             authority: Arc::new(authority::build(&settings, keys, BASE.to_owned(), IssuerKeys::new().0).unwrap()),
             rules: rules(),
+            pages: Arc::new(settings.pages.clone()),
             drain: Drain::default(),
             upstreams: upstreams::build(&settings, ([127, 0, 0, 1], 9).into(), 1).unwrap(),
             idempotency_locks: IdempotencyLocks::new(settings.upstreams.timeout),

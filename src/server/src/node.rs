@@ -162,6 +162,7 @@ impl Node {
             clock: Arc::clone(&clock),
             authority: Arc::clone(&authority),
             rules: bounds::rules(settings),
+            pages: Arc::new(settings.pages.clone()),
             drain: drain.clone(),
             upstreams: upstreams::build(settings, internal_at, fds.orders_of_a_kind)?,
             idempotency_locks: IdempotencyLocks::new(settings.upstreams.timeout),

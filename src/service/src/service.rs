@@ -13,6 +13,7 @@ use crate::authority::AuthorityContext;
 use crate::budget::{CpuBudget, FlowFetches, MemoryBudgets};
 use crate::drain::Drain;
 use crate::idempotency_locks::IdempotencyLocks;
+use crate::page_settings::PageSettings;
 use crate::upstreams::Upstreams;
 use crate::url_policy::UrlPolicy;
 
@@ -35,6 +36,8 @@ pub struct Service {
     pub authority: Arc<AuthorityContext>,
     /// Times and rules of a verification.
     pub rules: Rules,
+    /// What the pages name and link.
+    pub pages: Arc<PageSettings>,
     /// Whether the process is about to end.
     pub drain: Drain,
     /// Where flows are ordered.

@@ -7,6 +7,7 @@ mod authority;
 pub(crate) mod endpoints;
 mod flows;
 mod layers;
+mod pages;
 mod problem;
 mod reader;
 mod rules;
@@ -15,6 +16,7 @@ mod sections;
 mod store;
 
 use sakshi_domain::profile::Profile;
+use sakshi_service::page_settings::PageSettings;
 
 pub use authority::Authority;
 pub use endpoints::{InternalEndpoint, internal_endpoint, profile, public_endpoint};
@@ -44,6 +46,8 @@ pub struct Settings {
     pub authority: Authority,
     /// Times of a verification.
     pub ovse: Ovse,
+    /// What the pages name and link.
+    pub pages: PageSettings,
     /// How webhooks are sent.
     pub webhooks: Webhooks,
     /// Where flows are ordered.
@@ -80,6 +84,7 @@ pub fn load(sources: &Sources) -> Result<Loaded, Problems> {
     let admin = Admin::read(&mut reader);
     let authority = Authority::read(&mut reader);
     let ovse = Ovse::read(&mut reader);
+    let pages = pages::read(&mut reader);
     let webhooks = Webhooks::read(&mut reader);
     let upstreams = Upstreams::read(&mut reader);
     let flows = Flows::read(&mut reader);
@@ -87,7 +92,7 @@ pub fn load(sources: &Sources) -> Result<Loaded, Problems> {
     let telemetry = Telemetry::read(&mut reader);
     reader.refuse_unknown_keys();
     let Reader { mut problems, effective, .. } = reader;
-    let settings = Settings { profile, server, store, admin, authority, ovse, webhooks, upstreams, flows, limits, telemetry };
+    let settings = Settings { profile, server, store, admin, authority, ovse, pages, webhooks, upstreams, flows, limits, telemetry };
     rules::refuse(&settings, &mut problems);
     if problems.0.is_empty() { Ok(Loaded { warnings: rules::warn(&settings), settings, effective }) } else { Err(problems) }
 }

@@ -1,0 +1,46 @@
+//! `[pages]`: what the pages for residents and guests name and link.
+
+use sakshi_domain::language::Language;
+use sakshi_service::page_settings::{Icon, PageSettings};
+use url::Url;
+
+use super::reader::Reader;
+
+/// Characters of a name that fit a button on a phone.
+const NAME_CHARS_MAX: usize = 40;
+
+pub(super) fn read(reader: &mut Reader) -> PageSettings {
+    let pages = PageSettings {
+        app_name: reader.optional("pages.app_name", name),
+        app_names: reader.list("pages.app_names", name_in_language),
+        app_icon: reader.optional("pages.app_icon_path", icon),
+        android_store: reader.optional("pages.app_store_android", link),
+        ios_store: reader.optional("pages.app_store_ios", link),
+        privacy_url: reader.optional("pages.privacy_url", link),
+    };
+    let named = pages.app_name.is_some() || reader.problems.has("pages.app_name");
+    reader.problems.require(named || pages.app_names.is_empty(), "pages.app_name", "must be set: it stands where app_names has none");
+    reader.problems.require(named || pages.app_icon.is_none(), "pages.app_name", "must be set: an icon needs a name");
+    pages
+}
+
+fn name(text: &str) -> Result<String, &'static str> {
+    let fits = !text.is_empty() && text.chars().count() <= NAME_CHARS_MAX && !text.chars().any(char::is_control);
+    if fits { Ok(text.to_owned()) } else { Err("must be a name of at most 40 characters") }
+}
+
+fn name_in_language(text: &str) -> Result<(Language, String), &'static str> {
+    let named = text.split_once('=').and_then(|(language, own)| Some((Language::parse(language.trim()).ok()?, name(own.trim()).ok()?)));
+    named.ok_or("must be a language, an equals sign and a name of at most 40 characters, such as \"hindi=...\"")
+}
+
+fn icon(path: &str) -> Result<Icon, &'static str> {
+    let icon = std::fs::read(path).ok().and_then(Icon::of_file);
+    icon.ok_or("must be the path of a readable PNG or SVG file of at most 16384 bytes")
+}
+
+fn link(text: &str) -> Result<String, &'static str> {
+    let is_public = |url: &Url| url.scheme() == "https" && url.username().is_empty() && url.password().is_none();
+    let url = Url::parse(text).ok().filter(is_public);
+    url.map(String::from).ok_or("must be an https URL without credentials")
+}
