@@ -5,6 +5,7 @@ import { after, before, test } from "node:test";
 
 import { launch, open } from "./browser.mjs";
 import { Service } from "./service.mjs";
+import { IDENTITY_APP } from "./states.mjs";
 
 let service, browser;
 before(async () => { [service, browser] = await Promise.all([Service.start(), launch()]); });
@@ -53,6 +54,28 @@ test("a page that is loaded again, come back to or shown in another language lea
   await page.waitForFunction(() => document.querySelector("#help").open);
   assert.equal(page.launched.length, 2, "and the button still opens it");
   await page.context().close();
+});
+
+test("a phone on which the app did not open is led to its own store, and a desktop to both", async () => {
+  const named = await Service.start(IDENTITY_APP);
+  const { requestUrl } = await named.open();
+  for (const [device, store] of [["android", "https://android.example/app"], ["iphone", "https://ios.example/app"]]) {
+    const page = await open(browser, device);
+    await page.goto(`${requestUrl}?help=1`);
+    const offer = page.locator("#install");
+    assert.equal(await offer.isVisible(), false, "nothing was tried");
+    await page.getByRole("link", { name: "Open the identity app National Identity App" }).click();
+    assert.equal(await offer.innerText(), "App didn’t open? Install it");
+    assert.equal(await offer.getByRole("link").getAttribute("href"), store);
+    assert.ok(await page.locator("a.main img").evaluate((icon) => icon.complete && icon.naturalWidth > 0), "the icon is shown");
+    await page.context().close();
+  }
+  const page = await open(browser, "desktop");
+  await page.goto(requestUrl);
+  await page.locator("#help > summary").click();
+  assert.deepEqual(await page.getByRole("link", { name: /^Install it/ }).allInnerTexts(), ["Install it (Android)", "Install it (iPhone, iPad)"]);
+  await page.context().close();
+  await named.stop();
 });
 
 test("the page that is shown because the app did not open does not try again", async () => {

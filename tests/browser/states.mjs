@@ -1,5 +1,7 @@
 // Every state that residents and guests can see, brought about in a language of one's choice.
 
+import { fileURLToPath } from "node:url";
+
 import { Service } from "./service.mjs";
 
 // The languages of the specification, with the script that each is written in.
@@ -16,12 +18,20 @@ const EVERYTHING = "name local_name photo dob gender age_above_18 age_above_50 a
   enrolment_number enrolment_date credential_date address regional_address building locality street landmark vtc sub_district \
   district state pincode po_name mobile masked_mobile email masked_email".split(/\s+/);
 
+// How an operator names the identity app.
+export const IDENTITY_APP = {
+  SAKSHI__PAGES__APP_NAME: "National Identity App", SAKSHI__PAGES__APP_ICON_PATH: fileURLToPath(new URL("icon.svg", import.meta.url)),
+  SAKSHI__PAGES__APP_STORE_ANDROID: "https://android.example/app", SAKSHI__PAGES__APP_STORE_IOS: "https://ios.example/app",
+  SAKSHI__PAGES__PRIVACY_URL: "https://bank.example/privacy",
+};
+
 // One service for what is well, and one for each trouble.
 export class Services {
   static async start() {
     const services = new Services();
     const settings = {
       well: {}, hasty: { SAKSHI__OVSE__WINDOW_S: "1" }, broke: {},
+      named: IDENTITY_APP,
       limited: { SAKSHI__LIMITS__PAGES_PER_SECOND_PER_ADDRESS: "1" }, crowded: { SAKSHI__LIMITS__EVENT_STARTS_PER_SECOND_PER_ADDRESS: "1" },
     };
     await Promise.all(Object.entries(settings).map(async ([name, more]) => { services[name] = await Service.start(more); }));
@@ -55,12 +65,12 @@ async function fullEvent(service, language) {
 
 // Each state has a name, the device that it is for, and a way to open it on a page; `status` where it is not 200.
 export async function statesIn(services, language) {
-  const { well, hasty, broke, limited, crowded } = services;
+  const { well, hasty, broke, limited, crowded, named } = services;
   const open = (more) => well.open({ language, ...more });
-  const [waiting, everything, verified, onwards, declined, mismatch, expired, made, over, closed, full, unfunded, busy] = await Promise.all([
+  const [waiting, everything, verified, onwards, declined, mismatch, expired, made, over, closed, full, unfunded, busy, withApp] = await Promise.all([
     open(), open({ claims: EVERYTHING, redirect_url: SHOP }), open(), open({ redirect_url: SHOP }), open(), open({ redirect_url: SHOP }),
     hasty.open({ language }), event(well, { language }), shortEvent(well, language), event(well, { language }), fullEvent(well, language),
-    event(broke, { language }), event(crowded, { language }),
+    event(broke, { language }), event(crowded, { language }), named.open({ language }),
   ]);
   await Promise.all([
     well.answer(verified, "approve"), well.answer(onwards, "approve"), well.answer(declined, "decline"), well.answer(mismatch, "fail_match"),
@@ -73,6 +83,7 @@ export async function statesIn(services, language) {
     phone("waiting", waiting.requestUrl),
     phone("waiting, with help, for every claim", `${everything.requestUrl}?help=1`),
     phone("waiting, offline", (page) => offline(page, waiting.requestUrl)),
+    phone("waiting, with a named app", (page) => tapped(page, withApp.requestUrl)),
     phone("verified", verified.requestUrl),
     phone("verified, with a way on", onwards.requestUrl),
     phone("declined", declined.requestUrl),
@@ -92,6 +103,7 @@ export async function statesIn(services, language) {
     phone("event, too many tries", (page) => refused(page, () => pressStart(page, busy.qr_url)), 429),
     desktop("waiting", everything.requestUrl),
     desktop("waiting, with help", `${waiting.requestUrl}?help=1`),
+    desktop("waiting, with a named app", withApp.requestUrl),
     desktop("kiosk", `${made.qr_url}/kiosk?places=1`),
     desktop("kiosk, offline", (page) => offline(page, `${made.qr_url}/kiosk?places=1`)),
     desktop("kiosk of a full event", `${full.qr_url}/kiosk?places=1`),
@@ -116,6 +128,13 @@ async function offline(page, url) {
   await page.locator(".trouble:not(:empty)").waitFor();
   await page.unroute("**/events*");
   await page.context().setOffline(false);
+  return answer;
+}
+
+// The person has tried to open the app.
+async function tapped(page, url) {
+  const answer = await page.goto(url);
+  await page.locator("a.main").click();
   return answer;
 }
 

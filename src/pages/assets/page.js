@@ -11,7 +11,7 @@
 
   if (live) follow();
   // A page that is left before it has loaded would stop loading.
-  if (app && firstTime()) addEventListener("load", () => whenVisible(() => { location = app.href; }));
+  if (app && firstTime()) addEventListener("load", () => whenVisible(() => { offerInstall(); location = app.href; }));
   for (const link of document.querySelectorAll("a[data-opens]")) link.addEventListener("click", opened);
   // A guest who starts without a network would lose the page to the browser's own words.
   const trouble = find("#trouble");
@@ -53,8 +53,12 @@
     } catch { /* The button is there. */ }
   }
 
+  // Whoever comes back may have seen nothing open.
+  function offerInstall() { find("#install")?.removeAttribute("hidden"); }
+
   // What comes next happens in the app. A page that is still in view a while later has not been left for it.
   function opened() {
+    offerInstall();
     for (const text of document.querySelectorAll("[data-opened]")) text.textContent = text.dataset.opened;
     const stayed = setTimeout(() => { find("#help").open = true; }, OPENING_MS);
     const left = () => clearTimeout(stayed);

@@ -7,8 +7,11 @@
 //! never contain a claim's value.
 
 mod accept;
+mod app_icon;
+mod claim_groups;
 mod event;
 mod files;
+mod footer;
 pub mod intents;
 mod kiosk;
 mod language;

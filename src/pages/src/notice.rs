@@ -3,6 +3,7 @@
 use actix_web::http::StatusCode;
 use actix_web::{HttpResponse, ResponseError as _};
 use askama::Template;
+use sakshi_service::Service;
 use sakshi_web::error::ApiError;
 use sakshi_web::html::page;
 use url::Url;
@@ -55,7 +56,7 @@ pub(super) struct Notice {
 }
 
 /// A transaction that is not waiting.
-pub(super) fn ended(state: &PageState, language: PageLanguage, path: &str, sandbox: bool) -> HttpResponse {
+pub(super) fn ended(service: &Service, state: &PageState, language: PageLanguage, path: &str) -> HttpResponse {
     let PageLanguage { texts, .. } = language;
     let (status, look, heading, mut words) = match state {
         PageState::Waiting(_) => (StatusCode::OK, CLOCK, texts.waiting_heading, vec![texts.waiting]),
@@ -92,7 +93,8 @@ pub(super) fn ended(state: &PageState, language: PageLanguage, path: &str, sandb
         words.push(texts.close_page);
     }
     let reference = state.opened().map(|opened| opened.id.to_string());
-    let layout = Layout::new(language, sandbox, path);
+    let layout = Layout::new(service, language, path);
+    let layout = if event.is_some() { layout.for_guests(service) } else { layout };
     page(status, None, &Notice { layout, look, heading, words, link, retry_s: None, reference })
 }
 
@@ -106,7 +108,7 @@ pub(super) enum Retry {
 }
 
 /// The service cannot answer now; the page is at `path`.
-pub(super) fn busy(error: &ApiError, language: PageLanguage, path: &str, again: Retry, sandbox: bool) -> HttpResponse {
+pub(super) fn busy(service: &Service, error: &ApiError, language: PageLanguage, path: &str, again: Retry) -> HttpResponse {
     let PageLanguage { texts, .. } = language;
     if let Some(detail) = error.detail() {
         tracing::error!(error.detail = detail.as_ref(), "a page could not be made");
@@ -117,7 +119,7 @@ pub(super) fn busy(error: &ApiError, language: PageLanguage, path: &str, again: 
         _ => (DOTS, texts.busy_heading, texts.busy),
     };
     let notice = Notice {
-        layout: Layout::new(language, sandbox, path),
+        layout: Layout::new(service, language, path),
         look,
         heading,
         words: if again == Retry::Automatic { vec![why, texts.busy_again] } else { vec![why] },

@@ -4,7 +4,7 @@ use actix_web::web;
 use sakshi_web::routing::{Audience, Row, row};
 
 use super::event::{show, start};
-use super::{files, kiosk, live, poster, verify};
+use super::{app_icon, files, kiosk, live, poster, verify};
 
 /// Every route of the pages.
 pub const ROUTES: &[Row] = &[
@@ -24,5 +24,6 @@ pub const ROUTES: &[Row] = &[
     row("GET", "/assets/page.js", Audience::Residents, || files::SCRIPT.route()),
     row("GET", "/assets/kiosk.css", Audience::Residents, || files::KIOSK_STYLE.route()),
     row("GET", "/assets/kiosk.js", Audience::Residents, || files::KIOSK.route()),
+    row("GET", app_icon::APP_ICON, Audience::Residents, || web::to(app_icon::icon)),
     row("GET", "/assets/poster.css", Audience::Residents, || files::POSTER.route()),
 ];

@@ -76,6 +76,14 @@ pub struct Texts {
     pub(super) reference: &'static str,
     /// The word "language".
     pub(super) language: &'static str,
+    /// Around the name of this product.
+    pub(super) checked_by: Around,
+    /// Around a time, as is the next.
+    pub(super) results_kept: Around,
+    pub(super) guests_kept: Around,
+    pub(super) privacy: &'static str,
+    /// Minutes, hours and days, of which there are several.
+    pub(super) units: [&'static str; 3],
 
     pub(super) waiting_heading: &'static str,
     pub(super) requested_by: Around,
@@ -108,6 +116,13 @@ pub struct Texts {
     pub(super) reconnecting: &'static str,
     pub(super) claims_heading: &'static str,
     pub(super) promise: &'static str,
+    /// Headings above the claims, in the order of [`claim_groups`](super::claim_groups).
+    pub(super) groups: [&'static str; 5],
+    /// Stands before the app's name.
+    pub(super) identity_app: &'static str,
+    pub(super) not_opened: &'static str,
+    /// On a link, after that question.
+    pub(super) install: &'static str,
 
     pub(super) verified_heading: &'static str,
     pub(super) verified: &'static str,

@@ -48,16 +48,15 @@ pub(crate) async fn verify(
     let opened = state.as_ref().ok().and_then(PageState::opened);
     let texts = opened.map_or_else(|| Texts::asked_for(&request), |opened| Texts::of(opened.terms.language));
     let language = PageLanguage::of(&request, texts);
-    let sandbox = service.authority.sandbox;
     let shown = match state {
         Ok(PageState::Waiting(pending)) => shown_waiting(&service, &pending, language, &request, &rates).await,
         Ok(other) => match shown_registered(&service, &other, language, request.path()).await {
             Some(ticket) => Ok(ticket),
-            None => Ok(ended(&other, language, request.path(), sandbox)),
+            None => Ok(ended(&service, &other, language, request.path())),
         },
         Err(error) => Err(error),
     };
-    Ok(shown.unwrap_or_else(|error| busy(&error, language, request.path(), Retry::Automatic, sandbox)))
+    Ok(shown.unwrap_or_else(|error| busy(&service, &error, language, request.path(), Retry::Automatic)))
 }
 
 /// The page with the intent that it shows at the moment, or with a fresh one, which costs the

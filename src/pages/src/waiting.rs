@@ -7,9 +7,12 @@ use askama::Template;
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::Pending;
 use sakshi_service::Service;
+use sakshi_service::page_settings::PageSettings;
 use sakshi_web::error::ApiError;
 use sakshi_web::html::page;
 
+use super::app_icon::APP_ICON;
+use super::claim_groups::{ClaimGroup, grouped};
 use super::event::requester;
 use super::intents::PageIntent;
 use super::language::PageLanguage;
@@ -37,6 +40,26 @@ impl Access {
     }
 }
 
+/// Where the identity app is installed from.
+#[derive(Debug)]
+struct Store<'a> {
+    address: &'a str,
+    /// Which devices it is for, unless that is plain.
+    devices: Option<&'static str>,
+}
+
+impl<'a> Store<'a> {
+    fn for_platform(pages: &'a PageSettings, platform: Platform) -> Vec<Self> {
+        let known = platform != Platform::Other;
+        let offer = |address: &'a Option<String>, of, devices: &'static str| {
+            let address = address.as_deref().filter(|_| !known || platform == of)?;
+            Some(Self { address, devices: (!known).then_some(devices) })
+        };
+        let android = offer(&pages.android_store, Platform::Android, "Android");
+        android.into_iter().chain(offer(&pages.ios_store, Platform::Ios, "iPhone, iPad")).collect()
+    }
+}
+
 #[derive(Template)]
 #[template(path = "waiting.html")]
 struct Waiting<'a> {
@@ -45,7 +68,10 @@ struct Waiting<'a> {
     /// Where this page is.
     page: String,
     requester: Option<String>,
-    claims: Vec<&'static str>,
+    groups: Vec<ClaimGroup>,
+    app_name: Option<&'a str>,
+    app_icon: Option<&'static str>,
+    stores: Vec<Store<'a>>,
     face_scan: bool,
     access: Access,
     sandbox_link: Option<String>,
@@ -71,7 +97,7 @@ pub(super) async fn waiting(
     help: bool,
 ) -> Result<HttpResponse, ApiError> {
     let now = service.clock.now();
-    let authority = &service.authority;
+    let (authority, pages) = (&service.authority, &*service.pages);
     let PageLanguage { texts, .. } = language;
     let request_url = authority.request_url(pending.id);
     let event = match pending.event {
@@ -90,13 +116,17 @@ pub(super) async fn waiting(
     };
     let reference = pending.id.to_string();
     let path = format!("/v/{reference}");
+    // This page's own address need not be written fourteen times.
+    let layout = Layout::new(service, language, "");
     let template = Waiting {
-        // This page's own address need not be written fourteen times.
-        layout: Layout::new(language, authority.sandbox, ""),
+        layout: if pending.event.is_some() { layout.for_guests(service) } else { layout },
         page: language.at(&path),
         path,
         requester,
-        claims: pending.terms.claims.iter().map(texts.claim).collect(),
+        groups: grouped(&pending.terms.claims, texts),
+        app_name: pages.app_name_in(texts.tag),
+        app_icon: pages.app_icon.is_some().then_some(APP_ICON),
+        stores: Store::for_platform(pages, platform),
         face_scan: pending.terms.face_auth,
         access,
         sandbox_link: authority.sandbox.then(|| format!("/sandbox/app?req={}", intent.jwt)),

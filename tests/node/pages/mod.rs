@@ -9,5 +9,6 @@ mod languages;
 mod live;
 mod notices;
 mod poster;
+mod settings;
 mod turned_away;
 mod waiting;

@@ -38,7 +38,6 @@ impl Refusal {
         }
         let language = PageLanguage::of(request, self.event_language.map_or_else(|| Texts::asked_for(request), Texts::of));
         let PageLanguage { texts, .. } = language;
-        let sandbox = service.authority.sandbox;
         // A path goes into a link only if it is an event's id.
         let path = event.parse::<sakshi_domain::ids::EventId>().map_or_else(|_| "/".to_owned(), |id| format!("/e/{id}"));
         let here = if request.method().is_safe() { request.path() } else { &path };
@@ -54,14 +53,14 @@ impl Refusal {
             ApiError::CrossSite => (CROSS, event.elsewhere_heading, event.elsewhere, Some(event.to_event)),
             error => {
                 let again = if request.method().is_safe() { Retry::Automatic } else { Retry::ByHand };
-                return Ok(busy(error, language, here, again, sandbox));
+                return Ok(busy(service, error, language, here, again));
             }
         };
         // A guest does not learn the organiser's balance, not from the status either.
         let is_unfunded = self.error == ApiError::Service(ServiceError::InsufficientCredits);
         let status = if is_unfunded { StatusCode::OK } else { self.error.status_code() };
         let notice = Notice {
-            layout: Layout::new(language, sandbox, here),
+            layout: Layout::new(service, language, here).for_guests(service),
             look,
             heading,
             words: vec![words],

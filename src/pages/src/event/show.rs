@@ -19,6 +19,7 @@ use super::start::{self, ANOTHER};
 use super::ticket::{Next, ticket};
 use super::{find_event, is_funded, requester, visit};
 use crate::accept::wants_intent;
+use crate::claim_groups::{ClaimGroup, grouped};
 use crate::language::PageLanguage;
 use crate::layout::Layout;
 use crate::text::Texts;
@@ -31,7 +32,7 @@ struct Page<'a> {
     layout: Layout,
     event: &'a Event,
     requester: Option<String>,
-    claims: Vec<&'static str>,
+    groups: Vec<ClaimGroup>,
     until: String,
     expires_at: Timestamp,
     /// The page of what this browser has started already.
@@ -80,8 +81,8 @@ async fn shown(path: &str, request: &HttpRequest, service: &Service, rates: &Rat
     }
     let PageLanguage { texts, .. } = language;
     let template = Page {
-        layout: Layout::new(language, service.authority.sandbox, &path),
-        claims: event.terms.claims.iter().map(texts.claim).collect(),
+        layout: Layout::new(service, language, &path).for_guests(service),
+        groups: grouped(&event.terms.claims, texts),
         until: date_and_time(event.terms.expires_at, event.terms.time_zone, texts),
         expires_at: event.terms.expires_at,
         under_way,

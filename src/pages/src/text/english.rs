@@ -15,6 +15,11 @@ pub(super) static TEXTS: Texts = Texts {
     sandbox_badge: "Sandbox",
     reference: "Reference",
     language: "Language",
+    checked_by: around("", " checks identities for the service that asks."),
+    results_kept: around("Results are kept for ", "."),
+    guests_kept: around("The guest list is kept for ", " after the event."),
+    privacy: "Privacy",
+    units: ["minutes", "hours", "days"],
 
     waiting_heading: "Confirm who you are",
     requested_by: around("Requested by ", ""),
@@ -47,6 +52,10 @@ pub(super) static TEXTS: Texts = Texts {
     reconnecting: "The connection is interrupted. Trying again…",
     claims_heading: "You are asked to share",
     promise: "Nothing is shared unless you agree in the identity app.",
+    groups: ["Who you are", "Birth and age", "Address", "Contact", "Identity record"],
+    identity_app: "Identity app",
+    not_opened: "App didn’t open?",
+    install: "Install it",
 
     verified_heading: "You are verified",
     verified: "Your identity was confirmed. The service that asked can now see what you agreed to share.",

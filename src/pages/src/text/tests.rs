@@ -22,6 +22,11 @@ fn all(texts: &'static Texts) -> Vec<&'static str> {
         sandbox_badge,
         reference,
         language,
+        checked_by,
+        results_kept,
+        guests_kept,
+        privacy,
+        units,
         waiting_heading,
         requested_by,
         lead_phone,
@@ -52,6 +57,10 @@ fn all(texts: &'static Texts) -> Vec<&'static str> {
         reconnecting,
         claims_heading,
         promise,
+        groups,
+        identity_app,
+        not_opened,
+        install,
         verified_heading,
         verified,
         declined_heading,
@@ -83,7 +92,9 @@ fn all(texts: &'static Texts) -> Vec<&'static str> {
     found.extend([sandbox_words, open_sandbox, waiting, time_left, reconnecting, claims_heading, promise, verified_heading, verified]);
     found.extend([not_verified_heading, start_again, expired_heading, expired, unknown_heading, unknown, busy_heading, busy, busy_again]);
     found.extend([*too_many_heading, too_many, try_again, close_page, taken_there, stay]);
-    found.extend([requested_by, valid_until, continue_to, back_to].map(whole));
+    found.extend([*privacy, identity_app, not_opened, install]);
+    found.extend([requested_by, valid_until, continue_to, back_to, checked_by, results_kept, guests_kept].map(whole));
+    found.extend(units.iter().chain(groups));
     found.extend(months);
     found.extend(of_event(event));
     found.extend(of_reasons(reasons));

@@ -1,0 +1,23 @@
+//! `GET /assets/app-icon`: the identity app's icon, a file of the operator's (`pages.app_icon_path`).
+
+use actix_web::HttpResponse;
+use actix_web::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY};
+use actix_web::web::Data;
+use sakshi_service::{Service, ServiceError};
+use sakshi_web::error::ApiError;
+
+/// Where it is.
+pub(super) const APP_ICON: &str = "/assets/app-icon";
+/// A drawing may hold scripts, which would be ours if it were opened by itself.
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; sandbox";
+
+/// Answers with the icon.
+///
+/// # Errors
+/// 404 if none is set.
+pub(crate) async fn icon(service: Data<Service>) -> Result<HttpResponse, ApiError> {
+    let icon = service.pages.app_icon.as_ref().ok_or(ServiceError::NotFound("icon"))?;
+    let mut response = HttpResponse::Ok();
+    response.insert_header((CACHE_CONTROL, "public, max-age=3600")).insert_header((CONTENT_SECURITY_POLICY, POLICY));
+    Ok(response.content_type(icon.content_type).body(icon.bytes.clone()))
+}

@@ -1,0 +1,67 @@
+//! The foot of every page: what sakshi is, what is kept for how long, and the privacy notice.
+
+use std::time::Duration;
+
+use sakshi_service::Service;
+
+use super::text::{Around, Texts};
+
+/// What is kept, for so long.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    pub(crate) words: &'static Around,
+    number: u64,
+    unit: &'static str,
+}
+
+impl Kept {
+    /// The results of a verification.
+    pub(super) fn results(service: &Service, texts: &'static Texts) -> Self {
+        Self::new(&texts.results_kept, service.rules.result_ttl, texts)
+    }
+
+    /// The guests of an event.
+    pub(super) fn guests(service: &Service, texts: &'static Texts) -> Self {
+        Self::new(&texts.guests_kept, service.rules.registration_ttl, texts)
+    }
+
+    /// In the largest unit of which there are two at least: a single one would have another word in many languages.
+    fn new(words: &'static Around, time: Duration, texts: &'static Texts) -> Self {
+        let minutes = time.as_secs().div_ceil(60).max(2);
+        let (number, unit) = match minutes {
+            ..120 => (minutes, 0),
+            120..2_880 => (minutes.div_ceil(60), 1),
+            _ => (minutes.div_ceil(1_440), 2),
+        };
+        Self { words, number, unit: texts.units[unit] }
+    }
+
+    /// The time, such as "24 hours".
+    pub(crate) fn time(&self) -> String {
+        format!("{}\u{a0}{}", self.number, self.unit)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sakshi_domain::language::Language;
+
+    use super::*;
+
+    #[test]
+    fn a_time_is_told_in_the_largest_unit_of_which_there_are_two() {
+        let texts = Texts::of(Language::ENGLISH);
+        for (seconds, time) in [
+            (1, "2 minutes"),
+            (900, "15 minutes"),
+            (3_600, "60 minutes"),
+            (7_200, "2 hours"),
+            (86_400, "24 hours"),
+            (86_401, "25 hours"),
+            (2 * 86_400, "2 days"),
+            (90 * 86_400, "90 days"),
+        ] {
+            assert_eq!(Kept::new(&texts.results_kept, Duration::from_secs(seconds), texts).time(), time.replace(' ', "\u{a0}"));
+        }
+    }
+}

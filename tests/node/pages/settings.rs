@@ -1,0 +1,85 @@
+//! What the operator has the pages say: the identity app's name, icon and stores, and the foot of every page.
+
+use actix_web::test::TestRequest;
+
+use crate::pages_fixture::{ANDROID, DESKTOP, IPHONE, PagesFixture};
+
+const PLAY: &str = "https://play.example/app?id=a&hl=b";
+const APPLE: &str = "https://apple.example/app";
+
+/// The links to a store, with what they say.
+fn stores(html: &str) -> Vec<(&str, &str)> {
+    let links = html.split("<a href=\"https://").skip(1);
+    let shown = links.filter_map(|link| link.split_once("</a>")?.0.split_once("\">"));
+    shown.filter(|(address, _)| address.contains("/app")).collect()
+}
+
+#[actix_rt::test]
+async fn the_identity_app_has_the_name_icon_and_stores_of_the_settings() {
+    let directory = tempfile::tempdir().unwrap();
+    let icon = directory.path().join("icon.svg");
+    std::fs::write(&icon, "<svg xmlns=\"http://www.w3.org/2000/svg\"/>").unwrap();
+    let fixture = PagesFixture::with_settings(&[
+        ("pages.app_name", "Parichay <1>"),
+        ("pages.app_names", "hindi=परिचय"),
+        ("pages.app_icon_path", icon.to_str().unwrap()),
+        ("pages.app_store_android", PLAY),
+        ("pages.app_store_ios", APPLE),
+    ])
+    .await;
+    let path = format!("/v/{}", fixture.open(|_| {}).await.id);
+
+    let (_, html) = fixture.page(&path, ANDROID).await;
+    let button = html.split_once("data-opens>").unwrap().1.split_once("</a>").unwrap().0;
+    assert!(button.contains("src=\"/assets/app-icon\" alt=\"\"") && button.contains("<bdi>Parichay &#60;1&#62;</bdi>"), "{button}");
+    assert_eq!(html.matches("Identity app: <bdi>").count(), 1, "in the help");
+    assert!(html.contains("id=\"install\" hidden>App didn’t open?"), "{html}");
+    let of_android = ("play.example/app?id=a&#38;hl=b", "Install it");
+    assert_eq!(stores(&html), [of_android, of_android], "under the button and in the help");
+    let of_ios = ("apple.example/app", "Install it");
+    assert_eq!(stores(&fixture.page(&path, IPHONE).await.1), [of_ios, of_ios]);
+
+    let (_, html) = fixture.page(&path, DESKTOP).await;
+    assert_eq!(html.matches("Identity app: <bdi>").count(), 2, "under the code and in the help");
+    assert_eq!(stores(&html), [(of_android.0, "Install it (Android)"), (of_ios.0, "Install it (iPhone, iPad)")]);
+    assert!(fixture.page(&format!("{path}?lang=hi"), ANDROID).await.1.contains("<bdi>परिचय</bdi>"));
+    assert!(fixture.page(&format!("{path}?lang=ta"), ANDROID).await.1.contains("<bdi>Parichay"));
+
+    let response = fixture.ask(TestRequest::get().uri("/assets/app-icon")).await;
+    let header = |name: &str| response.headers().get(name).unwrap().to_str().unwrap().to_owned();
+    assert_eq!((response.status().as_u16(), header("content-type").as_str()), (200, "image/svg+xml"));
+    assert_eq!(header("content-security-policy"), "default-src 'none'; style-src 'unsafe-inline'; sandbox", "its scripts are not ours");
+}
+
+#[actix_rt::test]
+async fn an_identity_app_without_settings_has_neither_icon_nor_stores() {
+    let fixture = PagesFixture::new().await;
+    let path = format!("/v/{}", fixture.open(|_| {}).await.id);
+    for agent in [ANDROID, IPHONE, DESKTOP] {
+        let (_, html) = fixture.page(&path, agent).await;
+        assert!(!html.contains("<img") && !html.contains("Identity app:") && !html.contains("id=\"install\"") && stores(&html).is_empty());
+    }
+    assert_eq!(fixture.page("/assets/app-icon", "").await.0, 404);
+}
+
+#[actix_rt::test]
+async fn the_foot_of_every_page_says_who_checks_what_is_kept_for_how_long_and_where_the_privacy_notice_is() {
+    let fixture = PagesFixture::with_settings(&[("pages.privacy_url", "https://bank.example/privacy")]).await;
+    let (pending, event) = (fixture.open(|_| {}).await, fixture.event(|_| {}).await);
+    let (results, guests) = ("Results are kept for 60\u{a0}minutes.", "The guest list is kept for 30\u{a0}days after the event.");
+    for (path, kept, other) in [
+        (format!("/v/{}", pending.id), results, guests),
+        ("/v/none".to_owned(), results, guests),
+        (format!("/e/{}", event.id), guests, results),
+        (format!("/e/{}/kiosk", event.id), guests, results),
+        ("/e/none".to_owned(), guests, results),
+    ] {
+        let (_, html) = fixture.page(&path, ANDROID).await;
+        let foot = html.split_once("<footer>").unwrap().1;
+        assert!(foot.contains("<b lang=\"en\">sakshi</b> checks identities for the service that asks."), "{foot}");
+        assert!(foot.contains(kept) && !foot.contains(other), "{path}: {foot}");
+        assert!(foot.contains(" <a href=\"https://bank.example/privacy\">Privacy</a></p>"), "{foot}");
+    }
+    let bare = PagesFixture::new().await;
+    assert!(!bare.page("/v/none", ANDROID).await.1.contains(">Privacy<"));
+}
