@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 
 import { launch, open } from "./browser.mjs";
-import { foreignWords, headerProblems, layoutProblems, problemsInBothSchemes } from "./inspect.mjs";
+import { forcedColourProblems, foreignWords, headerProblems, layoutProblems, problemsInBothSchemes, spacingProblems } from "./inspect.mjs";
 import { LANGUAGES, Services, statesIn } from "./states.mjs";
 
 // A phone held upright is as wide as a window of 1280 pixels at 400 %, which is as high as this.
@@ -32,7 +32,7 @@ for (const { language, lang, dir, script } of LANGUAGES) {
       if (headings !== 1) wrong.push(`has ${headings} headings of the first order`);
       if (language !== "english") wrong.push(...await foreignWords(page, script, ["Open day 2026 (Hall B)!"]));
       wrong.push(...await problemsInBothSchemes(page), ...await layoutProblems(page));
-      if (!sheet) wrong.push(...await layoutProblems(page, NARROW));
+      if (!sheet) wrong.push(...await layoutProblems(page, NARROW), ...await forcedColourProblems(page), ...await spacingProblems(page, NARROW));
       wrong.push(...headerProblems(answer, { referrer: "(no-referrer|same-origin)" }), ...page.troubles.splice(0));
       problems.push(...wrong.map((words) => `${name}: ${words}`));
     }

@@ -61,6 +61,7 @@ for (const colorScheme of ["light", "dark"]) {
       await page.emulateMedia({ media: "print" });
       const pressed = await page.locator("nav, a, button, summary, input").evaluateAll((all) => all.filter((element) => element.checkVisibility()).map((element) => element.textContent));
       assert.deepEqual(pressed, [], name);
+      assert.equal(await page.locator(".sandbox:visible").count(), 0, `${name}: no word of the sandbox`);
       // The sheet of A4 without Chromium's own margins of 10 mm; it shrinks nothing that fits.
       await page.setViewportSize({ width: Math.floor(190 * MM), height: Math.floor(277 * MM) });
       const { width } = await page.locator(".code svg").first().boundingBox();

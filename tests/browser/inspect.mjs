@@ -13,7 +13,9 @@ export async function accessibilityProblems(page, options = {}, part = "html") {
   if (!await page.evaluate(() => "axe" in window)) await page.evaluate(source);
   await page.evaluate(settle);
   return page.evaluate(async ([options, part]) => {
-    const { violations, incomplete } = await window.axe.run(part, { resultTypes: ["violations", "incomplete"], ...options });
+    // Contrast of level AAA: 7 to 1, and 4.5 to 1 where text is large.
+    const rules = { "color-contrast-enhanced": { enabled: true } };
+    const { violations, incomplete } = await window.axe.run(part, { resultTypes: ["violations", "incomplete"], rules, ...options });
     const told = ({ id, nodes }) => `${id}: ${nodes.map((node) => node.html.slice(0, 200)).join(" | ")}`;
     // Contrast that axe cannot judge is a problem too, but where the rest of a text has to be scrolled to, and in a mark
     // of one sign, which it takes for a picture.
@@ -26,7 +28,7 @@ export async function accessibilityProblems(page, options = {}, part = "html") {
 // Every rule in light, and in dark the one rule that colours matter to.
 export async function problemsInBothSchemes(page) {
   await page.emulateMedia({ colorScheme: "dark" });
-  const dark = await accessibilityProblems(page, { runOnly: ["color-contrast"] });
+  const dark = await accessibilityProblems(page, { runOnly: ["color-contrast", "color-contrast-enhanced"] });
   await page.emulateMedia({ colorScheme: "light" });
   return [...await accessibilityProblems(page), ...dark.map((words) => `in dark: ${words}`)];
 }
@@ -39,6 +41,44 @@ export async function layoutProblems(page, size = page.viewportSize()) {
   const problems = await page.evaluate(layout, size.width);
   await page.setViewportSize(before);
   return problems.map((words) => `${size.width} by ${size.height}: ${words}`);
+}
+
+// The same with the most space between lines, words and letters that a reader may ask for (WCAG 2.2, 1.4.12). Letters of
+// other scripts are joined, and are not set apart.
+export async function spacingProblems(page, size) {
+  await page.evaluate(() => {
+    for (const element of document.body.querySelectorAll("*:not(svg, svg *)")) {
+      const { lineHeight, fontSize } = getComputedStyle(element);
+      if (!(parseFloat(lineHeight) >= 1.5 * parseFloat(fontSize))) element.style.setProperty("line-height", "1.5", "important");
+      element.style.setProperty("word-spacing", ".16em", "important");
+      if (document.documentElement.lang === "en") element.style.setProperty("letter-spacing", ".12em", "important");
+      if (element.localName === "p") element.style.setProperty("margin-bottom", "2em", "important");
+    }
+  });
+  return (await layoutProblems(page, size)).map((words) => `with text spacing, ${words}`);
+}
+
+// What cannot be told apart where the reader's colours replace ours: what can be pressed, and what is chosen of several.
+export async function forcedColourProblems(page) {
+  await page.emulateMedia({ forcedColors: "active" });
+  const problems = await page.evaluate(() => {
+    const named = (element) => `<${element.localName} class="${element.className}"> ${element.textContent.trim().slice(0, 40)}`;
+    const seen = (selector) => [...document.querySelectorAll(selector)].filter((element) => element.checkVisibility({ visibilityProperty: true }));
+    const canvas = getComputedStyle(document.body).backgroundColor;
+    const edged = (element, side) => {
+      const style = getComputedStyle(element);
+      return style[`border${side}Style`] !== "none" && parseFloat(style[`border${side}Width`]) > 0 && ![canvas, "rgba(0, 0, 0, 0)"].includes(style[`border${side}Color`]);
+    };
+    const marked = (element) => edged(element, "Bottom") || getComputedStyle(element).outlineStyle !== "none";
+    const bare = seen(".button, button:not(.link, .plain)").filter((element) => !["Top", "Bottom", "Left", "Right"].every((side) => edged(element, side)));
+    for (const list of document.querySelectorAll(".languages[open] ul, nav ul")) {
+      const links = seen("a").filter((link) => list.contains(link));
+      bare.push(...links.filter((link) => marked(link) !== link.matches("[aria-current]")));
+    }
+    return bare.map(named);
+  });
+  await page.emulateMedia({ forcedColors: null });
+  return problems.map((words) => `in forced colours: ${words}`);
 }
 
 // Runs in the page: what keeps to an edge of the window, over what scrolls beneath it, goes to its own place.
