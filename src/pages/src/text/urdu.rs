@@ -17,7 +17,7 @@ pub(super) static TEXTS: Texts = Texts {
     language: "زبان",
     checked_by: around("", " درخواست کرنے والی سروس کے لیے شناخت کی تصدیق کرتی ہے۔"),
     results_kept: around("نتائج ", " تک رکھے جاتے ہیں۔"),
-    guests_kept: around("مہمانوں کی فہرست تقریب کے بعد ", " تک رکھی جاتی ہے۔"),
+    guests_kept: around("مہمانوں کی فہرست تقریب کے بعد ", " رہتی ہے۔"),
     privacy: "رازداری",
     units: ["منٹ", "گھنٹے", "دن"],
 
