@@ -1,7 +1,11 @@
 //! `GET /.well-known/jwks.json`: the keys that intents can be verified with.
 
+use std::time::Duration;
+
 use sakshi_authority::intent::{IntentKey, IntentReadError, verify};
+use sakshi_domain::clock::{Clock as _, SystemClock};
 use sakshi_kit::node::TestNode;
+use sakshi_kit::waiting::{TIMEOUT, eventually};
 use serde_json::{Value, json};
 
 /// The key that the header of an intent names, in a set.
@@ -13,6 +17,32 @@ fn key_of<'a>(set: &'a Value, jwt: &str) -> &'a Value {
     let key = keys.next().expect("the key of the intent");
     assert!(keys.next().is_none(), "a kid names one key");
     key
+}
+
+#[tokio::test]
+async fn the_next_key_is_published_before_it_signs_and_takes_over_at_its_time() {
+    let mut node = TestNode::unlaunched(&[]);
+    let at = |name: &str| node.directory.path().join(name).display().to_string();
+    for name in ["next.pem", "later.pem"] {
+        std::fs::write(at(name), IntentKey::generate_es256().unwrap().1).unwrap();
+    }
+    let soon = SystemClock.now() + Duration::from_secs(2);
+    let further = format!("next {} {soon}, later {} 2099-01-01T00:00:00Z", at("next.pem"), at("later.pem"));
+    node.set("AUTHORITY__FURTHER_INTENT_KEYS", &further);
+    node.launch().await;
+    let backend = node.backend(1_000).await;
+    let set = node.get("/.well-known/jwks.json").await.ok();
+    let kids: Vec<&str> = set["keys"].as_array().unwrap().iter().map(|key| key["kid"].as_str().unwrap()).collect();
+    assert_eq!(kids, ["sakshi-1", "next", "later"]);
+    eventually("an intent of the next key", TIMEOUT, || async {
+        let opened = backend.open(&["name"]).await;
+        let jwt = opened.answer["intentJwt"].as_str().unwrap();
+        let key = key_of(&set, jwt);
+        assert_eq!(verify(jwt, key).unwrap().txn, opened.txn, "whichever key signs is one that was published");
+        (key["kid"] == "next").then_some(())
+    })
+    .await;
+    assert!(SystemClock.now() >= soon);
 }
 
 #[tokio::test]

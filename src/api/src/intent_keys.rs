@@ -15,6 +15,6 @@ const CACHED: &str = "public, max-age=300";
     responses((status = 200, body = Object, description = "The keys, in `keys`; the answer may be kept for five minutes.")), security(())
 )]
 pub(crate) async fn list(service: Data<Service>) -> HttpResponse {
-    let keys = [service.authority.signer.public_jwk()];
+    let keys = service.authority.signer.public_jwks();
     HttpResponse::Ok().insert_header((CACHE_CONTROL, CACHED)).json(json!({ "keys": keys }))
 }

@@ -21,7 +21,7 @@ pub fn build(
 ) -> Result<AuthorityContext, CallbackAddressError> {
     let authority = &settings.authority;
     Ok(AuthorityContext {
-        signer: IntentSigner::new(keys.intent_key, authority.intent.clone()),
+        signer: IntentSigner::new(keys.intent_key, authority.intent.clone()).with_further(keys.further_intent_keys),
         callbacks: CallbackAddresses::new(&public_base, &keys.callback_secrets)?,
         links: authority.links.clone(),
         qr_host: authority.qr_host.as_ref().map_or(public_base.as_str(), url::Url::as_str).trim_end_matches('/').to_owned(),

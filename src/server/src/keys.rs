@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use aws_lc_rs::{hmac, rand};
-use sakshi_authority::intent::{IntentKey, IntentKeyError};
+use sakshi_authority::intent::{FurtherIntentKey, IntentKey, IntentKeyError};
 use sakshi_authority::sdjwt::{Jwks, JwksError, TrustedIssuer};
 use sakshi_domain::profile::Profile;
 use sakshi_store::{Vault, VaultError, embedded};
@@ -16,7 +16,7 @@ use tempfile::NamedTempFile;
 use zeroize::Zeroizing;
 
 use crate::sandbox;
-use crate::settings::Settings;
+use crate::settings::{FurtherKey, Settings};
 
 /// The file of the key that a sandbox makes for itself.
 const ENCRYPTION_KEY: &str = "encryption.key";
@@ -31,6 +31,8 @@ pub struct KeyMaterial {
     pub callback_secrets: Vec<Zeroizing<Vec<u8>>>,
     /// Signs intents.
     pub intent_key: IntentKey,
+    /// Sign them at other times.
+    pub further_intent_keys: Vec<FurtherIntentKey>,
     /// The issuers whose credentials are accepted.
     pub issuers: Vec<TrustedIssuer>,
     /// The sandbox's own issuer; in the sandbox profile only.
@@ -64,6 +66,14 @@ pub enum KeyError {
     /// The intent key cannot be read.
     #[error("authority.intent_key_path: {0}")]
     IntentKey(#[from] IntentKeyError),
+    /// A further intent key cannot be read.
+    #[error("authority.further_intent_keys: {kid}: {error}")]
+    FurtherIntentKey {
+        /// Which.
+        kid: String,
+        /// Why.
+        error: IntentKeyError,
+    },
     /// The issuer's keys are not a key set.
     #[error("authority.jwks_path: {0}")]
     Jwks(#[from] JwksError),
@@ -88,13 +98,14 @@ pub fn read_all(settings: &Settings) -> Result<KeyMaterial, KeyError> {
     let callback_secrets = keys.iter().map(|key| derive(key, b"sakshi callback capability 1")).collect();
     let vault = Arc::new(Vault::new(&keys)?);
     let intent_key = intent_key(settings, sandbox_keys.as_ref())?.ok_or(KeyError::Missing("authority.intent_key_path"))?;
+    let further_intent_keys = further_intent_keys(settings)?;
     let mut issuers: Vec<TrustedIssuer> = trusted_issuer(settings)?.into_iter().collect();
     let sandbox = sandbox_issuer(sandbox_keys.as_ref())?;
     let sandbox_issuer = sandbox.map(|(issuer, trusted)| {
         issuers.push(trusted);
         Arc::new(issuer)
     });
-    Ok(KeyMaterial { vault, callback_secrets, intent_key, issuers, sandbox_issuer })
+    Ok(KeyMaterial { vault, callback_secrets, intent_key, further_intent_keys, issuers, sandbox_issuer })
 }
 
 /// The vault that the settings describe; nothing is made.
@@ -116,6 +127,7 @@ pub fn check_all(settings: &Settings) -> Vec<KeyError> {
     let found = [
         vault.err(),
         intent_key(settings, sandbox_keys.as_ref()).err(),
+        further_intent_keys(settings).err(),
         trusted_issuer(settings).err(),
         sandbox_issuer(sandbox_keys.as_ref()).err(),
     ];
@@ -150,6 +162,16 @@ fn intent_key(settings: &Settings, sandbox_keys: Option<&SandboxKeys>) -> Result
         (None, None) => None,
     };
     pem.map(|pem| Ok(IntentKey::from_pem(&String::from_utf8_lossy(&pem))?)).transpose()
+}
+
+fn further_intent_keys(settings: &Settings) -> Result<Vec<FurtherIntentKey>, KeyError> {
+    let read = |FurtherKey { kid, path, not_before }: &FurtherKey| {
+        let pem = read("authority.further_intent_keys", path)?;
+        let key = IntentKey::from_pem(&String::from_utf8_lossy(&pem));
+        let key = key.map_err(|error| KeyError::FurtherIntentKey { kid: kid.clone(), error })?;
+        Ok(FurtherIntentKey { kid: kid.clone(), key, not_before: *not_before })
+    };
+    settings.authority.further_intent_keys.iter().map(read).collect()
 }
 
 fn trusted_issuer(settings: &Settings) -> Result<Option<TrustedIssuer>, KeyError> {

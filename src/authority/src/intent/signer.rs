@@ -27,17 +27,45 @@ pub enum IntentError {
     Signature,
 }
 
-/// Signs intents with one key.
-pub struct IntentSigner {
+/// A key beside the first one.
+#[derive(Debug)]
+pub struct FurtherIntentKey {
+    /// Its id at the authority.
+    pub kid: String,
+    /// The key.
+    pub key: IntentKey,
+    /// From when on it signs; without a time it is only published, as a key is that signed until recently.
+    pub not_before: Option<Timestamp>,
+}
+
+/// A key with what is the same for all intents that it signs.
+struct SigningKey {
+    kid: String,
     key: IntentKey,
-    settings: IntentSettings,
-    /// The encoded header and its dot, which are the same for all intents.
+    /// The encoded header and its dot.
     prefix: String,
+    signs_from: Option<Timestamp>,
+}
+
+impl SigningKey {
+    fn new(kid: String, key: IntentKey, typ: &str, signs_from: Option<Timestamp>) -> Self {
+        let header = json!({ "alg": key.algorithm(), "typ": typ, "kid": kid });
+        let prefix = base64url(header.to_string().as_bytes()) + ".";
+        Self { kid, key, prefix, signs_from }
+    }
+}
+
+/// Signs intents with one key at a time: the one whose time began last.
+pub struct IntentSigner {
+    /// Never empty.
+    keys: Vec<SigningKey>,
+    settings: IntentSettings,
 }
 
 impl fmt::Debug for IntentSigner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("IntentSigner").field("key", &self.key).field("kid", &self.settings.kid).finish_non_exhaustive()
+        let kids: Vec<&str> = self.keys.iter().map(|key| &*key.kid).collect();
+        f.debug_struct("IntentSigner").field("kids", &kids).finish_non_exhaustive()
     }
 }
 
@@ -45,9 +73,21 @@ impl IntentSigner {
     /// A signer for one key under these settings.
     #[must_use]
     pub fn new(key: IntentKey, settings: IntentSettings) -> Self {
-        let header = json!({ "alg": key.algorithm(), "typ": settings.typ, "kid": settings.kid });
-        let prefix = base64url(header.to_string().as_bytes()) + ".";
-        Self { key, settings, prefix }
+        let first = SigningKey::new(settings.kid.clone(), key, &settings.typ, Some(Timestamp::from_millis(i64::MIN)));
+        Self { keys: vec![first], settings }
+    }
+
+    /// The same signer with further keys, each of which signs from its time on.
+    #[must_use]
+    pub fn with_further(mut self, further: Vec<FurtherIntentKey>) -> Self {
+        let typ = &self.settings.typ;
+        self.keys.extend(further.into_iter().map(|FurtherIntentKey { kid, key, not_before }| SigningKey::new(kid, key, typ, not_before)));
+        self
+    }
+
+    /// The key whose time began last.
+    fn signing(&self, now: Timestamp) -> Option<&SigningKey> {
+        self.keys.iter().filter(|key| key.signs_from.is_some_and(|from| from <= now)).max_by_key(|key| key.signs_from)
     }
 
     /// The intent JWT of a transaction as a compact JWS; each has its own `jti`.
@@ -55,24 +95,29 @@ impl IntentSigner {
     /// # Errors
     /// A library failed.
     pub fn sign(&self, pending: &Pending, callback: &CallbackAddress, now: Timestamp) -> Result<String, IntentError> {
+        // The first key has no beginning.
+        let signing = self.signing(now).ok_or(IntentError::Signature)?;
         let scope = scope_bitmap(pending.terms.claims, self.settings.scope_length);
         let payload = IntentPayload::new(&self.settings, pending, &scope, callback, now);
         let mut json = Vec::with_capacity(PAYLOAD_BYTES);
         serde_json::to_writer(&mut json, &payload).map_err(|_| IntentError::Serialisation)?;
-        let mut jwt = String::with_capacity(self.prefix.len() + json.len() * 4 / 3 + 400);
-        jwt.push_str(&self.prefix);
+        let mut jwt = String::with_capacity(signing.prefix.len() + json.len() * 4 / 3 + 400);
+        jwt.push_str(&signing.prefix);
         push_base64url(&json, &mut jwt);
-        let signature = self.key.sign(jwt.as_bytes()).ok_or(IntentError::Signature)?;
+        let signature = signing.key.sign(jwt.as_bytes()).ok_or(IntentError::Signature)?;
         jwt.push('.');
         push_base64url(&signature, &mut jwt);
         Ok(jwt)
     }
 
-    /// The public key as a JWK with its `kid`.
+    /// The public halves of all keys as JWKs with their `kid`, also of those that do not sign yet or any more.
     #[must_use]
-    pub fn public_jwk(&self) -> Value {
-        let mut jwk = self.key.public_jwk();
-        jwk["kid"] = Value::from(self.settings.kid.as_str());
-        jwk
+    pub fn public_jwks(&self) -> Vec<Value> {
+        let public = |key: &SigningKey| {
+            let mut jwk = key.key.public_jwk();
+            jwk["kid"] = Value::from(key.kid.as_str());
+            jwk
+        };
+        self.keys.iter().map(public).collect()
     }
 }

@@ -102,12 +102,12 @@ fn both_kinds_of_key_survive_their_pem_and_sign_what_their_jwk_verifies() {
     for key in [reread, IntentKey::from_pem(rsa_pem()).unwrap()] {
         let signer = IntentSigner::new(key, settings());
         let jwt = signer.sign(&pending, &callback(&pending), now()).unwrap();
-        assert_eq!(verify(&jwt, &signer.public_jwk()).unwrap(), decode_unverified(&jwt).unwrap());
-        assert_eq!(signer.public_jwk()["kid"], "key-1");
+        assert_eq!(verify(&jwt, &signer.public_jwks()[0]).unwrap(), decode_unverified(&jwt).unwrap());
+        assert_eq!(signer.public_jwks()[0]["kid"], "key-1");
         let other = IntentKey::generate_es256().unwrap().0.public_jwk();
         assert!(verify(&jwt, &other).is_err());
         let (rest, _) = jwt.rsplit_once('.').unwrap();
-        assert!(verify(&format!("{rest}.{}", base64url(&[0; 64])), &signer.public_jwk()).is_err());
+        assert!(verify(&format!("{rest}.{}", base64url(&[0; 64])), &signer.public_jwks()[0]).is_err());
     }
 }
 
@@ -191,5 +191,26 @@ proptest! {
             let _ = decode_unverified(&text);
             let _ = verify(&text, &jwk);
         }
+    }
+}
+
+#[test]
+fn a_further_key_signs_from_its_time_on_and_all_are_published() {
+    let key = || IntentKey::generate_es256().unwrap().0;
+    let at = |seconds| now() + Duration::from_secs(seconds);
+    let further = |kid: &str, not_before| FurtherIntentKey { kid: kid.to_owned(), key: key(), not_before };
+    let signer = IntentSigner::new(key(), settings()).with_further(vec![
+        further("retired", None),
+        further("after-next", Some(at(200))),
+        further("next", Some(at(100))),
+    ]);
+    let pending = pending(Channel::Qr);
+    let published = signer.public_jwks();
+    assert_eq!(published.iter().map(|jwk| jwk["kid"].as_str().unwrap()).collect::<Vec<_>>(), ["key-1", "retired", "after-next", "next"]);
+    for (seconds, kid) in [(0, "key-1"), (99, "key-1"), (100, "next"), (199, "next"), (200, "after-next"), (9_999, "after-next")] {
+        let jwt = signer.sign(&pending, &callback(&pending), at(seconds)).unwrap();
+        let header: Value = serde_json::from_slice(&from_base64url(jwt.split('.').next().unwrap()).unwrap()).unwrap();
+        assert_eq!(header["kid"], kid, "{seconds}");
+        assert!(verify(&jwt, published.iter().find(|jwk| jwk["kid"] == kid).unwrap()).is_ok());
     }
 }

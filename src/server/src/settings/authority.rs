@@ -6,11 +6,13 @@ use std::time::Duration;
 use sakshi_authority::intent::IntentSettings;
 use sakshi_authority::launch::AppLinks;
 use sakshi_authority::sdjwt::KeyBinding;
+use sakshi_domain::time::Timestamp;
 use url::Url;
 
 use super::reader::Reader;
 use super::sections::origin;
 
+const FURTHER_KEY: &str = "must be a key id, a path without spaces, and if the key is to sign a time such as 2026-12-01T00:00:00Z";
 /// Characters of the scope bitmap that have a meaning.
 const SCOPE_BITS: u64 = 40;
 
@@ -33,10 +35,35 @@ pub struct Authority {
     pub credential_replay_window: Duration,
     /// The private key that signs intents.
     pub intent_key_path: Option<PathBuf>,
+    /// Keys beside that one, each with its id and from when on it signs.
+    pub further_intent_keys: Vec<FurtherKey>,
     /// What all intents have in common.
     pub intent: IntentSettings,
     /// The names that launch the identity app.
     pub links: AppLinks,
+}
+
+/// An entry of `authority.further_intent_keys`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FurtherKey {
+    /// Its id at the authority.
+    pub kid: String,
+    /// The private key.
+    pub path: PathBuf,
+    /// From when on it signs; never without a time.
+    pub not_before: Option<Timestamp>,
+}
+
+impl FurtherKey {
+    fn parse(text: &str) -> Result<Self, &'static str> {
+        let mut words = text.split_whitespace();
+        let (kid, path, time, end) = (words.next(), words.next(), words.next(), words.next());
+        let not_before = time.map(|time| Timestamp::parse_rfc3339(time).ok_or(FURTHER_KEY)).transpose()?;
+        match (kid, path, end) {
+            (Some(kid), Some(path), None) => Ok(Self { kid: kid.to_owned(), path: path.into(), not_before }),
+            _ => Err(FURTHER_KEY),
+        }
+    }
 }
 
 impl Authority {
@@ -52,6 +79,7 @@ impl Authority {
             qr_host: reader.optional("authority.qr_host", origin),
             credential_replay_window: reader.seconds("authority.credential_replay_window_s", 1..=31 * 86_400),
             intent_key_path: reader.optional("authority.intent_key_path", path),
+            further_intent_keys: reader.list("authority.further_intent_keys", FurtherKey::parse),
             intent: IntentSettings {
                 scope_length: reader.number("authority.sc_length", SCOPE_BITS..=1_024),
                 kid: reader.required("authority.intent_kid", "must not be empty"),

@@ -18,7 +18,7 @@ mod store;
 use sakshi_domain::profile::Profile;
 use sakshi_service::page_settings::PageSettings;
 
-pub use authority::Authority;
+pub use authority::{Authority, FurtherKey};
 pub use endpoints::{InternalEndpoint, internal_endpoint, profile, public_endpoint};
 pub use flows::{Flows, Upstreams};
 pub use layers::Sources;

@@ -68,6 +68,10 @@ fn contradictions(settings: &Settings, problems: &mut Problems) {
     refuse(same_listener, "server.internal_addr", "must be another address or port than server.public_addr");
     let half_an_issuer = authority.issuer.is_some() != authority.jwks_path.is_some();
     refuse(half_an_issuer, "authority.issuer", "must be set together with authority.jwks_path, or neither");
+    let mut kids: Vec<&str> = authority.further_intent_keys.iter().map(|key| &*key.kid).chain([&*authority.intent.kid]).collect();
+    kids.sort_unstable();
+    let is_repeated = kids.windows(2).any(|pair| pair[0] == pair[1]);
+    refuse(is_repeated, "authority.further_intent_keys", "must have key ids that differ from each other and from authority.intent_kid");
     let has_no_copy = authority.jwks_url.is_some() && authority.jwks_path.is_none();
     refuse(has_no_copy, "authority.jwks_url", "must be set together with authority.jwks_path, which keeps what was fetched last");
     let is_open = authority.jwks_url.as_ref().is_some_and(|url| url.scheme() != "https" && *profile != Profile::Sandbox);
