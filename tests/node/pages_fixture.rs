@@ -225,7 +225,7 @@ fn settings(store: &std::path::Path, more: &[(&str, &str)]) -> Settings {
         sources.overrides.push(("authority.intent_key_path".to_owned(), intent_key_in(directory)));
     }
     sources.overrides.extend(more.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())));
-    load(&sources).unwrap().settings
+    *load(&sources).unwrap().settings
 }
 
 pub(crate) const RESULT_TTL: Duration = Duration::from_secs(3_600);

@@ -63,8 +63,8 @@ pub struct Settings {
 /// Settings that are good, and what is worth knowing about them.
 #[derive(Clone, Debug)]
 pub struct Loaded {
-    /// The settings.
-    pub settings: Settings,
+    /// The settings; boxed, because they are large and futures hold them.
+    pub settings: Box<Settings>,
     /// Allowed, but risky.
     pub warnings: Vec<Problem>,
     /// Every key and its value in effect, secrets withheld, in the order of the sections.
@@ -94,7 +94,11 @@ pub fn load(sources: &Sources) -> Result<Loaded, Problems> {
     let Reader { mut problems, effective, .. } = reader;
     let settings = Settings { profile, server, store, admin, authority, ovse, pages, webhooks, upstreams, flows, limits, telemetry };
     rules::refuse(&settings, &mut problems);
-    if problems.0.is_empty() { Ok(Loaded { warnings: rules::warn(&settings), settings, effective }) } else { Err(problems) }
+    if problems.0.is_empty() {
+        Ok(Loaded { warnings: rules::warn(&settings), settings: Box::new(settings), effective })
+    } else {
+        Err(problems)
+    }
 }
 
 #[cfg(test)]
