@@ -6,7 +6,7 @@ import { after, before, test } from "node:test";
 import { gunzipSync } from "node:zlib";
 
 import { devices, launch, scan, visit } from "./browser.mjs";
-import { accessibilityProblems, foreignWords, layoutProblems } from "./inspect.mjs";
+import { accessibilityProblems, forcedColourProblems, foreignWords, layoutProblems, spacingProblems } from "./inspect.mjs";
 import { Service } from "./service.mjs";
 
 let service, browser;
@@ -71,5 +71,18 @@ test("what pages are asked for is missed when it is missing", async () => {
   const lies = (await layoutProblems(page)).join("\n");
   for (const trouble of [/cut off: <h1/, /covers/, /scrolls sideways/]) assert.match(lies, trouble);
   assert.deepEqual(await foreignWords(page, "Devanagari", []), ["Sorry"]);
+  await page.goto(`${service.base}/v/none?lang=en`);
+  assert.deepEqual(await forcedColourProblems(page), []);
+  await page.evaluate(() => {
+    document.querySelector(".languages").open = true;
+    document.querySelector(".notice p").style.cssText = "white-space: nowrap; font-size: 5px; color: #666";
+    document.querySelector(".card").insertAdjacentHTML("beforeend", "<button>Go</button>");
+    document.querySelector(".card button").style.border = "0";
+    document.querySelector(".languages a:not([aria-current])").style.outline = "1px solid";
+  });
+  assert.match((await accessibilityProblems(page, {}, "main")).join("\n"), /color-contrast-enhanced/);
+  const forced = (await forcedColourProblems(page)).join("\n");
+  for (const trouble of [/<button class=""> Go/, /<a class=""> অসমীয়া/]) assert.match(forced, trouble);
+  assert.match((await spacingProblems(page, { width: 320, height: 256 })).join("\n"), /with text spacing, 320 by 256: spills over: <p/);
   await page.context().close();
 });

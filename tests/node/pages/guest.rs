@@ -34,7 +34,7 @@ async fn the_page_names_the_event_says_what_is_asked_for_and_has_one_button() {
     let (status, html) = fixture.page(&format!("/e/{}", event.id), ANDROID).await;
     assert_eq!(status, 200);
     assert!(html.contains("<h1 class=\"name\"><bdi>Open day &#38; tour</bdi></h1>"), "{html}");
-    assert!(html.contains("<li>Full name</li>") && html.contains("<li>Whether you are 18 or older</li>"));
+    assert!(html.contains("<li>Full name\n") && html.contains("<li>Whether you are 18 or older\n"));
     assert!(html.contains(&format!("<form method=\"post\" action=\"/e/{}/start\"", event.id)));
     assert_eq!(html.matches("class=\"button").count(), 1);
     for forbidden in [" style=", "<style", " onclick", "<script>", "src=\"http", "href=\"http"] {

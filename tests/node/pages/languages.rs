@@ -35,8 +35,8 @@ fn assert_language(html: &str, tag: &str, direction: &str, text: &str) {
 async fn a_verify_page_is_in_the_language_of_its_transaction_whatever_the_browser_asks_for() {
     let fixture = PagesFixture::new().await;
     for (name, tag, direction, heading, claim) in [
-        ("hindi", "hi", "ltr", "अपनी पहचान की पुष्टि करें", "<li>जन्म तिथि</li>"),
-        ("urdu", "ur", "rtl", "اپنی شناخت کی تصدیق کریں", "<li>تاریخِ پیدائش</li>"),
+        ("hindi", "hi", "ltr", "अपनी पहचान की पुष्टि करें", "<li>जन्म तिथि\n"),
+        ("urdu", "ur", "rtl", "اپنی شناخت کی تصدیق کریں", "<li>تاریخِ پیدائش\n"),
     ] {
         let pending = fixture
             .open(|terms| {

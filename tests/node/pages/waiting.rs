@@ -56,7 +56,7 @@ async fn the_page_says_who_asks_and_for_what_in_words() {
     let (_, html) = fixture.page(&format!("/v/{}", pending.id), ANDROID).await;
     assert!(html.contains("Requested by <strong><bdi>Sandbox app</bdi></strong>"));
     assert_eq!(html.matches("<li>").count(), 30 + 14);
-    assert!(html.contains("<li>Whether you are 18 or older</li>") && html.contains("scans your face"));
+    assert!(html.contains("<li>Whether you are 18 or older\n") && html.contains("scans your face"));
     assert_eq!(html.matches("<h1").count(), 1);
     let (before, code) = html.split_once("id=\"page-code\">").unwrap();
     let without_code = before.len() + code.split_once("</svg>").unwrap().1.len();
