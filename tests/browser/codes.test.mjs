@@ -76,3 +76,21 @@ for (const colorScheme of ["light", "dark"]) {
     await page.context().close();
   });
 }
+
+test("a poster on A3 is one sheet, and its code is read and larger than on A4", async () => {
+  const page = await open(browser, "desktop");
+  const made = await event(service, { language: "tamil" });
+  const widths = {};
+  for (const [size, width, height] of [["A4", 210, 297], ["A3", 297, 420]]) {
+    await poster(page, service, made, size);
+    await page.emulateMedia({ media: "print" });
+    widths[size] = (await page.locator(".code svg").boundingBox()).width / MM;
+    const pdf = await page.pdf({ preferCSSPageSize: true, printBackground: true });
+    const sheets = [...pdf.toString("latin1").matchAll(/\/MediaBox\s*\[0 0 ([\d.]+) ([\d.]+)\]/g)].map(([, ...points]) => points.map((point) => Math.round(point / 72 * 25.4)));
+    assert.equal(sheets.length, 1, size);
+    assert.ok(Math.abs(sheets[0][0] - width) <= 1 && Math.abs(sheets[0][1] - height) <= 1, `${size}: ${sheets[0]}`);
+    assert.equal(await scanPrint(pdf), made.qr_url, size);
+  }
+  assert.ok(widths.A3 > 1.4 * widths.A4, JSON.stringify(widths));
+  await page.context().close();
+});

@@ -179,8 +179,8 @@ async function follow(page, act) {
   return answer;
 }
 
-export async function poster(page, service, { event_id }) {
-  const url = `${service.base}/api/v1/nationalid-ovse/events/${event_id}/poster`;
+export async function poster(page, service, { event_id }, size = "A4") {
+  const url = `${service.base}/api/v1/nationalid-ovse/events/${event_id}/poster?size=${size}`;
   await page.context().setExtraHTTPHeaders(service.headers);
   try {
     return await page.goto(url);

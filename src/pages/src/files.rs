@@ -16,6 +16,10 @@ pub(crate) static KIOSK_STYLE: LazyLock<StaticFile> =
 /// The script of a kiosk's screen.
 pub(crate) static KIOSK: LazyLock<StaticFile> =
     LazyLock::new(|| StaticFile::script("/assets/kiosk.js", include_str!("../assets/kiosk.js")));
+/// The style sheet of a poster on A3: that of A4, enlarged.
+pub(crate) static POSTER_A3: LazyLock<StaticFile> = LazyLock::new(|| {
+    StaticFile::style("/assets/poster-a3.css", &[include_str!("../assets/poster.css"), include_str!("../assets/poster-a3.css")])
+});
 /// The style sheet of a poster.
 pub(crate) static POSTER: LazyLock<StaticFile> =
     LazyLock::new(|| StaticFile::style("/assets/poster.css", &[include_str!("../assets/poster.css")]));

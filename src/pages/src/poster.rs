@@ -1,4 +1,4 @@
-//! An event's code for print, for its organiser: a poster as an A4 page and as SVG, and the bare
+//! An event's code for print, for its organiser: a poster as a page and as SVG, A4 or A3, and the bare
 //! code as SVG and PNG.
 
 use actix_web::http::StatusCode;
@@ -16,7 +16,7 @@ use sakshi_web::error::ApiError;
 use sakshi_web::html::{page as rendered, private};
 use sakshi_web::query::Query;
 
-use super::files::POSTER;
+use super::files::{POSTER, POSTER_A3};
 use super::poster_text::{Heading, Step, line_size};
 use super::qr_code::QrCode;
 use super::text::Texts;
@@ -26,10 +26,18 @@ use super::time_left::date_and_time;
 const CODE_SIDE: f64 = 120.0;
 const SVG: &str = "image/svg+xml";
 
+/// The paper that a poster fills.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PaperSize {
+    A4,
+    /// Twice as large, the sides longer by the square root of two.
+    A3,
+}
+
 /// What is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Print {
-    /// The poster as a page that prints on one sheet of A4.
+    /// The poster as a page that prints on one sheet.
     Page,
     /// The poster as one drawing, for layout programs.
     Drawing,
@@ -45,14 +53,17 @@ impl Print {
     /// # Errors
     /// 404 unless the app has such an event.
     pub async fn answer(self, request: &HttpRequest, service: &Service, app: &AppId, event: &str) -> Result<HttpResponse, ApiError> {
-        Query::of(request.query_string()).finish()?;
+        let mut query = Query::of(request.query_string());
+        let is_sheet = matches!(self, Self::Page | Self::Drawing);
+        let size = if is_sheet { query.one_of("size", [("A4", PaperSize::A4), ("A3", PaperSize::A3)]) } else { PaperSize::A4 };
+        query.finish()?;
         let event = own_event(service, app, event).await?;
         let address = service.authority.event_url(event.id);
         let code = QrCode::for_print(&address).map_err(ApiError::internal)?;
         let file = |content_type, body: Vec<u8>| Ok(private(StatusCode::OK).content_type(content_type).body(body));
         match self {
-            Self::Page => Ok(as_page(&event, &code, address, &service.authority.public_base)),
-            Self::Drawing => file(SVG, as_drawing(&event, &code, address)?.into()),
+            Self::Page => Ok(as_page(&event, &code, address, &service.authority.public_base, size)),
+            Self::Drawing => file(SVG, as_drawing(&event, &code, address, size)?.into()),
             Self::CodeSvg => file(SVG, code.file().into()),
             Self::CodePng => file("image/png", code.png().map_err(ApiError::internal)?),
         }
@@ -77,6 +88,8 @@ struct Page<'a> {
 #[derive(Template)]
 #[template(path = "poster.svg")]
 struct Sheet<'a> {
+    /// Millimetres of the paper; the drawing is laid out as on A4.
+    paper: (u16, u16),
     texts: &'static Texts,
     name: &'a str,
     organiser: Option<&'a str>,
@@ -91,7 +104,7 @@ struct Sheet<'a> {
     address: String,
 }
 
-fn as_page(event: &Event, code: &QrCode, address: String, base: &str) -> HttpResponse {
+fn as_page(event: &Event, code: &QrCode, address: String, base: &str, size: PaperSize) -> HttpResponse {
     let texts = Texts::of(event.terms.language);
     let name = event.terms.name.as_str();
     let poster = Page {
@@ -104,7 +117,7 @@ fn as_page(event: &Event, code: &QrCode, address: String, base: &str) -> HttpRes
             _ => "longest",
         },
         // In full, so that a saved copy finds it too.
-        style: format!("{base}{}", POSTER.url()),
+        style: format!("{base}{}", if size == PaperSize::A3 { POSTER_A3.url() } else { POSTER.url() }),
         code: code.inline(),
         until: date_and_time(event.terms.expires_at, event.terms.time_zone, texts),
         expires_at: event.terms.expires_at,
@@ -123,11 +136,12 @@ fn organiser(event: &Event) -> Option<&str> {
     event.terms.organiser.as_ref().map(EventText::as_str)
 }
 
-fn as_drawing(event: &Event, code: &QrCode, address: String) -> Result<String, ApiError> {
+fn as_drawing(event: &Event, code: &QrCode, address: String, size: PaperSize) -> Result<String, ApiError> {
     let texts = Texts::of(event.terms.language);
     let name = event.terms.name.as_str();
     let organiser = organiser(event);
     let sheet = Sheet {
+        paper: if size == PaperSize::A3 { (297, 420) } else { (210, 297) },
         texts,
         name,
         organiser,
@@ -143,14 +157,14 @@ fn as_drawing(event: &Event, code: &QrCode, address: String) -> Result<String, A
     sheet.render().map_err(ApiError::internal)
 }
 
-/// The poster as a page that prints on one sheet of A4.
+/// The poster as a page that prints on one sheet.
 ///
 /// # Errors
 /// 404 unless the app has such an event.
 #[utoipa::path(
     get, path = "/api/v1/nationalid-ovse/events/{eventId}/poster", tag = "Events", operation_id = "getEventPoster",
-    params(("eventId" = String, Path)),
-    responses((status = 200, body = String, content_type = "text/html", description = "One A4 page: name, code, three steps, end."),
+    params(("eventId" = String, Path), ("size" = Option<String>, Query, description = "`A4`, which is the default, or `A3`.")),
+    responses((status = 200, body = String, content_type = "text/html", description = "One page: name, code, three steps, end."),
               (status = 404, description = "No such event of this app.")),
     security(("api_key" = [], "app_id" = []))
 )]
@@ -169,8 +183,8 @@ pub(crate) async fn page(
 /// 404 unless the app has such an event.
 #[utoipa::path(
     get, path = "/api/v1/nationalid-ovse/events/{eventId}/poster.svg", tag = "Events", operation_id = "getEventPosterSvg",
-    params(("eventId" = String, Path)),
-    responses((status = 200, body = String, content_type = "image/svg+xml", description = "210 by 297 mm."),
+    params(("eventId" = String, Path), ("size" = Option<String>, Query, description = "`A4`, which is the default, or `A3`.")),
+    responses((status = 200, body = String, content_type = "image/svg+xml", description = "210 by 297 mm, or 297 by 420 mm."),
               (status = 404, description = "No such event of this app.")),
     security(("api_key" = [], "app_id" = []))
 )]

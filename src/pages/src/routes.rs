@@ -26,4 +26,5 @@ pub const ROUTES: &[Row] = &[
     row("GET", "/assets/kiosk.js", Audience::Residents, || files::KIOSK.route()),
     row("GET", app_icon::APP_ICON, Audience::Residents, || web::to(app_icon::icon)),
     row("GET", "/assets/poster.css", Audience::Residents, || files::POSTER.route()),
+    row("GET", "/assets/poster-a3.css", Audience::Residents, || files::POSTER_A3.route()),
 ];

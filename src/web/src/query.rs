@@ -46,6 +46,16 @@ impl Query {
         Some(text.trim().to_owned()).filter(|text| !text.is_empty())
     }
 
+    /// One of a few words; the first is the default.
+    pub fn one_of<T: Copy>(&mut self, name: &'static str, choices: [(&str, T); 2]) -> T {
+        let Some((_, text)) = self.take(&[name]) else { return choices[0].1 };
+        let chosen = choices.iter().find(|(word, _)| *word == text);
+        if chosen.is_none() {
+            self.invalid.add(name, format!("must be {} or {}", choices[0].0, choices[1].0));
+        }
+        chosen.unwrap_or(&choices[0]).1
+    }
+
     /// `page` and `page_size`.
     pub fn page(&mut self) -> PageRequest {
         PageRequest {

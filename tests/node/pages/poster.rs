@@ -161,6 +161,10 @@ async fn the_poster_has_name_code_three_steps_and_the_end_by_the_clock_of_the_ev
     let svg = String::from_utf8(svg).unwrap();
     assert_eq!((status, kind.as_str()), (200, "image/svg+xml"));
     assert!(svg.contains("width=\"210mm\" height=\"297mm\"") && svg.contains("&#60;i&#62;") && !svg.contains("<i>"), "{svg}");
+    let (_, _, large) = file(&fixture, &event, "poster.svg?size=A3").await;
+    assert_eq!(String::from_utf8(large).unwrap(), svg.replace("width=\"210mm\" height=\"297mm\"", "width=\"297mm\" height=\"420mm\""));
+    let (_, _, large) = file(&fixture, &event, "poster?size=A3").await;
+    assert!(String::from_utf8(large).unwrap().contains("href=\"https://v.example/assets/poster-a3.css?v="));
     assert!(svg.contains("15 November 2023, 04:43 IST") && svg.matches("<circle").count() == 3);
     assert_eq!(drawn(&svg, 41).scanned(), Some(format!("https://v.example/e/{}", event.id)));
 }
@@ -181,6 +185,9 @@ async fn only_the_organiser_gets_them_and_unknown_parameters_are_refused() {
     }
     for name in ["poster", "poster.svg", "qr.svg", "qr.png"] {
         assert_eq!(file(&fixture, &event, &format!("{name}?colour=red")).await.0, 400, "{name}");
+        assert_eq!(file(&fixture, &event, &format!("{name}?size=A5")).await.0, 400, "{name}");
+        let sized = if name.starts_with("poster") { 200 } else { 400 };
+        assert_eq!(file(&fixture, &event, &format!("{name}?size=A3")).await.0, sized, "{name}");
     }
 }
 
