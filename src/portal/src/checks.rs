@@ -17,6 +17,7 @@ use super::error::PortalError;
 use super::field::Field;
 use super::form::{Form, Submitted};
 use super::json_body::JsonBody;
+use super::label::label;
 use super::layout::{Layout, Section, page};
 use super::portal_user::PortalUser;
 
@@ -33,7 +34,7 @@ impl Row {
     fn fields(&self) -> Vec<Field<'_>> {
         let numbers = self.check.numbers.iter().map(|form| form.field);
         let compared = self.check.compared.iter().map(|known| known.field);
-        numbers.chain(compared).map(|name| self.form.field(name, name, "text").within(self.check.name)).collect()
+        numbers.chain(compared).map(|name| self.form.field(name, label(name), "text").within(self.check.name)).collect()
     }
 }
 

@@ -60,7 +60,7 @@ impl ResponseError for PortalError {
         let (heading, words, next) = match self {
             Self::SignIn { ended } => return redirect(if *ended { "/portal/sign-in?ended=1" } else { "/portal/sign-in" }),
             Self::ForeignForm | Self::Refused(ApiError::CrossSite) => (
-                "This form was not taken",
+                "This form was not accepted",
                 "It did not come from a page of this session, so nothing was done.".to_owned(),
                 "Open the page again and send it from there.",
             ),
@@ -70,7 +70,7 @@ impl ResponseError for PortalError {
                 }
                 let (heading, next) = match error.status_code().as_u16() {
                     404 => ("There is nothing here", "Check the address, or find it from one of the pages above."),
-                    429 | 503 => ("One moment, please", "Wait a little, then open the page again."),
+                    429 | 503 => ("Please wait a moment", "Wait a little, then open the page again."),
                     500.. => ("Something went wrong", "Open the page again. If this happens again, tell the people who run this service."),
                     _ => ("This cannot be done", "Go back, change what was sent, and send it again."),
                 };

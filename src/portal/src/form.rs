@@ -1,5 +1,5 @@
 //! Forms: what a browser sends, read as the fields of the API's request, and what is wrong with it, shown beside the fields in
-//! the API's own sentences.
+//! the API's own words about the labels.
 
 use actix_web::dev::Payload;
 use actix_web::http::StatusCode;
@@ -22,6 +22,7 @@ use url::form_urlencoded;
 
 use super::error::PortalError;
 use super::field::Field;
+use super::label::sentence;
 use super::portal_user::PortalUser;
 
 /// Bytes of a form.
@@ -84,12 +85,13 @@ impl Form {
         taken.next()
     }
 
-    /// What is wrong with a field or with parts of it.
+    /// What is wrong with a field or with parts of it, in sentences.
     pub(super) fn problem(&self, name: &str) -> Option<String> {
         let of_field = |field: &str| field.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('['));
-        let mut found: Vec<&str> = self.problems.iter().filter(|(field, _)| of_field(field)).map(|(_, words)| words.as_str()).collect();
+        let mut found: Vec<String> =
+            self.problems.iter().filter(|(field, _)| of_field(field)).map(|(field, words)| sentence(field, words)).collect();
         found.dedup();
-        (!found.is_empty()).then(|| found.join("; "))
+        (!found.is_empty()).then(|| found.join(" "))
     }
 
     /// A field of this form.
@@ -126,6 +128,9 @@ impl Form {
             ApiError::Service(ServiceError::Invalid(invalid)) => {
                 self.problems = invalid.fields().iter().map(|problem| (problem.field.clone(), problem.message.clone())).collect();
             }
+            ApiError::Service(ServiceError::MalformedNumber(form)) => {
+                self.problems = vec![(form.field.to_owned(), format!("must be {}, such as {}", form.rule, form.example))];
+            }
             ApiError::Service(ServiceError::IdempotencyKeyReused) => {
                 self.trouble = Some("This form was sent before with other values. Check it and send it again.".to_owned());
             }
@@ -137,9 +142,11 @@ impl Form {
         Ok((status, self))
     }
 
-    /// What is wrong, field by field, for the list above the form.
-    pub(super) fn problems(&self) -> &[(String, String)] {
-        &self.problems
+    /// What is wrong, in sentences, for the list above the form.
+    pub(super) fn problems(&self) -> Vec<String> {
+        let mut sentences: Vec<_> = self.problems.iter().map(|(field, words)| sentence(field, words)).collect();
+        sentences.dedup();
+        sentences
     }
 
     /// What is wrong with the whole.
@@ -281,10 +288,10 @@ mod tests {
         let error = asked::<CreateEventRequest>(&sent).unwrap_err();
         let (status, sent) = sent.refused(error).unwrap();
         assert_eq!(status, 400);
-        assert!(sent.problem("claims").unwrap().starts_with("is not a known claim"));
-        assert!(sent.problem("max_guests").unwrap().starts_with("must be"));
+        assert!(sent.problem("claims").unwrap().starts_with("Choice of claims is not a known claim"));
+        assert!(sent.problem("max_guests").unwrap().starts_with("Places must be"));
         assert!(sent.problem("expires_at").unwrap().contains("RFC 3339"));
-        assert_eq!(sent.problem("colour").unwrap(), "is not a field of this request");
+        assert_eq!(sent.problem("colour").unwrap(), "colour is not a field of this request.");
         assert_eq!((sent.problem("max"), sent.value("max_guests")), (None, "many"), "what was filled in stays");
     }
 

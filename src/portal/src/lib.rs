@@ -17,6 +17,7 @@ mod field;
 mod files;
 mod form;
 mod json_body;
+mod label;
 mod layout;
 mod paging;
 mod portal_user;

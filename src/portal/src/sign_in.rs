@@ -76,7 +76,7 @@ pub(crate) async fn enter(
         Err(error @ (ApiError::Service(ServiceError::Unauthorized) | ApiError::RateLimited { .. })) => {
             let words = match error {
                 ApiError::Service(ServiceError::Unauthorized) => {
-                    "This key and app id do not go together, or the key is not valid any more.".to_owned()
+                    "This key and app id do not match, or the key is no longer valid.".to_owned()
                 }
                 _ => format!("Too many attempts. Try again in {} seconds.", error.retry_after().unwrap_or(60)),
             };

@@ -69,7 +69,7 @@ async fn shown(status: StatusCode, user: &PortalUser, form: &Form, done: bool, s
         layout: user.layout(Section::Webhooks, service),
         rows: TYPES.map(row).into(),
         done,
-        trouble: form.problem("apiType").map(|words| format!("apiType {words}")),
+        trouble: form.problem("apiType"),
         kept: in_words(service.rules.result_ttl),
         listen: service.authority.sandbox.then(|| curl.listen(&user.caller.app.app_id)),
         commands: curl.webhooks(),

@@ -31,7 +31,7 @@ async fn a_form_of_another_site_or_session_is_refused_and_nothing_is_done() {
             let pairs: Vec<_> = pairs.iter().copied().chain([("form_word", sent)]).collect();
             let answer = browser.post_from(origin, path, &pairs).await;
             assert_eq!(answer.status, 403, "{origin} {path}");
-            assert!(answer.html.contains("This form was not taken"), "{path}");
+            assert!(answer.html.contains("This form was not accepted"), "{path}");
         }
     }
     let json = TestRequest::post().uri("/portal/trial").insert_header(("origin", super::OURS)).set_payload("{}");
@@ -104,7 +104,12 @@ async fn what_is_not_acceptable_is_told_beside_the_fields_and_costs_nothing() {
     ];
     let answer = browser.send("/portal/trial", &wrong).await;
     assert_eq!(answer.status, 400);
-    for words in ["is not a known claim", "is required together with app_id", "must be an https URL", "nothing was debited"] {
+    for words in [
+        "Choice of claims is not a known claim",
+        "Certificate’s SHA-256 is required together with Android package.",
+        "Webhook URL must be an https URL",
+        "nothing was debited",
+    ] {
         assert!(answer.html.contains(words), "{words}");
     }
     assert!(answer.html.contains("value=\"com.example.app\"") && answer.html.contains("id=\"webhook_url-problem\""));

@@ -1,0 +1,70 @@
+//! What the portal calls the fields of the API, so that a refusal names what is on the screen.
+
+/// Fields of requests with their labels.
+const LABELS: &[(&str, &str)] = &[
+    ("account_number", "Account number"),
+    ("apiType", "Type"),
+    ("app_id", "Android package"),
+    ("app_signature", "Certificate’s SHA-256"),
+    ("channel", "Channel"),
+    ("claims", "Choice of claims"),
+    ("client_reference_id", "Your own reference"),
+    ("consent", "Consent"),
+    ("consent_text", "Wording of the consent"),
+    ("date_of_birth", "Date of birth"),
+    ("epic_number", "Voter ID number"),
+    ("expires_at", "End"),
+    ("face_auth", "Face scan"),
+    ("gstin", "GSTIN"),
+    ("ifsc", "IFSC"),
+    ("is_active", "State"),
+    ("language", "Language"),
+    ("max_guests", "Places"),
+    ("name", "Name"),
+    ("name_as_per_pan", "Name on the PAN"),
+    ("pan", "PAN"),
+    ("redirect_url", "URL to return to"),
+    ("webhookUrl", "URL"),
+    ("webhook_url", "Webhook URL"),
+];
+
+/// The label of a field, or the field itself if no form has it.
+pub(super) fn label(field: &str) -> &str {
+    LABELS.iter().find(|(known, _)| *known == field).map_or(field, |(_, label)| label)
+}
+
+/// A refusal as a sentence about what is on the screen.
+pub(super) fn sentence(field: &str, words: &str) -> String {
+    let subject = label(field.split('[').next().unwrap_or(field));
+    let words = match words.split_once(" together with ") {
+        Some((what, other)) => format!("{what} together with {}", label(other)),
+        None => words.to_owned(),
+    };
+    format!("{subject} {words}.")
+}
+
+#[cfg(test)]
+mod tests {
+    use sakshi_domain::checks::CHECKS;
+
+    use super::*;
+
+    #[test]
+    fn every_number_of_a_check_has_a_label() {
+        for check in CHECKS {
+            let fields = check.numbers.iter().map(|form| form.field).chain(check.compared.iter().map(|known| known.field));
+            fields.for_each(|field| assert_ne!(label(field), field, "{}", check.name));
+        }
+    }
+
+    #[test]
+    fn a_refusal_is_about_the_label_and_not_about_the_field() {
+        assert_eq!(sentence("max_guests", "must be a whole number from 1 to 1000000"), "Places must be a whole number from 1 to 1000000.");
+        assert_eq!(sentence("claims[2]", "is named twice"), "Choice of claims is named twice.");
+        assert_eq!(
+            sentence("app_signature", "is required together with app_id"),
+            "Certificate’s SHA-256 is required together with Android package."
+        );
+        assert_eq!(sentence("colour", "is not a field of this request"), "colour is not a field of this request.");
+    }
+}
