@@ -65,7 +65,7 @@ async fn a_form_without_the_token_of_its_session_changes_nothing_and_costs_nothi
             let fields: Vec<_> = fields.iter().copied().chain(token).collect();
             let refused = browser.post(path, &fields).await;
             assert_eq!(refused.status, 403, "{path}: {}", refused.text);
-            assert!(refused.text.contains("This form was not taken"));
+            assert!(refused.text.contains("This form was not accepted"));
         }
         let own = browser.csrf_token().await;
         let elsewhere = browser.request(Method::POST, path).header("Origin", "https://evil.example");

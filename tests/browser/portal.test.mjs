@@ -45,7 +45,7 @@ for (const [manner, more] of [["with JavaScript", {}], ["without JavaScript", { 
       const page = await signedIn("desktop", more);
       const before = Number(await page.locator(".cost b").textContent());
       await page.getByLabel("Photo").check();
-      await page.getByLabel("Language of the person").selectOption("hindi");
+      await page.getByLabel("Language of the resident").selectOption("hindi");
       await page.getByRole("button", { name: "Start" }).click();
       await heading(page, "Scan it with a phone");
       const txn = new URL(page.url()).pathname.split("/").pop();
@@ -177,10 +177,10 @@ test("a form of another site does nothing, and neither does one without the sess
     await other.getByRole("button").click();
     await other.waitForLoadState();
     const told = await other.getByRole("heading", { level: 1 }).textContent();
-    assert.ok(["This form was not taken", "Sign in"].includes(told), told);
+    assert.ok(["This form was not accepted", "Sign in"].includes(told), told);
     await page.locator("input[name=form_word]").evaluateAll((all) => all.forEach((input) => { input.value = "made up"; }));
     await page.getByRole("button", { name: "Start" }).click();
-    await heading(page, "This form was not taken");
+    await heading(page, "This form was not accepted");
     assert.equal(await balance(), before);
   } finally {
     evil.close();

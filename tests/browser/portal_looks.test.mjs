@@ -70,7 +70,7 @@ test("no page has an accessibility violation in either scheme, breaks the policy
   await page.goto(`${service.base}/portal/events/new`);
   await page.locator("form[action='/portal/events']").evaluate((form) => { form.noValidate = true; });
   await page.getByRole("button", { name: "Create the event" }).click();
-  await page.getByText("Some fields are not acceptable.").waitFor();
+  await page.getByText("Please correct these fields.").waitFor();
   problems.push(...await problemsOf(page, "what is wrong"));
   await page.goto(`${service.base}/portal/transactions/${paths.at(-4).split("/").pop()}`);
   await page.context().setOffline(true);
@@ -82,7 +82,7 @@ test("no page has an accessibility violation in either scheme, breaks the policy
   await page.goto(`${service.base}/portal/sign-in?ended=1`);
   problems.push(...await problemsOf(page, "sign-in"));
   await fillIn(page, service, "sk_none");
-  await page.getByText("do not go together").waitFor();
+  await page.getByText("do not match").waitFor();
   problems.push(...await problemsOf(page, "a wrong key"));
   do await fillIn(page, strict, "sk_none"); while (!await page.getByText("Too many attempts").count());
   problems.push(...await problemsOf(page, "too many tries"));
@@ -99,6 +99,19 @@ test("on every page the Tab key stops at everything in order, seen, and gets out
     problems.push(...(await focusProblems(page)).map((words) => `${path}: ${words}`));
   }
   assert.equal(problems.join("\n"), "");
+  await page.context().close();
+});
+
+test("in forced colours only the section that one is in looks selected", async () => {
+  const page = await signedIn("desktop", { forcedColors: "active" });
+  await page.goto(`${service.base}/portal/events`);
+  await page.mouse.move(0, 0);
+  const underlined = await page.evaluate(() => {
+    const ground = getComputedStyle(document.body).backgroundColor;
+    const links = [...document.querySelectorAll("header nav a")];
+    return links.filter((link) => getComputedStyle(link).borderBottomColor !== ground).map((link) => link.textContent);
+  });
+  assert.deepEqual(underlined, ["Events"]);
   await page.context().close();
 });
 

@@ -58,7 +58,7 @@ test("the end of an event is entered in the reader's own time, and in UTC withou
     assert.equal(await input.inputValue(), before);
     await input.fill("2020-01-01T10:00");
     await page.getByRole("button", { name: "Save the end" }).click();
-    await page.getByText("Some fields are not acceptable.").waitFor();
+    await page.getByText("Please correct these fields.").waitFor();
     assert.equal(await input.inputValue(), "2020-01-01T10:00", "what was entered stays");
     await input.fill(entered);
     await page.getByRole("button", { name: "Save the end" }).click();
