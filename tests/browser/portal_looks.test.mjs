@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 
 import { devices, launch, open } from "./browser.mjs";
-import { layoutProblems, problemsInBothSchemes } from "./inspect.mjs";
+import { forcedColourProblems, layoutProblems, problemsInBothSchemes } from "./inspect.mjs";
 import { focusProblems } from "./keyboard.mjs";
 import { Service } from "./service.mjs";
 import { event } from "./states.mjs";
@@ -49,7 +49,7 @@ async function unfold(page) {
 // What is wrong with a page as it stands, in either scheme and in windows of every size.
 async function problemsOf(page, state) {
   await unfold(page);
-  const wrong = [...await problemsInBothSchemes(page)];
+  const wrong = [...await problemsInBothSchemes(page), ...await forcedColourProblems(page)];
   for (const size of [page.viewportSize(), PHONE, NARROW]) wrong.push(...await layoutProblems(page, size));
   if (await page.locator("h1").count() !== 1) wrong.push("has not one heading");
   return [...wrong, ...page.troubles.splice(0)].map((words) => `${state}: ${words}`);
