@@ -69,7 +69,10 @@ export async function forcedColourProblems(page) {
       const style = getComputedStyle(element);
       return style[`border${side}Style`] !== "none" && parseFloat(style[`border${side}Width`]) > 0 && ![canvas, "rgba(0, 0, 0, 0)"].includes(style[`border${side}Color`]);
     };
-    const marked = (element) => edged(element, "Bottom") || getComputedStyle(element).outlineStyle !== "none";
+    const marked = (element) => {
+      const { outlineStyle, textDecorationLine } = getComputedStyle(element);
+      return edged(element, "Bottom") || outlineStyle !== "none" || textDecorationLine !== "none";
+    };
     const bare = seen(".button, button:not(.link, .plain)").filter((element) => !["Top", "Bottom", "Left", "Right"].every((side) => edged(element, side)));
     for (const list of document.querySelectorAll(".languages[open] ul, nav ul")) {
       const links = seen("a").filter((link) => list.contains(link));

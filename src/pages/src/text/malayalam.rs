@@ -15,7 +15,7 @@ pub(super) static TEXTS: Texts = Texts {
     sandbox_badge: "പരീക്ഷണം",
     reference: "റഫറൻസ് നമ്പർ",
     language: "ഭാഷ",
-    checked_by: around("", " സേവനങ്ങൾക്കായി തിരിച്ചറിയൽ പരിശോധിക്കുന്നു."),
+    checked_by: around("", " തിരിച്ചറിയൽ പരിശോധിക്കുന്നു."),
     results_kept: around("ഫലങ്ങൾ ", " സൂക്ഷിക്കും."),
     guests_kept: around("അതിഥികളുടെ പട്ടിക പരിപാടിക്കു ശേഷം ", " സൂക്ഷിക്കും."),
     privacy: "സ്വകാര്യത",
