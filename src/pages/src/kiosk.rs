@@ -10,7 +10,7 @@ use actix_web::http::StatusCode;
 use actix_web::web::{Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
-use sakshi_domain::event::{Event, EventStatus};
+use sakshi_domain::event::{Event, EventStatus, EventText};
 use sakshi_domain::ids::EventId;
 use sakshi_service::{Service, ServiceError};
 use sakshi_web::error::ApiError;
@@ -49,6 +49,7 @@ struct State {
     words: &'static str,
     name: String,
     organiser: Option<String>,
+    purpose: Option<String>,
     until: String,
     /// Whether a guest has been registered since the state before.
     registered: bool,
@@ -61,12 +62,14 @@ impl State {
         let status = event.status(service.clock.now());
         let until = date_and_time(event.terms.expires_at, event.terms.time_zone, texts);
         let texts = &texts.event;
+        let text = |text: Option<&EventText>| text.map(|text| text.as_str().to_owned());
         let unavailable = status == EventStatus::Active && !funded;
         Self {
             status: if unavailable { UNAVAILABLE } else { status.as_str() },
             words: if unavailable { texts.unavailable_heading } else { texts.status(status) },
             name: event.terms.name.as_str().to_owned(),
-            organiser: event.terms.organiser.as_ref().map(|organiser| organiser.as_str().to_owned()),
+            organiser: text(event.terms.organiser.as_ref()),
+            purpose: text(event.terms.purpose.as_ref()),
             until,
             registered: false,
             places_left: (places && matches!(status, EventStatus::Active | EventStatus::AtCapacity)).then(|| event.remaining()),

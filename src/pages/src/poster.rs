@@ -75,7 +75,7 @@ impl Print {
 struct Page<'a> {
     texts: &'static Texts,
     name: &'a str,
-    organiser: Option<&'a str>,
+    about: Vec<&'a str>,
     /// Style of the name: the longer, the smaller.
     length: &'static str,
     style: String,
@@ -92,8 +92,10 @@ struct Sheet<'a> {
     paper: (u16, u16),
     texts: &'static Texts,
     name: &'a str,
-    organiser: Option<&'a str>,
-    organiser_size: f64,
+    about: Vec<&'a str>,
+    about_size: f64,
+    /// Where it stands, above the time until which the event is open.
+    about_y: u16,
     heading: Heading,
     /// Where the call to scan stands: words that slope reach higher up.
     call_y: u8,
@@ -110,7 +112,7 @@ fn as_page(event: &Event, code: &QrCode, address: String, base: &str, size: Pape
     let poster = Page {
         texts,
         name,
-        organiser: organiser(event),
+        about: about(event),
         length: match name.chars().count() {
             0..=40 => "short",
             41..=110 => "long",
@@ -132,20 +134,21 @@ fn as_page(event: &Event, code: &QrCode, address: String, base: &str, size: Pape
     response
 }
 
-fn organiser(event: &Event) -> Option<&str> {
-    event.terms.organiser.as_ref().map(EventText::as_str)
+/// The organiser and the purpose, of which either may be missing.
+fn about(event: &Event) -> Vec<&str> {
+    [&event.terms.organiser, &event.terms.purpose].into_iter().flatten().map(EventText::as_str).collect()
 }
 
 fn as_drawing(event: &Event, code: &QrCode, address: String, size: PaperSize) -> Result<String, ApiError> {
     let texts = Texts::of(event.terms.language);
     let name = event.terms.name.as_str();
-    let organiser = organiser(event);
     let sheet = Sheet {
         paper: if size == PaperSize::A3 { (297, 420) } else { (210, 297) },
         texts,
         name,
-        organiser,
-        organiser_size: organiser.map_or(0.0, line_size),
+        about_y: if texts.is_right_to_left() { 271 } else { 274 },
+        about_size: line_size(&about(event).join(" · ")),
+        about: about(event),
         heading: Heading::of(name, texts),
         call_y: if texts.is_right_to_left() { 80 } else { 76 },
         code_scale: format!("{:.5}", CODE_SIDE / f64::from(u16::try_from(code.side()).unwrap_or(u16::MAX))),

@@ -140,14 +140,21 @@ async fn the_svg_code_is_read_by_a_scanner() {
 }
 
 #[actix_rt::test]
-async fn the_poster_has_name_code_three_steps_and_the_end_by_the_clock_of_the_event() {
+async fn the_poster_has_name_code_three_steps_who_asks_what_for_and_the_end_by_the_clock_of_the_event() {
     let fixture = PagesFixture::new().await;
-    let event = fixture.event(|terms| terms.name = EventText::parse("Open day <i>& tour</i>").unwrap()).await;
+    let given = |text| EventText::parse(text).unwrap();
+    let event = fixture
+        .event(|terms| {
+            terms.name = given("Open day <i>& tour</i>");
+            (terms.organiser, terms.purpose) = (Some(given("A & B College")), Some(given("Entry to the campus")));
+        })
+        .await;
     let (status, kind, html) = file(&fixture, &event, "poster").await;
     let html = String::from_utf8(html).unwrap();
     assert_eq!((status, kind.as_str()), (200, "text/html; charset=utf-8"));
     assert!(html.contains(">Open day &#60;i&#62;&#38; tour&#60;/i&#62;</bdi></h1>") && !html.contains("<i>"), "{html}");
     assert_eq!(html.matches("<li>").count(), 3);
+    assert!(html.contains("<bdi>A &#38; B College</bdi> · <bdi>Entry to the campus</bdi>"), "{html}");
     assert!(
         html.contains("Open until <time datetime=\"2023-11-14T23:13:20.000Z\" dir=\"auto\">15 November 2023, 04:43 IST</time>"),
         "{html}"
@@ -161,6 +168,7 @@ async fn the_poster_has_name_code_three_steps_and_the_end_by_the_clock_of_the_ev
     let svg = String::from_utf8(svg).unwrap();
     assert_eq!((status, kind.as_str()), (200, "image/svg+xml"));
     assert!(svg.contains("width=\"210mm\" height=\"297mm\"") && svg.contains("&#60;i&#62;") && !svg.contains("<i>"), "{svg}");
+    assert!(svg.contains(">A &#38; B College</tspan> · <tspan") && svg.contains(">Entry to the campus<"), "{svg}");
     let (_, _, large) = file(&fixture, &event, "poster.svg?size=A3").await;
     assert_eq!(String::from_utf8(large).unwrap(), svg.replace("width=\"210mm\" height=\"297mm\"", "width=\"297mm\" height=\"420mm\""));
     let (_, _, large) = file(&fixture, &event, "poster?size=A3").await;
