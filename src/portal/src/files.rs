@@ -12,8 +12,14 @@ pub(crate) static SCRIPT: LazyLock<StaticFile> =
     LazyLock::new(|| StaticFile::script("/assets/portal.js", include_str!("../assets/portal.js")));
 /// What pages have besides that show records.
 pub(crate) static RECORDS: LazyLock<StaticFile> = LazyLock::new(|| StaticFile::style("/assets/records.css", &[RECORDS_STYLE]));
+/// What the pages of credits and of a transaction have besides.
+pub(crate) static FIGURES: LazyLock<StaticFile> = LazyLock::new(|| StaticFile::style("/assets/figures.css", &[FIGURES_STYLE]));
+/// What the forms have that ask for claims.
+pub(crate) static CLAIMS: LazyLock<StaticFile> =
+    LazyLock::new(|| StaticFile::style("/assets/claims.css", &[include_str!("../assets/claims.css")]));
 /// What the page of the API has besides.
 pub(crate) static DOCS: LazyLock<StaticFile> =
-    LazyLock::new(|| StaticFile::style("/assets/docs.css", &[RECORDS_STYLE, include_str!("../assets/docs.css")]));
+    LazyLock::new(|| StaticFile::style("/assets/docs.css", &[RECORDS_STYLE, FIGURES_STYLE, include_str!("../assets/docs.css")]));
 
 const RECORDS_STYLE: &str = include_str!("../assets/records.css");
+const FIGURES_STYLE: &str = include_str!("../assets/figures.css");

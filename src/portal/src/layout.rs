@@ -6,7 +6,7 @@ use actix_web::http::header::{HeaderValue, LOCATION, REFERRER_POLICY};
 use askama::Template;
 use sakshi_web::html;
 
-use crate::files::{RECORDS, SCRIPT, STYLE};
+use crate::files::{CLAIMS, FIGURES, RECORDS, SCRIPT, STYLE};
 
 /// The sections of the portal, which the header links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,6 +78,16 @@ impl Layout {
     /// The style sheet of pages that show records.
     pub(super) fn records(&self) -> String {
         RECORDS.url()
+    }
+
+    /// The style sheet of the pages of credits and of a transaction.
+    pub(super) fn figures(&self) -> String {
+        FIGURES.url()
+    }
+
+    /// The style sheet of the forms that ask for claims.
+    pub(super) fn claims(&self) -> String {
+        CLAIMS.url()
     }
 
     /// The token that every form of the page carries; empty when nobody has signed in.

@@ -44,6 +44,8 @@ pub const ROUTES: &[Row] = &[
     row("GET", "/portal/{page:.*}", Audience::Developers, || web::to(fallback::lost)),
     row("GET", "/assets/portal.css", Audience::Developers, || files::STYLE.route()),
     row("GET", "/assets/records.css", Audience::Developers, || files::RECORDS.route()),
+    row("GET", "/assets/figures.css", Audience::Developers, || files::FIGURES.route()),
+    row("GET", "/assets/claims.css", Audience::Developers, || files::CLAIMS.route()),
     row("GET", "/assets/docs.css", Audience::Developers, || files::DOCS.route()),
     row("GET", "/assets/portal.js", Audience::Developers, || files::SCRIPT.route()),
 ];
