@@ -50,7 +50,7 @@ test("a guest gets from an event's page to registered by the keyboard alone", as
 // What a page says and offers. Clocks are left out: without a script they are the server's. Only a script leads on, so only then can one stay.
 const said = (page) => page.evaluate(() => {
   const words = (selector) => [...document.querySelectorAll(selector)].filter((element) => element.checkVisibility()).map((element) => element.innerText.trim());
-  return { title: document.title, words: words("h1, h2, .card p:not(.left, .small), .claims li, .steps li, #words"), ways: words("a, button:not(#stay), summary") };
+  return { title: document.title, words: words("h1, h2, .card p:not(.left, .small), .groups li, .steps li, #words"), ways: words("a, button:not(#stay), summary") };
 });
 
 test("without JavaScript every page says and offers the same", async () => {
