@@ -54,7 +54,8 @@ const said = (page) => page.evaluate(() => {
 });
 
 test("without JavaScript every page says and offers the same", async () => {
-  const states = (await statesIn(services, "english")).filter(({ name }) => !name.includes("offline"));
+  // A tap changes the page with a script alone.
+  const states = (await statesIn(services, "english")).filter(({ name, device }) => !name.includes("offline") && !(name.includes("named app") && device === "android"));
   for (const device of ["android", "desktop"]) {
     const [plain, scripted] = await Promise.all([open(browser, device, { javaScriptEnabled: false }), open(browser, device, { still: true })]);
     for (const state of states.filter((state) => state.device === device)) {
