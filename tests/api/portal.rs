@@ -168,3 +168,25 @@ async fn proposed_end(browser: &Browser) -> String {
     let (_, rest) = page.split_once("type=\"datetime-local\" value=\"").expect("an end");
     rest.split('"').next().unwrap().to_owned()
 }
+
+#[tokio::test]
+async fn an_event_is_created_with_its_organiser_its_purpose_and_its_clock() {
+    let node = TestNode::start().await;
+    let backend = node.backend(1).await;
+    let browser = Browser::signed_in(&node, &backend).await;
+    assert!(browser.get("/portal/events/new").await.text.contains("value=\"Asia/Kolkata\""), "the clock of the settings is proposed");
+    let end = proposed_end(&browser).await;
+    let usual = [("name", "Open day"), ("claims", "name"), ("max_guests", "5"), ("language", "english"), ("expires_at", &end)];
+    let refused = browser.send("/portal/events", &[&usual as &[(&str, &str)], &[("time_zone", "Nowhere/At all")]].concat()).await;
+    assert!(refused.status == 400 && refused.text.contains("Time zone must"), "{}", refused.text);
+    let about = [("organiser", "A & B College"), ("purpose", "Entry to the campus"), ("time_zone", "Asia/Kathmandu")];
+    let created = browser.send("/portal/events", &[&usual as &[(&str, &str)], &about].concat()).await;
+    assert_eq!(created.status, 303, "{}", created.text);
+    let event = &backend.get("/api/v1/nationalid-ovse/events").await.ok()["events"][0];
+    for (field, value) in about {
+        assert_eq!(event[field], value);
+    }
+    let bare =
+        browser.send("/portal/events", &[&usual as &[(&str, &str)], &[("organiser", ""), ("time_zone", "Asia/Kolkata")]].concat()).await;
+    assert_eq!(bare.status, 303, "what is left empty is left out: {}", bare.text);
+}

@@ -22,8 +22,11 @@ const LABELS: &[(&str, &str)] = &[
     ("max_guests", "Places"),
     ("name", "Name"),
     ("name_as_per_pan", "Name on the PAN"),
+    ("organiser", "Organiser"),
     ("pan", "PAN"),
+    ("purpose", "Purpose"),
     ("redirect_url", "URL to return to"),
+    ("time_zone", "Time zone"),
     ("webhookUrl", "URL"),
     ("webhook_url", "Webhook URL"),
 ];

@@ -45,7 +45,8 @@ fn shown(status: StatusCode, user: &PortalUser, form: Form, service: &Service) -
 /// Nobody has signed in.
 pub(crate) async fn show(user: PortalUser, service: Data<Service>) -> Result<HttpResponse, PortalError> {
     let end = input(service.clock.now() + PROPOSED);
-    let usual = [("claims", "name"), ("language", "english"), ("max_guests", "100"), ("expires_at", &end)];
+    let zone = service.rules.time_zone.name();
+    let usual = [("time_zone", zone), ("claims", "name"), ("language", "english"), ("max_guests", "100"), ("expires_at", &end)];
     Ok(shown(StatusCode::OK, &user, Form::filled(&usual), &service))
 }
 
