@@ -27,7 +27,7 @@ const CODE_SIDE: f64 = 120.0;
 const SVG: &str = "image/svg+xml";
 
 /// The paper that a poster fills.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, utoipa::ToSchema)]
 enum PaperSize {
     A4,
     /// Twice as large, the sides longer by the square root of two.
@@ -166,7 +166,7 @@ fn as_drawing(event: &Event, code: &QrCode, address: String, size: PaperSize) ->
 /// 404 unless the app has such an event.
 #[utoipa::path(
     get, path = "/api/v1/nationalid-ovse/events/{eventId}/poster", tag = "Events", operation_id = "getEventPoster",
-    params(("eventId" = String, Path), ("size" = Option<String>, Query, description = "`A4`, which is the default, or `A3`.")),
+    params(("eventId" = String, Path), ("size" = inline(Option<PaperSize>), Query, description = "`A4`, which is the default, or `A3`.")),
     responses((status = 200, body = String, content_type = "text/html", description = "One page: name, code, three steps, end."),
               (status = 404, description = "No such event of this app.")),
     security(("api_key" = [], "app_id" = []))
@@ -186,7 +186,7 @@ pub(crate) async fn page(
 /// 404 unless the app has such an event.
 #[utoipa::path(
     get, path = "/api/v1/nationalid-ovse/events/{eventId}/poster.svg", tag = "Events", operation_id = "getEventPosterSvg",
-    params(("eventId" = String, Path), ("size" = Option<String>, Query, description = "`A4`, which is the default, or `A3`.")),
+    params(("eventId" = String, Path), ("size" = inline(Option<PaperSize>), Query, description = "`A4`, which is the default, or `A3`.")),
     responses((status = 200, body = String, content_type = "image/svg+xml", description = "210 by 297 mm, or 297 by 420 mm."),
               (status = 404, description = "No such event of this app.")),
     security(("api_key" = [], "app_id" = []))
