@@ -34,12 +34,15 @@ impl Health {
         let seen = Arc::clone(&last);
         let (interval, patience) =
             if store.ended_elsewhere().is_some() { (INTERVAL_SHARED, PATIENCE_SHARED) } else { (INTERVAL, PATIENCE) };
+        let ending = drain.clone();
         actix_rt::spawn(async move {
-            loop {
+            // A node that drains is unready in any case, and then closes its store.
+            while !ending.is_announced() {
                 let unanswered = || StoreError::Unavailable("it does not answer".into());
                 let state = timeout(patience, store.check()).await.unwrap_or_else(|_| Err(unanswered()));
                 let before = std::mem::replace(&mut *seen.lock().unwrap_or_else(PoisonError::into_inner), state.clone());
                 match (&before, &state) {
+                    _ if ending.is_announced() => {}
                     (Ok(()), Err(error)) => tracing::error!(%error, "the store takes no writes"),
                     (Err(_), Ok(())) => tracing::info!("the store takes writes again"),
                     _ => {}
