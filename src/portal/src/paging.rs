@@ -3,7 +3,7 @@
 use sakshi_store::{Page, PageRequest, StoreError};
 
 /// Rows on one page of the portal.
-pub(super) const ROWS: u32 = 20;
+pub(super) const ROWS: u32 = 10;
 
 /// One page of a list.
 #[derive(Debug)]

@@ -18,7 +18,10 @@ enum Exactly {
 
 /// A moment as an element of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Template)]
-#[template(source = r#"<time datetime="{{ at }}" data-exactly="{{ self.style() }}">{{ self.text() }} UTC</time>"#, ext = "html")]
+#[template(
+    source = r#"<time datetime="{{ at }}"{% if let Some(style) = self.style() %} data-exactly="{{ style }}"{% endif %}>{{ self.text() }} UTC</time>"#,
+    ext = "html"
+)]
 pub(super) struct When {
     at: Timestamp,
     exactly: Exactly,
@@ -39,12 +42,12 @@ impl When {
         Self { at, exactly: Exactly::Time }
     }
 
-    /// The name of the style in the script.
-    fn style(&self) -> &'static str {
+    /// The name of the style in the script, which tells minutes unless it is told.
+    fn style(&self) -> Option<&'static str> {
         match self.exactly {
-            Exactly::Minute => "minute",
-            Exactly::Second => "second",
-            Exactly::Time => "time",
+            Exactly::Minute => None,
+            Exactly::Second => Some("second"),
+            Exactly::Time => Some("time"),
         }
     }
 
@@ -80,10 +83,7 @@ mod tests {
     #[test]
     fn a_moment_is_told_in_utc_and_says_so() {
         let at = Timestamp::parse_rfc3339("2026-12-31T18:30:05Z").unwrap();
-        assert_eq!(
-            When::minute(at).to_string(),
-            r#"<time datetime="2026-12-31T18:30:05.000Z" data-exactly="minute">2026-12-31 18:30 UTC</time>"#
-        );
+        assert_eq!(When::minute(at).to_string(), r#"<time datetime="2026-12-31T18:30:05.000Z">2026-12-31 18:30 UTC</time>"#);
         let text = |when: When| when.to_string().split(['>', '<']).nth(2).map(str::to_owned);
         assert_eq!(text(When::second(at)).unwrap(), "2026-12-31 18:30:05 UTC");
         assert_eq!(text(When::time(at)).unwrap(), "18:30 UTC");

@@ -69,17 +69,17 @@ async fn the_statement_has_the_newest_first_and_leads_to_its_transactions() {
     let fixture = PagesFixture::new().await;
     let browser = Browser::signed_in(&fixture).await;
     let mut opened = Vec::new();
-    for _ in 0..22 {
+    for _ in 0..12 {
         opened.push(fixture.open(|_| {}).await.id.to_string());
     }
     let page = browser.get("/portal/credits").await;
-    assert!(page.html.contains("<p class=\"big\">978</p>") && page.html.contains("Page 1 of 2"));
-    let last = &opened[21];
+    assert!(page.html.contains("<p class=\"big\">988</p>") && page.html.contains("Page 1 of 2"));
+    let last = &opened[11];
     assert!(page.html.contains(&format!("href=\"/portal/transactions/{last}\"")) && !page.html.contains(&opened[0]));
-    assert!(page.html.find(last.as_str()) < page.html.find(&opened[20]));
+    assert!(page.html.find(last.as_str()) < page.html.find(&opened[10]));
     let older = browser.get("/portal/credits?page=2").await;
     assert!(older.html.contains(&opened[0]) && older.html.contains("+1000") && !older.html.contains(last));
-    assert!(page.html.contains("Used in the last 30 days: 22"));
+    assert!(page.html.contains("Used in the last 30 days: 12"));
 }
 
 #[actix_rt::test]
