@@ -15,7 +15,7 @@ before(async () => { [services, browser] = await Promise.all([Services.start(), 
 after(() => Promise.all([services?.stop(), browser?.close()]));
 
 for (const { language, lang, dir, script } of LANGUAGES) {
-  test(`every state in ${language} is accessible in both schemes, fits every window and speaks that language alone`, async () => {
+  test(`every state in ${language} (${lang}) is accessible in both schemes, fits every window and speaks that language alone`, async () => {
     const states = await statesIn(services, language);
     const pages = Object.fromEntries(await Promise.all(["android", "desktop"].map(async (device) =>
       [device, await open(browser, device, { still: true, locale: lang, isMobile: false })])));

@@ -4,9 +4,10 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 
 import { launch, scan, visit } from "./browser.mjs";
-import { accessibilityProblems } from "./inspect.mjs";
+import { accessibilityProblems, layoutProblems, problemsInBothSchemes } from "./inspect.mjs";
 import { press } from "./keyboard.mjs";
 import { Service } from "./service.mjs";
+import { LANGUAGES as WRITTEN } from "./states.mjs";
 
 const IN_A_WEEK = new Date(Date.now() + 7 * 86_400_000).toISOString();
 const NAME = "Open day 2026 (Hall B)!";
@@ -119,7 +120,7 @@ test("the choice of languages opens over the page by the keyboard, in the window
       const choice = page.locator(".languages");
       await press(page, choice.locator("summary"), "Enter");
       const links = await choice.getByRole("link").all();
-      assert.equal(links.length, 14, device);
+      assert.equal(links.length, WRITTEN.length, device);
       const { width, height } = page.viewportSize();
       for (const link of links) {
         const box = await link.boundingBox();
@@ -139,5 +140,20 @@ test("the choice of languages opens over the page by the keyboard, in the window
       assert.equal(await page.locator("html").getAttribute("lang"), "ta");
       await page.context().close();
     }
+  }
+});
+
+test("a page in a language that has no texts is in English and says so", async () => {
+  const words = "This page is not available in Santali (ᱥᱟᱱᱛᱟᱲᱤ); it is shown in English.";
+  const [made, opened] = await Promise.all([event(18), service.open({ language: 18 })]);
+  for (const url of [opened.requestUrl, made.qr_url, `${made.qr_url}/kiosk`]) {
+    const page = await visit(browser, "android", url);
+    assert.equal(await page.locator(".unwritten").innerText(), words);
+    assert.deepEqual([...await problemsInBothSchemes(page), ...await layoutProblems(page)], [], url);
+    await page.locator(".languages summary").click();
+    await page.getByRole("link", { name: "हिन्दी" }).click();
+    await page.locator("html[lang=hi]").waitFor();
+    assert.equal(await page.locator(".unwritten").count(), 0);
+    await page.context().close();
   }
 });

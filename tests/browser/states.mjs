@@ -1,15 +1,24 @@
 // Every state that residents and guests can see, brought about in a language of one's choice.
 
+import { readFileSync, readdirSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
 import { Service } from "./service.mjs";
 
-// The languages of the specification, with the script that each is written in.
-export const LANGUAGES = [
-  ["assamese", "as", "Bengali"], ["bengali", "bn", "Bengali"], ["english", "en", "Latin"], ["gujarati", "gu", "Gujarati"], ["hindi", "hi", "Devanagari"],
-  ["kannada", "kn", "Kannada"], ["malayalam", "ml", "Malayalam"], ["marathi", "mr", "Devanagari"], ["nepali", "ne", "Devanagari"], ["oriya", "or", "Oriya"],
-  ["punjabi", "pa", "Gurmukhi"], ["tamil", "ta", "Tamil"], ["telugu", "te", "Telugu"], ["urdu", "ur", "Arabic"],
-].map(([language, lang, script]) => ({ language, lang, script, dir: lang === "ur" ? "rtl" : "ltr" }));
+// What the API calls each language: its name, else its code.
+const source = (path) => new URL(`../../src/${path}`, import.meta.url);
+const rows = readFileSync(source("domain/src/language.rs"), "utf8").matchAll(/row\("(\w+)", "(\w+)", (true|false)\)/g);
+const ASKED_FOR = new Map([...rows].map(([, name, lang, named], at) => [lang, named === "true" ? name : at + 1]));
+
+// The languages that have texts, with the script that each is written in.
+export const LANGUAGES = readdirSync(source("pages/src/text/")).flatMap((file) => {
+  const words = readFileSync(source(`pages/src/text/${file}`), "utf8");
+  const field = (name) => words.match(new RegExp(`^    ${name}: "(.*)",$`, "m"))?.[1];
+  const [lang, dir, fonts] = ["tag", "direction", "fonts"].map(field);
+  if (!fonts) return [];
+  const script = dir === "rtl" ? "Arabic" : fonts.match(/'Noto Sans (\w+)'/)?.[1] ?? "Latin";
+  return [{ language: ASKED_FOR.get(lang), lang, script, dir }];
+});
 
 export const IN_A_WEEK = new Date(Date.now() + 7 * 86_400_000).toISOString();
 export const SHOP = "https://shop.example/a";

@@ -93,7 +93,7 @@ pub(crate) async fn page(
 async fn shown(path: &str, request: &HttpRequest, service: &Service, rates: &RateLimits) -> Result<HttpResponse, Refusal> {
     rates.pages.take(&rates.client_address(request))?;
     let event = find_event(service, path).await?;
-    let language = PageLanguage::of(request, Texts::of(event.terms.language));
+    let language = PageLanguage::of(request, Some(event.terms.language));
     let PageLanguage { texts, .. } = language;
     let places = shows_places(request);
     let funded = is_funded(service, &event).await.map_err(|error| Refusal::at(&event, error))?;
@@ -129,7 +129,7 @@ pub(crate) async fn events(
     let event = Arc::clone(&watch.borrow_and_update());
     let mut funded = is_funded(&service, &event).await?;
     let places = shows_places(&request);
-    let PageLanguage { texts, .. } = PageLanguage::of(&request, Texts::of(event.terms.language));
+    let PageLanguage { texts, .. } = PageLanguage::of(&request, Some(event.terms.language));
     let mut shown = State::of(&event, texts, places, funded, &service);
     let mut registrations = event.counts.registrations;
     let first = Next::State(shown.clone());

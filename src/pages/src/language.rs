@@ -3,21 +3,30 @@
 
 use actix_web::HttpRequest;
 
-use super::text::{TABLES, Texts};
+use sakshi_domain::language::Language;
+
+use super::text::{TABLES, Texts, Unwritten};
 
 /// The texts of a page, and whether the reader chose the language.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PageLanguage {
     pub(super) texts: &'static Texts,
     chosen: bool,
+    /// The language that was wanted, if the page is in English instead.
+    pub(super) unwritten: Option<&'static Unwritten>,
 }
 
 impl PageLanguage {
-    /// The language that the request chooses; `otherwise` if it chooses none that there is.
-    pub(super) fn of(request: &HttpRequest, otherwise: &'static Texts) -> Self {
+    /// The language that the request chooses; else that of the transaction or event; else the one that the browser likes best.
+    pub(super) fn of(request: &HttpRequest, wanted: Option<Language>) -> Self {
         let mut pairs = request.query_string().split('&').filter_map(|pair| pair.split_once('='));
         let chosen = pairs.find_map(|(name, tag)| (name == "lang").then(|| Texts::tagged(tag)).flatten());
-        Self { texts: chosen.unwrap_or(otherwise), chosen: chosen.is_some() }
+        let (texts, unwritten) = match (chosen, wanted) {
+            (Some(texts), _) => (texts, None),
+            (None, Some(language)) => (Texts::of(language), Unwritten::tagged(language.tag())),
+            (None, None) => Texts::asked_for(request),
+        };
+        Self { texts, chosen: chosen.is_some(), unwritten }
     }
 
     /// One of our URLs, with the chosen language added.
@@ -50,14 +59,12 @@ fn with_language(address: &str, texts: &Texts) -> String {
 
 #[cfg(test)]
 mod tests {
-    use actix_web::test::TestRequest;
-    use sakshi_domain::language::Language;
-
     use super::*;
+    use actix_web::test::TestRequest;
 
     fn language(query: &str) -> PageLanguage {
         let request = TestRequest::with_uri(&format!("/v/x{query}")).to_http_request();
-        PageLanguage::of(&request, Texts::of(Language::ENGLISH))
+        PageLanguage::of(&request, Some(Language::ENGLISH))
     }
 
     #[test]
@@ -80,8 +87,18 @@ mod tests {
     #[test]
     fn a_page_links_itself_in_every_language_and_one_of_them_is_its_own() {
         let links = LanguageLink::all("/e/x", Texts::of(Language::parse("urdu").unwrap()));
-        assert_eq!(links.len(), 14);
+        assert_eq!(links.len(), TABLES.len());
         let current: Vec<_> = links.iter().filter(|link| link.current).map(|link| link.address.as_str()).collect();
         assert_eq!(current, ["/e/x?lang=ur"]);
+    }
+
+    #[test]
+    fn a_language_that_is_not_written_is_named_until_the_reader_chooses_one() {
+        let santali = Some(Language::from_code(18).unwrap());
+        let of = |uri: &str, wanted| PageLanguage::of(&TestRequest::with_uri(uri).to_http_request(), wanted).unwritten.map(|it| it.name);
+        assert_eq!(of("/v/x", santali), Some("Santali"));
+        assert_eq!(of("/v/x?lang=sat", santali), Some("Santali"));
+        assert_eq!(of("/v/x?lang=hi", santali), None);
+        assert_eq!(of("/v/x", Some(Language::ENGLISH)), None);
     }
 }

@@ -8,12 +8,14 @@ use sakshi_service::page_settings::PageSettings;
 use super::files::{SCRIPT, STYLE};
 use super::footer::Kept;
 use super::language::{LanguageLink, PageLanguage};
-use super::text::Texts;
+use super::text::{Texts, Unwritten};
 
 /// The layout of a page.
 #[derive(Debug)]
 pub(crate) struct Layout {
     pub(crate) texts: &'static Texts,
+    /// The language that the page would be in, if it were written.
+    pub(crate) unwritten: Option<&'static Unwritten>,
     pub(crate) sandbox: bool,
     /// The same page in every language.
     pub(crate) languages: Vec<LanguageLink>,
@@ -26,9 +28,10 @@ pub(crate) struct Layout {
 impl Layout {
     /// Of the page at this address of ours.
     pub(super) fn new(service: &Service, language: PageLanguage, address: &str) -> Self {
-        let PageLanguage { texts, .. } = language;
+        let PageLanguage { texts, unwritten, .. } = language;
         Self {
             texts,
+            unwritten,
             sandbox: service.authority.sandbox,
             languages: LanguageLink::all(address, texts),
             style: STYLE.url(),

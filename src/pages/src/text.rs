@@ -16,30 +16,39 @@ mod english;
 mod gujarati;
 mod hindi;
 mod kannada;
+mod konkani;
+mod maithili;
 mod malayalam;
 mod marathi;
 mod nepali;
 mod oriya;
 mod punjabi;
+mod sanskrit;
 mod tamil;
 mod telugu;
 #[cfg(test)]
 mod tests;
+mod unwritten;
 mod urdu;
 
+pub(crate) use self::unwritten::Unwritten;
+
 /// The texts of every language.
-pub(super) const TABLES: [&Texts; 14] = [
+pub(super) const TABLES: [&Texts; 17] = [
     &assamese::TEXTS,
     &bengali::TEXTS,
     &english::TEXTS,
     &gujarati::TEXTS,
     &hindi::TEXTS,
     &kannada::TEXTS,
+    &konkani::TEXTS,
+    &maithili::TEXTS,
     &malayalam::TEXTS,
     &marathi::TEXTS,
     &nepali::TEXTS,
     &oriya::TEXTS,
     &punjabi::TEXTS,
+    &sanskrit::TEXTS,
     &tamil::TEXTS,
     &telugu::TEXTS,
     &urdu::TEXTS,
@@ -230,17 +239,21 @@ impl Texts {
         Self::tagged(language.tag()).unwrap_or(&english::TEXTS)
     }
 
-    /// The texts that a browser asks for by `Accept-Language`; English where there are none. For pages about no known
-    /// transaction or event.
-    pub(super) fn asked_for(request: &HttpRequest) -> &'static Self {
+    /// The texts that a browser asks for by `Accept-Language`; English where there are none, with the language that it would rather
+    /// have. For pages about no known transaction or event.
+    pub(super) fn asked_for(request: &HttpRequest) -> (&'static Self, Option<&'static Unwritten>) {
         let mut asked = AcceptLanguage::parse(request).map(|asked| asked.0).unwrap_or_default();
         asked.retain(|range| range.quality > Quality::ZERO);
         asked.sort_by_key(|range| std::cmp::Reverse(range.quality));
-        let known = asked.iter().find_map(|range| match &range.item {
-            Preference::Specific(tag) => Self::tagged(tag.primary_language()),
-            Preference::Any => None,
-        });
-        known.unwrap_or(&english::TEXTS)
+        let mut unwritten = None;
+        for range in &asked {
+            let Preference::Specific(tag) = &range.item else { continue };
+            if let Some(texts) = Self::tagged(tag.primary_language()) {
+                return (texts, unwritten.filter(|_| texts.tag == english::TEXTS.tag));
+            }
+            unwritten = unwritten.or_else(|| Unwritten::tagged(tag.primary_language()));
+        }
+        (&english::TEXTS, unwritten)
     }
 
     pub(super) fn tagged(tag: &str) -> Option<&'static Self> {

@@ -20,7 +20,6 @@ use super::language::PageLanguage;
 use super::notice::{Retry, busy, ended};
 use super::platform::Platform;
 use super::state::PageState;
-use super::text::Texts;
 use super::waiting::waiting;
 
 /// Shows how the transaction stands, or hands its intent to the identity app.
@@ -46,8 +45,7 @@ pub(crate) async fn verify(
         return intent(&service, &state);
     }
     let opened = state.as_ref().ok().and_then(PageState::opened);
-    let texts = opened.map_or_else(|| Texts::asked_for(&request), |opened| Texts::of(opened.terms.language));
-    let language = PageLanguage::of(&request, texts);
+    let language = PageLanguage::of(&request, opened.map(|opened| opened.terms.language));
     let shown = match state {
         Ok(PageState::Waiting(pending)) => shown_waiting(&service, &pending, language, &request, &rates).await,
         Ok(other) => match shown_registered(&service, &other, language, request.path()).await {

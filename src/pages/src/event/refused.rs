@@ -13,7 +13,6 @@ use crate::accept::wants_json;
 use crate::language::PageLanguage;
 use crate::layout::Layout;
 use crate::notice::{CLOCK, CROSS, DOTS, Link, Notice, QUESTION, Retry, busy};
-use crate::text::Texts;
 
 /// A refusal, and the language of the event once that is known.
 #[derive(Debug)]
@@ -36,7 +35,7 @@ impl Refusal {
         if wants_json(request) {
             return Err(self.error);
         }
-        let language = PageLanguage::of(request, self.event_language.map_or_else(|| Texts::asked_for(request), Texts::of));
+        let language = PageLanguage::of(request, self.event_language);
         let PageLanguage { texts, .. } = language;
         // A path goes into a link only if it is an event's id.
         let path = event.parse::<sakshi_domain::ids::EventId>().map_or_else(|_| "/".to_owned(), |id| format!("/e/{id}"));

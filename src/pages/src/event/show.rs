@@ -22,7 +22,6 @@ use crate::accept::wants_intent;
 use crate::claim_groups::{ClaimGroup, grouped};
 use crate::language::PageLanguage;
 use crate::layout::Layout;
-use crate::text::Texts;
 use crate::time_left::date_and_time;
 use crate::verify::intent_response;
 
@@ -62,7 +61,7 @@ async fn shown(path: &str, request: &HttpRequest, service: &Service, rates: &Rat
     let event = find_event(service, path).await?;
     let visits = visit::recall(service, request, &event).await.map_err(|error| Refusal::at(&event, error))?;
     let closed = EventRefusal::of(event.status(service.clock.now()));
-    let language = PageLanguage::of(request, Texts::of(event.terms.language));
+    let language = PageLanguage::of(request, Some(event.terms.language));
     let path = format!("/e/{}", event.id);
     let start = language.at(&format!("{path}/start"));
     let under_way = visits.under_way.map(|pending| language.at(&format!("/v/{}", pending.id)));

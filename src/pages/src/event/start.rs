@@ -21,7 +21,6 @@ use sakshi_web::same_site;
 use super::refused::Refusal;
 use super::{find_event, visit};
 use crate::language::PageLanguage;
-use crate::text::Texts;
 
 /// In the query of a start that is for another guest than those whom this browser has registered.
 pub(super) const ANOTHER: &str = "another=1";
@@ -75,7 +74,7 @@ async fn start_or_continue(request: &HttpRequest, service: &Service, rates: &Rat
 
 /// What the guest has chosen; the words themselves are not needed here.
 fn language(request: &HttpRequest) -> PageLanguage {
-    PageLanguage::of(request, Texts::asked_for(request))
+    PageLanguage::of(request, None)
 }
 
 /// By path alone, so that the browser stays on the name under which it knows us.

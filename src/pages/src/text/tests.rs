@@ -4,7 +4,7 @@ use actix_web::test::TestRequest;
 use sakshi_domain::claims::Claim;
 use sakshi_domain::language::Language;
 
-use super::{Around, EventTexts, Reasons, TABLES, Texts};
+use super::{Around, EventTexts, Reasons, TABLES, Texts, Unwritten};
 
 /// What stays in Latin letters in every language.
 const NAMES: [&str; 6] = ["Android", "iPhone", "iPad", "QR", "PIN", "C/O"];
@@ -157,7 +157,7 @@ const fn whole(around: &'static Around) -> &'static str {
 /// The block of a language's script in Unicode, and marks that scripts share.
 fn is_of_script(tag: &str, letter: char) -> bool {
     let block = match tag {
-        "hi" | "mr" | "ne" => '\u{900}'..='\u{97f}',
+        "hi" | "kok" | "mai" | "mr" | "ne" | "sa" => '\u{900}'..='\u{97f}',
         "as" | "bn" => '\u{980}'..='\u{9ff}',
         "pa" => '\u{a00}'..='\u{a7f}',
         "gu" => '\u{a80}'..='\u{aff}',
@@ -174,13 +174,17 @@ fn is_of_script(tag: &str, letter: char) -> bool {
 }
 
 #[test]
-fn the_languages_of_the_specification_are_spoken() {
-    let names = "english hindi marathi gujarati tamil telugu bengali kannada malayalam punjabi urdu assamese oriya nepali";
-    for name in names.split(' ') {
-        let language = Language::parse(name).unwrap();
-        assert_eq!(Texts::of(language).tag, language.tag());
+fn every_language_with_a_name_is_written_and_every_other_one_is_or_says_that_it_is_not() {
+    for language in Language::all() {
+        let written = Texts::tagged(language.tag()).is_some();
+        assert!(written || language.accepted_name().is_none(), "{}", language.name());
+        let unwritten = Unwritten::tagged(language.tag());
+        assert_eq!(unwritten.is_none(), written, "{}", language.name());
+        assert_eq!(Texts::of(language).tag, if written { language.tag() } else { "en" });
+        if let Some(unwritten) = unwritten {
+            assert_eq!(unwritten.name.to_lowercase(), language.name());
+        }
     }
-    assert_eq!(Texts::of(Language::from_code(18).unwrap()).tag, "en", "the identity app speaks it, these pages do not");
 }
 
 #[test]
@@ -244,7 +248,7 @@ fn no_text_has_a_word_that_misleads() {
 fn sentences_end_as_their_script_ends_them() {
     for texts in TABLES {
         let foreign: &[char] = match texts.tag {
-            "as" | "bn" | "hi" | "ne" | "or" | "pa" => &['.', '\''],
+            "as" | "bn" | "hi" | "mai" | "ne" | "or" | "pa" | "sa" => &['.', '\''],
             "ur" => &['.', ',', ';', '?', '।', '\''],
             _ => &['।', '\''],
         };
@@ -277,7 +281,23 @@ fn a_browser_gets_the_language_it_likes_best_of_those_that_are_spoken() {
         ("", "en"),
     ] {
         let request = TestRequest::get().insert_header(("accept-language", header)).to_http_request();
-        assert_eq!(Texts::asked_for(&request).tag, tag, "{header}");
+        let (texts, unwritten) = Texts::asked_for(&request);
+        assert_eq!((texts.tag, unwritten.map(|it| it.tag)), (tag, None), "{header}");
     }
-    assert_eq!(Texts::asked_for(&TestRequest::get().to_http_request()).tag, "en");
+    assert_eq!(Texts::asked_for(&TestRequest::get().to_http_request()).0.tag, "en");
+}
+
+#[test]
+fn a_browser_that_would_rather_have_an_unwritten_language_than_english_is_told() {
+    for (header, tag, unwritten) in [
+        ("sat", "en", Some("sat")),
+        ("sat-Olck-IN, en;q=0.8", "en", Some("sat")),
+        ("en, sat;q=0.8", "en", None),
+        ("sat, hi;q=0.8, en;q=0.5", "hi", None),
+        ("de, KS;q=0.5", "en", Some("ks")),
+    ] {
+        let request = TestRequest::get().insert_header(("accept-language", header)).to_http_request();
+        let (texts, told) = Texts::asked_for(&request);
+        assert_eq!((texts.tag, told.map(|it| it.tag)), (tag, unwritten), "{header}");
+    }
 }
