@@ -65,11 +65,6 @@
     for (const leaving of ["visibilitychange", "blur", "pagehide"]) addEventListener(leaving, left, { once: true });
   }
 
-  // On this device's clock, in the digits of the page.
-  function timeOfDay(at) {
-    return [at.getHours(), at.getMinutes()].map((part) => String(part).padStart(2, "0")).join(":");
-  }
-
   function whenVisible(then) {
     if (document.visibilityState === "visible") return then();
     document.addEventListener("visibilitychange", () => whenVisible(then), { once: true });
@@ -81,7 +76,8 @@
     let deadline = Date.now() + Number(remaining) * 1000;
     let asking = false, polling = 0, patience = 0, silence = 0;
 
-    until.textContent = timeOfDay(new Date(until.dateTime));
+    // On this device's clock, in the digits of the page: the first five letters of "16:04:00 GMT+0530".
+    until.textContent = new Date(until.dateTime).toTimeString().slice(0, 5);
     if (stale) setTimeout(() => location.reload(), Number(stale) * 1000);
 
     function show(status) {

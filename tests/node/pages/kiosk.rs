@@ -58,7 +58,7 @@ async fn the_screen_has_the_code_the_steps_and_the_state_and_works_without_javas
     let (status, html) = fixture.page(&format!("/e/{}/kiosk", event.id), DESKTOP).await;
     assert_eq!(status, 200);
     assert!(html.contains("Open day &#38; tour</bdi></h1>") && html.contains("aria-label=\"QR code of this event\"><svg"));
-    assert_eq!(html.matches("<li>").count(), 3 + 14);
+    assert_eq!(html.matches("<li>").count(), 3 + 17);
     assert!(html.contains("Open for guests") && html.contains("<noscript><meta http-equiv=\"refresh\" content=\"10\"></noscript>"));
     assert!(html.contains("src=\"/assets/kiosk.js?v=") && !html.contains("Places left"), "{html}");
     let (_, html) = fixture.page(&format!("/e/{}/kiosk?places=1", event.id), DESKTOP).await;
