@@ -98,21 +98,26 @@ fn names_in(manifest: &str, section: &str) -> BTreeSet<String> {
 
 #[test]
 fn crates_depend_on_each_other_in_one_direction() {
-    let below_service: &[&str] = &["sakshi-domain", "sakshi-wire", "sakshi-authority", "sakshi-store", "sakshi-outbound", "sakshi-actors"];
+    let below_service: &[&str] =
+        &["sakshi-domain", "sakshi-trace", "sakshi-wire", "sakshi-authority", "sakshi-store", "sakshi-outbound", "sakshi-actors"];
     let edge = [below_service, &["sakshi-service", "sakshi-web"]].concat();
     let portal = [&edge[..], &["sakshi-pages"]].concat();
     let allowed: &[(&str, &[&str])] = &[
         ("src/domain", &[]),
+        ("src/trace", &[]),
         ("src/wire", &["sakshi-domain"]),
         ("src/authority", &["sakshi-domain", "sakshi-wire"]),
-        ("src/store", &["sakshi-domain", "sakshi-wire"]),
-        ("src/outbound", &["sakshi-domain", "sakshi-wire"]),
+        ("src/store", &["sakshi-domain", "sakshi-trace", "sakshi-wire"]),
+        ("src/outbound", &["sakshi-domain", "sakshi-trace", "sakshi-wire"]),
         ("src/sandbox", &["sakshi-domain", "sakshi-authority"]),
         ("src/client", &["sakshi-domain", "sakshi-wire"]),
         ("src/judge", &["sakshi-domain", "sakshi-wire"]),
         ("src/load", &["sakshi-client", "sakshi-judge", "sakshi-domain", "sakshi-wire", "sakshi-authority", "sakshi-sandbox"]),
         ("actors/supervision", &[]),
-        ("actors", &["sakshi-domain", "sakshi-wire", "sakshi-authority", "sakshi-store", "sakshi-outbound", "sakshi-supervision"]),
+        (
+            "actors",
+            &["sakshi-domain", "sakshi-trace", "sakshi-wire", "sakshi-authority", "sakshi-store", "sakshi-outbound", "sakshi-supervision"],
+        ),
         ("src/service", below_service),
         ("src/web", &edge[..edge.len() - 1]),
         ("src/api", &edge),

@@ -9,6 +9,7 @@ use sakshi_store::{StoreError, StoreFuture};
 use sakshi_supervision::{Shard, ShardActor};
 
 use crate::router::{Answered, Unanswered};
+use crate::traced::{Traced, handle_traced};
 
 /// An actor that is a live, timed copy of one record.
 pub(crate) trait RecordActor: ShardActor {
@@ -77,7 +78,7 @@ impl<A: RecordActor, Q: Question<A>> Message for Ask<A, Q> {
 impl<A, Q> Handler<Ask<A, Q>> for Shard<A>
 where
     Q: Question<A>,
-    A: RecordActor + Handler<Q>,
+    A: RecordActor + Handler<Traced<Q>>,
 {
     type Result = ResponseFuture<Answered<Q::Answer>>;
 
@@ -89,15 +90,17 @@ where
         }
         let shared = self.shared().clone();
         let shard = ctx.address();
+        let load = question.load(&shared, id);
+        let span = sakshi_trace::current();
         Box::pin(async move {
-            let record = match question.load(&shared, id).await {
+            let record = match load.await {
                 Err(error) => return Ok(Err(error)),
                 Ok(None) => return Ok(Ok(question.unknown())),
                 Ok(Some(record)) => record,
             };
             match question.try_answer(record, &shared) {
                 Ok(answer) => Ok(Ok(answer)),
-                Err(record) => shard.send(StartWith { id, record, question }).await?,
+                Err(record) => shard.send(span.in_scope(|| Traced::new(StartWith { id, record, question }))).await?,
             }
         })
     }
@@ -117,7 +120,7 @@ impl<A: RecordActor, Q: Question<A>> Message for StartWith<A, Q> {
 impl<A, Q> Handler<StartWith<A, Q>> for Shard<A>
 where
     Q: Question<A>,
-    A: RecordActor + Handler<Q>,
+    A: RecordActor + Handler<Traced<Q>>,
 {
     type Result = ResponseFuture<Answered<Q::Answer>>;
 
@@ -135,8 +138,13 @@ where
     }
 }
 
+handle_traced! {
+    [A, Q] [Q: Question<A>, A: RecordActor + Handler<Traced<Q>>] Ask<A, Q> => Shard<A>;
+    [A, Q] [Q: Question<A>, A: RecordActor + Handler<Traced<Q>>] StartWith<A, Q> => Shard<A>;
+}
+
 /// Asks the actor.
-fn forward<A: RecordActor + Handler<Q>, Q: Question<A>>(actor: &Addr<A>, question: Q) -> ResponseFuture<Answered<Q::Answer>> {
-    let ask = actor.send(question);
+fn forward<A: RecordActor + Handler<Traced<Q>>, Q: Question<A>>(actor: &Addr<A>, question: Q) -> ResponseFuture<Answered<Q::Answer>> {
+    let ask = actor.send(Traced::new(question));
     Box::pin(async move { Ok(ask.await?) })
 }

@@ -10,6 +10,7 @@ use actix::{Actor, Context, Handler, Message, MessageResult, ResponseFuture, Sup
 use sakshi_domain::credits::CreditMove;
 use sakshi_domain::ids::ClientId;
 use sakshi_store::{CreditOutcome, OpenOutcome, OpenTransaction, Store, StoreError, StoreFuture};
+use tracing::Span;
 
 /// Moves credits.
 #[derive(Debug)]
@@ -35,13 +36,17 @@ impl Supervised for CreditLedger {}
 /// The reply is the store's future, for the caller to await: waiting here would only wake one more thread.
 #[derive(Clone, Debug, Message)]
 #[rtype(result = "StoreFuture<OpenOutcome>")]
-pub(crate) struct DebitAndOpen(pub(crate) OpenTransaction);
+pub(crate) struct DebitAndOpen {
+    pub(crate) open: OpenTransaction,
+    /// Whose step it is.
+    pub(crate) span: Span,
+}
 
 impl Handler<DebitAndOpen> for CreditLedger {
     type Result = MessageResult<DebitAndOpen>;
 
-    fn handle(&mut self, DebitAndOpen(open): DebitAndOpen, _: &mut Self::Context) -> Self::Result {
-        MessageResult(self.store.open_transaction(open))
+    fn handle(&mut self, DebitAndOpen { open, span }: DebitAndOpen, _: &mut Self::Context) -> Self::Result {
+        MessageResult(span.in_scope(|| self.store.open_transaction(open)))
     }
 }
 

@@ -14,6 +14,7 @@ mod reaper;
 mod reveal;
 mod router;
 mod take_once;
+mod traced;
 mod transaction;
 mod tree;
 

@@ -8,6 +8,9 @@ use actix::{Actor, Context, Handler, MailboxError, Message};
 use sakshi_domain::ids::coarse_time;
 use sakshi_store::StoreError;
 use sakshi_supervision::{Gate, Shard, ShardActor, Shards};
+use tracing::Instrument as _;
+
+use crate::traced::Traced;
 
 /// How often a question is asked when the actor ends before it answers.
 const TRIES: usize = 3;
@@ -79,7 +82,7 @@ impl<A: ShardActor> ShardRouter<A> {
     where
         M: Message<Result = Answered<T>> + Clone + Send + 'static,
         T: Send + 'static,
-        Shard<A>: Actor<Context = Context<Shard<A>>> + Handler<M>,
+        Shard<A>: Actor<Context = Context<Shard<A>>> + Handler<Traced<M>>,
     {
         self.ask_with(id, |_| message.clone()).await
     }
@@ -89,14 +92,24 @@ impl<A: ShardActor> ShardRouter<A> {
     where
         M: Message<Result = Answered<T>> + Send + 'static,
         T: Send + 'static,
-        Shard<A>: Actor<Context = Context<Shard<A>>> + Handler<M>,
+        Shard<A>: Actor<Context = Context<Shard<A>>> + Handler<Traced<M>>,
+    {
+        let span = sakshi_trace::ask::<A, M>();
+        self.try_asking(id, message).instrument(span).await
+    }
+
+    async fn try_asking<M, T>(&self, id: A::Id, message: impl Fn(usize) -> M) -> Result<T, AskError>
+    where
+        M: Message<Result = Answered<T>> + Send + 'static,
+        T: Send + 'static,
+        Shard<A>: Actor<Context = Context<Shard<A>>> + Handler<Traced<M>>,
     {
         let index = self.shards.index_of(&id);
         let _of_shard = self.shards.admit(index).ok_or(AskError::Overloaded)?;
         let _of_node = self.admission.enter().ok_or(AskError::Overloaded)?;
         for attempt in 0..TRIES {
             let shard = self.shards.get(index).ok_or(AskError::NoAnswer)?;
-            let answered = shard.send(message(attempt)).timeout(self.ask_timeout).await.map_err(Unanswered::from);
+            let answered = shard.send(Traced::new(message(attempt))).timeout(self.ask_timeout).await.map_err(Unanswered::from);
             match answered.and_then(|answered| answered) {
                 Ok(answer) => return Ok(answer?),
                 Err(Unanswered::Full) => return Err(AskError::Overloaded),

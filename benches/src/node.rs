@@ -51,7 +51,7 @@ pub(crate) async fn serve(
     }
     overrides.extend(settings_given.iter().filter_map(|given| given.split_once('=')).map(|(key, value)| set(key, value.to_owned())));
     let settings = load(&Sources { overrides, ..Sources::default() })?.settings;
-    let _log = telemetry::start(settings.telemetry.log_format)?;
+    let _log = telemetry::start(&settings.telemetry)?;
     let node = Node::start(&settings, serve::recorder()?).await?;
     let Some(FirstClient { client, app, key }) = first_client::ensure(&*node.store, SystemClock.now()).await? else {
         // Not the first node of several: the first one has created the client.

@@ -45,8 +45,12 @@ impl Opener {
 
     fn opening_of(&self, id: TxnId, cost: u64) -> OpenTransaction {
         let now = SystemClock.now();
-        let extras =
-            OptionalTerms { name_hint: None, client_reference_id: Some("order-12345".into()), redirect_url: Some(self.redirect.clone()) };
+        let extras = OptionalTerms {
+            name_hint: None,
+            client_reference_id: Some("order-12345".into()),
+            redirect_url: Some(self.redirect.clone()),
+            trace: None,
+        };
         let terms = Terms {
             claims: [Claim::Name, Claim::Dob, Claim::Gender, Claim::Address, Claim::Pincode].into_iter().collect(),
             channel: Channel::Web,

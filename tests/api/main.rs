@@ -54,6 +54,7 @@ mod protocol;
 mod qr_intent;
 mod result;
 mod test_clock;
+mod traces;
 mod transfers;
 mod webhook_configuration;
 mod webhook_queues;

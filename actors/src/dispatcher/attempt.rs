@@ -11,6 +11,8 @@ use sakshi_domain::ids::TxnId;
 use sakshi_outbound::client::WebhookClient;
 use sakshi_store::{Store, StoreError, TransactionRecord, Vault, VaultError};
 use sakshi_wire::ovse::OvsePayload;
+use tracing::Instrument as _;
+use tracing::field::display;
 
 use super::budget::{ENVELOPE_BYTES, Reservation};
 use crate::reveal::{RevealError, reveal};
@@ -47,7 +49,12 @@ enum BodyError {
 impl Attempter {
     /// Makes the one attempt. Its body must fit the reserved memory. `true` when the attempt did not begin and must be
     /// tried later; its body is loaded again then.
-    pub(super) async fn attempt(&self, delivery: QueuedDelivery, mut memory: Reservation) -> bool {
+    pub(super) async fn attempt(&self, delivery: QueuedDelivery, memory: Reservation) -> bool {
+        let span = sakshi_trace::webhook(&delivery.url.origin(), delivery.id);
+        self.attempt_in_span(delivery, memory).instrument(span).await
+    }
+
+    async fn attempt_in_span(&self, delivery: QueuedDelivery, mut memory: Reservation) -> bool {
         let body = match self.body(&delivery).await {
             Ok(body) => body,
             Err(error) => {
@@ -82,6 +89,11 @@ impl Attempter {
     async fn outcome(&self, txn: TxnId, stored_bytes: usize) -> Result<Vec<u8>, BodyError> {
         let found = self.store.load_transaction_with_app(txn).await?;
         let Some((TransactionRecord::Completed(record), app)) = found else { return Err(BodyError::NotCompleted) };
+        let span = sakshi_trace::current();
+        span.record("txn.id", display(txn));
+        if let Some(trace) = record.opened.terms.trace() {
+            sakshi_trace::link(&span, trace);
+        }
         let spelling = app.map(|app| app.payload_spelling).unwrap_or_default();
         let completed = reveal(&self.vault, record)?;
         // Large enough from the start: a buffer that grows could use twice the memory that is reserved.
@@ -104,6 +116,10 @@ impl Attempter {
 fn log(delivery: &QueuedDelivery, attempt: Attempt) {
     metrics::counter!("sakshi_webhook_attempts_total", "outcome" => attempt.outcome.as_str()).increment(1);
     metrics::histogram!("sakshi_webhook_attempt_seconds").record(f64::from(attempt.duration_ms) / 1_000.0);
+    sakshi_trace::current().record("http.response.status_code", attempt.status);
+    if attempt.outcome != DeliveryOutcome::Delivered {
+        sakshi_trace::failed(&sakshi_trace::current(), attempt.outcome.as_str());
+    }
     let (outcome, status, duration_ms) = (attempt.outcome.as_str(), attempt.status, attempt.duration_ms);
     if attempt.outcome == DeliveryOutcome::Delivered {
         tracing::info!(subject.id = %delivery.subject, receiver = %delivery.url.origin(), outcome, status, duration_ms, "webhook delivered");

@@ -12,8 +12,9 @@ use sakshi_store::FlowRecord;
 use sakshi_supervision::{Shard, ShardActor};
 
 use super::actor::{FlowActor, FlowContext};
-use super::message::{GetFlow, WakeAt};
+use super::message::{GetFlow, Lapse, OpenFlowTicket, ReportTicket, WakeAt};
 use crate::router::Answered;
+use crate::traced::{Traced, handle_traced};
 
 impl ShardActor for FlowActor {
     type Id = FlowId;
@@ -58,12 +59,12 @@ impl<Q, T> Handler<AskFlow<Q>> for Shard<FlowActor>
 where
     Q: Message<Result = Answered<T>> + Send + 'static,
     T: Send + 'static,
-    FlowActor: Handler<Q>,
+    FlowActor: Handler<Traced<Q>>,
 {
     type Result = ResponseFuture<Answered<T>>;
 
     fn handle(&mut self, AskFlow { id, question }: AskFlow<Q>, ctx: &mut Self::Context) -> Self::Result {
-        let ask = actor(self, id, ctx).send(question);
+        let ask = actor(self, id, ctx).send(Traced::new(question));
         Box::pin(async move { ask.await? })
     }
 }
@@ -83,4 +84,13 @@ impl Handler<WakeAt> for Shard<FlowActor> {
     fn handle(&mut self, WakeAt { id, at }: WakeAt, _: &mut Self::Context) {
         self.wake_at(id, at.millis());
     }
+}
+
+handle_traced! {
+    [Q, T] [Q: Message<Result = Answered<T>> + Send + 'static, T: Send + 'static, FlowActor: Handler<Traced<Q>>]
+        AskFlow<Q> => Shard<FlowActor>;
+    [] [] GetFlow => Shard<FlowActor>;
+    [] [] OpenFlowTicket => FlowActor;
+    [] [] ReportTicket => FlowActor;
+    [] [] Lapse => FlowActor;
 }

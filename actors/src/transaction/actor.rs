@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use actix::{
     Actor, ActorContext as _, ActorFutureExt as _, ActorResponse, Addr, AsyncContext as _, AtomicResponse, Context, Handler, Message,
-    MessageResult, Supervised, WrapFuture as _,
+    Supervised, WrapFuture as _,
 };
 use sakshi_domain::clock::Clock;
 use sakshi_domain::event::EventRefusal;
@@ -20,7 +20,7 @@ use sakshi_store::{
 use sakshi_supervision::{Deadline, Shards};
 use tokio::sync::oneshot;
 
-use super::message::{Complete, CompleteReply, EndedElsewhere, Expire, GetTransaction, Open, Subscribe, View, accepted};
+use super::message::{Complete, CompleteReply, EndedElsewhere, Expire, GetTransaction, Open, Subscribe, View, Watcher, accepted};
 use crate::dispatcher::{DeliveryQueued, WebhookDispatcher};
 use crate::event::{EventActor, event_changed};
 use crate::ledger::{CreditLedger, DebitAndOpen, no_answer};
@@ -146,7 +146,7 @@ impl Handler<Open> for TransactionActor {
 
     fn handle(&mut self, Open(open): Open, _: &mut Self::Context) -> Self::Result {
         let pending = Arc::clone(&open.pending);
-        let ask = self.context.ledger.send(DebitAndOpen(open));
+        let ask = self.context.ledger.send(DebitAndOpen { open, span: sakshi_trace::current() });
         let answer = async {
             match ask.await {
                 Ok(answer) => answer.await,
@@ -187,16 +187,16 @@ impl Handler<GetTransaction> for TransactionActor {
 }
 
 impl Handler<Subscribe> for TransactionActor {
-    type Result = MessageResult<Subscribe>;
+    type Result = Result<Option<Watcher>, StoreError>;
 
     fn handle(&mut self, _: Subscribe, ctx: &mut Self::Context) -> Self::Result {
         self.watchers.retain(|watcher| !watcher.is_closed());
         if !matches!(self.view(ctx), View::Pending(_)) || self.watchers.len() >= WATCHERS_MAX {
-            return MessageResult(Ok(None));
+            return Ok(None);
         }
         let (sender, receiver) = oneshot::channel();
         self.watchers.push(sender);
-        MessageResult(Ok(Some(receiver)))
+        Ok(Some(receiver))
     }
 }
 

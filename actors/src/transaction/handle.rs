@@ -14,6 +14,7 @@ use super::message::{Complete, CompleteReply, Expire, GetTransaction, Open, Subs
 use crate::ask::{Ask, Question};
 use crate::reveal::{RevealError, reveal};
 use crate::router::{AskError, ShardRouter};
+use crate::traced::Traced;
 
 /// Pause after which a watcher asks again without a notice: longer than any notice takes, and short compared with a
 /// long poll.
@@ -114,7 +115,7 @@ impl Transactions {
     async fn ask<Q>(&self, id: TxnId, question: Q) -> Result<Q::Answer, AskError>
     where
         Q: Question<TransactionActor>,
-        TransactionActor: Handler<Q>,
+        TransactionActor: Handler<Traced<Q>>,
     {
         self.router.ask(id, Ask { id, question }).await
     }

@@ -15,6 +15,7 @@ use super::actor::{TransactionActor, TransactionContext};
 use super::message::{Complete, CompleteReply, EndedElsewhere, Expire, GetTransaction, Open, Subscribe, View, Watcher};
 use crate::ask::{Question, RecordActor, start_until};
 use crate::router::{Answered, Unanswered};
+use crate::traced::{Traced, handle_traced};
 
 impl ShardActor for TransactionActor {
     type Id = TxnId;
@@ -137,7 +138,7 @@ impl Handler<Open> for Shard<TransactionActor> {
                 start_until(self, id, deadline, actor)
             }
         };
-        let ask = actor.send(open);
+        let ask = actor.send(Traced::new(open));
         Box::pin(async move { ask.await? })
     }
 }
@@ -150,4 +151,13 @@ impl Handler<EndedElsewhere> for Shard<TransactionActor> {
             actor.do_send(ended);
         }
     }
+}
+
+handle_traced! {
+    [] [] Open => Shard<TransactionActor>;
+    [] [] Open => TransactionActor;
+    [] [] GetTransaction => TransactionActor;
+    [] [] Subscribe => TransactionActor;
+    [] [] Complete => TransactionActor;
+    [] [] Expire => TransactionActor;
 }

@@ -53,6 +53,17 @@ pub struct OptionalTerms {
     /// Where the verify page sends the user afterwards.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub redirect_url: Option<HttpUrl>,
+    /// The W3C `traceparent` of the span in which the transaction was opened, when spans are recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trace: Option<Box<str>>,
+}
+
+impl Terms {
+    /// The W3C `traceparent` of the span in which the transaction was opened, when spans were recorded.
+    #[must_use]
+    pub fn trace(&self) -> Option<&str> {
+        self.extras.as_ref()?.trace.as_deref()
+    }
 }
 
 impl fmt::Debug for OptionalTerms {

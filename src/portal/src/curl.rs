@@ -171,6 +171,7 @@ mod tests {
             name_hint: Some("O’Neil's".into()),
             client_reference_id: Some("order 7".into()),
             redirect_url: Some(addresses.page("https://shop.example/back?x=1").unwrap()),
+            trace: None,
         };
         for (channel, extras) in channels.into_iter().zip([None, Some(Box::new(extras)), None, None]) {
             let terms = Terms {

@@ -10,7 +10,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use crate::node::Node;
 use crate::sandbox;
 use crate::settings::Settings;
-use crate::telemetry::{self, FlushGuard, PrometheusRecorder};
+use crate::telemetry::{self, PrometheusRecorder};
 
 /// The supervision tree gave up (`EX_SOFTWARE` of sysexits.h); the init system should restart us.
 const GAVE_UP: u8 = 70;
@@ -32,8 +32,8 @@ async fn begin(
     settings: &Settings,
     out: &mut dyn Write,
     err: &mut dyn Write,
-) -> Result<(FlushGuard, Node, Signals), Box<dyn std::error::Error>> {
-    let log = telemetry::start(settings.telemetry.log_format)?;
+) -> Result<(telemetry::Guard, Node, Signals), Box<dyn std::error::Error>> {
+    let log = telemetry::start(&settings.telemetry)?;
     let metrics = recorder()?;
     let signals = Signals::listen()?;
     let node = Node::start(settings, metrics).await?;

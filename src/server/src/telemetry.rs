@@ -6,6 +6,7 @@
 mod buffered_log;
 pub mod catalogue;
 mod json_line;
+mod otlp;
 pub(crate) mod process;
 mod prometheus;
 pub(crate) mod store_figures;
@@ -14,40 +15,55 @@ use std::io::{self, IsTerminal as _};
 use std::panic::{PanicHookInfo, set_hook};
 
 use tracing::Level;
-use tracing_subscriber::filter::{ParseError, Targets};
-use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::filter::{LevelFilter, ParseError, Targets};
+use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{fmt, registry};
 
-use self::buffered_log::BufferedLog;
-pub use self::buffered_log::FlushGuard;
+use self::buffered_log::{BufferedLog, FlushGuard};
 use self::json_line::JsonLine;
+pub use self::otlp::Spans;
 pub use self::prometheus::PrometheusRecorder;
-use crate::settings::LogFormat;
+use crate::settings::{LogFormat, Telemetry};
+
+/// Writes the last lines and sends the last spans when it is dropped, within a few seconds.
+#[must_use]
+pub struct Guard {
+    _spans: Option<Spans>,
+    _log: FlushGuard,
+}
 
 /// Starts logging to stderr at the level of `SAKSHI_LOG`, else of `RUST_LOG`, else `info`.
 ///
 /// The level is a word (`warn`) or a list of words by target (`info,sakshi_store=debug`). Lines are written by a thread of
-/// their own. A second call changes nothing.
+/// their own. Spans are sent to the collector, if there is one. A second call changes nothing.
 ///
 /// # Errors
-/// No thread could be started.
-pub fn start(format: LogFormat) -> io::Result<FlushGuard> {
-    start_at(format, "info,actix_server=warn")
+/// No thread could be started, or no client for the collector.
+pub fn start(settings: &Telemetry) -> io::Result<Guard> {
+    let spans = settings.otlp_endpoint.as_ref().map(|endpoint| Spans::to(endpoint, settings.traces_per_thousand)).transpose()?;
+    start_at(settings.log_format, spans, "info,actix_server=warn")
 }
 
 /// As [`start`], with another level where the environment names none.
 ///
 /// # Errors
 /// No thread could be started.
-pub fn start_at(format: LogFormat, default: &str) -> io::Result<FlushGuard> {
+pub fn start_at(format: LogFormat, spans: Option<Spans>, default: &str) -> io::Result<Guard> {
     let asked = ["SAKSHI_LOG", "RUST_LOG"].iter().filter_map(|name| std::env::var(name).ok()).find(|level| !level.is_empty());
     let (levels, refused) = levels(asked.as_deref(), default);
     let (lines, guard) = BufferedLog::start(io::stderr())?;
     let layer = fmt::layer().with_writer(lines).with_target(true);
-    let started = match format {
-        LogFormat::Text => registry().with(levels).with(layer.with_ansi(io::stderr().is_terminal())).try_init(),
-        LogFormat::Json => registry().with(levels).with(layer.event_format(JsonLine)).try_init(),
+    let layer = match format {
+        LogFormat::Text => layer.with_ansi(io::stderr().is_terminal()).boxed(),
+        LogFormat::Json => layer.event_format(JsonLine).boxed(),
+    };
+    // Without a collector there is one filter for all, which is the cheapest.
+    let started = match &spans {
+        None => registry().with(layer).with(levels.with_target(sakshi_trace::TARGET, LevelFilter::OFF)).try_init(),
+        Some(spans) => {
+            registry().with(layer.with_filter(levels.with_target(sakshi_trace::TARGET, LevelFilter::OFF))).with(spans.layer()).try_init()
+        }
     };
     if started.is_ok() {
         set_hook(Box::new(report));
@@ -55,7 +71,7 @@ pub fn start_at(format: LogFormat, default: &str) -> io::Result<FlushGuard> {
     if let Some(error) = refused {
         tracing::warn!(%error, "the level that the environment asks for is not understood, so the usual one is in effect");
     }
-    Ok(guard)
+    Ok(Guard { _spans: spans, _log: guard })
 }
 
 /// The library logs an error when a peer sends something else than HTTP; the peer gets an empty 400.

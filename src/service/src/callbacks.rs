@@ -65,6 +65,13 @@ pub async fn callback_target(
         OpenOrCompleted::Pending(pending) => OwnerPath::sender(sender, &pending.client, pending.event, id),
         OpenOrCompleted::Completed(record) => OwnerPath::sender(sender, &record.opened.client, record.opened.event, id),
     };
+    let terms = match &transaction {
+        OpenOrCompleted::Pending(pending) => &pending.terms,
+        OpenOrCompleted::Completed(record) => &record.opened.terms,
+    };
+    if let Some(trace) = terms.trace() {
+        sakshi_trace::link(&sakshi_trace::current(), trace);
+    }
     Ok(CallbackTarget { id, transaction, owners })
 }
 

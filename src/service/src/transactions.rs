@@ -47,7 +47,7 @@ pub async fn open_transaction(
         event: None,
         opened_at: now,
         expires_at: now + service.rules.window,
-        terms,
+        terms: in_this_trace(terms),
     });
     // The answer is kept in the step that debits, so it must exist before.
     let answered = Answered::new(answer(service, &pending, now)?)?;
@@ -85,6 +85,7 @@ pub async fn open_for_guest(service: &Service, event: &Event, request_id: Reques
         request_id,
         extras: None,
     };
+    let terms = in_this_trace(terms);
     let pending = Arc::new(Pending {
         id: service.transactions.new_id(&event.client),
         client: event.client.clone(),
@@ -96,6 +97,14 @@ pub async fn open_for_guest(service: &Service, event: &Event, request_id: Reques
     });
     open(service, OpenTransaction { pending: Arc::clone(&pending), cost: CREDITS_PER_VERIFICATION, idempotency: None }).await?;
     Ok(pending)
+}
+
+/// A transaction keeps the trace in which it is opened: its callback and its webhook are linked to it.
+fn in_this_trace(mut terms: Terms) -> Terms {
+    if let Some(state) = sakshi_trace::parent_of(&sakshi_trace::current()) {
+        terms.extras.get_or_insert_default().trace = Some(state.parent.into());
+    }
+    terms
 }
 
 /// Opens a transaction and debits its credits. The answer is there when an earlier request under the same key has got one.

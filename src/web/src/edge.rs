@@ -16,7 +16,9 @@ use actix_web::{Error, HttpMessage, HttpRequest};
 use futures_util::FutureExt as _;
 use sakshi_domain::invalid::Invalid;
 use sakshi_domain::request_id::RequestId;
+use sakshi_trace::TraceState;
 use tracing::field::display;
+use tracing::{Instrument as _, Span};
 
 use super::body_reader::declared_length;
 use super::error::{ApiError, X_REQUEST_ID};
@@ -58,9 +60,10 @@ pub async fn edge<B: MessageBody + Unpin + 'static>(
     let length = if unread.is_some() { None } else { Some(declared_length(request.headers()).unwrap_or(0) as u64) };
     let active = connection.map(|connection| ActiveRequest::begin(connection, length));
     request.extensions_mut().insert(id.clone());
+    let span = span(&request);
     let response = match accepted {
-        Ok(()) => match AssertUnwindSafe(next.call(request)).catch_unwind().await {
-            Ok(Ok(response)) => finish(response.map_into_left_body(), started),
+        Ok(()) => match AssertUnwindSafe(next.call(request)).catch_unwind().instrument(span.clone()).await {
+            Ok(Ok(response)) => finish(response.map_into_left_body(), started, &span),
             Ok(Err(error)) => return Err(without_response(&error_from(&error), &id, unread)),
             Err(_) => return Err(without_response(&ApiError::internal("a handler panicked"), &id, unread)),
         },
@@ -68,7 +71,7 @@ pub async fn edge<B: MessageBody + Unpin + 'static>(
             refusal_record::keep(request.request(), &error, &id);
             let answer = error.render(&id);
             metrics::counter!("sakshi_http_refusals_total", "code" => error.code()).increment(1);
-            finish(request.into_response(answer).map_into_right_body(), started)
+            finish(request.into_response(answer).map_into_right_body(), started, &span)
         }
     };
     let unread = match unread {
@@ -96,7 +99,23 @@ fn accept(headers: &HeaderMap) -> (RequestId, Result<(), ApiError>) {
     }
 }
 
-fn finish<B: MessageBody + 'static>(mut response: ServiceResponse<EitherBody<B>>, started: Instant) -> ServiceResponse<EitherBody<B>> {
+/// The span of a request, in the trace of its caller. Probes, metrics and files are asked for too often and say too little.
+fn span(request: &ServiceRequest) -> Span {
+    let path = request.path();
+    if !sakshi_trace::is_on() || matches!(path, "/livez" | "/readyz" | "/metrics") || path.starts_with("/assets/") {
+        return Span::none();
+    }
+    let span = sakshi_trace::request(request.method().as_str());
+    let header = |name| request.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
+    sakshi_trace::set_parent(&span, &TraceState { parent: header("traceparent"), state: header("tracestate") });
+    span
+}
+
+fn finish<B: MessageBody + 'static>(
+    mut response: ServiceResponse<EitherBody<B>>,
+    started: Instant,
+    span: &Span,
+) -> ServiceResponse<EitherBody<B>> {
     let id = request_id(response.request());
     let status = response.status();
     let mut rendered = None;
@@ -128,13 +147,28 @@ fn finish<B: MessageBody + 'static>(mut response: ServiceResponse<EitherBody<B>>
     let Subject { app, txn, event } = Subject::of(request);
     let (client, app) = (app.as_ref().map(|app| display(&app.client_id)), app.as_ref().map(|app| display(&app.app_id)));
     let (txn, event) = (txn.map(display), event.map(display));
+    let trace_id = sakshi_trace::trace_id(span);
+    if !span.is_disabled() {
+        sakshi_trace::rename(span, format!("{method} {pattern}"));
+        span.record("http.route", pattern);
+        span.record("http.response.status_code", status);
+        span.record("request.id", display(&id));
+        span.record("client.id", &client);
+        span.record("app.id", &app);
+        span.record("txn.id", &txn);
+        span.record("event.id", &event);
+        span.record("error.type", rendered.as_ref().map(ApiError::code));
+        if status >= 500 {
+            span.record("otel.status_code", "ERROR");
+        }
+    }
     if status >= 500 {
         let detail = rendered.as_ref().and_then(ApiError::detail);
         let code = rendered.as_ref().map(ApiError::code);
-        tracing::error!(http.request.method = method, http.route = pattern, http.response.status_code = status, http.duration_ms = duration_ms, request.id = %id, client.id = client, app.id = app, txn.id = txn, event.id = event, error.type = code, error.detail = detail.as_deref(), "request failed");
+        tracing::error!(http.request.method = method, http.route = pattern, http.response.status_code = status, http.duration_ms = duration_ms, request.id = %id, client.id = client, app.id = app, txn.id = txn, event.id = event, trace_id, error.type = code, error.detail = detail.as_deref(), "request failed");
     } else {
         let code = rendered.as_ref().map(ApiError::code);
-        tracing::info!(http.request.method = method, http.route = pattern, http.response.status_code = status, http.duration_ms = duration_ms, request.id = %id, client.id = client, app.id = app, txn.id = txn, event.id = event, error.type = code, "request answered");
+        tracing::info!(http.request.method = method, http.route = pattern, http.response.status_code = status, http.duration_ms = duration_ms, request.id = %id, client.id = client, app.id = app, txn.id = txn, event.id = event, trace_id, error.type = code, "request answered");
     }
     response
 }

@@ -17,6 +17,7 @@
 pub mod answer;
 pub mod backend;
 pub mod balancer;
+pub mod collector;
 pub mod connector;
 pub mod event;
 pub mod flow;

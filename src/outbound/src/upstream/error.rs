@@ -21,3 +21,16 @@ pub enum UpstreamError {
     #[error("the upstream's answer {0}")]
     Unreadable(&'static str),
 }
+
+impl UpstreamError {
+    /// A word for it in spans.
+    pub(super) const fn code(self) -> &'static str {
+        match self {
+            Self::TimedOut => "timed_out",
+            Self::Unreachable => "unreachable",
+            Self::Refused(_) => "refused",
+            Self::Busy => "busy",
+            Self::Unreadable(_) => "unreadable",
+        }
+    }
+}

@@ -22,9 +22,11 @@ use sakshi_domain::flow::header::FlowHeader;
 use sakshi_domain::ids::AppId;
 use sakshi_domain::limits::UPSTREAM_ANSWER_BYTES_MAX;
 use sakshi_domain::request_id::RequestId;
+use sakshi_trace::TraceState;
 use serde::Serialize;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
+use tracing::Instrument as _;
 use url::Url;
 
 use self::answer::Answer;
@@ -96,10 +98,26 @@ impl UpstreamClient {
 impl Upstream {
     /// Sends an order and reads its answer, a JSON object in UTF-8.
     async fn send(&self, order: Vec<u8>) -> Result<Answer, UpstreamError> {
+        let span = sakshi_trace::order(&self.url.origin().ascii_serialization());
+        let sent = self.send_in_span(order).instrument(span.clone()).await;
+        if let Err(error) = &sent {
+            sakshi_trace::failed(&span, error.code());
+        }
+        sent
+    }
+
+    /// The upstream is told the trace, so that it can continue it.
+    async fn send_in_span(&self, order: Vec<u8>) -> Result<Answer, UpstreamError> {
         let _permit = self.permits.try_acquire().map_err(|_| UpstreamError::Busy)?;
         let exchange = async {
             let request = self.client.http.post(self.url.clone()).header(AUTHORIZATION, self.client.authorization.clone());
-            let request = request.header(CONTENT_TYPE, HeaderValue::from_static("application/json")).body(order);
+            let mut request = request.header(CONTENT_TYPE, HeaderValue::from_static("application/json")).body(order);
+            if let Some(TraceState { parent, state }) = sakshi_trace::parent_of(&sakshi_trace::current()) {
+                request = request.header("traceparent", parent);
+                if !state.is_empty() {
+                    request = request.header("tracestate", state);
+                }
+            }
             let response = request.send().await.map_err(|error| failure(&error))?;
             if response.status() != StatusCode::OK {
                 return Err(UpstreamError::Refused(response.status().as_u16()));

@@ -42,7 +42,7 @@ type Failure = Box<dyn std::error::Error>;
 
 /// Runs the demo until a signal.
 pub(super) async fn run(options: Demo, sources: &Sources, out: &mut dyn Write, err: &mut dyn Write) -> ExitCode {
-    let walked = match telemetry::start_at(LogFormat::Text, "error") {
+    let walked = match telemetry::start_at(LogFormat::Text, None, "error") {
         Ok(log) => walk(options, sources, out).await.map(|walked| (log, walked)),
         Err(error) => Err(error.into()),
     };

@@ -124,7 +124,7 @@ fn demands(settings: &Settings, problems: &mut Problems) {
 
 /// What is allowed and still worth a second look.
 pub(super) fn warn(settings: &Settings) -> Vec<Problem> {
-    let Settings { server, store, authority, ovse, .. } = settings;
+    let Settings { server, store, authority, ovse, telemetry, .. } = settings;
     let is_sandbox = settings.profile == Profile::Sandbox;
     let risks = [
         (
@@ -153,6 +153,11 @@ pub(super) fn warn(settings: &Settings) -> Vec<Problem> {
             authority.credential_replay_window < ovse.window,
             "authority.credential_replay_window_s",
             "is shorter than ovse.window_s: a credential can be used twice",
+        ),
+        (
+            telemetry.otlp_endpoint.as_ref().is_some_and(|url| !is_private(url)),
+            "telemetry.otlp_endpoint",
+            "is http to another machine: whoever can read that network sees the ids of clients and transactions",
         ),
     ];
     let warning = |(_, key, message): (bool, &str, &str)| Problem { key: key.to_owned(), message: message.to_owned() };

@@ -115,12 +115,16 @@ pub enum LogFormat {
 }
 
 /// `[telemetry]`
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Telemetry {
     /// How log lines are written.
     pub log_format: LogFormat,
     /// Clients with fewer credits are counted in a metric.
     pub low_credits: u64,
+    /// Where spans go, if anywhere.
+    pub otlp_endpoint: Option<Url>,
+    /// How many of a thousand traces are recorded.
+    pub traces_per_thousand: u32,
 }
 
 impl Server {
@@ -191,14 +195,10 @@ impl Limits {
 impl Telemetry {
     pub(super) fn read(reader: &mut Reader) -> Self {
         let log_format = reader.one_of("telemetry.log_format", &[("text", LogFormat::Text), ("json", LogFormat::Json)]);
-        let endpoint = reader.text("telemetry.otlp_endpoint");
-        reader.problems.require(
-            endpoint.is_empty(),
-            "telemetry.otlp_endpoint",
-            "must be empty: exporting traces is not part of this build",
-        );
         let low_credits = reader.number("telemetry.low_credits", 0..=u64::MAX);
-        Self { log_format, low_credits }
+        let otlp_endpoint = reader.optional("telemetry.otlp_endpoint", origin);
+        let traces_per_thousand = reader.number("telemetry.traces_per_thousand", 0..=1_000);
+        Self { log_format, low_credits, otlp_endpoint, traces_per_thousand }
     }
 }
 

@@ -75,7 +75,7 @@ fn every_problem_is_reported_at_once_with_its_key() {
         ("SAKSHI__STORE__REDIS_URL", "localhost"),
         ("SAKSHI__STORE__ENCRYPTION_KEY", "short"),
         ("SAKSHI__AUTHORITY__ISSUER", "https://issuer.example"),
-        ("SAKSHI__TELEMETRY__OTLP_ENDPOINT", "http://collector.example"),
+        ("SAKSHI__TELEMETRY__OTLP_ENDPOINT", "collector.example"),
         ("SAKSHI__SERVER__TRUSTED_PROXIES", "10.0.0.0/8, nonsense"),
         ("SAKSHI_LOG", "debug"),
     ])

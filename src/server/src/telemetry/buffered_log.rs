@@ -43,7 +43,7 @@ struct Waiting {
 
 /// Keeps the log's thread running. When this is dropped, the thread writes what waits and ends.
 #[must_use]
-pub struct FlushGuard {
+pub(super) struct FlushGuard {
     lines: BufferedLog,
     written: Receiver<()>,
 }

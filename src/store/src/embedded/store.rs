@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::{Builder, JoinHandle};
 
 use sakshi_domain::clock::Clock;
+use tracing::Instrument as _;
 
 use super::database::connection::{Role, connect};
 use super::database::files::{self, LockedDirectory};
@@ -165,13 +166,15 @@ impl EmbeddedStore {
         weight: usize,
         work: impl FnMut(&Database) -> rusqlite::Result<T> + Send + 'static,
     ) -> StoreFuture<T> {
+        let span = sakshi_trace::store_step("sqlite", &work);
         let (job, answer) = waiting(weight, work);
         let queues = self.shared.queues.read().unwrap_or_else(PoisonError::into_inner);
         let sent = queues.as_ref().map_or_else(|| Err(StoreError::unavailable("it is closed")), |queues| queue(queues, job));
-        Box::pin(async move {
+        let answer = async move {
             sent?;
             answer.await.map_err(|_| StoreError::unavailable("it closed before it could answer"))?
-        })
+        };
+        if span.is_disabled() { Box::pin(answer) } else { Box::pin(answer.instrument(span)) }
     }
 }
 

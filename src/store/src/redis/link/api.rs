@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redis::{Cmd, Value};
+use tracing::{Instrument as _, Span};
 
 use super::call_limit::CallLimit;
 use super::calls::Calls;
@@ -85,7 +86,8 @@ impl Link {
     /// script is refused, [`StoreError::Unavailable`] within the time limit of a call.
     pub(crate) async fn call(&self, script: &'static Script, keys: Vec<Vec<u8>>, args: Vec<Vec<u8>>) -> Result<Value, StoreError> {
         let _permit = self.calls.acquire()?;
-        self.calls.run(&Request::script(script, &keys, &args, self.calls.wait), Until::Timeout).await
+        let request = Request::script(script, &keys, &args, self.calls.wait);
+        self.calls.run(&request, Until::Timeout).instrument(step(script.name)).await
     }
 
     /// As [`Link::call`], without a time limit and never refused: for outcomes that must be known,
@@ -100,7 +102,8 @@ impl Link {
         args: Vec<Vec<u8>>,
     ) -> Result<Value, StoreError> {
         let _permit = self.calls.call_limit.acquire_beyond_limit();
-        self.calls.run(&Request::script(script, &keys, &args, self.calls.wait), Until::Answered).await
+        let request = Request::script(script, &keys, &args, self.calls.wait);
+        self.calls.run(&request, Until::Answered).instrument(step(script.name)).await
     }
 
     /// A command that can be repeated, sent to the node that has its key.
@@ -109,7 +112,7 @@ impl Link {
     /// As [`Link::call`].
     pub(crate) async fn read(&self, command: Cmd) -> Result<Value, StoreError> {
         let _permit = self.calls.acquire()?;
-        self.calls.run(&Request::read(command), Until::Timeout).await
+        self.calls.run(&Request::read(command), Until::Timeout).instrument(step("read")).await
     }
 
     /// Commands that can be repeated, each sent to the node that has its key, in one round trip for
@@ -119,13 +122,17 @@ impl Link {
     /// As [`Link::call`]; there are all answers or none.
     pub(crate) async fn read_all(&self, commands: Vec<Cmd>) -> Result<Vec<Value>, StoreError> {
         let _permit = self.calls.acquire()?;
-        self.calls.read_all(commands.into_iter().map(Request::read).collect()).await
+        self.calls.read_all(commands.into_iter().map(Request::read).collect()).instrument(step("read_all")).await
     }
 
     /// The counters so far.
     pub(crate) fn figures(&self) -> LinkFigures {
         self.calls.counters.read(self.calls.call_limit.in_flight())
     }
+}
+
+fn step(name: &'static str) -> Span {
+    sakshi_trace::store("redis", name)
 }
 
 impl fmt::Debug for Link {

@@ -1,0 +1,74 @@
+//! Sends spans to an OpenTelemetry collector: OTLP over HTTP, in batches, on a thread of its own.
+//!
+//! A collector that is slow or away costs spans and nothing else: what does not fit into the queue is dropped, and the library
+//! says so in the log.
+
+use std::io;
+use std::thread;
+use std::time::Duration;
+
+use opentelemetry::KeyValue;
+use opentelemetry::trace::TracerProvider as _;
+use opentelemetry_otlp::{SpanExporter, WithExportConfig as _, WithHttpConfig as _};
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::trace::{SdkTracer, SdkTracerProvider};
+use reqwest::blocking::Client;
+use reqwest::redirect;
+use tracing::Subscriber;
+use tracing_opentelemetry::OpenTelemetryLayer;
+use tracing_subscriber::Layer;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::registry::LookupSpan;
+use url::Url;
+
+use self::sampler::ByTraceId;
+
+mod sampler;
+
+/// How long the collector may take for a batch.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Records spans and sends them. What waits is sent when it is dropped, within [`PATIENCE`].
+#[derive(Debug)]
+pub struct Spans {
+    provider: SdkTracerProvider,
+}
+
+impl Spans {
+    /// Spans for the collector at this origin, of so many of a thousand traces.
+    ///
+    /// # Errors
+    /// There can be no HTTP client or no thread.
+    pub fn to(collector: &Url, per_thousand: u32) -> io::Result<Self> {
+        let url = collector.join("/v1/traces").map_err(io::Error::other)?;
+        let exporter = SpanExporter::builder().with_http().with_http_client(client()?).with_timeout(PATIENCE);
+        let exporter = exporter.with_endpoint(url).build().map_err(io::Error::other)?;
+        let about =
+            [KeyValue::new("service.version", env!("CARGO_PKG_VERSION")), KeyValue::new("process.pid", i64::from(std::process::id()))];
+        let resource = Resource::builder_empty().with_service_name("sakshi").with_attributes(about).build();
+        let builder = SdkTracerProvider::builder().with_batch_exporter(exporter).with_resource(resource);
+        Ok(Self { provider: builder.with_sampler(ByTraceId { per_thousand }).build() })
+    }
+
+    /// What takes the service's spans, and none of a library's.
+    pub(super) fn layer<S: Subscriber + for<'span> LookupSpan<'span>>(&self) -> impl Layer<S> {
+        let layer: OpenTelemetryLayer<S, SdkTracer> = tracing_opentelemetry::layer().with_tracer(self.provider.tracer("sakshi"));
+        let layer = layer.with_location(false).with_threads(false).with_target(false).with_tracked_inactivity(false);
+        layer.with_filter(Targets::new().with_target(sakshi_trace::TARGET, LevelFilter::INFO))
+    }
+}
+
+impl Drop for Spans {
+    fn drop(&mut self) {
+        if let Err(error) = self.provider.shutdown_with_timeout(PATIENCE) {
+            tracing::warn!(%error, "the last spans could not be sent");
+        }
+    }
+}
+
+/// The library's client must be made where no other work waits.
+fn client() -> io::Result<Client> {
+    let build = || Client::builder().redirect(redirect::Policy::none()).no_proxy().referer(false).timeout(PATIENCE).build();
+    let built = thread::Builder::new().name("otlp-setup".to_owned()).spawn(build)?.join();
+    built.map_err(|_| io::Error::other("the client for the collector could not be made"))?.map_err(io::Error::other)
+}

@@ -1,0 +1,95 @@
+//! The context of a trace as W3C's Trace Context writes it, in the headers `traceparent` and `tracestate`.
+
+use opentelemetry::Context;
+use opentelemetry::propagation::{Extractor, Injector, TextMapPropagator as _};
+use opentelemetry::trace::{TraceContextExt as _, TraceId};
+use opentelemetry_sdk::propagation::TraceContextPropagator;
+use tracing::Span;
+use tracing_opentelemetry::OpenTelemetrySpanExt as _;
+
+/// The values of the two headers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TraceState {
+    /// `traceparent`: the ids of trace and span, and whether it is recorded.
+    pub parent: String,
+    /// `tracestate`: what vendors add; may be empty.
+    pub state: String,
+}
+
+impl Extractor for TraceState {
+    fn get(&self, key: &str) -> Option<&str> {
+        match key {
+            "traceparent" => Some(&self.parent),
+            "tracestate" => Some(&self.state),
+            _ => None,
+        }
+    }
+
+    fn keys(&self) -> Vec<&str> {
+        vec!["traceparent", "tracestate"]
+    }
+}
+
+impl Injector for TraceState {
+    fn set(&mut self, key: &str, value: String) {
+        match key {
+            "traceparent" => self.parent = value,
+            "tracestate" => self.state = value,
+            _ => {}
+        }
+    }
+}
+
+/// The context in which the work of a span is to be continued elsewhere; `None` when it is not recorded.
+#[must_use]
+pub fn parent_of(span: &Span) -> Option<TraceState> {
+    if span.is_disabled() {
+        return None;
+    }
+    let mut state = TraceState::default();
+    TraceContextPropagator::new().inject_context(&span.context(), &mut state);
+    (!state.parent.is_empty()).then_some(state)
+}
+
+/// The id of the trace of a span, as logs and collectors write it; `None` when it is not recorded.
+#[must_use]
+pub fn trace_id(span: &Span) -> Option<String> {
+    if span.is_disabled() {
+        return None;
+    }
+    let context = span.context();
+    let id = context.span().span_context().trace_id();
+    (id != TraceId::INVALID).then(|| id.to_string())
+}
+
+/// Gives a span its name, which may not have been known when it began.
+pub fn rename(span: &Span, name: String) {
+    if !span.is_disabled() {
+        span.context().span().update_name(name);
+    }
+}
+
+/// Continues in this span the trace of a caller. What is no valid context is ignored, as the standard wants it.
+pub fn set_parent(span: &Span, state: &TraceState) {
+    let context = read(state);
+    if context.span().span_context().is_valid() {
+        // It fails without a collector only.
+        let _ = span.set_parent(context);
+    }
+}
+
+/// Links this span to the trace of which this is the `traceparent`.
+pub fn link(span: &Span, traceparent: &str) {
+    if span.is_disabled() {
+        return;
+    }
+    let context = read(&TraceState { parent: traceparent.to_owned(), state: String::new() });
+    let linked = context.span().span_context().clone();
+    if linked.is_valid() {
+        span.add_link(linked);
+    }
+}
+
+fn read(state: &TraceState) -> Context {
+    TraceContextPropagator::new().extract_with_context(&Context::new(), state)
+}

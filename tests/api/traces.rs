@@ -1,0 +1,121 @@
+//! What a collector of OpenTelemetry is sent: one trace for each request, with the steps in it, and nothing personal.
+
+use sakshi_kit::answer::Answer;
+use sakshi_kit::backend::{Backend, INIT, Opened};
+use sakshi_kit::collector::Collector;
+use sakshi_kit::flow::Flow;
+use sakshi_kit::node::TestNode;
+use sakshi_kit::upstream::Upstream;
+use sakshi_kit::waiting::TIMEOUT;
+use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
+use serde_json::json;
+
+const CALLERS_TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
+const CALLERS_SPAN: &str = "00f067aa0ba902b7";
+const CALLBACK: &str = "POST /cb/{txnId}/{capability}";
+
+fn traceparent(flags: &str) -> String {
+    format!("00-{CALLERS_TRACE}-{CALLERS_SPAN}-{flags}")
+}
+
+async fn open(backend: &Backend, traceparent: &str, webhook: &str) -> Opened {
+    let body = json!({"claims": ["name"], "channel": "qr", "webhook_url": webhook});
+    let request = backend.request(reqwest::Method::POST, INIT).header("traceparent", traceparent).header("tracestate", "vendor=1");
+    Opened::read(&Answer::to(request.json(&body)).await.ok())
+}
+
+#[tokio::test]
+async fn a_verification_is_a_trace_of_its_caller_to_which_callback_and_webhook_are_linked() {
+    let collector = Collector::start().await;
+    let node = TestNode::with(&[("TELEMETRY__OTLP_ENDPOINT", &collector.url)]).await;
+    let (backend, identity_app) = (node.backend(2).await, node.identity_app());
+    let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.expect("a port");
+    let opened = open(&backend, &traceparent("01"), &receiver.url("/hook/secret-path")).await;
+    identity_app.approve(&opened, "asha").await;
+
+    let init = collector.span(&format!("POST {INIT}"), |span| span.attribute("txn.id") == opened.txn).await;
+    assert_eq!((&*init.trace, &*init.parent), (CALLERS_TRACE, CALLERS_SPAN));
+    assert_eq!((init.attribute("http.request.method"), init.attribute("http.response.status_code")), ("POST", "200"));
+    assert_eq!((init.attribute("client.id"), init.attribute("app.id")), (&*backend.client, &*backend.app));
+    assert_eq!(init.resource["service.name"], "sakshi");
+    let step = collector.span("open_transaction", |span| span.trace == CALLERS_TRACE).await;
+    assert!(matches!(step.attribute("db.system.name"), "sqlite" | "redis"), "{step:?}");
+    let ask = collector.parent(&step);
+    assert_eq!((&*ask.name, ask.attribute("actor.name")), ("ask Open", "TransactionActor"));
+    assert_eq!(collector.parent(&ask).id, init.id);
+    assert!(init.start <= ask.start && ask.start <= step.start && step.end <= ask.end && ask.end <= init.end);
+
+    let callback = collector.span(CALLBACK, |span| span.attribute("txn.id") == opened.txn).await;
+    assert_eq!((callback.links.as_slice(), &*callback.parent), (&[CALLERS_TRACE.to_owned()][..], ""));
+    let commit = collector.span("complete_transaction", |span| span.trace == callback.trace).await;
+    assert_eq!(collector.parent(&commit).name, "ask Complete");
+
+    let attempt = collector.span("webhook attempt", |span| span.attribute("txn.id") == opened.txn).await;
+    assert_eq!((attempt.links.as_slice(), &*attempt.parent), (&[CALLERS_TRACE.to_owned()][..], ""));
+    assert_eq!(
+        (attempt.attribute("http.response.status_code"), attempt.attribute("server.address")),
+        ("200", receiver.url("").trim_end_matches('/'))
+    );
+    for step in ["claim_delivery", "settle_delivery"] {
+        collector.span(step, |span| span.trace == attempt.trace && span.parent == attempt.id).await;
+    }
+    // The specification: a webhook has no headers of ours.
+    let arrived = receiver.wait_for(1, TIMEOUT).await;
+    assert!(!arrived[0].headers.iter().any(|(name, _)| name.as_str().starts_with("trace")), "{:?}", arrived[0].headers);
+
+    let line = node.log().into_iter().find(|line| line.contains(&format!("trace_id=\"{CALLERS_TRACE}\"")));
+    assert!(line.as_ref().is_some_and(|line| line.contains(&opened.txn)), "the log names the trace: {line:?}");
+
+    for span in collector.spans() {
+        let shown = format!("{span:?}");
+        for secret in ["Asha", "secret-path", &*backend.key] {
+            assert!(!shown.contains(secret), "{secret}: {shown}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_upstream_is_told_the_trace_of_its_order() {
+    let (collector, upstream) = (Collector::start().await, Upstream::start().await);
+    let node = TestNode::ordering_from(&upstream, &[("TELEMETRY__OTLP_ENDPOINT", &collector.url)]).await;
+    let backend = node.backend(1).await;
+    let flow = Flow::EStamp;
+    backend.open_flow_once("order-7", flow, &flow.body()).await.ok();
+    let order = collector.span("upstream order", |_| true).await;
+    let told = upstream.last().headers["traceparent"].to_str().expect("ASCII").to_owned();
+    assert_eq!(told, format!("00-{}-{}-01", order.trace, order.id));
+    assert!(!order.attribute("server.address").contains("orders"), "the origin alone: {order:?}");
+}
+
+// Stopping a node blocks its thread; the collector works on.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_id_of_a_trace_decides_whether_it_is_recorded_and_not_the_callers_flag() {
+    let collector = Collector::start().await;
+    let mut node = TestNode::with(&[("TELEMETRY__OTLP_ENDPOINT", &collector.url), ("TELEMETRY__TRACES_PER_THOUSAND", "0")]).await;
+    let backend = node.backend(3).await;
+    open(&backend, &traceparent("01"), "https://example.com/hook").await;
+    node.stop();
+    assert!(collector.spans().is_empty(), "{:?}", collector.spans());
+
+    let collector = Collector::start().await;
+    let mut node = TestNode::with(&[("TELEMETRY__OTLP_ENDPOINT", &collector.url)]).await;
+    let backend = node.backend(3).await;
+    open(&backend, &traceparent("00"), "https://example.com/hook").await;
+    open(&backend, "no traceparent", "https://example.com/hook").await;
+    // What waits is sent before the process ends.
+    node.stop();
+    let inits: Vec<_> = collector.spans().into_iter().filter(|span| span.name == format!("POST {INIT}")).collect();
+    assert_eq!(inits.len(), 2);
+    assert!(inits.iter().any(|span| span.trace == CALLERS_TRACE) && inits.iter().any(|span| span.parent.is_empty()));
+}
+
+#[tokio::test]
+async fn a_collector_that_is_away_costs_spans_and_nothing_else() {
+    let mut node = TestNode::with(&[("TELEMETRY__OTLP_ENDPOINT", "http://127.0.0.1:9")]).await;
+    let (backend, identity_app) = (node.backend(3).await, node.identity_app());
+    let opened = backend.open(&["name"]).await;
+    identity_app.approve(&opened, "asha").await;
+    assert_eq!(backend.result(&opened.txn).await.status, 200);
+    let ending = node.stop();
+    assert!(ending.err.contains("WARN") || ending.err.contains("ERROR"), "the log says that spans were lost: {}", ending.err);
+}
