@@ -229,3 +229,31 @@ async fn prometheus_finds_nothing_wrong_with_the_metrics() {
         assert!(figures(name) > 0.0, "{name}");
     }
 }
+
+#[tokio::test]
+async fn support_finds_a_transaction_and_a_refused_request_and_sees_nothing_that_was_shared() {
+    let node = TestNode::start().await;
+    let (backend, identity_app, operator) = (node.backend(2).await, node.identity_app(), node.operator());
+    let opened = backend.open(&["name"]).await;
+    let path = format!("/admin/v1/transactions/{}", opened.txn);
+    let waiting = operator.get(&path).await.ok();
+    assert_eq!((&waiting["status"], &waiting["client_id"], &waiting["channel"]), (&json!("pending"), &json!(backend.client), &json!("qr")));
+    identity_app.approve(&opened, "asha").await;
+    let answer = operator.get(&path).await;
+    let ended = answer.ok();
+    assert_eq!((&ended["status"], &ended["verification_passed"], &ended["delivery"]), (&json!("completed"), &json!(true), &Value::Null));
+    assert!(ended["verified_at"].is_string() && !answer.text.contains("Asha"), "{}", answer.text);
+    assert_eq!(operator.get(&format!("/admin/v1/transactions/{}", uuid::Uuid::new_v4())).await.refusal(404), "transaction_not_found");
+
+    let refused = backend.init(&json!({"claims": ["shoe_size"], "channel": "qr"})).await;
+    let error_id = refused.json()["errorId"].as_str().expect("an id").to_owned();
+    let found = eventually("the refusal", TIMEOUT, || async {
+        let answer = operator.get(&format!("/admin/v1/requests/{error_id}")).await;
+        (answer.status == 200).then_some(answer)
+    })
+    .await;
+    let request = &found.ok()["requests"][0];
+    assert_eq!((&request["app_id"], &request["status"], &request["fields"][0]), (&json!(backend.app), &json!(400), &json!("claims[0]")));
+    assert!(!found.text.contains("shoe_size"), "{}", found.text);
+    assert_eq!(operator.get("/admin/v1/requests/never-sent").await.refusal(404), "not_found");
+}

@@ -14,7 +14,7 @@ use crate::operator::{document, listener};
 use crate::store_fixture::{CONNECTOR_TOKEN, StoreFixture, TOKEN};
 
 /// Every operation: method, path, the name that generated clients call it by, and the token that it takes.
-pub(crate) const OPERATIONS: [(&str, &str, &str, Option<&str>); 26] = [
+pub(crate) const OPERATIONS: [(&str, &str, &str, Option<&str>); 28] = [
     ("GET", "/admin/v1/clients", "listClients", Some("admin_token")),
     ("POST", "/admin/v1/clients", "createClient", Some("admin_token")),
     ("POST", "/admin/v1/clients/import", "importClient", Some("admin_token")),
@@ -33,6 +33,8 @@ pub(crate) const OPERATIONS: [(&str, &str, &str, Option<&str>); 26] = [
     ("POST", "/admin/v1/clients/{client_id}/credits", "grantCredits", Some("admin_token")),
     ("GET", "/admin/v1/clients/{client_id}/statement", "getClientStatement", Some("admin_token")),
     ("GET", "/admin/v1/credits/audit", "auditCredits", Some("admin_token")),
+    ("GET", "/admin/v1/transactions/{txn_id}", "getTransaction", Some("admin_token")),
+    ("GET", "/admin/v1/requests/{request_id}", "findRefusedRequest", Some("admin_token")),
     ("GET", "/admin/v1/transactions/{txn_id}/delivery", "getTransactionDelivery", Some("admin_token")),
     ("GET", "/admin/v1/flows/{flow_id}/deliveries", "listFlowDeliveries", Some("admin_token")),
     ("POST", "/internal/v1/flows/{kind}", "reportFlow", Some("connector_token")),
@@ -46,8 +48,15 @@ pub(crate) const OPERATIONS: [(&str, &str, &str, Option<&str>); 26] = [
 /// A path whose ids are well-formed.
 pub(crate) fn uri_of(path: &str) -> String {
     let id = "3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11";
-    let ids =
-        [("{client_id}", "cl_1"), ("{app_id}", "app_1"), ("{key_id}", "key_1"), ("{txn_id}", id), ("{flow_id}", id), ("{kind}", "esign")];
+    let ids = [
+        ("{client_id}", "cl_1"),
+        ("{app_id}", "app_1"),
+        ("{key_id}", "key_1"),
+        ("{txn_id}", id),
+        ("{flow_id}", id),
+        ("{kind}", "esign"),
+        ("{request_id}", "order-7"),
+    ];
     ids.iter().fold(path.to_owned(), |path, (name, id)| path.replace(name, id))
 }
 

@@ -6,7 +6,9 @@ use sakshi_wire::operator::credits::{AuditResponse, MoveCreditsResponse};
 use sakshi_wire::operator::keys::{IssueKeyResponse, KeyResponse, KeysResponse, RotateKeyResponse};
 use sakshi_wire::operator::tenancy::{AppResponse, AppsResponse, ClientsPage, CreateAppResponse, CreateClientResponse};
 use sakshi_wire::operator::transfer::ImportClientResponse;
-use sakshi_wire::operator::views::{AppEventsPage, DeliveryResponse, FlowResponse, ReportResponse, TreeNode, WebhookOrigins};
+use sakshi_wire::operator::views::{
+    AppEventsPage, DeliveryResponse, FlowResponse, RefusedRequests, ReportResponse, TransactionResponse, TreeNode, WebhookOrigins,
+};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -117,6 +119,16 @@ pub fn audit() -> Call<AuditResponse> {
 /// The state of a flow and of its webhooks.
 pub fn flow_deliveries(flow: &str) -> Call<FlowResponse> {
     Call::get(format!("/admin/v1/flows/{}/deliveries", segment(flow)))
+}
+
+/// A transaction and its webhook.
+pub fn transaction(txn: &str) -> Call<TransactionResponse> {
+    Call::get(format!("/admin/v1/transactions/{}", segment(txn)))
+}
+
+/// The refused requests with this id.
+pub fn request(error_id: &str) -> Call<RefusedRequests> {
+    Call::get(format!("/admin/v1/requests/{}", segment(error_id)))
 }
 
 /// The webhook of a transaction.

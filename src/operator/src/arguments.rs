@@ -10,6 +10,7 @@ use futures_util::future::LocalBoxFuture;
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::flow::report_kind::ReportKind;
 use sakshi_domain::ids::{AppId, ClientId, KeyId, TxnId};
+use sakshi_domain::request_id::RequestId;
 use sakshi_service::ServiceError;
 use sakshi_store::PageRequest;
 use sakshi_web::body;
@@ -42,6 +43,7 @@ identifies! {
     KeyId: "key", "key_2e3b4a5f0c1d49788695a4b3c2d1e0f9";
     TxnId: "transaction", "3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11";
     FlowId: "flow", "3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11";
+    RequestId: "refused request", "order-42-try-1";
     ReportKind: "kind of report", "wealth-historical";
 }
 

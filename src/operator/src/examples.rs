@@ -75,12 +75,13 @@ fn of(id: &str) -> (Value, Value) {
             let client = json!({ "client_id": CLIENT, "balance": 999, "sum": 999, "entries": 2, "faults": 0, "clean": true });
             (Value::Null, json!({ "clean": true, "clients": [client] }))
         }
-        "getTransactionDelivery" => {
-            let attempt = json!({ "outcome": "delivered", "status": 200, "duration_ms": 41 });
-            let answer =
-                json!({ "id": 7, "origin": "https://client.example", "queued_at": CREATED, "claimed_at": CREATED, "attempt": attempt });
-            (Value::Null, answer)
+        "getTransaction" => (Value::Null, transaction()),
+        "findRefusedRequest" => {
+            let request = json!({ "at": CREATED, "client_id": CLIENT, "app_id": APP, "method": "POST", "route": "/api/v1/nationalid-ovse/init",
+                "status": 400, "code": "invalid_request", "fields": ["claims[0]"], "request_id": "order-42-try-1" });
+            (Value::Null, json!({ "requests": [request] }))
         }
+        "getTransactionDelivery" => (Value::Null, delivery()),
         "listFlowDeliveries" => (Value::Null, flow()),
         "reportFlow" => (report(), json!({ "success": true, "result": "accepted" })),
         "getSupervisionTree" => (Value::Null, node("root", "root", &[node("reaper", "reaper", &[])])),
@@ -110,6 +111,17 @@ fn key(expires_at: Option<&str>, revoked_at: Option<&str>) -> Value {
 
 fn entry(seq: u64, kind: &str, amount: u64, balance_after: u64, reference: &str) -> Value {
     json!({ "seq": seq, "kind": kind, "amount": amount, "balance_after": balance_after, "reference": reference, "at": CREATED })
+}
+
+fn delivery() -> Value {
+    let attempt = json!({ "outcome": "delivered", "status": 200, "duration_ms": 41 });
+    json!({ "id": 7, "origin": "https://client.example", "queued_at": CREATED, "claimed_at": CREATED, "attempt": attempt })
+}
+
+fn transaction() -> Value {
+    json!({ "txn_id": TXN, "status": "completed", "client_id": CLIENT, "app_id": APP, "event_id": null, "channel": "web",
+        "request_id": "order-42-try-1", "trace_id": null, "opened_at": CREATED, "expires_at": LATER, "verified_at": CREATED,
+        "verification_passed": true, "refused": null, "delivery": delivery() })
 }
 
 fn flow() -> Value {

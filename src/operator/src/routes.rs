@@ -27,11 +27,12 @@ pub(super) struct Group {
 }
 
 /// Every group, in the order of the document.
-pub(super) const GROUPS: [Group; 7] = [
+pub(super) const GROUPS: [Group; 8] = [
     Group { tag: "Clients", about: "Who pays for verifications; a client has apps, keys and credits.", operations: of_clients },
     Group { tag: "Apps", about: "The applications of a client, which it names as `X-API-APP-ID`.", operations: of_apps },
     Group { tag: "Keys", about: "The API keys of a client. The text of a key is shown once.", operations: of_keys },
     Group { tag: "Credits", about: "What a client has paid for, and what it has used.", operations: of_credits },
+    Group { tag: "Support", about: "What is known of one transaction or one refused request.", operations: of_support },
     Group { tag: "Webhooks", about: "What became of the webhooks of a transaction or a flow.", operations: of_webhooks },
     Group { tag: "Connectors", about: "What upstreams report of the flows that they carry out.", operations: of_connectors },
     Group { tag: "Node", about: "The process that answers: its health, its metrics and its actors.", operations: of_node },
@@ -145,6 +146,26 @@ fn of_credits() -> Vec<Operation> {
             "auditCredits",
             "Adds every ledger up again. It reads every entry of every client.",
             credits::audit,
+        ),
+    ]
+}
+
+fn of_support() -> Vec<Operation> {
+    vec![
+        Operation::new(
+            Method::GET,
+            "/admin/v1/transactions/{txn_id}",
+            "getTransaction",
+            "Shows how a transaction stands and what became of its webhook. Nothing of what was shared is shown.",
+            views::transaction,
+        ),
+        Operation::new(
+            Method::GET,
+            "/admin/v1/requests/{request_id}",
+            "findRefusedRequest",
+            "Finds the refused requests that were answered with this `errorId`. Of each app the newest 200 of a day are kept; what nobody \
+            was authenticated for is in the log alone.",
+            views::request,
         ),
     ]
 }

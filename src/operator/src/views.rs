@@ -4,16 +4,83 @@
 use actix_web::web::Json;
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::ids::{AppId, TxnId};
+use sakshi_domain::limits::PAGE_SIZE_MAX;
+use sakshi_domain::refused_request::RefusedRequest;
+use sakshi_domain::request_id::RequestId;
+use sakshi_domain::tenancy::App;
 use sakshi_service::ServiceError;
-use sakshi_store::FlowDeliveries;
+use sakshi_store::{FlowDeliveries, PageRequest, TransactionRecord};
 use sakshi_web::error::ApiError;
-use sakshi_wire::operator::views::{AppEvent, AppEventsPage, DeliveryResponse, FlowResponse, TreeNode, WebhookOrigin, WebhookOrigins};
+use sakshi_wire::operator::views::{
+    AppEvent, AppEventsPage, DeliveryResponse, FlowResponse, RefusedRequestResponse, RefusedRequests, TransactionResponse, TreeNode,
+    WebhookOrigin, WebhookOrigins,
+};
 
 use super::arguments::{Id, Paged};
 use super::bearer::Operator;
 
 pub(super) async fn tree(Operator(deps): Operator) -> Json<TreeNode> {
     Json((deps.tree)())
+}
+
+/// What is known of a transaction. What was shared is sealed, and stays so.
+pub(super) async fn transaction(Operator(deps): Operator, Id(txn_id): Id<TxnId>) -> Result<Json<TransactionResponse>, ApiError> {
+    let record = deps.store.load_transaction(txn_id).await?.ok_or(ServiceError::TransactionNotFound)?;
+    let delivery = deps.store.load_delivery(txn_id.into()).await?;
+    let (opened, ended) = match record {
+        TransactionRecord::Pending(opened) => (opened, None),
+        TransactionRecord::Completed(record) => (record.opened, Some((record.verified_at, record.passed, record.refused))),
+    };
+    let status = match &ended {
+        Some(_) => "completed",
+        None if opened.is_expired(deps.clock.now()) => "expired",
+        None => "pending",
+    };
+    Ok(Json(TransactionResponse {
+        txn_id,
+        status: status.into(),
+        channel: opened.terms.channel.name().into(),
+        trace_id: opened.terms.trace().and_then(|trace| Some(trace.split('-').nth(1)?.to_owned())),
+        request_id: opened.terms.request_id,
+        client_id: opened.client,
+        app_id: opened.app,
+        event_id: opened.event,
+        opened_at: opened.opened_at,
+        expires_at: opened.expires_at,
+        verified_at: ended.map(|(at, ..)| at),
+        verification_passed: ended.map(|(_, passed, _)| passed),
+        refused: ended.and_then(|(.., refused)| refused).map(|refused| refused.code().into()),
+        delivery: delivery.map(Into::into),
+    }))
+}
+
+/// Requests that were refused with this id. Every app is asked for what it keeps, so this is for an operator's question and no more.
+pub(super) async fn request(Operator(deps): Operator, Id(id): Id<RequestId>) -> Result<Json<RefusedRequests>, ApiError> {
+    let mut requests = Vec::new();
+    for number in 1.. {
+        let page = deps.store.list_clients(PageRequest { page: number, page_size: PAGE_SIZE_MAX }).await?;
+        for client in &page.items {
+            for app in deps.store.list_apps(client.client_id.clone()).await? {
+                let kept = deps.store.refusals(app.app_id.clone()).await?;
+                let found = kept.into_iter().filter(|refused| refused.request_id == id);
+                requests.extend(found.map(|refused| row(&app, refused)));
+            }
+        }
+        if page.items.len() < PAGE_SIZE_MAX as usize {
+            break;
+        }
+    }
+    if requests.is_empty() {
+        return Err(ServiceError::NotFound("refused request").into());
+    }
+    requests.sort_by_key(|request| std::cmp::Reverse(request.at));
+    Ok(Json(RefusedRequests { requests }))
+}
+
+fn row(app: &App, refused: RefusedRequest) -> RefusedRequestResponse {
+    let RefusedRequest { at, method, route, status, code, fields, request_id } = refused;
+    let (client_id, app_id) = (app.client_id.clone(), app.app_id.clone());
+    RefusedRequestResponse { at, client_id, app_id, method, route, status, code, fields, request_id }
 }
 
 pub(super) async fn delivery(Operator(deps): Operator, Id(txn): Id<TxnId>) -> Result<Json<DeliveryResponse>, ApiError> {

@@ -65,6 +65,10 @@ enum Subject {
     WebhookUrls { app_id: String },
     /// How a flow stands, and what became of its webhooks.
     Flow { flow_id: String },
+    /// What is known of a transaction, without what was shared.
+    Transaction { txn_id: String },
+    /// Refused requests by the errorId of their answers.
+    Request { error_id: String },
     /// What became of a transaction's webhook.
     Delivery { txn_id: String },
     /// The live supervision tree.
@@ -226,6 +230,7 @@ const KEY: &[&str] = &["key_id", "label", "environments", "created_at", "expires
 const ENTRY: &[&str] = &["seq", "kind", "amount", "balance_after", "reference", "at"];
 const WEBHOOK_URL: &[&str] = &["apiType", "origin"];
 const FLOW_DELIVERY: &[&str] = &["id", "tells", "state", "status", "duration_ms", "origin", "queued_at", "claimed_at"];
+const REFUSED: &[&str] = &["at", "client_id", "app_id", "method", "route", "status", "code", "fields"];
 const AUDIT: &[&str] = &["client_id", "balance", "sum", "entries", "faults", "clean"];
 
 pub(super) async fn run(admin: &Admin, sources: &Sources, out: &mut dyn Write) -> Result<bool, CliError> {
@@ -307,6 +312,8 @@ async fn ask(api: &Api, subject: &Subject) -> Result<(Value, View), CliError> {
         Subject::WealthUrls(urls) => answer(api, internal::change_app(&urls.app_id, &urls.change()), View::Pairs).await,
         Subject::WebhookUrls { app_id } => answer(api, internal::webhook_urls(app_id), View::Rows("webhook_urls", WEBHOOK_URL)).await,
         Subject::Flow { flow_id } => answer(api, internal::flow_deliveries(flow_id), View::PairsAndRows("deliveries", FLOW_DELIVERY)).await,
+        Subject::Transaction { txn_id } => answer(api, internal::transaction(txn_id), View::Pairs).await,
+        Subject::Request { error_id } => answer(api, internal::request(error_id), View::Rows("requests", REFUSED)).await,
         Subject::Delivery { txn_id } => answer(api, internal::delivery(txn_id), View::Pairs).await,
         Subject::Tree => answer(api, internal::tree(), View::Tree).await,
     }
@@ -349,7 +356,7 @@ mod tests {
     use sakshi_wire::operator::keys::KeyResponse;
     use sakshi_wire::operator::tenancy::{AppResponse, ClientResponse};
     use sakshi_wire::operator::transfer::ImportClientResponse;
-    use sakshi_wire::operator::views::{AppEvent, FlowWebhook, WebhookOrigin};
+    use sakshi_wire::operator::views::{AppEvent, FlowWebhook, RefusedRequestResponse, WebhookOrigin};
 
     use super::*;
 
@@ -364,6 +371,7 @@ mod tests {
         StatementEntry::collect(&mut schemas);
         WebhookOrigin::collect(&mut schemas);
         FlowWebhook::collect(&mut schemas);
+        RefusedRequestResponse::collect(&mut schemas);
         AuditedClient::collect(&mut schemas);
         for (row, columns) in [
             ("ClientResponse", CLIENT),
@@ -374,6 +382,7 @@ mod tests {
             ("StatementEntry", ENTRY),
             ("WebhookOrigin", WEBHOOK_URL),
             ("FlowWebhook", FLOW_DELIVERY),
+            ("RefusedRequestResponse", REFUSED),
             ("AuditedClient", AUDIT),
         ] {
             for column in columns {

@@ -6,7 +6,7 @@ use sakshi_domain::delivery::{Attempt, DeliveryOutcome, DeliveryRecord, FlowDeli
 use sakshi_domain::event::{Event, EventStatus, EventText, MaxGuests};
 use sakshi_domain::flow::api_type::ApiType;
 use sakshi_domain::flow::flow_id::FlowId;
-use sakshi_domain::ids::{AppId, ClientId, EventId};
+use sakshi_domain::ids::{AppId, ClientId, EventId, TxnId};
 use sakshi_domain::request_id::RequestId;
 use sakshi_domain::time::Timestamp;
 
@@ -66,6 +66,72 @@ impl AppEvent {
             created_at: event.created_at,
             expires_at: event.terms.expires_at,
         }
+    }
+}
+
+body! { answer
+    /// A transaction and its webhook; nothing of what was shared.
+    pub struct TransactionResponse {
+        /// Identifies the transaction.
+        txn_id: TxnId,
+        /// `pending`, `completed` or `expired`.
+        status: Cow<'static, str>,
+        /// Who paid for it.
+        client_id: ClientId,
+        /// The app that opened it.
+        app_id: AppId,
+        /// The event whose guest it is, if any.
+        event_id: Option<EventId>,
+        /// `web`, `qr`, `android` or `ios`.
+        channel: Cow<'static, str>,
+        /// The correlation id of the request that opened it.
+        request_id: RequestId,
+        /// The trace in which it was opened, if that was recorded.
+        trace_id: Option<String>,
+        /// When it was opened.
+        opened_at: Timestamp,
+        /// When its window ends, or ended.
+        expires_at: Timestamp,
+        /// When the answer was accepted that ended it.
+        verified_at: Option<Timestamp>,
+        /// Whether the verification passed and, for a guest, was registered.
+        verification_passed: Option<bool>,
+        /// Why a guest who passed was not registered.
+        refused: Option<Cow<'static, str>>,
+        /// Its webhook, if it has one.
+        delivery: Option<DeliveryResponse>,
+    }
+}
+
+body! { answer
+    /// Refused requests with one id, the newest first.
+    pub struct RefusedRequests {
+        /// The requests.
+        requests: Vec<RefusedRequestResponse>,
+    }
+}
+
+body! { answer
+    /// A refused request; no value that was sent.
+    pub struct RefusedRequestResponse {
+        /// When it was refused.
+        at: Timestamp,
+        /// Who sent it.
+        client_id: ClientId,
+        /// For which app.
+        app_id: AppId,
+        /// Its HTTP method.
+        method: String,
+        /// The pattern of its route, without ids.
+        route: String,
+        /// The HTTP status of the answer.
+        status: u16,
+        /// The code of the error.
+        code: String,
+        /// The fields that were not acceptable.
+        fields: Vec<String>,
+        /// The `errorId` of the answer.
+        request_id: RequestId,
     }
 }
 
