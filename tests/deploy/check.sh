@@ -38,20 +38,37 @@ proxy() { haproxy_syntax && "$python" "$here/proxy.py" "$deploy/haproxy/haproxy.
 
 redis() { "$here/redis.sh" "$deploy/redis"; }
 
-kubernetes() {
+# Builds the overlays: stage, production with every component, and one node.
+overlays() {
   local version
   version=$(kubectl version --client 2>/dev/null | grep -oE 'v1\.[0-9]+|Minor:"[0-9]+' | grep -oE '[0-9]+$' | head -1)
   if [ "${version:-0}" -lt 21 ]; then
     echo "kubectl 1.21 or newer is needed to build these overlays"
     return 3
   fi
+  cp -r "$deploy/kubernetes" "$temp/"
+  echo 'components: [../components/ingress, ../components/monitoring]' >>"$temp/kubernetes/production/kustomization.yaml"
   local overlay
-  for overlay in base stage production; do
-    kubectl kustomize "$deploy/kubernetes/$overlay" >"$temp/$overlay.yaml" 2>"$temp/said" || { cat "$temp/said"; return 1; }
+  for overlay in base stage production single; do
+    kubectl kustomize "$temp/kubernetes/$overlay" >"$temp/$overlay.yaml" 2>"$temp/said" || { cat "$temp/said"; return 1; }
     # What kustomize calls deprecated today fails tomorrow.
     if [ -s "$temp/said" ]; then cat "$temp/said"; return 1; fi
   done
-  look kubernetes "$temp/stage.yaml" "$temp/production.yaml"
+}
+
+kubernetes() {
+  overlays || return
+  look kubernetes "$temp/stage.yaml" "$temp/production.yaml" "$temp/single.yaml" "$deploy/kubernetes/secrets.example.yaml"
+}
+
+# What a cluster does with the pods, with processes: a new version is brought in under load.
+rollout() {
+  overlays || return
+  local overlay
+  for overlay in production single; do
+    "$python" "$here/rollout.py" "${SAKSHI_BIN:-$root/target/debug/sakshi}" "$temp/$overlay.yaml" "$deploy/kubernetes/secrets.example.yaml" \
+      "$here/jwks.py" || return 1
+  done
 }
 
 systemd() {
@@ -93,7 +110,7 @@ alerts() {
   cp "$here/alerts_test.yaml" "$deploy/prometheus/alerts.yaml" "$temp/" && cd "$temp" && promtool test rules alerts_test.yaml
 }
 
-for check in ${*:-proxy redis kubernetes systemd compose container image metrics alerts}; do
+for check in ${*:-proxy redis kubernetes rollout systemd compose container image metrics alerts}; do
   said=$("$check" 2>&1)
   case $? in
     0) echo "ok       $check" ;;

@@ -7,6 +7,7 @@ import re
 import sys
 import tomllib
 
+import kubernetes_validate
 import yaml
 
 deploy, root = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
@@ -38,11 +39,20 @@ def seconds(text):
 
 
 def kubernetes(*built):
+    *built, example = built
+    secrets = [item for item in yaml.safe_load_all(open(example))]
+    given = {name for item in secrets for name in item["stringData"] if name.startswith("SAKSHI__")}
+    expect(given <= settings(), f"the secrets have {given - settings()}, which are no settings")
     for path in built:
         objects = [item for item in yaml.safe_load_all(open(path)) if item]
+        # The schemas of the oldest version that the base asks for. A PodMonitor is no part of Kubernetes.
+        for item in [*objects, *secrets]:
+            if item["kind"] != "PodMonitor":
+                kubernetes_validate.validate(item, "1.30", strict=True)
         of = lambda kind: [item for item in objects if item["kind"] == kind]
         name = pathlib.Path(path).stem
-        (deployment,), (config,) = of("Deployment"), of("ConfigMap")
+        (deployment,), (config,) = of("Deployment") + of("StatefulSet"), of("ConfigMap")
+        is_single = deployment["kind"] == "StatefulSet"
         pod = deployment["spec"]["template"]["spec"]
         (container,) = pod["containers"]
         environment = config["data"]
@@ -50,7 +60,7 @@ def kubernetes(*built):
             expect(key in settings(), f"{name}: {key} is no setting")
         held = [key for key in environment if key.endswith(("TOKEN", "ENCRYPTION_KEY", "ENCRYPTION_KEYS", "REDIS_URL"))]
         expect(not held, f"{name}: {held} belong into a secret")
-        expect(environment["SAKSHI__PROFILE"] == name, f"{name}: the profile is {environment['SAKSHI__PROFILE']}")
+        expect(environment["SAKSHI__PROFILE"] == ("production" if is_single else name), f"{name}: the profile is {environment['SAKSHI__PROFILE']}")
 
         ports = {port["name"]: port["containerPort"] for port in container["ports"]}
         expect(ports == {"public": PUBLIC, "internal": INTERNAL}, f"{name}: the ports are {ports}")
@@ -88,6 +98,23 @@ def kubernetes(*built):
         expect(services["sakshi-internal"]["clusterIP"] == "None", f"{name}: the internal service is balanced")
         spaces = {item["metadata"].get("namespace") for item in objects if item["kind"] != "Namespace"}
         expect(spaces == {f"sakshi-{name}"}, f"{name}: objects are in {spaces}")
+        for monitor in of("PodMonitor"):
+            (endpoint,) = monitor["spec"]["podMetricsEndpoints"]
+            expect(monitor["spec"]["selector"]["matchLabels"].items() <= labels, f"{name}: the monitor selects other pods")
+            expect((endpoint["port"], endpoint["path"]) == ("internal", "/metrics"), f"{name}: the monitor asks {endpoint}")
+        for ingress in of("Ingress"):
+            (rule,), (tls,) = ingress["spec"]["rules"], ingress["spec"]["tls"]
+            host = environment["SAKSHI__SERVER__PUBLIC_BASE_URL"].removeprefix("https://")
+            expect(rule["host"] == host and tls["hosts"] == [host], f"{name}: the ingress is not for {host}")
+            (way,) = rule["http"]["paths"]
+            expect(way["backend"]["service"] == {"name": "sakshi-public", "port": {"name": "public"}}, f"{name}: the ingress leads to {way}")
+        if is_single:
+            (claim,) = deployment["spec"]["volumeClaimTemplates"]
+            mounts = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
+            expect(environment["SAKSHI__STORE__KIND"] == "embedded", f"{name}: its store is no file")
+            expect(mounts.get(claim["metadata"]["name"]) == environment["SAKSHI__STORE__PATH"], f"{name}: the store is not on the volume")
+            expect(deployment["spec"]["replicas"] == 1, f"{name}: a file is for one node")
+            continue
         enough = [item["spec"]["minReplicas"] for item in of("HorizontalPodAutoscaler")] or [deployment["spec"].get("replicas", 1)]
         expect(enough[0] >= 2, f"{name}: one node is no cluster")
 

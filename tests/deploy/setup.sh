@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs the YAML reader and the Dockerfile linter under target/deploy/, unless these very versions are there.
+# Installs the YAML reader, the Dockerfile linter and the schemas of Kubernetes under target/deploy/, unless these very versions are there.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 place="$here/../../target/deploy"

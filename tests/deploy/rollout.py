@@ -1,0 +1,285 @@
+"""Does with processes what Kubernetes does with the pods of a built overlay: it starts them with the settings of the map and of the
+secrets' example, asks the probes at their periods, and brings in a new version, a pod at a time or in place, while clients send
+requests. The programs, arguments, settings, probes, pauses and signals are the manifest's; only addresses and paths are this machine's.
+
+    rollout.py BINARY OVERLAY.yaml SECRETS.yaml JWKS.py
+"""
+
+import http.client
+import json
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+import yaml
+
+binary, overlay, secrets, jwks = sys.argv[1:]
+INIT = "/api/v1/nationalid-ovse/init"
+CREDITS = 1_000_000
+
+
+started = []
+
+
+def start(command, **options):
+    started.append(subprocess.Popen(command, **options))
+    return started[-1]
+
+
+def give_up(what):
+    """Ends everything that was started, from whichever thread."""
+    print(what, flush=True)
+    for process in started:
+        process.kill()
+    shutil.rmtree(work)
+    os._exit(1)
+
+
+def expect(held, what):
+    if not held:
+        give_up(what)
+
+
+def free_port():
+    with socket.socket() as door:
+        door.bind(("127.0.0.1", 0))
+        return door.getsockname()[1]
+
+
+def run(*command):
+    return subprocess.run(command, capture_output=True, check=True).stdout.decode().strip()
+
+
+def ask(port, method, path, body=None, headers=(), timeout=30):
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
+    try:
+        connection.request(method, path, json.dumps(body) if body is not None else None, {"Content-Type": "application/json", **dict(headers)})
+        answer = connection.getresponse()
+        text = answer.read()
+        return answer.status, json.loads(text) if text.startswith(b"{") else {}
+    finally:
+        connection.close()
+
+
+class Manifest:
+    """What the overlay says of its pods."""
+
+    def __init__(self):
+        objects = [item for item in yaml.safe_load_all(open(overlay)) if item]
+        of = lambda kind: [item for item in objects if item["kind"] == kind]
+        (self.workload,) = of("Deployment") + of("StatefulSet")
+        (config,) = of("ConfigMap")
+        spec = self.workload["spec"]
+        pod = spec["template"]["spec"]
+        (self.container,) = pod["containers"]
+        self.in_place = self.workload["kind"] == "StatefulSet"
+        self.replicas = ([item["spec"]["minReplicas"] for item in of("HorizontalPodAutoscaler")] or [spec.get("replicas", 1)])[0]
+        self.min_ready, self.grace = spec["minReadySeconds"], pod["terminationGracePeriodSeconds"]
+        self.pause = self.container["lifecycle"]["preStop"]["sleep"]["seconds"]
+        self.environment = dict(config["data"])
+        self.fill_in()
+
+    def fill_in(self):
+        """Puts generated values in the place of the example's, and this machine's paths in the place of the pod's."""
+        held = {item["metadata"]["name"]: item["stringData"] for item in yaml.safe_load_all(open(secrets))}
+        for source in self.container["envFrom"]:
+            for key in held[source["secretRef"]["name"]] if "secretRef" in source else ():
+                self.environment[key] = run("openssl", "rand", "-base64", "32") if key.endswith("_KEY") else run("openssl", "rand", "-hex", "32")
+        authority = work / "authority"
+        authority.mkdir()
+        contents = {"intent.pem": run("openssl", "genrsa", "2048"), "jwks.json": run(sys.executable, jwks)}
+        expect(contents.keys() == held["sakshi-authority"].keys(), "the secret has other files")
+        for name, text in contents.items():
+            (authority / name).write_text(text + "\n")
+        places = {mount["mountPath"]: work / mount["name"] for mount in self.container["volumeMounts"]}
+        for mount, place in places.items():
+            place.mkdir(exist_ok=True)
+            for key, value in self.environment.items():
+                if value.startswith(mount):
+                    self.environment[key] = str(place) + value[len(mount):]
+        if self.environment["SAKSHI__STORE__KIND"] == "embedded":
+            del self.environment["SAKSHI__STORE__REDIS_URL"]
+
+    def probe(self, name):
+        """Path, seconds between two questions, time for an answer, failures in a row."""
+        probe = self.container[name]
+        expect(probe["httpGet"]["port"] == "internal", f"{name} asks another port")
+        return probe["httpGet"]["path"], probe["periodSeconds"], probe.get("timeoutSeconds", 1), probe["failureThreshold"]
+
+
+class Pod:
+    def __init__(self, manifest, name):
+        self.manifest, self.name, self.ready, self.ending = manifest, name, False, False
+        self.public, self.internal = free_port(), free_port()
+        self.log = open(work / f"{name}.log", "w")
+        address = {f"SAKSHI__SERVER__{which}_ADDR": f"127.0.0.1:{port}" for which, port in (("PUBLIC", self.public), ("INTERNAL", self.internal))}
+        command = [binary, *manifest.container["args"]]
+        self.process = start(command, env={**manifest.environment, **address}, stdout=self.log, stderr=self.log, cwd=work)
+        self.probed("startupProbe", until=True)
+        threading.Thread(target=self.watch, daemon=True).start()
+        threading.Thread(target=self.follow, daemon=True).start()
+
+    def answers(self, name):
+        path, _, patience, _ = self.manifest.probe(name)
+        try:
+            return ask(self.internal, "GET", path, timeout=patience)[0] == 200
+        except OSError:
+            return False
+
+    def probed(self, name, until):
+        """Asks until the answer is this, as often as the probe may fail."""
+        _, period, _, failures = self.manifest.probe(name)
+        for _ in range(failures):
+            if self.answers(name) == until:
+                return
+            self.expect_running()
+            time.sleep(period)
+        self.fail(f"{name} fails")
+
+    def watch(self):
+        """The liveness probe, until the pod ends."""
+        _, period, _, allowed = self.manifest.probe("livenessProbe")
+        failures = 0
+        while not self.ending:
+            failures = 0 if self.answers("livenessProbe") else failures + 1
+            if failures >= allowed and not self.ending:
+                self.fail("livenessProbe fails")
+            time.sleep(period)
+
+    def follow(self):
+        """The readiness probe, which brings the pod into the service and out of it."""
+        _, period, _, allowed = self.manifest.probe("readinessProbe")
+        failures = 0
+        while not self.ending:
+            failures = 0 if self.answers("readinessProbe") else failures + 1
+            self.ready = failures == 0 or (self.ready and failures < allowed)
+            time.sleep(period)
+
+    def expect_running(self):
+        if self.process.poll() is not None:
+            self.fail(f"ended with {self.process.returncode}")
+
+    def fail(self, what):
+        give_up(f"{self.name}: {what}\n" + pathlib.Path(self.log.name).read_text()[-2_000:])
+
+    def become_available(self):
+        """Ready without a break for as long as the manifest asks."""
+        since, end = None, time.monotonic() + 120
+        while since is None or time.monotonic() - since < self.manifest.min_ready:
+            since = (since or time.monotonic()) if self.ready else None
+            self.expect_running()
+            if time.monotonic() > end:
+                self.fail("does not become available")
+            time.sleep(0.1)
+
+    def terminate(self):
+        """Leaves the service, is left alone for the pause, gets SIGTERM, and must end within its grace."""
+        begun, self.ending, self.ready = time.monotonic(), True, False
+        time.sleep(self.manifest.pause)
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            code = self.process.wait(self.manifest.grace - (time.monotonic() - begun))
+        except subprocess.TimeoutExpired:
+            self.fail("would be killed: its grace is over")
+        if code != 0:
+            self.fail(f"ends with {code}")
+
+
+class Clients:
+    """Send requests to whichever pod is ready, each on a connection of its own, as fast as the answers come."""
+
+    def __init__(self, pods, headers):
+        self.pods, self.headers = pods, headers
+        self.opened, self.refused, self.stopped, self.lock = [], 0, False, threading.Lock()
+        self.threads = [threading.Thread(target=self.send, args=(number,), daemon=True) for number in range(4)]
+        for thread in self.threads:
+            thread.start()
+
+    def send(self, number):
+        turn = number
+        while not self.stopped:
+            turn += 1
+            ready = [pod for pod in self.pods if pod.ready]
+            if not ready:
+                self.refused += 1
+                time.sleep(0.05)
+                continue
+            try:
+                status, answer = ask(ready[turn % len(ready)].public, "POST", INIT, {"claims": ["name"], "channel": "qr"}, self.headers)
+            except OSError as error:
+                status, answer = None, error
+            expect(status == 200, f"an init is answered with {status} {answer}")
+            with self.lock:
+                self.opened.append(answer["txnId"])
+
+    def stop(self):
+        self.stopped = True
+        for thread in self.threads:
+            thread.join()
+        return self.opened
+
+
+def become_client(pod, token):
+    admin = {"Authorization": f"Bearer {token}"}
+    made = lambda path, body: ask(pod.internal, "POST", f"/admin/v1/clients{path}", body, admin)[1]
+    client = made("", {"name": "Rehearsal"})["client_id"]
+    app, key = made(f"/{client}/apps", {"name": "Rehearsal"})["app_id"], made(f"/{client}/keys", {"label": "rehearsal"})["api_key"]
+    made(f"/{client}/credits", {"kind": "grant", "amount": CREDITS, "reference": "rehearsal"})
+    return {"X-API-KEY": key, "X-API-APP-ID": app}
+
+
+def start_redis(manifest):
+    port = free_port()
+    settings = ["--port", str(port), "--bind", "127.0.0.1", "--dir", str(work), "--appendonly", "yes", "--maxmemory-policy", "noeviction"]
+    start(["redis-server", *settings], stdout=subprocess.DEVNULL)
+    manifest.environment["SAKSHI__STORE__REDIS_URL"] = f"redis://127.0.0.1:{port}"
+
+
+def roll(manifest, pods):
+    """Every pod makes way for a new one. With Deployments the new one is available first; in place the old one ends first."""
+    endings = []
+    for number, old in enumerate(list(pods)):
+        if manifest.in_place:
+            old.terminate()
+            pods.remove(old)
+        new = Pod(manifest, f"new-{number}")
+        pods.append(new)
+        new.become_available()
+        if not manifest.in_place:
+            endings.append(threading.Thread(target=lambda pod=old: (pod.terminate(), pods.remove(pod))))
+            endings[-1].start()
+    for ending in endings:
+        ending.join()
+
+
+work = pathlib.Path(tempfile.mkdtemp())
+manifest = Manifest()
+if manifest.environment["SAKSHI__STORE__KIND"] == "redis":
+    start_redis(manifest)
+pods = [Pod(manifest, f"old-{number}") for number in range(manifest.replicas)]
+for pod in pods:
+    pod.become_available()
+headers = become_client(pods[0], manifest.environment["SAKSHI__ADMIN__TOKEN"])
+clients = Clients(pods, headers)
+roll(manifest, pods)
+opened = clients.stop()
+left = ask(pods[0].public, "GET", "/api/v1/credits", headers=headers)[1]
+for txn in opened[:: max(1, len(opened) // 200)]:
+    status = ask(pods[0].public, "GET", f"/api/v1/nationalid-ovse/result/{txn}", headers=headers)[0]
+    expect(status in (200, 202), f"{txn} was answered, and now it is {status}")
+expect(len(opened) > 100, f"{len(opened)} requests say too little")
+expect(left["balance"] == CREDITS - len(opened), f"{len(opened)} transactions were answered, and the balance is {left}")
+expect(manifest.in_place or clients.refused == 0, "for a while no pod was ready")
+for pod in pods:
+    pod.terminate()
+for process in started:
+    process.kill()
+shutil.rmtree(work)
+print(f"{manifest.workload['kind']}: {len(opened)} requests, none failed")
