@@ -31,7 +31,7 @@ async fn typed(words: &[&str]) -> (ExitCode, String, String) {
 }
 
 /// The URL of a listener that lives as long as the test.
-fn serve(fixture: &StoreFixture) -> String {
+pub(crate) fn serve(fixture: &StoreFixture) -> String {
     let deps = fixture.internal();
     let server = HttpServer::new(move || App::new().wrap(from_fn(edge)).configure(|cfg| configure(cfg, deps.clone())));
     let server = server.workers(1).disable_signals().bind(("127.0.0.1", 0)).unwrap();
@@ -40,11 +40,11 @@ fn serve(fixture: &StoreFixture) -> String {
     url
 }
 
-async fn admin(url: &str, words: &[&str]) -> (ExitCode, String, String) {
+pub(crate) async fn admin(url: &str, words: &[&str]) -> (ExitCode, String, String) {
     typed(&[&["admin", "--url", url, "--token", TOKEN], words].concat()).await
 }
 
-fn word_after<'a>(output: &'a str, name: &str) -> &'a str {
+pub(crate) fn word_after<'a>(output: &'a str, name: &str) -> &'a str {
     output.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_else(|| panic!("no {name} in {output}")).trim()
 }
 

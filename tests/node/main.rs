@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "an error here is a failed test")]
 
 mod api;
+mod audit_log;
 mod caller;
 mod cli;
 mod document;

@@ -37,7 +37,7 @@ pub(crate) struct StoreFixture {
     pub(crate) store: EmbeddedStore,
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) health: Arc<HealthSwitch>,
-    _directory: tempfile::TempDir,
+    pub(crate) directory: tempfile::TempDir,
 }
 
 /// Writes the intent key of all tests into a directory.
@@ -88,7 +88,7 @@ impl StoreFixture {
         let ownership = Ownership::of(Profile::Sandbox, "https://issuer.test");
         let options =
             EmbeddedOptions { directory: directory.path().join("store"), clock: clock.clone(), vault, max_waiting: 64, ownership };
-        Self { store: EmbeddedStore::open(options).unwrap(), clock, health: Arc::default(), _directory: directory }
+        Self { store: EmbeddedStore::open(options).unwrap(), clock, health: Arc::default(), directory }
     }
 
     pub(crate) fn shared_store(&self) -> Arc<dyn Store> {
@@ -116,6 +116,7 @@ impl StoreFixture {
             metrics: Arc::new(String::new),
             admin_token: SecretString::from(TOKEN),
             connector_token: SecretString::from(CONNECTOR_TOKEN),
+            trusted_proxies: [].into(),
             urls: UrlPolicy::PUBLIC,
             body_bytes: 4_096,
         }

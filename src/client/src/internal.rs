@@ -2,6 +2,7 @@
 
 use reqwest::Method;
 use sakshi_wire::credits::{Balance, Statement};
+use sakshi_wire::operator::audit_log::AuditLogPage;
 use sakshi_wire::operator::credits::{AuditResponse, MoveCreditsResponse};
 use sakshi_wire::operator::keys::{IssueKeyResponse, KeyResponse, KeysResponse, RotateKeyResponse};
 use sakshi_wire::operator::tenancy::{AppResponse, AppsResponse, ClientsPage, CreateAppResponse, CreateClientResponse};
@@ -114,6 +115,12 @@ pub fn statement(client: &str, page: Page) -> Call<Statement> {
 /// Recomputes every ledger.
 pub fn audit() -> Call<AuditResponse> {
     Call::get("/admin/v1/credits/audit")
+}
+
+/// What operators have changed, after this number and, if it is given, from this time on.
+pub fn audit_log(after: u64, limit: u32, since: Option<&str>) -> Call<AuditLogPage> {
+    let since = since.map(|since| format!("&since={}", segment(since))).unwrap_or_default();
+    Call::get(format!("/admin/v1/audit-log?after={after}&limit={limit}{since}"))
 }
 
 /// The state of a flow and of its webhooks.

@@ -5,7 +5,7 @@ use std::future::{Ready, ready};
 
 use actix_web::dev::Payload;
 use actix_web::http::header;
-use actix_web::{FromRequest, HttpRequest, web};
+use actix_web::{FromRequest, HttpMessage as _, HttpRequest, web};
 use aws_lc_rs::digest::{SHA256, digest};
 use sakshi_web::error::ApiError;
 use secrecy::{ExposeSecret, SecretString};
@@ -22,12 +22,24 @@ pub struct Operator(pub(super) web::Data<InternalDeps>);
 #[derive(Debug)]
 pub struct Connector(pub(super) web::Data<InternalDeps>);
 
+/// Who asks, in the extensions of a request that carries the admin token.
+#[derive(Clone, Debug)]
+pub(super) struct Who {
+    /// None for the token of the settings.
+    pub(super) id: Option<String>,
+    pub(super) name: String,
+}
+
 impl FromRequest for Operator {
     type Error = ApiError;
     type Future = Ready<Result<Self, ApiError>>;
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
-        ready(authorize(request, |deps| &deps.admin_token).map(Self))
+        let authorized = authorize(request, |deps| &deps.admin_token);
+        if authorized.is_ok() {
+            request.extensions_mut().insert(Who { id: None, name: "settings".to_owned() });
+        }
+        ready(authorized.map(Self))
     }
 }
 

@@ -75,6 +75,7 @@ fn of(id: &str) -> (Value, Value) {
             let client = json!({ "client_id": CLIENT, "balance": 999, "sum": 999, "entries": 2, "faults": 0, "clean": true });
             (Value::Null, json!({ "clean": true, "clients": [client] }))
         }
+        "getAuditLog" => (Value::Null, audit_log()),
         "getTransaction" => (Value::Null, transaction()),
         "findRefusedRequest" => {
             let request = json!({ "at": CREATED, "client_id": CLIENT, "app_id": APP, "method": "POST", "route": "/api/v1/nationalid-ovse/init",
@@ -116,6 +117,14 @@ fn entry(seq: u64, kind: &str, amount: u64, balance_after: u64, reference: &str)
 fn delivery() -> Value {
     let attempt = json!({ "outcome": "delivered", "status": 200, "duration_ms": 41 });
     json!({ "id": 7, "origin": "https://client.example", "queued_at": CREATED, "claimed_at": CREATED, "attempt": attempt })
+}
+
+fn audit_log() -> Value {
+    let hash = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
+    let entry = json!({ "at": CREATED, "stage": "asked", "operator_id": null, "operator": "settings", "operation": "createClient", "ids": {},
+        "from": "127.0.0.1", "request_id": "order-42-try-1", "asked": { "name": "Example Bank" }, "before": null });
+    let entry = json!({ "number": 1, "previous_hash": "0".repeat(64), "hash": hash, "entry": entry });
+    json!({ "entries": [entry], "head": { "number": 1, "hash": hash } })
 }
 
 fn transaction() -> Value {

@@ -7,6 +7,8 @@
 
 mod apps;
 mod arguments;
+mod audit;
+mod audit_log;
 mod bearer;
 mod clients;
 mod credits;
@@ -33,6 +35,7 @@ use sakshi_service::url_policy::UrlPolicy;
 use sakshi_store::{CreditOutcome, ReportFlowOutcome, Store, StoreFuture};
 use sakshi_web::body::BodyLimit;
 use sakshi_web::error::ApiError;
+use sakshi_web::rate_limit::TrustedProxies;
 use sakshi_web::routing::{RouteMetrics, resource, unknown_path};
 use sakshi_wire::operator::views::TreeNode;
 use sakshi_wire::reports::FlowReport;
@@ -95,6 +98,8 @@ pub struct InternalDeps {
     pub admin_token: SecretString,
     /// The connectors' bearer token.
     pub connector_token: SecretString,
+    /// Whose `X-Forwarded-For` is believed.
+    pub trusted_proxies: TrustedProxies,
     /// The URLs that webhooks may go to.
     pub urls: UrlPolicy,
     /// Bytes of a JSON body.

@@ -15,6 +15,8 @@ use serde_json::{Value, json};
 
 use super::InternalDeps;
 use super::arguments::{Asked, Id, Identifies, Paged};
+use super::audit::{self, Outcome};
+use super::audit_log::Range;
 use super::bearer::{Connector, Operator};
 use super::probes::MetricsPage;
 
@@ -42,7 +44,14 @@ impl Operation {
         say(&mut described.operation, text);
         A::describe(&mut described);
         H::Output::describe(&mut described);
-        Self { method, path, described, route: web::to(handler), body_bytes: None }
+        let route = match method {
+            Method::GET => web::to(handler),
+            _ => web::to(move |request: HttpRequest, arguments: A| {
+                let (handler, asked) = (handler.clone(), arguments.asked());
+                audit::logged(request, id, asked, move || handler.call(arguments))
+            }),
+        };
+        Self { method, path, described, route, body_bytes: None }
     }
 
     /// A refusal of its own, such as this one.
@@ -97,6 +106,11 @@ impl Described {
 /// What an argument of a handler, or all of them, say of an operation.
 pub(super) trait Argument {
     fn describe(_: &mut Described) {}
+
+    /// The request in the body, for the audit log.
+    fn asked(&self) -> Value {
+        Value::Null
+    }
 }
 
 impl Argument for HttpRequest {}
@@ -138,9 +152,26 @@ impl Argument for Paged {
     }
 }
 
-impl<T: Body + Describe> Argument for Asked<T> {
+impl Argument for Range {
+    fn describe(to: &mut Described) {
+        let limit = json!({ "type": "integer", "format": "int32", "minimum": 1, "maximum": PAGE_SIZE_MAX, "default": PAGE_SIZE_DEFAULT });
+        for (name, schema, about) in [
+            ("after", json!({ "type": "integer", "format": "int64", "minimum": 0, "default": 0 }), "Entries with a higher number."),
+            ("limit", limit, "At most so many entries."),
+            ("since", json!({ "type": "string", "format": "date-time" }), "Entries of this time and later."),
+        ] {
+            to.parameter(json!({ "name": name, "in": "query", "required": false, "description": about, "schema": schema }));
+        }
+    }
+}
+
+impl<T: Body + Describe + Serialize> Argument for Asked<T> {
     fn describe(to: &mut Described) {
         to.takes::<T>();
+    }
+
+    fn asked(&self) -> Value {
+        json!(self.0)
     }
 }
 
@@ -149,6 +180,12 @@ macro_rules! arguments {
         $(impl<$($argument: Argument),+> Argument for ($($argument,)+) {
             fn describe(to: &mut Described) {
                 $($argument::describe(to);)+
+            }
+
+            #[allow(non_snake_case)] // The names of the types name the values too.
+            fn asked(&self) -> Value {
+                let ($($argument,)+) = self;
+                [$($argument.asked()),+].into_iter().find(|asked| !asked.is_null()).unwrap_or_default()
             }
         })+
     };
@@ -164,11 +201,23 @@ arguments! {
 /// What a handler answers with.
 pub(super) trait Answer: Responder {
     fn describe(to: &mut Described);
+
+    /// What came of the operation, for the audit log.
+    fn outcome(&self) -> Outcome {
+        Outcome { status: 200, code: None, after: Value::Null }
+    }
 }
 
 impl<T: Answer> Answer for Result<T, ApiError> {
     fn describe(to: &mut Described) {
         T::describe(to);
+    }
+
+    fn outcome(&self) -> Outcome {
+        match self {
+            Ok(answer) => answer.outcome(),
+            Err(refusal) => Outcome { status: refusal.status_code().as_u16(), code: Some(refusal.code()), after: Value::Null },
+        }
     }
 }
 
@@ -179,6 +228,10 @@ impl<T: Describe + Serialize> Answer for Json<T> {
         let name = schema["$ref"].as_str().and_then(|reference| reference.rsplit('/').next()).unwrap_or_default();
         let about = to.schemas.get(name).and_then(|schema| schema["description"].as_str()).unwrap_or_default().to_owned();
         to.answers("application/json", &schema, &about);
+    }
+
+    fn outcome(&self) -> Outcome {
+        Outcome { status: 200, code: None, after: json!(self.0) }
     }
 }
 

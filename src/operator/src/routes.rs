@@ -8,7 +8,7 @@ use sakshi_web::error::ApiError;
 use sakshi_wire::reports::FlowReport;
 
 use super::operation::Operation;
-use super::{apps, clients, credits, keys, openapi, probes, reports, transfers, views};
+use super::{apps, audit_log, clients, credits, keys, openapi, probes, reports, transfers, views};
 
 const CLIENTS: &str = "/admin/v1/clients";
 const APPS: &str = "/admin/v1/clients/{client_id}/apps";
@@ -27,11 +27,12 @@ pub(super) struct Group {
 }
 
 /// Every group, in the order of the document.
-pub(super) const GROUPS: [Group; 8] = [
+pub(super) const GROUPS: [Group; 9] = [
     Group { tag: "Clients", about: "Who pays for verifications; a client has apps, keys and credits.", operations: of_clients },
     Group { tag: "Apps", about: "The applications of a client, which it names as `X-API-APP-ID`.", operations: of_apps },
     Group { tag: "Keys", about: "The API keys of a client. The text of a key is shown once.", operations: of_keys },
     Group { tag: "Credits", about: "What a client has paid for, and what it has used.", operations: of_credits },
+    Group { tag: "Audit", about: "What operators have changed.", operations: of_audit },
     Group { tag: "Support", about: "What is known of one transaction or one refused request.", operations: of_support },
     Group { tag: "Webhooks", about: "What became of the webhooks of a transaction or a flow.", operations: of_webhooks },
     Group { tag: "Connectors", about: "What upstreams report of the flows that they carry out.", operations: of_connectors },
@@ -148,6 +149,17 @@ fn of_credits() -> Vec<Operation> {
             credits::audit,
         ),
     ]
+}
+
+fn of_audit() -> Vec<Operation> {
+    vec![Operation::new(
+        Method::GET,
+        "/admin/v1/audit-log",
+        "getAuditLog",
+        "Lists what operators have changed, oldest first. Each change has an entry before it and one with what came of it; where the second is \
+        missing, the node ended in between. Each entry is chained to the one before by its hash.",
+        audit_log::read,
+    )]
 }
 
 fn of_support() -> Vec<Operation> {

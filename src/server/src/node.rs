@@ -198,6 +198,7 @@ impl Node {
             metrics: internal::metrics_page(metrics, &storage, tree.clone(), memory, cpu, drain.clone()),
             admin_token: settings.admin.token.clone(),
             connector_token: settings.admin.connector_token.clone(),
+            trusted_proxies: settings.server.trusted_proxies.clone().into(),
             urls: bounds::rules(settings).urls,
             body_bytes: settings.limits.body_bytes,
         };

@@ -6,6 +6,7 @@
 //! in files of the same names. Personal data enters only as [`Sealed`] ciphertext, which the
 //! [`Vault`] makes and opens; no implementation sees a claim in plain text.
 
+mod audit_log;
 mod canary;
 #[cfg(test)]
 mod conformance;
@@ -29,6 +30,7 @@ mod transfers;
 mod upkeep;
 mod vault;
 
+pub use audit_log::{AuditHash, AuditHead, AuditLog, AuditRecord};
 pub use credits::{Audit, CreditOutcome, Credits};
 pub use error::{StoreError, StoreFuture};
 pub use events::{CreateEvent, Events, PatchEventOutcome, Registration};

@@ -64,6 +64,20 @@ pub(crate) fn open_refusal(vault: &Vault, app: &AppId, sealed: impl Into<Vec<u8>
     open(vault, app.as_str().as_bytes(), sealed, "a refused request")
 }
 
+/// A sealed entry of the audit log.
+pub(crate) fn seal_audit_entry(vault: &Vault, number: u64, entry: &str) -> Result<Vec<u8>, StoreError> {
+    seal(vault, &audit_owner(number), &entry, "an entry of the audit log")
+}
+
+/// An entry of the audit log.
+pub(crate) fn open_audit_entry(vault: &Vault, number: u64, sealed: impl Into<Vec<u8>>) -> Result<String, StoreError> {
+    open(vault, &audit_owner(number), sealed, "an entry of the audit log")
+}
+
+fn audit_owner(number: u64) -> Vec<u8> {
+    format!("audit:{number}").into_bytes()
+}
+
 /// The sealed URLs that an app has registered.
 pub(crate) fn seal_urls(vault: &Vault, app: &AppId, urls: &RegisteredUrls) -> Result<Vec<u8>, StoreError> {
     seal(vault, app.as_str().as_bytes(), urls, "the webhook URLs of an app")

@@ -2,6 +2,7 @@
 
 use std::fmt::Debug;
 
+use crate::audit_log::AuditLog;
 use crate::credits::Credits;
 use crate::events::Events;
 use crate::flows::Flows;
@@ -27,6 +28,7 @@ pub trait Store:
     + Transfers
     + Sessions
     + Refusals
+    + AuditLog
     + Outbox
     + Upkeep
     + Debug
@@ -46,6 +48,7 @@ impl<S> Store for S where
         + Transfers
         + Sessions
         + Refusals
+        + AuditLog
         + Outbox
         + Upkeep
         + Debug

@@ -121,8 +121,11 @@ pub struct RateLimits {
     /// Attempts to sign in to the portal by address.
     pub sign_ins: RateLimit<IpAddr>,
     /// Whose `X-Forwarded-For` is believed.
-    pub trusted_proxies: Arc<[IpNet]>,
+    pub trusted_proxies: TrustedProxies,
 }
+
+/// Peers whose `X-Forwarded-For` is believed.
+pub type TrustedProxies = Arc<[IpNet]>;
 
 /// The owner of a request that nobody has authenticated: its address. A listener without rate limits takes the peer's.
 pub(crate) fn sender(request: &HttpRequest) -> Owner {
@@ -135,27 +138,29 @@ impl RateLimits {
     /// proxy's. Of an IPv6 address the /64 network, which belongs to one subscriber.
     #[must_use]
     pub fn client_address(&self, request: &HttpRequest) -> IpAddr {
-        subscriber(self.host(request))
+        subscriber(host(request, &self.trusted_proxies))
     }
+}
 
-    fn host(&self, request: &HttpRequest) -> IpAddr {
-        let peer = peer(request);
-        let trusted = |address: &IpAddr| self.trusted_proxies.iter().any(|net| net.contains(address));
-        if !trusted(&peer) {
-            return peer;
-        }
-        let forwarded = request.headers().get_all("x-forwarded-for").filter_map(|value| value.to_str().ok());
-        let hops: Vec<&str> = forwarded.flat_map(|value| value.split(',')).map(str::trim).collect();
-        let mut address = peer;
-        for hop in hops.into_iter().rev() {
-            let Ok(hop) = hop.parse::<IpAddr>() else { break };
-            address = hop.to_canonical();
-            if !trusted(&address) {
-                break;
-            }
-        }
-        address
+/// The address behind a request: the peer's, or the last one of `X-Forwarded-For` that is no trusted proxy's.
+#[must_use]
+pub fn host(request: &HttpRequest, trusted_proxies: &[IpNet]) -> IpAddr {
+    let peer = peer(request);
+    let trusted = |address: &IpAddr| trusted_proxies.iter().any(|net| net.contains(address));
+    if !trusted(&peer) {
+        return peer;
     }
+    let forwarded = request.headers().get_all("x-forwarded-for").filter_map(|value| value.to_str().ok());
+    let hops: Vec<&str> = forwarded.flat_map(|value| value.split(',')).map(str::trim).collect();
+    let mut address = peer;
+    for hop in hops.into_iter().rev() {
+        let Ok(hop) = hop.parse::<IpAddr>() else { break };
+        address = hop.to_canonical();
+        if !trusted(&address) {
+            break;
+        }
+    }
+    address
 }
 
 #[cfg(test)]

@@ -19,6 +19,7 @@ use serde_json::{Map, Value, json};
 use url::Url;
 
 use super::api::Api;
+use super::audit_log::{self, AuditLog};
 use super::error::CliError;
 use super::paint;
 use crate::settings::{Sources, internal_endpoint};
@@ -71,6 +72,8 @@ enum Subject {
     Request { error_id: String },
     /// What became of a transaction's webhook.
     Delivery { txn_id: String },
+    /// What operators have changed, and whether the log of it is whole.
+    AuditLog(AuditLog),
     /// The live supervision tree.
     Tree,
 }
@@ -219,6 +222,7 @@ enum View {
     /// The rows below what is beside them.
     PairsAndRows(&'static str, &'static [&'static str]),
     Tree,
+    AuditLog,
     Json,
 }
 
@@ -256,6 +260,7 @@ pub(super) async fn run(admin: &Admin, sources: &Sources, out: &mut dyn Write) -
                 paint::table(rows.as_array().map(Vec::as_slice).unwrap_or_default(), columns, out)?;
             }
             View::Tree => paint::tree(&answer, out)?,
+            View::AuditLog => audit_log::show(&answer, out)?,
             View::Json => writeln!(out, "{answer:#}")?,
             View::Rows(name, columns) => {
                 let rows = answer.get(name).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
@@ -315,6 +320,7 @@ async fn ask(api: &Api, subject: &Subject) -> Result<(Value, View), CliError> {
         Subject::Transaction { txn_id } => answer(api, internal::transaction(txn_id), View::Pairs).await,
         Subject::Request { error_id } => answer(api, internal::request(error_id), View::Rows("requests", REFUSED)).await,
         Subject::Delivery { txn_id } => answer(api, internal::delivery(txn_id), View::Pairs).await,
+        Subject::AuditLog(options) => Ok((audit_log::ask(api, options).await?, View::AuditLog)),
         Subject::Tree => answer(api, internal::tree(), View::Tree).await,
     }
 }

@@ -6,6 +6,7 @@
 
 mod admin;
 pub(crate) mod api;
+mod audit_log;
 mod backup;
 mod check;
 pub mod error;

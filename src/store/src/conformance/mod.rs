@@ -7,6 +7,7 @@
 // must end the test.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+pub(crate) mod audit_log;
 pub(crate) mod completion;
 pub(crate) mod credits;
 pub(crate) mod events;
@@ -109,6 +110,8 @@ macro_rules! store_conformance {
             transfers::racing_imports_of_one_client_end_as_one,
             refusals::refused_requests_are_kept_for_their_app_the_newest_first_and_not_too_many,
             refusals::a_refused_request_is_forgotten_after_its_time,
+            audit_log::entries_of_the_audit_log_follow_each_other_in_one_chain,
+            audit_log::entries_that_race_are_all_in_the_audit_log,
             sessions::a_session_is_kept_once_under_its_digest_and_no_other,
             sessions::a_session_ends_when_it_was_idle_for_too_long_and_is_not_brought_back,
             sessions::use_prolongs_a_session_and_never_beyond_its_end,

@@ -10,6 +10,7 @@
 //! before an operation is queued and opened after its answer, on the caller's side. `database` holds
 //! the file and its schema, `threads` the writer and the readers.
 
+mod audit_log;
 mod backup;
 mod credits;
 mod database;

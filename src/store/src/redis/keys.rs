@@ -149,6 +149,10 @@ pub(crate) fn refusals(app: &AppId) -> Vec<u8> {
     format!("rf:{app}").into_bytes()
 }
 
+pub(crate) fn audit_log() -> Vec<u8> {
+    b"audit".to_vec()
+}
+
 pub(crate) fn credential(digest: &[u8; 32]) -> Vec<u8> {
     format!("cred:{}", hexadecimal(digest)).into_bytes()
 }

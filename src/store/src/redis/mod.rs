@@ -12,6 +12,7 @@
 //! servers; `nodes` watches the other nodes and takes over from those that have died.
 
 mod arguments;
+mod audit_log;
 mod canary;
 mod clock;
 mod credits;

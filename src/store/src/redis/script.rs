@@ -96,6 +96,7 @@ scripts! {
     END_SESSION = "end_session", true, " flags=allow-oom", [];
     KEEP_REFUSAL = "keep_refusal", true, "", [];
     LOAD_REFUSALS = "load_refusals", false, " flags=no-writes", [];
+    APPEND_AUDIT = "append_audit", true, "", [];
     CREATE_EVENT = "create_event", true, "", ["repetition"];
     LOAD_EVENT = "load_event", false, " flags=no-writes", [];
     LIST_EVENTS = "list_events", false, " flags=allow-oom", [];

@@ -1,5 +1,6 @@
 //! The internal listener: what the operator sends and is told, and what connectors and probes are told.
 
+pub mod audit_log;
 pub mod credits;
 pub mod keys;
 pub mod tenancy;

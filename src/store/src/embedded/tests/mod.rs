@@ -1,6 +1,7 @@
 //! The embedded store: the properties of every store, and what can happen to a file, a disk and a
 //! process.
 
+mod audit_log;
 mod canary;
 mod clock;
 mod compiled;

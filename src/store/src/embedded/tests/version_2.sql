@@ -8,6 +8,7 @@ CREATE INDEX events_of_app ON events (app, created_at) WHERE closing = 0;
 DROP TABLE webhook_names;
 DROP TABLE sessions;
 DROP TABLE refusals;
+DROP TABLE audit_log;
 DROP TABLE canary;
 DROP TABLE installation;
 ALTER TABLE clients DROP COLUMN imported_at;

@@ -60,6 +60,9 @@ async fn used_for_everything(test: &RedisTestStore) {
     store.keep_refusal(app.app_id.clone(), refused(test, 1)).await.unwrap();
     assert_eq!(store.refusals(app.app_id.clone()).await.unwrap().len(), 1);
 
+    store.append_audit("planted-entry".into()).await.unwrap();
+    assert_eq!(store.audit_log(0, 10).await.unwrap().len(), 1);
+
     let mut open = opening(test, &client);
     open.idempotency = Some(kept(test, &client, 1, 1));
     let pending = open.pending.clone();
@@ -249,7 +252,7 @@ fn nothing_personal_or_secret_is_readable_in_redis() {
         assert!(has(clear), "{clear}");
     }
     // A claim, a name hint, the name of an event, and the paths of every webhook.
-    for planted in ["Planted Resident", "Asha", "Planted name", "secret-path", "guest-list", "planted-path", "key=1"] {
+    for planted in ["Planted Resident", "Asha", "Planted name", "secret-path", "guest-list", "planted-path", "planted-entry", "key=1"] {
         assert!(!has(planted), "{planted}");
     }
 }

@@ -1,0 +1,156 @@
+//! The audit log around every operation that changes something: an entry before the change and another with what came of it.
+//!
+//! Without the first entry there is no change. The second follows even when the caller has gone: the change then ends by itself.
+//! An entry tells the values of known names alone, so that a name that is added later does not bring a secret in.
+
+use std::collections::BTreeMap;
+
+use actix_web::{HttpMessage as _, HttpRequest, rt};
+use sakshi_domain::http_url::{HttpUrl, Schemes};
+use sakshi_domain::time::Timestamp;
+use sakshi_web::edge::request_id;
+use sakshi_web::error::ApiError;
+use sakshi_web::rate_limit::host;
+use sakshi_wire::operator::keys::KeyResponse;
+use sakshi_wire::operator::tenancy::AppResponse;
+use serde_json::{Value, json};
+use tracing::Instrument as _;
+
+use super::InternalDeps;
+use super::arguments::deps;
+use super::bearer::Who;
+use super::operation::Answer;
+
+/// The names whose values are told. Of a `…_webhook_url` it is the origin.
+const TOLD: &[&str] = &[
+    "amount",
+    "app_id",
+    "apps",
+    "at",
+    "balance",
+    "balance_after",
+    "changed",
+    "client",
+    "client_id",
+    "created_at",
+    "entry",
+    "environments",
+    "expires_at",
+    "id",
+    "key_id",
+    "keys",
+    "kind",
+    "label",
+    "name",
+    "outcome",
+    "overlap_s",
+    "payload_spelling",
+    "previous",
+    "records",
+    "reference",
+    "revoked_at",
+    "seq",
+];
+
+/// Carries out what an operator asked for, between its two entries. What others ask for is carried out as it is.
+pub(super) async fn logged<T: Answer + 'static, F: Future<Output = T> + 'static>(
+    request: HttpRequest,
+    operation: &'static str,
+    asked: Value,
+    work: impl FnOnce() -> F + 'static,
+) -> Result<T, ApiError> {
+    let Some(who) = request.extensions().get::<Who>().cloned() else { return Ok(work().await) };
+    let deps = deps(&request)?;
+    let ids: BTreeMap<String, String> = request.match_info().iter().map(|(name, id)| (name.to_owned(), id.to_owned())).collect();
+    let before = standing(&deps, &request).await?;
+    let entry = json!({
+        "operator_id": who.id,
+        "operator": who.name,
+        "operation": operation,
+        "ids": ids,
+        "from": host(&request, &deps.trusted_proxies),
+        "request_id": request_id(&request),
+    });
+    let first = with(&entry, deps.clock.now(), &json!({ "stage": "asked", "asked": told(asked), "before": told(before) }));
+    let asked_number = deps.store.append_audit(first).await?.number;
+    let carried_out = async move {
+        let answer = work().await;
+        let Outcome { status, code, after } = answer.outcome();
+        let said = json!({ "stage": "answered", "asked_number": asked_number, "status": status, "code": code, "after": told(after) });
+        let second = with(&entry, deps.clock.now(), &said);
+        if let Err(error) = deps.store.append_audit(second).await {
+            tracing::error!(%error, audit.number = asked_number, "the audit log does not say what came of a change");
+        }
+        answer
+    };
+    rt::spawn(carried_out.in_current_span()).await.map_err(ApiError::internal)
+}
+
+/// What came of an operation.
+pub(super) struct Outcome {
+    pub(super) status: u16,
+    pub(super) code: Option<&'static str>,
+    pub(super) after: Value,
+}
+
+/// The text of an entry. Members are sorted by name, as those of every object here.
+fn with(entry: &Value, at: Timestamp, more: &Value) -> String {
+    let mut all = entry.as_object().cloned().unwrap_or_default();
+    all.insert("at".to_owned(), json!(at));
+    all.extend(more.as_object().cloned().unwrap_or_default());
+    Value::Object(all).to_string()
+}
+
+/// The record that the path names, as it is before the change.
+async fn standing(deps: &InternalDeps, request: &HttpRequest) -> Result<Value, ApiError> {
+    let id = |name| request.match_info().get(name);
+    if let Some(Ok(app)) = id("app_id").map(str::parse) {
+        return Ok(json!(deps.store.load_app(app).await?.map(AppResponse::from)));
+    }
+    if let Some(Ok(key)) = id("key_id").map(str::parse) {
+        // Without a time the key is only read.
+        return Ok(json!(deps.store.retire_key(key, None, None).await?.map(KeyResponse::from)));
+    }
+    match id("client_id").map(str::parse) {
+        Some(Ok(client)) if request.path().ends_with("/credits") => Ok(json!({ "balance": deps.store.balance(client).await? })),
+        _ => Ok(Value::Null),
+    }
+}
+
+/// What may be told of a value.
+fn told(value: Value) -> Value {
+    match value {
+        Value::Object(members) => {
+            let members = members.into_iter().filter_map(|(name, value)| told_of(&name, value).map(|value| (name, value)));
+            Value::Object(members.collect())
+        }
+        Value::Array(items) => items.into_iter().map(told).collect(),
+        plain => plain,
+    }
+}
+
+fn told_of(name: &str, value: Value) -> Option<Value> {
+    if name.ends_with("_webhook_url") {
+        return Some(value.as_str().and_then(|url| HttpUrl::parse(url, Schemes::HttpAndHttps).ok()).map(|url| url.origin()).into());
+    }
+    TOLD.contains(&name).then(|| told(value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_tells_known_names_and_the_origins_of_urls() {
+        let url = "https://client.example/hooks/planted-secret?key=planted";
+        let value = json!({
+            "api_key": "planted", "previous": { "key_id": "key_1", "digest": "planted" }, "keys": [{ "label": "kiosk", "token": "planted" }],
+            "consent_webhook_url": url, "data_webhook_url": null, "name": "Acme", "later_field": "planted",
+        });
+        let expected = json!({
+            "previous": { "key_id": "key_1" }, "keys": [{ "label": "kiosk" }],
+            "consent_webhook_url": "https://client.example", "data_webhook_url": null, "name": "Acme",
+        });
+        assert_eq!(told(value), expected);
+    }
+}

@@ -1,0 +1,82 @@
+//! `GET /admin/v1/audit-log`: what operators have changed.
+
+use std::future::{Ready, ready};
+
+use actix_web::dev::Payload;
+use actix_web::web::Json;
+use actix_web::{FromRequest, HttpRequest};
+use sakshi_domain::invalid::Invalid;
+use sakshi_domain::limits::{PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX};
+use sakshi_domain::time::Timestamp;
+use sakshi_store::{AuditHead, AuditRecord, Store, StoreError};
+use sakshi_web::error::ApiError;
+use sakshi_web::query::Query;
+use sakshi_wire::operator::audit_log::{AuditLogEntry, AuditLogHead, AuditLogPage};
+use serde_json::{Map, Value};
+
+use super::bearer::Operator;
+
+/// Which entries are asked for.
+#[derive(Debug)]
+pub(super) struct Range {
+    after: u64,
+    limit: u32,
+    since: Option<Timestamp>,
+}
+
+impl FromRequest for Range {
+    type Error = ApiError;
+    type Future = Ready<Result<Self, ApiError>>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        ready(range(request.query_string()))
+    }
+}
+
+fn range(query: &str) -> Result<Range, ApiError> {
+    let mut query = Query::of(query);
+    let after = query.number(&["after"], 0..=i64::MAX.cast_unsigned(), 0);
+    let limit = query.number(&["limit"], 1..=PAGE_SIZE_MAX, PAGE_SIZE_DEFAULT);
+    let since = query.text("since");
+    query.finish()?;
+    let since = since
+        .map(|text| Timestamp::parse_rfc3339(&text).ok_or_else(|| Invalid::one("since", "must be a time as in RFC 3339")))
+        .transpose()?;
+    Ok(Range { after, limit, since })
+}
+
+pub(super) async fn read(Operator(deps): Operator, range: Range) -> Result<Json<AuditLogPage>, ApiError> {
+    let head = deps.store.audit_head().await?;
+    let from = match range.since {
+        Some(since) => before(deps.store.as_ref(), head, since).await?.max(range.after),
+        None => range.after,
+    };
+    let entries = deps.store.audit_log(from, range.limit).await?;
+    let entries = entries.iter().map(entry).collect::<Result<_, _>>()?;
+    Ok(Json(AuditLogPage { entries, head: AuditLogHead { number: head.number, hash: head.hash.to_string() } }))
+}
+
+fn members(text: &str) -> Result<Map<String, Value>, ApiError> {
+    serde_json::from_str(text).map_err(|_| StoreError::Corrupt("an entry of the audit log cannot be read".to_owned()).into())
+}
+
+fn entry(record: &AuditRecord) -> Result<AuditLogEntry, ApiError> {
+    let entry = members(&record.entry)?.into_iter().collect();
+    Ok(AuditLogEntry { number: record.number, previous_hash: record.previous.to_string(), hash: record.hash.to_string(), entry })
+}
+
+/// The number before the first entry of a time or later. Entries are in the order of their times, but for the clocks of nodes.
+async fn before(store: &dyn Store, head: AuditHead, since: Timestamp) -> Result<u64, ApiError> {
+    let (mut before, mut end) = (0, head.number);
+    while before < end {
+        let middle = before + (end - before) / 2;
+        let Some(record) = store.audit_log(middle, 1).await?.pop() else { break };
+        let at = members(&record.entry)?.get("at").and_then(Value::as_str).and_then(Timestamp::parse_rfc3339);
+        if at.is_some_and(|at| at < since) {
+            before = middle + 1;
+        } else {
+            end = middle;
+        }
+    }
+    Ok(before)
+}

@@ -1,0 +1,181 @@
+//! `sakshi admin audit-log`: what operators have changed, and whether anybody has changed that.
+//!
+//! A chain shows that an entry was changed, moved or left out in it. Who can write the store and has its keys could make a new chain,
+//! and who can write the store could cut its end off: both show by a head that was kept elsewhere.
+
+use std::io::{self, Write};
+
+use clap::Args;
+use sakshi_client::internal;
+use sakshi_domain::limits::PAGE_SIZE_MAX;
+use sakshi_domain::time::Timestamp;
+use sakshi_store::{AuditHash, AuditHead};
+use sakshi_wire::operator::audit_log::{AuditLogEntry, AuditLogHead};
+use serde_json::{Value, json};
+
+use super::api::Api;
+use super::error::CliError;
+use super::paint;
+
+const ENTRY: &[&str] = &["number", "at", "operator", "operation", "stage", "status", "ids", "from"];
+
+/// Options of `admin audit-log`.
+#[derive(Args, Debug)]
+pub(super) struct AuditLog {
+    /// Show entries of this time and later, RFC 3339.
+    #[arg(long, value_name = "TIME")]
+    since: Option<String>,
+    /// Read the whole log and check that every entry follows from the one before; exit code 1 when one does not.
+    #[arg(long)]
+    verify: bool,
+    /// With --verify: the head that an earlier call printed. Its entry must still be there.
+    #[arg(long, value_name = "NUMBER:HASH", requires = "verify", value_parser = head)]
+    head: Option<AuditHead>,
+}
+
+fn head(text: &str) -> Result<AuditHead, String> {
+    let (number, hash) = text.split_once(':').ok_or("a head is a number, a colon and a hash")?;
+    Ok(AuditHead { number: number.parse().map_err(|_| "a head begins with a whole number")?, hash: hash.parse()? })
+}
+
+/// The entries that were asked for, the newest of all, and what is wrong with them if they are to be checked.
+pub(super) async fn ask(api: &Api, options: &AuditLog) -> Result<Value, CliError> {
+    let AuditLog { since, verify, head } = options;
+    if !verify {
+        let (entries, newest) = read(api, since.as_deref()).await?;
+        return Ok(json!({ "entries": entries, "head": newest }));
+    }
+    let wrong = || CliError::Local("--since must be a time as in RFC 3339".to_owned());
+    let since = since.as_deref().map(|since| Timestamp::parse_rfc3339(since).ok_or_else(wrong)).transpose()?;
+    let (mut entries, newest) = read(api, None).await?;
+    let fault = check(&entries, *head).err();
+    entries.retain(|entry| time(entry) >= since);
+    Ok(json!({ "entries": entries, "head": newest, "clean": fault.is_none(), "fault": fault }))
+}
+
+/// The entries as rows, and the head as `--head` takes it.
+pub(super) fn show(answer: &Value, out: &mut dyn Write) -> io::Result<()> {
+    let entries = answer["entries"].as_array().map(Vec::as_slice).unwrap_or_default();
+    paint::table(&entries.iter().map(row).collect::<Vec<_>>(), ENTRY, out)?;
+    writeln!(out, "\nhead: {}:{}", answer["head"]["number"], answer["head"]["hash"].as_str().unwrap_or_default())?;
+    match (answer["clean"].as_bool(), answer["fault"].as_str()) {
+        (Some(true), _) => writeln!(out, "verified: every entry follows from the one before"),
+        (_, Some(fault)) => writeln!(out, "not as it was written: {fault}"),
+        _ => Ok(()),
+    }
+}
+
+/// Every entry since a time, and the newest of all.
+async fn read(api: &Api, since: Option<&str>) -> Result<(Vec<AuditLogEntry>, AuditLogHead), CliError> {
+    let mut entries: Vec<AuditLogEntry> = Vec::new();
+    loop {
+        let after = entries.last().map_or(0, |entry| entry.number);
+        let page = api.send(internal::audit_log(after, PAGE_SIZE_MAX, since)).await?;
+        let is_last = page.entries.len() < PAGE_SIZE_MAX as usize || page.entries.iter().any(|entry| entry.number <= after);
+        entries.extend(page.entries);
+        if is_last {
+            return Ok((entries, page.head));
+        }
+    }
+}
+
+fn time(entry: &AuditLogEntry) -> Option<Timestamp> {
+    entry.entry.get("at").and_then(Value::as_str).and_then(Timestamp::parse_rfc3339)
+}
+
+fn row(entry: &Value) -> Value {
+    let mut row = entry["entry"].clone();
+    row["number"] = entry["number"].clone();
+    let ids = row["ids"].as_object().into_iter().flatten();
+    row["ids"] = ids.filter_map(|(_, id)| id.as_str()).collect::<Vec<_>>().join(" ").into();
+    row
+}
+
+/// Checks the whole chain.
+///
+/// # Errors
+/// The first entry that does not follow, and how.
+fn check(entries: &[AuditLogEntry], kept: Option<AuditHead>) -> Result<(), String> {
+    let mut head = AuditHead::NONE;
+    for entry in entries {
+        let next = head.number + 1;
+        if entry.number != next {
+            return Err(format!("entry {next} is missing"));
+        }
+        if entry.previous_hash.parse() != Ok(head.hash) {
+            return Err(format!("entry {next} does not follow from the one before"));
+        }
+        let text = serde_json::to_string(&entry.entry).map_err(|error| error.to_string())?;
+        let hash: AuditHash = head.hash.followed_by(&text);
+        if entry.hash.parse() != Ok(hash) {
+            return Err(format!("entry {next} was changed"));
+        }
+        head = AuditHead { number: next, hash };
+        if kept.is_some_and(|kept| kept.number == next && kept.hash != hash) {
+            return Err(format!("entry {next} is not the one that was its head"));
+        }
+    }
+    match kept {
+        Some(kept) if kept.number > head.number => Err(format!("entry {} is missing: the end was cut off", head.number + 1)),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chain(length: u64) -> Vec<AuditLogEntry> {
+        let mut head = AuditHead::NONE;
+        let mut entry = |number| {
+            let entry = [("operation".to_owned(), json!("createClient")), ("asked_number".to_owned(), json!(number))].into();
+            let (previous_hash, hash) = (head.hash.to_string(), head.hash.followed_by(&serde_json::to_string(&entry).unwrap()));
+            head = AuditHead { number, hash };
+            AuditLogEntry { number, previous_hash, hash: hash.to_string(), entry }
+        };
+        (1..=length).map(&mut entry).collect()
+    }
+
+    fn last(entries: &[AuditLogEntry]) -> AuditHead {
+        let last = entries.last().unwrap();
+        head(&format!("{}:{}", last.number, last.hash)).unwrap()
+    }
+
+    #[test]
+    fn a_whole_chain_is_good_and_so_is_one_that_has_grown_since() {
+        assert_eq!(check(&[], None), Ok(()));
+        let entries = chain(5);
+        assert_eq!(check(&entries, None), Ok(()));
+        assert_eq!(check(&entries, Some(last(&entries))), Ok(()));
+        assert_eq!(check(&entries, Some(last(&entries[..3]))), Ok(()));
+    }
+
+    #[test]
+    fn the_first_entry_that_does_not_follow_is_named() {
+        let whole = chain(5);
+        let with = |change: fn(&mut Vec<AuditLogEntry>)| {
+            let mut entries = whole.clone();
+            change(&mut entries);
+            check(&entries, None).unwrap_err()
+        };
+        assert_eq!(with(|entries| drop(entries.remove(1))), "entry 2 is missing");
+        assert_eq!(with(|entries| entries.swap(2, 3)), "entry 3 is missing");
+        let changed = with(|entries| drop(entries[3].entry.insert("operation".to_owned(), json!("createApp"))));
+        assert_eq!(changed, "entry 4 was changed");
+        let moved = with(|entries| {
+            entries.swap(1, 2);
+            (entries[1].number, entries[2].number) = (2, 3);
+        });
+        assert_eq!(moved, "entry 2 does not follow from the one before");
+    }
+
+    #[test]
+    fn a_cut_end_and_a_new_chain_show_by_the_head_that_was_kept() {
+        let whole = chain(5);
+        assert_eq!(check(&whole[..3], None), Ok(()), "nothing else tells");
+        assert_eq!(check(&whole[..3], Some(last(&whole))), Err("entry 4 is missing: the end was cut off".to_owned()));
+        let other = AuditHead { hash: AuditHash::NONE, ..last(&whole) };
+        assert_eq!(check(&whole, Some(other)), Err("entry 5 is not the one that was its head".to_owned()));
+        assert!(head("5").is_err() && head("x:00").is_err() && head("5:00").is_err());
+    }
+}

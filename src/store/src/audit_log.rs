@@ -1,0 +1,102 @@
+//! What operators have changed: entries that are appended, sealed, and never changed or removed.
+//!
+//! Each entry is chained to the one before: its hash is the SHA-256 of the hash before it and of its own text. Whoever keeps the
+//! newest hash elsewhere can tell later whether an entry was changed, moved or left out.
+
+use std::fmt;
+use std::str::FromStr;
+
+use aws_lc_rs::digest::{Context, SHA256};
+
+use crate::error::StoreFuture;
+
+/// The hash of an entry.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct AuditHash(pub [u8; 32]);
+
+impl AuditHash {
+    /// What comes before the first entry.
+    pub const NONE: Self = Self([0; 32]);
+
+    /// The hash of the entry that follows.
+    #[must_use]
+    pub fn followed_by(&self, entry: &str) -> Self {
+        let mut context = Context::new(&SHA256);
+        context.update(&self.0);
+        context.update(entry.as_bytes());
+        let mut hash = [0; 32];
+        hash.copy_from_slice(context.finish().as_ref());
+        Self(hash)
+    }
+}
+
+impl fmt::Display for AuditHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for AuditHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "AuditHash({self})")
+    }
+}
+
+impl FromStr for AuditHash {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        const WRONG: &str = "a hash is 64 hexadecimal digits";
+        if text.len() != 64 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return Err(WRONG);
+        }
+        let mut hash = [0; 32];
+        for (byte, place) in hash.iter_mut().zip((0..64).step_by(2)) {
+            *byte = u8::from_str_radix(&text[place..place + 2], 16).map_err(|_| WRONG)?;
+        }
+        Ok(Self(hash))
+    }
+}
+
+/// An entry and its place in the chain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuditRecord {
+    /// From 1, without gaps.
+    pub number: u64,
+    /// The hash of the entry before it.
+    pub previous: AuditHash,
+    /// Its own.
+    pub hash: AuditHash,
+    /// Its text.
+    pub entry: String,
+}
+
+/// The newest entry of the chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AuditHead {
+    /// How many entries there are.
+    pub number: u64,
+    /// The hash of the newest one.
+    pub hash: AuditHash,
+}
+
+impl AuditHead {
+    /// The head of a log without entries.
+    pub const NONE: Self = Self { number: 0, hash: AuditHash::NONE };
+
+    pub(crate) fn followed_by(self, entry: String) -> AuditRecord {
+        AuditRecord { number: self.number + 1, previous: self.hash, hash: self.hash.followed_by(&entry), entry }
+    }
+}
+
+/// The log of what operators have changed.
+pub trait AuditLog {
+    /// Appends an entry. The same entry again is another one.
+    fn append_audit(&self, entry: String) -> StoreFuture<AuditRecord>;
+
+    /// Entries after this number, oldest first.
+    fn audit_log(&self, after: u64, limit: u32) -> StoreFuture<Vec<AuditRecord>>;
+
+    /// The newest entry.
+    fn audit_head(&self) -> StoreFuture<AuditHead>;
+}

@@ -1,0 +1,52 @@
+//! The log of what operators have changed: one chain, whoever appends.
+#![allow(missing_docs)] // Each name is the sentence that the property states.
+
+use futures_util::future::join_all;
+
+use super::TestStore;
+use crate::audit_log::{AuditHash, AuditHead, AuditRecord};
+
+fn entry(number: u32) -> String {
+    format!("{{\"asked\":{{\"name\":\"planted-entry {number}\"}}}}")
+}
+
+fn assert_is_a_chain(records: &[AuditRecord]) -> AuditHead {
+    let mut head = AuditHead::NONE;
+    for record in records {
+        assert_eq!((record.number, record.previous), (head.number + 1, head.hash));
+        assert_eq!(record.hash, head.hash.followed_by(&record.entry));
+        head = AuditHead { number: record.number, hash: record.hash };
+    }
+    head
+}
+
+pub(crate) async fn entries_of_the_audit_log_follow_each_other_in_one_chain(test: &impl TestStore) {
+    assert_eq!(test.store().audit_head().await, Ok(AuditHead::NONE));
+    assert_eq!(test.store().audit_log(0, 10).await, Ok(vec![]));
+    let mut appended = Vec::new();
+    // The third is the first again.
+    for text in [entry(1), entry(2), entry(1)] {
+        appended.push(test.store().append_audit(text).await.unwrap());
+    }
+    assert_eq!(appended[2].entry, entry(1));
+    assert_ne!(appended[2].hash, appended[0].hash);
+    assert_eq!(appended[0].hash.to_string().parse(), Ok(appended[0].hash));
+    assert_eq!(test.store().audit_head().await, Ok(assert_is_a_chain(&appended)));
+    assert_eq!(test.store().audit_log(0, 10).await.as_ref(), Ok(&appended));
+    assert_eq!(test.store().audit_log(1, 1).await.as_deref(), Ok(&appended[1..2]));
+    assert_eq!(test.store().audit_log(3, 10).await, Ok(vec![]));
+    assert_ne!(AuditHash::NONE.followed_by("a"), AuditHash::NONE.followed_by("b"));
+}
+
+pub(crate) async fn entries_that_race_are_all_in_the_audit_log(test: &impl TestStore) {
+    let appended = join_all((0..20).map(|number| test.store().append_audit(entry(number)))).await;
+    let mut appended: Vec<_> = appended.into_iter().map(Result::unwrap).collect();
+    appended.sort_by_key(|record| record.number);
+    assert_is_a_chain(&appended);
+    assert_eq!(test.store().audit_log(0, 100).await.as_ref(), Ok(&appended));
+    let mut texts: Vec<_> = appended.into_iter().map(|record| record.entry).collect();
+    texts.sort_unstable();
+    let mut all: Vec<_> = (0..20).map(entry).collect();
+    all.sort_unstable();
+    assert_eq!(texts, all);
+}

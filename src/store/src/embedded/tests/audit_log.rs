@@ -1,0 +1,21 @@
+//! The file keeps what is in the audit log as it is.
+
+use rusqlite::Connection;
+
+use super::test_store;
+use crate::AuditLog as _;
+
+#[tokio::test]
+async fn no_statement_changes_or_removes_an_entry_and_none_is_readable() {
+    let test = test_store();
+    test.store.append_audit("planted-entry".into()).await.unwrap();
+    test.store.close();
+    let path = test.directory.path().join("store/sakshi.db");
+    assert!(!std::fs::read(&path).unwrap().windows(13).any(|window| window == b"planted-entry"));
+    let file = Connection::open(path).unwrap();
+    for sql in ["UPDATE audit_log SET hash = previous", "DELETE FROM audit_log"] {
+        let refused = file.execute(sql, []).unwrap_err();
+        assert!(refused.to_string().contains("append-only"), "{sql}: {refused}");
+    }
+    assert_eq!(file.query_row("SELECT count(*) FROM audit_log", [], |row| row.get::<_, i64>(0)), Ok(1));
+}
