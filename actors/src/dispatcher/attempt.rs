@@ -50,7 +50,7 @@ impl Attempter {
     /// Makes the one attempt. Its body must fit the reserved memory. `true` when the attempt did not begin and must be
     /// tried later; its body is loaded again then.
     pub(super) async fn attempt(&self, delivery: QueuedDelivery, memory: Reservation) -> bool {
-        let span = sakshi_trace::webhook(&delivery.url.origin(), delivery.id);
+        let span = sakshi_trace::webhook(|| delivery.url.origin(), delivery.id);
         self.attempt_in_span(delivery, memory).instrument(span).await
     }
 

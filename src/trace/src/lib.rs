@@ -6,6 +6,7 @@
 mod context;
 
 use std::any::type_name;
+use std::fmt::Display;
 
 use tracing::field::Empty;
 use tracing::{Level, Span};
@@ -85,20 +86,26 @@ pub fn store(system: &'static str, step: &'static str) -> Span {
 
 /// An order to an upstream at this origin.
 #[must_use]
-pub fn order(origin: &str) -> Span {
+pub fn order(origin: impl FnOnce() -> String) -> Span {
+    if !is_on() {
+        return Span::none();
+    }
     span!(
         "upstream order",
         otel.kind = "client",
         otel.status_code = Empty,
         http.request.method = "POST",
-        server.address = origin,
+        server.address = origin(),
         error.type = Empty
     )
 }
 
 /// The attempt of a webhook to a receiver at this origin.
 #[must_use]
-pub fn webhook(origin: &str, delivery: impl std::fmt::Display) -> Span {
+pub fn webhook(origin: impl FnOnce() -> String, delivery: impl Display) -> Span {
+    if !is_on() {
+        return Span::none();
+    }
     span!(
         parent: None,
         "webhook attempt",
@@ -106,7 +113,7 @@ pub fn webhook(origin: &str, delivery: impl std::fmt::Display) -> Span {
         otel.status_code = Empty,
         http.request.method = "POST",
         http.response.status_code = Empty,
-        server.address = origin,
+        server.address = origin(),
         delivery.id = %delivery,
         txn.id = Empty,
         error.type = Empty

@@ -64,8 +64,8 @@ pub async fn edge<B: MessageBody + Unpin + 'static>(
     let response = match accepted {
         Ok(()) => match AssertUnwindSafe(next.call(request)).catch_unwind().instrument(span.clone()).await {
             Ok(Ok(response)) => finish(response.map_into_left_body(), started, &span),
-            Ok(Err(error)) => return Err(without_response(&error_from(&error), &id, unread)),
-            Err(_) => return Err(without_response(&ApiError::internal("a handler panicked"), &id, unread)),
+            Ok(Err(error)) => return Err(without_response(&error_from(&error), &id, unread, &span)),
+            Err(_) => return Err(without_response(&ApiError::internal("a handler panicked"), &id, unread, &span)),
         },
         Err(error) => {
             refusal_record::keep(request.request(), &error, &id);
@@ -82,7 +82,8 @@ pub async fn edge<B: MessageBody + Unpin + 'static>(
 }
 
 /// The answer when the inner service returned no response.
-fn without_response(error: &ApiError, id: &RequestId, unread: Option<UnreadBody>) -> Error {
+fn without_response(error: &ApiError, id: &RequestId, unread: Option<UnreadBody>, span: &Span) -> Error {
+    sakshi_trace::failed(span, error.code());
     tracing::error!(request.id = %id, error.type = error.code(), error.detail = error.detail().as_deref(), "request lost");
     metrics::counter!("sakshi_http_refusals_total", "code" => error.code()).increment(1);
     let answer = error.render(id).map_body(|_, body| ResponseBody::new(body, None, unread).boxed());

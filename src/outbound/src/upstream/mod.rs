@@ -98,7 +98,7 @@ impl UpstreamClient {
 impl Upstream {
     /// Sends an order and reads its answer, a JSON object in UTF-8.
     async fn send(&self, order: Vec<u8>) -> Result<Answer, UpstreamError> {
-        let span = sakshi_trace::order(&self.url.origin().ascii_serialization());
+        let span = sakshi_trace::order(|| self.url.origin().ascii_serialization());
         let sent = self.send_in_span(order).instrument(span.clone()).await;
         if let Err(error) = &sent {
             sakshi_trace::failed(&span, error.code());
