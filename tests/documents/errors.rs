@@ -96,6 +96,7 @@ fn examples() -> Vec<ApiError> {
     examples.extend([
         ApiError::MalformedBody(VARIES.into()),
         ApiError::BearerUnauthorized,
+        ApiError::Forbidden,
         ApiError::CrossSite,
         ApiError::MethodNotAllowed { allow: "GET".into() },
         ApiError::BodyTooLarge { limit: LIMIT },
@@ -106,7 +107,11 @@ fn examples() -> Vec<ApiError> {
     ]);
     for example in &examples {
         match example {
-            ApiError::Service(_) | ApiError::MalformedBody(_) | ApiError::BearerUnauthorized | ApiError::CrossSite => {}
+            ApiError::Service(_)
+            | ApiError::MalformedBody(_)
+            | ApiError::BearerUnauthorized
+            | ApiError::Forbidden
+            | ApiError::CrossSite => {}
             ApiError::MethodNotAllowed { .. } | ApiError::BodyTooLarge { .. } | ApiError::BodyTooSlow => {}
             ApiError::UnsupportedMediaType(_) | ApiError::RateLimited { .. } | ApiError::Unhealthy(_) => {}
             // The sandbox's own refusals are not part of the product.

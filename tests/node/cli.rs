@@ -23,7 +23,7 @@ use crate::store_fixture::{RESULT_TTL, StoreFixture, TOKEN};
 use sakshi_kit::flow_records::Party;
 
 /// Exit code, output, complaints.
-async fn typed(words: &[&str]) -> (ExitCode, String, String) {
+pub(crate) async fn typed(words: &[&str]) -> (ExitCode, String, String) {
     let cli = Cli::try_parse_from([&["sakshi"], words].concat()).unwrap();
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let code = run(&cli, &mut out, &mut err).await;

@@ -11,6 +11,7 @@ mod document;
 mod in_process;
 mod operator;
 mod operator_document;
+mod operators;
 mod pages;
 mod pages_fixture;
 mod portal;

@@ -5,6 +5,7 @@ use sakshi_wire::credits::{Balance, Statement};
 use sakshi_wire::operator::audit_log::AuditLogPage;
 use sakshi_wire::operator::credits::{AuditResponse, MoveCreditsResponse};
 use sakshi_wire::operator::keys::{IssueKeyResponse, KeyResponse, KeysResponse, RotateKeyResponse};
+use sakshi_wire::operator::operators::{AddOperatorResponse, OperatorResponse, OperatorsResponse};
 use sakshi_wire::operator::tenancy::{AppResponse, AppsResponse, ClientsPage, CreateAppResponse, CreateClientResponse};
 use sakshi_wire::operator::transfer::ImportClientResponse;
 use sakshi_wire::operator::views::{
@@ -115,6 +116,21 @@ pub fn statement(client: &str, page: Page) -> Call<Statement> {
 /// Recomputes every ledger.
 pub fn audit() -> Call<AuditResponse> {
     Call::get("/admin/v1/credits/audit")
+}
+
+/// Adds an operator.
+pub fn add_operator(operator: &impl Serialize) -> Call<AddOperatorResponse> {
+    Call::post("/admin/v1/operators", operator)
+}
+
+/// The operators, revoked ones included.
+pub fn operators() -> Call<OperatorsResponse> {
+    Call::get("/admin/v1/operators")
+}
+
+/// Revokes an operator.
+pub fn revoke_operator(operator_id: &str) -> Call<OperatorResponse> {
+    Call::new(Method::DELETE, format!("/admin/v1/operators/{}", segment(operator_id)))
 }
 
 /// What operators have changed, after this number and, if it is given, from this time on.

@@ -271,6 +271,11 @@ text_id!(
     KeyId,
     "key_"
 );
+text_id!(
+    /// Identifies a person who operates the service.
+    OperatorId,
+    "op_"
+);
 
 impl ClientId {
     /// The partition that holds this client's records (FNV-1a hash of the id).

@@ -18,6 +18,7 @@ pub mod ids;
 pub mod invalid;
 pub mod language;
 pub mod limits;
+pub mod operator;
 pub mod profile;
 pub mod refused_request;
 pub mod request_id;

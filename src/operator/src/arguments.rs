@@ -9,7 +9,7 @@ use actix_web::{FromRequest, HttpRequest};
 use futures_util::future::LocalBoxFuture;
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::flow::report_kind::ReportKind;
-use sakshi_domain::ids::{AppId, ClientId, KeyId, TxnId};
+use sakshi_domain::ids::{AppId, ClientId, KeyId, OperatorId, TxnId};
 use sakshi_domain::request_id::RequestId;
 use sakshi_service::ServiceError;
 use sakshi_store::PageRequest;
@@ -41,6 +41,7 @@ identifies! {
     ClientId: "client", "cl_5f0c1d2e3b4a49788695a4b3c2d1e0f9";
     AppId: "app", "app_0c1d2e3b4a5f49788695a4b3c2d1e0f9";
     KeyId: "key", "key_2e3b4a5f0c1d49788695a4b3c2d1e0f9";
+    OperatorId: "operator", "op_4a5f0c1d2e3b49788695a4b3c2d1e0f9";
     TxnId: "transaction", "3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11";
     FlowId: "flow", "3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11";
     RequestId: "refused request", "order-42-try-1";

@@ -5,13 +5,14 @@
 
 use std::collections::BTreeMap;
 
-use actix_web::{HttpMessage as _, HttpRequest, rt};
+use actix_web::{HttpRequest, rt};
 use sakshi_domain::http_url::{HttpUrl, Schemes};
 use sakshi_domain::time::Timestamp;
 use sakshi_web::edge::request_id;
 use sakshi_web::error::ApiError;
 use sakshi_web::rate_limit::host;
 use sakshi_wire::operator::keys::KeyResponse;
+use sakshi_wire::operator::operators::OperatorResponse;
 use sakshi_wire::operator::tenancy::AppResponse;
 use serde_json::{Value, json};
 use tracing::Instrument as _;
@@ -42,6 +43,7 @@ const TOLD: &[&str] = &[
     "kind",
     "label",
     "name",
+    "operator_id",
     "outcome",
     "overlap_s",
     "payload_spelling",
@@ -49,17 +51,18 @@ const TOLD: &[&str] = &[
     "records",
     "reference",
     "revoked_at",
+    "role",
     "seq",
 ];
 
-/// Carries out what an operator asked for, between its two entries. What others ask for is carried out as it is.
+/// Carries out what an operator asked for, between its two entries.
 pub(super) async fn logged<T: Answer + 'static, F: Future<Output = T> + 'static>(
     request: HttpRequest,
+    who: Who,
     operation: &'static str,
     asked: Value,
     work: impl FnOnce() -> F + 'static,
 ) -> Result<T, ApiError> {
-    let Some(who) = request.extensions().get::<Who>().cloned() else { return Ok(work().await) };
     let deps = deps(&request)?;
     let ids: BTreeMap<String, String> = request.match_info().iter().map(|(name, id)| (name.to_owned(), id.to_owned())).collect();
     let before = standing(&deps, &request).await?;
@@ -110,6 +113,10 @@ async fn standing(deps: &InternalDeps, request: &HttpRequest) -> Result<Value, A
     if let Some(Ok(key)) = id("key_id").map(str::parse) {
         // Without a time the key is only read.
         return Ok(json!(deps.store.retire_key(key, None, None).await?.map(KeyResponse::from)));
+    }
+    if let Some(operator) = id("operator_id") {
+        let found = deps.store.operators().await?.into_iter().find(|known| known.operator_id.as_str() == operator);
+        return Ok(json!(found.map(OperatorResponse::from)));
     }
     match id("client_id").map(str::parse) {
         Some(Ok(client)) if request.path().ends_with("/credits") => Ok(json!({ "balance": deps.store.balance(client).await? })),

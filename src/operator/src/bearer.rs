@@ -1,5 +1,5 @@
-//! Who may use the internal listener: the operator, by the admin token, and connectors, by theirs.
-//! Neither token is good for the other's routes.
+//! Who may use the internal listener: operators, each by a token of their own or by the admin token of the settings, and
+//! connectors, by theirs. Neither is good for the other's routes.
 
 use std::future::{Ready, ready};
 
@@ -7,6 +7,9 @@ use actix_web::dev::Payload;
 use actix_web::http::header;
 use actix_web::{FromRequest, HttpMessage as _, HttpRequest, web};
 use aws_lc_rs::digest::{SHA256, digest};
+use sakshi_domain::ids::OperatorId;
+use sakshi_domain::operator::{OperatorRecord, Role};
+use sakshi_service::operator_token::OperatorToken;
 use sakshi_web::error::ApiError;
 use secrecy::{ExposeSecret, SecretString};
 use subtle::ConstantTimeEq;
@@ -14,7 +17,7 @@ use subtle::ConstantTimeEq;
 use super::InternalDeps;
 use super::arguments::deps;
 
-/// Proof that a request carries the admin token, with what its handler works on.
+/// Proof that a request was admitted as an operator's, with what its handler works on.
 #[derive(Debug)]
 pub struct Operator(pub(super) web::Data<InternalDeps>);
 
@@ -22,12 +25,33 @@ pub struct Operator(pub(super) web::Data<InternalDeps>);
 #[derive(Debug)]
 pub struct Connector(pub(super) web::Data<InternalDeps>);
 
-/// Who asks, in the extensions of a request that carries the admin token.
+/// Who asks, in the extensions of a request that was admitted.
 #[derive(Clone, Debug)]
 pub(super) struct Who {
     /// None for the token of the settings.
-    pub(super) id: Option<String>,
+    pub(super) id: Option<OperatorId>,
     pub(super) name: String,
+    role: Role,
+}
+
+/// Finds out who asks, before anything else of the request is read. A revocation counts at once: nothing is remembered here.
+pub(super) async fn admit(request: &HttpRequest, roles: &[Role]) -> Result<Who, ApiError> {
+    let deps = deps(request)?;
+    let token = bearer(request).ok_or(ApiError::BearerUnauthorized)?;
+    let who = if is(token, &deps.admin_token) {
+        Who { id: None, name: "settings".to_owned(), role: Role::Owner }
+    } else {
+        let token = OperatorToken::parse(token).ok_or(ApiError::BearerUnauthorized)?;
+        let found = deps.store.find_operator(token.digest()).await?.filter(|operator| operator.is_valid(deps.clock.now()));
+        let OperatorRecord { operator_id, name, role, .. } = found.ok_or(ApiError::BearerUnauthorized)?;
+        Who { id: Some(operator_id), name, role }
+    };
+    if !roles.contains(&who.role) {
+        tracing::warn!(operator.id = who.id.as_ref().map(OperatorId::as_str), operator.role = who.role.as_str(), "refused by role");
+        return Err(ApiError::Forbidden);
+    }
+    request.extensions_mut().insert(who.clone());
+    Ok(who)
 }
 
 impl FromRequest for Operator {
@@ -35,11 +59,8 @@ impl FromRequest for Operator {
     type Future = Ready<Result<Self, ApiError>>;
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
-        let authorized = authorize(request, |deps| &deps.admin_token);
-        if authorized.is_ok() {
-            request.extensions_mut().insert(Who { id: None, name: "settings".to_owned() });
-        }
-        ready(authorized.map(Self))
+        let is_admitted = request.extensions().contains::<Who>();
+        ready(if is_admitted { deps(request).map(Self) } else { Err(ApiError::BearerUnauthorized) })
     }
 }
 
@@ -48,19 +69,23 @@ impl FromRequest for Connector {
     type Future = Ready<Result<Self, ApiError>>;
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
-        ready(authorize(request, |deps| &deps.connector_token).map(Self))
+        let authorized = deps(request).and_then(|deps| match bearer(request) {
+            Some(token) if is(token, &deps.connector_token) => Ok(Self(deps)),
+            _ => Err(ApiError::BearerUnauthorized),
+        });
+        ready(authorized)
     }
 }
 
-fn authorize(request: &HttpRequest, expected: fn(&InternalDeps) -> &SecretString) -> Result<web::Data<InternalDeps>, ApiError> {
-    let deps = deps(request)?;
-    let header = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let (scheme, token) = header.split_once(' ').unwrap_or_default();
-    let expected = expected(&deps).expose_secret();
-    if scheme.eq_ignore_ascii_case("bearer") && !expected.is_empty() && same(token.trim(), expected) {
-        return Ok(deps);
-    }
-    Err(ApiError::BearerUnauthorized)
+fn bearer(request: &HttpRequest) -> Option<&str> {
+    let (scheme, token) = request.headers().get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
+/// Whether this is a token of the settings; without one, nothing is.
+fn is(token: &str, expected: &SecretString) -> bool {
+    let expected = expected.expose_secret();
+    !expected.is_empty() && same(token, expected)
 }
 
 /// Compares digests in constant time, so that neither length nor content can be measured.

@@ -7,6 +7,7 @@ const APP: &str = "app_0c1d2e3b4a5f49788695a4b3c2d1e0f9";
 const KEY: &str = "key_2e3b4a5f0c1d49788695a4b3c2d1e0f9";
 /// A key that was never issued.
 const KEY_TEXT: &str = "sk_…";
+const OPERATOR: &str = "op_4a5f0c1d2e3b49788695a4b3c2d1e0f9";
 const TXN: &str = "3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11";
 const CREATED: &str = "2026-01-15T10:00:00.000Z";
 const LATER: &str = "2026-01-15T10:15:00.000Z";
@@ -75,6 +76,12 @@ fn of(id: &str) -> (Value, Value) {
             let client = json!({ "client_id": CLIENT, "balance": 999, "sum": 999, "entries": 2, "faults": 0, "clean": true });
             (Value::Null, json!({ "clean": true, "clients": [client] }))
         }
+        "addOperator" => (
+            json!({ "name": "Asha Rao", "role": "support", "expires_at": "2027-01-15T10:00:00.000Z" }),
+            json!({ "operator_id": OPERATOR, "token": "so_…" }),
+        ),
+        "listOperators" => (Value::Null, json!({ "operators": [operator(None)] })),
+        "revokeOperator" => (Value::Null, operator(Some(LATER))),
         "getAuditLog" => (Value::Null, audit_log()),
         "getTransaction" => (Value::Null, transaction()),
         "findRefusedRequest" => {
@@ -117,6 +124,11 @@ fn entry(seq: u64, kind: &str, amount: u64, balance_after: u64, reference: &str)
 fn delivery() -> Value {
     let attempt = json!({ "outcome": "delivered", "status": 200, "duration_ms": 41 });
     json!({ "id": 7, "origin": "https://client.example", "queued_at": CREATED, "claimed_at": CREATED, "attempt": attempt })
+}
+
+fn operator(revoked_at: Option<&str>) -> Value {
+    json!({ "operator_id": OPERATOR, "name": "Asha Rao", "role": "support", "created_at": CREATED,
+        "expires_at": "2027-01-15T10:00:00.000Z", "revoked_at": revoked_at })
 }
 
 fn audit_log() -> Value {

@@ -1,6 +1,6 @@
 //! The internal listener: the operator's API, probes and metrics.
 //!
-//! Everything under `/admin/v1` takes the admin bearer token, what connectors report theirs. Probes and metrics take none: the
+//! Everything under `/admin/v1` takes an operator's bearer token, what connectors report theirs. Probes and metrics take none: the
 //! listener is not reachable from outside. What is live (actors, tree, health) is handed in behind
 //! small traits, so that this module knows neither actors nor their wiring. `routes.rs` is the table of which routes and the
 //! OpenAPI document are made.
@@ -16,6 +16,7 @@ mod examples;
 mod keys;
 mod openapi;
 mod operation;
+mod operators;
 mod probes;
 mod reports;
 mod routes;
@@ -117,10 +118,10 @@ pub fn configure(cfg: &mut ServiceConfig, deps: InternalDeps) {
     cfg.app_data(RouteMetrics::unmatched()).app_data(BodyLimit(deps.body_bytes)).app_data(web::Data::new(deps.memory.clone()));
     cfg.app_data(web::Data::new(deps)).app_data(web::Data::new(openapi::describe()));
     let mut table = operations().into_iter().peekable();
-    while let Some(Operation { method, path, route, body_bytes, .. }) = table.next() {
-        let mut routes = vec![(method, route)];
+    while let Some(Operation { method, path, roles, route, body_bytes, .. }) = table.next() {
+        let mut routes = vec![(method, route(roles))];
         while let Some(next) = table.next_if(|next| next.path == path) {
-            routes.push((next.method, next.route));
+            routes.push((next.method, (next.route)(next.roles)));
         }
         let resource = resource(path, routes);
         cfg.service(match body_bytes {

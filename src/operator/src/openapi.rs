@@ -2,6 +2,7 @@
 
 use actix_web::web::Data;
 use sakshi_domain::invalid::Invalid;
+use sakshi_domain::operator::Role;
 use sakshi_web::api_document::ApiDocument;
 use sakshi_web::error::ApiError;
 use sakshi_web::openapi::{SharedRefusal, complete, is_secured};
@@ -10,6 +11,7 @@ use sakshi_wire::{Describe as _, Schemas};
 use serde_json::{Value, json};
 
 use super::examples;
+use super::operation::is_of_operators;
 use super::routes::GROUPS;
 
 const DESCRIPTION: &str = "\
@@ -21,12 +23,25 @@ Times are RFC 3339 in UTC with milliseconds. Every answer that is neither 2xx no
 JSON included.";
 
 /// What operations share beyond the refusals that those of every edge meet.
-const SHARED: [SharedRefusal; 1] = [SharedRefusal {
-    status: "401",
-    name: "Unauthorized",
-    description: "The Authorization header has no token, or one that is not good for this operation.",
-    meets: is_secured,
-}];
+const SHARED: [SharedRefusal; 2] = [
+    SharedRefusal {
+        status: "401",
+        name: "Unauthorized",
+        description: "The Authorization header has no token, or one that is not good for this operation.",
+        meets: is_secured,
+    },
+    SharedRefusal {
+        status: "403",
+        name: "Forbidden",
+        description: "The role of the operator is not one of `x-roles`.",
+        meets: is_for_some,
+    },
+];
+
+/// Whether there are operators who may not do it.
+fn is_for_some(operation: &Value) -> bool {
+    operation["x-roles"].as_array().is_some_and(|roles| roles.len() < Role::ALL.len())
+}
 
 pub(super) async fn document(document: Data<ApiDocument>) -> ApiDocument {
     ApiDocument::clone(&document)
@@ -40,6 +55,9 @@ pub(super) fn describe() -> ApiDocument {
         for operation in (group.operations)() {
             let mut described = operation.described;
             described.operation["tags"] = json!([group.tag]);
+            if is_of_operators(&described.operation) {
+                described.operation["x-roles"] = json!(operation.roles);
+            }
             examples::attach(&mut described.operation);
             paths[operation.path][operation.method.as_str().to_lowercase()] = described.operation;
             schemas.extend(described.schemas);
@@ -62,7 +80,7 @@ pub(super) fn describe() -> ApiDocument {
         "components": {
             "schemas": schemas,
             "securitySchemes": {
-                "admin_token": token("The operator's token, `admin.token` of the settings."),
+                "admin_token": token("An operator's token, or `admin.token` of the settings, which is an owner's. `x-roles` says who may do what."),
                 "connector_token": token("The connectors' token, `admin.connector_token` of the settings. It is good for reports alone."),
             },
         },
@@ -75,6 +93,7 @@ pub(super) fn describe() -> ApiDocument {
 fn example(_: &Value, status: &str) -> Option<ApiError> {
     match status {
         "400" => Some(Invalid::one("name", "is required").into()),
+        "403" => Some(ApiError::Forbidden),
         "401" => Some(ApiError::BearerUnauthorized),
         _ => None,
     }

@@ -3,8 +3,9 @@
 
 use actix_web::http::Method;
 use actix_web::web::{self, Data, Json, Payload};
-use actix_web::{FromRequest, Handler, HttpRequest, Responder, ResponseError as _, Route};
+use actix_web::{Error, FromRequest, Handler, HttpRequest, Responder, ResponseError as _, Route};
 use sakshi_domain::limits::{PAGE_MAX, PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX};
+use sakshi_domain::operator::Role;
 use sakshi_service::ServiceError;
 use sakshi_web::api_document::ApiDocument;
 use sakshi_web::error::ApiError;
@@ -17,7 +18,7 @@ use super::InternalDeps;
 use super::arguments::{Asked, Id, Identifies, Paged};
 use super::audit::{self, Outcome};
 use super::audit_log::Range;
-use super::bearer::{Connector, Operator};
+use super::bearer::{Connector, Operator, admit};
 use super::probes::MetricsPage;
 
 /// A row of the table: one method of one path.
@@ -27,7 +28,9 @@ pub struct Operation {
     /// The path's pattern.
     pub path: &'static str,
     pub(super) described: Described,
-    pub(super) route: Route,
+    /// Which operators may do it.
+    pub(super) roles: &'static [Role],
+    pub(super) route: Box<dyn FnOnce(&'static [Role]) -> Route>,
     /// Bytes of a JSON body, if not those of the settings.
     pub(super) body_bytes: Option<usize>,
 }
@@ -44,14 +47,32 @@ impl Operation {
         say(&mut described.operation, text);
         A::describe(&mut described);
         H::Output::describe(&mut described);
-        let route = match method {
-            Method::GET => web::to(handler),
-            _ => web::to(move |request: HttpRequest, arguments: A| {
-                let (handler, asked) = (handler.clone(), arguments.asked());
-                audit::logged(request, id, asked, move || handler.call(arguments))
-            }),
+        let (is_of_operators, is_read) = (is_of_operators(&described.operation), method == Method::GET);
+        let route = move |roles| {
+            if !is_of_operators {
+                return web::to(handler);
+            }
+            web::to(move |request: HttpRequest, payload: Payload| {
+                let handler = handler.clone();
+                async move {
+                    let who = admit(&request, roles).await?;
+                    let arguments = A::from_request(&request, &mut payload.into_inner()).await.map_err(Into::into)?;
+                    if is_read {
+                        return Ok::<_, Error>(handler.call(arguments).await);
+                    }
+                    let asked = arguments.asked();
+                    Ok(audit::logged(request, who, id, asked, move || handler.call(arguments)).await?)
+                }
+            })
         };
-        Self { method, path, described, route, body_bytes: None }
+        // What changes something is for owners, unless the table says otherwise.
+        let roles = if is_read { Role::ALL } else { &[Role::Owner] };
+        Self { method, path, described, roles, route: Box::new(route), body_bytes: None }
+    }
+
+    /// Support may do it too.
+    pub(super) fn by_support(self) -> Self {
+        Self { roles: &[Role::Owner, Role::Support], ..self }
     }
 
     /// A refusal of its own, such as this one.
@@ -70,6 +91,11 @@ impl Operation {
     pub(super) fn up_to(self, body_bytes: usize) -> Self {
         Self { body_bytes: Some(body_bytes), ..self }
     }
+}
+
+/// Whether an operation asks for an operator's token.
+pub(super) fn is_of_operators(operation: &Value) -> bool {
+    operation["security"][0]["admin_token"].is_array()
 }
 
 /// What the document says of an operation, with the schemas that it refers to.

@@ -8,12 +8,13 @@ use sakshi_web::error::ApiError;
 use sakshi_wire::reports::FlowReport;
 
 use super::operation::Operation;
-use super::{apps, audit_log, clients, credits, keys, openapi, probes, reports, transfers, views};
+use super::{apps, audit_log, clients, credits, keys, openapi, operators, probes, reports, transfers, views};
 
 const CLIENTS: &str = "/admin/v1/clients";
 const APPS: &str = "/admin/v1/clients/{client_id}/apps";
 const APP: &str = "/admin/v1/apps/{app_id}";
 const KEYS: &str = "/admin/v1/clients/{client_id}/keys";
+const OPERATORS: &str = "/admin/v1/operators";
 const CREDITS: &str = "/admin/v1/clients/{client_id}/credits";
 
 /// Operations of one subject.
@@ -27,11 +28,12 @@ pub(super) struct Group {
 }
 
 /// Every group, in the order of the document.
-pub(super) const GROUPS: [Group; 9] = [
+pub(super) const GROUPS: [Group; 10] = [
     Group { tag: "Clients", about: "Who pays for verifications; a client has apps, keys and credits.", operations: of_clients },
     Group { tag: "Apps", about: "The applications of a client, which it names as `X-API-APP-ID`.", operations: of_apps },
     Group { tag: "Keys", about: "The API keys of a client. The text of a key is shown once.", operations: of_keys },
     Group { tag: "Credits", about: "What a client has paid for, and what it has used.", operations: of_credits },
+    Group { tag: "Operators", about: "The people who operate the service, and their roles.", operations: of_operators },
     Group { tag: "Audit", about: "What operators have changed.", operations: of_audit },
     Group { tag: "Support", about: "What is known of one transaction or one refused request.", operations: of_support },
     Group { tag: "Webhooks", about: "What became of the webhooks of a transaction or a flow.", operations: of_webhooks },
@@ -48,7 +50,8 @@ pub fn operations() -> Vec<Operation> {
 fn of_clients() -> Vec<Operation> {
     vec![
         Operation::new(Method::GET, CLIENTS, "listClients", "Lists the clients, oldest first.", clients::list),
-        Operation::new(Method::POST, CLIENTS, "createClient", "Creates a client. It has no credits, apps and keys yet.", clients::create),
+        Operation::new(Method::POST, CLIENTS, "createClient", "Creates a client. It has no credits, apps and keys yet.", clients::create)
+            .by_support(),
         Operation::new(
             Method::POST,
             "/admin/v1/clients/import",
@@ -72,7 +75,7 @@ fn of_clients() -> Vec<Operation> {
 fn of_apps() -> Vec<Operation> {
     vec![
         Operation::new(Method::GET, APPS, "listApps", "Lists the apps of a client.", apps::list),
-        Operation::new(Method::POST, APPS, "createApp", "Creates an app of a client.", apps::create),
+        Operation::new(Method::POST, APPS, "createApp", "Creates an app of a client.", apps::create).by_support(),
         Operation::new(Method::GET, APP, "getApp", "Shows an app.", apps::show),
         Operation::new(
             Method::PATCH,
@@ -80,7 +83,8 @@ fn of_apps() -> Vec<Operation> {
             "updateApp",
             "Changes an app. What the body leaves out stays as it is; null removes a URL.",
             apps::patch,
-        ),
+        )
+        .by_support(),
         Operation::new(
             Method::GET,
             "/admin/v1/apps/{app_id}/events",
@@ -101,14 +105,15 @@ fn of_apps() -> Vec<Operation> {
 fn of_keys() -> Vec<Operation> {
     vec![
         Operation::new(Method::GET, KEYS, "listKeys", "Lists the keys of a client, revoked ones included.", keys::list),
-        Operation::new(Method::POST, KEYS, "issueKey", "Issues a key. This answer alone shows its text.", keys::issue),
+        Operation::new(Method::POST, KEYS, "issueKey", "Issues a key. This answer alone shows its text.", keys::issue).by_support(),
         Operation::new(
             Method::DELETE,
             "/admin/v1/keys/{key_id}",
             "revokeKey",
             "Revokes a key, within a second on every node. Revoking it again changes nothing.",
             keys::revoke,
-        ),
+        )
+        .by_support(),
         Operation::new(
             Method::POST,
             "/admin/v1/keys/{key_id}/rotate",
@@ -116,7 +121,8 @@ fn of_keys() -> Vec<Operation> {
             "Issues a successor of a key. It has the same label and environments, and the old key works on for the overlap.",
             keys::rotate,
         )
-        .refuses(keys::NOT_ACTIVE, "The key is revoked or expired."),
+        .refuses(keys::NOT_ACTIVE, "The key is revoked or expired.")
+        .by_support(),
     ]
 }
 
@@ -147,6 +153,20 @@ fn of_credits() -> Vec<Operation> {
             "auditCredits",
             "Adds every ledger up again. It reads every entry of every client.",
             credits::audit,
+        ),
+    ]
+}
+
+fn of_operators() -> Vec<Operation> {
+    vec![
+        Operation::new(Method::GET, OPERATORS, "listOperators", "Lists the operators, revoked ones included.", operators::list),
+        Operation::new(Method::POST, OPERATORS, "addOperator", "Adds an operator. This answer alone shows the token.", operators::add),
+        Operation::new(
+            Method::DELETE,
+            "/admin/v1/operators/{operator_id}",
+            "revokeOperator",
+            "Revokes an operator, at once on every node. Revoking it again changes nothing.",
+            operators::revoke,
         ),
     ]
 }

@@ -19,6 +19,7 @@ pub mod guest_list;
 pub mod idempotency;
 pub mod idempotency_locks;
 pub mod issuer_keys;
+pub mod operator_token;
 pub mod page_settings;
 mod service;
 pub mod transactions;

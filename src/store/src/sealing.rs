@@ -8,7 +8,8 @@ use sakshi_domain::event::EventTerms;
 use sakshi_domain::flow::api_type::RegisteredUrls;
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::http_url::WebhookUrl;
-use sakshi_domain::ids::{AppId, EventId, TxnId};
+use sakshi_domain::ids::{AppId, EventId, OperatorId, TxnId};
+use sakshi_domain::operator::OperatorRecord;
 use sakshi_domain::refused_request::RefusedRequest;
 use sakshi_domain::tenancy::App;
 use sakshi_domain::time::Timestamp;
@@ -76,6 +77,16 @@ pub(crate) fn open_audit_entry(vault: &Vault, number: u64, sealed: impl Into<Vec
 
 fn audit_owner(number: u64) -> Vec<u8> {
     format!("audit:{number}").into_bytes()
+}
+
+/// A sealed operator.
+pub(crate) fn seal_operator(vault: &Vault, operator: &OperatorRecord) -> Result<Vec<u8>, StoreError> {
+    seal(vault, operator.operator_id.as_str().as_bytes(), operator, "an operator")
+}
+
+/// An operator.
+pub(crate) fn open_operator(vault: &Vault, id: &OperatorId, sealed: impl Into<Vec<u8>>) -> Result<OperatorRecord, StoreError> {
+    open(vault, id.as_str().as_bytes(), sealed, "an operator")
 }
 
 /// The sealed URLs that an app has registered.

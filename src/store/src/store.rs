@@ -7,6 +7,7 @@ use crate::credits::Credits;
 use crate::events::Events;
 use crate::flows::Flows;
 use crate::idempotency::Idempotency;
+use crate::operators::Operators;
 use crate::outbox::Outbox;
 use crate::refusals::Refusals;
 use crate::sessions::Sessions;
@@ -29,6 +30,7 @@ pub trait Store:
     + Sessions
     + Refusals
     + AuditLog
+    + Operators
     + Outbox
     + Upkeep
     + Debug
@@ -49,6 +51,7 @@ impl<S> Store for S where
         + Sessions
         + Refusals
         + AuditLog
+        + Operators
         + Outbox
         + Upkeep
         + Debug

@@ -32,6 +32,7 @@ pub const CODES: &[&str] = &[
     "cross_site",
     "event_closed",
     "event_full",
+    "forbidden",
     "idempotency_key_reused",
     "insufficient_credits",
     "internal_error",
@@ -82,6 +83,8 @@ pub enum ApiError {
     MalformedBody(String),
     /// No valid bearer token on the internal listener.
     BearerUnauthorized,
+    /// The role of the operator does not include the operation.
+    Forbidden,
     /// A page of another site sent the request.
     CrossSite,
     /// The path has other methods.
@@ -192,6 +195,7 @@ impl ApiError {
                 Row { status: StatusCode::BAD_REQUEST, code: "malformed_request", message: message.as_str().into() }
             }
             Self::BearerUnauthorized => row(StatusCode::UNAUTHORIZED, "unauthorized", "Missing or invalid Authorization header"),
+            Self::Forbidden => row(StatusCode::FORBIDDEN, "forbidden", "Your role does not include this operation."),
             Self::CrossSite => row(StatusCode::FORBIDDEN, "cross_site", "Other sites may not send this request."),
             Self::MethodNotAllowed { .. } => {
                 row(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "This path takes other methods; see the Allow header.")

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand, ValueEnum};
 use sakshi_client::{Call, Credentials, Page, internal};
 use sakshi_domain::limits::TRANSFER_BYTES_MAX;
+use sakshi_domain::operator::Role;
 use sakshi_domain::tenancy::KeyCase;
 use sakshi_wire::Change;
 use sakshi_wire::operator::credits::MoveCreditsResponse;
@@ -30,7 +31,7 @@ pub struct Admin {
     /// URL of the internal listener; default: server.internal_addr of the settings.
     #[arg(long, global = true, value_name = "URL")]
     url: Option<Url>,
-    /// Admin token; default: admin.token of the settings.
+    /// An operator's token; default: admin.token of the settings.
     #[arg(long, global = true, value_name = "TOKEN", env = "SAKSHI_ADMIN_TOKEN", hide_env_values = true)]
     token: Option<SecretString>,
     /// Print the service's answer as JSON.
@@ -72,6 +73,9 @@ enum Subject {
     Request { error_id: String },
     /// What became of a transaction's webhook.
     Delivery { txn_id: String },
+    /// The people who operate the service, each with a token.
+    #[command(subcommand)]
+    Operators(Operators),
     /// What operators have changed, and whether the log of it is whole.
     AuditLog(AuditLog),
     /// The live supervision tree.
@@ -179,6 +183,24 @@ enum Keys {
 }
 
 #[derive(Debug, Subcommand)]
+enum Operators {
+    /// Add an operator; the token is shown once.
+    Add {
+        name: String,
+        /// owner: everything; support: reads, and changes of clients, apps and keys; auditor: reads.
+        #[arg(long)]
+        role: Role,
+        /// When the token stops working, RFC 3339.
+        #[arg(long, value_name = "TIME")]
+        expires: Option<String>,
+    },
+    /// List operators, revoked ones included.
+    List,
+    /// Revoke an operator, effective at once.
+    Revoke { operator_id: String },
+}
+
+#[derive(Debug, Subcommand)]
 enum Credits {
     /// Add credits; the same reference again changes nothing.
     Grant {
@@ -231,6 +253,7 @@ const CLIENT: &[&str] = &["client_id", "name", "created_at"];
 const APP: &[&str] = &["app_id", "name", "payload_spelling", "created_at"];
 const EVENT: &[&str] = &["event_id", "name", "status", "max_guests", "registrations", "scans", "abandoned", "expires_at"];
 const KEY: &[&str] = &["key_id", "label", "environments", "created_at", "expires_at", "revoked_at"];
+const OPERATOR: &[&str] = &["operator_id", "name", "role", "created_at", "expires_at", "revoked_at"];
 const ENTRY: &[&str] = &["seq", "kind", "amount", "balance_after", "reference", "at"];
 const WEBHOOK_URL: &[&str] = &["apiType", "origin"];
 const FLOW_DELIVERY: &[&str] = &["id", "tells", "state", "status", "duration_ms", "origin", "queued_at", "claimed_at"];
@@ -320,6 +343,11 @@ async fn ask(api: &Api, subject: &Subject) -> Result<(Value, View), CliError> {
         Subject::Transaction { txn_id } => answer(api, internal::transaction(txn_id), View::Pairs).await,
         Subject::Request { error_id } => answer(api, internal::request(error_id), View::Rows("requests", REFUSED)).await,
         Subject::Delivery { txn_id } => answer(api, internal::delivery(txn_id), View::Pairs).await,
+        Subject::Operators(Operators::Add { name, role, expires }) => {
+            answer(api, internal::add_operator(&json!({ "name": name, "role": role, "expires_at": expires })), View::Pairs).await
+        }
+        Subject::Operators(Operators::List) => answer(api, internal::operators(), View::Rows("operators", OPERATOR)).await,
+        Subject::Operators(Operators::Revoke { operator_id }) => answer(api, internal::revoke_operator(operator_id), View::Pairs).await,
         Subject::AuditLog(options) => Ok((audit_log::ask(api, options).await?, View::AuditLog)),
         Subject::Tree => answer(api, internal::tree(), View::Tree).await,
     }
@@ -360,6 +388,7 @@ mod tests {
     use sakshi_wire::credits::StatementEntry;
     use sakshi_wire::operator::credits::AuditedClient;
     use sakshi_wire::operator::keys::KeyResponse;
+    use sakshi_wire::operator::operators::OperatorResponse;
     use sakshi_wire::operator::tenancy::{AppResponse, ClientResponse};
     use sakshi_wire::operator::transfer::ImportClientResponse;
     use sakshi_wire::operator::views::{AppEvent, FlowWebhook, RefusedRequestResponse, WebhookOrigin};
@@ -373,6 +402,7 @@ mod tests {
         AppResponse::collect(&mut schemas);
         AppEvent::collect(&mut schemas);
         KeyResponse::collect(&mut schemas);
+        OperatorResponse::collect(&mut schemas);
         ImportClientResponse::collect(&mut schemas);
         StatementEntry::collect(&mut schemas);
         WebhookOrigin::collect(&mut schemas);
@@ -384,6 +414,7 @@ mod tests {
             ("AppResponse", APP),
             ("AppEvent", EVENT),
             ("KeyResponse", KEY),
+            ("OperatorResponse", OPERATOR),
             ("ImportedRecordResponse", IMPORTED),
             ("StatementEntry", ENTRY),
             ("WebhookOrigin", WEBHOOK_URL),

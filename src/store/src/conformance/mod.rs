@@ -16,6 +16,7 @@ pub(crate) mod flow_fixture;
 pub(crate) mod flows;
 pub(crate) mod guests;
 pub(crate) mod models;
+pub(crate) mod operators;
 pub(crate) mod outbox;
 pub(crate) mod refusals;
 pub(crate) mod sessions;
@@ -112,6 +113,8 @@ macro_rules! store_conformance {
             refusals::a_refused_request_is_forgotten_after_its_time,
             audit_log::entries_of_the_audit_log_follow_each_other_in_one_chain,
             audit_log::entries_that_race_are_all_in_the_audit_log,
+            operators::an_operator_is_found_by_its_token_and_listed_by_creation,
+            operators::a_revoked_operator_stays_revoked_as_of_the_first_time,
             sessions::a_session_is_kept_once_under_its_digest_and_no_other,
             sessions::a_session_ends_when_it_was_idle_for_too_long_and_is_not_brought_back,
             sessions::use_prolongs_a_session_and_never_beyond_its_end,

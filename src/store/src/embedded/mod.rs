@@ -19,6 +19,7 @@ mod events;
 mod flows;
 mod guests;
 mod idempotency;
+mod operators;
 mod outbox;
 mod refusals;
 mod rows;

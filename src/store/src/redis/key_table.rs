@@ -64,6 +64,8 @@ pub(crate) const KEYS: &[KeyKind] = &[
     kind("s:*", "hash", "a session by the digest of its id: u when it ends unless it is used, x when it ends in any case, s sealed key and app", Lifetime::Always("its end")),
     kind("rf:*", "zset", "refused requests of an app, sealed, by when", Lifetime::Always("a day after the newest")),
     kind("audit", "list", "what operators have changed: number, hash before, own hash, sealed entry; the place is the number", Lifetime::None("the audit log only grows")),
+    kind("{operators}all", "hash", "the operators by id: digest of the token, sealed record", Lifetime::None("operators stay, revoked ones too")),
+    kind("{operators}revoked", "hash", "when an operator was revoked", Lifetime::None("operators stay, revoked ones too")),
     kind("clients", "zset", "every client by creation", Lifetime::None("clients and their credits stay")),
     kind("cred:*", "string", "a credential that was presented: transaction, call, end", Lifetime::Always("the replay window")),
     kind("{nodes}beats", "zset", "the nodes by their latest heartbeat; 0 for one that has left", Lifetime::Always("a day after the last heartbeat")),

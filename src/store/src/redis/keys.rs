@@ -153,6 +153,15 @@ pub(crate) fn audit_log() -> Vec<u8> {
     b"audit".to_vec()
 }
 
+/// Both are in one slot.
+pub(crate) fn operators() -> Vec<u8> {
+    b"{operators}all".to_vec()
+}
+
+pub(crate) fn revoked_operators() -> Vec<u8> {
+    b"{operators}revoked".to_vec()
+}
+
 pub(crate) fn credential(digest: &[u8; 32]) -> Vec<u8> {
     format!("cred:{}", hexadecimal(digest)).into_bytes()
 }

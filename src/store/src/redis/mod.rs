@@ -28,6 +28,7 @@ mod link;
 #[cfg(test)]
 mod lost_replies;
 mod nodes;
+mod operators;
 mod options;
 mod outbox;
 mod refusals;

@@ -97,6 +97,8 @@ scripts! {
     KEEP_REFUSAL = "keep_refusal", true, "", [];
     LOAD_REFUSALS = "load_refusals", false, " flags=no-writes", [];
     APPEND_AUDIT = "append_audit", true, "", [];
+    ADD_OPERATOR = "add_operator", true, "", [];
+    REVOKE_OPERATOR = "revoke_operator", true, " flags=allow-oom", [];
     CREATE_EVENT = "create_event", true, "", ["repetition"];
     LOAD_EVENT = "load_event", false, " flags=no-writes", [];
     LIST_EVENTS = "list_events", false, " flags=allow-oom", [];

@@ -4,7 +4,7 @@ use rusqlite::Connection;
 
 use super::test_store;
 use crate::conformance::fixture::client_with;
-use crate::embedded::{audit_log, events, flows, guests, outbox, refusals, sessions, upkeep};
+use crate::embedded::{audit_log, events, flows, guests, operators, outbox, refusals, sessions, upkeep};
 
 /// The steps of the plan of a statement.
 fn plan(connection: &Connection, sql: &str) -> Vec<String> {
@@ -49,11 +49,20 @@ async fn no_statement_about_events_reads_a_whole_table() {
 }
 
 #[tokio::test]
-async fn no_statement_about_sessions_refusals_or_the_audit_log_reads_a_whole_table() {
+async fn no_statement_about_sessions_refusals_operators_or_the_audit_log_reads_a_whole_table() {
     let test = test_store();
     test.store.close();
     let connection = Connection::open(test.directory.path().join("store/sakshi.db")).unwrap();
-    for sql in [sessions::LOAD, sessions::PROLONG, upkeep::SESSIONS, refusals::CUT, refusals::LOAD, upkeep::REFUSALS, audit_log::READ] {
+    for sql in [
+        sessions::LOAD,
+        sessions::PROLONG,
+        upkeep::SESSIONS,
+        refusals::CUT,
+        refusals::LOAD,
+        upkeep::REFUSALS,
+        audit_log::READ,
+        operators::BY_TOKEN,
+    ] {
         let steps = plan(&connection, sql);
         assert!(!steps.is_empty());
         assert!(steps.iter().all(|step| !step.starts_with("SCAN ") && !step.contains("TEMP B-TREE")), "{steps:?} in {sql}");

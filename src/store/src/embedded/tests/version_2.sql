@@ -9,6 +9,7 @@ DROP TABLE webhook_names;
 DROP TABLE sessions;
 DROP TABLE refusals;
 DROP TABLE audit_log;
+DROP TABLE operators;
 DROP TABLE canary;
 DROP TABLE installation;
 ALTER TABLE clients DROP COLUMN imported_at;

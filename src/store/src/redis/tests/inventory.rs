@@ -17,6 +17,7 @@ use crate::conformance::fixture::{
     registered, scanned, url,
 };
 use crate::conformance::flow_fixture::{self, Told, accepted, loaded, locker, party, wealth};
+use crate::conformance::operators::operator;
 use crate::conformance::refusals::refused;
 use crate::conformance::{TestStore, run};
 use crate::redis::key_table::{KEYS, Lifetime};
@@ -60,6 +61,9 @@ async fn used_for_everything(test: &RedisTestStore) {
     store.keep_refusal(app.app_id.clone(), refused(test, 1)).await.unwrap();
     assert_eq!(store.refusals(app.app_id.clone()).await.unwrap().len(), 1);
 
+    let operator = operator(test, "Planted Operator");
+    store.add_operator(operator.clone(), KeyDigest([6; 32])).await.unwrap();
+    store.revoke_operator(operator.operator_id, test.now()).await.unwrap().unwrap();
     store.append_audit("planted-entry".into()).await.unwrap();
     assert_eq!(store.audit_log(0, 10).await.unwrap().len(), 1);
 
@@ -252,7 +256,17 @@ fn nothing_personal_or_secret_is_readable_in_redis() {
         assert!(has(clear), "{clear}");
     }
     // A claim, a name hint, the name of an event, and the paths of every webhook.
-    for planted in ["Planted Resident", "Asha", "Planted name", "secret-path", "guest-list", "planted-path", "planted-entry", "key=1"] {
+    for planted in [
+        "Planted Resident",
+        "Asha",
+        "Planted name",
+        "secret-path",
+        "guest-list",
+        "planted-path",
+        "planted-entry",
+        "Planted Operator",
+        "key=1",
+    ] {
         assert!(!has(planted), "{planted}");
     }
 }

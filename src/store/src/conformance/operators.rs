@@ -1,0 +1,46 @@
+//! Operators: found by their tokens, and revoked for good.
+#![allow(missing_docs)] // Each name is the sentence that the property states.
+
+use std::time::Duration;
+
+use sakshi_domain::ids::OperatorId;
+use sakshi_domain::operator::{OperatorRecord, Role};
+use sakshi_domain::tenancy::KeyDigest;
+
+use super::TestStore;
+
+pub(crate) fn operator(test: &impl TestStore, name: &str) -> OperatorRecord {
+    let expires_at = Some(test.now() + Duration::from_secs(60));
+    let operator_id = OperatorId::generate();
+    OperatorRecord { operator_id, name: name.to_owned(), role: Role::Support, created_at: test.now(), expires_at, revoked_at: None }
+}
+
+pub(crate) async fn an_operator_is_found_by_its_token_and_listed_by_creation(test: &impl TestStore) {
+    let store = test.store();
+    assert_eq!(store.operators().await, Ok(vec![]));
+    let first = operator(test, "Planted Operator");
+    store.add_operator(first.clone(), KeyDigest([1; 32])).await.unwrap();
+    test.advance(Duration::from_millis(1));
+    let second = operator(test, "Another One");
+    store.add_operator(second.clone(), KeyDigest([2; 32])).await.unwrap();
+    let again = OperatorRecord { role: Role::Owner, ..first.clone() };
+    store.add_operator(again, KeyDigest([1; 32])).await.unwrap();
+    assert_eq!(store.find_operator(KeyDigest([1; 32])).await.as_ref(), Ok(&Some(first.clone())));
+    assert_eq!(store.find_operator(KeyDigest([3; 32])).await, Ok(None));
+    assert_eq!(store.operators().await, Ok(vec![first, second]));
+}
+
+pub(crate) async fn a_revoked_operator_stays_revoked_as_of_the_first_time(test: &impl TestStore) {
+    let store = test.store();
+    let (kept, gone) = (operator(test, "Kept"), operator(test, "Gone"));
+    store.add_operator(kept.clone(), KeyDigest([1; 32])).await.unwrap();
+    store.add_operator(gone.clone(), KeyDigest([2; 32])).await.unwrap();
+    let first = test.now();
+    let revoked = Some(OperatorRecord { revoked_at: Some(first), ..gone.clone() });
+    assert_eq!(store.revoke_operator(gone.operator_id.clone(), first).await.as_ref(), Ok(&revoked));
+    test.advance(Duration::from_secs(1));
+    assert_eq!(store.revoke_operator(gone.operator_id, test.now()).await.as_ref(), Ok(&revoked));
+    assert_eq!(store.find_operator(KeyDigest([2; 32])).await, Ok(revoked));
+    assert_eq!(store.find_operator(KeyDigest([1; 32])).await, Ok(Some(kept)));
+    assert_eq!(store.revoke_operator(OperatorId::generate(), first).await, Ok(None));
+}

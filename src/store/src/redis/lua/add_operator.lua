@@ -1,0 +1,1 @@
+return redis.call('HSETNX', KEYS[1], ARGV[2], ARGV[3])

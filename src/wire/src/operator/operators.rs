@@ -1,0 +1,74 @@
+//! The people who operate the service.
+
+use sakshi_domain::ids::OperatorId;
+use sakshi_domain::operator::{OperatorRecord, Role};
+use sakshi_domain::time::Timestamp;
+
+use super::keys::KeyText;
+use crate::body::body;
+use crate::text::Label;
+
+body! { request
+    /// An operator to be added.
+    #[derive(Clone, PartialEq)]
+    pub struct AddOperatorRequest {
+        /// Who it is; the audit log shows it.
+        name: Label,
+        /// What it may do: `owner` everything, `support` reads and changes of clients, apps and keys, `auditor` reads.
+        role: Role,
+        /// When the token stops working by itself.
+        expires_at: Option<Timestamp>,
+    }
+    check(fields) {
+        let _ = (&name, &role);
+        if let (Some(Some(end)), Some(context)) = (expires_at, fields.context())
+            && end <= context.now
+        {
+            fields.refuse("expires_at", "must be in the future");
+        }
+    }
+}
+
+body! { answer
+    /// An operator that was added.
+    pub struct AddOperatorResponse {
+        /// Identifies the operator.
+        operator_id: OperatorId,
+        /// Its bearer token, which is not told again.
+        token: KeyText,
+    }
+}
+
+body! { answer
+    /// The operators.
+    pub struct OperatorsResponse {
+        /// All of them, revoked ones included.
+        operators: Vec<OperatorResponse>,
+    }
+}
+
+body! { answer
+    /// An operator without its token.
+    #[derive(Clone)]
+    pub struct OperatorResponse {
+        /// Identifies the operator.
+        operator_id: OperatorId,
+        /// Who it is.
+        name: String,
+        /// What it may do.
+        role: Role,
+        /// When it was added.
+        created_at: Timestamp,
+        /// When its token stops working by itself.
+        expires_at: Option<Timestamp>,
+        /// When it was revoked.
+        revoked_at: Option<Timestamp>,
+    }
+}
+
+impl From<OperatorRecord> for OperatorResponse {
+    fn from(operator: OperatorRecord) -> Self {
+        let OperatorRecord { operator_id, name, role, created_at, expires_at, revoked_at } = operator;
+        Self { operator_id, name, role, created_at, expires_at, revoked_at }
+    }
+}

@@ -1,0 +1,121 @@
+//! Operators: each role may do what the table says, and a token works until it is revoked or expires.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use actix_http::Request;
+use actix_web::body::MessageBody;
+use actix_web::dev::{Service, ServiceResponse};
+use actix_web::test::{TestRequest, read_body};
+use sakshi_domain::clock::Clock as _;
+use serde_json::{Value, json};
+
+use crate::cli::{admin, serve, typed, word_after};
+use crate::operator::{ask, document, listener};
+use crate::operator_document::{OPERATIONS, uri_of};
+use crate::store_fixture::{CONNECTOR_TOKEN, StoreFixture};
+
+/// What support may do besides reading.
+const BY_SUPPORT: [&str; 6] = ["createClient", "createApp", "updateApp", "issueKey", "revokeKey", "rotateKey"];
+
+async fn add<S, B>(service: &S, body: Value) -> (String, String)
+where
+    S: Service<Request, Response = ServiceResponse<B>, Error = actix_web::Error>,
+    B: MessageBody,
+{
+    let (status, added) = ask(service, "POST", "/admin/v1/operators", Some(body)).await;
+    assert_eq!(status, 200, "{added}");
+    (added["operator_id"].as_str().unwrap().to_owned(), added["token"].as_str().unwrap().to_owned())
+}
+
+async fn ask_with<S, B>(service: &S, token: &str, method: &str, uri: &str, body: Option<Value>) -> (u16, Value)
+where
+    S: Service<Request, Response = ServiceResponse<B>, Error = actix_web::Error>,
+    B: MessageBody,
+{
+    let request = TestRequest::default().method(method.parse().unwrap()).uri(uri);
+    let request = request.insert_header(("authorization", format!("Bearer {token}")));
+    let request = if let Some(body) = body { request.set_json(body) } else { request };
+    let response = service.call(request.to_request()).await.unwrap();
+    (response.status().as_u16(), serde_json::from_slice(&read_body(response).await).unwrap_or(Value::Null))
+}
+
+#[actix_rt::test]
+async fn each_role_may_do_what_the_table_says() {
+    let service = listener(StoreFixture::new().internal()).await;
+    let document = document(&service).await;
+    for role in ["owner", "support", "auditor"] {
+        let (_, token) = add(&service, json!({"name": "Asha", "role": role})).await;
+        for (method, path, id, _) in OPERATIONS.into_iter().filter(|(.., token)| *token == Some("admin_token")) {
+            let operation = &document["paths"][path][method.to_lowercase()];
+            let may = method == "GET" || role == "owner" || role == "support" && BY_SUPPORT.contains(&id);
+            assert_eq!(operation["x-roles"].as_array().unwrap().contains(&json!(role)), may, "{role} {id}");
+            let body = (method == "POST" || method == "PATCH").then(|| json!({"planted": 1}));
+            let (status, answer) = ask_with(&service, &token, method, &uri_of(path), body).await;
+            assert_eq!(status == 403, !may, "{role} {id}: {status}");
+            assert!(may || answer["code"] == "forbidden", "{answer}");
+            assert_ne!(status, 401, "{role} {id}");
+        }
+        let (status, _) = ask_with(&service, &token, "POST", "/internal/v1/flows/esign", Some(json!({}))).await;
+        assert_eq!(status, 401, "reports are for connectors");
+    }
+    assert_eq!(ask_with(&service, CONNECTOR_TOKEN, "GET", "/admin/v1/operators", None).await.0, 401);
+}
+
+#[actix_rt::test]
+async fn a_token_works_until_its_operator_is_revoked_or_it_expires() {
+    let fixture = StoreFixture::new();
+    let service = listener(fixture.internal()).await;
+    let end = fixture.clock.now() + Duration::from_secs(60);
+    let (revoked, one) = add(&service, json!({"name": "Asha", "role": "owner"})).await;
+    let (_, other) = add(&service, json!({"name": "Ravi", "role": "owner", "expires_at": end})).await;
+    // What cannot be read is not looked at before it is known who asks.
+    let status = async |token: &str| {
+        let (status, _) = ask_with(&service, token, "POST", "/admin/v1/clients", Some(json!({"name": 7}))).await;
+        status
+    };
+    assert_eq!((status(&one).await, status(&other).await), (400, 400));
+    let (code, answer) = ask(&service, "DELETE", &format!("/admin/v1/operators/{revoked}"), None).await;
+    assert_eq!((code, &answer["revoked_at"]), (200, &json!(fixture.clock.now())));
+    assert_eq!((status(&one).await, status(&other).await), (401, 400));
+    fixture.clock.advance(Duration::from_secs(60));
+    assert_eq!(status(&other).await, 401);
+    assert_eq!(ask(&service, "DELETE", "/admin/v1/operators/op_none", None).await.0, 404);
+    let past = json!({"name": "Mira", "role": "owner", "expires_at": fixture.clock.now()});
+    assert_eq!(ask(&service, "POST", "/admin/v1/operators", Some(past)).await.0, 400);
+    assert_eq!(ask(&service, "POST", "/admin/v1/operators", Some(json!({"name": "Mira", "role": "king"}))).await.0, 400);
+}
+
+#[actix_rt::test]
+async fn the_audit_log_names_the_operator() {
+    let fixture = StoreFixture::new();
+    let service = listener(fixture.internal()).await;
+    let (id, token) = add(&service, json!({"name": "Asha", "role": "support"})).await;
+    assert_eq!(ask_with(&service, &token, "POST", "/admin/v1/clients", Some(json!({"name": "Acme"}))).await.0, 200);
+    let (_, log) = ask(&service, "GET", "/admin/v1/audit-log", None).await;
+    let entry = |place: usize| &log["entries"][place]["entry"];
+    assert_eq!((&entry(0)["asked"], &entry(1)["after"]), (&json!({"name": "Asha", "role": "support"}), &json!({"operator_id": id})));
+    for place in [2, 3] {
+        assert_eq!((&entry(place)["operator_id"], &entry(place)["operator"]), (&json!(id), &json!("Asha")));
+    }
+    assert!(!log.to_string().contains(&token[3..]));
+}
+
+async fn with_token(url: &str, token: &str, words: &[&str]) -> (ExitCode, String, String) {
+    typed(&[&["admin", "--url", url, "--token", token], words].concat()).await
+}
+
+#[actix_rt::test]
+async fn operators_are_added_listed_and_revoked_from_the_command_line() {
+    let url = serve(&StoreFixture::new());
+    let (code, out, _) = admin(&url, &["operators", "add", "Asha Rao", "--role", "auditor", "--expires", "2100-01-01T00:00:00Z"]).await;
+    assert_eq!(code, ExitCode::SUCCESS);
+    let (id, token) = (word_after(&out, "operator_id").to_owned(), word_after(&out, "token").to_owned());
+    let (_, out, _) = with_token(&url, &token, &["operators", "list"]).await;
+    assert!(out.contains(&id) && out.contains("Asha Rao") && out.contains("auditor") && !out.contains(&token), "{out}");
+    let (code, _, err) = with_token(&url, &token, &["clients", "create", "Acme"]).await;
+    assert!(code == ExitCode::from(1) && err.contains("Your role does not include this operation."), "{err}");
+    assert_eq!(admin(&url, &["operators", "revoke", &id]).await.0, ExitCode::SUCCESS);
+    let (code, _, err) = with_token(&url, &token, &["operators", "list"]).await;
+    assert!(code == ExitCode::from(1) && err.contains("does not take this admin token"), "{err}");
+}
