@@ -5,7 +5,6 @@ use std::future::{Ready, ready};
 use actix_web::dev::Payload;
 use actix_web::web::Json;
 use actix_web::{FromRequest, HttpRequest};
-use sakshi_domain::invalid::Invalid;
 use sakshi_domain::limits::{PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX};
 use sakshi_domain::time::Timestamp;
 use sakshi_store::{AuditHead, AuditRecord, Store, StoreError};
@@ -37,12 +36,8 @@ fn range(query: &str) -> Result<Range, ApiError> {
     let mut query = Query::of(query);
     let after = query.number(&["after"], 0..=i64::MAX.cast_unsigned(), 0);
     let limit = query.number(&["limit"], 1..=PAGE_SIZE_MAX, PAGE_SIZE_DEFAULT);
-    let since = query.text("since");
-    query.finish()?;
-    let since = since
-        .map(|text| Timestamp::parse_rfc3339(&text).ok_or_else(|| Invalid::one("since", "must be a time as in RFC 3339")))
-        .transpose()?;
-    Ok(Range { after, limit, since })
+    let since = query.time("since");
+    query.finish().map(|()| Range { after, limit, since })
 }
 
 pub(super) async fn read(Operator(deps): Operator, range: Range) -> Result<Json<AuditLogPage>, ApiError> {

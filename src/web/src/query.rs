@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use sakshi_domain::invalid::Invalid;
 use sakshi_domain::limits::{PAGE_MAX, PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX};
+use sakshi_domain::time::Timestamp;
 use sakshi_store::PageRequest;
 use url::form_urlencoded;
 
@@ -44,6 +45,16 @@ impl Query {
     pub fn text(&mut self, name: &'static str) -> Option<String> {
         let (_, text) = self.take(&[name])?;
         Some(text.trim().to_owned()).filter(|text| !text.is_empty())
+    }
+
+    /// A time; `None` when it is absent.
+    pub fn time(&mut self, name: &'static str) -> Option<Timestamp> {
+        let (name, text) = self.take(&[name])?;
+        let time = Timestamp::parse_rfc3339(&text);
+        if time.is_none() {
+            self.invalid.add(name, "must be an RFC 3339 timestamp such as 2026-12-31T18:30:00Z");
+        }
+        time
     }
 
     /// One of a few words; the first is the default.
