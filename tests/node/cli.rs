@@ -100,7 +100,10 @@ async fn a_refusal_is_told_with_its_fields_and_exit_code_1() {
     assert_eq!((code, out.as_str()), (ExitCode::from(1), ""));
     assert!(err.contains("name: must be 1 to 100 characters"), "{err}");
     let (code, _, err) = typed(&["admin", "--url", &url, "--token", "wrong", "tree"]).await;
-    assert!(code == ExitCode::from(1) && err.contains("admin token") && err.contains("--token") && !err.contains(TOKEN), "{err}");
+    assert!(
+        code == ExitCode::from(1) && err.contains("does not take this token") && err.contains("--token") && !err.contains(TOKEN),
+        "{err}"
+    );
 }
 
 #[actix_rt::test]

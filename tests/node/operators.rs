@@ -48,7 +48,9 @@ async fn each_role_may_do_what_the_table_says() {
         let (_, token) = add(&service, json!({"name": "Asha", "role": role})).await;
         for (method, path, id, _) in OPERATIONS.into_iter().filter(|(.., token)| *token == Some("admin_token")) {
             let operation = &document["paths"][path][method.to_lowercase()];
-            let may = method == "GET" || role == "owner" || role == "support" && BY_SUPPORT.contains(&id);
+            // An export has the digests of keys and whole URLs.
+            let reads = method == "GET" && id != "exportClient";
+            let may = reads || role == "owner" || role == "support" && BY_SUPPORT.contains(&id);
             assert_eq!(operation["x-roles"].as_array().unwrap().contains(&json!(role)), may, "{role} {id}");
             let body = (method == "POST" || method == "PATCH").then(|| json!({"planted": 1}));
             let (status, answer) = ask_with(&service, &token, method, &uri_of(path), body).await;
@@ -117,5 +119,5 @@ async fn operators_are_added_listed_and_revoked_from_the_command_line() {
     assert!(code == ExitCode::from(1) && err.contains("Your role does not include this operation."), "{err}");
     assert_eq!(admin(&url, &["operators", "revoke", &id]).await.0, ExitCode::SUCCESS);
     let (code, _, err) = with_token(&url, &token, &["operators", "list"]).await;
-    assert!(code == ExitCode::from(1) && err.contains("does not take this admin token"), "{err}");
+    assert!(code == ExitCode::from(1) && err.contains("does not take this token"), "{err}");
 }

@@ -82,6 +82,7 @@ pub(super) async fn logged<T: Answer + 'static, F: Future<Output = T> + 'static>
         let said = json!({ "stage": "answered", "asked_number": asked_number, "status": status, "code": code, "after": told(after) });
         let second = with(&entry, deps.clock.now(), &said);
         if let Err(error) = deps.store.append_audit(second).await {
+            metrics::counter!("sakshi_audit_log_unanswered_total").increment(1);
             tracing::error!(%error, audit.number = asked_number, "the audit log does not say what came of a change");
         }
         answer

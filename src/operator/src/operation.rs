@@ -70,6 +70,11 @@ impl Operation {
         Self { method, path, described, roles, route: Box::new(route), body_bytes: None }
     }
 
+    /// Owners alone may do it, though it changes nothing.
+    pub(super) fn by_owners(self) -> Self {
+        Self { roles: &[Role::Owner], ..self }
+    }
+
     /// Support may do it too.
     pub(super) fn by_support(self) -> Self {
         Self { roles: &[Role::Owner, Role::Support], ..self }

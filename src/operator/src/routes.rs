@@ -68,6 +68,7 @@ fn of_clients() -> Vec<Operation> {
             "Shows a client as another installation imports it. It holds neither the text of a key nor credits.",
             transfers::export,
         )
+        .by_owners()
         .refuses(transfers::TOO_LARGE, "The client has more apps or keys than an import takes."),
     ]
 }

@@ -11,8 +11,8 @@ use super::error::CliError;
 /// How long the service may take to answer.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Shown when the service refuses the admin token.
-const WRONG_TOKEN: &str = "the service does not take this admin token; give the one that it runs with by --token, SAKSHI_ADMIN_TOKEN or \
+/// Shown when the service refuses the token of an operator.
+const WRONG_TOKEN: &str = "the service does not take this token; give an operator's, or the one that it runs with, by --token, SAKSHI_ADMIN_TOKEN or \
                            admin.token of the settings";
 
 /// Shown when the service refuses the API key.

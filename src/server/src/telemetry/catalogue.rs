@@ -45,6 +45,7 @@ pub const METRICS: &[Metric] = &[
     metric("process_threads", Gauge, "Threads of the process."),
     metric("process_virtual_memory_bytes", Gauge, "Address space of the process."),
     metric("sakshi_actor_restarts_total", Counter, "Actors that panicked, and shards that started over."),
+    metric("sakshi_audit_log_unanswered_total", Counter, "Changes by operators of which the audit log does not say what came of them."),
     metric("sakshi_build_info", Gauge, "Always 1; the labels say what runs."),
     metric("sakshi_callbacks_unread_total", Counter, "Callbacks of the identity app that were not read, by reason."),
     metric("sakshi_checks_total", Counter, "Numbers that were verified, by kind and status."),
@@ -104,6 +105,7 @@ pub fn begin() {
         }
     }
     for name in [
+        "sakshi_audit_log_unanswered_total",
         "sakshi_deliveries_taken_over_total",
         "sakshi_event_readings_total",
         "sakshi_flows_lapsed_total",

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use sakshi_domain::clock::Clock;
 use tokio::sync::broadcast;
+use tracing::Instrument as _;
 
 use super::link::{Link, LinkFigures, LinkOptions};
 use super::nodes::background::Background;
@@ -85,7 +86,7 @@ impl RedisStore {
         T: Send + 'static,
         F: Future<Output = Result<T, StoreError>> + Send + 'static,
     {
-        let work = operation(Arc::clone(&self.shared));
+        let work = operation(Arc::clone(&self.shared)).instrument(sakshi_trace::current());
         Box::pin(async move {
             let ended = tokio::spawn(work).await;
             ended.unwrap_or_else(|_| Err(StoreError::Unavailable("the runtime of the caller is shutting down".to_owned())))
