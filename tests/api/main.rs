@@ -15,6 +15,7 @@ mod callback;
 mod callback_abuse;
 mod callback_bodies;
 mod checks;
+mod clients;
 mod credential_refusals;
 mod credentials;
 mod credits;

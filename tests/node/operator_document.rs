@@ -14,10 +14,12 @@ use crate::operator::{document, listener};
 use crate::store_fixture::{CONNECTOR_TOKEN, StoreFixture, TOKEN};
 
 /// Every operation: method, path, the name that generated clients call it by, and the token that it takes.
-pub(crate) const OPERATIONS: [(&str, &str, &str, Option<&str>); 32] = [
+pub(crate) const OPERATIONS: [(&str, &str, &str, Option<&str>); 34] = [
     ("GET", "/admin/v1/clients", "listClients", Some("admin_token")),
     ("POST", "/admin/v1/clients", "createClient", Some("admin_token")),
     ("POST", "/admin/v1/clients/import", "importClient", Some("admin_token")),
+    ("GET", "/admin/v1/clients/{client_id}", "getClient", Some("admin_token")),
+    ("PATCH", "/admin/v1/clients/{client_id}", "updateClient", Some("admin_token")),
     ("GET", "/admin/v1/clients/{client_id}/export", "exportClient", Some("admin_token")),
     ("GET", "/admin/v1/clients/{client_id}/apps", "listApps", Some("admin_token")),
     ("POST", "/admin/v1/clients/{client_id}/apps", "createApp", Some("admin_token")),
@@ -130,7 +132,7 @@ async fn what_a_request_is_described_to_hold_is_read_and_nothing_else() {
             requests.push((method, uri_of(&path), schema, TOKEN));
         }
     }
-    assert_eq!(requests.len(), 8 + ReportKind::ALL.len());
+    assert_eq!(requests.len(), 9 + ReportKind::ALL.len());
     for (method, uri, schema, token) in requests {
         let request = TestRequest::default().method(method.parse().unwrap()).uri(&uri).set_json(nonsense(&document, schema));
         let response = service.call(request.insert_header(("authorization", format!("Bearer {token}"))).to_request()).await.unwrap();

@@ -16,7 +16,7 @@ use crate::operator_document::{OPERATIONS, uri_of};
 use crate::store_fixture::{CONNECTOR_TOKEN, StoreFixture};
 
 /// What support may do besides reading.
-const BY_SUPPORT: [&str; 6] = ["createClient", "createApp", "updateApp", "issueKey", "revokeKey", "rotateKey"];
+const BY_SUPPORT: [&str; 7] = ["createClient", "updateClient", "createApp", "updateApp", "issueKey", "revokeKey", "rotateKey"];
 
 async fn add<S, B>(service: &S, body: Value) -> (String, String)
 where

@@ -33,7 +33,7 @@ use sakshi_service::{Rules, Service};
 use sakshi_store::OpenOutcome;
 use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore};
 use sakshi_store::{CreateEvent, CreateOutcome, OpenTransaction, Ownership, Retention, Tenancy as _};
-use sakshi_web::rate_limit::{RateLimit, RateLimits};
+use sakshi_web::rate_limit::{ClientRates, RateLimit, RateLimits};
 
 use crate::store_fixture::intent_key_in;
 
@@ -95,6 +95,7 @@ impl PagesFixture {
             cpu: CpuBudget::new(1),
         };
         let rates = RateLimits {
+            clients: ClientRates::default(),
             init: RateLimit::per_second(0),
             polls: RateLimit::per_second(0),
             callbacks: RateLimit::per_second(0),
@@ -125,7 +126,7 @@ impl PagesFixture {
         let id = service.events.new_id(&client);
         let mut event = records::event(id, client, app, self.clock.now(), Duration::from_secs(3_600));
         change(&mut event.terms);
-        let created = service.store.create_event(CreateEvent { event: event.clone(), idempotency: None }).await.unwrap();
+        let created = service.store.create_event(CreateEvent { event: event.clone(), most: None, idempotency: None }).await.unwrap();
         assert!(matches!(created, CreateOutcome::Created));
         event
     }

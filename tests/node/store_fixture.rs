@@ -123,7 +123,7 @@ impl StoreFixture {
     }
 
     pub(crate) async fn client(&self) -> ClientId {
-        let client = Client { client_id: ClientId::generate(), name: "Acme".into(), created_at: Timestamp::from_millis(0) };
+        let client = Client::new(ClientId::generate(), "Acme".into(), Timestamp::from_millis(0));
         self.store.create_client(client.clone()).await.unwrap();
         client.client_id
     }

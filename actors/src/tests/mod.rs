@@ -123,7 +123,7 @@ impl Fixture {
         let config = TreeConfig { store: Arc::new(store.clone()), vault, clock: clock.clone(), client };
         let (tree, escalations) = Tree::start(config.clone(), bounds).await.unwrap();
         let Handles { transactions, events, flows } = tree.start_shard().unwrap();
-        let client = Client { client_id: ClientId::generate(), name: "Test".into(), created_at: clock.now() };
+        let client = Client::new(ClientId::generate(), "Test".into(), clock.now());
         let id = client.client_id.clone();
         store.create_client(client).await.unwrap();
         let grant = CreditMove { kind: EntryKind::Grant, amount: CREDITS, reference: "start".into() };

@@ -51,7 +51,7 @@ impl Workload {
             ownership: Ownership::of(Profile::Sandbox, "https://issuer.test"),
         })?);
         let client = ClientId::generate();
-        store.create_client(Client { client_id: client.clone(), name: "bench".into(), created_at: clock.now() }).await?;
+        store.create_client(Client::new(client.clone(), "bench".into(), clock.now())).await?;
         let grant = CreditMove { kind: EntryKind::Grant, amount: 1_000_000_000, reference: "bench".into() };
         store.move_credits(client.clone(), grant).await?;
         let tree = if store_only { None } else { Some(start_tree(&store, &vault, clock).await?) };

@@ -6,7 +6,7 @@ use sakshi_wire::operator::audit_log::AuditLogPage;
 use sakshi_wire::operator::credits::{AuditResponse, MoveCreditsResponse};
 use sakshi_wire::operator::keys::{IssueKeyResponse, KeyResponse, KeysResponse, RotateKeyResponse};
 use sakshi_wire::operator::operators::{AddOperatorResponse, OperatorResponse, OperatorsResponse};
-use sakshi_wire::operator::tenancy::{AppResponse, AppsResponse, ClientsPage, CreateAppResponse, CreateClientResponse};
+use sakshi_wire::operator::tenancy::{AppResponse, AppsResponse, ClientResponse, ClientsPage, CreateAppResponse, CreateClientResponse};
 use sakshi_wire::operator::transfer::ImportClientResponse;
 use sakshi_wire::operator::views::{
     AppEventsPage, DeliveryResponse, FlowResponse, RefusedRequests, ReportResponse, TransactionResponse, TreeNode, WebhookOrigins,
@@ -36,6 +36,16 @@ pub fn create_client(name: &str) -> Call<CreateClientResponse> {
 /// The clients.
 pub fn clients(page: Page) -> Call<ClientsPage> {
     Call::get(format!("/admin/v1/clients{page}"))
+}
+
+/// A client.
+pub fn client(client: &str) -> Call<ClientResponse> {
+    Call::get(format!("/admin/v1/clients/{}", segment(client)))
+}
+
+/// Changes a client.
+pub fn change_client(client: &str, change: &impl Serialize) -> Call<ClientResponse> {
+    Call::new(Method::PATCH, format!("/admin/v1/clients/{}", segment(client))).body(change)
 }
 
 /// A client with its apps and keys, as another installation imports it.

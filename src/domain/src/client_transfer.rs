@@ -268,7 +268,7 @@ mod tests {
     }
 
     fn with_keys(keys: impl Fn(&ClientId) -> Vec<TransferredKey>) -> ClientTransfer {
-        let client = Client { client_id: ClientId::generate(), name: "Bank".into(), created_at: Timestamp::from_millis(0) };
+        let client = Client::new(ClientId::generate(), "Bank".into(), Timestamp::from_millis(0));
         ClientTransfer { keys: keys(&client.client_id), apps: vec![], client }
     }
 

@@ -1,5 +1,7 @@
 //! Who may call: clients, their apps, and their API keys.
 
+use std::num::NonZeroU32;
+
 use serde::{Deserialize, Serialize};
 
 use crate::http_url::HttpUrl;
@@ -28,6 +30,62 @@ pub struct Client {
     pub name: String,
     /// When it was created.
     pub created_at: Timestamp,
+    /// Since when it is suspended.
+    pub suspended_at: Option<Timestamp>,
+    /// What it may use.
+    pub limits: ClientLimits,
+}
+
+/// What a client may use. What is not set is not limited, beyond the limits of the settings.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ClientLimits {
+    /// Requests to the API in a second, of all its apps together, at each node.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub requests_per_second: Option<NonZeroU32>,
+    /// Events of each of its apps, those included that have ended and are still kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub events_per_app: Option<u32>,
+    /// It is low on credits with fewer than these.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub low_credits: Option<u64>,
+}
+
+/// A change to a client: `None` leaves a field unchanged, `Some(None)` removes a limit.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClientPatch {
+    /// A new name.
+    pub name: Option<String>,
+    /// Suspend or resume.
+    pub suspended: Option<bool>,
+    /// A new limit of requests.
+    pub requests_per_second: Option<Option<NonZeroU32>>,
+    /// A new limit of events.
+    pub events_per_app: Option<Option<u32>>,
+    /// A new threshold of credits.
+    pub low_credits: Option<Option<u64>>,
+}
+
+impl Client {
+    /// A client that is neither suspended nor limited.
+    #[must_use]
+    pub fn new(client_id: ClientId, name: String, created_at: Timestamp) -> Self {
+        Self { client_id, name, created_at, suspended_at: None, limits: ClientLimits::default() }
+    }
+
+    /// Applies a change at `now`. A client that is suspended already stays so as of the first time.
+    pub fn apply(&mut self, patch: ClientPatch, now: Timestamp) {
+        self.name = patch.name.unwrap_or_else(|| std::mem::take(&mut self.name));
+        match patch.suspended {
+            Some(true) => self.suspended_at = self.suspended_at.or(Some(now)),
+            Some(false) => self.suspended_at = None,
+            None => {}
+        }
+        let limits = &mut self.limits;
+        limits.requests_per_second = patch.requests_per_second.unwrap_or(limits.requests_per_second);
+        limits.events_per_app = patch.events_per_app.unwrap_or(limits.events_per_app);
+        limits.low_credits = patch.low_credits.unwrap_or(limits.low_credits);
+    }
 }
 
 /// An application of a client.
@@ -116,6 +174,17 @@ impl ApiKeyRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_suspension_begins_once_and_limits_are_removed_by_name() {
+        let at = Timestamp::from_millis;
+        let mut client = Client::new(ClientId::generate(), "Acme".into(), at(0));
+        client.apply(ClientPatch { suspended: Some(true), events_per_app: Some(Some(3)), ..ClientPatch::default() }, at(1));
+        client.apply(ClientPatch { suspended: Some(true), name: Some("Acme Bank".into()), ..ClientPatch::default() }, at(2));
+        assert_eq!((client.suspended_at, client.name.as_str(), client.limits.events_per_app), (Some(at(1)), "Acme Bank", Some(3)));
+        client.apply(ClientPatch { suspended: Some(false), events_per_app: Some(None), ..ClientPatch::default() }, at(3));
+        assert_eq!((client.suspended_at, client.limits), (None, ClientLimits::default()));
+    }
 
     #[test]
     fn a_key_works_everywhere_unless_issued_for_one_environment_expired_or_revoked() {

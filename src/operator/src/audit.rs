@@ -13,7 +13,7 @@ use sakshi_web::error::ApiError;
 use sakshi_web::rate_limit::host;
 use sakshi_wire::operator::keys::KeyResponse;
 use sakshi_wire::operator::operators::OperatorResponse;
-use sakshi_wire::operator::tenancy::AppResponse;
+use sakshi_wire::operator::tenancy::{AppResponse, ClientResponse};
 use serde_json::{Value, json};
 use tracing::Instrument as _;
 
@@ -36,12 +36,14 @@ const TOLD: &[&str] = &[
     "created_at",
     "entry",
     "environments",
+    "events_per_app",
     "expires_at",
     "id",
     "key_id",
     "keys",
     "kind",
     "label",
+    "low_credits",
     "name",
     "operator_id",
     "outcome",
@@ -50,9 +52,12 @@ const TOLD: &[&str] = &[
     "previous",
     "records",
     "reference",
+    "requests_per_second",
     "revoked_at",
     "role",
     "seq",
+    "suspended",
+    "suspended_at",
 ];
 
 /// Carries out what an operator asked for, between its two entries.
@@ -121,6 +126,7 @@ async fn standing(deps: &InternalDeps, request: &HttpRequest) -> Result<Value, A
     }
     match id("client_id").map(str::parse) {
         Some(Ok(client)) if request.path().ends_with("/credits") => Ok(json!({ "balance": deps.store.balance(client).await? })),
+        Some(Ok(client)) => Ok(json!(deps.store.load_client(client).await?.map(ClientResponse::from))),
         _ => Ok(Value::Null),
     }
 }

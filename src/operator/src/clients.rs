@@ -1,12 +1,13 @@
-//! `/admin/v1/clients`
+//! `/admin/v1/clients` and `/admin/v1/clients/{client_id}`
 
 use actix_web::web::Json;
 use sakshi_domain::ids::ClientId;
 use sakshi_domain::tenancy::Client;
+use sakshi_service::ServiceError;
 use sakshi_web::error::ApiError;
-use sakshi_wire::operator::tenancy::{ClientsPage, CreateClientRequest, CreateClientResponse};
+use sakshi_wire::operator::tenancy::{ClientResponse, ClientsPage, CreateClientRequest, CreateClientResponse, PatchClientRequest};
 
-use super::arguments::{Asked, Paged};
+use super::arguments::{Asked, Id, Paged};
 use super::bearer::Operator;
 
 pub(super) async fn create(
@@ -14,7 +15,7 @@ pub(super) async fn create(
     Asked(asked): Asked<CreateClientRequest>,
 ) -> Result<Json<CreateClientResponse>, ApiError> {
     let client_id = ClientId::generate();
-    let client = Client { client_id: client_id.clone(), name: asked.name.0.0, created_at: deps.clock.now() };
+    let client = Client::new(client_id.clone(), asked.name.0.0, deps.clock.now());
     deps.store.create_client(client).await?;
     tracing::info!(client.id = %client_id, "client created");
     Ok(Json(CreateClientResponse { client_id }))
@@ -24,4 +25,20 @@ pub(super) async fn list(Operator(deps): Operator, Paged(page): Paged) -> Result
     let found = deps.store.list_clients(page).await?;
     let clients = found.items.into_iter().map(Into::into).collect();
     Ok(Json(ClientsPage { page: page.page, page_size: page.page_size, total: found.total, clients }))
+}
+
+pub(super) async fn show(Operator(deps): Operator, Id(id): Id<ClientId>) -> Result<Json<ClientResponse>, ApiError> {
+    let client = deps.store.load_client(id).await?.ok_or(ServiceError::NotFound("client"))?;
+    Ok(Json(client.into()))
+}
+
+pub(super) async fn patch(
+    Operator(deps): Operator,
+    Id(id): Id<ClientId>,
+    Asked(asked): Asked<PatchClientRequest>,
+) -> Result<Json<ClientResponse>, ApiError> {
+    let changed = deps.store.patch_client(id, asked.patch(), deps.clock.now()).await?;
+    let client = changed.ok_or(ServiceError::NotFound("client"))?;
+    tracing::info!(client.id = %client.client_id, client.is_suspended = client.suspended_at.is_some(), "client changed");
+    Ok(Json(client.into()))
 }

@@ -28,10 +28,9 @@ fn of(id: &str) -> (Value, Value) {
     let name = |name: &str| json!({ "name": name });
     let url = "https://client.example/hooks/consent";
     match id {
-        "listClients" => {
-            let clients = json!([{ "client_id": CLIENT, "name": "Example Bank", "created_at": CREATED }]);
-            (Value::Null, json!({ "page": 1, "page_size": 20, "total": 1, "clients": clients }))
-        }
+        "listClients" => (Value::Null, json!({ "page": 1, "page_size": 20, "total": 1, "clients": [client(None)] })),
+        "getClient" => (Value::Null, client(None)),
+        "updateClient" => (json!({ "suspended": true, "requests_per_second": 50 }), client(Some(LATER))),
         "createClient" => (name("Example Bank"), json!({ "client_id": CLIENT })),
         "exportClient" => (Value::Null, exported()),
         "importClient" => {
@@ -105,6 +104,11 @@ fn exported() -> Value {
         "keys": [{ "key_id": KEY, "digest": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08", "label": "kiosk",
             "created_at": CREATED }],
     })
+}
+
+fn client(suspended_at: Option<&str>) -> Value {
+    json!({ "client_id": CLIENT, "name": "Example Bank", "created_at": CREATED, "suspended_at": suspended_at,
+        "requests_per_second": 50, "events_per_app": null, "low_credits": null })
 }
 
 fn app(consent_webhook_url: Option<&str>) -> Value {

@@ -11,6 +11,7 @@ use super::operation::Operation;
 use super::{apps, audit_log, clients, credits, keys, openapi, operators, probes, reports, transfers, views};
 
 const CLIENTS: &str = "/admin/v1/clients";
+const CLIENT: &str = "/admin/v1/clients/{client_id}";
 const APPS: &str = "/admin/v1/clients/{client_id}/apps";
 const APP: &str = "/admin/v1/apps/{app_id}";
 const KEYS: &str = "/admin/v1/clients/{client_id}/keys";
@@ -61,6 +62,16 @@ fn of_clients() -> Vec<Operation> {
             transfers::import,
         )
         .up_to(TRANSFER_BYTES_MAX),
+        Operation::new(Method::GET, CLIENT, "getClient", "Shows a client.", clients::show),
+        Operation::new(
+            Method::PATCH,
+            CLIENT,
+            "updateClient",
+            "Changes a client. What the body leaves out stays as it is; null removes a limit. Within a second every node refuses the keys \
+            of a suspended client with 401; what its residents have begun is carried to its end, and its events take no further guests.",
+            clients::patch,
+        )
+        .by_support(),
         Operation::new(
             Method::GET,
             "/admin/v1/clients/{client_id}/export",

@@ -8,7 +8,7 @@ use sakshi_outbound::guard::AddressPolicy;
 use sakshi_service::Rules;
 use sakshi_service::url_policy::UrlPolicy;
 use sakshi_store::Retention;
-use sakshi_web::rate_limit::{RateLimit, RateLimits};
+use sakshi_web::rate_limit::{ClientRates, RateLimit, RateLimits};
 
 use crate::fd_budget::FdBudget;
 use crate::settings::{Settings, WORKERS_MAX};
@@ -76,6 +76,7 @@ pub(crate) fn rules(settings: &Settings) -> Rules {
 pub(crate) fn rates(settings: &Settings) -> RateLimits {
     let limits = &settings.limits;
     RateLimits {
+        clients: ClientRates::default(),
         init: RateLimit::per_second(limits.init_per_second_per_app),
         polls: RateLimit::per_second(limits.polls_per_second_per_app),
         callbacks: RateLimit::per_second(limits.callbacks_per_second_per_address),

@@ -16,7 +16,7 @@ use futures_util::future::{Either, LocalBoxFuture, Ready, Shared, ready};
 use sakshi_domain::clock::Clock;
 use sakshi_domain::ids::{AppId, ClientId, KeyId};
 use sakshi_domain::profile::Profile;
-use sakshi_domain::tenancy::{App, KeyDigest};
+use sakshi_domain::tenancy::{App, ClientLimits, KeyDigest};
 use sakshi_store::{KeyGrant, Store};
 use tokio::time::sleep_until;
 
@@ -42,6 +42,8 @@ pub struct Caller {
     pub app: Arc<App>,
     /// With which key.
     pub key_id: KeyId,
+    /// What the client may use; at most a second old.
+    pub limits: ClientLimits,
     check: Check,
 }
 
@@ -180,16 +182,16 @@ impl KeyGate {
 
     fn conclude(self: &Rc<Self>, (pair, digest): (Pair, KeyDigest), grant: Option<KeyGrant>, mut until: Instant) -> Checked {
         let now = self.clock.now();
-        let good = grant.and_then(|KeyGrant { key, app }| {
+        let good = grant.and_then(|KeyGrant { key, client, app }| {
             let app = app.filter(|app| app.client_id == key.client_id)?;
-            if !key.is_valid(now, self.profile) {
+            if !key.is_valid(now, self.profile) || client.suspended_at.is_some() {
                 return None;
             }
             if let Some(end) = key.expires_at {
                 until = until.min(Instant::now() + end.since(now));
             }
             let check = Check { gate: Rc::downgrade(self), key: digest, until };
-            Some(Caller { client: key.client_id, app: Arc::new(app), key_id: key.key_id, check })
+            Some(Caller { client: key.client_id, app: Arc::new(app), key_id: key.key_id, limits: client.limits, check })
         });
         self.cache(pair, Entry { until, result: CachedResult::Known(good.clone()) });
         good.ok_or(ServiceError::Unauthorized)

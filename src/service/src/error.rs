@@ -62,6 +62,10 @@ pub enum ServiceError {
 }
 
 impl ServiceError {
+    /// The operator allows the client no more of what is to be created.
+    pub const LIMIT_REACHED: Self =
+        Self::Conflict { code: "limit_reached", message: "There are as many as the operator allows; ask for more." };
+
     /// Something broke; the text is for the log.
     pub fn internal(detail: impl std::fmt::Display) -> Self {
         Self::Internal(detail.to_string())

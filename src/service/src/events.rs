@@ -28,9 +28,10 @@ pub async fn create_event(
     let (id, now) = (service.events.new_id(&caller.client), service.clock.now());
     let answered = Answered::new(CreateEventResponse { event_id: id, qr_url: service.authority.event_url(id) })?;
     let app = caller.app.app_id.clone();
+    let most = caller.limits.events_per_app;
     let event = Event { id, client: caller.client, app: app.clone(), created_at: now, terms, counts: EventCounts::default() };
     let idempotency = idempotent.map(|idempotent| idempotent.keep(&service.vault, answered.json(), now));
-    match service.store.create_event(CreateEvent { event, idempotency }).await? {
+    match service.store.create_event(CreateEvent { event, most, idempotency }).await? {
         CreateOutcome::Created => {
             tracing::info!(event.id = %id, app.id = %app, "event created");
             Ok(answered)
@@ -38,6 +39,7 @@ pub async fn create_event(
         CreateOutcome::Replayed(sealed) => IdempotentRequest::replayed(idempotent.as_ref(), &service.vault, &sealed),
         CreateOutcome::KeyReused => Err(ServiceError::IdempotencyKeyReused),
         CreateOutcome::ClientNotFound => Err(ServiceError::Unauthorized),
+        CreateOutcome::LimitReached => Err(ServiceError::LIMIT_REACHED),
     }
 }
 

@@ -150,5 +150,6 @@ async fn open_flow<A: Serialize>(
         CreateOutcome::Replayed(sealed) => IdempotentRequest::replayed(idempotent.as_ref(), &service.vault, &sealed),
         CreateOutcome::KeyReused => Err(ServiceError::IdempotencyKeyReused),
         CreateOutcome::ClientNotFound => Err(ServiceError::Unauthorized),
+        CreateOutcome::LimitReached => Err(ServiceError::LIMIT_REACHED),
     }
 }

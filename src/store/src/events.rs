@@ -33,6 +33,8 @@ pub trait Events {
 pub struct CreateEvent {
     /// The event, without counts; its id makes the operation repeatable.
     pub event: Event,
+    /// How many events its app may have, those included that have ended and are still kept.
+    pub most: Option<u32>,
     /// What to replay when the client repeats the request under its `Idempotency-Key`.
     pub idempotency: Option<IdempotentAnswer>,
 }

@@ -72,4 +72,6 @@ pub enum CreateOutcome {
     KeyReused,
     /// There is no such client.
     ClientNotFound,
+    /// The client may have no more of them; nothing was written.
+    LimitReached,
 }

@@ -4,7 +4,7 @@ use sakshi_domain::flow::api_type::{ApiType, RegisteredUrls};
 use sakshi_domain::http_url::WebhookUrl;
 use sakshi_domain::ids::{AppId, ClientId, KeyId};
 use sakshi_domain::profile::Profile;
-use sakshi_domain::tenancy::{ApiKeyRecord, App, AppPatch, Client, KeyDigest};
+use sakshi_domain::tenancy::{ApiKeyRecord, App, AppPatch, Client, ClientLimits, ClientPatch, KeyDigest};
 use sakshi_domain::time::Timestamp;
 
 use crate::error::{StoreError, StoreFuture};
@@ -17,6 +17,12 @@ pub trait Tenancy {
 
     /// All clients by creation time.
     fn list_clients(&self, page: PageRequest) -> StoreFuture<Page<Client>>;
+
+    /// The client.
+    fn load_client(&self, client: ClientId) -> StoreFuture<Option<Client>>;
+
+    /// Changes a client at this time; `None` when there is no such client.
+    fn patch_client(&self, client: ClientId, patch: ClientPatch, at: Timestamp) -> StoreFuture<Option<Client>>;
 
     /// Creates an app; `false` when its client does not exist. Repeatable by app id.
     fn create_app(&self, app: App) -> StoreFuture<bool>;
@@ -41,7 +47,7 @@ pub trait Tenancy {
     /// expiry times the earlier one stands.
     fn retire_key(&self, key: KeyId, revoked_at: Option<Timestamp>, expires_at: Option<Timestamp>) -> StoreFuture<Option<ApiKeyRecord>>;
 
-    /// The key with this digest, together with an app.
+    /// The key with this digest, with its client and an app.
     fn find_key(&self, digest: KeyDigest, app: AppId) -> StoreFuture<Option<KeyGrant>>;
 
     /// Registers where webhooks of an API type go, or removes the URL; what the app has registered
@@ -57,6 +63,8 @@ pub trait Tenancy {
 pub struct KeyGrant {
     /// The key.
     pub key: ApiKeyRecord,
+    /// Whose it is.
+    pub client: Client,
     /// The app, if it exists; it may belong to another client.
     pub app: Option<App>,
 }
@@ -70,4 +78,17 @@ pub(crate) fn join_environments(environments: &[Profile]) -> String {
 pub(crate) fn parse_environments(text: &str) -> Result<Vec<Profile>, StoreError> {
     let environments = text.split_terminator(' ').map(|word| word.parse().ok()).collect::<Option<_>>();
     environments.ok_or_else(|| StoreError::unreadable("the environments of a key"))
+}
+
+/// The limits of a client as they are stored; nothing when there are none.
+pub(crate) fn limits_text(limits: &ClientLimits) -> Option<String> {
+    if *limits == ClientLimits::default() {
+        return None;
+    }
+    serde_json::to_string(limits).ok()
+}
+
+/// The limits in a stored text.
+pub(crate) fn parse_limits(text: &str) -> Result<ClientLimits, StoreError> {
+    serde_json::from_str(text).map_err(|_| StoreError::unreadable("the limits of a client"))
 }

@@ -4,6 +4,7 @@
 use std::rc::Rc;
 
 use actix_web::dev::Payload;
+use actix_web::web::Data;
 use actix_web::{FromRequest, HttpRequest};
 use futures_util::future::{Either, LocalBoxFuture, Ready, ready};
 use sakshi_service::ServiceError;
@@ -11,6 +12,7 @@ use sakshi_service::authentication::{Caller, KeyGate};
 
 use super::body::Body;
 use super::error::ApiError;
+use super::rate_limit::RateLimits;
 use super::subject::note_caller;
 
 /// The holder of the key in `X-API-KEY`, for the app in `X-API-APP-ID`.
@@ -35,11 +37,11 @@ impl FromRequest for Authenticated {
         match (header("x-api-key"), header("x-api-app-id")) {
             (Some(key), Some(app)) => match gate.admit(key, app) {
                 Either::Left(known) => {
-                    Either::Left(ready(known.into_inner().map(|caller| Self::noted(request, caller)).map_err(ApiError::from)))
+                    Either::Left(ready(known.into_inner().map_err(ApiError::from).and_then(|caller| Self::noted(request, caller))))
                 }
                 Either::Right(lookup) => {
                     let request = request.clone();
-                    Either::Right(Box::pin(async move { Ok(Self::noted(&request, lookup.await?)) }))
+                    Either::Right(Box::pin(async move { Self::noted(&request, lookup.await?) }))
                 }
             },
             _ => Either::Left(ready(Err(ServiceError::Unauthorized.into()))),
@@ -48,9 +50,13 @@ impl FromRequest for Authenticated {
 }
 
 impl Authenticated {
-    fn noted(request: &HttpRequest, caller: Caller) -> Self {
+    /// Counts the request for its client, and tells the log whose it is.
+    fn noted(request: &HttpRequest, caller: Caller) -> Result<Self, ApiError> {
         note_caller(request, &caller.app);
-        Self(caller)
+        if let Some(rates) = request.app_data::<Data<RateLimits>>() {
+            rates.clients.take(&caller.client, caller.limits.requests_per_second)?;
+        }
+        Ok(Self(caller))
     }
 }
 

@@ -37,6 +37,7 @@ pub const CODES: &[&str] = &[
     "insufficient_credits",
     "internal_error",
     "key_not_active",
+    "limit_reached",
     "malformed_account_number",
     "malformed_epic_number",
     "malformed_gstin",

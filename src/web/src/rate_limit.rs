@@ -1,10 +1,11 @@
 //! Rate limits per app and per address, and the address that a request is counted under. A limit of 0 means no limit.
 
+use std::collections::HashMap;
 use std::hash::Hash;
 use std::net::{IpAddr, Ipv6Addr};
 use std::num::NonZeroU32;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use actix_web::HttpRequest;
@@ -12,7 +13,7 @@ use actix_web::web::Data;
 use governor::clock::{Clock, DefaultClock};
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 use ipnet::IpNet;
-use sakshi_domain::ids::{AppId, EventId};
+use sakshi_domain::ids::{AppId, ClientId, EventId};
 use sakshi_service::budget::Owner;
 
 use super::error::ApiError;
@@ -90,6 +91,32 @@ impl<K: Hash + Eq + Clone + Send + Sync + 'static> RateLimit<K> {
     }
 }
 
+/// The limits of clients that have one of their own, shared by all workers of the process. A client whose limit changes begins
+/// anew.
+#[derive(Clone, Default)]
+pub struct ClientRates(Arc<Mutex<RatesByClient>>);
+
+type RatesByClient = HashMap<ClientId, (NonZeroU32, RateLimit<()>)>;
+
+impl ClientRates {
+    /// Counts a request of this client, if it has a limit.
+    ///
+    /// # Errors
+    /// [`ApiError::RateLimited`].
+    pub fn take(&self, client: &ClientId, per_second: Option<NonZeroU32>) -> Result<(), ApiError> {
+        let Some(per_second) = per_second else { return Ok(()) };
+        let mut rates = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let begin = || (per_second, RateLimit::per_second(per_second.get()));
+        let known = rates.entry(client.clone()).or_insert_with(begin);
+        if known.0 != per_second {
+            *known = begin();
+        }
+        let rate = known.1.clone();
+        drop(rates);
+        rate.take(&())
+    }
+}
+
 /// The subscriber at an address: of an IPv6 address the /64 network, which belongs to one subscriber.
 pub(crate) fn subscriber(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
@@ -106,6 +133,8 @@ fn peer(request: &HttpRequest) -> IpAddr {
 /// All rate limits of the public listener.
 #[derive(Clone)]
 pub struct RateLimits {
+    /// Requests to the API by client.
+    pub clients: ClientRates,
     /// `POST /init` by app.
     pub init: RateLimit<AppId>,
     /// `GET /result` by app.
@@ -171,6 +200,7 @@ mod tests {
 
     fn rates() -> RateLimits {
         RateLimits {
+            clients: ClientRates::default(),
             init: RateLimit::per_second(0),
             polls: RateLimit::per_second(0),
             callbacks: RateLimit::per_second(0),
@@ -185,6 +215,16 @@ mod tests {
     fn seen(peer: &str, forwarded: &str) -> String {
         let request = TestRequest::default().peer_addr(format!("{peer}:1").parse().unwrap()).insert_header(("x-forwarded-for", forwarded));
         rates().client_address(&request.to_http_request()).to_string()
+    }
+
+    #[test]
+    fn a_client_has_its_own_limit_and_a_change_of_it_counts_at_once() {
+        let (rates, client) = (ClientRates::default(), ClientId::generate());
+        let take = |most| rates.take(&client, NonZeroU32::new(most)).is_ok();
+        assert!((0..100).all(|_| take(0)), "without a limit");
+        assert!(take(2) && take(2) && !take(2));
+        assert!(rates.take(&ClientId::generate(), NonZeroU32::new(2)).is_ok(), "another client");
+        assert!(take(1) && !take(1));
     }
 
     #[test]

@@ -19,7 +19,7 @@ async fn an_app_that_does_not_read_its_answers_is_refused_before_it_takes_the_ro
     let fixture = PagesFixture::new().await;
     let (service, app) = (&fixture.shared.service, &fixture.app);
     let other = App { app_id: AppId::generate(), client_id: ClientId::generate(), ..app.clone() };
-    let client = Client { client_id: other.client_id.clone(), name: "Other".into(), created_at: fixture.clock.now() };
+    let client = Client::new(other.client_id.clone(), "Other".into(), fixture.clock.now());
     service.store.create_client(client).await.unwrap();
     assert!(service.store.create_app(other.clone()).await.unwrap());
     let mut ids = Vec::new();

@@ -181,7 +181,7 @@ async fn the_poster_has_name_code_three_steps_who_asks_what_for_and_the_end_by_t
 async fn only_the_organiser_gets_them_and_unknown_parameters_are_refused() {
     let fixture = PagesFixture::new().await;
     let event = fixture.event(|_| {}).await;
-    let mut stranger = sakshi_store::CreateEvent { event: event.clone(), idempotency: None };
+    let mut stranger = sakshi_store::CreateEvent { event: event.clone(), most: None, idempotency: None };
     stranger.event.id = fixture.shared.service.events.new_id(&event.client);
     stranger.event.app = AppId::generate();
     let foreign = stranger.event.clone();

@@ -76,8 +76,7 @@ async fn an_app_of_another_client_is_not_signed_in_to() {
     let fixture = PagesFixture::new().await;
     let store = &fixture.shared.service.store;
     let foreign = App { app_id: AppId::generate(), client_id: sakshi_domain::ids::ClientId::generate(), ..fixture.app.clone() };
-    let client =
-        sakshi_domain::tenancy::Client { client_id: foreign.client_id.clone(), name: "Other".into(), created_at: fixture.clock.now() };
+    let client = sakshi_domain::tenancy::Client::new(foreign.client_id.clone(), "Other".into(), fixture.clock.now());
     store.create_client(client).await.unwrap();
     assert!(store.create_app(foreign.clone()).await.unwrap());
     let answer = Browser::new(&fixture).sign_in(fixture.first.key.reveal(), foreign.app_id.as_str()).await;

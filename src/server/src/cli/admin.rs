@@ -1,13 +1,9 @@
 //! `sakshi admin …`: the admin API for people, and with `--json` for machines.
 
-use std::fmt::Display;
-use std::fs::File;
-use std::io::{self, Read, Write};
-use std::path::{Path, PathBuf};
+use std::io::Write;
 
 use clap::{Args, Subcommand, ValueEnum};
 use sakshi_client::{Call, Credentials, Page, internal};
-use sakshi_domain::limits::TRANSFER_BYTES_MAX;
 use sakshi_domain::operator::Role;
 use sakshi_domain::tenancy::KeyCase;
 use sakshi_wire::Change;
@@ -21,6 +17,7 @@ use url::Url;
 
 use super::api::Api;
 use super::audit_log::{self, AuditLog};
+use super::clients::Clients;
 use super::error::CliError;
 use super::paint;
 use crate::settings::{Sources, internal_endpoint};
@@ -116,21 +113,6 @@ impl WealthUrls {
         let named = urls.into_iter().filter(|(_, url, clear)| url.is_some() || *clear);
         named.map(|(name, url, _)| (name.to_owned(), json!(url))).collect::<Map<_, _>>().into()
     }
-}
-
-#[derive(Debug, Subcommand)]
-enum Clients {
-    /// Create a client.
-    Create { name: String },
-    /// List clients.
-    List(Paging),
-    /// Print a client with its apps and the digests of its keys as JSON, for `import` at another installation.
-    Export { client_id: String },
-    /// Make a client what an export says; the same file again changes nothing.
-    Import {
-        /// What `export` has printed; `-` reads the standard input.
-        file: PathBuf,
-    },
 }
 
 #[derive(Debug, Subcommand)]
@@ -230,7 +212,7 @@ enum Credits {
 }
 
 #[derive(Args, Clone, Copy, Debug)]
-struct Paging {
+pub(super) struct Paging {
     #[arg(long, default_value_t = 1)]
     page: u32,
     #[arg(long, default_value_t = 100)]
@@ -238,7 +220,7 @@ struct Paging {
 }
 
 /// How an answer is shown.
-enum View {
+pub(super) enum View {
     Pairs,
     Rows(&'static str, &'static [&'static str]),
     /// The rows below what is beside them.
@@ -248,8 +230,6 @@ enum View {
     Json,
 }
 
-const IMPORTED: &[&str] = &["kind", "id", "outcome", "changed"];
-const CLIENT: &[&str] = &["client_id", "name", "created_at"];
 const APP: &[&str] = &["app_id", "name", "payload_spelling", "created_at"];
 const EVENT: &[&str] = &["event_id", "name", "status", "max_guests", "registrations", "scans", "abandoned", "expires_at"];
 const KEY: &[&str] = &["key_id", "label", "environments", "created_at", "expires_at", "revoked_at"];
@@ -299,12 +279,7 @@ pub(super) async fn run(admin: &Admin, sources: &Sources, out: &mut dyn Write) -
 
 async fn ask(api: &Api, subject: &Subject) -> Result<(Value, View), CliError> {
     match subject {
-        Subject::Clients(Clients::Create { name }) => answer(api, internal::create_client(name), View::Pairs).await,
-        Subject::Clients(Clients::List(paging)) => answer(api, internal::clients(paging.page()), View::Rows("clients", CLIENT)).await,
-        Subject::Clients(Clients::Export { client_id }) => answer(api, internal::export_client(client_id), View::Json).await,
-        Subject::Clients(Clients::Import { file }) => {
-            answer(api, internal::import_client(&read_export(file)?), View::PairsAndRows("records", IMPORTED)).await
-        }
+        Subject::Clients(clients) => clients.ask(api).await,
         Subject::Apps(Apps::Create { client_id, name }) => answer(api, internal::create_app(client_id, name), View::Pairs).await,
         Subject::Apps(Apps::List { client_id }) => answer(api, internal::apps(client_id), View::Rows("apps", APP)).await,
         Subject::Apps(Apps::Patch { app_id, spelling }) => {
@@ -354,22 +329,8 @@ async fn ask(api: &Api, subject: &Subject) -> Result<(Value, View), CliError> {
 }
 
 /// An answer of the API, as JSON for its view.
-async fn answer<T: DeserializeOwned + Serialize>(api: &Api, call: Call<T>, view: View) -> Result<(Value, View), CliError> {
+pub(super) async fn answer<T: DeserializeOwned + Serialize>(api: &Api, call: Call<T>, view: View) -> Result<(Value, View), CliError> {
     Ok((json!(api.send(call).await?), view))
-}
-
-/// The JSON in a file that `export` has made.
-fn read_export(file: &Path) -> Result<Value, CliError> {
-    let local = |error: &dyn Display| CliError::Local(format!("{} cannot be imported: {error}", file.display()));
-    let source: Box<dyn Read> =
-        if file == Path::new("-") { Box::new(io::stdin()) } else { Box::new(File::open(file).map_err(|error| local(&error))?) };
-    let mut bytes = Vec::new();
-    // One byte more than is allowed, so that what is too large is seen to be.
-    source.take(TRANSFER_BYTES_MAX as u64 + 1).read_to_end(&mut bytes).map_err(|error| local(&error))?;
-    if bytes.len() > TRANSFER_BYTES_MAX {
-        return Err(local(&format!("it has more than {TRANSFER_BYTES_MAX} bytes")));
-    }
-    serde_json::from_slice(&bytes).map_err(|error| local(&error))
 }
 
 fn movement(client: &str, kind: &str, amount: i64, reference: &str) -> Call<MoveCreditsResponse> {
@@ -377,7 +338,7 @@ fn movement(client: &str, kind: &str, amount: i64, reference: &str) -> Call<Move
 }
 
 impl Paging {
-    const fn page(self) -> Page {
+    pub(super) const fn page(self) -> Page {
         Page { page: self.page, page_size: self.page_size }
     }
 }
@@ -393,6 +354,7 @@ mod tests {
     use sakshi_wire::operator::transfer::ImportClientResponse;
     use sakshi_wire::operator::views::{AppEvent, FlowWebhook, RefusedRequestResponse, WebhookOrigin};
 
+    use super::super::clients::{CLIENT, IMPORTED};
     use super::*;
 
     #[test]

@@ -9,6 +9,7 @@ pub(crate) mod api;
 mod audit_log;
 mod backup;
 mod check;
+mod clients;
 pub mod error;
 mod health;
 mod manual;

@@ -46,7 +46,7 @@ pub async fn ensure(store: &dyn Store, now: Timestamp) -> Result<Option<FirstCli
     if known.total > 0 {
         return Ok(None);
     }
-    let client = Client { client_id: ClientId::generate(), name: NAME.to_owned(), created_at: now };
+    let client = Client::new(ClientId::generate(), NAME.to_owned(), now);
     let app = App {
         app_id: AppId::generate(),
         client_id: client.client_id.clone(),

@@ -7,6 +7,7 @@ use futures_util::future::try_join_all;
 use metrics::gauge;
 use sakshi_domain::clock::Clock;
 use sakshi_domain::limits::PAGE_SIZE_MAX;
+use sakshi_domain::tenancy::Client;
 use sakshi_store::{PageRequest, Store, StoreError};
 use tokio::time::sleep;
 
@@ -37,13 +38,14 @@ pub(crate) fn watch(store: Arc<dyn Store>, clock: Arc<dyn Clock>, low_credits: u
     });
 }
 
-/// How many clients have a smaller balance.
-async fn clients_below(store: &dyn Store, balance: u64) -> Result<u32, StoreError> {
+/// How many clients have a smaller balance than this, or than their own limit.
+async fn clients_below(store: &dyn Store, usual: u64) -> Result<u32, StoreError> {
     let mut low = 0;
     for page in 1.. {
         let clients = store.list_clients(PageRequest { page, page_size: PAGE_SIZE_MAX }).await?.items;
         let balances = try_join_all(clients.iter().map(|client| store.balance(client.client_id.clone()))).await?;
-        low += balances.into_iter().flatten().map(|has| u32::from(has < balance)).sum::<u32>();
+        let is_low = |(client, has): (&Client, Option<u64>)| has.is_some_and(|has| has < client.limits.low_credits.unwrap_or(usual));
+        low += clients.iter().zip(balances).map(|each| u32::from(is_low(each))).sum::<u32>();
         if clients.len() < PAGE_SIZE_MAX as usize {
             break;
         }

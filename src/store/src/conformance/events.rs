@@ -6,10 +6,11 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use sakshi_domain::event::{EventCounts, EventPatch, EventRefusal, EventText};
 use sakshi_domain::ids::{AppId, ClientId, EventId};
+use sakshi_domain::tenancy::ClientPatch;
 
 use super::TestStore;
 use super::fixture::{
-    EVENT_DURATION, client_with, counts, created, event, kept, opened, patched, places, registered, scan, scanned, scope, url,
+    EVENT_DURATION, client_with, counts, created, event, kept, opened, passing, patched, places, registered, scan, scanned, scope, url,
 };
 use crate::{CreateEvent, CreateOutcome, OpenOutcome, Page, PageRequest, PatchEventOutcome};
 
@@ -25,7 +26,7 @@ pub(crate) async fn an_event_is_created_once_and_read_as_it_is(test: &impl TestS
 
 pub(crate) async fn an_event_needs_its_client(test: &impl TestStore) {
     let event = event(test, &ClientId::generate(), 10);
-    let outcome = test.store().create_event(CreateEvent { event: event.clone(), idempotency: None }).await;
+    let outcome = test.store().create_event(CreateEvent { event: event.clone(), most: None, idempotency: None }).await;
     assert_eq!(outcome, Ok(CreateOutcome::ClientNotFound));
     assert_eq!(test.store().load_event(event.id).await, Ok(None));
 }
@@ -36,7 +37,7 @@ pub(crate) async fn an_idempotency_key_creates_one_event(test: &impl TestStore) 
     let creation = |request| {
         let mut event = event(test, &client, 10);
         event.app = app.clone();
-        CreateEvent { event, idempotency: Some(kept(test, &client, 1, request)) }
+        CreateEvent { event, most: None, idempotency: Some(kept(test, &client, 1, request)) }
     };
     let first = creation(1);
     let both = join_all([first.clone(), first].map(|create| test.store().create_event(create))).await;
@@ -132,7 +133,7 @@ pub(crate) async fn transactions_without_an_event_do_not_touch_one(test: &impl T
     let client = client_with(test, 2).await;
     let event = created(test, event(test, &client, 10)).await;
     let plain = opened(test, &client).await;
-    let answer = super::fixture::passing(plain.id, 1);
+    let answer = passing(plain.id, 1);
     match test.store().complete_transaction(answer.clone()).await.unwrap() {
         crate::CompleteOutcome::Completed { record, queued: Some(_), repeated: false } => {
             assert_eq!((record.passed, record.refused, record.outcome), (true, None, answer.outcome));
@@ -140,4 +141,47 @@ pub(crate) async fn transactions_without_an_event_do_not_touch_one(test: &impl T
         other => panic!("{other:?}"),
     }
     assert_eq!(counts(test, &event).await, EventCounts::default());
+}
+
+pub(crate) async fn an_app_has_no_more_events_than_its_client_may(test: &impl TestStore) {
+    let client = client_with(test, 0).await;
+    let app = AppId::generate();
+    let create = |app: &AppId, most| {
+        let mut event = event(test, &client, 10);
+        event.app = app.clone();
+        test.store().create_event(CreateEvent { event, most: Some(most), idempotency: None })
+    };
+    for _ in 0..2 {
+        assert_eq!(create(&app, 2).await, Ok(CreateOutcome::Created));
+    }
+    assert_eq!(create(&app, 2).await, Ok(CreateOutcome::LimitReached));
+    assert_eq!(test.store().list_events(app.clone(), PageRequest { page: 1, page_size: 10 }).await.unwrap().total, 2);
+    assert_eq!(create(&app, 3).await, Ok(CreateOutcome::Created));
+    assert_eq!(create(&AppId::generate(), 0).await, Ok(CreateOutcome::LimitReached));
+    assert_eq!(create(&AppId::generate(), 1).await, Ok(CreateOutcome::Created), "another app has its own");
+}
+
+pub(crate) async fn a_suspended_client_takes_no_guests_and_keeps_those_that_have_begun(test: &impl TestStore) {
+    let client = client_with(test, 10).await;
+    let event = created(test, event(test, &client, 10)).await;
+    let begun = scanned(test, &event).await;
+    let suspend = |suspended| {
+        let patch = ClientPatch { suspended: Some(suspended), ..ClientPatch::default() };
+        test.store().patch_client(client.clone(), patch, test.now())
+    };
+    suspend(true).await.unwrap();
+    let refused = test.store().open_transaction(scan(test, &event)).await;
+    assert_eq!(refused, Ok(OpenOutcome::EventRefused(EventRefusal::Disabled)));
+    assert_eq!(test.store().balance(client.clone()).await, Ok(Some(9)), "only the guest who had begun was paid for");
+    let page = PageRequest { page: 1, page_size: 10 };
+    let seen = test.store().load_event(event.id).await.unwrap().unwrap();
+    let listed = test.store().list_events(event.app.clone(), page).await.unwrap().items;
+    assert!(!seen.terms.is_active && !listed[0].terms.is_active);
+    test.store().complete_transaction(passing(begun, 1)).await.unwrap();
+    assert_eq!(counts(test, &event).await.registrations, 1);
+    // A change that was under way does not make it last.
+    patched(test, &event, EventPatch { name: Some(EventText::parse("Closing day").unwrap()), ..EventPatch::default() }).await;
+    suspend(false).await.unwrap();
+    assert!(test.store().load_event(event.id).await.unwrap().unwrap().terms.is_active);
+    scanned(test, &event).await;
 }

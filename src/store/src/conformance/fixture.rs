@@ -41,7 +41,7 @@ pub(crate) fn sealed(text: &str) -> Sealed {
 }
 
 pub(crate) fn client(test: &impl TestStore) -> Client {
-    Client { client_id: ClientId::generate(), name: "Bank of Testing".into(), created_at: test.now() }
+    Client::new(ClientId::generate(), "Bank of Testing".into(), test.now())
 }
 
 pub(crate) fn app(test: &impl TestStore, client: &ClientId) -> App {
@@ -190,7 +190,7 @@ pub(crate) fn event(test: &impl TestStore, client: &ClientId, count: u64) -> Eve
 
 /// Creates an event, which must succeed.
 pub(crate) async fn created(test: &impl TestStore, event: Event) -> Event {
-    let outcome = test.store().create_event(CreateEvent { event: event.clone(), idempotency: None }).await;
+    let outcome = test.store().create_event(CreateEvent { event: event.clone(), most: None, idempotency: None }).await;
     assert_eq!(outcome, Ok(CreateOutcome::Created));
     event
 }

@@ -1,11 +1,12 @@
 //! Clients, apps and keys: creation, change, rotation and revocation.
 #![allow(missing_docs)] // Each name is the sentence that the property states.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use sakshi_domain::ids::{AppId, ClientId, KeyId};
 use sakshi_domain::profile::Profile;
-use sakshi_domain::tenancy::{ApiKeyRecord, AppPatch, KeyCase, KeyDigest};
+use sakshi_domain::tenancy::{ApiKeyRecord, AppPatch, Client, ClientLimits, ClientPatch, KeyCase, KeyDigest};
 
 use super::TestStore;
 use super::fixture::{app, client, client_with, url};
@@ -68,6 +69,37 @@ pub(crate) async fn clients_are_listed_by_creation_on_pages(test: &impl TestStor
     assert_eq!(seen, created);
 }
 
+pub(crate) async fn a_client_is_renamed_limited_suspended_and_resumed(test: &impl TestStore) {
+    let before = client(test);
+    test.store().create_client(before.clone()).await.unwrap();
+    let key = key(test, &before.client_id, vec![]);
+    test.store().create_key(key, KeyDigest([1; 32])).await.unwrap();
+    let change = |patch: ClientPatch| test.store().patch_client(before.client_id.clone(), patch, test.now());
+    let limits = ClientLimits { requests_per_second: NonZeroU32::new(5), events_per_app: Some(0), low_credits: Some(u64::MAX) };
+    let patch = ClientPatch {
+        name: Some("Bank of Renaming".into()),
+        suspended: Some(true),
+        requests_per_second: Some(limits.requests_per_second),
+        events_per_app: Some(limits.events_per_app),
+        low_credits: Some(limits.low_credits),
+    };
+    let expected = Client { name: "Bank of Renaming".into(), suspended_at: Some(test.now()), limits, ..before.clone() };
+    assert_eq!(change(patch.clone()).await, Ok(Some(expected.clone())));
+    test.advance(Duration::from_secs(9));
+    assert_eq!(change(patch).await, Ok(Some(expected.clone())), "as of the first time");
+    assert_eq!(test.store().load_client(before.client_id.clone()).await, Ok(Some(expected.clone())));
+    assert_eq!(test.store().list_clients(PageRequest { page: 1, page_size: 9 }).await.unwrap().items, std::slice::from_ref(&expected));
+    let grant = test.store().find_key(KeyDigest([1; 32]), AppId::generate()).await.unwrap().unwrap();
+    assert_eq!(grant.client, expected);
+    let resume = ClientPatch { suspended: Some(false), events_per_app: Some(None), ..ClientPatch::default() };
+    let expected = Client { suspended_at: None, limits: ClientLimits { events_per_app: None, ..limits }, ..expected };
+    assert_eq!(change(resume).await, Ok(Some(expected.clone())));
+    assert_eq!(test.store().load_client(before.client_id.clone()).await, Ok(Some(expected)));
+    let nobody = ClientId::generate();
+    assert_eq!(test.store().patch_client(nobody.clone(), ClientPatch::default(), test.now()).await, Ok(None));
+    assert_eq!(test.store().load_client(nobody).await, Ok(None));
+}
+
 pub(crate) async fn a_patch_changes_what_it_names(test: &impl TestStore) {
     let client = client_with(test, 0).await;
     let mut app = app(test, &client);
@@ -90,7 +122,7 @@ pub(crate) async fn a_key_is_found_by_its_digest_with_the_app_that_was_named(tes
     test.store().create_app(app.clone()).await.unwrap();
     test.store().create_key(key.clone(), KeyDigest([3; 32])).await.unwrap();
     let grant = test.store().find_key(KeyDigest([3; 32]), app.app_id.clone()).await.unwrap().unwrap();
-    assert_eq!((grant.key, grant.app), (key.clone(), Some(app.clone())));
+    assert_eq!((grant.key, grant.app, grant.client.client_id), (key.clone(), Some(app.clone()), client));
     let other_app = test.store().find_key(KeyDigest([3; 32]), AppId::generate()).await.unwrap().unwrap();
     assert_eq!((other_app.key, other_app.app), (key, None));
     assert_eq!(test.store().find_key(KeyDigest([4; 32]), app.app_id).await, Ok(None));

@@ -24,14 +24,15 @@ pub(crate) const CREATE: &str = "INSERT INTO events (id, client, app, created_at
 /// Only the scans abandoned since `settled_at` have to be counted.
 pub(crate) const LOAD: &str = "SELECT e.id, c.client_id, e.app, e.created_at, e.terms, e.registrations, e.scans, \
      e.abandoned + (SELECT count(*) FROM transactions t INDEXED BY transactions_of_event \
-     WHERE t.event = e.row AND t.completed = 0 AND t.expires_at > e.settled_at AND t.expires_at <= ?2) \
-     FROM events e JOIN clients c ON c.row = e.client WHERE e.id = ?1 AND e.closing = 0";
+     WHERE t.event = e.row AND t.completed = 0 AND t.expires_at > e.settled_at AND t.expires_at <= ?2), \
+     c.suspended_at IS NOT NULL FROM events e JOIN clients c ON c.row = e.client WHERE e.id = ?1 AND e.closing = 0";
 pub(crate) const LIST: &str = "SELECT e.id, c.client_id, e.app, e.created_at, e.terms, e.registrations, e.scans, \
      e.abandoned + (SELECT count(*) FROM transactions t INDEXED BY transactions_of_event \
-     WHERE t.event = e.row AND t.completed = 0 AND t.expires_at > e.settled_at AND t.expires_at <= ?2) \
-     FROM (SELECT row FROM events WHERE app = ?1 AND closing = 0 AND place >= ?3 ORDER BY place LIMIT ?5 OFFSET ?4) p \
+     WHERE t.event = e.row AND t.completed = 0 AND t.expires_at > e.settled_at AND t.expires_at <= ?2), \
+     c.suspended_at IS NOT NULL FROM (SELECT row FROM events WHERE app = ?1 AND closing = 0 AND place >= ?3 ORDER BY place LIMIT ?5 OFFSET ?4) p \
      JOIN events e ON e.row = p.row JOIN clients c ON c.row = e.client ORDER BY e.place";
 pub(crate) const BLOCKS: &str = "SELECT block, listed FROM event_blocks WHERE app = ?1 ORDER BY block";
+const LISTED: &str = "SELECT coalesce(sum(listed), 0) FROM event_blocks WHERE app = ?1";
 /// Places of a block, as in the schema.
 const BLOCK: i64 = 256;
 const PATCH: &str =
@@ -44,7 +45,7 @@ impl Events for EmbeddedStore {
     }
 
     fn load_event(&self, id: EventId) -> StoreFuture<Option<Event>> {
-        self.read(move |db| find(db, id))
+        self.read(move |db| db.first(LOAD, params![id.as_bytes(), db.now().millis()], |row| shown(db, row)))
     }
 
     fn list_events(&self, app: AppId, page: PageRequest) -> StoreFuture<Page<Event>> {
@@ -72,13 +73,25 @@ fn event(db: &Database, row: &Row<'_>) -> rusqlite::Result<Event> {
     })
 }
 
+/// The event as it is to be seen: that of a suspended client is disabled for as long.
+fn shown(db: &Database, row: &Row<'_>) -> rusqlite::Result<Event> {
+    let mut event = event(db, row)?;
+    event.terms.is_active &= !row.get::<_, bool>(8)?;
+    Ok(event)
+}
+
 fn create(db: &Database, create: &CreateEvent, sealed: &SealedTerms) -> rusqlite::Result<CreateOutcome> {
-    let CreateEvent { event: Event { id, client, app, created_at, .. }, idempotency } = create;
+    let CreateEvent { event: Event { id, client, app, created_at, .. }, most, idempotency } = create;
     idempotency::create(db, KNOWN, id.as_bytes(), client, idempotency.as_ref(), |client| {
+        if let Some(most) = most
+            && db.first(LISTED, [app.as_str()], |row| unsigned(row, 0))?.unwrap_or(0) >= u64::from(*most)
+        {
+            return Ok(false);
+        }
         let SealedTerms { is_active, expires_at, max_guests, origin, webhook, terms } = sealed;
         let (created_at, expires_at) = (created_at.millis(), expires_at.millis());
         let row = params![id.as_bytes(), client, app.as_str(), created_at, is_active, expires_at, max_guests, origin, webhook, terms];
-        db.change(CREATE, row).map(drop)
+        db.change(CREATE, row).map(|_| true)
     })
 }
 
@@ -98,7 +111,7 @@ fn list(db: &Database, app: &AppId, page: PageRequest) -> rusqlite::Result<Page<
     });
     let Some(block) = begins else { return Ok(Page { items: Vec::new(), total }) };
     let rows = params![app.as_str(), db.now().millis(), block * BLOCK, before, page.page_size];
-    Ok(Page { items: db.all(LIST, rows, |row| event(db, row))?, total })
+    Ok(Page { items: db.all(LIST, rows, |row| shown(db, row))?, total })
 }
 
 /// Changes the event. One that the vault cannot open stays as it is.

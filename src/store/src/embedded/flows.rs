@@ -86,7 +86,7 @@ fn open(db: &Database, open: &OpenFlow, sealed: &SealedOpening) -> rusqlite::Res
         if let Some(payload) = payload {
             db.first(REPORT, params![id.as_bytes(), PROGRESS.0, until, payload], |_| Ok(()))?;
         }
-        Ok(())
+        Ok(true)
     })
 }
 

@@ -18,7 +18,8 @@ use crate::outbox::Target;
 use crate::paging::{Page, Rows};
 use crate::transactions::CompleteTransaction;
 
-const OF_CLIENT: &str = "SELECT e.row, e.is_active, e.expires_at, e.max_guests, e.registrations FROM events e \
+/// A suspended client takes no guests.
+const OF_CLIENT: &str = "SELECT e.row, e.is_active AND c.suspended_at IS NULL, e.expires_at, e.max_guests, e.registrations FROM events e \
      JOIN clients c ON c.row = e.client WHERE e.id = ?1 AND e.closing = 0 AND c.client_id = ?2 AND e.app = ?3";
 const OF_ROW: &str = "SELECT row, is_active, expires_at, max_guests, registrations FROM events WHERE row = ?1";
 const TARGET: &str = "SELECT origin, webhook FROM events WHERE row = ?1 AND origin IS NOT NULL";

@@ -57,15 +57,15 @@ pub(crate) fn keep_answer(db: &Database, subject: &[u8], new_answer: Option<&Ide
     db.change(KEEP_ANSWER, params![scope.digest, request, subject, until.millis(), answer.as_bytes()]).map(drop)
 }
 
-/// Creates a subject of a client by `insert`, which gets the client's row, unless it is known already or its idempotency key
-/// was used before.
+/// Creates a subject of a client by `insert`, which gets the client's row and writes nothing if a limit forbids it, unless it is
+/// known already or its idempotency key was used before.
 pub(crate) fn create(
     db: &Database,
     known: &str,
     subject: &[u8],
     client: &ClientId,
     new_answer: Option<&IdempotentAnswer>,
-    insert: impl FnOnce(i64) -> rusqlite::Result<()>,
+    insert: impl FnOnce(i64) -> rusqlite::Result<bool>,
 ) -> rusqlite::Result<CreateOutcome> {
     if db.any(known, [subject])? {
         return Ok(CreateOutcome::Created);
@@ -77,7 +77,9 @@ pub(crate) fn create(
         KeyUse::OtherBody => return Ok(CreateOutcome::KeyReused),
     }
     let Some(client) = account(db, client)? else { return Ok(CreateOutcome::ClientNotFound) };
-    insert(client.row)?;
+    if !insert(client.row)? {
+        return Ok(CreateOutcome::LimitReached);
+    }
     keep_answer(db, subject, new_answer)?;
     Ok(CreateOutcome::Created)
 }

@@ -6,7 +6,7 @@ use rusqlite::{Row, params};
 use sakshi_domain::flow::api_type::{ApiType, RegisteredUrls};
 use sakshi_domain::http_url::WebhookUrl;
 use sakshi_domain::ids::{AppId, ClientId, KeyId};
-use sakshi_domain::tenancy::{ApiKeyRecord, App, AppPatch, Client, KeyDigest};
+use sakshi_domain::tenancy::{ApiKeyRecord, App, AppPatch, Client, ClientPatch, KeyDigest};
 use sakshi_domain::time::Timestamp;
 
 use super::credits::account;
@@ -16,10 +16,12 @@ use super::store::EmbeddedStore;
 use crate::error::StoreFuture;
 use crate::paging::{Page, PageRequest};
 use crate::sealing::{open_app, open_urls, seal_app, seal_urls};
-use crate::tenancy::{KeyGrant, Tenancy, join_environments, parse_environments};
+use crate::tenancy::{KeyGrant, Tenancy, join_environments, limits_text, parse_environments, parse_limits};
 
 const CREATE_CLIENT: &str = "INSERT INTO clients (client_id, name, created_at) VALUES (?1, ?2, ?3) ON CONFLICT (client_id) DO NOTHING";
-const CLIENTS: &str = "SELECT client_id, name, created_at FROM clients ORDER BY created_at, row LIMIT ?2 OFFSET ?1";
+const CLIENTS: &str = "SELECT client_id, name, created_at, suspended_at, limits FROM clients ORDER BY created_at, row LIMIT ?2 OFFSET ?1";
+const CLIENT: &str = "SELECT client_id, name, created_at, suspended_at, limits FROM clients WHERE client_id = ?1";
+const PATCH_CLIENT: &str = "UPDATE clients SET name = ?2, suspended_at = ?3, limits = ?4 WHERE client_id = ?1";
 const COUNT_CLIENTS: &str = "SELECT count(*) FROM clients";
 const CREATE_APP: &str = "INSERT INTO apps (app_id, client, created_at, record) VALUES (?1, ?2, ?3, ?4) ON CONFLICT (app_id) DO NOTHING";
 const APP: &str = "SELECT app_id, record FROM apps WHERE app_id = ?1";
@@ -40,17 +42,29 @@ const RETIRE: &str = "UPDATE keys SET revoked_at = coalesce(revoked_at, ?2), \
 
 impl Tenancy for EmbeddedStore {
     fn create_client(&self, client: Client) -> StoreFuture<()> {
-        let Client { client_id, name, created_at } = client;
+        let Client { client_id, name, created_at, .. } = client;
         self.write(0, move |db| db.change(CREATE_CLIENT, params![client_id.as_str(), name, created_at.millis()]).map(drop))
     }
 
     fn list_clients(&self, page: PageRequest) -> StoreFuture<Page<Client>> {
         self.read(move |db| {
-            let items = db.all(CLIENTS, params![signed(page.offset()), page.page_size], |row| {
-                Ok(Client { client_id: parsed(row, 0)?, name: row.get(1)?, created_at: time(row, 2)? })
-            })?;
+            let items = db.all(CLIENTS, params![signed(page.offset()), page.page_size], client)?;
             let total = db.first(COUNT_CLIENTS, [], |row| unsigned(row, 0))?;
             Ok(Page { items, total: total.unwrap_or(0) })
+        })
+    }
+
+    fn load_client(&self, id: ClientId) -> StoreFuture<Option<Client>> {
+        self.read(move |db| find_client(db, &id))
+    }
+
+    fn patch_client(&self, id: ClientId, patch: ClientPatch, at: Timestamp) -> StoreFuture<Option<Client>> {
+        self.write(0, move |db| {
+            let Some(mut client) = find_client(db, &id)? else { return Ok(None) };
+            client.apply(patch.clone(), at);
+            let limits = limits_text(&client.limits);
+            db.change(PATCH_CLIENT, params![id.as_str(), client.name, client.suspended_at.map(Timestamp::millis), limits])?;
+            Ok(Some(client))
         })
     }
 
@@ -113,7 +127,8 @@ impl Tenancy for EmbeddedStore {
     fn find_key(&self, digest: KeyDigest, app: AppId) -> StoreFuture<Option<KeyGrant>> {
         self.read(move |db| {
             let Some(key) = db.first(KEY_BY_DIGEST, [digest.0], key)? else { return Ok(None) };
-            Ok(Some(KeyGrant { key, app: find_app(db, &app)? }))
+            let Some(client) = find_client(db, &key.client_id)? else { return Ok(None) };
+            Ok(Some(KeyGrant { key, client, app: find_app(db, &app)? }))
         })
     }
 
@@ -130,6 +145,15 @@ impl Tenancy for EmbeddedStore {
     fn webhook_urls(&self, id: AppId) -> StoreFuture<Option<RegisteredUrls>> {
         self.read(move |db| Ok(receiver(db, &id)?.map(|(_, urls)| urls)))
     }
+}
+
+fn client(row: &Row<'_>) -> rusqlite::Result<Client> {
+    let limits = row.get_ref(4)?.as_str_or_null()?.map(parse_limits).transpose()?.unwrap_or_default();
+    Ok(Client { client_id: parsed(row, 0)?, name: row.get(1)?, created_at: time(row, 2)?, suspended_at: optional_time(row, 3)?, limits })
+}
+
+pub(crate) fn find_client(db: &Database, id: &ClientId) -> rusqlite::Result<Option<Client>> {
+    db.first(CLIENT, [id.as_str()], client)
 }
 
 fn app(db: &Database, row: &Row<'_>) -> rusqlite::Result<App> {

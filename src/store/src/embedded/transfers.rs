@@ -9,15 +9,14 @@ use sakshi_domain::time::Timestamp;
 
 use super::credits::account;
 use super::database::statements::Database;
-use super::rows::{optional_time, parsed, time};
+use super::rows::{optional_time, parsed};
 use super::store::EmbeddedStore;
-use super::tenancy::{apps_of, find_app, key};
+use super::tenancy::{apps_of, find_app, find_client, key};
 use crate::error::{StoreError, StoreFuture};
 use crate::sealing::seal_app;
 use crate::tenancy::join_environments;
 use crate::transfers::Transfers;
 
-const CLIENT: &str = "SELECT client_id, name, created_at FROM clients WHERE client_id = ?1";
 const IMPORTED: &str = "SELECT imported_at FROM clients WHERE client_id = ?1";
 const KEYS: &str = "SELECT k.key_id, c.client_id, k.label, k.environments, k.created_at, k.expires_at, k.revoked_at, k.digest \
      FROM keys k JOIN clients c ON c.row = k.client WHERE k.client = ?1 ORDER BY k.created_at, k.row";
@@ -35,7 +34,7 @@ const PUT_KEY: &str = "INSERT INTO keys (key_id, digest, client, label, environm
 impl Transfers for EmbeddedStore {
     fn export_client(&self, client: ClientId) -> StoreFuture<Option<ClientTransfer>> {
         self.read(move |db| {
-            let (Some(known), Some(account)) = (load_client(db, &client)?, account(db, &client)?) else { return Ok(None) };
+            let (Some(known), Some(account)) = (find_client(db, &client)?, account(db, &client)?) else { return Ok(None) };
             let apps = apps_of(db, account.row)?.into_iter().map(Into::into).collect();
             Ok(Some(ClientTransfer { client: known, apps, keys: db.all(KEYS, [account.row], key_and_digest)? }))
         })
@@ -59,10 +58,6 @@ impl Transfers for EmbeddedStore {
     }
 }
 
-fn load_client(db: &Database, client: &ClientId) -> rusqlite::Result<Option<Client>> {
-    db.first(CLIENT, [client.as_str()], |row| Ok(Client { client_id: parsed(row, 0)?, name: row.get(1)?, created_at: time(row, 2)? }))
-}
-
 fn key_and_digest(row: &rusqlite::Row<'_>) -> rusqlite::Result<TransferredKey> {
     Ok(TransferredKey { key: key(row)?, digest: KeyDigest(row.get(7)?) })
 }
@@ -74,14 +69,14 @@ fn known(db: &Database, transfer: &ClientTransfer) -> rusqlite::Result<KnownClie
         Ok((db.first(KEY, [sent.key.key_id.as_str()], key_and_digest)?, by_digest))
     };
     Ok(KnownClient {
-        client: load_client(db, &transfer.client.client_id)?,
+        client: find_client(db, &transfer.client.client_id)?,
         apps: transfer.apps.iter().map(|app| find_app(db, &app.app_id)).collect::<Result<_, _>>()?,
         keys: transfer.keys.iter().map(key).collect::<rusqlite::Result<_>>()?,
     })
 }
 
 fn put(db: &Database, import: &ClientImport, at: Timestamp) -> rusqlite::Result<()> {
-    let Client { client_id, name, created_at } = &import.client;
+    let Client { client_id, name, created_at, .. } = &import.client;
     db.change(PUT_CLIENT, params![client_id.as_str(), name, created_at.millis(), at.millis()])?;
     let Some(client) = account(db, client_id)? else { return Err(StoreError::unreadable("a client").into()) };
     for app in &import.apps {

@@ -32,7 +32,7 @@ struct LoadedEvent {
 impl Events for RedisStore {
     fn create_event(&self, create: CreateEvent) -> StoreFuture<CreateOutcome> {
         self.run(|store| async move {
-            let CreateEvent { event: Event { id, client, app, created_at, terms, .. }, idempotency } = create;
+            let CreateEvent { event: Event { id, client, app, created_at, terms, .. }, most, idempotency } = create;
             let SealedTerms { is_active, expires_at, max_guests, origin, webhook, terms } = SealedTerms::seal(&store.vault, id, &terms)?;
             // The app must name the partition of its events before there are any.
             store.ensure_app(&app, &client, None).await?;
@@ -54,13 +54,18 @@ impl Events for RedisStore {
                 webhook,
                 terms,
                 expires_at + store.retention.events,
+                most,
             ];
             store.create(&CREATE_EVENT, keys, args, idempotency.as_ref()).await
         })
     }
 
     fn load_event(&self, id: EventId) -> StoreFuture<Option<Event>> {
-        self.run(move |store| async move { Ok(store.find_event(id).await?.map(|found| found.event)) })
+        self.run(move |store| async move {
+            let Some(LoadedEvent { mut event, .. }) = store.find_event(id).await? else { return Ok(None) };
+            store.show(std::slice::from_mut(&mut event)).await?;
+            Ok(Some(event))
+        })
     }
 
     fn list_events(&self, app: AppId, page: PageRequest) -> StoreFuture<Page<Event>> {
@@ -82,6 +87,7 @@ impl Events for RedisStore {
                     try_join_all(chunk.iter().map(|id| store.find_event(*id))).await?.into_iter().flatten().map(|found| found.event),
                 );
             }
+            store.show(&mut items).await?;
             Ok(Page { items, total })
         })
     }
@@ -127,6 +133,16 @@ impl Shared {
         let counts = counts(&mut fields)?;
         let event = Event { id, client, app, created_at, terms: open_event(&self.vault, id, sealed.as_slice())?, counts };
         Ok(Some(LoadedEvent { event, sealed, now: fields.time()? }))
+    }
+
+    /// Makes events of one client what is to be seen of them: those of a suspended client are disabled for as long.
+    async fn show(&self, events: &mut [Event]) -> Result<(), StoreError> {
+        let Some(Event { client, .. }) = events.first() else { return Ok(()) };
+        let asked = cmd("HEXISTS").arg(keys::client(client.partition(), client)).arg("z").to_owned();
+        if self.read("a client", &asked).await?.succeeded()? {
+            events.iter_mut().for_each(|event| event.terms.is_active = false);
+        }
+        Ok(())
     }
 
     /// Replaces the terms that were read, and returns the current counts; `None` when the terms have

@@ -55,6 +55,7 @@ impl Shared {
             "created" | "opened" => Ok(CreateOutcome::Created),
             "replayed" => Ok(CreateOutcome::Replayed(answer.sealed()?)),
             "reused" => Ok(CreateOutcome::KeyReused),
+            "limit" => Ok(CreateOutcome::LimitReached),
             "no client" => self.confirm_absent(CreateOutcome::ClientNotFound).await,
             _ => Err(answer.unreadable()),
         }

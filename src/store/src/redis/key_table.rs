@@ -38,7 +38,7 @@ pub(crate) const KEYS: &[KeyKind] = &[
         ended: v when, p passed, f refusal, d answer, r sealed outcome, u result's end, y completing call; \
         delivery: i entry, h sealed address, k claimed, j claiming call, w outcome, n status, l duration",
         Lifetime::Except("its delivery has not ended")),
-    kind("{p*}c:*", "hash", "a client: n name, t created, b balance, s entries of its ledger, i events so far, m when an import first did something for it", Lifetime::None("clients and their credits stay")),
+    kind("{p*}c:*", "hash", "a client: n name, t created, b balance, s entries of its ledger, i events so far, m when an import first did something for it, z since when it is suspended, q its limits", Lifetime::None("clients and their credits stay")),
     kind("{p*}l:*", "list", "a client's ledger: kind, amount, balance after, when, reference; the place is the number", Lifetime::None("the ledger only grows")),
     kind("{p*}g:*", "hash", "a client's grants and adjustments: kind and reference to number", Lifetime::None("a reference is valid for one movement for ever")),
     kind("{p*}ac:*", "hash", "a client's apps: id to created and place", Lifetime::None("apps stay")),

@@ -80,6 +80,7 @@ scripts! {
     MOVE_CREDITS = "move_credits", true, "", ["ledger"];
     ACCOUNT = "account", false, " flags=no-writes", [];
     CREATE_CLIENT = "create_client", true, "", [];
+    PATCH_CLIENT = "patch_client", true, "", [];
     INDEX_CLIENT = "index_client", true, "", [];
     INDEX_OF_CLIENT = "index_of_client", true, "", [];
     CREATE_APP = "create_app", true, "", [];

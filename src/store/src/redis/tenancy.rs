@@ -12,19 +12,19 @@ use sakshi_domain::client_transfer::TransferredKey;
 use sakshi_domain::flow::api_type::{ApiType, RegisteredUrls};
 use sakshi_domain::http_url::WebhookUrl;
 use sakshi_domain::ids::{AppId, ClientId, KeyId};
-use sakshi_domain::tenancy::{ApiKeyRecord, App, AppPatch, Client, KeyDigest};
+use sakshi_domain::tenancy::{ApiKeyRecord, App, AppPatch, Client, ClientPatch, KeyDigest};
 use sakshi_domain::time::Timestamp;
 
 use super::arguments::arguments;
 use super::keys;
 use super::reply::Reply;
-use super::script::{CREATE_APP, CREATE_CLIENT, CREATE_KEY, INDEX_CLIENT, INDEX_OF_CLIENT, NAME_KEY, PATCH_APP, RETIRE_KEY};
+use super::script::{CREATE_APP, CREATE_CLIENT, CREATE_KEY, INDEX_CLIENT, INDEX_OF_CLIENT, NAME_KEY, PATCH_APP, PATCH_CLIENT, RETIRE_KEY};
 use super::shared::Shared;
 use super::store::RedisStore;
 use crate::error::{ATTEMPTS, StoreError, StoreFuture};
 use crate::paging::{Page, PageRequest};
 use crate::sealing::{open_app, open_urls, seal_app, seal_urls};
-use crate::tenancy::{KeyGrant, Tenancy, join_environments, parse_environments};
+use crate::tenancy::{KeyGrant, Tenancy, join_environments, limits_text, parse_environments, parse_limits};
 
 pub(crate) fn record_of(app: &AppId) -> Cmd {
     cmd("HGET").arg(keys::app(app)).arg("r").to_owned()
@@ -47,7 +47,7 @@ pub(crate) fn key(found: Reply) -> Result<Option<ApiKeyRecord>, StoreError> {
 impl Tenancy for RedisStore {
     fn create_client(&self, client: Client) -> StoreFuture<()> {
         self.run(|store| async move {
-            let Client { client_id, name, created_at } = client;
+            let Client { client_id, name, created_at, .. } = client;
             store.call(&INDEX_CLIENT, vec![keys::clients()], arguments![created_at, client_id.as_str()]).await?;
             let key = keys::client(client_id.partition(), &client_id);
             store.call(&CREATE_CLIENT, vec![key], arguments![name, created_at]).await.map(drop)
@@ -59,15 +59,39 @@ impl Tenancy for RedisStore {
             let total = store.read("the clients", cmd("ZCARD").arg(keys::clients())).await?.parsed()?;
             let (first, last) = page.index_range();
             let ids = if first < total { store.client_ids(first, last).await? } else { vec![] };
-            let asked = ids.iter().map(|id| cmd("HMGET").arg(keys::client(id.partition(), id)).arg("n").arg("t").to_owned());
+            let asked = ids.iter().map(client_fields);
             let mut items = Vec::with_capacity(ids.len());
             let found = store.read_all("a client", asked).await?;
             for (client_id, found) in ids.into_iter().zip(found) {
-                let mut fields = found.fields()?;
-                let (name, created_at) = (fields.text()?, fields.optional_time()?);
-                items.extend(created_at.map(|created_at| Client { client_id, name, created_at }));
+                items.extend(client(client_id, found)?);
             }
             Ok(Page { items, total })
+        })
+    }
+
+    fn load_client(&self, id: ClientId) -> StoreFuture<Option<Client>> {
+        self.run(|store| async move {
+            match store.load_client(&id).await? {
+                None => store.confirm_absent(None).await,
+                client => Ok(client),
+            }
+        })
+    }
+
+    /// Writes the change only if the client is still as it was read; otherwise it starts again.
+    fn patch_client(&self, id: ClientId, patch: ClientPatch, at: Timestamp) -> StoreFuture<Option<Client>> {
+        self.run(move |store| async move {
+            for _ in 0..ATTEMPTS {
+                let Some(before) = store.load_client(&id).await? else { return store.confirm_absent(None).await };
+                let mut after = before.clone();
+                after.apply(patch.clone(), at);
+                let (old, new) = (limits_text(&before.limits), limits_text(&after.limits));
+                let args = arguments![before.name, before.suspended_at, old, after.name.as_str(), after.suspended_at, new];
+                if store.call(&PATCH_CLIENT, vec![keys::client(id.partition(), &id)], args).await?.succeeded()? {
+                    return Ok(Some(after));
+                }
+            }
+            Err(StoreError::Overloaded)
         })
     }
 
@@ -142,7 +166,8 @@ impl Tenancy for RedisStore {
                 return Err(StoreError::unreadable("a key"));
             };
             let Some(key) = key(found)? else { return store.confirm_absent(None).await };
-            Ok(Some(KeyGrant { key, app: store.opened_app(&app, record)? }))
+            let Some(client) = store.load_client(&key.client_id).await? else { return store.confirm_absent(None).await };
+            Ok(Some(KeyGrant { key, client, app: store.opened_app(&app, record)? }))
         })
     }
 
@@ -162,7 +187,23 @@ impl Tenancy for RedisStore {
     }
 }
 
+fn client_fields(id: &ClientId) -> Cmd {
+    cmd("HMGET").arg(keys::client(id.partition(), id)).arg(["n", "t", "z", "q"].as_slice()).to_owned()
+}
+
+/// The client, if there is one.
+fn client(client_id: ClientId, found: Reply) -> Result<Option<Client>, StoreError> {
+    let mut fields = found.fields()?;
+    let (name, created_at, suspended_at) = (fields.text()?, fields.optional_time()?, fields.optional_time()?);
+    let limits = fields.value()?.text()?.as_deref().map(parse_limits).transpose()?.unwrap_or_default();
+    Ok(created_at.map(|created_at| Client { client_id, name, created_at, suspended_at, limits }))
+}
+
 impl Shared {
+    pub(crate) async fn load_client(&self, id: &ClientId) -> Result<Option<Client>, StoreError> {
+        client(id.clone(), self.read("a client", &client_fields(id)).await?)
+    }
+
     /// The ids of clients by creation time, from one place in the list to another.
     pub(crate) async fn client_ids(&self, first: u64, last: u64) -> Result<Vec<ClientId>, StoreError> {
         let found = self.read("the clients", cmd("ZRANGE").arg(keys::clients()).arg(first).arg(last)).await?;

@@ -52,13 +52,6 @@ impl Transfers for RedisStore {
 }
 
 impl Shared {
-    async fn load_client(&self, client: &ClientId) -> Result<Option<Client>, StoreError> {
-        let asked = cmd("HMGET").arg(keys::client(client.partition(), client)).arg("n").arg("t").to_owned();
-        let mut fields = self.read("a client", &asked).await?.fields()?;
-        let (name, created_at) = (fields.text()?, fields.optional_time()?);
-        Ok(created_at.map(|created_at| Client { client_id: client.clone(), name, created_at }))
-    }
-
     /// What the store has under the ids and digests of a transfer.
     async fn known(&self, transfer: &ClientTransfer) -> Result<KnownClient, StoreError> {
         let records = self.read_all("an app", transfer.apps.iter().map(|app| record_of(&app.app_id))).await?;
@@ -74,7 +67,7 @@ impl Shared {
     }
 
     async fn put(&self, transfer: &ClientTransfer, import: &ClientImport, at: Timestamp) -> Result<(), StoreError> {
-        let Client { client_id, name, created_at } = &import.client;
+        let Client { client_id, name, created_at, .. } = &import.client;
         self.call(&INDEX_CLIENT, vec![keys::clients()], arguments![*created_at, client_id.as_str()]).await?;
         let args = arguments![name.as_str(), *created_at, at];
         self.call(&IMPORT_CLIENT, vec![keys::client(client_id.partition(), client_id)], args).await?;

@@ -1,14 +1,16 @@
 //! Clients and their apps.
 
+use std::num::NonZeroU32;
+
 use sakshi_domain::http_url::HttpUrl;
 use sakshi_domain::ids::{AppId, ClientId};
-use sakshi_domain::tenancy::{App, AppPatch, Client, KeyCase};
+use sakshi_domain::tenancy::{App, AppPatch, Client, ClientPatch, KeyCase};
 use sakshi_domain::time::Timestamp;
 
 use crate::body::{Field, body, described};
 use crate::fields::Place;
 use crate::json::Json;
-use crate::text::{Change, Label};
+use crate::text::{Change, Label, Whole};
 
 body! { request
     /// A client to be created.
@@ -16,6 +18,47 @@ body! { request
     pub struct CreateClientRequest {
         /// What the operator calls it.
         name: Label,
+    }
+}
+
+/// The highest limit of requests.
+const RATE_MAX: u64 = 1_000_000;
+/// The highest limit of events.
+const EVENTS_MAX: u64 = 1_000_000;
+/// The highest threshold of credits: what a number of JSON holds without loss.
+const CREDITS_MAX: u64 = (1 << 53) - 1;
+
+body! { request
+    /// What is to change of a client; null removes a limit.
+    #[derive(Clone, Default, PartialEq)]
+    pub struct PatchClientRequest {
+        /// What the operator calls it.
+        name: Change<Label>,
+        /// Whether its keys are refused and its events take no guests.
+        suspended: Change<bool>,
+        /// Requests to the API in a second, of all its apps together, at each node.
+        requests_per_second: Change<Option<Whole<1, RATE_MAX>>>,
+        /// Events of each of its apps, those included that have ended and are still kept.
+        events_per_app: Change<Option<Whole<0, EVENTS_MAX>>>,
+        /// It is low on credits with fewer than these.
+        low_credits: Change<Option<Whole<0, CREDITS_MAX>>>,
+    }
+}
+
+impl PatchClientRequest {
+    /// The change.
+    #[must_use]
+    pub fn patch(self) -> ClientPatch {
+        // The bounds of the fields are below those of these types.
+        let small = |Whole(most): Whole<0, EVENTS_MAX>| u32::try_from(most).unwrap_or(u32::MAX);
+        let rate = |Whole(most): Whole<1, RATE_MAX>| u32::try_from(most).ok().and_then(NonZeroU32::new);
+        ClientPatch {
+            name: self.name.0.map(|name| name.0.0),
+            suspended: self.suspended.0,
+            requests_per_second: self.requests_per_second.0.map(|most| most.and_then(rate)),
+            events_per_app: self.events_per_app.0.map(|most| most.map(small)),
+            low_credits: self.low_credits.0.map(|most| most.map(|most| most.0)),
+        }
     }
 }
 
@@ -51,13 +94,29 @@ body! { answer
         name: String,
         /// When it was created.
         created_at: Timestamp,
+        /// Since when it is suspended: its keys are refused, and its events take no guests.
+        suspended_at: Option<Timestamp>,
+        /// Requests to the API in a second, of all its apps together, at each node.
+        requests_per_second: Option<Whole<1, RATE_MAX>>,
+        /// Events of each of its apps, those included that have ended and are still kept.
+        events_per_app: Option<Whole<0, EVENTS_MAX>>,
+        /// It is low on credits with fewer than these.
+        low_credits: Option<Whole<0, CREDITS_MAX>>,
     }
 }
 
 impl From<Client> for ClientResponse {
     fn from(client: Client) -> Self {
-        let Client { client_id, name, created_at } = client;
-        Self { client_id, name, created_at }
+        let Client { client_id, name, created_at, suspended_at, limits } = client;
+        Self {
+            client_id,
+            name,
+            created_at,
+            suspended_at,
+            requests_per_second: limits.requests_per_second.map(|most| Whole(most.get().into())),
+            events_per_app: limits.events_per_app.map(|most| Whole(most.into())),
+            low_credits: limits.low_credits.map(Whole),
+        }
     }
 }
 

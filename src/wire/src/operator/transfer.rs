@@ -123,7 +123,7 @@ fn label(text: String) -> Label {
 
 impl From<ClientTransfer> for ExportedClient {
     fn from(transfer: ClientTransfer) -> Self {
-        let ClientTransfer { client: Client { client_id, name, created_at }, apps, keys } = transfer;
+        let ClientTransfer { client: Client { client_id, name, created_at, .. }, apps, keys } = transfer;
         let app = |app: TransferredApp| {
             let TransferredApp { app_id, name, created_at, settings } = app;
             let AppPatch { payload_spelling, consent_webhook_url, data_webhook_url, historical_webhook_url } = settings;
@@ -182,7 +182,7 @@ impl From<ExportedClient> for ClientTransfer {
         };
         let keys = keys.0.into_iter().map(key).collect();
         let apps = apps.0.into_iter().map(app).collect();
-        Self { client: Client { client_id, name: name.0.0, created_at }, apps, keys }
+        Self { client: Client::new(client_id, name.0.0, created_at), apps, keys }
     }
 }
 

@@ -13,6 +13,8 @@ DROP TABLE operators;
 DROP TABLE canary;
 DROP TABLE installation;
 ALTER TABLE clients DROP COLUMN imported_at;
+ALTER TABLE clients DROP COLUMN suspended_at;
+ALTER TABLE clients DROP COLUMN limits;
 DROP TABLE deliveries;
 DROP TABLE reports;
 DROP TABLE fetches;

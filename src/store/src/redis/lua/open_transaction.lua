@@ -16,7 +16,8 @@ if event_id ~= '' then
   if not alive(event) then return {'no event'} end
   local owner = redis.call('HMGET', event, 'c', 'a', 'i')
   if owner[1] ~= client_id or owner[2] ~= app then return {'no event'} end
-  local refused = refusal(event)
+  -- A suspended client takes no guests.
+  local refused = redis.call('HEXISTS', client, 'z') == 1 and '0' or refusal(event)
   if refused then return {'refused', refused} end
 end
 local balance = move(client, ledger, 'd', cost, effect, id)

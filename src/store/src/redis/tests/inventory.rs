@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use sakshi_domain::delivery::{Attempt, DeliveryOutcome};
 use sakshi_domain::event::{EventPatch, EventText};
 use sakshi_domain::ids::{AppId, KeyId};
-use sakshi_domain::tenancy::{ApiKeyRecord, AppPatch, KeyDigest};
+use sakshi_domain::tenancy::{ApiKeyRecord, AppPatch, ClientPatch, KeyDigest};
 use sakshi_domain::transaction::{CredentialIdentity, Outcome};
 use uuid::Uuid;
 
@@ -222,6 +222,8 @@ fn a_used_store_has_run_every_script() {
         shared.holders().await.unwrap();
         let (pending, _) = completed(&test, &client_with(&test, 1).await).await;
         store.load_transaction(pending.id).await.unwrap();
+        let patch = ClientPatch { suspended: Some(true), events_per_app: Some(Some(1)), ..ClientPatch::default() };
+        store.patch_client(pending.client, patch, test.now()).await.unwrap();
     });
     let called = test.store.shared.faults.called.lock().unwrap().clone();
     // Heartbeats and dead nodes have tests of their own.

@@ -1,0 +1,118 @@
+//! `sakshi admin clients …`: clients, what they may use, and handing one to another installation.
+
+use std::fmt::Display;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use sakshi_client::internal;
+use sakshi_domain::limits::TRANSFER_BYTES_MAX;
+use serde_json::{Map, Value, json};
+
+use super::admin::{Paging, View, answer};
+use super::api::Api;
+use super::error::CliError;
+
+/// Columns of a client.
+pub(super) const CLIENT: &[&str] = &["client_id", "name", "created_at", "suspended_at"];
+/// Columns of what an import did.
+pub(super) const IMPORTED: &[&str] = &["kind", "id", "outcome", "changed"];
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Clients {
+    /// Create a client.
+    Create { name: String },
+    /// List clients.
+    List(Paging),
+    /// A client with its limits.
+    Show { client_id: String },
+    /// Give a client another name.
+    Rename { client_id: String, name: String },
+    /// Refuse a client's keys from now on, and further guests of its events. What residents have begun goes on.
+    Suspend { client_id: String },
+    /// Accept a suspended client again.
+    Resume { client_id: String },
+    /// Change what a client may use; without options, what is set.
+    Limits(Limits),
+    /// Print a client with its apps and the digests of its keys as JSON, for `import` at another installation.
+    Export { client_id: String },
+    /// Make a client what an export says; the same file again changes nothing.
+    Import {
+        /// What `export` has printed; `-` reads the standard input.
+        file: PathBuf,
+    },
+}
+
+#[derive(Args, Debug)]
+pub(super) struct Limits {
+    client_id: String,
+    /// Requests to the API in a second, of all its apps together, at each node.
+    #[arg(long, value_name = "N|none", value_parser = limit)]
+    requests_per_second: Option<Value>,
+    /// Events of each of its apps, those included that have ended and are still kept.
+    #[arg(long, value_name = "N|none", value_parser = limit)]
+    events_per_app: Option<Value>,
+    /// It is low on credits with fewer than these; without: telemetry.low_credits of the settings.
+    #[arg(long, value_name = "N|none", value_parser = limit)]
+    low_credits: Option<Value>,
+}
+
+/// A number, or null for no limit.
+fn limit(text: &str) -> Result<Value, String> {
+    if text == "none" {
+        return Ok(Value::Null);
+    }
+    text.parse::<u64>().map(Into::into).map_err(|_| "is a whole number, or none".to_owned())
+}
+
+impl Limits {
+    fn change(&self) -> Value {
+        let limits = [
+            ("requests_per_second", &self.requests_per_second),
+            ("events_per_app", &self.events_per_app),
+            ("low_credits", &self.low_credits),
+        ];
+        limits.into_iter().filter_map(|(name, limit)| Some((name.to_owned(), limit.clone()?))).collect::<Map<_, _>>().into()
+    }
+}
+
+impl Clients {
+    /// Asks the service for what the command says.
+    pub(super) async fn ask(&self, api: &Api) -> Result<(Value, View), CliError> {
+        match self {
+            Self::Create { name } => answer(api, internal::create_client(name), View::Pairs).await,
+            Self::List(paging) => answer(api, internal::clients(paging.page()), View::Rows("clients", CLIENT)).await,
+            Self::Show { client_id } => answer(api, internal::client(client_id), View::Pairs).await,
+            Self::Rename { client_id, name } => changed(api, client_id, json!({ "name": name })).await,
+            Self::Suspend { client_id } => changed(api, client_id, json!({ "suspended": true })).await,
+            Self::Resume { client_id } => changed(api, client_id, json!({ "suspended": false })).await,
+            Self::Limits(limits) => match limits.change() {
+                change if change == json!({}) => answer(api, internal::client(&limits.client_id), View::Pairs).await,
+                change => changed(api, &limits.client_id, change).await,
+            },
+            Self::Export { client_id } => answer(api, internal::export_client(client_id), View::Json).await,
+            Self::Import { file } => {
+                answer(api, internal::import_client(&read_export(file)?), View::PairsAndRows("records", IMPORTED)).await
+            }
+        }
+    }
+}
+
+async fn changed(api: &Api, client: &str, change: Value) -> Result<(Value, View), CliError> {
+    answer(api, internal::change_client(client, &change), View::Pairs).await
+}
+
+/// The JSON in a file that `export` has made.
+fn read_export(file: &Path) -> Result<Value, CliError> {
+    let local = |error: &dyn Display| CliError::Local(format!("{} cannot be imported: {error}", file.display()));
+    let source: Box<dyn Read> =
+        if file == Path::new("-") { Box::new(io::stdin()) } else { Box::new(File::open(file).map_err(|error| local(&error))?) };
+    let mut bytes = Vec::new();
+    // One byte more than is allowed, so that what is too large is seen to be.
+    source.take(TRANSFER_BYTES_MAX as u64 + 1).read_to_end(&mut bytes).map_err(|error| local(&error))?;
+    if bytes.len() > TRANSFER_BYTES_MAX {
+        return Err(local(&format!("it has more than {TRANSFER_BYTES_MAX} bytes")));
+    }
+    serde_json::from_slice(&bytes).map_err(|error| local(&error))
+}

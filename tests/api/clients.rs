@@ -1,0 +1,144 @@
+//! What an operator sets for a client: its name, its suspension, and its limits.
+
+use std::time::{Duration, Instant};
+
+use sakshi_client::public::EVENTS;
+use sakshi_kit::answer::Answer;
+use sakshi_kit::event::{BROWSER, PROGRAM, TestEvent, terms};
+use sakshi_kit::node::TestNode;
+use sakshi_kit::portal::Browser;
+use sakshi_kit::waiting::{TIMEOUT, eventually};
+use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
+use serde_json::{Value, json};
+
+#[tokio::test]
+async fn a_suspended_client_is_refused_within_a_second_and_what_residents_have_begun_goes_on() {
+    let node = TestNode::start().await;
+    let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.unwrap();
+    let (backend, operator, identity_app) = (node.backend(10).await, node.operator(), node.identity_app());
+    let browser = Browser::signed_in(&node, &backend).await;
+    let event = TestEvent::open(&node, &backend, &terms(5)).await;
+    let (begun, guest) = (backend.open_reported(&["name"], &receiver.url("/hook")).await, event.scan().await);
+    let other = node.backend(1).await;
+
+    let path = format!("/admin/v1/clients/{}", backend.client);
+    let changed = operator.patch(&path, &json!({"suspended": true})).await.ok();
+    assert!(changed["suspended_at"].is_string(), "{changed}");
+    let suspended = Instant::now();
+    loop {
+        let asked = suspended.elapsed();
+        if backend.result(&begun.txn).await.status == 401 {
+            break;
+        }
+        assert!(asked < Duration::from_secs(1), "admitted {asked:?} after its suspension");
+    }
+    assert_eq!(backend.init(&json!({"claims": ["name"], "channel": "qr"})).await.refusal(401), "unauthorized");
+    assert!(browser.is_redirected_to_sign_in("/portal").await, "the session has ended");
+    let page = Answer::to(event.visit(reqwest::Method::GET, BROWSER)).await;
+    assert!(page.text.contains("Registration has closed"), "{}", page.text);
+    assert_eq!(Answer::to(event.button(PROGRAM)).await.refusal(410), "event_closed");
+    other.open(&["name"]).await;
+
+    identity_app.approve(&begun, "asha").await;
+    identity_app.approve(&guest, "asha").await;
+    assert_eq!(receiver.wait_for(1, TIMEOUT).await.len(), 1);
+    assert_eq!(operator.balance(&backend.client).await, 8, "the guest who was turned away cost nothing");
+
+    operator.patch(&path, &json!({"suspended": false})).await.ok();
+    eventually("the client's return", TIMEOUT, || async { (backend.result(&begun.txn).await.status == 200).then_some(()) }).await;
+    assert_eq!(event.counts().await, ("active".to_owned(), 1, 1, 0));
+    assert!(browser.is_redirected_to_sign_in("/portal").await, "a session that has ended stays so");
+}
+
+#[tokio::test]
+async fn a_client_is_renamed_and_its_change_is_in_the_audit_log() {
+    let node = TestNode::start().await;
+    let (backend, operator) = (node.backend(0).await, node.operator());
+    let path = format!("/admin/v1/clients/{}", backend.client);
+    let change = json!({"name": "Acme Bank", "requests_per_second": 7, "events_per_app": 3, "low_credits": 1_000});
+    let changed = operator.patch(&path, &change).await.ok();
+    for (name, value) in change.as_object().unwrap() {
+        assert_eq!(&changed[name], value, "{name}");
+    }
+    assert_eq!(operator.get(&path).await.ok(), changed);
+    let listed = operator.get("/admin/v1/clients").await.ok();
+    assert!(listed["clients"].as_array().unwrap().contains(&changed), "{listed}");
+    let removed = operator.patch(&path, &json!({"requests_per_second": null})).await.ok();
+    assert!(removed["requests_per_second"].is_null() && removed["events_per_app"] == 3, "{removed}");
+    let log = operator.get("/admin/v1/audit-log").await.ok();
+    let entries = log["entries"].as_array().unwrap();
+    let of =
+        |stage: &str| entries.iter().map(|row| &row["entry"]).find(|entry| entry["operation"] == "updateClient" && entry["stage"] == stage);
+    let (asked, answered) = (of("asked").unwrap(), of("answered").unwrap());
+    assert_eq!((&asked["asked"], &asked["before"]["name"], &answered["after"]), (&change, &json!("Client"), &changed));
+    for (wrong, field) in [
+        (json!({"requests_per_second": 0}), "requests_per_second"),
+        (json!({"events_per_app": -1}), "events_per_app"),
+        (json!({"low_credits": 0.5}), "low_credits"),
+        (json!({"suspended": null}), "suspended"),
+        (json!({"name": ""}), "name"),
+        (json!({"credits": 1}), "credits"),
+    ] {
+        assert_eq!(operator.patch(&path, &wrong).await.refused_fields(), [field]);
+    }
+    assert_eq!(operator.patch("/admin/v1/clients/cl_nobody", &json!({})).await.status, 404);
+}
+
+#[tokio::test]
+async fn a_client_sends_no_more_requests_in_a_second_than_its_limit() {
+    let node = TestNode::start().await;
+    let (backend, other, operator) = (node.backend(0).await, node.backend(0).await, node.operator());
+    let second_app = backend.with_credentials(&backend.key, &operator.create_app(&backend.client).await);
+    operator.patch(&format!("/admin/v1/clients/{}", backend.client), &json!({"requests_per_second": 1})).await.ok();
+    // The limit counts within a second; from then on one of two requests at a time is one too many.
+    eventually("the limit", TIMEOUT, || async {
+        let (one, two) = tokio::join!(backend.result("x"), second_app.result("x"));
+        let refused = [&one, &two].into_iter().find(|answer| answer.status == 429)?;
+        assert_eq!(refused.refusal(429), "rate_limited");
+        assert_eq!(refused.header("retry-after"), Some("1"));
+        Some(())
+    })
+    .await;
+    for _ in 0..9 {
+        assert_eq!(other.result("x").await.status, 404, "other clients have none");
+    }
+}
+
+#[tokio::test]
+async fn an_app_has_no_more_events_than_the_operator_allows() {
+    let node = TestNode::start().await;
+    let (backend, operator) = (node.backend(0).await, node.operator());
+    let path = format!("/admin/v1/clients/{}", backend.client);
+    operator.patch(&path, &json!({"events_per_app": 1})).await.ok();
+    TestEvent::open(&node, &backend, &terms(5)).await;
+    let event = terms(5);
+    let another = || backend.post(EVENTS, &event);
+    let refused = eventually("the limit", TIMEOUT, || async { Some(another().await).filter(|answer| answer.status != 200) }).await;
+    assert_eq!(refused.refusal(409), "limit_reached");
+    operator.patch(&path, &json!({"events_per_app": null})).await.ok();
+    eventually("the end of the limit", TIMEOUT, || async { (another().await.status == 200).then_some(()) }).await;
+}
+
+#[tokio::test]
+async fn a_client_is_low_on_credits_by_its_own_limit() {
+    let mut node = TestNode::start().await;
+    let (backend, operator) = (node.backend(500).await, node.operator());
+    let low = |node: &TestNode| {
+        let operator = node.operator();
+        async move {
+            eventually("the figure", TIMEOUT, || async {
+                let metrics = operator.probe("/metrics").await.text;
+                let line = metrics.lines().find(|line| line.starts_with("sakshi_clients_low_on_credits "))?;
+                line.split(' ').nth(1)?.parse::<Value>().ok()
+            })
+            .await
+        }
+    };
+    operator.patch(&format!("/admin/v1/clients/{}", backend.client), &json!({"low_credits": 501})).await.ok();
+    // It is counted when a node begins.
+    node.restart().await;
+    eventually("the count", TIMEOUT, || async { (low(&node).await == 1).then_some(()) }).await;
+    node.operator().patch(&format!("/admin/v1/clients/{}", backend.client), &json!({"low_credits": 500})).await.ok();
+    node.restart().await;
+    eventually("the count", TIMEOUT, || async { (low(&node).await == 0).then_some(()) }).await;
+}
