@@ -1,25 +1,130 @@
-//! The key that seals personal data, and its rotation.
+//! The key that seals personal data, its rotation, and sealing anew what the old one sealed.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use sakshi_kit::backend::Opened;
 use sakshi_kit::node::TestNode;
+use sakshi_kit::process::{Ending, Process};
+use serde_json::Value;
 
 const OLD: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 const NEW: &str = "Hx4dHBsaGRgXFhUUExIREA8ODQwLCgkIBwYFBAMCAQA=";
 
-#[tokio::test]
-async fn after_a_rotation_of_the_encryption_key_results_can_be_read_and_pending_transactions_be_completed() {
-    let settings = [("SERVER__PUBLIC_BASE_URL", "https://verify.example"), ("STORE__ENCRYPTION_KEY", OLD)];
-    let mut node = TestNode::with(&settings).await;
-    let (backend, identity_app) = (node.backend(3).await, node.identity_app());
-    let (completed, pending) = (backend.open(&["name"]).await, backend.open(&["name"]).await);
-    identity_app.approve(&completed, "asha").await;
-    let before = backend.result(&completed.txn).await.text;
+async fn node_with_the_old_key() -> TestNode {
+    TestNode::with(&[("SERVER__PUBLIC_BASE_URL", "https://verify.example"), ("STORE__ENCRYPTION_KEY", OLD)]).await
+}
+
+async fn rotate(node: &mut TestNode) {
     node.stop();
     node.set("STORE__ENCRYPTION_KEY", NEW);
     node.set("STORE__PREVIOUS_ENCRYPTION_KEYS", OLD);
     node.launch().await;
+}
+
+/// `sakshi admin …`, while tasks of this test go on.
+async fn admin(node: &TestNode, words: &[&str]) -> Ending {
+    let url = node.addresses.internal("");
+    let words: Vec<String> = ["admin", "--url", &url].iter().chain(words).map(|word| (*word).to_owned()).collect();
+    let (environment, directory) = (node.environment().clone(), node.directory.path().to_owned());
+    let run = move || Process::run(&words.iter().map(String::as_str).collect::<Vec<_>>(), &environment, &directory);
+    tokio::task::spawn_blocking(run).await.unwrap()
+}
+
+#[tokio::test]
+async fn after_a_rotation_of_the_encryption_key_results_can_be_read_and_pending_transactions_be_completed() {
+    let mut node = node_with_the_old_key().await;
+    let (backend, identity_app) = (node.backend(3).await, node.identity_app());
+    let (completed, pending) = (backend.open(&["name"]).await, backend.open(&["name"]).await);
+    identity_app.approve(&completed, "asha").await;
+    let before = backend.result(&completed.txn).await.text;
+    rotate(&mut node).await;
     assert_eq!(backend.result(&completed.txn).await.text, before);
     assert!(backend.is_pending(&pending.txn).await);
     identity_app.approve(&pending, "asha").await;
     let fresh = backend.open(&["name"]).await;
     identity_app.approve(&fresh, "asha").await;
+}
+
+#[tokio::test]
+async fn everything_is_sealed_anew_under_load_and_the_old_key_can_go() {
+    let mut node = node_with_the_old_key().await;
+    let (backend, identity_app) = (node.backend(100_000).await, node.identity_app());
+    let mut results = Vec::new();
+    for _ in 0..40 {
+        let opened = backend.open(&["name", "photo"]).await;
+        identity_app.approve(&opened, "asha").await;
+        results.push((opened.txn.clone(), backend.result(&opened.txn).await.text));
+    }
+    let waiting: Vec<Opened> = futures_util::future::join_all((0..40).map(|_| backend.open(&["name"]))).await;
+    rotate(&mut node).await;
+
+    let busy = Arc::new(AtomicBool::new(true));
+    let load: Vec<_> = (0..3)
+        .map(|_| {
+            let (backend, identity_app, busy) = (backend.clone(), node.identity_app(), Arc::clone(&busy));
+            tokio::spawn(async move {
+                let mut count = 0;
+                while busy.load(Ordering::Relaxed) {
+                    let opened = backend.open(&["name"]).await;
+                    identity_app.approve(&opened, "asha").await;
+                    assert_eq!(backend.result(&opened.txn).await.status, 200);
+                    count += 1;
+                }
+                count
+            })
+        })
+        .collect();
+    for opened in &waiting[..20] {
+        identity_app.approve(opened, "asha").await;
+    }
+    let first = admin(&node, &["--json", "reseal"]).await;
+    for opened in &waiting[20..] {
+        identity_app.approve(opened, "asha").await;
+    }
+    let again = admin(&node, &["--json", "reseal"]).await;
+    busy.store(false, Ordering::Relaxed);
+    let mut verified = 0;
+    for task in load {
+        verified += task.await.unwrap();
+    }
+    assert!(verified > 0);
+
+    let told = |ending: &Ending| serde_json::from_str::<Value>(&ending.out).unwrap();
+    assert_eq!(first.status.code(), Some(0), "{}{}", first.out, first.err);
+    assert!(first.err.contains("pass 2:"), "a second pass sees that nothing is left: {}", first.err);
+    let resealed = told(&first)["resealed"].as_u64().unwrap();
+    assert!(resealed >= 120, "terms and outcomes: {resealed}");
+    assert_eq!((&told(&again)["resealed"], &told(&again)["clean"]), (&0.into(), &true.into()));
+    let key = told(&again)["sealing_key"].as_str().unwrap().to_owned();
+    let metrics = node.operator().get("/metrics").await.text;
+    assert!(metrics.contains(&format!("sakshi_store_sealing_key_info{{key=\"{key}\"}} 1")), "{key}");
+    let said = admin(&node, &["reseal"]).await.out;
+    assert!(said.contains("Nothing in the store is under another key") && said.contains(&key), "{said}");
+
+    node.stop();
+    node.set("STORE__PREVIOUS_ENCRYPTION_KEYS", "");
+    node.launch().await;
+    for (txn, before) in &results {
+        assert_eq!(backend.result(txn).await.text, *before);
+    }
+    let log = admin(&node, &["audit-log", "--verify"]).await;
+    assert!(log.status.success() && log.out.contains("reseal"), "{}{}", log.out, log.err);
+}
+
+#[tokio::test]
+async fn what_no_key_opens_is_told_of_with_exit_code_1() {
+    let mut node = node_with_the_old_key().await;
+    let backend = node.backend(3).await;
+    backend.open(&["name"]).await;
+    rotate(&mut node).await;
+    node.stop();
+    // The new key alone: the old one went too early.
+    node.set("STORE__PREVIOUS_ENCRYPTION_KEYS", "");
+    node.launch().await;
+    let ending = admin(&node, &["reseal"]).await;
+    assert_eq!(ending.status.code(), Some(1), "{}{}", ending.out, ending.err);
+    assert!(ending.out.contains("KEY_ID") && ending.out.contains("stay under another key"), "{}", ending.out);
+    let wrong = node.operator().post("/admin/v1/reseal", &serde_json::json!({ "from": "nowhere" })).await;
+    assert_eq!(wrong.refusal(400), "validation_failed");
 }

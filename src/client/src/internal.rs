@@ -6,6 +6,7 @@ use sakshi_wire::operator::audit_log::AuditLogPage;
 use sakshi_wire::operator::credits::{AuditResponse, MoveCreditsResponse};
 use sakshi_wire::operator::keys::{IssueKeyResponse, KeyResponse, KeysResponse, RotateKeyResponse};
 use sakshi_wire::operator::operators::{AddOperatorResponse, OperatorResponse, OperatorsResponse};
+use sakshi_wire::operator::reseal::ResealResponse;
 use sakshi_wire::operator::tenancy::{AppResponse, AppsResponse, ClientResponse, ClientsPage, CreateAppResponse, CreateClientResponse};
 use sakshi_wire::operator::transfer::ImportClientResponse;
 use sakshi_wire::operator::views::{
@@ -141,6 +142,11 @@ pub fn operators() -> Call<OperatorsResponse> {
 /// Revokes an operator.
 pub fn revoke_operator(operator_id: &str) -> Call<OperatorResponse> {
     Call::new(Method::DELETE, format!("/admin/v1/operators/{}", segment(operator_id)))
+}
+
+/// A step of sealing everything with the key that seals now; without a place a pass begins.
+pub fn reseal(from: Option<&str>) -> Call<ResealResponse> {
+    Call::post("/admin/v1/reseal", &json!({ "from": from }))
 }
 
 /// What operators have changed, after this number and, if it is given, from this time on.

@@ -43,6 +43,8 @@ const TOLD: &[&str] = &[
     "keys",
     "kind",
     "label",
+    "left",
+    "looked_at",
     "low_credits",
     "name",
     "operator_id",
@@ -53,11 +55,14 @@ const TOLD: &[&str] = &[
     "records",
     "reference",
     "requests_per_second",
+    "resealed",
     "revoked_at",
     "role",
+    "sealing_key",
     "seq",
     "suspended",
     "suspended_at",
+    "values",
 ];
 
 /// Carries out what an operator asked for, between its two entries.

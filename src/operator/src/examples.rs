@@ -81,6 +81,11 @@ fn of(id: &str) -> (Value, Value) {
         ),
         "listOperators" => (Value::Null, json!({ "operators": [operator(None)] })),
         "revokeOperator" => (Value::Null, operator(Some(LATER))),
+        "reseal" => (
+            json!({ "from": "6.4096." }),
+            json!({ "sealing_key": "5f0c1d2e", "next": null, "looked_at": 120_400, "resealed": 120_399,
+                "left": [{ "key_id": "9f86d081", "values": 1 }] }),
+        ),
         "getAuditLog" => (Value::Null, audit_log()),
         "getTransaction" => (Value::Null, transaction()),
         "findRefusedRequest" => {

@@ -19,6 +19,7 @@ mod operation;
 mod operators;
 mod probes;
 mod reports;
+mod reseal;
 mod routes;
 mod transfers;
 mod views;

@@ -8,7 +8,7 @@ use sakshi_web::error::ApiError;
 use sakshi_wire::reports::FlowReport;
 
 use super::operation::Operation;
-use super::{apps, audit_log, clients, credits, keys, openapi, operators, probes, reports, transfers, views};
+use super::{apps, audit_log, clients, credits, keys, openapi, operators, probes, reports, reseal, transfers, views};
 
 const CLIENTS: &str = "/admin/v1/clients";
 const CLIENT: &str = "/admin/v1/clients/{client_id}";
@@ -29,12 +29,13 @@ pub(super) struct Group {
 }
 
 /// Every group, in the order of the document.
-pub(super) const GROUPS: [Group; 10] = [
+pub(super) const GROUPS: [Group; 11] = [
     Group { tag: "Clients", about: "Who pays for verifications; a client has apps, keys and credits.", operations: of_clients },
     Group { tag: "Apps", about: "The applications of a client, which it names as `X-API-APP-ID`.", operations: of_apps },
     Group { tag: "Keys", about: "The API keys of a client. The text of a key is shown once.", operations: of_keys },
     Group { tag: "Credits", about: "What a client has paid for, and what it has used.", operations: of_credits },
     Group { tag: "Operators", about: "The people who operate the service, and their roles.", operations: of_operators },
+    Group { tag: "Encryption", about: "The keys with which the service encrypts and signs.", operations: of_encryption },
     Group { tag: "Audit", about: "What operators have changed.", operations: of_audit },
     Group { tag: "Support", about: "What is known of one transaction or one refused request.", operations: of_support },
     Group { tag: "Webhooks", about: "What became of the webhooks of a transaction or a flow.", operations: of_webhooks },
@@ -181,6 +182,17 @@ fn of_operators() -> Vec<Operation> {
             operators::revoke,
         ),
     ]
+}
+
+fn of_encryption() -> Vec<Operation> {
+    vec![Operation::new(
+        Method::POST,
+        "/admin/v1/reseal",
+        "reseal",
+        "Seals what is sealed under an old encryption key with the new one, for about two seconds. Repeat it with the `next` of the answer \
+        until there is none; that is a pass. An interrupted pass can go on or begin again.",
+        reseal::step,
+    )]
 }
 
 fn of_audit() -> Vec<Operation> {

@@ -134,6 +134,7 @@ impl Node {
         // The store, and the actors on it.
         let vault = Arc::clone(&keys.vault);
         let storage = Storage::open(settings, Arc::clone(&vault), bounds::retention(settings)).await?;
+        metrics::gauge!("sakshi_store_sealing_key_info", "key" => vault.sealing_key().to_string()).set(1);
         let (store, clock) = (Arc::clone(&storage.store), Arc::clone(&storage.clock));
         let client = WebhookClient::new(&WebhookClientOptions {
             allow_private: settings.webhooks.allow_private_targets,

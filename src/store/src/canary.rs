@@ -8,7 +8,7 @@ use crate::error::StoreError;
 use crate::vault::{Sealed, Vault, VaultError};
 
 /// The owner that the canary is sealed for. No record has such an id.
-const OWNER: &[u8] = b"sakshi store canary 1";
+pub(crate) const OWNER: &[u8] = b"sakshi store canary 1";
 const PLAINTEXT: &[u8] = b"This store was written under this key.";
 
 /// Checks the keys of a node against the canary in its store, if there is one. Returns a canary to be
@@ -22,7 +22,7 @@ pub(crate) fn check(vault: &Vault, kept: Option<&[u8]>) -> Result<Option<Vec<u8>
     let damaged = || StoreError::unreadable("the canary");
     let kept = Sealed::from_bytes(kept).ok_or_else(damaged)?;
     match vault.open(OWNER, &kept) {
-        Ok(plaintext) if *plaintext == PLAINTEXT => Ok(if vault.seals_like(&kept) { None } else { fresh() }),
+        Ok(plaintext) if *plaintext == PLAINTEXT => Ok(if vault.seals_like(kept.as_bytes()) { None } else { fresh() }),
         Err(VaultError::UnknownKey) => Err(StoreError::WrongKey),
         Ok(_) | Err(_) => Err(damaged()),
     }

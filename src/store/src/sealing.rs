@@ -75,7 +75,7 @@ pub(crate) fn open_audit_entry(vault: &Vault, number: u64, sealed: impl Into<Vec
     open(vault, &audit_owner(number), sealed, "an entry of the audit log")
 }
 
-fn audit_owner(number: u64) -> Vec<u8> {
+pub(crate) fn audit_owner(number: u64) -> Vec<u8> {
     format!("audit:{number}").into_bytes()
 }
 

@@ -10,6 +10,7 @@ use crate::idempotency::Idempotency;
 use crate::operators::Operators;
 use crate::outbox::Outbox;
 use crate::refusals::Refusals;
+use crate::reseal::Reseal;
 use crate::sessions::Sessions;
 use crate::tenancy::Tenancy;
 use crate::transactions::Transactions;
@@ -33,6 +34,7 @@ pub trait Store:
     + Operators
     + Outbox
     + Upkeep
+    + Reseal
     + Debug
     + Send
     + Sync
@@ -54,6 +56,7 @@ impl<S> Store for S where
         + Operators
         + Outbox
         + Upkeep
+        + Reseal
         + Debug
         + Send
         + Sync

@@ -16,6 +16,22 @@ use zeroize::Zeroizing;
 const HEAD: usize = KEY_ID_LEN + NONCE_LEN;
 const KEY_ID_LEN: usize = 4;
 
+/// The id of an encryption key, with which every ciphertext under it begins. It tells nothing of the key.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EncryptionKeyId(pub(crate) [u8; KEY_ID_LEN]);
+
+impl fmt::Display for EncryptionKeyId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for EncryptionKeyId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "EncryptionKeyId({self})")
+    }
+}
+
 /// A sealed record: four bytes of the key's SHA-256, the nonce, the ciphertext with its tag. No nonce is
 /// used twice with one key.
 #[derive(Clone, PartialEq, Eq)]
@@ -74,7 +90,7 @@ pub enum VaultError {
 
 /// Seals and opens records.
 pub struct Vault {
-    keys: Vec<([u8; KEY_ID_LEN], LessSafeKey)>,
+    keys: Vec<(EncryptionKeyId, LessSafeKey)>,
 }
 
 impl Vault {
@@ -90,7 +106,7 @@ impl Vault {
             let unbound = UnboundKey::new(&AES_256_GCM, key).map_err(|_| VaultError::KeyLength)?;
             let mut id = [0; KEY_ID_LEN];
             id.copy_from_slice(&digest(&SHA256, key).as_ref()[..KEY_ID_LEN]);
-            Ok((id, LessSafeKey::new(unbound)))
+            Ok((EncryptionKeyId(id), LessSafeKey::new(unbound)))
         };
         keys.iter().map(ready).collect::<Result<_, _>>().map(|keys| Self { keys })
     }
@@ -123,7 +139,7 @@ impl Vault {
         let mut nonce = [0; NONCE_LEN];
         rand::fill(&mut nonce).expect("the system's random source answers");
         let mut bytes = Vec::with_capacity(HEAD + length + AES_256_GCM.tag_len());
-        bytes.extend_from_slice(key_id);
+        bytes.extend_from_slice(&key_id.0);
         bytes.extend_from_slice(&nonce);
         write(&mut bytes)?;
         let tag = key
@@ -133,9 +149,15 @@ impl Vault {
         Ok(Sealed(bytes))
     }
 
+    /// The key that seals.
+    #[must_use]
+    pub fn sealing_key(&self) -> EncryptionKeyId {
+        self.keys[0].0
+    }
+
     /// Whether the current sealing key sealed this.
-    pub(crate) fn seals_like(&self, sealed: &Sealed) -> bool {
-        sealed.0.starts_with(&self.keys[0].0)
+    pub(crate) fn seals_like(&self, sealed: &[u8]) -> bool {
+        sealed.starts_with(&self.keys[0].0.0)
     }
 
     /// Opens the record named by `owner`.
@@ -153,7 +175,7 @@ impl Vault {
     pub(crate) fn open_in_place(&self, owner: &[u8], Sealed(mut bytes): Sealed) -> Result<Vec<u8>, VaultError> {
         let (id, rest) = bytes.split_first_chunk::<KEY_ID_LEN>().ok_or(VaultError::NotAuthentic)?;
         let (nonce, _) = rest.split_first_chunk::<NONCE_LEN>().ok_or(VaultError::NotAuthentic)?;
-        let (_, key) = self.keys.iter().find(|(known, _)| known == id).ok_or(VaultError::UnknownKey)?;
+        let (_, key) = self.keys.iter().find(|(known, _)| known.0 == *id).ok_or(VaultError::UnknownKey)?;
         let nonce = Nonce::assume_unique_for_key(*nonce);
         let plain = key.open_within(nonce, Aad::from(owner), &mut bytes, HEAD..).map_err(|_| VaultError::NotAuthentic)?.len();
         bytes.truncate(plain);
@@ -195,7 +217,7 @@ mod tests {
         let old = vault(&[1]).seal(b"t", b"x");
         let rotated = vault(&[2, 1]);
         assert!(rotated.open(b"t", &old).is_ok());
-        assert!(rotated.seals_like(&rotated.seal(b"t", b"x")) && !rotated.seals_like(&old));
+        assert!(rotated.seals_like(rotated.seal(b"t", b"x").as_bytes()) && !rotated.seals_like(old.as_bytes()));
         assert_eq!(vault(&[2]).open(b"t", &old), Err(VaultError::UnknownKey));
     }
 

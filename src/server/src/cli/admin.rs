@@ -19,7 +19,7 @@ use super::api::Api;
 use super::audit_log::{self, AuditLog};
 use super::clients::Clients;
 use super::error::CliError;
-use super::paint;
+use super::{paint, reseal};
 use crate::settings::{Sources, internal_endpoint};
 
 /// Options of `admin`.
@@ -73,6 +73,9 @@ enum Subject {
     /// The people who operate the service, each with a token.
     #[command(subcommand)]
     Operators(Operators),
+    /// Seal everything in the store with the first encryption key, while the nodes serve; exit code 1 when something stays under
+    /// another one.
+    Reseal,
     /// What operators have changed, and whether the log of it is whole.
     AuditLog(AuditLog),
     /// The live supervision tree.
@@ -227,6 +230,7 @@ pub(super) enum View {
     PairsAndRows(&'static str, &'static [&'static str]),
     Tree,
     AuditLog,
+    Reseal,
     Json,
 }
 
@@ -264,6 +268,7 @@ pub(super) async fn run(admin: &Admin, sources: &Sources, out: &mut dyn Write) -
             }
             View::Tree => paint::tree(&answer, out)?,
             View::AuditLog => audit_log::show(&answer, out)?,
+            View::Reseal => reseal::show(&answer, out)?,
             View::Json => writeln!(out, "{answer:#}")?,
             View::Rows(name, columns) => {
                 let rows = answer.get(name).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
@@ -324,6 +329,7 @@ async fn ask(api: &Api, subject: &Subject) -> Result<(Value, View), CliError> {
         Subject::Operators(Operators::List) => answer(api, internal::operators(), View::Rows("operators", OPERATOR)).await,
         Subject::Operators(Operators::Revoke { operator_id }) => answer(api, internal::revoke_operator(operator_id), View::Pairs).await,
         Subject::AuditLog(options) => Ok((audit_log::ask(api, options).await?, View::AuditLog)),
+        Subject::Reseal => Ok((reseal::ask(api).await?, View::Reseal)),
         Subject::Tree => answer(api, internal::tree(), View::Tree).await,
     }
 }
@@ -350,6 +356,7 @@ mod tests {
     use sakshi_wire::operator::credits::AuditedClient;
     use sakshi_wire::operator::keys::KeyResponse;
     use sakshi_wire::operator::operators::OperatorResponse;
+    use sakshi_wire::operator::reseal::ResealResponse;
     use sakshi_wire::operator::tenancy::{AppResponse, ClientResponse};
     use sakshi_wire::operator::transfer::ImportClientResponse;
     use sakshi_wire::operator::views::{AppEvent, FlowWebhook, RefusedRequestResponse, WebhookOrigin};
@@ -371,6 +378,7 @@ mod tests {
         FlowWebhook::collect(&mut schemas);
         RefusedRequestResponse::collect(&mut schemas);
         AuditedClient::collect(&mut schemas);
+        ResealResponse::collect(&mut schemas);
         for (row, columns) in [
             ("ClientResponse", CLIENT),
             ("AppResponse", APP),
@@ -383,6 +391,7 @@ mod tests {
             ("FlowWebhook", FLOW_DELIVERY),
             ("RefusedRequestResponse", REFUSED),
             ("AuditedClient", AUDIT),
+            ("LeftUnderKey", reseal::LEFT),
         ] {
             for column in columns {
                 assert!(schemas[row]["properties"][column].is_object(), "{row} has no {column}");

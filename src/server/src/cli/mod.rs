@@ -14,6 +14,7 @@ pub mod error;
 mod health;
 mod manual;
 pub(crate) mod paint;
+mod reseal;
 
 use std::io::Write;
 use std::path::PathBuf;

@@ -81,6 +81,7 @@ pub const METRICS: &[Metric] = &[
     metric("sakshi_redis_refused_total", Counter, "Calls of Redis that were refused because too many were under way."),
     metric("sakshi_redis_repeats_total", Counter, "Attempts of calls of Redis beyond the first."),
     metric("sakshi_store_commit_seconds", Histogram, "Time of one commit of the embedded store, for all writes in it."),
+    metric("sakshi_store_sealing_key_info", Gauge, "Always 1; the label has the id of the encryption key with which this node seals."),
     metric("sakshi_store_size_bytes", Gauge, "Bytes of the embedded store's files."),
     metric("sakshi_transactions_completed_total", Counter, "Transactions that ended with an answer, by whether it passed."),
     metric("sakshi_transactions_expired_total", Counter, "Transactions that nobody answered in time."),

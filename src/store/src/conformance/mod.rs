@@ -19,6 +19,7 @@ pub(crate) mod models;
 pub(crate) mod operators;
 pub(crate) mod outbox;
 pub(crate) mod refusals;
+pub(crate) mod reseal;
 pub(crate) mod sessions;
 pub(crate) mod tenancy;
 pub(crate) mod transactions;
@@ -158,6 +159,7 @@ macro_rules! store_conformance {
             flows::a_document_lapses_by_the_clock_of_the_store_and_is_reported_once,
             flows::a_document_of_ten_mebibytes_is_kept_once_and_handed_out,
             flows::flows_and_transactions_wait_in_one_order,
+            reseal::a_pass_looks_at_the_values_of_every_client,
             upkeep::abandoned_scans_are_counted_at_any_moment_and_after_they_are_swept,
             upkeep::a_scan_whose_window_is_ended_is_abandoned_once,
             upkeep::an_event_goes_with_its_registrations_after_its_time_and_its_deliveries_do_not,

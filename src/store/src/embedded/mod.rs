@@ -22,6 +22,7 @@ mod idempotency;
 mod operators;
 mod outbox;
 mod refusals;
+mod reseal;
 mod rows;
 mod sessions;
 mod store;

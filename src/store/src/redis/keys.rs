@@ -130,11 +130,13 @@ pub(crate) fn key_digest(digest: &KeyDigest) -> String {
 
 /// The digest in a name.
 pub(crate) fn parse_digest(text: &str) -> Option<KeyDigest> {
-    let mut digest = [0; 32];
-    for (place, byte) in digest.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(text.get(2 * place..2 * place + 2)?, 16).ok()?;
-    }
-    (text.len() == 64).then_some(KeyDigest(digest))
+    parse_bytes(text)?.try_into().ok().map(KeyDigest)
+}
+
+/// The bytes that a name has in hexadecimal.
+pub(crate) fn parse_bytes(text: &str) -> Option<Vec<u8>> {
+    let byte = |place| u8::from_str_radix(text.get(place..place + 2)?, 16).ok();
+    (0..text.len()).step_by(2).map(byte).collect()
 }
 
 pub(crate) fn key_name(id: &KeyId) -> Vec<u8> {

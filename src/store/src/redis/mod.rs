@@ -33,6 +33,7 @@ mod options;
 mod outbox;
 mod refusals;
 mod reply;
+mod reseal;
 mod script;
 mod server_check;
 mod sessions;

@@ -121,4 +121,7 @@ scripts! {
     HOLDERS = "holders", false, " flags=allow-oom", [];
     KEEP_MARK = "keep_mark", true, "", [];
     CHECK = "check", true, "", [];
+    FIND_SEALED = "find_sealed", false, " flags=no-writes", [];
+    /// A value is replaced by one of the same length.
+    REPLACE_SEALED = "replace_sealed", true, " flags=allow-oom", [];
 }

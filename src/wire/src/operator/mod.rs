@@ -4,6 +4,7 @@ pub mod audit_log;
 pub mod credits;
 pub mod keys;
 pub mod operators;
+pub mod reseal;
 pub mod tenancy;
 pub mod transfer;
 pub mod views;

@@ -13,7 +13,12 @@ async fn no_statement_changes_or_removes_an_entry_and_none_is_readable() {
     let path = test.directory.path().join("store/sakshi.db");
     assert!(!std::fs::read(&path).unwrap().windows(13).any(|window| window == b"planted-entry"));
     let file = Connection::open(path).unwrap();
-    for sql in ["UPDATE audit_log SET hash = previous", "DELETE FROM audit_log"] {
+    for sql in [
+        "UPDATE audit_log SET hash = previous",
+        "UPDATE audit_log SET previous = hash, box = box",
+        "UPDATE audit_log SET number = 2",
+        "DELETE FROM audit_log",
+    ] {
         let refused = file.execute(sql, []).unwrap_err();
         assert!(refused.to_string().contains("append-only"), "{sql}: {refused}");
     }

@@ -13,6 +13,7 @@ mod installation;
 mod migration;
 mod models;
 mod plans;
+mod reseal;
 mod retention;
 
 use std::path::Path;

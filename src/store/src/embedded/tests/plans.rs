@@ -4,7 +4,7 @@ use rusqlite::Connection;
 
 use super::test_store;
 use crate::conformance::fixture::client_with;
-use crate::embedded::{audit_log, events, flows, guests, operators, outbox, refusals, sessions, upkeep};
+use crate::embedded::{audit_log, events, flows, guests, operators, outbox, refusals, reseal, sessions, upkeep};
 
 /// The steps of the plan of a statement.
 fn plan(connection: &Connection, sql: &str) -> Vec<String> {
@@ -88,5 +88,17 @@ async fn no_statement_about_flows_reads_a_whole_table_and_what_waits_is_found_wi
     for sql in [outbox::DUE, outbox::DUE_OF_ORIGIN, outbox::OF_FLOW] {
         // SQLite reads the length of a blob from the header of its row, not from the blob.
         assert!(!sql.replace("length(p.payload)", "").contains("payload"), "{sql}");
+    }
+}
+
+#[test]
+fn what_is_sealed_anew_is_found_by_the_key_of_its_table() {
+    let test = test_store();
+    test.store.close();
+    let connection = Connection::open(test.directory.path().join("store/sakshi.db")).unwrap();
+    for sql in reseal::COLUMNS.iter().flat_map(|column| [column.select(), column.replace()]) {
+        let steps = plan(&connection, &sql);
+        assert!(!steps.is_empty());
+        assert!(steps.iter().all(|step| !step.starts_with("SCAN ") && !step.contains("TEMP B-TREE")), "{steps:?} in {sql}");
     }
 }

@@ -125,6 +125,16 @@ impl Link {
         self.calls.read_all(commands.into_iter().map(Request::read).collect()).instrument(step("read_all")).await
     }
 
+    /// A command without a key, sent to the server with this number; `None` when there are fewer servers.
+    ///
+    /// # Errors
+    /// As [`Link::call`].
+    pub(crate) async fn ask_server(&self, number: u16, command: Cmd) -> Result<Option<Value>, StoreError> {
+        let Some(slot) = self.calls.directory.slots_of_owners().get(usize::from(number)).copied() else { return Ok(None) };
+        let _permit = self.calls.acquire()?;
+        self.calls.run(&Request::of_server(command, slot), Until::Timeout).instrument(step("read")).await.map(Some)
+    }
+
     /// The counters so far.
     pub(crate) fn figures(&self) -> LinkFigures {
         self.calls.counters.read(self.calls.call_limit.in_flight())

@@ -114,6 +114,13 @@ impl Directory {
         owners
     }
 
+    /// A slot of each node that owns any, in the order of the slots.
+    pub(super) fn slots_of_owners(&self) -> Vec<u16> {
+        let map = self.current();
+        let is_first = |index: usize| map.ranges[..index].iter().all(|before| before.node.address != map.ranges[index].node.address);
+        (0..map.ranges.len()).filter(|&index| is_first(index)).map(|index| map.ranges[index].first).collect()
+    }
+
     /// The servers that may know the topology: the owners of slots, then those from the settings.
     fn known(&self) -> Vec<Address> {
         let mut known = self.owners();

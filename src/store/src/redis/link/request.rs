@@ -49,6 +49,11 @@ impl Request {
         Self { command, script: None, slot, traffic: Traffic::Plain }
     }
 
+    /// A command without a key, for the server that owns a slot.
+    pub(super) fn of_server(command: Cmd, slot: u16) -> Self {
+        Self { command, script: None, slot, traffic: Traffic::Plain }
+    }
+
     /// The name that it is counted under.
     pub(super) fn name(&self) -> &'static str {
         self.script.map_or("read", |script| script.name)

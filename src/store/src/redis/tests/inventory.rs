@@ -19,10 +19,12 @@ use crate::conformance::fixture::{
 use crate::conformance::flow_fixture::{self, Told, accepted, loaded, locker, party, wealth};
 use crate::conformance::operators::operator;
 use crate::conformance::refusals::refused;
+use crate::conformance::reseal::pass;
 use crate::conformance::{TestStore, run};
 use crate::redis::key_table::{KEYS, Lifetime};
 use crate::redis::nodes::heartbeats::DeadNode;
 use crate::redis::script;
+use crate::vault::test_vault;
 use crate::{
     CompleteOutcome, CompleteTransaction, CreditOutcome, ExpireOutcome, OpenOutcome, OrderLease, PageRequest, PresentedCredential,
 };
@@ -85,6 +87,10 @@ async fn used_for_everything(test: &RedisTestStore) {
             assert_eq!(store.take_order_lease(other, WINDOW).await, Ok(true));
         }
     }
+    let resealed = opened(test, &client).await.id;
+    let outcome = test_vault(&[6]).seal(resealed.as_bytes(), b"{}");
+    store.complete_transaction(CompleteTransaction { outcome, ..completing(resealed, 1) }).await.unwrap();
+    assert_eq!(pass(store).await.resealed, 1);
     // Queued, under way, ended, abandoned.
     store.complete_transaction(presenting(completing(pending.id, 1), 1)).await.unwrap();
     let (under_way, id) = completed(test, &client).await;

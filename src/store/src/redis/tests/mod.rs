@@ -15,6 +15,7 @@ mod nodes;
 mod notices;
 mod outbox;
 mod pressure;
+mod reseal;
 mod unpolled_futures;
 
 use std::sync::Arc;
@@ -24,16 +25,15 @@ use std::time::Duration;
 use sakshi_domain::clock::{Clock, ManualClock, SystemClock};
 use sakshi_domain::time::Timestamp;
 use tokio::sync::oneshot;
-use zeroize::Zeroizing;
 
 use self::server::RedisServer;
 use super::{NodeId, RedisOptions, RedisServers, RedisStore, RedisTopology};
 use crate::Retention;
 use crate::Store;
-use crate::Vault;
 use crate::conformance::TestStore;
 use crate::conformance::fixture::RETENTION;
 use crate::installation::test_ownership;
+use crate::vault::test_vault;
 
 pub(super) use sakshi_kit::redis as server;
 
@@ -68,12 +68,13 @@ pub(crate) fn standalone(url: &str) -> RedisServers {
     RedisServers::new(&[url], RedisTopology::Standalone).unwrap()
 }
 
+/// With a key that seals, and one before it.
 fn options(servers: RedisServers, clock: Arc<ManualClock>, retention: Retention) -> RedisOptions {
     RedisOptions {
         servers,
         wait_replicas: 0,
         node: NodeId::generate(),
-        vault: Arc::new(Vault::new(&[Zeroizing::new(vec![7; 32])]).unwrap()),
+        vault: Arc::new(test_vault(&[7, 6])),
         retention,
         max_waiting: 4_096,
         ownership: test_ownership(),

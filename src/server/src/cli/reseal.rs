@@ -1,0 +1,89 @@
+//! `sakshi admin reseal`: seals everything in the store with the key that seals now, step by step, and says whether an old key is
+//! still needed for it.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use sakshi_client::internal;
+use sakshi_wire::operator::reseal::ResealResponse;
+use serde_json::{Value, json};
+
+use super::api::Api;
+use super::error::CliError;
+use super::paint;
+
+/// Passes after which it gives up: one is usual, and another one to see that nothing is left.
+const PASSES: u32 = 8;
+
+pub(super) const LEFT: &[&str] = &["key_id", "values"];
+
+/// Passes until one has found nothing to do, or something that it cannot do.
+pub(super) async fn ask(api: &Api) -> Result<Value, CliError> {
+    let mut all = 0;
+    for pass in 1..=PASSES {
+        let Pass { sealing_key, looked_at, resealed, left } = whole(api, pass).await?;
+        all += resealed;
+        let is_clean = resealed == 0 && left.is_empty();
+        if is_clean || !left.is_empty() || pass == PASSES {
+            let left: Vec<_> = left.into_iter().map(|(key_id, values)| json!({ "key_id": key_id, "values": values })).collect();
+            return Ok(json!({ "sealing_key": sealing_key, "looked_at": looked_at, "resealed": all, "left": left, "clean": is_clean }));
+        }
+    }
+    Err(CliError::Local("there was no pass".to_owned()))
+}
+
+/// What a pass did.
+#[derive(Default)]
+struct Pass {
+    sealing_key: String,
+    looked_at: u64,
+    resealed: u64,
+    left: BTreeMap<String, u64>,
+}
+
+async fn whole(api: &Api, number: u32) -> Result<Pass, CliError> {
+    let mut pass = Pass::default();
+    let mut from = None;
+    loop {
+        let ResealResponse { sealing_key, next, looked_at, resealed, left } = api.send(internal::reseal(from.as_deref())).await?;
+        pass.sealing_key = sealing_key;
+        pass.looked_at += looked_at;
+        pass.resealed += resealed;
+        for left in left {
+            *pass.left.entry(left.key_id).or_default() += left.values;
+        }
+        // Progress is no answer, so it is beside the output.
+        let Pass { looked_at, resealed, .. } = &pass;
+        writeln!(io::stderr(), "pass {number}: {looked_at} values looked at, {resealed} sealed anew")?;
+        match next {
+            Some(next) => from = Some(next),
+            None => return Ok(pass),
+        }
+    }
+}
+
+/// What was done, and whether old keys can go.
+pub(super) fn show(answer: &Value, out: &mut dyn Write) -> io::Result<()> {
+    let key = answer["sealing_key"].as_str().unwrap_or_default();
+    writeln!(out, "{} values were sealed anew with the key {key}.", answer["resealed"])?;
+    if answer["clean"] == true {
+        writeln!(
+            out,
+            "Nothing in the store is under another key. An old key can be taken out of store.previous_encryption_keys when every"
+        )?;
+        writeln!(
+            out,
+            "node seals with {key} (sakshi_store_sealing_key_info) and what was given out under the old one has ended: docs/operating.md."
+        )?;
+        return Ok(());
+    }
+    let left = answer["left"].as_array().map(Vec::as_slice).unwrap_or_default();
+    if left.is_empty() {
+        return writeln!(
+            out,
+            "Every pass found values under another key: a node still seals with it. Restart that node with {key} as its first key."
+        );
+    }
+    writeln!(out, "These values stay under another key; keep it, or find out what they are:")?;
+    paint::table(left, LEFT, out)
+}

@@ -1,0 +1,181 @@
+//! A store with every kind of sealed value, and everything that is read from it. Tests of each store seal it anew.
+#![allow(missing_docs)] // Each name is the sentence that the property states.
+
+use sakshi_domain::delivery::{QueuedDelivery, Subject};
+use sakshi_domain::event::Event;
+use sakshi_domain::flow::api_type::RegisteredUrls;
+use sakshi_domain::flow::flow_state::FlowState;
+use sakshi_domain::ids::{AppId, ClientId, TxnId};
+use sakshi_domain::operator::OperatorRecord;
+use sakshi_domain::refused_request::RefusedRequest;
+use sakshi_domain::tenancy::{App, KeyDigest};
+use sakshi_domain::transaction::Pending;
+
+use super::TestStore;
+use super::fixture::{WINDOW, app, client_with, completed, completing, created, event, kept, opening, passing, scanned};
+use super::flow_fixture::{Flow, Told, accepted, document, locker, opened as flow_opened, party, registered, told, wealth};
+use super::operators::operator;
+use super::refusals::refused;
+use crate::{
+    AuditRecord, CompleteOutcome, IdempotencyScope, PageRequest, ReportFlowOutcome, ResealCursor, Resealed, SessionDigest, SessionRecord,
+    Store, TransactionRecord, Vault,
+};
+
+const OUTCOME: &[u8] = b"what was shared";
+const ANSWER: &[u8] = b"what was answered";
+
+/// What the store was filled with.
+pub(crate) struct Filled {
+    client: ClientId,
+    app: AppId,
+    event: Event,
+    transactions: Vec<TxnId>,
+    flows: Vec<Flow>,
+    fetched: Flow,
+    scope: IdempotencyScope,
+}
+
+/// Fills a store with sealed values of every kind, under the key that seals in this vault.
+pub(crate) async fn filled(test: &impl TestStore, vault: &Vault) -> Filled {
+    let store = test.store();
+    let client = client_with(test, 50).await;
+    let app = app(test, &client);
+    assert!(store.create_app(app.clone()).await.unwrap());
+    store.keep_refusal(app.app_id.clone(), refused(test, 1)).await.unwrap();
+    store.add_operator(operator(test, "Asha Rao"), KeyDigest([6; 32])).await.unwrap();
+    let times = [test.now() + WINDOW, test.now() + WINDOW * 10];
+    let session = SessionRecord {
+        digest: SessionDigest([1; 32]),
+        key: KeyDigest([5; 32]),
+        app: app.app_id.clone(),
+        idle_until: times[0],
+        ends_at: times[1],
+    };
+    store.open_session(session).await.unwrap();
+    for number in 1..=3 {
+        store.append_audit(format!("{{\"entry\":{number}}}")).await.unwrap();
+    }
+
+    let mut waiting = opening(test, &client);
+    let scope = kept(test, &client, 1, 1).scope;
+    waiting.idempotency = Some(crate::IdempotentAnswer { answer: vault.seal(&scope.digest, ANSWER), ..kept(test, &client, 1, 1) });
+    let ended = opening(test, &client);
+    let mut transactions = vec![waiting.pending.id, ended.pending.id];
+    for open in [waiting, ended] {
+        store.open_transaction(open).await.unwrap();
+    }
+    let party = created(test, event(test, &client, 100)).await;
+    for _ in 0..20 {
+        transactions.push(scanned(test, &party).await);
+    }
+    for (place, id) in transactions.iter().copied().enumerate().skip(1) {
+        let complete = if place == 1 { completing(id, 1) } else { passing(id, 1) };
+        let complete = crate::CompleteTransaction { outcome: vault.seal(id.as_bytes(), OUTCOME), ..complete };
+        let complete = crate::CompleteTransaction { event: (place > 1).then_some(party.id), guest: None, ..complete };
+        assert!(matches!(store.complete_transaction(complete).await, Ok(CompleteOutcome::Completed { .. })));
+    }
+    let (flows, fetched, app) = flows(test, app).await;
+    Filled { client, app, event: party, transactions, flows, fetched, scope }
+}
+
+/// Flows with reports, deliveries and a fetch.
+async fn flows(test: &impl TestStore, app: App) -> (Vec<Flow>, Flow, AppId) {
+    let party = party(test).await;
+    registered(test, &party).await;
+    drop(app);
+    let signed = flow_opened(test, document(test, &party, Some("https://own.example/planted-path"))).await;
+    let fetched = flow_opened(test, locker(test, &party)).await;
+    accepted(test, &fetched, Told::Locker("Fetched", 1)).await.unwrap();
+    let consent = flow_opened(test, wealth(test, &party)).await;
+    accepted(test, &consent, Told::Consent("Accepted", 1)).await.unwrap();
+    accepted(test, &consent, Told::Data(1, "RAW", 1)).await.unwrap();
+    (vec![signed, fetched, consent.clone()], consent, party.app)
+}
+
+/// Everything sealed that a store answers with, opened.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Read {
+    apps: Vec<App>,
+    urls: Option<RegisteredUrls>,
+    transactions: Vec<(Pending, Option<Vec<u8>>)>,
+    queued: Vec<QueuedDelivery>,
+    answer: Vec<u8>,
+    event: Option<Event>,
+    guests: Vec<(TxnId, Vec<u8>)>,
+    flows: Vec<(FlowState, Option<Vec<u8>>)>,
+    webhooks: Vec<Option<Vec<u8>>>,
+    fetch: ReportFlowOutcome,
+    session: Option<SessionRecord>,
+    refusals: Vec<RefusedRequest>,
+    audit_log: Vec<AuditRecord>,
+    operators: Vec<OperatorRecord>,
+}
+
+/// Reads everything, with these keys alone.
+pub(crate) async fn read(store: &dyn Store, vault: &Vault, filled: &Filled) -> Read {
+    let all = PageRequest { page: 1, page_size: 100 };
+    let apps = store.list_apps(filled.client.clone()).await.unwrap();
+    let refusals = store.refusals(apps[0].app_id.clone()).await.unwrap();
+    let mut transactions = Vec::new();
+    for id in &filled.transactions {
+        transactions.push(match store.load_transaction(*id).await.unwrap().unwrap() {
+            TransactionRecord::Pending(pending) => (pending, None),
+            TransactionRecord::Completed(record) => (record.opened, Some(vault.open(id.as_bytes(), &record.outcome).unwrap().to_vec())),
+        });
+    }
+    let mut queued = store.due_deliveries(None, None, 100).await.unwrap();
+    queued.sort_by_key(|delivery| delivery.id);
+    let mut webhooks = Vec::new();
+    for delivery in &queued {
+        if let Subject::Flow { flow, webhook } = delivery.subject {
+            let payload = store.load_webhook(flow, webhook).await.unwrap();
+            webhooks.push(payload.map(|payload| payload.open(vault).unwrap()));
+        }
+    }
+    let mut flows = Vec::new();
+    for flow in &filled.flows {
+        let record = store.load_flow(flow.id, flow.app.clone()).await.unwrap().unwrap();
+        flows.push((record.state, record.latest.map(|payload| payload.open(vault).unwrap())));
+    }
+    let answer = store.load_idempotent_answer(filled.scope).await.unwrap().unwrap().answer;
+    let guests = store.list_registrations(filled.event.id, all.into()).await.unwrap().items;
+    Read {
+        urls: store.webhook_urls(filled.app.clone()).await.unwrap(),
+        apps,
+        transactions,
+        queued,
+        answer: vault.open(&filled.scope.digest, &answer).unwrap().to_vec(),
+        event: store.load_event(filled.event.id).await.unwrap(),
+        guests: guests.into_iter().map(|guest| (guest.txn, vault.open(guest.txn.as_bytes(), &guest.outcome).unwrap().to_vec())).collect(),
+        flows,
+        webhooks,
+        // The same report again changes nothing, but it is compared with the fetch.
+        fetch: store.report_flow(told(&filled.fetched, Told::Data(1, "RAW", 1))).await.unwrap(),
+        session: store.load_session(SessionDigest([1; 32])).await.unwrap(),
+        refusals,
+        audit_log: store.audit_log(0, 100).await.unwrap(),
+        operators: store.operators().await.unwrap(),
+    }
+}
+
+/// A whole pass in steps of a few records.
+pub(crate) async fn pass(store: &dyn Store) -> Resealed {
+    let (mut whole, mut next) = (Resealed::default(), Some(ResealCursor::default()));
+    while let Some(from) = next.take() {
+        whole.add(store.reseal(from.to_string().parse().unwrap(), 3).await.unwrap());
+        next.clone_from(&whole.next);
+    }
+    whole
+}
+
+pub(crate) async fn a_pass_looks_at_the_values_of_every_client(test: &impl TestStore) {
+    let clients = 20;
+    for _ in 0..clients {
+        completed(test, &client_with(test, 1).await).await;
+    }
+    let told = pass(test.store()).await;
+    // Outcomes of the properties are under a key that nobody has.
+    let left: Vec<_> = told.left.into_iter().map(|(key, values)| (key.to_string(), values)).collect();
+    assert_eq!((left, told.resealed), (vec![("01010101".to_owned(), clients)], 0));
+    assert!(told.looked_at >= 2 * clients);
+}

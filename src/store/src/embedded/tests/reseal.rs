@@ -1,0 +1,153 @@
+//! Sealing anew: no value stays under the old key, and none is forgotten.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use rusqlite::Connection;
+
+use super::{EmbeddedTestStore, test_store};
+use crate::conformance::TestStore;
+use crate::conformance::fixture::{client_with, opened};
+use crate::conformance::reseal::{filled, pass, read};
+use crate::embedded::EmbeddedStore;
+use crate::embedded::reseal::COLUMNS;
+use crate::vault::test_vault;
+use crate::{AuditLog as _, EncryptionKeyId, Reseal as _, ResealCursor, Vault};
+
+/// Columns of blobs that are not sealed.
+const IN_THE_CLEAR: &[&str] = &[
+    "audit_log.hash",
+    "audit_log.previous",
+    "credentials.digest",
+    "credentials.txn",
+    "events.id",
+    "fetches.name",
+    "flows.id",
+    "flows.latest",
+    "idempotency.request",
+    "idempotency.scope",
+    "idempotency.subject",
+    "keys.digest",
+    "ledger.reference",
+    "operators.token",
+    "probe.pad",
+    "registrations.txn",
+    "reports.flow",
+    "reports.name",
+    "results.answer",
+    "sessions.digest",
+    "transactions.id",
+    "webhook_names.flow",
+    "webhook_names.name",
+];
+
+fn file(test: &EmbeddedTestStore) -> Connection {
+    Connection::open(test.directory.path().join("store/sakshi.db")).unwrap()
+}
+
+/// Every column of a table, with its type.
+fn columns(file: &Connection) -> Vec<(String, String, String)> {
+    let sql = "SELECT t.name, c.name, c.type FROM sqlite_schema t JOIN pragma_table_info(t.name) c WHERE t.type = 'table'";
+    let mut statement = file.prepare(sql).unwrap();
+    statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).unwrap().collect::<Result<_, _>>().unwrap()
+}
+
+/// The columns with a value that begins as one under this key.
+fn under(file: &Connection, key: EncryptionKeyId) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for (table, column, _) in columns(file) {
+        let sql = format!("SELECT count(*) FROM {table} WHERE substr(CAST({column} AS BLOB), 1, 4) = ?1");
+        let values: i64 = file.query_row(&sql, [key.0], |row| row.get(0)).unwrap();
+        if values > 0 {
+            found.insert(format!("{table}.{column}"));
+        }
+    }
+    found
+}
+
+/// The store opened again with these keys; the first seals.
+fn reopened(test: &mut EmbeddedTestStore, keys: &[u8]) -> Arc<Vault> {
+    test.store.close();
+    let vault = Arc::new(test_vault(keys));
+    let options = super::options(test.directory.path(), Arc::clone(&test.clock));
+    test.store = EmbeddedStore::open(crate::embedded::EmbeddedOptions { vault: Arc::clone(&vault), ..options }).unwrap();
+    vault
+}
+
+#[tokio::test]
+async fn after_a_pass_everything_is_read_with_the_new_key_alone() {
+    let mut test = test_store();
+    let old = test_vault(&[7]);
+    let filled = filled(&test, &old).await;
+    let before = read(test.store(), &old, &filled).await;
+    let sealed: BTreeSet<_> = COLUMNS.iter().map(|column| format!("{}.{}", column.table, column.column)).collect();
+    assert_eq!(under(&file(&test), old.sealing_key()), sealed, "the store has a value of every kind");
+
+    let both = reopened(&mut test, &[8, 7]);
+    assert_eq!(read(test.store(), &both, &filled).await, before);
+    let first = pass(test.store()).await;
+    assert!(first.resealed > 0 && first.left.is_empty(), "{first:?}");
+    assert_eq!(under(&file(&test), old.sealing_key()), BTreeSet::new());
+    let second = pass(test.store()).await;
+    assert_eq!((second.looked_at, second.resealed, second.left.len()), (first.looked_at, 0, 0));
+
+    let new = reopened(&mut test, &[8]);
+    assert_eq!(read(test.store(), &new, &filled).await, before);
+}
+
+#[test]
+fn every_column_of_blobs_is_sealed_anew_or_known_to_be_in_the_clear() {
+    let test = test_store();
+    test.store.close();
+    let blobs = columns(&file(&test)).into_iter().filter(|(_, _, of_type)| of_type == "BLOB");
+    let blobs: BTreeSet<_> = blobs.map(|(table, column, _)| format!("{table}.{column}")).collect();
+    let sealed = COLUMNS.iter().map(|column| format!("{}.{}", column.table, column.column));
+    let known: BTreeSet<_> = sealed.chain(IN_THE_CLEAR.iter().map(|column| (*column).to_owned())).collect();
+    assert_eq!(known, blobs);
+}
+
+#[tokio::test]
+async fn values_that_no_key_opens_are_left_and_told_of() {
+    let mut test = test_store();
+    let client = client_with(&test, 5).await;
+    for _ in 0..3 {
+        opened(&test, &client).await;
+    }
+    let lost = test_vault(&[7]).sealing_key();
+    // The canary goes on to the second key, so that the store opens without the first one.
+    reopened(&mut test, &[8, 7]);
+    opened(&test, &client).await;
+    reopened(&mut test, &[9, 8]);
+    let told = pass(test.store()).await;
+    assert_eq!((told.left.into_iter().collect::<Vec<_>>(), told.resealed), (vec![(lost, 3)], 1));
+}
+
+#[tokio::test]
+async fn an_entry_of_the_audit_log_is_sealed_anew_and_says_the_same() {
+    let mut test = test_store();
+    let first = test.store.append_audit("an entry".into()).await.unwrap();
+    reopened(&mut test, &[8, 7]);
+    assert_eq!(pass(test.store()).await.resealed, 1);
+    assert_eq!(test.store.audit_log(0, 10).await, Ok(vec![first.clone()]));
+    let second = test.store.append_audit("another".into()).await.unwrap();
+    assert_eq!(second.previous, first.hash);
+}
+
+#[tokio::test]
+async fn a_step_is_bounded_and_goes_on_where_the_one_before_ended() {
+    let mut test = test_store();
+    let client = client_with(&test, 20).await;
+    for _ in 0..10 {
+        opened(&test, &client).await;
+    }
+    reopened(&mut test, &[8, 7]);
+    let part = u16::try_from(COLUMNS.iter().position(|column| column.table == "transactions").unwrap()).unwrap();
+    let mut from = ResealCursor { part, ..ResealCursor::default() };
+    for resealed in [4, 4, 2] {
+        let step = test.store.reseal(from, 4).await.unwrap();
+        assert_eq!((step.looked_at, step.resealed), (resealed, resealed));
+        from = step.next.unwrap();
+    }
+    assert_eq!(from.part, part + 1);
+    assert_eq!(test.store.reseal(ResealCursor { part: 99, ..from }, 4).await.unwrap().next, None);
+}

@@ -1,0 +1,100 @@
+//! Sealing again what is sealed under an old key, a bounded number of values at a time.
+//!
+//! A pass goes over every sealed value of the store. A value is replaced only if it is still what was read: one that changes at
+//! the same time is sealed anew by that change. What is copied from one record into another while a pass runs can be behind it,
+//! so only a pass that finds nothing under an old key shows that nothing is.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use zeroize::Zeroizing;
+
+use crate::error::StoreFuture;
+use crate::vault::{EncryptionKeyId, Sealed, Vault};
+
+/// Rewriting what is sealed under an old key.
+pub trait Reseal {
+    /// One step of a pass: looks at about `limit` records from the cursor on, and seals anew what is not under the key that
+    /// seals. Repeatable; a pass can begin again at any time.
+    fn reseal(&self, from: ResealCursor, limit: usize) -> StoreFuture<Resealed>;
+
+    /// The key with which this node seals.
+    fn sealing_key(&self) -> EncryptionKeyId;
+}
+
+/// What a step did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Resealed {
+    /// Where the next step begins; `None` when the pass is over.
+    pub next: Option<ResealCursor>,
+    /// Sealed values that were looked at.
+    pub looked_at: u64,
+    /// Values that were sealed anew.
+    pub resealed: u64,
+    /// Values that stay under another key than the one that seals: no key of this node opens them, or they changed at the same
+    /// time.
+    pub left: BTreeMap<EncryptionKeyId, u64>,
+}
+
+impl Resealed {
+    /// Adds what the next step did.
+    pub fn add(&mut self, step: Self) {
+        self.next = step.next;
+        self.looked_at += step.looked_at;
+        self.resealed += step.resealed;
+        for (key, values) in step.left {
+            *self.left.entry(key).or_default() += values;
+        }
+    }
+
+    pub(crate) fn leave(&mut self, sealed: &[u8]) {
+        let mut id = [0; 4];
+        id.iter_mut().zip(sealed).for_each(|(to, from)| *to = *from);
+        *self.left.entry(EncryptionKeyId(id)).or_default() += 1;
+    }
+}
+
+/// A place in a pass. The default is its beginning.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ResealCursor {
+    /// Which table, or which server.
+    pub(crate) part: u16,
+    /// The row, or the server's own cursor.
+    pub(crate) number: u64,
+    /// The rest of a key of two columns.
+    pub(crate) name: Vec<u8>,
+}
+
+impl fmt::Display for ResealCursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}.", self.part, self.number)?;
+        self.name.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl FromStr for ResealCursor {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        const WRONG: &str = "must be the cursor of an earlier answer";
+        let mut parts = text.splitn(3, '.');
+        let mut part = || parts.next().ok_or(WRONG);
+        let (number, row, name) = (part()?, part()?, part()?);
+        if name.len() > 64 || name.len() % 2 > 0 || !name.is_ascii() {
+            return Err(WRONG);
+        }
+        let byte = |place| u8::from_str_radix(&name[place..place + 2], 16).map_err(|_| WRONG);
+        Ok(Self {
+            part: number.parse().map_err(|_| WRONG)?,
+            number: row.parse().map_err(|_| WRONG)?,
+            name: (0..name.len()).step_by(2).map(byte).collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+/// The value under the key that seals; `None` when no key of the vault opens it for its owner.
+pub(crate) fn sealed_anew(vault: &Vault, owner: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {
+    let plain = vault.open_in_place(owner, Sealed::from_bytes(sealed)?).ok().map(Zeroizing::new)?;
+    Some(vault.seal(owner, &plain).into_bytes())
+}
