@@ -36,12 +36,12 @@ enum BodyError {
     Store(#[from] StoreError),
     #[error(transparent)]
     Reveal(#[from] RevealError),
-    #[error("the transaction is not there or not completed")]
+    #[error("there is no such record any more")]
+    Gone,
+    #[error("the transaction is not completed")]
     NotCompleted,
     #[error("the payload does not serialise")]
     Unserialisable,
-    #[error("the flow has no such webhook")]
-    NoWebhook,
     #[error(transparent)]
     Vault(#[from] VaultError),
 }
@@ -57,6 +57,8 @@ impl Attempter {
     async fn attempt_in_span(&self, delivery: QueuedDelivery, mut memory: Reservation) -> bool {
         let body = match self.body(&delivery).await {
             Ok(body) => body,
+            // It was erased after it was queued.
+            Err(BodyError::Gone) => return false,
             Err(error) => {
                 tracing::error!(delivery.id = %delivery.id, subject.id = %delivery.subject, %error, "a webhook body could not be built");
                 return true;
@@ -80,7 +82,7 @@ impl Attempter {
         match delivery.subject {
             Subject::Transaction(txn) => self.outcome(txn, delivery.stored_bytes).await,
             Subject::Flow { flow, webhook } => {
-                let payload = self.store.load_webhook(flow, webhook).await?.ok_or(BodyError::NoWebhook)?;
+                let payload = self.store.load_webhook(flow, webhook).await?.ok_or(BodyError::Gone)?;
                 Ok(payload.open(&self.vault)?)
             }
         }
@@ -88,7 +90,11 @@ impl Attempter {
 
     async fn outcome(&self, txn: TxnId, stored_bytes: usize) -> Result<Vec<u8>, BodyError> {
         let found = self.store.load_transaction_with_app(txn).await?;
-        let Some((TransactionRecord::Completed(record), app)) = found else { return Err(BodyError::NotCompleted) };
+        let (record, app) = match found {
+            Some((TransactionRecord::Completed(record), app)) => (record, app),
+            Some((TransactionRecord::Pending(_), _)) => return Err(BodyError::NotCompleted),
+            None => return Err(BodyError::Gone),
+        };
         let span = sakshi_trace::current();
         span.record("txn.id", display(txn));
         if let Some(trace) = record.opened.terms.trace() {

@@ -4,6 +4,7 @@ use std::fmt::Debug;
 
 use crate::audit_log::AuditLog;
 use crate::credits::Credits;
+use crate::erasure::Erasure;
 use crate::events::Events;
 use crate::flows::Flows;
 use crate::idempotency::Idempotency;
@@ -32,6 +33,7 @@ pub trait Store:
     + Refusals
     + AuditLog
     + Operators
+    + Erasure
     + Outbox
     + Upkeep
     + Reseal
@@ -54,6 +56,7 @@ impl<S> Store for S where
         + Refusals
         + AuditLog
         + Operators
+        + Erasure
         + Outbox
         + Upkeep
         + Reseal

@@ -10,6 +10,7 @@
 pub(crate) mod audit_log;
 pub(crate) mod completion;
 pub(crate) mod credits;
+pub(crate) mod erasure;
 pub(crate) mod events;
 pub(crate) mod fixture;
 pub(crate) mod flow_fixture;
@@ -121,6 +122,12 @@ macro_rules! store_conformance {
             sessions::a_session_ends_when_it_was_idle_for_too_long_and_is_not_brought_back,
             sessions::use_prolongs_a_session_and_never_beyond_its_end,
             sessions::a_session_that_was_ended_is_gone_at_once,
+            erasure::an_erased_transaction_is_gone_with_its_webhook_and_its_kept_answer_and_the_ledger_stays,
+            erasure::an_erased_transaction_that_waits_cannot_be_completed,
+            erasure::an_erased_guest_keeps_the_place_and_nothing_else,
+            erasure::an_erased_event_is_gone_with_all_that_guests_have_begun,
+            erasure::what_is_erased_of_an_app_leaves_other_apps_alone,
+            erasure::what_is_erased_of_a_client_is_that_of_all_its_apps,
             events::an_event_is_created_once_and_read_as_it_is,
             events::an_event_needs_its_client,
             events::an_idempotency_key_creates_one_event,

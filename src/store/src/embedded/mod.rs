@@ -14,6 +14,7 @@ mod audit_log;
 mod backup;
 mod credits;
 mod database;
+mod erasure;
 mod errors;
 mod events;
 mod flows;

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::{Builder, JoinHandle};
 
 use sakshi_domain::clock::Clock;
+use tokio::task::spawn_blocking;
 use tracing::Instrument as _;
 
 use super::database::connection::{Role, connect};
@@ -46,6 +47,8 @@ pub struct EmbeddedStore {
 
 struct Shared {
     vault: Arc<Vault>,
+    /// The database file.
+    path: PathBuf,
     queues: RwLock<Option<Queues>>,
     writer: Mutex<Option<JoinHandle<()>>>,
 }
@@ -120,7 +123,7 @@ impl EmbeddedStore {
             // The lock is released last.
             drop(locked);
         })?;
-        Ok(Self { shared: Arc::new(Shared { vault, queues: RwLock::new(Some(queues)), writer: Mutex::new(Some(thread)) }) })
+        Ok(Self { shared: Arc::new(Shared { vault, path, queues: RwLock::new(Some(queues)), writer: Mutex::new(Some(thread)) }) })
     }
 
     /// Finishes what waits, refuses later calls, and ends the threads. Blocks until the files are
@@ -131,6 +134,15 @@ impl EmbeddedStore {
 
     pub(crate) fn vault(&self) -> &Arc<Vault> {
         &self.shared.vault
+    }
+
+    /// Copies the log into the database file and empties it, so that nothing of what was deleted is left there.
+    pub(crate) fn empty_log(&self) -> StoreFuture<()> {
+        let path = self.shared.path.clone();
+        Box::pin(async move {
+            let work = spawn_blocking(move || checkpoint::empty(&path));
+            work.await.map_err(|_| StoreError::unavailable("the runtime is shutting down"))?
+        })
     }
 
     /// Queues a write of about `weight` bytes.

@@ -18,7 +18,7 @@ use crate::upkeep::{Retention, Swept, Upkeep};
 const COMPLETED: &str = "SELECT r.txn FROM results r WHERE r.until <= ?1 AND NOT EXISTS \
      (SELECT 1 FROM deliveries d WHERE d.txn = r.txn AND d.outcome IS NULL) ORDER BY r.until LIMIT ?2";
 const EXPIRED: &str = "SELECT row, event FROM transactions INDEXED BY transactions_waiting WHERE completed = 0 AND expires_at <= ?1 ORDER BY expires_at LIMIT ?2";
-const REMOVE: [&str; 3] =
+pub(crate) const REMOVE: [&str; 3] =
     ["DELETE FROM deliveries WHERE txn = ?1", "DELETE FROM results WHERE txn = ?1", "DELETE FROM transactions WHERE row = ?1"];
 const IDEMPOTENCY: &str = "DELETE FROM idempotency WHERE row IN (SELECT row FROM idempotency WHERE until <= ?1 ORDER BY until LIMIT ?2)";
 const CREDENTIALS: &str =
@@ -44,7 +44,7 @@ pub(crate) const FLOWS: &str =
     "DELETE FROM flows WHERE row IN (SELECT row FROM flows INDEXED BY flows_until WHERE until <= ?1 ORDER BY until LIMIT ?2)";
 pub(crate) const REPORTS: &str = "SELECT p.row FROM reports p INDEXED BY reports_until WHERE p.until <= ?1 AND NOT EXISTS \
      (SELECT 1 FROM deliveries d WHERE d.report = p.row AND d.outcome IS NULL) ORDER BY p.until LIMIT ?2";
-const REMOVE_REPORT: [&str; 2] = ["DELETE FROM deliveries WHERE report = ?1", "DELETE FROM reports WHERE row = ?1"];
+pub(crate) const REMOVE_REPORT: [&str; 2] = ["DELETE FROM deliveries WHERE report = ?1", "DELETE FROM reports WHERE row = ?1"];
 const TAKE_ROOM: &str = "UPDATE probe SET pad = zeroblob(16384), at = ?1 WHERE row = 1";
 const GIVE_ROOM_BACK: &str = "UPDATE probe SET pad = NULL WHERE row = 1";
 

@@ -17,6 +17,7 @@ mod canary;
 mod clock;
 mod credits;
 mod delivery_id;
+mod erasure;
 mod events;
 mod flows;
 mod idempotency;

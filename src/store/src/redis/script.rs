@@ -100,6 +100,10 @@ scripts! {
     APPEND_AUDIT = "append_audit", true, "", [];
     ADD_OPERATOR = "add_operator", true, "", [];
     REVOKE_OPERATOR = "revoke_operator", true, " flags=allow-oom", [];
+    ERASE_RECORD = "erase_record", true, " flags=allow-oom", [];
+    ERASE_EVENT = "erase_event", true, " flags=allow-oom", [];
+    FIND_REGISTRATION = "find_registration", false, " flags=no-writes", [];
+    ERASE_REGISTRATION = "erase_registration", true, " flags=allow-oom", [];
     CREATE_EVENT = "create_event", true, "", ["repetition"];
     LOAD_EVENT = "load_event", false, " flags=no-writes", [];
     LIST_EVENTS = "list_events", false, " flags=allow-oom", [];

@@ -217,7 +217,7 @@ impl Shared {
     }
 
     /// The ids in a list of a client, by creation time and then by arrival.
-    async fn members<T: FromStr>(&self, index: Vec<u8>) -> Result<Vec<T>, StoreError> {
+    pub(crate) async fn members<T: FromStr>(&self, index: Vec<u8>) -> Result<Vec<T>, StoreError> {
         let found = self.read("a client's list", cmd("HGETALL").arg(index)).await?;
         let mut members = found.fields()?.all_pairs(|id, order| {
             let (created_at, place) = std::str::from_utf8(&order).ok()?.split_once(' ')?;

@@ -42,6 +42,8 @@ pub(crate) fn connect(path: &Path, role: Role) -> rusqlite::Result<Connection> {
     }
     // 2 is FULL: the log is on the disk before a commit answers.
     set("synchronous", 2)?;
+    // What is deleted is overwritten.
+    set("secure_delete", 1)?;
     set("foreign_keys", 1)?;
     set("cell_size_check", 1)?;
     set("temp_store", 2)?;

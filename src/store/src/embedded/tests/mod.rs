@@ -7,6 +7,7 @@ mod clock;
 mod compiled;
 mod damage;
 mod durability;
+mod erasure;
 mod faults;
 mod files;
 mod installation;

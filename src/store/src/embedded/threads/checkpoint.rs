@@ -9,10 +9,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
+use std::path::Path;
+
 use rusqlite::Connection;
 use rusqlite::hooks::Wal;
 
+use crate::embedded::database::connection::{Role, connect};
 use crate::embedded::database::statements::Database;
+use crate::error::StoreError;
 
 /// Log pages (of 4 KiB) after which the thread is asked to copy. A checkpoint costs a few syncs, for
 /// which commits wait: a larger number delays fewer answers, and makes a start after a kill longer.
@@ -78,6 +82,16 @@ fn try_checkpoint(db: &Database, mode: &str) -> Option<(i64, i64)> {
             None
         }
     }
+}
+
+/// Copies the whole log and empties it, with a connection of its own: it waits for the writer and for readers.
+///
+/// # Errors
+/// [`StoreError::Overloaded`] when they hold on to it for too long, as a backup may.
+pub(crate) fn empty(path: &Path) -> Result<(), StoreError> {
+    let connection = connect(path, Role::Checkpointer)?;
+    let is_busy: bool = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
+    if is_busy { Err(StoreError::Overloaded) } else { Ok(()) }
 }
 
 impl WriterSide {

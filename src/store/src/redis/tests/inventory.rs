@@ -28,7 +28,7 @@ use crate::vault::test_vault;
 use crate::{
     CompleteOutcome, CompleteTransaction, CreditOutcome, ExpireOutcome, OpenOutcome, OrderLease, PageRequest, PresentedCredential,
 };
-use crate::{SessionDigest, SessionRecord};
+use crate::{ErasureSubject, SessionDigest, SessionRecord};
 
 const ALL: PageRequest = PageRequest { page: 1, page_size: 100 };
 
@@ -229,7 +229,12 @@ fn a_used_store_has_run_every_script() {
         let (pending, _) = completed(&test, &client_with(&test, 1).await).await;
         store.load_transaction(pending.id).await.unwrap();
         let patch = ClientPatch { suspended: Some(true), events_per_app: Some(Some(1)), ..ClientPatch::default() };
-        store.patch_client(pending.client, patch, test.now()).await.unwrap();
+        store.patch_client(pending.client.clone(), patch, test.now()).await.unwrap();
+        let client = client_with(&test, 2).await;
+        let event = created(&test, event(&test, &client, 2)).await;
+        let guest = registered(&test, &event).await;
+        store.erase(ErasureSubject::Transaction(guest)).await.unwrap();
+        store.erase(ErasureSubject::Event(event.id)).await.unwrap();
     });
     let called = test.store.shared.faults.called.lock().unwrap().clone();
     // Heartbeats and dead nodes have tests of their own.

@@ -1,0 +1,181 @@
+//! Erasure: what is gone, what stays, and that both are so when it is done again.
+#![allow(missing_docs)] // Each name is the sentence that the property states.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sakshi_domain::delivery::Subject;
+use sakshi_domain::ids::{AppId, ClientId, TxnId};
+use sakshi_domain::transaction::Outcome;
+
+use super::TestStore;
+use super::fixture::{
+    RESULT_TTL, RETENTION, audited_balance, client_with, completed, completing, counts, created, event, kept, opening, passing, registered,
+    scan, scanned, scope,
+};
+use super::flow_fixture::{self, Told, accepted, loaded, locker, opened, party};
+use super::guests::ALL;
+use super::refusals::refused;
+use crate::vault::test_vault;
+use crate::{CompleteOutcome, Erased, ErasureSubject, OpenOutcome, OpenTransaction};
+
+async fn erase(test: &impl TestStore, subject: &ErasureSubject) -> Erased {
+    let erased = test.store().erase(subject.clone()).await.unwrap();
+    assert_eq!(test.store().erase(subject.clone()).await, Ok(Erased::default()), "nothing is left to be erased");
+    erased
+}
+
+pub(crate) async fn an_erased_transaction_is_gone_with_its_webhook_and_its_kept_answer_and_the_ledger_stays(test: &impl TestStore) {
+    let client = client_with(test, 5).await;
+    let (other, _) = completed(test, &client).await;
+    let open = OpenTransaction { idempotency: Some(kept(test, &client, 1, 1)), ..opening(test, &client) };
+    let id = open.pending.id;
+    test.store().open_transaction(open).await.unwrap();
+    test.store().complete_transaction(completing(id, 2)).await.unwrap();
+    let queued = test.store().due_deliveries(None, None, 10).await.unwrap();
+    let delivery = queued.iter().find(|queued| queued.subject == Subject::Transaction(id)).unwrap().id;
+    let statement = test.store().statement(client.clone(), ALL).await.unwrap();
+
+    let erased = erase(test, &ErasureSubject::Transaction(id)).await;
+    assert_eq!(erased, Erased { transactions: 1, answers: 1, ..Erased::default() });
+    assert_eq!(test.store().load_transaction(id).await, Ok(None));
+    assert_eq!(test.store().load_delivery(Subject::Transaction(id)).await, Ok(None));
+    assert_eq!(test.store().claim_delivery(delivery, Subject::Transaction(id)).await, Ok(false));
+    assert_eq!(test.store().load_idempotent_answer(scope(&client, 1)).await, Ok(None));
+    let left = test.store().due_deliveries(None, None, 10).await.unwrap();
+    assert_eq!(left.iter().map(|queued| queued.subject).collect::<Vec<_>>(), [Subject::Transaction(other.id)]);
+    assert_eq!(test.store().backlog().await.unwrap().waiting, 1);
+    assert_eq!(audited_balance(test, &client).await, 3);
+    assert_eq!(test.store().statement(client, ALL).await, Ok(statement));
+}
+
+pub(crate) async fn an_erased_transaction_that_waits_cannot_be_completed(test: &impl TestStore) {
+    let client = client_with(test, 5).await;
+    let event = created(test, event(test, &client, 5)).await;
+    let (guest, stays) = (scanned(test, &event).await, scanned(test, &event).await);
+    let erased = erase(test, &ErasureSubject::Transaction(guest)).await;
+    assert_eq!(erased, Erased { transactions: 1, ..Erased::default() });
+    assert_eq!(test.store().complete_transaction(passing(guest, 1)).await, Ok(CompleteOutcome::NotFound));
+    let told = counts(test, &event).await;
+    assert_eq!((told.registrations, told.scans, told.abandoned), (0, 2, 1), "its scan was paid and came to nothing");
+    test.store().complete_transaction(passing(stays, 1)).await.unwrap();
+    assert_eq!(counts(test, &event).await.registrations, 1);
+}
+
+pub(crate) async fn an_erased_guest_keeps_the_place_and_nothing_else(test: &impl TestStore) {
+    let client = client_with(test, 9).await;
+    let mut event = event(test, &client, 9);
+    event.terms.webhook_url = None;
+    let event = created(test, event).await;
+    let mut guests = Vec::new();
+    for _ in 0..3 {
+        guests.push(registered(test, &event).await);
+    }
+    let before = test.store().list_registrations(event.id, ALL.into()).await.unwrap().items;
+    let erased = erase(test, &ErasureSubject::Transaction(guests[1])).await;
+    assert_eq!(erased, Erased { transactions: 1, registrations: 1, ..Erased::default() });
+    // The transactions of the others are gone long before the event is.
+    test.advance(RESULT_TTL + Duration::from_secs(1));
+    while test.store().sweep(RETENTION, 100).await.unwrap().transactions > 0 {}
+    let erased = erase(test, &ErasureSubject::Transaction(guests[2])).await;
+    assert_eq!(erased, Erased { registrations: 1, ..Erased::default() });
+    let after = test.store().list_registrations(event.id, ALL.into()).await.unwrap();
+    assert_eq!((after.total, after.items.len()), (3, 3));
+    assert_eq!(after.items[0], before[0]);
+    for (now, then) in after.items.iter().zip(&before).skip(1) {
+        assert_eq!((now.txn, now.verified_at), (then.txn, then.verified_at));
+        let outcome = serde_json::from_slice(&test_vault(&[7]).open(now.txn.as_bytes(), &now.outcome).unwrap()).unwrap();
+        assert_eq!(Outcome::Verified(Arc::default()), outcome);
+    }
+    assert_eq!(counts(test, &event).await.registrations, 3);
+    assert_eq!(erase(test, &ErasureSubject::Transaction(TxnId::generate(client.partition(), 1))).await, Erased::default());
+}
+
+pub(crate) async fn an_erased_event_is_gone_with_all_that_guests_have_begun(test: &impl TestStore) {
+    let client = client_with(test, 50).await;
+    let (gone, stays) = (created(test, event(test, &client, 30)).await, created(test, event(test, &client, 5)).await);
+    for _ in 0..20 {
+        registered(test, &gone).await;
+    }
+    let (waits, other) = (scanned(test, &gone).await, registered(test, &stays).await);
+    let erased = erase(test, &ErasureSubject::Event(gone.id)).await;
+    assert_eq!(erased, Erased { transactions: 21, registrations: 20, events: 1, ..Erased::default() });
+    assert_eq!(test.store().load_event(gone.id).await, Ok(None));
+    assert_eq!(test.store().list_events(gone.app.clone(), ALL).await.unwrap().total, 0);
+    assert_eq!(test.store().list_registrations(gone.id, ALL.into()).await.unwrap().total, 0);
+    assert_eq!(test.store().complete_transaction(passing(waits, 1)).await, Ok(CompleteOutcome::NotFound));
+    assert_eq!(test.store().open_transaction(scan(test, &gone)).await, Ok(OpenOutcome::EventNotFound));
+    assert!(test.store().load_transaction(other).await.unwrap().is_some());
+    assert_eq!(counts(test, &stays).await.registrations, 1);
+    assert_eq!(audited_balance(test, &client).await, 28);
+}
+
+/// A transaction, a waiting one, an event with a guest, a flow with a report and a refused request of the app.
+async fn used(test: &impl TestStore, client: &ClientId, app: &AppId) -> [TxnId; 3] {
+    let of_app = || {
+        let mut open = opening(test, client);
+        Arc::make_mut(&mut open.pending).app = app.clone();
+        open
+    };
+    let (ended, waits) = (of_app(), of_app());
+    let ids = [ended.pending.id, waits.pending.id];
+    for open in [ended, waits] {
+        test.store().open_transaction(open).await.unwrap();
+    }
+    test.store().complete_transaction(completing(ids[0], 1)).await.unwrap();
+    let mut event = event(test, client, 5);
+    event.app = app.clone();
+    let guest = registered(test, &created(test, event).await).await;
+    test.store().keep_refusal(app.clone(), refused(test, 1)).await.unwrap();
+    [ids[0], ids[1], guest]
+}
+
+pub(crate) async fn what_is_erased_of_an_app_leaves_other_apps_alone(test: &impl TestStore) {
+    let party = party(test).await;
+    flow_fixture::registered(test, &party).await;
+    let client = client_with(test, 20).await;
+    let (app, other) = (AppId::generate(), AppId::generate());
+    for id in [&app, &other] {
+        let mut record = super::fixture::app(test, &client);
+        record.app_id = id.clone();
+        test.store().create_app(record).await.unwrap();
+    }
+    let (gone, stays) = (used(test, &client, &app).await, used(test, &client, &other).await);
+    let erased = erase(test, &ErasureSubject::App(app.clone())).await;
+    assert_eq!(erased, Erased { transactions: 3, registrations: 1, events: 1, refusals: 1, ..Erased::default() });
+    for id in gone {
+        assert_eq!(test.store().load_transaction(id).await, Ok(None));
+    }
+    for id in stays {
+        assert!(test.store().load_transaction(id).await.unwrap().is_some());
+    }
+    assert_eq!(test.store().refusals(app.clone()).await, Ok(vec![]));
+    assert_eq!(test.store().refusals(other.clone()).await.unwrap().len(), 1);
+    assert_eq!(test.store().list_events(other, ALL).await.unwrap().total, 1);
+    assert!(test.store().load_app(app).await.unwrap().is_some(), "the app itself stays");
+    assert_eq!(audited_balance(test, &client).await, 14);
+
+    let flow = opened(test, locker(test, &party)).await;
+    let queued = accepted(test, &flow, Told::Locker("Fetched", 1)).await.unwrap();
+    assert_eq!(erase(test, &ErasureSubject::App(party.app)).await, Erased { flows: 1, ..Erased::default() });
+    assert_eq!(loaded(test, &flow).await, None);
+    assert_eq!(test.store().claim_delivery(queued.id, queued.subject).await, Ok(false));
+    let Subject::Flow { flow, webhook } = queued.subject else { panic!("{queued:?}") };
+    assert_eq!(test.store().load_webhook(flow, webhook).await, Ok(None));
+}
+
+pub(crate) async fn what_is_erased_of_a_client_is_that_of_all_its_apps(test: &impl TestStore) {
+    let (client, other) = (client_with(test, 20).await, client_with(test, 20).await);
+    let mut apps = Vec::new();
+    for owner in [&client, &client, &other] {
+        let app = super::fixture::app(test, owner);
+        test.store().create_app(app.clone()).await.unwrap();
+        used(test, owner, &app.app_id).await;
+        apps.push(app.app_id);
+    }
+    let erased = erase(test, &ErasureSubject::Client(client.clone())).await;
+    assert_eq!(erased, Erased { transactions: 6, registrations: 2, events: 2, refusals: 2, ..Erased::default() });
+    assert_eq!(test.store().list_events(apps[2].clone(), ALL).await.unwrap().total, 1);
+    assert_eq!(test.store().list_apps(client.clone()).await.unwrap().len(), 2, "its apps stay");
+    assert_eq!((audited_balance(test, &client).await, audited_balance(test, &other).await), (14, 17));
+}

@@ -1,0 +1,72 @@
+//! Erasing what is known of people before its time.
+//!
+//! What was shared, what was asked, references and kept answers go; a ledger keeps its entries, which have the ids of transactions
+//! and nothing else of them. An erased guest keeps the place among the registered, with no claims. What is left are digests of
+//! credentials and of the keys of webhooks, until their time.
+
+use std::ops::AddAssign;
+use std::sync::Arc;
+
+use sakshi_domain::flow::flow_id::FlowId;
+use sakshi_domain::ids::{AppId, ClientId, EventId, TxnId};
+use sakshi_domain::transaction::Outcome;
+
+use crate::error::StoreFuture;
+use crate::vault::{Sealed, Vault};
+
+/// What is to be erased.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ErasureSubject {
+    /// A transaction with its webhook; of a guest also what the event keeps.
+    Transaction(TxnId),
+    /// A flow with its reports and webhooks.
+    Flow(FlowId),
+    /// An event with its guests and all that they have begun.
+    Event(EventId),
+    /// All transactions, flows, events and refused requests of an app, which itself stays.
+    App(AppId),
+    /// The same of all apps of a client, which stay with the client, its keys and its ledger.
+    Client(ClientId),
+}
+
+/// How many records were erased.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Erased {
+    /// Transactions.
+    pub transactions: u64,
+    /// What events kept of guests.
+    pub registrations: u64,
+    /// Events.
+    pub events: u64,
+    /// Flows.
+    pub flows: u64,
+    /// Answers that were kept under idempotency keys.
+    pub answers: u64,
+    /// Refused requests.
+    pub refusals: u64,
+}
+
+/// Erasure.
+pub trait Erasure {
+    /// Erases everything of the subject. A webhook that is not under way is not sent any more. Repeatable: what is gone is not
+    /// counted again. What arises of the subject meanwhile may stay.
+    fn erase(&self, subject: ErasureSubject) -> StoreFuture<Erased>;
+}
+
+impl AddAssign for Erased {
+    fn add_assign(&mut self, other: Self) {
+        let Self { transactions, registrations, events, flows, answers, refusals } = other;
+        self.transactions += transactions;
+        self.registrations += registrations;
+        self.events += events;
+        self.flows += flows;
+        self.answers += answers;
+        self.refusals += refusals;
+    }
+}
+
+/// What an event keeps of a guest who was erased.
+pub(crate) fn nothing_of(vault: &Vault, txn: TxnId) -> Sealed {
+    let outcome = serde_json::to_vec(&Outcome::Verified(Arc::default()));
+    vault.seal(txn.as_bytes(), &outcome.unwrap_or_default())
+}
