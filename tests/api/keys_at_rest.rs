@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use sakshi_kit::backend::Opened;
 use sakshi_kit::node::TestNode;
-use sakshi_kit::process::{Ending, Process};
+use sakshi_kit::process::Ending;
 use serde_json::Value;
 
 const OLD: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
@@ -23,14 +23,6 @@ async fn rotate(node: &mut TestNode) {
 }
 
 /// `sakshi admin …`, while tasks of this test go on.
-async fn admin(node: &TestNode, words: &[&str]) -> Ending {
-    let url = node.addresses.internal("");
-    let words: Vec<String> = ["admin", "--url", &url].iter().chain(words).map(|word| (*word).to_owned()).collect();
-    let (environment, directory) = (node.environment().clone(), node.directory.path().to_owned());
-    let run = move || Process::run(&words.iter().map(String::as_str).collect::<Vec<_>>(), &environment, &directory);
-    tokio::task::spawn_blocking(run).await.unwrap()
-}
-
 #[tokio::test]
 async fn after_a_rotation_of_the_encryption_key_results_can_be_read_and_pending_transactions_be_completed() {
     let mut node = node_with_the_old_key().await;
@@ -78,11 +70,11 @@ async fn everything_is_sealed_anew_under_load_and_the_old_key_can_go() {
     for opened in &waiting[..20] {
         identity_app.approve(opened, "asha").await;
     }
-    let first = admin(&node, &["--json", "reseal"]).await;
+    let first = node.admin(&["--json", "reseal"]).await;
     for opened in &waiting[20..] {
         identity_app.approve(opened, "asha").await;
     }
-    let again = admin(&node, &["--json", "reseal"]).await;
+    let again = node.admin(&["--json", "reseal"]).await;
     busy.store(false, Ordering::Relaxed);
     let mut verified = 0;
     for task in load {
@@ -99,7 +91,7 @@ async fn everything_is_sealed_anew_under_load_and_the_old_key_can_go() {
     let key = told(&again)["sealing_key"].as_str().unwrap().to_owned();
     let metrics = node.operator().get("/metrics").await.text;
     assert!(metrics.contains(&format!("sakshi_store_sealing_key_info{{key=\"{key}\"}} 1")), "{key}");
-    let said = admin(&node, &["reseal"]).await.out;
+    let said = node.admin(&["reseal"]).await.out;
     assert!(said.contains("Nothing in the store is under another key") && said.contains(&key), "{said}");
 
     node.stop();
@@ -108,7 +100,7 @@ async fn everything_is_sealed_anew_under_load_and_the_old_key_can_go() {
     for (txn, before) in &results {
         assert_eq!(backend.result(txn).await.text, *before);
     }
-    let log = admin(&node, &["audit-log", "--verify"]).await;
+    let log = node.admin(&["audit-log", "--verify"]).await;
     assert!(log.status.success() && log.out.contains("reseal"), "{}{}", log.out, log.err);
 }
 
@@ -122,7 +114,7 @@ async fn what_no_key_opens_is_told_of_with_exit_code_1() {
     // The new key alone: the old one went too early.
     node.set("STORE__PREVIOUS_ENCRYPTION_KEYS", "");
     node.launch().await;
-    let ending = admin(&node, &["reseal"]).await;
+    let ending = node.admin(&["reseal"]).await;
     assert_eq!(ending.status.code(), Some(1), "{}{}", ending.out, ending.err);
     assert!(ending.out.contains("KEY_ID") && ending.out.contains("stay under another key"), "{}", ending.out);
     let wrong = node.operator().post("/admin/v1/reseal", &serde_json::json!({ "from": "nowhere" })).await;

@@ -20,6 +20,7 @@ mod credential_refusals;
 mod credentials;
 mod credits;
 mod descriptors;
+mod erasure;
 mod event_guests;
 mod event_input;
 mod event_places;

@@ -2,6 +2,7 @@
 
 use std::fmt::Display;
 use std::marker::PhantomData;
+use std::time::Duration;
 
 use reqwest::Method;
 use serde::Serialize;
@@ -16,13 +17,14 @@ pub struct Call<T> {
     pub path: String,
     pub(crate) body: Option<serde_json::Result<Vec<u8>>>,
     pub(crate) idempotency_key: Option<String>,
+    pub(crate) timeout: Option<Duration>,
     answer: PhantomData<fn() -> T>,
 }
 
 impl<T> Call<T> {
     /// Without a body.
     pub fn new(method: Method, path: impl Into<String>) -> Self {
-        Self { method, path: path.into(), body: None, idempotency_key: None, answer: PhantomData }
+        Self { method, path: path.into(), body: None, idempotency_key: None, timeout: None, answer: PhantomData }
     }
 
     /// A GET.
@@ -45,10 +47,15 @@ impl<T> Call<T> {
         Self { idempotency_key: Some(key.into()), ..self }
     }
 
+    /// The same operation, for which the caller waits so long and not as long as the client does for others.
+    pub fn within(self, timeout: Duration) -> Self {
+        Self { timeout: Some(timeout), ..self }
+    }
+
     /// The same operation with its answer read as another type, such as [`serde_json::Value`].
     pub fn read_as<U>(self) -> Call<U> {
-        let Self { method, path, body, idempotency_key, .. } = self;
-        Call { method, path, body, idempotency_key, answer: PhantomData }
+        let Self { method, path, body, idempotency_key, timeout, .. } = self;
+        Call { method, path, body, idempotency_key, timeout, answer: PhantomData }
     }
 }
 

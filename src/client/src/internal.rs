@@ -4,6 +4,7 @@ use reqwest::Method;
 use sakshi_wire::credits::{Balance, Statement};
 use sakshi_wire::operator::audit_log::AuditLogPage;
 use sakshi_wire::operator::credits::{AuditResponse, MoveCreditsResponse};
+use sakshi_wire::operator::erasure::EraseResponse;
 use sakshi_wire::operator::keys::{IssueKeyResponse, KeyResponse, KeysResponse, RotateKeyResponse};
 use sakshi_wire::operator::operators::{AddOperatorResponse, OperatorResponse, OperatorsResponse};
 use sakshi_wire::operator::reseal::ResealResponse;
@@ -147,6 +148,11 @@ pub fn revoke_operator(operator_id: &str) -> Call<OperatorResponse> {
 /// A step of sealing everything with the key that seals now; without a place a pass begins.
 pub fn reseal(from: Option<&str>) -> Call<ResealResponse> {
     Call::post("/admin/v1/reseal", &json!({ "from": from }))
+}
+
+/// Erases what is known of people.
+pub fn erase(kind: &str, id: &str) -> Call<EraseResponse> {
+    Call::post("/admin/v1/erasures", &json!({ "kind": kind, "id": id }))
 }
 
 /// What operators have changed, after this number and, if it is given, from this time on.

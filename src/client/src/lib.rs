@@ -125,6 +125,9 @@ impl Client {
         if let Some(key) = call.idempotency_key {
             request = request.header(IDEMPOTENCY_KEY, key);
         }
+        if let Some(timeout) = call.timeout {
+            request = request.timeout(timeout);
+        }
         Ok(match call.body {
             Some(body) => {
                 let body = body.map_err(|reason| Error::Body { path: call.path, reason })?;

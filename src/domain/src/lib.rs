@@ -11,6 +11,7 @@ pub mod client_transfer;
 pub mod clock;
 pub mod credits;
 pub mod delivery;
+pub mod erasure;
 pub mod event;
 pub mod flow;
 pub mod http_url;

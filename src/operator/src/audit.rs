@@ -25,6 +25,7 @@ use super::operation::Answer;
 /// The names whose values are told. Of a `…_webhook_url` it is the origin.
 const TOLD: &[&str] = &[
     "amount",
+    "answers",
     "app_id",
     "apps",
     "at",
@@ -36,8 +37,10 @@ const TOLD: &[&str] = &[
     "created_at",
     "entry",
     "environments",
+    "events",
     "events_per_app",
     "expires_at",
+    "flows",
     "id",
     "key_id",
     "keys",
@@ -54,6 +57,8 @@ const TOLD: &[&str] = &[
     "previous",
     "records",
     "reference",
+    "refusals",
+    "registrations",
     "requests_per_second",
     "resealed",
     "revoked_at",
@@ -62,6 +67,7 @@ const TOLD: &[&str] = &[
     "seq",
     "suspended",
     "suspended_at",
+    "transactions",
     "values",
 ];
 

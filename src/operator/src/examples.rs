@@ -86,6 +86,10 @@ fn of(id: &str) -> (Value, Value) {
             json!({ "sealing_key": "5f0c1d2e", "next": null, "looked_at": 120_400, "resealed": 120_399,
                 "left": [{ "key_id": "9f86d081", "values": 1 }] }),
         ),
+        "erase" => (
+            json!({ "kind": "transaction", "id": TXN }),
+            json!({ "transactions": 1, "registrations": 1, "events": 0, "flows": 0, "answers": 1, "refusals": 0 }),
+        ),
         "getAuditLog" => (Value::Null, audit_log()),
         "getTransaction" => (Value::Null, transaction()),
         "findRefusedRequest" => {

@@ -12,6 +12,7 @@ mod audit_log;
 mod bearer;
 mod clients;
 mod credits;
+mod erasure;
 mod examples;
 mod keys;
 mod openapi;

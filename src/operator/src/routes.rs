@@ -8,7 +8,7 @@ use sakshi_web::error::ApiError;
 use sakshi_wire::reports::FlowReport;
 
 use super::operation::Operation;
-use super::{apps, audit_log, clients, credits, keys, openapi, operators, probes, reports, reseal, transfers, views};
+use super::{apps, audit_log, clients, credits, erasure, keys, openapi, operators, probes, reports, reseal, transfers, views};
 
 const CLIENTS: &str = "/admin/v1/clients";
 const CLIENT: &str = "/admin/v1/clients/{client_id}";
@@ -29,13 +29,14 @@ pub(super) struct Group {
 }
 
 /// Every group, in the order of the document.
-pub(super) const GROUPS: [Group; 11] = [
+pub(super) const GROUPS: [Group; 12] = [
     Group { tag: "Clients", about: "Who pays for verifications; a client has apps, keys and credits.", operations: of_clients },
     Group { tag: "Apps", about: "The applications of a client, which it names as `X-API-APP-ID`.", operations: of_apps },
     Group { tag: "Keys", about: "The API keys of a client. The text of a key is shown once.", operations: of_keys },
     Group { tag: "Credits", about: "What a client has paid for, and what it has used.", operations: of_credits },
     Group { tag: "Operators", about: "The people who operate the service, and their roles.", operations: of_operators },
     Group { tag: "Encryption", about: "The keys with which the service encrypts and signs.", operations: of_encryption },
+    Group { tag: "Erasure", about: "Removing what is known of people before its time.", operations: of_erasure },
     Group { tag: "Audit", about: "What operators have changed.", operations: of_audit },
     Group { tag: "Support", about: "What is known of one transaction or one refused request.", operations: of_support },
     Group { tag: "Webhooks", about: "What became of the webhooks of a transaction or a flow.", operations: of_webhooks },
@@ -192,6 +193,18 @@ fn of_encryption() -> Vec<Operation> {
         "Seals what is sealed under an old encryption key with the new one, for about two seconds. Repeat it with the `next` of the answer \
         until there is none; that is a pass. An interrupted pass can go on or begin again.",
         reseal::step,
+    )]
+}
+
+fn of_erasure() -> Vec<Operation> {
+    vec![Operation::new(
+        Method::POST,
+        "/admin/v1/erasures",
+        "erase",
+        "Erases a transaction, a flow, an event, or what is kept for an app or a client: what was shared and asked, references, kept answers, \
+        and webhooks that are not under way. The ledger keeps its entries. A guest keeps the place among the registered, without claims. \
+        Suspend a client first, for what arises meanwhile may stay. The answer comes when all is done; the same again erases what is left.",
+        erasure::erase,
     )]
 }
 

@@ -7,27 +7,12 @@
 use std::ops::AddAssign;
 use std::sync::Arc;
 
-use sakshi_domain::flow::flow_id::FlowId;
-use sakshi_domain::ids::{AppId, ClientId, EventId, TxnId};
+use sakshi_domain::erasure::ErasureSubject;
+use sakshi_domain::ids::TxnId;
 use sakshi_domain::transaction::Outcome;
 
 use crate::error::StoreFuture;
 use crate::vault::{Sealed, Vault};
-
-/// What is to be erased.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ErasureSubject {
-    /// A transaction with its webhook; of a guest also what the event keeps.
-    Transaction(TxnId),
-    /// A flow with its reports and webhooks.
-    Flow(FlowId),
-    /// An event with its guests and all that they have begun.
-    Event(EventId),
-    /// All transactions, flows, events and refused requests of an app, which itself stays.
-    App(AppId),
-    /// The same of all apps of a client, which stay with the client, its keys and its ledger.
-    Client(ClientId),
-}
 
 /// How many records were erased.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -35,7 +35,7 @@ mod vault;
 
 pub use audit_log::{AuditHash, AuditHead, AuditLog, AuditRecord};
 pub use credits::{Audit, CreditOutcome, Credits};
-pub use erasure::{Erased, Erasure, ErasureSubject};
+pub use erasure::{Erased, Erasure};
 pub use error::{StoreError, StoreFuture};
 pub use events::{CreateEvent, Events, PatchEventOutcome, Registration};
 pub use flows::{FlowDeliveries, FlowRecord, Flows, LapseFlowOutcome, OpenFlow, ReportFlow, ReportFlowOutcome, SealedPayload};

@@ -293,6 +293,7 @@ words! {
     sakshi_domain::flow::statuses::HistoricalStatus,
     sakshi_domain::checks::CheckStatus,
     sakshi_domain::operator::Role,
+    sakshi_domain::erasure::ErasureKind,
     sakshi_domain::client_transfer::RecordKind,
     sakshi_domain::client_transfer::ImportOutcome,
 }

@@ -229,6 +229,15 @@ impl TestNode {
         self.past.extend(process.log());
     }
 
+    /// Runs `sakshi admin` with these words against this node.
+    pub async fn admin(&self, words: &[&str]) -> Ending {
+        let url = self.addresses.internal("");
+        let words: Vec<String> = ["admin", "--url", &url].iter().chain(words).map(|word| (*word).to_owned()).collect();
+        let (environment, directory) = (self.environment().clone(), self.directory.path().to_owned());
+        let run = move || Process::run(&words.iter().map(String::as_str).collect::<Vec<_>>(), &environment, &directory);
+        tokio::task::spawn_blocking(run).await.expect("the command runs")
+    }
+
     pub fn process(&self) -> &Process {
         self.process.as_ref().expect("it runs")
     }

@@ -18,6 +18,7 @@ use url::Url;
 use super::api::Api;
 use super::audit_log::{self, AuditLog};
 use super::clients::Clients;
+use super::erase::Erase;
 use super::error::CliError;
 use super::{paint, reseal};
 use crate::settings::{Sources, internal_endpoint};
@@ -76,6 +77,8 @@ enum Subject {
     /// Seal everything in the store with the first encryption key, while the nodes serve; exit code 1 when something stays under
     /// another one.
     Reseal,
+    /// Erase what is known of people before its time; the ledger keeps its entries. The same again erases what is left.
+    Erase(Erase),
     /// What operators have changed, and whether the log of it is whole.
     AuditLog(AuditLog),
     /// The live supervision tree.
@@ -328,6 +331,7 @@ async fn ask(api: &Api, subject: &Subject) -> Result<(Value, View), CliError> {
         }
         Subject::Operators(Operators::List) => answer(api, internal::operators(), View::Rows("operators", OPERATOR)).await,
         Subject::Operators(Operators::Revoke { operator_id }) => answer(api, internal::revoke_operator(operator_id), View::Pairs).await,
+        Subject::Erase(subject) => subject.ask(api).await,
         Subject::AuditLog(options) => Ok((audit_log::ask(api, options).await?, View::AuditLog)),
         Subject::Reseal => Ok((reseal::ask(api).await?, View::Reseal)),
         Subject::Tree => answer(api, internal::tree(), View::Tree).await,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sakshi_domain::delivery::Subject;
+use sakshi_domain::erasure::ErasureSubject;
 use sakshi_domain::ids::{AppId, ClientId, TxnId};
 use sakshi_domain::transaction::Outcome;
 
@@ -17,7 +18,7 @@ use super::flow_fixture::{self, Told, accepted, loaded, locker, opened, party};
 use super::guests::ALL;
 use super::refusals::refused;
 use crate::vault::test_vault;
-use crate::{CompleteOutcome, Erased, ErasureSubject, OpenOutcome, OpenTransaction};
+use crate::{CompleteOutcome, Erased, OpenOutcome, OpenTransaction};
 
 async fn erase(test: &impl TestStore, subject: &ErasureSubject) -> Erased {
     let erased = test.store().erase(subject.clone()).await.unwrap();

@@ -5,6 +5,7 @@
 use std::collections::HashSet;
 
 use rusqlite::params;
+use sakshi_domain::erasure::ErasureSubject;
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::ids::{AppId, ClientId, EventId, TxnId};
 
@@ -14,7 +15,7 @@ use super::guests;
 use super::rows::{parsed, time};
 use super::store::EmbeddedStore;
 use super::upkeep::{REMOVE, REMOVE_REPORT};
-use crate::erasure::{Erased, Erasure, ErasureSubject, nothing_of};
+use crate::erasure::{Erased, Erasure, nothing_of};
 use crate::error::{StoreError, StoreFuture};
 
 /// Transactions, or flows, of one step.

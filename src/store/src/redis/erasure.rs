@@ -5,6 +5,7 @@
 use std::collections::HashSet;
 
 use redis::{Cmd, cmd};
+use sakshi_domain::erasure::ErasureSubject;
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::ids::{AppId, EventId, Partition, TxnId};
 
@@ -14,7 +15,7 @@ use super::reply::Reply;
 use super::script::{ERASE_EVENT, ERASE_RECORD, ERASE_REGISTRATION, FIND_REGISTRATION};
 use super::shared::Shared;
 use super::store::RedisStore;
-use crate::erasure::{Erased, Erasure, ErasureSubject, nothing_of};
+use crate::erasure::{Erased, Erasure, nothing_of};
 use crate::error::{StoreError, StoreFuture};
 use crate::transactions::ExpireOutcome;
 

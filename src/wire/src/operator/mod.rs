@@ -2,6 +2,7 @@
 
 pub mod audit_log;
 pub mod credits;
+pub mod erasure;
 pub mod keys;
 pub mod operators;
 pub mod reseal;

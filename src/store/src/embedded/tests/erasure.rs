@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use sakshi_domain::clock::ManualClock;
+use sakshi_domain::erasure::ErasureSubject;
 use sakshi_domain::event::Event;
 use sakshi_domain::ids::TxnId;
 
@@ -13,7 +14,7 @@ use super::test_store;
 use crate::conformance::fixture::{client_with, created, event, passing, scanned};
 use crate::conformance::{TestStore, run};
 use crate::embedded::backup;
-use crate::{ErasureSubject, Sealed, Vault};
+use crate::{Sealed, Vault};
 
 /// Bytes by which a piece of a sealed record is known.
 const PIECE: usize = 16;
@@ -63,7 +64,7 @@ fn no_byte_of_an_erased_record_is_left_in_the_files_or_in_a_backup() {
         let copy = test.directory.path().join("copy");
         fs::create_dir(&copy).unwrap();
         let clock = Arc::new(ManualClock::starting_at(test.now()));
-        backup::backup(&directory, &copy.join("copy.db"), clock, Arc::clone(test.store.vault())).unwrap();
+        backup(&directory, &copy.join("copy.db"), clock, Arc::clone(test.store.vault())).unwrap();
         for left in [pieces(&directory), pieces(&copy)] {
             for ((_, mine), (_, others)) in gone {
                 assert_eq!((known(mine, &left), known(others, &left)), (0, 0), "of {} bytes", mine.size());

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use sakshi_domain::delivery::{Attempt, DeliveryOutcome};
+use sakshi_domain::erasure::ErasureSubject;
 use sakshi_domain::event::{EventPatch, EventText};
 use sakshi_domain::ids::{AppId, KeyId};
 use sakshi_domain::tenancy::{ApiKeyRecord, AppPatch, ClientPatch, KeyDigest};
@@ -28,7 +29,7 @@ use crate::vault::test_vault;
 use crate::{
     CompleteOutcome, CompleteTransaction, CreditOutcome, ExpireOutcome, OpenOutcome, OrderLease, PageRequest, PresentedCredential,
 };
-use crate::{ErasureSubject, SessionDigest, SessionRecord};
+use crate::{SessionDigest, SessionRecord};
 
 const ALL: PageRequest = PageRequest { page: 1, page_size: 100 };
 

@@ -1,0 +1,99 @@
+//! What an operator erases is gone for everybody, at once, and money stays as it is.
+
+use sakshi_kit::answer::Answer;
+use sakshi_kit::event::{BROWSER, TestEvent, terms};
+use sakshi_kit::node::TestNode;
+use sakshi_kit::portal::Browser;
+use sakshi_kit::waiting::TIMEOUT;
+use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
+use serde_json::{Value, json};
+
+const ERASURES: &str = "/admin/v1/erasures";
+
+async fn erase(node: &TestNode, kind: &str, id: &str) -> Value {
+    node.operator().post(ERASURES, &json!({"kind": kind, "id": id})).await.ok()
+}
+
+fn erased(counts: &Value) -> Value {
+    let mut all = json!({"transactions": 0, "registrations": 0, "events": 0, "flows": 0, "answers": 0, "refusals": 0});
+    all.as_object_mut().unwrap().extend(counts.as_object().unwrap().clone());
+    all
+}
+
+#[tokio::test]
+async fn an_erased_verification_is_gone_for_client_resident_portal_and_operator() {
+    let node = TestNode::start().await;
+    let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.unwrap();
+    let (backend, operator, identity_app) = (node.backend(5).await, node.operator(), node.identity_app());
+    let body = json!({"claims": ["name"], "channel": "web", "client_reference_id": "order-7", "webhook_url": receiver.url("/hook")});
+    let opened = sakshi_kit::backend::Opened::read(&backend.init_once("key-1", &body).await.ok());
+    let other = backend.open(&["name"]).await;
+    identity_app.approve(&opened, "asha").await;
+    receiver.wait_for(1, TIMEOUT).await;
+    operator.delivery(&opened.txn).await;
+    let statement = operator.statement(&backend.client).await;
+
+    assert_eq!(erase(&node, "transaction", &opened.txn).await, erased(&json!({"transactions": 1, "answers": 1})));
+    assert_eq!(backend.result(&opened.txn).await.refusal(404), "transaction_not_found");
+    assert_eq!(identity_app.present(&opened, &identity_app.credential(&opened, "asha")).await.status, 404);
+    assert_eq!(operator.get(&format!("/admin/v1/transactions/{}", opened.txn)).await.status, 404);
+    let portal = Browser::signed_in(&node, &backend).await;
+    let page = portal.get(&format!("/portal/verifications?q={}", opened.txn)).await;
+    assert!(!page.text.contains("order-7") && !page.text.contains("Asha"), "{}", page.text);
+    assert_eq!(operator.statement(&backend.client).await, statement, "what was paid stays paid");
+    assert!(backend.is_pending(&other.txn).await, "others go on");
+
+    assert_eq!(erase(&node, "transaction", &opened.txn).await, erased(&json!({})), "again there is nothing left");
+    let log = operator.get("/admin/v1/audit-log").await.ok();
+    let entries: Vec<&Value> =
+        log["entries"].as_array().unwrap().iter().map(|row| &row["entry"]).filter(|entry| entry["operation"] == "erase").collect();
+    assert_eq!(entries[0]["asked"], json!({"kind": "transaction", "id": opened.txn}));
+    assert_eq!(entries[1]["after"], erased(&json!({"transactions": 1, "answers": 1})));
+    let log = node.admin(&["audit-log", "--verify"]).await;
+    assert!(log.status.success(), "{}{}", log.out, log.err);
+    assert_eq!(receiver.received().len(), 1);
+}
+
+#[tokio::test]
+async fn an_erased_guest_leaves_a_place_without_claims_and_an_erased_event_nothing() {
+    let node = TestNode::start().await;
+    let (organiser, identity_app) = (node.backend(9).await, node.identity_app());
+    let event = TestEvent::open(&node, &organiser, &terms(5)).await;
+    let (gone, stays) = (event.scan().await, event.scan().await);
+    identity_app.approve(&gone, "asha").await;
+    identity_app.approve(&stays, "asha").await;
+    let told = erase(&node, "transaction", &gone.txn).await;
+    assert_eq!(told, erased(&json!({"transactions": 1, "registrations": 1})));
+    let guests = event.registrations().await;
+    assert_eq!((guests.len(), &guests[0]["txn_id"], &guests[0]["verified_claims"]), (2, &json!(gone.txn), &json!({})), "{guests:?}");
+    assert!(!guests[1]["verified_claims"].as_object().unwrap().is_empty(), "{guests:?}");
+    assert_eq!(event.counts().await, ("active".to_owned(), 2, 2, 0));
+
+    let waits = event.scan().await;
+    assert_eq!(erase(&node, "event", &event.id).await, erased(&json!({"events": 1, "transactions": 2, "registrations": 2})));
+    assert_eq!(organiser.get(&event.path()).await.status, 404);
+    assert_eq!(identity_app.present(&waits, &identity_app.credential(&waits, "asha")).await.status, 404);
+    let page = Answer::to(event.visit(reqwest::Method::GET, BROWSER)).await;
+    assert_eq!(page.status, 404, "{}", page.text);
+    assert_eq!(node.operator().balance(&organiser.client).await, 6);
+}
+
+#[tokio::test]
+async fn the_command_says_what_was_erased_and_takes_one_subject() {
+    let node = TestNode::start().await;
+    let backend = node.backend(5).await;
+    backend.open(&["name"]).await;
+    let ending = node.admin(&["erase", "--client", &backend.client]).await;
+    assert!(ending.status.success(), "{}{}", ending.out, ending.err);
+    assert!(ending.out.lines().any(|line| line.split_whitespace().eq(["transactions", "1"])), "{}", ending.out);
+    assert_eq!(node.admin(&["erase"]).await.status.code(), Some(2));
+    assert_eq!(node.admin(&["erase", "--app", &backend.app, "--client", &backend.client]).await.status.code(), Some(2));
+    for (body, field) in [
+        (json!({"kind": "transaction", "id": "order-7"}), "id"),
+        (json!({"kind": "event", "id": uuid::Uuid::new_v4()}), "id"),
+        (json!({"kind": "person", "id": "x"}), "kind"),
+        (json!({"kind": "app"}), "id"),
+    ] {
+        assert_eq!(node.operator().post(ERASURES, &body).await.refused_fields(), [field]);
+    }
+}
