@@ -5,6 +5,7 @@ use std::time::Duration;
 use sakshi_authority::intent::{IntentKey, IntentReadError, verify};
 use sakshi_domain::clock::{Clock as _, SystemClock};
 use sakshi_kit::node::TestNode;
+use sakshi_kit::process::Process;
 use sakshi_kit::waiting::{TIMEOUT, eventually};
 use serde_json::{Value, json};
 
@@ -43,6 +44,38 @@ async fn the_next_key_is_published_before_it_signs_and_takes_over_at_its_time() 
     })
     .await;
     assert!(SystemClock.now() >= soon);
+}
+
+#[tokio::test]
+async fn the_operators_command_lists_the_keys_and_lets_another_one_sign() {
+    let mut node = TestNode::unlaunched(&[]);
+    let next = node.directory.path().join("next.pem").display().to_string();
+    std::fs::write(&next, IntentKey::generate_es256().unwrap().1).unwrap();
+    node.set("AUTHORITY__FURTHER_INTENT_KEYS", &format!("next {next} 2099-01-01T00:00:00Z"));
+    node.launch().await;
+    let url = node.addresses.internal("");
+    let said = |words: &[&str]| {
+        let words = [&["admin", "--url", &url, "intent-keys"], words].concat();
+        Process::run(&words, node.environment(), node.directory.path())
+    };
+    let signs = |words: &[&str]| {
+        let ending = said(words);
+        assert!(ending.status.success(), "{words:?}: {}", ending.err);
+        let row = |kid: &str| ending.out.lines().find(|line| line.starts_with(kid)).unwrap().contains("true");
+        (row("sakshi-1 "), row("next "))
+    };
+    assert_eq!(signs(&[]), (true, false));
+    assert_eq!(signs(&["use", "next"]), (false, true));
+    assert_eq!(signs(&[]), (false, true));
+    let refused = said(&["use", "unknown"]);
+    assert!(!refused.status.success() && refused.err.contains("kid"), "{}", refused.err);
+    assert!(!said(&["use"]).status.success() && !said(&["use", "next", "--by-settings"]).status.success());
+    assert_eq!(signs(&[]), (false, true));
+    assert_eq!(signs(&["use", "--by-settings"]), (true, false));
+    let log = node.operator().get("/admin/v1/audit-log?limit=100").await.ok();
+    let asked = |entry: &&Value| entry["entry"]["operation"] == "useIntentKey" && entry["entry"]["stage"] == "asked";
+    let asked: Vec<&Value> = log["entries"].as_array().unwrap().iter().filter(asked).map(|entry| &entry["entry"]["asked"]).collect();
+    assert_eq!(asked, [&json!({ "kid": "next" }), &json!({ "kid": "unknown" }), &json!({})]);
 }
 
 #[tokio::test]

@@ -11,6 +11,7 @@
 mod degraded;
 mod failover;
 mod flows;
+mod intent_keys;
 mod nodes;
 mod notices;
 mod outbox;

@@ -14,7 +14,7 @@ use crate::operator::{document, listener};
 use crate::store_fixture::{CONNECTOR_TOKEN, StoreFixture, TOKEN};
 
 /// Every operation: method, path, the name that generated clients call it by, and the token that it takes.
-pub(crate) const OPERATIONS: [(&str, &str, &str, Option<&str>); 36] = [
+pub(crate) const OPERATIONS: [(&str, &str, &str, Option<&str>); 38] = [
     ("GET", "/admin/v1/clients", "listClients", Some("admin_token")),
     ("POST", "/admin/v1/clients", "createClient", Some("admin_token")),
     ("POST", "/admin/v1/clients/import", "importClient", Some("admin_token")),
@@ -40,6 +40,8 @@ pub(crate) const OPERATIONS: [(&str, &str, &str, Option<&str>); 36] = [
     ("DELETE", "/admin/v1/operators/{operator_id}", "revokeOperator", Some("admin_token")),
     ("POST", "/admin/v1/reseal", "reseal", Some("admin_token")),
     ("POST", "/admin/v1/erasures", "erase", Some("admin_token")),
+    ("GET", "/admin/v1/intent-keys", "listIntentKeys", Some("admin_token")),
+    ("POST", "/admin/v1/intent-keys", "useIntentKey", Some("admin_token")),
     ("GET", "/admin/v1/audit-log", "getAuditLog", Some("admin_token")),
     ("GET", "/admin/v1/transactions/{txn_id}", "getTransaction", Some("admin_token")),
     ("GET", "/admin/v1/requests/{request_id}", "findRefusedRequest", Some("admin_token")),
@@ -134,7 +136,7 @@ async fn what_a_request_is_described_to_hold_is_read_and_nothing_else() {
             requests.push((method, uri_of(&path), schema, TOKEN));
         }
     }
-    assert_eq!(requests.len(), 11 + ReportKind::ALL.len());
+    assert_eq!(requests.len(), 12 + ReportKind::ALL.len());
     for (method, uri, schema, token) in requests {
         let request = TestRequest::default().method(method.parse().unwrap()).uri(&uri).set_json(nonsense(&document, schema));
         let response = service.call(request.insert_header(("authorization", format!("Bearer {token}"))).to_request()).await.unwrap();

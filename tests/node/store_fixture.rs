@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::future::LocalBoxFuture;
+use sakshi_authority::intent::{IntentKey, IntentSettings, IntentSigner};
 use sakshi_domain::clock::ManualClock;
 use sakshi_domain::credits::CreditMove;
 use sakshi_domain::ids::{AppId, ClientId, KeyId};
@@ -80,6 +81,20 @@ impl FlowDesk for Direct {
     }
 }
 
+/// A signer with the key that the examples of the document name.
+fn signer() -> IntentSigner {
+    let settings = IntentSettings {
+        kid: "sakshi-2".into(),
+        typ: "JWT".into(),
+        issuer: "verifier.example".into(),
+        lifetime: RESULT_TTL,
+        client_id: String::new(),
+        registration: String::new(),
+        scope_length: 64,
+    };
+    IntentSigner::new(IntentKey::from_pem(intent_key()).unwrap(), settings)
+}
+
 impl StoreFixture {
     pub(crate) fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
@@ -101,6 +116,7 @@ impl StoreFixture {
             clock: self.clock.clone(),
             credits: Arc::new(Direct(self.store.clone())),
             flows: Arc::new(Direct(self.store.clone())),
+            signer: Arc::new(signer()),
             memory: MemoryBudgets::default(),
             health: self.health.clone(),
             tree: Arc::new(|| TreeNode {

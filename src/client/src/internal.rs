@@ -5,6 +5,7 @@ use sakshi_wire::credits::{Balance, Statement};
 use sakshi_wire::operator::audit_log::AuditLogPage;
 use sakshi_wire::operator::credits::{AuditResponse, MoveCreditsResponse};
 use sakshi_wire::operator::erasure::EraseResponse;
+use sakshi_wire::operator::intent_keys::IntentKeysResponse;
 use sakshi_wire::operator::keys::{IssueKeyResponse, KeyResponse, KeysResponse, RotateKeyResponse};
 use sakshi_wire::operator::operators::{AddOperatorResponse, OperatorResponse, OperatorsResponse};
 use sakshi_wire::operator::reseal::ResealResponse;
@@ -153,6 +154,16 @@ pub fn reseal(from: Option<&str>) -> Call<ResealResponse> {
 /// Erases what is known of people.
 pub fn erase(kind: &str, id: &str) -> Call<EraseResponse> {
     Call::post("/admin/v1/erasures", &json!({ "kind": kind, "id": id }))
+}
+
+/// The intent keys, and which one signs.
+pub fn intent_keys() -> Call<IntentKeysResponse> {
+    Call::get("/admin/v1/intent-keys")
+}
+
+/// Lets an intent key sign; without one the settings decide.
+pub fn use_intent_key(kid: Option<&str>) -> Call<IntentKeysResponse> {
+    Call::post("/admin/v1/intent-keys", &json!({ "kid": kid }))
 }
 
 /// What operators have changed, after this number and, if it is given, from this time on.

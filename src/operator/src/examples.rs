@@ -90,6 +90,8 @@ fn of(id: &str) -> (Value, Value) {
             json!({ "kind": "transaction", "id": TXN }),
             json!({ "transactions": 1, "registrations": 1, "events": 0, "flows": 0, "answers": 1, "refusals": 0 }),
         ),
+        "listIntentKeys" => (Value::Null, intent_keys(None)),
+        "useIntentKey" => (json!({ "kid": "sakshi-2" }), intent_keys(Some("sakshi-2"))),
         "getAuditLog" => (Value::Null, audit_log()),
         "getTransaction" => (Value::Null, transaction()),
         "findRefusedRequest" => {
@@ -104,6 +106,15 @@ fn of(id: &str) -> (Value, Value) {
         "getLiveness" | "getReadiness" => (Value::Null, json!({ "status": "ok" })),
         _ => (Value::Null, Value::Null),
     }
+}
+
+fn intent_keys(chosen: Option<&str>) -> Value {
+    let key = |kid: &str, setting: &str, signs_from: Option<&str>, signs| json!({ "kid": kid, "algorithm": "ES256", "setting": setting, "signs_from": signs_from, "signs": signs });
+    let keys = [
+        key("sakshi-1", "authority.intent_key_path", None, chosen.is_none()),
+        key("sakshi-2", "authority.further_intent_keys", Some("2027-01-15T10:00:00.000Z"), chosen.is_some()),
+    ];
+    json!({ "keys": keys, "chosen": chosen, "chosen_at": chosen.map(|_| LATER) })
 }
 
 fn exported() -> Value {

@@ -14,6 +14,7 @@ mod clients;
 mod credits;
 mod erasure;
 mod examples;
+mod intent_keys;
 mod keys;
 mod openapi;
 mod operation;
@@ -30,6 +31,7 @@ use std::sync::Arc;
 
 use actix_web::web::{self, ServiceConfig};
 use futures_util::future::LocalBoxFuture;
+use sakshi_authority::intent::IntentSigner;
 use sakshi_domain::clock::Clock;
 use sakshi_domain::credits::CreditMove;
 use sakshi_domain::ids::ClientId;
@@ -89,6 +91,8 @@ pub struct InternalDeps {
     pub credits: Arc<dyn CreditDesk>,
     /// Where reports of upstreams go.
     pub flows: Arc<dyn FlowDesk>,
+    /// Signs intents.
+    pub signer: Arc<IntentSigner>,
     /// What bodies hold.
     pub memory: MemoryBudgets,
     /// What the probes ask.

@@ -8,7 +8,7 @@ use sakshi_web::error::ApiError;
 use sakshi_wire::reports::FlowReport;
 
 use super::operation::Operation;
-use super::{apps, audit_log, clients, credits, erasure, keys, openapi, operators, probes, reports, reseal, transfers, views};
+use super::{apps, audit_log, clients, credits, erasure, intent_keys, keys, openapi, operators, probes, reports, reseal, transfers, views};
 
 const CLIENTS: &str = "/admin/v1/clients";
 const CLIENT: &str = "/admin/v1/clients/{client_id}";
@@ -16,6 +16,7 @@ const APPS: &str = "/admin/v1/clients/{client_id}/apps";
 const APP: &str = "/admin/v1/apps/{app_id}";
 const KEYS: &str = "/admin/v1/clients/{client_id}/keys";
 const OPERATORS: &str = "/admin/v1/operators";
+const INTENT_KEYS: &str = "/admin/v1/intent-keys";
 const CREDITS: &str = "/admin/v1/clients/{client_id}/credits";
 
 /// Operations of one subject.
@@ -186,14 +187,30 @@ fn of_operators() -> Vec<Operation> {
 }
 
 fn of_encryption() -> Vec<Operation> {
-    vec![Operation::new(
-        Method::POST,
-        "/admin/v1/reseal",
-        "reseal",
-        "Seals what is sealed under an old encryption key with the new one, for about two seconds. Repeat it with the `next` of the answer \
-        until there is none; that is a pass. An interrupted pass can go on or begin again.",
-        reseal::step,
-    )]
+    vec![
+        Operation::new(
+            Method::POST,
+            "/admin/v1/reseal",
+            "reseal",
+            "Seals what is sealed under an old encryption key with the new one, for about two seconds. Repeat it with the `next` of the \
+            answer until there is none; that is a pass. An interrupted pass can go on or begin again.",
+            reseal::step,
+        ),
+        Operation::new(
+            Method::GET,
+            INTENT_KEYS,
+            "listIntentKeys",
+            "Lists the keys that sign intents or are published for it, and says which one signs.",
+            intent_keys::list,
+        ),
+        Operation::new(
+            Method::POST,
+            INTENT_KEYS,
+            "useIntentKey",
+            "Lets an intent key sign from now on, within a second on every node. A node that does not have it goes on as its settings say.",
+            intent_keys::choose,
+        ),
+    ]
 }
 
 fn of_erasure() -> Vec<Operation> {

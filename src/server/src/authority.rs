@@ -1,5 +1,7 @@
 //! Puts together what the identity authority and this service have agreed on, from settings and keys.
 
+use std::sync::Arc;
+
 use sakshi_authority::callback_address::{CallbackAddressError, CallbackAddresses};
 use sakshi_authority::intent::IntentSigner;
 use sakshi_authority::sdjwt::Verifier;
@@ -21,7 +23,7 @@ pub fn build(
 ) -> Result<AuthorityContext, CallbackAddressError> {
     let authority = &settings.authority;
     Ok(AuthorityContext {
-        signer: IntentSigner::new(keys.intent_key, authority.intent.clone()).with_further(keys.further_intent_keys),
+        signer: Arc::new(IntentSigner::new(keys.intent_key, authority.intent.clone()).with_further(keys.further_intent_keys)),
         callbacks: CallbackAddresses::new(&public_base, &keys.callback_secrets)?,
         links: authority.links.clone(),
         qr_host: authority.qr_host.as_ref().map_or(public_base.as_str(), url::Url::as_str).trim_end_matches('/').to_owned(),

@@ -10,6 +10,7 @@ pub mod cli;
 pub mod developer;
 mod fd_budget;
 mod health;
+mod intent_key_choice;
 mod internal;
 mod issuer_keys;
 pub mod keys;

@@ -26,6 +26,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::fd_budget::FdBudget;
 use crate::health::Health;
+use crate::intent_key_choice;
 use crate::issuer_keys::{self, ReadError};
 use crate::keys::{self, KeyError};
 use crate::sandbox::{self, StandIns};
@@ -152,6 +153,7 @@ impl Node {
         let (memory, cpu) = (MemoryBudgets::default(), CpuBudget::for_this_machine());
         let (requests, rereads) = IssuerKeys::new();
         let authority = Arc::new(authority::build(settings, keys, public_base.clone(), requests)?);
+        intent_key_choice::follow(Arc::clone(&store), Arc::clone(&authority.signer)).await;
         issuer_keys::watch(settings, Arc::clone(&authority), rereads)?;
         let Handles { transactions, events, flows } = tree.handles(0);
         let service = Service {
@@ -193,6 +195,7 @@ impl Node {
             clock,
             credits: Arc::new(internal::LedgerDesk(tree.clone())),
             flows: Arc::new(internal::Reports(flows)),
+            signer: Arc::clone(&authority.signer),
             memory: memory.clone(),
             health: Arc::new(Health::watch(tree.clone(), drain.clone(), Arc::clone(&store))),
             tree: Arc::new(move || internal::tree_node(viewed.view())),

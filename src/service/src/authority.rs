@@ -1,6 +1,8 @@
 //! What this service and the identity authority have agreed on, ready for use: the intent signer, callback addresses, links
 //! that launch the app, the host of QR values, and the issuers whose credentials are accepted.
 
+use std::sync::Arc;
+
 use sakshi_authority::callback_address::CallbackAddresses;
 use sakshi_authority::intent::{IntentError, IntentSigner};
 use sakshi_authority::launch::AppLinks;
@@ -16,7 +18,7 @@ use crate::issuer_keys::IssuerKeys;
 #[derive(Debug)]
 pub struct AuthorityContext {
     /// Signs intents.
-    pub signer: IntentSigner,
+    pub signer: Arc<IntentSigner>,
     /// Makes and recognises callback addresses.
     pub callbacks: CallbackAddresses,
     /// How the app is launched on the same phone.

@@ -8,6 +8,7 @@ use crate::erasure::Erasure;
 use crate::events::Events;
 use crate::flows::Flows;
 use crate::idempotency::Idempotency;
+use crate::intent_key::IntentKeyChoice;
 use crate::operators::Operators;
 use crate::outbox::Outbox;
 use crate::refusals::Refusals;
@@ -37,6 +38,7 @@ pub trait Store:
     + Outbox
     + Upkeep
     + Reseal
+    + IntentKeyChoice
     + Debug
     + Send
     + Sync
@@ -60,6 +62,7 @@ impl<S> Store for S where
         + Outbox
         + Upkeep
         + Reseal
+        + IntentKeyChoice
         + Debug
         + Send
         + Sync

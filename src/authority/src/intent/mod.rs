@@ -14,4 +14,4 @@ mod tests;
 pub use key::{IntentKey, IntentKeyError};
 pub use payload::IntentSettings;
 pub use reader::{IntentClaims, IntentReadError, decode_unverified, verify};
-pub use signer::{FurtherIntentKey, IntentError, IntentSigner};
+pub use signer::{FurtherIntentKey, IntentError, IntentKeyView, IntentSigner};

@@ -2,6 +2,7 @@
 //! the request and never in an actor.
 
 use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::Pending;
@@ -55,11 +56,31 @@ impl SigningKey {
     }
 }
 
-/// Signs intents with one key at a time: the one whose time began last.
+/// No key is chosen.
+const BY_SETTINGS: usize = usize::MAX;
+
+/// Signs intents with one key at a time: the one that was chosen, or else the one whose time began last.
 pub struct IntentSigner {
     /// Never empty.
     keys: Vec<SigningKey>,
+    /// The place of the key that was chosen.
+    chosen: AtomicUsize,
     settings: IntentSettings,
+}
+
+/// What is told of a key of a signer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IntentKeyView {
+    /// Its id at the authority.
+    pub kid: String,
+    /// The JWS algorithm.
+    pub algorithm: &'static str,
+    /// From when on it signs by the settings; `None` for the first key, and for one that never does.
+    pub signs_from: Option<Timestamp>,
+    /// Whether it signs now.
+    pub signs: bool,
+    /// Whether it is the first key, which has no beginning.
+    pub is_first: bool,
 }
 
 impl fmt::Debug for IntentSigner {
@@ -74,7 +95,7 @@ impl IntentSigner {
     #[must_use]
     pub fn new(key: IntentKey, settings: IntentSettings) -> Self {
         let first = SigningKey::new(settings.kid.clone(), key, &settings.typ, Some(Timestamp::from_millis(i64::MIN)));
-        Self { keys: vec![first], settings }
+        Self { keys: vec![first], chosen: AtomicUsize::new(BY_SETTINGS), settings }
     }
 
     /// The same signer with further keys, each of which signs from its time on.
@@ -85,8 +106,39 @@ impl IntentSigner {
         self
     }
 
-    /// The key whose time began last.
+    /// Lets the key with this id sign from now on; with none, or one that the signer does not have, the times of the keys decide.
+    /// `false` when it does not have it.
+    pub fn choose(&self, kid: Option<&str>) -> bool {
+        let place = kid.map(|kid| self.keys.iter().position(|key| key.kid == kid));
+        self.chosen.store(place.flatten().unwrap_or(BY_SETTINGS), Ordering::Relaxed);
+        place != Some(None)
+    }
+
+    /// Whether it has the key with this id.
+    #[must_use]
+    pub fn has(&self, kid: &str) -> bool {
+        self.keys.iter().any(|key| key.kid == kid)
+    }
+
+    /// All keys, in the order of the settings.
+    #[must_use]
+    pub fn keys(&self, now: Timestamp) -> Vec<IntentKeyView> {
+        let signing = self.signing(now).map(|key| key.kid.as_str());
+        let view = |(place, key): (usize, &SigningKey)| IntentKeyView {
+            kid: key.kid.clone(),
+            algorithm: key.key.algorithm(),
+            signs_from: key.signs_from.filter(|_| place > 0),
+            signs: signing == Some(&*key.kid),
+            is_first: place == 0,
+        };
+        self.keys.iter().enumerate().map(view).collect()
+    }
+
+    /// The key that was chosen, or the one whose time began last.
     fn signing(&self, now: Timestamp) -> Option<&SigningKey> {
+        if let Some(chosen) = self.keys.get(self.chosen.load(Ordering::Relaxed)) {
+            return Some(chosen);
+        }
         self.keys.iter().filter(|key| key.signs_from.is_some_and(|from| from <= now)).max_by_key(|key| key.signs_from)
     }
 

@@ -70,6 +70,29 @@ fn rsa_pem() -> &'static str {
 }
 
 #[test]
+fn a_key_that_is_chosen_signs_whatever_the_times_say() {
+    let further = |kid: &str, not_before| FurtherIntentKey { kid: kid.into(), key: IntentKey::generate_es256().unwrap().0, not_before };
+    let since = Some(now() - Duration::from_secs(1));
+    let signer = signer().with_further(vec![further("since", since), further("published", None)]);
+    let pending = pending(Channel::Web);
+    let kid = || segment(&signer.sign(&pending, &callback(&pending), now()).unwrap(), 0)["kid"].clone();
+    let listed = || signer.keys(now()).into_iter().filter(|key| key.signs).map(|key| key.kid).collect::<Vec<_>>();
+    assert_eq!((kid(), listed()), ("since".into(), vec!["since".to_owned()]));
+    for chosen in ["published", "key-1", "since"] {
+        assert!(signer.choose(Some(chosen)) && signer.has(chosen));
+        assert_eq!((kid(), listed()), (chosen.into(), vec![chosen.to_owned()]));
+    }
+    signer.choose(Some("key-1"));
+    assert!(!signer.choose(Some("unknown")) && !signer.has("unknown"), "the settings decide then");
+    assert_eq!(kid(), "since");
+    signer.choose(Some("key-1"));
+    assert!(signer.choose(None));
+    assert_eq!(kid(), "since");
+    let times: Vec<_> = signer.keys(now()).into_iter().map(|key| (key.is_first, key.signs_from)).collect();
+    assert_eq!(times, [(true, None), (false, since), (false, None)]);
+}
+
+#[test]
 fn the_payload_has_exactly_the_fields_of_the_protocol() {
     let pending = pending(Channel::Web);
     let address = callback(&pending);

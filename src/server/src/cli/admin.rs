@@ -20,6 +20,7 @@ use super::audit_log::{self, AuditLog};
 use super::clients::Clients;
 use super::erase::Erase;
 use super::error::CliError;
+use super::intent_keys::IntentKeys;
 use super::{paint, reseal};
 use crate::settings::{Sources, internal_endpoint};
 
@@ -74,6 +75,8 @@ enum Subject {
     /// The people who operate the service, each with a token.
     #[command(subcommand)]
     Operators(Operators),
+    /// The keys that sign intents, and which of them does.
+    IntentKeys(IntentKeys),
     /// Seal everything in the store with the first encryption key, while the nodes serve; exit code 1 when something stays under
     /// another one.
     Reseal,
@@ -333,6 +336,7 @@ async fn ask(api: &Api, subject: &Subject) -> Result<(Value, View), CliError> {
         Subject::Operators(Operators::Revoke { operator_id }) => answer(api, internal::revoke_operator(operator_id), View::Pairs).await,
         Subject::Erase(subject) => subject.ask(api).await,
         Subject::AuditLog(options) => Ok((audit_log::ask(api, options).await?, View::AuditLog)),
+        Subject::IntentKeys(intent_keys) => intent_keys.ask(api).await,
         Subject::Reseal => Ok((reseal::ask(api).await?, View::Reseal)),
         Subject::Tree => answer(api, internal::tree(), View::Tree).await,
     }
@@ -358,6 +362,7 @@ mod tests {
     use sakshi_wire::Describe as _;
     use sakshi_wire::credits::StatementEntry;
     use sakshi_wire::operator::credits::AuditedClient;
+    use sakshi_wire::operator::intent_keys::IntentKeysResponse;
     use sakshi_wire::operator::keys::KeyResponse;
     use sakshi_wire::operator::operators::OperatorResponse;
     use sakshi_wire::operator::reseal::ResealResponse;
@@ -366,6 +371,7 @@ mod tests {
     use sakshi_wire::operator::views::{AppEvent, FlowWebhook, RefusedRequestResponse, WebhookOrigin};
 
     use super::super::clients::{CLIENT, IMPORTED};
+    use super::super::intent_keys::INTENT_KEY;
     use super::*;
 
     #[test]
@@ -383,6 +389,7 @@ mod tests {
         RefusedRequestResponse::collect(&mut schemas);
         AuditedClient::collect(&mut schemas);
         ResealResponse::collect(&mut schemas);
+        IntentKeysResponse::collect(&mut schemas);
         for (row, columns) in [
             ("ClientResponse", CLIENT),
             ("AppResponse", APP),
@@ -396,6 +403,7 @@ mod tests {
             ("RefusedRequestResponse", REFUSED),
             ("AuditedClient", AUDIT),
             ("LeftUnderKey", reseal::LEFT),
+            ("IntentKeyResponse", INTENT_KEY),
         ] {
             for column in columns {
                 assert!(schemas[row]["properties"][column].is_object(), "{row} has no {column}");

@@ -13,6 +13,7 @@ mod clients;
 mod erase;
 pub mod error;
 mod health;
+mod intent_keys;
 mod manual;
 pub(crate) mod paint;
 mod reseal;

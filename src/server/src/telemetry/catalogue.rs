@@ -67,6 +67,7 @@ pub const METRICS: &[Metric] = &[
     metric("sakshi_http_request_seconds", Histogram, "Time from the head of a request to its answer, by route and method."),
     metric("sakshi_http_requests_in_flight", Gauge, "Requests of the public listener that are being answered."),
     metric("sakshi_http_requests_total", Counter, "Requests that were answered, by route, method and class of status."),
+    metric("sakshi_intent_key_missing", Gauge, "1 while operators have chosen an intent key that this node does not have."),
     metric("sakshi_issuer_keys_read_total", Counter, "Readings of the issuer's keys after the start, by result."),
     metric("sakshi_live_flows", Gauge, "Flows that have an actor on this node."),
     metric("sakshi_live_transactions", Gauge, "Transactions that have an actor on this node."),

@@ -16,6 +16,7 @@ pub(crate) mod fixture;
 pub(crate) mod flow_fixture;
 pub(crate) mod flows;
 pub(crate) mod guests;
+pub(crate) mod intent_key;
 pub(crate) mod models;
 pub(crate) mod operators;
 pub(crate) mod outbox;
@@ -166,6 +167,7 @@ macro_rules! store_conformance {
             flows::a_document_lapses_by_the_clock_of_the_store_and_is_reported_once,
             flows::a_document_of_ten_mebibytes_is_kept_once_and_handed_out,
             flows::flows_and_transactions_wait_in_one_order,
+            intent_key::the_last_choice_of_an_intent_key_stands_until_the_settings_decide_again,
             reseal::a_pass_looks_at_the_values_of_every_client,
             upkeep::abandoned_scans_are_counted_at_any_moment_and_after_they_are_swept,
             upkeep::a_scan_whose_window_is_ended_is_abandoned_once,

@@ -20,6 +20,7 @@ mod events;
 mod flows;
 mod guests;
 mod idempotency;
+mod intent_key;
 mod operators;
 mod outbox;
 mod refusals;

@@ -71,5 +71,6 @@ pub(crate) const KEYS: &[KeyKind] = &[
     kind("{nodes}beats", "zset", "the nodes by their latest heartbeat; 0 for one that has left", Lifetime::Always("a day after the last heartbeat")),
     kind("canary", "string", "a sealed text that only the store's encryption keys open", Lifetime::None("it shows whether a node has the keys")),
     kind("installation", "string", "the profile and the authority under which the store was made", Lifetime::None("a node of another installation is refused")),
+    kind("intent-key", "string", "when operators have chosen an intent key, and its id; - when the settings decide", Lifetime::None("it holds until they choose again")),
     kind("probe", "string", "what the last health check wrote", Lifetime::Always("a minute")),
 ];

@@ -180,6 +180,10 @@ pub(crate) fn canary() -> Vec<u8> {
     b"canary".to_vec()
 }
 
+pub(crate) fn intent_key() -> Vec<u8> {
+    b"intent-key".to_vec()
+}
+
 pub(crate) fn installation() -> Vec<u8> {
     b"installation".to_vec()
 }

@@ -22,6 +22,7 @@ mod events;
 mod flows;
 mod idempotency;
 mod installation;
+mod intent_key;
 #[cfg(test)]
 mod key_table;
 mod keys;

@@ -3,6 +3,7 @@
 pub mod audit_log;
 pub mod credits;
 pub mod erasure;
+pub mod intent_keys;
 pub mod keys;
 pub mod operators;
 pub mod reseal;

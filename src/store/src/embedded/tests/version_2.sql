@@ -12,6 +12,7 @@ DROP TABLE audit_log;
 DROP TABLE operators;
 DROP TABLE canary;
 DROP TABLE installation;
+DROP TABLE intent_key;
 ALTER TABLE clients DROP COLUMN imported_at;
 ALTER TABLE clients DROP COLUMN suspended_at;
 ALTER TABLE clients DROP COLUMN limits;

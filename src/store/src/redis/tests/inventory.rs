@@ -27,7 +27,8 @@ use crate::redis::nodes::heartbeats::DeadNode;
 use crate::redis::script;
 use crate::vault::test_vault;
 use crate::{
-    CompleteOutcome, CompleteTransaction, CreditOutcome, ExpireOutcome, OpenOutcome, OrderLease, PageRequest, PresentedCredential,
+    ChosenIntentKey, CompleteOutcome, CompleteTransaction, CreditOutcome, ExpireOutcome, OpenOutcome, OrderLease, PageRequest,
+    PresentedCredential,
 };
 use crate::{SessionDigest, SessionRecord};
 
@@ -67,6 +68,8 @@ async fn used_for_everything(test: &RedisTestStore) {
     let operator = operator(test, "Planted Operator");
     store.add_operator(operator.clone(), KeyDigest([6; 32])).await.unwrap();
     store.revoke_operator(operator.operator_id, test.now()).await.unwrap().unwrap();
+    store.choose_intent_key(Some(ChosenIntentKey { kid: "next".into(), since: test.now() })).await.unwrap();
+    assert!(store.chosen_intent_key().await.unwrap().is_some());
     store.append_audit("planted-entry".into()).await.unwrap();
     assert_eq!(store.audit_log(0, 10).await.unwrap().len(), 1);
 

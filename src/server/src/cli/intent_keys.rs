@@ -1,0 +1,41 @@
+//! `sakshi admin intent-keys`: the keys that sign intents, and which of them does.
+
+use clap::{Args, Subcommand};
+use sakshi_client::internal;
+use serde_json::Value;
+
+use super::admin::{View, answer};
+use super::api::Api;
+use super::error::CliError;
+
+/// Columns of a key.
+pub(super) const INTENT_KEY: &[&str] = &["kid", "algorithm", "signs_from", "signs", "setting"];
+
+#[derive(Args, Debug)]
+pub(super) struct IntentKeys {
+    #[command(subcommand)]
+    action: Option<Action>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Let a key sign from now on, on every node within a second.
+    Use {
+        /// Its id; the settings name the keys.
+        #[arg(required_unless_present = "by_settings")]
+        kid: Option<String>,
+        /// Go back to what the settings and their times say.
+        #[arg(long, conflicts_with = "kid")]
+        by_settings: bool,
+    },
+}
+
+impl IntentKeys {
+    pub(super) async fn ask(&self, api: &Api) -> Result<(Value, View), CliError> {
+        let call = match &self.action {
+            None => internal::intent_keys(),
+            Some(Action::Use { kid, .. }) => internal::use_intent_key(kid.as_deref()),
+        };
+        answer(api, call, View::PairsAndRows("keys", INTENT_KEY)).await
+    }
+}

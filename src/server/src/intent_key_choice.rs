@@ -1,0 +1,55 @@
+//! Which intent key signs: what the operators have chosen is read from the store again and again, so that every node follows within
+//! a second.
+//!
+//! A node never stops signing: without the chosen key it goes on as its settings say, and while the store is away with the key that
+//! it had.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use metrics::gauge;
+use sakshi_authority::intent::IntentSigner;
+use sakshi_store::Store;
+use tokio::time::sleep;
+
+/// How often the choice is read.
+const INTERVAL: Duration = Duration::from_millis(400);
+
+/// What a node follows.
+struct Choice {
+    store: Arc<dyn Store>,
+    signer: Arc<IntentSigner>,
+    kid: Option<String>,
+}
+
+/// Follows the choice: from before the node serves, and then on the current arbiter.
+pub(crate) async fn follow(store: Arc<dyn Store>, signer: Arc<IntentSigner>) {
+    let mut choice = Choice { store, signer, kid: None };
+    gauge!("sakshi_intent_key_missing").set(0);
+    choice.read().await;
+    actix_rt::spawn(async move {
+        loop {
+            sleep(INTERVAL).await;
+            choice.read().await;
+        }
+    });
+}
+
+impl Choice {
+    async fn read(&mut self) {
+        let Ok(chosen) = self.store.chosen_intent_key().await else { return };
+        let kid = chosen.map(|chosen| chosen.kid);
+        // The node that was asked has changed its signer by itself, so it is set again even if nothing is new.
+        let has_it = self.signer.choose(kid.as_deref());
+        if kid == self.kid {
+            return;
+        }
+        gauge!("sakshi_intent_key_missing").set(u8::from(!has_it));
+        if has_it {
+            tracing::info!(intent.kid = kid, "operators have chosen the intent key");
+        } else {
+            tracing::error!(intent.kid = kid, "operators have chosen an intent key that this node does not have; the settings decide here");
+        }
+        self.kid = kid;
+    }
+}

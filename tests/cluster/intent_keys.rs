@@ -1,0 +1,131 @@
+//! Which intent key signs: what an operator says to one node holds on all within a second, while they serve.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use base64::Engine as _;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use sakshi_authority::intent::{IntentKey, verify};
+use sakshi_kit::backend::{Backend, Opened};
+use sakshi_kit::node::{TestNode, on_redis};
+use sakshi_kit::redis::{DURABLE, RedisServer};
+use serde_json::{Value, json};
+
+/// How soon a node must follow.
+const SOON: Duration = Duration::from_secs(1);
+
+/// Two nodes on one Redis, of which only the first has further keys.
+async fn two_nodes(redis: &RedisServer, only_first_has_more: bool) -> [TestNode; 2] {
+    let mut first = TestNode::unlaunched(&[]);
+    for (key, value) in on_redis(&redis.url()) {
+        first.set(key, &value);
+    }
+    first.set("SERVER__PUBLIC_BASE_URL", "https://verify.example");
+    let mut second = first.beside();
+    let at = |name: &str| first.directory.path().join(name).display().to_string();
+    for name in ["next.pem", "later.pem"] {
+        std::fs::write(at(name), IntentKey::generate_es256().unwrap().1).unwrap();
+    }
+    let further = format!("next {}, later {} 2099-01-01T00:00:00Z", at("next.pem"), at("later.pem"));
+    first.set("AUTHORITY__FURTHER_INTENT_KEYS", &further);
+    if !only_first_has_more {
+        second.set("AUTHORITY__FURTHER_INTENT_KEYS", &further);
+    }
+    first.launch().await;
+    second.launch().await;
+    [first, second]
+}
+
+fn kid_of(opened: &Opened) -> String {
+    let jwt = opened.answer["intentJwt"].as_str().unwrap();
+    let header = BASE64_URL_SAFE_NO_PAD.decode(jwt.split('.').next().unwrap()).unwrap();
+    serde_json::from_slice::<Value>(&header).unwrap()["kid"].as_str().unwrap().to_owned()
+}
+
+/// Waits until a backend's intents are signed with a key; no longer than a node may take.
+async fn signs_with(backend: &Backend, kid: &str, since: Instant) {
+    loop {
+        let asked = since.elapsed();
+        if kid_of(&backend.open(&["name"]).await) == kid {
+            return;
+        }
+        assert!(asked < SOON, "another key signs {asked:?} after {kid} was chosen");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_that_is_chosen_at_one_node_signs_on_all_and_no_request_fails() {
+    let redis = RedisServer::start(DURABLE);
+    let mut nodes = two_nodes(&redis, false).await;
+    let here = nodes[0].backend(100_000).await;
+    let there = here.through(&nodes[1].addresses);
+    let set = nodes[1].get("/.well-known/jwks.json").await.ok();
+    let published = |kid: &str| set["keys"].as_array().unwrap().iter().find(|key| key["kid"] == kid).cloned().expect("a published key");
+
+    let busy = Arc::new(AtomicBool::new(true));
+    let load: Vec<_> = [&here, &there]
+        .map(|backend| {
+            let (backend, busy, identity_app) = (backend.clone(), Arc::clone(&busy), nodes[0].identity_app());
+            tokio::spawn(async move {
+                let mut signed = Vec::new();
+                while busy.load(Ordering::Relaxed) {
+                    let opened = backend.open(&["name"]).await;
+                    identity_app.approve(&opened, "asha").await;
+                    signed.push((kid_of(&opened), opened.answer["intentJwt"].as_str().unwrap().to_owned()));
+                }
+                signed
+            })
+        })
+        .into();
+    for kid in ["next", "later", "sakshi-1"] {
+        let chosen = nodes[0].operator().post("/admin/v1/intent-keys", &json!({ "kid": kid })).await.ok();
+        let since = Instant::now();
+        assert_eq!(chosen["chosen"], kid);
+        signs_with(&here, kid, since).await;
+        signs_with(&there, kid, since).await;
+        let listed = nodes[1].operator().get("/admin/v1/intent-keys").await.ok();
+        let signs: Vec<&Value> = listed["keys"].as_array().unwrap().iter().filter(|key| key["signs"] == true).collect();
+        assert_eq!((signs.len(), &signs[0]["kid"], &listed["chosen"]), (1, &json!(kid), &json!(kid)));
+    }
+    busy.store(false, Ordering::Relaxed);
+    let mut kids = BTreeSet::new();
+    for task in load {
+        for (kid, jwt) in task.await.unwrap() {
+            verify(&jwt, &published(&kid)).unwrap();
+            kids.insert(kid);
+        }
+    }
+    assert_eq!(kids, BTreeSet::from(["later", "next", "sakshi-1"].map(str::to_owned)));
+
+    // The choice outlives the nodes, and the settings decide again when they are told to.
+    nodes[0].operator().post("/admin/v1/intent-keys", &json!({ "kid": "next" })).await.ok();
+    nodes[1].restart().await;
+    assert_eq!(kid_of(&there.open(&["name"]).await), "next", "from its first intent on");
+    nodes[1].operator().post("/admin/v1/intent-keys", &json!({ "kid": null })).await.ok();
+    let since = Instant::now();
+    signs_with(&there, "sakshi-1", since).await;
+    signs_with(&here, "sakshi-1", since).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_without_the_chosen_key_goes_on_as_its_settings_say_and_tells_of_it() {
+    let redis = RedisServer::start(DURABLE);
+    let nodes = two_nodes(&redis, true).await;
+    let here = nodes[0].backend(1_000).await;
+    let there = here.through(&nodes[1].addresses);
+    let missing = |metrics: &str, value: u8| metrics.contains(&format!("sakshi_intent_key_missing {value}\n"));
+    assert!(missing(&nodes[1].operator().get("/metrics").await.text, 0));
+    let refused = nodes[1].operator().post("/admin/v1/intent-keys", &json!({ "kid": "next" })).await;
+    assert_eq!(refused.refusal(400), "validation_failed");
+    nodes[0].operator().post("/admin/v1/intent-keys", &json!({ "kid": "next" })).await.ok();
+    let since = Instant::now();
+    signs_with(&here, "next", since).await;
+    while !missing(&nodes[1].operator().get("/metrics").await.text, 1) {
+        assert!(since.elapsed() < SOON, "it does not tell");
+    }
+    assert_eq!(kid_of(&there.open(&["name"]).await), "sakshi-1");
+    assert!(nodes[1].log().iter().any(|line| line.contains("an intent key that this node does not have") && line.contains("next")));
+    assert!(missing(&nodes[0].operator().get("/metrics").await.text, 0));
+}
