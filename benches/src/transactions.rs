@@ -49,7 +49,7 @@ impl Opener {
             name_hint: None,
             client_reference_id: Some("order-12345".into()),
             redirect_url: Some(self.redirect.clone()),
-            trace: None,
+            ..OptionalTerms::default()
         };
         let terms = Terms {
             claims: [Claim::Name, Claim::Dob, Claim::Gender, Claim::Address, Claim::Pincode].into_iter().collect(),

@@ -16,7 +16,7 @@ use sakshi_domain::tenancy::{ApiKeyRecord, Client};
 use sakshi_domain::time::Timestamp;
 use sakshi_kit::node::intent_key;
 use sakshi_kit::records;
-use sakshi_operator::{CreditDesk, FlowDesk, Health, InternalDeps};
+use sakshi_operator::{CreditDesk, FlowDesk, Health, InternalDeps, LongestKept};
 use sakshi_service::api_key::ApiKey;
 use sakshi_service::budget::MemoryBudgets;
 use sakshi_service::url_policy::UrlPolicy;
@@ -112,6 +112,7 @@ impl StoreFixture {
 
     pub(crate) fn internal(&self) -> InternalDeps {
         InternalDeps {
+            longest: LongestKept { result_ttl: Duration::from_secs(24 * 3_600), registration_ttl: Duration::from_secs(90 * 24 * 3_600) },
             store: self.shared_store(),
             clock: self.clock.clone(),
             credits: Arc::new(Direct(self.store.clone())),

@@ -12,6 +12,7 @@ use crate::ids::{AppId, ClientId, EventId};
 use crate::invalid::Invalid;
 use crate::language::Language;
 use crate::limits::{EVENT_LIFETIME_MAX, EVENT_NAME_CHARS_MAX, GUESTS_MAX};
+use crate::retention::ClientRetention;
 use crate::string_enum::string_enum;
 use crate::time::Timestamp;
 use crate::time_zone::TimeZone;
@@ -41,6 +42,9 @@ pub struct EventTerms {
     /// Receives one webhook per registered guest.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub webhook_url: Option<WebhookUrl>,
+    /// For how long it is kept, when the client has times of its own.
+    #[serde(skip_serializing_if = "ClientRetention::is_usual", default)]
+    pub retention: ClientRetention,
     /// False once the organiser has disabled it.
     pub is_active: bool,
 }
@@ -297,6 +301,7 @@ mod tests {
                 max_guests: MaxGuests::new(10).unwrap(),
                 expires_at: START + Duration::from_secs(60),
                 webhook_url: None,
+                retention: ClientRetention::default(),
                 is_active: true,
             },
             counts: EventCounts { registrations, ..EventCounts::default() },

@@ -23,6 +23,7 @@ pub mod operator;
 pub mod profile;
 pub mod refused_request;
 pub mod request_id;
+pub mod retention;
 mod string_enum;
 pub mod tenancy;
 pub mod time;

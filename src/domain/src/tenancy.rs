@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::http_url::HttpUrl;
 use crate::ids::{AppId, ClientId, KeyId};
 use crate::profile::Profile;
+use crate::retention::ClientRetention;
 use crate::time::Timestamp;
 
 /// The case of the keys in `data` of results and webhooks; the specification shows both.
@@ -49,6 +50,9 @@ pub struct ClientLimits {
     /// It is low on credits with fewer than these.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub low_credits: Option<u64>,
+    /// For how long what people have shared is kept.
+    #[serde(skip_serializing_if = "ClientRetention::is_usual")]
+    pub retention: ClientRetention,
 }
 
 /// A change to a client: `None` leaves a field unchanged, `Some(None)` removes a limit.
@@ -64,6 +68,10 @@ pub struct ClientPatch {
     pub events_per_app: Option<Option<u32>>,
     /// A new threshold of credits.
     pub low_credits: Option<Option<u64>>,
+    /// A new time for results.
+    pub result_ttl_s: Option<Option<NonZeroU32>>,
+    /// A new time for events with their guests.
+    pub registration_ttl_days: Option<Option<NonZeroU32>>,
 }
 
 impl Client {
@@ -85,6 +93,9 @@ impl Client {
         limits.requests_per_second = patch.requests_per_second.unwrap_or(limits.requests_per_second);
         limits.events_per_app = patch.events_per_app.unwrap_or(limits.events_per_app);
         limits.low_credits = patch.low_credits.unwrap_or(limits.low_credits);
+        let kept = &mut limits.retention;
+        kept.result_ttl_s = patch.result_ttl_s.unwrap_or(kept.result_ttl_s);
+        kept.registration_ttl_days = patch.registration_ttl_days.unwrap_or(kept.registration_ttl_days);
     }
 }
 

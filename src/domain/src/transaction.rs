@@ -5,6 +5,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -17,6 +18,7 @@ use crate::ids::{AppId, ClientId, EventId, TxnId};
 use crate::language::Language;
 use crate::limits::{REASON_CHARS_MAX, REASON_CODE_CHARS_MAX};
 use crate::request_id::RequestId;
+use crate::retention::ClientRetention;
 use crate::time::Timestamp;
 
 /// What the client requested; fixed when the transaction is opened.
@@ -56,9 +58,18 @@ pub struct OptionalTerms {
     /// The W3C `traceparent` of the span in which the transaction was opened, when spans are recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace: Option<Box<str>>,
+    /// For how long it is kept, when the client has times of its own.
+    #[serde(skip_serializing_if = "ClientRetention::is_usual")]
+    pub retention: ClientRetention,
 }
 
 impl Terms {
+    /// For how long its result is kept, at most as long as the settings say.
+    #[must_use]
+    pub fn result_ttl(&self, usual: Duration) -> Duration {
+        self.extras.as_ref().map_or(usual, |extras| extras.retention.result(usual))
+    }
+
     /// The W3C `traceparent` of the span in which the transaction was opened, when spans were recorded.
     #[must_use]
     pub fn trace(&self) -> Option<&str> {
@@ -274,7 +285,6 @@ impl Pending {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     fn pending() -> Pending {
         let client = ClientId::generate();

@@ -2,6 +2,7 @@
 
 use actix_web::web::Json;
 use sakshi_domain::ids::ClientId;
+use sakshi_domain::invalid::Invalid;
 use sakshi_domain::tenancy::Client;
 use sakshi_service::ServiceError;
 use sakshi_web::error::ApiError;
@@ -9,6 +10,8 @@ use sakshi_wire::operator::tenancy::{ClientResponse, ClientsPage, CreateClientRe
 
 use super::arguments::{Asked, Id, Paged};
 use super::bearer::Operator;
+
+const DAY: u64 = 24 * 3_600;
 
 pub(super) async fn create(
     Operator(deps): Operator,
@@ -37,7 +40,18 @@ pub(super) async fn patch(
     Id(id): Id<ClientId>,
     Asked(asked): Asked<PatchClientRequest>,
 ) -> Result<Json<ClientResponse>, ApiError> {
-    let changed = deps.store.patch_client(id, asked.patch(), deps.clock.now()).await?;
+    let patch = asked.patch();
+    let mut invalid = Invalid::none();
+    for (field, asked, most) in [
+        ("result_ttl_s", patch.result_ttl_s, deps.longest.result_ttl.as_secs()),
+        ("registration_ttl_days", patch.registration_ttl_days, deps.longest.registration_ttl.as_secs() / DAY),
+    ] {
+        if asked.flatten().is_some_and(|asked| u64::from(asked.get()) > most) {
+            invalid.add(field, format!("must be at most {most}, as the settings say"));
+        }
+    }
+    invalid.or_ok()?;
+    let changed = deps.store.patch_client(id, patch, deps.clock.now()).await?;
     let client = changed.ok_or(ServiceError::NotFound("client"))?;
     tracing::info!(client.id = %client.client_id, client.is_suspended = client.suspended_at.is_some(), "client changed");
     Ok(Json(client.into()))

@@ -128,7 +128,7 @@ fn exported() -> Value {
 
 fn client(suspended_at: Option<&str>) -> Value {
     json!({ "client_id": CLIENT, "name": "Example Bank", "created_at": CREATED, "suspended_at": suspended_at,
-        "requests_per_second": 50, "events_per_app": null, "low_credits": null })
+        "requests_per_second": 50, "events_per_app": null, "low_credits": null, "result_ttl_s": 3_600, "registration_ttl_days": null })
 }
 
 fn app(consent_webhook_url: Option<&str>) -> Value {

@@ -28,6 +28,7 @@ mod views;
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use actix_web::web::{self, ServiceConfig};
 use futures_util::future::LocalBoxFuture;
@@ -111,6 +112,17 @@ pub struct InternalDeps {
     pub urls: UrlPolicy,
     /// Bytes of a JSON body.
     pub body_bytes: usize,
+    /// For how long the settings let anything be kept.
+    pub longest: LongestKept,
+}
+
+/// For how long the settings let what people have shared be kept; a client may have shorter times.
+#[derive(Clone, Copy, Debug)]
+pub struct LongestKept {
+    /// Results.
+    pub result_ttl: Duration,
+    /// Events with their guests, after their end.
+    pub registration_ttl: Duration,
 }
 
 impl fmt::Debug for InternalDeps {

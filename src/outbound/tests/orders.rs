@@ -47,6 +47,7 @@ fn header() -> FlowHeader {
         app: "app_1".parse().unwrap(),
         opened_at: Timestamp::from_millis(0),
         request_id: RequestId::parse("req-1").unwrap(),
+        retention: sakshi_domain::retention::ClientRetention::default(),
     }
 }
 

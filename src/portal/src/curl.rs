@@ -171,7 +171,7 @@ mod tests {
             name_hint: Some("O’Neil's".into()),
             client_reference_id: Some("order 7".into()),
             redirect_url: Some(addresses.page("https://shop.example/back?x=1").unwrap()),
-            trace: None,
+            ..OptionalTerms::default()
         };
         for (channel, extras) in channels.into_iter().zip([None, Some(Box::new(extras)), None, None]) {
             let terms = Terms {
@@ -205,6 +205,7 @@ mod tests {
                 max_guests: MaxGuests::new(3).unwrap(),
                 expires_at,
                 webhook_url: None,
+                retention: sakshi_domain::retention::ClientRetention::default(),
                 is_active,
             };
             let commands = Curl("https://v.example").event("0Fbt8Z0halkTIXrz9".parse().unwrap(), &terms, now);

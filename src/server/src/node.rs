@@ -10,7 +10,7 @@ use std::time::Duration;
 use sakshi_actors::{Escalation, Handles, Tree, TreeConfig};
 use sakshi_authority::callback_address::CallbackAddressError;
 use sakshi_domain::profile::Profile;
-use sakshi_operator::InternalDeps;
+use sakshi_operator::{InternalDeps, LongestKept};
 use sakshi_outbound::ClientError;
 use sakshi_outbound::client::{WebhookClient, WebhookClientOptions};
 use sakshi_service::Service;
@@ -191,6 +191,7 @@ impl Node {
         store_figures::watch(Arc::clone(&store), Arc::clone(&clock), settings.telemetry.low_credits);
         let viewed = tree.clone();
         let deps = InternalDeps {
+            longest: LongestKept { result_ttl: settings.ovse.result_ttl, registration_ttl: settings.ovse.registration_ttl },
             store: Arc::clone(&store),
             clock,
             credits: Arc::new(internal::LedgerDesk(tree.clone())),

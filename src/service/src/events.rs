@@ -22,13 +22,14 @@ pub const OPERATION: &str = "events";
 pub async fn create_event(
     service: &Service,
     caller: Caller,
-    terms: EventTerms,
+    mut terms: EventTerms,
     idempotent: Option<IdempotentRequest>,
 ) -> Result<Answered<CreateEventResponse>, ServiceError> {
     let (id, now) = (service.events.new_id(&caller.client), service.clock.now());
     let answered = Answered::new(CreateEventResponse { event_id: id, qr_url: service.authority.event_url(id) })?;
     let app = caller.app.app_id.clone();
     let most = caller.limits.events_per_app;
+    terms.retention = caller.limits.retention;
     let event = Event { id, client: caller.client, app: app.clone(), created_at: now, terms, counts: EventCounts::default() };
     let idempotency = idempotent.map(|idempotent| idempotent.keep(&service.vault, answered.json(), now));
     match service.store.create_event(CreateEvent { event, most, idempotency }).await? {

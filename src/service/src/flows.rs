@@ -138,12 +138,13 @@ async fn open_flow<A: Serialize>(
     }
     caller.recheck().await?;
     let id = service.flows.new_id(&caller.client);
-    let header = FlowHeader { id, client: caller.client, app: caller.app.app_id.clone(), opened_at: service.clock.now(), request_id };
+    let (app, opened_at, retention) = (caller.app.app_id.clone(), service.clock.now(), caller.limits.retention);
+    let header = FlowHeader { id, client: caller.client, app, opened_at, request_id, retention };
     let Ordered { flow, payload, answer } = order(header).await?;
 
     let answered = Answered::new(answer)?;
     let now = flow.header().opened_at;
-    let until = flow.kept_until(now + service.rules.flow_pending_ttl, now, service.rules.flow_result_ttl);
+    let until = flow.kept_until(now + service.rules.flow_pending_ttl, now, retention.result(service.rules.flow_result_ttl));
     let idempotency = idempotent.map(|idempotent| idempotent.keep(&service.vault, answered.json(), now));
     match service.flows.open(OpenFlow { flow, payload, until, idempotency }).await? {
         CreateOutcome::Created => Ok(answered),

@@ -9,6 +9,7 @@ use sakshi_domain::event::Event;
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::limits::CREDITS_PER_VERIFICATION;
 use sakshi_domain::request_id::RequestId;
+use sakshi_domain::retention::ClientRetention;
 use sakshi_domain::tenancy::App;
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::{Completed, Pending, Terms};
@@ -47,7 +48,7 @@ pub async fn open_transaction(
         event: None,
         opened_at: now,
         expires_at: now + service.rules.window,
-        terms: in_this_trace(terms),
+        terms: in_this_trace(kept_for(terms, caller.limits.retention)),
     });
     // The answer is kept in the step that debits, so it must exist before.
     let answered = Answered::new(answer(service, &pending, now)?)?;
@@ -85,7 +86,7 @@ pub async fn open_for_guest(service: &Service, event: &Event, request_id: Reques
         request_id,
         extras: None,
     };
-    let terms = in_this_trace(terms);
+    let terms = in_this_trace(kept_for(terms, event.terms.retention));
     let pending = Arc::new(Pending {
         id: service.transactions.new_id(&event.client),
         client: event.client.clone(),
@@ -97,6 +98,14 @@ pub async fn open_for_guest(service: &Service, event: &Event, request_id: Reques
     });
     open(service, OpenTransaction { pending: Arc::clone(&pending), cost: CREDITS_PER_VERIFICATION, idempotency: None }).await?;
     Ok(pending)
+}
+
+/// A transaction keeps the times that its client has when it is opened.
+fn kept_for(mut terms: Terms, retention: ClientRetention) -> Terms {
+    if !retention.is_usual() {
+        terms.extras.get_or_insert_default().retention = retention;
+    }
+    terms
 }
 
 /// A transaction keeps the trace in which it is opened: its callback and its webhook are linked to it.

@@ -7,6 +7,7 @@ use sakshi_domain::event::{Event, EventPatch, EventStatus, EventTerms, EventText
 use sakshi_domain::http_url::WebhookUrl;
 use sakshi_domain::ids::{EventId, TxnId};
 use sakshi_domain::language::Language;
+use sakshi_domain::retention::ClientRetention;
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::time_zone::TimeZone;
 use sakshi_domain::transaction::VerifiedClaims;
@@ -54,7 +55,19 @@ impl CreateEventRequest {
     pub fn terms(self, time_zone: TimeZone) -> EventTerms {
         let Self { name, claims, language, max_guests, expires_at, webhook_url, time_zone: own, organiser, purpose } = self;
         let time_zone = own.unwrap_or(time_zone);
-        EventTerms { name, organiser, purpose, claims, language, time_zone, max_guests, expires_at, webhook_url, is_active: true }
+        EventTerms {
+            name,
+            organiser,
+            purpose,
+            claims,
+            language,
+            time_zone,
+            max_guests,
+            expires_at,
+            webhook_url,
+            retention: ClientRetention::default(),
+            is_active: true,
+        }
     }
 }
 

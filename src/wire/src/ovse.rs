@@ -55,7 +55,7 @@ impl InitRequest {
             name_hint: self.name_hint.map(|hint| hint.0),
             client_reference_id: self.client_reference_id.map(|reference| reference.0),
             redirect_url: self.redirect_url.map(|url| url.0),
-            trace: None,
+            ..OptionalTerms::default()
         };
         Terms {
             claims: self.claims,

@@ -59,7 +59,14 @@ impl TestFlow {
 
     fn header(&self) -> FlowHeader {
         let Party { client, app, now } = self.party.clone();
-        FlowHeader { id: self.id, client, app, opened_at: now, request_id: RequestId::mint() }
+        FlowHeader {
+            id: self.id,
+            client,
+            app,
+            opened_at: now,
+            request_id: RequestId::mint(),
+            retention: sakshi_domain::retention::ClientRetention::default(),
+        }
     }
 
     fn opening(&self, flow: FlowState, payload: Option<EsignOutcome>) -> OpenFlow {

@@ -61,6 +61,7 @@ pub fn event(id: EventId, client: ClientId, app: AppId, now: Timestamp, lasting:
         max_guests: MaxGuests::new(10).expect("a number of guests"),
         expires_at: now + lasting,
         webhook_url: None,
+        retention: sakshi_domain::retention::ClientRetention::default(),
         is_active: true,
     };
     Event { id, client, app, created_at: now, terms, counts: EventCounts::default() }

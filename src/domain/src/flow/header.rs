@@ -6,6 +6,7 @@ use super::flow_id::FlowId;
 use super::transition::ReportRefusal;
 use crate::ids::{AppId, ClientId};
 use crate::request_id::RequestId;
+use crate::retention::ClientRetention;
 use crate::time::Timestamp;
 
 /// Who owns a flow and where it came from.
@@ -21,6 +22,9 @@ pub struct FlowHeader {
     pub opened_at: Timestamp,
     /// The correlation id of the request that opened it.
     pub request_id: RequestId,
+    /// For how long it is kept, when the client has times of its own.
+    #[serde(skip_serializing_if = "ClientRetention::is_usual", default)]
+    pub retention: ClientRetention,
 }
 
 impl FlowHeader {

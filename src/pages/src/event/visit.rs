@@ -53,7 +53,7 @@ pub(super) fn started(service: &Service, event: &Event, txn: TxnId) -> String {
 /// The value of `Set-Cookie` for a guest who was registered, for as long as the event and its registrations are kept.
 pub(crate) fn registered(service: &Service, event: &Event, guest: Registered) -> String {
     let sealed = service.vault.seal(&owner(event.id, guest.txn), &guest.at.millis().to_be_bytes());
-    let kept = (event.terms.expires_at + service.rules.registration_ttl).since(service.clock.now());
+    let kept = (event.terms.expires_at + event.terms.retention.registrations(service.rules.registration_ttl)).since(service.clock.now());
     cookie(service, event, guest.txn, &BASE64_URL_SAFE_NO_PAD.encode(sealed.as_bytes()), kept)
 }
 

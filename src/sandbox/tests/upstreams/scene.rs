@@ -57,6 +57,7 @@ impl Scene {
             app: self.app.clone(),
             opened_at: self.clock.now(),
             request_id: RequestId::mint(),
+            retention: sakshi_domain::retention::ClientRetention::default(),
         }
     }
 

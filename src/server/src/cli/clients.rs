@@ -56,6 +56,12 @@ pub(super) struct Limits {
     /// It is low on credits with fewer than these; without: telemetry.low_credits of the settings.
     #[arg(long, value_name = "N|none", value_parser = limit)]
     low_credits: Option<Value>,
+    /// Seconds for which results are kept, of what begins from now on; no more than ovse.result_ttl_s.
+    #[arg(long, value_name = "N|none", value_parser = limit)]
+    result_ttl_s: Option<Value>,
+    /// Days for which events are kept after their end, of those that are created from now on; no more than ovse.registration_ttl_days.
+    #[arg(long, value_name = "N|none", value_parser = limit)]
+    registration_ttl_days: Option<Value>,
 }
 
 /// A number, or null for no limit.
@@ -72,6 +78,8 @@ impl Limits {
             ("requests_per_second", &self.requests_per_second),
             ("events_per_app", &self.events_per_app),
             ("low_credits", &self.low_credits),
+            ("result_ttl_s", &self.result_ttl_s),
+            ("registration_ttl_days", &self.registration_ttl_days),
         ];
         limits.into_iter().filter_map(|(name, limit)| Some((name.to_owned(), limit.clone()?))).collect::<Map<_, _>>().into()
     }

@@ -182,6 +182,7 @@ pub(crate) fn event(test: &impl TestStore, client: &ClientId, count: u64) -> Eve
             max_guests: places(count),
             expires_at: test.now() + EVENT_DURATION,
             webhook_url: Some(url(EVENT_HOOK)),
+            retention: sakshi_domain::retention::ClientRetention::default(),
             is_active: true,
         },
         counts: EventCounts::default(),

@@ -85,7 +85,14 @@ impl Flow {
 fn flow(test: &impl TestStore, party: &Party, state: impl FnOnce(FlowHeader) -> FlowState) -> Flow {
     let id = FlowId::generate(party.client.partition(), 5);
     let (client, app, request_id) = (party.client.clone(), party.app.clone(), RequestId::mint());
-    let state = state(FlowHeader { id, client, app: app.clone(), opened_at: test.now(), request_id });
+    let state = state(FlowHeader {
+        id,
+        client,
+        app: app.clone(),
+        opened_at: test.now(),
+        request_id,
+        retention: sakshi_domain::retention::ClientRetention::default(),
+    });
     Flow { id, app, state, invited_until: test.now() + FLOW, upstream: id }
 }
 

@@ -169,6 +169,7 @@ macro_rules! store_conformance {
             flows::flows_and_transactions_wait_in_one_order,
             intent_key::the_last_choice_of_an_intent_key_stands_until_the_settings_decide_again,
             reseal::a_pass_looks_at_the_values_of_every_client,
+            upkeep::an_event_of_a_client_with_a_shorter_time_goes_earlier,
             upkeep::abandoned_scans_are_counted_at_any_moment_and_after_they_are_swept,
             upkeep::a_scan_whose_window_is_ended_is_abandoned_once,
             upkeep::an_event_goes_with_its_registrations_after_its_time_and_its_deliveries_do_not,

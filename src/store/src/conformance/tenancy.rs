@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use sakshi_domain::ids::{AppId, ClientId, KeyId};
 use sakshi_domain::profile::Profile;
+use sakshi_domain::retention::ClientRetention;
 use sakshi_domain::tenancy::{ApiKeyRecord, AppPatch, Client, ClientLimits, ClientPatch, KeyCase, KeyDigest};
 
 use super::TestStore;
@@ -75,13 +76,17 @@ pub(crate) async fn a_client_is_renamed_limited_suspended_and_resumed(test: &imp
     let key = key(test, &before.client_id, vec![]);
     test.store().create_key(key, KeyDigest([1; 32])).await.unwrap();
     let change = |patch: ClientPatch| test.store().patch_client(before.client_id.clone(), patch, test.now());
-    let limits = ClientLimits { requests_per_second: NonZeroU32::new(5), events_per_app: Some(0), low_credits: Some(u64::MAX) };
+    let retention = ClientRetention { result_ttl_s: NonZeroU32::new(60), registration_ttl_days: NonZeroU32::new(7) };
+    let limits =
+        ClientLimits { requests_per_second: NonZeroU32::new(5), events_per_app: Some(0), low_credits: Some(u64::MAX), retention };
     let patch = ClientPatch {
         name: Some("Bank of Renaming".into()),
         suspended: Some(true),
         requests_per_second: Some(limits.requests_per_second),
         events_per_app: Some(limits.events_per_app),
         low_credits: Some(limits.low_credits),
+        result_ttl_s: Some(retention.result_ttl_s),
+        registration_ttl_days: Some(retention.registration_ttl_days),
     };
     let expected = Client { name: "Bank of Renaming".into(), suspended_at: Some(test.now()), limits, ..before.clone() };
     assert_eq!(change(patch.clone()).await, Ok(Some(expected.clone())));

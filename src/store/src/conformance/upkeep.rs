@@ -2,12 +2,14 @@
 //! let them expire; what callers see is the same.
 #![allow(missing_docs)] // Each name is the sentence that the property states.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
 use sakshi_domain::delivery::{Attempt, DeliveryOutcome};
 use sakshi_domain::event::{EventCounts, EventPatch};
 use sakshi_domain::ids::{AppId, ClientId, EventId, TxnId};
+use sakshi_domain::retention::ClientRetention;
 use sakshi_domain::transaction::CredentialIdentity;
 
 use super::TestStore;
@@ -228,6 +230,36 @@ pub(crate) async fn an_event_goes_with_its_registrations_after_its_time_and_its_
     assert_eq!(test.store().list_events(event.app.clone(), ALL).await, Ok(Page { items: vec![], total: 0 }));
     assert_eq!(test.store().open_transaction(scan(test, &event)).await, Ok(OpenOutcome::EventNotFound));
     assert_eq!(audited_balance(test, &client).await, 18);
+}
+
+pub(crate) async fn an_event_of_a_client_with_a_shorter_time_goes_earlier(test: &impl TestStore) {
+    const DAYS: u32 = 3;
+    let client = client_with(test, 2).await;
+    let own = ClientRetention { registration_ttl_days: NonZeroU32::new(DAYS), ..ClientRetention::default() };
+    let longer = ClientRetention { registration_ttl_days: NonZeroU32::new(10_000), ..own };
+    let with = |retention| {
+        let mut event = event(test, &client, 5);
+        (event.terms.retention, event.terms.webhook_url) = (retention, None);
+        created(test, event)
+    };
+    let (early, usual) = (with(own).await, with(longer).await);
+    registered(test, &early).await;
+    // A change of its end counts the time from the new one.
+    let later = EventPatch { expires_at: Some(test.now() + EVENT_DURATION * 2), ..EventPatch::default() };
+    patched(test, &early, later).await;
+    let time = Duration::from_secs(u64::from(DAYS) * 24 * 3_600);
+    assert!(time < RETENTION.events);
+    test.advance(EVENT_DURATION * 2 + time - Duration::from_millis(1));
+    swept(test).await;
+    assert!(test.store().load_event(early.id).await.unwrap().is_some());
+    test.advance(Duration::from_millis(1));
+    swept(test).await;
+    assert_eq!(test.store().load_event(early.id).await, Ok(None));
+    assert_eq!(test.store().list_registrations(early.id, ALL.into()).await.unwrap().total, 0);
+    assert!(test.store().load_event(usual.id).await.unwrap().is_some());
+    test.advance(RETENTION.events);
+    swept(test).await;
+    assert_eq!(test.store().load_event(usual.id).await, Ok(None), "no client has a longer time than the settings say");
 }
 
 pub(crate) async fn nobody_sees_half_of_an_event(test: &impl TestStore) {

@@ -18,8 +18,8 @@ use crate::paging::{Page, PageRequest, Rows};
 use crate::sealing::{SealedTerms, open_event};
 
 const KNOWN: &str = "SELECT 1 FROM events WHERE id = ?1";
-pub(crate) const CREATE: &str = "INSERT INTO events (id, client, app, created_at, is_active, expires_at, max_guests, origin, webhook, terms, place) \
-     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, \
+pub(crate) const CREATE: &str = "INSERT INTO events (id, client, app, created_at, is_active, expires_at, max_guests, origin, webhook, terms, keep_ms, place) \
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, \
      (SELECT coalesce(max(place) + 1, 0) FROM events WHERE app = ?3 AND closing = 0))";
 /// Only the scans abandoned since `settled_at` have to be counted.
 pub(crate) const LOAD: &str = "SELECT e.id, c.client_id, e.app, e.created_at, e.terms, e.registrations, e.scans, \
@@ -88,9 +88,10 @@ fn create(db: &Database, create: &CreateEvent, sealed: &SealedTerms) -> rusqlite
         {
             return Ok(false);
         }
-        let SealedTerms { is_active, expires_at, max_guests, origin, webhook, terms } = sealed;
+        let SealedTerms { is_active, expires_at, max_guests, origin, webhook, terms, keep } = sealed;
+        let keep = keep.map(|keep| signed(keep.as_millis()));
         let (created_at, expires_at) = (created_at.millis(), expires_at.millis());
-        let row = params![id.as_bytes(), client, app.as_str(), created_at, is_active, expires_at, max_guests, origin, webhook, terms];
+        let row = params![id.as_bytes(), client, app.as_str(), created_at, is_active, expires_at, max_guests, origin, webhook, terms, keep];
         db.change(CREATE, row).map(|_| true)
     })
 }
@@ -121,7 +122,7 @@ fn patch(db: &Database, id: EventId, app: &AppId, patch: &EventPatch) -> rusqlit
         Ok(terms) => terms,
         Err(invalid) => return Ok(PatchEventOutcome::Refused(invalid)),
     };
-    let SealedTerms { is_active, expires_at, max_guests, origin, webhook, terms } = SealedTerms::seal(&db.vault, id, &event.terms)?;
+    let SealedTerms { is_active, expires_at, max_guests, origin, webhook, terms, .. } = SealedTerms::seal(&db.vault, id, &event.terms)?;
     db.change(PATCH, params![id.as_bytes(), is_active, expires_at.millis(), max_guests, origin, webhook, terms])?;
     Ok(PatchEventOutcome::Patched(event))
 }

@@ -33,6 +33,10 @@ pub(crate) const NAMES: &str =
 pub(crate) const CLOSE: &str = "UPDATE events SET closing = 1 WHERE row IN (SELECT e.row FROM events e INDEXED BY events_ended \
      WHERE e.closing = 0 AND e.expires_at <= ?1 AND NOT EXISTS (SELECT 1 FROM transactions t WHERE t.event = e.row) \
      ORDER BY e.expires_at LIMIT ?2)";
+/// The same for events that are kept for less time.
+pub(crate) const CLOSE_EARLY: &str = "UPDATE events SET closing = 1 WHERE row IN (SELECT e.row FROM events e INDEXED BY events_kept \
+     WHERE e.closing = 0 AND e.keep_ms IS NOT NULL AND e.expires_at + e.keep_ms <= ?1 \
+     AND NOT EXISTS (SELECT 1 FROM transactions t WHERE t.event = e.row) ORDER BY e.expires_at + e.keep_ms LIMIT ?2)";
 pub(crate) const REGISTRATIONS: &str = "DELETE FROM registrations WHERE row IN (SELECT g.row FROM events e INDEXED BY events_closing \
      JOIN registrations g ON g.event = e.row WHERE e.closing = 1 LIMIT ?1)";
 pub(crate) const EVENTS: &str = "DELETE FROM events WHERE row IN (SELECT e.row FROM events e INDEXED BY events_closing \
@@ -100,6 +104,7 @@ fn expired(db: &Database, now: Timestamp, retention: Retention, limit: i64) -> r
 
 fn events(db: &Database, now: Timestamp, retention: Retention, limit: i64) -> rusqlite::Result<u64> {
     db.change(CLOSE, params![(now - retention.events).millis(), limit])?;
+    db.change(CLOSE_EARLY, params![now.millis(), limit])?;
     let registrations = db.change(REGISTRATIONS, [limit])?;
     let left = limit - signed(registrations);
     Ok(registrations + db.change(EVENTS, [left])?)

@@ -172,10 +172,10 @@ async fn write<S: FlowStorage>(
     stored: StoredFlow,
     fetch: Option<DedupDigest>,
     report: &AdmittedReport,
-    result_ttl: Duration,
+    usual: Duration,
 ) -> Result<Option<ReportFlowOutcome>, StoreError> {
     let StoredFlow { state: flow, fetch: known, version, until, now, .. } = stored;
-    let (id, vault) = (flow.header().id, storage.vault());
+    let (id, vault, result_ttl) = (flow.header().id, storage.vault(), flow.header().retention.result(usual));
     let (digest, length) = measured(report)?;
     let (next, webhook) = match report.transition(&flow, known, digest, now) {
         Ok(Transition::Repeated) => return Ok(Some(ReportFlowOutcome::Repeated)),

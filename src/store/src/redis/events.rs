@@ -33,7 +33,9 @@ impl Events for RedisStore {
     fn create_event(&self, create: CreateEvent) -> StoreFuture<CreateOutcome> {
         self.run(|store| async move {
             let CreateEvent { event: Event { id, client, app, created_at, terms, .. }, most, idempotency } = create;
-            let SealedTerms { is_active, expires_at, max_guests, origin, webhook, terms } = SealedTerms::seal(&store.vault, id, &terms)?;
+            let keep = terms.retention.registrations(store.retention.events);
+            let SealedTerms { is_active, expires_at, max_guests, origin, webhook, terms, .. } =
+                SealedTerms::seal(&store.vault, id, &terms)?;
             // The app must name the partition of its events before there are any.
             store.ensure_app(&app, &client, None).await?;
             let partition = id.partition();
@@ -53,7 +55,7 @@ impl Events for RedisStore {
                 origin,
                 webhook,
                 terms,
-                expires_at + store.retention.events,
+                expires_at + keep,
                 most,
             ];
             store.create(&CREATE_EVENT, keys, args, idempotency.as_ref()).await
@@ -148,7 +150,7 @@ impl Shared {
     /// Replaces the terms that were read, and returns the current counts; `None` when the terms have
     /// changed since.
     async fn commit_patch(&self, event: &Event, before: Vec<u8>, end: Option<Timestamp>) -> Result<Option<EventCounts>, StoreError> {
-        let SealedTerms { is_active, expires_at, max_guests, origin, webhook, terms } =
+        let SealedTerms { is_active, expires_at, max_guests, origin, webhook, terms, .. } =
             SealedTerms::seal(&self.vault, event.id, &event.terms)?;
         let partition = event.id.partition();
         let mut keys = keys::event(partition, Some(event.id)).to_vec();
@@ -163,7 +165,7 @@ impl Shared {
             origin,
             webhook,
             end,
-            self.retention.events,
+            event.terms.retention.registrations(self.retention.events),
             self.retention.expired,
         ];
         let mut answer = self.call(&PATCH_EVENT, keys, args).await?.fields()?;

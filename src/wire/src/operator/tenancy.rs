@@ -28,6 +28,11 @@ const EVENTS_MAX: u64 = 1_000_000;
 /// The highest threshold of credits: what a number of JSON holds without loss.
 const CREDITS_MAX: u64 = (1 << 53) - 1;
 
+/// As long as `ovse.result_ttl_s` may be.
+const RESULT_TTL_MAX: u64 = 366 * 86_400;
+/// As long as `ovse.registration_ttl_days` may be.
+const REGISTRATION_TTL_MAX: u64 = 3_660;
+
 body! { request
     /// What is to change of a client; null removes a limit.
     #[derive(Clone, Default, PartialEq)]
@@ -42,6 +47,10 @@ body! { request
         events_per_app: Change<Option<Whole<0, EVENTS_MAX>>>,
         /// It is low on credits with fewer than these.
         low_credits: Change<Option<Whole<0, CREDITS_MAX>>>,
+        /// Seconds for which results are kept; no more than the settings say. It counts for what begins later.
+        result_ttl_s: Change<Option<Whole<1, RESULT_TTL_MAX>>>,
+        /// Days for which events are kept after their end; no more than the settings say. It counts for events that are created later.
+        registration_ttl_days: Change<Option<Whole<1, REGISTRATION_TTL_MAX>>>,
     }
 }
 
@@ -51,13 +60,15 @@ impl PatchClientRequest {
     pub fn patch(self) -> ClientPatch {
         // The bounds of the fields are below those of these types.
         let small = |Whole(most): Whole<0, EVENTS_MAX>| u32::try_from(most).unwrap_or(u32::MAX);
-        let rate = |Whole(most): Whole<1, RATE_MAX>| u32::try_from(most).ok().and_then(NonZeroU32::new);
+        let positive = |most: u64| u32::try_from(most).ok().and_then(NonZeroU32::new);
         ClientPatch {
             name: self.name.0.map(|name| name.0.0),
             suspended: self.suspended.0,
-            requests_per_second: self.requests_per_second.0.map(|most| most.and_then(rate)),
+            requests_per_second: self.requests_per_second.0.map(|most| most.and_then(|most| positive(most.0))),
             events_per_app: self.events_per_app.0.map(|most| most.map(small)),
             low_credits: self.low_credits.0.map(|most| most.map(|most| most.0)),
+            result_ttl_s: self.result_ttl_s.0.map(|seconds| seconds.and_then(|seconds| positive(seconds.0))),
+            registration_ttl_days: self.registration_ttl_days.0.map(|days| days.and_then(|days| positive(days.0))),
         }
     }
 }
@@ -102,6 +113,10 @@ body! { answer
         events_per_app: Option<Whole<0, EVENTS_MAX>>,
         /// It is low on credits with fewer than these.
         low_credits: Option<Whole<0, CREDITS_MAX>>,
+        /// Seconds for which results are kept, when those are fewer than the settings say.
+        result_ttl_s: Option<Whole<1, RESULT_TTL_MAX>>,
+        /// Days for which events are kept after their end, when those are fewer than the settings say.
+        registration_ttl_days: Option<Whole<1, REGISTRATION_TTL_MAX>>,
     }
 }
 
@@ -116,6 +131,8 @@ impl From<Client> for ClientResponse {
             requests_per_second: limits.requests_per_second.map(|most| Whole(most.get().into())),
             events_per_app: limits.events_per_app.map(|most| Whole(most.into())),
             low_credits: limits.low_credits.map(Whole),
+            result_ttl_s: limits.retention.result_ttl_s.map(|seconds| Whole(seconds.get().into())),
+            registration_ttl_days: limits.retention.registration_ttl_days.map(|days| Whole(days.get().into())),
         }
     }
 }

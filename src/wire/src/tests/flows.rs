@@ -26,7 +26,14 @@ fn a_document_is_read_with_its_signers_who_have_a_week_unless_it_says_otherwise(
     assert_eq!(request.signer_info[1].invitation_expire_time_stamp.0, at(NOW) + INVITATION_DEFAULT);
     let client = ClientId::generate();
     let id = FlowId::generate(client.partition(), 0);
-    let header = FlowHeader { id, client, app: AppId::generate(), opened_at: at(NOW), request_id: RequestId::mint() };
+    let header = FlowHeader {
+        id,
+        client,
+        app: AppId::generate(),
+        opened_at: at(NOW),
+        request_id: RequestId::mint(),
+        retention: sakshi_domain::retention::ClientRetention::default(),
+    };
     let opened = request.open(header);
     let EsignFlow::Pending(pending) = &opened.flow else { panic!() };
     assert_eq!(pending.terms.response_url.as_ref().unwrap().as_str(), "https://client.example/hook");

@@ -48,6 +48,7 @@ pub(crate) fn opened() -> FlowHeader {
         app: "app_1".parse().unwrap(),
         opened_at: at("2026-01-31T09:00:00Z"),
         request_id: RequestId::parse("req-1").unwrap(),
+        retention: sakshi_domain::retention::ClientRetention::default(),
     }
 }
 

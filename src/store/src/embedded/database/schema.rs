@@ -18,7 +18,7 @@ use crate::vault::Vault;
 pub(crate) const APPLICATION_ID: i64 = 0x5341_4B53;
 
 /// The migration to each version; `user_version` of a file counts those that were applied.
-const MIGRATIONS: [&str; 16] = [
+const MIGRATIONS: [&str; 17] = [
     include_str!("schema_1.sql"),
     include_str!("schema_2.sql"),
     include_str!("schema_3.sql"),
@@ -35,6 +35,7 @@ const MIGRATIONS: [&str; 16] = [
     include_str!("schema_14.sql"),
     include_str!("schema_15.sql"),
     include_str!("schema_16.sql"),
+    include_str!("schema_17.sql"),
 ];
 
 /// Migrates the file to the version of this program; an empty file becomes a store.

@@ -102,7 +102,7 @@ async fn a_store_from_before_the_canary_is_known_by_any_record_that_it_holds() {
             assert_eq!(version(directory), 2, "a refused file is not migrated");
         }
         open(directory, &[7]).unwrap().close();
-        assert_eq!(version(directory), 16);
+        assert_eq!(version(directory), 17);
         assert_eq!(open(directory, &[8]).unwrap_err(), StoreError::WrongKey, "{kind}: it has a canary now");
     }
 }

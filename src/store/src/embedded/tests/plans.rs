@@ -29,6 +29,7 @@ async fn no_statement_about_events_reads_a_whole_table() {
         guests::SETTLE,
         guests::SCAN,
         upkeep::CLOSE,
+        upkeep::CLOSE_EARLY,
         upkeep::REGISTRATIONS,
         upkeep::EVENTS,
     ];

@@ -4,6 +4,8 @@ DROP TRIGGER event_closed;
 DROP TABLE event_blocks;
 DROP INDEX events_of_app;
 ALTER TABLE events DROP COLUMN place;
+DROP INDEX events_kept;
+ALTER TABLE events DROP COLUMN keep_ms;
 CREATE INDEX events_of_app ON events (app, created_at) WHERE closing = 0;
 DROP TABLE webhook_names;
 DROP TABLE sessions;

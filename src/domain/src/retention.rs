@@ -1,0 +1,61 @@
+//! For how long what people have shared is kept for one client, when that is shorter than the settings say.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+const DAY: u64 = 24 * 3_600;
+
+/// A client's own times. A transaction, a flow or an event keeps those that its client had when it began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ClientRetention {
+    /// Of results, in seconds from the end of their transaction or flow.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub result_ttl_s: Option<NonZeroU32>,
+    /// Of an event with its guests, in days from its end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub registration_ttl_days: Option<NonZeroU32>,
+}
+
+impl ClientRetention {
+    /// Whether the times are those of the settings.
+    #[must_use]
+    pub fn is_usual(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// How long a result is kept, at most as long as the settings say.
+    #[must_use]
+    pub fn result(&self, usual: Duration) -> Duration {
+        self.result_ttl_s.map_or(usual, |seconds| usual.min(Duration::from_secs(seconds.get().into())))
+    }
+
+    /// How long an event with its guests is kept, when that has a time of its own.
+    #[must_use]
+    pub fn own_registrations(&self) -> Option<Duration> {
+        self.registration_ttl_days.map(|days| Duration::from_secs(u64::from(days.get()) * DAY))
+    }
+
+    /// How long an event with its guests is kept, at most as long as the settings say.
+    #[must_use]
+    pub fn registrations(&self, usual: Duration) -> Duration {
+        self.own_registrations().map_or(usual, |own| usual.min(own))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clients_own_time_only_shortens_that_of_the_settings() {
+        let own = ClientRetention { result_ttl_s: NonZeroU32::new(60), registration_ttl_days: NonZeroU32::new(2) };
+        let seconds = Duration::from_secs;
+        assert_eq!((own.result(seconds(90)), own.result(seconds(30))), (seconds(60), seconds(30)));
+        assert_eq!((own.registrations(seconds(5 * DAY)), own.registrations(seconds(DAY))), (seconds(2 * DAY), seconds(DAY)));
+        assert_eq!(ClientRetention::default().result(seconds(90)), seconds(90));
+        assert!(ClientRetention::default().is_usual() && !own.is_usual());
+    }
+}
