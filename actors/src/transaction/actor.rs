@@ -241,7 +241,7 @@ fn transition(pending: &Pending, complete: &Complete, context: &TransactionConte
         answer: complete.answer.digest(),
         credential,
         replay_window: complete.replay_window,
-        result_ttl: pending.terms.result_ttl(complete.result_ttl),
+        result_ttl: pending.terms.retention().result(complete.result_ttl),
         guest: pending.event.map(|_| refusals(&context.vault, pending.id)),
     })
 }

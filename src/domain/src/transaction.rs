@@ -5,7 +5,6 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -64,10 +63,10 @@ pub struct OptionalTerms {
 }
 
 impl Terms {
-    /// For how long its result is kept, at most as long as the settings say.
+    /// For how long what was shared is kept, when the client has times of its own.
     #[must_use]
-    pub fn result_ttl(&self, usual: Duration) -> Duration {
-        self.extras.as_ref().map_or(usual, |extras| extras.retention.result(usual))
+    pub fn retention(&self) -> ClientRetention {
+        self.extras.as_ref().map(|extras| extras.retention).unwrap_or_default()
     }
 
     /// The W3C `traceparent` of the span in which the transaction was opened, when spans were recorded.
@@ -285,6 +284,7 @@ impl Pending {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     fn pending() -> Pending {
         let client = ClientId::generate();

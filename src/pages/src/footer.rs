@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use sakshi_domain::retention::ClientRetention;
 use sakshi_service::Service;
 
 use super::text::{Around, Texts};
@@ -16,13 +17,13 @@ pub(crate) struct Kept {
 
 impl Kept {
     /// The results of a verification.
-    pub(super) fn results(service: &Service, texts: &'static Texts) -> Self {
-        Self::new(&texts.results_kept, service.rules.result_ttl, texts)
+    pub(super) fn results(service: &Service, retention: ClientRetention, texts: &'static Texts) -> Self {
+        Self::new(&texts.results_kept, retention.result(service.rules.result_ttl), texts)
     }
 
     /// The guests of an event.
-    pub(super) fn guests(service: &Service, texts: &'static Texts) -> Self {
-        Self::new(&texts.guests_kept, service.rules.registration_ttl, texts)
+    pub(super) fn guests(service: &Service, retention: ClientRetention, texts: &'static Texts) -> Self {
+        Self::new(&texts.guests_kept, retention.registrations(service.rules.registration_ttl), texts)
     }
 
     /// In the largest unit of which there are two at least: a single one would have another word in many languages.

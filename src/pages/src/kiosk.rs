@@ -103,7 +103,7 @@ async fn shown(path: &str, request: &HttpRequest, service: &Service, rates: &Rat
         layout: Layout {
             style: KIOSK_STYLE.url(),
             script: KIOSK.url(),
-            ..Layout::new(service, language, &format!("/e/{}/kiosk{asked}", event.id)).for_guests(service)
+            ..Layout::new(service, language, &format!("/e/{}/kiosk{asked}", event.id)).for_guests(service, event.terms.retention)
         },
         stream: language.at(&format!("/e/{}/kiosk/events{asked}", event.id)),
         state: State::of(&event, texts, places, funded, service),

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use sakshi_domain::retention::ClientRetention;
+use sakshi_domain::transaction::Pending;
 use sakshi_service::Service;
 use sakshi_service::page_settings::PageSettings;
 
@@ -36,13 +38,23 @@ impl Layout {
             languages: LanguageLink::all(address, texts),
             style: STYLE.url(),
             script: SCRIPT.url(),
-            kept: Kept::results(service, texts),
+            kept: Kept::results(service, ClientRetention::default(), texts),
             settings: Arc::clone(&service.pages),
         }
     }
 
     /// The same, of a page for guests of an event.
-    pub(super) fn for_guests(self, service: &Service) -> Self {
-        Self { kept: Kept::guests(service, self.texts), ..self }
+    pub(super) fn for_guests(self, service: &Service, retention: ClientRetention) -> Self {
+        Self { kept: Kept::guests(service, retention, self.texts), ..self }
+    }
+
+    /// The same, of a page of a transaction.
+    pub(super) fn of_transaction(self, service: &Service, opened: &Pending) -> Self {
+        let (retention, texts) = (opened.terms.retention(), self.texts);
+        let kept = match opened.event {
+            Some(_) => Kept::guests(service, retention, texts),
+            None => Kept::results(service, retention, texts),
+        };
+        Self { kept, ..self }
     }
 }

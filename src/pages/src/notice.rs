@@ -94,7 +94,10 @@ pub(super) fn ended(service: &Service, state: &PageState, language: PageLanguage
     }
     let reference = state.opened().map(|opened| opened.id.to_string());
     let layout = Layout::new(service, language, path);
-    let layout = if event.is_some() { layout.for_guests(service) } else { layout };
+    let layout = match state.opened() {
+        Some(opened) => layout.of_transaction(service, opened),
+        None => layout,
+    };
     page(status, None, &Notice { layout, look, heading, words, link, retry_s: None, reference })
 }
 

@@ -117,9 +117,9 @@ pub(super) async fn waiting(
     let reference = pending.id.to_string();
     let path = format!("/v/{reference}");
     // This page's own address need not be written fourteen times.
-    let layout = Layout::new(service, language, "");
+    let layout = Layout::new(service, language, "").of_transaction(service, pending);
     let template = Waiting {
-        layout: if pending.event.is_some() { layout.for_guests(service) } else { layout },
+        layout,
         page: language.at(&path),
         path,
         requester,

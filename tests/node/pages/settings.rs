@@ -1,6 +1,10 @@
 //! What the operator has the pages say: the identity app's name, icon and stores, and the foot of every page.
 
+use std::num::NonZeroU32;
+
 use actix_web::test::TestRequest;
+use sakshi_domain::retention::ClientRetention;
+use sakshi_domain::transaction::{OptionalTerms, Terms};
 
 use crate::pages_fixture::{ANDROID, DESKTOP, IPHONE, PagesFixture};
 
@@ -82,4 +86,20 @@ async fn the_foot_of_every_page_says_who_checks_what_is_kept_for_how_long_and_wh
     }
     let bare = PagesFixture::new().await;
     assert!(!bare.page("/v/none", ANDROID).await.1.contains(">Privacy<"));
+}
+
+#[actix_rt::test]
+async fn the_foot_tells_the_shorter_times_of_a_client() {
+    let fixture = PagesFixture::new().await;
+    let retention = ClientRetention { result_ttl_s: NonZeroU32::new(1_200), registration_ttl_days: NonZeroU32::new(7) };
+    let own = |terms: &mut Terms| terms.extras = Some(Box::new(OptionalTerms { retention, ..OptionalTerms::default() }));
+    let (pending, event) = (fixture.open(own).await, fixture.event(|terms| terms.retention = retention).await);
+    for (path, kept) in [
+        (format!("/v/{}", pending.id), "Results are kept for 20\u{a0}minutes."),
+        (format!("/e/{}", event.id), "The guest list is kept for 7\u{a0}days after the event."),
+        (format!("/e/{}/kiosk", event.id), "The guest list is kept for 7\u{a0}days after the event."),
+    ] {
+        let (_, html) = fixture.page(&path, ANDROID).await;
+        assert!(html.contains(kept), "{path}: {html}");
+    }
 }

@@ -5,6 +5,7 @@ use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, ResponseError as _};
 use sakshi_domain::event::{Event, EventRefusal};
 use sakshi_domain::language::Language;
+use sakshi_domain::retention::ClientRetention;
 use sakshi_service::{Service, ServiceError};
 use sakshi_web::error::ApiError;
 use sakshi_web::html::page;
@@ -14,17 +15,18 @@ use crate::language::PageLanguage;
 use crate::layout::Layout;
 use crate::notice::{CLOCK, CROSS, DOTS, Link, Notice, QUESTION, Retry, busy};
 
-/// A refusal, and the language of the event once that is known.
+/// A refusal, and of the event, once that is known, its language and for how long its guests are kept.
 #[derive(Debug)]
 pub(crate) struct Refusal {
     pub(crate) error: ApiError,
     event_language: Option<Language>,
+    retention: ClientRetention,
 }
 
 impl Refusal {
     /// At an event.
     pub(crate) const fn at(event: &Event, error: ApiError) -> Self {
-        Self { error, event_language: Some(event.terms.language) }
+        Self { error, event_language: Some(event.terms.language), retention: event.terms.retention }
     }
 
     /// The page, or the error for the one place that renders error bodies.
@@ -59,7 +61,7 @@ impl Refusal {
         let is_unfunded = self.error == ApiError::Service(ServiceError::InsufficientCredits);
         let status = if is_unfunded { StatusCode::OK } else { self.error.status_code() };
         let notice = Notice {
-            layout: Layout::new(service, language, here).for_guests(service),
+            layout: Layout::new(service, language, here).for_guests(service, self.retention),
             look,
             heading,
             words: vec![words],
@@ -74,6 +76,6 @@ impl Refusal {
 /// Before the event is known; the browser's languages have to do.
 impl From<ApiError> for Refusal {
     fn from(error: ApiError) -> Self {
-        Self { error, event_language: None }
+        Self { error, event_language: None, retention: ClientRetention::default() }
     }
 }

@@ -80,7 +80,7 @@ async fn shown(path: &str, request: &HttpRequest, service: &Service, rates: &Rat
     }
     let PageLanguage { texts, .. } = language;
     let template = Page {
-        layout: Layout::new(service, language, &path).for_guests(service),
+        layout: Layout::new(service, language, &path).for_guests(service, event.terms.retention),
         groups: grouped(&event.terms.claims, texts),
         until: date_and_time(event.terms.expires_at, event.terms.time_zone, texts),
         expires_at: event.terms.expires_at,

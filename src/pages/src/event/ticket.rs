@@ -53,7 +53,7 @@ pub(crate) fn ticket(
         at: guest.at,
         at_in_words: date_and_time(guest.at, event.terms.time_zone, language.texts),
     };
-    let layout = Layout::new(service, language, path).for_guests(service);
+    let layout = Layout::new(service, language, path).for_guests(service, event.terms.retention);
     let ticket = Ticket {
         layout,
         name: event.terms.name.as_str(),

@@ -34,7 +34,7 @@ pub(super) enum Clients {
     /// Accept a suspended client again.
     Resume { client_id: String },
     /// Change what a client may use; without options, what is set.
-    Limits(Limits),
+    Limits(Box<Limits>),
     /// Print a client with its apps and the digests of its keys as JSON, for `import` at another installation.
     Export { client_id: String },
     /// Make a client what an export says; the same file again changes nothing.

@@ -13,6 +13,7 @@ use sakshi_domain::flow::report_kind::ReportKind;
 use sakshi_domain::flow::wealth_consent::{WealthConsent, WealthTerms};
 use sakshi_domain::ids::{AppId, ClientId};
 use sakshi_domain::request_id::RequestId;
+use sakshi_domain::retention::ClientRetention;
 use sakshi_domain::tenancy::App;
 use sakshi_domain::time::Timestamp;
 use sakshi_wire::esign::EsignOutcome;
@@ -85,19 +86,18 @@ impl Flow {
 fn flow(test: &impl TestStore, party: &Party, state: impl FnOnce(FlowHeader) -> FlowState) -> Flow {
     let id = FlowId::generate(party.client.partition(), 5);
     let (client, app, request_id) = (party.client.clone(), party.app.clone(), RequestId::mint());
-    let state = state(FlowHeader {
-        id,
-        client,
-        app: app.clone(),
-        opened_at: test.now(),
-        request_id,
-        retention: sakshi_domain::retention::ClientRetention::default(),
-    });
+    let state =
+        state(FlowHeader { id, client, app: app.clone(), opened_at: test.now(), request_id, retention: ClientRetention::default() });
     Flow { id, app, state, invited_until: test.now() + FLOW, upstream: id }
 }
 
 pub(crate) fn locker(test: &impl TestStore, party: &Party) -> Flow {
     flow(test, party, |opened| FlowState::DocLocker(DocLockerFlow::new(opened)))
+}
+
+/// The same with times of the client's own.
+pub(crate) fn locker_kept_for(test: &impl TestStore, party: &Party, retention: ClientRetention) -> Flow {
+    flow(test, party, |opened| FlowState::DocLocker(DocLockerFlow::new(FlowHeader { retention, ..opened })))
 }
 
 pub(crate) fn wealth(test: &impl TestStore, party: &Party) -> Flow {

@@ -1,6 +1,7 @@
 //! Flows that end upstream: opened once, reported once for each webhook, kept for their time.
 #![allow(missing_docs)] // Each name is the sentence that the property states.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -11,10 +12,13 @@ use sakshi_domain::flow::statuses::SigningStatus;
 use sakshi_domain::flow::transition::ReportRefusal;
 use sakshi_domain::ids::AppId;
 use sakshi_domain::limits::FILE_BYTES_MAX;
+use sakshi_domain::retention::ClientRetention;
 
 use super::TestStore;
 use super::fixture::{RESULT_TTL, RETENTION, app, client, client_with, kept, url};
-use super::flow_fixture::{FLOW, Party, Told, accepted, document, loaded, locker, opened, party, registered, told, wealth};
+use super::flow_fixture::{
+    FLOW, Party, Told, accepted, document, loaded, locker, locker_kept_for, opened, party, registered, told, wealth,
+};
 use crate::Swept;
 use crate::{CreateOutcome, LapseFlowOutcome, ReportFlowOutcome};
 
@@ -339,4 +343,17 @@ pub(crate) async fn flows_and_transactions_wait_in_one_order(test: &impl TestSto
     assert_eq!(due(test).await, expected);
     let of_data = test.store().due_deliveries(None, Some("https://data.example".into()), 10).await.unwrap();
     assert_eq!(of_data.len(), 3);
+}
+
+pub(crate) async fn the_result_of_a_flow_goes_after_the_clients_own_time(test: &impl TestStore) {
+    let party = party(test).await;
+    let own = ClientRetention { result_ttl_s: NonZeroU32::new(60), ..ClientRetention::default() };
+    let (early, usual) = (opened(test, locker_kept_for(test, &party, own)).await, opened(test, locker(test, &party)).await);
+    for flow in [&early, &usual] {
+        assert_eq!(accepted(test, flow, Told::Locker("Fetched", 1)).await, None, "no URL is registered");
+    }
+    test.advance(Duration::from_millis(59_999));
+    assert!(loaded(test, &early).await.is_some());
+    test.advance(Duration::from_millis(1));
+    assert!(loaded(test, &early).await.is_none() && loaded(test, &usual).await.is_some());
 }

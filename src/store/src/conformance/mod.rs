@@ -149,6 +149,7 @@ macro_rules! store_conformance {
             guests::forty_guests_racing_for_ten_places_are_ten_registered_and_thirty_refused,
             guests::a_credential_used_elsewhere_takes_no_place,
             guests::registrations_are_listed_in_order_and_pages_are_stable,
+            flows::the_result_of_a_flow_goes_after_the_clients_own_time,
             flows::a_flow_opened_twice_is_opened_once,
             flows::an_idempotency_key_opens_one_flow_and_an_unknown_client_none,
             flows::three_identical_reports_queue_one_delivery,

@@ -77,8 +77,7 @@ pub(crate) async fn a_client_is_renamed_limited_suspended_and_resumed(test: &imp
     test.store().create_key(key, KeyDigest([1; 32])).await.unwrap();
     let change = |patch: ClientPatch| test.store().patch_client(before.client_id.clone(), patch, test.now());
     let retention = ClientRetention { result_ttl_s: NonZeroU32::new(60), registration_ttl_days: NonZeroU32::new(7) };
-    let limits =
-        ClientLimits { requests_per_second: NonZeroU32::new(5), events_per_app: Some(0), low_credits: Some(u64::MAX), retention };
+    let limits = ClientLimits { requests_per_second: NonZeroU32::new(5), events_per_app: Some(0), low_credits: Some(u64::MAX), retention };
     let patch = ClientPatch {
         name: Some("Bank of Renaming".into()),
         suspended: Some(true),
