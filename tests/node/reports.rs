@@ -1,21 +1,25 @@
 //! What connectors report, as they see it, on a real store; and what the operator sees of it.
 
-use actix_web::Error;
 use actix_web::body::MessageBody;
 use actix_web::dev::{Service, ServiceResponse};
 use actix_web::http::header::HeaderMap;
-use actix_web::test::{TestRequest, read_body};
+use actix_web::middleware::from_fn;
+use actix_web::test::{TestRequest, init_service, read_body};
+use actix_web::{App, Error};
 use sakshi_domain::clock::Clock as _;
 use sakshi_domain::flow::api_type::ApiType;
+use sakshi_domain::flow::report_kind::ReportKind;
 use sakshi_domain::http_url::{HttpUrl, Schemes};
 use sakshi_domain::limits::REPORT_BYTES_MAX;
-use sakshi_operator::InternalDeps;
+use sakshi_operator::{ConnectorTokens, InternalDeps, configure_reports};
 use sakshi_service::budget::{MemoryBudget, MemoryBudgets};
 use sakshi_store::Tenancy as _;
+use sakshi_web::edge::edge;
 use serde_json::{Value, json};
 
 use crate::document::assert_described;
 use crate::operator::{ask, document, listener, rendered};
+use crate::operator_document::{OPERATIONS, uri_of};
 use crate::store_fixture::{CONNECTOR_TOKEN, StoreFixture, TOKEN};
 use sakshi_kit::flow_records::Party;
 
@@ -62,9 +66,63 @@ async fn the_connectors_token_reports_and_does_nothing_else_and_no_other_token_r
         let request = TestRequest::default().method(method.parse().unwrap()).uri(uri).set_json(json!({"name": "x"}));
         assert_eq!(sent(&service, request, CONNECTOR_TOKEN).await.0, 401, "{uri}");
     }
-    let nobody = InternalDeps { connector_token: String::new().into(), ..fixture.internal() };
+    let nobody = InternalDeps { connector_tokens: ConnectorTokens::default(), ..fixture.internal() };
     assert_eq!(sent(&listener(nobody).await, report("doclocker", &body), "").await.0, 401, "a token that is not set opens nothing");
     assert_eq!(sent(&service, report("doclocker", &body), CONNECTOR_TOKEN).await.0, 200);
+}
+
+#[actix_rt::test]
+async fn a_token_of_one_flow_reports_that_flow_alone_and_is_the_only_one_that_does() {
+    const ESIGN: &str = "a-token-of-esign-of-more-than-32-characters";
+    const LOCKER: &str = "a-token-of-doclocker-of-more-than-32-characters";
+    let fixture = StoreFixture::new();
+    let own = [(ReportKind::ESign, ESIGN.into()), (ReportKind::DocLocker, LOCKER.into())].into();
+    let connector_tokens = ConnectorTokens { shared: CONNECTOR_TOKEN.into(), own };
+    let service = listener(InternalDeps { connector_tokens, ..fixture.internal() }).await;
+    let party = party(&fixture).await;
+    let document = party.document(&fixture.store).await.document("Completed");
+    let locker = party.locker(&fixture.store).await.locker("Fetched");
+    for token in [LOCKER, CONNECTOR_TOKEN, TOKEN] {
+        assert_eq!(sent(&service, report("esign", &document), token).await.0, 401, "{token}");
+    }
+    for token in [ESIGN, CONNECTOR_TOKEN] {
+        assert_eq!(sent(&service, report("doclocker", &locker), token).await.0, 401, "{token}");
+    }
+    assert_eq!(sent(&service, report("esign", &document), ESIGN).await.0, 200);
+    assert_eq!(sent(&service, report("doclocker", &locker), LOCKER).await.0, 200);
+    // A flow without a token of its own takes the shared one; what there is not takes any and is not found.
+    assert_eq!(sent(&service, report("wealth-data", &json!({})), CONNECTOR_TOKEN).await.0, 400);
+    assert_eq!(sent(&service, report("wealth-data", &json!({})), ESIGN).await.0, 401);
+    for (token, status) in [(ESIGN, 404), (LOCKER, 404), (CONNECTOR_TOKEN, 404), (TOKEN, 401)] {
+        assert_eq!(sent(&service, report("nothing", &json!({})), token).await.0, status, "{token}");
+    }
+}
+
+#[actix_rt::test]
+async fn on_a_listener_of_their_own_connectors_report_and_nobody_does_anything_else() {
+    let fixture = StoreFixture::new();
+    let deps = InternalDeps { connectors_apart: true, ..fixture.internal() };
+    let internal = listener(deps.clone()).await;
+    let reports = init_service(App::new().wrap(from_fn(edge)).configure(|cfg| configure_reports(cfg, deps))).await;
+    let body = party(&fixture).await.locker(&fixture.store).await.locker("Fetched");
+    assert_eq!(sent(&reports, report("doclocker", &body), CONNECTOR_TOKEN).await.0, 200);
+    let elsewhere = report("doclocker", &body).insert_header(("authorization", format!("Bearer {CONNECTOR_TOKEN}")));
+    assert_eq!(internal.call(elsewhere.to_request()).await.unwrap().status(), 404);
+    for (method, path, id, token) in OPERATIONS {
+        let token = token.map_or("", |token| if token == "admin_token" { TOKEN } else { CONNECTOR_TOKEN });
+        let request = TestRequest::default().method(method.parse().unwrap()).uri(&uri_of(path));
+        let request = request.insert_header(("authorization", format!("Bearer {token}"))).set_json(json!({}));
+        let is_offered = ["reportFlow", "getOpenApiDocument"].contains(&id);
+        let status = reports.call(request.to_request()).await.unwrap().status();
+        assert_eq!(status != 404, is_offered, "{id}: {status}");
+    }
+    let paths = |document: &Value| document["paths"].as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    let (of_reports, of_internal) = (document(&reports).await, document(&internal).await);
+    assert_eq!(paths(&of_reports), ["/internal/v1/flows/{kind}", "/openapi.json"]);
+    assert!(!paths(&of_internal).iter().any(|path| path.starts_with("/internal/")));
+    assert_eq!(paths(&of_internal).len() + 1, paths(&document(&listener(fixture.internal()).await).await).len());
+    let tags: Vec<&Value> = of_reports["tags"].as_array().unwrap().iter().map(|tag| &tag["name"]).collect();
+    assert_eq!(tags, ["Connectors", "Node"]);
 }
 
 #[actix_rt::test]

@@ -1,12 +1,14 @@
 //! Who may use the internal listener: operators, each by a token of their own or by the admin token of the settings, and
-//! connectors, by theirs. Neither is good for the other's routes.
+//! connectors, by theirs. None is good for the other's routes.
 
+use std::collections::BTreeMap;
 use std::future::{Ready, ready};
 
 use actix_web::dev::Payload;
 use actix_web::http::header;
 use actix_web::{FromRequest, HttpMessage as _, HttpRequest, web};
 use aws_lc_rs::digest::{SHA256, digest};
+use sakshi_domain::flow::report_kind::ReportKind;
 use sakshi_domain::ids::OperatorId;
 use sakshi_domain::operator::{OperatorRecord, Role};
 use sakshi_service::operator_token::OperatorToken;
@@ -69,11 +71,37 @@ impl FromRequest for Connector {
     type Future = Ready<Result<Self, ApiError>>;
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        let kind = request.match_info().get("kind").and_then(|kind| kind.parse().ok());
         let authorized = deps(request).and_then(|deps| match bearer(request) {
-            Some(token) if is(token, &deps.connector_token) => Ok(Self(deps)),
+            Some(token) if deps.connector_tokens.admit(token, kind) => Ok(Self(deps)),
             _ => Err(ApiError::BearerUnauthorized),
         });
         ready(authorized)
+    }
+}
+
+/// The tokens of connectors.
+#[derive(Clone, Debug, Default)]
+pub struct ConnectorTokens {
+    /// For the kinds of report that have none of their own.
+    pub shared: SecretString,
+    /// A token that is good for one kind of report alone, and the only one that is good for it.
+    pub own: BTreeMap<ReportKind, SecretString>,
+}
+
+impl ConnectorTokens {
+    /// The token for a kind of report.
+    #[must_use]
+    pub fn of(&self, kind: ReportKind) -> &SecretString {
+        self.own.get(&kind).unwrap_or(&self.shared)
+    }
+
+    /// Whether a token is good for a kind of report; for one that there is not, any of the tokens is.
+    fn admit(&self, token: &str, kind: Option<ReportKind>) -> bool {
+        match kind {
+            Some(kind) => is(token, self.of(kind)),
+            None => ReportKind::ALL.iter().any(|kind| is(token, self.of(*kind))),
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 //! Everything under `/admin/v1` takes an operator's bearer token, what connectors report theirs. Probes and metrics take none: the
 //! listener is not reachable from outside. What is live (actors, tree, health) is handed in behind
 //! small traits, so that this module knows neither actors nor their wiring. `routes.rs` is the table of which routes and the
-//! OpenAPI document are made.
+//! OpenAPI document are made. Connectors may have a listener of their own, which takes their reports alone.
 
 mod apps;
 mod arguments;
@@ -47,9 +47,11 @@ use sakshi_wire::operator::views::TreeNode;
 use sakshi_wire::reports::FlowReport;
 use secrecy::SecretString;
 
-pub use bearer::{Connector, Operator};
+pub use bearer::{Connector, ConnectorTokens, Operator};
 pub use operation::Operation;
 pub use routes::operations;
+
+use self::routes::Part;
 
 /// Where credits are moved: the ledger actor, which keeps the order per client.
 pub trait CreditDesk: Send + Sync + 'static {
@@ -104,8 +106,10 @@ pub struct InternalDeps {
     pub metrics: Arc<dyn Fn() -> String + Send + Sync>,
     /// The operator's bearer token.
     pub admin_token: SecretString,
-    /// The connectors' bearer token.
-    pub connector_token: SecretString,
+    /// The connectors' bearer tokens.
+    pub connector_tokens: ConnectorTokens,
+    /// Whether connectors report on a listener of their own.
+    pub connectors_apart: bool,
     /// Whose `X-Forwarded-For` is believed.
     pub trusted_proxies: TrustedProxies,
     /// The URLs that webhooks may go to.
@@ -133,9 +137,19 @@ impl fmt::Debug for InternalDeps {
 
 /// Declares the routes of the internal listener; the app wraps them in [`sakshi_web::edge::edge`].
 pub fn configure(cfg: &mut ServiceConfig, deps: InternalDeps) {
+    let part = if deps.connectors_apart { Part::WithoutReports } else { Part::Whole };
+    declare(cfg, deps, part);
+}
+
+/// Declares the routes of the connectors' own listener: their reports, and the document of those.
+pub fn configure_reports(cfg: &mut ServiceConfig, deps: InternalDeps) {
+    declare(cfg, deps, Part::Reports);
+}
+
+fn declare(cfg: &mut ServiceConfig, deps: InternalDeps, part: Part) {
     cfg.app_data(RouteMetrics::unmatched()).app_data(BodyLimit(deps.body_bytes)).app_data(web::Data::new(deps.memory.clone()));
-    cfg.app_data(web::Data::new(deps)).app_data(web::Data::new(openapi::describe()));
-    let mut table = operations().into_iter().peekable();
+    cfg.app_data(web::Data::new(deps)).app_data(web::Data::new(openapi::describe(part)));
+    let mut table = part.operations().map(|(_, operation)| operation).peekable();
     while let Some(Operation { method, path, roles, route, body_bytes, .. }) = table.next() {
         let mut routes = vec![(method, route(roles))];
         while let Some(next) = table.next_if(|next| next.path == path) {

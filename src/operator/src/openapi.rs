@@ -1,5 +1,7 @@
 //! `GET /openapi.json` of the internal listener: the document (OpenAPI 3.1) of every operation in the table.
 
+use std::collections::BTreeSet;
+
 use actix_web::web::Data;
 use sakshi_domain::invalid::Invalid;
 use sakshi_domain::operator::Role;
@@ -12,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::examples;
 use super::operation::is_of_operators;
-use super::routes::GROUPS;
+use super::routes::{GROUPS, Part};
 
 const DESCRIPTION: &str = "\
 The internal listener, which is not to be reached from outside: what the operator does, what connectors report, probes and metrics. The API of \
@@ -21,6 +23,10 @@ client backends has a document of its own at `/openapi.json` of the public liste
 Request fields of more than one word are read in `snake_case` and in `camelCase`; a field in both spellings, or one that is not listed, is a 400. \
 Times are RFC 3339 in UTC with milliseconds. Every answer that is neither 2xx nor 3xx has the body `Refusal`, unknown paths and malformed \
 JSON included.";
+
+const CONNECTOR_TOKEN: &str = "\
+The connectors' token: that of the flow that is reported (`admin.connector_token_esign` and so on of the settings), or `admin.connector_token` for \
+the flows without one of their own. It is good for reports alone.";
 
 /// What operations share beyond the refusals that those of every edge meet.
 const SHARED: [SharedRefusal; 2] = [
@@ -48,27 +54,27 @@ pub(super) async fn document(document: Data<ApiDocument>) -> ApiDocument {
 }
 
 /// Puts the document together.
-pub(super) fn describe() -> ApiDocument {
-    let (mut schemas, mut paths) = (Schemas::new(), json!({}));
+pub(super) fn describe(part: Part) -> ApiDocument {
+    let (mut schemas, mut paths, mut tags) = (Schemas::new(), json!({}), BTreeSet::new());
     Refusal::collect(&mut schemas);
-    for group in &GROUPS {
-        for operation in (group.operations)() {
-            let mut described = operation.described;
-            described.operation["tags"] = json!([group.tag]);
-            if is_of_operators(&described.operation) {
-                described.operation["x-roles"] = json!(operation.roles);
-            }
-            examples::attach(&mut described.operation);
-            paths[operation.path][operation.method.as_str().to_lowercase()] = described.operation;
-            schemas.extend(described.schemas);
+    for (tag, operation) in part.operations() {
+        let mut described = operation.described;
+        tags.insert(tag);
+        described.operation["tags"] = json!([tag]);
+        if is_of_operators(&described.operation) {
+            described.operation["x-roles"] = json!(operation.roles);
         }
+        examples::attach(&mut described.operation);
+        paths[operation.path][operation.method.as_str().to_lowercase()] = described.operation;
+        schemas.extend(described.schemas);
     }
     let token = |about: &str| json!({ "type": "http", "scheme": "bearer", "description": about });
-    let tags: Vec<Value> = GROUPS.iter().map(|group| json!({ "name": group.tag, "description": group.about })).collect();
+    let groups = GROUPS.iter().filter(|group| tags.contains(group.tag));
+    let tags: Vec<Value> = groups.map(|group| json!({ "name": group.tag, "description": group.about })).collect();
     let mut document = json!({
         "openapi": "3.1.0",
         "info": {
-            "title": "sakshi, internal listener",
+            "title": if part == Part::Reports { "sakshi, listener of connectors" } else { "sakshi, internal listener" },
             "version": env!("CARGO_PKG_VERSION"),
             "description": DESCRIPTION,
             "license": { "name": "Apache-2.0", "identifier": "Apache-2.0" },
@@ -81,7 +87,7 @@ pub(super) fn describe() -> ApiDocument {
             "schemas": schemas,
             "securitySchemes": {
                 "admin_token": token("An operator's token, or `admin.token` of the settings, which is an owner's. `x-roles` says who may do what."),
-                "connector_token": token("The connectors' token, `admin.connector_token` of the settings. It is good for reports alone."),
+                "connector_token": token(CONNECTOR_TOKEN),
             },
         },
     });

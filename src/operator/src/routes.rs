@@ -10,6 +10,8 @@ use sakshi_wire::reports::FlowReport;
 use super::operation::Operation;
 use super::{apps, audit_log, clients, credits, erasure, intent_keys, keys, openapi, operators, probes, reports, reseal, transfers, views};
 
+const CONNECTORS: &str = "Connectors";
+const DOCUMENT: &str = "/openapi.json";
 const CLIENTS: &str = "/admin/v1/clients";
 const CLIENT: &str = "/admin/v1/clients/{client_id}";
 const APPS: &str = "/admin/v1/clients/{client_id}/apps";
@@ -41,14 +43,36 @@ pub(super) const GROUPS: [Group; 12] = [
     Group { tag: "Audit", about: "What operators have changed.", operations: of_audit },
     Group { tag: "Support", about: "What is known of one transaction or one refused request.", operations: of_support },
     Group { tag: "Webhooks", about: "What became of the webhooks of a transaction or a flow.", operations: of_webhooks },
-    Group { tag: "Connectors", about: "What upstreams report of the flows that they carry out.", operations: of_connectors },
+    Group { tag: CONNECTORS, about: "What upstreams report of the flows that they carry out.", operations: of_connectors },
     Group { tag: "Node", about: "The process that answers: its health, its metrics and its actors.", operations: of_node },
 ];
 
 /// Every operation.
 #[must_use]
 pub fn operations() -> Vec<Operation> {
-    GROUPS.iter().flat_map(|group| (group.operations)()).collect()
+    Part::Whole.operations().map(|(_, operation)| operation).collect()
+}
+
+/// What a listener offers of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    Whole,
+    /// What connectors report is taken elsewhere.
+    WithoutReports,
+    /// What connectors report, and nothing else but the document of that.
+    Reports,
+}
+
+impl Part {
+    /// The operations with the tags of their groups.
+    pub(super) fn operations(self) -> impl Iterator<Item = (&'static str, Operation)> {
+        let all = GROUPS.iter().flat_map(|group| (group.operations)().into_iter().map(|operation| (group.tag, operation)));
+        all.filter(move |(tag, operation)| match self {
+            Self::Whole => true,
+            Self::WithoutReports => *tag != CONNECTORS,
+            Self::Reports => *tag == CONNECTORS || operation.path == DOCUMENT,
+        })
+    }
 }
 
 fn of_clients() -> Vec<Operation> {
@@ -309,6 +333,6 @@ fn of_node() -> Vec<Operation> {
         Operation::new(Method::GET, "/readyz", "getReadiness", "Tells whether to send requests to this process.", probes::readyz)
             .refuses(ApiError::Unhealthy("it is draining".to_owned()), "The process is draining, or the store takes no writes."),
         Operation::new(Method::GET, "/metrics", "getMetrics", "Shows the metrics of this process.", probes::metrics),
-        Operation::new(Method::GET, "/openapi.json", "getOpenApiDocument", "Answers with this document.", openapi::document),
+        Operation::new(Method::GET, DOCUMENT, "getOpenApiDocument", "Answers with this document.", openapi::document),
     ]
 }

@@ -10,7 +10,7 @@ use sakshi_domain::checks::CHECKS;
 const OWN: usize = 128;
 /// What a worker keeps open for itself.
 const OWN_PER_WORKER: usize = 8;
-/// Connections of the operator and the probes.
+/// Connections of the operator and the probes, and of connectors that have a listener of their own.
 const INTERNAL: usize = 64;
 /// Kinds of orders to upstreams: four flows, and the checks.
 const ORDERS: usize = 4 + CHECKS.len();
@@ -28,7 +28,7 @@ const PUBLIC_FEW: usize = 1_000;
 pub(crate) struct FdBudget {
     /// Connections of one public worker; further ones wait to be accepted.
     pub(crate) public_per_worker: usize,
-    /// Connections of the internal listener.
+    /// Connections of the internal listener, and of that of connectors.
     pub(crate) internal: usize,
     /// Webhooks under way; further ones wait in the outbox.
     pub(crate) webhooks: usize,
@@ -37,24 +37,25 @@ pub(crate) struct FdBudget {
 }
 
 impl FdBudget {
-    /// Divides `limit` descriptors between `workers` and up to `webhooks` attempts at a time.
+    /// Divides `limit` descriptors between `workers`, listeners that are not public, and up to `webhooks` attempts at a time.
     #[must_use]
-    pub(crate) fn of(limit: usize, workers: usize, webhooks: usize) -> Self {
+    pub(crate) fn of(limit: usize, workers: usize, listeners: usize, webhooks: usize) -> Self {
         let workers = workers.max(1);
-        let free = limit.saturating_sub(OWN + OWN_PER_WORKER * workers + INTERNAL);
+        let free = limit.saturating_sub(OWN + OWN_PER_WORKER * workers + INTERNAL * listeners);
         let orders_of_a_kind = (free / 8 / ORDERS).clamp(1, ORDERS_OF_A_KIND_MAX);
         let free = free.saturating_sub(ORDERS * orders_of_a_kind);
-        let webhooks = webhooks.min(free / 2).max(1);
+        // Each worker gets one connection before webhooks get a second one.
+        let webhooks = webhooks.min(free / 2).min(free.saturating_sub(workers)).max(1);
         let public_per_worker = (free.saturating_sub(webhooks) / workers).clamp(1, PUBLIC_PER_WORKER_MAX);
         Self { public_per_worker, internal: INTERNAL, webhooks, orders_of_a_kind }
     }
 
     /// Raises the limit of this process as far as it may, and divides it.
     #[must_use]
-    pub(crate) fn claim(workers: usize, webhooks: usize) -> Self {
+    pub(crate) fn claim(workers: usize, listeners: usize, webhooks: usize) -> Self {
         let raised = increase_nofile_limit(u64::MAX).or_else(|_| getrlimit(Resource::NOFILE).map(|(soft, _)| soft));
         let limit = raised.map_or(LIMIT_UNKNOWN, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
-        let budget = Self::of(limit, workers, webhooks);
+        let budget = Self::of(limit, workers, listeners, webhooks);
         let public = budget.public_per_worker * workers.max(1);
         if budget.webhooks < webhooks || public < PUBLIC_FEW {
             tracing::warn!(
@@ -76,12 +77,12 @@ mod tests {
     fn all_parts_together_stay_below_the_limit() {
         for limit in [256, 400, 1_024, 4_096, 20_000, 65_536, 1_048_576] {
             for workers in [1, 2, 16] {
-                for webhooks in [1, 64, 4_096] {
-                    let budget = FdBudget::of(limit, workers, webhooks);
+                for (webhooks, listeners) in [(1, 1), (64, 1), (64, 2), (4_096, 1), (4_096, 2)] {
+                    let budget = FdBudget::of(limit, workers, listeners, webhooks);
                     let own = OWN + OWN_PER_WORKER * workers + ORDERS * budget.orders_of_a_kind;
-                    let most = own + budget.internal + budget.webhooks + budget.public_per_worker * workers;
+                    let most = own + budget.internal * listeners + budget.webhooks + budget.public_per_worker * workers;
                     assert!(
-                        most <= limit.max(OWN + OWN_PER_WORKER * workers + INTERNAL + 1 + workers + ORDERS),
+                        most <= limit.max(OWN + OWN_PER_WORKER * workers + INTERNAL * listeners + 1 + workers + ORDERS),
                         "{limit} {workers} {webhooks}: {budget:?}"
                     );
                     assert!(budget.webhooks <= webhooks);
@@ -93,11 +94,14 @@ mod tests {
     #[test]
     fn webhooks_get_what_they_may_have_unless_that_is_more_than_half() {
         assert_eq!(
-            FdBudget::of(20_000, 2, 4_096),
+            FdBudget::of(20_000, 2, 1, 4_096),
             FdBudget { public_per_worker: 7_560, internal: 64, webhooks: 4_096, orders_of_a_kind: 64 }
         );
-        assert_eq!(FdBudget::of(1_024, 2, 4_096), FdBudget { public_per_worker: 179, internal: 64, webhooks: 358, orders_of_a_kind: 11 });
-        assert_eq!(FdBudget::of(1_048_576, 2, 4_096).public_per_worker, PUBLIC_PER_WORKER_MAX);
-        assert_eq!(FdBudget::of(0, 4, 4_096), FdBudget { public_per_worker: 1, internal: 64, webhooks: 1, orders_of_a_kind: 1 });
+        assert_eq!(
+            FdBudget::of(1_024, 2, 1, 4_096),
+            FdBudget { public_per_worker: 179, internal: 64, webhooks: 358, orders_of_a_kind: 11 }
+        );
+        assert_eq!(FdBudget::of(1_048_576, 2, 1, 4_096).public_per_worker, PUBLIC_PER_WORKER_MAX);
+        assert_eq!(FdBudget::of(0, 4, 1, 4_096), FdBudget { public_per_worker: 1, internal: 64, webhooks: 1, orders_of_a_kind: 1 });
     }
 }

@@ -41,6 +41,16 @@ pub(crate) fn app(
     })
 }
 
+/// The app of the connectors' own listener, which has one worker too.
+pub(crate) fn connectors(
+    deps: InternalDeps,
+) -> App<
+    impl ServiceFactory<ServiceRequest, Config = (), Response = ServiceResponse<impl MessageBody + use<>>, Error = Error, InitError = ()>
+    + use<>,
+> {
+    App::new().wrap(from_fn(edge)).configure(move |config| sakshi_operator::configure_reports(config, deps))
+}
+
 /// The live supervision tree as the operator sees it.
 pub(crate) fn tree_node(view: NodeView) -> TreeNode {
     let NodeView { name, kind, state, live, restarts, last_exit, mailbox, children } = view;

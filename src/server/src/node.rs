@@ -93,6 +93,8 @@ pub struct Node {
     pub public_addr: SocketAddr,
     /// Where the operator connects.
     pub internal_addr: SocketAddr,
+    /// Where connectors connect, if not there.
+    pub connector_addr: Option<SocketAddr>,
     /// The URL under which the node is reached from outside.
     pub public_base: String,
     /// The durable store.
@@ -107,6 +109,7 @@ pub struct Node {
     drain_timeout: Duration,
     public: Listener,
     internal: Listener,
+    connectors: Option<Listener>,
 }
 
 impl Node {
@@ -122,11 +125,12 @@ impl Node {
             storage::prepare_directory(path).map_err(|error| StartError::StorePath { path: path.clone(), error })?;
         }
         let workers = bounds::workers(settings);
-        let fds = FdBudget::claim(workers, settings.webhooks.max_in_flight);
+        let fds = FdBudget::claim(workers, 1 + usize::from(settings.server.connector_addr.is_some()), settings.webhooks.max_in_flight);
         issuer_keys::prepare(settings).await?;
         let keys = keys::read_all(settings)?;
         let (public_socket, public_addr) = listen(settings.server.public_addr)?;
         let (internal_socket, internal_addr) = listen(settings.server.internal_addr)?;
+        let (connector_socket, connector_addr) = settings.server.connector_addr.map(listen).transpose()?.unzip();
         let public_base = match &settings.server.public_base_url {
             Some(url) => url.as_str().trim_end_matches('/').to_owned(),
             None => format!("http://{}", reachable(public_addr)),
@@ -148,7 +152,8 @@ impl Node {
 
         // The use cases on those.
         let internal_at = reachable(internal_addr);
-        let stand_ins = StandIns::of(settings, keys.sandbox_issuer.as_ref(), (&public_base, internal_at), &clock)?;
+        let stand_ins =
+            StandIns::of(settings, keys.sandbox_issuer.as_ref(), (&public_base, connector_addr.map_or(internal_at, reachable)), &clock)?;
         let drain = Drain::default();
         let (memory, cpu) = (MemoryBudgets::default(), CpuBudget::for_this_machine());
         let (requests, rereads) = IssuerKeys::new();
@@ -202,16 +207,22 @@ impl Node {
             tree: Arc::new(move || internal::tree_node(viewed.view())),
             metrics: internal::metrics_page(metrics, &storage, tree.clone(), memory, cpu, drain.clone()),
             admin_token: settings.admin.token.clone(),
-            connector_token: settings.admin.connector_token.clone(),
+            connector_tokens: settings.admin.connector_tokens.clone(),
+            connectors_apart: connector_addr.is_some(),
             trusted_proxies: settings.server.trusted_proxies.clone().into(),
             urls: bounds::rules(settings).urls,
             body_bytes: settings.limits.body_bytes,
         };
+        let reports = deps.clone();
+        let start =
+            |socket| Listener::start(listener("connectors", 1, fds.internal), socket, move || internal::connectors(reports.clone()));
+        let connectors = connector_socket.map(start).transpose()?;
         let config = listener("internal", 1, fds.internal);
         let internal = Listener::start(config, internal_socket, move || internal::app(deps.clone(), stand_ins.clone()))?;
         let node = Self {
             public_addr,
             internal_addr,
+            connector_addr,
             public_base,
             store,
             escalations,
@@ -222,6 +233,7 @@ impl Node {
             drain_timeout: settings.server.drain_timeout,
             public,
             internal,
+            connectors,
         };
         node.wait_for_workers().await?;
         Ok(node)
@@ -254,6 +266,9 @@ impl Node {
         }
         self.public.stop().await;
         self.internal.stop().await;
+        if let Some(connectors) = self.connectors {
+            connectors.stop().await;
+        }
         self.tree.stop();
         self.storage.close().await;
         tracing::info!("stopped");

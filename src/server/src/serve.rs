@@ -59,12 +59,15 @@ pub fn recorder() -> Result<PrometheusRecorder, metrics::SetRecorderError<Promet
 
 /// One line on stdout that says where the process serves.
 fn announce(node: &Node, out: &mut dyn Write) -> std::io::Result<()> {
-    let line = json!({
+    let mut line = json!({
         "event": "listening",
         "public": format!("http://{}", node.public_addr),
         "internal": format!("http://{}", node.internal_addr),
         "pid": std::process::id(),
     });
+    if let Some(address) = node.connector_addr {
+        line["connectors"] = format!("http://{address}").into();
+    }
     writeln!(out, "{line}")?;
     out.flush()
 }

@@ -92,6 +92,11 @@ impl Process {
         .await
     }
 
+    /// The one line on stdout of a process that serves.
+    pub fn announced(&self) -> Value {
+        self.with(|seen| serde_json::from_str(&seen.out[0])).expect("a line of JSON")
+    }
+
     /// Blocks until the process has ended and all of its output is read; `None` after `bound`.
     pub fn wait(&self, bound: Duration) -> Option<Ending> {
         let (seen, changed) = &*self.shared;

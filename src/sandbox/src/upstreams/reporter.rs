@@ -1,12 +1,13 @@
 //! Sends reports to the service like a connector: with its token, a timeout, and retries while the service
 //! is unavailable.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::Bytes;
 use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
 use sakshi_domain::flow::report_kind::ReportKind;
-use secrecy::{ExposeSecret as _, SecretString};
+use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 use url::Url;
@@ -89,12 +90,12 @@ impl ReportAnswer {
 pub(super) struct Reporter {
     http: reqwest::Client,
     base: Url,
-    token: SecretString,
+    tokens: BTreeMap<ReportKind, SecretString>,
 }
 
 impl Reporter {
-    pub(super) fn new(base: Url, token: SecretString) -> Result<Self, reqwest::Error> {
-        Ok(Self { http: client(ANSWER_TIME_MAX).build()?, base, token })
+    pub(super) fn new(base: Url, tokens: BTreeMap<ReportKind, SecretString>) -> Result<Self, reqwest::Error> {
+        Ok(Self { http: client(ANSWER_TIME_MAX).build()?, base, tokens })
     }
 
     /// Sends a report, with retries. Returns the last answer and the number of attempts.
@@ -117,7 +118,8 @@ impl Reporter {
         if let Ok(mut path) = url.path_segments_mut() {
             path.pop_if_empty().extend(["internal", "v1", "flows", report.kind.as_str()]);
         }
-        let request = self.http.post(url).bearer_auth(self.token.expose_secret()).header(CONTENT_TYPE, "application/json");
+        let token = self.tokens.get(&report.kind).map(ExposeSecret::expose_secret).unwrap_or_default();
+        let request = self.http.post(url).bearer_auth(token).header(CONTENT_TYPE, "application/json");
         match request.body(report.body.clone()).send().await {
             Ok(response) => {
                 let pause = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());

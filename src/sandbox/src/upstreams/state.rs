@@ -1,9 +1,11 @@
 //! The state that all sandbox upstreams share, and how it is set up.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
 use sakshi_domain::clock::Clock;
+use sakshi_domain::flow::report_kind::ReportKind;
 use secrecy::SecretString;
 use thiserror::Error;
 use url::Url;
@@ -17,10 +19,10 @@ use super::store::OrderStore;
 pub struct SandboxUpstreamsOptions {
     /// The public base URL of the service, under which browsers reach the pages.
     pub public_base: String,
-    /// The base URL of the service's internal listener, which gets the reports.
+    /// The base URL of the service's listener that gets the reports.
     pub internal_base: String,
-    /// The token that reports carry.
-    pub connector_token: SecretString,
+    /// The tokens that reports carry.
+    pub connector_tokens: BTreeMap<ReportKind, SecretString>,
     /// The token that orders must carry.
     pub upstream_token: SecretString,
     /// The source of the current time.
@@ -57,9 +59,9 @@ impl SandboxUpstreams {
     /// # Errors
     /// A base is no http(s) URL; the file of numbers cannot be read; a library failed.
     pub fn new(options: SandboxUpstreamsOptions) -> Result<Self, SetupError> {
-        let SandboxUpstreamsOptions { public_base, internal_base, connector_token, upstream_token, clock } = options;
+        let SandboxUpstreamsOptions { public_base, internal_base, connector_tokens, upstream_token, clock } = options;
         let numbers = KnownNumbers::built_in()?;
-        let reporter = Reporter::new(base(&internal_base, "internal")?, connector_token).map_err(SetupError::Http)?;
+        let reporter = Reporter::new(base(&internal_base, "internal")?, connector_tokens).map_err(SetupError::Http)?;
         Ok(Self { public_base: base(&public_base, "public")?, upstream_token, clock, orders: OrderStore::default(), reporter, numbers })
     }
 

@@ -18,6 +18,7 @@ use sakshi_domain::flow::estamp::{EStampFlow, EStampKind, EStampTerms};
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::flow::flow_state::FlowState;
 use sakshi_domain::flow::header::FlowHeader;
+use sakshi_domain::flow::report_kind::ReportKind;
 use sakshi_domain::flow::statuses::SigningStatus;
 use sakshi_domain::flow::text::{ForeignId, Text};
 use sakshi_domain::flow::wealth_consent::{WealthConsent, WealthTerms};
@@ -176,7 +177,7 @@ pub(crate) fn options(internal_base: &str, clock: &Arc<ManualClock>) -> SandboxU
     SandboxUpstreamsOptions {
         public_base: PUBLIC_BASE.to_owned(),
         internal_base: internal_base.to_owned(),
-        connector_token: CONNECTOR_TOKEN.into(),
+        connector_tokens: ReportKind::ALL.iter().map(|kind| (*kind, CONNECTOR_TOKEN.into())).collect(),
         upstream_token: TOKEN.into(),
         clock: Arc::clone(clock) as _,
     }

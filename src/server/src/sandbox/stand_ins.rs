@@ -14,6 +14,7 @@ use actix_web::middleware::{Next, from_fn};
 use actix_web::web::{self, Data, ServiceConfig};
 use actix_web::{Error, HttpResponse, ResponseError as _};
 use sakshi_domain::clock::{Clock, SystemClock};
+use sakshi_domain::flow::report_kind::ReportKind;
 use sakshi_domain::profile::Profile;
 use sakshi_sandbox::app::{self, AppError, SandboxApp};
 use sakshi_sandbox::inbox::Inboxes;
@@ -79,7 +80,7 @@ impl StandIns {
     pub fn of(
         settings: &Settings,
         issuer: Option<&Arc<Issuer>>,
-        (public_base, internal): (&str, SocketAddr),
+        (public_base, reports): (&str, SocketAddr),
         clock: &Arc<dyn Clock>,
     ) -> Result<Option<Self>, SetupError> {
         if settings.profile != Profile::Sandbox {
@@ -88,8 +89,8 @@ impl StandIns {
         let app = issuer.map(|issuer| SandboxApp::new(Arc::clone(issuer), public_base, Arc::clone(clock))).transpose()?.map(Data::new);
         let upstreams = SandboxUpstreams::new(SandboxUpstreamsOptions {
             public_base: public_base.to_owned(),
-            internal_base: format!("http://{internal}"),
-            connector_token: settings.admin.connector_token.clone(),
+            internal_base: format!("http://{reports}"),
+            connector_tokens: ReportKind::ALL.iter().map(|kind| (*kind, settings.admin.connector_tokens.of(*kind).clone())).collect(),
             upstream_token: settings.upstreams.token.clone(),
             clock: Arc::clone(clock),
         })?;

@@ -18,6 +18,9 @@ const SECTIONS: [&str; 11] =
 
 const UNKNOWN: &str = "is not a setting; config/default.toml lists them all";
 
+/// What an address to listen on must be.
+pub(super) const ADDRESS: &str = "must be an IP address and a port, such as 127.0.0.1:8080";
+
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// The table that is being read, and what was found so far.
@@ -75,7 +78,7 @@ impl Reader {
     /// Where to listen.
     pub(super) fn address(&mut self, path: &str) -> SocketAddr {
         self.text(path).parse().unwrap_or_else(|_| {
-            self.problems.add(path, "must be an IP address and a port, such as 127.0.0.1:8080");
+            self.problems.add(path, ADDRESS);
             ([127, 0, 0, 1], 0).into()
         })
     }

@@ -1,20 +1,24 @@
 //! Rules between settings: contradictions, what a profile requires, and what is allowed but
 //! deserves a warning.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use sakshi_domain::http_url::Schemes;
 use sakshi_domain::profile::Profile;
-use secrecy::ExposeSecret as _;
+use secrecy::ExposeSecret;
 
 use super::flows::is_private;
 use super::problem::{Problem, Problems};
+use super::sections::CONNECTOR_TOKENS;
 use super::{Settings, StoreKind};
 
 /// Characters below which a token can be guessed.
 const TOKEN_CHARS_MIN: usize = 32;
 /// An intent is set back by 10 s against clock skew (protocol, section 1), and somebody has to scan it.
 const INTENT_LIFETIME_MIN: Duration = Duration::from_secs(30);
+/// The rule for a flow's own connector token.
+const OWN_TOKEN: &str = "must be another token than admin.token, upstreams.token and those of other connectors";
 /// Every token and issuer of the sandbox begins like this.
 const SANDBOX_MARK: &str = "sandbox";
 
@@ -36,11 +40,15 @@ pub(super) fn built_in(profile: Profile, has_sandbox: bool, problems: &mut Probl
 
 fn tokens(settings: &Settings, problems: &mut Problems) {
     let is_sandbox = settings.profile == Profile::Sandbox;
-    let (admin, connectors) = (settings.admin.token.expose_secret(), settings.admin.connector_token.expose_secret());
+    let (admin, connectors) = (settings.admin.token.expose_secret(), settings.admin.connector_tokens.shared.expose_secret());
     let upstreams = settings.upstreams.token.expose_secret();
     let orders = is_sandbox || settings.upstreams.urls().next().is_some();
     let mut require = |holds: bool, key: &str, sentence: &str| problems.require(holds, key, sentence);
-    for (key, token) in [("admin.token", admin), ("admin.connector_token", connectors), ("upstreams.token", upstreams)] {
+    let own =
+        CONNECTOR_TOKENS.map(|(key, kinds)| (key, settings.admin.connector_tokens.own.get(&kinds[0]).map(ExposeSecret::expose_secret)));
+    let own: Vec<(&str, &str)> = own.into_iter().filter_map(|(key, token)| Some((key, token?))).collect();
+    let all = [("admin.token", admin), ("admin.connector_token", connectors), ("upstreams.token", upstreams)];
+    for (key, token) in all.into_iter().chain(own.iter().copied()) {
         if key == "upstreams.token" && token.is_empty() && !orders {
             continue;
         }
@@ -58,6 +66,10 @@ fn tokens(settings: &Settings, problems: &mut Problems) {
     // Otherwise an upstream of one flow could report on all of them.
     let sentence = format!("must be another token than admin.connector_token in the {} profile", settings.profile.as_str());
     require(is_sandbox || differ(upstreams, connectors), "upstreams.token", &sentence);
+    for (place, (key, token)) in own.iter().enumerate() {
+        let is_taken = own[..place].iter().any(|(_, other)| other == token);
+        require(!is_taken && differ(token, admin) && differ(token, connectors) && differ(token, upstreams), key, OWN_TOKEN);
+    }
 }
 
 fn contradictions(settings: &Settings, problems: &mut Problems) {
@@ -66,6 +78,12 @@ fn contradictions(settings: &Settings, problems: &mut Problems) {
     let mut refuse = |refused: bool, key: &str, sentence: &str| problems.require(!refused, key, sentence);
     let same_listener = server.public_addr == server.internal_addr && server.public_addr.port() != 0;
     refuse(same_listener, "server.internal_addr", "must be another address or port than server.public_addr");
+    let taken = |address: SocketAddr| address.port() != 0 && [server.public_addr, server.internal_addr].contains(&address);
+    refuse(
+        server.connector_addr.is_some_and(taken),
+        "server.connector_addr",
+        "must be another address or port than those of the other listeners",
+    );
     let half_an_issuer = authority.issuer.is_some() != authority.jwks_path.is_some();
     refuse(half_an_issuer, "authority.issuer", "must be set together with authority.jwks_path, or neither");
     let mut kids: Vec<&str> = authority.further_intent_keys.iter().map(|key| &*key.kid).chain([&*authority.intent.kid]).collect();
@@ -141,6 +159,11 @@ pub(super) fn warn(settings: &Settings) -> Vec<Problem> {
             !server.internal_addr.ip().is_loopback(),
             "server.internal_addr",
             "is not a loopback address: make sure that only the operator can reach it",
+        ),
+        (
+            server.connector_addr.is_some_and(|address| !address.ip().is_loopback()),
+            "server.connector_addr",
+            "is not a loopback address: reports cross that network in the clear, so make sure that only connectors are on it",
         ),
         (store.take_over_from.is_some(), "store.take_over_from", "is needed until the store has moved; leave it out from then on"),
         (

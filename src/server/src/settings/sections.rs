@@ -5,13 +5,15 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use ipnet::IpNet;
+use sakshi_domain::flow::report_kind::ReportKind;
 use sakshi_domain::http_url::Schemes;
 use sakshi_domain::limits::CALLBACK_BYTES_MAX;
 use sakshi_domain::time_zone::TimeZone;
+use sakshi_operator::ConnectorTokens;
 use secrecy::SecretString;
 use url::Url;
 
-use super::reader::Reader;
+use super::reader::{ADDRESS, Reader};
 
 const DAY: u64 = 86_400;
 /// What a rate may be.
@@ -20,13 +22,23 @@ const RATE: RangeInclusive<u64> = 0..=1_000_000;
 /// A byte of an id chooses the worker.
 pub(crate) const WORKERS_MAX: u16 = 256;
 
+/// The tokens that are good for the reports of one flow.
+pub(super) const CONNECTOR_TOKENS: [(&str, &[ReportKind]); 4] = [
+    ("admin.connector_token_esign", &[ReportKind::ESign]),
+    ("admin.connector_token_doclocker", &[ReportKind::DocLocker]),
+    ("admin.connector_token_estamp", &[ReportKind::EStamp]),
+    ("admin.connector_token_wealth", &[ReportKind::WealthConsent, ReportKind::WealthData, ReportKind::WealthHistorical]),
+];
+
 /// `[server]`
 #[derive(Clone, Debug)]
 pub struct Server {
     /// Where clients and residents connect.
     pub public_addr: SocketAddr,
-    /// Where the operator, connectors and probes connect.
+    /// Where the operator and probes connect, and connectors unless they have an address of their own.
     pub internal_addr: SocketAddr,
+    /// Where connectors connect, if it is an address of their own.
+    pub connector_addr: Option<SocketAddr>,
     /// The origin under which the public listener is reached; `None` (sandbox only) means the bound address.
     pub public_base_url: Option<Url>,
     /// HTTP workers; zero means one per core.
@@ -44,8 +56,8 @@ pub struct Server {
 pub struct Admin {
     /// Bearer token of the admin API.
     pub token: SecretString,
-    /// Bearer token of the connectors.
-    pub connector_token: SecretString,
+    /// Bearer tokens of the connectors.
+    pub connector_tokens: ConnectorTokens,
 }
 
 /// `[ovse]`
@@ -132,6 +144,7 @@ impl Server {
         Self {
             public_addr: reader.address("server.public_addr"),
             internal_addr: reader.address("server.internal_addr"),
+            connector_addr: reader.optional("server.connector_addr", |text| text.parse().map_err(|_| ADDRESS)),
             public_base_url: reader.optional("server.public_base_url", origin),
             workers: reader.number("server.workers", 0..=WORKERS_MAX.into()),
             trusted_proxies: reader.list("server.trusted_proxies", network),
@@ -145,9 +158,17 @@ impl Admin {
     pub(super) fn read(reader: &mut Reader) -> Self {
         Self {
             token: reader.secret("admin.token").unwrap_or_default(),
-            connector_token: reader.secret("admin.connector_token").unwrap_or_default(),
+            connector_tokens: ConnectorTokens {
+                shared: reader.secret("admin.connector_token").unwrap_or_default(),
+                own: CONNECTOR_TOKENS.into_iter().flat_map(|(key, kinds)| of_kinds(reader.secret(key), kinds)).collect(),
+            },
         }
     }
+}
+
+/// A token of a flow for each kind of its reports.
+fn of_kinds(token: Option<SecretString>, kinds: &'static [ReportKind]) -> impl Iterator<Item = (ReportKind, SecretString)> {
+    token.into_iter().flat_map(move |token| kinds.iter().map(move |kind| (*kind, token.clone())))
 }
 
 impl Ovse {

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::io::Write as _;
 
+use sakshi_domain::flow::report_kind::ReportKind;
 use secrecy::ExposeSecret;
 
 use crate::settings::*;
@@ -195,6 +196,8 @@ fn a_setting_that_contradicts_another_or_has_no_meaning_is_refused_by_its_key() 
             vec![("SAKSHI__SERVER__INTERNAL_ADDR", "127.0.0.1:8080"), ("SAKSHI__SERVER__PUBLIC_ADDR", "127.0.0.1:8080")],
             "server.internal_addr",
         ),
+        (vec![("SAKSHI__SERVER__CONNECTOR_ADDR", "127.0.0.1:8081")], "server.connector_addr"),
+        (vec![("SAKSHI__SERVER__CONNECTOR_ADDR", "localhost:8082")], "server.connector_addr"),
         (vec![("SAKSHI__SERVER__WORKERS", "257")], "server.workers"),
         (vec![("SAKSHI__ADMIN__TOKEN", TOKEN)], "admin.token"),
         (vec![("SAKSHI__AUTHORITY__JWKS_PATH", "/etc/jwks.json")], "authority.issuer"),
@@ -257,6 +260,36 @@ fn an_upstream_is_reached_privately_and_with_a_token_of_its_own() {
 }
 
 #[test]
+fn a_connector_token_of_one_flow_is_good_and_another_than_all() {
+    const OWN: &str = "00112233445566778899aabbccddeeff";
+    let load = |variable: &'static str, value: &'static str| {
+        let mut pairs = production();
+        pairs.extend([("SAKSHI__ADMIN__CONNECTOR_TOKEN_WEALTH", OWN), (variable, value)]);
+        load(&environment(&pairs))
+    };
+    let tokens = load("SAKSHI__ADMIN__CONNECTOR_TOKEN_ESIGN", "ffeeddccbbaa99887766554433221100").unwrap().settings.admin.connector_tokens;
+    let good = |kind: ReportKind| tokens.of(kind).expose_secret().to_owned();
+    assert!([ReportKind::WealthConsent, ReportKind::WealthData, ReportKind::WealthHistorical].iter().all(|kind| good(*kind) == OWN));
+    assert_eq!(
+        (&*good(ReportKind::ESign), &*good(ReportKind::EStamp)),
+        ("ffeeddccbbaa99887766554433221100", "fedcba9876543210fedcba9876543210")
+    );
+    for wrong in [
+        "short",
+        "a token with blanks is not sendable",
+        "sandbox-connector-token-never-in-production",
+        "0123456789abcdef0123456789abcdef",
+        "fedcba9876543210fedcba9876543210",
+        OWN,
+    ] {
+        // Of two that are the same one is named.
+        let key = if wrong == OWN { "admin.connector_token_wealth" } else { "admin.connector_token_esign" };
+        assert_eq!(keys(&load("SAKSHI__ADMIN__CONNECTOR_TOKEN_ESIGN", wrong).unwrap_err()), [key], "{wrong}");
+    }
+    assert_eq!(keys(&load("SAKSHI__UPSTREAMS__TOKEN", OWN).unwrap_err()), ["admin.connector_token_wealth"]);
+}
+
+#[test]
 fn no_secret_is_shown() {
     let loaded = load(&environment(&production())).unwrap();
     let shown = format!("{:?} {:?}", loaded.settings, loaded.effective);
@@ -276,6 +309,7 @@ fn risky_settings_are_warned_of() {
     assert_eq!(warned(&[("SAKSHI__SERVER__TRUSTED_PROXIES", "0.0.0.0/0")]), ["server.trusted_proxies"]);
     assert_eq!(warned(&[("SAKSHI__SERVER__PUBLIC_ADDR", "0.0.0.0:80")]), ["server.public_addr"]);
     assert_eq!(warned(&[("SAKSHI__SERVER__INTERNAL_ADDR", "0.0.0.0:81")]), ["server.internal_addr"]);
+    assert_eq!(warned(&[("SAKSHI__SERVER__CONNECTOR_ADDR", "0.0.0.0:82")]), ["server.connector_addr"]);
     assert_eq!(warned(&[("SAKSHI__OVSE__WINDOW_S", "60")]), ["authority.intent_lifetime_s"]);
 }
 
