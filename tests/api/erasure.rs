@@ -48,6 +48,7 @@ async fn an_erased_verification_is_gone_for_client_resident_portal_and_operator(
     let entries: Vec<&Value> =
         log["entries"].as_array().unwrap().iter().map(|row| &row["entry"]).filter(|entry| entry["operation"] == "erase").collect();
     assert_eq!(entries[0]["asked"], json!({"kind": "transaction", "id": opened.txn}));
+    assert_eq!((&entries[0]["ids"]["id"], &entries[1]["ids"]["id"]), (&json!(opened.txn), &json!(opened.txn)));
     assert_eq!(entries[1]["after"], erased(&json!({"transactions": 1, "answers": 1})));
     let log = node.admin(&["audit-log", "--verify"]).await;
     assert!(log.status.success(), "{}{}", log.out, log.err);

@@ -86,7 +86,10 @@ pub(super) async fn logged<T: Answer + 'static, F: Future<Output = T> + 'static>
     work: impl FnOnce() -> F + 'static,
 ) -> Result<T, ApiError> {
     let deps = deps(&request)?;
-    let ids: BTreeMap<String, String> = request.match_info().iter().map(|(name, id)| (name.to_owned(), id.to_owned())).collect();
+    let in_path = request.match_info().iter().map(|(name, id)| (name, id.to_owned()));
+    // An erasure names its subject in the body, and so does a choice of the intent key.
+    let in_body = ["id", "kid"].into_iter().filter_map(|name| Some((name, asked[name].as_str()?.to_owned())));
+    let ids: BTreeMap<&str, String> = in_path.chain(in_body).collect();
     let before = standing(&deps, &request).await?;
     let entry = json!({
         "operator_id": who.id,

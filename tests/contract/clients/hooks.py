@@ -16,6 +16,10 @@ BEYOND_A_SCHEMA = {
     r"must be a whole number from 1 to \d+, or below zero for an adjustment": "the generators do not read conditions between fields",
     r"belongs to another (client|key) here": "a schema does not know what was imported",
     r"is given more than once": "a schema compares whole entries, not their ids",
+    r"must be at most \d+, as the settings say": "a schema does not know the settings",
+    r"must be an id of the given kind, \w+": "the generators do not read conditions between fields",
+    r"must be the id of an intent key that this node has": "a schema does not know the keys",
+    r"must be the cursor of an earlier answer": "a schema does not know the answers",
     r"must be at least the registration count, which is \d+": "a schema does not know the guests",
 }
 # A key belongs to the first body that came with it, and schemathesis repeats keys. No pattern computes a check digit.
