@@ -49,6 +49,8 @@ plant kubernetes kubernetes/stage/kustomization.yaml 's/SAKSHI__AUTHORITY__ISSUE
 plant kubernetes kubernetes/stage/kustomization.yaml 's/count: 2/count: 1/'
 plant kubernetes kubernetes/components/ingress/ingress.yaml 's/host: verify/host: other/'
 plant kubernetes kubernetes/components/ingress/ingress.yaml 's/pathType: Prefix/pathKind: Prefix/'
+plant kubernetes kubernetes/components/connectors/kustomization.yaml 's/targetPort, value: connectors/targetPort, value: internal/'
+plant kubernetes kubernetes/components/connectors/kustomization.yaml '/op: remove/d'
 plant kubernetes kubernetes/components/monitoring/podmonitor.yaml 's/port: internal/port: public/'
 plant kubernetes kubernetes/single/kustomization.yaml 's#STORE__PATH=/var/lib/sakshi#STORE__PATH=/tmp/sakshi#'
 plant kubernetes kubernetes/secrets.example.yaml 's/SAKSHI__ADMIN__TOKEN/SAKSHI__ADMIN__TOKENS/'

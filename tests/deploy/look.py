@@ -11,7 +11,7 @@ import kubernetes_validate
 import yaml
 
 deploy, root = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
-PUBLIC, INTERNAL = 8080, 8081
+PUBLIC, INTERNAL, CONNECTORS = 8080, 8081, 8082
 
 
 def expect(held, what):
@@ -58,14 +58,16 @@ def kubernetes(*built):
         environment = config["data"]
         for key in environment:
             expect(key in settings(), f"{name}: {key} is no setting")
-        held = [key for key in environment if key.endswith(("TOKEN", "ENCRYPTION_KEY", "ENCRYPTION_KEYS", "REDIS_URL"))]
+        held = [key for key in environment if "TOKEN" in key or key.endswith(("ENCRYPTION_KEY", "ENCRYPTION_KEYS", "REDIS_URL"))]
         expect(not held, f"{name}: {held} belong into a secret")
         expect(environment["SAKSHI__PROFILE"] == ("production" if is_single else name), f"{name}: the profile is {environment['SAKSHI__PROFILE']}")
 
         ports = {port["name"]: port["containerPort"] for port in container["ports"]}
-        expect(ports == {"public": PUBLIC, "internal": INTERNAL}, f"{name}: the ports are {ports}")
+        is_apart = "SAKSHI__SERVER__CONNECTOR_ADDR" in environment
+        wanted = {"public": PUBLIC, "internal": INTERNAL} | ({"connectors": CONNECTORS} if is_apart else {})
+        expect(ports == wanted, f"{name}: the ports are {ports}")
         for listener, port in ports.items():
-            address = environment[f"SAKSHI__SERVER__{listener.upper()}_ADDR"]
+            address = environment[f"SAKSHI__SERVER__{listener.removesuffix('s').upper()}_ADDR"]
             expect(address.endswith(f":{port}"), f"{name}: the {listener} listener is elsewhere")
         for probe, path_wanted in (("livenessProbe", "/livez"), ("startupProbe", "/livez"), ("readinessProbe", "/readyz")):
             asked = container[probe]["httpGet"]
@@ -95,6 +97,13 @@ def kubernetes(*built):
         services = {item["metadata"]["name"]: item["spec"] for item in of("Service")}
         targets = [port["targetPort"] for port in services["sakshi-public"]["ports"]]
         expect(targets == ["public"], f"{name}: the public service leads to {targets}")
+        to_connectors = "connectors" if is_apart else "internal"
+        targets = [port["targetPort"] for port in services["sakshi-reports"]["ports"]]
+        expect(targets == [to_connectors], f"{name}: the service of reports leads to {targets}")
+        (policy,) = of("NetworkPolicy")
+        connector = {"namespaceSelector": {"matchLabels": {"sakshi/role": "connector"}}}
+        reached = [rule["ports"] for rule in policy["spec"]["ingress"] if connector in rule["from"]]
+        expect(reached == [[{"port": to_connectors}]], f"{name}: connectors reach {reached}")
         expect(services["sakshi-internal"]["clusterIP"] == "None", f"{name}: the internal service is balanced")
         spaces = {item["metadata"].get("namespace") for item in objects if item["kind"] != "Namespace"}
         expect(spaces == {f"sakshi-{name}"}, f"{name}: objects are in {spaces}")

@@ -120,6 +120,7 @@ class Pod:
         self.public, self.internal = free_port(), free_port()
         self.log = open(work / f"{name}.log", "w")
         address = {f"SAKSHI__SERVER__{which}_ADDR": f"127.0.0.1:{port}" for which, port in (("PUBLIC", self.public), ("INTERNAL", self.internal))}
+        address |= {key: "127.0.0.1:0" for key in manifest.environment if key == "SAKSHI__SERVER__CONNECTOR_ADDR"}
         command = [binary, *manifest.container["args"]]
         self.process = start(command, env={**manifest.environment, **address}, stdout=self.log, stderr=self.log, cwd=work)
         self.probed("startupProbe", until=True)

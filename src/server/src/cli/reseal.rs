@@ -21,11 +21,12 @@ pub(super) const LEFT: &[&str] = &["key_id", "values"];
 pub(super) async fn ask(api: &Api) -> Result<Value, CliError> {
     let mut all = 0;
     for pass in 1..=PASSES {
-        let Pass { sealing_key, looked_at, resealed, left } = whole(api, pass).await?;
-        all += resealed;
-        let is_clean = resealed == 0 && left.is_empty();
-        if is_clean || !left.is_empty() || pass == PASSES {
-            let left: Vec<_> = left.into_iter().map(|(key_id, values)| json!({ "key_id": key_id, "values": values })).collect();
+        let done = whole(api, pass).await?;
+        all += done.resealed;
+        if done.is_last() || pass == PASSES {
+            let is_clean = done.is_clean();
+            let left: Vec<_> = done.left.into_iter().map(|(key_id, values)| json!({ "key_id": key_id, "values": values })).collect();
+            let Pass { sealing_key, looked_at, .. } = done;
             return Ok(json!({ "sealing_key": sealing_key, "looked_at": looked_at, "resealed": all, "left": left, "clean": is_clean }));
         }
     }
@@ -39,6 +40,17 @@ struct Pass {
     looked_at: u64,
     resealed: u64,
     left: BTreeMap<String, u64>,
+}
+
+impl Pass {
+    /// Whether another pass would find nothing new. What was left by a pass that did something may have changed at that moment.
+    const fn is_last(&self) -> bool {
+        self.resealed == 0
+    }
+
+    fn is_clean(&self) -> bool {
+        self.resealed == 0 && self.left.is_empty()
+    }
 }
 
 async fn whole(api: &Api, number: u32) -> Result<Pass, CliError> {
@@ -86,4 +98,34 @@ pub(super) fn show(answer: &Value, out: &mut dyn Write) -> io::Result<()> {
     }
     writeln!(out, "These values stay under another key; keep it, or find out what they are:")?;
     paint::table(left, LEFT, out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pass_is_followed_by_another_until_one_does_nothing() {
+        let pass = |resealed, left: &[u64]| {
+            let left = left.iter().map(|values| ("9f86d081".to_owned(), *values)).collect();
+            let pass = Pass { resealed, left, ..Pass::default() };
+            (pass.is_last(), pass.is_clean())
+        };
+        assert_eq!((pass(7, &[]), pass(7, &[1])), ((false, false), (false, false)));
+        assert_eq!((pass(0, &[]), pass(0, &[1])), ((true, true), (true, false)));
+    }
+
+    #[test]
+    fn what_is_said_at_the_end_names_the_keys_that_are_still_needed() {
+        let said = |left: Value, clean: bool| {
+            let mut out = Vec::new();
+            show(&json!({ "sealing_key": "5f0c1d2e", "resealed": 7, "left": left, "clean": clean }), &mut out).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        assert!(said(json!([]), true).contains("Nothing in the store is under another key"));
+        let kept = said(json!([{ "key_id": "9f86d081", "values": 3 }]), false);
+        assert!(kept.contains("9f86d081") && !kept.contains("can be taken out"), "{kept}");
+        let still_sealing = said(json!([]), false);
+        assert!(still_sealing.contains("a node still seals with it") && !still_sealing.contains("can be taken out"), "{still_sealing}");
+    }
 }
