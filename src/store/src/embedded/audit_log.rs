@@ -1,4 +1,5 @@
-//! The log of what operators have changed. The file itself refuses to change or remove an entry.
+//! The log of what operators have changed. The file itself refuses to remove an entry or to change its number and hashes. What is
+//! sealed may be sealed with another key; its hash shows whether it still says the same.
 
 use rusqlite::{Row, params};
 
