@@ -19,6 +19,7 @@ mod flows;
 mod idempotency;
 mod installation;
 mod intent_key;
+mod moving;
 mod operators;
 mod outbox;
 mod paging;
@@ -43,6 +44,7 @@ pub use flows::{FlowDeliveries, FlowRecord, Flows, LapseFlowOutcome, OpenFlow, R
 pub use idempotency::{CreateOutcome, Idempotency, IdempotencyScope, IdempotentAnswer, OrderLease};
 pub use installation::{Installation, Ownership};
 pub use intent_key::{ChosenIntentKey, IntentKeyChoice};
+pub use moving::{Moved, MovedKind, move_to_redis};
 pub use operators::Operators;
 pub use outbox::{Backlog, Outbox};
 pub use paging::{Page, PageRequest, Rows};

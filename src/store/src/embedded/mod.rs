@@ -13,7 +13,7 @@
 mod audit_log;
 mod backup;
 mod credits;
-mod database;
+pub(crate) mod database;
 mod erasure;
 mod errors;
 mod events;
@@ -25,7 +25,7 @@ mod operators;
 mod outbox;
 mod refusals;
 mod reseal;
-mod rows;
+pub(crate) mod rows;
 mod sessions;
 mod store;
 mod tenancy;

@@ -27,6 +27,17 @@ pub async fn may_open(servers: RedisServers, ownership: &Ownership) -> Result<()
 }
 
 impl Shared {
+    /// Refuses servers into which a store is being moved.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub(crate) async fn check_not_moving(&self) -> Result<(), StoreError> {
+        let moving = self.read("the mark of a move", cmd("EXISTS").arg(keys::moving())).await?;
+        let is_moving = moving.parsed::<u64>()? > 0;
+        let sentence = "a store is being moved into it; run `sakshi move` with --finish first";
+        if is_moving { Err(StoreError::unavailable(sentence)) } else { Ok(()) }
+    }
+
     /// Checks the installation.
     ///
     /// # Errors

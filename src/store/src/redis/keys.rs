@@ -184,6 +184,11 @@ pub(crate) fn intent_key() -> Vec<u8> {
     b"intent-key".to_vec()
 }
 
+/// What tells that a store is being moved here.
+pub(crate) fn moving() -> Vec<u8> {
+    b"moving".to_vec()
+}
+
 pub(crate) fn installation() -> Vec<u8> {
     b"installation".to_vec()
 }

@@ -11,7 +11,7 @@
 //! Records expire by their time to live, so there is nothing to sweep. `link` sends commands to the
 //! servers; `nodes` watches the other nodes and takes over from those that have died.
 
-mod arguments;
+pub(crate) mod arguments;
 mod audit_log;
 mod canary;
 mod clock;
@@ -25,7 +25,7 @@ mod installation;
 mod intent_key;
 #[cfg(test)]
 mod key_table;
-mod keys;
+pub(crate) mod keys;
 mod link;
 #[cfg(test)]
 mod lost_replies;
@@ -34,12 +34,12 @@ mod operators;
 mod options;
 mod outbox;
 mod refusals;
-mod reply;
+pub(crate) mod reply;
 mod reseal;
-mod script;
+pub(crate) mod script;
 mod server_check;
 mod sessions;
-mod shared;
+pub(crate) mod shared;
 mod store;
 mod tenancy;
 #[cfg(test)]
@@ -52,3 +52,4 @@ pub use self::installation::may_open;
 pub use self::link::{BadRedisUrl, CallFigures, LinkFigures, RedisServers, RedisTopology};
 pub use self::options::{NodeId, RedisOptions};
 pub use self::store::RedisStore;
+pub(crate) use self::store::unwatched;

@@ -104,6 +104,9 @@ scripts! {
     ERASE_EVENT = "erase_event", true, " flags=allow-oom", [];
     FIND_REGISTRATION = "find_registration", false, " flags=no-writes", [];
     ERASE_REGISTRATION = "erase_registration", true, " flags=allow-oom", [];
+    PUT_MOVED = "put_moved", true, "", [];
+    PUT_QUEUE = "put_queue", true, "", [];
+    LOAD_QUEUE = "load_queue", false, " flags=allow-oom", [];
     CREATE_EVENT = "create_event", true, "", ["repetition"];
     LOAD_EVENT = "load_event", false, " flags=no-writes", [];
     LIST_EVENTS = "list_events", false, " flags=allow-oom", [];

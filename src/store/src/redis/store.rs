@@ -39,22 +39,10 @@ impl RedisStore {
 
     /// The same with another interval between two heartbeats.
     pub(crate) async fn open_with_heartbeats(options: RedisOptions, every: Duration) -> Result<Self, StoreError> {
-        let RedisOptions { servers, wait_replicas, node, vault, retention, max_waiting, ownership, clock } = options;
-        let link = Link::new(LinkOptions { max_waiting, wait_replicas, ..LinkOptions::new(servers) });
-        let (ended_elsewhere, _) = broadcast::channel(NOTICES_HELD);
-        let shared = Arc::new(Shared {
-            link,
-            vault,
-            node,
-            retention,
-            clock,
-            server_clock: Arc::default(),
-            ended_elsewhere,
-            left: AtomicBool::new(false),
-            #[cfg(test)]
-            faults: super::lost_replies::Faults::default(),
-        });
+        let ownership = options.ownership.clone();
+        let shared = unwatched(options);
         shared.check_server().await?;
+        shared.check_not_moving().await?;
         // It is checked before and written after the keys: a node that is refused has written neither.
         shared.check_installation(&ownership).await?;
         shared.check_keys().await?;
@@ -92,6 +80,25 @@ impl RedisStore {
             ended.unwrap_or_else(|_| Err(StoreError::Unavailable("the runtime of the caller is shutting down".to_owned())))
         })
     }
+}
+
+/// What a store is made of, without the tasks of a node.
+pub(crate) fn unwatched(options: RedisOptions) -> Arc<Shared> {
+    let RedisOptions { servers, wait_replicas, node, vault, retention, max_waiting, clock, .. } = options;
+    let link = Link::new(LinkOptions { max_waiting, wait_replicas, ..LinkOptions::new(servers) });
+    let (ended_elsewhere, _) = broadcast::channel(NOTICES_HELD);
+    Arc::new(Shared {
+        link,
+        vault,
+        node,
+        retention,
+        clock,
+        server_clock: Arc::default(),
+        ended_elsewhere,
+        left: AtomicBool::new(false),
+        #[cfg(test)]
+        faults: super::lost_replies::Faults::default(),
+    })
 }
 
 impl fmt::Debug for RedisStore {

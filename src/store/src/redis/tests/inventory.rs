@@ -6,12 +6,13 @@ use std::collections::BTreeSet;
 use sakshi_domain::delivery::{Attempt, DeliveryOutcome};
 use sakshi_domain::erasure::ErasureSubject;
 use sakshi_domain::event::{EventPatch, EventText};
+use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::ids::{AppId, KeyId};
 use sakshi_domain::tenancy::{ApiKeyRecord, AppPatch, ClientPatch, KeyDigest};
 use sakshi_domain::transaction::{CredentialIdentity, Outcome};
 use uuid::Uuid;
 
-use super::{RedisTestStore, standalone, test_store, test_store_on};
+use super::{standalone, test_store, test_store_on};
 use crate::LapseFlowOutcome;
 use crate::conformance::fixture::{
     RESULT_TTL, RETENTION, WINDOW, app, client_with, completed, completing, created, event, kept, opened, opening, passing, patched,
@@ -40,7 +41,8 @@ fn presenting(complete: CompleteTransaction, credential: u8) -> CompleteTransact
 }
 
 /// Does everything that a store can do, so that there is every kind of key in every state.
-async fn used_for_everything(test: &RedisTestStore) {
+/// The flows that it opens.
+pub(super) async fn used_for_everything(test: &impl TestStore) -> Vec<(FlowId, AppId)> {
     let store = test.store();
     let client = client_with(test, 50).await;
     let app = app(test, &client);
@@ -78,19 +80,6 @@ async fn used_for_everything(test: &RedisTestStore) {
     let pending = open.pending.clone();
     assert!(matches!(store.open_transaction(open).await, Ok(OpenOutcome::Opened { .. })));
     assert!(store.load_idempotent_answer(kept(test, &client, 1, 1).scope).await.unwrap().is_some());
-    for holder in [1, 2] {
-        let scope = kept(test, &client, holder, 1).scope;
-        let lease = OrderLease { scope, holder: Uuid::from_u128(holder.into()) };
-        assert_eq!(store.take_order_lease(lease, WINDOW).await, Ok(true));
-        let other = OrderLease { holder: Uuid::nil(), ..lease };
-        assert_eq!((store.take_order_lease(lease, WINDOW).await, store.take_order_lease(other, WINDOW).await), (Ok(true), Ok(false)));
-        store.end_order_lease(other).await.unwrap();
-        assert_eq!(store.take_order_lease(other, WINDOW).await, Ok(false), "only its holder ends it");
-        if holder == 2 {
-            store.end_order_lease(lease).await.unwrap();
-            assert_eq!(store.take_order_lease(other, WINDOW).await, Ok(true));
-        }
-    }
     let resealed = opened(test, &client).await.id;
     let outcome = test_vault(&[6]).seal(resealed.as_bytes(), b"{}");
     store.complete_transaction(CompleteTransaction { outcome, ..completing(resealed, 1) }).await.unwrap();
@@ -115,7 +104,7 @@ async fn used_for_everything(test: &RedisTestStore) {
     test.advance(WINDOW);
     assert_eq!(store.complete_transaction(presenting(completing(late.id, 1), 2)).await, Ok(CompleteOutcome::Expired));
 
-    flows_of_every_standing(test).await;
+    let flows = flows_of_every_standing(test).await;
     let event = created(test, event(test, &client, 10)).await;
     registered(test, &event).await;
     scanned(test, &event).await;
@@ -129,10 +118,29 @@ async fn used_for_everything(test: &RedisTestStore) {
     assert!(!store.due_deliveries(None, None, 10).await.unwrap().is_empty());
     store.audit().await.unwrap();
     store.check().await.unwrap();
+    flows
+}
+
+/// Leases on orders, which only nodes that share a store need.
+async fn leases(test: &impl TestStore) {
+    let (store, client) = (test.store(), client_with(test, 0).await);
+    for holder in [1, 2] {
+        let scope = kept(test, &client, holder, 1).scope;
+        let lease = OrderLease { scope, holder: Uuid::from_u128(holder.into()) };
+        assert_eq!(store.take_order_lease(lease, WINDOW).await, Ok(true));
+        let other = OrderLease { holder: Uuid::nil(), ..lease };
+        assert_eq!((store.take_order_lease(lease, WINDOW).await, store.take_order_lease(other, WINDOW).await), (Ok(true), Ok(false)));
+        store.end_order_lease(other).await.unwrap();
+        assert_eq!(store.take_order_lease(other, WINDOW).await, Ok(false), "only its holder ends it");
+        if holder == 2 {
+            store.end_order_lease(lease).await.unwrap();
+            assert_eq!(store.take_order_lease(other, WINDOW).await, Ok(true));
+        }
+    }
 }
 
 /// One that is used, and one that was ended.
-async fn sessions_of_every_standing(test: &RedisTestStore, app: &AppId) {
+async fn sessions_of_every_standing(test: &impl TestStore, app: &AppId) {
     let store = test.store();
     let (idle_until, ends_at) = (test.now() + WINDOW, test.now() + WINDOW * 10);
     for number in [1, 2] {
@@ -145,7 +153,7 @@ async fn sessions_of_every_standing(test: &RedisTestStore, app: &AppId) {
 }
 
 /// Flows that wait, lapse, are queued, under way and ended, and one that is gone.
-async fn flows_of_every_standing(test: &RedisTestStore) {
+async fn flows_of_every_standing(test: &impl TestStore) -> Vec<(FlowId, AppId)> {
     let store = test.store();
     let party = party(test).await;
     flow_fixture::registered(test, &party).await;
@@ -166,10 +174,11 @@ async fn flows_of_every_standing(test: &RedisTestStore) {
     store.lapsed_flows(10).await.unwrap();
     let gone = locker(test, &party);
     assert_eq!(store.lapse_flow(gone.id, RESULT_TTL).await, Ok(LapseFlowOutcome::NotFound));
+    [pending, ended, consent].map(|flow| (flow.id, flow.app)).into()
 }
 
 /// Whether a key's name is of a pattern.
-fn matches(pattern: &str, name: &str) -> bool {
+pub(super) fn matches(pattern: &str, name: &str) -> bool {
     let Some((before, after)) = pattern.split_once('*') else { return pattern == name };
     let Some(rest) = name.strip_prefix(before) else { return false };
     (1..=rest.len()).any(|end| rest.is_char_boundary(end) && !rest[..end].contains(':') && matches(after, &rest[end..]))
@@ -178,7 +187,10 @@ fn matches(pattern: &str, name: &str) -> bool {
 #[test]
 fn every_key_is_of_the_table_and_goes_when_the_table_says() {
     let test = test_store();
-    run(used_for_everything(&test));
+    run(async {
+        used_for_everything(&test).await;
+        leases(&test).await;
+    });
     let text = |command: &[&str]| test.server.answer(command).text().unwrap_or_default();
     let mut seen = BTreeSet::new();
     for name in test.server.answer(&["KEYS", "*"]).members().iter().filter_map(|name| name.text()) {
@@ -223,6 +235,7 @@ fn a_used_store_has_run_every_script() {
     let test = test_store();
     run(async {
         used_for_everything(&test).await;
+        leases(&test).await;
         let store = test.store();
         store.list_clients(ALL).await.unwrap();
         let nobody = crate::redis::NodeId::generate();
@@ -241,8 +254,8 @@ fn a_used_store_has_run_every_script() {
         store.erase(ErasureSubject::Event(event.id)).await.unwrap();
     });
     let called = test.store.shared.faults.called.lock().unwrap().clone();
-    // Heartbeats and dead nodes have tests of their own.
-    let of_nodes = ["beat", "forget_node", "holders"];
+    // Heartbeats, dead nodes and moves have tests of their own.
+    let of_nodes = ["beat", "forget_node", "holders", "put_moved", "put_queue", "load_queue"];
     let all: BTreeSet<_> = script::ALL.iter().map(|script| script.name).filter(|name| !of_nodes.contains(name)).collect();
     assert!(called.is_superset(&all), "{:?}", all.difference(&called).collect::<Vec<_>>());
 }

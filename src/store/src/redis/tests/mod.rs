@@ -11,6 +11,7 @@ mod limits;
 mod lost_replies;
 mod membership;
 mod models;
+mod moving;
 mod nodes;
 mod notices;
 mod outbox;

@@ -1,0 +1,293 @@
+//! A moved store answers as it did before, whatever happened on the way.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sakshi_domain::clock::{Clock, ManualClock, SystemClock};
+use sakshi_domain::delivery::DeliveryRecord;
+use sakshi_domain::erasure::ErasureSubject;
+use sakshi_domain::flow::flow_id::FlowId;
+use sakshi_domain::ids::{AppId, TxnId};
+use sakshi_domain::tenancy::Client;
+use sakshi_domain::time::Timestamp;
+use tempfile::TempDir;
+use tokio::sync::Notify;
+
+use super::inventory::{matches, used_for_everything};
+use super::server::RedisServer;
+use super::{options, standalone};
+use crate::conformance::fixture::{RETENTION, client_with, completed, created, event, opened, registered, scanned};
+use crate::conformance::{TestStore, run};
+use crate::embedded::{EmbeddedOptions, EmbeddedStore};
+use crate::installation::test_ownership;
+use crate::redis::key_table::KEYS;
+use crate::redis::{RedisOptions, RedisStore};
+use crate::vault::test_vault;
+use crate::{Moved, PageRequest, SessionDigest, Store, StoreError, Swept, move_to_redis};
+
+const ALL: PageRequest = PageRequest { page: 1, page_size: 100 };
+
+/// An embedded store and an empty server, on one clock.
+struct Move {
+    store: EmbeddedStore,
+    clock: Arc<ManualClock>,
+    directory: TempDir,
+    server: RedisServer,
+}
+
+impl TestStore for Move {
+    fn store(&self) -> &dyn Store {
+        &self.store
+    }
+
+    fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    fn advance(&self, span: Duration) {
+        self.clock.advance(span);
+    }
+}
+
+fn embedded(directory: &Path, clock: &Arc<ManualClock>) -> EmbeddedStore {
+    let (directory, clock, vault) = (directory.join("store"), Arc::clone(clock), Arc::new(test_vault(&[7, 6])));
+    EmbeddedStore::open(EmbeddedOptions { directory, clock, vault, max_waiting: 64, ownership: test_ownership() }).unwrap()
+}
+
+impl Move {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        // Whole seconds from a time that the server has not reached, so that it expires nothing.
+        let start = Timestamp::from_millis((SystemClock.now().seconds() + 3_600) * 1_000);
+        let clock = Arc::new(ManualClock::starting_at(start));
+        Self { store: embedded(directory.path(), &clock), clock, directory, server: RedisServer::start(&[]) }
+    }
+
+    fn options(&self) -> RedisOptions {
+        options(standalone(&self.server.url()), Arc::clone(&self.clock), RETENTION)
+    }
+
+    /// Moves the store, which is closed before and opened again afterwards.
+    async fn run(&mut self, finish: bool) -> Result<Moved, StoreError> {
+        // Redis lets go of what is over by itself.
+        while self.store().sweep(RETENTION, 100).await.unwrap() != Swept::default() {}
+        self.store.close();
+        let moved = move_to_redis(&self.directory.path().join("store"), self.options(), finish, |_, _| {}).await;
+        self.store = embedded(self.directory.path(), &self.clock);
+        moved
+    }
+
+    async fn target(&self) -> Arc<dyn Store> {
+        Arc::new(RedisStore::open(self.options()).await.unwrap())
+    }
+}
+
+fn written(moved: &Moved) -> u64 {
+    moved.kinds.values().map(|kind| kind.written).sum()
+}
+
+/// A delivery without its id, which is the store's own.
+fn told(delivery: Option<DeliveryRecord>) -> Option<impl PartialEq + std::fmt::Debug> {
+    delivery.map(|delivery| (delivery.origin, delivery.queued_at, delivery.claimed_at, delivery.attempt))
+}
+
+/// What every read answers is the same on both stores.
+async fn assert_equal(from: &dyn Store, to: &dyn Store, flows: &[(FlowId, AppId)]) {
+    macro_rules! same {
+        ($store:ident => $read:expr) => {{
+            let one = {
+                let $store = from;
+                $read
+            };
+            let other = {
+                let $store = to;
+                $read
+            };
+            assert_eq!(one, other, "{}", stringify!($read));
+            one
+        }};
+    }
+    let mut read = 0;
+    let by_id = |mut page: crate::Page<Client>| {
+        page.items.sort_by(|one, other| one.client_id.cmp(&other.client_id));
+        page
+    };
+    for client in same!(store => by_id(store.list_clients(ALL).await.unwrap())).items {
+        let id = client.client_id;
+        same!(store => store.balance(id.clone()).await.unwrap());
+        same!(store => store.list_keys(id.clone()).await.unwrap());
+        same!(store => store.imported_at(id.clone()).await.unwrap());
+        let mut apps: BTreeSet<AppId> =
+            same!(store => store.list_apps(id.clone()).await.unwrap()).into_iter().map(|app| app.app_id).collect();
+        for entry in same!(store => store.statement(id.clone(), ALL).await.unwrap()).items {
+            let Ok(txn) = entry.reference.parse::<TxnId>() else { continue };
+            read += 1;
+            same!(store => told(store.load_delivery(txn.into()).await.unwrap()));
+            apps.extend(same!(store => store.load_transaction(txn).await.unwrap()).map(|record| record.opened().app.clone()));
+        }
+        for app in apps {
+            same!(store => store.webhook_urls(app.clone()).await.unwrap());
+            same!(store => store.refusals(app.clone()).await.unwrap());
+            for event in same!(store => store.list_events(app.clone(), ALL).await.unwrap()).items {
+                same!(store => store.load_event(event.id).await.unwrap());
+                same!(store => store.list_registrations(event.id, ALL.into()).await.unwrap());
+            }
+        }
+    }
+    assert!(read > 5);
+    for (flow, app) in flows {
+        same!(store => store.load_flow(*flow, app.clone()).await.unwrap().is_some());
+        same!(store => {
+            let found = store.flow_deliveries(*flow).await.unwrap().unwrap();
+            let mut deliveries: Vec<_> = found.deliveries.into_iter().map(|one| (one.webhook, one.tells, told(Some(one.delivery)))).collect();
+            deliveries.sort_by_key(|(webhook, ..)| webhook.0);
+            (found.state, found.kept_until, deliveries)
+        });
+    }
+    same!(store => store.load_session(SessionDigest([1; 32])).await.unwrap());
+    same!(store => store.operators().await.unwrap());
+    same!(store => store.audit_log(0, 100).await.unwrap());
+    same!(store => store.audit_head().await.unwrap());
+    same!(store => store.chosen_intent_key().await.unwrap());
+    assert!(to.audit().await.unwrap().iter().all(crate::Audit::is_clean));
+}
+
+#[test]
+fn a_moved_store_answers_as_before_and_has_every_kind_of_key() {
+    run(async {
+        let mut test = Move::new();
+        let flows = used_for_everything(&test).await;
+        let waiting: Vec<_> = test.store().due_deliveries(None, None, 100).await.unwrap().into_iter().map(|due| due.subject).collect();
+        assert!(waiting.len() > 2);
+        let moved = test.run(true).await.unwrap();
+        assert!(moved.is_finished && moved.removed == 0, "{moved:?}");
+
+        // Leases, unfinished attempts, nodes and the health check belong to nodes that run.
+        let not_moved = ["{p*}o:*", "{p*}flight", "{nodes}beats", "probe"];
+        let names = test.server.answer(&["KEYS", "*"]);
+        let names: Vec<String> = names.members().iter().filter_map(|name| name.text()).collect();
+        for kind in KEYS.iter().filter(|kind| !not_moved.contains(&kind.pattern)) {
+            let found: Vec<_> = names.iter().filter(|name| matches(kind.pattern, name)).collect();
+            assert!(!found.is_empty(), "{} was not moved", kind.pattern);
+            for name in found {
+                assert_eq!(test.server.answer(&["TYPE", name]).text().as_deref(), Some(kind.of_type), "{name}");
+            }
+        }
+
+        let store = RedisStore::open(test.options()).await.unwrap();
+        let target: &dyn Store = &store;
+        // As at the start of a node: attempts whose outcome is not known are not made again.
+        test.store().abandon_attempts().await.unwrap();
+        assert_equal(test.store(), target, &flows).await;
+        let scope = crate::conformance::fixture::kept(&test, &test.store().list_clients(ALL).await.unwrap().items[0].client_id, 1, 1).scope;
+        assert_eq!(target.load_idempotent_answer(scope).await, test.store().load_idempotent_answer(scope).await);
+        // The node that they were assigned to does not live.
+        store.shared.take_over(&crate::redis::NodeId::from_bytes(b"00000000000000000000000000000000").unwrap()).await.unwrap();
+        let due = target.due_deliveries(None, None, 100).await.unwrap();
+        assert_eq!(due.iter().map(|due| due.subject).collect::<BTreeSet<_>>(), waiting.into_iter().collect());
+        for delivery in due {
+            assert_eq!(target.claim_delivery(delivery.id, delivery.subject).await, Ok(true));
+        }
+        assert_eq!(target.backlog().await.unwrap().waiting, 0);
+    });
+}
+
+#[test]
+fn a_later_run_carries_what_has_changed_and_nothing_else() {
+    run(async {
+        let mut test = Move::new();
+        let client = client_with(&test, 50).await;
+        let event = created(&test, event(&test, &client, 10)).await;
+        let guest = registered(&test, &event).await;
+        let (gone, _) = completed(&test, &client).await;
+        let waits = opened(&test, &client).await;
+        assert!(written(&test.run(false).await.unwrap()) > 10);
+        let half = RedisStore::open(test.options()).await.unwrap_err();
+        assert!(half.to_string().contains("--finish"), "{half}");
+        assert_eq!(written(&test.run(false).await.unwrap()), 0, "nothing has changed");
+
+        test.store().erase(ErasureSubject::Transaction(gone.id)).await.unwrap();
+        test.store().erase(ErasureSubject::Transaction(guest)).await.unwrap();
+        scanned(&test, &event).await;
+        registered(&test, &event).await;
+        let (_, _) = completed(&test, &client).await;
+        let moved = test.run(true).await.unwrap();
+        assert!(moved.removed >= 2 && moved.kinds["guests"].written == 1 && moved.kinds["clients"].written == 1, "{moved:?}");
+        assert_eq!(moved.kinds["installation"].written, 0);
+        let target = test.target().await;
+        assert_equal(test.store(), &*target, &[]).await;
+        assert!(target.load_transaction(waits.id).await.unwrap().is_some());
+        assert_eq!(target.load_transaction(gone.id).await, Ok(None));
+    });
+}
+
+#[test]
+fn a_move_that_was_interrupted_is_begun_again() {
+    run(async {
+        let mut test = Move::new();
+        let flows = used_for_everything(&test).await;
+        let client = client_with(&test, 2_000).await;
+        for _ in 0..600 {
+            opened(&test, &client).await;
+        }
+        test.store.close();
+        let begun = Arc::new(Notify::new());
+        let told = Arc::clone(&begun);
+        let (path, options) = (test.directory.path().join("store"), test.options());
+        let task = tokio::spawn(async move { move_to_redis(&path, options, true, move |_, _| told.notify_one()).await });
+        begun.notified().await;
+        task.abort();
+        let _ = task.await;
+        assert!(RedisStore::open(test.options()).await.is_err(), "it is half moved");
+        test.store = embedded_when_free(&test).await;
+        test.run(true).await.unwrap();
+        let target = test.target().await;
+        test.store().abandon_attempts().await.unwrap();
+        assert_equal(test.store(), &*target, &flows).await;
+    });
+}
+
+/// The store, once the thread that read it has ended.
+async fn embedded_when_free(test: &Move) -> EmbeddedStore {
+    loop {
+        let (directory, clock, vault) = (test.directory.path().join("store"), Arc::clone(&test.clock), Arc::new(test_vault(&[7, 6])));
+        let options = EmbeddedOptions { directory, clock, vault, max_waiting: 64, ownership: test_ownership() };
+        match EmbeddedStore::open(options) {
+            Ok(store) => return store,
+            Err(StoreError::InUse(_)) => tokio::task::yield_now().await,
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+#[test]
+fn a_target_that_holds_something_else_and_a_source_that_is_not_ours_are_refused() {
+    run(async {
+        let mut test = Move::new();
+        client_with(&test, 5).await;
+        let path = test.directory.path().join("store");
+        let busy = move_to_redis(&path, test.options(), true, |_, _| {}).await.unwrap_err();
+        assert!(matches!(busy, StoreError::InUse(_)), "{busy}");
+        test.store.close();
+        let wrong = RedisOptions { vault: Arc::new(test_vault(&[9])), ..test.options() };
+        assert_eq!(move_to_redis(&path, wrong, true, |_, _| {}).await, Err(StoreError::WrongKey));
+        let nothing = move_to_redis(test.directory.path(), test.options(), true, |_, _| {}).await.unwrap_err();
+        assert!(nothing.to_string().contains("there is no store"), "{nothing}");
+        test.server.answer(&["SET", "stranger", "1"]);
+        let full = move_to_redis(&path, test.options(), true, |_, _| {}).await.unwrap_err();
+        assert!(full.to_string().contains("not empty"), "{full}");
+        test.server.answer(&["FLUSHALL"]);
+        test.store = embedded(test.directory.path(), &test.clock);
+        test.run(false).await.unwrap();
+        let other = Move::new();
+        client_with(&other, 5).await;
+        other.store.close();
+        let second = move_to_redis(&other.directory.path().join("store"), test.options(), true, |_, _| {}).await.unwrap_err();
+        assert!(second.to_string().contains("another store"), "{second}");
+        test.run(true).await.unwrap();
+        let finished = test.run(true).await.unwrap_err();
+        assert!(finished.to_string().contains("not empty"), "nodes may work on it by now: {finished}");
+    });
+}
