@@ -44,28 +44,18 @@ impl Storage {
     /// # Errors
     /// The store's.
     pub(crate) async fn open(settings: &Settings, vault: Arc<Vault>, retention: Retention) -> Result<Self, StoreError> {
-        let max_waiting = settings.limits.max_in_flight.saturating_mul(2);
-        let ownership = ownership(settings);
         match &settings.store.kind {
             StoreKind::Embedded => {
                 let clock: Arc<dyn Clock> = Arc::new(SystemClock);
                 let directory = settings.store.path.clone();
+                let max_waiting = settings.limits.max_in_flight.saturating_mul(2);
+                let ownership = ownership(settings);
                 let options = EmbeddedOptions { directory, clock: Arc::clone(&clock), vault, max_waiting, ownership };
                 let embedded = EmbeddedStore::open(options)?;
                 Ok(Self { store: Arc::new(embedded.clone()), clock, kind: Kind::Embedded(embedded, settings.store.path.clone()) })
             }
             StoreKind::Redis(redis) => {
-                let options = RedisOptions {
-                    servers: servers(redis)?,
-                    wait_replicas: redis.wait_replicas,
-                    node: NodeId::generate(),
-                    vault,
-                    retention,
-                    max_waiting,
-                    ownership,
-                    clock: None,
-                };
-                let store = RedisStore::open(options).await?;
+                let store = RedisStore::open(redis_options(redis, settings, vault, retention)?).await?;
                 Ok(Self { clock: store.clock(), store: Arc::new(store.clone()), kind: Kind::Redis(store) })
             }
         }
@@ -92,6 +82,28 @@ impl Storage {
             tracing::error!("the store could not be closed in good order");
         }
     }
+}
+
+/// How a node of these settings uses Redis.
+///
+/// # Errors
+/// Addresses that are none.
+pub(crate) fn redis_options(
+    redis: &RedisSettings,
+    settings: &Settings,
+    vault: Arc<Vault>,
+    retention: Retention,
+) -> Result<RedisOptions, StoreError> {
+    Ok(RedisOptions {
+        servers: servers(redis)?,
+        wait_replicas: redis.wait_replicas,
+        node: NodeId::generate(),
+        vault,
+        retention,
+        max_waiting: settings.limits.max_in_flight.saturating_mul(2),
+        ownership: ownership(settings),
+        clock: None,
+    })
 }
 
 /// Bytes of the files in a directory.

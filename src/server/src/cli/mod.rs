@@ -15,6 +15,7 @@ pub mod error;
 mod health;
 mod intent_keys;
 mod manual;
+mod moving;
 pub(crate) mod paint;
 mod reseal;
 
@@ -32,6 +33,7 @@ use crate::settings::{Loaded, Sources, load};
 
 pub use admin::Admin;
 pub use backup::{Backup, Restore};
+pub use moving::Move;
 
 /// Identity verification and callback service.
 #[derive(Debug, Parser)]
@@ -62,6 +64,8 @@ pub enum Command {
     Backup(Backup),
     /// Put a backup of the embedded store in place, while no node serves.
     Restore(Restore),
+    /// Move an embedded store into Redis: everything, compared afterwards; a later run carries what has changed.
+    Move(Move),
     /// Ask a running service whether it is ready; exit code 1 when it is not.
     Healthcheck(Healthcheck),
     /// Print completions of this command line for a shell.
@@ -137,6 +141,10 @@ pub async fn run(cli: &Cli, out: &mut dyn Write, err: &mut dyn Write) -> ExitCod
         },
         Command::Backup(options) => cli.settings(err).and_then(|loaded| backup::write(options, &loaded.settings, out)),
         Command::Restore(options) => cli.settings(err).and_then(|loaded| backup::put_back(options, &loaded.settings, out)),
+        Command::Move(options) => match cli.settings(err) {
+            Ok(loaded) => moving::run(options, &loaded.settings, out).await,
+            Err(error) => Err(error),
+        },
         Command::Healthcheck(options) => health::run(options, &cli.sources(), out).await,
         Command::Completions(options) => manual::completions(options.shell, out),
         Command::Man(options) => manual::pages(options.out.as_deref(), out),

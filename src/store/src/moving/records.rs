@@ -144,8 +144,15 @@ fn guests(connection: &Connection, event: i64, name: Vec<u8>, gone_at: i64, sink
     pieces.end(sink)
 }
 
+/// The flows of a partition whose invitation is open, by when it ends, and until when the last of them is kept.
+struct Lapsing {
+    partition: Partition,
+    flows: BTreeMap<Vec<u8>, i64>,
+    last: i64,
+}
+
 pub(super) fn flows(connection: &Connection, entries: &Entries, sink: Sink<'_>) -> Result<(), StoreError> {
-    let mut lapsing: BTreeMap<u8, (Partition, BTreeMap<Vec<u8>, i64>, i64)> = BTreeMap::new();
+    let mut lapsing: BTreeMap<u8, Lapsing> = BTreeMap::new();
     let sql = "SELECT row, id, app, standing, version, until, latest, lapses_at FROM flows ORDER BY row";
     let mut statement = connection.prepare(sql)?;
     let mut rows = statement.query([])?;
@@ -172,13 +179,17 @@ pub(super) fn flows(connection: &Connection, entries: &Entries, sink: Sink<'_>) 
         }
         sink(MovedKey { kind: "flows", name: keys::flow(id), content: Content::Hash(fields), expires_at: Some(until) })?;
         if let Some(at) = row.get::<_, Option<i64>>(7)? {
-            let (_, listed, last) = lapsing.entry(id.partition().number()).or_insert_with(|| (id.partition(), BTreeMap::new(), 0));
-            listed.insert(id.as_bytes().to_vec(), at);
-            *last = until.max(*last);
+            let of_partition = lapsing.entry(id.partition().number()).or_insert_with(|| Lapsing {
+                partition: id.partition(),
+                flows: BTreeMap::new(),
+                last: 0,
+            });
+            of_partition.flows.insert(id.as_bytes().to_vec(), at);
+            of_partition.last = until.max(of_partition.last);
         }
     }
-    for (partition, listed, last) in lapsing.into_values() {
-        sorted("flows", keys::lapsing(partition), listed, Some(last), sink)?;
+    for Lapsing { partition, flows, last } in lapsing.into_values() {
+        sorted("flows", keys::lapsing(partition), flows, Some(last), sink)?;
     }
     reports(connection, entries, sink)
 }

@@ -1,0 +1,80 @@
+//! `sakshi move`: an installation that outgrows one machine goes on with Redis, and nobody who calls it sees a difference.
+
+use sakshi_kit::event::{TestEvent, terms};
+use sakshi_kit::node::{TestNode, on_redis};
+use sakshi_kit::process::{Ending, Process};
+use sakshi_kit::redis::RedisServer;
+use sakshi_kit::waiting::{TIMEOUT, eventually};
+use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
+
+fn run(node: &TestNode, arguments: &[&str]) -> Ending {
+    Process::run(arguments, node.environment(), node.directory.path())
+}
+
+#[tokio::test]
+async fn a_node_goes_on_with_redis_where_it_was_with_its_own_store() {
+    let redis = RedisServer::start(&[]);
+    let shared = on_redis(&redis.url());
+    let mut node = TestNode::with(&[
+        ("WEBHOOKS__MAX_IN_FLIGHT", "1"),
+        ("WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", "1"),
+        // Intents that were given out name it, whichever node answers.
+        ("SERVER__PUBLIC_BASE_URL", "http://verify.example"),
+        (shared[2].0, &shared[2].1),
+    ])
+    .await;
+    if node.redis.is_some() {
+        return;
+    }
+    let (hanging, receiver) =
+        (WebhookReceiver::start(Behaviour::Hang).await.unwrap(), WebhookReceiver::start(Behaviour::Answer(200)).await.unwrap());
+    let (backend, identity_app) = (node.backend(50).await, node.identity_app());
+    let ended = backend.open(&["name"]).await;
+    identity_app.approve(&ended, "asha").await;
+    let event = TestEvent::open(&node, &backend, &terms(5)).await;
+    identity_app.approve(&event.scan().await, "asha").await;
+    let (under_way, queued) =
+        (backend.open_reported(&["name"], &hanging.url("/first")).await, backend.open_reported(&["name"], &receiver.url("/waits")).await);
+    identity_app.approve(&under_way, "asha").await;
+    eventually("the first webhook", TIMEOUT, || async { (hanging.received().len() == 1).then_some(()) }).await;
+    identity_app.approve(&queued, "asha").await;
+
+    // Most of it is copied while the node serves.
+    let directory = node.directory.path().display().to_string();
+    let backup = run(&node, &["backup", &directory]);
+    let file = backup.out.split(": ").next().unwrap().to_owned();
+    let copied = run(&node, &["move", "--from", &file, "--to", &redis.url()]);
+    assert!(copied.status.success() && copied.out.contains("--finish"), "{}{}", copied.out, copied.err);
+    let store = node.store().display().to_string();
+    let while_serving = run(&node, &["move", "--from", &store, "--to", &redis.url()]);
+    assert!(while_serving.status.code() == Some(2) && while_serving.err.contains("in use"), "{}", while_serving.err);
+
+    let (guest, pending) = (event.scan().await, backend.open(&["name"]).await);
+    let (result, page) = (backend.result(&ended.txn).await.text, event.page(1, 10).await);
+    let (state, statement) = (event.state().await, node.operator().statement(&backend.client).await);
+    node.kill().await;
+    let moved = run(&node, &["move", "--from", &store, "--to", &redis.url(), "--finish"]);
+    assert!(moved.status.success() && moved.out.contains("Nodes can be started"), "{}{}", moved.out, moved.err);
+
+    for (key, value) in &shared {
+        node.set(key, value);
+    }
+    node.launch().await;
+    let (backend, event, identity_app) =
+        (backend.through(&node.addresses), event.through(&node.addresses), identity_app.through(&node.addresses));
+    assert_eq!(backend.result(&ended.txn).await.text, result);
+    assert_eq!(event.state().await, state);
+    assert_eq!(event.page(1, 10).await, page);
+    assert_eq!(node.operator().statement(&backend.client).await, statement);
+    assert_eq!(receiver.wait_for(1, TIMEOUT).await.len(), 1, "what waited is sent");
+    assert_eq!(node.operator().outcome(&under_way.txn).await, "unknown", "and what had begun is not sent again");
+    for opened in [&guest, &pending] {
+        identity_app.approve(opened, "asha").await;
+    }
+    assert_eq!(event.counts().await, ("active".to_owned(), 2, 2, 0));
+    assert_eq!(backend.result(&pending.txn).await.ok()["data"]["verification_passed"], true);
+    let audit = node.admin(&["audit-log", "--verify"]).await;
+    assert!(audit.status.success(), "{}{}", audit.out, audit.err);
+    node.stop();
+    assert_eq!((hanging.received().len(), receiver.received().len()), (1, 1));
+}
