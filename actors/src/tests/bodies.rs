@@ -1,13 +1,16 @@
 //! How much memory webhook bodies take, and whom a receiver of large files holds up.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use sakshi_domain::flow::flow_id::FlowId;
-use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
+use sakshi_sandbox::receiver::{Arrival, Behaviour, WebhookReceiver, listen};
 use sakshi_store::{Outbox as _, ReportFlowOutcome};
+use tokio::sync::mpsc;
+use tokio::time::timeout;
 
 use super::{Fixture, roomy, run, until, verified};
 use crate::{ByteBounds, DispatchBounds, TreeBounds};
@@ -34,6 +37,23 @@ impl Fixture {
     /// Webhooks that nobody has claimed.
     async fn not_begun(&self) -> usize {
         self.store.due_deliveries(None, None, 100).await.unwrap().len()
+    }
+}
+
+/// A receiver whose requests wait until the test answers them.
+struct Slow {
+    receiver: WebhookReceiver,
+    arrivals: mpsc::Receiver<Arrival>,
+}
+
+impl Slow {
+    async fn start() -> Self {
+        let (receiver, arrivals) = listen(SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
+        Self { receiver, arrivals }
+    }
+
+    async fn next(&mut self) -> Arrival {
+        timeout(PATIENCE, self.arrivals.recv()).await.expect("a request in time").unwrap()
     }
 }
 
@@ -91,11 +111,10 @@ fn twenty_receivers_that_hang_on_bodies_of_ten_megabytes_delay_no_healthy_one() 
         assert!((21 * BODY..21 * (BODY + 2_048)).contains(&taken), "{taken}");
 
         let healthy = WebhookReceiver::start(Behaviour::Answer(200)).await.unwrap();
-        let began = Instant::now();
         fixture.file_for(&healthy, 3_000).await;
         fixture.verification_for(&healthy).await;
         assert_eq!(healthy.wait_for(2, PATIENCE).await.len(), 2);
-        assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+        until("only those that hang are in flight", || fixture.tree.attempts_in_flight() == 21).await;
         let peak = peak.end();
         assert!((taken..=bound).contains(&peak), "{peak}");
         fixture.end().await;
@@ -107,30 +126,27 @@ fn when_all_memory_is_reserved_files_wait_their_turn_and_verifications_do_not() 
     run(async {
         let least = ByteBounds { in_all: 0, per_origin: 0 };
         let webhooks = DispatchBounds { in_flight: 2, flow_bytes: least, ..roomy().webhooks };
-        let fixture = Fixture::with(TreeBounds { webhooks, ..roomy() }).await;
-        let mut hanging = Vec::new();
+        let fixture = Fixture::patient(TreeBounds { webhooks, ..roomy() }).await;
+        let mut slow = Vec::new();
         for _ in 0..3 {
-            let receiver = WebhookReceiver::start(Behaviour::Hang).await.unwrap();
-            fixture.file_for(&receiver, FILE).await;
-            hanging.push(receiver);
+            let receiver = Slow::start().await;
+            fixture.file_for(&receiver.receiver, FILE).await;
+            slow.push(receiver);
         }
-        assert_eq!(hanging[0].wait_for(1, PATIENCE).await.len(), 1);
+        let first = slow[0].next().await;
         let healthy = WebhookReceiver::start(Behaviour::Answer(200)).await.unwrap();
-        let began = Instant::now();
         fixture.verification_for(&healthy).await;
-        assert_eq!(healthy.wait_for(1, PATIENCE).await.len(), 1);
-        assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+        assert_eq!(healthy.wait_for(1, PATIENCE).await.len(), 1, "while the first file waits for its answer");
         fixture.file_for(&healthy, 3_000).await;
+        first.respond(Behaviour::Answer(200));
+        let second = slow[1].next().await;
+        assert_eq!(healthy.received().len(), 1, "what is small does not overtake the third file, which has waited longer");
+        second.respond(Behaviour::Answer(200));
+        slow[2].next().await.respond(Behaviour::Answer(200));
         assert_eq!(healthy.wait_for(2, PATIENCE).await.len(), 2);
-        assert_eq!(hanging[1].received().len(), 1, "what is small does not overtake what has waited longer");
-        let mut arrivals = Vec::new();
-        for receiver in &hanging {
-            arrivals.push(receiver.wait_for(1, PATIENCE).await[0].at);
-        }
-        assert!(arrivals.is_sorted(), "{arrivals:?}");
         until("nothing takes room", || fixture.tree.webhook_body_bytes() == 0).await;
         assert_eq!(fixture.not_begun().await, 0);
-        assert!(hanging.iter().all(|receiver| receiver.received().len() == 1));
+        assert!(slow.iter_mut().all(|receiver| receiver.arrivals.try_recv().is_err()), "each file is sent once");
         fixture.end().await;
     });
 }
@@ -138,15 +154,24 @@ fn when_all_memory_is_reserved_files_wait_their_turn_and_verifications_do_not() 
 #[test]
 fn small_payloads_to_one_origin_are_sent_side_by_side() {
     run(async {
-        let fixture = Fixture::new().await;
-        let slow = WebhookReceiver::start(Behaviour::Hang).await.unwrap();
+        let fixture = Fixture::patient(roomy()).await;
+        let mut slow = Slow::start().await;
         for _ in 0..20 {
-            fixture.file_for(&slow, 3_000).await;
+            fixture.file_for(&slow.receiver, 3_000).await;
         }
-        let began = Instant::now();
-        assert_eq!(slow.wait_for(16, PATIENCE).await.len(), 16, "as many as may be in flight to one origin");
-        assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
-        assert_eq!(slow.wait_for(20, PATIENCE).await.len(), 20, "the rest when those have timed out");
+        let mut unanswered = Vec::new();
+        for _ in 0..16 {
+            unanswered.push(slow.next().await);
+        }
+        until("as many as may be in flight to one origin", || fixture.tree.attempts_in_flight() == 16).await;
+        assert!(slow.arrivals.try_recv().is_err());
+        for arrival in unanswered {
+            arrival.respond(Behaviour::Answer(200));
+        }
+        for _ in 0..4 {
+            slow.next().await.respond(Behaviour::Answer(200));
+        }
+        until("nothing is in flight", || fixture.tree.attempts_in_flight() == 0).await;
         fixture.end().await;
     });
 }
