@@ -20,6 +20,7 @@ mod latency;
 mod limits;
 mod load;
 mod memory;
+mod moving;
 mod node;
 mod nodes;
 mod peers;
@@ -97,6 +98,8 @@ enum What {
     },
     /// Cost of a completion as more nodes share a Redis.
     Scaling,
+    /// Moving an embedded store into Redis.
+    Move,
     /// Webhooks from the outbox beside a bare client that posts the same bytes.
     Webhooks,
     /// Webhooks over TLS to nginx, haproxy, Node and hyper: rates, and that each arrives once while connections close.
@@ -107,7 +110,7 @@ enum What {
     Drain,
     /// This machine alone: signatures, bare handlers, scripts, POSTs, fdatasync.
     Limits,
-    /// All of them but growth, and a summary.
+    /// All of them but growth and the move, and a summary.
     All,
     /// Runs a role in a child process.
     #[command(subcommand, hide = true)]
@@ -131,6 +134,7 @@ fn main() -> ExitCode {
         What::Peers => one(&cli, peers::run, scale).map(drop),
         What::Nodes => one(&cli, nodes::run, scale).map(drop),
         What::Scaling => one(&cli, scaling::run, scale).map(drop),
+        What::Move => one(&cli, moving::run, scale).map(drop),
         What::Webhooks => one(&cli, webhooks::run, scale).map(drop),
         What::Https => one(&cli, https::run, scale).map(drop),
         What::Pace => one(&cli, webhooks::pace::run, scale).map(drop),

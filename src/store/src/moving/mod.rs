@@ -14,8 +14,8 @@ mod target;
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::mpsc::sync_channel;
 
+use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 
 use self::source::Source;
@@ -23,8 +23,8 @@ use self::target::Target;
 use crate::error::StoreError;
 use crate::redis::RedisOptions;
 
-/// Keys that wait between the thread that reads and the one that writes.
-const WAITING: usize = 4_096;
+/// Keys that wait between the thread that reads the file and the target; each may be a piece of a list with photos.
+const WAITING: usize = 64;
 
 /// What a key is to hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -131,26 +131,24 @@ async fn pass(
     what: &'static str,
     progress: Arc<impl Fn(&str, u64) + Send + Sync + 'static>,
 ) -> Result<Moved, StoreError> {
-    let (sender, receiver) = sync_channel::<MovedKey>(WAITING);
+    let (sender, mut receiver) = mpsc::channel(WAITING);
     let reader = Arc::clone(source);
-    let reading =
-        spawn_blocking(move || reader.each(&mut |key| sender.send(key).map_err(|_| StoreError::unavailable("the target was given up"))));
+    let reading = spawn_blocking(move || {
+        reader.each(&mut |key| sender.blocking_send(key).map_err(|_| StoreError::unavailable("the target was given up")))
+    });
     let (mut moved, mut names, mut seen) = (Moved::default(), HashSet::new(), 0_u64);
-    let mut receiver = Some(receiver);
     loop {
-        let Some(open) = receiver.take() else { break };
-        let (batch, open) = spawn_blocking(move || (Target::batch(&open), open)).await.map_err(|_| interrupted())?;
+        let batch = Target::batch(&mut receiver).await;
         if batch.is_empty() {
             break;
         }
-        receiver = Some(open);
         seen += batch.len() as u64;
         for key in &batch {
             let counts = moved.kinds.entry(key.kind).or_default();
             counts.keys += u64::from(!matches!(key.content, Content::List { from: 1.., .. }));
             names.insert(key.name.clone());
         }
-        for kind in Arc::clone(target).settle(batch, writes).await? {
+        for kind in target.settle(batch, writes).await? {
             moved.kinds.entry(kind).or_default().written += 1;
         }
         progress(what, seen);

@@ -1,18 +1,18 @@
 //! Redis as the target of a move: what each key holds, and writing what it is to hold. No node works on it meanwhile.
 
 use std::collections::{BTreeMap, HashSet};
-use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use redis::{Cmd, cmd};
 use sakshi_domain::clock::{Clock as _, SystemClock};
+use tokio::sync::mpsc;
 
 use super::{Content, MovedKey};
 use crate::error::StoreError;
 use crate::redis::arguments::{Argument as _, arguments};
 use crate::redis::reply::Reply;
-use crate::redis::script::{ERASE_RECORD, KEEP_MARK, LOAD_QUEUE, PUT_MOVED, PUT_QUEUE};
+use crate::redis::script::{ASSIGN_QUEUE, ERASE_RECORD, KEEP_MARK, LOAD_QUEUE, PUT_MOVED, PUT_QUEUE};
 use crate::redis::shared::Shared;
 use crate::redis::{RedisOptions, keys, unwatched};
 
@@ -21,6 +21,8 @@ const BATCH: usize = 500;
 const BATCH_BYTES: usize = 4 * 1_024 * 1_024;
 /// Scripts under way.
 const WRITES: usize = 32;
+/// Deliveries that are written at a time.
+const ENTRIES: usize = 1_000;
 /// Names that a server is asked for at a time.
 const NAMES: u32 = 1_000;
 /// The node to which waiting deliveries are assigned. It never lives.
@@ -63,10 +65,10 @@ impl Target {
     }
 
     /// The next keys; none at the end.
-    pub(super) fn batch(receiver: &Receiver<MovedKey>) -> Vec<MovedKey> {
+    pub(super) async fn batch(receiver: &mut mpsc::Receiver<MovedKey>) -> Vec<MovedKey> {
         let (mut batch, mut bytes) = (Vec::new(), 0);
         while batch.len() < BATCH && bytes < BATCH_BYTES {
-            let next = if batch.is_empty() { receiver.recv().ok() } else { receiver.try_recv().ok() };
+            let next = if batch.is_empty() { receiver.recv().await } else { receiver.try_recv().ok() };
             let Some(key) = next else { break };
             bytes += size(&key.content);
             batch.push(key);
@@ -75,7 +77,7 @@ impl Target {
     }
 
     /// Compares keys with what is there, and writes those that differ; the kind of each that differs.
-    pub(super) async fn settle(self: Arc<Self>, batch: Vec<MovedKey>, writes: bool) -> Result<Vec<&'static str>, StoreError> {
+    pub(super) async fn settle(&self, batch: Vec<MovedKey>, writes: bool) -> Result<Vec<&'static str>, StoreError> {
         let asked = batch.iter().flat_map(|key| [asked(key), cmd("PEXPIRETIME").arg(&key.name).to_owned()]);
         let mut found = self.shared.read_all("a key of the target", asked).await?.into_iter();
         let mut different = Vec::new();
@@ -140,9 +142,13 @@ impl Target {
                 ("list", from, entries)
             }
             Content::Queue(queue) => {
-                let entries = queue.into_iter().flat_map(|(entry, subject, origin)| [entry.into_bytes(), subject, origin.into_bytes()]);
-                let args = arguments![NOBODY].into_iter().chain(entries).collect();
-                return self.shared.call(&PUT_QUEUE, vec![name], args).await.map(drop);
+                self.shared.call(&ERASE_RECORD, vec![name.clone()], arguments![""]).await?;
+                for some in queue.chunks(ENTRIES) {
+                    let entries =
+                        some.iter().flat_map(|(entry, subject, origin)| arguments![entry.as_str(), subject.clone(), origin.as_str()]);
+                    self.shared.call(&PUT_QUEUE, vec![name.clone()], entries.collect()).await?;
+                }
+                return self.shared.call(&ASSIGN_QUEUE, vec![name], arguments![NOBODY]).await.map(drop);
             }
         };
         let mut args = arguments![of_type, expires_at, place];

@@ -106,6 +106,7 @@ scripts! {
     ERASE_REGISTRATION = "erase_registration", true, " flags=allow-oom", [];
     PUT_MOVED = "put_moved", true, "", [];
     PUT_QUEUE = "put_queue", true, "", [];
+    ASSIGN_QUEUE = "assign_queue", true, "", [];
     LOAD_QUEUE = "load_queue", false, " flags=allow-oom", [];
     CREATE_EVENT = "create_event", true, "", ["repetition"];
     LOAD_EVENT = "load_event", false, " flags=no-writes", [];

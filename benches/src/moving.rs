@@ -1,0 +1,245 @@
+//! Moving an embedded store into Redis: most of it while it could serve, then the difference, which is the time in which nobody
+//! is served. Every read of the sample must answer the same on both sides.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
+use sakshi_domain::claims::Claim;
+use sakshi_domain::clock::{Clock as _, SystemClock};
+use sakshi_domain::credits::{CreditMove, EntryKind};
+use sakshi_domain::event::{Event, EventCounts, EventTerms, EventText, MaxGuests};
+use sakshi_domain::ids::{AppId, ClientId, EventId, TxnId};
+use sakshi_domain::language::Language;
+use sakshi_domain::limits::CREDITS_PER_VERIFICATION;
+use sakshi_domain::profile::Profile;
+use sakshi_domain::retention::ClientRetention;
+use sakshi_domain::tenancy::{App, Client, KeyCase};
+use sakshi_domain::time_zone::TimeZone;
+use sakshi_domain::transaction::{AnswerDigest, Outcome, VerifiedClaims};
+use sakshi_kit::redis::RedisServer;
+use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore};
+use sakshi_store::redis::{NodeId, RedisOptions, RedisServers, RedisStore, RedisTopology};
+use sakshi_store::{CompleteTransaction, CreateEvent, Ownership, PageRequest, Retention, Store, Vault, move_to_redis};
+use serde_json::json;
+use uuid::Uuid;
+use zeroize::Zeroizing;
+
+use crate::Failure;
+use crate::process::own_memory;
+use crate::report::Report;
+use crate::scale::Scale;
+use crate::transactions::Opener;
+
+/// Operations under way while the store is filled and compared.
+const CONCURRENT: usize = 512;
+const DAY: Duration = Duration::from_secs(86_400);
+/// Of so many transactions one waits; the others have ended.
+const WAITING: usize = 10;
+
+pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
+    actix_rt::System::new().block_on(moved(scale.live))
+}
+
+async fn moved(transactions: usize) -> Result<Report, Failure> {
+    let directory = tempfile::tempdir()?;
+    let (path, redis) = (directory.path().join("store"), RedisServer::start(&["save \"\"", "appendonly no"]));
+    let owner = Owner::new();
+    let store = owner.embedded(&path)?;
+    owner.fill(&store, transactions, transactions / 100).await?;
+    store.close();
+    drop(store);
+    let bytes = std::fs::metadata(path.join("sakshi.db"))?.len();
+
+    let begun = Instant::now();
+    let first = move_to_redis(&path, owner.redis(&redis)?, false, |_, _| {}).await?;
+    let copied = begun.elapsed().as_secs_f64();
+    let store = owner.embedded(&path)?;
+    owner.fill(&store, 1_000, 10).await?;
+    store.close();
+    drop(store);
+    let begun = Instant::now();
+    let second = move_to_redis(&path, owner.redis(&redis)?, true, |_, _| {}).await?;
+    let down = begun.elapsed().as_secs_f64();
+    let keys: u64 = second.kinds.values().map(|kind| kind.keys).sum();
+    let written: u64 = second.kinds.values().map(|kind| kind.written).sum();
+
+    let source: Arc<dyn Store> = Arc::new(owner.embedded(&path)?);
+    let target: Arc<dyn Store> = Arc::new(RedisStore::open(owner.redis(&redis)?).await?);
+    let compared = owner.compare(&source, &target).await?;
+    let mut report = Report::new(&format!("A move of {transactions} transactions and {} events", transactions / 100));
+    report.figure("first run, with the comparison of every key, s", &[copied]);
+    report.figure("run with a difference of 1,000 transactions and 10 events, with the comparison, s", &[down]);
+    report.figure("keys of the target", &[keys as f64]);
+    report.figure("keys written by the second run", &[written as f64]);
+    report.figure("MB of the file", &[bytes as f64 / 1e6]);
+    report.figure("resident memory of the mover at the end, MB", &[own_memory("VmRSS")? as f64 / 1e6]);
+    report.figure("reads that answer the same on both", &[compared as f64]);
+    let written: u64 = first.kinds.values().map(|kind| kind.written).sum();
+    report.note(format!("The first run wrote {written} keys. The server does not write to the disk."));
+    Ok(report)
+}
+
+/// Whose everything is.
+struct Owner {
+    client: ClientId,
+    app: AppId,
+    vault: Arc<Vault>,
+    ownership: Ownership,
+}
+
+impl Owner {
+    fn new() -> Self {
+        let vault = Vault::new(&[Zeroizing::new(vec![1; 32])]).map(Arc::new);
+        let ownership = Ownership::of(Profile::Sandbox, "https://issuer.test");
+        Self { client: ClientId::generate(), app: AppId::generate(), vault: vault.unwrap_or_else(|_| unreachable!()), ownership }
+    }
+
+    fn embedded(&self, directory: &Path) -> Result<EmbeddedStore, Failure> {
+        Ok(EmbeddedStore::open(EmbeddedOptions {
+            directory: directory.to_owned(),
+            clock: Arc::new(SystemClock),
+            vault: Arc::clone(&self.vault),
+            max_waiting: 8_192,
+            ownership: self.ownership.clone(),
+        })?)
+    }
+
+    fn redis(&self, server: &RedisServer) -> Result<RedisOptions, Failure> {
+        Ok(RedisOptions {
+            servers: RedisServers::new(&[&server.url()], RedisTopology::Standalone)?,
+            wait_replicas: 0,
+            node: NodeId::generate(),
+            vault: Arc::clone(&self.vault),
+            retention: Retention { expired: DAY, events: DAY * 90 },
+            max_waiting: 8_192,
+            ownership: self.ownership.clone(),
+            clock: None,
+        })
+    }
+
+    /// Adds transactions, most of which have ended with claims, and events.
+    async fn fill(&self, store: &EmbeddedStore, transactions: usize, events: usize) -> Result<(), Failure> {
+        let store: &dyn Store = store;
+        let now = SystemClock.now();
+        store.create_client(Client::new(self.client.clone(), "bench".into(), now)).await?;
+        let app = App {
+            app_id: self.app.clone(),
+            client_id: self.client.clone(),
+            name: "bench".into(),
+            payload_spelling: KeyCase::default(),
+            consent_webhook_url: None,
+            data_webhook_url: None,
+            historical_webhook_url: None,
+            created_at: now,
+        };
+        store.create_app(app).await?;
+        let grant = CreditMove { kind: EntryKind::Grant, amount: 1_000_000_000, reference: "bench".into() };
+        store.move_credits(self.client.clone(), grant).await?;
+        let opener = Opener::new(self.client.clone(), self.app.clone())?;
+        let filled = (0..transactions).map(|turn| {
+            let open = opener.opening_anywhere(CREDITS_PER_VERIFICATION);
+            async move {
+                let id = open.pending.id;
+                store.open_transaction(open).await?;
+                if turn % WAITING > 0 {
+                    store.complete_transaction(self.completing(id)?).await?;
+                }
+                Ok::<_, Failure>(())
+            }
+        });
+        stream::iter(filled).buffer_unordered(CONCURRENT).try_collect::<Vec<_>>().await?;
+        let created = (0..events).map(|_| store.create_event(self.event()));
+        stream::iter(created).buffer_unordered(CONCURRENT).try_collect::<Vec<_>>().await?;
+        Ok(())
+    }
+
+    fn completing(&self, id: TxnId) -> Result<CompleteTransaction, Failure> {
+        let claims =
+            json!({ "residentName": "Asha Rao", "dob": "1990-01-31", "gender": "F", "address": "12 Lake Road, Pune", "pincode": "411001" });
+        let claims = VerifiedClaims::new(claims.as_object().cloned().unwrap_or_default());
+        let outcome = self.vault.seal(id.as_bytes(), &serde_json::to_vec(&Outcome::Verified(Arc::new(claims)))?);
+        let mut answer = [0; 32];
+        answer[..16].copy_from_slice(Uuid::new_v4().as_bytes());
+        Ok(CompleteTransaction {
+            id,
+            event: None,
+            passed: true,
+            outcome,
+            answer: AnswerDigest(answer),
+            credential: None,
+            replay_window: DAY,
+            result_ttl: DAY,
+            guest: None,
+        })
+    }
+
+    fn event(&self) -> CreateEvent {
+        let now = SystemClock.now();
+        let terms = EventTerms {
+            name: EventText::parse("Open day").unwrap_or_else(|_| unreachable!()),
+            claims: [Claim::Name].into_iter().collect(),
+            organiser: None,
+            purpose: None,
+            language: Language::ENGLISH,
+            time_zone: TimeZone::INDIA,
+            max_guests: MaxGuests::new(100).unwrap_or_else(|_| unreachable!()),
+            expires_at: now + DAY,
+            webhook_url: None,
+            retention: ClientRetention::default(),
+            is_active: true,
+        };
+        let id = EventId::generate(self.client.partition(), 0);
+        let event =
+            Event { id, client: self.client.clone(), app: self.app.clone(), created_at: now, terms, counts: EventCounts::default() };
+        CreateEvent { event, most: None, idempotency: None }
+    }
+
+    /// Reads everything on both sides; how many reads were compared.
+    async fn compare(&self, source: &Arc<dyn Store>, target: &Arc<dyn Store>) -> Result<usize, Failure> {
+        let mut compared = 0;
+        for page in 1.. {
+            let page = PageRequest { page, page_size: 100 };
+            let one = source.statement(self.client.clone(), page).await?;
+            if one != target.statement(self.client.clone(), page).await? {
+                return Err(format!("page {} of the ledger differs", page.page).into());
+            }
+            let ids: Vec<TxnId> = one.items.iter().filter_map(|entry| entry.reference.parse().ok()).collect();
+            let reads = ids.into_iter().map(|id| async move {
+                let same = source.load_transaction(id).await? == target.load_transaction(id).await?;
+                if same { Ok::<_, Failure>(()) } else { Err(format!("transaction {id} differs").into()) }
+            });
+            compared += 1 + stream::iter(reads).buffer_unordered(CONCURRENT).try_collect::<Vec<_>>().await?.len();
+            if one.items.len() < 100 {
+                break;
+            }
+        }
+        let ids = |page: sakshi_store::Page<Event>| page.items.into_iter().map(|event| event.id).collect::<std::collections::BTreeSet<_>>();
+        let mut both = [std::collections::BTreeSet::new(), std::collections::BTreeSet::new()];
+        for page in 1.. {
+            let page = PageRequest { page, page_size: 100 };
+            let [one, other] = [source.list_events(self.app.clone(), page).await?, target.list_events(self.app.clone(), page).await?];
+            let is_last = one.items.len() < 100;
+            both[0].extend(ids(one));
+            both[1].extend(ids(other));
+            compared += 1;
+            if is_last {
+                break;
+            }
+        }
+        if both[0] != both[1] {
+            return Err("the lists of events differ".into());
+        }
+        for id in &both[0] {
+            if source.load_event(*id).await? != target.load_event(*id).await? {
+                return Err(format!("event {id} differs").into());
+            }
+            compared += 1;
+        }
+        if source.audit().await? != target.audit().await? {
+            return Err("the audits differ".into());
+        }
+        Ok(compared + 1)
+    }
+}
