@@ -1,5 +1,5 @@
 //! Moving an embedded store into Redis: most of it while it could serve, then the difference, which is the time in which nobody
-//! is served. Every read of the sample must answer the same on both sides.
+//! is served; and back into a file. Every read of the sample must answer the same on both sides.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use sakshi_domain::transaction::{AnswerDigest, Outcome, VerifiedClaims};
 use sakshi_kit::redis::RedisServer;
 use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore};
 use sakshi_store::redis::{NodeId, RedisOptions, RedisServers, RedisStore, RedisTopology};
-use sakshi_store::{CompleteTransaction, CreateEvent, Ownership, PageRequest, Retention, Store, Vault, move_to_redis};
+use sakshi_store::{CompleteTransaction, CreateEvent, Ownership, PageRequest, Retention, Store, Vault, move_to_directory, move_to_redis};
 use serde_json::json;
 use uuid::Uuid;
 use zeroize::Zeroizing;
@@ -68,14 +68,25 @@ async fn moved(transactions: usize) -> Result<Report, Failure> {
     let source: Arc<dyn Store> = Arc::new(owner.embedded(&path)?);
     let target: Arc<dyn Store> = Arc::new(RedisStore::open(owner.redis(&redis)?).await?);
     let compared = owner.compare(&source, &target).await?;
+    target.leave().await?;
+    drop(target);
+    let back = directory.path().join("back");
+    let begun = Instant::now();
+    move_to_directory(owner.redis(&redis)?, &back, |_, _| {}).await?;
+    let returned = begun.elapsed().as_secs_f64();
+    let memory = own_memory("VmRSS")?;
+    let back: Arc<dyn Store> = Arc::new(owner.embedded(&back)?);
+    let compared_back = owner.compare(&source, &back).await?;
     let mut report = Report::new(&format!("A move of {transactions} transactions and {} events", transactions / 100));
     report.figure("first run, with the comparison of every key, s", &[copied]);
     report.figure("run with a difference of 1,000 transactions and 10 events, with the comparison, s", &[down]);
+    report.figure("back into a file, with the comparison, s", &[returned]);
     report.figure("keys of the target", &[keys as f64]);
     report.figure("keys written by the second run", &[written as f64]);
     report.figure("MB of the file", &[bytes as f64 / 1e6]);
-    report.figure("resident memory of the mover at the end, MB", &[own_memory("VmRSS")? as f64 / 1e6]);
-    report.figure("reads that answer the same on both", &[compared as f64]);
+    report.figure("resident memory of the mover at the end, MB", &[memory as f64 / 1e6]);
+    report.figure("reads that answer the same in Redis", &[compared as f64]);
+    report.figure("reads that answer the same in the new file", &[compared_back as f64]);
     let written: u64 = first.kinds.values().map(|kind| kind.written).sum();
     report.note(format!("The first run wrote {written} keys. The server does not write to the disk."));
     Ok(report)

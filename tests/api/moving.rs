@@ -1,18 +1,27 @@
-//! `sakshi move`: an installation that outgrows one machine goes on with Redis, and nobody who calls it sees a difference.
+//! `sakshi move`: an installation that outgrows one machine goes on with Redis, and may go back to a file. Nobody who calls it sees
+//! a difference.
 
+use sakshi_kit::backend::{Backend, Opened};
 use sakshi_kit::event::{TestEvent, terms};
 use sakshi_kit::node::{TestNode, on_redis};
 use sakshi_kit::process::{Ending, Process};
 use sakshi_kit::redis::RedisServer;
 use sakshi_kit::waiting::{TIMEOUT, eventually};
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
+use serde_json::json;
+
+/// What those who call it read.
+async fn seen(node: &TestNode, backend: &Backend, event: &TestEvent, ended: &Opened) -> serde_json::Value {
+    let (result, page, state) = (backend.result(&ended.txn).await.text, event.page(1, 10).await, event.state().await);
+    json!([result, page, state, node.operator().statement(&backend.client).await])
+}
 
 fn run(node: &TestNode, arguments: &[&str]) -> Ending {
     Process::run(arguments, node.environment(), node.directory.path())
 }
 
 #[tokio::test]
-async fn a_node_goes_on_with_redis_where_it_was_with_its_own_store() {
+async fn a_node_goes_on_with_redis_where_it_was_with_its_own_store_and_back_again() {
     let redis = RedisServer::start(&[]);
     let shared = on_redis(&redis.url());
     let mut node = TestNode::with(&[
@@ -50,8 +59,7 @@ async fn a_node_goes_on_with_redis_where_it_was_with_its_own_store() {
     assert!(while_serving.status.code() == Some(2) && while_serving.err.contains("in use"), "{}", while_serving.err);
 
     let (guest, pending) = (event.scan().await, backend.open(&["name"]).await);
-    let (result, page) = (backend.result(&ended.txn).await.text, event.page(1, 10).await);
-    let (state, statement) = (event.state().await, node.operator().statement(&backend.client).await);
+    let before = seen(&node, &backend, &event, &ended).await;
     node.kill().await;
     let moved = run(&node, &["move", "--from", &store, "--to", &redis.url(), "--finish"]);
     assert!(moved.status.success() && moved.out.contains("Nodes can be started"), "{}{}", moved.out, moved.err);
@@ -62,10 +70,7 @@ async fn a_node_goes_on_with_redis_where_it_was_with_its_own_store() {
     node.launch().await;
     let (backend, event, identity_app) =
         (backend.through(&node.addresses), event.through(&node.addresses), identity_app.through(&node.addresses));
-    assert_eq!(backend.result(&ended.txn).await.text, result);
-    assert_eq!(event.state().await, state);
-    assert_eq!(event.page(1, 10).await, page);
-    assert_eq!(node.operator().statement(&backend.client).await, statement);
+    assert_eq!(seen(&node, &backend, &event, &ended).await, before);
     assert_eq!(receiver.wait_for(1, TIMEOUT).await.len(), 1, "what waited is sent");
     assert_eq!(node.operator().outcome(&under_way.txn).await, "unknown", "and what had begun is not sent again");
     for opened in [&guest, &pending] {
@@ -73,8 +78,33 @@ async fn a_node_goes_on_with_redis_where_it_was_with_its_own_store() {
     }
     assert_eq!(event.counts().await, ("active".to_owned(), 2, 2, 0));
     assert_eq!(backend.result(&pending.txn).await.ok()["data"]["verification_passed"], true);
-    let audit = node.admin(&["audit-log", "--verify"]).await;
-    assert!(audit.status.success(), "{}{}", audit.out, audit.err);
+    assert_audited(&node).await;
+
+    // And back to a file.
+    let waits = backend.open(&["name"]).await;
+    std::fs::rename(node.store().join("sakshi.db"), node.directory.path().join("before.db")).unwrap();
+    std::fs::remove_file(node.store().join("sakshi.lock")).unwrap();
+    let while_serving = run(&node, &["move", "--to", &store]);
+    assert!(while_serving.status.code() == Some(2) && while_serving.err.contains("in use"), "{}", while_serving.err);
+    let before = seen(&node, &backend, &event, &ended).await;
+    node.stop();
+    let moved = run(&node, &["move", "--to", &store]);
+    assert!(moved.status.success() && moved.out.contains("can be started on the directory"), "{}{}", moved.out, moved.err);
+    for (key, value) in [("STORE__KIND", "embedded"), ("STORE__REDIS_URL", "")] {
+        node.set(key, value);
+    }
+    node.launch().await;
+    let (backend, event, identity_app) =
+        (backend.through(&node.addresses), event.through(&node.addresses), identity_app.through(&node.addresses));
+    assert_eq!(seen(&node, &backend, &event, &ended).await, before);
+    identity_app.approve(&waits, "asha").await;
+    assert_eq!(backend.result(&waits.txn).await.ok()["data"]["verification_passed"], true);
+    assert_audited(&node).await;
     node.stop();
     assert_eq!((hanging.received().len(), receiver.received().len()), (1, 1));
+}
+
+async fn assert_audited(node: &TestNode) {
+    let audit = node.admin(&["audit-log", "--verify"]).await;
+    assert!(audit.status.success(), "{}{}", audit.out, audit.err);
 }

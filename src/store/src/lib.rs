@@ -44,6 +44,7 @@ pub use flows::{FlowDeliveries, FlowRecord, Flows, LapseFlowOutcome, OpenFlow, R
 pub use idempotency::{CreateOutcome, Idempotency, IdempotencyScope, IdempotentAnswer, OrderLease};
 pub use installation::{Installation, Ownership};
 pub use intent_key::{ChosenIntentKey, IntentKeyChoice};
+pub use moving::back::move_to_directory;
 pub use moving::{Moved, MovedKind, move_to_redis};
 pub use operators::Operators;
 pub use outbox::{Backlog, Outbox};

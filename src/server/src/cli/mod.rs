@@ -64,7 +64,7 @@ pub enum Command {
     Backup(Backup),
     /// Put a backup of the embedded store in place, while no node serves.
     Restore(Restore),
-    /// Move an embedded store into Redis: everything, compared afterwards; a later run carries what has changed.
+    /// Move an embedded store into Redis, or back: everything, compared afterwards; a later run into Redis carries what has changed.
     Move(Move),
     /// Ask a running service whether it is ready; exit code 1 when it is not.
     Healthcheck(Healthcheck),

@@ -1,4 +1,4 @@
-//! `sakshi move`: from an embedded store into Redis.
+//! `sakshi move`: from an embedded store into Redis, and back.
 
 use std::io::{self, IsTerminal as _, Write};
 use std::path::PathBuf;
@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use clap::Args;
-use sakshi_store::move_to_redis;
 use sakshi_store::redis::RedisTopology;
+use sakshi_store::{move_to_directory, move_to_redis};
 use secrecy::SecretString;
 use serde_json::json;
 
@@ -19,29 +19,57 @@ use crate::{bounds, keys, storage};
 /// Options of `move`.
 #[derive(Args, Clone, Debug)]
 pub struct Move {
-    /// The directory of an embedded store that no node has open, or a backup of one.
-    #[arg(long, value_name = "PATH")]
-    pub from: PathBuf,
-    /// The Redis into which it is moved, one server; default: that of the settings, which may be sentinels or a cluster.
-    #[arg(long, value_name = "URL", hide_env_values = true)]
-    pub to: Option<SecretString>,
-    /// Let nodes open the target afterwards. Without it a later run carries what has changed meanwhile.
+    /// The directory of an embedded store that no node has open, or a backup of one; or a Redis, one server. Default: the Redis of
+    /// the settings, which may be sentinels or a cluster.
+    #[arg(long, value_name = "PATH|URL", hide_env_values = true)]
+    pub from: Option<Place>,
+    /// The Redis into which it is moved, or the directory of a new embedded store. Default: the Redis of the settings.
+    #[arg(long, value_name = "URL|PATH", hide_env_values = true)]
+    pub to: Option<Place>,
+    /// Let nodes open the Redis afterwards. Without it a later run carries what has changed meanwhile. A move into a directory is one
+    /// run.
     #[arg(long)]
     pub finish: bool,
+}
+
+/// Where a store is.
+#[derive(Clone, Debug)]
+pub enum Place {
+    /// A directory, or a backup.
+    Path(PathBuf),
+    /// One server, whose URL may have a password.
+    Redis(SecretString),
+}
+
+impl From<String> for Place {
+    fn from(text: String) -> Self {
+        if ["redis://", "rediss://"].iter().any(|scheme| text.starts_with(scheme)) {
+            Self::Redis(text.into())
+        } else {
+            Self::Path(text.into())
+        }
+    }
 }
 
 /// Moves the store; what was moved to `out`.
 pub(super) async fn run(options: &Move, settings: &Settings, out: &mut dyn Write) -> Result<bool, CliError> {
     let local = |error: &dyn std::fmt::Display| CliError::Local(error.to_string());
-    let redis = match (&options.to, &settings.store.kind) {
-        (Some(url), _) => RedisSettings { addresses: vec![url.clone()], topology: RedisTopology::Standalone, wait_replicas: 0 },
-        (None, StoreKind::Redis(redis)) => redis.clone(),
-        (None, StoreKind::Embedded) => {
-            return Err(CliError::Local("say where to by --to, or by store.kind and store.redis_url".to_owned()));
+    let (path, url, is_back) = match (&options.from, &options.to) {
+        (Some(Place::Path(_)), Some(Place::Path(_))) => return Err(local(&"one of --from and --to must be a Redis")),
+        (Some(Place::Redis(_)), Some(Place::Redis(_))) => return Err(local(&"one of --from and --to must be a path")),
+        (Some(Place::Path(from)), to) => (from, to, false),
+        (from, Some(Place::Path(to))) => (to, from, true),
+        _ => return Err(local(&"say by --from or --to where the embedded store is, or is to be")),
+    };
+    let redis = match (url, &settings.store.kind) {
+        (Some(Place::Redis(url)), _) => {
+            RedisSettings { addresses: vec![url.clone()], topology: RedisTopology::Standalone, wait_replicas: 0 }
         }
+        (_, StoreKind::Redis(redis)) => redis.clone(),
+        (_, StoreKind::Embedded) => return Err(local(&"say which Redis by --from or --to, or by store.kind and store.redis_url")),
     };
     let vault = Arc::new(keys::vault(settings).map_err(|error| local(&error))?);
-    let target = storage::redis_options(&redis, settings, vault, bounds::retention(settings)).map_err(|error| local(&error))?;
+    let servers = storage::redis_options(&redis, settings, vault, bounds::retention(settings)).map_err(|error| local(&error))?;
     let begun = Instant::now();
     let is_watched = io::stderr().is_terminal();
     let progress = move |what: &str, keys: u64| {
@@ -50,19 +78,27 @@ pub(super) async fn run(options: &Move, settings: &Settings, out: &mut dyn Write
             let _ = write!(io::stderr(), "\r{what}: {keys} keys");
         }
     };
-    let moved = move_to_redis(&options.from, target, options.finish, progress).await.map_err(|error| local(&error))?;
+    let moved = if is_back {
+        move_to_directory(servers, path, progress).await
+    } else {
+        move_to_redis(path, servers, options.finish, progress).await
+    };
+    let moved = moved.map_err(|error| local(&error))?;
     if is_watched {
         writeln!(io::stderr())?;
     }
     let rows: Vec<_> =
         moved.kinds.iter().map(|(kind, counts)| json!({ "kind": kind, "keys": counts.keys, "written": counts.written })).collect();
     paint::table(&rows, &["kind", "keys", "written"], out)?;
-    writeln!(out, "\n{} keys were removed, which the source has no more. {:.1} s.", moved.removed, begun.elapsed().as_secs_f64())?;
+    let removed = if is_back { String::new() } else { format!("{} keys were removed, which the source has no more. ", moved.removed) };
+    writeln!(out, "\n{removed}{:.1} s.", begun.elapsed().as_secs_f64())?;
     writeln!(out, "Everything was read again and is the same on both.")?;
     writeln!(
         out,
         "{}",
-        if moved.is_finished {
+        if is_back {
+            "A node can be started on the directory. No node opens the servers any more; keep them until it has served for a while."
+        } else if moved.is_finished {
             "Nodes can be started on the target. Keep the source until they have served for a while, and start none on it."
         } else {
             "No node opens the target yet: stop the node of the source, and run this again with --finish."

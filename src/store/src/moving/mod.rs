@@ -1,10 +1,11 @@
-//! Moving an embedded store into Redis, for an installation that outgrows one machine.
+//! Moving an embedded store into Redis, for an installation that outgrows one machine; `back` is the other direction.
 //!
 //! `source` reads the file as the keys that Redis is to hold; what is sealed is carried as it is, because it is sealed for the same
 //! ids on both. `target` compares each key with what is there, and writes what differs. So a run that was interrupted is simply
 //! begun again, a later run carries what has changed since, and a pass that finds no difference is the verification. Until the
 //! move is finished the target has a mark, with which no node opens it.
 
+pub(crate) mod back;
 mod outbox;
 mod people;
 mod records;

@@ -108,28 +108,13 @@ impl Target {
         if ends != key.expires_at.unwrap_or(-1) {
             return Ok(false);
         }
-        Ok(match &key.content {
-            Content::Text(value) => held.bytes()?.unwrap_or_default() == *value,
-            Content::Hash(fields) => pairs(held)? == *fields,
-            Content::Sorted(members) => {
-                let held = pairs(held)?;
-                held.len() == members.len() && members.iter().all(|(member, score)| held.get(member) == Some(&score.argument()))
-            }
-            Content::List { entries, is_last, .. } => {
-                let cut = self.cut.lock().unwrap_or_else(PoisonError::into_inner).contains(&key.name);
-                let held =
-                    held.fields()?.rest().map(|entry| Ok(entry.bytes()?.unwrap_or_default())).collect::<Result<Vec<_>, StoreError>>()?;
-                // One entry more is asked for where the list ends.
-                let length = if *is_last { held.len() } else { held.len().min(entries.len()) };
-                !cut && length == entries.len() && held[..length] == entries[..]
-            }
-            Content::Queue(queue) => {
-                let found = self.shared.call(&LOAD_QUEUE, vec![key.name.clone()], arguments![NOBODY]).await?;
-                let Some(found) = found.optional_fields()? else { return Ok(false) };
-                let held = found.rest().map(entry).collect::<Result<Vec<_>, StoreError>>()?;
-                held == *queue
-            }
-        })
+        if let Content::Queue(queue) = &key.content {
+            let found = self.shared.call(&LOAD_QUEUE, vec![key.name.clone()], arguments![NOBODY]).await?;
+            let Some(found) = found.optional_fields()? else { return Ok(false) };
+            return Ok(found.rest().map(entry).collect::<Result<Vec<_>, StoreError>>()? == *queue);
+        }
+        let is_cut = self.cut.lock().unwrap_or_else(PoisonError::into_inner).contains(&key.name);
+        Ok(!is_cut && content_of(&key.content, held)? == key.content)
     }
 
     async fn write(&self, MovedKey { name, content, expires_at, .. }: MovedKey) -> Result<(), StoreError> {
@@ -186,7 +171,7 @@ impl Target {
 }
 
 /// What reads a key.
-fn asked(key: &MovedKey) -> Cmd {
+pub(super) fn asked(key: &MovedKey) -> Cmd {
     let name = &key.name;
     match &key.content {
         Content::Text(_) => cmd("GET").arg(name).to_owned(),
@@ -195,6 +180,30 @@ fn asked(key: &MovedKey) -> Cmd {
         Content::List { from, entries, .. } => cmd("LRANGE").arg(name).arg(*from).arg(from + entries.len() as u64).to_owned(),
         Content::Queue(_) => cmd("EXISTS").arg(name).to_owned(),
     }
+}
+
+/// What a key holds, as far as it was asked for; a queue by its entries.
+pub(super) fn content_of(like: &Content, held: Reply) -> Result<Content, StoreError> {
+    Ok(match like {
+        Content::Text(_) => Content::Text(held.bytes()?.unwrap_or_default()),
+        Content::Hash(_) => Content::Hash(pairs(held)?),
+        Content::Sorted(_) => {
+            let scored = pairs(held)?.into_iter().map(|(member, score)| {
+                let score = std::str::from_utf8(&score).ok().and_then(|score| score.parse().ok());
+                score.map(|score| (member, score)).ok_or_else(|| StoreError::unreadable("a key of the target"))
+            });
+            Content::Sorted(scored.collect::<Result<_, _>>()?)
+        }
+        Content::List { from, entries, is_last } => {
+            let mut held = held.fields()?.all(Some)?;
+            // One entry more is asked for where the list ends.
+            if !is_last {
+                held.truncate(entries.len());
+            }
+            Content::List { from: *from, entries: held, is_last: *is_last }
+        }
+        Content::Queue(_) => Content::Queue(held.fields()?.rest().map(entry).collect::<Result<_, _>>()?),
+    })
 }
 
 fn size(content: &Content) -> usize {
@@ -208,7 +217,7 @@ fn size(content: &Content) -> usize {
 }
 
 /// A reply of fields and values, or of members and scores.
-fn pairs(held: Reply) -> Result<BTreeMap<Vec<u8>, Vec<u8>>, StoreError> {
+pub(super) fn pairs(held: Reply) -> Result<BTreeMap<Vec<u8>, Vec<u8>>, StoreError> {
     let mut pairs = BTreeMap::new();
     let mut rest = held.fields()?.rest();
     while let (Some(field), Some(value)) = (rest.next(), rest.next()) {

@@ -10,6 +10,7 @@ use super::shared::Shared;
 use super::{keys, script};
 use crate::Ownership;
 use crate::error::StoreError;
+use crate::moving::back::MOVED_AWAY;
 
 const WHAT: &str = "the installation of the store";
 
@@ -27,15 +28,17 @@ pub async fn may_open(servers: RedisServers, ownership: &Ownership) -> Result<()
 }
 
 impl Shared {
-    /// Refuses servers into which a store is being moved.
+    /// Refuses servers into which a store is being moved, and those that a store was moved away from.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].
     pub(crate) async fn check_not_moving(&self) -> Result<(), StoreError> {
-        let moving = self.read("the mark of a move", cmd("EXISTS").arg(keys::moving())).await?;
-        let is_moving = moving.parsed::<u64>()? > 0;
-        let sentence = "a store is being moved into it; run `sakshi move` with --finish first";
-        if is_moving { Err(StoreError::unavailable(sentence)) } else { Ok(()) }
+        let mark = self.read("the mark of a move", cmd("GET").arg(keys::moving())).await?.text()?;
+        Err(StoreError::unavailable(match mark.as_deref() {
+            None => return Ok(()),
+            Some(MOVED_AWAY) => "its store was moved into a file; to use it here all the same, remove the key `moving`",
+            Some(_) => "a store is being moved into it; run `sakshi move` with --finish first",
+        }))
     }
 
     /// Checks the installation.

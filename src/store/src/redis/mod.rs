@@ -16,7 +16,7 @@ mod audit_log;
 mod canary;
 mod clock;
 mod credits;
-mod delivery_id;
+pub(crate) mod delivery_id;
 mod erasure;
 mod events;
 mod flows;
@@ -29,7 +29,7 @@ pub(crate) mod keys;
 mod link;
 #[cfg(test)]
 mod lost_replies;
-mod nodes;
+pub(crate) mod nodes;
 mod operators;
 mod options;
 mod outbox;

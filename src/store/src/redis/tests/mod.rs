@@ -12,6 +12,7 @@ mod lost_replies;
 mod membership;
 mod models;
 mod moving;
+mod moving_back;
 mod nodes;
 mod notices;
 mod outbox;

@@ -1,9 +1,9 @@
 //! A moved store answers as it did before, whatever happened on the way.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sakshi_domain::clock::{Clock, ManualClock, SystemClock};
 use sakshi_domain::delivery::DeliveryRecord;
@@ -16,7 +16,7 @@ use tempfile::TempDir;
 use tokio::sync::Notify;
 
 use super::inventory::{matches, used_for_everything};
-use super::server::RedisServer;
+use super::server::{RedisServer, TIMEOUT};
 use super::{options, standalone};
 use crate::conformance::fixture::{RETENTION, client_with, completed, created, event, opened, registered, scanned};
 use crate::conformance::{TestStore, run};
@@ -51,9 +51,28 @@ impl TestStore for Move {
     }
 }
 
-fn embedded(directory: &Path, clock: &Arc<ManualClock>) -> EmbeddedStore {
-    let (directory, clock, vault) = (directory.join("store"), Arc::clone(clock), Arc::new(test_vault(&[7, 6])));
-    EmbeddedStore::open(EmbeddedOptions { directory, clock, vault, max_waiting: 64, ownership: test_ownership() }).unwrap()
+/// The store of a directory, once nobody else has it: a thread that read it, or a process that another test is about to start and
+/// that has every open file for a moment.
+pub(super) fn embedded(directory: &Path, clock: &Arc<ManualClock>) -> EmbeddedStore {
+    let begun = Instant::now();
+    loop {
+        let (directory, clock, vault) = (directory.to_owned(), Arc::clone(clock), Arc::new(test_vault(&[7, 6])));
+        match EmbeddedStore::open(EmbeddedOptions { directory, clock, vault, max_waiting: 64, ownership: test_ownership() }) {
+            Err(StoreError::InUse(_)) if begun.elapsed() < TIMEOUT => std::thread::yield_now(),
+            opened => return opened.unwrap(),
+        }
+    }
+}
+
+/// Moves a store that is closed, once nobody else has its files.
+async fn moved(path: &Path, options: impl Fn() -> RedisOptions, finish: bool) -> Result<Moved, StoreError> {
+    let begun = Instant::now();
+    loop {
+        match move_to_redis(path, options(), finish, |_, _| {}).await {
+            Err(StoreError::InUse(_)) if begun.elapsed() < TIMEOUT => tokio::task::yield_now().await,
+            ended => return ended,
+        }
+    }
 }
 
 impl Move {
@@ -62,7 +81,11 @@ impl Move {
         // Whole seconds from a time that the server has not reached, so that it expires nothing.
         let start = Timestamp::from_millis((SystemClock.now().seconds() + 3_600) * 1_000);
         let clock = Arc::new(ManualClock::starting_at(start));
-        Self { store: embedded(directory.path(), &clock), clock, directory, server: RedisServer::start(&[]) }
+        Self { store: embedded(&directory.path().join("store"), &clock), clock, directory, server: RedisServer::start(&[]) }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.directory.path().join("store")
     }
 
     fn options(&self) -> RedisOptions {
@@ -74,8 +97,8 @@ impl Move {
         // Redis lets go of what is over by itself.
         while self.store().sweep(RETENTION, 100).await.unwrap() != Swept::default() {}
         self.store.close();
-        let moved = move_to_redis(&self.directory.path().join("store"), self.options(), finish, |_, _| {}).await;
-        self.store = embedded(self.directory.path(), &self.clock);
+        let moved = moved(&self.path(), || self.options(), finish).await;
+        self.store = embedded(&self.path(), &self.clock);
         moved
     }
 
@@ -94,7 +117,7 @@ fn told(delivery: Option<DeliveryRecord>) -> Option<impl PartialEq + std::fmt::D
 }
 
 /// What every read answers is the same on both stores.
-async fn assert_equal(from: &dyn Store, to: &dyn Store, flows: &[(FlowId, AppId)]) {
+pub(super) async fn assert_equal(from: &dyn Store, to: &dyn Store, flows: &[(FlowId, AppId)]) {
     macro_rules! same {
         ($store:ident => $read:expr) => {{
             let one = {
@@ -235,13 +258,13 @@ fn a_move_that_was_interrupted_is_begun_again() {
         test.store.close();
         let begun = Arc::new(Notify::new());
         let told = Arc::clone(&begun);
-        let (path, options) = (test.directory.path().join("store"), test.options());
+        let (path, options) = (test.path(), test.options());
         let task = tokio::spawn(async move { move_to_redis(&path, options, true, move |_, _| told.notify_one()).await });
         begun.notified().await;
         task.abort();
         let _ = task.await;
         assert!(RedisStore::open(test.options()).await.is_err(), "it is half moved");
-        test.store = embedded_when_free(&test).await;
+        test.store = embedded(&test.path(), &test.clock);
         test.run(true).await.unwrap();
         let target = test.target().await;
         test.store().abandon_attempts().await.unwrap();
@@ -249,42 +272,29 @@ fn a_move_that_was_interrupted_is_begun_again() {
     });
 }
 
-/// The store, once the thread that read it has ended.
-async fn embedded_when_free(test: &Move) -> EmbeddedStore {
-    loop {
-        let (directory, clock, vault) = (test.directory.path().join("store"), Arc::clone(&test.clock), Arc::new(test_vault(&[7, 6])));
-        let options = EmbeddedOptions { directory, clock, vault, max_waiting: 64, ownership: test_ownership() };
-        match EmbeddedStore::open(options) {
-            Ok(store) => return store,
-            Err(StoreError::InUse(_)) => tokio::task::yield_now().await,
-            Err(error) => panic!("{error}"),
-        }
-    }
-}
-
 #[test]
 fn a_target_that_holds_something_else_and_a_source_that_is_not_ours_are_refused() {
     run(async {
         let mut test = Move::new();
         client_with(&test, 5).await;
-        let path = test.directory.path().join("store");
+        let path = test.path();
         let busy = move_to_redis(&path, test.options(), true, |_, _| {}).await.unwrap_err();
         assert!(matches!(busy, StoreError::InUse(_)), "{busy}");
         test.store.close();
-        let wrong = RedisOptions { vault: Arc::new(test_vault(&[9])), ..test.options() };
-        assert_eq!(move_to_redis(&path, wrong, true, |_, _| {}).await, Err(StoreError::WrongKey));
+        let wrong = || RedisOptions { vault: Arc::new(test_vault(&[9])), ..test.options() };
+        assert_eq!(moved(&path, wrong, true).await, Err(StoreError::WrongKey));
         let nothing = move_to_redis(test.directory.path(), test.options(), true, |_, _| {}).await.unwrap_err();
         assert!(nothing.to_string().contains("there is no store"), "{nothing}");
         test.server.answer(&["SET", "stranger", "1"]);
-        let full = move_to_redis(&path, test.options(), true, |_, _| {}).await.unwrap_err();
+        let full = moved(&path, || test.options(), true).await.unwrap_err();
         assert!(full.to_string().contains("not empty"), "{full}");
         test.server.answer(&["FLUSHALL"]);
-        test.store = embedded(test.directory.path(), &test.clock);
+        test.store = embedded(&test.path(), &test.clock);
         test.run(false).await.unwrap();
         let other = Move::new();
         client_with(&other, 5).await;
         other.store.close();
-        let second = move_to_redis(&other.directory.path().join("store"), test.options(), true, |_, _| {}).await.unwrap_err();
+        let second = moved(&other.path(), || test.options(), true).await.unwrap_err();
         assert!(second.to_string().contains("another store"), "{second}");
         test.run(true).await.unwrap();
         let finished = test.run(true).await.unwrap_err();

@@ -1,0 +1,159 @@
+//! A store that went back from Redis to a file answers as it did before.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sakshi_domain::clock::{Clock as _, ManualClock};
+use sakshi_domain::erasure::ErasureSubject;
+use sakshi_domain::time::Timestamp;
+
+use super::inventory::used_for_everything;
+use super::moving::{assert_equal, embedded};
+use super::server::RedisServer;
+use super::{RedisTestStore, options, standalone, test_store};
+use crate::conformance::fixture::{RETENTION, WINDOW, client_with, completed, counts, created, event, opened, registered, scanned};
+use crate::conformance::{TestStore, run};
+use crate::embedded::EmbeddedStore;
+use crate::redis::{RedisOptions, RedisStore};
+use crate::vault::test_vault;
+use crate::{Credits as _, Erasure as _, Moved, Outbox as _, Store, StoreError, Upkeep as _, move_to_directory};
+
+impl RedisTestStore {
+    fn options(&self) -> RedisOptions {
+        options(standalone(&self.server.url()), Arc::clone(&self.clock), RETENTION)
+    }
+
+    async fn move_to(&self, directory: &Path) -> Result<Moved, StoreError> {
+        self.store.leave().await?;
+        move_to_directory(self.options(), directory, |_, _| {}).await
+    }
+
+    /// The store once more, as if it had not been moved away.
+    async fn reopened(&self) -> RedisStore {
+        self.server.answer(&["DEL", "moving"]);
+        RedisStore::open(self.options()).await.unwrap()
+    }
+}
+
+#[test]
+fn a_store_that_went_back_answers_as_before() {
+    run(async {
+        let test = test_store();
+        let flows = used_for_everything(&test).await;
+        let client = client_with(&test, 50).await;
+        let of_two = [created(&test, event(&test, &client, 10)).await, created(&test, event(&test, &client, 10)).await];
+        for event in &of_two {
+            registered(&test, event).await;
+            scanned(&test, event).await;
+            registered(&test, event).await;
+        }
+        test.store().erase(ErasureSubject::Event(of_two[0].id)).await.unwrap();
+        let waiting: Vec<_> = test.store().due_deliveries(None, None, 100).await.unwrap().into_iter().map(|due| due.subject).collect();
+        assert!(waiting.len() > 2);
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("store");
+        let moved = test.move_to(&path).await.unwrap();
+        assert!(moved.is_finished && moved.kinds["transactions"].keys > 5 && moved.kinds["webhooks that wait"].keys > 0, "{moved:?}");
+
+        let refused = RedisStore::open(test.options()).await.unwrap_err();
+        assert!(refused.to_string().contains("moved into a file"), "{refused}");
+        let (redis, file) = (test.reopened().await, embedded(&path, &test.clock));
+        // As at the start of a node: attempts whose outcome is not known are not made again.
+        redis.abandon_attempts().await.unwrap();
+        redis.shared.take_over(&test.store.shared.node).await.unwrap();
+        file.abandon_attempts().await.unwrap();
+        assert_equal(&redis, &file, &flows).await;
+        let due = file.due_deliveries(None, None, 100).await.unwrap();
+        assert_eq!(due.iter().map(|due| due.subject).collect::<Vec<_>>(), waiting);
+        for delivery in due {
+            assert_eq!(file.claim_delivery(delivery.id, delivery.subject).await, Ok(true));
+        }
+        // It goes on where it was.
+        let test = Continued { file, clock: Arc::clone(&test.clock) };
+        completed(&test, &client).await;
+        let (event, before) = (&of_two[1], counts(&test, &of_two[1]).await);
+        let guest = registered(&test, event).await;
+        assert_eq!(counts(&test, event).await.registrations, before.registrations + 1);
+        assert_eq!(test.file.erase(ErasureSubject::Transaction(guest)).await.unwrap().registrations, 1);
+        test.clock.advance(WINDOW * 2);
+        assert_eq!(counts(&test, event).await.abandoned, before.abandoned + 1);
+        assert!(test.file.audit().await.unwrap().iter().all(crate::Audit::is_clean));
+    });
+}
+
+/// The new store, to go on with.
+struct Continued {
+    file: EmbeddedStore,
+    clock: Arc<ManualClock>,
+}
+
+impl TestStore for Continued {
+    fn store(&self) -> &dyn Store {
+        &self.file
+    }
+
+    fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    fn advance(&self, span: Duration) {
+        self.clock.advance(span);
+    }
+}
+
+#[test]
+fn a_scan_whose_transaction_is_gone_counts_as_abandoned() {
+    run(async {
+        let test = test_store();
+        let client = client_with(&test, 10).await;
+        let event = created(&test, event(&test, &client, 10)).await;
+        let (gone, waits) = (scanned(&test, &event).await, scanned(&test, &event).await);
+        test.clock.advance(WINDOW);
+        let name = String::from_utf8(crate::redis::keys::transaction(gone)).unwrap();
+        test.server.answer(&["DEL", &name]);
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("store");
+        test.move_to(&path).await.unwrap();
+        let test = Continued { file: embedded(&path, &test.clock), clock: Arc::clone(&test.clock) };
+        let counted = counts(&test, &event).await;
+        assert_eq!((counted.scans, counted.abandoned), (2, 2), "{waits} has ended as well");
+    });
+}
+
+#[test]
+fn what_cannot_be_moved_back_is_refused_and_changes_nothing() {
+    run(async {
+        let test = test_store();
+        let client = client_with(&test, 5).await;
+        opened(&test, &client).await;
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("store");
+        let move_to = |options, path: &Path| {
+            let path = path.to_owned();
+            async move { move_to_directory(options, &path, |_, _| {}).await.unwrap_err() }
+        };
+        let serving = move_to(test.options(), &path).await;
+        assert!(matches!(serving, StoreError::InUse(_)), "{serving}");
+        RedisStore::open(test.options()).await.unwrap().leave().await.unwrap();
+        test.store.leave().await.unwrap();
+
+        let wrong = RedisOptions { vault: Arc::new(test_vault(&[9])), ..test.options() };
+        assert_eq!(move_to(wrong, &path).await, StoreError::WrongKey);
+        let other = directory.path().join("other");
+        embedded(&other, &test.clock).close();
+        let full = move_to(test.options(), &other).await;
+        assert!(full.to_string().contains("holds a store"), "{full}");
+        let nothing = RedisServer::start(&[]);
+        let nothing = move_to(options(standalone(&nothing.url()), Arc::clone(&test.clock), RETENTION), &path).await;
+        assert!(nothing.to_string().contains("there is no store"), "{nothing}");
+
+        // What no table knows is not carried, and that is told.
+        test.server.answer(&["SET", "stranger", "1"]);
+        let stranger = move_to(test.options(), &path).await;
+        assert!(stranger.to_string().contains("stranger") && !crate::embedded::exists(&path), "{stranger}");
+        test.server.answer(&["DEL", "stranger"]);
+        test.move_to(&path).await.unwrap();
+        assert!(embedded(&path, &test.clock).audit().await.unwrap().iter().all(crate::Audit::is_clean));
+    });
+}
