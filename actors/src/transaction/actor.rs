@@ -4,6 +4,7 @@
 //! credential and no claim longer than the message that brought it, and it ends with the transaction.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use actix::{
     Actor, ActorContext as _, ActorFutureExt as _, ActorResponse, Addr, AsyncContext as _, AtomicResponse, Context, Handler, Message,
@@ -12,6 +13,7 @@ use actix::{
 use sakshi_domain::clock::Clock;
 use sakshi_domain::event::EventRefusal;
 use sakshi_domain::ids::TxnId;
+use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::{Answer, Failure, Outcome, Pending};
 use sakshi_store::{
     CompleteOutcome, CompleteTransaction, ExpireOutcome, GuestOutcomes, OpenOutcome, PresentedCredential, Store, StoreError,
@@ -30,6 +32,9 @@ use crate::router::Answered;
 /// Watchers that one transaction wakes; further ones ask again by themselves.
 const WATCHERS_MAX: usize = 64;
 
+/// How far the clocks of nodes on one store may be apart from the store's: much more than they are.
+const CLOCK_DIFFERENCE: Duration = Duration::from_millis(250);
+
 /// What every transaction actor of the node uses.
 #[derive(Debug)]
 pub(crate) struct TransactionContext {
@@ -41,6 +46,15 @@ pub(crate) struct TransactionContext {
     pub(crate) events: Arc<Shards<EventActor>>,
     /// Whether other nodes work on the same store.
     pub(crate) shared_store: bool,
+}
+
+impl TransactionContext {
+    /// A time that has passed by the store's clock, too. Nobody is told that a window is over as long as another node may still
+    /// accept an answer.
+    pub(crate) fn passed_time(&self) -> Timestamp {
+        let now = self.clock.now();
+        if self.shared_store { now - CLOCK_DIFFERENCE } else { now }
+    }
 }
 
 /// One live transaction.
@@ -88,7 +102,7 @@ impl TransactionActor {
     /// The transaction by the clock.
     fn view(&mut self, ctx: &mut Context<Self>) -> View {
         match &self.view {
-            Some(View::Pending(pending)) if pending.is_expired(self.context.clock.now()) => {
+            Some(View::Pending(pending)) if pending.is_expired(self.context.passed_time()) => {
                 let expired = View::Expired(Arc::clone(pending));
                 self.retire(ctx, expired.clone());
                 expired
@@ -228,7 +242,7 @@ impl Handler<Complete> for TransactionActor {
 
 /// The step that the store is asked for: the domain decides, and the outcome is sealed. `None` when the transaction has expired.
 fn transition(pending: &Pending, complete: &Complete, context: &TransactionContext) -> Option<CompleteTransaction> {
-    let outcome = pending.complete(&complete.answer, context.clock.now()).ok()?;
+    let outcome = pending.complete(&complete.answer, context.passed_time()).ok()?;
     let credential = match &complete.answer {
         Answer::Credential { identity, holder_bound, .. } => Some(PresentedCredential { digest: *identity, holder_bound: *holder_bound }),
         Answer::Failure { .. } => None,
@@ -320,8 +334,12 @@ impl Handler<Deadline> for TransactionActor {
     type Result = ();
 
     fn handle(&mut self, _: Deadline, ctx: &mut Self::Context) {
-        if matches!(self.view(ctx), View::Expired(_)) {
-            self.has_expired();
+        match self.view(ctx) {
+            View::Expired(_) => self.has_expired(),
+            View::Pending(pending) => {
+                ctx.notify_later(Deadline, pending.expires_at.since(self.context.passed_time()));
+            }
+            View::Completed(_) | View::Unknown => {}
         }
     }
 }

@@ -55,13 +55,13 @@ impl RecordActor for TransactionActor {
 
 /// Whether the transaction still waits for the person.
 fn is_pending(record: &TransactionRecord, context: &TransactionContext) -> bool {
-    matches!(record, TransactionRecord::Pending(pending) if !pending.is_expired(context.clock.now()))
+    matches!(record, TransactionRecord::Pending(pending) if !pending.is_expired(context.passed_time()))
 }
 
 /// The transaction as it is now: a pending one whose time is over has expired.
 fn view(record: TransactionRecord, context: &TransactionContext) -> View {
     match record {
-        TransactionRecord::Pending(pending) if pending.is_expired(context.clock.now()) => View::Expired(Arc::new(pending)),
+        TransactionRecord::Pending(pending) if pending.is_expired(context.passed_time()) => View::Expired(Arc::new(pending)),
         record => record.into(),
     }
 }
@@ -120,7 +120,7 @@ impl Question<TransactionActor> for Complete {
     }
 
     fn temporary_actor(&self, context: &Arc<TransactionContext>) -> Option<(TransactionActor, Timestamp)> {
-        let pending = self.known.as_ref().filter(|pending| !pending.is_expired(context.clock.now()))?;
+        let pending = self.known.as_ref().filter(|pending| !pending.is_expired(context.passed_time()))?;
         Some((TransactionActor::temporary(Arc::clone(pending), Arc::clone(context)), pending.expires_at))
     }
 }
