@@ -25,7 +25,7 @@ use sakshi_domain::clock::Clock;
 use sakshi_domain::credits::CreditMove;
 use sakshi_domain::delivery::DeliveryOutcome;
 use sakshi_domain::ids::ClientId;
-use sakshi_outbound::client::WebhookClient;
+use sakshi_outbound::client::SendWebhook;
 use sakshi_store::{CreditOutcome, Retention, Store, StoreError, StoreFuture, Vault};
 use sakshi_supervision::{Escalation, Gate, Heartbeats, NodeView, Root, ShardActor, ShardBounds, Shards};
 use tokio::sync::{Semaphore, mpsc};
@@ -51,7 +51,10 @@ pub struct TreeConfig {
     /// Tells the time.
     pub clock: Arc<dyn Clock>,
     /// Makes webhook attempts.
-    pub client: WebhookClient,
+    pub client: Arc<dyn SendWebhook>,
+    /// Whether everything runs on the caller's arbiter, so that what happens depends on the order of events alone. Nobody looks
+    /// whether it hangs then.
+    pub on_one_arbiter: bool,
 }
 
 /// How much the tree takes on.
@@ -104,6 +107,7 @@ pub struct Tree {
     admission: Arc<Gate>,
     in_flight: InFlight,
     heartbeats: Heartbeats,
+    on_one_arbiter: bool,
     arbiters: Arc<Vec<actix_rt::ArbiterHandle>>,
 }
 
@@ -114,7 +118,7 @@ impl Tree {
     /// # Errors
     /// The store's, when it cannot record the attempts that an earlier process left unfinished.
     pub async fn start(config: TreeConfig, bounds: TreeBounds) -> Result<(Self, mpsc::UnboundedReceiver<Escalation>), StoreError> {
-        let TreeConfig { store, vault, clock, client } = config;
+        let TreeConfig { store, vault, clock, client, on_one_arbiter } = config;
         let unfinished = store.abandon_attempts().await?;
         if unfinished > 0 {
             metrics::counter!("sakshi_webhook_attempts_total", "outcome" => DeliveryOutcome::Unknown.as_str()).increment(unfinished);
@@ -122,8 +126,11 @@ impl Tree {
         }
         let (root, escalations) = Root::new();
         let heartbeats = Heartbeats::new(HEARTBEAT_TIMEOUT);
-        let (effects, sending) = (Arbiter::new(), Arbiter::new());
+        let [effects, sending] = [(); 2].map(|()| if on_one_arbiter { Arbiter::current() } else { Arbiter::new().handle() });
         for (arbiter, name) in [(&effects, "effects"), (&sending, "dispatch")] {
+            if on_one_arbiter {
+                continue;
+            }
             let heartbeats = heartbeats.clone();
             arbiter.spawn_fn(move || heartbeats.beat_here(name));
         }
@@ -171,9 +178,22 @@ impl Tree {
         let lapsing = Arc::clone(&flows);
         root.start(&effects, "flow-sweeper", "flow_sweeper", move || FlowSweeper::new(store, lapsing));
         let admission = Gate::new(bounds.in_flight);
-        let arbiters = Arc::new(vec![effects.handle(), sending.handle()]);
-        let tree =
-            Self { root, vault, ledger, dispatcher, transactions, events, flows, bounds, admission, in_flight, heartbeats, arbiters };
+        let arbiters = Arc::new(vec![effects, sending]);
+        let tree = Self {
+            root,
+            vault,
+            ledger,
+            dispatcher,
+            transactions,
+            events,
+            flows,
+            bounds,
+            admission,
+            in_flight,
+            heartbeats,
+            on_one_arbiter,
+            arbiters,
+        };
         Ok((tree, escalations))
     }
 
@@ -184,7 +204,9 @@ impl Tree {
         self.events.start_here()?;
         self.flows.start_here()?;
         let local = self.transactions.start_here()?;
-        self.heartbeats.beat_here(&format!("worker-{local}"));
+        if !self.on_one_arbiter {
+            self.heartbeats.beat_here(&format!("worker-{local}"));
+        }
         Some(self.handles(local))
     }
 

@@ -73,8 +73,13 @@ impl PagesFixture {
         let client = WebhookClient::new(&client_options());
         let first = first_client::ensure(&store, clock.now()).await.unwrap().unwrap();
         let app = store.load_app(first.app.clone()).await.unwrap().unwrap();
-        let config =
-            TreeConfig { store: Arc::new(store.clone()), vault: Arc::clone(&vault), clock: clock.clone(), client: client.unwrap() };
+        let config = TreeConfig {
+            store: Arc::new(store.clone()),
+            vault: Arc::clone(&vault),
+            clock: clock.clone(),
+            client: Arc::new(client.unwrap()),
+            on_one_arbiter: false,
+        };
         let (tree, _escalations) = Tree::start(config, bounds()).await.unwrap();
         let Handles { transactions, events, flows } = tree.start_shard().unwrap();
         let service = Service {
@@ -175,7 +180,13 @@ impl PagesFixture {
     pub(crate) async fn admit_nothing(&mut self) {
         let Service { store, vault, clock, .. } = &self.shared.service;
         let client = WebhookClient::new(&client_options()).unwrap();
-        let config = TreeConfig { store: Arc::clone(store), vault: Arc::clone(vault), clock: Arc::clone(clock), client };
+        let config = TreeConfig {
+            store: Arc::clone(store),
+            vault: Arc::clone(vault),
+            clock: Arc::clone(clock),
+            client: Arc::new(client),
+            on_one_arbiter: false,
+        };
         let (tree, _escalations) = Tree::start(config, TreeBounds { in_flight: 0, ..bounds() }).await.unwrap();
         self.tree.stop();
         self.shared.tree = tree.clone();

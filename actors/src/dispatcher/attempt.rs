@@ -1,14 +1,17 @@
 //! One delivery: build the body, claim the attempt, make it, record its outcome.
 //!
 //! The claim is durable before a byte is sent, and only its holder may send. When the process ends between claim and
-//! record, the attempt's outcome is `unknown`, and it is not made again.
+//! record, or the attempt panics, its outcome is `unknown`, and it is not made again.
 
+use std::cell::Cell;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use sakshi_domain::delivery::{Attempt, DeliveryId, DeliveryOutcome, QueuedDelivery, Subject};
 use sakshi_domain::ids::TxnId;
-use sakshi_outbound::client::WebhookClient;
+use sakshi_outbound::client::SendWebhook;
 use sakshi_store::{Store, StoreError, TransactionRecord, Vault, VaultError};
 use sakshi_wire::ovse::OvsePayload;
 use tracing::Instrument as _;
@@ -26,7 +29,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(5);
 pub(super) struct Attempter {
     pub(super) store: Arc<dyn Store>,
     pub(super) vault: Arc<Vault>,
-    pub(super) client: WebhookClient,
+    pub(super) client: Arc<dyn SendWebhook>,
 }
 
 /// Why a body could not be built.
@@ -51,10 +54,20 @@ impl Attempter {
     /// tried later; its body is loaded again then.
     pub(super) async fn attempt(&self, delivery: QueuedDelivery, memory: Reservation) -> bool {
         let span = sakshi_trace::webhook(|| delivery.url.origin(), delivery.id);
-        self.attempt_in_span(delivery, memory).instrument(span).await
+        let (id, subject, has_begun) = (delivery.id, delivery.subject, Cell::new(false));
+        let attempt = AssertUnwindSafe(self.attempt_in_span(delivery, memory, &has_begun)).catch_unwind();
+        match attempt.instrument(span).await {
+            Ok(retry) => retry,
+            // It may have been sent. A delivery that was not claimed stays as it is, and a scan finds it again.
+            Err(_) if has_begun.get() => {
+                self.settle(id, subject, Attempt { outcome: DeliveryOutcome::Unknown, status: None, duration_ms: 0 }).await;
+                false
+            }
+            Err(_) => true,
+        }
     }
 
-    async fn attempt_in_span(&self, delivery: QueuedDelivery, mut memory: Reservation) -> bool {
+    async fn attempt_in_span(&self, delivery: QueuedDelivery, mut memory: Reservation, has_begun: &Cell<bool>) -> bool {
         let body = match self.body(&delivery).await {
             Ok(body) => body,
             // It was erased after it was queued.
@@ -65,6 +78,7 @@ impl Attempter {
             }
         };
         memory.resize(body.capacity());
+        has_begun.set(true);
         match self.store.claim_delivery(delivery.id, delivery.subject).await {
             Ok(true) => {}
             Ok(false) => return false,

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use actix::{Actor, ActorFutureExt as _, Addr, AsyncContext as _, Context, Handler, Message, Supervised, WrapFuture as _};
 use sakshi_domain::delivery::{DeliveryId, QueuedDelivery};
-use sakshi_outbound::client::WebhookClient;
+use sakshi_outbound::client::SendWebhook;
 use sakshi_store::{Store, StoreError, Vault};
 use sakshi_supervision::{Gate, Permit};
 
@@ -89,7 +89,7 @@ impl WebhookDispatcher {
     pub(crate) fn new(
         store: Arc<dyn Store>,
         vault: Arc<Vault>,
-        client: WebhookClient,
+        client: Arc<dyn SendWebhook>,
         in_flight: InFlight,
         bounds: DispatchBounds,
     ) -> Self {

@@ -26,7 +26,7 @@ use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::{Answer, AnswerDigest, Failure, Pending};
 use sakshi_kit::records;
 pub(super) use sakshi_kit::records::WINDOW;
-use sakshi_outbound::client::{WebhookClient, WebhookClientOptions};
+use sakshi_outbound::client::{SendWebhook, WebhookClient, WebhookClientOptions};
 use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore};
 use sakshi_store::{Credits as _, OpenOutcome, OpenTransaction, Ownership, Retention, Tenancy as _, Transactions as _, Vault};
 use tokio::sync::mpsc;
@@ -120,7 +120,8 @@ impl Fixture {
         let connect_timeout = Duration::from_secs(2);
         let options = WebhookClientOptions { allow_private: true, connect_timeout, total_timeout, extra_roots_pem: None };
         let client = WebhookClient::new(&options).unwrap();
-        let config = TreeConfig { store: Arc::new(store.clone()), vault, clock: clock.clone(), client };
+        let config =
+            TreeConfig { store: Arc::new(store.clone()), vault, clock: clock.clone(), client: Arc::new(client), on_one_arbiter: false };
         let (tree, escalations) = Tree::start(config.clone(), bounds).await.unwrap();
         let Handles { transactions, events, flows } = tree.start_shard().unwrap();
         let client = Client::new(ClientId::generate(), "Test".into(), clock.now());
@@ -142,6 +143,11 @@ impl Fixture {
             config,
             _directory: directory,
         }
+    }
+
+    /// Another tree on the same store, with attempts of its own.
+    pub(super) async fn start_with(&self, client: Arc<dyn SendWebhook>) -> (Tree, mpsc::UnboundedReceiver<Escalation>) {
+        Tree::start(TreeConfig { client, ..self.config.clone() }, roomy()).await.unwrap()
     }
 
     /// Another tree with the same configuration.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use actix::dev::channel::channel;
 use actix::{Actor, Addr, Context, Supervised};
-use actix_rt::Arbiter;
+use actix_rt::ArbiterHandle;
 use tokio::sync::mpsc;
 
 use crate::node::{Node, NodeView};
@@ -39,7 +39,7 @@ impl Root {
     }
 
     /// Starts a single actor directly under the root, on the given arbiter.
-    pub fn start<A, F>(&self, arbiter: &Arbiter, name: &'static str, kind: &'static str, make: F) -> Addr<A>
+    pub fn start<A, F>(&self, arbiter: &ArbiterHandle, name: &'static str, kind: &'static str, make: F) -> Addr<A>
     where
         A: Actor<Context = Context<A>> + Supervised,
         F: FnOnce() -> A + Send + 'static,

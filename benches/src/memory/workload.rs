@@ -84,7 +84,8 @@ async fn start_tree(store: &Arc<dyn Store>, vault: &Arc<Vault>, clock: Arc<dyn C
         total_timeout: Duration::from_secs(1),
         extra_roots_pem: None,
     })?;
-    let workload = TreeConfig { store: Arc::clone(store), vault: Arc::clone(vault), clock, client };
+    let workload =
+        TreeConfig { store: Arc::clone(store), vault: Arc::clone(vault), clock, client: Arc::new(client), on_one_arbiter: false };
     let bounds = TreeBounds {
         shards: load::cores(),
         live_transactions: 10_000_000,

@@ -9,6 +9,8 @@
 //! application: when this machine has no file descriptor, port or memory for a connection, or when HTTP/2
 //! says that the request was not processed.
 
+use std::fmt::Debug;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -52,6 +54,12 @@ pub struct WebhookClientOptions {
     pub extra_roots_pem: Option<Vec<u8>>,
 }
 
+/// Makes the one attempt of a webhook.
+pub trait SendWebhook: Debug + Send + Sync + 'static {
+    /// Makes the attempt. Dropping the future ends it.
+    fn attempt<'a>(&'a self, url: &'a WebhookUrl, body: Bytes) -> Pin<Box<dyn Future<Output = Attempt> + Send + 'a>>;
+}
+
 /// Sends webhooks. Clones share resolved names, HTTP/2 connections and TLS session tickets.
 #[derive(Clone, Debug)]
 pub struct WebhookClient {
@@ -68,6 +76,12 @@ struct Sender {
     pools: OriginPools,
     connect_timeout: Duration,
     total_timeout: Duration,
+}
+
+impl SendWebhook for WebhookClient {
+    fn attempt<'a>(&'a self, url: &'a WebhookUrl, body: Bytes) -> Pin<Box<dyn Future<Output = Attempt> + Send + 'a>> {
+        Box::pin(self.attempt(url, body))
+    }
 }
 
 impl WebhookClient {

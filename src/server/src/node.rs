@@ -147,7 +147,13 @@ impl Node {
             total_timeout: settings.webhooks.timeout,
             extra_roots_pem: None,
         })?;
-        let context = TreeConfig { store: Arc::clone(&store), vault: Arc::clone(&vault), clock: Arc::clone(&clock), client };
+        let context = TreeConfig {
+            store: Arc::clone(&store),
+            vault: Arc::clone(&vault),
+            clock: Arc::clone(&clock),
+            client: Arc::new(client),
+            on_one_arbiter: false,
+        };
         let (tree, escalations) = Tree::start(context, bounds::tree(settings, &fds)).await?;
 
         // The use cases on those.
