@@ -10,14 +10,14 @@ ifdef CI
 export CARGO_INCREMENTAL = 0
 endif
 
-.PHONY: test suites hostile needs check build rust redis browser deploy readme examples contract bench growth soak load demo dist
+.PHONY: test suites hostile needs check build rust redis browser deploy readme examples contract simulation simulate plants bench growth soak load demo dist
 
 # Builds run one after the other. Then the suites that mostly wait (browser, Redis, deploy) run beside those that compute.
 test: check build
 	+$(MAKE) --no-print-directory --output-sync=target --jobs=2 suites
 	+$(MAKE) --no-print-directory hostile
 
-suites: browser rust redis deploy readme examples contract
+suites: browser rust redis deploy readme examples contract simulation
 
 # Programs that the suites need, with their Debian packages. Missing ones are installed when this runs as root, and
 # otherwise listed.
@@ -82,6 +82,18 @@ readme: build
 # The client backends in examples/.
 examples: build
 	$(WITHIN) 10m tests/examples/run.sh
+
+# Schedules of whole nodes, each from a seed.
+simulation: build
+	$(WITHIN) 20m $(CARGO) run --quiet --package sakshi-sim -- --seeds 2000
+
+# The same for a night.
+simulate:
+	$(CARGO) run --release --package sakshi-sim -- --from 2000 --seeds 2000000
+
+# Whether the simulator finds the faults of src/sim/plants.toml: a build for each, half an hour.
+plants:
+	$(CARGO) run --package sakshi-sim -- --plant all
 
 # Linters, generated clients and schemathesis on the OpenAPI document.
 contract: build

@@ -124,6 +124,7 @@ fn crates_depend_on_each_other_in_one_direction() {
         ("src/pages", &edge),
         ("src/portal", &portal),
         ("src/operator", &edge),
+        ("src/sim", &["sakshi-actors", "sakshi-domain", "sakshi-kit", "sakshi-outbound", "sakshi-store"]),
         (
             "tests/kit",
             &["sakshi-client", "sakshi-judge", "sakshi-domain", "sakshi-wire", "sakshi-authority", "sakshi-store", "sakshi-sandbox"],

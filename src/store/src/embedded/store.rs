@@ -11,12 +11,16 @@ use sakshi_domain::clock::Clock;
 use tokio::task::spawn_blocking;
 use tracing::Instrument as _;
 
+#[cfg(any(test, feature = "simulation"))]
+use super::database::connection::keep_statements;
 use super::database::connection::{Role, connect};
 use super::database::files::{self, LockedDirectory};
 use super::database::schema;
 use super::database::statements::Database;
 use super::errors::Health;
 use super::threads::checkpoint;
+#[cfg(any(test, feature = "simulation"))]
+use super::threads::job::execute_all;
 use super::threads::job::{Job, waiting};
 use super::threads::readers::{self, READERS, Reads};
 use super::threads::writer::{self, Writer};
@@ -47,6 +51,9 @@ pub struct EmbeddedStore {
 
 struct Shared {
     vault: Arc<Vault>,
+    /// The database of a store in memory, which works on the caller's thread.
+    #[cfg(any(test, feature = "simulation"))]
+    in_memory: Option<Mutex<Database>>,
     /// The database file.
     path: PathBuf,
     queues: RwLock<Option<Queues>>,
@@ -123,7 +130,38 @@ impl EmbeddedStore {
             // The lock is released last.
             drop(locked);
         })?;
-        Ok(Self { shared: Arc::new(Shared { vault, path, queues: RwLock::new(Some(queues)), writer: Mutex::new(Some(thread)) }) })
+        Ok(Self {
+            shared: Arc::new(Shared {
+                vault,
+                #[cfg(any(test, feature = "simulation"))]
+                in_memory: None,
+                path,
+                queues: RwLock::new(Some(queues)),
+                writer: Mutex::new(Some(thread)),
+            }),
+        })
+    }
+
+    /// A store in memory, empty or a copy of another one. Each call takes effect on the caller's thread before it returns, so that what
+    /// happens depends on the order of the calls alone.
+    ///
+    /// # Errors
+    /// What SQLite says.
+    #[cfg(any(test, feature = "simulation"))]
+    pub fn in_memory(clock: Arc<dyn Clock>, vault: Arc<Vault>, ownership: &Ownership, like: Option<&Self>) -> Result<Self, StoreError> {
+        let mut connection = rusqlite::Connection::open_in_memory()?;
+        connection.pragma_update(None, "foreign_keys", true)?;
+        keep_statements(&connection)?;
+        if let Some(like) = like.and_then(|like| like.shared.in_memory.as_ref()) {
+            let like = like.lock().unwrap_or_else(PoisonError::into_inner);
+            rusqlite::backup::Backup::new(&like.connection, &mut connection)?.step(-1)?;
+        }
+        schema::migrate(&mut connection, &*clock, &vault, ownership)?;
+        let database = Database { connection, clock, vault: Arc::clone(&vault), health: Arc::default() };
+        let in_memory = Some(Mutex::new(database));
+        Ok(Self {
+            shared: Arc::new(Shared { vault, in_memory, path: PathBuf::new(), queues: RwLock::default(), writer: Mutex::default() }),
+        })
     }
 
     /// Finishes what waits, refuses later calls, and ends the threads. Blocks until the files are
@@ -138,6 +176,10 @@ impl EmbeddedStore {
 
     /// Copies the log into the database file and empties it, so that nothing of what was deleted is left there.
     pub(crate) fn empty_log(&self) -> StoreFuture<()> {
+        #[cfg(any(test, feature = "simulation"))]
+        if self.shared.in_memory.is_some() {
+            return Box::pin(ready(Ok(())));
+        }
         let path = self.shared.path.clone();
         Box::pin(async move {
             let work = spawn_blocking(move || checkpoint::empty(&path));
@@ -180,6 +222,11 @@ impl EmbeddedStore {
     ) -> StoreFuture<T> {
         let span = sakshi_trace::store_step("sqlite", &work);
         let (job, answer) = waiting(weight, work);
+        #[cfg(any(test, feature = "simulation"))]
+        if let Some(database) = &self.shared.in_memory {
+            execute_all("BEGIN IMMEDIATE", &database.lock().unwrap_or_else(PoisonError::into_inner), vec![job]);
+            return Box::pin(async move { answer.await.map_err(|_| StoreError::unavailable("it closed before it could answer"))? });
+        }
         let queues = self.shared.queues.read().unwrap_or_else(PoisonError::into_inner);
         let sent = queues.as_ref().map_or_else(|| Err(StoreError::unavailable("it is closed")), |queues| queue(queues, job));
         let answer = async move {

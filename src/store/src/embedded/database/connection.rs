@@ -33,9 +33,7 @@ pub(crate) fn connect(path: &Path, role: Role) -> rusqlite::Result<Connection> {
     let access = if role == Role::Reader { OpenFlags::SQLITE_OPEN_READ_ONLY } else { OpenFlags::SQLITE_OPEN_READ_WRITE };
     let connection = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     connection.busy_timeout(LOCK_WAIT)?;
-    connection.set_prepared_statement_cache_capacity(STATEMENTS);
-    // Without it SQLite may compile a statement anew for every value that is bound to it.
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    keep_statements(&connection)?;
     let set = |name: &str, value: i64| connection.pragma_update_and_check(None, name, value, |_| Ok(())).or_else(ignore_no_answer);
     if matches!(role, Role::Writer(_)) {
         connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
@@ -59,6 +57,13 @@ pub(crate) fn connect(path: &Path, role: Role) -> rusqlite::Result<Connection> {
         Role::Checkpointer => {}
     }
     Ok(connection)
+}
+
+/// Makes a connection compile each statement once.
+pub(crate) fn keep_statements(connection: &Connection) -> rusqlite::Result<()> {
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    // Without it SQLite may compile a statement anew for every value that is bound to it.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map(drop)
 }
 
 fn ignore_no_answer(error: rusqlite::Error) -> rusqlite::Result<()> {

@@ -86,3 +86,37 @@ mod conformance {
 
     crate::store_conformance!(test_store());
 }
+
+/// The store in memory, as simulations use it.
+mod in_memory {
+    use super::*;
+
+    struct InMemory {
+        store: EmbeddedStore,
+        clock: Arc<ManualClock>,
+    }
+
+    impl TestStore for InMemory {
+        fn store(&self) -> &dyn Store {
+            &self.store
+        }
+
+        fn now(&self) -> Timestamp {
+            self.clock.now()
+        }
+
+        fn advance(&self, span: Duration) {
+            self.clock.advance(span);
+        }
+    }
+
+    fn test_store() -> InMemory {
+        let clock = Arc::new(ManualClock::starting_at(START));
+        let vault = Arc::new(Vault::new(&[Zeroizing::new(vec![7; 32])]).unwrap());
+        let empty = EmbeddedStore::in_memory(clock.clone(), vault.clone(), &test_ownership(), None).unwrap();
+        let store = EmbeddedStore::in_memory(clock.clone(), vault, &test_ownership(), Some(&empty)).unwrap();
+        InMemory { store, clock }
+    }
+
+    crate::store_conformance!(test_store());
+}

@@ -1,0 +1,117 @@
+//! `sakshi-sim`: runs seeds, shows the one that breaks a promise, and shows that planted faults are found.
+
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "what it finds is printed")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "an error here ends the run")]
+
+mod plants;
+mod story;
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Instant;
+
+use clap::Parser;
+use sakshi_sim::{Shape, keep_memory, run, shrunk};
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// Of so many seeds one is run twice.
+const SAMPLE: u64 = 50;
+
+/// Runs schedules of whole nodes, each from a seed, and checks the promises.
+#[derive(Debug, Parser)]
+struct Options {
+    /// How many seeds to run.
+    #[arg(long, default_value_t = 1_000)]
+    seeds: u64,
+    /// The first of them.
+    #[arg(long, default_value_t = 0)]
+    from: u64,
+    /// Run this one and show all that happens.
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Build the simulator with a planted fault, and show the first seed that finds it; `all` for a table of all faults.
+    #[arg(long, value_name = "NAME")]
+    plant: Option<String>,
+    /// With so many verifications.
+    #[arg(long)]
+    verifications: Option<u64>,
+    /// Without these kinds of faults, separated by commas.
+    #[arg(long, value_delimiter = ',', value_parser = Shape::FAULTS)]
+    without: Vec<String>,
+}
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    if let Some(name) = &options.plant {
+        return plants::run(name);
+    }
+    keep_memory();
+    // Actors panic on purpose, and are restarted.
+    std::panic::set_hook(Box::new(|_| {}));
+    let mut shape = Shape { verifications: options.verifications, ..Shape::WHOLE };
+    for (bit, fault) in Shape::FAULTS.iter().enumerate() {
+        shape.without |= u32::from(options.without.iter().any(|without| without == fault)) << bit;
+    }
+    match options.seed {
+        Some(seed) => story::tell(&run(seed, shape), shape),
+        None => run_all(options.from, options.seeds, shape),
+    }
+}
+
+/// Runs seeds on all processors until one breaks a promise.
+fn run_all(from: u64, seeds: u64, shape: Shape) -> ExitCode {
+    let begun = Instant::now();
+    let (next, end) = (AtomicU64::new(from), from + seeds);
+    let (mut faults, mut learned) = (BTreeMap::<_, u64>::new(), BTreeMap::<_, u64>::new());
+    let (sender, ended) = mpsc::channel();
+    let found = thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
+            let (sender, next) = (sender.clone(), &next);
+            scope.spawn(move || {
+                while let Some(seed) = Some(next.fetch_add(1, Ordering::Relaxed)).filter(|seed| *seed < end) {
+                    let ran = run(seed, shape);
+                    // A sample is run again: the same seed is the same schedule.
+                    let is_same = !seed.is_multiple_of(SAMPLE) || run(seed, shape).digest == ran.digest;
+                    let is_found = !ran.broken.is_empty() || !is_same;
+                    // The receiver is gone when another seed was found.
+                    if sender.send((ran, is_same)).is_err() || is_found {
+                        return;
+                    }
+                }
+            });
+        }
+        drop(sender);
+        for (ran, is_same) in ended {
+            if !ran.broken.is_empty() || !is_same {
+                return Some((ran.seed, is_same));
+            }
+            ran.faults.iter().for_each(|(kind, count)| *faults.entry(*kind).or_default() += count);
+            ran.learned.into_iter().for_each(|(kind, count)| *learned.entry(kind).or_default() += count);
+        }
+        None
+    });
+    match found {
+        Some((seed, false)) => {
+            println!("seed {seed} is not the same twice");
+            return ExitCode::FAILURE;
+        }
+        Some((seed, true)) => {
+            println!("{}{}", story::FOUND, seed - from + 1);
+            let (shape, ran) = shrunk(seed, shape);
+            return story::tell(&ran, shape);
+        }
+        None => {}
+    }
+    let seconds = begun.elapsed().as_secs_f64();
+    println!("{seeds} schedules in {seconds:.1} s; every promise was kept");
+    println!("faults:");
+    faults.iter().for_each(|(kind, count)| println!("  {count:>9}  {kind}"));
+    println!("learned:");
+    learned.iter().for_each(|(kind, count)| println!("  {count:>9}  {kind}"));
+    ExitCode::SUCCESS
+}

@@ -1,0 +1,128 @@
+//! Planted faults: each is put into a copy of the sources, and the simulator that is built from it must find it.
+
+use std::collections::BTreeMap;
+use std::io::{self, Error};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::{env, fs};
+
+use serde::Deserialize;
+
+use crate::story::FOUND;
+
+/// A fault that is put in on purpose.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Plant {
+    about: String,
+    /// Within how many seeds it must be found.
+    seeds: u64,
+    file: PathBuf,
+    code: String,
+    instead: String,
+}
+
+fn all() -> BTreeMap<String, Plant> {
+    toml::from_str(include_str!("../plants.toml")).expect("plants.toml can be read")
+}
+
+fn workspace() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+}
+
+/// Builds with a fault and tells how it is found, or makes a table of all faults. Fails when one is not found.
+pub(crate) fn run(name: &str) -> ExitCode {
+    let plants = all();
+    let ran = match plants.get(name) {
+        Some(plant) => show(plant),
+        None if name == "all" => table(&plants),
+        None => {
+            eprintln!("there is no such fault; there are all of these, and all:");
+            plants.iter().for_each(|(name, plant)| eprintln!("  {name:<24}{}", plant.about));
+            return ExitCode::from(2);
+        }
+    };
+    match ran {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn show(plant: &Plant) -> io::Result<bool> {
+    println!("{}: {}", plant.file.display(), plant.about);
+    println!("\n- {}\n+ {}\n", plant.code.trim(), plant.instead.trim());
+    let ran = Command::new(build(plant)?).args(["--seeds", &plant.seeds.to_string()]).status()?;
+    Ok(!ran.success())
+}
+
+fn table(plants: &BTreeMap<String, Plant>) -> io::Result<bool> {
+    let mut are_found = true;
+    println!("| Fault | What it does | Seeds | Allowed |\n|---|---|---|---|");
+    for (name, plant) in plants {
+        let ran = Command::new(build(plant)?).args(["--seeds", &plant.seeds.to_string()]).output()?;
+        let told = String::from_utf8_lossy(&ran.stdout);
+        let needed = told.lines().find_map(|line| line.strip_prefix(FOUND));
+        are_found &= needed.is_some();
+        println!("| {name} | {} | {} | {} |", plant.about, needed.unwrap_or("not found"), plant.seeds);
+    }
+    Ok(are_found)
+}
+
+/// Builds the simulator from a copy of the sources with the fault in it.
+fn build(plant: &Plant) -> io::Result<PathBuf> {
+    let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace().join("target"), PathBuf::from);
+    let tree = target.join("planted");
+    for entry in fs::read_dir(workspace())? {
+        let name = entry?.file_name();
+        if name != "target" && name != ".git" {
+            copy(&workspace().join(&name), &tree.join(&name), plant)?;
+        }
+    }
+    let built = Command::new(env!("CARGO"))
+        .args(["build", "--quiet", "--locked", "--package", "sakshi-sim", "--target-dir"])
+        .arg(&target)
+        .current_dir(&tree)
+        .output()?;
+    if built.status.success() { Ok(target.join("debug/sakshi-sim")) } else { Err(Error::other(String::from_utf8_lossy(&built.stderr))) }
+}
+
+/// Copies what is not the same there already, so that little is built again.
+fn copy(from: &Path, to: &Path, plant: &Plant) -> io::Result<()> {
+    if from.is_dir() {
+        for entry in fs::read_dir(from)? {
+            let name = entry?.file_name();
+            if name != "node_modules" {
+                copy(&from.join(&name), &to.join(&name), plant)?;
+            }
+        }
+        return Ok(());
+    }
+    let mut bytes = fs::read(from)?;
+    if from == workspace().join(&plant.file) {
+        let text = String::from_utf8(bytes).map_err(Error::other)?;
+        bytes = text.replacen(plant.code.trim_matches('\n'), plant.instead.trim_matches('\n'), 1).into_bytes();
+    }
+    if fs::read(to).is_ok_and(|there| there == bytes) {
+        return Ok(());
+    }
+    to.parent().map(fs::create_dir_all).transpose()?;
+    fs::write(to, bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_fault_replaces_code_that_is_there_once() {
+        for (name, plant) in all() {
+            let text = fs::read_to_string(workspace().join(&plant.file)).unwrap();
+            assert_eq!(text.matches(plant.code.trim_matches('\n')).count(), 1, "{name}");
+            assert_ne!(plant.code, plant.instead, "{name}");
+        }
+    }
+}
