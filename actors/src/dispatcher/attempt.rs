@@ -106,7 +106,7 @@ impl Attempter {
         let found = self.store.load_transaction_with_app(txn).await?;
         let (record, app) = match found {
             Some((TransactionRecord::Completed(record), app)) => (record, app),
-            Some((TransactionRecord::Pending(_), _)) => return Err(BodyError::NotCompleted),
+            Some((TransactionRecord::Pending(_) | TransactionRecord::Expired(_), _)) => return Err(BodyError::NotCompleted),
             None => return Err(BodyError::Gone),
         };
         let span = sakshi_trace::current();

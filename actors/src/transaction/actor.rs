@@ -32,8 +32,8 @@ use crate::router::Answered;
 /// Watchers that one transaction wakes; further ones ask again by themselves.
 const WATCHERS_MAX: usize = 64;
 
-/// How far the clocks of nodes on one store may be apart from the store's: much more than they are.
-const CLOCK_DIFFERENCE: Duration = Duration::from_millis(250);
+/// Pause after which an actor whose time is over asks again a store that says otherwise, or did not answer.
+const DEADLINE_RECHECK: Duration = Duration::from_millis(250);
 
 /// What every transaction actor of the node uses.
 #[derive(Debug)]
@@ -49,11 +49,15 @@ pub(crate) struct TransactionContext {
 }
 
 impl TransactionContext {
-    /// A time that has passed by the store's clock, too. Nobody is told that a window is over as long as another node may still
-    /// accept an answer.
-    pub(crate) fn passed_time(&self) -> Timestamp {
-        let now = self.clock.now();
-        if self.shared_store { now - CLOCK_DIFFERENCE } else { now }
+    /// The time by which this node decides whether the transaction's window is over. Where nodes share a store, the store alone
+    /// decides, by its own clock: otherwise one node could call expired what another one still completes.
+    fn deciding_time(&self, pending: &Pending) -> Timestamp {
+        if self.shared_store { pending.opened_at } else { self.clock.now() }
+    }
+
+    /// Whether this node knows by itself that the window is over.
+    pub(crate) fn is_over(&self, pending: &Pending) -> bool {
+        pending.is_expired(self.deciding_time(pending))
     }
 }
 
@@ -102,7 +106,7 @@ impl TransactionActor {
     /// The transaction by the clock.
     fn view(&mut self, ctx: &mut Context<Self>) -> View {
         match &self.view {
-            Some(View::Pending(pending)) if pending.is_expired(self.context.passed_time()) => {
+            Some(View::Pending(pending)) if self.context.is_over(pending) => {
                 let expired = View::Expired(Arc::clone(pending));
                 self.retire(ctx, expired.clone());
                 expired
@@ -242,7 +246,7 @@ impl Handler<Complete> for TransactionActor {
 
 /// The step that the store is asked for: the domain decides, and the outcome is sealed. `None` when the transaction has expired.
 fn transition(pending: &Pending, complete: &Complete, context: &TransactionContext) -> Option<CompleteTransaction> {
-    let outcome = pending.complete(&complete.answer, context.passed_time()).ok()?;
+    let outcome = pending.complete(&complete.answer, context.deciding_time(pending)).ok()?;
     let credential = match &complete.answer {
         Answer::Credential { identity, holder_bound, .. } => Some(PresentedCredential { digest: *identity, holder_bound: *holder_bound }),
         Answer::Failure { .. } => None,
@@ -336,10 +340,20 @@ impl Handler<Deadline> for TransactionActor {
     fn handle(&mut self, _: Deadline, ctx: &mut Self::Context) {
         match self.view(ctx) {
             View::Expired(_) => self.has_expired(),
-            View::Pending(pending) => {
-                ctx.notify_later(Deadline, pending.expires_at.since(self.context.passed_time()));
+            View::Pending(_) if self.context.shared_store => {
+                let load = self.context.store.load_transaction(self.id);
+                ctx.wait(load.into_actor(self).map(|loaded, actor, ctx| {
+                    if let Ok(loaded) = loaded {
+                        actor.loaded(loaded, ctx);
+                    }
+                    match actor.view {
+                        Some(View::Expired(_)) => actor.has_expired(),
+                        Some(View::Pending(_)) => _ = ctx.notify_later(Deadline, DEADLINE_RECHECK),
+                        _ => {}
+                    }
+                }));
             }
-            View::Completed(_) | View::Unknown => {}
+            _ => {}
         }
     }
 }

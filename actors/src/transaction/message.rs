@@ -26,10 +26,10 @@ pub enum View {
 }
 
 impl From<TransactionRecord> for View {
-    /// Without a look at the clock.
     fn from(record: TransactionRecord) -> Self {
         match record {
             TransactionRecord::Pending(pending) => Self::Pending(Arc::new(pending)),
+            TransactionRecord::Expired(pending) => Self::Expired(Arc::new(pending)),
             TransactionRecord::Completed(record) => Self::Completed(Box::new(record)),
         }
     }

@@ -54,16 +54,8 @@ impl RecordActor for TransactionActor {
 }
 
 /// Whether the transaction still waits for the person.
-fn is_pending(record: &TransactionRecord, context: &TransactionContext) -> bool {
-    matches!(record, TransactionRecord::Pending(pending) if !pending.is_expired(context.passed_time()))
-}
-
-/// The transaction as it is now: a pending one whose time is over has expired.
-fn view(record: TransactionRecord, context: &TransactionContext) -> View {
-    match record {
-        TransactionRecord::Pending(pending) if pending.is_expired(context.passed_time()) => View::Expired(Arc::new(pending)),
-        record => record.into(),
-    }
+const fn is_pending(record: &TransactionRecord) -> bool {
+    matches!(record, TransactionRecord::Pending(_))
 }
 
 /// Where nodes share a store, another node may have ended the transaction, so an actor would have to read the record again. There
@@ -80,7 +72,7 @@ impl Question<TransactionActor> for GetTransaction {
     }
 
     fn try_answer(&self, record: TransactionRecord, context: &Arc<TransactionContext>) -> Result<View, TransactionRecord> {
-        if is_pending(&record, context) && !context.shared_store { Err(record) } else { Ok(view(record, context)) }
+        if is_pending(&record) && !context.shared_store { Err(record) } else { Ok(record.into()) }
     }
 }
 
@@ -91,8 +83,8 @@ impl Question<TransactionActor> for Subscribe {
         None
     }
 
-    fn try_answer(&self, record: TransactionRecord, context: &Arc<TransactionContext>) -> Result<Option<Watcher>, TransactionRecord> {
-        if is_pending(&record, context) { Err(record) } else { Ok(None) }
+    fn try_answer(&self, record: TransactionRecord, _: &Arc<TransactionContext>) -> Result<Option<Watcher>, TransactionRecord> {
+        if is_pending(&record) { Err(record) } else { Ok(None) }
     }
 }
 
@@ -103,8 +95,8 @@ impl Question<TransactionActor> for Expire {
         View::Unknown
     }
 
-    fn try_answer(&self, record: TransactionRecord, context: &Arc<TransactionContext>) -> Result<View, TransactionRecord> {
-        if is_pending(&record, context) { Err(record) } else { Ok(view(record, context)) }
+    fn try_answer(&self, record: TransactionRecord, _: &Arc<TransactionContext>) -> Result<View, TransactionRecord> {
+        if is_pending(&record) { Err(record) } else { Ok(record.into()) }
     }
 }
 
@@ -115,12 +107,12 @@ impl Question<TransactionActor> for Complete {
         CompleteReply::Unknown
     }
 
-    fn try_answer(&self, record: TransactionRecord, context: &Arc<TransactionContext>) -> Result<CompleteReply, TransactionRecord> {
-        if is_pending(&record, context) { Err(record) } else { Ok(self.reply(view(record, context))) }
+    fn try_answer(&self, record: TransactionRecord, _: &Arc<TransactionContext>) -> Result<CompleteReply, TransactionRecord> {
+        if is_pending(&record) { Err(record) } else { Ok(self.reply(record.into())) }
     }
 
     fn temporary_actor(&self, context: &Arc<TransactionContext>) -> Option<(TransactionActor, Timestamp)> {
-        let pending = self.known.as_ref().filter(|pending| !pending.is_expired(context.passed_time()))?;
+        let pending = self.known.as_ref().filter(|pending| !context.is_over(pending))?;
         Some((TransactionActor::temporary(Arc::clone(pending), Arc::clone(context)), pending.expires_at))
     }
 }

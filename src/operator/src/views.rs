@@ -27,14 +27,10 @@ pub(super) async fn tree(Operator(deps): Operator) -> Json<TreeNode> {
 pub(super) async fn transaction(Operator(deps): Operator, Id(txn_id): Id<TxnId>) -> Result<Json<TransactionResponse>, ApiError> {
     let record = deps.store.load_transaction(txn_id).await?.ok_or(ServiceError::TransactionNotFound)?;
     let delivery = deps.store.load_delivery(txn_id.into()).await?;
-    let (opened, ended) = match record {
-        TransactionRecord::Pending(opened) => (opened, None),
-        TransactionRecord::Completed(record) => (record.opened, Some((record.verified_at, record.passed, record.refused))),
-    };
-    let status = match &ended {
-        Some(_) => "completed",
-        None if opened.is_expired(deps.clock.now()) => "expired",
-        None => "pending",
+    let (status, opened, ended) = match record {
+        TransactionRecord::Pending(opened) => ("pending", opened, None),
+        TransactionRecord::Expired(opened) => ("expired", opened, None),
+        TransactionRecord::Completed(record) => ("completed", record.opened, Some((record.verified_at, record.passed, record.refused))),
     };
     Ok(Json(TransactionResponse {
         txn_id,

@@ -117,7 +117,7 @@ pub async fn list(service: &Service, caller: &Caller, filter: &Filter, before: O
                 listing.read_back_to = Some(entry.at);
                 any_kept |= record.is_some();
                 let own = record.filter(|record| record.opened().app == caller.app.app_id);
-                let found = own.map(|record| verification(&record, service.clock.now()));
+                let found = own.map(|record| verification(&record));
                 listing.verifications.extend(found.filter(|found| filter.admits(found)));
                 if listing.verifications.len() == LISTED_MAX {
                     listing.older = (next > 0).then_some(next + 1);
@@ -141,11 +141,11 @@ async fn load(service: &Service, entry: &LedgerEntry) -> Result<Option<Transacti
     })
 }
 
-fn verification(record: &TransactionRecord, now: Timestamp) -> Verification {
+fn verification(record: &TransactionRecord) -> Verification {
     let opened = record.opened();
     let status = match record {
-        TransactionRecord::Pending(pending) if pending.expires_at <= now => VerificationStatus::Expired,
         TransactionRecord::Pending(_) => VerificationStatus::Waiting,
+        TransactionRecord::Expired(_) => VerificationStatus::Expired,
         TransactionRecord::Completed(record) if record.passed => VerificationStatus::Verified,
         TransactionRecord::Completed(_) => VerificationStatus::NotVerified,
     };

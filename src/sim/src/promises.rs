@@ -51,7 +51,7 @@ fn what_was_answered_is_kept(facts: &[Fact], records: &Records, broken: &mut Bro
         let record = records.get(&fact.txn).and_then(Option::as_ref);
         match (&fact.learned, record) {
             (Learned::Opened, None) => broken.push(format!("{}: it was opened, and is unknown", fact.txn)),
-            (Learned::Refused, Some(TransactionRecord::Pending(_)))
+            (Learned::Refused, Some(TransactionRecord::Pending(_) | TransactionRecord::Expired(_)))
                 if !facts.iter().any(|other| other.txn == fact.txn && other.learned == Learned::Opened) =>
             {
                 broken.push(format!("{}: it was refused, and is open", fact.txn));

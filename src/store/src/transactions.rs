@@ -188,8 +188,10 @@ pub enum ExpireOutcome {
 /// A stored transaction.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TransactionRecord {
-    /// It waits, or its window has passed without an answer.
+    /// It waits.
     Pending(Pending),
+    /// Its window has passed without an answer, by the store's clock.
+    Expired(Pending),
     /// It has ended with an answer.
     Completed(CompletedRecord),
 }
@@ -226,7 +228,7 @@ impl TransactionRecord {
     #[must_use]
     pub const fn opened(&self) -> &Pending {
         match self {
-            Self::Pending(pending) => pending,
+            Self::Pending(pending) | Self::Expired(pending) => pending,
             Self::Completed(record) => &record.opened,
         }
     }

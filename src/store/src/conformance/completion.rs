@@ -88,7 +88,7 @@ pub(crate) async fn a_transaction_expires_by_the_clock_of_the_store(test: &impl 
     assert!(matches!(outcome, CompleteOutcome::Completed { .. }));
     test.advance(Duration::from_millis(1));
     assert_eq!(test.store().complete_transaction(completing(late, 2)).await, Ok(CompleteOutcome::Expired));
-    assert!(matches!(test.store().load_transaction(late).await, Ok(Some(TransactionRecord::Pending(_)))));
+    assert!(matches!(test.store().load_transaction(late).await, Ok(Some(TransactionRecord::Expired(_)))));
     let again = test.store().complete_transaction(completing(in_time, 1)).await.unwrap();
     assert!(matches!(again, CompleteOutcome::Completed { repeated: true, .. }), "a repetition is not late");
 }
@@ -100,7 +100,7 @@ pub(crate) async fn a_window_that_is_ended_before_its_time_stays_over(test: &imp
     let ended = Pending { expires_at: test.now(), ..pending.clone() };
     assert_eq!(test.store().expire_transaction(pending.id).await, Ok(ExpireOutcome::Expired(ended.clone())));
     assert_eq!(test.store().complete_transaction(completing(pending.id, 1)).await, Ok(CompleteOutcome::Expired));
-    assert_eq!(test.store().load_transaction(pending.id).await, Ok(Some(TransactionRecord::Pending(ended.clone()))));
+    assert_eq!(test.store().load_transaction(pending.id).await, Ok(Some(TransactionRecord::Expired(ended.clone()))));
     test.advance(Duration::from_secs(60));
     assert_eq!(test.store().expire_transaction(pending.id).await, Ok(ExpireOutcome::Expired(ended)), "it ended when it ended");
     assert_eq!(test.store().due_deliveries(None, None, 10).await, Ok(vec![]));

@@ -119,7 +119,7 @@ pub(crate) async fn read(store: &dyn Store, vault: &Vault, filled: &Filled) -> R
     let mut transactions = Vec::new();
     for id in &filled.transactions {
         transactions.push(match store.load_transaction(*id).await.unwrap().unwrap() {
-            TransactionRecord::Pending(pending) => (pending, None),
+            TransactionRecord::Pending(pending) | TransactionRecord::Expired(pending) => (pending, None),
             TransactionRecord::Completed(record) => (record.opened, Some(vault.open(id.as_bytes(), &record.outcome).unwrap().to_vec())),
         });
     }

@@ -18,18 +18,16 @@ const END: &str = "INSERT INTO results (txn, verified_at, until, passed, answer,
 const MARK_ENDED: &str = "UPDATE transactions SET completed = 1 WHERE row = ?1";
 
 pub(crate) fn complete(db: &Database, complete: &CompleteTransaction) -> rusqlite::Result<CompleteOutcome> {
-    let Some(Found { row, event, origin, record }) = find(db, complete.id)? else { return Ok(CompleteOutcome::NotFound) };
+    let now = db.now();
+    let Some(Found { row, event, origin, record }) = find(db, complete.id, now)? else { return Ok(CompleteOutcome::NotFound) };
     let opened = match record {
         TransactionRecord::Pending(opened) => opened,
+        TransactionRecord::Expired(_) => return Ok(CompleteOutcome::Expired),
         TransactionRecord::Completed(record) if record.answer == complete.answer => {
             return Ok(CompleteOutcome::Completed { record, queued: None, repeated: true });
         }
         TransactionRecord::Completed(record) => return Ok(CompleteOutcome::AlreadyCompleted(record)),
     };
-    let now = db.now();
-    if now >= opened.expires_at {
-        return Ok(CompleteOutcome::Expired);
-    }
     let id = complete.id.as_bytes();
     if let Some(PresentedCredential { digest: CredentialIdentity(credential), holder_bound }) = complete.credential {
         if !holder_bound && db.any(SEEN, params![credential, id, now.millis()])? {

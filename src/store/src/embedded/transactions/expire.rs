@@ -11,18 +11,17 @@ use crate::transactions::{ExpireOutcome, TransactionRecord};
 const END_WINDOW: &str = "UPDATE transactions SET expires_at = ?2 WHERE row = ?1";
 
 pub(crate) fn expire(db: &Database, id: TxnId) -> rusqlite::Result<ExpireOutcome> {
-    let Some(Found { row, event, record, .. }) = find(db, id)? else { return Ok(ExpireOutcome::NotFound) };
+    let now = db.now();
+    let Some(Found { row, event, record, .. }) = find(db, id, now)? else { return Ok(ExpireOutcome::NotFound) };
     let mut pending = match record {
         TransactionRecord::Pending(pending) => pending,
+        TransactionRecord::Expired(pending) => return Ok(ExpireOutcome::Expired(pending)),
         TransactionRecord::Completed(record) => return Ok(ExpireOutcome::AlreadyCompleted(record)),
     };
-    let now = db.now();
-    if now < pending.expires_at {
-        db.change(END_WINDOW, params![row, now.millis()])?;
-        if let Some(event) = event {
-            guests::ended(db, event, now)?;
-        }
-        pending.expires_at = now;
+    db.change(END_WINDOW, params![row, now.millis()])?;
+    if let Some(event) = event {
+        guests::ended(db, event, now)?;
     }
+    pending.expires_at = now;
     Ok(ExpireOutcome::Expired(pending))
 }

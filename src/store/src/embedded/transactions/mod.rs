@@ -36,12 +36,12 @@ impl Transactions for EmbeddedStore {
     }
 
     fn load_transaction(&self, id: TxnId) -> StoreFuture<Option<TransactionRecord>> {
-        self.read(move |db| Ok(find(db, id)?.map(|found| found.record)))
+        self.read(move |db| Ok(find(db, id, db.now())?.map(|found| found.record)))
     }
 
     fn load_transaction_with_app(&self, id: TxnId) -> StoreFuture<Option<(TransactionRecord, Option<App>)>> {
         self.read(move |db| {
-            let Some(found) = find(db, id)? else { return Ok(None) };
+            let Some(found) = find(db, id, db.now())? else { return Ok(None) };
             let app = find_app(db, &found.record.opened().app)?;
             Ok(Some((found.record, app)))
         })

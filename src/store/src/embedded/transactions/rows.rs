@@ -2,6 +2,7 @@
 
 use rusqlite::{Row, params};
 use sakshi_domain::ids::{EventId, TxnId};
+use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::{AnswerDigest, Pending};
 
 use crate::embedded::database::statements::Database;
@@ -23,14 +24,14 @@ pub(crate) struct Found {
     pub(crate) record: TransactionRecord,
 }
 
-/// The transaction, unless the time of its result has passed.
-pub(crate) fn find(db: &Database, id: TxnId) -> rusqlite::Result<Option<Found>> {
-    db.first(FIND, params![id.as_bytes(), db.now().millis()], |row| {
-        Ok(Found { row: row.get(0)?, event: row.get(1)?, origin: row.get(2)?, record: record(db, row, id)? })
+/// The transaction as it is at this time, unless the time of its result has passed.
+pub(crate) fn find(db: &Database, id: TxnId, now: Timestamp) -> rusqlite::Result<Option<Found>> {
+    db.first(FIND, params![id.as_bytes(), now.millis()], |row| {
+        Ok(Found { row: row.get(0)?, event: row.get(1)?, origin: row.get(2)?, record: record(db, row, id, now)? })
     })
 }
 
-fn record(db: &Database, row: &Row<'_>, id: TxnId) -> rusqlite::Result<TransactionRecord> {
+fn record(db: &Database, row: &Row<'_>, id: TxnId, now: Timestamp) -> rusqlite::Result<TransactionRecord> {
     let opened = Pending {
         id,
         client: parsed(row, 3)?,
@@ -40,7 +41,9 @@ fn record(db: &Database, row: &Row<'_>, id: TxnId) -> rusqlite::Result<Transacti
         expires_at: time(row, 7)?,
         terms: open_terms(&db.vault, id, row.get_ref(8)?.as_blob()?)?,
     };
-    let Some(verified_at) = optional_time(row, 9)? else { return Ok(TransactionRecord::Pending(opened)) };
+    let Some(verified_at) = optional_time(row, 9)? else {
+        return Ok(if opened.is_expired(now) { TransactionRecord::Expired(opened) } else { TransactionRecord::Pending(opened) });
+    };
     Ok(TransactionRecord::Completed(CompletedRecord {
         opened,
         verified_at,

@@ -5,7 +5,7 @@ local fields, copies = fields_of(txn)
 if not fields then return {'unknown'} end
 if fields[7] then return {'before', fields} end
 if now < tonumber(fields[5]) then
-  fields[5] = text(now)
+  fields[5], fields[8] = text(now), '1'
   redis.call('HSET', txn, 'x', fields[5])
   -- It counts as abandoned from now on.
   redis.call('ZADD', waiting, 'XX', fields[5], id)

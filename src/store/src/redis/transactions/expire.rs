@@ -31,7 +31,7 @@ impl Shared {
             return self.confirm_absent(ExpireOutcome::NotFound).await;
         }
         Ok(match records::transaction(&self.vault, id, answer.value()?.fields()?)? {
-            TransactionRecord::Pending(pending) => ExpireOutcome::Expired(pending),
+            TransactionRecord::Pending(pending) | TransactionRecord::Expired(pending) => ExpireOutcome::Expired(pending),
             TransactionRecord::Completed(record) => ExpireOutcome::AlreadyCompleted(record),
         })
     }
