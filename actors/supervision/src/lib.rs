@@ -6,6 +6,8 @@
 mod children;
 mod gate;
 mod heartbeat;
+#[cfg(feature = "simulation")]
+pub mod interference;
 mod node;
 mod restart;
 mod root;

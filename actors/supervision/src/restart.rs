@@ -18,6 +18,9 @@ use actix::dev::ContextFut;
 use actix::{Actor, Addr, Context, Supervised};
 use tokio::time::{Instant, Sleep, sleep};
 
+#[cfg(feature = "simulation")]
+use crate::interference::{self, Interference};
+
 /// Restarts that one actor may have within [`WINDOW`].
 pub(crate) const RESTARTS_MAX: usize = 3;
 /// The sliding window within which restarts are counted.
@@ -119,7 +122,20 @@ where
                 this.pause = None;
             }
             let Some(running) = &mut this.running else { return Poll::Ready(()) };
-            match catch_unwind(AssertUnwindSafe(|| Pin::new(&mut *running).poll(task))) {
+            #[cfg(feature = "simulation")]
+            let interference = match interference::now::<A>() {
+                Some(Interference::Hang(time)) => {
+                    this.pause = Some(Box::pin(sleep(time)));
+                    continue;
+                }
+                interference => interference,
+            };
+            let poll = || {
+                #[cfg(feature = "simulation")]
+                assert!(interference.is_none(), "a simulated panic");
+                Pin::new(&mut *running).poll(task)
+            };
+            match catch_unwind(AssertUnwindSafe(poll)) {
                 Ok(Poll::Pending) => return Poll::Pending,
                 Ok(Poll::Ready(())) => return this.finish(ExitReason::Stopped),
                 Err(_) => {}

@@ -1,6 +1,7 @@
 //! `GET /openapi.json` of the internal listener: the document (OpenAPI 3.1) of every operation in the table.
 
 use std::collections::BTreeSet;
+use std::sync::OnceLock;
 
 use actix_web::web::Data;
 use sakshi_domain::invalid::Invalid;
@@ -49,8 +50,21 @@ fn is_for_some(operation: &Value) -> bool {
     operation["x-roles"].as_array().is_some_and(|roles| roles.len() < Role::ALL.len())
 }
 
-pub(super) async fn document(document: Data<ApiDocument>) -> ApiDocument {
-    ApiDocument::clone(&document)
+/// The document of a listener, put together when somebody first asks for it.
+#[derive(Debug)]
+pub(super) struct Document {
+    part: Part,
+    made: OnceLock<ApiDocument>,
+}
+
+impl Document {
+    pub(super) const fn of(part: Part) -> Self {
+        Self { part, made: OnceLock::new() }
+    }
+}
+
+pub(super) async fn document(document: Data<Document>) -> ApiDocument {
+    document.made.get_or_init(|| describe(document.part)).clone()
 }
 
 /// Puts the document together.

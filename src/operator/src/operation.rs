@@ -19,6 +19,7 @@ use super::arguments::{Asked, Id, Identifies, Paged};
 use super::audit::{self, Outcome};
 use super::audit_log::Range;
 use super::bearer::{Connector, Operator, admit};
+use super::openapi::Document;
 use super::probes::MetricsPage;
 
 /// A row of the table: one method of one path.
@@ -147,7 +148,7 @@ pub(super) trait Argument {
 impl Argument for HttpRequest {}
 impl Argument for Payload {}
 impl Argument for Data<InternalDeps> {}
-impl Argument for Data<ApiDocument> {}
+impl Argument for Data<Document> {}
 
 impl Argument for Operator {
     fn describe(to: &mut Described) {

@@ -1,59 +1,60 @@
-//! What breaks: nodes are killed and started again, and the store is away or full at times.
+//! What breaks: nodes are killed and started again, their clocks jump, actors panic and hang, and the store is away, full, or taken
+//! over by a replica that lagged.
 
 use std::fmt::Write as _;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use sakshi_actors::{ByteBounds, DispatchBounds, Tree, TreeBounds, TreeConfig};
-use sakshi_store::Retention;
+use sakshi_store::embedded::EmbeddedStore;
+use sakshi_supervision::interference::{Interference, interfere_with};
 use tokio::time::sleep;
 
-use crate::network::{Inbox, Network};
-use crate::store::NodeStore;
-use crate::world::{Incarnation, Node, SimulatedClock, World};
+use crate::node;
+use crate::sim::Sim;
+use crate::world::{Deployment, Incarnation, World};
 
-const DAY: Duration = Duration::from_secs(24 * 3_600);
+/// How far clocks of nodes are apart from the store's.
+const DRIFT_MS: u64 = 100;
+/// How far they may jump: less than what a credential's time may differ by.
+const JUMP_MS: u64 = 50_000;
 
-fn bounds(in_flight_per_origin: usize) -> TreeBounds {
-    TreeBounds {
-        shards: 1,
-        live_transactions: 100,
-        in_flight: 50,
-        mailbox_depth: 50,
-        ask_timeout: Duration::from_secs(5),
-        webhooks: DispatchBounds { in_flight: 8, in_flight_per_origin, outcome_bytes: ByteBounds::OUTCOMES, flow_bytes: ByteBounds::FLOWS },
-        live_events: 100,
-        live_flows: 100,
-        flow_result_ttl: DAY,
-        retention: Retention { expired: DAY, events: DAY },
-    }
+/// From now on actors panic and hang at times.
+pub(crate) fn interfere(world: &Arc<World>) {
+    let world = Arc::clone(world);
+    interfere_with(Box::new(move |_| {
+        if world.goes_wrong("actor-panics", 12) {
+            return Some(Interference::Panic);
+        }
+        world.goes_wrong("hangs", 4).then(|| Interference::Hang(Duration::from_millis(world.below(12_000))))
+    }));
 }
 
 /// Starts a node, for as long as it takes.
-pub(crate) async fn start(world: Arc<World>, inbox: Inbox, number: usize) {
+pub(crate) async fn start(sim: Rc<Sim>, number: usize) {
+    let world = &sim.world;
     loop {
         let incarnation = Incarnation::new(number);
-        let drift = if world.goes_wrong("drift", 700) { i64::try_from(world.below(200)).unwrap_or(0) - 100 } else { 0 };
-        let store = NodeStore { world: Arc::clone(&world), incarnation: Arc::clone(&incarnation) };
-        let network = Network { world: Arc::clone(&world), incarnation: Arc::clone(&incarnation), inbox: Arc::clone(&inbox) };
-        let config = TreeConfig {
-            store: Arc::new(store),
-            vault: Arc::clone(&world.vault),
-            clock: SimulatedClock::new(world.begun, drift),
-            client: Arc::new(network),
-            on_one_arbiter: true,
-        };
-        let bounds = bounds(1 + usize::from(world.seed.is_multiple_of(2)));
-        // A start that panics is a node that ends.
-        let started = actix_rt::spawn(async move {
-            let (tree, mut escalations) = Tree::start(config, bounds).await.ok()?;
-            let handles = tree.start_shard()?;
-            Some((tree, handles, std::iter::from_fn(move || escalations.try_recv().ok())))
-        });
-        if let Ok(Some((tree, handles, _escalations))) = started.await {
-            world.say(|line| _ = write!(line, "node {number} serves, {drift} ms from the store's time"));
-            world.set_node(number, Some(Node { incarnation, handles, tree }));
+        let differs = world.deployment != Deployment::Alone && world.goes_wrong("drift", 7_000);
+        let difference = if differs { signed(world.below(2 * DRIFT_MS), DRIFT_MS) } else { 0 };
+        let (starting, world_of_it) = (Arc::clone(&incarnation), Arc::clone(world));
+        let inbox = Arc::clone(&sim.inbox);
+        // A start that panics is a process that ends.
+        let started = actix_rt::spawn(async move { node::start(&world_of_it, &inbox, starting, difference).await });
+        if let Ok(Some((node, mut escalations))) = started.await {
+            world.say(|line| _ = write!(line, "node {number} serves, {difference} ms from the store's time"));
+            sim.set_node(number, Some(node));
+            let sim = Rc::clone(&sim);
+            // What restarts do not mend ends the process.
+            actix_rt::spawn(async move {
+                let Some(escalation) = escalations.recv().await else { return };
+                if !incarnation.is_dead() {
+                    sim.world.say(|line| _ = write!(line, "node {number} ends, because {} keeps failing", escalation.actor));
+                    sim.world.reach("process ended by its root");
+                    kill(&sim, &incarnation);
+                }
+            });
             return;
         }
         incarnation.kill();
@@ -61,31 +62,65 @@ pub(crate) async fn start(world: Arc<World>, inbox: Inbox, number: usize) {
     }
 }
 
-/// Kills nodes and takes the store away, until the rough time is over.
-pub(crate) async fn breaks(world: Arc<World>, inbox: Inbox) {
-    while world.is_rough.load(Ordering::Relaxed) {
-        sleep(Duration::from_millis(world.below(60_000))).await;
-        if world.goes_wrong("outages", 300) {
+fn signed(value: u64, less: u64) -> i64 {
+    i64::try_from(value).unwrap_or(0) - i64::try_from(less).unwrap_or(0)
+}
+
+/// Kills a node; its init system starts it again.
+fn kill(sim: &Rc<Sim>, incarnation: &Incarnation) {
+    incarnation.kill();
+    let number = incarnation.number;
+    sim.set_node(number, None);
+    let sim = Rc::clone(sim);
+    actix_rt::spawn(async move {
+        sleep(Duration::from_millis(sim.world.below(5_000))).await;
+        start(sim, number).await;
+    });
+}
+
+/// Breaks one thing after the other, until the rough time is over.
+pub(crate) async fn breaks(sim: Rc<Sim>, copy: impl Fn(&EmbeddedStore) -> EmbeddedStore + 'static) {
+    let world = Arc::clone(&sim.world);
+    let copy = Rc::new(copy);
+    while world.is_rough() {
+        sleep(Duration::from_millis(world.below(25_000))).await;
+        if world.goes_wrong("outages", 2_500) {
             let away = world.below(8_000);
             world.say(|line| _ = write!(line, "the store is away for {away} ms"));
             world.away_until.store(world.now_ms() + away, Ordering::Relaxed);
-            continue;
-        }
-        if world.goes_wrong("full-disks", 200) {
+        } else if world.goes_wrong("full-disks", 1_500) {
             let full = world.below(8_000);
             world.say(|line| _ = write!(line, "the store takes nothing in for {full} ms"));
             world.full_until.store(world.now_ms() + full, Ordering::Relaxed);
-            continue;
+        } else if matches!(world.deployment, Deployment::Replicated | Deployment::LossyReplica) && world.goes_wrong("failovers", 4_000) {
+            fails_over(&world, &*copy).await;
+        } else if world.deployment != Deployment::Alone && world.goes_wrong("clock-jumps", 2_000) {
+            clock_jumps(&sim).await;
+        } else if let Some(node) = sim.node(world.index(world.nodes())).filter(|_| world.goes_wrong("kills", 10_000)) {
+            world.say(|line| _ = write!(line, "node {} is killed", node.incarnation.number));
+            kill(&sim, &node.incarnation);
         }
-        let number = usize::try_from(world.below(world.nodes() as u64)).unwrap_or(0);
-        let Some(node) = world.node(number).filter(|_| world.goes_wrong("kills", 1_000)) else { continue };
-        world.say(|line| _ = write!(line, "node {number} is killed"));
-        node.incarnation.kill();
-        world.set_node(number, None);
-        let (restarted, inbox) = (Arc::clone(&world), Arc::clone(&inbox));
-        actix_rt::spawn(async move {
-            sleep(Duration::from_millis(restarted.below(5_000))).await;
-            start(restarted, inbox, number).await;
-        });
     }
+}
+
+/// The replica lags for a while, and then takes over or catches up.
+async fn fails_over(world: &World, copy: &impl Fn(&EmbeddedStore) -> EmbeddedStore) {
+    world.replica_lags(copy(&world.store()));
+    world.say(|line| line.push_str("the replica lags"));
+    sleep(Duration::from_millis(world.below(3_000))).await;
+    let takes_over = world.chance(700);
+    world.say(|line| line.push_str(if takes_over { "the replica takes over" } else { "the replica has caught up" }));
+    world.reach(if takes_over { "replica took over" } else { "replica caught up" });
+    world.replica_catches_up(takes_over);
+}
+
+/// The clock of a machine jumps, until the node has asked the store for the time again.
+async fn clock_jumps(sim: &Sim) {
+    let world = &sim.world;
+    let Some(node) = sim.node(world.index(world.nodes())) else { return };
+    let jump = signed(world.below(2 * JUMP_MS), JUMP_MS);
+    world.say(|line| _ = write!(line, "the clock of node {} jumps by {jump} ms", node.incarnation.number));
+    let before = node.clock.differ(jump);
+    sleep(Duration::from_millis(1_000)).await;
+    node.clock.differ(before);
 }

@@ -1,19 +1,45 @@
-//! The random source of the process. The seeds of hash maps and of the runtime come from the operating system; in a thread that
-//! simulates they come from the run's seed instead.
+//! The random source and the clock of the process. Hash maps, the runtime and libraries take theirs from the operating system; in a
+//! thread that simulates, randomness comes from the run's seed and time from the run's clock instead.
 #![allow(unsafe_code, reason = "functions of the C library")]
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
+use libc::{CLOCK_BOOTTIME, CLOCK_MONOTONIC, CLOCK_MONOTONIC_COARSE, CLOCK_REALTIME, CLOCK_REALTIME_COARSE, c_int, clockid_t, timespec};
 use rand::rngs::SmallRng;
 use rand::{RngExt as _, SeedableRng as _};
+use tokio::time::Instant;
+
+use crate::world::START;
 
 thread_local! {
     static SEEDED: RefCell<Option<SmallRng>> = const { RefCell::new(None) };
+    /// Nanoseconds since the run began; none in a thread that does not simulate.
+    static ELAPSED: Cell<Option<i64>> = const { Cell::new(None) };
+    static BEGUN: Cell<Option<Instant>> = const { Cell::new(None) };
 }
 
-/// From now on this thread's random numbers come from a seed.
+/// What the monotonic clock shows when a run begins, in seconds.
+const MONOTONIC_START: i64 = 1_000_000;
+const SECOND: i64 = 1_000_000_000;
+
+/// From now on this thread's random numbers come from a seed, and its time stands still.
 pub(crate) fn seed(seed: u64) {
     SEEDED.with_borrow_mut(|source| *source = Some(SmallRng::seed_from_u64(seed ^ 0x5eed_5eed_5eed_5eed)));
+    ELAPSED.set(Some(0));
+}
+
+/// From now on this thread's time is that of its runtime.
+pub(crate) fn begin() -> Instant {
+    let now = Instant::now();
+    BEGUN.set(Some(now));
+    now
+}
+
+/// Brings the thread's time up to date. To be called whenever the runtime's time may have changed.
+pub(crate) fn tick() {
+    if let Some(begun) = BEGUN.get() {
+        ELAPSED.set(i64::try_from(begun.elapsed().as_nanos()).ok());
+    }
 }
 
 unsafe extern "C" {
@@ -32,13 +58,39 @@ pub fn keep_memory() {
 /// As of the C library's: `buffer` has room for `length` bytes.
 #[allow(unreachable_pub, reason = "the linker finds it")]
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn getrandom(buffer: *mut u8, length: usize, _flags: u32) -> isize {
+pub unsafe extern "C" fn getrandom(buffer: *mut u8, length: usize, flags: u32) -> isize {
     // SAFETY: the caller's promise.
     let bytes = unsafe { std::slice::from_raw_parts_mut(buffer, length) };
     let is_seeded = SEEDED
         .try_with(|source| source.borrow_mut().as_mut().map(|source| bytes.iter_mut().for_each(|byte| *byte = source.random())).is_some());
-    if !is_seeded.unwrap_or(false) {
-        aws_lc_rs::rand::fill(bytes).expect("the system's random source answers");
+    if is_seeded.unwrap_or(false) {
+        return isize::try_from(length).unwrap_or(isize::MAX);
     }
-    isize::try_from(length).unwrap_or(isize::MAX)
+    // SAFETY: the caller's promise again.
+    unsafe { libc::syscall(libc::SYS_getrandom, buffer, length, flags) as isize }
+}
+
+/// Stands in for the function of the C library, which the standard library calls.
+///
+/// # Safety
+/// As of the C library's: `time` can be written to.
+#[allow(unreachable_pub, reason = "the linker finds it")]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clock_gettime(clock: clockid_t, time: *mut timespec) -> c_int {
+    let elapsed = ELAPSED.try_with(Cell::get).ok().flatten();
+    let start = match clock {
+        CLOCK_REALTIME | CLOCK_REALTIME_COARSE => START.millis() * (SECOND / 1_000),
+        CLOCK_MONOTONIC | CLOCK_MONOTONIC_COARSE | CLOCK_BOOTTIME => MONOTONIC_START * SECOND,
+        _ => -1,
+    };
+    match elapsed {
+        Some(elapsed) if start >= 0 => {
+            let now = start + elapsed;
+            // SAFETY: the caller's promise.
+            unsafe { *time = timespec { tv_sec: now / SECOND, tv_nsec: now % SECOND } };
+            0
+        }
+        // SAFETY: the caller's promise again.
+        _ => unsafe { libc::syscall(libc::SYS_clock_gettime, clock, time) as c_int },
+    }
 }

@@ -1,18 +1,28 @@
-//! A simulator of whole nodes. The supervision tree of one or several nodes runs on one thread whose time is simulated; store,
-//! network and people are of the simulator, and everything that they do comes from a seed. So a run is a schedule that can be
-//! repeated, and the promises of `docs/promises.md` are checked at its end.
+//! A simulator of whole nodes. The supervision tree of one or several nodes, the use cases on it and the HTTP handlers run on one
+//! thread whose time is simulated; store, network and people are of the simulator, and everything that they do comes from a seed. So
+//! a run is a schedule that can be repeated, and the promises of `docs/promises.md` are checked at its end.
 //!
-//! [`world`] holds what a run consists of, [`store`] and [`network`] are what nodes see of it, [`people`] use it, [`chaos`] breaks
-//! it, and [`promises`] judges what happened.
+//! [`world`] holds what a run consists of. [`node`] builds a node on [`store`] and [`network`], which are what it sees of the world. [`sim`]
+//! is what people see: [`clients`], [`residents`], [`guests`], [`operators`] and the upstreams of [`flows`]. [`chaos`] breaks things,
+//! [`diary`] notes what people learned, and [`promises`] judges the [`evidence`].
 // A broken expectation ends the run, which is then the finding.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod chaos;
+mod clients;
+mod diary;
 mod entropy;
+mod evidence;
+mod flows;
+mod guests;
+mod history;
 mod network;
-mod people;
+mod node;
+mod operators;
 mod promises;
+mod residents;
 mod run;
+mod sim;
 mod store;
 mod world;
 

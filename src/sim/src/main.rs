@@ -67,7 +67,7 @@ fn main() -> ExitCode {
 fn run_all(from: u64, seeds: u64, shape: Shape) -> ExitCode {
     let begun = Instant::now();
     let (next, end) = (AtomicU64::new(from), from + seeds);
-    let (mut faults, mut learned) = (BTreeMap::<_, u64>::new(), BTreeMap::<_, u64>::new());
+    let (mut faults, mut reached) = (BTreeMap::<_, u64>::new(), BTreeMap::<_, u64>::new());
     let (sender, ended) = mpsc::channel();
     let found = thread::scope(|scope| {
         for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
@@ -91,7 +91,7 @@ fn run_all(from: u64, seeds: u64, shape: Shape) -> ExitCode {
                 return Some((ran.seed, is_same));
             }
             ran.faults.iter().for_each(|(kind, count)| *faults.entry(*kind).or_default() += count);
-            ran.learned.into_iter().for_each(|(kind, count)| *learned.entry(kind).or_default() += count);
+            ran.reached.into_iter().for_each(|(kind, count)| *reached.entry(kind).or_default() += count);
         }
         None
     });
@@ -111,7 +111,7 @@ fn run_all(from: u64, seeds: u64, shape: Shape) -> ExitCode {
     println!("{seeds} schedules in {seconds:.1} s; every promise was kept");
     println!("faults:");
     faults.iter().for_each(|(kind, count)| println!("  {count:>9}  {kind}"));
-    println!("learned:");
-    learned.iter().for_each(|(kind, count)| println!("  {count:>9}  {kind}"));
+    println!("reached:");
+    reached.iter().for_each(|(kind, count)| println!("  {count:>9}  {kind}"));
     ExitCode::SUCCESS
 }

@@ -1,4 +1,5 @@
-//! Receivers of webhooks: those that answer, refuse, hang, break off after they have read, or cannot be reached.
+//! Who is told over the network: receivers of webhooks, which answer, refuse, hang, break off after they have read, or cannot be
+//! reached, and upstreams, which take orders in the same ways.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -11,52 +12,80 @@ use bytes::Bytes;
 use sakshi_domain::delivery::{Attempt, DeliveryOutcome};
 use sakshi_domain::http_url::WebhookUrl;
 use sakshi_outbound::client::SendWebhook;
-use serde_json::Value;
+use sakshi_outbound::upstream::{SendOrder, Sending, UpstreamError};
+use sakshi_trace::TraceState;
+use serde_json::{Value, json};
 use tokio::time::sleep;
+use url::Url;
 
 use crate::world::{Incarnation, World, lock};
 
 /// How long an attempt may take.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What receivers were told, by transaction.
-pub(crate) type Inbox = Arc<Mutex<BTreeMap<String, Vec<Value>>>>;
+/// A webhook that arrived.
+#[derive(Clone, Debug)]
+pub(crate) struct Told {
+    /// The URL it was sent to.
+    pub(crate) url: String,
+    pub(crate) body: Bytes,
+}
+
+/// What receivers were told, by what tells deliveries apart.
+pub(crate) type Inbox = Arc<Mutex<BTreeMap<String, Vec<Told>>>>;
 
 /// The network as one start of a node sees it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Network {
     pub(crate) world: Arc<World>,
     pub(crate) incarnation: Arc<Incarnation>,
     pub(crate) inbox: Inbox,
 }
 
+/// What tells this delivery apart from others (specification, "Deduplication keys").
+pub(crate) fn deduplication_key(body: &Value) -> String {
+    let text = |pointer: &str| body.pointer(pointer).and_then(Value::as_str);
+    let first = |pointers: &[&str]| pointers.iter().find_map(|pointer| text(pointer)).map(str::to_owned);
+    if let (Some(txn), Some(kind)) = (text("/txnId"), text("/dataType")) {
+        return format!("{txn} {kind}");
+    }
+    if let (Some(consent), Some(status)) = (text("/consentId"), text("/status")) {
+        return format!("{consent} {status}");
+    }
+    first(&["/data/txn_id", "/data/txnId", "/documentId", "/data/transactionId", "/data/eStampId"]).unwrap_or_default()
+}
+
+impl Network {
+    async fn is_reached(&self, way: Duration) -> bool {
+        sleep(way).await;
+        if self.incarnation.is_dead() {
+            return pending().await;
+        }
+        true
+    }
+}
+
 impl SendWebhook for Network {
-    fn attempt<'a>(&'a self, _url: &'a WebhookUrl, body: Bytes) -> Pin<Box<dyn Future<Output = Attempt> + Send + 'a>> {
+    fn attempt<'a>(&'a self, url: &'a WebhookUrl, body: Bytes) -> Pin<Box<dyn Future<Output = Attempt> + Send + 'a>> {
         Box::pin(async move {
             let (way, back) = (self.world.pause(20), self.world.pause(20));
-            let fate = if self.world.goes_wrong("bad-receivers", 330) { self.world.below(4) } else { 4 };
-            sleep(way).await;
-            if self.incarnation.is_dead() {
-                return pending().await;
-            }
+            let fate = if self.world.goes_wrong("bad-receivers", 3_300) { self.world.below(4) } else { 4 };
+            self.is_reached(way).await;
             if fate == 0 {
                 return ended(way, DeliveryOutcome::Unreachable, None);
             }
             let told: Value = serde_json::from_slice(&body).expect("JSON");
-            let id = told["data"]["txn_id"].as_str().or(told["data"]["txnId"].as_str()).unwrap_or_default().to_owned();
-            let number = self.incarnation.number;
-            self.world.say(|line| _ = write!(line, "{id}: its receiver is told by node {number}"));
-            lock(&self.inbox).entry(id).or_default().push(told);
+            let (key, number) = (deduplication_key(&told), self.incarnation.number);
+            self.world.say(|line| _ = write!(line, "{key}: its receiver is told by node {number}"));
+            lock(&self.inbox).entry(key).or_default().push(Told { url: url.as_str().to_owned(), body });
             let (time, outcome, status) = match fate {
                 1 => (ATTEMPT_TIMEOUT, DeliveryOutcome::TimedOut, None),
                 2 => (back, DeliveryOutcome::Broken, None),
                 3 => (back, DeliveryOutcome::Rejected, Some(500)),
                 _ => (back, DeliveryOutcome::Delivered, Some(200)),
             };
-            sleep(time).await;
-            if self.incarnation.is_dead() {
-                return pending().await;
-            }
+            self.world.reach(format!("webhook {}", outcome.as_str()));
+            self.is_reached(time).await;
             ended(time, outcome, status)
         })
     }
@@ -64,4 +93,36 @@ impl SendWebhook for Network {
 
 fn ended(time: Duration, outcome: DeliveryOutcome, status: Option<u16>) -> Attempt {
     Attempt { outcome, status, duration_ms: u32::try_from(time.as_millis()).unwrap_or(u32::MAX) }
+}
+
+impl SendOrder for Network {
+    fn send<'a>(&'a self, _: &'a Url, order: Vec<u8>, _: Option<TraceState>) -> Sending<'a> {
+        Box::pin(async move {
+            let (way, back) = (self.world.pause(20), self.world.pause(20));
+            let fate = if self.world.goes_wrong("bad-upstreams", 2_000) { self.world.below(4) } else { 4 };
+            self.is_reached(way).await;
+            match fate {
+                0 => return Err(UpstreamError::Unreachable),
+                1 => return Err(UpstreamError::Refused(500)),
+                2 => pending().await,
+                _ => {}
+            }
+            self.is_reached(back).await;
+            if fate == 3 {
+                return Ok(b"not the answer to this order".to_vec());
+            }
+            Ok(answer_to(&serde_json::from_slice(&order).expect("JSON")).to_string().into_bytes())
+        })
+    }
+}
+
+/// What a good upstream answers.
+fn answer_to(order: &Value) -> Value {
+    let signer = |signer: &Value| json!({"signerId": signer["signerId"], "signingUrl": "https://upstream.example/sign"});
+    let signers: Vec<Value> = order["signerInfo"].as_array().into_iter().flatten().map(signer).collect();
+    if !signers.is_empty() {
+        return json!({"signerInfo": signers});
+    }
+    let handle = order["uniqueIdentifier"].as_str().unwrap_or_default();
+    json!({"requestUrl": "https://upstream.example/consent", "consentHandle": format!("handle-{handle}")})
 }

@@ -1,168 +1,311 @@
-//! The promises, each a check of what happened: of what people learned, what receivers were told, and what the store holds.
+//! The promises of `docs/promises.md`, each as one check of what a run leaves behind.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use sakshi_domain::credits::EntryKind;
+use sakshi_domain::event::EventRefusal;
 use sakshi_domain::ids::TxnId;
-use sakshi_store::{Credits as _, Events as _, Outbox as _, PageRequest, TransactionRecord, Transactions as _};
+use sakshi_store::{Audit, CompletedRecord, TransactionRecord};
 use serde_json::Value;
 
-use crate::people::{Diary, Fact, Learned};
-use crate::world::{World, lock};
+use crate::diary::{Fact, Learned};
+use crate::evidence::{Evidence, Kept, KeptEvent, since_start};
+use crate::guests::PLACES;
+use crate::history::{EventFact, NoPlace, Shown, Step, Verdict, order};
+use crate::world::Deployment;
 
-/// The longest that somebody may wait for a node: three times the time for a question, or a long poll and two questions.
-const WAIT_MAX: Duration = Duration::from_secs(41);
+/// What a check finds.
+type Found = Vec<String>;
 
-/// A promise that was broken, in words.
-pub(crate) type Broken = Vec<String>;
-
-/// Checks all of them.
-pub(crate) async fn broken(world: &World, diary: &Diary, inbox: &BTreeMap<String, Vec<Value>>, credits: u64) -> Broken {
-    let facts = lock(&diary.facts).clone();
-    let mut broken = lock(&diary.wrong).clone();
-    let credits = credits + *lock(&diary.granted);
-    broken.extend(lock(&diary.unanswered).iter().map(|asked| format!("nobody answers {asked}")));
-    let mut records = BTreeMap::new();
-    for txn in facts.iter().map(|fact| fact.txn).collect::<BTreeSet<_>>() {
-        records.insert(txn, world.store.load_transaction(txn).await.expect("the store answers"));
-    }
-    nobody_waits_too_long(diary, &mut broken);
-    what_was_answered_is_kept(&facts, &records, &mut broken);
-    one_answer_ends_a_transaction(&facts, &records, &mut broken);
-    nothing_goes_back(&facts, &mut broken);
-    a_webhook_is_sent_at_most_once_and_says_what_a_poll_says(&records, inbox, &mut broken);
-    credits_are_conserved(world, &records, credits, &mut broken).await;
-    an_event_has_no_more_guests_than_places(world, &records, &mut broken).await;
-    everything_drains(world, &records, &mut broken).await;
-    broken
+/// A promise.
+pub(crate) struct Promise {
+    pub(crate) name: &'static str,
+    /// Whether it holds even if the store forgets what was answered, in a failover without waiting.
+    survives_loss: bool,
+    check: fn(&Evidence<'_>) -> Found,
 }
 
-type Records = BTreeMap<TxnId, Option<TransactionRecord>>;
-
-fn nobody_waits_too_long(diary: &Diary, broken: &mut Broken) {
-    let longest = *lock(&diary.longest);
-    if longest > WAIT_MAX {
-        broken.push(format!("somebody waited for {longest:?}"));
-    }
+const fn promise(name: &'static str, survives_loss: bool, check: fn(&Evidence<'_>) -> Found) -> Promise {
+    Promise { name, survives_loss, check }
 }
 
-fn what_was_answered_is_kept(facts: &[Fact], records: &Records, broken: &mut Broken) {
-    for fact in facts {
-        let record = records.get(&fact.txn).and_then(Option::as_ref);
-        match (&fact.learned, record) {
-            (Learned::Opened, None) => broken.push(format!("{}: it was opened, and is unknown", fact.txn)),
-            (Learned::Refused, Some(TransactionRecord::Pending(_) | TransactionRecord::Expired(_)))
-                if !facts.iter().any(|other| other.txn == fact.txn && other.learned == Learned::Opened) =>
-            {
-                broken.push(format!("{}: it was refused, and is open", fact.txn));
-            }
-            (Learned::Accepted { digest, .. }, Some(TransactionRecord::Completed(record))) if record.answer.0 == *digest => {}
-            (Learned::Accepted { .. }, _) => broken.push(format!("{}: an answer was accepted, and is not what ended it", fact.txn)),
+/// All of them.
+pub(crate) const PROMISES: [Promise; 12] = [
+    promise("every answer is one that can be, and comes in time", false, nobody_saw_what_cannot_be),
+    promise("a ledger adds up, and a transaction costs one credit", true, credits_are_conserved),
+    promise("what was granted is there", false, grants_are_there),
+    promise("nobody is refused for want of credits that are there", false, credits_are_used),
+    promise("what was answered is kept", false, what_was_answered_is_kept),
+    promise("only what a resident answered ends a verification", true, residents_end_verifications),
+    promise("who asks about a verification is told what is so at that moment", false, each_answer_was_true_at_its_time),
+    promise("an event never has more guests than places", true, no_more_guests_than_places),
+    promise("changes, scans and guests of an event come in one order that everybody sees", false, events_have_one_order),
+    promise("a webhook is sent at most once and says what a poll says", false, webhooks_are_sent_once),
+    promise("nobody gets what is of another client", true, receivers_get_their_own),
+    promise("everything ends, and what became of a webhook is known", false, everything_drains),
+];
+
+/// The promises that were broken, in words.
+pub(crate) fn broken(evidence: &Evidence<'_>) -> Found {
+    let is_lossy = evidence.sim.world.deployment == Deployment::LossyReplica;
+    let checked = PROMISES.iter().filter(|promise| promise.survives_loss || !is_lossy);
+    checked.flat_map(|promise| (promise.check)(evidence).into_iter().map(|found| format!("{found} (promise: {})", promise.name))).collect()
+}
+
+fn nobody_saw_what_cannot_be(evidence: &Evidence<'_>) -> Found {
+    let unanswered = evidence.sim.diary.unanswered.borrow().clone();
+    let waiting = unanswered.into_iter().map(|what| format!("nobody answers that {what}"));
+    evidence.sim.diary.wrong().into_iter().chain(waiting).collect()
+}
+
+fn credits_are_conserved(evidence: &Evidence<'_>) -> Found {
+    let mut found = Found::new();
+    if !evidence.audits.iter().all(Audit::is_clean) {
+        found.push("a ledger does not add up".to_owned());
+    }
+    for (txn, kept) in &evidence.transactions {
+        match (kept.paid_at, &kept.record) {
+            (None, Some(_)) => found.push(format!("{txn}: it is open, and nobody has paid")),
+            (Some(_), None) => found.push(format!("{txn}: it was paid, and is unknown")),
             _ => {}
         }
     }
-}
-
-fn one_answer_ends_a_transaction(facts: &[Fact], records: &Records, broken: &mut Broken) {
-    for fact in facts {
-        let record = records.get(&fact.txn).and_then(Option::as_ref);
-        if let Learned::Completed { digest, passed } = fact.learned {
-            let is_so =
-                matches!(record, Some(TransactionRecord::Completed(record)) if record.answer.0 == digest && record.passed == passed);
-            if !is_so {
-                broken.push(format!("{}: it was shown as completed otherwise than it is", fact.txn));
-            }
+    for (tenant, (entries, left)) in evidence.ledgers.iter().enumerate() {
+        let debits: Vec<_> = entries.iter().filter(|entry| entry.kind == EntryKind::Debit).collect();
+        if debits.iter().any(|entry| entry.amount.abs() != 1) {
+            found.push(format!("a transaction of client {tenant} cost something else than one credit"));
+        }
+        let granted: i64 = entries.iter().filter(|entry| entry.kind == EntryKind::Grant).map(|entry| entry.amount).sum();
+        if granted - i64::try_from(debits.len()).unwrap_or(0) != i64::try_from(*left).unwrap_or(0) {
+            found.push(format!("client {tenant} was granted {granted} credits, has used {} and has {left}", debits.len()));
         }
     }
+    found
 }
 
-/// Whoever asks after somebody was told that it has ended, is told the same.
-fn nothing_goes_back(facts: &[Fact], broken: &mut Broken) {
-    let ends = |learned: &Learned| matches!(learned, Learned::Completed { .. } | Learned::Accepted { .. });
-    for (index, before) in facts.iter().enumerate() {
-        let later = facts.iter().skip(index).filter(|later| later.txn == before.txn && later.asked > before.answered);
-        for later in later {
-            let goes_back = match (&before.learned, &later.learned) {
-                (before, Learned::Pending | Learned::Expired | Learned::Unknown) if ends(before) => true,
-                (Learned::Expired, Learned::Pending | Learned::Completed { .. } | Learned::Unknown) => true,
-                (Learned::Opened | Learned::Pending, Learned::Unknown) => true,
-                _ => false,
-            };
-            if goes_back {
-                let (txn, before, later) = (before.txn, &before.learned, &later.learned);
-                broken.push(format!("{txn}: first \"{before}\", and afterwards \"{later}\""));
-            }
-        }
-    }
-}
-
-fn a_webhook_is_sent_at_most_once_and_says_what_a_poll_says(records: &Records, inbox: &BTreeMap<String, Vec<Value>>, broken: &mut Broken) {
-    for (id, told) in inbox {
-        if told.len() > 1 {
-            broken.push(format!("{id}: its webhook was sent {} times", told.len()));
-        }
-        let record = id.parse::<TxnId>().ok().and_then(|id| records.get(&id)?.as_ref());
-        let data = &told[0]["data"];
-        let says = data["verification_passed"].as_bool().or(data["verificationPassed"].as_bool());
-        match record {
-            Some(TransactionRecord::Completed(record)) if says == Some(record.passed) => {}
-            _ => broken.push(format!("{id}: its webhook says {says:?}, and a poll something else")),
-        }
-    }
-}
-
-async fn credits_are_conserved(world: &World, records: &Records, credits: u64, broken: &mut Broken) {
-    let audits = world.store.audit().await.expect("the store answers");
-    if !audits.iter().all(sakshi_store::Audit::is_clean) {
-        broken.push("a ledger does not add up".to_owned());
-    }
-    let balance = world.store.balance(world.client.clone()).await.expect("the store answers").unwrap_or(0);
-    let opened = records.values().flatten().count() as u64;
-    if balance + opened != credits {
-        broken.push(format!("{opened} transactions were opened on {credits} credits, of which {balance} are left"));
-    }
-}
-
-async fn an_event_has_no_more_guests_than_places(world: &World, records: &Records, broken: &mut Broken) {
-    let event = world.store.load_event(world.event).await.expect("the store answers").expect("the event");
-    let page = PageRequest { page: 1, page_size: 1_000 };
-    let listed = world.store.list_registrations(world.event, page.into()).await.expect("the store answers");
-    let passed = records.values().flatten().filter(|record| {
-        let is_guest = record.opened().event == Some(world.event);
-        is_guest && matches!(record, TransactionRecord::Completed(record) if record.passed)
+fn grants_are_there(evidence: &Evidence<'_>) -> Found {
+    let of = |tenant: usize| evidence.sim.tenants[tenant].credits.get();
+    let sums = evidence.ledgers.iter().enumerate().map(|(tenant, (entries, _))| {
+        let granted: i64 = entries.iter().filter(|entry| entry.kind == EntryKind::Grant).map(|entry| entry.amount).sum();
+        (tenant, u64::try_from(granted).unwrap_or(0))
     });
-    let (passed, counted, most) = (passed.count(), event.counts.registrations as usize, event.terms.max_guests.get() as usize);
-    if counted > most || listed.items.len() != counted || passed != counted {
-        broken.push(format!(
-            "an event for {most} has {counted} guests, {} on its list, and {passed} were told that they have a place",
-            listed.items.len()
-        ));
-    }
-    let scans = records.values().flatten().filter(|record| record.opened().event == Some(world.event));
-    let (ended, abandoned): (Vec<_>, Vec<_>) = scans.partition(|record| matches!(record, TransactionRecord::Completed(_)));
-    let (scans, abandoned) = ((ended.len() + abandoned.len()) as u64, abandoned.len() as u64);
-    if (event.counts.scans, event.counts.abandoned) != (scans, abandoned) {
-        let counts = event.counts;
-        broken.push(format!(
-            "{scans} guests have scanned and {abandoned} have given up, and the event counts {} and {}",
-            counts.scans, counts.abandoned
-        ));
+    sums.filter(|(tenant, granted)| *granted != of(*tenant))
+        .map(|(tenant, granted)| format!("client {tenant} was granted {} credits, and its ledger says {granted}", of(tenant)))
+        .collect()
+}
+
+fn credits_are_used(evidence: &Evidence<'_>) -> Found {
+    let unpaid = evidence.sim.diary.unpaid.borrow();
+    let without_reason = unpaid.iter().filter(|unpaid| {
+        // The balance was nothing from one entry until the next.
+        let (entries, _) = &evidence.ledgers[unpaid.tenant];
+        !entries.iter().enumerate().any(|(at, entry)| {
+            let until = entries.get(at + 1).map_or(Duration::MAX, |next| since_start(next.at) + Duration::from_millis(1));
+            entry.balance_after == 0 && since_start(entry.at) <= unpaid.answered && until >= unpaid.asked
+        })
+    });
+    without_reason.map(|unpaid| format!("client {} was refused at {:?} although it had credits", unpaid.tenant, unpaid.answered)).collect()
+}
+
+const fn completed(kept: &Kept) -> Option<&CompletedRecord> {
+    match &kept.record {
+        Some(TransactionRecord::Completed(record)) => Some(record),
+        _ => None,
     }
 }
 
-async fn everything_drains(world: &World, records: &Records, broken: &mut Broken) {
-    let backlog = world.store.backlog().await.expect("the store answers");
-    if backlog.waiting > 0 {
-        broken.push(format!("{} webhooks still wait", backlog.waiting));
+/// What people learned, without what they read while a replica lagged that took over: answers wait for the replica when they tell
+/// of a step, and not when they tell what is there.
+fn facts(evidence: &Evidence<'_>) -> Vec<Fact> {
+    let world = &evidence.sim.world;
+    let is_kept = |fact: &&Fact| !(fact.learned.is_read() && world.may_be_unconfirmed(fact.asked, fact.answered));
+    evidence.sim.diary.facts.borrow().iter().filter(is_kept).cloned().collect()
+}
+
+fn what_was_answered_is_kept(evidence: &Evidence<'_>) -> Found {
+    let mut found = Found::new();
+    for Fact { txn, learned, .. } in facts(evidence) {
+        let (txn, learned) = (&txn, &learned);
+        let kept = &evidence.transactions[txn];
+        match learned {
+            Learned::Opened { .. } if kept.record.is_none() => found.push(format!("{txn}: it was opened, and is unknown")),
+            Learned::Accepted { digest, has_place } => {
+                if !completed(kept).is_some_and(|record| record.answer.0 == *digest && record.refused.is_none() == *has_place) {
+                    found.push(format!("{txn}: an answer was accepted, and is not what ended it"));
+                }
+            }
+            Learned::AnsweredBefore | Learned::Completed(_) if completed(kept).is_none() => {
+                found.push(format!("{txn}: it had ended, and waits"));
+            }
+            _ => {}
+        }
     }
-    for (id, record) in records {
-        let Some(TransactionRecord::Completed(record)) = record else { continue };
-        let is_registered = record.opened.event.is_some() && record.passed;
-        if is_registered || (record.opened.terms.webhook_url.is_some() && record.refused.is_none()) {
-            let delivery = world.store.load_delivery((*id).into()).await.expect("the store answers");
-            if delivery.is_none_or(|delivery| delivery.attempt.is_none()) {
-                broken.push(format!("{id}: nobody knows what became of its webhook"));
+    found
+}
+
+fn residents_end_verifications(evidence: &Evidence<'_>) -> Found {
+    let answers = evidence.sim.diary.answers.borrow();
+    let ended = evidence.transactions.iter().filter_map(|(txn, kept)| Some((txn, completed(kept)?)));
+    let by_nobody = ended.filter(|(txn, record)| !answers.contains(&(**txn, record.answer.0)));
+    by_nobody.map(|(txn, _)| format!("{txn}: it ended without an answer of its resident")).collect()
+}
+
+/// The store notes the time of each step, so what was so at each moment is known.
+fn each_answer_was_true_at_its_time(evidence: &Evidence<'_>) -> Found {
+    let mut found = Found::new();
+    let mut bodies = std::collections::BTreeMap::new();
+    for Fact { txn, asked, answered, learned } in facts(evidence) {
+        let (txn, learned) = (&txn, &learned);
+        let kept = &evidence.transactions[txn];
+        let (Some(opened), Some(record)) = (kept.paid_at.map(since_start), &kept.record) else { continue };
+        let expires = since_start(record.opened().expires_at);
+        let ended = completed(kept).map(|record| since_start(record.verified_at));
+        let over = ended.unwrap_or(expires);
+        // Times are noted in whole milliseconds.
+        let asked = asked.saturating_sub(Duration::from_millis(1));
+        let answered = answered + Duration::from_millis(1);
+        let is_true = match learned {
+            Learned::Opened { expires_at } => opened <= answered && expires_at.is_none_or(|at| since_start(at) == expires),
+            Learned::Pending => opened <= answered && asked <= over,
+            Learned::Completed(body) => bodies.entry(*txn).or_insert(body.clone()) == body && ended.is_some_and(|ended| ended <= answered),
+            Learned::Accepted { .. } | Learned::AnsweredBefore => ended.is_some_and(|ended| ended <= answered),
+            Learned::Expired | Learned::TooLate => ended.is_none() && expires <= answered,
+            Learned::Unknown => asked <= opened,
+        };
+        if !is_true {
+            found.push(format!("{txn}: \"{learned}\" was not so between {asked:?} and {answered:?}"));
+        }
+    }
+    found
+}
+
+const fn no_place(refusal: EventRefusal) -> NoPlace {
+    match refusal {
+        EventRefusal::Full => NoPlace::Full,
+        EventRefusal::Disabled | EventRefusal::Expired => NoPlace::Closed,
+    }
+}
+
+fn guests<'a>(evidence: &'a Evidence<'_>, event: &'a KeptEvent) -> impl Iterator<Item = &'a Kept> {
+    let is_guest = move |kept: &&Kept| kept.record.as_ref().is_some_and(|record| record.opened().event == Some(event.event.id));
+    evidence.transactions.values().filter(is_guest)
+}
+
+fn no_more_guests_than_places(evidence: &Evidence<'_>) -> Found {
+    let mut found = Found::new();
+    for event in &evidence.events {
+        let KeptEvent { event: of, listed, .. } = event;
+        let passed = guests(evidence, event).filter(|kept| completed(kept).is_some_and(|record| record.passed)).count();
+        let (counted, most) = (of.counts.registrations as usize, of.terms.max_guests.get() as usize);
+        if counted > most || listed.len() != counted || passed != counted {
+            let listed = listed.len();
+            found.push(format!("an event for {most} has {counted} guests, {listed} on its list, and {passed} have a place"));
+        }
+        let (ended, abandoned): (Vec<_>, Vec<_>) = guests(evidence, event).partition(|kept| completed(kept).is_some());
+        let (scans, abandoned) = ((ended.len() + abandoned.len()) as u64, abandoned.len() as u64);
+        if (of.counts.scans, of.counts.abandoned) != (scans, abandoned) {
+            let (counted, given_up) = (of.counts.scans, of.counts.abandoned);
+            found.push(format!("{scans} guests have scanned and {abandoned} have given up, and the event counts {counted} and {given_up}"));
+        }
+    }
+    found
+}
+
+fn events_have_one_order(evidence: &Evidence<'_>) -> Found {
+    let mut found = Found::new();
+    for event in &evidence.events {
+        let seen = evidence.sim.diary.events.borrow();
+        let is_kept = |fact: &EventFact| {
+            let is_unconfirmed = fact.answered.is_some_and(|answered| evidence.sim.world.may_be_unconfirmed(fact.asked, answered));
+            !(is_unconfirmed && matches!(fact.step, Step::Look(_) | Step::RefusedScan(_)))
+        };
+        let mut facts: Vec<EventFact> = seen.iter().filter(|(tenant, fact)| *tenant == event.tenant && is_kept(fact)).map(|(_, fact)| *fact).collect();
+        // The store notes when a guest scanned, and when one was registered or refused.
+        let exactly = |at, step| {
+            let at = since_start(at);
+            EventFact { asked: at, answered: Some(at + Duration::from_millis(1)), step }
+        };
+        for kept in guests(evidence, event) {
+            facts.extend(kept.paid_at.map(|at| exactly(at, Step::Scan)));
+            let Some(record) = completed(kept) else { continue };
+            match record.refused {
+                Some(refusal) => facts.push(exactly(record.verified_at, Step::RefusedGuest(no_place(refusal)))),
+                None if record.passed => facts.push(exactly(record.verified_at, Step::Register)),
+                None => {}
+            }
+        }
+        let begin = Shown { is_active: true, max_guests: PLACES, registrations: 0, scans: 0 };
+        match order(begin, &facts) {
+            Verdict::Ordered => evidence.sim.world.reach("event put in order"),
+            Verdict::Undecided => evidence.sim.world.reach("event not put in order, because it takes too long"),
+            Verdict::Unordered { most } => {
+                facts.sort_by_key(|fact| fact.asked);
+                let told: Vec<String> = facts.iter().map(|fact| format!("{fact:?}")).collect();
+                let all = facts.len();
+                found.push(format!("of {all} things that happened to the event of client {}, {most} are in order:\n  {}", event.tenant, told.join("\n  ")));
             }
         }
     }
+    found
+}
+
+fn webhooks_are_sent_once(evidence: &Evidence<'_>) -> Found {
+    let mut found = Found::new();
+    let facts = facts(evidence);
+    for (key, told) in &evidence.inbox {
+        if told.len() > 1 {
+            found.push(format!("{key}: its webhook was sent {} times", told.len()));
+        }
+        let body = &told[0].body;
+        let kept = key.parse().ok().and_then(|txn: TxnId| Some((txn, evidence.transactions.get(&txn)?)));
+        if let Some((txn, kept)) = kept {
+            let says = serde_json::from_slice::<Value>(body).ok().and_then(|body| body["data"]["verification_passed"].as_bool());
+            if says.is_none() || says != completed(kept).map(|record| record.passed) {
+                found.push(format!("{key}: its webhook says {says:?}, and it ended otherwise"));
+            }
+            let is_other = |fact: &&Fact| fact.txn == txn && matches!(&fact.learned, Learned::Completed(polled) if polled != body);
+            if facts.iter().any(|fact| is_other(&fact)) {
+                found.push(format!("{key}: its webhook says something else than a poll"));
+            }
+        // A poll of a flow is asked for by the flow's id, which is also what tells its webhook apart.
+        } else if !evidence.sim.diary.polled.borrow().iter().all(|(flow, polled)| flow != key || polled == body) {
+            found.push(format!("{key}: its webhook says something else than a poll"));
+        }
+    }
+    found
+}
+
+fn receivers_get_their_own(evidence: &Evidence<'_>) -> Found {
+    let before = evidence.sim.diary.wrong().len();
+    for told in evidence.inbox.values().flatten() {
+        // The last part of a receiver's URL is the number of its client.
+        let tenant = told.url.rsplit('/').next().and_then(|number| number.parse().ok()).expect("a client's receiver");
+        evidence.sim.is_own(tenant, &told.body, "a webhook");
+    }
+    evidence.sim.diary.wrong().split_off(before)
+}
+
+fn everything_drains(evidence: &Evidence<'_>) -> Found {
+    let mut found = Found::new();
+    if evidence.waiting > 0 {
+        found.push(format!("{} webhooks still wait", evidence.waiting));
+    }
+    for (number, live) in evidence.live.iter().enumerate().filter(|(_, live)| **live > 0) {
+        found.push(format!("node {number} still has {live} live transactions"));
+    }
+    for (txn, kept) in &evidence.transactions {
+        let Some(record) = completed(kept) else { continue };
+        let is_registered = record.opened.event.is_some() && record.passed;
+        let has_url = record.opened.terms.webhook_url.is_some() && record.refused.is_none();
+        if (is_registered || has_url) && kept.delivery.as_ref().is_none_or(|delivery| delivery.attempt.is_none()) {
+            found.push(format!("{txn}: nobody knows what became of its webhook"));
+        }
+    }
+    for reported in evidence.sim.diary.reported.borrow().iter().filter(|reported| reported.is_told) {
+        let deliveries = evidence.flows.get(&reported.flow).and_then(Option::as_ref);
+        if deliveries.is_none_or(|deliveries| deliveries.deliveries.is_empty() || deliveries.deliveries.iter().any(|one| one.delivery.attempt.is_none())) {
+            found.push(format!("{}: nobody knows what became of the webhook of {} of client {}", reported.flow, reported.key, reported.tenant));
+        }
+    }
+    found
 }

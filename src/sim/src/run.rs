@@ -1,29 +1,35 @@
 //! One run: a thread with a simulated clock, on which everything happens.
 
+use std::borrow::Cow;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
-use std::sync::atomic::Ordering;
+use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use aws_lc_rs::digest::{SHA256, digest};
 use sakshi_domain::clock::{Clock, SystemClock};
 use sakshi_domain::credits::{CreditMove, EntryKind};
+use sakshi_domain::ids::{AppId, ClientId, KeyId};
 use sakshi_domain::profile::Profile;
-use sakshi_domain::tenancy::Client;
+use sakshi_domain::tenancy::{ApiKeyRecord, Client};
 use sakshi_kit::records;
+use sakshi_sandbox::residents::Resident;
+use sakshi_service::api_key::ApiKey;
 use sakshi_store::embedded::EmbeddedStore;
-use sakshi_store::{CreateEvent, Credits as _, Events as _, Ownership, Tenancy as _, Vault};
-use tokio::time::{Instant, sleep};
+use sakshi_store::{Credits as _, Ownership, Tenancy as _, Vault};
+use tokio::time::sleep;
 use zeroize::Zeroizing;
 
-use crate::network::Inbox;
-use crate::people::{Diary, Person, WINDOW};
+use crate::evidence::Evidence;
+use crate::node::{WINDOW, authority};
+use crate::sim::{Sim, Tenant};
 use crate::world::{Shape, SimulatedClock, World, lock};
 use crate::{chaos, entropy, promises};
 
 /// How long things go wrong, and how long everything has to settle afterwards: the longest window and some more.
-const ROUGH: Duration = Duration::from_secs(3 * 60);
-const CALM: Duration = Duration::from_secs(WINDOW.as_secs() + 60);
+const ROUGH: Duration = Duration::from_secs(100);
+const CALM: Duration = Duration::from_secs(WINDOW.as_secs() + 45);
 
 /// What happened in a run.
 #[derive(Clone, Debug)]
@@ -38,8 +44,8 @@ pub struct Run {
     pub broken: Vec<String>,
     /// Faults that were injected, by kind.
     pub faults: BTreeMap<&'static str, u64>,
-    /// What people learned, by kind.
-    pub learned: BTreeMap<String, u64>,
+    /// What happened, by kind.
+    pub reached: BTreeMap<Cow<'static, str>, u64>,
 }
 
 /// A smaller run of a seed that breaks a promise: fewer verifications and fewer kinds of faults.
@@ -50,7 +56,7 @@ pub fn shrunk(seed: u64, mut shape: Shape) -> (Shape, Run) {
     for bit in 0..Shape::FAULTS.len() {
         smaller.push(Box::new(move |shape| Shape { without: shape.without | 1 << bit, ..shape }));
     }
-    for verifications in (1..10).rev() {
+    for verifications in (0..8).rev() {
         smaller.push(Box::new(move |shape| Shape { verifications: Some(verifications), ..shape }));
     }
     for smaller in smaller {
@@ -65,69 +71,164 @@ pub fn shrunk(seed: u64, mut shape: Shape) -> (Shape, Run) {
 /// Runs a seed.
 #[must_use]
 pub fn run(seed: u64, shape: Shape) -> Run {
-    let thread = std::thread::spawn(move || {
+    // Keys are made by all runs together, outside their time.
+    authority();
+    let thread = std::thread::Builder::new().stack_size(16 << 20).spawn(move || {
         entropy::seed(seed);
-        let runtime = || tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().expect("a runtime");
+        let runtime = || {
+            let mut builder = tokio::runtime::Builder::new_current_thread();
+            // What other threads have finished comes when nothing else can go on, so that the order does not depend on how fast they are.
+            builder.enable_time().start_paused(true).max_blocking_threads(1).global_queue_interval(u32::MAX);
+            builder.on_thread_unpark(entropy::tick).build().expect("a runtime")
+        };
         actix_rt::System::with_tokio_rt(runtime).block_on(simulated(seed, shape))
     });
-    thread.join().expect("a run ends")
+    thread.expect("a thread").join().expect("a run ends")
 }
 
 async fn simulated(seed: u64, shape: Shape) -> Run {
-    let begun = Instant::now();
+    let begun = entropy::begin();
     let vault = Arc::new(Vault::new(&[Zeroizing::new(vec![7; 32])]).expect("a vault"));
-    let in_memory = |clock: Arc<dyn Clock>, like| {
-        let ownership = Ownership::of(Profile::Sandbox, "https://issuer.test");
-        EmbeddedStore::in_memory(clock, Arc::clone(&vault), &ownership, like).expect("a store")
+    let in_memory = {
+        let vault = Arc::clone(&vault);
+        move |clock: Arc<dyn Clock>, like: Option<&EmbeddedStore>| {
+            let ownership = Ownership::of(Profile::Sandbox, "https://issuer.test");
+            EmbeddedStore::in_memory(clock, Arc::clone(&vault), &ownership, like).expect("a store")
+        }
     };
     // Making the tables takes longer than copying them.
     static EMPTY: OnceLock<EmbeddedStore> = OnceLock::new();
     let empty = EMPTY.get_or_init(|| in_memory(Arc::new(SystemClock), None));
-    let store = in_memory(SimulatedClock::new(begun, 0), Some(empty));
-    let world = World::new(seed, shape, store, vault, begun);
-    let credits = 10 + world.below(60);
-    provide(&world, credits).await;
-    let (inbox, diary) = (Inbox::default(), Arc::new(Diary::default()));
+    let clock = move || SimulatedClock::new(begun, 0);
+    let world = World::new(seed, shape, in_memory(clock(), Some(empty)), vault, begun);
+    chaos::interfere(&world);
+
+    let mut tenants = Vec::new();
+    let mut key_ids = Vec::new();
+    for number in 0..1 + usize::from(world.chance(500)) {
+        let (tenant, key_id) = provide(&world, number).await;
+        tenants.push(Rc::new(tenant));
+        key_ids.push(key_id);
+    }
+    let sim = Sim::new(Arc::clone(&world), tenants);
     for number in 0..world.nodes() {
-        actix_rt::spawn(chaos::start(Arc::clone(&world), Arc::clone(&inbox), number));
+        actix_rt::spawn(chaos::start(Rc::clone(&sim), number));
     }
-    actix_rt::spawn(chaos::breaks(Arc::clone(&world), Arc::clone(&inbox)));
-    let person = Arc::new(Person { world: Arc::clone(&world), diary: Arc::clone(&diary) });
-    actix_rt::spawn(Arc::clone(&person).organises());
-    actix_rt::spawn(Arc::clone(&person).operates());
-    let verifications = 10 + world.below(20);
-    for _ in 0..shape.verifications.unwrap_or(verifications) {
-        actix_rt::spawn(Arc::clone(&person).verification(world.chance(400)));
+    actix_rt::spawn(chaos::breaks(Rc::clone(&sim), move |store| in_memory(clock(), Some(store))));
+    for (tenant, key_id) in sim.tenants.iter().zip(key_ids) {
+        people(&sim, tenant, key_id, shape);
     }
+    actix_rt::spawn(Rc::clone(&sim).tries_revoked_keys());
+
     sleep(ROUGH).await;
-    world.is_rough.store(false, Ordering::Relaxed);
-    world.say(|line| line.push_str("nothing goes wrong any more"));
+    world.calms_down();
     sleep(CALM).await;
-    person.looks_at_everything().await;
-    let told = lock(&inbox).clone();
-    let broken = promises::broken(&world, &diary, &told, credits).await;
-    let mut learned = BTreeMap::new();
-    for fact in lock(&diary.facts).iter() {
-        let kind = format!("{:?}", fact.learned);
-        *learned.entry(kind.split(' ').next().unwrap_or_default().to_owned()).or_default() += 1;
-    }
+    looks_at_everything(&sim).await;
+    let evidence = Evidence::gather(&sim).await;
+    let broken = promises::broken(&evidence);
     let log = world.log();
     let digest = digest(&SHA256, log.join("\n").as_bytes());
     let digest = digest.as_ref()[..8].iter().map(|byte| format!("{byte:02x}")).collect();
-    let faults = lock(&world.faults).clone();
-    Run { seed, log, digest, broken, faults, learned }
+    let (faults, reached) = (lock(&world.faults).clone(), lock(&world.reached).clone());
+    Run { seed, log, digest, broken, faults, reached }
 }
 
-/// A client with credits, and an event.
-async fn provide(world: &World, credits: u64) {
-    let client = Client::new(world.client.clone(), "Simulated".into(), world.store_time());
-    world.store.create_client(client).await.expect("a client");
-    world.store.create_app(records::app(world.app.clone(), world.client.clone())).await.expect("an app");
+/// Everybody who has to do with a client.
+fn people(sim: &Rc<Sim>, tenant: &Rc<Tenant>, key_id: String, shape: Shape) {
+    let world = &sim.world;
+    let both = || (Rc::clone(sim), Rc::clone(tenant));
+    let (setting_up, of) = both();
+    actix_rt::spawn(async move {
+        setting_up.creates_event(&of).await;
+        setting_up.registers_urls(&of).await;
+    });
+    let (sim_of, of) = both();
+    actix_rt::spawn(sim_of.organises(of));
+    let (sim_of, of) = both();
+    actix_rt::spawn(sim_of.grants(of));
+    if world.has("key-changes") {
+        let (sim_of, of) = both();
+        actix_rt::spawn(sim_of.replaces_keys(of, key_id));
+    }
+    if world.has("suspensions") {
+        let (sim_of, of) = both();
+        actix_rt::spawn(sim_of.suspends(of));
+    }
+    let (verifications, guests, flows) = (4 + world.below(10), 2 + world.below(8), world.below(4));
+    for _ in 0..shape.verifications.unwrap_or(verifications) {
+        let (sim_of, of) = both();
+        actix_rt::spawn(sim_of.verification(of));
+    }
+    for _ in 0..shape.verifications.unwrap_or(guests) {
+        let (sim_of, of) = both();
+        actix_rt::spawn(sim_of.guest(of));
+    }
+    for _ in 0..flows {
+        let (sim_of, of) = both();
+        actix_rt::spawn(sim_of.flow(of));
+    }
+}
+
+/// A client with an app, a key and credits.
+async fn provide(world: &World, number: usize) -> (Tenant, String) {
+    let store = world.store();
+    let client = Client::new(ClientId::generate(), "Simulated".into(), world.store_time());
+    let (client_id, app_id, key_id) = (client.client_id.clone(), AppId::generate(), KeyId::generate());
+    let (key, digest) = ApiKey::issue().expect("a key");
+    let record = ApiKeyRecord {
+        key_id: key_id.clone(),
+        client_id: client_id.clone(),
+        label: "first".into(),
+        environments: Vec::new(),
+        created_at: world.store_time(),
+        expires_at: None,
+        revoked_at: None,
+    };
+    let credits = 5 + world.below(30);
     let grant = CreditMove { kind: EntryKind::Grant, amount: i64::try_from(credits).unwrap_or(0), reference: "start".into() };
-    world.store.move_credits(world.client.clone(), grant).await.expect("a grant");
-    let lasting = Duration::from_secs(3_600);
-    let mut event = records::event(world.event, world.client.clone(), world.app.clone(), world.store_time(), lasting);
-    let url = "https://receiver-4.example/guests";
-    event.terms.webhook_url = sakshi_domain::http_url::HttpUrl::parse(url, sakshi_domain::http_url::Schemes::HttpAndHttps).ok();
-    world.store.create_event(CreateEvent { event, most: None, idempotency: None }).await.expect("an event");
+    store.create_client(client).await.expect("a client");
+    store.create_app(records::app(app_id.clone(), client_id.clone())).await.expect("an app");
+    store.create_key(record, digest).await.expect("a key");
+    store.move_credits(client_id.clone(), grant).await.expect("a grant");
+    let tenant = Tenant {
+        number,
+        client: client_id,
+        app: app_id,
+        key: RefCell::new(key.reveal().to_owned()),
+        resident: Resident::find(["asha", "vikram"][number]).expect("a resident"),
+        credits: Cell::new(credits),
+        event: RefCell::default(),
+        has_urls: Cell::new(false),
+        may_be_suspended: Cell::new(false),
+    };
+    (tenant, key_id.to_string())
+}
+
+/// Asks every node about everything, when nothing goes wrong any more.
+async fn looks_at_everything(sim: &Rc<Sim>) {
+    for tenant in &sim.tenants {
+        let facts = sim.diary.facts.borrow().clone();
+        let mut known: Vec<_> = facts.iter().map(|fact| fact.txn).collect();
+        known.sort_unstable();
+        known.dedup();
+        for number in 0..sim.world.nodes() {
+            let Some(node) = sim.node(number) else {
+                sim.diary.is_wrong(format!("node {number} does not run at the end"));
+                continue;
+            };
+            for txn in &known {
+                let request = crate::sim::Request::get(format!("/api/v1/nationalid-ovse/result/{txn}")).of(tenant);
+                let asked = sim.ask_node(Some(node.clone()), &request).await;
+                match asked.told().map(|answer| answer.status) {
+                    // It may be another client's.
+                    Some(404) if sim.tenants.len() > 1 => {}
+                    Some(_) => sim.saw(tenant, *txn, &asked),
+                    None => sim.diary.is_wrong(format!("{txn}: node {number} does not tell at the end")),
+                }
+            }
+        }
+        if let Some(event) = tenant.event.borrow().clone() {
+            sim.looks_at(tenant, &event).await;
+        }
+    }
 }

@@ -1,5 +1,8 @@
 //! The store as a node sees it: one atomic step per call, reached over a network that delays calls, loses them before or after
 //! they took effect, and is away at times. A node that was killed gets no answer any more, and its calls take no effect.
+//!
+//! A store may have a replica that lags and takes over. Then what was written meanwhile is lost, and whoever wrote it got no answer,
+//! if answers wait for the replica.
 
 use std::future::pending;
 use std::sync::Arc;
@@ -32,7 +35,7 @@ use sakshi_store::{
 use tokio::sync::broadcast;
 use tokio::time::sleep;
 
-use crate::world::{CallPlan, Fate, Incarnation, World};
+use crate::world::{CallPlan, Deployment, Fate, Incarnation, World};
 
 /// How long a call that is lost is waited for.
 const CALL_TIMEOUT: Duration = Duration::from_secs(3);
@@ -53,14 +56,17 @@ fn refused<T: Send + 'static>() -> StoreFuture<T> {
 }
 
 impl NodeStore {
-    /// Makes a call. It goes on when nobody waits for it any more.
+    /// Makes a call that reads. It goes on when nobody waits for it any more.
     fn call<T: Send + 'static>(&self, work: impl FnOnce(&EmbeddedStore) -> StoreFuture<T> + Send + 'static) -> StoreFuture<T> {
+        if !self.world.is_rough() && !self.incarnation.is_dead() {
+            return work(&self.world.store());
+        }
         let plan = self.world.plan();
-        let called = self.clone().called(plan, work);
+        let called = self.clone().called(plan, false, work);
         self.answered(plan, called)
     }
 
-    async fn called<T>(self, plan: CallPlan, work: impl FnOnce(&EmbeddedStore) -> StoreFuture<T>) -> Result<T, StoreError> {
+    async fn called<T>(self, plan: CallPlan, writes: bool, work: impl FnOnce(&EmbeddedStore) -> StoreFuture<T>) -> Result<T, StoreError> {
         sleep(plan.before).await;
         if self.incarnation.is_dead() {
             return pending().await;
@@ -69,12 +75,13 @@ impl NodeStore {
             sleep(CALL_TIMEOUT).await;
             return Err(lost());
         }
-        let answer = work(&self.world.store).await;
+        let answer = work(&self.world.store()).await;
+        let is_kept = !writes || self.is_replicated().await;
         sleep(plan.after).await;
         if self.incarnation.is_dead() {
             return pending().await;
         }
-        if plan.fate == Fate::LostAfter {
+        if plan.fate == Fate::LostAfter || !is_kept {
             sleep(CALL_TIMEOUT).await;
             return Err(lost());
         }
@@ -83,8 +90,24 @@ impl NodeStore {
 
     /// Makes a call that changes something, which a full store refuses.
     fn change<T: Send + 'static>(&self, work: impl FnOnce(&EmbeddedStore) -> StoreFuture<T> + Send + 'static) -> StoreFuture<T> {
-        let world = Arc::clone(&self.world);
-        self.call(move |store| if world.is_full() { refused() } else { work(store) })
+        let (world, plan) = (Arc::clone(&self.world), self.world.plan());
+        let called = self.clone().called(plan, true, move |store| if world.is_full() { refused() } else { work(store) });
+        self.answered(plan, called)
+    }
+
+    /// Makes a call that reads what must not be lost when its answer was given.
+    fn confirm<T: Send + 'static>(&self, work: impl FnOnce(&EmbeddedStore) -> StoreFuture<T> + Send + 'static) -> StoreFuture<T> {
+        let plan = self.world.plan();
+        let called = self.clone().called(plan, true, work);
+        self.answered(plan, called)
+    }
+
+    /// Waits until the replica has what was just written; whether it ever will.
+    async fn is_replicated(&self) -> bool {
+        if self.world.deployment != Deployment::Replicated || !self.world.is_replica_behind() {
+            return true;
+        }
+        self.world.replication.subscribe().recv().await.unwrap_or(false)
     }
 
     /// Makes a call again until it is answered, as the store on Redis does for a step that changes nothing when it is repeated and
@@ -98,7 +121,10 @@ impl NodeStore {
                     sleep(CALL_TIMEOUT).await;
                     continue;
                 }
-                let answer = if node.world.is_full() { refused() } else { work(&node.world.store) }.await;
+                let answer = if node.world.is_full() { refused() } else { work(&node.world.store()) }.await;
+                if !node.is_replicated().await {
+                    continue;
+                }
                 // An answer that is lost comes later: whoever repeats the step is told the same.
                 sleep(if plan.fate == Fate::LostAfter { CALL_TIMEOUT } else { plan.after }).await;
                 if !node.incarnation.is_dead() {
@@ -127,7 +153,7 @@ impl NodeStore {
     /// Tells the other nodes that a transaction has ended; some notices are lost.
     fn tell(&self, id: TxnId) {
         let (world, incarnation) = (Arc::clone(&self.world), Arc::clone(&self.incarnation));
-        if world.goes_wrong("lost-notices", 100) {
+        if world.goes_wrong("lost-notices", 1_000) {
             return;
         }
         let delay = world.pause(10);
@@ -146,6 +172,7 @@ macro_rules! calls {
     ($($trait:ident { $($how:ident $name:ident($($arg:ident: $type:ty),*) -> $answer:ty;)* })*) => { $(
         impl $trait for NodeStore {
             $(fn $name(&self, $($arg: $type),*) -> StoreFuture<$answer> {
+                self.world.reach(concat!("step ", stringify!($name)));
                 self.$how(move |store| store.$name($($arg),*))
             })*
         }
@@ -153,7 +180,7 @@ macro_rules! calls {
 }
 
 calls! {
-    Idempotency { call load_idempotent_answer(scope: IdempotencyScope) -> Option<IdempotentAnswer>; }
+    Idempotency { confirm load_idempotent_answer(scope: IdempotencyScope) -> Option<IdempotentAnswer>; }
     Events {
         change create_event(create: CreateEvent) -> CreateOutcome;
         call load_event(id: EventId) -> Option<Event>;
@@ -232,46 +259,55 @@ calls! {
 
 impl Reseal for NodeStore {
     fn reseal(&self, from: ResealCursor, limit: usize) -> StoreFuture<Resealed> {
+        self.world.reach("step reseal");
         self.call(move |store| store.reseal(from, limit))
     }
 
     fn sealing_key(&self) -> EncryptionKeyId {
-        self.world.store.sealing_key()
+        self.world.store().sealing_key()
     }
 }
 
 impl Outbox for NodeStore {
     fn due_deliveries(&self, after: Option<DeliveryId>, origin: Option<String>, limit: usize) -> StoreFuture<Vec<QueuedDelivery>> {
+        self.world.reach("step due_deliveries");
         self.call(move |store| store.due_deliveries(after, origin, limit))
     }
 
     fn claim_delivery(&self, id: DeliveryId, subject: Subject) -> StoreFuture<bool> {
+        self.world.reach("step claim_delivery");
         self.call_until_answered(move |store| store.claim_delivery(id, subject))
     }
 
     fn settle_delivery(&self, id: DeliveryId, subject: Subject, attempt: Attempt) -> StoreFuture<()> {
+        self.world.reach("step settle_delivery");
         self.call_until_answered(move |store| store.settle_delivery(id, subject, attempt))
     }
 
     fn load_delivery(&self, subject: Subject) -> StoreFuture<Option<DeliveryRecord>> {
+        self.world.reach("step load_delivery");
         self.call(move |store| store.load_delivery(subject))
     }
 
     fn backlog(&self) -> StoreFuture<Backlog> {
+        self.world.reach("step backlog");
         self.call(|store| store.backlog())
     }
 
     fn abandon_attempts(&self) -> StoreFuture<u64> {
+        self.world.reach("step abandon_attempts");
         self.change(|store| store.abandon_attempts())
     }
 }
 
 impl Transactions for NodeStore {
     fn open_transaction(&self, open: OpenTransaction) -> StoreFuture<OpenOutcome> {
+        self.world.reach("step open_transaction");
         self.change(move |store| store.open_transaction(open))
     }
 
     fn complete_transaction(&self, complete: CompleteTransaction) -> StoreFuture<CompleteOutcome> {
+        self.world.reach("step complete_transaction");
         let (id, node) = (complete.id, self.clone());
         let ended = self.change(move |store| store.complete_transaction(complete));
         Box::pin(async move {
@@ -284,6 +320,7 @@ impl Transactions for NodeStore {
     }
 
     fn expire_transaction(&self, id: TxnId) -> StoreFuture<ExpireOutcome> {
+        self.world.reach("step expire_transaction");
         let (ended, node) = (self.change(move |store| store.expire_transaction(id)), self.clone());
         Box::pin(async move {
             let outcome = ended.await;
@@ -293,14 +330,16 @@ impl Transactions for NodeStore {
     }
 
     fn load_transaction(&self, id: TxnId) -> StoreFuture<Option<TransactionRecord>> {
+        self.world.reach("step load_transaction");
         self.call(move |store| store.load_transaction(id))
     }
 
     fn load_transaction_with_app(&self, id: TxnId) -> StoreFuture<Option<(TransactionRecord, Option<App>)>> {
+        self.world.reach("step load_transaction_with_app");
         self.call(move |store| store.load_transaction_with_app(id))
     }
 
     fn ended_elsewhere(&self) -> Option<broadcast::Receiver<TxnId>> {
-        Some(self.world.notices.subscribe())
+        (self.world.deployment != Deployment::Alone).then(|| self.world.notices.subscribe())
     }
 }

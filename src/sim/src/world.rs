@@ -1,40 +1,59 @@
-//! What a run consists of: its random source, its time, the store that all nodes share, the nodes, and the log of what happens.
+//! What a run consists of: its shape, its random source, its time, the store that all nodes share, and the log of what happens.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 use rand::rngs::SmallRng;
 use rand::{RngExt as _, SeedableRng as _};
-use sakshi_actors::{Handles, Tree};
 use sakshi_domain::clock::Clock;
-use sakshi_domain::ids::{AppId, ClientId, EventId, TxnId};
+use sakshi_domain::ids::TxnId;
 use sakshi_domain::time::Timestamp;
 use sakshi_store::Vault;
 use sakshi_store::embedded::EmbeddedStore;
-use tokio::sync::broadcast;
+use tokio::sync::{Notify, broadcast};
 use tokio::time::Instant;
-use uuid::Uuid;
 
 /// When runs begin.
-const START: Timestamp = Timestamp::from_millis(1_800_000_000_000);
+pub(crate) const START: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 /// Notices that a node may be behind.
 const NOTICES: usize = 256;
 
 /// What a run has in it. Without some of it a broken promise is easier to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// Verifications; `None` for ten to thirty.
+    /// Verifications of each client; `None` for some.
     pub verifications: Option<u64>,
     /// Kinds of faults that do not happen, a bit each in the order of [`Shape::FAULTS`].
     pub without: u32,
 }
 
 impl Shape {
-    /// The kinds of faults.
-    pub const FAULTS: [&'static str; 10] =
-        ["kills", "outages", "full-disks", "lost-calls", "lost-answers", "panics", "lost-notices", "drift", "bad-receivers", "changes"];
+    /// The kinds of faults, and what operators and organisers change.
+    pub const FAULTS: [&'static str; 19] = [
+        "kills",
+        "outages",
+        "full-disks",
+        "failovers",
+        "lost-calls",
+        "lost-answers",
+        "panics",
+        "actor-panics",
+        "hangs",
+        "lost-notices",
+        "drift",
+        "clock-jumps",
+        "bad-receivers",
+        "lost-requests",
+        "bad-upstreams",
+        "event-changes",
+        "key-changes",
+        "suspensions",
+        "flows",
+    ];
 
     /// Everything.
     pub const WHOLE: Self = Self { verifications: None, without: 0 };
@@ -44,23 +63,52 @@ impl Shape {
     }
 }
 
-/// The clock of the store, and with a drift that of a node.
+/// What the nodes of a run have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Deployment {
+    /// One node with a store of its own.
+    Alone,
+    /// Nodes that share a store.
+    Shared,
+    /// The same, and the store has a replica that lags. An answer waits for the replica.
+    Replicated,
+    /// The same without waiting: a failover may lose what was answered.
+    LossyReplica,
+}
+
+impl Deployment {
+    const fn of(seed: u64) -> Self {
+        match seed % 8 {
+            0 | 1 => Self::Alone,
+            2..=4 => Self::Shared,
+            5 | 6 => Self::Replicated,
+            _ => Self::LossyReplica,
+        }
+    }
+}
+
+/// The clock of the store; with a difference, that of a node.
 #[derive(Debug)]
 pub(crate) struct SimulatedClock {
     begun: Instant,
-    drift_ms: AtomicI64,
+    difference_ms: AtomicI64,
 }
 
 impl SimulatedClock {
-    pub(crate) fn new(begun: Instant, drift_ms: i64) -> Arc<Self> {
-        Arc::new(Self { begun, drift_ms: AtomicI64::new(drift_ms) })
+    pub(crate) fn new(begun: Instant, difference_ms: i64) -> Arc<Self> {
+        Arc::new(Self { begun, difference_ms: AtomicI64::new(difference_ms) })
+    }
+
+    /// Sets the clock; returns what it was set to before.
+    pub(crate) fn differ(&self, difference_ms: i64) -> i64 {
+        self.difference_ms.swap(difference_ms, Ordering::Relaxed)
     }
 }
 
 impl Clock for SimulatedClock {
     fn now(&self) -> Timestamp {
         let elapsed = i64::try_from(self.begun.elapsed().as_millis()).unwrap_or(i64::MAX);
-        Timestamp::from_millis(START.millis() + elapsed + self.drift_ms.load(Ordering::Relaxed))
+        Timestamp::from_millis(START.millis() + elapsed + self.difference_ms.load(Ordering::Relaxed))
     }
 }
 
@@ -69,11 +117,12 @@ impl Clock for SimulatedClock {
 pub(crate) struct Incarnation {
     pub(crate) number: usize,
     is_dead: AtomicBool,
+    died: Notify,
 }
 
 impl Incarnation {
     pub(crate) fn new(number: usize) -> Arc<Self> {
-        Arc::new(Self { number, is_dead: AtomicBool::new(false) })
+        Arc::new(Self { number, is_dead: AtomicBool::new(false), died: Notify::new() })
     }
 
     pub(crate) fn is_dead(&self) -> bool {
@@ -82,15 +131,16 @@ impl Incarnation {
 
     pub(crate) fn kill(&self) {
         self.is_dead.store(true, Ordering::Relaxed);
+        self.died.notify_waiters();
     }
-}
 
-/// A node that runs.
-#[derive(Clone, Debug)]
-pub(crate) struct Node {
-    pub(crate) incarnation: Arc<Incarnation>,
-    pub(crate) handles: Handles,
-    pub(crate) tree: Tree,
+    /// Ends when the process has died.
+    pub(crate) async fn death(&self) {
+        let died = self.died.notified();
+        if !self.is_dead() {
+            died.await;
+        }
+    }
 }
 
 /// How a call to the store goes.
@@ -116,25 +166,32 @@ pub(crate) enum Fate {
 /// The run.
 pub(crate) struct World {
     pub(crate) seed: u64,
+    pub(crate) deployment: Deployment,
     shape: Shape,
     random: Mutex<SmallRng>,
     pub(crate) begun: Instant,
     log: Mutex<Vec<String>>,
     /// Faults that were injected, by kind.
-    pub(crate) faults: Mutex<std::collections::BTreeMap<&'static str, u64>>,
-    pub(crate) store: EmbeddedStore,
+    pub(crate) faults: Mutex<BTreeMap<&'static str, u64>>,
+    /// What happened, by kind.
+    pub(crate) reached: Mutex<BTreeMap<Cow<'static, str>, u64>>,
+    store: RwLock<EmbeddedStore>,
+    /// While the replica lags: what it has.
+    replica: Mutex<Option<EmbeddedStore>>,
+    /// When a replica lagged that took over: who read then may have seen what was lost afterwards.
+    unconfirmed: Mutex<Vec<(Duration, Duration)>>,
+    /// Since when the replica lags.
+    lags_since: Mutex<Duration>,
+    /// Ends the wait of answers for the replica: whether it has caught up. A value each time that it lags.
+    pub(crate) replication: broadcast::Sender<bool>,
     pub(crate) vault: Arc<Vault>,
-    nodes: Mutex<Vec<Option<Node>>>,
     pub(crate) notices: broadcast::Sender<TxnId>,
     /// Whether faults happen.
-    pub(crate) is_rough: AtomicBool,
+    is_rough: AtomicBool,
     /// The store is away until this millisecond of the run.
     pub(crate) away_until: AtomicU64,
     /// It takes nothing in until this millisecond of the run.
     pub(crate) full_until: AtomicU64,
-    pub(crate) client: ClientId,
-    pub(crate) app: AppId,
-    pub(crate) event: EventId,
 }
 
 impl std::fmt::Debug for World {
@@ -149,31 +206,62 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl World {
     pub(crate) fn new(seed: u64, shape: Shape, store: EmbeddedStore, vault: Arc<Vault>, begun: Instant) -> Arc<Self> {
-        let nodes = 1 + usize::try_from(seed % 3).unwrap_or(0);
-        let mut random = SmallRng::seed_from_u64(seed);
-        let [client, app] = ["cl_", "app_"].map(|prefix| format!("{prefix}{}", Uuid::from_u128(random.random()).simple()));
-        let client: ClientId = client.parse().expect("a client's id");
-        let mut event: [u8; 12] = random.random();
-        event[0] = client.partition().number() << 2;
-        let (notices, _) = broadcast::channel(NOTICES);
         Arc::new(Self {
             seed,
+            deployment: Deployment::of(seed),
             shape,
-            random: Mutex::new(random),
+            random: Mutex::new(SmallRng::seed_from_u64(seed)),
             begun,
             log: Mutex::default(),
             faults: Mutex::default(),
-            store,
+            reached: Mutex::default(),
+            store: RwLock::new(store),
+            replica: Mutex::default(),
+            unconfirmed: Mutex::default(),
+            lags_since: Mutex::default(),
+            replication: broadcast::channel(1).0,
             vault,
-            nodes: Mutex::new(vec![None; nodes]),
-            notices,
+            notices: broadcast::channel(NOTICES).0,
             is_rough: AtomicBool::new(true),
             away_until: AtomicU64::new(0),
             full_until: AtomicU64::new(0),
-            client,
-            app: app.parse().expect("an app's id"),
-            event: EventId::from_bytes(event),
         })
+    }
+
+    /// How many nodes the run has.
+    pub(crate) fn nodes(&self) -> usize {
+        if self.deployment == Deployment::Alone { 1 } else { 2 + usize::try_from(self.seed / 8 % 2).unwrap_or(0) }
+    }
+
+    /// The store as it is now.
+    pub(crate) fn store(&self) -> EmbeddedStore {
+        self.store.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// From now on the replica has this, and no more.
+    pub(crate) fn replica_lags(&self, replica: EmbeddedStore) {
+        *lock(&self.replica) = Some(replica);
+        *lock(&self.lags_since) = self.begun.elapsed();
+    }
+
+    pub(crate) fn is_replica_behind(&self) -> bool {
+        lock(&self.replica).is_some()
+    }
+
+    /// The replica catches up, or takes over.
+    pub(crate) fn replica_catches_up(&self, takes_over: bool) {
+        let Some(replica) = lock(&self.replica).take() else { return };
+        if takes_over {
+            lock(&self.unconfirmed).push((*lock(&self.lags_since), self.begun.elapsed()));
+            *self.store.write().unwrap_or_else(PoisonError::into_inner) = replica;
+        }
+        // Nobody may wait for it.
+        let _ = self.replication.send(!takes_over);
+    }
+
+    /// Whether who read between these moments may have seen what a failover has lost.
+    pub(crate) fn may_be_unconfirmed(&self, asked: Duration, answered: Duration) -> bool {
+        lock(&self.unconfirmed).iter().any(|(since, until)| asked <= *until && *since <= answered)
     }
 
     /// A number below `end`.
@@ -181,13 +269,34 @@ impl World {
         lock(&self.random).random_range(0..end.max(1))
     }
 
-    /// Whether a fault happens, with this chance out of a thousand.
-    pub(crate) fn goes_wrong(&self, fault: &'static str, of_a_thousand: u64) -> bool {
-        let happens = self.chance(of_a_thousand) && self.is_rough.load(Ordering::Relaxed) && self.shape.has(fault);
+    /// An index below `end`.
+    pub(crate) fn index(&self, end: usize) -> usize {
+        usize::try_from(self.below(end as u64)).unwrap_or(0)
+    }
+
+    /// Whether a fault happens, with this chance out of ten thousand.
+    pub(crate) fn goes_wrong(&self, fault: &'static str, of_ten_thousand: u64) -> bool {
+        let happens = self.below(10_000) < of_ten_thousand && self.is_rough() && self.shape.has(fault);
         if happens {
             *lock(&self.faults).entry(fault).or_default() += 1;
         }
         happens
+    }
+
+    /// From now on nothing goes wrong any more.
+    pub(crate) fn calms_down(&self) {
+        self.is_rough.store(false, Ordering::Relaxed);
+        self.say(|line| line.push_str("nothing goes wrong any more"));
+    }
+
+    /// Whether things go wrong at this time.
+    pub(crate) fn is_rough(&self) -> bool {
+        self.is_rough.load(Ordering::Relaxed)
+    }
+
+    /// Whether something of this kind is part of the run.
+    pub(crate) fn has(&self, kind: &str) -> bool {
+        self.shape.has(kind)
     }
 
     pub(crate) fn chance(&self, of_a_thousand: u64) -> bool {
@@ -202,13 +311,6 @@ impl World {
             _ => 1,
         };
         Duration::from_millis(self.below(usual_ms * times + 1))
-    }
-
-    /// An id of a transaction in the client's partition.
-    pub(crate) fn transaction_id(&self) -> TxnId {
-        let mut bytes: [u8; 16] = lock(&self.random).random();
-        bytes[0] = self.client.partition().number() << 2;
-        TxnId::from_bytes(*uuid::Builder::from_random_bytes(bytes).as_uuid().as_bytes())
     }
 
     /// The store's time.
@@ -228,6 +330,11 @@ impl World {
         lock(&self.log).push(line);
     }
 
+    /// Counts that something happened.
+    pub(crate) fn reach(&self, what: impl Into<Cow<'static, str>>) {
+        *lock(&self.reached).entry(what.into()).or_default() += 1;
+    }
+
     pub(crate) fn log(&self) -> Vec<String> {
         lock(&self.log).clone()
     }
@@ -236,11 +343,11 @@ impl World {
     pub(crate) fn plan(&self) -> CallPlan {
         let (before, after) = (self.pause(3), self.pause(3));
         let is_away = self.now_ms() < self.away_until.load(Ordering::Relaxed);
-        let fate = if self.goes_wrong("lost-calls", 8) || is_away {
+        let fate = if self.goes_wrong("lost-calls", 60) || is_away {
             Fate::LostBefore
-        } else if self.goes_wrong("lost-answers", 8) {
+        } else if self.goes_wrong("lost-answers", 60) {
             Fate::LostAfter
-        } else if self.goes_wrong("panics", 5) {
+        } else if self.goes_wrong("panics", 25) {
             Fate::Panics
         } else {
             Fate::Answered
@@ -250,24 +357,5 @@ impl World {
 
     pub(crate) fn is_full(&self) -> bool {
         self.now_ms() < self.full_until.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn node(&self, number: usize) -> Option<Node> {
-        lock(&self.nodes)[number].clone()
-    }
-
-    pub(crate) fn nodes(&self) -> usize {
-        lock(&self.nodes).len()
-    }
-
-    pub(crate) fn set_node(&self, number: usize, node: Option<Node>) {
-        lock(&self.nodes)[number] = node;
-    }
-
-    /// A node that runs, as a load balancer picks one.
-    pub(crate) fn any_node(&self) -> Option<Node> {
-        let running: Vec<Node> = lock(&self.nodes).iter().flatten().cloned().collect();
-        let pick = usize::try_from(self.below(running.len() as u64)).unwrap_or(0);
-        running.into_iter().nth(pick)
     }
 }

@@ -13,6 +13,7 @@ pub mod estamp;
 pub mod wealth;
 
 use std::fmt;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -46,13 +47,26 @@ pub struct UpstreamOptions {
     pub extra_roots_pem: Option<Vec<u8>>,
 }
 
-/// Sends orders. Cloning is cheap. Connections are not reused: if the upstream closed one just as an order
-/// is sent, the order would be lost.
-#[derive(Clone)]
+/// Sends orders. Cloning is cheap.
+#[derive(Clone, Debug)]
 pub struct UpstreamClient {
+    sender: Arc<dyn SendOrder>,
+    total_timeout: Duration,
+}
+
+/// Sends an order once.
+pub trait SendOrder: fmt::Debug + Send + Sync + 'static {
+    /// Sends the order, with the trace that the upstream may continue, and reads the body of its answer.
+    fn send<'a>(&'a self, url: &'a Url, order: Vec<u8>, trace: Option<TraceState>) -> Sending<'a>;
+}
+
+/// The body of an upstream's answer, once it is there.
+pub type Sending<'a> = Pin<Box<dyn Future<Output = Result<Vec<u8>, UpstreamError>> + Send + 'a>>;
+
+/// Sends orders by HTTP. Connections are not reused: if the upstream closed one just as an order is sent, the order would be lost.
+struct HttpSender {
     http: Client,
     authorization: HeaderValue,
-    total_timeout: Duration,
 }
 
 /// Where the orders of one kind of flow go, with a limit on concurrent orders, so that an upstream that
@@ -85,7 +99,13 @@ impl UpstreamClient {
         let http = builder.build().map_err(ClientError::tls)?;
         let mut authorization = HeaderValue::from_str(&format!("Bearer {}", options.token)).map_err(|_| ClientError::Token)?;
         authorization.set_sensitive(true);
-        Ok(Self { http, authorization, total_timeout: options.total_timeout })
+        Ok(Self::over(Arc::new(HttpSender { http, authorization }), options.total_timeout))
+    }
+
+    /// A client that sends in this way.
+    #[must_use]
+    pub fn over(sender: Arc<dyn SendOrder>, total_timeout: Duration) -> Self {
+        Self { sender, total_timeout }
     }
 
     /// The upstream at this URL, which gets up to `limit` concurrent orders.
@@ -109,23 +129,29 @@ impl Upstream {
     /// The upstream is told the trace, so that it can continue it.
     async fn send_in_span(&self, order: Vec<u8>) -> Result<Answer, UpstreamError> {
         let _permit = self.permits.try_acquire().map_err(|_| UpstreamError::Busy)?;
-        let exchange = async {
-            let request = self.client.http.post(self.url.clone()).header(AUTHORIZATION, self.client.authorization.clone());
-            let mut request = request.header(CONTENT_TYPE, HeaderValue::from_static("application/json")).body(order);
-            if let Some(TraceState { parent, state }) = sakshi_trace::parent_of(&sakshi_trace::current()) {
-                request = request.header("traceparent", parent);
-                if !state.is_empty() {
-                    request = request.header("tracestate", state);
-                }
+        let exchange = self.client.sender.send(&self.url, order, sakshi_trace::parent_of(&sakshi_trace::current()));
+        let body = timeout(self.client.total_timeout, exchange).await.map_err(|_| UpstreamError::TimedOut)??;
+        Answer::read(&body)
+    }
+}
+
+impl SendOrder for HttpSender {
+    fn send<'a>(&'a self, url: &'a Url, order: Vec<u8>, trace: Option<TraceState>) -> Sending<'a> {
+        let request = self.http.post(url.clone()).header(AUTHORIZATION, self.authorization.clone());
+        let mut request = request.header(CONTENT_TYPE, HeaderValue::from_static("application/json")).body(order);
+        if let Some(TraceState { parent, state }) = trace {
+            request = request.header("traceparent", parent);
+            if !state.is_empty() {
+                request = request.header("tracestate", state);
             }
+        }
+        Box::pin(async move {
             let response = request.send().await.map_err(|error| failure(&error))?;
             if response.status() != StatusCode::OK {
                 return Err(UpstreamError::Refused(response.status().as_u16()));
             }
             read(response).await
-        };
-        let body = timeout(self.client.total_timeout, exchange).await.map_err(|_| UpstreamError::TimedOut)??;
-        Answer::read(&body)
+        })
     }
 }
 
@@ -173,9 +199,9 @@ impl fmt::Debug for UpstreamOptions {
     }
 }
 
-impl fmt::Debug for UpstreamClient {
+impl fmt::Debug for HttpSender {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "UpstreamClient(total {:?})", self.total_timeout)
+        f.write_str("HttpSender")
     }
 }
 

@@ -18,14 +18,14 @@ pub(crate) struct Script {
     pub(crate) reply: &'static str,
     /// Its source.
     pub(crate) source: &'static str,
-    /// Whether replicas must confirm what it wrote before its reply counts.
-    pub(crate) writes: bool,
+    /// Whether replicas must have what it wrote, or found, before its reply counts.
+    pub(crate) is_confirmed: bool,
     sha: OnceLock<String>,
 }
 
 impl Script {
-    pub(crate) const fn new(name: &'static str, reply: &'static str, source: &'static str, writes: bool) -> Self {
-        Self { name, reply, source, writes, sha: OnceLock::new() }
+    pub(crate) const fn new(name: &'static str, reply: &'static str, source: &'static str, is_confirmed: bool) -> Self {
+        Self { name, reply, source, is_confirmed, sha: OnceLock::new() }
     }
 
     /// Its SHA-1 in hexadecimal, by which the server caches it.
@@ -42,14 +42,14 @@ impl Script {
 }
 
 macro_rules! scripts {
-    ($($(#[$doc:meta])* $constant:ident = $name:literal, $writes:literal, $flags:literal, [$($part:literal),*];)+) => {
+    ($($(#[$doc:meta])* $constant:ident = $name:literal, $is_confirmed:literal, $flags:literal, [$($part:literal),*];)+) => {
         $(
             $(#[$doc])*
             pub(crate) static $constant: Script = Script::new(
                 $name,
                 concat!("the reply to ", $name),
                 concat!("#!lua", $flags, "\n", include_str!("lua/prelude.lua"), $(include_str!(concat!("lua/", $part, ".lua")),)* include_str!(concat!("lua/", $name, ".lua"))),
-                $writes,
+                $is_confirmed,
             );
         )+
         /// All of them.
@@ -69,7 +69,8 @@ scripts! {
     WATCH_TRANSACTION = "watch_transaction", false, " flags=allow-oom", ["transaction_fields"];
     RESERVE_CREDENTIAL = "credential_reserve", true, "", [];
     RELEASE_CREDENTIAL = "credential_release", true, " flags=allow-oom", [];
-    LOAD_IDEMPOTENT_ANSWER = "load_idempotent_answer", false, " flags=no-writes", [];
+    /// Whoever repeats a request gets the kept answer as if it was the first, so it counts when the replicas have it.
+    LOAD_IDEMPOTENT_ANSWER = "load_idempotent_answer", true, " flags=no-writes", [];
     CLAIM_DELIVERY = "claim_delivery", true, " flags=allow-oom", [];
     SETTLE_DELIVERY = "settle_delivery", true, " flags=allow-oom", [];
     ABANDON_ATTEMPTS = "abandon_attempts", true, " flags=allow-oom", [];

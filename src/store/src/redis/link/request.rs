@@ -40,7 +40,7 @@ impl Request {
         let bytes: usize = keys.iter().chain(args).map(Vec::len).sum();
         let mut command = Cmd::with_capacity(3 + keys.len() + args.len(), HEAD_BYTES + bytes);
         command.arg("EVALSHA").arg(script.sha()).arg(keys.len()).arg(keys).arg(args);
-        let traffic = if script.writes && wait.is_some() { Traffic::Waiting } else { Traffic::Plain };
+        let traffic = if script.is_confirmed && wait.is_some() { Traffic::Waiting } else { Traffic::Plain };
         Self { command, script: Some(script), slot: keys.first().map_or(0, |key| slot_of(key)), traffic }
     }
 

@@ -1,4 +1,16 @@
-//! The properties of every store while replies are lost, as `redis::lost_replies` does it.
+//! The properties of every store while replies are lost, as `redis::lost_replies` does it, and what whoever repeats is told.
+
+use std::sync::Arc;
+
+use sakshi_kit::redis::groups::Sentinels;
+use sakshi_kit::waiting::eventually;
+
+use super::server::TIMEOUT;
+use super::{connected, options, standalone};
+use crate::conformance::fixture::{RETENTION, client_with, kept, opening, scope};
+use crate::conformance::run;
+use crate::redis::{RedisOptions, RedisStore};
+use crate::{Idempotency as _, OpenOutcome, OpenTransaction, StoreError, Transactions as _};
 
 mod conformance {
     use std::sync::atomic::Ordering;
@@ -12,4 +24,29 @@ mod conformance {
     }
 
     crate::store_conformance!(losing());
+}
+
+/// A failover would lose what the answer tells.
+#[test]
+fn an_answer_that_no_replica_has_yet_is_not_given_to_a_repetition_on_another_node() {
+    run(async {
+        let group = Sentinels::start(1, &[]);
+        let master = group.master().url();
+        let test = &connected(group, standalone(&master), RETENTION);
+        let client = client_with(test, 5).await;
+        let open = OpenTransaction { idempotency: Some(kept(test, &client, 1, 1)), ..opening(test, &client) };
+        let waiting = || RedisOptions { wait_replicas: 1, ..options(standalone(&master), Arc::clone(&test.clock), RETENTION) };
+        let [one, other] = [RedisStore::open(waiting()).await.unwrap(), RedisStore::open(waiting()).await.unwrap()];
+        let asked = || other.load_idempotent_answer(scope(&client, 1));
+        assert_eq!(asked().await, Ok(None));
+
+        let replica = test.server.replicas().next().unwrap();
+        replica.pause();
+        assert!(matches!(one.open_transaction(open.clone()).await, Err(StoreError::Unavailable(_))));
+        assert!(matches!(asked().await, Err(StoreError::Unavailable(_))));
+        replica.resume();
+        let answer = eventually("the answer", TIMEOUT, || async { asked().await.ok().flatten() }).await;
+        assert_eq!(Some(answer), open.idempotency);
+        assert!(matches!(one.open_transaction(open).await, Ok(OpenOutcome::Opened { balance: 4 })));
+    });
 }

@@ -1,0 +1,145 @@
+//! Backends of clients: they open verifications, with and without idempotency keys, ask for QR codes, poll, and look at what is of
+//! others.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use sakshi_domain::time::Timestamp;
+use serde_json::json;
+use tokio::time::sleep;
+
+use crate::diary::{Learned, Unpaid};
+use crate::node::WINDOW;
+use crate::residents::Intent;
+use crate::sim::{Asked, Request, Sim, TRIES, Tenant};
+
+impl Sim {
+    /// A verification from its beginning to its end, with whoever looks at it.
+    pub(crate) async fn verification(self: Rc<Self>, tenant: Rc<Tenant>) {
+        sleep(Duration::from_millis(self.world.below(60_000))).await;
+        let Some(intent) = self.opens(&tenant).await.map(Rc::new) else { return };
+        for _ in 0..self.world.below(4) {
+            let (sim, tenant, intent) = (Rc::clone(&self), Rc::clone(&tenant), Rc::clone(&intent));
+            let (after, wait) = (Duration::from_millis(self.world.below(30_000)), self.world.below(2) * self.world.below(25));
+            actix_rt::spawn(async move {
+                sleep(after).await;
+                sim.look(&tenant, intent.txn, wait).await;
+            });
+        }
+        if self.world.chance(200) {
+            self.asks_for_a_code(&tenant, &intent).await;
+        }
+        if self.world.chance(200) {
+            self.is_nosy(&tenant, &intent).await;
+        }
+        self.answers(&intent, tenant.resident, WINDOW).await;
+        self.look(&tenant, intent.txn, 0).await;
+    }
+
+    /// Opens a verification, and repeats that until it is answered.
+    async fn opens(&self, tenant: &Tenant) -> Option<Intent> {
+        let channel = ["web", "qr", "app"][self.world.index(3)];
+        let mut body = json!({"claims": ["name", "age_above_18"], "channel": channel});
+        if self.world.chance(800) {
+            body["webhook_url"] = json!(format!("https://receiver-{}.example/hook/{}", self.world.below(4), tenant.number));
+        }
+        let init = Request::post("/api/v1/nationalid-ovse/init").json(&body);
+        let key = self.world.chance(500).then(|| self.name("order"));
+        let keyed = |request: Request| match &key {
+            Some(key) => request.header("idempotency-key", key),
+            None => request,
+        };
+        // The key of the API may be replaced meanwhile.
+        let mut first = None;
+        for _ in 0..TRIES {
+            let request = keyed(init.clone()).of(tenant);
+            let mut asked = if key.is_some() && self.world.chance(200) {
+                // The client sends it twice at once, and goes on with the second answer.
+                let (one, other) = tokio::join!(self.ask(&request), self.ask(&request));
+                let both = one.told().zip(other.told()).filter(|(one, other)| (one.status, other.status) == (200, 200));
+                if both.is_some_and(|(one, other)| one.body != other.body) {
+                    self.diary.is_wrong("two requests under one idempotency key are answered differently".to_owned());
+                }
+                Asked { asked: one.asked, ..other }
+            } else {
+                self.ask(&request).await
+            };
+            let begun = *first.get_or_insert(asked.asked);
+            let Some(answer) = asked.told() else {
+                sleep(self.world.pause(500)).await;
+                continue;
+            };
+            let answered = answer.json();
+            match answer.status {
+                200 => {
+                    let expires_at: Timestamp = Timestamp::parse_rfc3339(answered["expiresAt"].as_str()?)?;
+                    let intent = Intent::read(answered["intentJwt"].as_str()?)?;
+                    let is_repeated = key.is_some() && self.world.chance(300);
+                    let body = answer.body.clone();
+                    // Without a key, each try that was lost may have opened one of its own.
+                    if key.is_some() {
+                        asked.asked = begun;
+                    }
+                    self.learn(intent.txn, &asked, Learned::Opened { expires_at: Some(expires_at) });
+                    if is_repeated {
+                        self.repeats(&keyed(init.clone()), tenant, &body).await;
+                    }
+                    return Some(intent);
+                }
+                402 => {
+                    self.is_unpaid(tenant, &asked);
+                    return None;
+                }
+                401 if tenant.may_be_suspended.get() => return None,
+                // Another request under the key is under way.
+                409 if key.is_some() => sleep(self.world.pause(500)).await,
+                _ => {
+                    self.diary.is_wrong(format!("init is answered with {} {answered}", answer.status));
+                    return None;
+                }
+            }
+        }
+        None
+    }
+
+    pub(crate) fn is_unpaid(&self, tenant: &Tenant, asked: &Asked) {
+        self.world.reach("refused without credits");
+        self.diary.unpaid.borrow_mut().push(Unpaid { tenant: tenant.number, asked: asked.asked, answered: asked.answered });
+    }
+
+    /// Sends a request again that was answered: the answer is the same.
+    async fn repeats(&self, request: &Request, tenant: &Tenant, answered: &[u8]) {
+        sleep(self.world.pause(2_000)).await;
+        let asked = self.ask(&request.clone().of(tenant)).await;
+        match asked.told() {
+            Some(answer) if answer.status == 200 && answer.body == *answered => self.world.reach("answer replayed"),
+            Some(answer) if answer.status == 401 && tenant.may_be_suspended.get() => {}
+            None => {}
+            Some(answer) => self.diary.is_wrong(format!("a repeated request is answered with {} {}", answer.status, answer.text())),
+        }
+    }
+
+    async fn asks_for_a_code(&self, tenant: &Tenant, intent: &Intent) {
+        let request = Request::post("/api/v1/nationalid-ovse/qr-intent").json(&json!({"txnId": intent.txn})).of(tenant);
+        let asked = self.ask(&request).await;
+        let learned = match asked.told().map(|answer| answer.status) {
+            Some(200) => Learned::Pending,
+            Some(410) => Learned::Expired,
+            Some(404) => Learned::Unknown,
+            // Not before the resident answers.
+            Some(status) if status != 401 => return self.diary.is_wrong(format!("{}: a code is answered with {status}", intent.txn)),
+            _ => return,
+        };
+        self.learn(intent.txn, &asked, learned);
+    }
+
+    /// Another client asks for the verification.
+    async fn is_nosy(&self, tenant: &Tenant, intent: &Intent) {
+        let Some(other) = self.tenants.iter().find(|other| other.number != tenant.number) else { return };
+        let path = format!("/api/v1/nationalid-ovse/result/{}", intent.txn);
+        let asked = self.ask(&Request::get(path).of(other)).await;
+        if let Some(answer) = asked.told().filter(|answer| answer.status != 404 && answer.status != 401) {
+            self.diary.is_wrong(format!("{}: another client is answered with {}", intent.txn, answer.status));
+        }
+    }
+}

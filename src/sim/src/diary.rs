@@ -1,0 +1,147 @@
+//! What people learned, and between which moments they asked.
+
+use std::cell::{Cell, RefCell};
+use std::fmt::{self, Display};
+use std::time::Duration;
+
+use bytes::Bytes;
+use sakshi_domain::ids::TxnId;
+use sakshi_domain::time::Timestamp;
+
+use crate::history::EventFact;
+
+/// What somebody learned of a transaction.
+#[derive(Clone, Debug)]
+pub(crate) struct Fact {
+    pub(crate) txn: TxnId,
+    pub(crate) asked: Duration,
+    pub(crate) answered: Duration,
+    pub(crate) learned: Learned,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Learned {
+    /// It was opened, costs a credit and is valid until this time; for a guest it is not told.
+    Opened { expires_at: Option<Timestamp> },
+    /// The answer with this digest ended it, and whether the guest has a place.
+    Accepted { digest: [u8; 32], has_place: bool },
+    /// Another answer had ended it.
+    AnsweredBefore,
+    /// The answer came after the window.
+    TooLate,
+    Pending,
+    /// With the body of the poll.
+    Completed(Bytes),
+    Expired,
+    Unknown,
+}
+
+impl Learned {
+    /// Whether it was only read, and not decided by a step of the store.
+    pub(crate) const fn is_read(&self) -> bool {
+        matches!(self, Self::AnsweredBefore | Self::Pending | Self::Completed(_) | Self::Expired | Self::Unknown)
+    }
+
+    /// What it is called in a table.
+    pub(crate) const fn kind(&self) -> &'static str {
+        match self {
+            Self::Opened { .. } => "opened",
+            Self::Accepted { has_place: true, .. } => "accepted",
+            Self::Accepted { has_place: false, .. } => "accepted without a place",
+            Self::AnsweredBefore => "answered before",
+            Self::TooLate => "too late",
+            Self::Pending => "pending",
+            Self::Completed(_) => "completed",
+            Self::Expired => "expired",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+impl Display for Learned {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Opened { .. } => "it is open",
+            Self::Accepted { has_place: true, .. } => "its answer is accepted",
+            Self::Accepted { has_place: false, .. } => "its answer is accepted, and there is no place",
+            Self::AnsweredBefore => "another answer came before",
+            Self::TooLate => "the answer is too late",
+            Self::Pending => "it waits",
+            Self::Completed(body) if body.starts_with(b"{\"success\":true") => "it has ended, verified",
+            Self::Completed(_) => "it has ended, not verified",
+            Self::Expired => "its window has passed",
+            Self::Unknown => "it is unknown",
+        })
+    }
+}
+
+/// That a client was told that its credits do not suffice.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Unpaid {
+    pub(crate) tenant: usize,
+    pub(crate) asked: Duration,
+    pub(crate) answered: Duration,
+}
+
+/// A key that an operator has revoked.
+#[derive(Clone, Debug)]
+pub(crate) struct RevokedKey {
+    pub(crate) tenant: usize,
+    pub(crate) key: String,
+    /// From when on it must be refused.
+    pub(crate) from: Duration,
+}
+
+/// What became of a report about a flow.
+#[derive(Clone, Debug)]
+pub(crate) struct Reported {
+    pub(crate) tenant: usize,
+    pub(crate) flow: String,
+    /// What tells its webhook apart.
+    pub(crate) key: String,
+    /// Whether there is a webhook: it tells the end, and the client has said where that is to be told.
+    pub(crate) is_told: bool,
+}
+
+/// What everybody learned.
+#[derive(Debug, Default)]
+pub(crate) struct Diary {
+    pub(crate) facts: RefCell<Vec<Fact>>,
+    /// The answers that residents gave.
+    pub(crate) answers: RefCell<Vec<(TxnId, [u8; 32])>>,
+    pub(crate) unpaid: RefCell<Vec<Unpaid>>,
+    /// What was seen of events, by the number of their client.
+    pub(crate) events: RefCell<Vec<(usize, EventFact)>>,
+    pub(crate) revoked: RefCell<Vec<RevokedKey>>,
+    pub(crate) reported: RefCell<Vec<Reported>>,
+    /// Bodies of polls of flows, by the key of their webhook.
+    pub(crate) polled: RefCell<Vec<(String, Bytes)>>,
+    /// What somebody asks again until it is answered.
+    pub(crate) unanswered: RefCell<Vec<String>>,
+    /// Starts of guests that were not answered: each may have been a scan.
+    pub(crate) lost_starts: Cell<u64>,
+    /// What somebody saw that cannot be.
+    wrong: RefCell<Vec<String>>,
+}
+
+impl Diary {
+    pub(crate) fn is_wrong(&self, what: String) {
+        let mut wrong = self.wrong.borrow_mut();
+        if !wrong.contains(&what) {
+            wrong.push(what);
+        }
+    }
+
+    pub(crate) fn wrong(&self) -> Vec<String> {
+        self.wrong.borrow().clone()
+    }
+
+    /// Notes that an answer is waited for.
+    pub(crate) fn waits_for(&self, what: &str) {
+        self.unanswered.borrow_mut().push(what.to_owned());
+    }
+
+    pub(crate) fn was_answered(&self, what: &str) {
+        self.unanswered.borrow_mut().retain(|waiting| waiting != what);
+    }
+}

@@ -1,0 +1,108 @@
+//! What a run leaves behind, gathered for the judges: what people learned, what receivers were told, and what the store holds.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::time::Duration;
+
+use sakshi_domain::credits::{EntryKind, LedgerEntry};
+use sakshi_domain::delivery::DeliveryRecord;
+use sakshi_domain::event::Event;
+use sakshi_domain::flow::flow_id::FlowId;
+use sakshi_domain::ids::{EventId, TxnId};
+use sakshi_domain::time::Timestamp;
+use sakshi_store::embedded::EmbeddedStore;
+use sakshi_store::{
+    Audit, Credits as _, Events as _, FlowDeliveries, Flows as _, Outbox as _, PageRequest, Registration, TransactionRecord,
+    Transactions as _,
+};
+
+use crate::network::Told;
+use crate::sim::{Sim, Tenant};
+use crate::world::{START, lock};
+
+/// A transaction in the store.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    /// When its credit was debited; none if it never was.
+    pub(crate) paid_at: Option<Timestamp>,
+    pub(crate) record: Option<TransactionRecord>,
+    pub(crate) delivery: Option<DeliveryRecord>,
+}
+
+/// An event of a client in the store.
+#[derive(Debug)]
+pub(crate) struct KeptEvent {
+    pub(crate) tenant: usize,
+    pub(crate) event: Event,
+    pub(crate) listed: Vec<Registration>,
+}
+
+/// All of it.
+pub(crate) struct Evidence<'a> {
+    pub(crate) sim: &'a Sim,
+    pub(crate) transactions: BTreeMap<TxnId, Kept>,
+    /// The entries of each client, the first one first, and what is left.
+    pub(crate) ledgers: Vec<(Vec<LedgerEntry>, u64)>,
+    pub(crate) audits: Vec<Audit>,
+    pub(crate) events: Vec<KeptEvent>,
+    pub(crate) flows: BTreeMap<String, Option<FlowDeliveries>>,
+    pub(crate) waiting: u64,
+    /// Transactions with an actor on each node that runs.
+    pub(crate) live: Vec<i64>,
+    pub(crate) inbox: BTreeMap<String, Vec<Told>>,
+}
+
+/// A time of the store as a time of the run.
+pub(crate) fn since_start(at: Timestamp) -> Duration {
+    at.since(START)
+}
+
+impl<'a> Evidence<'a> {
+    /// Reads everything.
+    pub(crate) async fn gather(sim: &'a Rc<Sim>) -> Evidence<'a> {
+        let store = sim.world.store();
+        let mut transactions: BTreeMap<TxnId, Kept> = BTreeMap::new();
+        let (mut ledgers, mut events) = (Vec::new(), Vec::new());
+        for tenant in &sim.tenants {
+            let entries = entries(&store, tenant).await;
+            for entry in entries.iter().filter(|entry| entry.kind == EntryKind::Debit) {
+                let txn = entry.reference.parse().expect("a transaction");
+                transactions.insert(txn, Kept { paid_at: Some(entry.at), record: None, delivery: None });
+            }
+            ledgers.push((entries, store.balance(tenant.client.clone()).await.expect("an answer").unwrap_or(0)));
+            let id: Option<EventId> = tenant.event.borrow().as_ref().and_then(|id| id.parse().ok());
+            if let Some(event) = match id {
+                Some(id) => store.load_event(id).await.expect("an answer"),
+                None => None,
+            } {
+                let page = PageRequest { page: 1, page_size: 1_000 };
+                let listed = store.list_registrations(event.id, page.into()).await.expect("an answer").items;
+                events.push(KeptEvent { tenant: tenant.number, event, listed });
+            }
+        }
+        for fact in sim.diary.facts.borrow().iter() {
+            transactions.entry(fact.txn).or_insert(Kept { paid_at: None, record: None, delivery: None });
+        }
+        for (txn, kept) in &mut transactions {
+            kept.record = store.load_transaction(*txn).await.expect("an answer");
+            kept.delivery = store.load_delivery((*txn).into()).await.expect("an answer");
+        }
+        let mut flows = BTreeMap::new();
+        for reported in sim.diary.reported.borrow().iter() {
+            let id: FlowId = reported.flow.parse().expect("a flow");
+            flows.insert(reported.flow.clone(), store.flow_deliveries(id).await.expect("an answer"));
+        }
+        let audits = store.audit().await.expect("an answer");
+        let waiting = store.backlog().await.expect("an answer").waiting;
+        let inbox = lock(&sim.inbox).clone();
+        let live = (0..sim.world.nodes()).filter_map(|number| sim.node(number)).map(|node| node.tree.live_transactions()).collect();
+        Evidence { sim, transactions, ledgers, audits, events, flows, waiting, live, inbox }
+    }
+}
+
+async fn entries(store: &EmbeddedStore, tenant: &Tenant) -> Vec<LedgerEntry> {
+    let page = PageRequest { page: 1, page_size: 10_000 };
+    let mut entries = store.statement(tenant.client.clone(), page).await.expect("an answer").items;
+    entries.sort_by_key(|entry| entry.seq);
+    entries
+}

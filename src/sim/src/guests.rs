@@ -1,0 +1,189 @@
+//! Guests of events, who scan the printed code with a browser or the identity app, and the organisers, who change their events and
+//! look at them.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use actix_web::http::Method;
+use sakshi_domain::time::Timestamp;
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+use crate::diary::Learned;
+use crate::history::{EventFact, NoPlace, Shown, Step};
+use crate::node::WINDOW;
+use crate::residents::Intent;
+use crate::sim::{Asked, Request, Sim, TRIES, Tenant};
+
+const EVENTS: &str = "/api/v1/nationalid-ovse/events";
+/// How many guests an event is for at first.
+pub(crate) const PLACES: u64 = 4;
+
+/// An event as an answer shows it.
+fn shown(body: &Value) -> Option<Shown> {
+    Some(Shown {
+        is_active: body["is_active"].as_bool()?,
+        max_guests: body["max_guests"].as_u64()?,
+        registrations: body["registration_count"].as_u64()?,
+        scans: body["scan_count"].as_u64()?,
+    })
+}
+
+impl Sim {
+    /// A guest of the client's event.
+    pub(crate) async fn guest(self: Rc<Self>, tenant: Rc<Tenant>) {
+        sleep(Duration::from_millis(self.world.below(60_000))).await;
+        let Some(event) = tenant.event.borrow().clone() else { return };
+        let Some(intent) = (if self.world.chance(500) { self.scans(&tenant, &event).await } else { self.starts(&tenant, &event).await }) else {
+            return;
+        };
+        self.answers(&intent, tenant.resident, WINDOW).await;
+        self.look(&tenant, intent.txn, 0).await;
+    }
+
+    /// The identity app scans the code.
+    async fn scans(&self, tenant: &Tenant, event: &str) -> Option<Intent> {
+        let asked = self.ask(&Request::get(format!("/e/{event}")).header("accept", "application/jwt")).await;
+        self.started(tenant, &asked)?;
+        let intent = Intent::read(&asked.answer.as_ref()?.text())?;
+        self.learn(intent.txn, &asked, Learned::Opened { expires_at: None });
+        Some(intent)
+    }
+
+    /// A browser starts, perhaps twice: the second time it goes on with what it has started.
+    async fn starts(&self, tenant: &Tenant, event: &str) -> Option<Intent> {
+        let start = Request::post(format!("/e/{event}/start")).header("accept", "application/json");
+        let asked = self.ask(&start).await;
+        self.started(tenant, &asked)?;
+        let answer = asked.answer.as_ref()?;
+        let (page, cookie) = (answer.header("location")?.to_owned(), answer.header("set-cookie")?.split(';').next()?.to_owned());
+        let intent = self.ask_again(&Request::get(&page).header("accept", "application/jwt"), TRIES).await;
+        let intent = Intent::read(&intent.told().filter(|answer| answer.status == 200)?.text())?;
+        self.learn(intent.txn, &asked, Learned::Opened { expires_at: None });
+        if self.world.chance(300) {
+            let again = self.ask(&start.header("cookie", cookie)).await;
+            if let Some(answer) = again.told().filter(|answer| answer.status == 303)
+                && answer.header("location") != Some(page.as_str())
+            {
+                self.diary.is_wrong(format!("{}: a browser that comes back starts another one", intent.txn));
+            }
+        }
+        Some(intent)
+    }
+
+    /// Notes what became of a start; none when it was refused.
+    fn started(&self, tenant: &Tenant, asked: &Asked) -> Option<()> {
+        let Some(answer) = asked.told() else {
+            self.diary.lost_starts.set(self.diary.lost_starts.get() + 1);
+            return None;
+        };
+        let why = match answer.status {
+            200 | 303 => return Some(()),
+            402 => {
+                self.is_unpaid(tenant, asked);
+                return None;
+            }
+            409 => NoPlace::Full,
+            410 => NoPlace::Closed,
+            _ => {
+                self.diary.is_wrong(format!("a start is answered with {} {}", answer.status, answer.text()));
+                return None;
+            }
+        };
+        self.notes(tenant, asked, Step::RefusedScan(why));
+        None
+    }
+
+    /// Notes what was seen. The events of a client that is suspended are shown as disabled, and refuse guests.
+    fn notes(&self, tenant: &Tenant, asked: &Asked, mut step: Step) {
+        match &mut step {
+            Step::Look(_) | Step::RefusedScan(_) if tenant.may_be_suspended.get() => return,
+            Step::Change { shown, .. } if tenant.may_be_suspended.get() => *shown = None,
+            _ => {}
+        }
+        let (asked, answered) = (asked.asked, Some(asked.answered));
+        self.diary.events.borrow_mut().push((tenant.number, EventFact { asked, answered, step }));
+    }
+
+    /// Creates the client's event, and repeats that until it is answered.
+    pub(crate) async fn creates_event(&self, tenant: &Tenant) {
+        let until = (self.world.store_time() + Duration::from_secs(3_600)).to_string();
+        let url = format!("https://receiver-4.example/guests/{}", tenant.number);
+        let body = json!({
+            "name": "Open day", "claims": ["name", "age_above_18"], "max_guests": PLACES, "expires_at": until, "webhook_url": url,
+        });
+        let request = Request::post(EVENTS).json(&body).header("idempotency-key", self.name("event"));
+        for _ in 0..100 {
+            let asked = self.ask(&request.clone().of(tenant)).await;
+            if let Some(answer) = asked.told().filter(|answer| answer.status == 200) {
+                *tenant.event.borrow_mut() = answer.json()["event_id"].as_str().map(str::to_owned);
+                return;
+            }
+            sleep(self.world.pause(500)).await;
+        }
+        self.diary.is_wrong("nobody creates the event".to_owned());
+    }
+
+    /// Changes the event now and then, and looks at it.
+    pub(crate) async fn organises(self: Rc<Self>, tenant: Rc<Tenant>) {
+        while self.world.is_rough() {
+            sleep(Duration::from_millis(self.world.below(15_000))).await;
+            let Some(event) = tenant.event.borrow().clone() else { continue };
+            if self.world.goes_wrong("event-changes", 5_000) {
+                self.changes(&tenant, &event).await;
+            }
+            self.looks_at(&tenant, &event).await;
+            if self.world.chance(300) {
+                self.lists(&tenant, &event).await;
+            }
+        }
+    }
+
+    async fn changes(&self, tenant: &Tenant, event: &str) {
+        let (mut body, mut is_active, mut max_guests) = (json!({}), None, None);
+        if self.world.chance(400) {
+            is_active = Some(self.world.chance(700));
+            body["is_active"] = json!(is_active);
+        } else {
+            max_guests = Some(2 + self.world.below(5));
+            body["max_guests"] = json!(max_guests);
+        }
+        let asked = self.ask(&Request::new(Method::PATCH, format!("{EVENTS}/{event}")).json(&body).of(tenant)).await;
+        let change = |shown| Step::Change { is_active, max_guests, shown };
+        match asked.told() {
+            Some(answer) if answer.status == 200 => self.notes(tenant, &asked, change(shown(&answer.json()))),
+            Some(answer) if answer.status == 400 => {
+                let Some(max_guests) = max_guests else { return self.diary.is_wrong("a good change is refused".to_owned()) };
+                self.notes(tenant, &asked, Step::RefusedChange { max_guests });
+            }
+            Some(answer) if answer.status == 401 && tenant.may_be_suspended.get() => {}
+            Some(answer) => self.diary.is_wrong(format!("a change is answered with {}", answer.status)),
+            // It may have been changed, or be changed at any time.
+            None => {
+                let fact = EventFact { asked: asked.asked, answered: None, step: change(None) };
+                self.diary.events.borrow_mut().push((tenant.number, fact));
+            }
+        }
+    }
+
+    pub(crate) async fn looks_at(&self, tenant: &Tenant, event: &str) {
+        let asked = self.ask(&Request::get(format!("{EVENTS}/{event}")).of(tenant)).await;
+        if let Some(shown) = asked.told().filter(|answer| answer.status == 200).and_then(|answer| shown(&answer.json())) {
+            self.notes(tenant, &asked, Step::Look(shown));
+        }
+    }
+
+    /// The list of guests agrees with itself.
+    async fn lists(&self, tenant: &Tenant, event: &str) {
+        let asked = self.ask(&Request::get(format!("{EVENTS}/{event}/registrations?page_size=100")).of(tenant)).await;
+        let Some(answer) = asked.told().filter(|answer| answer.status == 200) else { return };
+        let body = answer.json();
+        let listed = body["registrations"].as_array().map_or(&[][..], Vec::as_slice);
+        let times: Vec<Option<Timestamp>> =
+            listed.iter().map(|guest| guest["verified_at"].as_str().and_then(Timestamp::parse_rfc3339)).collect();
+        let is_in_order = times.is_sorted() && times.iter().all(Option::is_some);
+        if body["total"].as_u64() != Some(listed.len() as u64) || !is_in_order {
+            self.diary.is_wrong(format!("a list of guests is wrong: {body}"));
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! Whether there is an order of what happened to an event in which each step saw what the steps before it had done, and in which
+//! nothing comes before it was asked for or after it was answered (linearisability).
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+/// An event as somebody saw it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Shown {
+    pub(crate) is_active: bool,
+    pub(crate) max_guests: u64,
+    pub(crate) registrations: u64,
+    pub(crate) scans: u64,
+}
+
+/// Why a guest was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum NoPlace {
+    Full,
+    Closed,
+}
+
+/// A step, with what came of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// The organiser's change, and the event as it was shown afterwards; none when that is not known.
+    Change { is_active: Option<bool>, max_guests: Option<u64>, shown: Option<Shown> },
+    /// The same, refused because there are more guests.
+    RefusedChange { max_guests: u64 },
+    /// Somebody looked.
+    Look(Shown),
+    /// A guest scanned.
+    Scan,
+    /// A guest who scanned was refused.
+    RefusedScan(NoPlace),
+    /// A guest was registered.
+    Register,
+    /// A guest who passed was not.
+    RefusedGuest(NoPlace),
+}
+
+/// A step and when it happened.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EventFact {
+    pub(crate) asked: Duration,
+    /// None when it may happen at any time, or never.
+    pub(crate) answered: Option<Duration>,
+    pub(crate) step: Step,
+}
+
+/// Positions that are looked at before it is given up to decide.
+const POSITIONS_MAX: usize = 200_000;
+
+/// What a search for an order finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Ordered,
+    /// There is none; as many steps could be put in order at most.
+    Unordered { most: usize },
+    /// The search took too long.
+    Undecided,
+}
+
+fn refusal(state: Shown) -> Option<NoPlace> {
+    match state {
+        Shown { is_active: false, .. } => Some(NoPlace::Closed),
+        Shown { registrations, max_guests, .. } if registrations >= max_guests => Some(NoPlace::Full),
+        _ => None,
+    }
+}
+
+/// The state after a step; none when the step cannot have come out like this.
+fn after(state: Shown, step: Step) -> Option<Shown> {
+    let next = match step {
+        Step::Change { is_active, max_guests, shown } => {
+            let changed =
+                Shown { is_active: is_active.unwrap_or(state.is_active), max_guests: max_guests.unwrap_or(state.max_guests), ..state };
+            if shown.is_none() && changed.max_guests < changed.registrations {
+                return Some(state);
+            }
+            (changed.max_guests >= changed.registrations && shown.is_none_or(|shown| shown == changed)).then_some(changed)
+        }
+        Step::RefusedChange { max_guests } => (max_guests < state.registrations).then_some(state),
+        Step::Look(shown) => (shown == state).then_some(state),
+        Step::Scan => refusal(state).is_none().then_some(Shown { scans: state.scans + 1, ..state }),
+        Step::Register => refusal(state).is_none().then_some(Shown { registrations: state.registrations + 1, ..state }),
+        Step::RefusedScan(why) | Step::RefusedGuest(why) => (refusal(state) == Some(why)).then_some(state),
+    };
+    next
+}
+
+/// Looks for an order.
+pub(crate) fn order(begin: Shown, facts: &[EventFact]) -> Verdict {
+    let mut facts = facts.to_vec();
+    facts.sort_by_key(|fact| fact.asked);
+    let mut search = Search { facts: &facts, seen: HashSet::new(), most: 0 };
+    match search.goes_on(begin, &mut vec![false; facts.len()], 0) {
+        Some(true) => Verdict::Ordered,
+        Some(false) => Verdict::Unordered { most: search.most },
+        None => Verdict::Undecided,
+    }
+}
+
+struct Search<'a> {
+    facts: &'a [EventFact],
+    /// Positions from which there is no way on.
+    seen: HashSet<(Vec<bool>, Shown)>,
+    most: usize,
+}
+
+impl Search<'_> {
+    /// Whether the rest can be put in order; none when that takes too long.
+    fn goes_on(&mut self, state: Shown, done: &mut Vec<bool>, count: usize) -> Option<bool> {
+        self.most = self.most.max(count);
+        let left = || self.facts.iter().enumerate().filter(|(at, _)| !done[*at]);
+        // What may never happen need not.
+        if left().all(|(_, fact)| fact.answered.is_none()) {
+            return Some(true);
+        }
+        if self.seen.len() > POSITIONS_MAX {
+            return None;
+        }
+        if !self.seen.insert((done.clone(), state)) {
+            return Some(false);
+        }
+        // A step can be next if no other one was answered before it was asked for.
+        let first_answer = left().filter_map(|(_, fact)| fact.answered).min().unwrap_or(Duration::MAX);
+        let next: Vec<usize> = left().filter(|(_, fact)| fact.asked <= first_answer).map(|(at, _)| at).collect();
+        for at in next {
+            let Some(state) = after(state, self.facts[at].step) else { continue };
+            done[at] = true;
+            let ended = self.goes_on(state, done, count + 1);
+            done[at] = false;
+            if ended != Some(false) {
+                return ended;
+            }
+        }
+        Some(false)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EMPTY: Shown = Shown { is_active: true, max_guests: 1, registrations: 0, scans: 0 };
+
+    fn fact(asked: u64, answered: u64, step: Step) -> EventFact {
+        EventFact { asked: Duration::from_millis(asked), answered: Some(Duration::from_millis(answered)), step }
+    }
+
+    #[test]
+    fn what_overlaps_may_have_come_in_any_order_and_what_does_not_may_not() {
+        let seen = Step::Look(Shown { registrations: 1, ..EMPTY });
+        assert_eq!(order(EMPTY, &[fact(0, 10, seen), fact(5, 6, Step::Register)]), Verdict::Ordered);
+        assert_eq!(order(EMPTY, &[fact(0, 4, seen), fact(5, 6, Step::Register)]), Verdict::Unordered { most: 0 });
+    }
+
+    #[test]
+    fn the_last_place_is_taken_once() {
+        let two = [fact(0, 1, Step::Register), fact(2, 3, Step::Register)];
+        assert_eq!(order(EMPTY, &two), Verdict::Unordered { most: 1 });
+        let refused = [fact(0, 1, Step::Register), fact(2, 3, Step::RefusedGuest(NoPlace::Full))];
+        assert_eq!(order(EMPTY, &refused), Verdict::Ordered);
+        let disabled = [fact(2, 3, Step::RefusedGuest(NoPlace::Closed))];
+        assert_eq!(order(EMPTY, &disabled), Verdict::Unordered { most: 0 });
+    }
+
+    #[test]
+    fn a_change_without_an_answer_may_come_late_or_never() {
+        let change = EventFact { asked: Duration::ZERO, answered: None, step: Step::Change { is_active: Some(false), max_guests: None, shown: None } };
+        for seen in [true, false] {
+            let look = fact(100, 101, Step::Look(Shown { is_active: seen, ..EMPTY }));
+            assert_eq!(order(EMPTY, &[change, look]), Verdict::Ordered);
+        }
+        let back = [fact(1, 2, Step::Look(Shown { is_active: false, ..EMPTY })), fact(3, 4, Step::Look(EMPTY))];
+        assert!(matches!(order(EMPTY, &[change, back[0], back[1]]), Verdict::Unordered { .. }));
+    }
+}

@@ -1,0 +1,327 @@
+//! A whole node: the supervision tree, the use cases on it, and both HTTP edges, whose handlers are called without sockets.
+
+use std::fmt;
+use std::rc::Rc;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use actix_http::Request;
+use actix_web::body::{MessageBody, to_bytes};
+use actix_web::dev::{Service as _, ServiceFactory, ServiceRequest, ServiceResponse};
+use actix_web::http::header::HeaderMap;
+use actix_web::middleware::from_fn;
+use actix_web::test::init_service;
+use actix_web::web::{self, Data};
+use actix_web::{App, Error};
+use bytes::Bytes;
+use futures_util::future::LocalBoxFuture;
+use sakshi_actors::{ByteBounds, DispatchBounds, Flows, Handles, Tree, TreeBounds, TreeConfig};
+use sakshi_authority::callback_address::CallbackAddresses;
+use sakshi_authority::intent::{IntentKey, IntentSettings, IntentSigner};
+use sakshi_authority::launch::AppLinks;
+use sakshi_authority::sdjwt::{Jwks, KeyBinding, TrustedIssuer, Verifier};
+use sakshi_domain::clock::Clock;
+use sakshi_domain::credits::CreditMove;
+use sakshi_domain::ids::ClientId;
+use sakshi_domain::profile::Profile;
+use sakshi_domain::time_zone::TimeZone;
+use sakshi_operator::{ConnectorTokens, CreditDesk, FlowDesk, Health, InternalDeps, LongestKept};
+use sakshi_outbound::upstream::UpstreamClient;
+use sakshi_pages::intents::PageIntents;
+use sakshi_sandbox::issuer::{HolderKey, SandboxIssuer};
+use sakshi_service::authentication::KeyGate;
+use sakshi_service::authority::AuthorityContext;
+use sakshi_service::budget::{CpuBudget, FlowFetches, MemoryBudgets};
+use sakshi_service::drain::Drain;
+use sakshi_service::idempotency_locks::IdempotencyLocks;
+use sakshi_service::issuer_keys::IssuerKeys;
+use sakshi_service::upstreams::Upstreams;
+use sakshi_service::url_policy::UrlPolicy;
+use sakshi_service::{Rules, Service};
+use sakshi_store::{CreditOutcome, ReportFlowOutcome, Retention, Store, StoreFuture};
+use sakshi_supervision::Escalation;
+use sakshi_web::body::BodyLimit;
+use sakshi_web::edge::edge;
+use sakshi_web::error::ApiError;
+use sakshi_web::rate_limit::{ClientRates, RateLimit, RateLimits};
+use sakshi_web::routing::{RouteMetrics, configure, unknown_path};
+use sakshi_wire::operator::views::TreeNode;
+use sakshi_wire::reports::FlowReport;
+use tokio::sync::mpsc;
+use url::Url;
+
+use crate::network::{Inbox, Network};
+use crate::store::NodeStore;
+use crate::world::{Incarnation, SimulatedClock, World};
+
+/// How long a transaction waits: less than in use, so that runs are short.
+pub(crate) const WINDOW: Duration = Duration::from_secs(60);
+/// How long an actor may take to answer, and an upstream.
+pub(crate) const ASK_TIMEOUT: Duration = Duration::from_secs(5);
+pub(crate) const ADMIN_TOKEN: &str = "admin-token-of-the-simulation-0123456789";
+pub(crate) const CONNECTOR_TOKEN: &str = "connector-token-of-the-simulation-0123456789";
+const BASE: &str = "https://sakshi.example";
+const ISSUER: &str = "https://issuer.example";
+/// How long what has ended is kept: longer than any run.
+const DAY: Duration = Duration::from_secs(24 * 3_600);
+const BODY_BYTES: usize = 64 * 1_024;
+
+/// What an edge answered.
+#[derive(Clone, Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+}
+
+/// An HTTP edge of a node.
+#[derive(Clone)]
+pub(crate) struct Edge(Rc<dyn Fn(Request) -> LocalBoxFuture<'static, Answer>>);
+
+impl Edge {
+    async fn of<B: MessageBody + 'static>(
+        app: App<impl ServiceFactory<ServiceRequest, Config = (), Response = ServiceResponse<B>, Error = Error, InitError = ()> + 'static>,
+    ) -> Self {
+        let service = Rc::new(init_service(app).await);
+        Self(Rc::new(move |request| {
+            let service = Rc::clone(&service);
+            Box::pin(async move {
+                let response = match service.call(request).await {
+                    Ok(response) => response.into_parts().1.map_into_boxed_body(),
+                    Err(error) => error.as_response_error().error_response(),
+                };
+                let (head, body) = response.into_parts();
+                let body = to_bytes(body).await.unwrap_or_default();
+                Answer { status: head.status().as_u16(), headers: head.headers().clone(), body }
+            })
+        }))
+    }
+
+    /// Calls the handler of a request.
+    pub(crate) fn call(&self, request: Request) -> LocalBoxFuture<'static, Answer> {
+        (self.0)(request)
+    }
+}
+
+/// A node that runs.
+#[derive(Clone)]
+pub(crate) struct Node {
+    pub(crate) incarnation: Arc<Incarnation>,
+    pub(crate) clock: Arc<SimulatedClock>,
+    pub(crate) tree: Tree,
+    pub(crate) public: Edge,
+    pub(crate) internal: Edge,
+}
+
+impl fmt::Debug for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Node({})", self.incarnation.number)
+    }
+}
+
+/// What the identity authority has: the same for all runs, because making keys takes long.
+pub(crate) struct Authority {
+    pub(crate) context: Arc<AuthorityContext>,
+    pub(crate) issuer: SandboxIssuer,
+    pub(crate) holder: HolderKey,
+}
+
+/// The authority of all runs.
+pub(crate) fn authority() -> &'static Authority {
+    static AUTHORITY: OnceLock<Authority> = OnceLock::new();
+    AUTHORITY.get_or_init(|| {
+        let issuer = SandboxIssuer::generate(ISSUER).expect("a key");
+        let jwks = Jwks::parse(issuer.jwks_json().as_bytes()).expect("a key set");
+        let settings = IntentSettings {
+            kid: "intent-key".into(),
+            typ: "credential-req+jwt".into(),
+            issuer: "sakshi".into(),
+            lifetime: WINDOW,
+            client_id: "client".into(),
+            registration: "registration".into(),
+            scope_length: 64,
+        };
+        let context = AuthorityContext {
+            signer: Arc::new(IntentSigner::new(IntentKey::generate_es256().expect("a key").0, settings)),
+            callbacks: CallbackAddresses::new(BASE, &[[9; 32]]).expect("addresses"),
+            links: AppLinks {
+                android_web_action: "app.WEB".into(),
+                android_app_action: "app.NATIVE".into(),
+                ios_scheme: "idapp".into(),
+                ios_host: "verify".into(),
+            },
+            qr_host: BASE.into(),
+            verifier: Verifier::new(vec![TrustedIssuer { issuer: ISSUER.into(), jwks }], KeyBinding::WhenPresent),
+            issuer_keys: IssuerKeys::new().0,
+            sandbox: false,
+            public_base: BASE.into(),
+        };
+        Authority { context: Arc::new(context), issuer, holder: HolderKey::generate().expect("a key") }
+    })
+}
+
+fn bounds(in_flight_per_origin: usize) -> TreeBounds {
+    TreeBounds {
+        shards: 1,
+        live_transactions: 100,
+        in_flight: 50,
+        mailbox_depth: 50,
+        ask_timeout: ASK_TIMEOUT,
+        webhooks: DispatchBounds { in_flight: 8, in_flight_per_origin, outcome_bytes: ByteBounds::OUTCOMES, flow_bytes: ByteBounds::FLOWS },
+        live_events: 100,
+        live_flows: 100,
+        flow_result_ttl: DAY,
+        retention: Retention { expired: DAY, events: DAY },
+    }
+}
+
+fn rules() -> Rules {
+    Rules {
+        window: WINDOW,
+        result_ttl: DAY,
+        time_zone: TimeZone::INDIA,
+        registration_ttl: DAY,
+        replay_window: WINDOW,
+        has_public_base_url: true,
+        urls: UrlPolicy::PUBLIC,
+        callback_bytes: BODY_BYTES,
+        flow_result_ttl: DAY,
+        flow_pending_ttl: DAY,
+    }
+}
+
+fn rates() -> RateLimits {
+    RateLimits {
+        clients: ClientRates::default(),
+        init: RateLimit::per_second(0),
+        polls: RateLimit::per_second(0),
+        callbacks: RateLimit::per_second(0),
+        pages: RateLimit::per_second(0),
+        event_starts: RateLimit::per_second(0),
+        refusals: RateLimit::per_second(1),
+        sign_ins: RateLimit::per_minute(0),
+        trusted_proxies: Vec::new().into(),
+    }
+}
+
+/// Starts a node. It may fail as a process that cannot reach its store does. The receiver gets what restarts did not mend.
+pub(crate) async fn start(
+    world: &Arc<World>,
+    inbox: &Inbox,
+    incarnation: Arc<Incarnation>,
+    difference_ms: i64,
+) -> Option<(Node, mpsc::UnboundedReceiver<Escalation>)> {
+    let store: Arc<dyn Store> = Arc::new(NodeStore { world: Arc::clone(world), incarnation: Arc::clone(&incarnation) });
+    let network = Arc::new(Network { world: Arc::clone(world), incarnation: Arc::clone(&incarnation), inbox: Arc::clone(inbox) });
+    let simulated = SimulatedClock::new(world.begun, difference_ms);
+    let clock: Arc<dyn Clock> = simulated.clone();
+    let config = TreeConfig {
+        store: Arc::clone(&store),
+        vault: Arc::clone(&world.vault),
+        clock: Arc::clone(&clock),
+        client: network.clone(),
+        on_one_arbiter: true,
+    };
+    let (tree, escalations) = Tree::start(config, bounds(1 + usize::from(world.seed.is_multiple_of(2)))).await.ok()?;
+    let Handles { transactions, events, flows } = tree.start_shard()?;
+    let upstreams = UpstreamClient::over(network, ASK_TIMEOUT);
+    let upstream = |flow: &str| Url::parse(&format!("https://upstream.example/{flow}")).ok().map(|url| upstreams.at(url, 8));
+    let authority = authority();
+    let service = Service {
+        transactions,
+        events,
+        flows: flows.clone(),
+        store: Arc::clone(&store),
+        vault: Arc::clone(&world.vault),
+        clock: Arc::clone(&clock),
+        authority: Arc::clone(&authority.context),
+        rules: rules(),
+        pages: Arc::default(),
+        drain: Drain::default(),
+        upstreams: Upstreams {
+            esign: upstream("esign"),
+            doclocker: upstream("doclocker"),
+            estamp: upstream("estamp"),
+            wealth: upstream("wealth"),
+            checks: std::collections::BTreeMap::new(),
+        },
+        idempotency_locks: IdempotencyLocks::new(ASK_TIMEOUT),
+        flow_fetches: FlowFetches::default(),
+        memory: MemoryBudgets::default(),
+        cpu: CpuBudget::new(1),
+    };
+    let memory = service.memory.clone();
+    let public = App::new()
+        .app_data(Data::new(memory.clone()))
+        .app_data(Data::new(service))
+        .app_data(Data::new(rates()))
+        .app_data(KeyGate::new(Arc::clone(&store), Arc::clone(&clock), Profile::Sandbox))
+        .app_data(BodyLimit(BODY_BYTES))
+        .app_data(RouteMetrics::unmatched())
+        .app_data(PageIntents::default())
+        .configure(|config| {
+            configure(config, sakshi_api::ROUTES);
+            configure(config, sakshi_pages::ROUTES);
+        })
+        .default_service(web::to(unknown_path))
+        .wrap(from_fn(edge));
+    let deps = InternalDeps {
+        store,
+        clock,
+        credits: Arc::new(LedgerDesk(tree.clone())),
+        flows: Arc::new(Reports(flows)),
+        signer: Arc::clone(&authority.context.signer),
+        memory,
+        health: Arc::new(Healthy),
+        tree: Arc::new(|| TreeNode {
+            name: String::new(),
+            kind: "root".into(),
+            state: "running".into(),
+            live: 0,
+            restarts: 0,
+            last_exit: None,
+            mailbox: 0,
+            children: Vec::new(),
+        }),
+        metrics: Arc::new(String::new),
+        admin_token: ADMIN_TOKEN.to_owned().into(),
+        connector_tokens: ConnectorTokens { shared: CONNECTOR_TOKEN.to_owned().into(), ..ConnectorTokens::default() },
+        connectors_apart: false,
+        trusted_proxies: Vec::new().into(),
+        urls: UrlPolicy::PUBLIC,
+        body_bytes: BODY_BYTES,
+        longest: LongestKept { result_ttl: DAY, registration_ttl: DAY },
+    };
+    let internal = App::new().wrap(from_fn(edge)).configure(move |config| sakshi_operator::configure(config, deps));
+    let (public, internal) = (Edge::of(public).await, Edge::of(internal).await);
+    Some((Node { incarnation, clock: simulated, tree, public, internal }, escalations))
+}
+
+struct LedgerDesk(Tree);
+
+impl CreditDesk for LedgerDesk {
+    fn move_credits(&self, client: ClientId, movement: CreditMove) -> StoreFuture<CreditOutcome> {
+        self.0.move_credits(client, movement)
+    }
+}
+
+struct Reports(Flows);
+
+impl FlowDesk for Reports {
+    fn report(&self, report: FlowReport) -> LocalBoxFuture<'static, Result<ReportFlowOutcome, ApiError>> {
+        let flows = self.0.clone();
+        Box::pin(async move { Ok(flows.report(report).await?) })
+    }
+}
+
+struct Healthy;
+
+impl Health for Healthy {
+    fn livez(&self) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn readyz(&self) -> Result<(), String> {
+        Ok(())
+    }
+}

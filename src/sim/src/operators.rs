@@ -1,0 +1,132 @@
+//! Operators: they grant credits, replace keys, and suspend a client for a while, on the internal listener of any node.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use actix_web::http::Method;
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+use crate::diary::RevokedKey;
+use crate::node::ADMIN_TOKEN;
+use crate::sim::{Request, Sim, Tenant};
+use crate::world::START;
+
+/// After a change by an operator: how long a node may still go by what was before.
+const EFFECTIVE: Duration = Duration::from_secs(1);
+
+impl Sim {
+    /// Asks until the answer tells what has happened.
+    async fn operates_on(&self, what: &str, request: &Request) -> Option<Value> {
+        self.diary.waits_for(what);
+        loop {
+            let asked = self.ask(request).await;
+            match asked.told() {
+                Some(answer) if answer.status == 200 => {
+                    self.diary.was_answered(what);
+                    self.world.say(|line| line.push_str(what));
+                    self.world.reach(format!("operator: {}", kind_of(what)));
+                    return Some(answer.json());
+                }
+                // What was asked for is done: an answer was lost.
+                Some(answer) if answer.status == 404 || answer.status == 409 => {
+                    self.diary.was_answered(what);
+                    return None;
+                }
+                Some(answer) => {
+                    self.diary.is_wrong(format!("{what} is answered with {} {}", answer.status, answer.text()));
+                    return None;
+                }
+                None => sleep(self.world.pause(500)).await,
+            }
+        }
+    }
+
+    /// Grants credits now and then.
+    pub(crate) async fn grants(self: Rc<Self>, tenant: Rc<Tenant>) {
+        for number in 0.. {
+            sleep(Duration::from_millis(self.world.below(30_000))).await;
+            if !self.world.is_rough() {
+                return;
+            }
+            let reference = format!("grant-{number}-of-{}", tenant.number);
+            let path = format!("/admin/v1/clients/{}/credits", tenant.client);
+            let request = Request::post(path).internal(ADMIN_TOKEN).json(&json!({"amount": 3, "reference": reference}));
+            if self.operates_on(&format!("{reference} is made"), &request).await.is_some() {
+                tenant.credits.set(tenant.credits.get() + 3);
+            }
+        }
+    }
+
+    /// Issues another key now and then, and revokes the one in use when the client has switched.
+    pub(crate) async fn replaces_keys(self: Rc<Self>, tenant: Rc<Tenant>, mut key_id: String) {
+        for number in 0.. {
+            sleep(Duration::from_millis(self.world.below(40_000))).await;
+            if !self.world.is_rough() {
+                return;
+            }
+            if !self.world.goes_wrong("key-changes", 5_000) {
+                continue;
+            }
+            let path = format!("/admin/v1/clients/{}/keys", tenant.client);
+            let issue = Request::post(path).internal(ADMIN_TOKEN).json(&json!({"label": format!("key {number}")}));
+            let what = format!("key {number} of client {} is issued", tenant.number);
+            let Some(issued) = self.operates_on(&what, &issue).await else { continue };
+            let (Some(next), Some(id)) = (issued["api_key"].as_str(), issued["key_id"].as_str()) else { continue };
+            let old = tenant.key.replace(next.to_owned());
+            // Requests with the old key end.
+            sleep(Duration::from_secs(40)).await;
+            let revoke = Request::new(Method::DELETE, format!("/admin/v1/keys/{key_id}")).internal(ADMIN_TOKEN);
+            let what = format!("a key of client {} is revoked", tenant.number);
+            if self.operates_on(&what, &revoke).await.is_some() {
+                let from = self.world.begun.elapsed() + EFFECTIVE;
+                self.diary.revoked.borrow_mut().push(RevokedKey { tenant: tenant.number, key: old, from });
+            }
+            id.clone_into(&mut key_id);
+        }
+    }
+
+    /// Somebody who has copied keys tries those that were revoked.
+    pub(crate) async fn tries_revoked_keys(self: Rc<Self>) {
+        for _ in 0..25 {
+            sleep(Duration::from_millis(self.world.below(10_000))).await;
+            let revoked = self.diary.revoked.borrow().clone();
+            let Some(RevokedKey { tenant, key, from }) = revoked.last().cloned() else { continue };
+            let app = self.tenants[tenant].app.as_str();
+            let request = Request::get("/api/v1/credits").header("x-api-key", key).header("x-api-app-id", app);
+            let asked = self.ask(&request).await;
+            if let Some(answer) = asked.told().filter(|answer| answer.status != 401 && asked.asked > from) {
+                self.diary.is_wrong(format!("a revoked key is answered with {} at {:?}", answer.status, START + asked.asked));
+            }
+        }
+    }
+
+    /// Suspends a client for a while.
+    pub(crate) async fn suspends(self: Rc<Self>, tenant: Rc<Tenant>) {
+        sleep(Duration::from_millis(self.world.below(80_000))).await;
+        if !self.world.goes_wrong("suspensions", 3_000) {
+            return;
+        }
+        let path = format!("/admin/v1/clients/{}", tenant.client);
+        let set = |suspended| Request::new(Method::PATCH, path.clone()).internal(ADMIN_TOKEN).json(&json!({"suspended": suspended}));
+        tenant.may_be_suspended.set(true);
+        if self.operates_on(&format!("client {} is suspended", tenant.number), &set(true)).await.is_some() {
+            let from = self.world.begun.elapsed() + EFFECTIVE;
+            for _ in 0..3 {
+                sleep(Duration::from_millis(self.world.below(4_000))).await;
+                let asked = self.ask(&Request::get("/api/v1/credits").of(&tenant)).await;
+                if let Some(answer) = asked.told().filter(|answer| answer.status != 401 && asked.asked > from) {
+                    self.diary.is_wrong(format!("a suspended client is answered with {}", answer.status));
+                }
+            }
+        }
+        self.operates_on(&format!("client {} is resumed", tenant.number), &set(false)).await;
+        sleep(EFFECTIVE * 2).await;
+        // Requests that were sent before may still be under way, so it stays marked.
+    }
+}
+
+/// What was done, without its numbers.
+fn kind_of(what: &str) -> String {
+    what.chars().filter(|letter| !letter.is_ascii_digit()).collect()
+}

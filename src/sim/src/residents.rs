@@ -1,0 +1,169 @@
+//! Residents, who answer in the identity app: they approve, decline, deliver twice, late, or what is no answer at all.
+
+use std::time::Duration;
+
+use actix_web::http::Method;
+use sakshi_authority::callback::{Verdict, failure_answer, verdict};
+use sakshi_authority::intent::{IntentClaims, decode_unverified};
+use sakshi_authority::sdjwt::credential_digest;
+use sakshi_domain::ids::TxnId;
+use sakshi_kit::identity_app::CallbackFormat;
+use sakshi_sandbox::residents::Resident;
+use serde_json::Value;
+use tokio::time::sleep;
+
+use crate::diary::{Fact, Learned};
+use crate::node::authority;
+use crate::sim::{Asked, Request, Sim, TRIES, Tenant};
+
+/// What the identity app was asked.
+#[derive(Debug)]
+pub(crate) struct Intent {
+    pub(crate) txn: TxnId,
+    claims: IntentClaims,
+    /// The path of the callback.
+    path: String,
+}
+
+impl Intent {
+    /// Reads the intent that a client or a page was given.
+    pub(crate) fn read(jwt: &str) -> Option<Self> {
+        let claims = decode_unverified(jwt).ok()?;
+        let path = claims.cb.strip_prefix(&authority().context.public_base)?.to_owned();
+        Some(Self { txn: claims.txn.parse().ok()?, claims, path })
+    }
+}
+
+/// An answer of the identity app.
+#[derive(Clone, Debug)]
+pub(crate) struct Callback {
+    body: String,
+    format: CallbackFormat,
+    digest: [u8; 32],
+}
+
+impl Sim {
+    /// The resident consents.
+    pub(crate) fn approving(&self, intent: &Intent, resident: &Resident) -> Callback {
+        let (authority, now) = (authority(), self.world.store_time());
+        let bare = authority.issuer.issue(resident, intent.claims.requested(), &authority.holder, now).expect("a credential");
+        let bound = authority.holder.bind(&bare, &intent.claims.txn, &intent.claims.aud, now).expect("a signature");
+        let format = self.format();
+        let (body, digest) = (format.success(&intent.claims.txn, &bound), credential_digest(&bound).0);
+        self.diary.answers.borrow_mut().push((intent.txn, digest));
+        Callback { body, format, digest }
+    }
+
+    /// The resident refuses, or the face does not match.
+    pub(crate) fn declining(&self, intent: &Intent) -> Callback {
+        let (code, message) = [("301", "User Reject"), ("304", "Face mismatch"), ("999", "Something new")][self.world.index(3)];
+        let Verdict::Terminal(failure) = verdict(code, message) else { unreachable!("these codes end a transaction") };
+        let (digest, format) = (failure_answer(intent.txn, failure).digest().0, self.format());
+        self.diary.answers.borrow_mut().push((intent.txn, digest));
+        Callback { body: format.failure(&intent.claims.txn, code, message), format, digest }
+    }
+
+    fn format(&self) -> CallbackFormat {
+        CallbackFormat::BOTH[self.world.index(2)]
+    }
+
+    /// Hands in an answer, and repeats it until its fate is known, as the identity app does for some time.
+    pub(crate) async fn deliver(&self, intent: &Intent, callback: &Callback) {
+        sleep(Duration::from_millis(self.world.below(4_000))).await;
+        let request = Request::post(&intent.path).body(callback.format.content_type(), callback.body.clone());
+        let asked = self.ask_again(&request, TRIES).await;
+        let Some(answer) = asked.told() else { return };
+        let text = answer.text();
+        let learned = match answer.status {
+            200 => Learned::Accepted { digest: callback.digest, has_place: true },
+            409 if text.contains("completed by another answer") => Learned::AnsweredBefore,
+            410 if text.contains("transaction has expired") => Learned::TooLate,
+            409 | 410 => Learned::Accepted { digest: callback.digest, has_place: false },
+            404 => Learned::Unknown,
+            _ => return self.diary.is_wrong(format!("{}: a good answer is refused: {} {text}", intent.txn, answer.status)),
+        };
+        self.learn(intent.txn, &asked, learned);
+    }
+
+    /// Hands in what ends nothing: garbage, an answer to another transaction, or an announcement that the app will try again.
+    async fn deliver_garbage(&self, intent: &Intent) {
+        let format = self.format();
+        let bodies = [
+            "<Request><TxnID>1</TxnID>".to_owned(),
+            format.success("00000000-0000-4000-8000-000000000000", "a~b~"),
+            format.success(&intent.claims.txn, "no credential"),
+            format.failure(&intent.claims.txn, "308", "Callback retry"),
+        ];
+        let pick = self.world.index(bodies.len());
+        let request = Request::post(&intent.path).body(format.content_type(), bodies[pick].clone());
+        let asked = self.ask(&request).await;
+        if asked.told().is_some_and(|answer| answer.status == 200 && pick != 3) {
+            self.diary.is_wrong(format!("{}: garbage is accepted", intent.txn));
+        }
+        // A stranger who knows the id of the verification, but not the address of its callback.
+        let path = format!("/cb/{}/{}", intent.txn, "A".repeat(24));
+        let declining = format.failure(&intent.claims.txn, "301", "User Reject");
+        let asked = self.ask(&Request::post(path).body(format.content_type(), declining)).await;
+        if asked.told().is_some_and(|answer| answer.status != 404) {
+            self.diary.is_wrong(format!("{}: a stranger's answer is accepted", intent.txn));
+        }
+    }
+
+    /// What a resident does with a verification that was begun.
+    pub(crate) async fn answers(&self, intent: &Intent, resident: &'static Resident, window: Duration) {
+        let approve = self.approving(intent, resident);
+        match self.world.below(12) {
+            // Walks away.
+            0 | 1 => {}
+            2 => self.deliver(intent, &self.declining(intent)).await,
+            // The app delivers twice, perhaps by two ways at once.
+            3 => _ = tokio::join!(self.deliver(intent, &approve), self.deliver(intent, &approve)),
+            // Two answers race.
+            4 => {
+                let other = if self.world.chance(500) { self.declining(intent) } else { self.approving(intent, resident) };
+                tokio::join!(self.deliver(intent, &approve), self.deliver(intent, &other));
+            }
+            // Around the end of the window.
+            5 | 6 => {
+                sleep(window.saturating_sub(Duration::from_secs(2))).await;
+                self.deliver(intent, &approve).await;
+            }
+            7 => {
+                self.deliver_garbage(intent).await;
+                self.deliver(intent, &approve).await;
+            }
+            _ => self.deliver(intent, &approve).await,
+        }
+    }
+
+    pub(crate) fn learn(&self, txn: TxnId, asked: &Asked, learned: Learned) {
+        self.world.say(|line| {
+            use std::fmt::Write as _;
+            let _ = write!(line, "{txn}: {learned}");
+        });
+        self.world.reach(format!("verification {}", learned.kind()));
+        self.diary.facts.borrow_mut().push(Fact { txn, asked: asked.asked, answered: asked.answered, learned });
+    }
+
+    /// A client's poll of a verification.
+    pub(crate) async fn look(&self, tenant: &Tenant, txn: TxnId, wait: u64) {
+        let request = Request::new(Method::GET, format!("/api/v1/nationalid-ovse/result/{txn}?wait={wait}"));
+        let asked = self.ask(&request.of(tenant).held(Duration::from_secs(wait))).await;
+        self.saw(tenant, txn, &asked);
+    }
+
+    /// Notes what a poll has shown.
+    pub(crate) fn saw(&self, tenant: &Tenant, txn: TxnId, asked: &Asked) {
+        let Some(answer) = asked.told() else { return };
+        let body = answer.json();
+        let learned = match answer.status {
+            200 if body["data"]["pending"] == Value::Bool(true) => Learned::Pending,
+            200 => Learned::Completed(answer.body.clone()),
+            410 => Learned::Expired,
+            404 => Learned::Unknown,
+            401 if tenant.may_be_suspended.get() => return,
+            _ => return self.diary.is_wrong(format!("{txn}: a poll is answered with {} {body}", answer.status)),
+        };
+        self.learn(txn, asked, learned);
+    }
+}

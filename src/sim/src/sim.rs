@@ -1,0 +1,291 @@
+//! The run as people see it: nodes behind a load balancer, clients with their keys, and what everybody learned.
+
+use std::cell::{Cell, RefCell};
+use std::fmt::Write as _;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix_web::http::header::{CONTENT_TYPE, HeaderName};
+use actix_web::http::{Method, StatusCode};
+use actix_web::test::TestRequest;
+use bytes::Bytes;
+use sakshi_domain::ids::{AppId, ClientId};
+use sakshi_sandbox::residents::Resident;
+use serde_json::Value;
+use tokio::time::{sleep, timeout};
+
+use crate::diary::Diary;
+use crate::network::Inbox;
+use crate::node::{Answer, Edge, Node};
+use crate::world::{World, lock};
+
+/// The longest that a request may take: two questions to actors, an order to an upstream, and the pauses between them.
+const WAIT_MAX: Duration = Duration::from_secs(30);
+/// When whoever sent a request that is lost gives up.
+const GIVEN_UP: Duration = Duration::from_secs(8);
+/// How often somebody asks again who got no answer.
+pub(crate) const TRIES: usize = 4;
+
+/// A client of the service.
+#[derive(Debug)]
+pub(crate) struct Tenant {
+    pub(crate) number: usize,
+    pub(crate) client: ClientId,
+    pub(crate) app: AppId,
+    /// The key in use, which operators replace.
+    pub(crate) key: RefCell<String>,
+    /// The end user of all its verifications, so that whatever is of them is known as this client's.
+    pub(crate) resident: &'static Resident,
+    pub(crate) credits: Cell<u64>,
+    /// Its event, once it is created.
+    pub(crate) event: RefCell<Option<String>>,
+    /// Whether it has registered where the webhooks of flows go.
+    pub(crate) has_urls: Cell<bool>,
+    /// Whether an operator has suspended it, or may have.
+    pub(crate) may_be_suspended: Cell<bool>,
+}
+
+/// Everything that people use.
+pub(crate) struct Sim {
+    pub(crate) world: Arc<World>,
+    nodes: RefCell<Vec<Option<Node>>>,
+    pub(crate) inbox: Inbox,
+    pub(crate) diary: Diary,
+    pub(crate) tenants: Vec<Rc<Tenant>>,
+    names: Cell<u64>,
+}
+
+/// A request to one of a node's edges.
+#[derive(Clone, Debug)]
+pub(crate) struct Request {
+    method: Method,
+    path: String,
+    headers: Vec<(HeaderName, String)>,
+    body: Bytes,
+    is_internal: bool,
+    /// How long the answer may be held back on purpose.
+    held: Duration,
+    /// Whose it is; bytes of another client must not be in the answer.
+    tenant: Option<usize>,
+}
+
+impl Request {
+    pub(crate) fn new(method: Method, path: impl Into<String>) -> Self {
+        let (headers, body) = (Vec::new(), Bytes::new());
+        Self { method, path: path.into(), headers, body, is_internal: false, held: Duration::ZERO, tenant: None }
+    }
+
+    pub(crate) fn get(path: impl Into<String>) -> Self {
+        Self::new(Method::GET, path)
+    }
+
+    pub(crate) fn post(path: impl Into<String>) -> Self {
+        Self::new(Method::POST, path)
+    }
+
+    pub(crate) fn header(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.headers.push((HeaderName::from_static(name), value.into()));
+        self
+    }
+
+    pub(crate) fn body(mut self, content_type: &str, body: impl Into<Bytes>) -> Self {
+        self.headers.push((CONTENT_TYPE, content_type.to_owned()));
+        self.body = body.into();
+        self
+    }
+
+    pub(crate) fn json(self, body: &Value) -> Self {
+        self.body("application/json", body.to_string())
+    }
+
+    /// With the client's credentials.
+    pub(crate) fn of(mut self, tenant: &Tenant) -> Self {
+        self.tenant = Some(tenant.number);
+        let key = tenant.key.borrow().clone();
+        self.header("x-api-key", key).header("x-api-app-id", tenant.app.as_str())
+    }
+
+    /// To the internal listener, with this token.
+    pub(crate) fn internal(mut self, token: &str) -> Self {
+        self.is_internal = true;
+        self.header("authorization", format!("Bearer {token}"))
+    }
+
+    pub(crate) fn held(mut self, held: Duration) -> Self {
+        self.held = held;
+        self
+    }
+
+    fn build(&self) -> actix_http::Request {
+        let address = "203.0.113.7:4444".parse().expect("an address");
+        let mut request = TestRequest::default().method(self.method.clone()).uri(&self.path).peer_addr(address);
+        for header in &self.headers {
+            request = request.insert_header((header.0.clone(), header.1.as_str()));
+        }
+        request.set_payload(self.body.clone()).to_request()
+    }
+}
+
+/// What came of a request.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    /// When it was sent, and when it was answered or given up.
+    pub(crate) asked: Duration,
+    pub(crate) answered: Duration,
+    /// None when no answer came.
+    pub(crate) answer: Option<Answer>,
+}
+
+impl Asked {
+    /// The answer, if it tells what has happened; one that says "try again" does not.
+    pub(crate) fn told(&self) -> Option<&Answer> {
+        self.answer.as_ref().filter(|answer| answer.status < 500)
+    }
+}
+
+impl Answer {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_default()
+    }
+
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+}
+
+impl Sim {
+    pub(crate) fn new(world: Arc<World>, tenants: Vec<Rc<Tenant>>) -> Rc<Self> {
+        let nodes = RefCell::new(vec![None; world.nodes()]);
+        Rc::new(Self { world, nodes, inbox: Inbox::default(), diary: Diary::default(), tenants, names: Cell::new(0) })
+    }
+
+    pub(crate) fn node(&self, number: usize) -> Option<Node> {
+        self.nodes.borrow()[number].clone()
+    }
+
+    pub(crate) fn set_node(&self, number: usize, node: Option<Node>) {
+        self.nodes.borrow_mut()[number] = node;
+    }
+
+    /// A word that nothing else of the run is called.
+    pub(crate) fn name(&self, what: &str) -> String {
+        self.names.set(self.names.get() + 1);
+        format!("{what}-{}", self.names.get())
+    }
+
+    /// Sends a request to a node that runs, as a load balancer picks one.
+    pub(crate) async fn ask(&self, request: &Request) -> Asked {
+        let running: Vec<Node> = self.nodes.borrow().iter().flatten().cloned().collect();
+        let pick = self.world.index(running.len());
+        self.ask_node(running.into_iter().nth(pick), request).await
+    }
+
+    /// Sends a request again until an answer tells what has happened, for some time; with when it was sent first.
+    pub(crate) async fn ask_again(&self, request: &Request, tries: usize) -> Asked {
+        let mut asked = self.ask(request).await;
+        let first = asked.asked;
+        for _ in 1..tries {
+            if asked.told().is_some() {
+                break;
+            }
+            sleep(self.world.pause(500)).await;
+            asked = self.ask(request).await;
+        }
+        Asked { asked: first, ..asked }
+    }
+
+    /// Sends a request to a node.
+    pub(crate) async fn ask_node(&self, node: Option<Node>, request: &Request) -> Asked {
+        let world = &self.world;
+        let asked = world.begun.elapsed();
+        let unanswered = || Asked { asked, answered: world.begun.elapsed(), answer: None };
+        let Some(node) = node else {
+            sleep(world.pause(300)).await;
+            return unanswered();
+        };
+        let (way, back) = (world.pause(3), world.pause(3));
+        let (is_lost, answer_is_lost) = (world.goes_wrong("lost-requests", 100), world.goes_wrong("lost-requests", 100));
+        if is_lost {
+            sleep(GIVEN_UP).await;
+            return unanswered();
+        }
+        let edge: Edge = if request.is_internal { node.internal.clone() } else { node.public.clone() };
+        let (incarnation, built) = (Arc::clone(&node.incarnation), request.build());
+        let serving = async {
+            sleep(way).await;
+            let answer = edge.call(built).await;
+            sleep(back).await;
+            answer
+        };
+        // Whoever was sent away by a dying process, or waits in vain for an answer that is lost, does not know what has happened.
+        let answer = tokio::select! {
+            answer = timeout(WAIT_MAX + request.held, serving) => Some(answer),
+            () = incarnation.death() => None,
+        };
+        if answer_is_lost {
+            sleep(GIVEN_UP).await;
+            return unanswered();
+        }
+        match answer {
+            None => unanswered(),
+            Some(Err(_)) => {
+                self.diary.is_wrong(format!("{} {} is not answered in time", request.method, request.path));
+                unanswered()
+            }
+            Some(Ok(answer)) => {
+                self.judge(request, &answer);
+                Asked { asked, answered: world.begun.elapsed(), answer: Some(answer) }
+            }
+        }
+    }
+
+    /// What is true of every answer.
+    fn judge(&self, request: &Request, answer: &Answer) {
+        let Request { method, path, .. } = request;
+        let route = path.split('/').filter(|part| !part.chars().any(|letter| letter.is_ascii_digit())).collect::<Vec<_>>().join("/");
+        let route = route.split('?').next().unwrap_or_default();
+        self.world.reach(format!("{} {method} {route}", answer.status));
+        let of = |line: &mut String| _ = write!(line, "{} to {method} {path}", answer.status);
+        // Panics are injected into whoever asks the store.
+        let panics = lock(&self.world.faults).contains_key("panics");
+        if answer.status == 500 && !panics {
+            let mut line = String::new();
+            of(&mut line);
+            self.diary.is_wrong(format!("{line}: {}", answer.text()));
+        }
+        let is_known = StatusCode::from_u16(answer.status).is_ok_and(|status| status.is_success() || status.is_redirection());
+        let content_type = answer.header("content-type").unwrap_or_default();
+        if !is_known && content_type.starts_with("application/json") && !path.starts_with("/cb/") {
+            let body = answer.json();
+            if body["success"] != false || !body["code"].is_string() || body["statusCode"] != answer.status || !body["errorId"].is_string() {
+                let mut line = String::new();
+                of(&mut line);
+                self.diary.is_wrong(format!("{line} is not the body of an error: {body}"));
+            }
+        }
+        if matches!(answer.status, 429 | 503) && answer.header("retry-after").is_none() {
+            let mut line = String::new();
+            of(&mut line);
+            self.diary.is_wrong(format!("{line} does not say when to try again"));
+        }
+        if let Some(tenant) = request.tenant {
+            self.is_own(tenant, &answer.body, path);
+        }
+    }
+
+    /// Checks that bytes which a client gets hold nothing of another one.
+    pub(crate) fn is_own(&self, tenant: usize, body: &[u8], what: &str) {
+        for other in self.tenants.iter().filter(|other| other.number != tenant) {
+            for mark in [other.app.as_str(), other.client.as_str(), other.resident.name] {
+                if body.windows(mark.len()).any(|part| part == mark.as_bytes()) {
+                    self.diary.is_wrong(format!("{what} holds what is of another client"));
+                }
+            }
+        }
+    }
+}
