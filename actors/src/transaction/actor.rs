@@ -143,7 +143,13 @@ impl Actor for TransactionActor {
         if self.view.is_none() {
             let load = self.context.store.load_transaction(self.id);
             ctx.wait(load.into_actor(self).map(|loaded, actor, ctx| match loaded {
-                Ok(loaded) => actor.loaded(loaded, ctx),
+                Ok(loaded) => {
+                    actor.loaded(loaded, ctx);
+                    // The message at fault may have been that of its deadline.
+                    if let Some(View::Pending(pending)) = &actor.view {
+                        ctx.notify_later(Deadline, pending.expires_at.since(actor.context.clock.now()));
+                    }
+                }
                 // It can answer nothing: whoever asks again finds a fresh actor.
                 Err(_) => ctx.stop(),
             }));
@@ -235,7 +241,8 @@ impl Handler<Complete> for TransactionActor {
         };
         AtomicResponse::new(Box::pin(commit.into_actor(self).map(move |outcome, actor, ctx| {
             let reply = outcome.map(|outcome| actor.settle(outcome, &complete, ctx));
-            if actor.temporary && actor.is_pending() {
+            // After an error it may have ended all the same.
+            if actor.is_pending() && (actor.temporary || reply.is_err()) {
                 // The messages behind are sent again, and answered from the store.
                 ctx.stop();
             }

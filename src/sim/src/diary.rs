@@ -37,11 +37,6 @@ pub(crate) enum Learned {
 }
 
 impl Learned {
-    /// Whether it was only read, and not decided by a step of the store.
-    pub(crate) const fn is_read(&self) -> bool {
-        matches!(self, Self::AnsweredBefore | Self::Pending | Self::Completed(_) | Self::Expired | Self::Unknown)
-    }
-
     /// What it is called in a table.
     pub(crate) const fn kind(&self) -> &'static str {
         match self {

@@ -19,6 +19,8 @@ use sakshi_sim::{Shape, keep_memory, run, shrunk};
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+/// How many seeds are run when nobody says how many.
+const SEEDS: u64 = 1_000;
 /// Of so many seeds one is run twice.
 const SAMPLE: u64 = 50;
 
@@ -26,18 +28,22 @@ const SAMPLE: u64 = 50;
 #[derive(Debug, Parser)]
 struct Options {
     /// How many seeds to run.
-    #[arg(long, default_value_t = 1_000)]
-    seeds: u64,
+    #[arg(long)]
+    seeds: Option<u64>,
     /// The first of them.
     #[arg(long, default_value_t = 0)]
     from: u64,
     /// Run this one and show all that happens.
     #[arg(long)]
     seed: Option<u64>,
-    /// Build the simulator with a planted fault, and show the first seed that finds it; `all` for a table of all faults.
+    /// Build the simulator with a planted fault, and show the first seed that finds it; `all` for a table of all faults. Ends with 1 when
+    /// the fault is found, and for the table when one is not.
     #[arg(long, value_name = "NAME")]
     plant: Option<String>,
-    /// With so many verifications.
+    /// List the faults that can be planted.
+    #[arg(long)]
+    plants: bool,
+    /// With so many verifications and guests of each client.
     #[arg(long)]
     verifications: Option<u64>,
     /// Without these kinds of faults, separated by commas.
@@ -47,8 +53,12 @@ struct Options {
 
 fn main() -> ExitCode {
     let options = Options::parse();
+    if options.plants {
+        plants::names().iter().for_each(|name| println!("{name}"));
+        return ExitCode::SUCCESS;
+    }
     if let Some(name) = &options.plant {
-        return plants::run(name);
+        return plants::run(name, options.seeds);
     }
     keep_memory();
     // Actors panic on purpose, and are restarted.
@@ -59,7 +69,7 @@ fn main() -> ExitCode {
     }
     match options.seed {
         Some(seed) => story::tell(&run(seed, shape), shape),
-        None => run_all(options.from, options.seeds, shape),
+        None => run_all(options.from, options.seeds.unwrap_or(SEEDS), shape),
     }
 }
 
@@ -108,10 +118,11 @@ fn run_all(from: u64, seeds: u64, shape: Shape) -> ExitCode {
         None => {}
     }
     let seconds = begun.elapsed().as_secs_f64();
-    println!("{seeds} schedules in {seconds:.1} s; every promise was kept");
+    let rate = seeds as f64 / seconds;
+    println!("{seeds} schedules in {seconds:.1} s, {rate:.1} a second; every promise was kept");
     println!("faults:");
     faults.iter().for_each(|(kind, count)| println!("  {count:>9}  {kind}"));
-    println!("reached:");
+    println!("what happened:");
     reached.iter().for_each(|(kind, count)| println!("  {count:>9}  {kind}"));
     ExitCode::SUCCESS
 }

@@ -1,7 +1,7 @@
 //! Planted faults: each is put into a copy of the sources, and the simulator that is built from it must find it.
 
 use std::collections::BTreeMap;
-use std::io::{self, Error};
+use std::io::{self, Error, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::{env, fs};
@@ -30,21 +30,26 @@ fn workspace() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
 
-/// Builds with a fault and tells how it is found, or makes a table of all faults. Fails when one is not found.
-pub(crate) fn run(name: &str) -> ExitCode {
+/// The names of all faults.
+pub(crate) fn names() -> Vec<String> {
+    all().into_keys().collect()
+}
+
+/// Builds with a fault and tells how it is found within so many seeds, or makes a table of all faults.
+pub(crate) fn run(name: &str, seeds: Option<u64>) -> ExitCode {
     let plants = all();
-    let ran = match plants.get(name) {
-        Some(plant) => show(plant),
-        None if name == "all" => table(&plants),
+    let fails = match plants.get(name) {
+        Some(plant) => show(plant, seeds),
+        None if name == "all" => table(&plants).map(|are_found| !are_found),
         None => {
             eprintln!("there is no such fault; there are all of these, and all:");
             plants.iter().for_each(|(name, plant)| eprintln!("  {name:<24}{}", plant.about));
             return ExitCode::from(2);
         }
     };
-    match ran {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
+    match fails {
+        Ok(true) => ExitCode::FAILURE,
+        Ok(false) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("{error}");
             ExitCode::from(2)
@@ -52,10 +57,11 @@ pub(crate) fn run(name: &str) -> ExitCode {
     }
 }
 
-fn show(plant: &Plant) -> io::Result<bool> {
+/// Whether the fault is found.
+fn show(plant: &Plant, seeds: Option<u64>) -> io::Result<bool> {
     println!("{}: {}", plant.file.display(), plant.about);
     println!("\n- {}\n+ {}\n", plant.code.trim(), plant.instead.trim());
-    let ran = Command::new(build(plant)?).args(["--seeds", &plant.seeds.to_string()]).status()?;
+    let ran = Command::new(build(plant)?).args(["--seeds", &seeds.unwrap_or(plant.seeds).to_string()]).status()?;
     Ok(!ran.success())
 }
 
@@ -68,6 +74,7 @@ fn table(plants: &BTreeMap<String, Plant>) -> io::Result<bool> {
         let needed = told.lines().find_map(|line| line.strip_prefix(FOUND));
         are_found &= needed.is_some();
         println!("| {name} | {} | {} | {} |", plant.about, needed.unwrap_or("not found"), plant.seeds);
+        io::stdout().flush()?;
     }
     Ok(are_found)
 }
@@ -83,11 +90,11 @@ fn build(plant: &Plant) -> io::Result<PathBuf> {
         }
     }
     let built = Command::new(env!("CARGO"))
-        .args(["build", "--quiet", "--locked", "--package", "sakshi-sim", "--target-dir"])
+        .args(["build", "--quiet", "--locked", "--profile", "simulation", "--package", "sakshi-sim", "--target-dir"])
         .arg(&target)
         .current_dir(&tree)
         .output()?;
-    if built.status.success() { Ok(target.join("debug/sakshi-sim")) } else { Err(Error::other(String::from_utf8_lossy(&built.stderr))) }
+    if built.status.success() { Ok(target.join("simulation/sakshi-sim")) } else { Err(Error::other(String::from_utf8_lossy(&built.stderr))) }
 }
 
 /// Copies what is not the same there already, so that little is built again.

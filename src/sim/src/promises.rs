@@ -114,18 +114,9 @@ const fn completed(kept: &Kept) -> Option<&CompletedRecord> {
     }
 }
 
-/// What people learned, without what they read while a replica lagged that took over: answers wait for the replica when they tell
-/// of a step, and not when they tell what is there.
-fn facts(evidence: &Evidence<'_>) -> Vec<Fact> {
-    let world = &evidence.sim.world;
-    let is_kept = |fact: &&Fact| !(fact.learned.is_read() && world.may_be_unconfirmed(fact.asked, fact.answered));
-    evidence.sim.diary.facts.borrow().iter().filter(is_kept).cloned().collect()
-}
-
 fn what_was_answered_is_kept(evidence: &Evidence<'_>) -> Found {
     let mut found = Found::new();
-    for Fact { txn, learned, .. } in facts(evidence) {
-        let (txn, learned) = (&txn, &learned);
+    for Fact { txn, learned, .. } in evidence.sim.diary.facts.borrow().iter() {
         let kept = &evidence.transactions[txn];
         match learned {
             Learned::Opened { .. } if kept.record.is_none() => found.push(format!("{txn}: it was opened, and is unknown")),
@@ -154,8 +145,7 @@ fn residents_end_verifications(evidence: &Evidence<'_>) -> Found {
 fn each_answer_was_true_at_its_time(evidence: &Evidence<'_>) -> Found {
     let mut found = Found::new();
     let mut bodies = std::collections::BTreeMap::new();
-    for Fact { txn, asked, answered, learned } in facts(evidence) {
-        let (txn, learned) = (&txn, &learned);
+    for Fact { txn, asked, answered, learned } in evidence.sim.diary.facts.borrow().iter() {
         let kept = &evidence.transactions[txn];
         let (Some(opened), Some(record)) = (kept.paid_at.map(since_start), &kept.record) else { continue };
         let expires = since_start(record.opened().expires_at);
@@ -163,7 +153,7 @@ fn each_answer_was_true_at_its_time(evidence: &Evidence<'_>) -> Found {
         let over = ended.unwrap_or(expires);
         // Times are noted in whole milliseconds.
         let asked = asked.saturating_sub(Duration::from_millis(1));
-        let answered = answered + Duration::from_millis(1);
+        let answered = *answered + Duration::from_millis(1);
         let is_true = match learned {
             Learned::Opened { expires_at } => opened <= answered && expires_at.is_none_or(|at| since_start(at) == expires),
             Learned::Pending => opened <= answered && asked <= over,
@@ -215,6 +205,7 @@ fn events_have_one_order(evidence: &Evidence<'_>) -> Found {
     let mut found = Found::new();
     for event in &evidence.events {
         let seen = evidence.sim.diary.events.borrow();
+        // What is shown of an event does not wait for a replica.
         let is_kept = |fact: &EventFact| {
             let is_unconfirmed = fact.answered.is_some_and(|answered| evidence.sim.world.may_be_unconfirmed(fact.asked, answered));
             !(is_unconfirmed && matches!(fact.step, Step::Look(_) | Step::RefusedScan(_)))
@@ -251,7 +242,7 @@ fn events_have_one_order(evidence: &Evidence<'_>) -> Found {
 
 fn webhooks_are_sent_once(evidence: &Evidence<'_>) -> Found {
     let mut found = Found::new();
-    let facts = facts(evidence);
+    let facts = evidence.sim.diary.facts.borrow();
     for (key, told) in &evidence.inbox {
         if told.len() > 1 {
             found.push(format!("{key}: its webhook was sent {} times", told.len()));

@@ -331,12 +331,12 @@ impl Transactions for NodeStore {
 
     fn load_transaction(&self, id: TxnId) -> StoreFuture<Option<TransactionRecord>> {
         self.world.reach("step load_transaction");
-        self.call(move |store| store.load_transaction(id))
+        self.confirm(move |store| store.load_transaction(id))
     }
 
     fn load_transaction_with_app(&self, id: TxnId) -> StoreFuture<Option<(TransactionRecord, Option<App>)>> {
         self.world.reach("step load_transaction_with_app");
-        self.call(move |store| store.load_transaction_with_app(id))
+        self.confirm(move |store| store.load_transaction_with_app(id))
     }
 
     fn ended_elsewhere(&self) -> Option<broadcast::Receiver<TxnId>> {

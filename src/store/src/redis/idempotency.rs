@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::arguments::{Argument, arguments};
 use super::keys;
-use super::script::{END_ORDER_LEASE, LOAD_IDEMPOTENT_ANSWER, Script, TAKE_ORDER_LEASE};
+use super::script::{CONFIRM_IDEMPOTENT_ANSWER, END_ORDER_LEASE, LOAD_IDEMPOTENT_ANSWER, Script, TAKE_ORDER_LEASE};
 use super::shared::Shared;
 use super::store::RedisStore;
 use crate::error::{StoreError, StoreFuture};
@@ -17,8 +17,12 @@ impl Idempotency for RedisStore {
     fn load_idempotent_answer(&self, scope: IdempotencyScope) -> StoreFuture<Option<IdempotentAnswer>> {
         self.run(move |store| async move {
             let key = keys::idempotency(scope.partition, Some(&scope.digest));
-            let found = store.call(&LOAD_IDEMPOTENT_ANSWER, vec![key], vec![]).await?.optional_fields()?;
-            let Some(mut fields) = found else { return Ok(None) };
+            let mut found = store.call(&LOAD_IDEMPOTENT_ANSWER, vec![key.clone()], vec![]).await?;
+            // It is given as if it was the first answer, so no failover may lose what it tells.
+            if !found.is_nil() && store.link.waits_for_replicas() {
+                found = store.call(&CONFIRM_IDEMPOTENT_ANSWER, vec![key], vec![]).await?;
+            }
+            let Some(mut fields) = found.optional_fields()? else { return Ok(None) };
             let (request, answer, until) = (fields.array()?, fields.sealed()?, fields.time()?);
             Ok(Some(IdempotentAnswer { scope, request, answer, until }))
         })

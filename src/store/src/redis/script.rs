@@ -18,7 +18,7 @@ pub(crate) struct Script {
     pub(crate) reply: &'static str,
     /// Its source.
     pub(crate) source: &'static str,
-    /// Whether replicas must have what it wrote, or found, before its reply counts.
+    /// Whether replicas must have what it wrote, or found done, before its reply counts.
     pub(crate) is_confirmed: bool,
     sha: OnceLock<String>,
 }
@@ -65,12 +65,15 @@ scripts! {
     COMPLETE_TRANSACTION = "complete_transaction", true, "", ["gate", "outbox", "notices"];
     EXPIRE_TRANSACTION = "expire_transaction", true, "", ["transaction_fields", "notices"];
     LOAD_TRANSACTION = "load_transaction", false, " flags=no-writes", ["transaction_fields"];
+    /// The same, and its reply counts when the replicas have what it tells.
+    CONFIRM_TRANSACTION = "load_transaction", true, " flags=no-writes", ["transaction_fields"];
     /// It does no harm if the note of who has a copy is lost: a watcher also reads from time to time.
     WATCH_TRANSACTION = "watch_transaction", false, " flags=allow-oom", ["transaction_fields"];
     RESERVE_CREDENTIAL = "credential_reserve", true, "", [];
     RELEASE_CREDENTIAL = "credential_release", true, " flags=allow-oom", [];
-    /// Whoever repeats a request gets the kept answer as if it was the first, so it counts when the replicas have it.
-    LOAD_IDEMPOTENT_ANSWER = "load_idempotent_answer", true, " flags=no-writes", [];
+    LOAD_IDEMPOTENT_ANSWER = "load_idempotent_answer", false, " flags=no-writes", [];
+    /// The same, and its reply counts when the replicas have what it tells.
+    CONFIRM_IDEMPOTENT_ANSWER = "load_idempotent_answer", true, " flags=no-writes", [];
     CLAIM_DELIVERY = "claim_delivery", true, " flags=allow-oom", [];
     SETTLE_DELIVERY = "settle_delivery", true, " flags=allow-oom", [];
     ABANDON_ATTEMPTS = "abandon_attempts", true, " flags=allow-oom", [];

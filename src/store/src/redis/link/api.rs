@@ -78,6 +78,11 @@ impl Link {
         }
     }
 
+    /// Whether writes wait for replicas.
+    pub(crate) fn waits_for_replicas(&self) -> bool {
+        self.calls.wait.is_some()
+    }
+
     /// Runs a script, and repeats it with the same arguments while its reply is lost. A server that
     /// does not know the script is sent its source.
     ///

@@ -7,7 +7,7 @@ use sakshi_kit::waiting::eventually;
 
 use super::server::TIMEOUT;
 use super::{connected, options, standalone};
-use crate::conformance::fixture::{RETENTION, client_with, kept, opening, scope};
+use crate::conformance::fixture::{RETENTION, client_with, completing, kept, opening, scope};
 use crate::conformance::run;
 use crate::redis::{RedisOptions, RedisStore};
 use crate::{Idempotency as _, OpenOutcome, OpenTransaction, StoreError, Transactions as _};
@@ -26,9 +26,9 @@ mod conformance {
     crate::store_conformance!(losing());
 }
 
-/// A failover would lose what the answer tells.
+/// A failover would lose what they are told.
 #[test]
-fn an_answer_that_no_replica_has_yet_is_not_given_to_a_repetition_on_another_node() {
+fn nobody_on_another_node_is_told_of_an_opening_or_an_end_that_no_replica_has_yet() {
     run(async {
         let group = Sentinels::start(1, &[]);
         let master = group.master().url();
@@ -47,6 +47,13 @@ fn an_answer_that_no_replica_has_yet_is_not_given_to_a_repetition_on_another_nod
         replica.resume();
         let answer = eventually("the answer", TIMEOUT, || async { asked().await.ok().flatten() }).await;
         assert_eq!(Some(answer), open.idempotency);
+        let id = open.pending.id;
         assert!(matches!(one.open_transaction(open).await, Ok(OpenOutcome::Opened { balance: 4 })));
+
+        replica.pause();
+        assert!(matches!(one.complete_transaction(completing(id, 1)).await, Err(StoreError::Unavailable(_))));
+        assert!(matches!(other.load_transaction(id).await, Err(StoreError::Unavailable(_))));
+        replica.resume();
+        eventually("the end", TIMEOUT, || async { other.load_transaction(id).await.ok() }).await;
     });
 }

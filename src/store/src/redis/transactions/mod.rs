@@ -14,7 +14,7 @@ use super::arguments::arguments;
 use super::idempotency::asked;
 use super::keys;
 use super::reply::Reply;
-use super::script::{LOAD_TRANSACTION, OPEN_TRANSACTION, WATCH_TRANSACTION};
+use super::script::{CONFIRM_TRANSACTION, LOAD_TRANSACTION, OPEN_TRANSACTION, WATCH_TRANSACTION};
 use super::shared::Shared;
 use super::store::RedisStore;
 use crate::error::{StoreError, StoreFuture};
@@ -92,7 +92,7 @@ impl Transactions for RedisStore {
     fn watch_transaction(&self, id: TxnId) -> StoreFuture<Option<TransactionRecord>> {
         self.run(move |store| async move {
             let args = arguments![store.node.to_string()];
-            store.record(id, store.call(&WATCH_TRANSACTION, vec![keys::transaction(id)], args).await?).await
+            store.confirmed(id, store.call(&WATCH_TRANSACTION, vec![keys::transaction(id)], args).await?).await
         })
     }
 
@@ -111,7 +111,17 @@ impl Transactions for RedisStore {
 
 impl Shared {
     async fn load_transaction(&self, id: TxnId) -> Result<Option<TransactionRecord>, StoreError> {
-        self.record(id, self.call(&LOAD_TRANSACTION, vec![keys::transaction(id)], vec![]).await?).await
+        self.confirmed(id, self.call(&LOAD_TRANSACTION, vec![keys::transaction(id)], vec![]).await?).await
+    }
+
+    /// The record of a reply. One that has ended is read again, behind the replicas if writes wait for them: whoever is told of the end
+    /// does not ask again, so no failover may lose it.
+    async fn confirmed(&self, id: TxnId, reply: Reply) -> Result<Option<TransactionRecord>, StoreError> {
+        let record = self.record(id, reply).await?;
+        if !matches!(record, Some(TransactionRecord::Completed(_))) || !self.link.waits_for_replicas() {
+            return Ok(record);
+        }
+        self.record(id, self.call(&CONFIRM_TRANSACTION, vec![keys::transaction(id)], vec![]).await?).await
     }
 
     async fn record(&self, id: TxnId, reply: Reply) -> Result<Option<TransactionRecord>, StoreError> {
