@@ -11,9 +11,10 @@ use super::jose;
 use super::keys::p256_key;
 use super::refusal::CredentialRefusal;
 use super::segments::Jws;
+use super::validity;
 use crate::encoding::base64url;
 
-/// How far the `iat` of a key binding may differ from now, in seconds.
+/// How far the `iat` of a key binding may differ from now, and its `nbf` be ahead, in seconds.
 const AGE_SECONDS: u64 = 300;
 
 /// What a transaction expects of a credential.
@@ -79,10 +80,20 @@ pub(super) fn verify(
     if !payload.get("iat").is_some_and(|made_at| is_near(made_at, expected.now)) {
         return Err(CredentialRefusal::KeyBindingTime);
     }
+    if !is_in_force(&payload, expected.now) {
+        return Err(CredentialRefusal::KeyBindingTime);
+    }
     if text("sd_hash") != Some(&*base64url(presented)) {
         return Err(CredentialRefusal::KeyBindingHash);
     }
     Ok(())
+}
+
+/// Whether its `exp` and `nbf`, which it need not have, allow its use: it is a JWT like any other (RFC 9901 §7.3 step 5, RFC 7519 §4.1).
+fn is_in_force(payload: &Map<String, Value>, now: Timestamp) -> bool {
+    let latest = now.seconds().saturating_add_unsigned(AGE_SECONDS);
+    let (Ok(expiry), Ok(start)) = (validity::time(payload, "exp"), validity::time(payload, "nbf")) else { return false };
+    expiry.is_none_or(|at| at.is_after(now.seconds())) && !start.is_some_and(|at| at.is_after(latest))
 }
 
 fn is_near(made_at: &Value, now: Timestamp) -> bool {

@@ -117,7 +117,7 @@ refusals! {
     KeyBindingNonce "key_binding_nonce" "the key binding was made for another transaction",
     /// 8: its `aud` is not the intent's.
     KeyBindingAudience "key_binding_audience" "the key binding was made for another audience",
-    /// 8: its `iat` is missing or more than 5 minutes away.
+    /// 8: its `iat` is missing or more than 5 minutes away, its `exp` is past or its `nbf` ahead.
     KeyBindingTime "key_binding_time" "the key binding was not made now",
     /// 8: its `sd_hash` is not of this credential.
     KeyBindingHash "key_binding_hash" "the key binding was made for another credential",

@@ -31,13 +31,13 @@ pub(super) fn check(payload: &Map<String, Value>, issuer: &str, now: Timestamp) 
 
 /// A NumericDate, which need not be an integer.
 #[derive(Clone, Copy)]
-enum NumericDate {
+pub(super) enum NumericDate {
     Whole(i64),
     Fraction(f64),
 }
 
 impl NumericDate {
-    fn is_after(self, seconds: i64) -> bool {
+    pub(super) fn is_after(self, seconds: i64) -> bool {
         match self {
             Self::Whole(at) => at > seconds,
             Self::Fraction(at) => at.partial_cmp(&(seconds as f64)) == Some(Ordering::Greater),
@@ -45,7 +45,7 @@ impl NumericDate {
     }
 }
 
-fn time(payload: &Map<String, Value>, name: &str) -> Result<Option<NumericDate>, CredentialRefusal> {
+pub(super) fn time(payload: &Map<String, Value>, name: &str) -> Result<Option<NumericDate>, CredentialRefusal> {
     let Some(value) = payload.get(name) else { return Ok(None) };
     let number = value.as_i64().map(NumericDate::Whole).or_else(|| value.as_f64().map(NumericDate::Fraction));
     number.map(Some).ok_or(CredentialRefusal::TimeNotANumber)

@@ -121,6 +121,24 @@ fn it_must_have_been_made_within_five_minutes() {
 }
 
 #[test]
+fn an_expiry_and_a_start_of_its_own_count() {
+    for (name, time, accepted) in [
+        ("exp", json!(NOW + 1), true),
+        ("exp", json!(NOW as f64 + 0.5), true),
+        ("exp", json!(NOW), false),
+        ("exp", json!(NOW - 3_600), false),
+        ("exp", json!("later"), false),
+        ("exp", json!(null), false),
+        ("nbf", json!(NOW + 300), true),
+        ("nbf", json!(NOW + 301), false),
+        ("nbf", json!("now"), false),
+    ] {
+        let expected = if accepted { None } else { Some(CredentialRefusal::KeyBindingTime) };
+        assert_eq!(with_binding(|_, payload| payload[name] = time.clone()), expected, "{name} {time}");
+    }
+}
+
+#[test]
 fn it_must_cover_exactly_what_is_presented() {
     let fixture = Fixture::new();
     assert_eq!(with_binding(|_, payload| payload["sd_hash"] = json!("x")), Some(CredentialRefusal::KeyBindingHash));
