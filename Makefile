@@ -10,7 +10,7 @@ ifdef CI
 export CARGO_INCREMENTAL = 0
 endif
 
-.PHONY: test suites hostile needs check build rust redis browser deploy readme examples contract simulation simulate plants bench growth soak load demo dist
+.PHONY: test suites hostile needs check build rust redis browser deploy readme examples contract simulation simulate plants differential bench growth soak load demo dist
 
 # Builds run one after the other. Then the suites that mostly wait (browser, Redis, deploy) run beside those that compute.
 test: check build
@@ -94,6 +94,10 @@ simulate:
 # Whether the simulator finds the faults of src/sim/plants.toml: a build for each, half an hour.
 plants:
 	$(CARGO) run --package sakshi-sim -- --plant all
+
+# Three verifiers over many mutated credentials; writes tests/contract/differential/RESULTS.md. Some ten minutes on two cores.
+differential: needs
+	$(CARGO) run --package sakshi-differential -- --count 100000 --write
 
 # Linters, generated clients and schemathesis on the OpenAPI document.
 contract: build

@@ -1,0 +1,154 @@
+//! Changes of a good credential: in a disclosure before its digest is taken, in header and payload before they are signed, in the
+//! key binding, and in the text afterwards. Some are harmless, most break a rule.
+
+pub(crate) mod binding;
+pub(crate) mod disclosures;
+pub(crate) mod signed;
+pub(crate) mod text;
+
+use aws_lc_rs::signature::EcdsaKeyPair;
+use sakshi_authority::sdjwt::KeyBinding;
+
+use crate::issuer::{Keys, digest_of, sign};
+use crate::random::Random;
+use crate::shapes::{Draft, content};
+use crate::tree::Tree;
+
+/// A credential and how it is to be judged.
+pub(crate) struct Case {
+    pub(crate) seed: u64,
+    pub(crate) credential: String,
+    pub(crate) policy: KeyBinding,
+    /// What was changed, for whoever reads a failure.
+    pub(crate) changes: Vec<String>,
+}
+
+/// The case of a seed. Every second one has harmless changes only.
+pub(crate) fn case(seed: u64, keys: &Keys) -> Case {
+    let mut random = Random::new(seed);
+    let random = &mut random;
+    let mut changes = Vec::new();
+    let harmful = random.percent(50);
+    // Where the rule is broken: one place, and sometimes a second.
+    let mut places = [false; 5];
+    if harmful {
+        places[random.below(5)] = true;
+        if random.percent(15) {
+            places[random.below(5)] = true;
+        }
+    }
+    let [in_disclosure, in_signed, in_header, in_binding, in_text] = places;
+    let change = in_disclosure.then(|| random.pick(&disclosures::ALL));
+    changes.extend(change.map(|change| format!("disclosure: {change:?}")));
+    let mut draft = Draft::make(random, keys, change);
+    if in_signed {
+        changes.push(format!("payload: {}", signed::change_payload(&mut draft, keys, random)));
+    }
+    if in_header {
+        changes.push(format!("header: {}", signed::change_header(&mut draft, keys, random)));
+    }
+    if random.percent(30) {
+        changes.push(format!("harmless: {}", signed::change_nothing(&mut draft, random)));
+    }
+    omit(&mut draft, random, &mut changes);
+    let jws = sign_tree(&keys.issuer, &draft.header, &draft.payload, in_signed && random.percent(8), random, &mut changes);
+    if random.percent(30) {
+        random.shuffle(&mut draft.disclosures);
+    }
+    let presented = [jws, draft.disclosures.join("~")].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("~") + "~";
+    let policy = match (random.below(10), draft.binding.is_some()) {
+        (0, _) if harmful => KeyBinding::Off,
+        (1, _) if harmful => KeyBinding::Required,
+        (2 | 3, false) => KeyBinding::Off,
+        (2 | 3, true) => KeyBinding::Required,
+        _ => KeyBinding::WhenPresent,
+    };
+    let mut key_binding = draft.binding.take().map(|(mut header, mut payload)| {
+        payload.add("sd_hash", digest_of(&presented));
+        let mut signer = &keys.holder;
+        if in_binding {
+            changes.push(format!("key binding: {}", binding::change(&mut header, &mut payload, &mut signer, keys, random)));
+        }
+        sign_tree(signer, &header, &payload, in_binding && random.percent(8), random, &mut changes)
+    });
+    if key_binding.is_none() && in_binding {
+        let text = random.pick(&["x", "a.b.c", "..", "{}", " "]);
+        key_binding = Some(text.to_owned());
+        changes.push(format!("key binding: {text:?}"));
+    }
+    let mut credential = presented + &key_binding.unwrap_or_default();
+    if in_text {
+        changes.push(format!("text: {}", text::change(&mut credential, random)));
+    }
+    Case { seed, credential, policy, changes }
+}
+
+/// The JWS of header and payload, sometimes in other spellings of the same JSON, or in texts that are no JSON.
+fn sign_tree(key: &EcdsaKeyPair, header: &Tree, payload: &Tree, broken: bool, random: &mut Random, changes: &mut Vec<String>) -> String {
+    let mut spelled = |tree: &Tree| {
+        let text = match random.below(15) {
+            0 => tree.spaced(),
+            1 => tree.escaped(),
+            _ => tree.to_string(),
+        };
+        text.into_bytes()
+    };
+    let (mut header, mut payload) = (spelled(header), spelled(payload));
+    if broken {
+        let text = if random.percent(30) { &mut header } else { &mut payload };
+        changes.push(format!("JSON: {}", break_json(text, random)));
+    }
+    sign(key, &header, &payload)
+}
+
+/// Leaves out disclosures with all that is below them, as a holder may.
+fn omit(draft: &mut Draft, random: &mut Random, changes: &mut Vec<String>) {
+    if draft.disclosures.is_empty() || !random.percent(35) {
+        return;
+    }
+    let mut left = vec![draft.disclosures.remove(random.below(draft.disclosures.len()))];
+    while let Some(parent) = left.pop() {
+        let content = content(&parent);
+        let (below, kept): (Vec<String>, Vec<String>) = draft.disclosures.drain(..).partition(|text| content.contains(&digest_of(text)));
+        draft.disclosures = kept;
+        left.extend(below);
+    }
+    changes.push("harmless: a disclosure is left out".to_owned());
+}
+
+/// Makes a text that is no JSON, or not only JSON, of a JSON text.
+pub(crate) fn break_json(text: &mut Vec<u8>, random: &mut Random) -> &'static str {
+    match random.below(7) {
+        0 => {
+            text.splice(0..0, *b"\xef\xbb\xbf");
+            "a byte order mark"
+        }
+        1 => {
+            text.extend(b" {}");
+            "a second value"
+        }
+        2 => {
+            let end = text.len() - 1;
+            text.truncate(end);
+            "its end is missing"
+        }
+        3 => {
+            *text = text.iter().flat_map(|byte| [*byte, 0]).collect();
+            "UTF-16"
+        }
+        4 => {
+            let at = text.iter().rposition(|byte| *byte == b'"').unwrap_or_default();
+            text.insert(at, 0xff);
+            "bytes that are not UTF-8"
+        }
+        5 => {
+            let at = text.len() - 1;
+            text.insert(at, b',');
+            "a comma before its end"
+        }
+        _ => {
+            text.splice(0..0, *b"/* */");
+            "a comment"
+        }
+    }
+}

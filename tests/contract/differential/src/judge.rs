@@ -1,0 +1,128 @@
+//! Asks three verifiers, and compares what they say with each other and with the facts.
+
+use sakshi_authority::sdjwt::{Expectation, Jwks, KeyBinding, TrustedIssuer, VerifiedCredential, Verifier};
+use sakshi_domain::claims::{Claim, ClaimSet};
+use sakshi_domain::time::Timestamp;
+use serde_json::{Map, Value, json};
+
+use crate::changes::Case;
+use crate::facts::{Difference, Fact, Library};
+use crate::issuer::{AUDIENCE, ISSUER, KID, Keys, NOW, sign, txn};
+use crate::libraries::Verdict;
+use crate::reading;
+
+/// This service's verifier under each setting.
+pub(crate) struct Ours {
+    verifiers: [(KeyBinding, Verifier); 3],
+}
+
+/// What came of one credential.
+pub(crate) struct Judged {
+    pub(crate) seed: u64,
+    pub(crate) changes: Vec<String>,
+    pub(crate) facts: Vec<Fact>,
+    pub(crate) accepted: bool,
+    /// Whether each library accepted.
+    pub(crate) accepted_by: [bool; 2],
+    /// Differences and the facts that explain them.
+    pub(crate) explained: Vec<(Library, Difference, Fact)>,
+    /// What nothing explains.
+    pub(crate) faults: Vec<String>,
+}
+
+impl Ours {
+    pub(crate) fn new(keys: &Keys) -> Self {
+        let jwks = Jwks::parse(keys.jwks().to_string().as_bytes()).expect("a key");
+        let verifier = |policy| (policy, Verifier::new(vec![TrustedIssuer { issuer: ISSUER.to_owned(), jwks: jwks.clone() }], policy));
+        Self { verifiers: [KeyBinding::Off, KeyBinding::WhenPresent, KeyBinding::Required].map(verifier) }
+    }
+
+    pub(crate) fn verify(&self, credential: &str, policy: KeyBinding) -> Result<VerifiedCredential, &'static str> {
+        let requested: ClaimSet = Claim::ALL.into_iter().collect();
+        let now = Timestamp::from_millis(NOW * 1_000);
+        let expected = Expectation { nonce: txn(), audience: AUDIENCE, now, requested };
+        let (_, verifier) = self.verifiers.iter().find(|(of, _)| *of == policy).expect("each setting has a verifier");
+        verifier.verify(credential, &expected).map_err(|refusal| refusal.code())
+    }
+
+    /// A payload of another library, as this service would read and normalise it: without digests, signed once more.
+    fn read_processed(&self, mut payload: Map<String, Value>, keys: &Keys) -> Result<VerifiedCredential, &'static str> {
+        payload.remove("_sd_alg");
+        let header = json!({"alg": "ES256", "typ": "vc+sd-jwt", "kid": KID});
+        let jws = sign(&keys.issuer, header.to_string().as_bytes(), Value::Object(payload).to_string().as_bytes());
+        self.verify(&format!("{jws}~"), KeyBinding::Off)
+    }
+}
+
+/// Whether libraries are to verify a KB-JWT.
+pub(crate) fn wants_binding(case: &Case) -> bool {
+    let present = case.credential.rsplit_once('~').is_some_and(|(_, binding)| !binding.is_empty());
+    match case.policy {
+        KeyBinding::Off => false,
+        KeyBinding::WhenPresent => present,
+        KeyBinding::Required => true,
+    }
+}
+
+/// Compares the verdicts.
+pub(crate) fn judge(case: Case, verdicts: [Verdict; 2], ours: &Ours, keys: &Keys) -> Judged {
+    let facts = reading::facts(&case.credential, case.policy, keys);
+    let broken: Vec<Fact> = facts.iter().copied().filter(|fact| fact.explains().is_refused()).collect();
+    let verified = ours.verify(&case.credential, case.policy);
+    let (mut explained, mut faults) = (Vec::new(), Vec::new());
+    match &verified {
+        Ok(_) if !broken.is_empty() => faults.push(format!("sakshi accepts, although {broken:?}")),
+        Err(code) if broken.is_empty() => faults.push(format!("sakshi refuses ({code}), and no rule is broken")),
+        _ => {}
+    }
+    let accepted_by = [0, 1].map(|index| matches!(verdicts[index], Verdict::Accepted(_)));
+    for (library, verdict) in [Library::Python, Library::Node].into_iter().zip(verdicts) {
+        let (difference, detail) = match (&verified, verdict) {
+            (Err(_), Verdict::Refused(_)) => continue,
+            (Err(code), Verdict::Accepted(_)) => (Difference::OnlyTheyAccept, (*code).to_owned()),
+            (Ok(_), Verdict::Refused(why)) => (Difference::OnlyWeAccept, why),
+            (Ok(verified), Verdict::Accepted(payload)) => match difference(verified, payload, ours, keys) {
+                None => continue,
+                Some(detail) => (Difference::Claims, detail),
+            },
+        };
+        match Fact::explaining(&facts, library, difference) {
+            Some(fact) => explained.push((library, difference, fact)),
+            None => faults.push(format!("{library:?}, {difference:?}: {detail}")),
+        }
+    }
+    Judged { seed: case.seed, changes: case.changes, accepted: verified.is_ok(), facts, accepted_by, explained, faults }
+}
+
+/// How the claims that this service kept differ from those in a library's payload.
+fn difference(verified: &VerifiedCredential, payload: Option<Value>, ours: &Ours, keys: &Keys) -> Option<String> {
+    let Some(Value::Object(payload)) = payload else { return Some("its payload is no JSON object".to_owned()) };
+    let theirs = match ours.read_processed(payload, keys) {
+        Ok(theirs) => theirs,
+        Err(code) => return Some(format!("its payload is refused: {code}")),
+    };
+    if (theirs.missing, theirs.malformed) != (verified.missing, verified.malformed) {
+        return Some("other claims are missing or malformed".to_owned());
+    }
+    let (ours, theirs) = (verified.claims.as_map(), theirs.claims.as_map());
+    let differs = |name: &String| !is_same(&ours[name], theirs.get(name).unwrap_or(&Value::Null));
+    match ours.keys().find(|name| differs(name)) {
+        Some(name) => Some(format!("{name} is {} here and {} there", ours[name], theirs.get(name).unwrap_or(&Value::Null))),
+        None if ours.len() != theirs.len() => Some("other claims".to_owned()),
+        None => None,
+    }
+}
+
+/// Whether two values are the same, with numbers compared as numbers.
+fn is_same(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Number(one), Value::Number(other)) if one.is_f64() || other.is_f64() => one.as_f64() == other.as_f64(),
+        (Value::Array(one), Value::Array(other)) => {
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| is_same(one, other))
+        }
+        (Value::Object(one), Value::Object(other)) => {
+            one.len() == other.len() && one.iter().all(|(name, value)| other.get(name).is_some_and(|other| is_same(value, other)))
+        }
+        _ => one == other,
+    }
+}

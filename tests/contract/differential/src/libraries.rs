@@ -1,0 +1,84 @@
+//! The two verifiers of others: one process each, which answers a line with a line.
+
+use std::io::{BufRead as _, BufReader, BufWriter, Write as _};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::thread;
+
+use serde_json::{Value, json};
+
+use crate::issuer::{AUDIENCE, ISSUER, Keys, NOW, txn};
+
+pub(crate) enum Verdict {
+    /// With the processed payload, unless it is no JSON.
+    Accepted(Option<Value>),
+    Refused(String),
+}
+
+pub(crate) struct Process {
+    child: Child,
+    requests: BufWriter<ChildStdin>,
+    answers: BufReader<ChildStdout>,
+}
+
+pub(crate) fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../..").canonicalize().expect("the repository")
+}
+
+/// Installs the libraries, unless they are there.
+pub(crate) fn install() {
+    let installed = Command::new(root().join("tests/contract/setup.sh")).status().expect("tests/contract/setup.sh can be run");
+    assert!(installed.success(), "tests/contract/setup.sh failed: are python3, node and npm there?");
+}
+
+/// PyPI `sd-jwt` and npm `@sd-jwt/core`, ready to judge.
+pub(crate) fn start(keys: &Keys) -> [Process; 2] {
+    let scripts = root().join("tests/contract/differential");
+    let mut python = Command::new(root().join("target/contract/venv/bin/python"));
+    python.arg(scripts.join("verify.py"));
+    let mut node = Command::new("node");
+    node.arg(scripts.join("verify.mjs"));
+    let known = json!({"issuer": ISSUER, "jwk": keys.jwk(), "aud": AUDIENCE, "nonce": txn().to_string(), "now": NOW, "skew": 60});
+    [python, node].map(|mut command| {
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the verifier can be run");
+        let mut requests = BufWriter::new(child.stdin.take().expect("a pipe"));
+        let answers = BufReader::new(child.stdout.take().expect("a pipe"));
+        writeln!(requests, "{known}").expect("the verifier reads");
+        Process { child, requests, answers }
+    })
+}
+
+impl Process {
+    /// Sends requests, one a line, and reads as many answers.
+    pub(crate) fn ask(&mut self, requests: &[Value]) -> Vec<Verdict> {
+        let Self { requests: pipe, answers, .. } = self;
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                for request in requests {
+                    writeln!(pipe, "{request}").expect("the verifier reads");
+                }
+                pipe.flush().expect("the verifier reads");
+            });
+            answers.lines().take(requests.len()).map(|line| verdict(&line.expect("the verifier answers"))).collect()
+        })
+    }
+
+    /// Ends the process, which has no more to read.
+    pub(crate) fn end(self) {
+        let Self { mut child, requests, answers } = self;
+        drop((requests, answers));
+        child.wait().expect("the verifier ends");
+    }
+}
+
+fn verdict(line: &str) -> Verdict {
+    match serde_json::from_str::<Value>(line) {
+        Ok(mut answer) => match answer.get("refused").and_then(Value::as_str) {
+            Some(why) => Verdict::Refused(why.to_owned()),
+            None => Verdict::Accepted(Some(answer["claims"].take())),
+        },
+        // What it accepted is no JSON, for example a number that is none.
+        Err(_) if line.starts_with("{\"claims\"") => Verdict::Accepted(None),
+        Err(_) => Verdict::Refused(line.to_owned()),
+    }
+}

@@ -1,0 +1,120 @@
+//! `sakshi-differential`: mutated credentials, each from a seed, judged by this service's verifier and by two of others. A difference
+//! that no class of `facts` explains fails the run, and so does a verdict of this service against the rules that `reading` finds broken.
+
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "what it finds is printed")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "an error here ends the run")]
+
+mod changes;
+mod facts;
+mod issuer;
+mod judge;
+mod libraries;
+mod random;
+mod reading;
+mod report;
+mod shapes;
+mod tree;
+
+use std::process::ExitCode;
+use std::thread;
+
+use clap::Parser;
+use serde_json::{Value, json};
+
+use changes::{Case, case};
+use issuer::Keys;
+use judge::{Judged, Ours, judge, wants_binding};
+use report::Counts;
+
+/// How many credentials are made and judged at a time.
+const BATCH: u64 = 1_000;
+
+/// How many failures are printed.
+const SHOWN: u64 = 20;
+
+/// Compares three verifiers over mutated credentials.
+#[derive(Debug, Parser)]
+struct Options {
+    /// The seed of the first credential; each further one has the next.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// How many credentials.
+    #[arg(long, default_value_t = 3_000)]
+    count: u64,
+    /// Print each credential with its facts and verdicts.
+    #[arg(long)]
+    show: bool,
+    /// Write the table into the repository.
+    #[arg(long)]
+    write: bool,
+}
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    let counts = run(options.seed, options.count, options.show);
+    print!("{}", counts.table(options.seed));
+    if options.write {
+        counts.write(options.seed);
+    }
+    if counts.unexplained == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Judges so many credentials, and prints those whose verdicts nothing explains.
+fn run(seed: u64, count: u64, show: bool) -> Counts {
+    libraries::install();
+    let keys = Keys::generate();
+    let ours = Ours::new(&keys);
+    let [mut python, mut node] = libraries::start(&keys);
+    let mut counts = Counts::default();
+    let seeds = |from: u64| (from..(from + BATCH).min(seed + count)).map(|seed| case(seed, &keys)).collect::<Vec<Case>>();
+    let mut cases = seeds(seed);
+    let mut from = seed;
+    while !cases.is_empty() {
+        from += BATCH;
+        let requests: Vec<Value> =
+            cases.iter().map(|case| json!({"credential": case.credential, "binding": wants_binding(case)})).collect();
+        let (by_python, by_node, next) = thread::scope(|scope| {
+            let by_python = scope.spawn(|| python.ask(&requests));
+            let by_node = scope.spawn(|| node.ask(&requests));
+            let next = seeds(from);
+            (by_python.join().expect("verdicts"), by_node.join().expect("verdicts"), next)
+        });
+        assert!(by_python.len() == cases.len() && by_node.len() == cases.len(), "a verifier ended early");
+        let verdicts = by_python.into_iter().zip(by_node);
+        for (case, (by_python, by_node)) in std::mem::replace(&mut cases, next).into_iter().zip(verdicts) {
+            if show {
+                println!("{}", case.credential);
+            }
+            let judged = judge(case, [by_python, by_node], &ours, &keys);
+            if show || (!judged.faults.is_empty() && counts.unexplained < SHOWN) {
+                print_one(&judged);
+            }
+            counts.add(&judged);
+        }
+    }
+    python.end();
+    node.end();
+    counts
+}
+
+fn print_one(judged: &Judged) {
+    let Judged { seed, changes, facts, accepted, accepted_by: [python, node], faults, .. } = judged;
+    println!("seed {seed}: {}", changes.join("; "));
+    println!("  accepted by sakshi {accepted}, sd-jwt {python}, @sd-jwt/core {node}; facts {facts:?}");
+    for fault in faults {
+        println!("  NOT EXPLAINED: {fault}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_verifiers_agree_or_a_rule_says_who_is_right() {
+        let counts = run(1_000_000, 3_000, false);
+        assert_eq!(counts.unexplained, 0, "see above; `cargo run -p sakshi-differential -- --seed SEED --count 1 --show` shows one");
+        assert!((40..=60).contains(&counts.percent_accepted()), "half of them are good");
+        assert!(counts.untried().is_empty(), "no credential had {:?}", counts.untried());
+    }
+}

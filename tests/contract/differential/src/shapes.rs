@@ -1,0 +1,248 @@
+//! Good credentials of many shapes, still to be signed: flat as the authority's, recursive, with arrays, decoys, many claims, big
+//! values, deep values and all kinds of text.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use sakshi_authority::claims::credential_name;
+use sakshi_domain::claims::Claim;
+use serde_json::Value;
+
+use crate::changes::disclosures::{self, Change};
+use crate::issuer::{ISSUER, Keys, NOW, digest_of, encode, jwk};
+use crate::random::Random;
+use crate::tree::Tree;
+
+/// A credential before it is signed.
+pub(crate) struct Draft {
+    pub(crate) header: Tree,
+    pub(crate) payload: Tree,
+    /// As presented, each as base64url.
+    pub(crate) disclosures: Vec<String>,
+    /// The header and the payload of the KB-JWT, but for its `sd_hash`.
+    pub(crate) binding: Option<(Tree, Tree)>,
+}
+
+/// Makes disclosures while a payload is put together.
+pub(crate) struct Maker<'a> {
+    pub(crate) random: &'a mut Random,
+    pub(crate) made: Vec<String>,
+    /// The disclosure that is to be changed before its digest is taken.
+    target: Option<(usize, Change)>,
+}
+
+const NAMES: [&str; 12] = ["house", "floor", "street", "note", "पता", "ñ", "a b", "0", "7", "UID", "emoji 🙂", "constructor"];
+const TEXTS: [&str; 12] =
+    ["", "Asha Rao", "आशा राव", "ആശ", "🙂🙃", "a\"b\\c", "line\nbreak", "\u{0}", "~", "e\u{301}", "\u{feff}x", "\u{7f}\u{2028}"];
+const NUMBERS: [&str; 10] = ["0", "1", "-1", "560001", "1.5", "-0.25", "1e3", "2.0", "9007199254740991", "0.1"];
+
+impl Maker<'_> {
+    /// Makes a disclosure and returns its digest.
+    pub(crate) fn hide(&mut self, name: Option<&str>, value: Tree) -> String {
+        let salt = if self.random.percent(3) { String::new() } else { self.random.salt(22) };
+        let mut parts = vec![Tree::Text(salt)];
+        parts.extend(name.map(Tree::from));
+        parts.push(value);
+        let text = match self.target.take() {
+            Some((0, change)) => disclosures::changed(change, parts, self),
+            Some((left, change)) => {
+                self.target = Some((left - 1, change));
+                self.written(parts)
+            }
+            None => self.written(parts),
+        };
+        let text = encode(text);
+        let digest = digest_of(&text);
+        self.made.push(text);
+        digest
+    }
+
+    fn written(&mut self, parts: Vec<Tree>) -> Vec<u8> {
+        let tree = Tree::List(parts);
+        let text = match self.random.below(12) {
+            0 => tree.spaced(),
+            1 => tree.escaped(),
+            _ => tree.to_string(),
+        };
+        text.into_bytes()
+    }
+
+    fn leaf(&mut self) -> Tree {
+        match self.random.below(10) {
+            0 => Tree::raw("true"),
+            1 => Tree::raw("null"),
+            2 | 3 => Tree::raw(self.random.pick(&NUMBERS)),
+            _ => self.random.pick(&TEXTS).into(),
+        }
+    }
+
+    /// A value with parts below it that are disclosures of their own.
+    pub(crate) fn value(&mut self, depth: usize) -> Tree {
+        match self.random.below(if depth == 0 { 1 } else { 4 }) {
+            0 => self.leaf(),
+            1 | 2 => self.object(depth - 1),
+            _ => self.list(depth - 1),
+        }
+    }
+
+    fn object(&mut self, depth: usize) -> Tree {
+        let mut names: Vec<&str> = NAMES.to_vec();
+        self.random.shuffle(&mut names);
+        names.truncate(self.random.below(5));
+        let (mut object, mut digests) = (Tree::Object(Vec::new()), Vec::new());
+        for name in names {
+            let value = self.value(depth);
+            if self.random.percent(50) { digests.push(self.hide(Some(name), value).into()) } else { object.add(name, value) }
+        }
+        self.finish(object, digests)
+    }
+
+    /// Puts digests and decoys into an object.
+    fn finish(&mut self, mut object: Tree, mut digests: Vec<Tree>) -> Tree {
+        if self.random.percent(30) {
+            digests.extend((0..self.random.below(4)).map(|_| Tree::Text(self.random.decoy())).collect::<Vec<_>>());
+        }
+        self.random.shuffle(&mut digests);
+        if !digests.is_empty() || self.random.percent(5) {
+            object.add("_sd", Tree::List(digests));
+        }
+        object
+    }
+
+    fn list(&mut self, depth: usize) -> Tree {
+        let mut items = Vec::new();
+        for _ in 0..self.random.below(5) {
+            let digest = match self.random.below(5) {
+                0 | 1 => {
+                    let value = self.value(depth);
+                    self.hide(None, value)
+                }
+                2 => self.random.decoy(),
+                _ => {
+                    items.push(self.value(depth));
+                    continue;
+                }
+            };
+            items.push(Tree::object([("...", digest.into())]));
+        }
+        Tree::List(items)
+    }
+
+    /// The value of a claim as the authority writes it.
+    fn claim(&mut self, claim: Claim, depth: usize) -> Tree {
+        match claim {
+            _ if self.random.percent(5) => self.leaf(),
+            Claim::Dob => self.random.pick(&["28/02/1990", "1990-02-28", "01-12-2001", "1990", "31/02/1990"]).into(),
+            Claim::Gender => self.random.pick(&["M", "Female", "t", "स्त्री"]).into(),
+            Claim::AgeAbove18 | Claim::AgeAbove50 | Claim::AgeAbove60 | Claim::AgeAbove75 | Claim::NriStatus => {
+                Tree::raw(self.random.pick(&["\"Yes\"", "\"No\"", "\"true\"", "false", "\"x\""]))
+            }
+            Claim::Photo if self.random.percent(4) => {
+                let part = self.random.salt(64);
+                part.repeat(self.random.below(600)).into()
+            }
+            _ => self.value(depth),
+        }
+    }
+
+    /// A value that nests so deep, half of it in disclosures.
+    pub(crate) fn deep(&mut self, levels: usize) -> Tree {
+        (0..levels).fold("the end".into(), |value, _| match self.random.below(4) {
+            0 => Tree::object([("a", value)]),
+            1 => Tree::object([("_sd", Tree::List(vec![self.hide(Some("a"), value).into()]))]),
+            2 => Tree::List(vec![value]),
+            _ => Tree::List(vec![Tree::object([("...", self.hide(None, value).into())])]),
+        })
+    }
+}
+
+impl Draft {
+    /// A good draft, with one disclosure changed if `change` says so.
+    pub(crate) fn make(random: &mut Random, keys: &Keys, change: Option<Change>) -> Self {
+        let shape = random.below(10);
+        let bound = random.percent(45);
+        let target = change.map(|change| (random.below(6), change));
+        let mut maker = Maker { random, made: Vec::new(), target };
+        let header = header(maker.random);
+        let mut payload = Tree::object([
+            ("iss", ISSUER.into()),
+            ("id", "3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11".into()),
+            ("iat", Tree::number(NOW - 5)),
+            ("exp", Tree::number(NOW + 3_600)),
+            ("status", "https://issuer.example/status/1".into()),
+        ]);
+        match maker.random.below(5) {
+            0 => payload.add("_sd_alg", "SHA-256"),
+            1 => {}
+            _ => payload.add("_sd_alg", "sha-256"),
+        }
+        if bound || maker.random.percent(60) {
+            payload.add("cnf", Tree::object([("jwk", jwk(&keys.holder))]));
+        }
+        let mut claims = Claim::ALL.to_vec();
+        maker.random.shuffle(&mut claims);
+        let (count, depth) = match shape {
+            0..=3 => (1 + maker.random.below(8), 0),
+            4 | 5 => (1 + maker.random.below(6), 3),
+            6 => (30, 1),
+            7 => (1 + maker.random.below(4), 5),
+            _ => (1 + maker.random.below(10), 2),
+        };
+        let mut digests = Vec::new();
+        for claim in claims.into_iter().take(count) {
+            let value = match shape {
+                7 if maker.random.percent(50) => {
+                    let levels = maker.random.below(15);
+                    maker.deep(levels)
+                }
+                _ => maker.claim(claim, depth),
+            };
+            let name = credential_name(claim);
+            let name = if maker.random.percent(10) { format!("{}{}", name[..1].to_uppercase(), &name[1..]) } else { name.to_owned() };
+            if maker.random.percent(85) { digests.push(maker.hide(Some(&name), value).into()) } else { payload.add(&name, value) }
+        }
+        for name in ["localVtc", "uid", "vid", "note"] {
+            if maker.random.percent(10) {
+                let value = maker.value(1);
+                digests.push(maker.hide(Some(name), value).into());
+            }
+        }
+        if maker.random.percent(1) {
+            digests.extend((0..180).map(|index| Tree::Text(maker.hide(Some(&format!("extra{index}")), "x".into()))).collect::<Vec<_>>());
+        }
+        let payload = maker.finish(payload, digests);
+        let mut disclosures = maker.made;
+        if change.is_some() {
+            prune(&payload, &mut disclosures);
+        }
+        let binding = bound.then(|| {
+            let header = Tree::object([("alg", "ES256".into()), ("typ", "kb+jwt".into())]);
+            let nonce = crate::issuer::txn().to_string();
+            (header, Tree::object([("nonce", nonce.into()), ("aud", crate::issuer::AUDIENCE.into()), ("iat", Tree::number(NOW))]))
+        });
+        Self { header, payload, disclosures, binding }
+    }
+}
+
+fn header(random: &mut Random) -> Tree {
+    let typ = if random.percent(30) { "dc+sd-jwt" } else { "vc+sd-jwt" };
+    Tree::object([("alg", "ES256".into()), ("typ", typ.into()), ("kid", crate::issuer::KID.into())])
+}
+
+/// The content of a disclosure with its digests as they are, also when it was written with escapes.
+pub(crate) fn content(disclosure: &str) -> String {
+    let content = URL_SAFE_NO_PAD.decode(disclosure).unwrap_or_default();
+    let content = String::from_utf8_lossy(&content).into_owned();
+    serde_json::from_str::<Value>(&content).map_or(content, |value| value.to_string())
+}
+
+/// Removes disclosures that nothing references since a value was replaced.
+fn prune(payload: &Tree, disclosures: &mut Vec<String>) {
+    loop {
+        let texts: String = disclosures.iter().map(|text| content(text)).chain([payload.to_string()]).collect();
+        let before = disclosures.len();
+        disclosures.retain(|text| texts.contains(&digest_of(text)));
+        if disclosures.len() == before {
+            return;
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! JSON as an issuer might write it: with names that repeat, with numbers of any form, with what is no JSON at all.
+
+use std::fmt;
+
+use serde_json::Value;
+
+#[derive(Clone, Debug)]
+pub(crate) enum Tree {
+    /// Written as it is: a number, a literal, or what no reader should accept.
+    Raw(String),
+    Text(String),
+    List(Vec<Tree>),
+    Object(Vec<(String, Tree)>),
+}
+
+impl Tree {
+    pub(crate) fn raw(text: &str) -> Self {
+        Self::Raw(text.to_owned())
+    }
+
+    pub(crate) fn object<const N: usize>(members: [(&str, Self); N]) -> Self {
+        Self::Object(members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+    }
+
+    pub(crate) fn number(number: i64) -> Self {
+        Self::Raw(number.to_string())
+    }
+
+    /// The members; none of what is not an object.
+    pub(crate) fn members(&mut self) -> &mut Vec<(String, Self)> {
+        if !matches!(self, Self::Object(_)) {
+            *self = Self::Object(Vec::new());
+        }
+        match self {
+            Self::Object(members) => members,
+            _ => unreachable!("it is an object"),
+        }
+    }
+
+    pub(crate) fn get(&mut self, name: &str) -> Option<&mut Self> {
+        self.members().iter_mut().find(|(known, _)| known == name).map(|(_, value)| value)
+    }
+
+    pub(crate) fn remove(&mut self, name: &str) {
+        self.members().retain(|(known, _)| known != name);
+    }
+
+    pub(crate) fn set(&mut self, name: &str, value: impl Into<Self>) {
+        match self.get(name) {
+            Some(known) => *known = value.into(),
+            None => self.members().push((name.to_owned(), value.into())),
+        }
+    }
+
+    /// Adds a member, whether or not there is one of that name.
+    pub(crate) fn add(&mut self, name: &str, value: impl Into<Self>) {
+        self.members().push((name.to_owned(), value.into()));
+    }
+
+    /// The text with spaces between its parts.
+    pub(crate) fn spaced(&self) -> String {
+        match self {
+            Self::List(items) => format!("[ {}\n]", items.iter().map(Self::spaced).collect::<Vec<_>>().join(" ,\t")),
+            Self::Object(members) => {
+                let member = |(name, value): &(String, Self)| format!("{} : {}", quoted(name), value.spaced());
+                format!("{{ {}\r\n}}", members.iter().map(member).collect::<Vec<_>>().join(",  "))
+            }
+            leaf => leaf.to_string(),
+        }
+    }
+
+    /// The text with all characters of strings as escapes.
+    pub(crate) fn escaped(&self) -> String {
+        match self {
+            Self::Raw(text) => text.clone(),
+            Self::Text(text) => escapes(text),
+            Self::List(items) => format!("[{}]", items.iter().map(Self::escaped).collect::<Vec<_>>().join(",")),
+            Self::Object(members) => {
+                let member = |(name, value): &(String, Self)| format!("{}:{}", escapes(name), value.escaped());
+                format!("{{{}}}", members.iter().map(member).collect::<Vec<_>>().join(","))
+            }
+        }
+    }
+}
+
+fn quoted(text: &str) -> String {
+    Value::from(text).to_string()
+}
+
+fn escapes(text: &str) -> String {
+    format!("\"{}\"", text.encode_utf16().map(|unit| format!("\\u{unit:04x}")).collect::<String>())
+}
+
+impl fmt::Display for Tree {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Raw(text) => f.write_str(text),
+            Self::Text(text) => f.write_str(&quoted(text)),
+            Self::List(items) => {
+                f.write_str("[")?;
+                for (index, item) in items.iter().enumerate() {
+                    write!(f, "{}{item}", if index == 0 { "" } else { "," })?;
+                }
+                f.write_str("]")
+            }
+            Self::Object(members) => {
+                f.write_str("{")?;
+                for (index, (name, value)) in members.iter().enumerate() {
+                    write!(f, "{}{}:{value}", if index == 0 { "" } else { "," }, quoted(name))?;
+                }
+                f.write_str("}")
+            }
+        }
+    }
+}
+
+impl From<&str> for Tree {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl From<String> for Tree {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
