@@ -107,15 +107,21 @@ mod tests {
         let bomb = qr_digits(&"a".repeat(1_000_000));
         assert!(bomb.len() < QR_DIGITS_MAX);
         assert_eq!(decode_qr_payload(&bomb), Err(QrError::TooLong));
+        let longest = "a".repeat(INTENT_BYTES_MAX);
+        assert_eq!(decode_qr_payload(&qr_digits(&longest)).as_deref(), Ok(&*longest));
+        assert_eq!(decode_qr_payload(&qr_digits(&format!("{longest}a"))), Err(QrError::TooLong));
     }
 
     #[test]
     fn what_is_no_qr_value_is_refused() {
         assert_eq!(decode_qr_payload(""), Err(QrError::NotDigits));
         assert_eq!(decode_qr_payload("https://qr.example/getIntent?value="), Err(QrError::NotDigits));
-        assert_eq!(decode_qr_payload("12a"), Err(QrError::NotDigits));
+        for text in ["12a", "1_2", "+12", "-12"] {
+            assert_eq!(decode_qr_payload(text), Err(QrError::NotDigits));
+        }
         assert_eq!(decode_qr_payload("0"), Err(QrError::NotGzip));
         assert_eq!(decode_qr_payload("123456789"), Err(QrError::NotGzip));
+        assert_eq!(decode_qr_payload(&"9".repeat(QR_DIGITS_MAX)), Err(QrError::NotGzip));
         assert_eq!(decode_qr_payload(&"9".repeat(QR_DIGITS_MAX + 1)), Err(QrError::TooLong));
         let cut = qr_digits("aa.bb.cc");
         assert!(decode_qr_payload(&cut[..cut.len() - 2]).is_err());

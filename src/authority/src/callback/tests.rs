@@ -31,6 +31,8 @@ fn the_xml_forms_of_the_document_are_read() {
         let message = parse(content_type, success.as_bytes()).unwrap();
         assert_eq!(message, CallbackMessage { form: CallbackForm::Xml, txn: "t-1".into(), body: credential("a.b.c~d~") });
     }
+    let commented = "<!-- a --><Request><!-- b --><TxnID>t-1</TxnID><Credential>x</Credential><!-- c --></Request><!-- d -->";
+    assert_eq!(parse(XML, commented.as_bytes()).unwrap().body, credential("x"));
     let declined =
         "<Request><TxnID>t-1</TxnID><ErrorCode>301</ErrorCode><ErrorMsg>User &lt;R&#101;ject&gt; <![CDATA[& left]]></ErrorMsg></Request>";
     assert_eq!(parse(XML, declined.as_bytes()).unwrap().body, failure("301", "User <Reject> & left"));
@@ -48,6 +50,8 @@ fn the_json_forms_of_the_document_are_read() {
         assert_eq!(parse(JSON, body.as_bytes()).unwrap().body, failure("303", "gone"));
     }
     assert_eq!(parse(JSON, br#"{"txn":"t-1","errCode":303}"#).unwrap().body, failure("303", ""));
+    let spaced = parse(JSON, br#"{"txn":" t-1\n","response":"\ta.b.c~d~ "}"#).unwrap();
+    assert_eq!((spaced.txn.as_str(), spaced.body), ("t-1", credential("a.b.c~d~")));
 }
 
 #[test]
@@ -107,7 +111,10 @@ fn malformed_bodies_are_refused_in_the_form_they_came_in() {
     let two = "<Request><TxnID>t</TxnID><Credential>x</Credential></Request><Request/>";
     let other_root = "<Response><TxnID>t</TxnID><Credential>x</Credential></Response>";
     let utf16 = "<?xml version=\"1.0\" encoding=\"UTF-16\"?><Request><TxnID>t</TxnID><Credential>x</Credential></Request>";
-    for body in [split, open, crossed, two, other_root, utf16, "", "<", "words", "<Request>words</Request>"] {
+    let good = "<Request><TxnID>t</TxnID><Credential>x</Credential></Request>";
+    let (before, after) = (format!("words{good}"), format!("{good}words"));
+    let declared_late = format!("<!-- a --><?xml version=\"1.0\"?>{good}");
+    for body in [split, open, crossed, two, other_root, utf16, &before, &after, &declared_late, "", "<", "words", "<Request>words</Request>"] {
         assert_eq!(parse(XML, body.as_bytes()), Err(CallbackError { form: CallbackForm::Xml, fault: CallbackFault::Malformed }), "{body}");
     }
     for body in ["", "[]", "{", "null", r#"{"txn":{},"response":"x"}"#, r#"{"txn":"t","response":["x"]}"#, r#"{"txn":"t","errCode":3.5}"#] {
@@ -124,8 +131,8 @@ fn malformed_bodies_are_refused_in_the_form_they_came_in() {
 fn other_content_types_and_oversized_bodies_are_refused() {
     let refused = parse(Some("multipart/form-data"), b"<Request/>").unwrap_err();
     assert_eq!(refused, CallbackError { form: CallbackForm::Xml, fault: CallbackFault::MediaType });
-    let big = vec![b' '; CALLBACK_BYTES_MAX + 1];
-    assert_eq!(parse(JSON, &big).unwrap_err().fault, CallbackFault::TooLarge);
+    assert_eq!(fault(JSON, &" ".repeat(CALLBACK_BYTES_MAX)), CallbackFault::Malformed);
+    assert_eq!(fault(JSON, &" ".repeat(CALLBACK_BYTES_MAX + 1)), CallbackFault::TooLarge);
 }
 
 #[test]

@@ -8,6 +8,7 @@ use sakshi_domain::channel::{AndroidApp, Channel};
 use sakshi_domain::claims::{Claim, ClaimSet};
 use sakshi_domain::ids::{AppId, ClientId, TxnId};
 use sakshi_domain::language::Language;
+use sakshi_domain::limits::INTENT_BYTES_MAX;
 use sakshi_domain::request_id::RequestId;
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::{OptionalTerms, Pending, Terms};
@@ -122,6 +123,9 @@ fn both_kinds_of_key_survive_their_pem_and_sign_what_their_jwk_verifies() {
     let (ec, ec_pem) = IntentKey::generate_es256().unwrap();
     let reread = IntentKey::from_pem(&ec_pem).unwrap();
     assert_eq!(reread.public_jwk(), ec.public_jwk());
+    for coordinate in ["x", "y"] {
+        assert_eq!(from_base64url(ec.public_jwk()[coordinate].as_str().unwrap()).unwrap().len(), 32);
+    }
     for key in [reread, IntentKey::from_pem(rsa_pem()).unwrap()] {
         let signer = IntentSigner::new(key, settings());
         let jwt = signer.sign(&pending, &callback(&pending), now()).unwrap();
@@ -198,7 +202,8 @@ fn every_intent_has_an_id_of_its_own() {
 
 #[test]
 fn what_is_no_intent_is_refused_by_its_reason() {
-    assert_eq!(decode_unverified(&"a".repeat(10_000)), Err(IntentReadError::TooLong));
+    assert_eq!(decode_unverified(&"a".repeat(INTENT_BYTES_MAX)), Err(IntentReadError::NotAJws));
+    assert_eq!(decode_unverified(&"a".repeat(INTENT_BYTES_MAX + 1)), Err(IntentReadError::TooLong));
     for text in ["", "a", "a.b", "e30.e30", "e30.e30.e30.e30", "e30=.e30.e30", "bm8.e30.e30"] {
         assert_eq!(decode_unverified(text), Err(IntentReadError::NotAJws), "{text}");
     }

@@ -48,8 +48,8 @@ impl Disclosures {
 impl Disclosure {
     fn read(text: &str, left: &ValuesLeft) -> Result<Self, CredentialRefusal> {
         let json = from_base64url(text).ok_or(CredentialRefusal::NotBase64url)?;
-        // The array of the disclosure adds one level to the value.
-        let parts = match read(&json, CREDENTIAL_DEPTH_MAX + 1, left) {
+        // The array of the disclosure adds one level to the value, as does the place that it is put in.
+        let parts = match read(&json, CREDENTIAL_DEPTH_MAX, left) {
             Ok(Value::Array(parts)) => parts,
             Ok(_) | Err(JsonError { refusal: JsonRefusal::Malformed, .. }) => return Err(CredentialRefusal::DisclosureMalformed),
             Err(JsonError { refusal, .. }) => return Err(refusal.into()),

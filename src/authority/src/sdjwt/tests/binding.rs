@@ -1,5 +1,6 @@
 //! Rule 8: the KB-JWT and its policy.
 
+use sakshi_domain::limits::KEY_BINDING_CHARS_MAX;
 use serde_json::{Value, json};
 
 use super::Fixture;
@@ -52,6 +53,27 @@ fn a_key_binding_that_is_no_jws_is_refused() {
     for text in ["x", "a.b", "a.b.c.d", "..", "e30=.e30.e30", &not_json] {
         assert_eq!(fixture.refusal(&format!("{presented}{text}")), CredentialRefusal::KeyBindingMalformed, "{text}");
     }
+}
+
+#[test]
+fn a_key_binding_has_a_largest_length() {
+    let fixture = Fixture::new();
+    let presented = fixture.good();
+    let of_length = |length: usize| {
+        // Base64 has no text of every length, so the header is tried with some, too.
+        let candidates = (0..4).map(|more| {
+            let (mut header, mut payload) = (fixture.binding_header(), fixture.binding_payload(&presented));
+            header["pad"] = "x".repeat(more).into();
+            payload["pad"] = "".into();
+            let rest = fixture.bind("", &header, &payload).len();
+            payload["pad"] = "x".repeat((length - rest) * 3 / 4).into();
+            fixture.bind(&presented, &header, &payload)
+        });
+        candidates.into_iter().find(|bound| bound.len() == presented.len() + length).unwrap()
+    };
+    assert!(fixture.verify(&of_length(KEY_BINDING_CHARS_MAX)).is_ok());
+    assert_eq!(fixture.refusal(&of_length(KEY_BINDING_CHARS_MAX + 1)), CredentialRefusal::KeyBindingMalformed);
+    assert_eq!(fixture.refusal(&of_length(KEY_BINDING_CHARS_MAX + 100)), CredentialRefusal::KeyBindingMalformed);
 }
 
 #[test]
@@ -108,6 +130,7 @@ fn it_must_have_been_made_within_five_minutes() {
         (json!(NOW - 300), true),
         (json!(NOW + 300), true),
         (json!(NOW as f64 - 0.5), true),
+        (json!(NOW as f64 + 301.5), false),
         (json!(NOW - 301), false),
         (json!(NOW + 301), false),
         (json!(i64::MIN), false),

@@ -1,5 +1,6 @@
 //! Rules 1 and 2: the text, the header and the signature.
 
+use sakshi_domain::limits::{CREDENTIAL_BYTES_MAX, JOSE_HEADER_CHARS_MAX, JOSE_SIGNATURE_CHARS_MAX};
 use serde_json::{Value, json};
 
 use super::fixture::{KID, good_disclosures, jwk, sign, with_disclosures};
@@ -57,7 +58,27 @@ fn padding_other_alphabets_and_stray_bits_are_refused() {
 #[test]
 fn an_oversized_credential_is_refused_unread() {
     let fixture = Fixture::new();
-    assert_eq!(fixture.refusal(&"~".repeat(4 * 1_024 * 1_024 + 1)), CredentialRefusal::TooLarge);
+    assert_eq!(fixture.refusal(&"~".repeat(CREDENTIAL_BYTES_MAX)), CredentialRefusal::NotAnSdJwt);
+    assert_eq!(fixture.refusal(&"~".repeat(CREDENTIAL_BYTES_MAX + 1)), CredentialRefusal::TooLarge);
+}
+
+#[test]
+fn header_and_signature_have_a_largest_length() {
+    let fixture = Fixture::new();
+    let with_header_of = |bytes: usize| {
+        let mut header = fixture.header();
+        header["pad"] = "".into();
+        header["pad"] = "x".repeat(bytes - header.to_string().len()).into();
+        fixture.verify(&fixture.issue(&header, &fixture.payload(&[]), &[])).err()
+    };
+    // Three bytes are four characters.
+    assert_eq!(with_header_of(JOSE_HEADER_CHARS_MAX / 4 * 3), None);
+    assert_eq!(with_header_of(JOSE_HEADER_CHARS_MAX / 4 * 3 + 1), Some(CredentialRefusal::TooLarge));
+    let good = fixture.issue_payload(&fixture.payload(&[]), &[]);
+    let signed = good.rsplit_once('.').unwrap().0;
+    let with_signature_of = |bytes: usize| fixture.refusal(&format!("{signed}.{}~", base64url(&vec![1; bytes])));
+    assert_eq!(with_signature_of(JOSE_SIGNATURE_CHARS_MAX / 4 * 3), CredentialRefusal::SignatureInvalid);
+    assert_eq!(with_signature_of(JOSE_SIGNATURE_CHARS_MAX / 4 * 3 + 1), CredentialRefusal::TooLarge);
 }
 
 #[test]
@@ -72,7 +93,9 @@ fn a_257th_disclosure_is_refused_and_a_256th_is_not() {
 #[test]
 fn nesting_beyond_16_is_refused_in_payload_disclosure_and_their_sum() {
     let fixture = Fixture::new();
-    let nested = |levels: usize| (0..levels).fold(json!(1), |inner, _| json!([inner]));
+    let arrays = |levels: usize, innermost: Value| (0..levels).fold(innermost, |inner, _| json!([inner]));
+    let objects = |levels: usize, innermost: Value| (0..levels).fold(innermost, |inner, _| json!({"a": inner}));
+    let nested = |levels: usize| arrays(levels, json!(1));
     let refusal = |payload: &Value, disclosures: &[String]| fixture.verify(&fixture.issue_payload(payload, disclosures)).err();
     for (levels, expected) in [(15, None), (16, Some(CredentialRefusal::TooDeep))] {
         let mut payload = fixture.payload(&[]);
@@ -81,11 +104,16 @@ fn nesting_beyond_16_is_refused_in_payload_disclosure_and_their_sum() {
         let disclosed = vec![disclosure(&json!(["s", "x", nested(levels)]))];
         assert_eq!(refusal(&fixture.payload(&disclosed), &disclosed), expected);
     }
-    let inner = disclosure(&json!(["s", "y", nested(8)]));
-    let wrapped = (0..8).fold(json!({"_sd": [digest_of(&inner)]}), |inner, _| json!([inner]));
-    let outer = disclosure(&json!(["s", "x", wrapped]));
-    let payload = fixture.payload(std::slice::from_ref(&outer));
-    assert_eq!(refusal(&payload, &[outer, inner]), Some(CredentialRefusal::TooDeep));
+    // Levels above the place of the inner disclosure, and of its value.
+    for (above, within, expected) in [(6, 8, None), (7, 8, Some(CredentialRefusal::TooDeep)), (6, 9, Some(CredentialRefusal::TooDeep))] {
+        let inner = |value| disclosure(&json!(["s", "y", value]));
+        let kinds = [(inner(arrays(within, json!(1))), arrays as fn(usize, Value) -> Value), (inner(objects(within, json!(1))), objects)];
+        for (inner, wrapped) in kinds {
+            let outer = disclosure(&json!(["s", "x", wrapped(above, json!({"_sd": [digest_of(&inner)]}))]));
+            let payload = fixture.payload(std::slice::from_ref(&outer));
+            assert_eq!(refusal(&payload, &[outer, inner]), expected, "{above} {within}");
+        }
+    }
 }
 
 #[test]
