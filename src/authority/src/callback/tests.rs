@@ -114,7 +114,9 @@ fn malformed_bodies_are_refused_in_the_form_they_came_in() {
     let good = "<Request><TxnID>t</TxnID><Credential>x</Credential></Request>";
     let (before, after) = (format!("words{good}"), format!("{good}words"));
     let declared_late = format!("<!-- a --><?xml version=\"1.0\"?>{good}");
-    for body in [split, open, crossed, two, other_root, utf16, &before, &after, &declared_late, "", "<", "words", "<Request>words</Request>"] {
+    for body in
+        [split, open, crossed, two, other_root, utf16, &before, &after, &declared_late, "", "<", "words", "<Request>words</Request>"]
+    {
         assert_eq!(parse(XML, body.as_bytes()), Err(CallbackError { form: CallbackForm::Xml, fault: CallbackFault::Malformed }), "{body}");
     }
     for body in ["", "[]", "{", "null", r#"{"txn":{},"response":"x"}"#, r#"{"txn":"t","response":["x"]}"#, r#"{"txn":"t","errCode":3.5}"#] {
