@@ -103,6 +103,7 @@ mod tests {
         let android = Channel::parse("app", Some("com.example.app"), Some(SIGNATURE)).unwrap();
         assert_eq!(android.name(), "app");
         assert!(matches!(android, Channel::Android(_)));
+        assert!(Channel::parse("app", Some("com.example_2.app"), Some(SIGNATURE)).is_ok());
     }
 
     #[test]

@@ -220,11 +220,30 @@ mod tests {
         for (kind, text, good) in [
             (ComparedKind::Name, "Asha Rao", true),
             (ComparedKind::Name, " ", false),
+            (ComparedKind::Name, &"x".repeat(100), true),
             (ComparedKind::Name, &"x".repeat(101), false),
             (ComparedKind::Birth, "1990-02-14", true),
             (ComparedKind::Birth, "1990-02-30", false),
         ] {
             assert_eq!(kind.parse(text).is_ok(), good, "{text}");
         }
+    }
+
+    #[test]
+    fn a_query_compares_what_was_asked_to_be_compared_and_nothing_else() {
+        let check = CHECKS.iter().find(|check| check.compared.len() > 1).unwrap();
+        let (asked, other) = (check.compared[0].source_field, check.compared[1].source_field);
+        let mut compared = vec![None; check.compared.len()];
+        compared[0] = Some(Text::parse("Asha Rao").unwrap());
+        let query = CheckQuery { check, numbers: vec![], consent: None, compared };
+        assert_eq!([query.compares(asked), query.compares(other), query.compares("unknown")], [true, false, false]);
+    }
+
+    #[test]
+    fn forms_of_numbers_are_told_apart_by_field_and_refusal() {
+        let form = &CHECKS[0].numbers[0];
+        assert_eq!(form, &NumberForm { example: "", ..*form });
+        assert_ne!(form, &NumberForm { field: "other", ..*form });
+        assert_ne!(form, &NumberForm { refusal: "other", ..*form });
     }
 }

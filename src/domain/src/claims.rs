@@ -151,6 +151,7 @@ mod tests {
         let refused = ClaimSet::parse(&["name", "Name", "uid", "name"]).unwrap_err();
         let fields: Vec<&str> = refused.fields().iter().map(|problem| problem.field.as_str()).collect();
         assert_eq!(fields, ["claims[1]", "claims[2]", "claims[3]"]);
+        assert!(refused.fields()[0].message.ends_with("email, masked_email"), "it says what is accepted");
         assert!(ClaimSet::parse::<&str>(&[]).is_err());
     }
 

@@ -340,8 +340,18 @@ mod tests {
     #[test]
     fn names_caps_and_ends_have_bounds() {
         assert!(EventText::parse("  ").is_err() && EventText::parse(&"x".repeat(201)).is_err() && EventText::parse("a\nb").is_err());
+        assert!(EventText::parse(&"é".repeat(200)).is_ok());
         assert!(MaxGuests::new(0).is_err() && MaxGuests::new(1_000_001).is_err() && MaxGuests::new(1_000_000).is_ok());
         assert!(check_end(START + EVENT_LIFETIME_MAX, START).is_ok());
         assert!(check_end(START + EVENT_LIFETIME_MAX + Duration::from_millis(1), START).is_err());
+    }
+
+    #[test]
+    fn guests_are_told_why_an_event_takes_none() {
+        let told = |status| EventRefusal::of(status).map(|refusal| (refusal.code(), refusal.message()));
+        assert_eq!(told(EventStatus::Active), None);
+        assert_eq!(told(EventStatus::Disabled), Some(("event_closed", "The event was disabled")));
+        assert_eq!(told(EventStatus::Expired), Some(("event_closed", "The event has ended")));
+        assert_eq!(told(EventStatus::AtCapacity), Some(("event_full", "The event is full")));
     }
 }

@@ -336,6 +336,21 @@ mod tests {
     }
 
     #[test]
+    fn the_time_in_ids_is_that_of_the_system() {
+        let units = || u64::try_from(SystemClock.now().millis()).unwrap() / 64;
+        let (before, between, after) = (units(), coarse_time(), units());
+        assert!((before..=after).contains(&between), "{before} {between} {after}");
+    }
+
+    /// What is stored is found by it, so it never changes.
+    #[test]
+    fn the_partition_of_a_client_is_always_the_same() {
+        for (client, partition) in [("cl_1", 52), ("cl_2", 9), ("cl_3f0f6c0e9a3e4c558d2a0b8c5e0e7f11", 34), ("a", 32)] {
+            assert_eq!(client.parse::<ClientId>().unwrap().partition().number(), partition, "{client}");
+        }
+    }
+
+    #[test]
     fn clients_spread_over_all_partitions() {
         let seen: std::collections::HashSet<u8> = (0..5_000).map(|_| ClientId::generate().partition().number()).collect();
         assert_eq!(seen.len(), usize::from(PARTITIONS));

@@ -42,11 +42,6 @@ impl Invalid {
         result.map_err(|problem| self.add(field, problem.to_string())).ok()
     }
 
-    /// Adds the problems of another list.
-    pub fn extend(&mut self, part: Self) {
-        self.0.extend(part.0);
-    }
-
     /// The problems in the order in which they were found.
     #[must_use]
     pub fn fields(&self) -> &[FieldError] {

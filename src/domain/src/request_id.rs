@@ -54,3 +54,18 @@ impl fmt::Display for RequestId {
         f.write_str(&self.0)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_id_is_1_to_128_visible_ascii_characters() {
+        for text in ["", "a b", "é", "a\n", &"x".repeat(REQUEST_ID_CHARS_MAX + 1)] {
+            assert!(RequestId::parse(text).is_err(), "{text}");
+        }
+        for text in ["!", "order-42/~", &"x".repeat(REQUEST_ID_CHARS_MAX)] {
+            assert_eq!(RequestId::parse(text).unwrap().to_string(), text);
+        }
+    }
+}

@@ -365,4 +365,12 @@ mod tests {
         let terms = OptionalTerms { name_hint: Some("Asha".into()), ..OptionalTerms::default() };
         assert!(!format!("{claims:?} {terms:?}").contains("Asha"));
     }
+
+    #[test]
+    fn terms_tell_the_span_in_which_the_transaction_was_opened() {
+        let mut terms = pending().terms;
+        assert_eq!(terms.trace(), None);
+        terms.extras = Some(Box::new(OptionalTerms { trace: Some("00-1-2-01".into()), ..OptionalTerms::default() }));
+        assert_eq!(terms.trace(), Some("00-1-2-01"));
+    }
 }

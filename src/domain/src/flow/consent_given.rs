@@ -67,6 +67,7 @@ mod tests {
     #[test]
     fn consent_is_y_with_a_declaration_and_nothing_else() {
         assert_eq!(ConsentGiven::parse(Some("Y"), Some("I agree.")).unwrap().text(), "I agree.");
+        assert!(ConsentGiven::parse(Some("Y"), Some(&"é".repeat(4_096))).is_ok());
         let long = "x".repeat(4_097);
         let cases = [
             (None, Some("I agree."), &["consent"][..]),

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use sakshi_domain::flow::esign::{EsignEnded, EsignFlow, EsignPending};
+use sakshi_domain::flow::flow_state::FlowState;
 use sakshi_domain::flow::report::Report;
 use sakshi_domain::flow::statuses::SigningStatus;
 use sakshi_domain::flow::transition::{ReportRefusal, Transition};
@@ -81,6 +82,21 @@ fn a_signature_is_not_taken_back_by_an_older_report() {
 fn the_deadline_is_the_end_of_the_first_open_invitation() {
     assert_eq!(pending(&esign()).deadline(), at("2026-02-07T09:30:00Z"));
     assert_eq!(pending(&half_signed_flow()).deadline(), at("2026-02-14T09:30:00Z"));
+}
+
+#[test]
+fn a_flow_is_kept_beyond_its_deadline_and_after_its_end_for_the_time_of_results() {
+    let ttl = Duration::from_secs(3_600);
+    let kept = |flow: EsignFlow, before| FlowState::ESign(flow).kept_until(before, early(), ttl);
+    let (deadline, late) = (pending(&esign()).deadline(), at("2026-06-01T00:00:00Z"));
+    assert!(early() < deadline && deadline < late);
+    assert_eq!(kept(esign(), early()), deadline + ttl);
+    assert_eq!(kept(esign(), late), late, "never shorter than before");
+    let mut signed = pending(&esign()).clone();
+    signed.signers.iter_mut().for_each(|signer| signer.status = SigningStatus::Completed);
+    assert_eq!(kept(EsignFlow::Pending(signed), early()), early() + ttl, "no invitation is open");
+    let Ok(Transition::WebhookDue { next, .. }) = judged(&esign(), &report(ESIGN_COMPLETED, |_| ()), early()) else { panic!() };
+    assert_eq!(kept(next, late), early() + ttl);
 }
 
 #[test]

@@ -91,6 +91,7 @@ fn an_e_stamp_ends_once() {
         body["data"]["workflowStatus"] = json!("Pending");
     };
     let flow = progressed(stamp(&estamp(), ESTAMP_REJECTED, pending));
+    assert_eq!(stamp(&flow, ESTAMP_REJECTED, pending), Ok(Transition::Repeated));
     let (flow, key) = reported(stamp(&flow, ESTAMP_COMPLETED, |_| ()));
     assert_eq!(key, format!("estamp app_1 {FLOW}"));
     assert_eq!(stamp(&flow, ESTAMP_COMPLETED, |_| ()), Ok(Transition::Repeated));
