@@ -189,6 +189,27 @@ fn registration(packed: &[u8]) -> Option<Registration> {
 fn counts(fields: &mut Fields) -> Result<EventCounts, StoreError> {
     let (registrations, scans): (u32, u64) = (fields.parsed()?, fields.parsed()?);
     let (counted, uncounted): (i64, i64) = (fields.parsed()?, fields.parsed()?);
-    let abandoned = u64::try_from(counted + uncounted).map_err(|_| StoreError::unreadable("the counts of an event"))?;
+    let abandoned = counted.checked_add(uncounted).and_then(|abandoned| u64::try_from(abandoned).ok());
+    let abandoned = abandoned.ok_or_else(|| StoreError::unreadable("the counts of an event"))?;
     Ok(EventCounts { registrations, scans, abandoned })
+}
+
+#[cfg(test)]
+mod tests {
+    use redis::Value;
+
+    use super::*;
+    use crate::redis::reply::Reply;
+
+    #[test]
+    fn counts_that_no_event_can_have_are_unreadable() {
+        let read = |counted: i64, uncounted: i64| {
+            let numbers = [1, 2, counted, uncounted].map(Value::Int).to_vec();
+            counts(&mut Reply::new("an event", Value::Array(numbers)).fields().unwrap())
+        };
+        assert_eq!(read(3, 4).unwrap(), EventCounts { registrations: 1, scans: 2, abandoned: 7 });
+        for (counted, uncounted) in [(i64::MAX, 1), (i64::MIN, -1), (i64::MIN, i64::MIN), (0, -1)] {
+            assert!(matches!(read(counted, uncounted), Err(StoreError::Corrupt(_))), "{counted} {uncounted}");
+        }
+    }
 }
