@@ -11,7 +11,7 @@ use super::database::statements::Database;
 use super::rows::{parsed, signed, time, unsigned};
 use super::store::EmbeddedStore;
 use super::{guests, idempotency};
-use crate::error::StoreFuture;
+use crate::error::{StoreError, StoreFuture};
 use crate::events::{CreateEvent, Events, PatchEventOutcome, Registration};
 use crate::idempotency::CreateOutcome;
 use crate::paging::{Page, PageRequest, Rows};
@@ -102,16 +102,18 @@ fn find(db: &Database, id: EventId) -> rusqlite::Result<Option<Event>> {
 
 /// A page is found by the block in which it begins.
 fn list(db: &Database, app: &AppId, page: PageRequest) -> rusqlite::Result<Page<Event>> {
-    let blocks: Vec<(i64, i64)> = db.all(BLOCKS, [app.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    let total = blocks.iter().map(|(_, listed)| listed.unsigned_abs()).sum();
-    let mut before = signed(page.offset());
+    let blocks: Vec<(i64, u64)> = db.all(BLOCKS, [app.as_str()], |row| Ok((row.get(0)?, unsigned(row, 1)?)))?;
+    let damaged = || StoreError::unreadable("the list of an app's events");
+    let total = blocks.iter().try_fold(0_u64, |total, (_, listed)| total.checked_add(*listed)).ok_or_else(damaged)?;
+    let mut before = page.offset();
     let begins = blocks.into_iter().find_map(|(block, listed)| {
         let here = before < listed;
         before -= if here { 0 } else { listed };
         here.then_some(block)
     });
     let Some(block) = begins else { return Ok(Page { items: Vec::new(), total }) };
-    let rows = params![app.as_str(), db.now().millis(), block * BLOCK, before, page.page_size];
+    let place = block.checked_mul(BLOCK).ok_or_else(damaged)?;
+    let rows = params![app.as_str(), db.now().millis(), place, signed(before), page.page_size];
     Ok(Page { items: db.all(LIST, rows, |row| shown(db, row))?, total })
 }
 

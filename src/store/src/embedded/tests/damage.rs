@@ -4,9 +4,8 @@ use std::fs;
 use std::path::PathBuf;
 
 use super::{EmbeddedTestStore, open, test_store};
-use crate::StoreError;
-use crate::conformance::fixture::{audited_balance, client_with, opened};
-use crate::{Credits as _, Upkeep as _};
+use crate::conformance::fixture::{audited_balance, client_with, created, event, opened};
+use crate::{Credits as _, Events as _, PageRequest, StoreError, Upkeep as _};
 
 /// The database file of a store that was used and closed.
 async fn closed() -> (EmbeddedTestStore, PathBuf) {
@@ -102,6 +101,25 @@ async fn damage_that_shows_later_stops_the_store_and_is_said_from_then_on() {
     assert_eq!(store.read(|_| Ok(())).await, Err(seen));
     store.close();
     assert!(path.exists());
+}
+
+#[tokio::test]
+async fn a_list_of_events_whose_counts_are_damaged_is_unreadable() {
+    let test = test_store();
+    let client = client_with(&test, 5).await;
+    let event = created(&test, event(&test, &client, 5)).await;
+    let page = PageRequest { page: 1, page_size: 20 };
+    assert_eq!(test.store.list_events(event.app.clone(), page).await.unwrap().total, 1);
+    for (column, value) in [("block", i64::MAX), ("block", i64::MIN), ("listed", -1), ("listed", i64::MIN)] {
+        let damage = format!("UPDATE event_blocks SET {column} = {value}");
+        let damaged = test.store.write(0, move |db| db.connection.execute_batch(&damage));
+        // What the schema refuses cannot come about so.
+        if damaged.await.is_ok() {
+            let listed = test.store.list_events(event.app.clone(), page).await;
+            assert!(matches!(listed, Err(StoreError::Corrupt(_))), "{column} {value}: {listed:?}");
+        }
+        test.store.write(0, |db| db.connection.execute_batch("UPDATE event_blocks SET block = 0, listed = 1")).await.unwrap();
+    }
 }
 
 #[tokio::test]
