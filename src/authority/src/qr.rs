@@ -62,10 +62,11 @@ pub fn decode_qr_payload(payload: &str) -> Result<String, QrError> {
     let mut latin = Vec::new();
     let gzip = GzDecoder::new(compressed.as_slice());
     gzip.take(bound as u64 + 1).read_to_end(&mut latin).map_err(|_| QrError::NotGzip)?;
-    if latin.len() > bound {
+    let text = latin.strip_suffix(&[END_MARK]).unwrap_or(&latin);
+    // Without its mark, a text of one byte more than an intent has would fit as well.
+    if text.len() > INTENT_BYTES_MAX {
         return Err(QrError::TooLong);
     }
-    let text = latin.strip_suffix(&[END_MARK]).unwrap_or(&latin);
     Ok(text.iter().copied().map(char::from).collect())
 }
 
@@ -110,6 +111,19 @@ mod tests {
         let longest = "a".repeat(INTENT_BYTES_MAX);
         assert_eq!(decode_qr_payload(&qr_digits(&longest)).as_deref(), Ok(&*longest));
         assert_eq!(decode_qr_payload(&qr_digits(&format!("{longest}a"))), Err(QrError::TooLong));
+    }
+
+    #[test]
+    fn a_text_of_the_largest_size_is_read_and_a_byte_more_is_refused_with_and_without_the_mark() {
+        let written = |length: usize, mark: &[u8]| {
+            let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+            gzip.write_all(&[&b"a".repeat(length)[..], mark].concat()).unwrap();
+            BigUint::from_bytes_be(&gzip.finish().unwrap()).to_string()
+        };
+        for mark in [&[END_MARK][..], b""] {
+            assert_eq!(decode_qr_payload(&written(INTENT_BYTES_MAX, mark)).unwrap().len(), INTENT_BYTES_MAX);
+            assert_eq!(decode_qr_payload(&written(INTENT_BYTES_MAX + 1, mark)), Err(QrError::TooLong));
+        }
     }
 
     #[test]
