@@ -5,7 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED, ParsedPublicKey};
-use serde::Deserialize;
+use sakshi_domain::limits::{CREDENTIAL_DEPTH_MAX, JWKS_BYTES_MAX};
+use sakshi_wire::json::{ValuesLeft, read_object};
 use serde_json::{Map, Value};
 
 use crate::encoding::from_base64url;
@@ -43,20 +44,18 @@ impl fmt::Debug for Jwks {
     }
 }
 
-#[derive(Deserialize)]
-struct Document {
-    keys: Vec<Map<String, Value>>,
-}
-
 impl Jwks {
     /// Reads a JWKS. Keys for other algorithms or for encryption are ignored.
     ///
     /// # Errors
     /// The set is malformed or ambiguous, contains a private key, or has no key for ES256.
     pub fn parse(json: &[u8]) -> Result<Self, JwksError> {
-        let document: Document = serde_json::from_slice(json).map_err(|_| JwksError::Malformed)?;
+        // A name that occurs twice would make a key of which another reader sees another half. A set has at most as many values as bytes.
+        let document = read_object(json, CREDENTIAL_DEPTH_MAX, &ValuesLeft::new(JWKS_BYTES_MAX)).map_err(|_| JwksError::Malformed)?;
+        let listed = document.get("keys").and_then(Value::as_array).ok_or(JwksError::Malformed)?;
         let mut keys = HashMap::new();
-        for jwk in &document.keys {
+        for jwk in listed {
+            let jwk = jwk.as_object().ok_or(JwksError::Malformed)?;
             if jwk.contains_key("d") {
                 return Err(JwksError::PrivateKey);
             }

@@ -133,3 +133,20 @@ fn an_unusable_jwks_is_refused_by_its_reason() {
         assert_eq!(Jwks::parse(text.as_bytes()).unwrap_err(), JwksError::Malformed);
     }
 }
+
+#[test]
+fn a_jwks_in_which_a_name_occurs_twice_is_refused() {
+    let mut key = jwk(&Fixture::new().issuer);
+    key["kid"] = KID.into();
+    let good = json!({ "keys": [key] }).to_string();
+    assert!(Jwks::parse(good.as_bytes()).is_ok());
+    for (one, two) in [
+        (r#""kty":"EC""#, r#""kty":"RSA","kty":"EC""#),
+        (r#""keys":"#, r#""keys":[],"keys":"#),
+        ("{\"keys\"", r#"{"x":{"a":1,"a":1},"keys""#),
+    ] {
+        let twice = good.replacen(one, two, 1);
+        assert_ne!(twice, good);
+        assert_eq!(Jwks::parse(twice.as_bytes()).unwrap_err(), JwksError::Malformed, "{twice}");
+    }
+}
