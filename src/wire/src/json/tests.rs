@@ -21,6 +21,14 @@ fn a_document_is_read_as_it_was_sent() {
 }
 
 #[test]
+fn a_number_that_is_read_and_written_again_is_the_same_number() {
+    for sent in ["18446744073709551615", "-9223372036854775808", "8.446744078446745e+40", "5e-324", "1.7976931348623157e308", "0.1"] {
+        let read: Value = read(sent.as_bytes(), 0, &ValuesLeft::new(1)).unwrap();
+        assert_eq!(read.to_string(), sent.replace("308", "+308"), "{sent}");
+    }
+}
+
+#[test]
 fn what_is_not_json_is_malformed_wherever_it_breaks() {
     let deep = "[".repeat(100_000);
     let deep_object = "{\"a\":".repeat(100_000);
