@@ -12,6 +12,8 @@ mod claim_groups;
 mod event;
 mod files;
 mod footer;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 pub mod intents;
 mod kiosk;
 mod language;

@@ -65,7 +65,7 @@ impl Form {
         Self { pairs, ..Self::default() }
     }
 
-    fn read(bytes: &[u8]) -> Self {
+    pub(super) fn read(bytes: &[u8]) -> Self {
         Self { pairs: form_urlencoded::parse(bytes).into_owned().collect(), ..Self::default() }
     }
 

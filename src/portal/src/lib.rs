@@ -16,6 +16,8 @@ mod fallback;
 mod field;
 mod files;
 mod form;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod json_body;
 mod label;
 mod layout;

@@ -28,6 +28,13 @@ pub fn refuse_cross_site(request: &HttpRequest, service: &Service) -> Result<(),
     own.sent(request).then_some(()).ok_or(ApiError::CrossSite)
 }
 
+/// Whether a request is of a page at this base URL, for the fuzzer.
+#[cfg(feature = "fuzzing")]
+#[must_use]
+pub fn is_of_page_at(base: &str, accepts_host: bool, request: &HttpRequest) -> bool {
+    OwnOrigin { base, accepts_host }.sent(request)
+}
+
 impl OwnOrigin<'_> {
     fn sent(self, request: &HttpRequest) -> bool {
         let header = |name: HeaderName| request.headers().get(name).map(|value| value.to_str().unwrap_or("?"));

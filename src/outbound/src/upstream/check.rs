@@ -35,7 +35,11 @@ impl Serialize for Question<'_> {
 /// # Errors
 /// Why there is no answer.
 pub async fn verify(source: &Upstream, query: &CheckQuery) -> Result<CheckResult, UpstreamError> {
-    let mut answer = source.send(to_body(&Question(query), 0)).await?;
+    result(source.send(to_body(&Question(query), 0)).await?, query)
+}
+
+/// The result in an answer.
+pub(super) fn result(mut answer: Answer, query: &CheckQuery) -> Result<CheckResult, UpstreamError> {
     let mut result = query.with_status(answer.text("status", str::parse)?);
     if result.status != CheckStatus::NotFound {
         let details = query.check.details.iter().map(|known| detail(&mut answer, query, known));

@@ -7,6 +7,7 @@ use sakshi_wire::PageUrl;
 use sakshi_wire::doclocker::DocLockerInitRequest;
 use serde::Serialize;
 
+use super::answer::Answer;
 use super::{OrderContext, Upstream, UpstreamError, to_body};
 
 #[derive(Serialize)]
@@ -30,5 +31,10 @@ pub async fn order(upstream: &Upstream, header: &FlowHeader, request: &DocLocker
         docs: &request.docs.0,
         consent_text: request.consent.0.text(),
     };
-    upstream.send(to_body(&order, 0)).await?.text("requestUrl", PageUrl::parse)
+    page(upstream.send(to_body(&order, 0)).await?)
+}
+
+/// The page in an answer.
+pub(super) fn page(mut answer: Answer) -> Result<PageUrl, UpstreamError> {
+    answer.text("requestUrl", PageUrl::parse)
 }

@@ -10,6 +10,7 @@ use sakshi_wire::PageUrl;
 use sakshi_wire::esign::{EsignOutcome, EsignSigner, SourceDocument};
 use serde::Serialize;
 
+use super::answer::Answer;
 use super::{OrderContext, Upstream, UpstreamError, to_body};
 
 /// Initial capacity for an order, in addition to the file.
@@ -59,7 +60,12 @@ pub async fn order(
         document.content.as_str().len() + EXTRA_CAPACITY,
     );
     drop(document);
-    let signers = upstream.send(body).await?.objects("signerInfo")?;
+    pages(upstream.send(body).await?, latest)
+}
+
+/// The page of each signer in an answer.
+pub(super) fn pages(mut answer: Answer, latest: &EsignOutcome) -> Result<Vec<PageUrl>, UpstreamError> {
+    let signers = answer.objects("signerInfo")?;
     let named = signers.into_iter().map(|mut signer| {
         Ok((signer.text("signerId", |id| Ok::<_, Infallible>(id.to_owned()))?, signer.text("signingUrl", PageUrl::parse)?))
     });

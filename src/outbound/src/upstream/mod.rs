@@ -10,6 +10,8 @@ pub mod doclocker;
 mod error;
 pub mod esign;
 pub mod estamp;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 pub mod wealth;
 
 use std::fmt;

@@ -7,6 +7,7 @@ use sakshi_domain::flow::text::ForeignId;
 use sakshi_wire::PageUrl;
 use serde::Serialize;
 
+use super::answer::Answer;
 use super::{OrderContext, Upstream, UpstreamError, to_body};
 
 #[derive(Serialize)]
@@ -33,6 +34,10 @@ pub struct AskedConsent {
 /// Why the order failed.
 pub async fn order(upstream: &Upstream, header: &FlowHeader, consent: &ConsentGiven) -> Result<AskedConsent, UpstreamError> {
     let order = Order { unique_identifier: header.id, context: OrderContext::of(header), consent_text: consent.text() };
-    let mut answer = upstream.send(to_body(&order, 0)).await?;
+    asked(upstream.send(to_body(&order, 0)).await?)
+}
+
+/// The consent in an answer.
+pub(super) fn asked(mut answer: Answer) -> Result<AskedConsent, UpstreamError> {
     Ok(AskedConsent { handle: answer.text("consentHandle", str::parse)?, page: answer.optional_text("requestUrl", PageUrl::parse)? })
 }

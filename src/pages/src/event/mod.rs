@@ -9,6 +9,9 @@ pub(super) mod start;
 pub(super) mod ticket;
 pub(super) mod visit;
 
+#[cfg(feature = "fuzzing")]
+pub(crate) use visit::in_cookies as visits_in_cookies;
+
 use std::sync::Arc;
 
 use sakshi_domain::event::Event;

@@ -101,7 +101,7 @@ fn owner(event: EventId, txn: TxnId) -> Vec<u8> {
     [b"visit".as_slice(), event.as_bytes(), txn.as_bytes()].concat()
 }
 
-fn in_cookies(request: &HttpRequest) -> impl Iterator<Item = (TxnId, String)> {
+pub(crate) fn in_cookies(request: &HttpRequest) -> impl Iterator<Item = (TxnId, String)> {
     let values = request.headers().get_all(COOKIE).filter_map(|value| value.to_str().ok());
     let pairs = values.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
     pairs.filter_map(|(name, value)| Some((name.strip_prefix(NAME)?.parse().ok()?, value.to_owned())))

@@ -13,6 +13,8 @@
 mod audit_log;
 mod backup;
 mod credits;
+#[cfg(feature = "fuzzing")]
+mod damage;
 pub(crate) mod database;
 mod erasure;
 mod errors;
@@ -37,5 +39,7 @@ mod transfers;
 mod upkeep;
 
 pub use self::backup::{BackupContents, QueuedWebhooks, SUM, backup, inspect, restore};
+#[cfg(feature = "fuzzing")]
+pub use self::damage::LooseTable;
 pub use self::database::installation::may_open;
 pub use self::store::{EmbeddedOptions, EmbeddedStore, exists};

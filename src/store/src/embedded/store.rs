@@ -170,6 +170,11 @@ impl EmbeddedStore {
         self.shared.close();
     }
 
+    #[cfg(feature = "fuzzing")]
+    pub(crate) fn in_memory_database(&self) -> Option<&Mutex<Database>> {
+        self.shared.in_memory.as_ref()
+    }
+
     pub(crate) fn vault(&self) -> &Arc<Vault> {
         &self.shared.vault
     }

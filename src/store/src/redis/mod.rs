@@ -20,6 +20,8 @@ pub(crate) mod delivery_id;
 mod erasure;
 mod events;
 mod flows;
+#[cfg(feature = "fuzzing")]
+mod given;
 mod idempotency;
 mod installation;
 mod intent_key;
@@ -48,6 +50,8 @@ mod transactions;
 mod transfers;
 mod upkeep;
 
+#[cfg(feature = "fuzzing")]
+pub use self::given::{GivenReplies, masters, notice};
 pub use self::installation::may_open;
 pub use self::link::{BadRedisUrl, CallFigures, LinkFigures, RedisServers, RedisTopology};
 pub use self::options::{NodeId, RedisOptions};

@@ -29,6 +29,8 @@ pub(crate) struct Shared {
     pub(crate) ended_elsewhere: broadcast::Sender<TxnId>,
     /// This node has left and begins no further attempt.
     pub(crate) left: AtomicBool,
+    #[cfg(feature = "fuzzing")]
+    pub(crate) given: Option<Arc<super::given::GivenReplies>>,
     #[cfg(test)]
     pub(crate) faults: super::lost_replies::Faults,
 }
@@ -58,6 +60,10 @@ impl Shared {
 
     /// Calls a script whose arguments begin with the time, or with an empty one for the server's.
     pub(crate) async fn call_timed(&self, script: &'static Script, keys: Vec<Vec<u8>>, args: Vec<Vec<u8>>) -> Result<Reply, StoreError> {
+        #[cfg(feature = "fuzzing")]
+        if let Some(given) = &self.given {
+            return given.next().map(|value| Reply::new(script.reply, value));
+        }
         #[cfg(test)]
         self.faults.lose_a_reply(&self.link, script, &keys, &args).await;
         self.link.call(script, keys, args).await.map(|value| Reply::new(script.reply, value))
@@ -71,6 +77,10 @@ impl Shared {
         args: Vec<Vec<u8>>,
     ) -> Result<Reply, StoreError> {
         let args = self.timed(args);
+        #[cfg(feature = "fuzzing")]
+        if let Some(given) = &self.given {
+            return given.next().map(|value| Reply::new(script.reply, value));
+        }
         #[cfg(test)]
         self.faults.lose_a_reply(&self.link, script, &keys, &args).await;
         self.link.call_until_answered(script, keys, args).await.map(|value| Reply::new(script.reply, value))
@@ -78,11 +88,19 @@ impl Shared {
 
     /// Reads with a command; `what` names the reply in errors.
     pub(crate) async fn read(&self, what: &'static str, command: &Cmd) -> Result<Reply, StoreError> {
+        #[cfg(feature = "fuzzing")]
+        if let Some(given) = &self.given {
+            return given.next().map(|value| Reply::new(what, value));
+        }
         self.link.read(command.clone()).await.map(|value| Reply::new(what, value))
     }
 
     /// Reads with several commands at once; the replies are in their order.
     pub(crate) async fn read_all(&self, what: &'static str, commands: impl Iterator<Item = Cmd>) -> Result<Vec<Reply>, StoreError> {
+        #[cfg(feature = "fuzzing")]
+        if let Some(given) = &self.given {
+            return commands.map(|_| given.next().map(|value| Reply::new(what, value))).collect();
+        }
         let values = self.link.read_all(commands.collect()).await?;
         Ok(values.into_iter().map(|value| Reply::new(what, value)).collect())
     }

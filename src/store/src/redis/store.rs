@@ -96,6 +96,8 @@ pub(crate) fn unwatched(options: RedisOptions) -> Arc<Shared> {
         server_clock: Arc::default(),
         ended_elsewhere,
         left: AtomicBool::new(false),
+        #[cfg(feature = "fuzzing")]
+        given: None,
         #[cfg(test)]
         faults: super::lost_replies::Faults::default(),
     })

@@ -31,5 +31,7 @@ pub(crate) use self::api::{Link, LinkOptions};
 pub use self::counters::{CallFigures, LinkFigures};
 pub(crate) use self::listening::{Channels, Shard};
 pub(crate) use self::retry::Backoff;
+#[cfg(feature = "fuzzing")]
+pub(crate) use self::slot_ranges::masters;
 pub(crate) use self::topology::Address;
 pub use self::topology::{BadRedisUrl, RedisServers, RedisTopology};

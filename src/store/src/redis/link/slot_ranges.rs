@@ -48,6 +48,14 @@ pub(super) fn read(topology: &RedisTopology, answer: &Value, asked: &Address) ->
     }
 }
 
+/// What [`read`] makes of an answer, for the fuzzer.
+#[cfg(feature = "fuzzing")]
+pub(crate) fn masters(topology: &RedisTopology, answer: &Value) -> Option<Vec<(u16, u16, String, u16)>> {
+    let asked = Address { host: "asked".to_owned(), port: 1 };
+    let read = read(topology, answer, &asked)?.into_iter();
+    Some(read.map(|SlotRange { first, last, address: Address { host, port } }| (first, last, host, port)).collect())
+}
+
 /// `[host, port]`, or nil for a name that the sentinel does not know.
 fn read_master(answer: &Value) -> Option<Vec<SlotRange>> {
     match answer.as_sequence()? {

@@ -40,6 +40,12 @@ impl Background {
         Ok(Self { leaving: Some(leaving), thread: Mutex::new(Some(thread)) })
     }
 
+    /// None, for a store that has no server.
+    #[cfg(feature = "fuzzing")]
+    pub(crate) const fn none() -> Self {
+        Self { leaving: None, thread: Mutex::new(None) }
+    }
+
     /// Leaves: other nodes take over at once. This node sends no further heartbeat.
     pub(crate) async fn leave(&self) -> Result<(), StoreError> {
         let closed = || StoreError::Unavailable("the store is closed".to_owned());

@@ -5,5 +5,5 @@ pub(crate) mod background;
 pub(crate) mod clock_sync;
 pub(crate) mod heartbeats;
 pub(crate) mod membership;
-mod notices;
+pub(crate) mod notices;
 pub(crate) mod takeover;

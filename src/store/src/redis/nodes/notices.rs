@@ -84,7 +84,7 @@ async fn receive(link: &Link, address: &Address, channels: &Channels<'_>, ended:
 }
 
 /// Reads `t` and a transaction's id.
-fn read(message: &[u8]) -> Option<TxnId> {
+pub(crate) fn read(message: &[u8]) -> Option<TxnId> {
     std::str::from_utf8(message).ok()?.strip_prefix('t')?.parse().ok()
 }
 

@@ -1,0 +1,35 @@
+//! What the portal reads of a request, for the fuzzer.
+
+use actix_web::HttpRequest;
+use sakshi_wire::Sent;
+
+use super::form::{Form, Kind};
+use super::session::SessionId;
+
+/// Fields of every kind that forms have.
+const SHAPE: &[(&str, Kind)] = &[
+    ("claims", Kind::Words),
+    ("max_guests", Kind::Whole),
+    ("expires_at", Kind::Moment),
+    ("is_active", Kind::Flag),
+    ("webhook_url", Kind::Removable),
+];
+
+/// The session that a request names, as the cookie that would be set for it, with the token of its forms.
+#[must_use]
+pub fn session(request: &HttpRequest) -> Option<(String, String)> {
+    SessionId::of(request).map(|id| (id.cookie(false), id.csrf_token().as_str().to_owned()))
+}
+
+/// The fields of a form as those of a request.
+#[must_use]
+pub fn sent(body: &[u8]) -> Sent {
+    Form::read(body).sent(SHAPE)
+}
+
+/// The form again with what is wrong with it, as sentences for its reader.
+#[must_use]
+pub fn problems(body: &[u8], found: &sakshi_domain::invalid::Invalid) -> Vec<String> {
+    let refused = Form::read(body).refused(sakshi_service::ServiceError::Invalid(found.clone()));
+    refused.map(|(_, form)| form.problems()).unwrap_or_default()
+}

@@ -1,0 +1,65 @@
+//! A damaged file, for the fuzzer: any value in any column, whatever the schema says.
+
+use std::sync::{MutexGuard, PoisonError};
+
+use rusqlite::OptionalExtension as _;
+use rusqlite::types::Value;
+
+use super::database::statements::Database;
+use super::store::EmbeddedStore;
+
+const TABLES: &str = "SELECT name FROM main.sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name";
+const INDEXES: &str = "SELECT sql FROM main.sqlite_schema WHERE type = 'index' AND sql IS NOT NULL";
+
+/// A table and its columns.
+#[derive(Clone, Debug)]
+pub struct LooseTable {
+    /// Its name.
+    pub name: String,
+    /// The names of its columns.
+    pub columns: Vec<String>,
+}
+
+impl EmbeddedStore {
+    /// Hides every table of a store in memory behind a copy of it that has neither types nor constraints.
+    ///
+    /// # Errors
+    /// What SQLite says, and that the store is in a file.
+    pub fn loosen(&self) -> rusqlite::Result<Vec<LooseTable>> {
+        let db = self.database()?;
+        let names: Vec<String> = db.all(TABLES, [], |row| row.get(0))?;
+        let indexes: Vec<String> = db.all(INDEXES, [], |row| row.get(0))?;
+        for name in &names {
+            db.connection.execute_batch(&format!("CREATE TEMP TABLE {name} AS SELECT * FROM main.{name}"))?;
+        }
+        for index in indexes {
+            let (_, rest) = index.split_once(" INDEX ").unwrap_or_default();
+            db.connection.execute_batch(&format!("CREATE INDEX temp.{rest}"))?;
+        }
+        let columns = |name: &String| {
+            let found = db.connection.prepare(&format!("SELECT * FROM temp.{name}"))?;
+            let columns = found.column_names().into_iter().map(str::to_owned).collect();
+            Ok(LooseTable { name: name.clone(), columns })
+        };
+        names.iter().map(columns).collect()
+    }
+
+    /// Puts a value into a column of one row of a loose table; what was there before, or nothing if there is no such row.
+    ///
+    /// # Errors
+    /// What SQLite says.
+    pub fn overwrite(&self, table: &str, column: &str, row: i64, value: &Value) -> rusqlite::Result<Option<Value>> {
+        let db = self.database()?;
+        let found = db.connection.query_row(&format!("SELECT {column} FROM temp.{table} WHERE rowid = ?1"), [row], |row| row.get(0));
+        let before = found.optional()?;
+        if before.is_some() {
+            db.connection.execute(&format!("UPDATE temp.{table} SET {column} = ?2 WHERE rowid = ?1"), rusqlite::params![row, value])?;
+        }
+        Ok(before)
+    }
+
+    fn database(&self) -> rusqlite::Result<MutexGuard<'_, Database>> {
+        let database = self.in_memory_database().ok_or(rusqlite::Error::InvalidQuery)?;
+        Ok(database.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}

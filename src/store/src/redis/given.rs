@@ -1,0 +1,53 @@
+//! A Redis that answers what the fuzzer gives it, and what else is read that a server says.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use redis::Value;
+use sakshi_domain::ids::TxnId;
+
+use super::link::RedisTopology;
+use super::nodes::background::Background;
+use super::options::RedisOptions;
+use super::store::{RedisStore, unwatched};
+use crate::error::StoreError;
+
+/// The replies to the next calls, whatever they ask. After the last one the store is unavailable.
+#[derive(Debug, Default)]
+pub struct GivenReplies(Mutex<VecDeque<Value>>);
+
+impl GivenReplies {
+    /// Replaces what is left.
+    pub fn give(&self, replies: impl IntoIterator<Item = Value>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = replies.into_iter().collect();
+    }
+
+    pub(super) fn next(&self) -> Result<Value, StoreError> {
+        let next = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+        next.ok_or_else(|| StoreError::unavailable("no reply is left"))
+    }
+}
+
+impl RedisStore {
+    /// A store that calls no server.
+    #[must_use]
+    pub fn answered_by(options: RedisOptions, replies: &Arc<GivenReplies>) -> Self {
+        let mut shared = unwatched(options);
+        if let Some(shared) = Arc::get_mut(&mut shared) {
+            shared.given = Some(Arc::clone(replies));
+        }
+        Self { shared, background: Arc::new(Background::none()) }
+    }
+}
+
+/// The transaction that a notice of another node names.
+#[must_use]
+pub fn notice(message: &[u8]) -> Option<TxnId> {
+    super::nodes::notices::read(message)
+}
+
+/// The owners of slots in what a sentinel or a node of a cluster says: first and last slot, host, port.
+#[must_use]
+pub fn masters(topology: &RedisTopology, answer: &Value) -> Option<Vec<(u16, u16, String, u16)>> {
+    super::link::masters(topology, answer)
+}
