@@ -1,0 +1,165 @@
+#!/usr/bin/env python3
+"""Builds the fuzzer and feeds every target, or those that are named.
+
+    run.py                        a minute over all targets, with what the tests have built of other crates
+    run.py --whole --runs 5000000 --table tests/fuzz/RESULTS.md
+                                  counters in every crate, optimised code, so many executions of each target
+    run.py --seconds 60 jwks      one target for a minute
+    run.py --shrink               keeps of the corpus only what reaches something of its own
+
+An input that breaks a promise is left in target/fuzz/found, and the run fails.
+"""
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+COUNTERS = [
+    "-Cpasses=sancov-module", "-Cllvm-args=-sanitizer-coverage-level=4", "-Cllvm-args=-sanitizer-coverage-inline-8bit-counters",
+    "-Cllvm-args=-sanitizer-coverage-pc-table", "-Cllvm-args=-sanitizer-coverage-trace-compares",
+]
+# Bytes of the largest input, where the usual is too small or too large.
+LARGEST = {"values": 512, "queries": 512, "intent_signed": 256, "store_rows": 512, "callback_reply": 512}
+USUAL = 2048
+
+
+def cargo():
+    return os.environ.get("FUZZ_CARGO", os.environ.get("CARGO", "cargo")).split()
+
+
+def built(whole):
+    """Builds the fuzzer; its path."""
+    command = [*cargo(), "test", "--test", "fuzzer", "--features", "sakshi-fuzz/libfuzzer", "--no-run", "--message-format", "json-render-diagnostics"]
+    environment = dict(os.environ)
+    if whole:
+        # With a target of its own, what runs at build time is compiled without counters.
+        host = re.search(r"host: (\S+)", subprocess.check_output(["rustc", "-vV"], text=True))[1]
+        environment["CARGO_ENCODED_RUSTFLAGS"] = "\x1f".join(COUNTERS)
+        environment["CARGO_TARGET_DIR"] = str(ROOT / "target" / "fuzz" / "build")
+        environment["CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS"] = environment["CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS"] = "true"
+        command += ["--package", "sakshi-fuzz", "--release", "--target", host]
+    else:
+        # Only crates of this workspace have counters, so that everything else is what the tests have built.
+        environment["RUSTC_WORKSPACE_WRAPPER"] = str(HERE / "instrument.sh")
+        command += ["--workspace"]
+    output = subprocess.run(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout
+    messages = (json.loads(line) for line in output.splitlines() if line.startswith("{"))
+    programs = [found["executable"] for found in messages if found.get("executable") and found["target"]["name"] == "fuzzer"]
+    return programs[-1]
+
+
+def names():
+    """The targets, as src/lib.rs lists them."""
+    return re.findall(r'Target \{ name: "(\w+)"', (HERE / "src" / "lib.rs").read_text())
+
+
+def options(name, found):
+    largest = LARGEST.get(name, USUAL)
+    words = HERE / "words.txt"
+    return [f"-max_len={largest}", "-timeout=10", "-rss_limit_mb=2048", f"-dict={words}", f"-artifact_prefix={found}/{name}-", "-print_final_stats=1"]
+
+
+def fed(program, name, seconds, runs, found):
+    """Runs one target; its row of the table, or nothing if it found something."""
+    grown = ROOT / "target" / "fuzz" / "corpus" / name
+    grown.mkdir(parents=True, exist_ok=True)
+    limits = [f"-runs={runs}"] if runs else []
+    limits += [f"-max_total_time={seconds}"] if seconds else []
+    command = [program, *options(name, found), *limits, str(grown), str(HERE / "corpus" / name)]
+    began = time.monotonic()
+    ran = subprocess.run(command, env={**os.environ, "SAKSHI_FUZZ_TARGET": name}, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    log, took = ran.stderr.decode(errors="replace"), time.monotonic() - began
+    (found / f"{name}.log").write_text(log)
+    if ran.returncode:
+        print(f"{name}: a promise is broken; {found}/{name}.log\n" + "\n".join(log.splitlines()[-25:]), file=sys.stderr)
+        return None
+    executions = int(re.findall(r"number_of_executed_units:\s+(\d+)", log)[-1])
+    coverage, features, inputs = re.findall(r"cov: (\d+) ft: (\d+) corp: (\d+)", log)[-1]
+    print(f"{name}: {executions:,} executions in {took:.0f} s, {coverage} edges", flush=True)
+    return name, executions, round(executions / max(took, 0.1)), int(coverage), int(features), int(inputs)
+
+
+def table(rows, whole):
+    total = sum(row[1] for row in rows)
+    counted = "every crate" if whole else "the crates of this workspace"
+    head = [
+        "# What the fuzzer has fed",
+        "",
+        f"Written by `tests/fuzz/run.py`: {total:,} executions over {len(rows)} targets, on one core, with counters in {counted}. Nothing was found that is not mended.",
+        "",
+        "| Target | Executions | Each second | Edges | Features | Inputs kept by the run |",
+        "|---|---:|---:|---:|---:|---:|",
+    ]
+    body = [f"| `{row[0]}` | " + " | ".join(f"{number:,}" for number in row[1:]) + " |" for row in rows]
+    return "\n".join([*head, *body, ""])
+
+
+def shrink(program, chosen, found):
+    """Replaces each corpus by the fewest inputs that reach as much, small ones first."""
+    for name in chosen:
+        kept, grown = HERE / "corpus" / name, ROOT / "target" / "fuzz" / "corpus" / name
+        fewest = ROOT / "target" / "fuzz" / "fewest" / name
+        shutil.rmtree(fewest, ignore_errors=True)
+        for folder in (fewest, grown):
+            folder.mkdir(parents=True, exist_ok=True)
+        command = [program, "-merge=1", "-max_len=1024", "-rss_limit_mb=2048", str(fewest), str(kept), str(grown)]
+        subprocess.run(command, env={**os.environ, "SAKSHI_FUZZ_TARGET": name}, check=True, stderr=subprocess.DEVNULL)
+        smallest = sorted(fewest.iterdir(), key=lambda path: path.stat().st_size)
+        size, inputs = 0, []
+        for path in smallest:
+            size += path.stat().st_size
+            if size > 12_000 or len(inputs) == 40:
+                break
+            inputs.append(path)
+        for path in kept.iterdir():
+            # What was written by hand or has found something stays.
+            if re.fullmatch("[0-9a-f]{40}", path.name):
+                path.unlink()
+        for path in inputs:
+            shutil.copyfile(path, kept / path.name)
+        print(f"{name}: {len(inputs)} of {len(smallest)} inputs, {sum(path.stat().st_size for path in inputs)} bytes")
+
+
+def main():
+    asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    asked.add_argument("targets", nargs="*", help="names of targets; all if none is named")
+    asked.add_argument("--seconds", type=int, default=0, help="time for each target")
+    asked.add_argument("--runs", type=int, default=0, help="executions of each target")
+    asked.add_argument("--total", type=int, default=0, help="executions over all targets; what is left after the others goes to the fastest")
+    asked.add_argument("--whole", action="store_true", help="counters in every crate, optimised")
+    asked.add_argument("--table", type=Path, help="where to write the table")
+    asked.add_argument("--shrink", action="store_true", help="make the corpus smaller, and feed nothing")
+    asked = asked.parse_args()
+    found = ROOT / "target" / "fuzz" / "found"
+    found.mkdir(parents=True, exist_ok=True)
+    chosen, program = asked.targets or names(), built(asked.whole)
+    if asked.shrink:
+        return shrink(program, chosen, found)
+    seconds = asked.seconds if asked.seconds or asked.runs else max(1, 60 // len(chosen))
+    rows = {name: fed(program, name, seconds, asked.runs, found) for name in chosen}
+    left = asked.total - sum(row[1] for row in rows.values() if row)
+    while left > 0 and all(rows.values()):
+        name = max(rows, key=lambda name: rows[name][2])
+        more = fed(program, name, 0, min(left, 20_000_000), found)
+        if more is None:
+            rows[name] = None
+            break
+        rows[name] = (name, rows[name][1] + more[1], more[2], *more[3:])
+        left -= more[1]
+    if not all(rows.values()):
+        return 1
+    if asked.table:
+        asked.table.write_text(table(list(rows.values()), asked.whole))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,161 @@
+//! Bodies of requests and of reports: the first byte chooses which.
+
+use std::sync::OnceLock;
+
+use sakshi_domain::checks::CHECKS;
+use sakshi_domain::flow::report_kind::ReportKind;
+use sakshi_domain::http_url::{HttpUrl, Schemes, WebhookUrl};
+use sakshi_domain::invalid::Invalid;
+use sakshi_domain::limits::REPORT_PROBLEMS_MAX;
+use sakshi_domain::time::Timestamp;
+use sakshi_wire::checks::CheckRequest;
+use sakshi_wire::reports::FlowReport;
+use sakshi_wire::{Body, Context, Describe, NotRead, Schemas, Sent, UrlRules, read_report};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::schema::assert_described;
+use crate::{CANARY, choice};
+
+struct Rules;
+
+impl UrlRules for Rules {
+    fn webhook(&self, text: &str) -> Result<WebhookUrl, &'static str> {
+        HttpUrl::parse(text, Schemes::HttpAndHttps)
+    }
+
+    fn page(&self, text: &str) -> Result<HttpUrl, &'static str> {
+        HttpUrl::parse(text, Schemes::HttpsOnly)
+    }
+}
+
+pub(crate) fn context() -> Context<'static> {
+    Context { urls: &Rules, now: Timestamp::from_millis(1_800_000_000_000) }
+}
+
+/// What is wrong is told in our own words, of fields that were sent or are known, and not without end.
+pub(crate) fn assert_echoes_nothing(invalid: &Invalid) {
+    assert!((1..=REPORT_PROBLEMS_MAX).contains(&invalid.fields().len()));
+    assert!(invalid.fields().iter().all(|problem| !problem.message.contains(CANARY) && problem.field.chars().count() <= 400));
+}
+
+fn read_as<B: Body + Describe + Serialize>(schemas: &'static OnceLock<Schemas>, bytes: &[u8]) {
+    let sent = match Sent::read(bytes) {
+        Ok(sent) => sent,
+        Err(NotRead::Json(error)) => return assert!(error.line >= 1),
+        Err(NotRead::NoObject) => return,
+    };
+    assert!(!format!("{sent:?}").contains(CANARY) || sent.0.iter().any(|(name, _)| name.contains(CANARY)), "values are not shown");
+    match sent.request::<B>(context()) {
+        Ok(body) => {
+            let written = serde_json::to_vec(&body).expect("a body is written");
+            assert_described::<B>(schemas, &serde_json::from_slice(&written).expect("what is written is JSON"));
+            let again: B = Sent::read(&written).expect("it is an object").request(context()).expect("what is written is read");
+            assert_eq!(serde_json::to_vec(&again).expect("a body is written"), written);
+        }
+        Err(invalid) => assert_echoes_nothing(&invalid),
+    }
+}
+
+fn reported_as<B: Body + Describe + Serialize>(schemas: &'static OnceLock<Schemas>, bytes: &[u8]) {
+    match read_report::<B>(bytes) {
+        Ok(body) => {
+            let written = serde_json::to_vec(&body).expect("a body is written");
+            assert_described::<B>(schemas, &serde_json::from_slice::<Value>(&written).expect("what is written is JSON"));
+            let again: B = read_report(&written).expect("what is written is read");
+            assert_eq!(serde_json::to_vec(&again).expect("a body is written"), written);
+        }
+        Err(invalid) => assert_echoes_nothing(&invalid),
+    }
+}
+
+type Reader = fn(&[u8]);
+
+/// A reader for each body.
+macro_rules! readers {
+    ($read:ident: $($body:ty),+ $(,)?) => {
+        &[$({
+            fn of(bytes: &[u8]) {
+                static SCHEMAS: OnceLock<Schemas> = OnceLock::new();
+                $read::<$body>(&SCHEMAS, bytes);
+            }
+            of
+        }),+]
+    };
+}
+
+const REQUESTS: &[Reader] = readers!(read_as:
+    sakshi_wire::ovse::InitRequest,
+    sakshi_wire::ovse::QrIntentRequest,
+    sakshi_wire::events::CreateEventRequest,
+    sakshi_wire::events::PatchEventRequest,
+    sakshi_wire::esign::EsignRequest,
+    sakshi_wire::esign::EsignStatusRequest,
+    sakshi_wire::doclocker::DocLockerInitRequest,
+    sakshi_wire::estamp::EStampInitRequest,
+    sakshi_wire::wealth::WealthConsentRequest,
+    sakshi_wire::webhook_urls::RegisterWebhookRequest,
+    sakshi_wire::operator::operators::AddOperatorRequest,
+    sakshi_wire::operator::intent_keys::UseIntentKeyRequest,
+    sakshi_wire::operator::credits::MoveCreditsRequest,
+    sakshi_wire::operator::tenancy::CreateClientRequest,
+    sakshi_wire::operator::tenancy::PatchClientRequest,
+    sakshi_wire::operator::tenancy::CreateAppRequest,
+    sakshi_wire::operator::tenancy::PatchAppRequest,
+    sakshi_wire::operator::keys::IssueKeyRequest,
+    sakshi_wire::operator::keys::RotateKeyRequest,
+    sakshi_wire::operator::erasure::EraseRequest,
+    sakshi_wire::operator::reseal::ResealRequest,
+    sakshi_wire::operator::transfer::ExportedClient,
+);
+
+const REPORTS: &[Reader] = readers!(reported_as:
+    sakshi_wire::esign::EsignOutcome,
+    sakshi_wire::doclocker::DocLockerOutcome,
+    sakshi_wire::estamp::EStampOutcome,
+    sakshi_wire::wealth::WealthConsentChange,
+    sakshi_wire::wealth::WealthDataNotice,
+    sakshi_wire::wealth::WealthHistoricalNotice,
+);
+
+/// Letters choose the body, `A` the first, so that seeds can be read.
+fn chosen(data: &[u8], of: usize) -> Option<(usize, &[u8])> {
+    let (first, rest) = data.split_first()?;
+    choice(&[first.wrapping_sub(b'A')], of).map(|(index, _)| (index, rest))
+}
+
+pub(crate) fn requests(data: &[u8]) {
+    if let Some((index, body)) = chosen(data, REQUESTS.len()) {
+        REQUESTS[index](body);
+    }
+}
+
+pub(crate) fn reports(data: &[u8]) {
+    let Some((index, body)) = chosen(data, REPORTS.len()) else { return };
+    REPORTS[index](body);
+    if let Err(invalid) = FlowReport::parse(ReportKind::ALL[index], body) {
+        assert_echoes_nothing(&invalid);
+    }
+}
+
+pub(crate) fn checks(data: &[u8]) {
+    let Some((index, body)) = chosen(data, CHECKS.len()) else { return };
+    let Ok(sent) = Sent::read(body) else { return };
+    match CheckRequest::read(&CHECKS[index], sent, context()) {
+        Ok(request) => {
+            assert!(!format!("{request:?}").contains(CANARY), "nothing of a request is shown");
+            match request.query() {
+                Ok(query) => {
+                    assert_eq!(query.numbers.len(), query.check.numbers.len());
+                    assert_eq!(query.consent.is_some(), query.check.needs_consent);
+                    for (form, number) in query.check.numbers.iter().zip(&query.numbers) {
+                        let again = form.parse(number.as_str()).expect("a number is a number");
+                        assert_eq!(again.as_str(), number.as_str());
+                    }
+                }
+                Err(form) => assert!(!format!("{} {}", form.rule, form.example).contains(CANARY)),
+            }
+        }
+        Err(invalid) => assert_echoes_nothing(&invalid),
+    }
+}

@@ -1,0 +1,98 @@
+//! What browsers send: headers with cookies, forms, and query strings.
+
+use actix_web::HttpRequest;
+use actix_web::http::header::{HeaderName, HeaderValue};
+use actix_web::test::TestRequest;
+use sakshi_domain::limits::{PAGE_MAX, PAGE_SIZE_MAX};
+use sakshi_web::query::{Query, page_of};
+use sakshi_web::same_site::is_of_page_at;
+use sakshi_wire::Sent;
+use sakshi_wire::events::{CreateEventRequest, PatchEventRequest};
+use sakshi_wire::json::Json;
+
+use crate::CANARY;
+use crate::bodies::{assert_echoes_nothing, context};
+
+/// Lines of `name: value`; what is no header is left out. A line that begins with `?` is the query.
+fn request(data: &[u8]) -> HttpRequest {
+    let mut request = TestRequest::get();
+    for line in data.split(|byte| *byte == b'\n').take(40) {
+        let Some(colon) = line.iter().position(|byte| *byte == b':') else {
+            if let Some(query) = line.strip_prefix(b"?").and_then(|query| std::str::from_utf8(query).ok()) {
+                let plain: String = query
+                    .chars()
+                    .filter(|c| c.is_ascii_graphic() && !matches!(c, '#' | '<' | '>' | '"' | '\\' | '^' | '`' | '{' | '|' | '}'))
+                    .collect();
+                request = request.uri(&format!("/e/x?{plain}"));
+            }
+            continue;
+        };
+        let name = HeaderName::from_bytes(&line[..colon]);
+        let value = HeaderValue::from_bytes(line[colon + 1..].trim_ascii());
+        if let (Ok(name), Ok(value)) = (name, value) {
+            request = request.append_header((name, value));
+        }
+    }
+    request.to_http_request()
+}
+
+pub(crate) fn headers(data: &[u8]) {
+    let request = request(data);
+    if let Some((cookie, token)) = sakshi_portal::fuzzing::session(&request) {
+        let pair = cookie.split(';').next().unwrap();
+        let again = TestRequest::get().insert_header(("cookie", pair)).to_http_request();
+        assert_eq!(sakshi_portal::fuzzing::session(&again), Some((cookie.clone(), token.clone())));
+        assert!(!cookie.contains(&token), "a form does not tell the session");
+    }
+    for (txn, value) in sakshi_pages::fuzzing::visits(&request) {
+        let again = TestRequest::get().insert_header(("cookie", format!("sakshi_visit_{txn}={value}"))).to_http_request();
+        assert_eq!(sakshi_pages::fuzzing::visits(&again), [(txn, value.trim_end().to_owned())]);
+    }
+    let (address, tag) = sakshi_pages::fuzzing::address(&request, "/e/x");
+    assert!(address == "/e/x" || address == format!("/e/x?lang={tag}"), "an address of ours has nothing of the request");
+    let (intent, _) = sakshi_pages::fuzzing::wants(&request);
+    let accepts = |word: &str| {
+        request.headers().get_all("accept").any(|value| value.to_str().is_ok_and(|text| text.to_ascii_lowercase().contains(word)))
+    };
+    assert!(!intent || accepts("application/jwt"), "an intent costs a credit, so it must be asked for by name");
+    let _ = sakshi_pages::fuzzing::is_phone(&request);
+    let site = request.headers().get("sec-fetch-site").map(|value| value.as_bytes().to_vec());
+    let is_ours = is_of_page_at("https://v.example", false, &request);
+    assert!(!is_ours || !site.is_some_and(|site| site == b"cross-site" || site == b"same-site"), "a page of another site");
+    let origin = request.headers().get("origin").and_then(|value| value.to_str().ok());
+    let foreign = origin.and_then(|origin| url::Url::parse(origin).ok()).is_some_and(|url| url.host_str() != Some("v.example"));
+    assert!(!is_ours || !foreign, "an origin of another host");
+}
+
+pub(crate) fn forms(data: &[u8]) {
+    let sent = sakshi_portal::fuzzing::sent(data);
+    for (name, value) in &sent.0 {
+        assert!(name != "once" && !matches!(value, Json::Object(_)));
+        assert!(!matches!(value, Json::Text(text) if text.trim() != text || text.is_empty()));
+    }
+    for invalid in [read::<CreateEventRequest>(data), read::<PatchEventRequest>(data)].into_iter().flatten() {
+        assert_echoes_nothing(&invalid);
+        let told = sakshi_portal::fuzzing::problems(data, &invalid);
+        assert!(!told.is_empty());
+    }
+    let _ = sent;
+}
+
+fn read<B: sakshi_wire::Body>(data: &[u8]) -> Option<sakshi_domain::invalid::Invalid> {
+    let Sent(members) = sakshi_portal::fuzzing::sent(data);
+    Sent(members).request::<B>(context()).err()
+}
+
+pub(crate) fn queries(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    match page_of(text) {
+        Ok(page) => assert!((1..=PAGE_MAX).contains(&page.page) && (1..=PAGE_SIZE_MAX).contains(&page.page_size)),
+        Err(error) => assert!(!error.message().contains(CANARY)),
+    }
+    let mut query = Query::of(text);
+    assert!(query.number(&["wait"], 0..=30_u64, 7) <= 30);
+    assert!(query.text("q").is_none_or(|text| !text.is_empty() && text.trim() == text));
+    let _ = query.time("from");
+    assert!(query.one_of("order", [("newest", 1), ("oldest", 2)]) <= 2);
+    let _ = query.finish();
+}

@@ -1,0 +1,114 @@
+//! Callbacks of the identity app, in XML and JSON, and the replies to them.
+
+use quick_xml::escape::unescape;
+use sakshi_authority::callback::{self, CallbackBody, CallbackForm, CallbackMessage, Verdict, failure_answer, verdict};
+use sakshi_domain::ids::TxnId;
+use sakshi_domain::limits::{CALLBACK_TXN_CHARS_MAX, REASON_CHARS_MAX, REASON_CODE_CHARS_MAX};
+use serde_json::{Value, json};
+
+use crate::{CANARY, choice};
+
+pub(crate) fn xml(data: &[u8]) {
+    check("application/xml", CallbackForm::Xml, data);
+}
+
+pub(crate) fn json(data: &[u8]) {
+    check("application/json", CallbackForm::Json, data);
+}
+
+fn check(media_type: &str, form: CallbackForm, data: &[u8]) {
+    match callback::parse(Some(media_type), data) {
+        Ok(message) => {
+            assert_eq!(message.form, form);
+            within_bounds(&message);
+            read_again(&message);
+        }
+        Err(error) => {
+            assert_eq!(error.form, form, "a reply is in kind");
+            assert!(!format!("{error} {error:?}").contains(CANARY));
+        }
+    }
+    // Without a media type the first character decides, and what is read is the same.
+    if let (Ok(told), Ok(sniffed)) = (callback::parse(Some(media_type), data), callback::parse(None, data)) {
+        assert_eq!(told, sniffed);
+    }
+}
+
+fn within_bounds(message: &CallbackMessage) {
+    let CallbackMessage { txn, body, .. } = message;
+    assert!((1..=CALLBACK_TXN_CHARS_MAX).contains(&txn.chars().count()) && txn.trim() == txn);
+    let shown = format!("{body:?}");
+    match body {
+        CallbackBody::Credential(credential) => {
+            assert!(!credential.is_empty() && credential.trim() == credential);
+            assert!(!shown.contains(CANARY), "a credential is not shown");
+        }
+        CallbackBody::Failure { code, message } => {
+            assert!(!code.is_empty());
+            if let Verdict::Terminal(failure) = verdict(code, message) {
+                assert!(failure.message.chars().count() <= REASON_CHARS_MAX);
+                assert!(failure.code.as_ref().is_none_or(|code| code.chars().count() <= REASON_CODE_CHARS_MAX));
+                let id = TxnId::from_bytes([7; 16]);
+                let digest = |failure| match failure_answer(id, failure) {
+                    sakshi_domain::transaction::Answer::Failure { digest, .. } => digest,
+                    _ => panic!("a failure is a failure"),
+                };
+                assert!(digest(failure.clone()) == digest(failure));
+            }
+        }
+    }
+}
+
+/// The same message in both forms is the same message.
+fn read_again(message: &CallbackMessage) {
+    let CallbackMessage { txn, body, .. } = message;
+    let mut object = json!({ "txn": txn });
+    let mut written = format!("<Request><TxnID>{}</TxnID>", escaped(txn));
+    match body {
+        CallbackBody::Credential(credential) => {
+            object["response"] = credential.as_str().into();
+            written += &format!("<Credential>{}</Credential>", escaped(credential));
+        }
+        CallbackBody::Failure { code, message } => {
+            (object["errCode"], object["errInfo"]) = (code.as_str().into(), message.as_str().into());
+            written += &format!("<ErrorCode>{}</ErrorCode><ErrorMsg>{}</ErrorMsg>", escaped(code), escaped(message));
+        }
+    }
+    written += "</Request>";
+    let again = callback::parse(Some("application/json"), object.to_string().as_bytes()).expect("it was read before");
+    assert_eq!((&again.txn, &again.body), (txn, body));
+    // There is no way to write NUL in XML.
+    if !written.contains('\0') {
+        let again = callback::parse(Some("text/xml"), written.as_bytes()).expect("it was read before");
+        assert_eq!((&again.txn, &again.body), (txn, body));
+    }
+}
+
+/// Text as a value of an element; characters that XML reads as others are numbers.
+fn escaped(text: &str) -> String {
+    let number = |c: char| (c.is_control() && c != '\0') || matches!(c, '&' | '<' | '>' | '\u{2028}');
+    text.chars().map(|c| if number(c) { format!("&#{};", u32::from(c)) } else { c.to_string() }).collect()
+}
+
+/// The first byte chooses form and status; a line names the transaction, the rest is the message.
+pub(crate) fn reply(data: &[u8]) {
+    let Some((form, rest)) = choice(data, 2) else { return };
+    let text = String::from_utf8_lossy(rest);
+    let (txn, message) = text.split_once('\n').unwrap_or((&text, ""));
+    let kept: String = txn.chars().filter(|c| !c.is_control() && !matches!(c, '\u{fffe}' | '\u{ffff}')).take(64).collect();
+    if form == 0 {
+        let (kind, body) = callback::reply(CallbackForm::Json, txn, 400, message);
+        assert_eq!(kind, "application/json");
+        let body: Value = serde_json::from_slice(&body).expect("a reply is JSON");
+        assert_eq!(body, json!({ "txn": kept, "responseCode": 400, "responseMsg": message }));
+    } else {
+        let (kind, body) = callback::reply(CallbackForm::Xml, txn, 400, message);
+        assert_eq!(kind, "application/xml");
+        let body = String::from_utf8(body).expect("a reply is UTF-8");
+        let rest = body.strip_prefix("<Response><TxnID>").expect("the root");
+        let (id, rest) = rest.split_once("</TxnID><ResponseCode>400</ResponseCode><ResponseMsg>").expect("the id");
+        let message_read = rest.strip_suffix("</ResponseMsg></Response>").expect("the message");
+        assert!(!id.contains('<') && !message_read.contains('<'), "nothing ends its element early");
+        assert_eq!((unescape(id).unwrap().as_ref(), unescape(message_read).unwrap().as_ref()), (&*kept, message));
+    }
+}

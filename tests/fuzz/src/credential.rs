@@ -1,0 +1,239 @@
+//! Credentials, key bindings and key sets. A fixed issuer and a fixed holder sign what the input says, so that the fuzzer
+//! gets behind the signatures.
+//!
+//! An input is a few lines; the first character says what a line is: `h` the header, `p` the payload, `d` a disclosure that is
+//! presented, `x` one that is not, `b` and `k` header and payload of a key binding. In a line `#0` to `#9` stand for the digests of
+//! disclosures before it, `#c` for the holder's key, `#n` for the nonce and `#s` for the digest of what is presented.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::sync::OnceLock;
+
+use aws_lc_rs::digest::{SHA256, digest};
+use aws_lc_rs::rand::SystemRandom;
+use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use sakshi_authority::claims::credential_name;
+use sakshi_authority::sdjwt::{Expectation, Jwks, KeyBinding, TrustedIssuer, VerifiedCredential, Verifier, credential_digest};
+use sakshi_domain::claims::{Claim, ClaimSet};
+use sakshi_domain::ids::TxnId;
+use sakshi_domain::limits::JWKS_BYTES_MAX;
+use sakshi_domain::time::Timestamp;
+use sakshi_wire::json::{JsonError, JsonRefusal, ValuesLeft, read};
+use serde_json::{Value, json};
+
+use crate::CANARY;
+
+const NOW: i64 = 1_800_000_000;
+const ISSUER: &str = "https://issuer.example";
+const AUDIENCE: &str = "https://verify.example";
+const HEADER: &str = r#"{"alg":"ES256","typ":"vc+sd-jwt","kid":"key-1"}"#;
+
+struct World {
+    issuer: EcdsaKeyPair,
+    holder: EcdsaKeyPair,
+    optional: Verifier,
+    required: Verifier,
+}
+
+fn world() -> &'static World {
+    static WORLD: OnceLock<World> = OnceLock::new();
+    WORLD.get_or_init(|| {
+        let key = || EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING).unwrap();
+        let (issuer, holder) = (key(), key());
+        let mut public = jwk(&issuer);
+        public["kid"] = "key-1".into();
+        let jwks = Jwks::parse(json!({ "keys": [public] }).to_string().as_bytes()).unwrap();
+        let trusted = || vec![TrustedIssuer { issuer: ISSUER.to_owned(), jwks: jwks.clone() }];
+        let optional = Verifier::new(trusted(), KeyBinding::WhenPresent);
+        World { issuer, holder, optional, required: Verifier::new(trusted(), KeyBinding::Required) }
+    })
+}
+
+fn jwk(key: &EcdsaKeyPair) -> Value {
+    let point = key.public_key().as_ref();
+    json!({ "kty": "EC", "crv": "P-256", "x": encoded(&point[1..33]), "y": encoded(&point[33..]) })
+}
+
+fn encoded(bytes: &[u8]) -> String {
+    URL_SAFE_NO_PAD.encode(bytes)
+}
+
+fn hashed(text: &str) -> String {
+    encoded(digest(&SHA256, text.as_bytes()).as_ref())
+}
+
+fn nonce() -> TxnId {
+    TxnId::from_bytes([0x40; 16])
+}
+
+fn expectation() -> Expectation<'static> {
+    Expectation { nonce: nonce(), audience: AUDIENCE, now: Timestamp::from_millis(NOW * 1_000), requested: requested() }
+}
+
+fn requested() -> ClaimSet {
+    [Claim::Name, Claim::Dob, Claim::Gender, Claim::Address, Claim::AgeAbove18].into_iter().collect()
+}
+
+fn jws(key: &EcdsaKeyPair, header: &str, payload: &str) -> String {
+    let signed = format!("{}.{}", encoded(header.as_bytes()), encoded(payload.as_bytes()));
+    let signature = key.sign(&SystemRandom::new(), signed.as_bytes()).unwrap();
+    format!("{signed}.{}", encoded(signature.as_ref()))
+}
+
+/// A credential as the lines of an input say.
+#[derive(Default)]
+struct Made {
+    payload: String,
+    /// Decoded disclosures that are presented, with their digests.
+    disclosed: Vec<(String, String)>,
+    binding: Option<String>,
+    text: String,
+}
+
+fn filled(line: &str, digests: &[String], presented: &str) -> String {
+    let mut text = line.replace("#c", &jwk(&world().holder).to_string()).replace("#n", &nonce().to_string());
+    for (index, digest) in digests.iter().enumerate().take(10) {
+        text = text.replace(&format!("#{index}"), digest);
+    }
+    text.replace("#s", &hashed(presented))
+}
+
+fn made(input: &str) -> Made {
+    let (mut header, mut made, mut digests) = (HEADER.to_owned(), Made::default(), Vec::new());
+    let (mut tail, mut binding_header, mut binding) = (String::new(), r#"{"alg":"ES256","typ":"kb+jwt"}"#.to_owned(), None);
+    let mut payload = String::new();
+    for line in input.lines() {
+        let Some(kind) = line.chars().next() else { continue };
+        let rest = &line[kind.len_utf8()..];
+        match kind {
+            'h' => header = rest.to_owned(),
+            'p' => payload = rest.to_owned(),
+            'b' => binding_header = rest.to_owned(),
+            'k' => binding = Some(rest.to_owned()),
+            'd' | 'x' => {
+                let plain = filled(rest, &digests, "");
+                let text = encoded(plain.as_bytes());
+                digests.push(hashed(&text));
+                if kind == 'd' {
+                    let _ = write!(tail, "{text}~");
+                    made.disclosed.push((plain, hashed(&text)));
+                }
+            }
+            _ => {}
+        }
+    }
+    made.payload = filled(&payload, &digests, "");
+    made.text = format!("{}~{tail}", jws(&world().issuer, &header, &made.payload));
+    if let Some(binding) = binding {
+        let payload = filled(&binding, &digests, &made.text);
+        made.text += &jws(&world().holder, &binding_header, &payload);
+        made.binding = Some(payload);
+    }
+    made
+}
+
+pub(crate) fn signed(data: &[u8]) {
+    let Ok(input) = std::str::from_utf8(data) else { return };
+    judge(&made(input), &world().optional);
+}
+
+/// A good credential whose key binding is the input.
+pub(crate) fn bound(data: &[u8]) {
+    let Ok(input) = std::str::from_utf8(data) else { return };
+    let payload = format!(r##"p{{"iss":"{ISSUER}","exp":{},"_sd":["#0"],"cnf":{{"jwk":#c}}}}"##, NOW + 60);
+    let good = format!("d[\"salt\",\"residentName\",\"Asha\"]\n{payload}\n");
+    let only: String = input.lines().filter(|line| line.starts_with(['b', 'k'])).fold(good, |text, line| text + line + "\n");
+    judge(&made(&only), &world().required);
+}
+
+fn judge(made: &Made, verifier: &Verifier) {
+    match verifier.verify(&made.text, &expectation()) {
+        Ok(verified) => accepted(made, &verified),
+        Err(refusal) => assert!(!format!("{refusal} {refusal:?}").contains(CANARY), "a refusal echoes nothing"),
+    }
+}
+
+fn accepted(made: &Made, verified: &VerifiedCredential) {
+    let VerifiedCredential { claims, missing, malformed, digest, holder_bound, .. } = verified;
+    let claims = claims.as_map();
+    let payload: Value = serde_json::from_str(&made.payload).expect("an accepted payload is JSON");
+    assert_eq!(payload["iss"], ISSUER);
+    assert!(payload["exp"].as_f64().is_some_and(|at| at >= NOW as f64));
+    // Every requested claim is kept, missing or malformed, and no other is kept.
+    for claim in Claim::ALL {
+        let states = [claims.contains_key(credential_name(claim)), missing.contains(claim), malformed.contains(claim)];
+        assert_eq!(states.iter().filter(|state| **state).count(), usize::from(requested().contains(claim)), "{claim:?}");
+    }
+    assert!(claims.len() <= requested().iter().count());
+    // What is disclosed has its digest in what was signed, or in another disclosure that has.
+    let texts = || std::iter::once(&made.payload).chain(made.disclosed.iter().map(|(plain, _)| plain));
+    let digests: BTreeSet<String> = texts().flat_map(|text| leaves(&serde_json::from_str(text).unwrap())).collect();
+    assert!(made.disclosed.iter().all(|(_, digest)| digests.contains(digest)), "a disclosure without a digest");
+    assert_eq!(made.disclosed.iter().map(|(_, digest)| digest).collect::<BTreeSet<_>>().len(), made.disclosed.len());
+    for (name, value) in claims {
+        assert!(!has_id_number(value), "an id number is kept");
+        if name == "residentName" || name == "address" {
+            assert!(leaves(value).iter().all(|leaf| digests.contains(leaf)), "a value that nobody signed");
+        }
+    }
+    assert!(*digest == credential_digest(&made.text));
+    assert_eq!(*holder_bound, made.binding.is_some());
+    if let Some(binding) = &made.binding {
+        let binding: Value = serde_json::from_str(binding).expect("an accepted key binding is JSON");
+        let presented = &made.text[..=made.text.rfind('~').unwrap()];
+        assert_eq!((&binding["nonce"], &binding["aud"]), (&json!(nonce()), &json!(AUDIENCE)));
+        assert_eq!(binding["sd_hash"], hashed(presented));
+        assert!(binding["iat"].as_i64().is_some_and(|at| at.abs_diff(NOW) <= 300));
+    }
+    // Another transaction does not accept a bound one, and one that is cut is not the same.
+    let other = Expectation { nonce: TxnId::from_bytes([0x41; 16]), ..expectation() };
+    assert!(made.binding.is_none() || world().optional.verify(&made.text, &other).is_err());
+    assert!(world().optional.verify(&made.text[1..], &expectation()).is_err());
+}
+
+/// Every string and every name in a value.
+fn leaves(value: &Value) -> Vec<String> {
+    match value {
+        Value::String(text) => vec![text.clone()],
+        Value::Array(items) => items.iter().flat_map(leaves).collect(),
+        Value::Object(members) => members.values().flat_map(leaves).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn has_id_number(value: &Value) -> bool {
+    match value {
+        Value::Array(items) => items.iter().any(has_id_number),
+        Value::Object(members) => {
+            let named = |name: &str| ["uid", "vid", "maskeduid"].contains(&name.to_ascii_lowercase().as_str());
+            members.iter().any(|(name, value)| named(name) || has_id_number(value))
+        }
+        _ => false,
+    }
+}
+
+/// A text that no issuer has signed.
+pub(crate) fn text(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let refusal = world().optional.verify(text, &expectation()).expect_err("nobody has signed it");
+    assert!(!format!("{refusal} {refusal:?}").contains(CANARY));
+    let _ = credential_digest(text);
+}
+
+pub(crate) fn jwks(data: &[u8]) {
+    match Jwks::parse(data) {
+        Ok(_) => {
+            let read = read::<Value>(data, usize::MAX, &ValuesLeft::new(JWKS_BYTES_MAX));
+            if let Err(JsonError { refusal: JsonRefusal::RepeatedName, .. }) = read {
+                panic!("a set with a name twice is ambiguous");
+            }
+            let set = read.expect("a set is JSON");
+            let keys = set["keys"].as_array().expect("a set has keys");
+            assert!(keys.iter().any(|key| key["kty"] == "EC" && key["crv"] == "P-256"));
+            assert!(keys.iter().all(|key| key.get("d").is_none()), "a private key");
+        }
+        Err(error) => assert!(!format!("{error} {error:?}").contains(CANARY)),
+    }
+}

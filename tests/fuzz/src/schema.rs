@@ -1,0 +1,89 @@
+//! Whether a value is as the schema says under which it is published.
+
+use std::sync::OnceLock;
+
+use sakshi_wire::{Describe, Schemas};
+use serde_json::Value;
+
+/// What is written of `T` is as `T` is described.
+pub(crate) fn assert_described<T: Describe>(schemas: &'static OnceLock<Schemas>, value: &Value) {
+    let schemas = schemas.get_or_init(|| {
+        let mut schemas = Schemas::new();
+        T::collect(&mut schemas);
+        schemas
+    });
+    if let Err(why) = check(schemas, &T::schema(), value) {
+        panic!("what was accepted is beyond its schema: {why}");
+    }
+}
+
+fn check(schemas: &Schemas, schema: &Value, value: &Value) -> Result<(), String> {
+    let refuse = |why: &str| Err(format!("{why}: {schema}"));
+    if let Some(reference) = schema["$ref"].as_str() {
+        let name = reference.rsplit('/').next().unwrap_or_default();
+        return schemas.get(name).map_or(Ok(()), |schema| check(schemas, schema, value));
+    }
+    for word in ["oneOf", "anyOf"] {
+        if let Some(choices) = schema[word].as_array() {
+            let fits = choices.iter().any(|choice| check(schemas, choice, value).is_ok());
+            return if fits { Ok(()) } else { refuse("none of the choices") };
+        }
+    }
+    let kinds: Vec<&str> = match &schema["type"] {
+        Value::String(kind) => vec![kind],
+        Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).collect(),
+        _ => Vec::new(),
+    };
+    if !kinds.is_empty() && !kinds.iter().any(|kind| is_of(kind, value)) {
+        return refuse("another type");
+    }
+    if schema["enum"].as_array().is_some_and(|words| !words.contains(value)) {
+        return refuse("another word");
+    }
+    let within = |least: &str, most: &str, number: u64| {
+        schema[least].as_u64().is_none_or(|least| number >= least) && schema[most].as_u64().is_none_or(|most| number <= most)
+    };
+    let good = match value {
+        Value::String(text) => within("minLength", "maxLength", text.chars().count() as u64),
+        Value::Number(number) => number.as_u64().is_none_or(|number| within("minimum", "maximum", number)),
+        Value::Array(items) => within("minItems", "maxItems", items.len() as u64),
+        _ => true,
+    };
+    if !good {
+        return refuse("out of bounds");
+    }
+    match value {
+        Value::Array(items) if schema["items"].is_object() => items.iter().try_for_each(|item| check(schemas, &schema["items"], item)),
+        Value::Object(members) => {
+            let known = schema["properties"].as_object();
+            if known.is_some()
+                && schema["additionalProperties"] == false
+                && !members.keys().all(|name| known.is_some_and(|it| it.contains_key(name)))
+            {
+                return refuse("an unknown member");
+            }
+            if schema["required"]
+                .as_array()
+                .is_some_and(|names| names.iter().any(|name| !members.contains_key(name.as_str().unwrap_or_default())))
+            {
+                return refuse("a member is missing");
+            }
+            let known = members.iter().filter_map(|(name, value)| Some((known?.get(name)?, value)));
+            known.into_iter().try_for_each(|(schema, value)| check(schemas, schema, value))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn is_of(kind: &str, value: &Value) -> bool {
+    match kind {
+        "null" => value.is_null(),
+        "boolean" => value.is_boolean(),
+        "integer" => value.is_i64() || value.is_u64(),
+        "number" => value.is_number(),
+        "string" => value.is_string(),
+        "array" => value.is_array(),
+        "object" => value.is_object(),
+        _ => true,
+    }
+}

@@ -1,0 +1,117 @@
+//! Values that are texts, and JSON: what is read and written again is the same.
+
+use sakshi_domain::claims::Claim;
+use sakshi_domain::flow::dates::{Day, LocalTime};
+use sakshi_domain::flow::flow_id::FlowId;
+use sakshi_domain::flow::text::{ForeignId, Text};
+use sakshi_domain::http_url::{HttpUrl, Schemes};
+use sakshi_domain::ids::{AppId, ClientId, EventId, KeyId, OperatorId, TxnId};
+use sakshi_domain::language::Language;
+use sakshi_domain::limits::{FOREIGN_ID_CHARS_MAX, TEXT_CHARS_MAX, URL_CHARS_MAX};
+use sakshi_domain::request_id::RequestId;
+use sakshi_domain::time::Timestamp;
+use sakshi_domain::time_zone::TimeZone;
+use sakshi_wire::PageUrl;
+use sakshi_wire::json::{Json, JsonRefusal, ValuesLeft, read};
+use serde_json::Value;
+
+/// The identifiers that are parsed and shown by the same rule.
+macro_rules! identifiers {
+    ($text:expr, $($id:ty),+) => {
+        $(if let Ok(id) = $text.parse::<$id>() {
+            assert_eq!(id.to_string().parse::<$id>().ok(), Some(id.clone()));
+        })+
+    };
+}
+
+pub(crate) fn values(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    identifiers!(text, TxnId, FlowId, EventId);
+    for read in
+        [text.parse::<AppId>().is_ok(), text.parse::<ClientId>().is_ok(), text.parse::<KeyId>().is_ok(), text.parse::<OperatorId>().is_ok()]
+    {
+        assert!(
+            !read || (1..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
+        );
+    }
+    if let Ok(client) = text.parse::<ClientId>() {
+        assert!(client.partition().number() < 64);
+    }
+    if let Some(at) = Timestamp::parse_rfc3339(text)
+        && (-62_135_596_800_000..=253_402_300_799_999).contains(&at.millis())
+    {
+        assert_eq!(Timestamp::parse_rfc3339(&at.to_string()), Some(at));
+        let _ = TimeZone::INDIA.local(at);
+    }
+    if let Ok(url) = HttpUrl::parse(text, Schemes::HttpAndHttps) {
+        assert!(url.as_str().len() <= URL_CHARS_MAX && HttpUrl::parse(url.as_str(), Schemes::HttpAndHttps).as_ref() == Ok(&url));
+        let origin = url.origin();
+        assert!(url.as_str().starts_with(&origin) && !origin.contains('@'));
+        assert_eq!(url::Url::parse(url.as_str()).unwrap().origin().ascii_serialization(), origin);
+    }
+    if let Ok(page) = PageUrl::parse(text) {
+        assert_eq!(page.as_str(), text);
+    }
+    assert!(RequestId::parse(text).is_ok_and(|id| id.as_str() == text) || RequestId::parse(text).is_err());
+    assert!(!text.parse::<ForeignId>().is_ok() || (1..=FOREIGN_ID_CHARS_MAX).contains(&text.chars().count()));
+    assert!(Text::parse(text).is_ok_and(|text| text.as_str().chars().count() <= TEXT_CHARS_MAX) || Text::parse(text).is_err());
+    let _ = (Day::parse(text), LocalTime::parse(text));
+    if let Ok(zone) = TimeZone::parse(text) {
+        assert_eq!(TimeZone::parse(zone.name()), Ok(zone));
+    }
+    if let Ok(language) = Language::parse(text) {
+        assert_eq!(Language::from_code(u64::from(language.code())), Ok(language));
+    }
+    if let Some(claim) = Claim::from_name(text) {
+        assert_eq!(claim.name(), text);
+    }
+}
+
+/// The first byte is the depth, the second the number of values.
+pub(crate) fn json(data: &[u8]) {
+    let Some((&[depth, most], text)) = data.split_first_chunk::<2>() else { return };
+    let (depth, most) = (usize::from(depth % 32), usize::from(most.max(1)));
+    let left = || ValuesLeft::new(most);
+    let (strict, kept) = (read::<Value>(text, depth, &left()), read::<Json>(text, depth, &left()));
+    match (&strict, &kept) {
+        (Ok(value), Ok(kept)) => {
+            assert!(deep(value) <= depth && count(value) <= most);
+            assert_eq!(serde_json::from_slice::<Value>(text).ok().as_ref(), Some(value), "other readers read the same");
+            assert_eq!(kept.clone().into_value(depth).as_ref(), Ok(value));
+            assert!(Json::from(value.clone()) == *kept || has_many_members(value));
+            let written = serde_json::to_vec(value).unwrap();
+            assert_eq!(read::<Value>(&written, depth, &left()).as_ref(), Ok(value));
+        }
+        (Err(error), Ok(kept)) => {
+            assert_eq!(error.refusal, JsonRefusal::RepeatedName, "only a repeated name is a difference");
+            assert!(kept.clone().into_value(depth).is_err());
+        }
+        (Ok(_), Err(_)) => panic!("the stricter reader accepts more"),
+        (Err(error), Err(_)) => assert!(error.line >= 1),
+    }
+}
+
+fn deep(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(deep).max().unwrap_or(0),
+        Value::Object(members) => 1 + members.values().map(deep).max().unwrap_or(0),
+        _ => 0,
+    }
+}
+
+fn count(value: &Value) -> usize {
+    1 + match value {
+        Value::Array(items) => items.iter().map(count).sum(),
+        Value::Object(members) => members.values().map(count).sum(),
+        _ => 0,
+    }
+}
+
+/// Members are sorted in one tree and in the order of the text in the other.
+fn has_many_members(value: &Value) -> bool {
+    match value {
+        Value::Array(items) => items.iter().any(has_many_members),
+        Value::Object(members) => members.len() > 1 || members.values().any(has_many_members),
+        _ => false,
+    }
+}
