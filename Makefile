@@ -10,21 +10,21 @@ ifdef CI
 export CARGO_INCREMENTAL = 0
 endif
 
-.PHONY: test suites hostile needs check build rust redis browser deploy readme examples contract simulation simulate plants differential bench growth soak load demo dist
+.PHONY: test suites hostile needs check build fuzz fuzzed rust redis browser deploy readme examples contract simulation simulate plants differential bench growth soak load demo dist
 
 # Builds run one after the other. Then the suites that mostly wait (browser, Redis, deploy) run beside those that compute.
 test: check build
 	+$(MAKE) --no-print-directory --output-sync=target --jobs=2 suites
 	+$(MAKE) --no-print-directory hostile
 
-suites: browser rust redis deploy readme examples contract simulation
+suites: browser rust redis deploy readme examples contract simulation fuzzed
 
 # Programs that the suites need, with their Debian packages. Missing ones are installed when this runs as root, and
 # otherwise listed.
 needs:
 	@missing=""; \
 	need() { command -v "$$1" >/dev/null 2>&1 || missing="$$missing $$2"; }; \
-	need cc build-essential; need python3 python3; need node nodejs; need npm npm; need flock util-linux; need curl curl; \
+	need cc build-essential; need c++ build-essential; need python3 python3; need node nodejs; need npm npm; need flock util-linux; need curl curl; \
 	python3 -c 'import ensurepip, venv' >/dev/null 2>&1 || missing="$$missing python3-venv"; \
 	need chromium chromium; need zbarimg zbar-tools; need gs ghostscript; \
 	[ -n "$$(fc-list :lang=ur family 2>/dev/null)" ] || missing="$$missing fontconfig fonts-noto-core"; \
@@ -74,6 +74,15 @@ soak:
 # The files in deploy/, as far as one machine can run them.
 deploy: build
 	$(WITHIN) 10m tests/deploy/check.sh
+
+# A minute of the fuzzer over all that strangers feed, with counters in our own crates.
+fuzzed: build
+	$(WITHIN) 20m tests/fuzz/run.py
+
+# The fuzzer for longer, with counters in every crate: make fuzz FUZZ="--runs 1000000 jwks".
+FUZZ ?= --seconds 60
+fuzz:
+	tests/fuzz/run.py --whole $(FUZZ)
 
 # The commands in the README.
 readme: build

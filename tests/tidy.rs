@@ -127,6 +127,19 @@ fn crates_depend_on_each_other_in_one_direction() {
         ("src/sim", &["sakshi-actors", "sakshi-domain", "sakshi-kit", "sakshi-outbound", "sakshi-store"]),
         ("tests/contract/differential", &["sakshi-authority", "sakshi-domain", "sakshi-wire"]),
         (
+            "tests/fuzz",
+            &[
+                "sakshi-authority",
+                "sakshi-domain",
+                "sakshi-outbound",
+                "sakshi-pages",
+                "sakshi-portal",
+                "sakshi-store",
+                "sakshi-web",
+                "sakshi-wire",
+            ],
+        ),
+        (
             "tests/kit",
             &["sakshi-client", "sakshi-judge", "sakshi-domain", "sakshi-wire", "sakshi-authority", "sakshi-store", "sakshi-sandbox"],
         ),
