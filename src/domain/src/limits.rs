@@ -70,6 +70,8 @@ pub const CALLBACK_BYTES_HELD_MAX: usize = 64 * 1_024 * 1_024;
 pub const CALLBACK_ARRIVAL_MAX: Duration = Duration::from_secs(30);
 /// A callback up to this many bytes is verified on the thread that received it, a larger one on another.
 pub const CALLBACK_INLINE_BYTES_MAX: usize = 64 * 1_024;
+/// Bytes of a report or a payload that the worker itself reads or decrypts; with more, another thread does.
+pub const PAYLOAD_INLINE_BYTES_MAX: usize = 64 * 1_024;
 /// Bytes of an SD-JWT.
 pub const CREDENTIAL_BYTES_MAX: usize = CALLBACK_BYTES_MAX;
 /// Disclosures in one SD-JWT.

@@ -1,12 +1,12 @@
 //! `POST /internal/v1/flows/{kind}`: what upstreams report, by their connectors.
 //!
 //! A body can hold a file of ten megabytes, so its memory is budgeted, and it is parsed off the
-//! thread that answers the probes. Neither answers nor logs repeat anything of it.
+//! thread that answers the probes, unless it is small. Neither answers nor logs repeat anything of it.
 
 use actix_web::HttpRequest;
 use actix_web::web::{self, Json, Payload};
 use sakshi_domain::flow::report_kind::ReportKind;
-use sakshi_domain::limits::{REPORT_ARRIVAL_MAX, REPORT_BYTES_MAX};
+use sakshi_domain::limits::{PAYLOAD_INLINE_BYTES_MAX, REPORT_ARRIVAL_MAX, REPORT_BYTES_MAX};
 use sakshi_service::ServiceError;
 use sakshi_service::budget::{Owner, OwnerPath};
 use sakshi_store::ReportFlowOutcome;
@@ -44,8 +44,9 @@ async fn take_in(deps: &InternalDeps, kind: ReportKind, request: &HttpRequest, b
     let ReceivedBody { bytes, mut permit } = received.map_err(|error| error.to_api_error(REPORT_BYTES_MAX))?;
     // The permit is held until the report is stored: parsing and storing take up to three times its bytes.
     permit.pin()?;
-    let understood = web::block(move || FlowReport::parse(kind, &bytes)).await;
-    let report = understood.map_err(ApiError::internal)?;
+    let is_small = bytes.len() <= PAYLOAD_INLINE_BYTES_MAX;
+    let understood = move || FlowReport::parse(kind, &bytes);
+    let report = if is_small { understood() } else { web::block(understood).await.map_err(ApiError::internal)? };
     match deps.flows.report(report?).await? {
         ReportFlowOutcome::Accepted { .. } => Ok("accepted"),
         ReportFlowOutcome::Repeated => Ok("repeated"),

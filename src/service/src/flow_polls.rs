@@ -11,6 +11,7 @@ use sakshi_domain::flow::doclocker::DocLockerFlow;
 use sakshi_domain::flow::esign::EsignFlow;
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::flow::flow_state::FlowState;
+use sakshi_domain::limits::PAYLOAD_INLINE_BYTES_MAX;
 use sakshi_domain::tenancy::App;
 use sakshi_store::{FlowRecord, SealedPayload};
 use sakshi_wire::doclocker::DocLockerDetails;
@@ -92,9 +93,11 @@ async fn answer(
     write: impl FnOnce(Vec<u8>) -> Result<Vec<u8>, ServiceError> + Send + 'static,
 ) -> Result<PollAnswer, ServiceError> {
     let permit = service.memory.answers.take(OwnerPath::app(&app.client_id, &app.app_id), Stage::Leaving, latest.size())?;
-    let vault = Arc::clone(&service.vault);
-    let written = spawn_blocking(move || latest.open(&vault).map_err(ServiceError::internal).and_then(write));
-    Ok(PollAnswer { json: written.await.map_err(ServiceError::internal)??, permit: Some(permit) })
+    let (vault, is_small) = (Arc::clone(&service.vault), latest.size() <= PAYLOAD_INLINE_BYTES_MAX);
+    let written = move || latest.open(&vault).map_err(ServiceError::internal).and_then(write);
+    // Another thread takes longer to begin than a small payload takes.
+    let json = if is_small { written() } else { spawn_blocking(written).await.map_err(ServiceError::internal)? };
+    Ok(PollAnswer { json: json?, permit: Some(permit) })
 }
 
 fn unreadable() -> ServiceError {

@@ -22,9 +22,14 @@ pub(crate) struct Fact {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Learned {
     /// It was opened, costs a credit and is valid until this time; for a guest it is not told.
-    Opened { expires_at: Option<Timestamp> },
+    Opened {
+        expires_at: Option<Timestamp>,
+    },
     /// The answer with this digest ended it, and whether the guest has a place.
-    Accepted { digest: [u8; 32], has_place: bool },
+    Accepted {
+        digest: [u8; 32],
+        has_place: bool,
+    },
     /// Another answer had ended it.
     AnsweredBefore,
     /// The answer came after the window.

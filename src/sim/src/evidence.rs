@@ -88,9 +88,10 @@ impl<'a> Evidence<'a> {
             kept.delivery = store.load_delivery((*txn).into()).await.expect("an answer");
         }
         let mut flows = BTreeMap::new();
-        for reported in sim.diary.reported.borrow().iter() {
+        let reported = sim.diary.reported.borrow().clone();
+        for reported in reported {
             let id: FlowId = reported.flow.parse().expect("a flow");
-            flows.insert(reported.flow.clone(), store.flow_deliveries(id).await.expect("an answer"));
+            flows.insert(reported.flow, store.flow_deliveries(id).await.expect("an answer"));
         }
         let audits = store.audit().await.expect("an answer");
         let waiting = store.backlog().await.expect("an answer").waiting;

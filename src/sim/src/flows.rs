@@ -29,9 +29,8 @@ impl Sim {
     /// Registers the URLs to which the webhooks of flows go.
     pub(crate) async fn registers_urls(&self, tenant: &Tenant) {
         let url = format!("https://receiver-3.example/flows/{}", tenant.number);
-        let registered = ["ESign", "DocLocker", "RegistryEStamp"].map(|kind| {
-            Request::new(Method::PUT, "/api/v1/user/webhook").json(&json!({"apiType": kind, "webhookUrl": url})).of(tenant)
-        });
+        let registered = ["ESign", "DocLocker", "RegistryEStamp"]
+            .map(|kind| Request::new(Method::PUT, "/api/v1/user/webhook").json(&json!({"apiType": kind, "webhookUrl": url})).of(tenant));
         let wealth = json!({"consent_webhook_url": url, "data_webhook_url": url, "historical_webhook_url": url});
         let set = Request::new(Method::PATCH, format!("/admin/v1/apps/{}", tenant.app)).internal(ADMIN_TOKEN).json(&wealth);
         for request in registered.iter().chain([&set]) {
@@ -97,7 +96,8 @@ impl Sim {
 
     /// A body about this client's person, and under ids of this flow alone.
     fn as_of(&self, tenant: &Tenant, body: &Value, id: &str) -> Value {
-        let mut text = body.to_string().replace("Vikram Sample", "Somebody").replace("Asha Rao", tenant.resident.name).replace("of Asha", "");
+        let mut text =
+            body.to_string().replace("Vikram Sample", "Somebody").replace("Asha Rao", tenant.resident.name).replace("of Asha", "");
         for name in ["consent-1", "handle-1", "fetch-1", "session-1", "session-2"] {
             text = text.replace(name, &format!("{}{id}", name.trim_end_matches(char::is_numeric)));
         }

@@ -34,7 +34,8 @@ impl Sim {
     pub(crate) async fn guest(self: Rc<Self>, tenant: Rc<Tenant>) {
         sleep(Duration::from_millis(self.world.below(60_000))).await;
         let Some(event) = tenant.event.borrow().clone() else { return };
-        let Some(intent) = (if self.world.chance(500) { self.scans(&tenant, &event).await } else { self.starts(&tenant, &event).await }) else {
+        let Some(intent) = (if self.world.chance(500) { self.scans(&tenant, &event).await } else { self.starts(&tenant, &event).await })
+        else {
             return;
         };
         self.answers(&intent, tenant.resident, WINDOW).await;

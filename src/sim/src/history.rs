@@ -56,7 +56,9 @@ const POSITIONS_MAX: usize = 200_000;
 pub(crate) enum Verdict {
     Ordered,
     /// There is none; as many steps could be put in order at most.
-    Unordered { most: usize },
+    Unordered {
+        most: usize,
+    },
     /// The search took too long.
     Undecided,
 }
@@ -71,7 +73,7 @@ fn refusal(state: Shown) -> Option<NoPlace> {
 
 /// The state after a step; none when the step cannot have come out like this.
 fn after(state: Shown, step: Step) -> Option<Shown> {
-    let next = match step {
+    match step {
         Step::Change { is_active, max_guests, shown } => {
             let changed =
                 Shown { is_active: is_active.unwrap_or(state.is_active), max_guests: max_guests.unwrap_or(state.max_guests), ..state };
@@ -85,8 +87,7 @@ fn after(state: Shown, step: Step) -> Option<Shown> {
         Step::Scan => refusal(state).is_none().then_some(Shown { scans: state.scans + 1, ..state }),
         Step::Register => refusal(state).is_none().then_some(Shown { registrations: state.registrations + 1, ..state }),
         Step::RefusedScan(why) | Step::RefusedGuest(why) => (refusal(state) == Some(why)).then_some(state),
-    };
-    next
+    }
 }
 
 /// Looks for an order.
@@ -168,7 +169,11 @@ mod tests {
 
     #[test]
     fn a_change_without_an_answer_may_come_late_or_never() {
-        let change = EventFact { asked: Duration::ZERO, answered: None, step: Step::Change { is_active: Some(false), max_guests: None, shown: None } };
+        let change = EventFact {
+            asked: Duration::ZERO,
+            answered: None,
+            step: Step::Change { is_active: Some(false), max_guests: None, shown: None },
+        };
         for seen in [true, false] {
             let look = fact(100, 101, Step::Look(Shown { is_active: seen, ..EMPTY }));
             assert_eq!(order(EMPTY, &[change, look]), Verdict::Ordered);

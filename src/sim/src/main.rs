@@ -14,7 +14,7 @@ use std::thread;
 use std::time::Instant;
 
 use clap::Parser;
-use sakshi_sim::{Shape, keep_memory, run, shrunk};
+use sakshi_sim::{Run, Shape, keep_memory, run, shrunk};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -86,19 +86,20 @@ fn run_all(from: u64, seeds: u64, shape: Shape) -> ExitCode {
                 while let Some(seed) = Some(next.fetch_add(1, Ordering::Relaxed)).filter(|seed| *seed < end) {
                     let ran = run(seed, shape);
                     // A sample is run again: the same seed is the same schedule.
-                    let is_same = !seed.is_multiple_of(SAMPLE) || run(seed, shape).digest == ran.digest;
-                    let is_found = !ran.broken.is_empty() || !is_same;
+                    let again = seed.is_multiple_of(SAMPLE).then(|| run(seed, shape));
+                    let differs = again.and_then(|again| first_difference(&ran, &again));
+                    let is_found = !ran.broken.is_empty() || differs.is_some();
                     // The receiver is gone when another seed was found.
-                    if sender.send((ran, is_same)).is_err() || is_found {
+                    if sender.send((ran, differs)).is_err() || is_found {
                         return;
                     }
                 }
             });
         }
         drop(sender);
-        for (ran, is_same) in ended {
-            if !ran.broken.is_empty() || !is_same {
-                return Some((ran.seed, is_same));
+        for (ran, differs) in ended {
+            if !ran.broken.is_empty() || differs.is_some() {
+                return Some((ran.seed, differs));
             }
             ran.faults.iter().for_each(|(kind, count)| *faults.entry(*kind).or_default() += count);
             ran.reached.into_iter().for_each(|(kind, count)| *reached.entry(kind).or_default() += count);
@@ -106,11 +107,11 @@ fn run_all(from: u64, seeds: u64, shape: Shape) -> ExitCode {
         None
     });
     match found {
-        Some((seed, false)) => {
-            println!("seed {seed} is not the same twice");
+        Some((seed, Some([once, again]))) => {
+            println!("seed {seed} is not the same twice; the first lines that differ are\n{once}\n{again}");
             return ExitCode::FAILURE;
         }
-        Some((seed, true)) => {
+        Some((seed, None)) => {
             println!("{}{}", story::FOUND, seed - from + 1);
             let (shape, ran) = shrunk(seed, shape);
             return story::tell(&ran, shape);
@@ -125,4 +126,10 @@ fn run_all(from: u64, seeds: u64, shape: Shape) -> ExitCode {
     println!("what happened:");
     reached.iter().for_each(|(kind, count)| println!("  {count:>9}  {kind}"));
     ExitCode::SUCCESS
+}
+
+/// The first lines of two runs that differ.
+fn first_difference(once: &Run, again: &Run) -> Option<[String; 2]> {
+    let at = (0..once.log.len().max(again.log.len())).find(|at| once.log.get(*at) != again.log.get(*at))?;
+    Some([once, again].map(|run| run.log.get(at).cloned().unwrap_or_default()))
 }

@@ -94,7 +94,11 @@ fn build(plant: &Plant) -> io::Result<PathBuf> {
         .arg(&target)
         .current_dir(&tree)
         .output()?;
-    if built.status.success() { Ok(target.join("simulation/sakshi-sim")) } else { Err(Error::other(String::from_utf8_lossy(&built.stderr))) }
+    if built.status.success() {
+        Ok(target.join("simulation/sakshi-sim"))
+    } else {
+        Err(Error::other(String::from_utf8_lossy(&built.stderr)))
+    }
 }
 
 /// Copies what is not the same there already, so that little is built again.

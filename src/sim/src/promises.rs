@@ -120,10 +120,10 @@ fn what_was_answered_is_kept(evidence: &Evidence<'_>) -> Found {
         let kept = &evidence.transactions[txn];
         match learned {
             Learned::Opened { .. } if kept.record.is_none() => found.push(format!("{txn}: it was opened, and is unknown")),
-            Learned::Accepted { digest, has_place } => {
-                if !completed(kept).is_some_and(|record| record.answer.0 == *digest && record.refused.is_none() == *has_place) {
-                    found.push(format!("{txn}: an answer was accepted, and is not what ended it"));
-                }
+            Learned::Accepted { digest, has_place }
+                if !completed(kept).is_some_and(|record| record.answer.0 == *digest && record.refused.is_none() == *has_place) =>
+            {
+                found.push(format!("{txn}: an answer was accepted, and is not what ended it"));
             }
             Learned::AnsweredBefore | Learned::Completed(_) if completed(kept).is_none() => {
                 found.push(format!("{txn}: it had ended, and waits"));
@@ -210,7 +210,8 @@ fn events_have_one_order(evidence: &Evidence<'_>) -> Found {
             let is_unconfirmed = fact.answered.is_some_and(|answered| evidence.sim.world.may_be_unconfirmed(fact.asked, answered));
             !(is_unconfirmed && matches!(fact.step, Step::Look(_) | Step::RefusedScan(_)))
         };
-        let mut facts: Vec<EventFact> = seen.iter().filter(|(tenant, fact)| *tenant == event.tenant && is_kept(fact)).map(|(_, fact)| *fact).collect();
+        let mut facts: Vec<EventFact> =
+            seen.iter().filter(|(tenant, fact)| *tenant == event.tenant && is_kept(fact)).map(|(_, fact)| *fact).collect();
         // The store notes when a guest scanned, and when one was registered or refused.
         let exactly = |at, step| {
             let at = since_start(at);
@@ -233,7 +234,11 @@ fn events_have_one_order(evidence: &Evidence<'_>) -> Found {
                 facts.sort_by_key(|fact| fact.asked);
                 let told: Vec<String> = facts.iter().map(|fact| format!("{fact:?}")).collect();
                 let all = facts.len();
-                found.push(format!("of {all} things that happened to the event of client {}, {most} are in order:\n  {}", event.tenant, told.join("\n  ")));
+                found.push(format!(
+                    "of {all} things that happened to the event of client {}, {most} are in order:\n  {}",
+                    event.tenant,
+                    told.join("\n  ")
+                ));
             }
         }
     }
@@ -294,8 +299,13 @@ fn everything_drains(evidence: &Evidence<'_>) -> Found {
     }
     for reported in evidence.sim.diary.reported.borrow().iter().filter(|reported| reported.is_told) {
         let deliveries = evidence.flows.get(&reported.flow).and_then(Option::as_ref);
-        if deliveries.is_none_or(|deliveries| deliveries.deliveries.is_empty() || deliveries.deliveries.iter().any(|one| one.delivery.attempt.is_none())) {
-            found.push(format!("{}: nobody knows what became of the webhook of {} of client {}", reported.flow, reported.key, reported.tenant));
+        if deliveries.is_none_or(|deliveries| {
+            deliveries.deliveries.is_empty() || deliveries.deliveries.iter().any(|one| one.delivery.attempt.is_none())
+        }) {
+            found.push(format!(
+                "{}: nobody knows what became of the webhook of {} of client {}",
+                reported.flow, reported.key, reported.tenant
+            ));
         }
     }
     found

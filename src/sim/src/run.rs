@@ -227,7 +227,8 @@ async fn looks_at_everything(sim: &Rc<Sim>) {
                 }
             }
         }
-        if let Some(event) = tenant.event.borrow().clone() {
+        let event = tenant.event.borrow().clone();
+        if let Some(event) = event {
             sim.looks_at(tenant, &event).await;
         }
     }

@@ -262,7 +262,8 @@ impl Sim {
         let content_type = answer.header("content-type").unwrap_or_default();
         if !is_known && content_type.starts_with("application/json") && !path.starts_with("/cb/") {
             let body = answer.json();
-            if body["success"] != false || !body["code"].is_string() || body["statusCode"] != answer.status || !body["errorId"].is_string() {
+            if body["success"] != false || !body["code"].is_string() || body["statusCode"] != answer.status || !body["errorId"].is_string()
+            {
                 let mut line = String::new();
                 of(&mut line);
                 self.diary.is_wrong(format!("{line} is not the body of an error: {body}"));

@@ -38,7 +38,7 @@ impl EmbeddedStore {
         }
         let columns = |name: &String| {
             let found = db.connection.prepare(&format!("SELECT * FROM temp.{name}"))?;
-            let columns = found.column_names().into_iter().map(str::to_owned).collect();
+            let columns = found.column_names().map(str::to_owned).collect();
             Ok(LooseTable { name: name.clone(), columns })
         };
         names.iter().map(columns).collect()
