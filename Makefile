@@ -94,15 +94,15 @@ examples: build
 
 # Schedules of whole nodes, each from a seed.
 simulation: build
-	$(WITHIN) 20m $(CARGO) run --quiet --package sakshi-sim -- --seeds 2000
+	$(WITHIN) 20m $(CARGO) run --quiet --profile simulation --package sakshi-sim -- --seeds 2000
 
 # The same for a night.
 simulate:
 	$(CARGO) run --release --package sakshi-sim -- --from 2000 --seeds 2000000
 
-# Whether the simulator finds the faults of src/sim/plants.toml: a build for each, half an hour.
+# Whether the simulator finds the faults of src/sim/plants.toml: a build for each, an hour.
 plants:
-	$(CARGO) run --package sakshi-sim -- --plant all
+	$(CARGO) run --profile simulation --package sakshi-sim -- --plant all
 
 # Three verifiers over many mutated credentials; writes tests/contract/differential/RESULTS.md. Some ten minutes on two cores.
 differential: needs

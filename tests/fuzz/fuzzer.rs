@@ -1,5 +1,5 @@
 //! The fuzzer: libFuzzer with the target that `SAKSHI_FUZZ_TARGET` names.
-
+#![allow(clippy::panic, reason = "it is started by a script, which must name a target")]
 #![no_main]
 #![allow(unsafe_code, reason = "libFuzzer calls a C function")]
 
