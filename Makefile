@@ -94,7 +94,7 @@ examples: build
 
 # Schedules of whole nodes, each from a seed.
 simulation: build
-	$(WITHIN) 20m $(CARGO) run --quiet --profile simulation --package sakshi-sim -- --seeds 2000
+	$(WITHIN) 20m $(CARGO) run --quiet --profile simulation --package sakshi-sim -- --seeds 1500
 
 # The same for a night.
 simulate:

@@ -4,7 +4,7 @@
 //!
 //! [`world`] holds what a run consists of. [`node`] builds a node on [`store`] and [`network`], which are what it sees of the world. [`sim`]
 //! is what people see: [`clients`], [`residents`], [`guests`], [`operators`] and the upstreams of [`flows`]. [`chaos`] breaks things,
-//! [`diary`] notes what people learned, and [`promises`] judges the [`evidence`].
+//! [`diary`] notes what people learned, and [`promises`] judges the [`evidence`]. [`process`] makes runs that do not depend on each other.
 // A broken expectation ends the run, which is then the finding.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -19,6 +19,7 @@ mod history;
 mod network;
 mod node;
 mod operators;
+mod process;
 mod promises;
 mod residents;
 mod run;
@@ -27,5 +28,6 @@ mod store;
 mod world;
 
 pub use entropy::keep_memory;
-pub use run::{Run, run, shrunk};
+pub use process::{run, run_all};
+pub use run::{Run, shrunk};
 pub use world::Shape;

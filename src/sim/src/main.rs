@@ -8,13 +8,10 @@ mod story;
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc;
-use std::thread;
 use std::time::Instant;
 
 use clap::Parser;
-use sakshi_sim::{Run, Shape, keep_memory, run, shrunk};
+use sakshi_sim::{Run, Shape, keep_memory, run, run_all, shrunk};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -69,42 +66,25 @@ fn main() -> ExitCode {
     }
     match options.seed {
         Some(seed) => story::tell(&run(seed, shape), shape),
-        None => run_all(options.from, options.seeds.unwrap_or(SEEDS), shape),
+        None => run_seeds(options.from, options.seeds.unwrap_or(SEEDS), shape),
     }
 }
 
 /// Runs seeds on all processors until one breaks a promise.
-fn run_all(from: u64, seeds: u64, shape: Shape) -> ExitCode {
+fn run_seeds(from: u64, seeds: u64, shape: Shape) -> ExitCode {
     let begun = Instant::now();
-    let (next, end) = (AtomicU64::new(from), from + seeds);
     let (mut faults, mut reached) = (BTreeMap::<_, u64>::new(), BTreeMap::<_, u64>::new());
-    let (sender, ended) = mpsc::channel();
-    let found = thread::scope(|scope| {
-        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
-            let (sender, next) = (sender.clone(), &next);
-            scope.spawn(move || {
-                while let Some(seed) = Some(next.fetch_add(1, Ordering::Relaxed)).filter(|seed| *seed < end) {
-                    let ran = run(seed, shape);
-                    // A sample is run again: the same seed is the same schedule.
-                    let again = seed.is_multiple_of(SAMPLE).then(|| run(seed, shape));
-                    let differs = again.and_then(|again| first_difference(&ran, &again));
-                    let is_found = !ran.broken.is_empty() || differs.is_some();
-                    // The receiver is gone when another seed was found.
-                    if sender.send((ran, differs)).is_err() || is_found {
-                        return;
-                    }
-                }
-            });
+    let (mut ended, mut found) = (0, None);
+    run_all(from..from + seeds, shape, SAMPLE, |ran, again| {
+        ended += 1;
+        let differs = again.and_then(|again| first_difference(&ran, &again));
+        if !ran.broken.is_empty() || differs.is_some() {
+            found = Some((ran.seed, differs));
+            return true;
         }
-        drop(sender);
-        for (ran, differs) in ended {
-            if !ran.broken.is_empty() || differs.is_some() {
-                return Some((ran.seed, differs));
-            }
-            ran.faults.iter().for_each(|(kind, count)| *faults.entry(*kind).or_default() += count);
-            ran.reached.into_iter().for_each(|(kind, count)| *reached.entry(kind).or_default() += count);
-        }
-        None
+        ran.faults.into_iter().for_each(|(kind, count)| *faults.entry(kind).or_default() += count);
+        ran.reached.into_iter().for_each(|(kind, count)| *reached.entry(kind).or_default() += count);
+        false
     });
     match found {
         Some((seed, Some([once, again]))) => {
@@ -115,6 +95,10 @@ fn run_all(from: u64, seeds: u64, shape: Shape) -> ExitCode {
             println!("{}{}", story::FOUND, seed - from + 1);
             let (shape, ran) = shrunk(seed, shape);
             return story::tell(&ran, shape);
+        }
+        None if ended < seeds => {
+            println!("only {ended} of {seeds} seeds were run");
+            return ExitCode::FAILURE;
         }
         None => {}
     }

@@ -1,6 +1,5 @@
 //! One run: a thread with a simulated clock, on which everything happens.
 
-use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -18,11 +17,13 @@ use sakshi_sandbox::residents::Resident;
 use sakshi_service::api_key::ApiKey;
 use sakshi_store::embedded::EmbeddedStore;
 use sakshi_store::{Credits as _, Ownership, Tenancy as _, Vault};
+use serde::{Deserialize, Serialize};
 use tokio::time::sleep;
 use zeroize::Zeroizing;
 
 use crate::evidence::Evidence;
 use crate::node::{WINDOW, authority};
+use crate::process::run;
 use crate::sim::{Sim, Tenant};
 use crate::world::{Shape, SimulatedClock, World, lock};
 use crate::{chaos, entropy, promises};
@@ -32,7 +33,7 @@ const ROUGH: Duration = Duration::from_secs(100);
 const CALM: Duration = Duration::from_secs(WINDOW.as_secs() + 45);
 
 /// What happened in a run.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Run {
     /// Its seed.
     pub seed: u64,
@@ -43,9 +44,9 @@ pub struct Run {
     /// Promises that were broken.
     pub broken: Vec<String>,
     /// Faults that were injected, by kind.
-    pub faults: BTreeMap<&'static str, u64>,
+    pub faults: BTreeMap<String, u64>,
     /// What happened, by kind.
-    pub reached: BTreeMap<Cow<'static, str>, u64>,
+    pub reached: BTreeMap<String, u64>,
 }
 
 /// A smaller run of a seed that breaks a promise: fewer verifications and fewer kinds of faults.
@@ -68,11 +69,28 @@ pub fn shrunk(seed: u64, mut shape: Shape) -> (Shape, Run) {
     (shape, found)
 }
 
-/// Runs a seed.
-#[must_use]
-pub fn run(seed: u64, shape: Shape) -> Run {
-    // Keys are made by all runs together, outside their time.
+/// Makes what all runs share: keys and the tables of a store, which would take longer than a run.
+pub(crate) fn prepare() {
     authority();
+    empty_store();
+}
+
+fn vault() -> Arc<Vault> {
+    Arc::new(Vault::new(&[Zeroizing::new(vec![7; 32])]).expect("a vault"))
+}
+
+fn in_memory(clock: Arc<dyn Clock>, vault: &Arc<Vault>, like: Option<&EmbeddedStore>) -> EmbeddedStore {
+    let ownership = Ownership::of(Profile::Sandbox, "https://issuer.test");
+    EmbeddedStore::in_memory(clock, Arc::clone(vault), &ownership, like).expect("a store")
+}
+
+fn empty_store() -> &'static EmbeddedStore {
+    static EMPTY: OnceLock<EmbeddedStore> = OnceLock::new();
+    EMPTY.get_or_init(|| in_memory(Arc::new(SystemClock), &vault(), None))
+}
+
+/// Runs a seed in this process.
+pub(crate) fn run_here(seed: u64, shape: Shape) -> Run {
     let thread = std::thread::Builder::new().stack_size(16 << 20).spawn(move || {
         entropy::seed(seed);
         let runtime = || {
@@ -88,19 +106,9 @@ pub fn run(seed: u64, shape: Shape) -> Run {
 
 async fn simulated(seed: u64, shape: Shape) -> Run {
     let begun = entropy::begin();
-    let vault = Arc::new(Vault::new(&[Zeroizing::new(vec![7; 32])]).expect("a vault"));
-    let in_memory = {
-        let vault = Arc::clone(&vault);
-        move |clock: Arc<dyn Clock>, like: Option<&EmbeddedStore>| {
-            let ownership = Ownership::of(Profile::Sandbox, "https://issuer.test");
-            EmbeddedStore::in_memory(clock, Arc::clone(&vault), &ownership, like).expect("a store")
-        }
-    };
-    // Making the tables takes longer than copying them.
-    static EMPTY: OnceLock<EmbeddedStore> = OnceLock::new();
-    let empty = EMPTY.get_or_init(|| in_memory(Arc::new(SystemClock), None));
-    let clock = move || SimulatedClock::new(begun, 0);
-    let world = World::new(seed, shape, in_memory(clock(), Some(empty)), vault, begun);
+    let (vault, clock) = (vault(), move || SimulatedClock::new(begun, 0));
+    let store = in_memory(clock(), &vault, Some(empty_store()));
+    let world = World::new(seed, shape, store, Arc::clone(&vault), begun);
     chaos::interfere(&world);
 
     let mut tenants = Vec::new();
@@ -114,7 +122,7 @@ async fn simulated(seed: u64, shape: Shape) -> Run {
     for number in 0..world.nodes() {
         actix_rt::spawn(chaos::start(Rc::clone(&sim), number));
     }
-    actix_rt::spawn(chaos::breaks(Rc::clone(&sim), move |store| in_memory(clock(), Some(store))));
+    actix_rt::spawn(chaos::breaks(Rc::clone(&sim), move |store| in_memory(clock(), &vault, Some(store))));
     for (tenant, key_id) in sim.tenants.iter().zip(key_ids) {
         people(&sim, tenant, key_id, shape);
     }
@@ -129,7 +137,8 @@ async fn simulated(seed: u64, shape: Shape) -> Run {
     let log = world.log();
     let digest = digest(&SHA256, log.join("\n").as_bytes());
     let digest = digest.as_ref()[..8].iter().map(|byte| format!("{byte:02x}")).collect();
-    let (faults, reached) = (lock(&world.faults).clone(), lock(&world.reached).clone());
+    let faults = lock(&world.faults).iter().map(|(kind, count)| ((*kind).to_owned(), *count)).collect();
+    let reached = lock(&world.reached).iter().map(|(kind, count)| (kind.clone().into_owned(), *count)).collect();
     Run { seed, log, digest, broken, faults, reached }
 }
 
