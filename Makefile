@@ -10,7 +10,7 @@ ifdef CI
 export CARGO_INCREMENTAL = 0
 endif
 
-.PHONY: test suites hostile needs check build fuzz fuzzed rust redis browser deploy readme examples contract simulation simulate plants differential bench growth soak load demo dist
+.PHONY: test suites hostile needs check build fuzz fuzzed rust redis browser deploy readme examples contract simulation simulate plants differential bench growth soak load demo dist mutants
 
 # Builds run one after the other. Then the suites that mostly wait (browser, Redis, deploy) run beside those that compute.
 test: check build
@@ -107,6 +107,11 @@ plants:
 # Three verifiers over many mutated credentials; writes tests/contract/differential/RESULTS.md. Some ten minutes on two cores.
 differential: needs
 	$(CARGO) run --package sakshi-differential -- --count 100000 --write
+
+# Whether tests find small changes of a crate, made one at a time by cargo-mutants; hours. What is known is in tests/mutants.md.
+MUTANTS ?= sakshi-domain
+mutants:
+	$(CARGO) mutants --package $(MUTANTS) --timeout 120 --build-timeout 900 --output target
 
 # Linters, generated clients and schemathesis on the OpenAPI document.
 contract: build
