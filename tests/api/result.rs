@@ -73,7 +73,7 @@ async fn a_long_poll_ends_with_a_stub_when_its_time_is_up() {
 #[tokio::test]
 async fn after_the_window_operations_answer_410() {
     let node = TestNode::with(&[("OVSE__WINDOW_S", "1")]).await;
-    let (backend, identity_app) = (node.backend(2).await, node.identity_app());
+    let (backend, other, identity_app) = (node.backend(2).await, node.backend(1).await, node.identity_app());
     let opened = backend.open(&["name"]).await;
     let credential = identity_app.credential(&opened, "asha");
     let started = Instant::now();
@@ -81,6 +81,7 @@ async fn after_the_window_operations_answer_410() {
     assert_eq!(polled.refusal(410), "transaction_expired", "a long poll hears of expiry too");
     assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
     assert_eq!(backend.result(&opened.txn).await.refusal(410), "transaction_expired");
+    assert_eq!(other.result(&opened.txn).await.refusal(404), "transaction_not_found", "it was never theirs");
     for form in CallbackFormat::BOTH {
         let answer = identity_app.post(&opened, form, form.success(&opened.txn, &credential)).await;
         form.reply(&answer, &opened.txn, 410);
