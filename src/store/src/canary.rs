@@ -54,7 +54,8 @@ mod tests {
         assert_eq!(check(&vault(&[2, 3]), Some(&kept)), Err(StoreError::WrongKey));
         let mut changed = kept.clone();
         *changed.last_mut().unwrap() ^= 1;
-        for damaged in [&changed[..], &kept[..10], b""] {
+        let other_text = vault(&[1]).seal(OWNER, b"other").into_bytes();
+        for damaged in [&changed[..], &kept[..10], b"", &other_text] {
             assert!(matches!(check(&vault(&[1]), Some(damaged)), Err(StoreError::Corrupt(_))));
         }
     }

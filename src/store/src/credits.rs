@@ -85,3 +85,24 @@ impl Audit {
         self.faults == 0 && i64::try_from(self.balance) == Ok(self.sum)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An audit of a grant of ten and one verification, held against this balance and this number of entries.
+    fn audit(balance: u64, counted: u64) -> Audit {
+        let mut audit = Audit::new(ClientId::generate(), balance);
+        audit.add(1, EntryKind::Grant, 10, 10);
+        audit.add(2, EntryKind::Debit, 1, 9);
+        audit.finish(counted)
+    }
+
+    #[test]
+    fn a_ledger_adds_up_when_balance_entries_and_their_number_agree() {
+        for (balance, counted, faults, clean) in [(9, 2, 0, true), (9, 3, 1, false), (9, 1, 1, false), (10, 2, 0, false)] {
+            let audit = audit(balance, counted);
+            assert_eq!((audit.faults, audit.is_clean()), (faults, clean), "{balance} {counted}");
+        }
+    }
+}

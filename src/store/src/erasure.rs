@@ -55,3 +55,16 @@ pub(crate) fn nothing_of(vault: &Vault, txn: TxnId) -> Sealed {
     let outcome = serde_json::to_vec(&Outcome::Verified(Arc::default()));
     vault.seal(txn.as_bytes(), &outcome.unwrap_or_default())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_erased_in_parts_is_counted_kind_by_kind() {
+        let part = Erased { transactions: 1, registrations: 2, events: 3, flows: 4, answers: 5, refusals: 6 };
+        let mut sum = Erased { transactions: 10, registrations: 10, events: 10, flows: 10, answers: 10, refusals: 10 };
+        sum += part;
+        assert_eq!(sum, Erased { transactions: 11, registrations: 12, events: 13, flows: 14, answers: 15, refusals: 16 });
+    }
+}

@@ -98,3 +98,20 @@ pub(crate) fn sealed_anew(vault: &Vault, owner: &[u8], sealed: &[u8]) -> Option<
     let plain = vault.open_in_place(owner, Sealed::from_bytes(sealed)?).ok().map(Zeroizing::new)?;
     Some(vault.seal(owner, &plain).into_bytes())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_is_read_back_from_its_text_and_nothing_else_is() {
+        for name in [vec![], vec![0, 0x7f, 0xff], vec![0xab; 32]] {
+            let cursor = ResealCursor { part: 3, number: u64::MAX, name };
+            assert_eq!(cursor.to_string().parse(), Ok(cursor));
+        }
+        let long = format!("0.0.{}", "ab".repeat(33));
+        for text in ["", "1", "1.2", "1.2.a", "1.2.abc", "1.2.zz", "1.2.é", "x.2.ab", "1.x.ab", "65536.2.", &long] {
+            assert!(text.parse::<ResealCursor>().is_err(), "{text}");
+        }
+    }
+}
