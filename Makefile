@@ -77,7 +77,7 @@ deploy: build
 
 # A minute of the fuzzer over all that strangers feed, with counters in our own crates.
 fuzzed: build
-	$(WITHIN) 20m tests/fuzz/run.py
+	$(WITHIN) 60m tests/fuzz/run.py
 
 # The fuzzer for longer, with counters in every crate: make fuzz FUZZ="--runs 1000000 jwks".
 FUZZ ?= --seconds 60
@@ -94,7 +94,7 @@ examples: build
 
 # Schedules of whole nodes, each from a seed.
 simulation: build
-	$(WITHIN) 20m $(CARGO) run --quiet --profile simulation --package sakshi-sim -- --seeds 1500
+	$(WITHIN) 60m $(CARGO) run --quiet --profile simulation --package sakshi-sim -- --seeds 1500
 
 # The same for a night.
 simulate:
