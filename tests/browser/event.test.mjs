@@ -146,7 +146,11 @@ test("a guest without a network is told so before the page is lost", async () =>
 
 test("a kiosk shows why instead of a code that nobody can use, and says when a guest was registered", async () => {
   const made = await event({ max_guests: 1 });
-  const page = await visit(browser, "desktop", `${made.qr_url}/kiosk`);
+  const page = await open(browser, "desktop");
+  // It tells of guests who come from then on.
+  const stream = page.waitForResponse((response) => response.url().includes("/kiosk/events"), SOON);
+  await page.goto(`${made.qr_url}/kiosk`);
+  await stream;
   await service.attend(made);
   await page.getByText("A guest was just registered").waitFor(SOON);
   await page.getByText("This event is full").waitFor(SOON);
