@@ -53,7 +53,8 @@ impl EntryKind {
     pub const fn signed(self, amount: i64) -> i64 {
         match self {
             Self::Grant | Self::Adjust => amount,
-            Self::Debit => -amount,
+            // No debit is negative; of a damaged one the audit of ledgers tells.
+            Self::Debit => amount.saturating_neg(),
         }
     }
 }

@@ -105,4 +105,13 @@ mod tests {
             assert_eq!((audit.faults, audit.is_clean()), (faults, clean), "{balance} {counted}");
         }
     }
+
+    #[test]
+    fn an_entry_with_an_amount_that_no_movement_has_is_a_fault() {
+        for kind in [EntryKind::Grant, EntryKind::Debit, EntryKind::Adjust] {
+            let mut audit = Audit::new(ClientId::generate(), 0);
+            audit.add(1, kind, i64::MIN, 0);
+            assert_eq!(audit.finish(1).faults, 1, "{kind:?}");
+        }
+    }
 }
