@@ -36,8 +36,8 @@ def cargo():
 
 
 def built(whole):
-    """Builds the fuzzer; its path."""
-    command = [*cargo(), "test", "--test", "fuzzer", "--features", "sakshi-fuzz/libfuzzer", "--no-run", "--message-format", "json-render-diagnostics"]
+    """Builds the programs; the path of each by its group."""
+    command = [*cargo(), "test", "--test", "fuzz-*", "--features", "sakshi-fuzz/libfuzzer", "--no-run", "--message-format", "json-render-diagnostics"]
     environment = dict(os.environ)
     if whole:
         # With a target of its own, what runs at build time is compiled without counters.
@@ -48,17 +48,18 @@ def built(whole):
         command += ["--package", "sakshi-fuzz", "--release", "--target", host]
     else:
         # Only crates of this workspace have counters, so that everything else is what the tests have built.
-        environment["RUSTC_WORKSPACE_WRAPPER"] = str(HERE / "instrument.sh")
+        environment["RUSTC_WORKSPACE_WRAPPER"] = str(HERE / "with-counters.sh")
         command += ["--workspace"]
     output = subprocess.run(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout
     messages = (json.loads(line) for line in output.splitlines() if line.startswith("{"))
-    programs = [found["executable"] for found in messages if found.get("executable") and found["target"]["name"] == "fuzzer"]
-    return programs[-1]
+    made = {found["target"]["name"]: found["executable"] for found in messages if found.get("executable")}
+    return {group.upper(): made[f"fuzz-{group}"] for group in ("parsers", "browsers", "stores")}
 
 
-def names():
-    """The targets, as src/lib.rs lists them."""
-    return re.findall(r'Target \{ name: "(\w+)"', (HERE / "src" / "lib.rs").read_text())
+def targets():
+    """The group of each target, as src/lib.rs lists them."""
+    lists = re.findall(r"const (\w+): &\[Target\] = &\[(.*?)\];", (HERE / "src" / "lib.rs").read_text(), re.DOTALL)
+    return {name: group for group, listed in lists for name in re.findall(r'name: "(\w+)"', listed)}
 
 
 def options(name, found):
@@ -79,7 +80,8 @@ def fed(program, name, seconds, runs, found):
     log, took = ran.stderr.decode(errors="replace"), time.monotonic() - began
     (found / f"{name}.log").write_text(log)
     if ran.returncode:
-        print(f"{name}: a promise is broken; {found}/{name}.log\n" + "\n".join(log.splitlines()[-25:]), file=sys.stderr)
+        why = "a promise is broken" if re.search("^artifact_prefix=", log, re.MULTILINE) else f"ended with {ran.returncode}"
+        print(f"{name}: {why}; {found}/{name}.log\n" + "\n".join(log.splitlines()[-25:]), file=sys.stderr)
         return None
     executions = int(re.findall(r"number_of_executed_units:\s+(\d+)", log)[-1])
     coverage, features, inputs = re.findall(r"cov: (\d+) ft: (\d+) corp: (\d+)", log)[-1]
@@ -102,7 +104,7 @@ def table(rows, whole):
     return "\n".join([*head, *body, ""])
 
 
-def shrink(program, chosen, found):
+def shrink(programs, groups, chosen):
     """Replaces each corpus by the fewest inputs that reach as much, small ones first."""
     for name in chosen:
         kept, grown = HERE / "corpus" / name, ROOT / "target" / "fuzz" / "corpus" / name
@@ -110,7 +112,7 @@ def shrink(program, chosen, found):
         shutil.rmtree(fewest, ignore_errors=True)
         for folder in (fewest, grown):
             folder.mkdir(parents=True, exist_ok=True)
-        command = [program, "-merge=1", "-max_len=1024", "-rss_limit_mb=2048", str(fewest), str(kept), str(grown)]
+        command = [programs[groups[name]], "-merge=1", "-max_len=1024", "-rss_limit_mb=2048", str(fewest), str(kept), str(grown)]
         subprocess.run(command, env={**os.environ, "SAKSHI_FUZZ_TARGET": name}, check=True, stderr=subprocess.DEVNULL)
         smallest = sorted(fewest.iterdir(), key=lambda path: path.stat().st_size)
         size, inputs = 0, []
@@ -133,26 +135,33 @@ def main():
     asked.add_argument("targets", nargs="*", help="names of targets; all if none is named")
     asked.add_argument("--seconds", type=int, default=0, help="time for each target")
     asked.add_argument("--runs", type=int, default=0, help="executions of each target")
-    asked.add_argument("--total", type=int, default=0, help="executions over all targets; what is left after the others goes to the fastest")
+    asked.add_argument("--total", type=int, default=0, help="executions over all targets; what is left goes to the fastest targets")
     asked.add_argument("--whole", action="store_true", help="counters in every crate, optimised")
+    asked.add_argument("--programs", type=Path, help="a folder with the three programs, built before")
     asked.add_argument("--table", type=Path, help="where to write the table")
     asked.add_argument("--shrink", action="store_true", help="make the corpus smaller, and feed nothing")
     asked = asked.parse_args()
     found = ROOT / "target" / "fuzz" / "found"
     found.mkdir(parents=True, exist_ok=True)
-    chosen, program = asked.targets or names(), built(asked.whole)
+    groups, programs = targets(), {}
+    if asked.programs:
+        programs = {group: str(asked.programs / f"fuzz_{group.lower()}") for group in set(groups.values())}
+    else:
+        programs = built(asked.whole)
+    chosen = asked.targets or list(groups)
     if asked.shrink:
-        return shrink(program, chosen, found)
+        return shrink(programs, groups, chosen)
     seconds = asked.seconds if asked.seconds or asked.runs else max(1, 60 // len(chosen))
-    rows = {name: fed(program, name, seconds, asked.runs, found) for name in chosen}
+    rows = {name: fed(programs[groups[name]], name, seconds, asked.runs, found) for name in chosen}
     left = asked.total - sum(row[1] for row in rows.values() if row)
     while left > 0 and all(rows.values()):
-        name = max(rows, key=lambda name: rows[name][2])
-        more = fed(program, name, 0, min(left, 20_000_000), found)
+        fastest = sorted(rows, key=lambda name: rows[name][2])[-6:]
+        name = min(fastest, key=lambda name: rows[name][1])
+        more = fed(programs[groups[name]], name, 0, min(left, 5_000_000), found)
         if more is None:
             rows[name] = None
             break
-        rows[name] = (name, rows[name][1] + more[1], more[2], *more[3:])
+        rows[name] = (name, rows[name][1] + more[1], *more[2:])
         left -= more[1]
     if not all(rows.values()):
         return 1

@@ -2,9 +2,11 @@
 //!
 //! A target checks more than that nothing panics: what is read and written again reads the same, what is accepted is within its
 //! bounds, and what is refused is not echoed. `tests/fuzz/README.md` says how targets are run. The functions are called by
-//! the fuzzer (`fuzzer.rs`) and by the replay of the corpus (`tests/corpus.rs`).
+//! the fuzzer (`programs/`) and by the replay of the corpus (`tests/corpus.rs`).
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a target that fails must end the run")]
+
+use std::sync::OnceLock;
 
 mod bodies;
 mod browser;
@@ -26,8 +28,8 @@ pub struct Target {
     pub run: fn(&[u8]),
 }
 
-/// Every target.
-pub const TARGETS: &[Target] = &[
+/// The targets of parsers that know nothing of HTTP and of stores.
+pub const PARSERS: &[Target] = &[
     Target { name: "callback_xml", run: callback::xml },
     Target { name: "callback_json", run: callback::json },
     Target { name: "callback_reply", run: callback::reply },
@@ -43,19 +45,34 @@ pub const TARGETS: &[Target] = &[
     Target { name: "requests", run: bodies::requests },
     Target { name: "reports", run: bodies::reports },
     Target { name: "checks", run: bodies::checks },
+    Target { name: "upstream_answers", run: upstream::answers },
+];
+
+/// The targets of what browsers send.
+pub const BROWSERS: &[Target] = &[
     Target { name: "headers", run: browser::headers },
     Target { name: "forms", run: browser::forms },
     Target { name: "queries", run: browser::queries },
-    Target { name: "upstream_answers", run: upstream::answers },
+];
+
+/// The targets of what stores read.
+pub const STORES: &[Target] = &[
     Target { name: "store_rows", run: rows::rows },
     Target { name: "sealed_records", run: rows::sealed },
     Target { name: "redis_replies", run: redis_replies::replies },
 ];
 
-/// The target of this name.
-#[must_use]
-pub fn named(name: &str) -> Option<&'static Target> {
-    TARGETS.iter().find(|target| target.name == name)
+/// Every target. Each group is a program of its own, because libFuzzer looks at the counters of a whole program after every execution.
+pub const GROUPS: [&[Target]; 3] = [PARSERS, BROWSERS, STORES];
+
+/// Runs the target of this group that `SAKSHI_FUZZ_TARGET` names, the same one every time.
+pub fn run(group: &'static [Target], data: &[u8]) {
+    static TARGET: OnceLock<&Target> = OnceLock::new();
+    let target = TARGET.get_or_init(|| {
+        let name = std::env::var("SAKSHI_FUZZ_TARGET").unwrap_or_default();
+        group.iter().find(|target| target.name == name).expect("SAKSHI_FUZZ_TARGET names a target of this program")
+    });
+    (target.run)(data);
 }
 
 /// Splits off the first byte, which chooses among several things.
