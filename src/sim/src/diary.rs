@@ -1,6 +1,6 @@
 //! What people learned, and between which moments they asked.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::fmt::{self, Display};
 use std::time::Duration;
 
@@ -118,8 +118,6 @@ pub(crate) struct Diary {
     pub(crate) polled: RefCell<Vec<(String, Bytes)>>,
     /// What somebody asks again until it is answered.
     pub(crate) unanswered: RefCell<Vec<String>>,
-    /// Starts of guests that were not answered: each may have been a scan.
-    pub(crate) lost_starts: Cell<u64>,
     /// What somebody saw that cannot be.
     wrong: RefCell<Vec<String>>,
 }

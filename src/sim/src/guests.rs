@@ -74,10 +74,7 @@ impl Sim {
 
     /// Notes what became of a start; none when it was refused.
     fn started(&self, tenant: &Tenant, asked: &Asked) -> Option<()> {
-        let Some(answer) = asked.told() else {
-            self.diary.lost_starts.set(self.diary.lost_starts.get() + 1);
-            return None;
-        };
+        let answer = asked.told()?;
         let why = match answer.status {
             200 | 303 => return Some(()),
             402 => {

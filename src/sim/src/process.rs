@@ -8,10 +8,10 @@ use std::process::exit;
 use crate::run::{Run, prepare, run_here};
 use crate::world::Shape;
 
-/// Does the work in a copy of this process, and returns what it writes. The process must have no other threads.
+/// Begins work in a copy of this process, which must have no other threads. Returns the copy, and where what it writes is read.
 ///
 /// # Errors
-/// There can be no process, or it ended without an answer.
+/// There can be no further process or pipe.
 fn in_a_copy(work: impl FnOnce(&mut io::PipeWriter)) -> io::Result<(libc::pid_t, io::PipeReader)> {
     let (reader, mut writer) = io::pipe()?;
     // SAFETY: there are no other threads, so nothing that the copy uses is in the hands of another one.

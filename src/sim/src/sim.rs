@@ -1,13 +1,12 @@
 //! The run as people see it: nodes behind a load balancer, clients with their keys, and what everybody learned.
 
 use std::cell::{Cell, RefCell};
-use std::fmt::Write as _;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use actix_web::http::Method;
 use actix_web::http::header::{CONTENT_TYPE, HeaderName};
-use actix_web::http::{Method, StatusCode};
 use actix_web::test::TestRequest;
 use bytes::Bytes;
 use sakshi_domain::ids::{AppId, ClientId};
@@ -250,43 +249,31 @@ impl Sim {
         let route = path.split('/').filter(|part| !part.chars().any(|letter| letter.is_ascii_digit())).collect::<Vec<_>>().join("/");
         let route = route.split('?').next().unwrap_or_default();
         self.world.reach(format!("{} {method} {route}", answer.status));
-        let of = |line: &mut String| _ = write!(line, "{} to {method} {path}", answer.status);
+        let said = format!("{} to {method} {path}", answer.status);
         // Panics are injected into whoever asks the store.
-        let panics = lock(&self.world.faults).contains_key("panics");
-        if answer.status == 500 && !panics {
-            let mut line = String::new();
-            of(&mut line);
-            self.diary.is_wrong(format!("{line}: {}", answer.text()));
+        if answer.status == 500 && !lock(&self.world.faults).contains_key("panics") {
+            self.diary.is_wrong(format!("{said}: {}", answer.text()));
         }
-        let is_known = StatusCode::from_u16(answer.status).is_ok_and(|status| status.is_success() || status.is_redirection());
-        let content_type = answer.header("content-type").unwrap_or_default();
-        if !is_known && content_type.starts_with("application/json") && !path.starts_with("/cb/") {
+        let is_error = answer.status >= 400 && !path.starts_with("/cb/");
+        if is_error && answer.header("content-type").is_some_and(|kind| kind.starts_with("application/json")) {
             let body = answer.json();
             if body["success"] != false || !body["code"].is_string() || body["statusCode"] != answer.status || !body["errorId"].is_string()
             {
-                let mut line = String::new();
-                of(&mut line);
-                self.diary.is_wrong(format!("{line} is not the body of an error: {body}"));
+                self.diary.is_wrong(format!("{said} is not the body of an error: {body}"));
             }
         }
         if matches!(answer.status, 429 | 503) && answer.header("retry-after").is_none() {
-            let mut line = String::new();
-            of(&mut line);
-            self.diary.is_wrong(format!("{line} does not say when to try again"));
+            self.diary.is_wrong(format!("{said} does not say when to try again"));
         }
-        if let Some(tenant) = request.tenant {
-            self.is_own(tenant, &answer.body, path);
+        if request.tenant.is_some_and(|tenant| self.has_foreign(tenant, &answer.body)) {
+            self.diary.is_wrong(format!("{said} holds what is of another client"));
         }
     }
 
-    /// Checks that bytes which a client gets hold nothing of another one.
-    pub(crate) fn is_own(&self, tenant: usize, body: &[u8], what: &str) {
-        for other in self.tenants.iter().filter(|other| other.number != tenant) {
-            for mark in [other.app.as_str(), other.client.as_str(), other.resident.name] {
-                if body.windows(mark.len()).any(|part| part == mark.as_bytes()) {
-                    self.diary.is_wrong(format!("{what} holds what is of another client"));
-                }
-            }
-        }
+    /// Whether bytes that a client gets hold anything of another one.
+    pub(crate) fn has_foreign(&self, tenant: usize, body: &[u8]) -> bool {
+        let others = self.tenants.iter().filter(|other| other.number != tenant);
+        let mut marks = others.flat_map(|other| [other.app.as_str(), other.client.as_str(), other.resident.name]);
+        marks.any(|mark| body.windows(mark.len()).any(|part| part == mark.as_bytes()))
     }
 }
