@@ -142,7 +142,7 @@ async fn one_answer_sent_several_times_at_once_is_accepted_each_time() {
         let credential = identity_app.credential(&opened, "asha");
         let answers = join_all((0..6).map(|_| identity_app.present(&opened, &credential))).await;
         let statuses: Vec<u16> = answers.iter().map(|answer| answer.status).collect();
-        assert_eq!(statuses, [200; 6], "an app that delivers again must not be told of a conflict");
+        assert_eq!(statuses, [200; 6], "an app that delivers again must not be told of a conflict: {answers:?}");
     }
 }
 
