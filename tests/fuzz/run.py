@@ -137,17 +137,12 @@ def main():
     asked.add_argument("--runs", type=int, default=0, help="executions of each target")
     asked.add_argument("--total", type=int, default=0, help="executions over all targets; what is left goes to the fastest targets")
     asked.add_argument("--whole", action="store_true", help="counters in every crate, optimised")
-    asked.add_argument("--programs", type=Path, help="a folder with the three programs, built before")
     asked.add_argument("--table", type=Path, help="where to write the table")
     asked.add_argument("--shrink", action="store_true", help="make the corpus smaller, and feed nothing")
     asked = asked.parse_args()
     found = ROOT / "target" / "fuzz" / "found"
     found.mkdir(parents=True, exist_ok=True)
-    groups, programs = targets(), {}
-    if asked.programs:
-        programs = {group: str(asked.programs / f"fuzz_{group.lower()}") for group in set(groups.values())}
-    else:
-        programs = built(asked.whole)
+    groups, programs = targets(), built(asked.whole)
     chosen = asked.targets or list(groups)
     if asked.shrink:
         return shrink(programs, groups, chosen)
