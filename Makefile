@@ -100,9 +100,9 @@ simulation: build
 simulate:
 	$(CARGO) run --release --package sakshi-sim -- --from 2000 --seeds 2000000
 
-# Whether the simulator finds the faults of src/sim/plants.toml: a build for each, an hour.
+# Whether the simulator finds the faults of src/sim/plants.toml: a build for each, an hour or two. Writes src/sim/PLANTS.md.
 plants:
-	$(CARGO) run --profile simulation --package sakshi-sim -- --plant all
+	$(CARGO) run --profile simulation --package sakshi-sim -- --plant all > src/sim/PLANTS.md
 
 # Three verifiers over many mutated credentials; writes tests/contract/differential/RESULTS.md. Some ten minutes on two cores.
 differential: needs

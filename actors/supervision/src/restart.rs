@@ -89,7 +89,13 @@ where
 {
     let running = context.into_future(actor);
     let address = running.address();
-    actix_rt::spawn(RestartLoop { running: Some(running), pause: None, supervisor });
+    actix_rt::spawn(RestartLoop {
+        running: Some(running),
+        pause: None,
+        supervisor,
+        #[cfg(feature = "simulation")]
+        arbiter: interference::arbiter(),
+    });
     address
 }
 
@@ -101,6 +107,8 @@ where
     running: Option<ContextFut<A, Context<A>>>,
     pause: Option<Pin<Box<Sleep>>>,
     supervisor: S,
+    #[cfg(feature = "simulation")]
+    arbiter: u32,
 }
 
 impl<A, S> Unpin for RestartLoop<A, S> where A: Actor<Context = Context<A>> + Supervised {}
@@ -123,17 +131,18 @@ where
             }
             let Some(running) = &mut this.running else { return Poll::Ready(()) };
             #[cfg(feature = "simulation")]
-            let interference = match interference::now::<A>() {
+            let interference = match interference::now::<A>(this.arbiter) {
                 Some(Interference::Hang(time)) => {
                     this.pause = Some(Box::pin(sleep(time)));
                     continue;
                 }
                 interference => interference,
             };
+            let poll = || Pin::new(&mut *running).poll(task);
+            #[cfg(feature = "simulation")]
             let poll = || {
-                #[cfg(feature = "simulation")]
                 assert!(interference.is_none(), "a simulated panic");
-                Pin::new(&mut *running).poll(task)
+                interference::on_arbiter(this.arbiter, poll)
             };
             match catch_unwind(AssertUnwindSafe(poll)) {
                 Ok(Poll::Pending) => return Poll::Pending,

@@ -48,10 +48,13 @@ impl Root {
         self.add_child(Arc::clone(&node));
         let root = self.clone();
         let (sender, receiver) = channel(16);
-        arbiter.spawn_fn(move || {
+        let begin = move || {
             node.started();
             restart::start(Context::with_receiver(receiver), make(), RootChild::new(root, node, name));
-        });
+        };
+        #[cfg(feature = "simulation")]
+        let begin = crate::interference::here(begin);
+        arbiter.spawn_fn(begin);
         Addr::new(sender)
     }
 

@@ -11,7 +11,7 @@ use sakshi_store::embedded::EmbeddedStore;
 use sakshi_supervision::interference::{Interference, interfere_with};
 use tokio::time::sleep;
 
-use crate::node;
+use crate::node::{self, Arbiter, Node};
 use crate::sim::Sim;
 use crate::world::{Deployment, Incarnation, World};
 
@@ -19,11 +19,18 @@ use crate::world::{Deployment, Incarnation, World};
 const DRIFT_MS: u64 = 100;
 /// How far they may jump: less than what a credential's time may differ by.
 const JUMP_MS: u64 = 50_000;
+/// How far the clock of the store may be set back.
+const STORE_BEHIND_MS: u64 = 200;
+/// After so long an arbiter that is silent counts as hung, and the node says that it is not alive.
+const HUNG_MS: u64 = 5_000;
 
 /// From now on actors panic and hang at times.
 pub(crate) fn interfere(world: &Arc<World>) {
     let world = Arc::clone(world);
-    interfere_with(Box::new(move |_| {
+    interfere_with(Box::new(move |arbiter, actor| {
+        if let Some(time) = world.hangs_for(arbiter + Arbiter::of(actor)) {
+            return Some(Interference::Hang(time));
+        }
         if world.goes_wrong("actor-panics", 12) {
             return Some(Interference::Panic);
         }
@@ -70,6 +77,7 @@ fn signed(value: u64, less: u64) -> i64 {
 fn kill(sim: &Rc<Sim>, incarnation: &Incarnation) {
     incarnation.kill();
     let number = incarnation.number;
+    sim.world.hangs_no_more(Arbiter::first(number));
     sim.set_node(number, None);
     let sim = Rc::clone(sim);
     actix_rt::spawn(async move {
@@ -96,6 +104,12 @@ pub(crate) async fn breaks(sim: Rc<Sim>, copy: impl Fn(&EmbeddedStore) -> Embedd
             fails_over(&world, &*copy).await;
         } else if world.deployment != Deployment::Alone && world.goes_wrong("clock-jumps", 2_000) {
             clock_jumps(&sim).await;
+        } else if world.goes_wrong("store-clock", 1_500) {
+            let behind = world.below(STORE_BEHIND_MS);
+            world.say(|line| _ = write!(line, "the store's clock is {behind} ms behind"));
+            world.store_falls_behind(Duration::from_millis(behind));
+        } else if let Some(node) = sim.node(world.index(world.nodes())).filter(|_| world.goes_wrong("hung-arbiters", 2_000)) {
+            an_arbiter_hangs(&sim, &node).await;
         } else if let Some(node) = sim.node(world.index(world.nodes())).filter(|_| world.goes_wrong("kills", 10_000)) {
             world.say(|line| _ = write!(line, "node {} is killed", node.incarnation.number));
             kill(&sim, &node.incarnation);
@@ -112,6 +126,22 @@ async fn fails_over(world: &World, copy: &impl Fn(&EmbeddedStore) -> EmbeddedSto
     world.say(|line| line.push_str(if takes_over { "the replica takes over" } else { "the replica has caught up" }));
     world.reach(if takes_over { "replica took over" } else { "replica caught up" });
     world.replica_catches_up(takes_over);
+}
+
+/// An arbiter of a node hangs, with all that is on it. Who watches the process may kill it meanwhile.
+async fn an_arbiter_hangs(sim: &Rc<Sim>, node: &Node) {
+    let world = &sim.world;
+    let (number, pick) = (node.incarnation.number, world.index(node.public.len() + 2));
+    let others = [("effects", Arbiter::Effects as u32), ("dispatch", Arbiter::Dispatch as u32)];
+    let (name, arbiter) = pick.checked_sub(node.public.len()).map_or(("worker", pick as u32), |pick| others[pick]);
+    let time = world.below(8_000);
+    world.say(|line| _ = write!(line, "the {name} arbiter {arbiter} of node {number} hangs for {time} ms"));
+    world.hangs(Arbiter::first(number) + arbiter, time);
+    sleep(Duration::from_millis(time.min(HUNG_MS))).await;
+    if time > HUNG_MS && world.chance(500) && !node.incarnation.is_dead() {
+        world.say(|line| _ = write!(line, "node {number} is killed, because it hangs"));
+        kill(sim, &node.incarnation);
+    }
 }
 
 /// The clock of a machine jumps, until the node has asked the store for the time again.

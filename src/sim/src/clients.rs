@@ -26,6 +26,9 @@ impl Sim {
                 sim.look(&tenant, intent.txn, wait).await;
             });
         }
+        if self.world.goes_wrong("erasures", 600) {
+            actix_rt::spawn(Rc::clone(&self).erases(intent.txn));
+        }
         if self.world.chance(200) {
             self.asks_for_a_code(&tenant, &intent).await;
         }

@@ -1,6 +1,7 @@
 //! What people learned, and between which moments they asked.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fmt::{self, Display};
 use std::time::Duration;
 
@@ -37,6 +38,10 @@ pub(crate) enum Learned {
     Pending,
     /// With the body of the poll.
     Completed(Bytes),
+    /// The portal shows that it has ended, and how.
+    Ended {
+        verified: bool,
+    },
     Expired,
     Unknown,
 }
@@ -52,6 +57,7 @@ impl Learned {
             Self::TooLate => "too late",
             Self::Pending => "pending",
             Self::Completed(_) => "completed",
+            Self::Ended { .. } => "ended in the portal",
             Self::Expired => "expired",
             Self::Unknown => "unknown",
         }
@@ -69,6 +75,8 @@ impl Display for Learned {
             Self::Pending => "it waits",
             Self::Completed(body) if body.starts_with(b"{\"success\":true") => "it has ended, verified",
             Self::Completed(_) => "it has ended, not verified",
+            Self::Ended { verified: true } => "the portal shows that it has ended, verified",
+            Self::Ended { verified: false } => "the portal shows that it has ended, not verified",
             Self::Expired => "its window has passed",
             Self::Unknown => "it is unknown",
         })
@@ -113,6 +121,10 @@ pub(crate) struct Diary {
     /// What was seen of events, by the number of their client.
     pub(crate) events: RefCell<Vec<(usize, EventFact)>>,
     pub(crate) revoked: RefCell<Vec<RevokedKey>>,
+    /// Keys that an operator has begun to revoke, and when.
+    pub(crate) revoking: RefCell<Vec<(String, Duration)>>,
+    /// Transactions that an operator has begun to erase, and when that was answered.
+    pub(crate) erased: RefCell<BTreeMap<TxnId, Option<Duration>>>,
     pub(crate) reported: RefCell<Vec<Reported>>,
     /// Bodies of polls of flows, by the key of their webhook.
     pub(crate) polled: RefCell<Vec<(String, Bytes)>>,

@@ -58,6 +58,11 @@ pub(crate) fn since_start(at: Timestamp) -> Duration {
 }
 
 impl<'a> Evidence<'a> {
+    /// Whether an operator has erased a transaction, or may have.
+    pub(crate) fn is_erased(&self, txn: TxnId) -> bool {
+        self.sim.diary.erased.borrow().contains_key(&txn)
+    }
+
     /// Reads everything.
     pub(crate) async fn gather(sim: &'a Rc<Sim>) -> Evidence<'a> {
         let store = sim.world.store();

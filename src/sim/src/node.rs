@@ -40,6 +40,7 @@ use sakshi_service::url_policy::UrlPolicy;
 use sakshi_service::{Rules, Service};
 use sakshi_store::{CreditOutcome, ReportFlowOutcome, Retention, Store, StoreFuture};
 use sakshi_supervision::Escalation;
+use sakshi_supervision::interference::{on_arbiter, while_on_arbiter};
 use sakshi_web::body::BodyLimit;
 use sakshi_web::edge::edge;
 use sakshi_web::error::ApiError;
@@ -74,16 +75,45 @@ pub(crate) struct Answer {
     pub(crate) body: Bytes,
 }
 
+/// The arbiters of a node beside those of its workers, which are 0 and 1.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Arbiter {
+    Effects = 2,
+    Dispatch = 3,
+}
+
+impl Arbiter {
+    pub(crate) const PER_NODE: u32 = 4;
+
+    /// The first arbiter of a node. There is none with the number 0, on which everything is that nobody has put elsewhere.
+    pub(crate) const fn first(node: usize) -> u32 {
+        (node as u32 + 1) * Self::PER_NODE
+    }
+
+    /// Where an actor is, among those of its node: of those directly under the root, its type tells that.
+    pub(crate) fn of(actor: &str) -> u32 {
+        match actor.rsplit("::").next() {
+            Some("CreditLedger" | "Reaper" | "ChangeListener" | "FlowSweeper") => Self::Effects as u32,
+            Some("WebhookDispatcher") => Self::Dispatch as u32,
+            _ => 0,
+        }
+    }
+}
+
 /// An HTTP edge of a node.
 #[derive(Clone)]
-pub(crate) struct Edge(Rc<dyn Fn(Request) -> LocalBoxFuture<'static, Answer>>);
+pub(crate) struct Edge {
+    pub(crate) arbiter: u32,
+    service: Rc<dyn Fn(Request) -> LocalBoxFuture<'static, Answer>>,
+}
 
 impl Edge {
     async fn of<B: MessageBody + 'static>(
+        arbiter: u32,
         app: App<impl ServiceFactory<ServiceRequest, Config = (), Response = ServiceResponse<B>, Error = Error, InitError = ()> + 'static>,
     ) -> Self {
         let service = Rc::new(init_service(app).await);
-        Self(Rc::new(move |request| {
+        let service = move |request| -> LocalBoxFuture<'static, Answer> {
             let service = Rc::clone(&service);
             Box::pin(async move {
                 let response = match service.call(request).await {
@@ -94,12 +124,13 @@ impl Edge {
                 let body = to_bytes(body).await.unwrap_or_default();
                 Answer { status: head.status().as_u16(), headers: head.headers().clone(), body }
             })
-        }))
+        };
+        Self { arbiter, service: Rc::new(service) }
     }
 
     /// Calls the handler of a request.
     pub(crate) fn call(&self, request: Request) -> LocalBoxFuture<'static, Answer> {
-        (self.0)(request)
+        (self.service)(request)
     }
 }
 
@@ -109,7 +140,8 @@ pub(crate) struct Node {
     pub(crate) incarnation: Arc<Incarnation>,
     pub(crate) clock: Arc<SimulatedClock>,
     pub(crate) tree: Tree,
-    pub(crate) public: Edge,
+    /// One of each worker.
+    pub(crate) public: Vec<Edge>,
     pub(crate) internal: Edge,
 }
 
@@ -160,9 +192,9 @@ pub(crate) fn authority() -> &'static Authority {
     })
 }
 
-fn bounds(in_flight_per_origin: usize) -> TreeBounds {
+fn bounds(shards: usize, in_flight_per_origin: usize) -> TreeBounds {
     TreeBounds {
-        shards: 1,
+        shards,
         live_transactions: 100,
         in_flight: 50,
         mailbox_depth: 50,
@@ -222,8 +254,10 @@ pub(crate) async fn start(
         client: network.clone(),
         on_one_arbiter: true,
     };
-    let (tree, escalations) = Tree::start(config, bounds(1 + usize::from(world.seed.is_multiple_of(2)))).await.ok()?;
-    let Handles { transactions, events, flows } = tree.start_shard()?;
+    let first = Arbiter::first(incarnation.number);
+    let bounds = bounds(world.workers(), 1 + usize::from(world.seed.is_multiple_of(2)));
+    let (tree, escalations) = while_on_arbiter(first, Tree::start(config, bounds)).await.ok()?;
+    let Handles { transactions, events, flows } = tree.handles(0);
     let upstreams = UpstreamClient::over(network, ASK_TIMEOUT);
     let upstream = |flow: &str| Url::parse(&format!("https://upstream.example/{flow}")).ok().map(|url| upstreams.at(url, 8));
     let authority = authority();
@@ -251,20 +285,28 @@ pub(crate) async fn start(
         cpu: CpuBudget::new(1),
     };
     let memory = service.memory.clone();
-    let public = App::new()
-        .app_data(Data::new(memory.clone()))
-        .app_data(Data::new(service))
-        .app_data(Data::new(rates()))
-        .app_data(KeyGate::new(Arc::clone(&store), Arc::clone(&clock), Profile::Sandbox))
-        .app_data(BodyLimit(BODY_BYTES))
-        .app_data(RouteMetrics::unmatched())
-        .app_data(PageIntents::default())
-        .configure(|config| {
-            configure(config, sakshi_api::ROUTES);
-            configure(config, sakshi_pages::ROUTES);
-        })
-        .default_service(web::to(unknown_path))
-        .wrap(from_fn(edge));
+    let rates = rates();
+    let mut public = Vec::new();
+    for arbiter in (first..).take(world.workers()) {
+        let Handles { transactions, events, flows } = on_arbiter(arbiter, || tree.start_shard())?;
+        let service = Service { transactions, events, flows, ..service.clone() };
+        let app = App::new()
+            .app_data(Data::new(memory.clone()))
+            .app_data(Data::new(service))
+            .app_data(Data::new(rates.clone()))
+            .app_data(KeyGate::new(Arc::clone(&store), Arc::clone(&clock), Profile::Sandbox))
+            .app_data(BodyLimit(BODY_BYTES))
+            .app_data(RouteMetrics::unmatched())
+            .app_data(PageIntents::default())
+            .configure(|config| {
+                configure(config, sakshi_api::ROUTES);
+                configure(config, sakshi_pages::ROUTES);
+                configure(config, sakshi_portal::ROUTES);
+            })
+            .default_service(web::to(unknown_path))
+            .wrap(from_fn(edge));
+        public.push(Edge::of(arbiter, app).await);
+    }
     let deps = InternalDeps {
         store,
         clock,
@@ -293,7 +335,7 @@ pub(crate) async fn start(
         longest: LongestKept { result_ttl: DAY, registration_ttl: DAY },
     };
     let internal = App::new().wrap(from_fn(edge)).configure(move |config| sakshi_operator::configure(config, deps));
-    let (public, internal) = (Edge::of(public).await, Edge::of(internal).await);
+    let internal = Edge::of(first, internal).await;
     Some((Node { incarnation, clock: simulated, tree, public, internal }, escalations))
 }
 

@@ -4,6 +4,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use actix_web::http::Method;
+use sakshi_domain::ids::TxnId;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
@@ -78,6 +79,7 @@ impl Sim {
             sleep(Duration::from_secs(40)).await;
             let revoke = Request::new(Method::DELETE, format!("/admin/v1/keys/{key_id}")).internal(ADMIN_TOKEN);
             let what = format!("a key of client {} is revoked", tenant.number);
+            self.diary.revoking.borrow_mut().push((old.clone(), self.world.begun.elapsed()));
             if self.operates_on(&what, &revoke).await.is_some() {
                 let from = self.world.begun.elapsed() + EFFECTIVE;
                 self.diary.revoked.borrow_mut().push(RevokedKey { tenant: tenant.number, key: old, from });
@@ -98,6 +100,16 @@ impl Sim {
             if let Some(answer) = asked.told().filter(|answer| answer.status != 401 && asked.asked > from) {
                 self.diary.is_wrong(format!("a revoked key is answered with {} at {:?}", answer.status, START + asked.asked));
             }
+        }
+    }
+
+    /// Erases a verification, whether it waits or has ended.
+    pub(crate) async fn erases(self: Rc<Self>, txn: TxnId) {
+        sleep(Duration::from_millis(self.world.below(80_000))).await;
+        let request = Request::post("/admin/v1/erasures").internal(ADMIN_TOKEN).json(&json!({"kind": "transaction", "id": txn}));
+        self.diary.erased.borrow_mut().insert(txn, None);
+        if self.operates_on(&format!("{txn} is erased"), &request).await.is_some() {
+            self.diary.erased.borrow_mut().insert(txn, Some(self.world.begun.elapsed()));
         }
     }
 
@@ -128,5 +140,8 @@ impl Sim {
 
 /// What was done, without its numbers.
 fn kind_of(what: &str) -> String {
+    if what.ends_with("is erased") {
+        return "a transaction is erased".to_owned();
+    }
     what.chars().filter(|letter| !letter.is_ascii_digit()).collect()
 }

@@ -67,13 +67,17 @@ fn show(plant: &Plant, seeds: Option<u64>) -> io::Result<bool> {
 
 fn table(plants: &BTreeMap<String, Plant>) -> io::Result<bool> {
     let mut are_found = true;
-    println!("| Fault | What it does | Seeds | Allowed |\n|---|---|---|---|");
+    println!("# Planted faults\n\nWritten by `make plants`: how many seeds the simulator needs to find each fault of `plants.toml`.\n");
+    println!("| Fault | What it does | Seeds | Allowed |\n|---|---|---:|---:|");
+    let mut plants: Vec<_> = plants.iter().collect();
+    // Those of one file after each other, so that less is built again.
+    plants.sort_by_key(|(_, plant)| &plant.file);
     for (name, plant) in plants {
         let ran = Command::new(build(plant)?).args(["--seeds", &plant.seeds.to_string()]).output()?;
         let told = String::from_utf8_lossy(&ran.stdout);
         let needed = told.lines().find_map(|line| line.strip_prefix(FOUND));
         are_found &= needed.is_some();
-        println!("| {name} | {} | {} | {} |", plant.about, needed.unwrap_or("not found"), plant.seeds);
+        println!("| `{name}` | {} | {} | {} |", plant.about, needed.unwrap_or("not found"), plant.seeds);
         io::stdout().flush()?;
     }
     Ok(are_found)

@@ -30,7 +30,7 @@ const fn promise(name: &'static str, survives_loss: bool, check: fn(&Evidence<'_
 }
 
 /// All of them.
-pub(crate) const PROMISES: [Promise; 12] = [
+pub(crate) const PROMISES: [Promise; 13] = [
     promise("every answer is one that can be, and comes in time", false, nobody_saw_what_cannot_be),
     promise("a ledger adds up, and a transaction costs one credit", true, credits_are_conserved),
     promise("what was granted is there", false, grants_are_there),
@@ -42,6 +42,7 @@ pub(crate) const PROMISES: [Promise; 12] = [
     promise("changes, scans and guests of an event come in one order that everybody sees", false, events_have_one_order),
     promise("a webhook is sent at most once and says what a poll says", false, webhooks_are_sent_once),
     promise("nobody gets what is of another client", true, receivers_get_their_own),
+    promise("what is erased is not told any more", false, erased_is_not_told),
     promise("everything ends, and what became of a webhook is known", false, everything_drains),
 ];
 
@@ -66,7 +67,7 @@ fn credits_are_conserved(evidence: &Evidence<'_>) -> Found {
     for (txn, kept) in &evidence.transactions {
         match (kept.paid_at, &kept.record) {
             (None, Some(_)) => found.push(format!("{txn}: it is open, and nobody has paid")),
-            (Some(_), None) => found.push(format!("{txn}: it was paid, and is unknown")),
+            (Some(_), None) if !evidence.is_erased(*txn) => found.push(format!("{txn}: it was paid, and is unknown")),
             _ => {}
         }
     }
@@ -100,7 +101,8 @@ fn credits_are_used(evidence: &Evidence<'_>) -> Found {
         // The balance was nothing from one entry until the next.
         let (entries, _) = &evidence.ledgers[unpaid.tenant];
         !entries.iter().enumerate().any(|(at, entry)| {
-            let until = entries.get(at + 1).map_or(Duration::MAX, |next| since_start(next.at) + Duration::from_millis(1));
+            let tolerance = evidence.sim.world.tolerance();
+            let until = entries.get(at + 1).map_or(Duration::MAX, |next| since_start(next.at) + tolerance);
             entry.balance_after == 0 && since_start(entry.at) <= unpaid.answered && until >= unpaid.asked
         })
     });
@@ -117,6 +119,9 @@ const fn completed(kept: &Kept) -> Option<&CompletedRecord> {
 fn what_was_answered_is_kept(evidence: &Evidence<'_>) -> Found {
     let mut found = Found::new();
     for Fact { txn, learned, .. } in evidence.sim.diary.facts.borrow().iter() {
+        if evidence.is_erased(*txn) {
+            continue;
+        }
         let kept = &evidence.transactions[txn];
         match learned {
             Learned::Opened { .. } if kept.record.is_none() => found.push(format!("{txn}: it was opened, and is unknown")),
@@ -125,7 +130,7 @@ fn what_was_answered_is_kept(evidence: &Evidence<'_>) -> Found {
             {
                 found.push(format!("{txn}: an answer was accepted, and is not what ended it"));
             }
-            Learned::AnsweredBefore | Learned::Completed(_) if completed(kept).is_none() => {
+            Learned::AnsweredBefore | Learned::Completed(_) | Learned::Ended { .. } if completed(kept).is_none() => {
                 found.push(format!("{txn}: it had ended, and waits"));
             }
             _ => {}
@@ -151,14 +156,16 @@ fn each_answer_was_true_at_its_time(evidence: &Evidence<'_>) -> Found {
         let expires = since_start(record.opened().expires_at);
         let ended = completed(kept).map(|record| since_start(record.verified_at));
         let over = ended.unwrap_or(expires);
-        // Times are noted in whole milliseconds.
-        let asked = asked.saturating_sub(Duration::from_millis(1));
-        let answered = *answered + Duration::from_millis(1);
+        let tolerance = evidence.sim.world.tolerance();
+        let (asked, answered) = (asked.saturating_sub(tolerance), *answered + tolerance);
         let is_true = match learned {
             Learned::Opened { expires_at } => opened <= answered && expires_at.is_none_or(|at| since_start(at) == expires),
             Learned::Pending => opened <= answered && asked <= over,
             Learned::Completed(body) => bodies.entry(*txn).or_insert(body.clone()) == body && ended.is_some_and(|ended| ended <= answered),
             Learned::Accepted { .. } | Learned::AnsweredBefore => ended.is_some_and(|ended| ended <= answered),
+            Learned::Ended { verified } => {
+                ended.is_some_and(|ended| ended <= answered) && completed(kept).is_some_and(|record| record.passed == *verified)
+            }
             Learned::Expired | Learned::TooLate => ended.is_none() && expires <= answered,
             Learned::Unknown => asked <= opened,
         };
@@ -213,16 +220,16 @@ fn events_have_one_order(evidence: &Evidence<'_>) -> Found {
         let mut facts: Vec<EventFact> =
             seen.iter().filter(|(tenant, fact)| *tenant == event.tenant && is_kept(fact)).map(|(_, fact)| *fact).collect();
         // The store notes when a guest scanned, and when one was registered or refused.
-        let exactly = |at, step| {
-            let at = since_start(at);
-            EventFact { asked: at, answered: Some(at + Duration::from_millis(1)), step }
+        let at = |at, step| {
+            let (at, tolerance) = (since_start(at), evidence.sim.world.tolerance());
+            EventFact { asked: (at + Duration::from_millis(1)).saturating_sub(tolerance), answered: Some(at + tolerance), step }
         };
         for kept in guests(evidence, event) {
-            facts.extend(kept.paid_at.map(|at| exactly(at, Step::Scan)));
+            facts.extend(kept.paid_at.map(|paid| at(paid, Step::Scan)));
             let Some(record) = completed(kept) else { continue };
             match record.refused {
-                Some(refusal) => facts.push(exactly(record.verified_at, Step::RefusedGuest(no_place(refusal)))),
-                None if record.passed => facts.push(exactly(record.verified_at, Step::Register)),
+                Some(refusal) => facts.push(at(record.verified_at, Step::RefusedGuest(no_place(refusal)))),
+                None if record.passed => facts.push(at(record.verified_at, Step::Register)),
                 None => {}
             }
         }
@@ -254,6 +261,9 @@ fn webhooks_are_sent_once(evidence: &Evidence<'_>) -> Found {
         }
         let body = &told[0].body;
         let kept = key.parse().ok().and_then(|txn: TxnId| Some((txn, evidence.transactions.get(&txn)?)));
+        if kept.is_some_and(|(txn, _)| evidence.is_erased(txn)) {
+            continue;
+        }
         if let Some((txn, kept)) = kept {
             let says = serde_json::from_slice::<Value>(body).ok().and_then(|body| body["data"]["verification_passed"].as_bool());
             if says.is_none() || says != completed(kept).map(|record| record.passed) {
@@ -269,6 +279,16 @@ fn webhooks_are_sent_once(evidence: &Evidence<'_>) -> Found {
         }
     }
     found
+}
+
+fn erased_is_not_told(evidence: &Evidence<'_>) -> Found {
+    let erased = evidence.sim.diary.erased.borrow();
+    let told = |fact: &&Fact| matches!(fact.learned, Learned::Completed(_) | Learned::Ended { .. } | Learned::Accepted { .. });
+    let facts = evidence.sim.diary.facts.borrow();
+    let after = |fact: &&Fact| erased.get(&fact.txn).copied().flatten().is_some_and(|at| fact.asked > at);
+    let after_all = facts.iter().filter(told).filter(after).map(|fact| format!("{}: \"{}\" although it is erased", fact.txn, fact.learned));
+    let kept = evidence.transactions.iter().filter(|(txn, kept)| matches!(erased.get(txn), Some(Some(_))) && kept.record.is_some());
+    after_all.chain(kept.map(|(txn, _)| format!("{txn}: it is erased, and there"))).collect()
 }
 
 fn receivers_get_their_own(evidence: &Evidence<'_>) -> Found {

@@ -106,9 +106,9 @@ pub(crate) fn run_here(seed: u64, shape: Shape) -> Run {
 
 async fn simulated(seed: u64, shape: Shape) -> Run {
     let begun = entropy::begin();
-    let (vault, clock) = (vault(), move || SimulatedClock::new(begun, 0));
-    let store = in_memory(clock(), &vault, Some(empty_store()));
-    let world = World::new(seed, shape, store, Arc::clone(&vault), begun);
+    let (vault, clock) = (vault(), SimulatedClock::new(begun, 0));
+    let store = in_memory(clock.clone(), &vault, Some(empty_store()));
+    let world = World::new(seed, shape, store, Arc::clone(&vault), Arc::clone(&clock));
     chaos::interfere(&world);
 
     let mut tenants = Vec::new();
@@ -122,7 +122,7 @@ async fn simulated(seed: u64, shape: Shape) -> Run {
     for number in 0..world.nodes() {
         actix_rt::spawn(chaos::start(Rc::clone(&sim), number));
     }
-    actix_rt::spawn(chaos::breaks(Rc::clone(&sim), move |store| in_memory(clock(), &vault, Some(store))));
+    actix_rt::spawn(chaos::breaks(Rc::clone(&sim), move |store| in_memory(clock.clone(), &vault, Some(store))));
     for (tenant, key_id) in sim.tenants.iter().zip(key_ids) {
         people(&sim, tenant, key_id, shape);
     }
@@ -153,6 +153,8 @@ fn people(sim: &Rc<Sim>, tenant: &Rc<Tenant>, key_id: String, shape: Shape) {
     });
     let (sim_of, of) = both();
     actix_rt::spawn(sim_of.organises(of));
+    let (sim_of, of) = both();
+    actix_rt::spawn(sim_of.uses_the_portal(of));
     let (sim_of, of) = both();
     actix_rt::spawn(sim_of.grants(of));
     if world.has("key-changes") {

@@ -105,6 +105,12 @@ impl Request {
         self.header("x-api-key", key).header("x-api-app-id", tenant.app.as_str())
     }
 
+    /// Without credentials, by somebody of the client.
+    pub(crate) const fn seen_by(mut self, tenant: &Tenant) -> Self {
+        self.tenant = Some(tenant.number);
+        self
+    }
+
     /// To the internal listener, with this token.
     pub(crate) fn internal(mut self, token: &str) -> Self {
         self.is_internal = true;
@@ -213,11 +219,14 @@ impl Sim {
             sleep(GIVEN_UP).await;
             return unanswered();
         }
-        let edge: Edge = if request.is_internal { node.internal.clone() } else { node.public.clone() };
+        let edge: Edge =
+            if request.is_internal { node.internal.clone() } else { node.public[self.world.index(node.public.len())].clone() };
         let (incarnation, built) = (Arc::clone(&node.incarnation), request.build());
         let serving = async {
             sleep(way).await;
+            self.hangs(&edge).await;
             let answer = edge.call(built).await;
+            self.hangs(&edge).await;
             sleep(back).await;
             answer
         };
@@ -243,10 +252,18 @@ impl Sim {
         }
     }
 
+    /// Waits while the worker hangs that serves an edge.
+    async fn hangs(&self, edge: &Edge) {
+        if let Some(time) = self.world.hangs_for(edge.arbiter) {
+            sleep(time).await;
+        }
+    }
+
     /// What is true of every answer.
     fn judge(&self, request: &Request, answer: &Answer) {
         let Request { method, path, .. } = request;
-        let route = path.split('/').filter(|part| !part.chars().any(|letter| letter.is_ascii_digit())).collect::<Vec<_>>().join("/");
+        let path_of_kind = if path.starts_with("/cb/") { "/cb" } else { path };
+        let route = path_of_kind.split('/').filter(|part| !part.chars().any(|letter| letter.is_ascii_digit())).collect::<Vec<_>>().join("/");
         let route = route.split('?').next().unwrap_or_default();
         self.world.reach(format!("{} {method} {route}", answer.status));
         let said = format!("{} to {method} {path}", answer.status);

@@ -17,6 +17,8 @@ use sakshi_store::embedded::EmbeddedStore;
 use tokio::sync::{Notify, broadcast};
 use tokio::time::Instant;
 
+use crate::node::Arbiter;
+
 /// When runs begin.
 pub(crate) const START: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 /// Notices that a node may be behind.
@@ -33,7 +35,7 @@ pub struct Shape {
 
 impl Shape {
     /// The kinds of faults, and what operators and organisers change.
-    pub const FAULTS: [&'static str; 19] = [
+    pub const FAULTS: [&'static str; 22] = [
         "kills",
         "outages",
         "full-disks",
@@ -43,15 +45,18 @@ impl Shape {
         "panics",
         "actor-panics",
         "hangs",
+        "hung-arbiters",
         "lost-notices",
         "drift",
         "clock-jumps",
+        "store-clock",
         "bad-receivers",
         "lost-requests",
         "bad-upstreams",
         "event-changes",
         "key-changes",
         "suspensions",
+        "erasures",
         "flows",
     ];
 
@@ -185,6 +190,10 @@ pub(crate) struct World {
     /// Ends the wait of answers for the replica: whether it has caught up. A value each time that it lags.
     pub(crate) replication: broadcast::Sender<bool>,
     pub(crate) vault: Arc<Vault>,
+    /// The store's clock.
+    pub(crate) store_clock: Arc<SimulatedClock>,
+    /// How far the store's clock may have been behind.
+    behind: Mutex<Duration>,
     pub(crate) notices: broadcast::Sender<TxnId>,
     /// Whether faults happen.
     is_rough: AtomicBool,
@@ -192,6 +201,8 @@ pub(crate) struct World {
     pub(crate) away_until: AtomicU64,
     /// It takes nothing in until this millisecond of the run.
     pub(crate) full_until: AtomicU64,
+    /// The arbiter that hangs, and until which millisecond of the run.
+    hung: Mutex<(u32, u64)>,
 }
 
 impl std::fmt::Debug for World {
@@ -205,7 +216,8 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl World {
-    pub(crate) fn new(seed: u64, shape: Shape, store: EmbeddedStore, vault: Arc<Vault>, begun: Instant) -> Arc<Self> {
+    pub(crate) fn new(seed: u64, shape: Shape, store: EmbeddedStore, vault: Arc<Vault>, store_clock: Arc<SimulatedClock>) -> Arc<Self> {
+        let begun = store_clock.begun;
         Arc::new(Self {
             seed,
             deployment: Deployment::of(seed),
@@ -221,16 +233,43 @@ impl World {
             lags_since: Mutex::default(),
             replication: broadcast::channel(1).0,
             vault,
+            store_clock,
+            behind: Mutex::default(),
             notices: broadcast::channel(NOTICES).0,
             is_rough: AtomicBool::new(true),
             away_until: AtomicU64::new(0),
             full_until: AtomicU64::new(0),
+            hung: Mutex::default(),
         })
     }
 
     /// How many nodes the run has.
     pub(crate) fn nodes(&self) -> usize {
         if self.deployment == Deployment::Alone { 1 } else { 2 + usize::try_from(self.seed / 8 % 2).unwrap_or(0) }
+    }
+
+    /// Lets an arbiter hang from now on.
+    pub(crate) fn hangs(&self, arbiter: u32, time_ms: u64) {
+        *lock(&self.hung) = (arbiter, self.now_ms() + time_ms);
+    }
+
+    /// A process has ended, and whichever of its arbiters hung.
+    pub(crate) fn hangs_no_more(&self, first: u32) {
+        let mut hung = lock(&self.hung);
+        if hung.0 / Arbiter::PER_NODE == first / Arbiter::PER_NODE {
+            *hung = (0, 0);
+        }
+    }
+
+    /// For how long an arbiter still hangs.
+    pub(crate) fn hangs_for(&self, arbiter: u32) -> Option<Duration> {
+        let (hung, until) = *lock(&self.hung);
+        (hung == arbiter && self.now_ms() < until).then(|| Duration::from_millis(until - self.now_ms()))
+    }
+
+    /// How many workers a node has.
+    pub(crate) fn workers(&self) -> usize {
+        1 + usize::try_from(self.seed / 16 % 2).unwrap_or(0)
     }
 
     /// The store as it is now.
@@ -262,6 +301,19 @@ impl World {
     /// Whether who read between these moments may have seen what a failover has lost.
     pub(crate) fn may_be_unconfirmed(&self, asked: Duration, answered: Duration) -> bool {
         lock(&self.unconfirmed).iter().any(|(since, until)| asked <= *until && *since <= answered)
+    }
+
+    /// Sets the store's clock back.
+    pub(crate) fn store_falls_behind(&self, time: Duration) {
+        self.store_clock.differ(-i64::try_from(time.as_millis()).unwrap_or(0));
+        let mut behind = lock(&self.behind);
+        *behind = time.max(*behind);
+    }
+
+    /// How far a time that the store has noted may be from when it was.
+    pub(crate) fn tolerance(&self) -> Duration {
+        // It notes whole milliseconds.
+        *lock(&self.behind) + Duration::from_millis(1)
     }
 
     /// A number below `end`.
