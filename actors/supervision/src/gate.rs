@@ -104,6 +104,9 @@ mod tests {
         assert_eq!(began.elapsed(), Duration::from_secs(60));
         let leaving = async { drop(permits) };
         assert_eq!(tokio::join!(gate.emptied(Duration::from_secs(60)), leaving).0, 0);
+        let last = gate.enter();
+        let leaving = async { drop(last) };
+        assert_eq!(tokio::join!(gate.emptied(Duration::from_secs(60)), leaving).0, 0);
         assert_eq!(began.elapsed(), Duration::from_secs(60), "without waiting any longer");
     }
 }

@@ -86,9 +86,24 @@ mod tests {
                 let _ = stuck.recv();
             });
             until("the stuck one is noticed", || beats.hung().as_deref() == Some("stuck")).await;
+            std::thread::sleep(Duration::from_millis(5));
+            assert_eq!(beats.hung().as_deref(), Some("stuck"), "it is noticed for as long as it hangs");
             drop(release);
             until("it runs again", || beats.hung().is_none()).await;
             arbiter.stop();
+        });
+    }
+
+    #[test]
+    fn an_arbiter_that_takes_over_the_name_of_one_that_has_ended_stands_in_its_place() {
+        actix_rt::System::new().block_on(async {
+            let beats = Heartbeats::new(Duration::from_millis(600));
+            for name in ["worker-0", "worker-1", "worker-0"] {
+                beats.beat_here(name);
+            }
+            let mut names: Vec<_> = beats.arbiters.lock().unwrap().iter().map(|(name, _)| name.clone()).collect();
+            names.sort_unstable();
+            assert_eq!(names, ["worker-0", "worker-1"]);
         });
     }
 }

@@ -15,6 +15,8 @@ mod shard;
 mod shard_actor;
 mod shard_failures;
 mod shards;
+#[cfg(test)]
+mod tests;
 mod wheel;
 
 pub use gate::{Gate, Permit};

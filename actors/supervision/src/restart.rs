@@ -173,3 +173,33 @@ where
         Poll::Ready(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::advance;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn the_first_restart_is_at_once_and_the_pauses_double_up_to_a_bound() {
+        let mut budget = RestartBudget::new(10);
+        let pauses: Vec<_> = (0..10).map(|_| budget.spend()).collect();
+        let expected = [0, 10, 20, 40, 80, 160, 320, 640, 640, 640].map(|millis| Some(Duration::from_millis(millis)));
+        assert_eq!(pauses, expected);
+        assert_eq!(budget.spend(), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_crash_counts_for_the_whole_window_and_no_longer() {
+        let mut budget = RestartBudget::new(1);
+        assert!(budget.is_at_rest());
+        assert_eq!(budget.spend(), Some(Duration::ZERO));
+        advance(WINDOW).await;
+        assert!(!budget.is_at_rest());
+        assert_eq!(budget.spend(), None);
+        advance(Duration::from_millis(1)).await;
+        assert!(budget.is_at_rest());
+        assert_eq!(budget.spend(), Some(Duration::ZERO));
+        assert!(!budget.is_at_rest());
+    }
+}

@@ -91,3 +91,32 @@ impl<A: ShardActor> Supervisor for ShardChild<A> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::advance;
+
+    use super::*;
+    use crate::tests::{Obedient, in_a_system};
+    use crate::{Shard, ShardBounds, Shards};
+
+    #[test]
+    fn of_actors_that_crash_no_more_longer_than_a_window_ago_nothing_is_kept() {
+        in_a_system(async {
+            let (root, _escalations) = Root::new();
+            let shards = Shards::<Obedient>::new(&root, "shard", "registry", (), ShardBounds { shards: 1, live: 10, requests: 10 });
+            shards.start_here();
+            let shard: actix::Addr<Shard<Obedient>> = shards.get(0).unwrap();
+            let node = Node::group("shard", "registry", 10);
+            let failures = Rc::new(ShardFailures::<Obedient>::new(node, root, shard.clone().recipient(), shard.recipient()));
+            let crash = |id| ShardChild { id, failures: Rc::clone(&failures) }.panicked();
+            let kept = || failures.crashes.borrow().len();
+            (0..1_000).for_each(|id| assert_eq!(crash(id), Some(Duration::ZERO)));
+            advance(Duration::from_secs(61)).await;
+            (1_000..1_024).for_each(|id| assert_eq!(crash(id), Some(Duration::ZERO)));
+            assert_eq!(kept(), 1_024);
+            assert!(crash(1_000).is_some_and(|pause| !pause.is_zero()), "what is recent counts");
+            assert_eq!(kept(), 24);
+        });
+    }
+}

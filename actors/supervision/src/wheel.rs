@@ -141,6 +141,14 @@ mod tests {
     }
 
     #[test]
+    fn a_slice_may_take_a_part_of_a_step() {
+        let mut wheel = Wheel::default();
+        ids(20).iter().for_each(|id| wheel.set(*id, if *id < 10 { 250 } else { 500 }));
+        assert_eq!(wheel.take_due(500, 15).len(), 15);
+        assert_eq!(wheel.take_due(500, 15).len(), 5);
+    }
+
+    #[test]
     fn tidying_drops_only_those_that_ended() {
         let mut wheel = Wheel::default();
         let ids = ids(10);
@@ -171,6 +179,15 @@ mod tests {
         }
         let due = wheel.take_due(250, 1_000);
         assert!(due.len() == kept.len() && due.iter().all(|id| !ended.contains(id)), "each was looked at once");
+    }
+
+    #[test]
+    fn an_eighth_and_one_look_of_timers_for_nobody_is_not_yet_untidy() {
+        let mut wheel = Wheel::default();
+        ids(16 + 2 + 1_024).iter().for_each(|id| wheel.set(*id, 250));
+        assert!(!wheel.is_untidy(16));
+        wheel.set(2_000, 250);
+        assert!(wheel.is_untidy(16));
     }
 
     #[test]

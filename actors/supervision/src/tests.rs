@@ -1,0 +1,240 @@
+//! Shards and what stands above them, with an actor that does what it is told.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix::{Actor, ActorContext as _, Addr, Context, Handler, Message, MessageResult, Supervised};
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::task::yield_now;
+use tokio::time::{Instant, advance};
+
+use crate::shard_failures::StartOver;
+use crate::{Deadline, Escalation, NodeView, Root, Shard, ShardActor, ShardBounds, Shards};
+
+/// The number of its shard, and a number there.
+type Id = u16;
+
+#[derive(Debug)]
+pub(crate) struct Obedient;
+
+impl Actor for Obedient {
+    type Context = Context<Self>;
+}
+
+impl Supervised for Obedient {}
+
+impl ShardActor for Obedient {
+    type Id = Id;
+    type Shared = ();
+    const KIND: &'static str = "obedient";
+
+    fn random_byte(id: &Id) -> u8 {
+        id.to_le_bytes()[0]
+    }
+
+    fn shard_byte(id: &Id) -> u8 {
+        id.to_le_bytes()[1]
+    }
+
+    fn now_millis((): &()) -> i64 {
+        0
+    }
+}
+
+impl Handler<Deadline> for Obedient {
+    type Result = ();
+
+    fn handle(&mut self, _: Deadline, _: &mut Self::Context) {}
+}
+
+/// What an actor is told.
+#[derive(Clone, Copy, Debug, Message)]
+#[rtype(result = "()")]
+enum Told {
+    Answer,
+    Panic,
+    Stop,
+}
+
+impl Handler<Told> for Obedient {
+    type Result = ();
+
+    fn handle(&mut self, told: Told, ctx: &mut Self::Context) {
+        match told {
+            Told::Answer => {}
+            Told::Panic => panic!("as it was told"),
+            Told::Stop => ctx.stop(),
+        }
+    }
+}
+
+impl Handler<Told> for Shard<Obedient> {
+    type Result = ();
+
+    fn handle(&mut self, told: Told, _: &mut Self::Context) {
+        assert!(matches!(told, Told::Answer), "as it was told");
+    }
+}
+
+/// Starts an actor.
+#[derive(Clone, Copy, Debug, Message)]
+#[rtype(result = "Addr<Obedient>")]
+struct Start(Id);
+
+impl Handler<Start> for Shard<Obedient> {
+    type Result = MessageResult<Start>;
+
+    fn handle(&mut self, Start(id): Start, _: &mut Self::Context) -> Self::Result {
+        MessageResult(self.start_child(id, Obedient))
+    }
+}
+
+/// Which of these actors the shard knows, and whether it is full.
+#[derive(Clone, Debug, Message)]
+#[rtype(result = "(Vec<Id>, bool)")]
+struct Known(Vec<Id>);
+
+impl Handler<Known> for Shard<Obedient> {
+    type Result = MessageResult<Known>;
+
+    fn handle(&mut self, Known(ids): Known, _: &mut Self::Context) -> Self::Result {
+        let known = ids.into_iter().filter(|id| self.get(id).is_some()).collect();
+        MessageResult((known, self.is_full()))
+    }
+}
+
+/// Runs a test in an actix system whose time stands still.
+pub(crate) fn in_a_system(test: impl Future<Output = ()>) {
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    actix_rt::System::with_tokio_rt(runtime).block_on(test);
+}
+
+fn shards(count: usize, live: usize) -> (Arc<Shards<Obedient>>, Root, UnboundedReceiver<Escalation>) {
+    let (root, escalations) = Root::new();
+    let shards = Shards::new(&root, "shard", "registry", (), ShardBounds { shards: count, live, requests: 10 });
+    (shards, root, escalations)
+}
+
+/// The first shard as the operator sees it.
+fn first(root: &Root) -> NodeView {
+    root.view().children.swap_remove(0)
+}
+
+/// Lets everything happen that can without time.
+async fn settle() {
+    for _ in 0..100 {
+        yield_now().await;
+    }
+}
+
+#[test]
+fn the_first_restart_is_at_once_and_the_second_after_a_pause() {
+    in_a_system(async {
+        let (shards, ..) = shards(1, 10);
+        shards.start_here();
+        let child = shards.get(0).unwrap().send(Start(1)).await.unwrap();
+        let began = Instant::now();
+        for pause in [0, 10, 20].map(Duration::from_millis) {
+            let before = Instant::now();
+            assert!(child.send(Told::Panic).await.is_err());
+            child.send(Told::Answer).await.unwrap();
+            assert_eq!(before.elapsed(), pause, "after {:?}", began.elapsed());
+        }
+        assert!(child.send(Told::Panic).await.is_err());
+        assert!(child.send(Told::Answer).await.is_err(), "it is given up");
+    });
+}
+
+#[test]
+fn an_actor_that_has_ended_leaves_its_place() {
+    in_a_system(async {
+        let (shards, root, _escalations) = shards(1, 2);
+        assert_eq!(shards.start_here(), Some(0));
+        let shard = shards.get(0).unwrap();
+        let one = shard.send(Start(1)).await.unwrap();
+        assert_eq!(shard.send(Known(vec![1, 2])).await.unwrap(), (vec![1], false));
+        shard.send(Start(2)).await.unwrap();
+        assert_eq!(shard.send(Known(vec![1, 2])).await.unwrap(), (vec![1, 2], true));
+        assert_eq!(shards.live(), 2);
+        one.do_send(Told::Stop);
+        settle().await;
+        assert_eq!(shard.send(Known(vec![1, 2])).await.unwrap(), (vec![2], false));
+        assert_eq!(first(&root).live, 1);
+    });
+}
+
+#[test]
+fn a_shard_that_panics_or_starts_over_forgets_its_actors() {
+    in_a_system(async {
+        let (shards, root, _escalations) = shards(1, 2);
+        shards.start_here();
+        let shard = shards.get(0).unwrap();
+        for (restarts, fails) in [(1, true), (2, false)] {
+            shard.send(Start(1)).await.unwrap();
+            if fails {
+                assert!(shard.send(Told::Panic).await.is_err());
+            } else {
+                shard.send(StartOver).await.unwrap();
+            }
+            assert_eq!(shard.send(Known(vec![1])).await.unwrap(), (vec![], false));
+            settle().await;
+            let NodeView { restarts: seen, live, .. } = first(&root);
+            assert_eq!((seen, live), (restarts, 0), "an actor without an address ends");
+        }
+    });
+}
+
+#[test]
+fn a_shard_that_keeps_panicking_is_escalated_and_counts_no_actor_of_its_own() {
+    in_a_system(async {
+        let (shards, root, mut escalations) = shards(1, 2);
+        shards.start_here();
+        let shard = shards.get(0).unwrap();
+        for _ in 0..4 {
+            assert!(escalations.try_recv().is_err());
+            assert!(shard.send(Told::Panic).await.is_err());
+        }
+        settle().await;
+        assert_eq!(escalations.try_recv().unwrap().actor, "shard-0");
+        assert_eq!(first(&root).live, 0);
+        assert_eq!(shards.start_here(), Some(0), "its place is free");
+    });
+}
+
+#[test]
+fn shards_may_start_over_three_times_a_minute_all_together() {
+    in_a_system(async {
+        let (root, _escalations) = Root::new();
+        assert!((0..3).all(|_| root.may_reset_shard()));
+        assert!(!root.may_reset_shard());
+        advance(Duration::from_secs(61)).await;
+        assert!(root.may_reset_shard());
+    });
+}
+
+#[test]
+fn a_node_is_complete_when_every_shard_has_started() {
+    in_a_system(async {
+        let (shards, ..) = shards(2, 2);
+        assert!(!shards.all_started());
+        assert_eq!(shards.start_here(), Some(0));
+        assert!(!shards.all_started());
+        assert_eq!(shards.start_here(), Some(1));
+        assert!(shards.all_started());
+        assert_eq!(shards.start_here(), None);
+    });
+}
+
+#[test]
+fn each_shard_has_all_bytes_that_it_serves_and_no_others() {
+    for count in [1, 2, 3, 7, 255, 256] {
+        let (shards, ..) = shards(count, 2);
+        for index in 0..count {
+            let mut bytes: Vec<u8> = (0..512).map(|pick| shards.shard_byte(index, pick)).collect();
+            bytes.sort_unstable();
+            bytes.dedup();
+            let served: Vec<u8> = (0..=255).filter(|byte| shards.index_of(&Id::from_le_bytes([7, *byte])) == index).collect();
+            assert_eq!(bytes, served, "shard {index} of {count}");
+        }
+    }
+}
