@@ -219,8 +219,7 @@ impl Sim {
             sleep(GIVEN_UP).await;
             return unanswered();
         }
-        let edge: Edge =
-            if request.is_internal { node.internal.clone() } else { node.public[self.world.index(node.public.len())].clone() };
+        let edge: Edge = if request.is_internal { node.internal.clone() } else { node.public[self.world.index(node.public.len())].clone() };
         let (incarnation, built) = (Arc::clone(&node.incarnation), request.build());
         let serving = async {
             sleep(way).await;
@@ -263,7 +262,8 @@ impl Sim {
     fn judge(&self, request: &Request, answer: &Answer) {
         let Request { method, path, .. } = request;
         let path_of_kind = if path.starts_with("/cb/") { "/cb" } else { path };
-        let route = path_of_kind.split('/').filter(|part| !part.chars().any(|letter| letter.is_ascii_digit())).collect::<Vec<_>>().join("/");
+        let route =
+            path_of_kind.split('/').filter(|part| !part.chars().any(|letter| letter.is_ascii_digit())).collect::<Vec<_>>().join("/");
         let route = route.split('?').next().unwrap_or_default();
         self.world.reach(format!("{} {method} {route}", answer.status));
         let said = format!("{} to {method} {path}", answer.status);
