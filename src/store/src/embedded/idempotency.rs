@@ -12,12 +12,12 @@ use crate::error::StoreFuture;
 use crate::idempotency::{CreateOutcome, Idempotency, IdempotencyScope, IdempotentAnswer};
 use crate::vault::Sealed;
 
-const SELECT_ANSWER: &str = "SELECT subject, request, answer, until FROM idempotency WHERE scope = ?1 AND until > ?2";
+const SELECT_ANSWER: &str = "SELECT request, answer, until FROM idempotency WHERE scope = ?1 AND until > ?2";
 const KEEP_ANSWER: &str = "INSERT OR REPLACE INTO idempotency (scope, request, subject, until, answer) VALUES (?1, ?2, ?3, ?4, ?5)";
 
 impl Idempotency for EmbeddedStore {
     fn load_idempotent_answer(&self, scope: IdempotencyScope) -> StoreFuture<Option<IdempotentAnswer>> {
-        self.read(move |db| Ok(unexpired_answer(db, &scope)?.map(|(_, kept)| kept)))
+        self.read(move |db| unexpired_answer(db, &scope))
     }
 }
 
@@ -25,28 +25,26 @@ impl Idempotency for EmbeddedStore {
 pub(crate) enum KeyUse {
     /// There is no key, or it was not used before.
     Unused,
-    /// To create the same subject: the store is asked the same thing again.
-    SameSubject,
-    /// With the same body, by an earlier request, which had this answer.
+    /// With the same body, by a request which had this answer.
     SameBody(Sealed),
     /// With another body.
     OtherBody,
 }
 
-/// The unexpired answer under a scope, after the subject that its request created.
-fn unexpired_answer(db: &Database, scope: &IdempotencyScope) -> rusqlite::Result<Option<(Vec<u8>, IdempotentAnswer)>> {
+/// The unexpired answer under a scope.
+fn unexpired_answer(db: &Database, scope: &IdempotencyScope) -> rusqlite::Result<Option<IdempotentAnswer>> {
     db.first(SELECT_ANSWER, params![scope.digest, db.now().millis()], |row| {
-        Ok((row.get(0)?, IdempotentAnswer { scope: *scope, request: row.get(1)?, answer: sealed(row, 2)?, until: time(row, 3)? }))
+        Ok(IdempotentAnswer { scope: *scope, request: row.get(0)?, answer: sealed(row, 1)?, until: time(row, 2)? })
     })
 }
 
-/// How the idempotency key of a request to create `subject` was used before.
-pub(crate) fn key_use(db: &Database, subject: &[u8], new_answer: Option<&IdempotentAnswer>) -> rusqlite::Result<KeyUse> {
+/// How the idempotency key of a request was used before. Whoever asks the same thing again because its reply was lost is known by what
+/// it has created.
+pub(crate) fn key_use(db: &Database, new_answer: Option<&IdempotentAnswer>) -> rusqlite::Result<KeyUse> {
     let Some(new_answer) = new_answer else { return Ok(KeyUse::Unused) };
     Ok(match unexpired_answer(db, &new_answer.scope)? {
         None => KeyUse::Unused,
-        Some((created, _)) if created == subject => KeyUse::SameSubject,
-        Some((_, kept)) if kept.request == new_answer.request => KeyUse::SameBody(kept.answer),
+        Some(kept) if kept.request == new_answer.request => KeyUse::SameBody(kept.answer),
         Some(_) => KeyUse::OtherBody,
     })
 }
@@ -70,9 +68,8 @@ pub(crate) fn create(
     if db.any(known, [subject])? {
         return Ok(CreateOutcome::Created);
     }
-    match key_use(db, subject, new_answer)? {
+    match key_use(db, new_answer)? {
         KeyUse::Unused => {}
-        KeyUse::SameSubject => return Ok(CreateOutcome::Created),
         KeyUse::SameBody(answer) => return Ok(CreateOutcome::Replayed(answer)),
         KeyUse::OtherBody => return Ok(CreateOutcome::KeyReused),
     }

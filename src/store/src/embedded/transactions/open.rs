@@ -23,9 +23,8 @@ pub(crate) fn open(db: &Database, open: &OpenTransaction, sealed: &[u8]) -> rusq
     if db.any(KNOWN, [id.as_bytes()])? {
         return Ok(opened());
     }
-    match key_use(db, id.as_bytes(), idempotency.as_ref())? {
+    match key_use(db, idempotency.as_ref())? {
         KeyUse::Unused => {}
-        KeyUse::SameSubject => return Ok(opened()),
         KeyUse::SameBody(answer) => return Ok(OpenOutcome::Replayed(answer)),
         KeyUse::OtherBody => return Ok(OpenOutcome::KeyReused),
     }

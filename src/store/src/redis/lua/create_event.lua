@@ -2,11 +2,8 @@ local event, client, idempotency, events_of_app, ends_of_app = unpack(KEYS)
 local id, id_text, client_id, app, created_at, expires_at, max_guests, active = unpack(ARGV, 2, 9)
 local origin, webhook, terms, gone_at, most, request, answer, replayed_until = unpack(ARGV, 10, 17)
 if alive(event) then return {'created'} end
-local before = repetition(idempotency, id, request)
-if before then
-  if before[1] == 'same' then return {'created'} end
-  return before
-end
+local before = repetition(idempotency, request)
+if before then return before end
 if redis.call('EXISTS', client) == 0 then return {'no client'} end
 if most ~= '' and redis.call('ZCOUNT', ends_of_app, '(' .. text(now), '+inf') >= tonumber(most) then return {'limit'} end
 local order = string.format('%012d', redis.call('HINCRBY', client, 'i', 1))

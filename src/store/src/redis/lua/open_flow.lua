@@ -1,11 +1,8 @@
 local flow, client, idempotency, progress, lapsing = unpack(KEYS)
 local id, app, standing, payload, name, until_at, lapses_at, request, answer, replayed_until = unpack(ARGV, 2, 11)
 if alive(flow) then return {'opened'} end
-local before = repetition(idempotency, id, request)
-if before then
-  if before[1] == 'same' then return {'opened'} end
-  return before
-end
+local before = repetition(idempotency, request)
+if before then return before end
 if redis.call('EXISTS', client) == 0 then return {'no client'} end
 redis.call('HSET', flow, 'a', app, 's', standing, 'z', '0', 'u', until_at)
 if payload ~= '' then

@@ -7,11 +7,8 @@ local function opened()
 end
 
 if alive(txn) then return opened() end
-local before = repetition(idempotency, id, request)
-if before then
-  if before[1] == 'same' then return opened() end
-  return before
-end
+local before = repetition(idempotency, request)
+if before then return before end
 if event_id ~= '' then
   if not alive(event) then return {'no event'} end
   local owner = redis.call('HMGET', event, 'c', 'a', 'i')

@@ -1,9 +1,9 @@
--- What an idempotency key says about a request that creates `subject`; nothing when it is new.
-local function repetition(key, subject, request)
+-- What an idempotency key says about a request; nothing when it is new. Whoever asks the same thing again because its reply was lost is
+-- known by what it has created.
+local function repetition(key, request)
   if request == '' or not alive(key) then return nil end
-  local kept = redis.call('HMGET', key, 's', 'q', 'a')
-  if kept[1] == subject then return {'same'} end
-  if kept[2] == request then return {'replayed', kept[3]} end
+  local kept = redis.call('HMGET', key, 'q', 'a')
+  if kept[1] == request then return {'replayed', kept[2]} end
   return {'reused'}
 end
 
