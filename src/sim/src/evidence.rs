@@ -47,7 +47,7 @@ pub(crate) struct Evidence<'a> {
     pub(crate) events: Vec<KeptEvent>,
     pub(crate) flows: BTreeMap<String, Option<FlowDeliveries>>,
     pub(crate) waiting: u64,
-    /// Transactions with an actor on each node that runs.
+    /// Transactions with an actor on each node that runs, before anybody asked at the end.
     pub(crate) live: Vec<i64>,
     pub(crate) inbox: BTreeMap<String, Vec<Told>>,
 }
@@ -64,7 +64,7 @@ impl<'a> Evidence<'a> {
     }
 
     /// Reads everything.
-    pub(crate) async fn gather(sim: &'a Rc<Sim>) -> Evidence<'a> {
+    pub(crate) async fn gather(sim: &'a Rc<Sim>, live: Vec<i64>) -> Evidence<'a> {
         let store = sim.world.store();
         let mut transactions: BTreeMap<TxnId, Kept> = BTreeMap::new();
         let (mut ledgers, mut events) = (Vec::new(), Vec::new());
@@ -101,7 +101,6 @@ impl<'a> Evidence<'a> {
         let audits = store.audit().await.expect("an answer");
         let waiting = store.backlog().await.expect("an answer").waiting;
         let inbox = lock(&sim.inbox).clone();
-        let live = (0..sim.world.nodes()).filter_map(|number| sim.node(number)).map(|node| node.tree.live_transactions()).collect();
         Evidence { sim, transactions, ledgers, audits, events, flows, waiting, live, inbox }
     }
 }

@@ -131,8 +131,10 @@ async fn simulated(seed: u64, shape: Shape) -> Run {
     sleep(ROUGH).await;
     world.calms_down();
     sleep(CALM).await;
+    // Who asks about a transaction whose window has passed ends its actor.
+    let live = (0..world.nodes()).filter_map(|number| sim.node(number)).map(|node| node.tree.live_transactions()).collect();
     looks_at_everything(&sim).await;
-    let evidence = Evidence::gather(&sim).await;
+    let evidence = Evidence::gather(&sim, live).await;
     let broken = promises::broken(&evidence);
     let log = world.log();
     let digest = digest(&SHA256, log.join("\n").as_bytes());
