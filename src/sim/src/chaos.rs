@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use sakshi_store::Vault;
 use sakshi_store::embedded::EmbeddedStore;
 use sakshi_supervision::interference::{Interference, interfere_with};
 use tokio::time::sleep;
@@ -74,7 +75,7 @@ fn signed(value: u64, less: u64) -> i64 {
 }
 
 /// Kills a node; its init system starts it again.
-fn kill(sim: &Rc<Sim>, incarnation: &Incarnation) {
+pub(crate) fn kill(sim: &Rc<Sim>, incarnation: &Incarnation) {
     incarnation.kill();
     let number = incarnation.number;
     sim.world.hangs_no_more(Arbiter::first(number));
@@ -87,9 +88,9 @@ fn kill(sim: &Rc<Sim>, incarnation: &Incarnation) {
 }
 
 /// Breaks one thing after the other, until the rough time is over.
-pub(crate) async fn breaks(sim: Rc<Sim>, copy: impl Fn(&EmbeddedStore) -> EmbeddedStore + 'static) {
+pub(crate) async fn breaks(sim: Rc<Sim>, open: impl Fn(&EmbeddedStore, &Arc<Vault>) -> EmbeddedStore) {
     let world = Arc::clone(&sim.world);
-    let copy = Rc::new(copy);
+    let copy = |store: &EmbeddedStore| open(store, &world.vault());
     while world.is_rough() {
         sleep(Duration::from_millis(world.below(25_000))).await;
         if world.goes_wrong("outages", 2_500) {
@@ -101,7 +102,7 @@ pub(crate) async fn breaks(sim: Rc<Sim>, copy: impl Fn(&EmbeddedStore) -> Embedd
             world.say(|line| _ = write!(line, "the store takes nothing in for {full} ms"));
             world.full_until.store(world.now_ms() + full, Ordering::Relaxed);
         } else if matches!(world.deployment, Deployment::Replicated | Deployment::LossyReplica) && world.goes_wrong("failovers", 4_000) {
-            fails_over(&world, &*copy).await;
+            fails_over(&world, &copy).await;
         } else if world.deployment != Deployment::Alone && world.goes_wrong("clock-jumps", 2_000) {
             clock_jumps(&sim).await;
         } else if world.goes_wrong("store-clock", 1_500) {
@@ -125,7 +126,7 @@ async fn fails_over(world: &World, copy: &impl Fn(&EmbeddedStore) -> EmbeddedSto
     let takes_over = world.chance(700);
     world.say(|line| line.push_str(if takes_over { "the replica takes over" } else { "the replica has caught up" }));
     world.reach(if takes_over { "replica took over" } else { "replica caught up" });
-    world.replica_catches_up(takes_over);
+    world.replica_catches_up(takes_over, copy);
 }
 
 /// An arbiter of a node hangs, with all that is on it. Who watches the process may kill it meanwhile.

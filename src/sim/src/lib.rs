@@ -3,7 +3,7 @@
 //! a run is a schedule that can be repeated, and the promises of `docs/promises.md` are checked at its end.
 //!
 //! [`world`] holds what a run consists of. [`node`] builds a node on [`store`] and [`network`], which are what it sees of the world. [`sim`]
-//! is what people see: [`clients`] and their [`developers`], [`residents`], [`guests`], [`operators`] and the upstreams of [`flows`]. [`chaos`] breaks things,
+//! is what people see: [`clients`] and their [`developers`], [`residents`], [`guests`], [`operators`] and the upstreams of [`flows`]. [`chaos`] breaks things, [`rotation`] changes the key,
 //! [`diary`] notes what people learned, and [`promises`] judges the [`evidence`]. [`process`] makes runs that do not depend on each other.
 // A broken expectation ends the run, which is then the finding.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
@@ -23,6 +23,7 @@ mod operators;
 mod process;
 mod promises;
 mod residents;
+mod rotation;
 mod run;
 mod sim;
 mod store;

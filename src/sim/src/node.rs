@@ -138,6 +138,8 @@ impl Edge {
 #[derive(Clone)]
 pub(crate) struct Node {
     pub(crate) incarnation: Arc<Incarnation>,
+    /// When its process was started.
+    pub(crate) started: Duration,
     pub(crate) clock: Arc<SimulatedClock>,
     pub(crate) tree: Tree,
     /// One of each worker.
@@ -247,9 +249,10 @@ pub(crate) async fn start(
     let network = Arc::new(Network { world: Arc::clone(world), incarnation: Arc::clone(&incarnation), inbox: Arc::clone(inbox) });
     let simulated = SimulatedClock::new(world.begun, difference_ms);
     let clock: Arc<dyn Clock> = simulated.clone();
+    let (started, vault) = (world.begun.elapsed(), world.vault());
     let config = TreeConfig {
         store: Arc::clone(&store),
-        vault: Arc::clone(&world.vault),
+        vault: Arc::clone(&vault),
         clock: Arc::clone(&clock),
         client: network.clone(),
         on_one_arbiter: true,
@@ -266,7 +269,7 @@ pub(crate) async fn start(
         events,
         flows: flows.clone(),
         store: Arc::clone(&store),
-        vault: Arc::clone(&world.vault),
+        vault,
         clock: Arc::clone(&clock),
         authority: Arc::clone(&authority.context),
         rules: rules(),
@@ -336,7 +339,7 @@ pub(crate) async fn start(
     };
     let internal = App::new().wrap(from_fn(edge)).configure(move |config| sakshi_operator::configure(config, deps));
     let internal = Edge::of(first, internal).await;
-    Some((Node { incarnation, clock: simulated, tree, public, internal }, escalations))
+    Some((Node { incarnation, started, clock: simulated, tree, public, internal }, escalations))
 }
 
 struct LedgerDesk(Tree);

@@ -19,11 +19,11 @@ use sakshi_store::embedded::EmbeddedStore;
 use sakshi_store::{Credits as _, Ownership, Tenancy as _, Vault};
 use serde::{Deserialize, Serialize};
 use tokio::time::sleep;
-use zeroize::Zeroizing;
 
 use crate::evidence::Evidence;
 use crate::node::{WINDOW, authority};
 use crate::process::run;
+use crate::rotation::{rotates, vault};
 use crate::sim::{Sim, Tenant};
 use crate::world::{Shape, SimulatedClock, World, lock};
 use crate::{chaos, entropy, promises};
@@ -75,10 +75,6 @@ pub(crate) fn prepare() {
     empty_store();
 }
 
-fn vault() -> Arc<Vault> {
-    Arc::new(Vault::new(&[Zeroizing::new(vec![7; 32])]).expect("a vault"))
-}
-
 fn in_memory(clock: Arc<dyn Clock>, vault: &Arc<Vault>, like: Option<&EmbeddedStore>) -> EmbeddedStore {
     let ownership = Ownership::of(Profile::Sandbox, "https://issuer.test");
     EmbeddedStore::in_memory(clock, Arc::clone(vault), &ownership, like).expect("a store")
@@ -86,7 +82,7 @@ fn in_memory(clock: Arc<dyn Clock>, vault: &Arc<Vault>, like: Option<&EmbeddedSt
 
 fn empty_store() -> &'static EmbeddedStore {
     static EMPTY: OnceLock<EmbeddedStore> = OnceLock::new();
-    EMPTY.get_or_init(|| in_memory(Arc::new(SystemClock), &vault(), None))
+    EMPTY.get_or_init(|| in_memory(Arc::new(SystemClock), &vault(&[7]), None))
 }
 
 /// Runs a seed in this process.
@@ -106,9 +102,9 @@ pub(crate) fn run_here(seed: u64, shape: Shape) -> Run {
 
 async fn simulated(seed: u64, shape: Shape) -> Run {
     let begun = entropy::begin();
-    let (vault, clock) = (vault(), SimulatedClock::new(begun, 0));
+    let (vault, clock) = (vault(&[7]), SimulatedClock::new(begun, 0));
     let store = in_memory(clock.clone(), &vault, Some(empty_store()));
-    let world = World::new(seed, shape, store, Arc::clone(&vault), Arc::clone(&clock));
+    let world = World::new(seed, shape, store, vault, Arc::clone(&clock));
     chaos::interfere(&world);
 
     let mut tenants = Vec::new();
@@ -122,7 +118,9 @@ async fn simulated(seed: u64, shape: Shape) -> Run {
     for number in 0..world.nodes() {
         actix_rt::spawn(chaos::start(Rc::clone(&sim), number));
     }
-    actix_rt::spawn(chaos::breaks(Rc::clone(&sim), move |store| in_memory(clock.clone(), &vault, Some(store))));
+    let open = move |store: &EmbeddedStore, vault: &Arc<Vault>| in_memory(clock.clone(), vault, Some(store));
+    actix_rt::spawn(chaos::breaks(Rc::clone(&sim), open.clone()));
+    actix_rt::spawn(rotates(Rc::clone(&sim), open));
     for (tenant, key_id) in sim.tenants.iter().zip(key_ids) {
         people(&sim, tenant, key_id, shape);
     }

@@ -260,7 +260,7 @@ calls! {
 impl Reseal for NodeStore {
     fn reseal(&self, from: ResealCursor, limit: usize) -> StoreFuture<Resealed> {
         self.world.reach("step reseal");
-        self.call(move |store| store.reseal(from, limit))
+        self.confirm(move |store| store.reseal(from, limit))
     }
 
     fn sealing_key(&self) -> EncryptionKeyId {

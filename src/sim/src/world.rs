@@ -35,7 +35,7 @@ pub struct Shape {
 
 impl Shape {
     /// The kinds of faults, and what operators and organisers change.
-    pub const FAULTS: [&'static str; 22] = [
+    pub const FAULTS: [&'static str; 23] = [
         "kills",
         "outages",
         "full-disks",
@@ -57,6 +57,7 @@ impl Shape {
         "key-changes",
         "suspensions",
         "erasures",
+        "key-rotations",
         "flows",
     ];
 
@@ -189,7 +190,8 @@ pub(crate) struct World {
     lags_since: Mutex<Duration>,
     /// Ends the wait of answers for the replica: whether it has caught up. A value each time that it lags.
     pub(crate) replication: broadcast::Sender<bool>,
-    pub(crate) vault: Arc<Vault>,
+    /// The keys of nodes that start.
+    vault: Mutex<Arc<Vault>>,
     /// The store's clock.
     pub(crate) store_clock: Arc<SimulatedClock>,
     /// How far the store's clock may have been behind.
@@ -232,7 +234,7 @@ impl World {
             unconfirmed: Mutex::default(),
             lags_since: Mutex::default(),
             replication: broadcast::channel(1).0,
-            vault,
+            vault: Mutex::new(vault),
             store_clock,
             behind: Mutex::default(),
             notices: broadcast::channel(NOTICES).0,
@@ -277,6 +279,17 @@ impl World {
         self.store.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    pub(crate) fn vault(&self) -> Arc<Vault> {
+        Arc::clone(&lock(&self.vault))
+    }
+
+    /// From now on nodes start with these keys, and so is the store opened.
+    pub(crate) fn opens_with(&self, vault: &Arc<Vault>, open: impl Fn(&EmbeddedStore) -> EmbeddedStore) {
+        *lock(&self.vault) = Arc::clone(vault);
+        let opened = open(&self.store());
+        *self.store.write().unwrap_or_else(PoisonError::into_inner) = opened;
+    }
+
     /// From now on the replica has this, and no more.
     pub(crate) fn replica_lags(&self, replica: EmbeddedStore) {
         *lock(&self.replica) = Some(replica);
@@ -288,11 +301,11 @@ impl World {
     }
 
     /// The replica catches up, or takes over.
-    pub(crate) fn replica_catches_up(&self, takes_over: bool) {
+    pub(crate) fn replica_catches_up(&self, takes_over: bool, open: impl Fn(&EmbeddedStore) -> EmbeddedStore) {
         let Some(replica) = lock(&self.replica).take() else { return };
         if takes_over {
             lock(&self.unconfirmed).push((*lock(&self.lags_since), self.begun.elapsed()));
-            *self.store.write().unwrap_or_else(PoisonError::into_inner) = replica;
+            *self.store.write().unwrap_or_else(PoisonError::into_inner) = open(&replica);
         }
         // Nobody may wait for it.
         let _ = self.replication.send(!takes_over);
