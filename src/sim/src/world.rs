@@ -65,7 +65,11 @@ impl Shape {
     pub const WHOLE: Self = Self { verifications: None, without: 0 };
 
     fn has(self, fault: &str) -> bool {
-        Self::FAULTS.iter().position(|known| *known == fault).is_none_or(|bit| self.without & (1 << bit) == 0)
+        self.without & (1 << Self::number(fault)) == 0
+    }
+
+    fn number(fault: &str) -> usize {
+        Self::FAULTS.iter().position(|known| *known == fault).expect("a kind of faults")
     }
 }
 
@@ -175,6 +179,9 @@ pub(crate) struct World {
     pub(crate) deployment: Deployment,
     shape: Shape,
     random: Mutex<SmallRng>,
+    /// How many times as likely as usual each kind of faults is: what happens seldom where everything happens is found in a run that has
+    /// much of one kind and nothing of another.
+    times: [u64; Shape::FAULTS.len()],
     pub(crate) begun: Instant,
     log: Mutex<Vec<String>>,
     /// Faults that were injected, by kind.
@@ -219,12 +226,13 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl World {
     pub(crate) fn new(seed: u64, shape: Shape, store: EmbeddedStore, vault: Arc<Vault>, store_clock: Arc<SimulatedClock>) -> Arc<Self> {
-        let begun = store_clock.begun;
+        let (begun, mut random) = (store_clock.begun, SmallRng::seed_from_u64(seed));
         Arc::new(Self {
             seed,
             deployment: Deployment::of(seed),
             shape,
-            random: Mutex::new(SmallRng::seed_from_u64(seed)),
+            times: std::array::from_fn(|_| [0, 1, 1, 4][random.random_range(0..4)]),
+            random: Mutex::new(random),
             begun,
             log: Mutex::default(),
             faults: Mutex::default(),
@@ -341,7 +349,11 @@ impl World {
 
     /// Whether a fault happens, with this chance out of ten thousand.
     pub(crate) fn goes_wrong(&self, fault: &'static str, of_ten_thousand: u64) -> bool {
-        let happens = self.below(10_000) < of_ten_thousand && self.is_rough() && self.shape.has(fault);
+        if !self.is_rough() {
+            return false;
+        }
+        let chance = of_ten_thousand * self.times[Shape::number(fault)];
+        let happens = self.below(10_000) < chance && self.shape.has(fault);
         if happens {
             *lock(&self.faults).entry(fault).or_default() += 1;
         }
