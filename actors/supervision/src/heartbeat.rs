@@ -86,7 +86,8 @@ mod tests {
                 let _ = stuck.recv();
             });
             until("the stuck one is noticed", || beats.hung().as_deref() == Some("stuck")).await;
-            std::thread::sleep(Duration::from_millis(5));
+            let noticed = beats.elapsed();
+            until("it hangs for longer", || beats.elapsed() > noticed + 5).await;
             assert_eq!(beats.hung().as_deref(), Some("stuck"), "it is noticed for as long as it hangs");
             drop(release);
             until("it runs again", || beats.hung().is_none()).await;
