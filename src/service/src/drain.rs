@@ -73,3 +73,29 @@ impl Drain {
         self.under_way.emptied(time).await
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+
+    use super::*;
+
+    #[test]
+    fn the_end_is_announced_before_it_begins() {
+        let drain = Drain::default();
+        assert!(!drain.is_announced());
+        drain.announce();
+        assert!(drain.is_announced() && drain.begun().now_or_never().is_none());
+        drain.begin();
+        assert!(drain.is_announced() && drain.clone().begun().now_or_never().is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn requests_are_under_way_until_their_permits_are_dropped() {
+        let drain = Drain::default();
+        let permits = [drain.enter(), drain.clone().enter(), drain.enter()];
+        assert_eq!((drain.under_way(), drain.finish(Duration::from_secs(1)).await), (3, 3));
+        drop(permits);
+        assert_eq!((drain.under_way(), drain.finish(Duration::from_secs(1)).await), (0, 0));
+    }
+}

@@ -158,3 +158,34 @@ fn verification(record: &TransactionRecord) -> Verification {
         reference: opened.terms.extras.as_ref().and_then(|extras| extras.client_reference_id.clone()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_filter_admits_what_has_all_that_it_asks_for() {
+        let event = EventId::generate(sakshi_domain::ids::ClientId::generate().partition(), 0);
+        let guest = Verification {
+            txn: TxnId::generate(sakshi_domain::ids::ClientId::generate().partition(), 0),
+            opened_at: Timestamp::from_millis(0),
+            status: VerificationStatus::Verified,
+            channel: "web",
+            event: Some(event),
+            reference: Some("Order 7".into()),
+        };
+        let other = Verification { status: VerificationStatus::Waiting, channel: "qr", event: None, reference: None, ..guest.clone() };
+        let filters = [
+            Filter { status: Some(VerificationStatus::Verified), ..Filter::default() },
+            Filter { channel: Some("web".into()), ..Filter::default() },
+            Filter { event: Some(event), ..Filter::default() },
+            Filter { reference: Some("oRDER".into()), ..Filter::default() },
+        ];
+        for filter in filters {
+            assert!(filter.admits(&guest) && !filter.admits(&other), "{filter:?}");
+            let one_more = Filter { status: Some(VerificationStatus::Expired), ..filter };
+            assert!(!one_more.admits(&guest), "{one_more:?}");
+        }
+        assert!(Filter::default().admits(&other));
+    }
+}

@@ -7,6 +7,9 @@ use std::io::{self, Read as _, Write as _};
 use crate::run::{Run, prepare, run_here};
 use crate::world::Shape;
 
+/// Seconds of processor time after which a run counts as one that does not end: hundreds of times what it takes.
+const RUN_MAX: u64 = 120;
+
 /// Begins work in a copy of this process, which must have no other threads. Returns the copy, and where what it writes is read.
 ///
 /// # Errors
@@ -36,12 +39,17 @@ fn ended(child: libc::pid_t) {
 #[must_use]
 pub fn run(seed: u64, shape: Shape) -> Run {
     prepare();
-    let write = |writer: &mut io::PipeWriter| serde_json::to_writer(writer, &run_here(seed, shape)).expect("a pipe");
+    let write = |writer: &mut io::PipeWriter| {
+        let most = libc::rlimit { rlim_cur: RUN_MAX, rlim_max: RUN_MAX };
+        // SAFETY: it reads what is borrowed. If the system refuses, a run may take longer.
+        unsafe { libc::setrlimit(libc::RLIMIT_CPU, &raw const most) };
+        serde_json::to_writer(writer, &run_here(seed, shape)).expect("a pipe");
+    };
     let (child, mut reader) = in_a_copy(write).expect("a process");
     let mut written = Vec::new();
     reader.read_to_end(&mut written).expect("a pipe");
     ended(child);
-    serde_json::from_slice(&written).unwrap_or_else(|_| panic!("seed {seed} ends its process"))
+    serde_json::from_slice(&written).unwrap_or_else(|_| Run::without_end(seed))
 }
 
 /// Runs seeds on all processors, and hands each run to `judge` until that says that it has seen enough. Of so many seeds, one is run

@@ -49,6 +49,14 @@ pub struct Run {
     pub reached: BTreeMap<String, u64>,
 }
 
+impl Run {
+    /// What is known of a run whose process has ended before it.
+    pub(crate) fn without_end(seed: u64) -> Self {
+        let broken = vec![format!("seed {seed} takes for ever, or ends its process")];
+        Self { seed, log: Vec::new(), digest: String::new(), broken, faults: BTreeMap::new(), reached: BTreeMap::new() }
+    }
+}
+
 /// A smaller run of a seed that breaks a promise: fewer verifications and fewer kinds of faults.
 #[must_use]
 pub fn shrunk(seed: u64, mut shape: Shape) -> (Shape, Run) {

@@ -374,5 +374,40 @@ mod tests {
         assert_eq!(usage.inner.len(), 1);
         usage.prune(begun + 40 * CPU_USAGE_HALF_LIFE);
         assert!(usage.inner.is_empty());
+        usage.charge(owners(1).path(), NEGLIGIBLE, later);
+        usage.prune(later);
+        assert!(usage.inner.is_empty());
+    }
+
+    #[test]
+    fn after_so_many_charges_owners_with_negligible_use_are_forgotten() {
+        let budget = CpuBudget::new(1);
+        let known = || budget.lock().used.inner.len();
+        for charge in 1..CHARGES_UNTIL_PRUNED {
+            budget.lock().charge(&owners(u8::try_from(charge % 200).unwrap()), Duration::ZERO);
+        }
+        assert!(known() > 1);
+        budget.lock().charge(&owners(255), Duration::from_secs(1));
+        assert_eq!(known(), 1);
+        assert_eq!(budget.lock().total, Duration::from_secs(1), "in all");
+        budget.lock().charge(&owners(1), Duration::ZERO);
+        assert_eq!(known(), 2, "the count begins again");
+    }
+
+    #[tokio::test]
+    async fn the_time_that_work_takes_is_charged_to_its_owner() {
+        let budget = CpuBudget::new(1);
+        let work = || {
+            let begun = thread_time();
+            while thread_time() - begun < Duration::from_millis(20) {}
+        };
+        budget.run(owners(1), work).await.unwrap();
+        // The charge follows the answer.
+        while budget.lock().free == 0 {
+            yield_now().await;
+        }
+        let queue = budget.lock();
+        assert!(queue.total >= Duration::from_millis(20));
+        assert!(queue.used.along(owners(1).path(), Instant::now())[0] >= Duration::from_millis(10));
     }
 }

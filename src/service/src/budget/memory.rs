@@ -322,6 +322,12 @@ mod tests {
         permit
     }
 
+    /// How many permits were revoked, and how many were refused.
+    fn counted(budget: &MemoryBudget) -> (u64, u64) {
+        let ledger = budget.lock();
+        (ledger.revoked, ledger.refused)
+    }
+
     #[test]
     fn the_largest_holder_is_revoked_and_the_others_keep_what_they_have() {
         let budget = budget(100);
@@ -329,7 +335,8 @@ mod tests {
         let large = holding(&budget, sender(2), 70);
         let newcomer = holding(&budget, sender(3), 30);
         assert!(large.is_revoked() && !small.is_revoked() && !newcomer.is_revoked());
-        assert_eq!(budget.held(), 50);
+        assert_eq!((budget.held(), counted(&budget)), (50, (1, 0)));
+        assert_eq!(budget.lock().usage.outermost(), (2, 30));
         drop((small, large, newcomer));
         assert_eq!(budget.held(), 0);
     }
@@ -360,8 +367,39 @@ mod tests {
         let mut second = holding(&budget, sender(2), 50);
         assert_eq!(second.grow_to(51), Err(BudgetExhausted));
         assert_eq!((first.is_revoked(), second.is_revoked(), budget.held()), (false, false, 100));
+        assert_eq!(counted(&budget), (0, 1));
         second.shrink_to(10);
         assert_eq!(budget.held(), 60);
+    }
+
+    #[test]
+    fn of_two_who_would_hold_as_much_the_newcomer_is_refused() {
+        let budget = budget(99);
+        let first = holding(&budget, sender(1), 50);
+        assert_eq!(budget.permit(sender(2), Stage::Arriving).grow_to(50), Err(BudgetExhausted));
+        assert!(!first.is_revoked());
+    }
+
+    #[test]
+    fn of_one_owner_what_is_pinned_stays_and_what_is_not_is_revoked() {
+        let (budget, owners) = (budget(100), sender(1));
+        let mut pinned = holding(&budget, owners.clone(), 60);
+        pinned.pin().unwrap();
+        let other = holding(&budget, owners, 20);
+        let newcomer = holding(&budget, sender(2), 30);
+        assert!(!pinned.is_revoked() && other.is_revoked() && !newcomer.is_revoked());
+    }
+
+    #[test]
+    fn what_an_owner_holds_by_itself_is_compared_with_what_its_inner_owners_hold() {
+        for (by_itself, by_inner) in [(60, 30), (30, 60), (45, 45)] {
+            let budget = budget(100);
+            let client = Owner::Client(ClientId::generate());
+            let own = holding(&budget, OwnerPath::new([address(1)]), by_itself);
+            let inner = holding(&budget, OwnerPath::new([address(1), client]), by_inner);
+            let _newcomer = holding(&budget, sender(2), 20);
+            assert_eq!((own.is_revoked(), inner.is_revoked()), (by_itself > by_inner, by_itself <= by_inner));
+        }
     }
 
     #[test]
@@ -387,6 +425,7 @@ mod tests {
         assert!(pin(1, 1).is_err());
         let (third, fourth) = (pin(2, 20).unwrap(), pin(3, 20).unwrap());
         assert!(pin(2, 1).is_err());
+        assert_eq!(counted(&budget), (0, 2));
         drop((first, second, third, fourth));
         assert_eq!(budget.held(), 0);
     }
