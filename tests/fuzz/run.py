@@ -2,8 +2,8 @@
 """Builds the fuzzer and feeds every target, or those that are named.
 
     run.py                        a minute over all targets, with what the tests have built of other crates
-    run.py --whole --runs 5000000 --table tests/fuzz/RESULTS.md
-                                  counters in every crate, optimised code, so many executions of each target
+    run.py --whole --total 20000000 --table tests/fuzz/RESULTS.md
+                                  counters in every crate, optimised code, and so many executions more in the table
     run.py --seconds 60 jwks      one target for a minute
     run.py --shrink               keeps of the corpus only what reaches something of its own
 
@@ -89,15 +89,22 @@ def fed(program, name, seconds, runs, found):
     return name, executions, round(executions / max(took, 0.1)), int(coverage), int(features), int(inputs)
 
 
+def told(path):
+    """The rows of a table, to which a run adds its executions."""
+    text = path.read_text() if path and path.exists() else ""
+    found = re.findall(r"^\| `(\w+)` \| ([\d,]+) \| ([\d,]+) \| ([\d,]+) \| ([\d,]+) \| ([\d,]+) \|$", text, re.MULTILINE)
+    return {name: (name, *(int(number.replace(",", "")) for number in numbers)) for name, *numbers in found}
+
+
 def table(rows, whole):
     total = sum(row[1] for row in rows)
     counted = "every crate" if whole else "the crates of this workspace"
     head = [
         "# What the fuzzer has fed",
         "",
-        f"Written by `tests/fuzz/run.py`: {total:,} executions over {len(rows)} targets, on one core, with counters in {counted}. Nothing was found that is not mended.",
+        f"Written by `tests/fuzz/run.py`: {total:,} executions over {len(rows)} targets in several runs, with counters in {counted}. Nothing was found that is not mended.",
         "",
-        "| Target | Executions | Each second | Edges | Features | Inputs kept by the run |",
+        "| Target | Executions | Each second, last | Edges | Features | Inputs kept by the last run |",
         "|---|---:|---:|---:|---:|---:|",
     ]
     body = [f"| `{row[0]}` | " + " | ".join(f"{number:,}" for number in row[1:]) + " |" for row in rows]
@@ -135,9 +142,9 @@ def main():
     asked.add_argument("targets", nargs="*", help="names of targets; all if none is named")
     asked.add_argument("--seconds", type=int, default=0, help="time for each target")
     asked.add_argument("--runs", type=int, default=0, help="executions of each target")
-    asked.add_argument("--total", type=int, default=0, help="executions over all targets; what is left goes to the fastest targets")
+    asked.add_argument("--total", type=int, default=0, help="executions over all targets; beyond --runs they go to the fastest targets")
     asked.add_argument("--whole", action="store_true", help="counters in every crate, optimised")
-    asked.add_argument("--table", type=Path, help="where to write the table")
+    asked.add_argument("--table", type=Path, help="the table to which the executions are added")
     asked.add_argument("--shrink", action="store_true", help="make the corpus smaller, and feed nothing")
     asked = asked.parse_args()
     found = ROOT / "target" / "fuzz" / "found"
@@ -146,23 +153,30 @@ def main():
     chosen = asked.targets or list(groups)
     if asked.shrink:
         return shrink(programs, groups, chosen)
-    seconds = asked.seconds if asked.seconds or asked.runs else max(1, 60 // len(chosen))
-    rows = {name: fed(programs[groups[name]], name, seconds, asked.runs, found) for name in chosen}
-    left = asked.total - sum(row[1] for row in rows.values() if row)
-    while left > 0 and all(rows.values()):
-        fastest = sorted(rows, key=lambda name: rows[name][2])[-6:]
-        name = min(fastest, key=lambda name: rows[name][1])
-        more = fed(programs[groups[name]], name, 0, min(left, 5_000_000), found)
-        if more is None:
-            rows[name] = None
-            break
-        rows[name] = (name, rows[name][1] + more[1], *more[2:])
-        left -= more[1]
-    if not all(rows.values()):
-        return 1
-    if asked.table:
-        asked.table.write_text(table(list(rows.values()), asked.whole))
-    return 0
+    seconds = asked.seconds if asked.seconds or asked.runs or asked.total else max(1, 60 // len(chosen))
+    rows, is_good, left = told(asked.table), True, asked.total
+
+    def feed(name, seconds, runs):
+        row = fed(programs[groups[name]], name, seconds, runs, found)
+        if row is None:
+            return 0
+        rows[name] = (name, rows.get(name, row[:1] + (0,))[1] + row[1], *row[2:])
+        if asked.table:
+            asked.table.write_text(table([rows[name] for name in groups if name in rows], asked.whole))
+        return row[1]
+
+    for name in chosen:
+        # The rest of a total is shared out by what is known of each target.
+        if asked.runs or seconds or name not in rows:
+            fed_to = feed(name, seconds, asked.runs or (0 if seconds else 100_000))
+            is_good &= fed_to > 0
+            left -= fed_to
+    while left > 0 and is_good:
+        fastest = sorted((name for name in chosen if name in rows), key=lambda name: rows[name][2])[-6:]
+        fed_to = feed(min(fastest, key=lambda name: rows[name][1]), 0, min(left, 2_000_000))
+        is_good &= fed_to > 0
+        left -= fed_to
+    return 0 if is_good else 1
 
 
 if __name__ == "__main__":
