@@ -35,7 +35,9 @@ pub(crate) fn interfere(world: &Arc<World>) {
         if world.goes_wrong("actor-panics", 12) {
             return Some(Interference::Panic);
         }
-        world.goes_wrong("hangs", 4).then(|| Interference::Hang(Duration::from_millis(world.below(12_000))))
+        // Some hang for longer than anybody may wait.
+        let longest = if world.chance(200) { 60_000 } else { 12_000 };
+        world.goes_wrong("hangs", 4).then(|| Interference::Hang(Duration::from_millis(world.below(longest))))
     }));
 }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::time::Timestamp;
+use serde_json::Value;
 
 use crate::history::EventFact;
 
@@ -109,6 +110,8 @@ pub(crate) struct Reported {
     pub(crate) key: String,
     /// Whether there is a webhook: it tells the end, and the client has said where that is to be told.
     pub(crate) is_told: bool,
+    /// The report, if it is one of which the first ends the flow.
+    pub(crate) end: Option<Value>,
 }
 
 /// What everybody learned.

@@ -105,21 +105,21 @@ impl Sim {
     }
 
     /// The connector repeats its report until it is answered.
-    async fn reports(&self, tenant: &Tenant, opened: &OpenedFlow, kind: &str, report: &Value, is_told: bool) {
+    async fn reports(&self, tenant: &Tenant, opened: &OpenedFlow, kind: &str, reported: &Value, is_told: bool) {
         sleep(Duration::from_millis(self.world.below(5_000))).await;
-        let report = self.as_of(tenant, report, &opened.id);
+        let report = self.as_of(tenant, reported, &opened.id);
         let request = Request::post(format!("/internal/v1/flows/{kind}")).internal(CONNECTOR_TOKEN).json(&report);
         let asked = self.ask_again(&request, TRIES).await;
         let Some(answer) = asked.told() else { return };
         let (status, body) = (answer.status, answer.json());
         self.world.say(|line| line.push_str(&format!("{}: a report is answered with {status} {}", opened.id, body["result"])));
         match status {
-            200 => self.diary.reported.borrow_mut().push(Reported {
-                tenant: tenant.number,
-                flow: opened.id.clone(),
-                key: deduplication_key(&report),
-                is_told,
-            }),
+            200 => {
+                let (tenant, flow, key) = (tenant.number, opened.id.clone(), deduplication_key(&report));
+                let is_end = endings(opened.flow).iter().any(|(_, ending)| opened.report(ending) == *reported);
+                let end = (is_end && opened.flow != Flow::Wealth).then_some(report);
+                self.diary.reported.borrow_mut().push(Reported { tenant, flow, key, is_told, end });
+            }
             // It has ended otherwise.
             409 => {}
             _ => self.diary.is_wrong(format!("{}: a report is answered with {status} {body}", opened.id)),

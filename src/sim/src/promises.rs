@@ -30,7 +30,7 @@ const fn promise(name: &'static str, survives_loss: bool, check: fn(&Evidence<'_
 }
 
 /// All of them.
-pub(crate) const PROMISES: [Promise; 13] = [
+pub(crate) const PROMISES: [Promise; 14] = [
     promise("every answer is one that can be, and comes in time", false, nobody_saw_what_cannot_be),
     promise("a ledger adds up, and a transaction costs one credit", true, credits_are_conserved),
     promise("what was granted is there", false, grants_are_there),
@@ -41,6 +41,7 @@ pub(crate) const PROMISES: [Promise; 13] = [
     promise("an event never has more guests than places", true, no_more_guests_than_places),
     promise("changes, scans and guests of an event come in one order that everybody sees", false, events_have_one_order),
     promise("a webhook is sent at most once and says what a poll says", false, webhooks_are_sent_once),
+    promise("a flow ends in one way", false, flows_end_in_one_way),
     promise("nobody gets what is of another client", true, receivers_get_their_own),
     promise("what is erased is not told any more", false, erased_is_not_told),
     promise("everything ends, and what became of a webhook is known", false, everything_drains),
@@ -279,6 +280,13 @@ fn webhooks_are_sent_once(evidence: &Evidence<'_>) -> Found {
         }
     }
     found
+}
+
+fn flows_end_in_one_way(evidence: &Evidence<'_>) -> Found {
+    let reported = evidence.sim.diary.reported.borrow();
+    let ends: Vec<_> = reported.iter().filter_map(|reported| Some((&reported.flow, reported.end.as_ref()?))).collect();
+    let otherwise = |(flow, end): &&(&String, &Value)| ends.iter().any(|(other, first)| other == flow && first != end);
+    ends.iter().filter(otherwise).map(|(flow, _)| format!("{flow}: two different ends of it are accepted")).collect()
 }
 
 fn erased_is_not_told(evidence: &Evidence<'_>) -> Found {
