@@ -128,7 +128,9 @@ impl Sim {
             sleep(Duration::from_millis(self.world.below(15_000))).await;
             let Some(event) = tenant.event.borrow().clone() else { continue };
             if self.world.goes_wrong("event-changes", 5_000) {
-                self.changes(&tenant, &event).await;
+                let (is_active, max_guests) =
+                    if self.world.chance(400) { (Some(self.world.chance(700)), None) } else { (None, Some(2 + self.world.below(5))) };
+                self.changes(&tenant, &event, is_active, max_guests).await;
             }
             self.looks_at(&tenant, &event).await;
             if self.world.chance(300) {
@@ -137,23 +139,20 @@ impl Sim {
         }
     }
 
-    async fn changes(&self, tenant: &Tenant, event: &str) {
-        let (mut body, mut is_active, mut max_guests) = (json!({}), None, None);
-        if self.world.chance(400) {
-            is_active = Some(self.world.chance(700));
-            body["is_active"] = json!(is_active);
-        } else {
-            max_guests = Some(2 + self.world.below(5));
-            body["max_guests"] = json!(max_guests);
-        }
+    /// Changes one thing; whether the answer tells what came of it.
+    pub(crate) async fn changes(&self, tenant: &Tenant, event: &str, is_active: Option<bool>, max_guests: Option<u64>) -> bool {
+        let body = match max_guests {
+            Some(max_guests) => json!({"max_guests": max_guests}),
+            None => json!({"is_active": is_active}),
+        };
         let asked = self.ask(&Request::new(Method::PATCH, format!("{EVENTS}/{event}")).json(&body).of(tenant)).await;
         let change = |shown| Step::Change { is_active, max_guests, shown };
         match asked.told() {
             Some(answer) if answer.status == 200 => self.notes(tenant, &asked, change(shown(&answer.json()))),
-            Some(answer) if answer.status == 400 => {
-                let Some(max_guests) = max_guests else { return self.diary.is_wrong("a good change is refused".to_owned()) };
-                self.notes(tenant, &asked, Step::RefusedChange { max_guests });
-            }
+            Some(answer) if answer.status == 400 => match max_guests {
+                Some(max_guests) => self.notes(tenant, &asked, Step::RefusedChange { max_guests }),
+                None => self.diary.is_wrong("a good change is refused".to_owned()),
+            },
             Some(answer) if answer.status == 401 && tenant.may_be_suspended.get() => {}
             Some(answer) => self.diary.is_wrong(format!("a change is answered with {}", answer.status)),
             // It may have been changed, or be changed at any time.
@@ -162,6 +161,7 @@ impl Sim {
                 self.diary.events.borrow_mut().push((tenant.number, fact));
             }
         }
+        asked.told().is_some()
     }
 
     pub(crate) async fn looks_at(&self, tenant: &Tenant, event: &str) {

@@ -38,7 +38,7 @@ use sakshi_service::issuer_keys::IssuerKeys;
 use sakshi_service::upstreams::Upstreams;
 use sakshi_service::url_policy::UrlPolicy;
 use sakshi_service::{Rules, Service};
-use sakshi_store::{CreditOutcome, ReportFlowOutcome, Retention, Store, StoreFuture};
+use sakshi_store::{CreditOutcome, ReportFlowOutcome, Retention, Store, StoreFuture, Vault};
 use sakshi_supervision::Escalation;
 use sakshi_supervision::interference::{on_arbiter, while_on_arbiter};
 use sakshi_web::body::BodyLimit;
@@ -138,8 +138,8 @@ impl Edge {
 #[derive(Clone)]
 pub(crate) struct Node {
     pub(crate) incarnation: Arc<Incarnation>,
-    /// When its process was started.
-    pub(crate) started: Duration,
+    /// The keys with which its process was started.
+    pub(crate) vault: Arc<Vault>,
     pub(crate) clock: Arc<SimulatedClock>,
     pub(crate) tree: Tree,
     /// One of each worker.
@@ -249,7 +249,7 @@ pub(crate) async fn start(
     let network = Arc::new(Network { world: Arc::clone(world), incarnation: Arc::clone(&incarnation), inbox: Arc::clone(inbox) });
     let simulated = SimulatedClock::new(world.begun, difference_ms);
     let clock: Arc<dyn Clock> = simulated.clone();
-    let (started, vault) = (world.begun.elapsed(), world.vault());
+    let vault = world.vault();
     let config = TreeConfig {
         store: Arc::clone(&store),
         vault: Arc::clone(&vault),
@@ -269,7 +269,7 @@ pub(crate) async fn start(
         events,
         flows: flows.clone(),
         store: Arc::clone(&store),
-        vault,
+        vault: Arc::clone(&vault),
         clock: Arc::clone(&clock),
         authority: Arc::clone(&authority.context),
         rules: rules(),
@@ -339,7 +339,7 @@ pub(crate) async fn start(
     };
     let internal = App::new().wrap(from_fn(edge)).configure(move |config| sakshi_operator::configure(config, deps));
     let internal = Edge::of(first, internal).await;
-    Some((Node { incarnation, started, clock: simulated, tree, public, internal }, escalations))
+    Some((Node { incarnation, vault, clock: simulated, tree, public, internal }, escalations))
 }
 
 struct LedgerDesk(Tree);

@@ -42,11 +42,10 @@ pub(crate) async fn rotates(sim: Rc<Sim>, open: impl Fn(&EmbeddedStore, &Arc<Vau
 /// Restarts every node with these keys, one after the other.
 async fn restarts_with(sim: &Rc<Sim>, open: &impl Fn(&EmbeddedStore, &Arc<Vault>) -> EmbeddedStore, keys: &[u8], what: &str) {
     let vault = vault(keys);
-    let begun = sim.world.begun.elapsed();
     sim.world.opens_with(&vault, |store| open(store, &vault));
     sim.world.say(|line| _ = write!(line, "from now on nodes {what}"));
     for number in 0..sim.world.nodes() {
-        while sim.node(number).is_none_or(|node| node.started < begun) {
+        while sim.node(number).is_none_or(|node| !Arc::ptr_eq(&node.vault, &vault)) {
             if let Some(node) = sim.node(number) {
                 kill(sim, &node.incarnation);
             }

@@ -248,6 +248,10 @@ async fn looks_at_everything(sim: &Rc<Sim>) {
         }
         let event = tenant.event.borrow().clone();
         if let Some(event) = event {
+            // With guests there, that many places are too few.
+            if !sim.changes(tenant, &event, None, Some(1)).await {
+                sim.diary.is_wrong("a change of an event is not answered at the end".to_owned());
+            }
             sim.looks_at(tenant, &event).await;
         }
     }
