@@ -7,8 +7,8 @@ use std::io::{self, Read as _, Write as _};
 use crate::run::{Run, prepare, run_here};
 use crate::world::Shape;
 
-/// Seconds of processor time after which a run counts as one that does not end: hundreds of times what it takes.
-const RUN_MAX: u64 = 120;
+/// Seconds of processor time after which a run counts as one that does not end: a hundred times what it takes.
+const RUN_MAX: u64 = 30;
 
 /// Begins work in a copy of this process, which must have no other threads. Returns the copy, and where what it writes is read.
 ///
