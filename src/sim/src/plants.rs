@@ -1,9 +1,9 @@
 //! Planted faults: each is put into a copy of the sources, and the simulator that is built from it must find it.
 
 use std::collections::BTreeMap;
-use std::io::{self, Error, Write as _};
+use std::io::{self, BufRead as _, BufReader, Error, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, Stdio};
 use std::{env, fs};
 
 use serde::Deserialize;
@@ -73,11 +73,14 @@ fn table(plants: &BTreeMap<String, Plant>) -> io::Result<bool> {
     // Those of one file after each other, so that less is built again.
     plants.sort_by_key(|(_, plant)| &plant.file);
     for (name, plant) in plants {
-        let ran = Command::new(build(plant)?).args(["--seeds", &plant.seeds.to_string()]).output()?;
-        let told = String::from_utf8_lossy(&ran.stdout);
-        let needed = told.lines().find_map(|line| line.strip_prefix(FOUND));
+        let mut simulator = Command::new(build(plant)?).args(["--seeds", &plant.seeds.to_string()]).stdout(Stdio::piped()).spawn()?;
+        let told = simulator.stdout.take().into_iter().flat_map(|told| BufReader::new(told).lines());
+        let needed = told.map_while(Result::ok).find_map(|line| line.strip_prefix(FOUND).map(str::to_owned));
+        // How it is found is not wanted here. It may have ended.
+        let _ = simulator.kill();
+        simulator.wait()?;
         are_found &= needed.is_some();
-        println!("| `{name}` | {} | {} | {} |", plant.about, needed.unwrap_or("not found"), plant.seeds);
+        println!("| `{name}` | {} | {} | {} |", plant.about, needed.as_deref().unwrap_or("not found"), plant.seeds);
         io::stdout().flush()?;
     }
     Ok(are_found)

@@ -61,7 +61,7 @@ impl Run {
 #[must_use]
 pub fn shrunk(seed: u64, mut shape: Shape) -> (Shape, Run) {
     let mut found = run(seed, shape);
-    // There is nothing to read of a run that does not end.
+    // Of a run that does not end there is nothing to read.
     if found.log.is_empty() {
         return (shape, found);
     }
@@ -74,7 +74,7 @@ pub fn shrunk(seed: u64, mut shape: Shape) -> (Shape, Run) {
     }
     for smaller in smaller {
         let ran = run(seed, smaller(shape));
-        if !ran.broken.is_empty() {
+        if !ran.broken.is_empty() && !ran.log.is_empty() {
             (shape, found) = (smaller(shape), ran);
         }
     }
