@@ -3,6 +3,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
+use sakshi_kit::portal::{CSRF_FIELD, hidden};
 use tokio::time::sleep;
 
 use crate::diary::Learned;
@@ -19,8 +20,10 @@ impl Sim {
             self.looks_in_the_portal(&tenant, &key, &cookie).await;
         }
         let page = Request::get("/portal/verifications").header("cookie", &cookie);
-        let Some(word) = self.ask_again(&page, TRIES).await.told().and_then(|answer| form_word(&answer.text())) else { return };
-        let leave = form(Request::post("/portal/sign-out"), &format!("form_word={word}")).header("cookie", &cookie);
+        let shown = self.ask_again(&page, TRIES).await;
+        let Some(shown) = shown.told().filter(|answer| answer.status == 200) else { return };
+        let token = format!("{CSRF_FIELD}={}", hidden(&shown.text(), CSRF_FIELD));
+        let leave = form(Request::post("/portal/sign-out"), &token).header("cookie", &cookie);
         let left = self.ask_again(&leave, TRIES).await;
         if left.told().is_some_and(|answer| answer.header("location") == Some("/portal/sign-in?out=1"))
             && self.ask(&page).await.told().is_some_and(|answer| answer.status == 200)
@@ -76,10 +79,4 @@ impl Sim {
 
 fn form(request: Request, fields: &str) -> Request {
     request.body("application/x-www-form-urlencoded", fields.to_owned())
-}
-
-/// What a form of a page must carry.
-fn form_word(page: &str) -> Option<String> {
-    let (_, rest) = page.split_once("name=\"form_word\" value=\"")?;
-    Some(rest.split_once('"')?.0.to_owned())
 }
