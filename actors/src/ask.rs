@@ -107,10 +107,10 @@ where
 }
 
 /// A record that needs an actor, with the question for which it was read.
-struct StartWith<A: RecordActor, Q> {
-    id: A::Id,
-    record: A::Record,
-    question: Q,
+pub(crate) struct StartWith<A: RecordActor, Q> {
+    pub(crate) id: A::Id,
+    pub(crate) record: A::Record,
+    pub(crate) question: Q,
 }
 
 impl<A: RecordActor, Q: Question<A>> Message for StartWith<A, Q> {

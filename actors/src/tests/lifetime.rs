@@ -5,8 +5,11 @@ use std::time::{Duration, Instant};
 use futures_util::future::join_all;
 use sakshi_domain::clock::Clock as _;
 use sakshi_domain::transaction::{Answer, Outcome};
+use sakshi_store::Transactions as _;
 
 use super::{Fixture, WINDOW, declined, run, until, verified};
+use crate::ask::StartWith;
+use crate::transaction::GetTransaction;
 use crate::{CompleteReply, View};
 
 #[test]
@@ -145,6 +148,23 @@ fn whoever_answers_what_waits_elsewhere_leaves_no_copy_behind_when_it_goes_on_wa
         until("the actors have ended", || fixture.tree.live_transactions() == 0).await;
         assert!(matches!(fixture.transactions.get(second.id).await, Ok(View::Pending(_))));
         assert_eq!(fixture.complete(second.id, verified(2)).await, CompleteReply::Accepted);
+        fixture.end().await;
+    });
+}
+
+/// The reading of a question may be slow: meanwhile an actor may begin, end the transaction and be gone.
+#[test]
+fn what_was_read_before_the_end_of_a_transaction_is_not_shown_after_it() {
+    run(async {
+        let fixture = Fixture::new().await;
+        let pending = fixture.opened_elsewhere().await;
+        let record = fixture.store.load_transaction(pending.id).await.unwrap().unwrap();
+        assert_eq!(fixture.complete_known(&pending, verified(1)).await, CompleteReply::Accepted);
+        until("the actor has ended", || fixture.tree.live_transactions() == 0).await;
+        let late = StartWith { id: pending.id, record, question: GetTransaction { fresh: true } };
+        let view = fixture.tree.transactions.get(0).unwrap().send(late).await.unwrap().unwrap();
+        assert!(matches!(view, Ok(View::Completed(_))), "{view:?}");
+        until("no copy is left", || fixture.tree.live_transactions() == 0).await;
         fixture.end().await;
     });
 }

@@ -65,7 +65,7 @@ impl TransactionContext {
 #[derive(Debug)]
 pub(crate) struct TransactionActor {
     id: TxnId,
-    /// The transaction as it is known here; nothing after a restart, until it is read from the store.
+    /// The transaction as it is known here; nothing until it is read from the store.
     view: Option<View>,
     /// Who is told when it is no longer pending: their receivers end.
     watchers: Vec<oneshot::Sender<()>>,
@@ -75,14 +75,14 @@ pub(crate) struct TransactionActor {
 }
 
 impl TransactionActor {
-    /// An actor for a transaction that was read from the store, or is about to be opened and so unknown.
-    pub(crate) const fn new(id: TxnId, view: View, context: Arc<TransactionContext>) -> Self {
-        Self { id, view: Some(view), watchers: Vec::new(), temporary: false, context }
+    /// An actor for a transaction that is known like this. Without a `view` it reads the store before it handles a message.
+    pub(crate) const fn new(id: TxnId, view: Option<View>, context: Arc<TransactionContext>) -> Self {
+        Self { id, view, watchers: Vec::new(), temporary: false, context }
     }
 
     /// An actor for one answer to a transaction that the caller has just seen pending.
     pub(crate) fn temporary(pending: Arc<Pending>, context: Arc<TransactionContext>) -> Self {
-        Self { temporary: true, ..Self::new(pending.id, View::Pending(pending), context) }
+        Self { temporary: true, ..Self::new(pending.id, Some(View::Pending(pending)), context) }
     }
 
     /// Wakes the watchers and ends the actor behind the messages that already wait for it; later

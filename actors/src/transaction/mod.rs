@@ -13,4 +13,4 @@ pub(crate) use listener::ChangeListener;
 pub use message::{Complete, CompleteReply, View};
 
 #[cfg(test)]
-pub(crate) use message::Subscribe;
+pub(crate) use message::{GetTransaction, Subscribe};

@@ -48,8 +48,10 @@ impl RecordActor for TransactionActor {
         record.opened().expires_at
     }
 
+    /// It reads the record once more, with all questions waiting behind it: since the shard has read it, another actor may have
+    /// ended the transaction and be gone.
     fn from_record(record: TransactionRecord, context: &Arc<TransactionContext>) -> Self {
-        Self::new(record.opened().id, record.into(), Arc::clone(context))
+        Self::new(record.opened().id, None, Arc::clone(context))
     }
 }
 
@@ -126,7 +128,7 @@ impl Handler<Open> for Shard<TransactionActor> {
             Some(actor) => actor.clone(),
             None if self.is_full() => return Box::pin(async { Err(Unanswered::Full) }),
             None => {
-                let actor = TransactionActor::new(id, View::Unknown, Arc::clone(self.shared()));
+                let actor = TransactionActor::new(id, Some(View::Unknown), Arc::clone(self.shared()));
                 start_until(self, id, deadline, actor)
             }
         };
