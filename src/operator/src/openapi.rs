@@ -14,7 +14,6 @@ use sakshi_wire::{Describe as _, Schemas};
 use serde_json::{Value, json};
 
 use super::examples;
-use super::operation::is_of_operators;
 use super::routes::{GROUPS, Part};
 
 const DESCRIPTION: &str = "\
@@ -71,11 +70,11 @@ pub(super) async fn document(document: Data<Document>) -> ApiDocument {
 pub(super) fn describe(part: Part) -> ApiDocument {
     let (mut schemas, mut paths, mut tags) = (Schemas::new(), json!({}), BTreeSet::new());
     Refusal::collect(&mut schemas);
-    for (tag, operation) in part.operations() {
-        let mut described = operation.described;
+    for (tag, mut operation) in part.operations() {
+        let mut described = operation.described();
         tags.insert(tag);
         described.operation["tags"] = json!([tag]);
-        if is_of_operators(&described.operation) {
+        if operation.is_of_operators {
             described.operation["x-roles"] = json!(operation.roles);
         }
         examples::attach(&mut described.operation);

@@ -28,7 +28,10 @@ pub struct Operation {
     pub method: Method,
     /// The path's pattern.
     pub path: &'static str,
-    pub(super) described: Described,
+    /// What describes it, which is done when somebody asks for the document.
+    describe: Vec<Box<dyn FnOnce(&mut Described)>>,
+    /// Whether it asks for an operator's token.
+    pub(super) is_of_operators: bool,
     /// Which operators may do it.
     pub(super) roles: &'static [Role],
     pub(super) route: Box<dyn FnOnce(&'static [Role]) -> Route>,
@@ -38,17 +41,18 @@ pub struct Operation {
 
 impl Operation {
     /// `text` says what it does; its first sentence is the summary.
-    pub(super) fn new<H, A>(method: Method, path: &'static str, id: &'static str, text: &str, handler: H) -> Self
+    pub(super) fn new<H, A>(method: Method, path: &'static str, id: &'static str, text: &'static str, handler: H) -> Self
     where
         H: Handler<A, Output: Answer + 'static>,
         A: Argument + FromRequest + 'static,
     {
-        let operation = json!({ "operationId": id, "security": [], "parameters": [] });
-        let mut described = Described { path, operation, schemas: Schemas::new() };
-        say(&mut described.operation, text);
-        A::describe(&mut described);
-        H::Output::describe(&mut described);
-        let (is_of_operators, is_read) = (is_of_operators(&described.operation), method == Method::GET);
+        let describe = move |to: &mut Described| {
+            to.operation["operationId"] = json!(id);
+            say(&mut to.operation, text);
+            A::describe(to);
+            H::Output::describe(to);
+        };
+        let (is_of_operators, is_read) = (A::IS_OF_OPERATORS, method == Method::GET);
         let route = move |roles| {
             if !is_of_operators {
                 return web::to(handler);
@@ -68,7 +72,7 @@ impl Operation {
         };
         // What changes something is for owners, unless the table says otherwise.
         let roles = if is_read { Role::ALL } else { &[Role::Owner] };
-        Self { method, path, described, roles, route: Box::new(route), body_bytes: None }
+        Self { method, path, describe: vec![Box::new(describe)], is_of_operators, roles, route: Box::new(route), body_bytes: None }
     }
 
     /// Owners alone may do it, though it changes nothing.
@@ -82,14 +86,14 @@ impl Operation {
     }
 
     /// A refusal of its own, such as this one.
-    pub(super) fn refuses(mut self, example: impl Into<ApiError>, when: &str) -> Self {
-        self.described.refuses(&example.into(), when);
+    pub(super) fn refuses(mut self, example: impl Into<ApiError> + 'static, when: &'static str) -> Self {
+        self.describe.push(Box::new(move |to| to.refuses(&example.into(), when)));
         self
     }
 
     /// A body that the handler reads by itself.
-    pub(super) fn takes<T: Describe>(mut self) -> Self {
-        self.described.takes::<T>();
+    pub(super) fn takes<T: Describe + 'static>(mut self) -> Self {
+        self.describe.push(Box::new(Described::takes::<T>));
         self
     }
 
@@ -97,11 +101,14 @@ impl Operation {
     pub(super) fn up_to(self, body_bytes: usize) -> Self {
         Self { body_bytes: Some(body_bytes), ..self }
     }
-}
 
-/// Whether an operation asks for an operator's token.
-pub(super) fn is_of_operators(operation: &Value) -> bool {
-    operation["security"][0]["admin_token"].is_array()
+    /// What the document says of it.
+    pub(super) fn described(&mut self) -> Described {
+        let operation = json!({ "security": [], "parameters": [] });
+        let mut described = Described { path: self.path, operation, schemas: Schemas::new() };
+        self.describe.drain(..).for_each(|describe| describe(&mut described));
+        described
+    }
 }
 
 /// What the document says of an operation, with the schemas that it refers to.
@@ -137,6 +144,9 @@ impl Described {
 
 /// What an argument of a handler, or all of them, say of an operation.
 pub(super) trait Argument {
+    /// Whether it is an operator's token.
+    const IS_OF_OPERATORS: bool = false;
+
     fn describe(_: &mut Described) {}
 
     /// The request in the body, for the audit log.
@@ -151,6 +161,8 @@ impl Argument for Data<InternalDeps> {}
 impl Argument for Data<Document> {}
 
 impl Argument for Operator {
+    const IS_OF_OPERATORS: bool = true;
+
     fn describe(to: &mut Described) {
         to.operation["security"] = json!([{ "admin_token": [] }]);
     }
@@ -210,6 +222,8 @@ impl<T: Body + Describe + Serialize> Argument for Asked<T> {
 macro_rules! arguments {
     ($($($argument:ident)+;)+) => {
         $(impl<$($argument: Argument),+> Argument for ($($argument,)+) {
+            const IS_OF_OPERATORS: bool = $($argument::IS_OF_OPERATORS)||+;
+
             fn describe(to: &mut Described) {
                 $($argument::describe(to);)+
             }
