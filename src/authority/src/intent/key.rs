@@ -61,9 +61,6 @@ impl IntentKey {
             },
             _ => return Err(IntentKeyError::OtherKind),
         };
-        if rsa.public_modulus_len() < 256 {
-            return Err(IntentKeyError::TooSmall);
-        }
         Ok(Self(Pair::Rs256(Box::new(rsa))))
     }
 

@@ -90,6 +90,7 @@ mod conformance {
 /// The store in memory, as simulations use it.
 mod in_memory {
     use super::*;
+    use crate::conformance::fixture::{audited_balance, client_with};
 
     struct InMemory {
         store: EmbeddedStore,
@@ -119,4 +120,19 @@ mod in_memory {
     }
 
     crate::store_conformance!(test_store());
+
+    #[tokio::test]
+    async fn a_step_that_fails_half_way_leaves_nothing_and_the_next_one_is_carried_out() {
+        const TAKES_ALL: &str = "UPDATE clients SET balance = 0";
+        let test = test_store();
+        let client = client_with(&test, 5).await;
+        let refused = test.store.write(0, |db| db.change(TAKES_ALL, []).and_then(|_| db.change("no SQL", [])));
+        assert!(refused.await.is_err());
+        let panics = test.store.write(0, |db| -> rusqlite::Result<()> {
+            db.change(TAKES_ALL, [])?;
+            panic!("a bug")
+        });
+        assert!(panics.await.is_err());
+        assert_eq!(audited_balance(&test, &client).await, 5);
+    }
 }
