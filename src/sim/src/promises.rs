@@ -36,7 +36,7 @@ pub(crate) const PROMISES: [Promise; 14] = [
     promise("what was granted is there", false, grants_are_there),
     promise("nobody is refused for want of credits that are there", false, credits_are_used),
     promise("what was answered is kept", false, what_was_answered_is_kept),
-    promise("only what a resident answered ends a verification", true, residents_end_verifications),
+    promise("only what a resident answered within its window ends a verification", true, residents_end_verifications),
     promise("who asks about a verification is told what is so at that moment", false, each_answer_was_true_at_its_time),
     promise("an event never has more guests than places", true, no_more_guests_than_places),
     promise("changes, scans and guests of an event come in one order that everybody sees", false, events_have_one_order),
@@ -143,8 +143,16 @@ fn what_was_answered_is_kept(evidence: &Evidence<'_>) -> Found {
 fn residents_end_verifications(evidence: &Evidence<'_>) -> Found {
     let answers = evidence.sim.diary.answers.borrow();
     let ended = evidence.transactions.iter().filter_map(|(txn, kept)| Some((txn, completed(kept)?)));
-    let by_nobody = ended.filter(|(txn, record)| !answers.contains(&(**txn, record.answer.0)));
-    by_nobody.map(|(txn, _)| format!("{txn}: it ended without an answer of its resident")).collect()
+    let mut found = Found::new();
+    for (txn, record) in ended {
+        if !answers.contains(&(*txn, record.answer.0)) {
+            found.push(format!("{txn}: it ended without an answer of its resident"));
+        }
+        if record.verified_at >= record.opened.expires_at {
+            found.push(format!("{txn}: an answer after its window ended it"));
+        }
+    }
+    found
 }
 
 /// The store notes the time of each step, so what was so at each moment is known.

@@ -95,6 +95,27 @@ impl NodeStore {
         self.answered(plan, called)
     }
 
+    /// Makes a call that changes something, and sometimes makes it again with the same arguments, as the store on Redis does with a step
+    /// whose reply is lost.
+    fn change_repeatably<T: Send + 'static>(&self, work: impl Fn(&EmbeddedStore) -> StoreFuture<T> + Send + 'static) -> StoreFuture<T> {
+        if !self.world.goes_wrong("repeated-steps", 200) {
+            return self.change(work);
+        }
+        let (node, pause) = (self.clone(), self.world.pause(10));
+        self.change(move |store| {
+            let first = work(store);
+            Box::pin(async move {
+                // Nobody hears this answer.
+                let _ = first.await;
+                sleep(pause).await;
+                if node.incarnation.is_dead() {
+                    return pending().await;
+                }
+                work(&node.world.store()).await
+            })
+        })
+    }
+
     /// Makes a call that reads what must not be lost when its answer was given.
     fn confirm<T: Send + 'static>(&self, work: impl FnOnce(&EmbeddedStore) -> StoreFuture<T> + Send + 'static) -> StoreFuture<T> {
         let plan = self.world.plan();
@@ -303,13 +324,13 @@ impl Outbox for NodeStore {
 impl Transactions for NodeStore {
     fn open_transaction(&self, open: OpenTransaction) -> StoreFuture<OpenOutcome> {
         self.world.reach("step open_transaction");
-        self.change(move |store| store.open_transaction(open))
+        self.change_repeatably(move |store| store.open_transaction(open.clone()))
     }
 
     fn complete_transaction(&self, complete: CompleteTransaction) -> StoreFuture<CompleteOutcome> {
         self.world.reach("step complete_transaction");
         let (id, node) = (complete.id, self.clone());
-        let ended = self.change(move |store| store.complete_transaction(complete));
+        let ended = self.change_repeatably(move |store| store.complete_transaction(complete.clone()));
         Box::pin(async move {
             let outcome = ended.await;
             if matches!(outcome, Ok(CompleteOutcome::Completed { .. })) {
@@ -321,7 +342,7 @@ impl Transactions for NodeStore {
 
     fn expire_transaction(&self, id: TxnId) -> StoreFuture<ExpireOutcome> {
         self.world.reach("step expire_transaction");
-        let (ended, node) = (self.change(move |store| store.expire_transaction(id)), self.clone());
+        let (ended, node) = (self.change_repeatably(move |store| store.expire_transaction(id)), self.clone());
         Box::pin(async move {
             let outcome = ended.await;
             node.tell(id);

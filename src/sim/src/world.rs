@@ -35,13 +35,14 @@ pub struct Shape {
 
 impl Shape {
     /// The kinds of faults, and what operators and organisers change.
-    pub const FAULTS: [&'static str; 23] = [
+    pub const FAULTS: [&'static str; 24] = [
         "kills",
         "outages",
         "full-disks",
         "failovers",
         "lost-calls",
         "lost-answers",
+        "repeated-steps",
         "panics",
         "actor-panics",
         "hangs",
