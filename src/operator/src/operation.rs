@@ -22,6 +22,9 @@ use super::bearer::{Connector, Operator, admit};
 use super::openapi::Document;
 use super::probes::MetricsPage;
 
+/// Part of what describes an operation.
+type Describing = Box<dyn FnOnce(&mut Described)>;
+
 /// A row of the table: one method of one path.
 pub struct Operation {
     /// The method.
@@ -29,7 +32,7 @@ pub struct Operation {
     /// The path's pattern.
     pub path: &'static str,
     /// What describes it, which is done when somebody asks for the document.
-    describe: Vec<Box<dyn FnOnce(&mut Described)>>,
+    describe: Vec<Describing>,
     /// Whether it asks for an operator's token.
     pub(super) is_of_operators: bool,
     /// Which operators may do it.
