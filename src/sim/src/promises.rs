@@ -1,5 +1,6 @@
 //! The promises of `docs/promises.md`, each as one check of what a run leaves behind.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use sakshi_domain::credits::EntryKind;
@@ -77,6 +78,9 @@ fn credits_are_conserved(evidence: &Evidence<'_>) -> Found {
         if debits.iter().any(|entry| entry.amount.abs() != 1) {
             found.push(format!("a transaction of client {tenant} cost something else than one credit"));
         }
+        let mut charged = BTreeSet::new();
+        let twice = debits.iter().filter(|entry| !charged.insert(&entry.reference));
+        found.extend(twice.map(|entry| format!("{}: it was charged again at {:?}", entry.reference, since_start(entry.at))));
         let granted: i64 = entries.iter().filter(|entry| entry.kind == EntryKind::Grant).map(|entry| entry.amount).sum();
         if granted - i64::try_from(debits.len()).unwrap_or(0) != i64::try_from(*left).unwrap_or(0) {
             found.push(format!("client {tenant} was granted {granted} credits, has used {} and has {left}", debits.len()));

@@ -65,10 +65,15 @@ pub(super) fn embedded(directory: &Path, clock: &Arc<ManualClock>) -> EmbeddedSt
 }
 
 /// Moves a store that is closed, once nobody else has its files.
-async fn moved(path: &Path, options: impl Fn() -> RedisOptions, finish: bool) -> Result<Moved, StoreError> {
+async fn moved(
+    path: &Path,
+    options: impl Fn() -> RedisOptions,
+    finish: bool,
+    progress: impl Fn(&str, u64) + Clone + Send + Sync + 'static,
+) -> Result<Moved, StoreError> {
     let begun = Instant::now();
     loop {
-        match move_to_redis(path, options(), finish, |_, _| {}).await {
+        match move_to_redis(path, options(), finish, progress.clone()).await {
             Err(StoreError::InUse(_)) if begun.elapsed() < TIMEOUT => tokio::task::yield_now().await,
             ended => return ended,
         }
@@ -97,7 +102,7 @@ impl Move {
         // Redis lets go of what is over by itself.
         while self.store().sweep(RETENTION, 100).await.unwrap() != Swept::default() {}
         self.store.close();
-        let moved = moved(&self.path(), || self.options(), finish).await;
+        let moved = moved(&self.path(), || self.options(), finish, |_, _| {}).await;
         self.store = embedded(&self.path(), &self.clock);
         moved
     }
@@ -258,11 +263,10 @@ fn a_move_that_was_interrupted_is_begun_again() {
         test.store.close();
         let begun = Arc::new(Notify::new());
         let told = Arc::clone(&begun);
-        let (path, options) = (test.path(), test.options());
-        let task = tokio::spawn(async move { move_to_redis(&path, options, true, move |_, _| told.notify_one()).await });
-        begun.notified().await;
-        task.abort();
-        let _ = task.await;
+        tokio::select! {
+            () = begun.notified() => {}
+            ended = moved(&test.path(), || test.options(), true, move |_, _| told.notify_one()) => panic!("it was not interrupted: {ended:?}"),
+        }
         assert!(RedisStore::open(test.options()).await.is_err(), "it is half moved");
         test.store = embedded(&test.path(), &test.clock);
         test.run(true).await.unwrap();
@@ -282,11 +286,11 @@ fn a_target_that_holds_something_else_and_a_source_that_is_not_ours_are_refused(
         assert!(matches!(busy, StoreError::InUse(_)), "{busy}");
         test.store.close();
         let wrong = || RedisOptions { vault: Arc::new(test_vault(&[9])), ..test.options() };
-        assert_eq!(moved(&path, wrong, true).await, Err(StoreError::WrongKey));
+        assert_eq!(moved(&path, wrong, true, |_, _| {}).await, Err(StoreError::WrongKey));
         let nothing = move_to_redis(test.directory.path(), test.options(), true, |_, _| {}).await.unwrap_err();
         assert!(nothing.to_string().contains("there is no store"), "{nothing}");
         test.server.answer(&["SET", "stranger", "1"]);
-        let full = moved(&path, || test.options(), true).await.unwrap_err();
+        let full = moved(&path, || test.options(), true, |_, _| {}).await.unwrap_err();
         assert!(full.to_string().contains("not empty"), "{full}");
         test.server.answer(&["FLUSHALL"]);
         test.store = embedded(&test.path(), &test.clock);
@@ -294,7 +298,7 @@ fn a_target_that_holds_something_else_and_a_source_that_is_not_ours_are_refused(
         let other = Move::new();
         client_with(&other, 5).await;
         other.store.close();
-        let second = moved(&other.path(), || test.options(), true).await.unwrap_err();
+        let second = moved(&other.path(), || test.options(), true, |_, _| {}).await.unwrap_err();
         assert!(second.to_string().contains("another store"), "{second}");
         test.run(true).await.unwrap();
         let finished = test.run(true).await.unwrap_err();
