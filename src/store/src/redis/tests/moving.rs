@@ -263,9 +263,10 @@ fn a_move_that_was_interrupted_is_begun_again() {
         test.store.close();
         let begun = Arc::new(Notify::new());
         let told = Arc::clone(&begun);
+        let path = test.path();
         tokio::select! {
             () = begun.notified() => {}
-            ended = moved(&test.path(), || test.options(), true, move |_, _| told.notify_one()) => panic!("it was not interrupted: {ended:?}"),
+            ended = moved(&path, || test.options(), true, move |_, _| told.notify_one()) => panic!("it was not interrupted: {ended:?}"),
         }
         assert!(RedisStore::open(test.options()).await.is_err(), "it is half moved");
         test.store = embedded(&test.path(), &test.clock);
