@@ -100,7 +100,7 @@ simulation: build
 simulate:
 	$(CARGO) run --release --package sakshi-sim -- --from 2000 --seeds 2000000
 
-# Whether the simulator finds the faults of src/sim/plants.toml: a build for each, an hour or two. Writes src/sim/PLANTS.md.
+# Whether the simulator finds the faults of src/sim/plants.toml: a build for each, half an hour. Writes src/sim/PLANTS.md.
 plants:
 	$(CARGO) run --profile simulation --package sakshi-sim -- --plant all > src/sim/PLANTS.md
 
