@@ -122,13 +122,17 @@ impl Attempter {
         Ok(body)
     }
 
-    /// Records the outcome, and tries again for as long as the store fails.
     async fn settle(&self, id: DeliveryId, subject: Subject, attempt: Attempt) {
-        let mut pause = PAUSE_FIRST;
-        while self.store.settle_delivery(id, subject, attempt).await.is_err() {
-            tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(PAUSE_MAX);
-        }
+        until_recorded(|| self.store.settle_delivery(id, subject, attempt)).await;
+    }
+}
+
+/// Records an outcome, and tries again for as long as that fails or panics: nobody else would until the process ends.
+async fn until_recorded<Recording: Future<Output = Result<(), StoreError>>>(record: impl Fn() -> Recording) {
+    let mut pause = PAUSE_FIRST;
+    while !matches!(AssertUnwindSafe(async { record().await }).catch_unwind().await, Ok(Ok(()))) {
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(PAUSE_MAX);
     }
 }
 
@@ -145,5 +149,26 @@ fn log(delivery: &QueuedDelivery, attempt: Attempt) {
         tracing::info!(subject.id = %delivery.subject, receiver = %delivery.url.origin(), outcome, status, duration_ms, "webhook delivered");
     } else {
         tracing::warn!(subject.id = %delivery.subject, receiver = %delivery.url.origin(), outcome, status, duration_ms, "webhook lost");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn an_outcome_is_recorded_though_recording_it_fails_and_panics_again_and_again() {
+        let tries = Cell::new(0);
+        until_recorded(|| {
+            tries.set(tries.get() + 1);
+            assert_ne!(tries.get(), 1, "a panic before it is recorded");
+            let made = tries.get();
+            async move {
+                assert!(made > 3, "a panic while it is recorded");
+                if made < 6 { Err(StoreError::unavailable("it is away")) } else { Ok(()) }
+            }
+        })
+        .await;
+        assert_eq!(tries.get(), 6);
     }
 }
