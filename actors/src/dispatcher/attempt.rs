@@ -165,7 +165,7 @@ mod tests {
             let made = tries.get();
             async move {
                 assert!(made > 3, "a panic while it is recorded");
-                if made < 6 { Err(StoreError::unavailable("it is away")) } else { Ok(()) }
+                if made < 6 { Err(StoreError::Overloaded) } else { Ok(()) }
             }
         })
         .await;

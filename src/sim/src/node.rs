@@ -285,7 +285,7 @@ pub(crate) async fn start(
         idempotency_locks: IdempotencyLocks::new(ASK_TIMEOUT),
         flow_fetches: FlowFetches::default(),
         memory: MemoryBudgets::default(),
-        cpu: CpuBudget::new(1),
+        cpu: CpuBudget::without_threads(),
     };
     let memory = service.memory.clone();
     let rates = rates();

@@ -5,6 +5,7 @@
 
 use std::cell::Cell;
 use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -27,7 +28,11 @@ const NEGLIGIBLE: Duration = Duration::from_micros(1);
 
 /// The processor time of a node for untrusted work, shared by its workers and listeners.
 #[derive(Clone, Debug)]
-pub struct CpuBudget(Arc<Mutex<Queue>>);
+pub struct CpuBudget {
+    queue: Arc<Mutex<Queue>>,
+    /// Whether work has threads of its own.
+    is_apart: bool,
+}
 
 #[derive(Debug)]
 struct Queue {
@@ -52,7 +57,14 @@ impl CpuBudget {
     pub fn new(threads: usize) -> Self {
         let used = CpuUsage::nothing(Instant::now());
         let queue = Queue { free: threads.max(1), waiting: Vec::new(), used, charges: 0, total: Duration::ZERO, refused: 0 };
-        Self(Arc::new(Mutex::new(queue)))
+        Self { queue: Arc::new(Mutex::new(queue)), is_apart: true }
+    }
+
+    /// A budget for simulations: work runs at once on the thread of its caller, so that what happens depends on the order of the
+    /// calls alone.
+    #[must_use]
+    pub fn without_threads() -> Self {
+        Self { is_apart: false, ..Self::new(1) }
     }
 
     /// A budget of half the processors; the other half stays free for HTTP workers.
@@ -67,13 +79,20 @@ impl CpuBudget {
     /// [`ServiceError::Overloaded`] when too much other work comes first; [`ServiceError::Internal`] when the work panics.
     pub async fn run<T: Send + 'static>(&self, owners: OwnerPath, work: impl FnOnce() -> T + Send + 'static) -> Result<T, ServiceError> {
         let slot = self.slot(owners.clone()).await?;
-        let done = spawn_blocking(move || {
-            lower_priority();
+        let is_apart = self.is_apart;
+        let run = move || {
+            if is_apart {
+                lower_priority();
+            }
             // Dropped after the work, or while it unwinds: then the time is charged and the next work starts.
             let _running = Running { slot, owners, since: thread_time() };
             work()
-        });
-        done.await.map_err(ServiceError::internal)
+        };
+        if is_apart {
+            spawn_blocking(run).await.map_err(ServiceError::internal)
+        } else {
+            catch_unwind(AssertUnwindSafe(run)).map_err(|_| ServiceError::Internal("the work panicked".to_owned()))
+        }
     }
 
     async fn slot(&self, owners: OwnerPath) -> Result<Slot, ServiceError> {
@@ -110,7 +129,7 @@ impl CpuBudget {
 
     /// The queue, without work whose future was dropped.
     fn lock(&self) -> MutexGuard<'_, Queue> {
-        let mut queue = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         queue.waiting.retain(|waiting| !waiting.slot.is_closed());
         queue
     }
@@ -248,6 +267,7 @@ mod tests {
     use std::net::IpAddr;
     use std::sync::mpsc;
 
+    use futures_util::FutureExt as _;
     use futures_util::future::join_all;
     use tokio::task::yield_now;
 
@@ -409,5 +429,15 @@ mod tests {
         let queue = budget.lock();
         assert!(queue.total >= Duration::from_millis(20));
         assert!(queue.used.along(owners(1).path(), Instant::now())[0] >= Duration::from_millis(10));
+    }
+    #[tokio::test]
+    async fn without_threads_work_is_done_when_it_is_asked_for_and_a_panic_is_an_error() {
+        let budget = CpuBudget::without_threads();
+        let here = std::thread::current().id();
+        let of_work = budget.run(owners(1), || std::thread::current().id()).now_or_never();
+        assert_eq!(of_work, Some(Ok(here)));
+        let broken = budget.run(owners(1), || panic!("broken")).now_or_never();
+        assert!(matches!(broken, Some(Err::<(), _>(ServiceError::Internal(_)))));
+        assert_eq!(budget.lock().free, 1);
     }
 }

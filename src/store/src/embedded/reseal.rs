@@ -3,12 +3,11 @@
 
 use rusqlite::params;
 use rusqlite::types::ValueRef;
-use tokio::task::spawn_blocking;
 
 use super::database::statements::Database;
 use super::rows::{signed, unsigned};
 use super::store::EmbeddedStore;
-use crate::error::{StoreError, StoreFuture};
+use crate::error::StoreFuture;
 use crate::reseal::{Reseal, ResealCursor, Resealed, sealed_anew};
 use crate::vault::EncryptionKeyId;
 
@@ -136,7 +135,7 @@ impl Reseal for EmbeddedStore {
                 }
                 (step, ready)
             };
-            let (mut step, ready) = spawn_blocking(work).await.map_err(|_| StoreError::unavailable("the runtime is shutting down"))?;
+            let (mut step, ready) = store.apart(work).await?;
             let weight = ready.iter().map(|replacement| replacement.fresh.len()).sum();
             step.resealed = store.write(weight, move |db| replace(db, column, &ready)).await?;
             Ok(step)

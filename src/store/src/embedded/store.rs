@@ -185,11 +185,17 @@ impl EmbeddedStore {
         if self.shared.in_memory.is_some() {
             return Box::pin(ready(Ok(())));
         }
-        let path = self.shared.path.clone();
-        Box::pin(async move {
-            let work = spawn_blocking(move || checkpoint::empty(&path));
-            work.await.map_err(|_| StoreError::unavailable("the runtime is shutting down"))?
-        })
+        let (store, path) = (self.clone(), self.shared.path.clone());
+        Box::pin(async move { store.apart(move || checkpoint::empty(&path)).await? })
+    }
+
+    /// Runs work that takes long on another thread.
+    pub(crate) async fn apart<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, StoreError> {
+        #[cfg(any(test, feature = "simulation"))]
+        if self.shared.in_memory.is_some() {
+            return Ok(work());
+        }
+        spawn_blocking(work).await.map_err(|_| StoreError::unavailable("the runtime is shutting down"))
     }
 
     /// Queues a write of about `weight` bytes.
