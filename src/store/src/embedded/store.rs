@@ -65,6 +65,12 @@ struct Queues {
     reads: Arc<Reads>,
 }
 
+/// Deliveries of a copy do not take up the ids of the original.
+#[cfg(any(test, feature = "simulation"))]
+const OTHER_IDS: &str = "INSERT INTO sqlite_sequence SELECT 'deliveries', 0 \
+         WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = 'deliveries'); \
+     UPDATE sqlite_sequence SET seq = seq + 1000000 WHERE name = 'deliveries'";
+
 impl Queues {
     fn write(&self, job: Box<dyn Job>) -> Result<(), StoreError> {
         self.writes.try_send(job).map_err(|error| match error {
@@ -155,6 +161,8 @@ impl EmbeddedStore {
         if let Some(like) = like.and_then(|like| like.shared.in_memory.as_ref()) {
             let like = like.lock().unwrap_or_else(PoisonError::into_inner);
             rusqlite::backup::Backup::new(&like.connection, &mut connection)?.step(-1)?;
+            // As on a replica of Redis that takes over: what is queued there has another id than what was lost.
+            connection.execute_batch(OTHER_IDS)?;
         }
         schema::migrate(&mut connection, &*clock, &vault, ownership)?;
         let database = Database { connection, clock, vault: Arc::clone(&vault), health: Arc::default() };
