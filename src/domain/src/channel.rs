@@ -112,7 +112,10 @@ mod tests {
         assert_eq!(field("app", Some("com.example.app"), None), "app_signature");
         assert_eq!(field("app", None, Some(SIGNATURE)), "app_id");
         assert_eq!(field("web", Some("com.example.app"), Some(SIGNATURE)), "app_id");
-        assert_eq!(field("app", Some("com.1x.app"), Some(SIGNATURE)), "app_id");
+        let long = format!("com.{}", "x".repeat(ANDROID_PACKAGE_CHARS_MAX));
+        for package in ["com.1x.app", "example", long.as_str()] {
+            assert_eq!(field("app", Some(package), Some(SIGNATURE)), "app_id", "{package}");
+        }
         assert_eq!(field("app", Some("com.example.app"), Some("c2hvcnQ=")), "app_signature");
         assert_eq!(field("sms", None, None), "channel");
         assert_eq!(field("WEB", None, None), "channel");

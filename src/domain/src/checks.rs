@@ -240,6 +240,14 @@ mod tests {
     }
 
     #[test]
+    fn a_result_says_what_was_checked_and_how_that_ended() {
+        let check = CHECKS.iter().find(|check| check.noun == "PAN").unwrap();
+        let query = CheckQuery { check, numbers: vec![], consent: None, compared: vec![] };
+        let told = [CheckStatus::Valid, CheckStatus::Invalid, CheckStatus::NotFound].map(|status| query.with_status(status).message());
+        assert_eq!(told, ["PAN verified", "PAN is not in use", "PAN not found"]);
+    }
+
+    #[test]
     fn forms_of_numbers_are_told_apart_by_field_and_refusal() {
         let form = &CHECKS[0].numbers[0];
         assert_eq!(form, &NumberForm { example: "", ..*form });

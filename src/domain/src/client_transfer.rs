@@ -303,4 +303,61 @@ mod tests {
         transfer.keys[1].key.key_id = transfer.keys[0].key.key_id.clone();
         assert_eq!(fields(&transfer), ["keys[1].key_id", "keys[1].digest"]);
     }
+    #[test]
+    fn an_import_says_what_it_creates_what_it_changes_and_what_it_leaves() {
+        let mut transfer = with_keys(|client| vec![key(client, 1), key(client, 2)]);
+        let at = transfer.client.created_at;
+        let app = TransferredApp { app_id: AppId::generate(), name: "Kiosk".into(), created_at: at, settings: AppPatch::default() };
+        transfer.apps.push(app);
+        let outcomes = |import: &ClientImport| import.records.iter().map(|record| (record.kind, record.outcome)).collect::<Vec<_>>();
+        let kinds = [RecordKind::Client, RecordKind::App, RecordKind::Key, RecordKind::Key];
+
+        let nothing_is_known = KnownClient { client: None, apps: vec![None], keys: vec![(None, None), (None, None)] };
+        let import = transfer.onto(&nothing_is_known).unwrap();
+        assert!(import.does_something());
+        assert_eq!(outcomes(&import), kinds.map(|kind| (kind, ImportOutcome::Created)));
+        assert_eq!((import.apps.len(), &import.keys), (1, &transfer.keys));
+
+        let of_key = |key: &TransferredKey| (Some(key.clone()), Some(key.key.key_id.clone()));
+        let known = KnownClient {
+            client: Some(import.client),
+            apps: import.apps.iter().cloned().map(Some).collect(),
+            keys: transfer.keys.iter().map(of_key).collect(),
+        };
+        let again = transfer.onto(&known).unwrap();
+        assert!(!again.does_something());
+        assert_eq!(outcomes(&again), kinds.map(|kind| (kind, ImportOutcome::Unchanged)));
+        assert_eq!((again.apps.len(), again.keys.len()), (0, 0));
+
+        transfer.client.name = "Bank of the North".into();
+        transfer.apps[0].name = "Kiosks".into();
+        transfer.keys[1].key.label = "desk".into();
+        let changed = transfer.onto(&known).unwrap();
+        let told: Vec<_> = changed.records.iter().map(|record| (record.outcome, record.changed.join(" "))).collect();
+        let name = || (ImportOutcome::Changed, "name".to_owned());
+        assert_eq!(told, [name(), name(), (ImportOutcome::Unchanged, String::new()), (ImportOutcome::Changed, "label".to_owned())]);
+        assert_eq!((changed.client.name.as_str(), changed.apps[0].name.as_str()), ("Bank of the North", "Kiosks"));
+        assert_eq!(changed.keys.iter().map(|key| key.key.label.as_str()).collect::<Vec<_>>(), ["desk"]);
+    }
+
+    #[test]
+    fn what_belongs_to_something_else_here_is_named() {
+        let mut transfer = with_keys(|client| vec![key(client, 1), key(client, 2), key(client, 3)]);
+        let at = transfer.client.created_at;
+        let app = TransferredApp { app_id: AppId::generate(), name: "Kiosk".into(), created_at: at, settings: AppPatch::default() };
+        transfer.apps.push(app.clone());
+        let other = ClientId::generate();
+        let mut of_another = transfer.keys[0].clone();
+        of_another.key.client_id = other.clone();
+        let with_another_digest = TransferredKey { digest: KeyDigest([9; 32]), ..transfer.keys[1].clone() };
+        let known = KnownClient {
+            client: None,
+            apps: vec![Some(app.onto(&other, None))],
+            keys: vec![(Some(of_another), None), (Some(with_another_digest), None), (None, Some(KeyId::generate()))],
+        };
+        let refused = transfer.onto(&known).unwrap_err();
+        let fields: Vec<&str> = refused.fields().iter().map(|problem| problem.field.as_str()).collect();
+        assert_eq!(fields, ["apps[0].app_id", "keys[0].key_id", "keys[1].digest", "keys[2].digest"]);
+        assert!(refused.to_string().contains("; keys[0].key_id: belongs to another client here; "), "{refused}");
+    }
 }

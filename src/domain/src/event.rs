@@ -323,6 +323,8 @@ mod tests {
     #[test]
     fn a_patch_raises_the_cap_and_extends_the_end_and_leaves_the_rest() {
         let full = event(10);
+        let as_many = EventPatch { max_guests: Some(MaxGuests::new(10).unwrap()), ..EventPatch::default() };
+        assert_eq!(full.patched(as_many, START).unwrap(), full.terms);
         let patch = EventPatch { max_guests: Some(MaxGuests::new(11).unwrap()), ..EventPatch::default() };
         let terms = full.patched(patch, START).unwrap();
         assert_eq!(terms.max_guests.get(), 11);

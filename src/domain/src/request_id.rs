@@ -65,7 +65,8 @@ mod tests {
             assert!(RequestId::parse(text).is_err(), "{text}");
         }
         for text in ["!", "order-42/~", &"x".repeat(REQUEST_ID_CHARS_MAX)] {
-            assert_eq!(RequestId::parse(text).unwrap().to_string(), text);
+            let id = RequestId::parse(text).unwrap();
+            assert_eq!((id.as_str(), id.to_string().as_str()), (text, text));
         }
     }
 }
