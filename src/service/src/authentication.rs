@@ -212,3 +212,168 @@ impl KeyGate {
         entries.insert(pair, entry);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::iter::repeat_with;
+
+    use futures_util::FutureExt as _;
+    use sakshi_domain::clock::ManualClock;
+    use sakshi_domain::tenancy::{ApiKeyRecord, Client, KeyCase};
+    use sakshi_domain::time::Timestamp;
+    use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore};
+    use sakshi_store::{Ownership, Tenancy as _, Vault};
+
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
+    const HOUR: Duration = Duration::from_secs(3_600);
+
+    /// A gate before a store in which one client has one app.
+    struct Fixture {
+        gate: Rc<KeyGate>,
+        store: EmbeddedStore,
+        client: ClientId,
+        app: AppId,
+        _directory: tempfile::TempDir,
+    }
+
+    impl Fixture {
+        async fn new() -> Self {
+            let directory = tempfile::tempdir().unwrap();
+            let clock = Arc::new(ManualClock::starting_at(NOW));
+            let vault = Arc::new(Vault::new(&[vec![7; 32].into()]).unwrap());
+            let ownership = Ownership::of(Profile::Sandbox, "https://issuer.test");
+            let options =
+                EmbeddedOptions { directory: directory.path().join("store"), clock: clock.clone(), vault, max_waiting: 64, ownership };
+            let store = EmbeddedStore::open(options).unwrap();
+            let client = Client::new(ClientId::generate(), "Bank".into(), NOW);
+            store.create_client(client.clone()).await.unwrap();
+            let app = App {
+                // As long as an id may be.
+                app_id: "a".repeat(APP_CHARS_MAX).parse().unwrap(),
+                client_id: client.client_id.clone(),
+                name: "Kiosk".into(),
+                payload_spelling: KeyCase::default(),
+                consent_webhook_url: None,
+                data_webhook_url: None,
+                historical_webhook_url: None,
+                created_at: NOW,
+            };
+            assert!(store.create_app(app.clone()).await.unwrap());
+            let gate = KeyGate::new(Arc::new(store.clone()), clock, Profile::Sandbox);
+            Self { gate, store, client: client.client_id, app: app.app_id, _directory: directory }
+        }
+
+        async fn key(&self, expires_at: Option<Timestamp>) -> ApiKey {
+            let (key, digest) = ApiKey::issue().unwrap();
+            let (client_id, key_id) = (self.client.clone(), KeyId::generate());
+            let record = ApiKeyRecord {
+                key_id,
+                client_id,
+                label: String::new(),
+                environments: vec![],
+                created_at: NOW,
+                expires_at,
+                revoked_at: None,
+            };
+            assert!(self.store.create_key(record, digest).await.unwrap());
+            key
+        }
+
+        async fn admitted(&self, expires_at: Option<Timestamp>) -> Caller {
+            let key = self.key(expires_at).await;
+            self.gate.admit(key.reveal(), self.app.as_str()).await.unwrap()
+        }
+
+        /// Fills the gate's room with results that are good for an hour from now, but for the first one.
+        fn fill(&self, first: Entry, others: impl Fn() -> CachedResult) {
+            let until = Instant::now() + HOUR;
+            let entries = repeat_with(|| Entry { until, result: others() }).take(PAIRS_MAX - 1);
+            self.gate.entries.borrow_mut().clear();
+            for (number, entry) in std::iter::once(first).chain(entries).enumerate() {
+                self.gate.cache(pair(number), entry);
+            }
+            assert_eq!(self.gate.cached_pairs(), PAIRS_MAX);
+        }
+
+        fn has(&self, number: usize) -> bool {
+            self.gate.entries.borrow().contains_key(&pair(number))
+        }
+    }
+
+    fn pair(number: usize) -> Pair {
+        sha256(&[&number.to_be_bytes()])
+    }
+
+    fn lasting(result: CachedResult) -> Entry {
+        Entry { until: Instant::now() + HOUR, result }
+    }
+
+    #[actix_rt::test]
+    async fn a_result_is_kept_for_less_than_a_second_and_not_beyond_the_end_of_the_key() {
+        let fixture = Fixture::new().await;
+        for (left, kept) in [(None, CACHED), (Some(HOUR), CACHED), (Some(Duration::from_millis(100)), Duration::from_millis(100))] {
+            let begun = Instant::now();
+            let caller = fixture.admitted(left.map(|left| NOW + left)).await;
+            let until = caller.check.until;
+            assert!(until >= begun + kept && until <= Instant::now() + kept, "{left:?}");
+        }
+        assert_eq!(fixture.gate.cached_pairs(), 3);
+    }
+
+    #[actix_rt::test]
+    async fn a_caller_is_not_checked_again_before_the_last_check_is_too_old() {
+        let fixture = Fixture::new().await;
+        let mut caller = fixture.admitted(None).await;
+        caller.check.until = Instant::now() + HOUR;
+        fixture.store.close();
+        assert_eq!(caller.recheck().await, Ok(()));
+        caller.check.until = Instant::now();
+        assert!(matches!(caller.recheck().await, Err(ServiceError::Unavailable { .. })));
+    }
+
+    #[actix_rt::test]
+    async fn room_for_a_pair_is_made_where_it_is_missed_least() {
+        let fixture = Fixture::new().await;
+        let good = fixture.admitted(None).await;
+        let known = || CachedResult::Known(Some(good.clone()));
+        let refused = || CachedResult::Known(None);
+        let (first, last) = (0, PAIRS_MAX);
+
+        // One that is there already needs no room.
+        fixture.fill(lasting(known()), refused);
+        fixture.gate.cache(pair(first), lasting(known()));
+        assert_eq!(fixture.gate.cached_pairs(), PAIRS_MAX);
+
+        // What is too old goes first,
+        fixture.fill(Entry { until: Instant::now(), result: known() }, refused);
+        fixture.gate.cache(pair(last), lasting(known()));
+        assert!(!fixture.has(first) && fixture.has(1) && fixture.has(last));
+        assert_eq!(fixture.gate.cached_pairs(), PAIRS_MAX);
+
+        // then what is refused or being asked,
+        fixture.fill(lasting(known()), refused);
+        fixture.gate.cache(pair(last), lasting(refused()));
+        assert!(fixture.has(first) && fixture.has(last));
+        assert_eq!(fixture.gate.cached_pairs(), 2);
+
+        // then all.
+        fixture.fill(lasting(known()), known);
+        fixture.gate.cache(pair(last), lasting(refused()));
+        assert!(fixture.has(last));
+        assert_eq!(fixture.gate.cached_pairs(), 1);
+    }
+
+    #[actix_rt::test]
+    async fn what_is_cached_is_answered_at_once() {
+        let fixture = Fixture::new().await;
+        let key = fixture.key(None).await;
+        let pair = sha256(&[key.reveal().as_bytes(), fixture.app.as_str().as_bytes()]);
+        fixture.gate.cache(pair, lasting(CachedResult::Known(None)));
+        let admitted = fixture.gate.admit(key.reveal(), fixture.app.as_str()).now_or_never();
+        assert!(matches!(admitted, Some(Err(ServiceError::Unauthorized))));
+        fixture.gate.cache(pair, Entry { until: Instant::now(), result: CachedResult::Known(None) });
+        assert!(fixture.gate.admit(key.reveal(), fixture.app.as_str()).await.is_ok(), "it is too old");
+    }
+}
