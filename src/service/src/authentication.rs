@@ -219,12 +219,14 @@ mod tests {
 
     use futures_util::FutureExt as _;
     use sakshi_domain::clock::ManualClock;
-    use sakshi_domain::tenancy::{ApiKeyRecord, Client, KeyCase};
+    use sakshi_domain::tenancy::{ApiKeyRecord, Client};
     use sakshi_domain::time::Timestamp;
-    use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore};
-    use sakshi_store::{Ownership, Tenancy as _, Vault};
+    use sakshi_kit::records;
+    use sakshi_store::Tenancy as _;
+    use sakshi_store::embedded::EmbeddedStore;
 
     use super::*;
+    use crate::test_store;
 
     const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
     const HOUR: Duration = Duration::from_secs(3_600);
@@ -240,26 +242,12 @@ mod tests {
 
     impl Fixture {
         async fn new() -> Self {
-            let directory = tempfile::tempdir().unwrap();
             let clock = Arc::new(ManualClock::starting_at(NOW));
-            let vault = Arc::new(Vault::new(&[vec![7; 32].into()]).unwrap());
-            let ownership = Ownership::of(Profile::Sandbox, "https://issuer.test");
-            let options =
-                EmbeddedOptions { directory: directory.path().join("store"), clock: clock.clone(), vault, max_waiting: 64, ownership };
-            let store = EmbeddedStore::open(options).unwrap();
+            let (directory, store) = test_store::store(clock.clone());
             let client = Client::new(ClientId::generate(), "Bank".into(), NOW);
             store.create_client(client.clone()).await.unwrap();
-            let app = App {
-                // As long as an id may be.
-                app_id: "a".repeat(APP_CHARS_MAX).parse().unwrap(),
-                client_id: client.client_id.clone(),
-                name: "Kiosk".into(),
-                payload_spelling: KeyCase::default(),
-                consent_webhook_url: None,
-                data_webhook_url: None,
-                historical_webhook_url: None,
-                created_at: NOW,
-            };
+            // As long as an id may be.
+            let app = records::app("a".repeat(APP_CHARS_MAX).parse().unwrap(), client.client_id.clone());
             assert!(store.create_app(app.clone()).await.unwrap());
             let gate = KeyGate::new(Arc::new(store.clone()), clock, Profile::Sandbox);
             Self { gate, store, client: client.client_id, app: app.app_id, _directory: directory }

@@ -42,7 +42,7 @@ impl IdempotentRequest {
     /// # Errors
     /// [`ServiceError::IdempotencyKeyReused`] when it was to another request; the store's when it does not say.
     pub(crate) async fn kept(&self, service: &Service) -> Result<Option<Vec<u8>>, ServiceError> {
-        match service.store.load_idempotent_answer(self.scope).await?.filter(|kept| kept.until > service.clock.now()) {
+        match service.store.load_idempotent_answer(self.scope).await? {
             Some(kept) if kept.request == self.request => self.reveal(&service.vault, &kept.answer).map(Some),
             Some(_) => Err(ServiceError::IdempotencyKeyReused),
             None => Ok(None),

@@ -136,24 +136,15 @@ mod tests {
     use futures_util::FutureExt as _;
     use sakshi_domain::clock::SystemClock;
     use sakshi_domain::ids::ClientId;
-    use sakshi_domain::profile::Profile;
-    use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore};
-    use sakshi_store::{Ownership, Vault};
 
     use super::*;
+    use crate::test_store;
 
     const PLENTY: Duration = Duration::from_secs(20);
 
     fn store() -> (tempfile::TempDir, Arc<dyn Store>) {
-        let directory = tempfile::tempdir().unwrap();
-        let options = EmbeddedOptions {
-            directory: directory.path().join("store"),
-            clock: Arc::new(SystemClock),
-            vault: Arc::new(Vault::new(&[vec![7; 32].into()]).unwrap()),
-            max_waiting: 64,
-            ownership: Ownership::of(Profile::Sandbox, "https://issuer.test"),
-        };
-        (directory, Arc::new(EmbeddedStore::open(options).unwrap()))
+        let (directory, store) = test_store::store(Arc::new(SystemClock));
+        (directory, Arc::new(store))
     }
 
     fn scope(key: u8) -> IdempotencyScope {

@@ -30,3 +30,22 @@ impl IssuerKeys {
         self.0.try_send(request).is_ok() && matches!(timeout(PATIENCE, answer).await, Ok(Ok(true)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn keys_have_changed_only_if_their_reader_says_so() {
+        let (keys, mut arriving) = IssuerKeys::new();
+        for changed in [true, false] {
+            let (told, ()) = tokio::join!(keys.reread(), async { arriving.recv().await.unwrap().send(changed).unwrap() });
+            assert_eq!(told, changed);
+        }
+        let (told, ()) = tokio::join!(keys.reread(), async { drop(arriving.recv().await) });
+        assert!(!told, "it could not read them");
+        assert!(!keys.reread().await, "it takes too long");
+        drop(arriving);
+        assert!(!keys.reread().await, "there is no reader");
+    }
+}

@@ -22,6 +22,8 @@ pub mod issuer_keys;
 pub mod operator_token;
 pub mod page_settings;
 mod service;
+#[cfg(test)]
+mod test_store;
 pub mod transactions;
 pub mod upstreams;
 pub mod url_policy;

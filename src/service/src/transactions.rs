@@ -219,3 +219,49 @@ pub fn outcome_body(service: &Service, record: CompletedRecord, app: &App) -> Re
     let json = serde_json::to_vec(&OvsePayload::new(&completed, app.payload_spelling)).map_err(ServiceError::internal)?;
     Ok((completed, json))
 }
+
+#[cfg(test)]
+mod tests {
+    use sakshi_domain::ids::{AppId, ClientId};
+    use sakshi_domain::transaction::AnswerDigest;
+    use sakshi_kit::records;
+    use sakshi_store::Vault;
+
+    use super::*;
+
+    fn pending() -> Pending {
+        let client = ClientId::generate();
+        records::pending(TxnId::generate(client.partition(), 0), client, AppId::generate(), Timestamp::from_millis(0))
+    }
+
+    #[test]
+    fn terms_name_how_long_results_are_kept_only_for_a_client_that_has_times_of_its_own() {
+        let terms = pending().terms;
+        assert!(kept_for(terms.clone(), ClientRetention::default()).extras.is_none());
+        let own = ClientRetention { result_ttl_s: 60.try_into().ok(), ..ClientRetention::default() };
+        assert_eq!(kept_for(terms, own).extras.unwrap().retention, own);
+    }
+
+    #[test]
+    fn a_transaction_of_another_app_is_not_found_in_whatever_state_it_is() {
+        let opened = pending();
+        let own = records::app(opened.app.clone(), opened.client.clone());
+        let other = records::app(AppId::generate(), opened.client.clone());
+        let completed = CompletedRecord {
+            opened: opened.clone(),
+            verified_at: opened.opened_at,
+            passed: true,
+            refused: None,
+            answer: AnswerDigest([1; 32]),
+            outcome: Vault::new(&[vec![7; 32].into()]).unwrap().seal(b"owner", b"outcome"),
+        };
+        let opened = Arc::new(opened);
+        let states = [View::Pending(Arc::clone(&opened)), View::Completed(Box::new(completed)), View::Expired(opened), View::Unknown];
+        let [waits, ended, expired, unknown] = states.clone().map(|view| owned(view, &own));
+        assert!(matches!(waits, Ok(OpenOrCompleted::Pending(_))) && matches!(ended, Ok(OpenOrCompleted::Completed(_))));
+        assert!(matches!(expired, Err(ServiceError::TransactionExpired)) && matches!(unknown, Err(ServiceError::TransactionNotFound)));
+        for found in states.map(|view| owned(view, &other)) {
+            assert!(matches!(found, Err(ServiceError::TransactionNotFound)));
+        }
+    }
+}

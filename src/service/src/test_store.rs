@@ -1,0 +1,21 @@
+//! An embedded store in a directory of its own, for tests.
+
+use std::sync::Arc;
+
+use sakshi_domain::clock::Clock;
+use sakshi_domain::profile::Profile;
+use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore};
+use sakshi_store::{Ownership, Vault};
+use tempfile::TempDir;
+
+pub(crate) fn store(clock: Arc<dyn Clock>) -> (TempDir, EmbeddedStore) {
+    let directory = tempfile::tempdir().unwrap();
+    let options = EmbeddedOptions {
+        directory: directory.path().join("store"),
+        clock,
+        vault: Arc::new(Vault::new(&[vec![7; 32].into()]).unwrap()),
+        max_waiting: 64,
+        ownership: Ownership::of(Profile::Sandbox, "https://issuer.test"),
+    };
+    (directory, EmbeddedStore::open(options).unwrap())
+}
