@@ -141,7 +141,7 @@ impl Actor for TransactionActor {
 
     fn started(&mut self, ctx: &mut Self::Context) {
         if self.view.is_none() {
-            let load = self.context.store.load_transaction(self.id);
+            let load = self.context.store.watch_transaction(self.id);
             ctx.wait(load.into_actor(self).map(|loaded, actor, ctx| match loaded {
                 Ok(loaded) => {
                     actor.loaded(loaded, ctx);

@@ -41,7 +41,7 @@ impl RecordActor for TransactionActor {
     const STARTS_WHEN_FULL: bool = true;
 
     fn load(context: &Arc<TransactionContext>, id: TxnId) -> StoreFuture<Option<TransactionRecord>> {
-        context.store.watch_transaction(id)
+        context.store.load_transaction(id)
     }
 
     fn deadline(record: &TransactionRecord) -> Timestamp {
@@ -64,10 +64,6 @@ const fn is_pending(record: &TransactionRecord) -> bool {
 /// the answer is the record that the shard has read, and no actor is started.
 impl Question<TransactionActor> for GetTransaction {
     type Answer = View;
-
-    fn load(&self, context: &Arc<TransactionContext>, id: TxnId) -> StoreFuture<Option<TransactionRecord>> {
-        if context.shared_store { context.store.load_transaction(id) } else { context.store.watch_transaction(id) }
-    }
 
     fn unknown(&self) -> View {
         View::Unknown

@@ -41,6 +41,10 @@ pub(crate) enum ExitReason {
 pub(crate) trait Supervisor: 'static {
     /// The actor panicked. Returns the pause before its restart; with `None` it ends, and its messages are dropped.
     fn panicked(&self) -> Option<Duration>;
+    /// Whether it knows of the actor no more: then that ends before it handles another message, for another one may have its place.
+    fn has_forgotten(&self) -> bool {
+        false
+    }
     /// The actor is gone.
     fn ended(&self, reason: ExitReason);
 }
@@ -128,6 +132,9 @@ where
                     return Poll::Pending;
                 }
                 this.pause = None;
+            }
+            if this.supervisor.has_forgotten() {
+                return this.finish(ExitReason::Stopped);
             }
             let Some(running) = &mut this.running else { return Poll::Ready(()) };
             #[cfg(feature = "simulation")]

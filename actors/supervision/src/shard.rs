@@ -14,7 +14,7 @@ use crate::node::Node;
 use crate::restart;
 use crate::root::{Root, RootChild};
 use crate::shard_actor::{Deadline, ShardActor};
-use crate::shard_failures::{ChildEnded, ShardChild, ShardFailures, StartOver};
+use crate::shard_failures::{ChildEnded, ShardFailures, StartOver};
 use crate::wheel::{SLICE, TICK, TIDIED_PER_TICK, TIDY_PAUSE, TIMERS_TIDIED, Wheel};
 
 /// One shard.
@@ -55,7 +55,7 @@ impl<A: ShardActor> Shard<A> {
     /// Starts an actor.
     pub fn start_child(&mut self, id: A::Id, actor: A) -> Addr<A> {
         self.failures.node.started();
-        let child = restart::start(Context::new(), actor, ShardChild { id, failures: Rc::clone(&self.failures) });
+        let child = restart::start(Context::new(), actor, self.failures.child(id));
         self.children.insert(id, child.clone());
         child
     }
@@ -101,8 +101,9 @@ impl<A: ShardActor> Actor for Shard<A> {
 }
 
 impl<A: ShardActor> Supervised for Shard<A> {
-    /// Forgets all actors: without an address they end, and are started again when they are needed.
+    /// Forgets all actors: they end, and are started again when they are needed.
     fn restarting(&mut self, _: &mut Self::Context) {
+        self.failures.all_forgotten();
         self.children = Children::default();
         self.wheel = Wheel::default();
     }

@@ -4,7 +4,7 @@
 //! whoever asks for it next gets a fresh actor. When more than five are given up within a minute
 //! something more is wrong: the shard starts over. When that does not help either, the root ends the process.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -41,12 +41,24 @@ pub(crate) struct ShardFailures<A: ShardActor> {
     start_over: Recipient<StartOver>,
     crashes: RefCell<HashMap<A::Id, RestartBudget>>,
     given_up: RefCell<RestartBudget>,
+    /// How often the shard has forgotten all its actors.
+    times_forgotten: Cell<u64>,
 }
 
 impl<A: ShardActor> ShardFailures<A> {
     pub(crate) fn new(node: Arc<Node>, root: Root, ended: Recipient<ChildEnded<A::Id>>, start_over: Recipient<StartOver>) -> Self {
         let given_up = RefCell::new(RestartBudget::new(GIVEN_UP_MAX));
-        Self { node, root, ended, start_over, crashes: RefCell::default(), given_up }
+        Self { node, root, ended, start_over, crashes: RefCell::default(), given_up, times_forgotten: Cell::new(0) }
+    }
+
+    /// Supervises an actor that is started now.
+    pub(crate) fn child(self: &Rc<Self>, id: A::Id) -> ShardChild<A> {
+        ShardChild { id, failures: Rc::clone(self), started_after: self.times_forgotten.get() }
+    }
+
+    /// The shard has forgotten all actors.
+    pub(crate) fn all_forgotten(&self) {
+        self.times_forgotten.update(|times| times + 1);
     }
 
     fn child_given_up(&self, id: A::Id) {
@@ -66,11 +78,17 @@ impl<A: ShardActor> ShardFailures<A> {
 /// Supervises one actor of a shard.
 #[derive(Debug)]
 pub(crate) struct ShardChild<A: ShardActor> {
-    pub(crate) id: A::Id,
-    pub(crate) failures: Rc<ShardFailures<A>>,
+    id: A::Id,
+    failures: Rc<ShardFailures<A>>,
+    /// How often the shard had forgotten all its actors before.
+    started_after: u64,
 }
 
 impl<A: ShardActor> Supervisor for ShardChild<A> {
+    fn has_forgotten(&self) -> bool {
+        self.failures.times_forgotten.get() != self.started_after
+    }
+
     fn panicked(&self) -> Option<Duration> {
         self.failures.node.failed();
         metrics::counter!("sakshi_actor_restarts_total", "actor" => A::KIND).increment(1);
@@ -109,7 +127,7 @@ mod tests {
             let shard: actix::Addr<Shard<Obedient>> = shards.get(0).unwrap();
             let node = Node::group("shard", "registry", 10);
             let failures = Rc::new(ShardFailures::<Obedient>::new(node, root, shard.clone().recipient(), shard.recipient()));
-            let crash = |id| ShardChild { id, failures: Rc::clone(&failures) }.panicked();
+            let crash = |id| failures.child(id).panicked();
             let kept = || failures.crashes.borrow().len();
             (0..1_000).for_each(|id| assert_eq!(crash(id), Some(Duration::ZERO)));
             advance(Duration::from_secs(61)).await;

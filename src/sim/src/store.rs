@@ -67,15 +67,18 @@ impl NodeStore {
     }
 
     async fn called<T>(self, plan: CallPlan, writes: bool, work: impl FnOnce(&EmbeddedStore) -> StoreFuture<T>) -> Result<T, StoreError> {
+        let begun = self.incarnation.steps.read().await;
         sleep(plan.before).await;
         if self.incarnation.is_dead() {
             return pending().await;
         }
         if plan.fate == Fate::LostBefore {
+            drop(begun);
             sleep(CALL_TIMEOUT).await;
             return Err(lost());
         }
         let answer = work(&self.world.store()).await;
+        drop(begun);
         let is_kept = !writes || self.is_replicated().await;
         sleep(plan.after).await;
         if self.incarnation.is_dead() {
@@ -353,6 +356,19 @@ impl Transactions for NodeStore {
     fn load_transaction(&self, id: TxnId) -> StoreFuture<Option<TransactionRecord>> {
         self.world.reach("step load_transaction");
         self.confirm(move |store| store.load_transaction(id))
+    }
+
+    fn watch_transaction(&self, id: TxnId) -> StoreFuture<Option<TransactionRecord>> {
+        self.world.reach("step watch_transaction");
+        let (plan, node) = (self.world.plan(), self.clone());
+        let called = async move {
+            if node.world.deployment == Deployment::Alone {
+                // It comes after the steps that were begun before.
+                drop(node.incarnation.steps.write().await);
+            }
+            node.clone().called(plan, true, move |store| store.watch_transaction(id)).await
+        };
+        self.answered(plan, called)
     }
 
     fn load_transaction_with_app(&self, id: TxnId) -> StoreFuture<Option<(TransactionRecord, Option<App>)>> {

@@ -14,7 +14,7 @@ use sakshi_domain::ids::TxnId;
 use sakshi_domain::time::Timestamp;
 use sakshi_store::Vault;
 use sakshi_store::embedded::EmbeddedStore;
-use tokio::sync::{Notify, broadcast};
+use tokio::sync::{self, Notify, broadcast};
 use tokio::time::Instant;
 
 use crate::node::Arbiter;
@@ -127,13 +127,15 @@ impl Clock for SimulatedClock {
 #[derive(Debug)]
 pub(crate) struct Incarnation {
     pub(crate) number: usize,
+    /// Held by calls until the store has carried them out.
+    pub(crate) steps: sync::RwLock<()>,
     is_dead: AtomicBool,
     died: Notify,
 }
 
 impl Incarnation {
     pub(crate) fn new(number: usize) -> Arc<Self> {
-        Arc::new(Self { number, is_dead: AtomicBool::new(false), died: Notify::new() })
+        Arc::new(Self { number, steps: sync::RwLock::default(), is_dead: AtomicBool::new(false), died: Notify::new() })
     }
 
     pub(crate) fn is_dead(&self) -> bool {

@@ -35,11 +35,9 @@ pub trait Transactions {
     /// The transaction, while it is retained.
     fn load_transaction(&self, id: TxnId) -> StoreFuture<Option<TransactionRecord>>;
 
-    /// As [`Transactions::load_transaction`], for a node that keeps a copy of a pending transaction:
-    /// [`Transactions::ended_elsewhere`] notifies it when another node has ended the transaction.
-    fn watch_transaction(&self, id: TxnId) -> StoreFuture<Option<TransactionRecord>> {
-        self.load_transaction(id)
-    }
+    /// As [`Transactions::load_transaction`], for a node that keeps a copy of a pending transaction. In the store of one node it comes
+    /// after every step that was begun before; from another node's steps, [`Transactions::ended_elsewhere`] tells of the end.
+    fn watch_transaction(&self, id: TxnId) -> StoreFuture<Option<TransactionRecord>>;
 
     /// The transaction with its app, whose settings decide how a webhook is written.
     fn load_transaction_with_app(&self, id: TxnId) -> StoreFuture<Option<(TransactionRecord, Option<App>)>>;

@@ -27,11 +27,10 @@ use tempfile::TempDir;
 use zeroize::Zeroizing;
 
 use super::{EmbeddedOptions, EmbeddedStore};
-use crate::Store;
-use crate::StoreError;
-use crate::Vault;
-use crate::conformance::TestStore;
+use crate::conformance::fixture::{client_with, completing, opened};
+use crate::conformance::{TestStore, run};
 use crate::installation::test_ownership;
+use crate::{Store, StoreError, TransactionRecord, Transactions as _, Vault};
 
 const START: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 
@@ -135,4 +134,19 @@ mod in_memory {
         assert!(panics.await.is_err());
         assert_eq!(audited_balance(&test, &client).await, 5);
     }
+}
+
+#[test]
+fn a_node_that_takes_a_copy_of_a_transaction_sees_the_steps_that_were_begun_before() {
+    run(async {
+        let test = test_store();
+        let client = client_with(&test, 100).await;
+        for _ in 0..100 {
+            let id = opened(&test, &client).await.id;
+            let ending = test.store.complete_transaction(completing(id, 1));
+            let seen = test.store.watch_transaction(id).await.unwrap();
+            assert!(matches!(seen, Some(TransactionRecord::Completed(_))), "{seen:?}");
+            ending.await.unwrap();
+        }
+    });
 }

@@ -39,6 +39,11 @@ impl Transactions for EmbeddedStore {
         self.read(move |db| Ok(find(db, id, db.now())?.map(|found| found.record)))
     }
 
+    fn watch_transaction(&self, id: TxnId) -> StoreFuture<Option<TransactionRecord>> {
+        // Behind the writes that wait.
+        self.write(0, move |db| Ok(find(db, id, db.now())?.map(|found| found.record)))
+    }
+
     fn load_transaction_with_app(&self, id: TxnId) -> StoreFuture<Option<(TransactionRecord, Option<App>)>> {
         self.read(move |db| {
             let Some(found) = find(db, id, db.now())? else { return Ok(None) };
