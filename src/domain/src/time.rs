@@ -92,6 +92,8 @@ mod tests {
     fn time_arithmetic_saturates_instead_of_wrapping() {
         let end = Timestamp::from_millis(i64::MAX);
         assert_eq!(end + Duration::from_secs(1), end);
+        assert_eq!(Timestamp::from_millis(i64::MIN) - Duration::from_secs(1), Timestamp::from_millis(i64::MIN));
+        assert_eq!(Timestamp::from_millis(5_000) - Duration::from_secs(2), Timestamp::from_millis(3_000));
         assert_eq!(Timestamp::from_millis(5).since(Timestamp::from_millis(9)), Duration::ZERO);
     }
 }

@@ -105,6 +105,8 @@ fn an_invitation_that_ends_expires_the_document_with_one_webhook() {
     let latest = || read_report::<EsignOutcome>(&edited(ESIGN_COMPLETED, half_signed)).unwrap();
     let end = pending(&flow).deadline();
     assert!(flow.lapse(latest(), Timestamp::from_millis(end.millis() - 1)).is_none());
+    let of_another = edited(ESIGN_COMPLETED, |body| body["documentId"] = json!("00000000-0000-4000-8000-000000000000"));
+    assert!(flow.lapse(read_report::<EsignOutcome>(&of_another).unwrap(), end).is_none(), "it is about another document");
 
     let lapsed = flow.lapse(latest(), end).unwrap();
     assert_eq!(serde_json::to_value(&lapsed).unwrap().to_string(), canonical(ESIGN_EXPIRED));
