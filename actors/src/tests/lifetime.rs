@@ -4,13 +4,15 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 use sakshi_domain::clock::Clock as _;
+use sakshi_domain::erasure::ErasureSubject;
 use sakshi_domain::transaction::{Answer, Outcome};
-use sakshi_store::Transactions as _;
+use sakshi_store::{Erasure as _, Transactions as _};
 
 use super::{Fixture, WINDOW, declined, run, until, verified};
-use crate::ask::StartWith;
+use crate::ask::{Ask, StartWith};
+use crate::router::Unanswered;
 use crate::transaction::GetTransaction;
-use crate::{CompleteReply, View};
+use crate::{Complete, CompleteReply, View};
 
 #[test]
 fn no_actor_outlives_its_terminal_transition() {
@@ -152,6 +154,25 @@ fn whoever_answers_what_waits_elsewhere_leaves_no_copy_behind_when_it_goes_on_wa
     });
 }
 
+/// An actor may learn late that its transaction has ended, and the transaction may have been erased by then.
+#[test]
+fn what_waits_behind_the_end_of_a_transaction_is_asked_again_and_answered_from_the_store() {
+    run(async {
+        let fixture = Fixture::new().await;
+        let id = fixture.open().await;
+        let shard = fixture.tree.transactions.get(0).unwrap();
+        let complete = Complete { answer: verified(1), known: None, replay_window: WINDOW, result_ttl: WINDOW };
+        let end = shard.send(Ask { id, question: complete });
+        let behind = shard.send(Ask { id, question: GetTransaction { fresh: true } });
+        let (end, behind) = tokio::join!(end, behind);
+        assert!(matches!(end, Ok(Ok(Ok(CompleteReply::Accepted)))));
+        assert!(matches!(behind, Ok(Err(Unanswered::Gone))), "{behind:?}");
+        fixture.store.erase(ErasureSubject::Transaction(id)).await.unwrap();
+        assert!(matches!(fixture.transactions.get(id).await, Ok(View::Unknown)));
+        fixture.end().await;
+    });
+}
+
 /// The reading of a question may be slow: meanwhile an actor may begin, end the transaction and be gone.
 #[test]
 fn what_was_read_before_the_end_of_a_transaction_is_not_shown_after_it() {
@@ -162,7 +183,9 @@ fn what_was_read_before_the_end_of_a_transaction_is_not_shown_after_it() {
         assert_eq!(fixture.complete_known(&pending, verified(1)).await, CompleteReply::Accepted);
         until("the actor has ended", || fixture.tree.live_transactions() == 0).await;
         let late = StartWith { id: pending.id, record, question: GetTransaction { fresh: true } };
-        let view = fixture.tree.transactions.get(0).unwrap().send(late).await.unwrap().unwrap();
+        let asked = fixture.tree.transactions.get(0).unwrap().send(late).await.unwrap();
+        assert!(matches!(asked, Err(Unanswered::Gone)), "to be asked again: {asked:?}");
+        let view = fixture.transactions.get(pending.id).await;
         assert!(matches!(view, Ok(View::Completed(_))), "{view:?}");
         until("no copy is left", || fixture.tree.live_transactions() == 0).await;
         fixture.end().await;

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actix::{
-    Actor, ActorContext as _, ActorFutureExt as _, ActorResponse, Addr, AsyncContext as _, AtomicResponse, Context, Handler, Message,
-    Supervised, WrapFuture as _,
+    Actor, ActorContext as _, ActorFutureExt as _, ActorResponse, Addr, AsyncContext as _, AtomicResponse, Context, Handler, Supervised,
+    WrapFuture as _,
 };
 use sakshi_domain::clock::Clock;
 use sakshi_domain::event::EventRefusal;
@@ -85,12 +85,12 @@ impl TransactionActor {
         Self { temporary: true, ..Self::new(pending.id, Some(View::Pending(pending)), context) }
     }
 
-    /// Wakes the watchers and ends the actor behind the messages that already wait for it; later
-    /// questions are answered from the store.
+    /// Wakes the watchers and ends the actor. Messages that already wait for it are sent again, and answered from the store: what has
+    /// ended may have been erased since.
     fn retire(&mut self, ctx: &mut Context<Self>, view: View) {
         self.view = Some(view);
         self.watchers.clear();
-        ctx.notify(Retire);
+        ctx.stop();
     }
 
     /// Leaves a wrong state behind, as a panic may.
@@ -370,21 +370,5 @@ impl Handler<EndedElsewhere> for TransactionActor {
 
     fn handle(&mut self, _: EndedElsewhere, ctx: &mut Self::Context) {
         ctx.stop();
-    }
-}
-
-/// Stop: the transaction is not pending, and all earlier messages are answered.
-#[derive(Clone, Copy, Debug, Message)]
-#[rtype(result = "()")]
-struct Retire;
-
-impl Handler<Retire> for TransactionActor {
-    type Result = ();
-
-    fn handle(&mut self, _: Retire, ctx: &mut Self::Context) {
-        // It may have been opened again in the meantime.
-        if !self.is_pending() {
-            ctx.stop();
-        }
     }
 }
