@@ -272,6 +272,10 @@ mod tests {
         ClientTransfer { keys: keys(&client.client_id), apps: vec![], client }
     }
 
+    fn kiosk(client: &Client) -> TransferredApp {
+        TransferredApp { app_id: AppId::generate(), name: "Kiosk".into(), created_at: client.created_at, settings: AppPatch::default() }
+    }
+
     #[test]
     fn no_import_makes_a_key_work_for_longer() {
         let at = |millis| Some(Timestamp::from_millis(millis));
@@ -303,12 +307,11 @@ mod tests {
         transfer.keys[1].key.key_id = transfer.keys[0].key.key_id.clone();
         assert_eq!(fields(&transfer), ["keys[1].key_id", "keys[1].digest"]);
     }
+
     #[test]
     fn an_import_says_what_it_creates_what_it_changes_and_what_it_leaves() {
         let mut transfer = with_keys(|client| vec![key(client, 1), key(client, 2)]);
-        let at = transfer.client.created_at;
-        let app = TransferredApp { app_id: AppId::generate(), name: "Kiosk".into(), created_at: at, settings: AppPatch::default() };
-        transfer.apps.push(app);
+        transfer.apps.push(kiosk(&transfer.client));
         let outcomes = |import: &ClientImport| import.records.iter().map(|record| (record.kind, record.outcome)).collect::<Vec<_>>();
         let kinds = [RecordKind::Client, RecordKind::App, RecordKind::Key, RecordKind::Key];
 
@@ -343,8 +346,7 @@ mod tests {
     #[test]
     fn what_belongs_to_something_else_here_is_named() {
         let mut transfer = with_keys(|client| vec![key(client, 1), key(client, 2), key(client, 3)]);
-        let at = transfer.client.created_at;
-        let app = TransferredApp { app_id: AppId::generate(), name: "Kiosk".into(), created_at: at, settings: AppPatch::default() };
+        let app = kiosk(&transfer.client);
         transfer.apps.push(app.clone());
         let other = ClientId::generate();
         let mut of_another = transfer.keys[0].clone();

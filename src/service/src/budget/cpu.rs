@@ -430,6 +430,7 @@ mod tests {
         assert!(queue.total >= Duration::from_millis(20));
         assert!(queue.used.along(owners(1).path(), Instant::now())[0] >= Duration::from_millis(10));
     }
+
     #[tokio::test]
     async fn without_threads_work_is_done_when_it_is_asked_for_and_a_panic_is_an_error() {
         let budget = CpuBudget::without_threads();

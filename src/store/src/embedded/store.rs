@@ -28,6 +28,12 @@ use crate::Ownership;
 use crate::error::{StoreError, StoreFuture};
 use crate::vault::Vault;
 
+/// Deliveries of a copy do not take up the ids of the original.
+#[cfg(any(test, feature = "simulation"))]
+const OTHER_IDS: &str = "INSERT INTO sqlite_sequence SELECT 'deliveries', 0 \
+         WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = 'deliveries'); \
+     UPDATE sqlite_sequence SET seq = seq + 1000000 WHERE name = 'deliveries'";
+
 /// Where the store is, and its limits.
 #[derive(Clone, Debug)]
 pub struct EmbeddedOptions {
@@ -64,12 +70,6 @@ struct Queues {
     writes: SyncSender<Box<dyn Job>>,
     reads: Arc<Reads>,
 }
-
-/// Deliveries of a copy do not take up the ids of the original.
-#[cfg(any(test, feature = "simulation"))]
-const OTHER_IDS: &str = "INSERT INTO sqlite_sequence SELECT 'deliveries', 0 \
-         WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = 'deliveries'); \
-     UPDATE sqlite_sequence SET seq = seq + 1000000 WHERE name = 'deliveries'";
 
 impl Queues {
     fn write(&self, job: Box<dyn Job>) -> Result<(), StoreError> {

@@ -88,8 +88,12 @@ mod conformance {
 
 /// The store in memory, as simulations use it.
 mod in_memory {
+    use futures_util::FutureExt as _;
+
     use super::*;
-    use crate::conformance::fixture::{audited_balance, client_with};
+    use crate::conformance::fixture::{audited_balance, completed};
+    use crate::vault::test_vault;
+    use crate::{Reseal as _, ResealCursor};
 
     struct InMemory {
         store: EmbeddedStore,
@@ -110,12 +114,16 @@ mod in_memory {
         }
     }
 
-    fn test_store() -> InMemory {
+    /// A store that seals with the first of these keys, empty or a copy.
+    fn in_memory(keys: &[u8], like: Option<&InMemory>) -> InMemory {
         let clock = Arc::new(ManualClock::starting_at(START));
-        let vault = Arc::new(Vault::new(&[Zeroizing::new(vec![7; 32])]).unwrap());
-        let empty = EmbeddedStore::in_memory(clock.clone(), vault.clone(), &test_ownership(), None).unwrap();
-        let store = EmbeddedStore::in_memory(clock.clone(), vault, &test_ownership(), Some(&empty)).unwrap();
+        let vault = Arc::new(test_vault(keys));
+        let store = EmbeddedStore::in_memory(clock.clone(), vault, &test_ownership(), like.map(|like| &like.store)).unwrap();
         InMemory { store, clock }
+    }
+
+    fn test_store() -> InMemory {
+        in_memory(&[7], Some(&in_memory(&[7], None)))
     }
 
     crate::store_conformance!(test_store());
@@ -133,6 +141,30 @@ mod in_memory {
         });
         assert!(panics.await.is_err());
         assert_eq!(audited_balance(&test, &client).await, 5);
+    }
+
+    #[tokio::test]
+    async fn what_a_copy_queues_has_another_id_than_what_the_original_queues() {
+        let original = in_memory(&[7], None);
+        let client = client_with(&original, 5).await;
+        for _ in 0..2 {
+            let copy = in_memory(&[7], Some(&original));
+            assert_ne!(completed(&copy, &client).await.1, completed(&original, &client).await.1);
+        }
+    }
+
+    #[tokio::test]
+    async fn sealing_anew_is_done_when_it_is_asked_for() {
+        let original = test_store();
+        let client = client_with(&original, 5).await;
+        completed(&original, &client).await;
+        let copy = in_memory(&[8, 7], Some(&original));
+        let (mut next, mut resealed) = (Some(ResealCursor::default()), 0);
+        while let Some(from) = next {
+            let step = copy.store.reseal(from, 100).now_or_never().unwrap().unwrap();
+            (next, resealed) = (step.next, resealed + step.resealed);
+        }
+        assert!(resealed > 0);
     }
 }
 

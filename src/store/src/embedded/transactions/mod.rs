@@ -13,6 +13,7 @@ use self::complete::complete;
 use self::expire::expire;
 use self::open::open;
 use self::rows::find;
+use super::database::statements::Database;
 use super::store::EmbeddedStore;
 use super::tenancy::find_app;
 use crate::error::StoreFuture;
@@ -36,12 +37,12 @@ impl Transactions for EmbeddedStore {
     }
 
     fn load_transaction(&self, id: TxnId) -> StoreFuture<Option<TransactionRecord>> {
-        self.read(move |db| Ok(find(db, id, db.now())?.map(|found| found.record)))
+        self.read(move |db| load(db, id))
     }
 
     fn watch_transaction(&self, id: TxnId) -> StoreFuture<Option<TransactionRecord>> {
         // Behind the writes that wait.
-        self.write(0, move |db| Ok(find(db, id, db.now())?.map(|found| found.record)))
+        self.write(0, move |db| load(db, id))
     }
 
     fn load_transaction_with_app(&self, id: TxnId) -> StoreFuture<Option<(TransactionRecord, Option<App>)>> {
@@ -55,4 +56,8 @@ impl Transactions for EmbeddedStore {
     fn ended_elsewhere(&self) -> Option<broadcast::Receiver<TxnId>> {
         None
     }
+}
+
+fn load(db: &Database, id: TxnId) -> rusqlite::Result<Option<TransactionRecord>> {
+    Ok(find(db, id, db.now())?.map(|found| found.record))
 }
