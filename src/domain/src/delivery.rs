@@ -168,7 +168,7 @@ mod tests {
         let partition = ClientId::generate().partition();
         let flow = FlowId::generate(partition, 3);
         assert_eq!(Subject::Flow { flow, webhook: DedupDigest([7; 16]) }.to_string(), flow.to_string());
-        assert_eq!(DedupDigest([0x1f; 16]).to_string(), "1f".repeat(16));
+        assert_eq!((DeliveryId(7).to_string(), DedupDigest([0x1f; 16]).to_string()), ("7".into(), "1f".repeat(16)));
         for subject in [TxnId::generate(partition, 3).into(), Subject::Flow { flow, webhook: DedupDigest([7; 16]) }] {
             assert_eq!((Subject::from_bytes(&subject.to_bytes()), subject.partition()), (Some(subject), partition));
         }

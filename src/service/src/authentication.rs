@@ -74,12 +74,20 @@ impl Caller {
         loop {
             sleep_until(until.into()).await;
             let Some(gate) = self.check.gate.upgrade() else { return };
-            until = match gate.admit_digest(self.check.key, &self.app.app_id).await {
-                Ok(caller) => caller.check.until,
-                Err(ServiceError::Unauthorized) => return,
-                Err(_) => Instant::now() + CACHED,
-            };
+            match next_check(gate.admit_digest(self.check.key, &self.app.app_id).await) {
+                Some(next) => until = next,
+                None => return,
+            }
         }
+    }
+}
+
+/// When a caller is to be checked again, unless it is found to be no longer good.
+fn next_check(checked: Checked) -> Option<Instant> {
+    match checked {
+        Ok(caller) => Some(caller.check.until),
+        Err(ServiceError::Unauthorized) => None,
+        Err(_) => Some(Instant::now() + CACHED),
     }
 }
 
@@ -319,6 +327,13 @@ mod tests {
         assert_eq!(caller.recheck().await, Ok(()));
         caller.check.until = Instant::now();
         assert!(matches!(caller.recheck().await, Err(ServiceError::Unavailable { .. })));
+    }
+
+    #[test]
+    fn a_store_that_is_away_is_not_asked_again_at_once() {
+        let before = Instant::now();
+        assert!(next_check(Err(ServiceError::Overloaded)).unwrap() >= before + CACHED);
+        assert_eq!(next_check(Err(ServiceError::Unauthorized)), None);
     }
 
     #[actix_rt::test]

@@ -81,12 +81,7 @@ impl IdempotencyLocks {
         let (place, queue) = self.join_queue(scope)?;
         let first = timeout_at(until, queue.lock_owned()).await.map_err(|_| ServiceError::Overloaded)?;
         let lease = Lease { store: Arc::clone(store), lease: OrderLease { scope, holder: Uuid::new_v4() } };
-        while !store.take_order_lease(lease.lease, self.patience + LEASE_MARGIN).await? {
-            if Instant::now() >= until {
-                return Err(ServiceError::Overloaded);
-            }
-            sleep(LOOK).await;
-        }
+        until_taken(async || Ok(store.take_order_lease(lease.lease, self.patience + LEASE_MARGIN).await?), until).await?;
         Ok(IdempotencyLock { _lease: lease, _first: first, _place: place })
     }
 
@@ -103,6 +98,16 @@ impl IdempotencyLocks {
     fn queues(&self) -> MutexGuard<'_, Queues> {
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+async fn until_taken(mut take: impl AsyncFnMut() -> Result<bool, ServiceError>, until: Instant) -> Result<(), ServiceError> {
+    while !take().await? {
+        if Instant::now() >= until {
+            return Err(ServiceError::Overloaded);
+        }
+        sleep(LOOK).await;
+    }
+    Ok(())
 }
 
 impl Drop for Lease {
@@ -180,6 +185,20 @@ mod tests {
         assert_eq!(left(&locks), (1, 1));
         drop(first);
         assert_eq!(left(&locks), (0, 0));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lease_that_another_node_has_is_asked_for_again_until_it_is_free_or_the_time_is_over() {
+        let until = Instant::now() + 10 * LOOK;
+        let mut asked = 0;
+        let free_at_last = async || {
+            asked += 1;
+            Ok(asked == 5)
+        };
+        assert_eq!(until_taken(free_at_last, until).await, Ok(()));
+        assert_eq!((asked, Instant::now()), (5, until - 6 * LOOK));
+        assert_eq!(until_taken(async || Ok(false), until).await, Err(ServiceError::Overloaded));
+        assert_eq!(Instant::now(), until);
     }
 
     #[actix_rt::test]
