@@ -8,7 +8,9 @@ use actix_web::test::{TestRequest, read_body};
 use sakshi_domain::flow::report_kind::ReportKind;
 use serde_json::{Value, json};
 
-use crate::document::{assert_refusals_are_described, assert_refused_field_by_field, nonsense, operations, resolve, sound_examples};
+use crate::document::{
+    assert_refusals_are_described, assert_refused_field_by_field, assert_schemas_are_whole, nonsense, operations, resolve, sound_examples,
+};
 use crate::in_process::InProcessNode;
 use crate::operator::{document, listener};
 use crate::store_fixture::{CONNECTOR_TOKEN, StoreFixture, TOKEN};
@@ -120,6 +122,7 @@ async fn every_body_has_an_example_and_every_example_fits_its_schema() {
     }
     assert!(sound_examples(&document) >= 60);
     assert_refusals_are_described(&document);
+    assert_schemas_are_whole(&document);
 }
 
 #[actix_rt::test]

@@ -16,7 +16,8 @@ use serde_json::{Value, json};
 use utoipa::OpenApi as _;
 
 use crate::document::{
-    assert_refusals_are_described, assert_refused_field_by_field, misfit, nonsense, operations, properties, resolve, sound_examples,
+    assert_refusals_are_described, assert_refused_field_by_field, assert_schemas_are_whole, misfit, nonsense, operations, properties,
+    resolve, sound_examples,
 };
 use crate::in_process::InProcessNode;
 use sakshi_kit::flow_records::Party;
@@ -185,6 +186,14 @@ fn every_refusal_has_the_one_body_and_its_headers() {
 fn every_reference_leads_somewhere_and_every_example_fits_its_schema() {
     let examples = sound_examples(&document());
     assert!(examples >= 30, "{examples}");
+}
+
+#[test]
+fn every_field_is_described_and_a_list_says_when_it_must_not_be_empty() {
+    let document = document();
+    assert_schemas_are_whole(&document);
+    let order = &document["paths"]["/api/v1/esign/request"]["post"]["requestBody"]["content"]["application/json"]["schema"];
+    assert_eq!(resolve(&document, order)["properties"]["signerInfo"]["minItems"], 1);
 }
 
 #[test]

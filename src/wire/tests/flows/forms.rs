@@ -238,6 +238,18 @@ fn all_problems_are_told_at_once() {
 }
 
 #[test]
+fn what_is_missing_what_is_empty_and_what_is_given_twice_are_told_apart() {
+    let whole: Value = serde_json::from_slice(&report(CONSENT_ACCEPTED, |_| ())).unwrap();
+    let too_few = format!("must hold 1 to {ACCOUNTS_MAX} objects");
+    for (accounts, sentence) in [(None, "is required"), (Some(Value::Null), "is required"), (Some(json!([])), &too_few)] {
+        let refused = consent_form(&broken(&whole, "/accounts", accounts)).unwrap();
+        assert_eq!(refused.to_string(), format!("accounts: {sentence}"));
+    }
+    let refused = consent_form(whole.to_string().replacen('{', r#"{"consentId": "c", "#, 1).as_bytes()).unwrap();
+    assert_eq!(refused.to_string(), "consentId: is given twice");
+}
+
+#[test]
 fn what_is_no_json_object_or_too_large_a_one_is_refused_without_being_repeated() {
     let many = format!("[{}0]", "0,".repeat(REPORT_VALUES_MAX));
     let signers: Vec<Value> = (0..=SIGNERS_MAX).map(|_| json!({})).collect();
@@ -247,7 +259,11 @@ fn what_is_no_json_object_or_too_large_a_one_is_refused_without_being_repeated()
     {
         let refused = esign_form(text.as_bytes()).unwrap();
         assert!(refused.fields()[0].field == "body" && !refused.to_string().contains("secret"), "{refused}");
+        assert_eq!(refused.to_string().contains("bytes"), text.len() > REPORT_BYTES_MAX, "{refused}");
     }
+    let mut largest = report(ESIGN_COMPLETED, |_| ());
+    largest.resize(REPORT_BYTES_MAX, b' ');
+    assert_eq!(esign_form(&largest), None);
     assert!(blames(esign_form(&report(ESIGN_COMPLETED, |body| body["signerInfo"] = signers.into())), "signerInfo"));
     assert!(blames(consent_form(&report(CONSENT_ACCEPTED, |body| body["accounts"] = accounts.into())), "accounts"));
     let members: serde_json::Map<String, Value> = (0..500).map(|number| (format!("x{number}"), Value::Null)).collect();
