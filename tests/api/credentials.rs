@@ -150,6 +150,9 @@ async fn a_credential_is_refused_under_another_transaction_in_whatever_form_it_i
         let renewed = issuer.bind(&bare, &second, |_, _| ());
         assert_eq!(identity_app.present(&second, &renewed).await.status, 200, "its holder may present it again");
     }
+    let metrics = node.operator().probe("/metrics").await.text;
+    // The one that is bound to the first transaction is refused for that already.
+    assert!(metrics.lines().any(|line| line == r#"sakshi_credentials_refused_total{reason="credential_replayed"} 11"#), "{metrics}");
 }
 
 #[tokio::test]

@@ -35,10 +35,11 @@ pub(crate) fn sound_examples(document: &Value) -> usize {
     examples
 }
 
-/// Every field and every item of a list is described, and no list says that it may be empty.
+/// Every schema, every field and every item of a list is described, and no list says that it may be empty.
 pub(crate) fn assert_schemas_are_whole(document: &Value) {
     walk(document, &mut |node| {
-        let fields = node["properties"].as_object().into_iter().flatten().map(|(name, field)| (name.as_str(), field));
+        let named = ["properties", "schemas"].iter().filter_map(|word| node[word].as_object()).flatten();
+        let fields = named.map(|(name, field)| (name.as_str(), field));
         for (name, schema) in fields.chain(node.get("items").map(|item| ("items", item))) {
             let words = ["type", "$ref", "oneOf", "anyOf", "const", "enum"];
             assert!(words.iter().any(|word| schema.get(word).is_some()), "{name} of {node}");

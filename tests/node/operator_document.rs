@@ -126,6 +126,13 @@ async fn every_body_has_an_example_and_every_example_fits_its_schema() {
 }
 
 #[actix_rt::test]
+async fn a_connector_reports_for_an_app_and_leaves_out_what_may_be_null() {
+    let document = document(&listener(StoreFixture::new().internal()).await).await;
+    let required = |name: &str| document["components"]["schemas"][name]["required"].clone();
+    assert_eq!(required("ReportedEsignOutcome"), json!(["documentId", "documentStatus", "signerInfo", "app_id"]));
+}
+
+#[actix_rt::test]
 async fn what_a_request_is_described_to_hold_is_read_and_nothing_else() {
     let service = listener(StoreFixture::new().internal()).await;
     let document = document(&service).await;

@@ -1,5 +1,7 @@
 //! The room that the answers to polls take.
 
+use std::time::Duration;
+
 use sakshi_domain::clock::Clock as _;
 use sakshi_domain::flow::report_kind::ReportKind;
 use sakshi_domain::ids::{AppId, ClientId};
@@ -8,9 +10,11 @@ use sakshi_domain::tenancy::{App, Client};
 use sakshi_kit::flow_records::Party;
 use sakshi_service::ServiceError;
 use sakshi_service::flow_polls::poll_locker;
-use sakshi_store::ReportFlow;
+use sakshi_store::{ReportFlow, Retention};
 use sakshi_wire::reports::FlowReport;
+use serde_json::json;
 
+use crate::in_process::InProcessNode;
 use crate::pages_fixture::PagesFixture;
 use crate::store_fixture::RESULT_TTL;
 
@@ -42,4 +46,15 @@ async fn an_app_that_does_not_read_its_answers_is_refused_before_it_takes_the_ro
     assert!(poll_locker(service, &other, &ids[1]).await.is_ok(), "there is room for others");
     unread.pop();
     assert!(poll_locker(service, app, &ids[0]).await.is_ok());
+}
+
+#[actix_rt::test]
+async fn what_was_ordered_is_kept_while_its_upstream_works() {
+    let live = InProcessNode::start().await;
+    let asked = json!({ "docs": ["x"], "consent": "Y", "consent_text": "I agree." });
+    let (_, opened) = live.post("/api/v1/doclocker/init", &asked).await;
+    live.node.store.sweep(Retention { expired: Duration::ZERO, events: Duration::ZERO }, 100).await.unwrap();
+    let (status, details) = live.get(&format!("/api/v1/doclocker/details/{}", opened["transactionId"].as_str().unwrap())).await;
+    assert_eq!(status, 200, "{details}");
+    live.stop().await;
 }

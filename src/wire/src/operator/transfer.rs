@@ -216,3 +216,16 @@ impl From<ImportedRecord> for ImportedRecordResponse {
         Self { kind, id, outcome, changed: changed.into_iter().map(str::to_owned).collect() }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_digest_is_64_lower_case_hexadecimal_digits() {
+        assert_eq!(parse_digest(&"0f".repeat(32)), Some([15; 32]));
+        for text in ["0F".repeat(32), "+f".repeat(32), "0f".repeat(31), "0f".repeat(33)] {
+            assert_eq!(parse_digest(&text), None, "{text}");
+        }
+    }
+}

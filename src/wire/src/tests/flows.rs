@@ -112,15 +112,17 @@ fn an_e_stamp_is_of_the_registry_or_on_paper() {
         assert_eq!(told::<EStampInitRequest>(&body(other)), expected);
     }
     assert_eq!(blamed::<EStampInitRequest>("{}"), ["apiType", "document", "signatoriesInfo"]);
-    let empty = r#"{"apiType": "RegistryEStamp", "document": {}, "signatoriesInfo": [{"emailID": "nobody"}]}"#;
-    let expected = [
-        "document.documentName",
-        "document.base64FileData",
-        "signatoriesInfo[0].name",
-        "signatoriesInfo[0].emailID",
-        "signatoriesInfo[0].signType",
-    ];
-    assert_eq!(blamed::<EStampInitRequest>(empty), expected);
+    for address in ["nobody", "@example.com", "asha@", ""] {
+        let empty = json!({"apiType": "RegistryEStamp", "document": {}, "signatoriesInfo": [{"emailID": address}]});
+        let expected = [
+            "document.documentName",
+            "document.base64FileData",
+            "signatoriesInfo[0].name",
+            "signatoriesInfo[0].emailID",
+            "signatoriesInfo[0].signType",
+        ];
+        assert_eq!(blamed::<EStampInitRequest>(&empty.to_string()), expected, "{address}");
+    }
 }
 
 #[test]

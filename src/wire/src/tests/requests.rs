@@ -158,6 +158,15 @@ fn an_init_is_read_in_both_spellings_and_both_forms_of_a_language() {
 }
 
 #[test]
+fn what_an_init_says_beyond_the_usual_is_in_the_terms() {
+    let body =
+        r#"{"claims":["name"],"channel":"qr","name_hint":"Asha","client_reference_id":"order 7","redirect_url":"https://a.example/"}"#;
+    let extras = *read::<InitRequest>(body).terms(RequestId::mint()).extras.unwrap();
+    assert_eq!((extras.name_hint.as_deref(), extras.client_reference_id.as_deref()), (Some("Asha"), Some("order 7")));
+    assert_eq!(extras.redirect_url.unwrap().as_str(), "https://a.example/");
+}
+
+#[test]
 fn an_init_that_is_written_is_read_back() {
     let signature = "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=";
     let android = json!({"claims": ["name", "dob"], "channel": "app", "app_id": "com.example.app", "app_signature": signature,

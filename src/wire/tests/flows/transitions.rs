@@ -3,6 +3,7 @@
 use sakshi_domain::flow::doclocker::{DocLockerEnd, DocLockerFlow};
 use sakshi_domain::flow::estamp::EStampFlow;
 use sakshi_domain::flow::report::Report;
+use sakshi_domain::flow::report_kind::ReportKind;
 use sakshi_domain::flow::statuses::ConsentStatus;
 use sakshi_domain::flow::transition::{ReportRefusal, Transition};
 use sakshi_domain::flow::wealth_consent::WealthConsent;
@@ -11,6 +12,7 @@ use sakshi_domain::flow::wealth_historical::HistoricalFetch;
 use sakshi_wire::doclocker::DocLockerOutcome;
 use sakshi_wire::estamp::EStampOutcome;
 use sakshi_wire::read_report;
+use sakshi_wire::reports::FlowReport;
 use sakshi_wire::wealth::{WealthConsentChange, WealthDataNotice, WealthHistoricalNotice};
 use serde_json::{Value, json};
 
@@ -169,6 +171,17 @@ fn a_historical_fetch_is_reported_once_for_each_consent_account_and_span() {
     assert_eq!(failed, Err(ReportRefusal::ReportedDifferently));
     let handle = judge(HistoricalFetch::Awaited, &|body| body["consentHandleId"] = json!("handle-2"));
     assert_eq!(handle, Err(ReportRefusal::Contradicts("consentHandleId")));
+}
+
+#[test]
+fn each_fetch_is_known_by_what_identifies_it_and_a_flow_by_itself() {
+    let key = |kind, golden, edit: &dyn Fn(&mut Value)| FlowReport::parse(kind, &report(golden, edit)).unwrap().fetch_key();
+    let data = |edit: &dyn Fn(&mut Value)| key(ReportKind::WealthData, DATA_RAW, edit);
+    assert_eq!(data(&|_| ()).as_deref(), Some("data fetch-1"));
+    assert_eq!(data(&|body| body["txnId"] = json!("fetch-2")).as_deref(), Some("data fetch-2"));
+    let historical = key(ReportKind::WealthHistorical, HISTORICAL, &|_| ());
+    assert_eq!(historical.as_deref(), Some("historical consent-1 account-2 2020-04-01 2026-01-31"));
+    assert_eq!(key(ReportKind::WealthConsent, CONSENT_ACCEPTED, &|_| ()), None);
 }
 
 #[test]
