@@ -100,3 +100,17 @@ pub trait AuditLog {
     /// The newest entry.
     fn audit_head(&self) -> StoreFuture<AuditHead>;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hash_is_64_hexadecimal_digits() {
+        let text = "0f".repeat(32);
+        assert_eq!(text.parse::<AuditHash>().unwrap().to_string(), text);
+        for wrong in [&text[1..], &format!("{text}0"), &"+f".repeat(32), &"0g".repeat(32), "é"] {
+            assert!(wrong.parse::<AuditHash>().is_err(), "{wrong}");
+        }
+    }
+}

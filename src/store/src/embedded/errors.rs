@@ -57,3 +57,32 @@ impl From<StoreError> for Error {
         Self::FromSqlConversionFailure(0, Type::Blob, error.into())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::ffi;
+
+    use super::*;
+
+    fn failed(code: i32) -> Error {
+        Error::SqliteFailure(ffi::Error::new(code), None)
+    }
+
+    #[test]
+    fn damage_is_remembered_and_nothing_else_is() {
+        let health = Health::default();
+        assert_eq!(health.judge(failed(ffi::SQLITE_FULL)), StoreError::Full);
+        assert_eq!(health.check(), Ok(()));
+        let damage = health.judge(failed(ffi::SQLITE_CORRUPT));
+        assert!(matches!(damage, StoreError::Corrupt(_)));
+        assert_eq!(health.judge(failed(ffi::SQLITE_NOTADB)), damage);
+        assert_eq!(health.check(), Err(damage));
+    }
+
+    #[test]
+    fn a_column_of_another_type_is_a_record_that_cannot_be_read() {
+        for error in [Error::InvalidColumnType(0, "name".into(), Type::Null), Error::IntegralValueOutOfRange(0, -1)] {
+            assert_eq!(StoreError::from(error), StoreError::unreadable("a record"));
+        }
+    }
+}

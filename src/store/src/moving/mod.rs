@@ -108,10 +108,12 @@ pub async fn move_to_redis(
     let mut moved = pass(&source, &target, true, "copied", Arc::clone(&progress)).await?;
     let compared = pass(&source, &target, false, "compared", progress).await?;
     if compared.differences() > 0 {
-        let kinds: Vec<String> =
-            compared.kinds.iter().filter(|(_, kind)| kind.written > 0).map(|(name, kind)| format!("{name}: {}", kind.written)).collect();
-        let (kinds, removed) = (kinds.join(", "), compared.removed);
-        return Err(StoreError::unavailable(format!("the target differs from the source: {kinds}; {removed} keys too many")));
+        let differing = compared.kinds.iter().filter(|(_, kind)| kind.written > 0);
+        let mut differing: Vec<String> = differing.map(|(name, kind)| format!("{name}: {}", kind.written)).collect();
+        if compared.removed > 0 {
+            differing.push(format!("keys too many: {}", compared.removed));
+        }
+        return Err(StoreError::unavailable(format!("the target differs from the source: {}", differing.join(", "))));
     }
     if finish {
         target.finish().await?;

@@ -34,7 +34,7 @@ struct Move {
     store: EmbeddedStore,
     clock: Arc<ManualClock>,
     directory: TempDir,
-    server: RedisServer,
+    server: Arc<RedisServer>,
 }
 
 impl TestStore for Move {
@@ -86,7 +86,7 @@ impl Move {
         // Whole seconds from a time that the server has not reached, so that it expires nothing.
         let start = Timestamp::from_millis((SystemClock.now().seconds() + 3_600) * 1_000);
         let clock = Arc::new(ManualClock::starting_at(start));
-        Self { store: embedded(&directory.path().join("store"), &clock), clock, directory, server: RedisServer::start(&[]) }
+        Self { store: embedded(&directory.path().join("store"), &clock), clock, directory, server: Arc::new(RedisServer::start(&[])) }
     }
 
     fn path(&self) -> PathBuf {
@@ -231,7 +231,8 @@ fn a_later_run_carries_what_has_changed_and_nothing_else() {
         let guest = registered(&test, &event).await;
         let (gone, _) = completed(&test, &client).await;
         let waits = opened(&test, &client).await;
-        assert!(written(&test.run(false).await.unwrap()) > 10);
+        let first = test.run(false).await.unwrap();
+        assert!(written(&first) > 10 && first.kinds.values().all(|kind| kind.keys > 0), "{first:?}");
         let half = RedisStore::open(test.options()).await.unwrap_err();
         assert!(half.to_string().contains("--finish"), "{half}");
         assert_eq!(written(&test.run(false).await.unwrap()), 0, "nothing has changed");
@@ -248,6 +249,35 @@ fn a_later_run_carries_what_has_changed_and_nothing_else() {
         assert_equal(test.store(), &*target, &[]).await;
         assert!(target.load_transaction(waits.id).await.unwrap().is_some());
         assert_eq!(target.load_transaction(gone.id).await, Ok(None));
+    });
+}
+
+#[test]
+fn a_target_that_somebody_else_changes_meanwhile_is_not_finished() {
+    run(async {
+        let test = Move::new();
+        client_with(&test, 5).await;
+        test.store.close();
+        let meddle = |when: &'static str, change: fn(&RedisServer)| {
+            let server = Arc::clone(&test.server);
+            move |what: &str, seen: u64| {
+                assert!(seen > 0);
+                if what == when {
+                    change(&server);
+                }
+            }
+        };
+        let lost = meddle("copied", |server| {
+            let names: Vec<_> = server.answer(&["KEYS", "*"]).members().iter().filter_map(|name| name.text()).collect();
+            let client = names.iter().find(|name| matches("{p*}c:*", name)).unwrap();
+            server.answer(&["DEL", client]);
+        });
+        let added = meddle("compared", |server| drop(server.answer(&["SET", "stranger", "1"])));
+        let refused = moved(&test.path(), || test.options(), true, lost).await.unwrap_err().to_string();
+        assert!(refused.ends_with("the target differs from the source: clients: 1"), "{refused}");
+        let refused = moved(&test.path(), || test.options(), true, added).await.unwrap_err().to_string();
+        assert!(refused.ends_with("the target differs from the source: keys too many: 1"), "{refused}");
+        assert!(moved(&test.path(), || test.options(), true, |_, _| {}).await.unwrap().is_finished);
     });
 }
 
