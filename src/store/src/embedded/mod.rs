@@ -32,7 +32,7 @@ mod sessions;
 mod store;
 mod tenancy;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod threads;
 mod transactions;
 mod transfers;

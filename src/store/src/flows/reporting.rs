@@ -222,3 +222,79 @@ async fn address<S: FlowStorage>(storage: &S, target: WebhookTarget<'_>, app: Ap
     let receiver = storage.receiver(app).await?;
     Ok(receiver.and_then(|(app, registered)| target.webhook_url(&registered, &app).cloned()))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use sakshi_domain::flow::doclocker::DocLockerFlow;
+    use sakshi_domain::flow::header::FlowHeader;
+    use sakshi_domain::ids::ClientId;
+    use sakshi_domain::request_id::RequestId;
+    use sakshi_domain::retention::ClientRetention;
+
+    use super::*;
+
+    const START: Timestamp = Timestamp::from_millis(0);
+
+    /// A flow whose first payloads are gone when they are read.
+    struct Racing {
+        flow: FlowHeader,
+        latest: DedupDigest,
+        gone: usize,
+        reads: Arc<AtomicUsize>,
+    }
+
+    impl FlowStorage for Racing {
+        fn vault(&self) -> &Vault {
+            unreachable!("nothing is opened")
+        }
+
+        async fn find(&self, _: FlowId, _: Option<DedupDigest>) -> Result<Option<StoredFlow>, StoreError> {
+            let state = FlowState::DocLocker(DocLockerFlow::new(self.flow.clone()));
+            Ok(Some(StoredFlow { state, fetch: None, version: 1, until: START, latest: Some(self.latest), now: START }))
+        }
+
+        async fn payload(&self, _: FlowId, _: DedupDigest) -> Result<Option<Vec<u8>>, StoreError> {
+            let is_gone = self.reads.fetch_add(1, Ordering::SeqCst) < self.gone;
+            Ok((!is_gone).then(|| vec![7; 40]))
+        }
+
+        async fn deliveries(&self, _: FlowId) -> Result<Vec<FlowDelivery>, StoreError> {
+            unreachable!("deliveries are not loaded")
+        }
+
+        async fn receiver(&self, _: AppId) -> Result<Option<(App, RegisteredUrls)>, StoreError> {
+            unreachable!("nothing is sent")
+        }
+
+        async fn commit(&self, _: Commit) -> Result<CommitOutcome, StoreError> {
+            unreachable!("nothing is written")
+        }
+    }
+
+    #[tokio::test]
+    async fn a_payload_that_is_replaced_meanwhile_is_read_again_and_one_whose_time_is_over_is_not() {
+        let client = ClientId::generate();
+        let id = FlowId::generate(client.partition(), 3);
+        let flow = FlowHeader {
+            id,
+            client,
+            app: AppId::generate(),
+            opened_at: START,
+            request_id: RequestId::mint(),
+            retention: ClientRetention::default(),
+        };
+        let webhook = DedupDigest([5; 16]);
+        for (latest, gone, expected) in
+            [(PROGRESS, 1, Ok((true, 2))), (webhook, 1, Ok((false, 1))), (PROGRESS, usize::MAX, Err(StoreError::Overloaded))]
+        {
+            let reads = Arc::new(AtomicUsize::new(0));
+            let storage = Racing { flow: flow.clone(), latest, gone, reads: Arc::clone(&reads) };
+            let loaded = load(storage, id, flow.app.clone()).await;
+            let found = loaded.map(|record| (record.unwrap().latest.is_some(), reads.load(Ordering::SeqCst)));
+            assert_eq!(found, expected, "{gone}");
+        }
+    }
+}

@@ -27,22 +27,30 @@ fn subject(row: &Row<'_>) -> rusqlite::Result<Subject> {
     })
 }
 
+/// Where an entry stands in its stream: a time in milliseconds, and a number within it.
+type Place = (i64, u64);
+
+/// The place behind this one for what was queued at a time, which may be earlier when a clock was put back.
+const fn after((millis, number): Place, queued: i64) -> Place {
+    if queued > millis {
+        (queued, 0)
+    } else if number + 1 < NUMBERS {
+        (millis, number + 1)
+    } else {
+        (millis + 1, 0)
+    }
+}
+
 /// The entry of every delivery.
 pub(super) fn entries(connection: &Connection) -> Result<Entries, StoreError> {
-    let mut last: HashMap<u8, (i64, u64)> = HashMap::new();
+    let mut last: HashMap<u8, Place> = HashMap::new();
     let mut entries = Entries::new();
     let mut statement = connection.prepare(ALL)?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
-        let (millis, number) = last.entry(subject(row)?.partition().number()).or_insert((0, 0));
-        let queued: i64 = row.get(4)?;
-        (*millis, *number) = if queued > *millis {
-            (queued, 0)
-        } else if *number + 1 < NUMBERS {
-            (*millis, *number + 1)
-        } else {
-            (*millis + 1, 0)
-        };
+        let place = last.entry(subject(row)?.partition().number()).or_insert((0, 0));
+        *place = after(*place, row.get(4)?);
+        let (millis, number) = place;
         entries.insert(row.get(0)?, format!("{millis}-{number}"));
     }
     Ok(entries)
@@ -108,5 +116,20 @@ impl Delivery {
             ("n", ended.then(|| number(self.status).unwrap_or_default())),
             ("l", number(self.duration_ms)),
         ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_entry_stands_behind_the_one_before() {
+        assert_eq!(after((0, 0), 7), (7, 0));
+        assert_eq!(after((7, 0), 7), (7, 1));
+        assert_eq!(after((7, 1), 6), (7, 2));
+        assert_eq!(after((7, NUMBERS - 2), 7), (7, NUMBERS - 1));
+        assert_eq!(after((7, NUMBERS - 1), 7), (8, 0));
+        assert_eq!(after((8, 0), 9), (9, 0));
     }
 }

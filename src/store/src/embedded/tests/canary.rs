@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rusqlite::Connection;
 use zeroize::Zeroizing;
 
-use super::{options, test_store};
+use super::{open_when_free, options, test_store};
 use crate::StoreError;
 use crate::Vault;
 use crate::conformance::TestStore;
@@ -18,7 +18,7 @@ fn open(directory: &Path, keys: &[u8]) -> Result<EmbeddedStore, StoreError> {
     let mut options = options(directory, Arc::new(sakshi_domain::clock::ManualClock::starting_at(super::START)));
     let keys: Vec<_> = keys.iter().map(|byte| Zeroizing::new(vec![*byte; 32])).collect();
     options.vault = Arc::new(Vault::new(&keys).unwrap());
-    EmbeddedStore::open(options)
+    open_when_free(&options)
 }
 
 fn version(directory: &Path) -> i64 {

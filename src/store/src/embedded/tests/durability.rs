@@ -7,16 +7,19 @@ use std::collections::HashSet;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 
 use futures_util::future::join_all;
+use sakshi_domain::clock::ManualClock;
 use sakshi_domain::delivery::{DeliveryId, Subject};
 use sakshi_domain::event::Event;
 use sakshi_domain::ids::{EventId, TxnId};
 
-use super::{EmbeddedTestStore, open, test_store};
+use super::{EmbeddedTestStore, open, options, test_store};
 use crate::TransactionRecord;
 use crate::conformance::fixture::{audited_balance, client_with, completing, created, event, opening, passing, scanned};
 use crate::conformance::flow_fixture::{self, Told};
+use crate::embedded::EmbeddedStore;
 use crate::{CompleteOutcome, OpenOutcome, PageRequest};
 use crate::{Events as _, Flows as _, Outbox as _, Transactions as _};
 
@@ -74,13 +77,13 @@ async fn work(test: &EmbeddedTestStore, event: &Event) {
 #[test]
 fn the_child_works_until_it_is_killed() {
     let Some(directory) = std::env::var_os(DIRECTORY).map(PathBuf::from) else { return };
-    let store = match open(&directory) {
+    let clock = Arc::new(ManualClock::starting_at(super::START));
+    let store = match EmbeddedStore::open(options(&directory, Arc::clone(&clock))) {
         Ok(store) => store,
         Err(error) => return say("\nrefused", &error),
     };
     let Ok(event) = std::env::var(EVENT) else { return };
     let event: EventId = event.parse().unwrap();
-    let clock = std::sync::Arc::new(sakshi_domain::clock::ManualClock::starting_at(super::START));
     let test = EmbeddedTestStore { store, clock, directory: tempfile::tempdir().unwrap() };
     crate::conformance::run(async {
         let event = test.store.load_event(event).await.unwrap().unwrap();

@@ -5,12 +5,11 @@ use std::sync::mpsc::channel;
 use futures_util::future::join_all;
 use sakshi_domain::ids::{ClientId, TxnId};
 
-use super::{EmbeddedTestStore, open, options, test_store, test_store_with, test_store_within};
+use super::{EmbeddedTestStore, open, open_when_free, options, test_store, test_store_with, test_store_within};
 use crate::OpenOutcome;
 use crate::StoreError;
 use crate::conformance::TestStore;
 use crate::conformance::fixture::{RESULT_TTL, RETENTION, audited_balance, client_with, opening, opening_with_hook};
-use crate::embedded::EmbeddedStore;
 use crate::embedded::database::statements::Database;
 use crate::{Credits as _, StoreFuture, Transactions as _, Upkeep as _};
 
@@ -130,7 +129,7 @@ async fn a_full_store_says_so_loses_nothing_and_recovers_when_there_is_room() {
 
     fill(&test, &client).await;
     test.store.close();
-    let roomier = EmbeddedStore::open(options(test.directory.path(), test.clock.clone())).unwrap();
+    let roomier = open_when_free(&options(test.directory.path(), test.clock.clone())).unwrap();
     assert_eq!(roomier.check().await, Ok(()));
     assert!(roomier.audit().await.unwrap().iter().all(crate::Audit::is_clean));
 }

@@ -2,12 +2,14 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 
 use super::durability::run_child;
-use super::{open, test_store};
+use super::{open, open_when_free, options, test_store};
 use crate::CompleteTransaction;
 use crate::StoreError;
 use crate::conformance::fixture::{app, client_with, completed, completing, opened, sealed};
+use crate::embedded::EmbeddedStore;
 use crate::{Tenancy as _, Transactions as _};
 
 #[test]
@@ -15,7 +17,7 @@ fn a_second_handle_and_a_second_process_are_told_that_the_store_is_in_use() {
     let test = test_store();
     let path = test.directory.path().join("store");
     let in_use = StoreError::InUse(path.display().to_string());
-    assert_eq!(open(test.directory.path()).unwrap_err(), in_use);
+    assert_eq!(EmbeddedStore::open(options(test.directory.path(), Arc::clone(&test.clock))).unwrap_err(), in_use);
     let told = run_child(&mut Command::new(std::env::current_exe().unwrap()), test.directory.path(), None)
         .stdout(Stdio::piped())
         .output()
@@ -31,9 +33,10 @@ fn a_store_that_is_dropped_can_be_opened_at_once() {
     let test = test_store();
     let clone = test.store.clone();
     drop(test.store);
-    assert!(open(test.directory.path()).is_err(), "a clone still has it");
+    let options = options(test.directory.path(), test.clock);
+    assert!(EmbeddedStore::open(options.clone()).is_err(), "a clone still has it");
     drop(clone);
-    open(test.directory.path()).unwrap();
+    open_when_free(&options).unwrap();
 }
 
 #[tokio::test]

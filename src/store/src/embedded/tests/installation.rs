@@ -7,7 +7,7 @@ use rusqlite::Connection;
 use sakshi_domain::clock::ManualClock;
 
 use super::canary::set_back;
-use super::{options, test_store};
+use super::{open_when_free, options, test_store};
 use crate::conformance::fixture::client_with;
 use crate::embedded::{EmbeddedStore, may_open};
 use crate::{Credits as _, Ownership, StoreError};
@@ -20,7 +20,7 @@ fn of(text: &str) -> Ownership {
 
 fn open(directory: &Path, ownership: &Ownership) -> Result<EmbeddedStore, StoreError> {
     let clock = Arc::new(ManualClock::starting_at(super::START));
-    EmbeddedStore::open(crate::embedded::EmbeddedOptions { ownership: ownership.clone(), ..options(directory, clock) })
+    open_when_free(&crate::embedded::EmbeddedOptions { ownership: ownership.clone(), ..options(directory, clock) })
 }
 
 /// Opening it, and looking at it, is refused in the same words.

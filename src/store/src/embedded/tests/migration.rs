@@ -11,7 +11,7 @@ use sakshi_domain::time::Timestamp;
 use tempfile::TempDir;
 
 use super::canary::set_back;
-use super::{EmbeddedTestStore, START, open, options};
+use super::{EmbeddedTestStore, START, open, open_when_free, options};
 use crate::TransactionRecord;
 use crate::conformance::TestStore;
 use crate::conformance::fixture::{
@@ -142,7 +142,7 @@ async fn a_long_list_of_events_is_as_it_was_after_a_migration() {
     test.store.close();
     set_back(test.directory.path());
     let clock = Arc::new(ManualClock::starting_at(now));
-    let store = EmbeddedStore::open(options(test.directory.path(), Arc::clone(&clock))).unwrap();
+    let store = open_when_free(&options(test.directory.path(), Arc::clone(&clock))).unwrap();
     let test = EmbeddedTestStore { store, clock, directory: test.directory };
     pages_have(&test, &app, &left).await;
     let mut another = event(&test, &owner, 1);

@@ -19,10 +19,11 @@ mod retention;
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sakshi_domain::clock::{Clock, ManualClock};
 use sakshi_domain::time::Timestamp;
+use sakshi_kit::redis::TIMEOUT;
 use tempfile::TempDir;
 use zeroize::Zeroizing;
 
@@ -46,8 +47,19 @@ fn options(directory: &Path, clock: Arc<ManualClock>) -> EmbeddedOptions {
     EmbeddedOptions { directory: directory.join("store"), clock, vault, max_waiting: 4_096, ownership: test_ownership() }
 }
 
+/// A store, once nobody else has its files: a process that another test is about to start has every open file for a moment.
+pub(crate) fn open_when_free(options: &EmbeddedOptions) -> Result<EmbeddedStore, StoreError> {
+    let begun = Instant::now();
+    loop {
+        match EmbeddedStore::open(options.clone()) {
+            Err(StoreError::InUse(_)) if begun.elapsed() < TIMEOUT => std::thread::yield_now(),
+            opened => return opened,
+        }
+    }
+}
+
 fn open(directory: &Path) -> Result<EmbeddedStore, StoreError> {
-    EmbeddedStore::open(options(directory, Arc::new(ManualClock::starting_at(START))))
+    open_when_free(&options(directory, Arc::new(ManualClock::starting_at(START))))
 }
 
 fn test_store() -> EmbeddedTestStore {

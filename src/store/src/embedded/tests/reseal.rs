@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use rusqlite::Connection;
 
-use super::{EmbeddedTestStore, test_store};
+use super::{EmbeddedTestStore, open_when_free, test_store};
 use crate::conformance::TestStore;
 use crate::conformance::fixture::{client_with, opened};
+use crate::conformance::flow_fixture::{self, Told, accepted};
 use crate::conformance::reseal::{filled, pass, read};
-use crate::embedded::EmbeddedStore;
 use crate::embedded::reseal::COLUMNS;
 use crate::vault::test_vault;
 use crate::{AuditLog as _, EncryptionKeyId, Reseal as _, ResealCursor, Vault};
@@ -70,7 +70,7 @@ fn reopened(test: &mut EmbeddedTestStore, keys: &[u8]) -> Arc<Vault> {
     test.store.close();
     let vault = Arc::new(test_vault(keys));
     let options = super::options(test.directory.path(), Arc::clone(&test.clock));
-    test.store = EmbeddedStore::open(crate::embedded::EmbeddedOptions { vault: Arc::clone(&vault), ..options }).unwrap();
+    test.store = open_when_free(&crate::embedded::EmbeddedOptions { vault: Arc::clone(&vault), ..options }).unwrap();
     vault
 }
 
@@ -150,4 +150,20 @@ async fn a_step_is_bounded_and_goes_on_where_the_one_before_ended() {
     }
     assert_eq!(from.part, part + 1);
     assert_eq!(test.store.reseal(ResealCursor { part: 99, ..from }, 4).await.unwrap().next, None);
+}
+
+#[tokio::test]
+async fn a_step_that_ends_among_the_fetches_of_a_flow_goes_on_with_the_others() {
+    let mut test = test_store();
+    let party = flow_fixture::party(&test).await;
+    let consent = flow_fixture::opened(&test, flow_fixture::wealth(&test, &party)).await;
+    accepted(&test, &consent, Told::Consent("Accepted", 1)).await;
+    for fetch in 1..=3 {
+        accepted(&test, &consent, Told::Data(fetch, "RAW", 1)).await;
+    }
+    reopened(&mut test, &[8, 7]);
+    let part = u16::try_from(COLUMNS.iter().position(|column| column.table == "fetches").unwrap()).unwrap();
+    let first = test.store.reseal(ResealCursor { part, ..ResealCursor::default() }, 2).await.unwrap();
+    let second = test.store.reseal(first.next.unwrap(), 2).await.unwrap();
+    assert_eq!((first.resealed, second.resealed), (2, 1));
 }

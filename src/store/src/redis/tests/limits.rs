@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use sakshi_domain::credits::{CreditMove, EntryKind};
 use sakshi_domain::event::EventPatch;
 
@@ -11,7 +12,7 @@ use crate::conformance::fixture::{
     patched, scan, scanned,
 };
 use crate::conformance::{TestStore, run};
-use crate::{CompleteOutcome, CreditOutcome, OpenOutcome, PageRequest, Retention};
+use crate::{Audit, CompleteOutcome, CreditOutcome, OpenOutcome, PageRequest, Retention};
 
 fn adjust(amount: i64, reference: &str) -> CreditMove {
     CreditMove { kind: EntryKind::Adjust, amount, reference: reference.into() }
@@ -74,7 +75,7 @@ fn a_ledger_longer_than_a_slice_is_audited_to_its_end_and_damage_is_found() {
         let client = client_with(test, 5_000).await;
         for slice in 0..25 {
             let opens = (0..100).map(|_| test.store().open_transaction(opening(test, &client)));
-            futures_util::future::join_all(opens).await;
+            join_all(opens).await;
             assert_eq!(test.store().balance(client.clone()).await, Ok(Some(5_000 - (slice + 1) * 100)));
         }
         assert_eq!(audited_balance(test, &client).await, 2_500);
@@ -107,5 +108,29 @@ fn an_event_that_is_kept_for_no_time_still_outlives_its_scans() {
         test.advance(RETENTION.expired + Duration::from_millis(1));
         assert_eq!(test.store().load_event(event.id).await, Ok(None));
         assert_eq!(test.store().open_transaction(scan(test, &event)).await, Ok(OpenOutcome::EventNotFound));
+    });
+}
+
+#[test]
+fn every_entry_of_every_client_is_audited_however_many_there_are() {
+    run(async {
+        let test = &test_store();
+        let clients = join_all((0..1_001).map(|_| client_with(test, 0))).await;
+        let references: Vec<_> = (0..1_001).map(|number| number.to_string()).collect();
+        join_all(references.iter().map(|reference| test.store().move_credits(clients[0].clone(), grant(1, reference)))).await;
+        let audits = test.store().audit().await.unwrap();
+        assert!(audits.iter().all(Audit::is_clean));
+        assert_eq!(audits.len(), clients.len());
+        assert_eq!(audits.iter().map(|audit| audit.entries).max(), Some(1_001));
+    });
+}
+
+#[test]
+fn patches_that_race_for_an_event_are_all_made() {
+    run(async {
+        let test = &test_store();
+        let client = client_with(test, 0).await;
+        let event = created(test, event(test, &client, 10)).await;
+        join_all((0..4).map(|_| patched(test, &event, EventPatch { is_active: Some(false), ..EventPatch::default() }))).await;
     });
 }

@@ -20,6 +20,7 @@ use super::server::{RedisServer, TIMEOUT};
 use super::{options, standalone};
 use crate::conformance::fixture::{RETENTION, client_with, completed, created, event, opened, registered, scanned};
 use crate::conformance::{TestStore, run};
+use crate::embedded::tests::open_when_free;
 use crate::embedded::{EmbeddedOptions, EmbeddedStore};
 use crate::installation::test_ownership;
 use crate::redis::key_table::KEYS;
@@ -51,17 +52,10 @@ impl TestStore for Move {
     }
 }
 
-/// The store of a directory, once nobody else has it: a thread that read it, or a process that another test is about to start and
-/// that has every open file for a moment.
+/// The store of a directory.
 pub(super) fn embedded(directory: &Path, clock: &Arc<ManualClock>) -> EmbeddedStore {
-    let begun = Instant::now();
-    loop {
-        let (directory, clock, vault) = (directory.to_owned(), Arc::clone(clock), Arc::new(test_vault(&[7, 6])));
-        match EmbeddedStore::open(EmbeddedOptions { directory, clock, vault, max_waiting: 64, ownership: test_ownership() }) {
-            Err(StoreError::InUse(_)) if begun.elapsed() < TIMEOUT => std::thread::yield_now(),
-            opened => return opened.unwrap(),
-        }
-    }
+    let (directory, clock, vault) = (directory.to_owned(), Arc::clone(clock), Arc::new(test_vault(&[7, 6])));
+    open_when_free(&EmbeddedOptions { directory, clock, vault, max_waiting: 64, ownership: test_ownership() }).unwrap()
 }
 
 /// Moves a store that is closed, once nobody else has its files.
