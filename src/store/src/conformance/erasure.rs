@@ -157,6 +157,9 @@ pub(crate) async fn what_is_erased_of_an_app_leaves_other_apps_alone(test: &impl
     assert_eq!(audited_balance(test, &client).await, 14);
 
     let flow = opened(test, locker(test, &party)).await;
+    assert_eq!(erase(test, &ErasureSubject::Flow(flow.id)).await, Erased { flows: 1, ..Erased::default() });
+    assert_eq!(loaded(test, &flow).await, None);
+    let flow = opened(test, locker(test, &party)).await;
     let queued = accepted(test, &flow, Told::Locker("Fetched", 1)).await.unwrap();
     assert_eq!(erase(test, &ErasureSubject::App(party.app)).await, Erased { flows: 1, ..Erased::default() });
     assert_eq!(loaded(test, &flow).await, None);

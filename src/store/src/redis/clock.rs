@@ -40,6 +40,7 @@ mod tests {
         let clock = ServerClock::default();
         let here = SystemClock.now();
         clock.correct(here, here.millis() + 60_010, Duration::from_millis(20));
+        assert_eq!(clock.ahead.load(Ordering::Relaxed), 60_000);
         let told = clock.now().since(SystemClock.now());
         assert!((Duration::from_millis(59_900)..=Duration::from_secs(60)).contains(&told), "{told:?}");
     }

@@ -81,6 +81,12 @@ mod tests {
     }
 
     #[test]
+    fn nothing_comes_before_the_first_millisecond() {
+        let first = parse(partition(3), b"0-1").unwrap();
+        assert_eq!([2, 3, 4].map(|of| entry_not_after(partition(of), first)), ["0-16383", "0-1", "0-0"]);
+    }
+
+    #[test]
     fn an_invalid_or_too_large_entry_has_no_id() {
         for text in ["", "-", "1", "a-1", "1-b", "1-16384", "17592186044416-0", "-1-0"] {
             assert_eq!(parse(partition(0), text.as_bytes()), None, "{text}");

@@ -4,19 +4,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sakshi_domain::clock::{Clock, SystemClock};
+use sakshi_domain::erasure::ErasureSubject;
 use sakshi_domain::time::Timestamp;
 use zeroize::Zeroizing;
 
 use super::server::{RedisServer, TIMEOUT};
-use super::standalone;
+use super::{standalone, test_store};
 use crate::Store;
 use crate::Vault;
 use crate::conformance::fixture::{client_with, completing, created, event, opening, registered};
 use crate::conformance::guests::ALL;
 use crate::conformance::{TestStore, run};
 use crate::installation::test_ownership;
-use crate::redis::{NodeId, RedisOptions, RedisStore};
-use crate::{CompleteOutcome, CompleteTransaction, OpenOutcome, Retention};
+use crate::redis::{NodeId, RedisOptions, RedisStore, keys};
+use crate::{CompleteOutcome, CompleteTransaction, Erased, OpenOutcome, Retention};
 
 const SHORT: Duration = Duration::from_millis(300);
 
@@ -107,5 +108,19 @@ fn an_event_goes_with_everything_of_it_and_leaves_the_list_of_its_app() {
         registered(test, &lasting).await;
         let left = server.answer(&["KEYS", &format!("*{}", ending.id)]);
         assert_eq!(left.members(), []);
+    });
+}
+
+#[test]
+fn a_guest_is_erased_although_the_transaction_went_before() {
+    run(async {
+        let test = &test_store();
+        let client = client_with(test, 5).await;
+        let event = created(test, event(test, &client, 5)).await;
+        let guest = registered(test, &event).await;
+        registered(test, &event).await;
+        test.server.answer(&["DEL", &String::from_utf8(keys::transaction(guest)).unwrap()]);
+        let erased = test.store().erase(ErasureSubject::Transaction(guest)).await;
+        assert_eq!(erased, Ok(Erased { registrations: 1, ..Erased::default() }));
     });
 }
