@@ -288,9 +288,9 @@ mod tests {
 
     #[test]
     fn a_filter_admits_what_has_all_that_it_asks_for() {
-        let event = EventId::generate(sakshi_domain::ids::ClientId::generate().partition(), 0);
+        let event = EventId::generate(ClientId::generate().partition(), 0);
         let guest = Verification {
-            txn: TxnId::generate(sakshi_domain::ids::ClientId::generate().partition(), 0),
+            txn: TxnId::generate(ClientId::generate().partition(), 0),
             opened_at: Timestamp::from_millis(0),
             status: VerificationStatus::Verified,
             channel: "web",
