@@ -2,4 +2,5 @@
 
 mod credits;
 mod openapi;
+mod orders;
 mod polls;

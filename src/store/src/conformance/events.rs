@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use futures_util::future::join_all;
+use futures_util::future::{join, join_all};
 use sakshi_domain::event::{EventCounts, EventPatch, EventRefusal, EventText};
 use sakshi_domain::ids::{AppId, ClientId, EventId};
 use sakshi_domain::tenancy::ClientPatch;
@@ -96,6 +96,17 @@ pub(crate) async fn a_patch_of_an_event_changes_what_it_names(test: &impl TestSt
     );
     let without = patched(test, &event, EventPatch { webhook_url: Some(None), ..EventPatch::default() }).await;
     assert_eq!(without.terms.webhook_url, None);
+}
+
+pub(crate) async fn patches_that_race_for_an_event_are_all_made(test: &impl TestStore) {
+    let client = client_with(test, 0).await;
+    let event = created(test, event(test, &client, 1)).await;
+    let raises = [2, 3, 4].map(|count| patched(test, &event, EventPatch { max_guests: Some(places(count)), ..EventPatch::default() }));
+    let name = EventText::parse("Fair").unwrap();
+    let named = patched(test, &event, EventPatch { name: Some(name.clone()), ..EventPatch::default() });
+    let (raised, _) = join(join_all(raises), named).await;
+    assert!((2..).zip(raised).all(|(count, event)| event.terms.max_guests == places(count)));
+    assert_eq!(test.store().load_event(event.id).await.unwrap().unwrap().terms.name, name);
 }
 
 pub(crate) async fn a_patch_that_contradicts_what_has_happened_changes_nothing(test: &impl TestStore) {

@@ -134,6 +134,7 @@ macro_rules! store_conformance {
             events::an_idempotency_key_creates_one_event,
             events::the_events_of_an_app_are_listed_by_creation_with_their_counts,
             events::a_patch_of_an_event_changes_what_it_names,
+            events::patches_that_race_for_an_event_are_all_made,
             events::a_patch_that_contradicts_what_has_happened_changes_nothing,
             events::an_event_of_another_app_cannot_be_changed,
             events::an_app_has_no_more_events_than_its_client_may,
