@@ -1,14 +1,15 @@
 //! Questions about one record of the store, of which an actor may hold a live copy.
 //!
 //! A live actor answers. Without one the shard reads the record, and starts an actor only when the
-//! answer needs one.
+//! answer needs one. It also reads the record when an actor ended while the question waited: others
+//! may come and go, and what has ended is told by its record.
 
 use actix::{Addr, AsyncContext as _, Handler, Message, ResponseFuture};
 use sakshi_domain::time::Timestamp;
 use sakshi_store::{StoreError, StoreFuture};
 use sakshi_supervision::{Shard, ShardActor};
 
-use crate::router::{Answered, Unanswered};
+use crate::router::{Answered, AskError, ShardRouter, Unanswered};
 use crate::traced::{Traced, handle_traced};
 
 /// An actor that is a live, timed copy of one record.
@@ -63,11 +64,18 @@ pub(crate) fn start_until<A: ShardActor>(shard: &mut Shard<A>, id: A::Id, deadli
 pub(crate) struct Ask<A: ShardActor, Q> {
     pub(crate) id: A::Id,
     pub(crate) question: Q,
+    /// An actor has ended without an answer to it.
+    pub(crate) again: bool,
 }
 
-impl<A: ShardActor, Q: Clone> Clone for Ask<A, Q> {
-    fn clone(&self) -> Self {
-        Self { id: self.id, question: self.question.clone() }
+impl<A: RecordActor> ShardRouter<A> {
+    /// Asks the actor of a record, or the record.
+    pub(crate) async fn ask_about<Q>(&self, id: A::Id, question: Q) -> Result<Q::Answer, AskError>
+    where
+        Q: Question<A>,
+        A: Handler<Traced<Q>>,
+    {
+        self.ask_with(id, |attempt| Ask { id, question: question.clone(), again: attempt > 0 }).await
     }
 }
 
@@ -82,11 +90,13 @@ where
 {
     type Result = ResponseFuture<Answered<Q::Answer>>;
 
-    fn handle(&mut self, Ask { id, question }: Ask<A, Q>, ctx: &mut Self::Context) -> Self::Result {
-        let live = self.get(&id).cloned();
-        let temporary = || question.temporary_actor(self.shared()).map(|(actor, until)| start_until(self, id, until, actor));
-        if let Some(actor) = live.or_else(temporary) {
-            return forward(&actor, question);
+    fn handle(&mut self, Ask { id, question, again }: Ask<A, Q>, ctx: &mut Self::Context) -> Self::Result {
+        if !again {
+            let live = self.get(&id).cloned();
+            let temporary = || question.temporary_actor(self.shared()).map(|(actor, until)| start_until(self, id, until, actor));
+            if let Some(actor) = live.or_else(temporary) {
+                return forward(&actor, question);
+            }
         }
         let shared = self.shared().clone();
         let shard = ctx.address();

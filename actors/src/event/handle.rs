@@ -9,7 +9,6 @@ use sakshi_store::PatchEventOutcome;
 use super::actor::EventActor;
 use super::message::{EventWatch, GetEvent, PatchEvent, WatchEvent};
 use super::shard::event_changed;
-use crate::ask::Ask;
 use crate::router::{AskError, ShardRouter};
 
 /// Sends questions about events to their shards, on behalf of one HTTP worker.
@@ -28,7 +27,7 @@ impl Events {
     /// # Errors
     /// [`AskError`] when there is no answer; asking again is safe.
     pub async fn get(&self, id: EventId) -> Result<Option<Arc<Event>>, AskError> {
-        self.0.ask(id, Ask { id, question: GetEvent }).await
+        self.0.ask_about(id, GetEvent).await
     }
 
     /// Follows the event; `None` when there is none.
@@ -36,7 +35,7 @@ impl Events {
     /// # Errors
     /// [`AskError`] when there is no answer; asking again is safe.
     pub async fn watch(&self, id: EventId) -> Result<Option<EventWatch>, AskError> {
-        self.0.ask(id, Ask { id, question: WatchEvent }).await
+        self.0.ask_about(id, WatchEvent).await
     }
 
     /// Changes the event of this app.
@@ -44,7 +43,7 @@ impl Events {
     /// # Errors
     /// [`AskError`] when there is no answer; the event may then have been changed or not, and may be changed again.
     pub async fn patch(&self, id: EventId, app: AppId, patch: EventPatch) -> Result<PatchEventOutcome, AskError> {
-        let outcome = self.0.ask(id, Ask { id, question: PatchEvent { app, patch } }).await?;
+        let outcome = self.0.ask_about(id, PatchEvent { app, patch }).await?;
         if let PatchEventOutcome::Patched(event) = &outcome {
             event_changed(&self.0.shards, id, Some(event.terms.expires_at));
         }

@@ -162,13 +162,32 @@ fn what_waits_behind_the_end_of_a_transaction_is_asked_again_and_answered_from_t
         let id = fixture.open().await;
         let shard = fixture.tree.transactions.get(0).unwrap();
         let complete = Complete { answer: verified(1), known: None, replay_window: WINDOW, result_ttl: WINDOW };
-        let end = shard.send(Ask { id, question: complete });
-        let behind = shard.send(Ask { id, question: GetTransaction { fresh: true } });
+        let end = shard.send(Ask { id, question: complete, again: false });
+        let behind = shard.send(Ask { id, question: GetTransaction { fresh: true }, again: false });
         let (end, behind) = tokio::join!(end, behind);
         assert!(matches!(end, Ok(Ok(Ok(CompleteReply::Accepted)))));
         assert!(matches!(behind, Ok(Err(Unanswered::Gone))), "{behind:?}");
         fixture.store.erase(ErasureSubject::Transaction(id)).await.unwrap();
         assert!(matches!(fixture.transactions.get(id).await, Ok(View::Unknown)));
+        fixture.end().await;
+    });
+}
+
+/// Each answer of a caller who knows the transaction as pending starts an actor, which ends at once and takes the waiting with it.
+#[test]
+fn whoever_asks_while_late_answers_come_and_go_is_answered() {
+    run(async {
+        let fixture = Fixture::new().await;
+        let pending = fixture.opened_elsewhere().await;
+        let answers = async {
+            for mark in 1..=10 {
+                let reply = fixture.complete_known(&pending, verified(mark)).await;
+                assert_eq!(reply, if mark == 1 { CompleteReply::Accepted } else { CompleteReply::AlreadyCompleted });
+            }
+        };
+        let ((), view, reply) = tokio::join!(answers, fixture.transactions.get(pending.id), fixture.complete(pending.id, verified(11)));
+        assert!(matches!(view, Ok(View::Completed(_))), "{view:?}");
+        assert_eq!(reply, CompleteReply::AlreadyCompleted);
         fixture.end().await;
     });
 }

@@ -31,7 +31,7 @@ fn a_panic_in_one_transaction_loses_no_state_and_disturbs_no_neighbour() {
         let shard = fixture.tree.transactions.get(0).unwrap();
         let mut neighbours = Vec::new();
         for id in &ids[1..] {
-            let watch = shard.send(Ask { id: *id, question: Subscribe }).await.unwrap().unwrap().unwrap();
+            let watch = shard.send(Ask { id: *id, question: Subscribe, again: false }).await.unwrap().unwrap().unwrap();
             let Some(changed) = watch else { panic!("refused") };
             neighbours.push(changed);
         }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use actix::Handler;
 use sakshi_domain::ids::{ClientId, TxnId};
 use sakshi_domain::transaction::Completed;
 use sakshi_store::{CompletedRecord, OpenOutcome, OpenTransaction, Vault};
@@ -11,10 +10,8 @@ use tokio::time::sleep;
 
 use super::actor::TransactionActor;
 use super::message::{Complete, CompleteReply, Expire, GetTransaction, Open, Subscribe, View};
-use crate::ask::{Ask, Question};
 use crate::reveal::{RevealError, reveal};
 use crate::router::{AskError, ShardRouter};
-use crate::traced::Traced;
 
 /// Pause after which a watcher asks again without a notice: longer than any notice takes, and short compared with a
 /// long poll.
@@ -50,7 +47,7 @@ impl Transactions {
     /// # Errors
     /// [`AskError`] when that cannot be told now.
     pub async fn get(&self, id: TxnId) -> Result<View, AskError> {
-        self.ask(id, GetTransaction { fresh: true }).await
+        self.router.ask_about(id, GetTransaction { fresh: true }).await
     }
 
     /// The same, but a transaction that another node has just ended may still be shown as pending. For callers who ask the
@@ -59,7 +56,7 @@ impl Transactions {
     /// # Errors
     /// [`AskError`] when that cannot be told now.
     pub async fn get_maybe_stale(&self, id: TxnId) -> Result<View, AskError> {
-        self.ask(id, GetTransaction { fresh: false }).await
+        self.router.ask_about(id, GetTransaction { fresh: false }).await
     }
 
     /// The transaction once it is no longer pending, or when `wait` is over.
@@ -69,7 +66,7 @@ impl Transactions {
     pub async fn wait_for_end(&self, id: TxnId, wait: Duration) -> Result<View, AskError> {
         let end = tokio::time::Instant::now() + wait;
         loop {
-            let watch = self.ask(id, Subscribe).await?;
+            let watch = self.router.ask_about(id, Subscribe).await?;
             let view = self.get(id).await?;
             let left = end.saturating_duration_since(tokio::time::Instant::now());
             if !matches!(view, View::Pending(_)) || left.is_zero() {
@@ -91,9 +88,7 @@ impl Transactions {
     /// # Errors
     /// [`AskError`] when its fate is not known; it may be handed in again.
     pub async fn complete(&self, id: TxnId, complete: Complete) -> Result<CompleteReply, AskError> {
-        // A second attempt means that the actor has ended, so what the caller knew may be out of date: the record is read.
-        let question = |attempt| Complete { known: complete.known.clone().filter(|_| attempt == 0), ..complete.clone() };
-        self.router.ask_with(id, |attempt| Ask { id, question: question(attempt) }).await
+        self.router.ask_about(id, complete).await
     }
 
     /// Ends the window of a pending transaction now; the answer is what the transaction is then.
@@ -101,7 +96,7 @@ impl Transactions {
     /// # Errors
     /// [`AskError`] when that cannot be told now.
     pub async fn expire(&self, id: TxnId) -> Result<View, AskError> {
-        self.ask(id, Expire).await
+        self.router.ask_about(id, Expire).await
     }
 
     /// Decrypts the outcome of a completed transaction.
@@ -110,13 +105,5 @@ impl Transactions {
     /// [`RevealError`] when it was sealed with a key that this node does not have.
     pub fn reveal(&self, record: CompletedRecord) -> Result<Completed, RevealError> {
         reveal(&self.vault, record)
-    }
-
-    async fn ask<Q>(&self, id: TxnId, question: Q) -> Result<Q::Answer, AskError>
-    where
-        Q: Question<TransactionActor>,
-        TransactionActor: Handler<Traced<Q>>,
-    {
-        self.router.ask(id, Ask { id, question }).await
     }
 }
