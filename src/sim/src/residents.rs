@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use actix_web::http::Method;
+use futures_util::future::join_all;
 use sakshi_authority::callback::{Verdict, failure_answer, verdict};
 use sakshi_authority::intent::{IntentClaims, decode_unverified};
 use sakshi_authority::sdjwt::credential_digest;
@@ -67,9 +68,14 @@ impl Sim {
         CallbackFormat::BOTH[self.world.index(2)]
     }
 
-    /// Hands in an answer, and repeats it until its fate is known, as the identity app does for some time.
+    /// Hands in an answer after a while.
     pub(crate) async fn deliver(&self, intent: &Intent, callback: &Callback) {
         sleep(Duration::from_millis(self.world.below(4_000))).await;
+        self.hand_in(intent, callback).await;
+    }
+
+    /// Hands in an answer, and repeats it until its fate is known, as the identity app does for some time.
+    async fn hand_in(&self, intent: &Intent, callback: &Callback) {
         let request = Request::post(&intent.path).body(callback.format.content_type(), callback.body.clone());
         let asked = self.ask_again(&request, TRIES).await;
         let Some(answer) = asked.told() else { return };
@@ -118,10 +124,14 @@ impl Sim {
             2 => self.deliver(intent, &self.declining(intent)).await,
             // The app delivers twice, perhaps by two ways at once.
             3 => _ = tokio::join!(self.deliver(intent, &approve), self.deliver(intent, &approve)),
-            // Two answers race.
+            // Two answers race, or many.
             4 => {
                 let other = if self.world.chance(500) { self.declining(intent) } else { self.approving(intent, resident) };
-                tokio::join!(self.deliver(intent, &approve), self.deliver(intent, &other));
+                if self.world.chance(500) {
+                    tokio::join!(self.deliver(intent, &approve), self.deliver(intent, &other));
+                } else {
+                    join_all([&approve, &other].repeat(16).into_iter().map(|answer| self.hand_in(intent, answer))).await;
+                }
             }
             // Around the end of the window.
             5 | 6 => {

@@ -279,6 +279,9 @@ impl Sim {
                 self.diary.is_wrong(format!("{said} is not the body of an error: {body}"));
             }
         }
+        if answer.status == 503 && self.world.is_undisturbed() {
+            self.diary.is_wrong(format!("{said} although nothing is in its way: {}", answer.text()));
+        }
         if matches!(answer.status, 429 | 503) && answer.header("retry-after").is_none() {
             self.diary.is_wrong(format!("{said} does not say when to try again"));
         }

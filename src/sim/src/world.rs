@@ -34,7 +34,7 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// The kinds of faults, and what operators and organisers change.
+    /// The kinds of faults, and what operators and organisers change. Those that keep a request from an answer come first.
     pub const FAULTS: [&'static str; 24] = [
         "kills",
         "outages",
@@ -42,11 +42,11 @@ impl Shape {
         "failovers",
         "lost-calls",
         "lost-answers",
-        "repeated-steps",
         "panics",
         "actor-panics",
         "hangs",
         "hung-arbiters",
+        "repeated-steps",
         "lost-notices",
         "drift",
         "clock-jumps",
@@ -64,6 +64,9 @@ impl Shape {
 
     /// Everything.
     pub const WHOLE: Self = Self { verifications: None, without: 0 };
+
+    /// How many of [`Shape::FAULTS`] keep a request from an answer.
+    const DISTURBING: usize = 10;
 
     fn has(self, fault: &str) -> bool {
         self.without & (1 << Self::number(fault)) == 0
@@ -183,7 +186,7 @@ pub(crate) struct World {
     shape: Shape,
     random: Mutex<SmallRng>,
     /// How many times as likely as usual each kind of faults is: what happens seldom where everything happens is found in a run that has
-    /// much of one kind and nothing of another.
+    /// much of one kind and nothing of another. In one run of eight nothing keeps a request from its answer.
     times: [u64; Shape::FAULTS.len()],
     pub(crate) begun: Instant,
     log: Mutex<Vec<String>>,
@@ -230,11 +233,15 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl World {
     pub(crate) fn new(seed: u64, shape: Shape, store: EmbeddedStore, vault: Arc<Vault>, store_clock: Arc<SimulatedClock>) -> Arc<Self> {
         let (begun, mut random) = (store_clock.begun, SmallRng::seed_from_u64(seed));
+        let mut times = std::array::from_fn(|_| [0, 1, 1, 4][random.random_range(0..4)]);
+        if random.random_ratio(1, 8) {
+            times[..Shape::DISTURBING].fill(0);
+        }
         Arc::new(Self {
             seed,
             deployment: Deployment::of(seed),
             shape,
-            times: std::array::from_fn(|_| [0, 1, 1, 4][random.random_range(0..4)]),
+            times,
             random: Mutex::new(random),
             begun,
             log: Mutex::default(),
@@ -361,6 +368,11 @@ impl World {
             *lock(&self.faults).entry(fault).or_default() += 1;
         }
         happens
+    }
+
+    /// Whether there was nothing yet in this run that keeps a request from its answer.
+    pub(crate) fn is_undisturbed(&self) -> bool {
+        lock(&self.faults).keys().all(|fault| !Shape::FAULTS[..Shape::DISTURBING].contains(fault))
     }
 
     /// From now on nothing goes wrong any more.
