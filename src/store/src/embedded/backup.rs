@@ -19,7 +19,7 @@ use sakshi_domain::delivery::DeliveryOutcome;
 use super::credits::audit;
 use super::database::canary;
 use super::database::connection::{Role, connect};
-use super::database::files::{self, LockedDirectory};
+use super::database::files::{self, LockedDirectory, failed};
 use super::database::statements::Database;
 use super::errors::Health;
 use crate::error::StoreError;
@@ -57,20 +57,13 @@ pub enum QueuedWebhooks {
     Send,
 }
 
-fn failed(what: &str, path: &Path, error: &io::Error) -> StoreError {
-    if error.kind() == io::ErrorKind::StorageFull {
-        return StoreError::Full;
-    }
-    StoreError::unavailable(format!("cannot {what} {}: {error}", path.display()))
-}
-
 /// Copies the store in a directory into a new file, also while a node serves, and checks the copy. No file is left when it fails.
 ///
 /// # Errors
 /// There is no store, the file exists already, or the copy cannot be written or is not what it should be.
 pub fn backup(directory: &Path, to: &Path, clock: Arc<dyn Clock>, vault: Arc<Vault>) -> Result<BackupContents, StoreError> {
     let from = files::database(directory);
-    if !from.metadata().is_ok_and(|file| file.len() > 0) {
+    if files::length(&from)? == 0 {
         return Err(StoreError::unavailable(format!("there is no store in {}", directory.display())));
     }
     if to.exists() {
@@ -180,7 +173,7 @@ pub fn restore(
     let contents = inspect(file, Arc::clone(&clock), vault)?;
     let mut locked = LockedDirectory::lock(directory)?;
     let path = locked.database();
-    let has_store = path.metadata().is_ok_and(|there| there.len() > 0);
+    let has_store = files::length(&path)? > 0;
     if has_store && !replace {
         return Err(StoreError::unavailable(format!("{} holds a store already", directory.display())));
     }

@@ -34,7 +34,7 @@ pub(crate) fn connect(path: &Path, role: Role) -> rusqlite::Result<Connection> {
     let connection = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     connection.busy_timeout(LOCK_WAIT)?;
     keep_statements(&connection)?;
-    let set = |name: &str, value: i64| connection.pragma_update_and_check(None, name, value, |_| Ok(())).or_else(ignore_no_answer);
+    let set = |name: &str, value: i64| connection.pragma_update(None, name, value);
     if matches!(role, Role::Writer(_)) {
         connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
     }
@@ -64,8 +64,4 @@ pub(crate) fn keep_statements(connection: &Connection) -> rusqlite::Result<()> {
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     // Without it SQLite may compile a statement anew for every value that is bound to it.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map(drop)
-}
-
-fn ignore_no_answer(error: rusqlite::Error) -> rusqlite::Result<()> {
-    if matches!(error, rusqlite::Error::QueryReturnedNoRows) { Ok(()) } else { Err(error) }
 }

@@ -29,11 +29,12 @@ pub(crate) fn database(directory: &Path) -> PathBuf {
     directory.join(DATABASE)
 }
 
-fn failed(what: &str, path: &Path, error: &std::io::Error) -> StoreError {
+/// What is told of a file with which something could not be done.
+pub(crate) fn failed(what: &str, path: &Path, error: &std::io::Error) -> StoreError {
     if error.kind() == std::io::ErrorKind::StorageFull {
         return StoreError::Full;
     }
-    StoreError::unavailable(format!("{what} {}: {error}", path.display()))
+    StoreError::unavailable(format!("cannot {what} {}: {error}", path.display()))
 }
 
 fn private_file(path: &Path) -> Result<File, StoreError> {
@@ -42,14 +43,18 @@ fn private_file(path: &Path) -> Result<File, StoreError> {
         file.set_permissions(PermissionsExt::from_mode(0o600))?;
         Ok(file)
     };
-    open().map_err(|error| failed("cannot open", path, &error))
+    open().map_err(|error| failed("open", path, &error))
 }
 
-fn length(path: &Path) -> Result<u64, StoreError> {
+/// Bytes of a file; 0 when there is none.
+///
+/// # Errors
+/// It cannot be examined.
+pub(crate) fn length(path: &Path) -> Result<u64, StoreError> {
     match path.metadata() {
         Ok(metadata) => Ok(metadata.len()),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(0),
-        Err(error) => Err(failed("cannot examine", path, &error)),
+        Err(error) => Err(failed("examine", path, &error)),
     }
 }
 
@@ -59,13 +64,13 @@ impl LockedDirectory {
     /// # Errors
     /// [`StoreError::InUse`] when it is locked, [`StoreError::Unavailable`] when it cannot be created.
     pub(crate) fn lock(directory: &Path) -> Result<Self, StoreError> {
-        DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(|error| failed("cannot create", directory, &error))?;
+        DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(|error| failed("create", directory, &error))?;
         let path = directory.join(LOCK);
         let lock = private_file(&path)?;
         match lock.try_lock() {
             Ok(()) => Ok(Self { directory: directory.into(), lock }),
             Err(TryLockError::WouldBlock) => Err(StoreError::InUse(directory.display().to_string())),
-            Err(TryLockError::Error(error)) => Err(failed("cannot lock", &path, &error)),
+            Err(TryLockError::Error(error)) => Err(failed("lock", &path, &error)),
         }
     }
 
@@ -81,29 +86,16 @@ impl LockedDirectory {
     pub(crate) fn check_files(&mut self) -> Result<(), StoreError> {
         let path = self.database();
         let mut mark = Vec::new();
-        self.lock.read_to_end(&mut mark).map_err(|error| failed("cannot read", &self.directory.join(LOCK), &error))?;
+        self.lock.read_to_end(&mut mark).map_err(|error| failed("read", &self.directory.join(LOCK), &error))?;
         let empty = length(&path)? == 0;
         if empty && (mark == MARK || length(&self.directory.join(LOG))? > 0) {
             return Err(StoreError::Corrupt(format!("{} is missing or empty, but this directory has held a store", path.display())));
         }
         let mut head = Vec::new();
         let file = private_file(&path)?;
-        file.take(16).read_to_end(&mut head).map_err(|error| failed("cannot read", &path, &error))?;
+        file.take(16).read_to_end(&mut head).map_err(|error| failed("read", &path, &error))?;
         if !empty && head != SQLITE_MAGIC {
             return Err(StoreError::Corrupt(format!("{} is not a database", path.display())));
-        }
-        Ok(())
-    }
-
-    /// Compares the length of the file with its number of pages. The log must have been copied into
-    /// the file before.
-    ///
-    /// # Errors
-    /// [`StoreError::Corrupt`] when the end of the file is missing.
-    pub(crate) fn check_length(&self, pages: u64, page_bytes: u64) -> Result<(), StoreError> {
-        let path = self.database();
-        if length(&path)? < pages.saturating_mul(page_bytes) {
-            return Err(StoreError::Corrupt(format!("the end of {} is missing", path.display())));
         }
         Ok(())
     }
@@ -120,6 +112,28 @@ impl LockedDirectory {
             self.lock.sync_all()?;
             File::open(&self.directory)?.sync_all()
         };
-        write().map_err(|error| failed("cannot write", &path, &error))
+        write().map_err(|error| failed("write", &path, &error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_cannot_be_examined_is_no_missing_one() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("file");
+        assert_eq!(length(&file), Ok(0));
+        std::fs::write(&file, "abc").unwrap();
+        assert_eq!(length(&file), Ok(3));
+        assert!(matches!(length(&file.join("within")), Err(StoreError::Unavailable(_))));
+    }
+
+    #[test]
+    fn a_disk_without_room_is_told_apart() {
+        let told = |kind: std::io::ErrorKind| failed("write", Path::new("file"), &kind.into());
+        assert_eq!(told(std::io::ErrorKind::StorageFull), StoreError::Full);
+        assert_eq!(told(std::io::ErrorKind::PermissionDenied), StoreError::unavailable("cannot write file: permission denied"));
     }
 }

@@ -35,11 +35,8 @@ fn kept(connection: &Connection) -> rusqlite::Result<Option<String>> {
 /// [`StoreError::OtherInstallation`]; any other says why the file could not be looked at.
 pub fn may_open(directory: &Path, ownership: &Ownership) -> Result<(), StoreError> {
     let path = files::database(directory);
-    match path.metadata() {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(StoreError::unavailable(format!("cannot examine {}: {error}", path.display()))),
-        Ok(metadata) if metadata.len() == 0 => return Ok(()),
-        Ok(_) => {}
+    if files::length(&path)? == 0 {
+        return Ok(());
     }
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(immutable(&path), flags)?;

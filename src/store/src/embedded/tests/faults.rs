@@ -1,5 +1,7 @@
 //! Operations that fail, too many of them, a full disk, and operations after the end.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 
 use futures_util::future::join_all;
@@ -49,6 +51,14 @@ async fn a_transition_that_panics_or_is_refused_by_the_database_fails_alone() {
     assert_eq!(panics.await, Err(StoreError::Unavailable("an operation panicked".into())));
     assert!(matches!(refused.await, Err(StoreError::Unavailable(_))));
     assert_eq!(audited_balance(&test, &client).await, 80);
+    let times = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&times);
+    let alone = test.store.write(0, move |db| {
+        counted.fetch_add(1, Ordering::Relaxed);
+        db.change("UPDATE clients SET balance = -1", [])
+    });
+    assert!(alone.await.is_err());
+    assert_eq!(times.load(Ordering::Relaxed), 1, "nobody else made it fail");
     let read = test.store.read(|_| -> rusqlite::Result<()> { panic!("a bug") }).await;
     assert_eq!(read, Err(StoreError::Unavailable("an operation panicked".into())));
     assert_eq!(audited_balance(&test, &client).await, 80);

@@ -2,6 +2,7 @@
 //! process.
 
 mod audit_log;
+mod backup;
 mod canary;
 mod clock;
 mod compiled;

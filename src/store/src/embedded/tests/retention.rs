@@ -12,6 +12,7 @@ use crate::conformance::fixture::{
     EVENT_DURATION, REPLAY_WINDOW, RESULT_TTL, RETENTION, WINDOW, audited_balance, client_with, completed, completing, created, event,
     kept, opened, opening, opening_with_hook, patched, registered, scan, scope,
 };
+use crate::conformance::flow_fixture::{self, Told, accepted, locker, party};
 use crate::conformance::guests::ALL;
 use crate::conformance::upkeep::abandoned_scans;
 use crate::conformance::{TestStore, run};
@@ -165,6 +166,9 @@ fn the_registrations_of_an_event_are_swept_a_bounded_number_at_a_time() {
         for _ in 0..7 {
             registered(test, &old).await;
         }
+        for _ in 0..2 {
+            created(test, event(test, &client, 10)).await;
+        }
         let mut longer = event(test, &client, 10);
         longer.terms.expires_at = old.terms.expires_at + Duration::from_millis(1);
         let longer = created(test, longer).await;
@@ -176,10 +180,28 @@ fn the_registrations_of_an_event_are_swept_a_bounded_number_at_a_time() {
         let patch = test.store().patch_event(old.id, old.app.clone(), EventPatch::default()).await;
         assert_eq!(patch, Ok(PatchEventOutcome::NotFound));
         let mut rounds = Vec::new();
-        for _ in 0..3 {
+        for _ in 0..4 {
             rounds.push(test.store().sweep(RETENTION, 3).await.unwrap().events);
         }
-        assert_eq!(rounds, [3, 2, 0]);
+        assert_eq!(rounds, [3, 3, 1, 0], "seven registrations and three events");
         assert!(test.store().load_event(longer.id).await.unwrap().is_some());
+    });
+}
+
+#[test]
+fn reports_and_flows_are_swept_a_bounded_number_at_a_time() {
+    run(async {
+        let test = &test_store();
+        let party = party(test).await;
+        for _ in 0..2 {
+            let flow = flow_fixture::opened(test, locker(test, &party)).await;
+            assert_eq!(accepted(test, &flow, Told::Locker("Fetched", 1)).await, None, "no URL is registered");
+        }
+        test.advance(RESULT_TTL);
+        let mut rounds = Vec::new();
+        for _ in 0..3 {
+            rounds.push(test.store().sweep(RETENTION, 3).await.unwrap().flows);
+        }
+        assert_eq!(rounds, [3, 1, 0], "two reports and two flows");
     });
 }

@@ -110,18 +110,6 @@ impl WriterSide {
             self.asked_at = pages;
         }
     }
-
-    /// Lets the thread end.
-    pub(crate) fn stop(self) {
-        drop(self.nudge);
-    }
-}
-
-/// Leaves no log behind when the store closes.
-pub(crate) fn last_checkpoint(connection: &Connection) {
-    if checkpoint(connection, "TRUNCATE").is_err() {
-        tracing::warn!("the last checkpoint failed; the next start reads the log");
-    }
 }
 
 impl ThreadSide {

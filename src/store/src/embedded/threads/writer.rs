@@ -5,7 +5,7 @@ use std::sync::mpsc::Receiver;
 use std::thread::{JoinHandle, park_timeout};
 use std::time::{Duration, Instant};
 
-use super::checkpoint::{WriterSide, last_checkpoint};
+use super::checkpoint::WriterSide;
 use super::job::{Job, execute_all};
 use crate::embedded::database::statements::Database;
 
@@ -40,10 +40,10 @@ impl Writer {
             took.record(begun.elapsed().as_secs_f64());
             self.checkpoints.after_group(&self.db);
         }
-        self.checkpoints.stop();
+        // The thread that copies the log ends.
+        drop(self.checkpoints);
+        // The last connection copies the log into the file and removes it when it closes.
         join(self.others);
-        // Only the last connection removes the log when it closes.
-        last_checkpoint(&self.db.connection);
     }
 }
 
@@ -64,5 +64,31 @@ pub(crate) fn join(threads: impl IntoIterator<Item = JoinHandle<()>>) {
         if thread.join().is_err() {
             tracing::error!("a thread of the store panicked");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::super::job::waiting;
+    use super::*;
+
+    fn job(bytes: usize) -> Box<dyn Job> {
+        waiting(bytes, |_| Ok(())).0
+    }
+
+    /// How many of these jobs, which weigh so many bytes each, are in the first group.
+    fn gathered(jobs: usize, bytes: usize) -> usize {
+        let (sender, waiting) = channel();
+        (1..jobs).for_each(|_| sender.send(job(bytes)).unwrap());
+        gather(job(bytes), &waiting).len()
+    }
+
+    #[test]
+    fn a_group_has_what_waits_but_not_too_many_jobs_nor_bytes() {
+        assert_eq!([1, 2, 511, 512, 513, 2_000].map(|jobs| gathered(jobs, 0)), [1, 2, 511, 512, 512, 512]);
+        assert_eq!([1, 7, 8, 9, 20].map(|jobs| gathered(jobs, 1_024 * 1_024)), [1, 7, 8, 8, 8]);
+        assert_eq!(gathered(3, GROUP_BYTES_MAX + 1), 1);
     }
 }
