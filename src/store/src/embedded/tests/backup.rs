@@ -45,6 +45,8 @@ async fn a_store_is_replaced_on_purpose_alone_and_kept_with_its_log() {
     let directory = test.directory.path().join("store");
     assert!(restored(&test, &file, test.directory.path(), false).is_err());
     fs::write(directory.join("sakshi.db-wal"), "a log").unwrap();
+    // Whoever reads the file leaves it there; a node that closes does not.
+    fs::remove_file(directory.join("sakshi.db-shm")).unwrap();
     let kept = restored(&test, &file, test.directory.path(), true).unwrap().1.unwrap();
     let seconds = test.clock.now().seconds();
     assert_eq!(kept, directory.join(format!("sakshi.db.before-{seconds}")));

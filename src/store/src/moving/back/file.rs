@@ -10,7 +10,7 @@ use tokio::task::spawn_blocking;
 use super::super::interrupted;
 use crate::Ownership;
 use crate::embedded::database::connection::{Role, connect};
-use crate::embedded::database::files::{LockedDirectory, database};
+use crate::embedded::database::files::{LockedDirectory, database, failed};
 use crate::embedded::{EmbeddedOptions, EmbeddedStore, exists};
 use crate::error::StoreError;
 use crate::vault::Vault;
@@ -22,10 +22,6 @@ const NOTES: &str = "CREATE TEMP TABLE guests (txn BLOB PRIMARY KEY, row INTEGER
      CREATE TEMP TABLE tellings (report BLOB PRIMARY KEY, tells TEXT) WITHOUT ROWID;";
 /// Transactions after which the log is copied into the file.
 const CHECKPOINT: u32 = 100;
-
-fn failed(what: &str, path: &Path, error: &std::io::Error) -> StoreError {
-    StoreError::unavailable(format!("cannot {what} {}: {error}", path.display()))
-}
 
 /// The directory of the new store, which nobody else uses meanwhile.
 pub(super) struct Place {

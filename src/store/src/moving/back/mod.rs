@@ -113,6 +113,12 @@ async fn compare(
     }
     different.sort_unstable();
     different.dedup();
-    let (different, left) = (different.join(", "), left.into_iter().collect::<Vec<_>>().join(", "));
-    Err(StoreError::unavailable(format!("the new store differs in: {different}; it lacks keys of the kinds: {left}")))
+    let mut wrong = Vec::new();
+    if !different.is_empty() {
+        wrong.push(format!("differs in: {}", different.join(", ")));
+    }
+    if !left.is_empty() {
+        wrong.push(format!("lacks keys of the kinds: {}", left.into_iter().collect::<Vec<_>>().join(", ")));
+    }
+    Err(StoreError::unavailable(format!("the new store {}", wrong.join("; it "))))
 }

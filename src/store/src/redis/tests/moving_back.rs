@@ -11,7 +11,7 @@ use sakshi_domain::time::Timestamp;
 use super::inventory::used_for_everything;
 use super::moving::{assert_equal, embedded};
 use super::server::RedisServer;
-use super::{RedisTestStore, options, standalone, test_store};
+use super::{RedisTestStore, connected, options, standalone, test_store};
 use crate::conformance::fixture::{RETENTION, WINDOW, client_with, completed, counts, created, event, opened, registered, scanned};
 use crate::conformance::{TestStore, run};
 use crate::embedded::EmbeddedStore;
@@ -155,5 +155,27 @@ fn what_cannot_be_moved_back_is_refused_and_changes_nothing() {
         test.server.answer(&["DEL", "stranger"]);
         test.move_to(&path).await.unwrap();
         assert!(embedded(&path, &test.clock).audit().await.unwrap().iter().all(crate::Audit::is_clean));
+    });
+}
+
+#[test]
+fn servers_that_somebody_else_changes_meanwhile_are_not_moved_away_from() {
+    run(async {
+        let server = Arc::new(RedisServer::start(&[]));
+        let test = connected(Arc::clone(&server), standalone(&server.url()), RETENTION);
+        let client = client_with(&test, 5).await;
+        test.store.leave().await.unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("store");
+        let name = String::from_utf8(crate::redis::keys::client(client.partition(), &client)).unwrap();
+        let meddle = move |what: &str, seen: u64| {
+            assert!(seen > 0);
+            if what == "copied" {
+                server.answer(&["HSET", &name, "b", "99"]);
+            }
+        };
+        let options = options(standalone(&test.server.url()), Arc::clone(&test.clock), RETENTION);
+        let refused = move_to_directory(options, &path, meddle).await.unwrap_err().to_string();
+        assert!(refused.ends_with("the new store differs in: clients") && !crate::embedded::exists(&path), "{refused}");
     });
 }
