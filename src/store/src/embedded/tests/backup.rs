@@ -4,13 +4,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use sakshi_domain::clock::Clock as _;
+use sakshi_domain::clock::Clock;
 
 use super::{EmbeddedTestStore, open, test_store};
 use crate::Credits as _;
 use crate::StoreError;
 use crate::conformance::fixture::client_with;
 use crate::embedded::backup::{BackupContents, QueuedWebhooks, SUM, backup, restore};
+use crate::vault::test_vault;
 
 /// A store that was used and closed, and a backup of it.
 async fn backed_up() -> (EmbeddedTestStore, PathBuf) {
@@ -37,6 +38,15 @@ async fn an_empty_file_is_no_store_to_back_up_and_none_to_replace() {
     assert_eq!(restored(&test, &file, other.path(), false).unwrap().1, None);
     let balances: Vec<_> = open(other.path()).unwrap().audit().await.unwrap().iter().map(|audit| audit.balance).collect();
     assert_eq!(balances, [5]);
+}
+
+#[tokio::test]
+async fn a_backup_under_other_keys_is_refused() {
+    let (test, file) = backed_up().await;
+    let other = tempfile::tempdir().unwrap();
+    let wrong = (test.clock.clone() as Arc<dyn Clock>, Arc::new(test_vault(&[9])));
+    assert_eq!(restore(&file, &other.path().join("store"), wrong, QueuedWebhooks::Drop, false), Err(StoreError::WrongKey));
+    assert!(!other.path().join("store").exists());
 }
 
 #[tokio::test]

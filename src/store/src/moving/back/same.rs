@@ -85,3 +85,70 @@ fn delivered(mut fields: BTreeMap<Vec<u8>, Vec<u8>>) -> BTreeMap<Vec<u8>, Vec<u8
     }
     fields
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hash(fields: &[(&str, &str)]) -> Content {
+        Content::Hash(fields.iter().map(|(field, value)| (field.as_bytes().to_vec(), value.as_bytes().to_vec())).collect())
+    }
+
+    fn sorted(members: &[(&str, i64)]) -> Content {
+        Content::Sorted(members.iter().map(|(member, score)| (member.as_bytes().to_vec(), *score)).collect())
+    }
+
+    /// Whether what is on the server is what the new store has.
+    fn is_same(name: &str, held: Content, settled: &Settled, written: Content) -> bool {
+        comparable(name.as_bytes(), held, Some(settled)) == comparable(name.as_bytes(), written, None)
+    }
+
+    #[test]
+    fn an_attempt_that_had_begun_is_unknown_and_any_other_is_as_it_was() {
+        let unknown = [("k", "1"), ("w", "unknown"), ("n", ""), ("l", "0")];
+        let same = |held: &[(&str, &str)], written: &[(&str, &str)]| {
+            ["{p01}t:1", "{p01}fr:1"].map(|name| is_same(name, hash(held), &Settled::default(), hash(written)))
+        };
+        assert_eq!(same(&[("k", "1")], &unknown), [true; 2]);
+        assert_eq!(same(&[("k", "1"), ("i", "9")], &unknown), [true; 2], "its number in the outbox is a new one");
+        assert_eq!(same(&[("k", "2")], &unknown), [false; 2]);
+        assert_eq!(same(&[("k", "1"), ("w", "delivered")], &unknown), [false; 2]);
+        assert_eq!(same(&[("k", "1"), ("w", "delivered")], &[("k", "1"), ("w", "delivered")]), [true; 2]);
+        assert_eq!(same(&[("s", "queued")], &[("s", "queued")]), [true; 2]);
+        assert_eq!(same(&[("s", "queued")], &unknown), [false; 2]);
+    }
+
+    #[test]
+    fn scans_whose_transactions_are_gone_are_abandoned_and_no_more_waited_for() {
+        let gone = BTreeSet::from([b"one".to_vec(), b"two".to_vec()]);
+        let settled = Settled { abandoned: HashMap::from([("7".to_owned(), gone)]), ..Settled::default() };
+        let counted = |held: &[(&str, &str)], written: &str| is_same("{p01}e:7", hash(held), &settled, hash(&[("b", written)]));
+        assert!(counted(&[("b", "3")], "5") && counted(&[], "2"));
+        assert!(!counted(&[("b", "3")], "3") && !counted(&[("b", "3")], "6"));
+        let waiting =
+            |written: &[(&str, i64)]| is_same("{p01}w:7", sorted(&[("one", 1), ("two", 2), ("three", 3)]), &settled, sorted(written));
+        assert!(waiting(&[("three", 3)]) && !waiting(&[("three", 4)]) && !waiting(&[("one", 1), ("three", 3)]));
+    }
+
+    #[test]
+    fn events_that_are_carried_keep_their_order() {
+        let settled = Settled { events: ["a", "b"].map(str::to_owned).into(), ..Settled::default() };
+        let held = || sorted(&[("000000000001b", 5), ("000000000002a", 6), ("000000000003gone", 7)]);
+        let same = |kind: &str, written: &[(&str, i64)]| is_same(&format!("{{p01}}{kind}:app"), held(), &settled, sorted(written));
+        for kind in ["ae", "ax"] {
+            assert!(same(kind, &[("000000000000b", 5), ("000000000001a", 6)]), "they are numbered anew");
+            assert!(!same(kind, &[("000000000000b", 5)]) && !same(kind, &[("000000000000b", 5), ("000000000001c", 6)]));
+        }
+        let swapped = [("000000000000a", 5), ("000000000001b", 6)];
+        assert!(!same("ae", &swapped) && same("ax", &swapped), "when they go is for the settings to say");
+    }
+
+    #[test]
+    fn refusals_are_compared_while_they_are_kept() {
+        let (now, lasting) = (SystemClock.now().millis(), i64::try_from(REFUSAL_TTL.as_millis()).unwrap());
+        let same =
+            |held: &[(&str, i64)], written: &[(&str, i64)]| is_same("{p01}rf:app", sorted(held), &Settled::default(), sorted(written));
+        assert!(same(&[("new", now), ("old", now - lasting)], &[("new", now)]));
+        assert!(!same(&[("new", now)], &[]) && !same(&[("new", now)], &[("new", now - 1)]));
+    }
+}

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use sakshi_domain::credits::{CreditMove, EntryKind};
 use sakshi_domain::delivery::{Attempt, DeliveryOutcome};
 use sakshi_domain::erasure::ErasureSubject;
 use sakshi_domain::event::{EventPatch, EventText};
@@ -45,6 +46,8 @@ fn presenting(complete: CompleteTransaction, credential: u8) -> CompleteTransact
 pub(super) async fn used_for_everything(test: &impl TestStore) -> Vec<(FlowId, AppId)> {
     let store = test.store();
     let client = client_with(test, 50).await;
+    let less = CreditMove { kind: EntryKind::Adjust, amount: -1, reference: "less".into() };
+    store.move_credits(client.clone(), less).await.unwrap();
     let app = app(test, &client);
     assert!(store.create_app(app.clone()).await.unwrap());
     let patch = AppPatch { consent_webhook_url: Some(Some(url("https://consent.example/planted-path"))), ..AppPatch::default() };
