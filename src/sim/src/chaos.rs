@@ -32,7 +32,8 @@ pub(crate) fn interfere(world: &Arc<World>) {
         if let Some(time) = world.hangs_for(arbiter + Arbiter::of(actor)) {
             return Some(Interference::Hang(time));
         }
-        if world.goes_wrong("actor-panics", 12) {
+        // Most defects are in what is done after an error.
+        if world.goes_wrong("actor-panics", if world.has_store_failed() { 80 } else { 12 }) {
             return Some(Interference::Panic);
         }
         // Some hang for longer than anybody may wait.

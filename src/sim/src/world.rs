@@ -21,6 +21,8 @@ use crate::node::Arbiter;
 
 /// When runs begin.
 pub(crate) const START: Timestamp = Timestamp::from_millis(1_800_000_000_000);
+/// For how long something may wait after an error of the store.
+const AFTER_ERRORS_MS: u64 = 10_000;
 /// Notices that a node may be behind.
 const NOTICES: usize = 256;
 
@@ -445,6 +447,12 @@ impl World {
             Fate::Answered
         };
         CallPlan { before, after, fate }
+    }
+
+    /// Whether the store has been away or full lately, and what waits after an error may still wait.
+    pub(crate) fn has_store_failed(&self) -> bool {
+        let ended = self.away_until.load(Ordering::Relaxed).max(self.full_until.load(Ordering::Relaxed));
+        ended > 0 && self.now_ms() < ended + AFTER_ERRORS_MS
     }
 
     pub(crate) fn is_full(&self) -> bool {
