@@ -32,8 +32,13 @@ pub(crate) fn interfere(world: &Arc<World>) {
         if let Some(time) = world.hangs_for(arbiter + Arbiter::of(actor)) {
             return Some(Interference::Hang(time));
         }
-        // Most defects are in what is done after an error.
-        if world.goes_wrong("actor-panics", if world.has_store_failed() { 80 } else { 12 }) {
+        // Most defects are in what is done after an error. Of those that are not workers a node has one each.
+        let chance = match Arbiter::of(actor) {
+            _ if world.has_store_failed() => 80,
+            0 => 12,
+            _ => 50,
+        };
+        if world.goes_wrong("actor-panics", chance) {
             return Some(Interference::Panic);
         }
         // Some hang for longer than anybody may wait.

@@ -44,7 +44,8 @@ impl Sim {
         let channel = ["web", "qr", "app"][self.world.index(3)];
         let mut body = json!({"claims": ["name", "age_above_18"], "channel": channel});
         if self.world.chance(800) {
-            body["webhook_url"] = json!(format!("https://receiver-{}.example/hook/{}", self.world.below(4), tenant.number));
+            body["webhook_url"] =
+                json!(format!("https://receiver-{}.example/hook/{}", self.world.receiver(self.world.below(4)), tenant.number));
         }
         let init = Request::post("/api/v1/nationalid-ovse/init").json(&body);
         let key = self.world.chance(500).then(|| self.name("order"));

@@ -28,7 +28,7 @@ const fn endings(flow: Flow) -> &'static [(&'static str, &'static str)] {
 impl Sim {
     /// Registers the URLs to which the webhooks of flows go.
     pub(crate) async fn registers_urls(&self, tenant: &Tenant) {
-        let url = format!("https://receiver-3.example/flows/{}", tenant.number);
+        let url = format!("https://receiver-{}.example/flows/{}", self.world.receiver(3), tenant.number);
         let registered = ["ESign", "DocLocker", "RegistryEStamp"]
             .map(|kind| Request::new(Method::PUT, "/api/v1/user/webhook").json(&json!({"apiType": kind, "webhookUrl": url})).of(tenant));
         let wealth = json!({"consent_webhook_url": url, "data_webhook_url": url, "historical_webhook_url": url});

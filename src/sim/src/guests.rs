@@ -99,14 +99,15 @@ impl Sim {
             Step::Change { shown, .. } if tenant.may_be_suspended.get() => *shown = None,
             _ => {}
         }
+        let is_repeatable = self.world.has_panicked(asked.asked, asked.answered);
         let (asked, answered) = (asked.asked, Some(asked.answered));
-        self.diary.events.borrow_mut().push((tenant.number, EventFact { asked, answered, step }));
+        self.diary.events.borrow_mut().push((tenant.number, EventFact { asked, answered, step, is_repeatable }));
     }
 
     /// Creates the client's event, and repeats that until it is answered.
     pub(crate) async fn creates_event(&self, tenant: &Tenant) {
         let until = (self.world.store_time() + Duration::from_secs(3_600)).to_string();
-        let url = format!("https://receiver-4.example/guests/{}", tenant.number);
+        let url = format!("https://receiver-{}.example/guests/{}", self.world.receiver(4), tenant.number);
         let body = json!({
             "name": "Open day", "claims": ["name", "age_above_18"], "max_guests": PLACES, "expires_at": until, "webhook_url": url,
         });
@@ -157,7 +158,8 @@ impl Sim {
             Some(answer) => self.diary.is_wrong(format!("a change is answered with {}", answer.status)),
             // It may have been changed, or be changed at any time.
             None => {
-                let fact = EventFact { asked: asked.asked, answered: None, step: change(None) };
+                let is_repeatable = self.world.has_panicked(asked.asked, asked.answered);
+                let fact = EventFact { asked: asked.asked, answered: None, step: change(None), is_repeatable };
                 self.diary.events.borrow_mut().push((tenant.number, fact));
             }
         }

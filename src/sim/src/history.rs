@@ -45,6 +45,8 @@ pub(crate) struct EventFact {
     pub(crate) asked: Duration,
     /// None when it may happen at any time, or never.
     pub(crate) answered: Option<Duration>,
+    /// A change that may have been made several times before it was answered, because who made it was restarted.
+    pub(crate) is_repeatable: bool,
     pub(crate) step: Step,
 }
 
@@ -128,6 +130,15 @@ impl Search<'_> {
         let first_answer = left().filter_map(|(_, fact)| fact.answered).min().unwrap_or(Duration::MAX);
         let next: Vec<usize> = left().filter(|(_, fact)| fact.asked <= first_answer).map(|(at, _)| at).collect();
         for at in next {
+            if let EventFact { step: Step::Change { is_active, max_guests, .. }, is_repeatable: true, .. } = self.facts[at]
+                && let Some(state) = after(state, Step::Change { is_active, max_guests, shown: None })
+            {
+                // It comes once more.
+                let ended = self.goes_on(state, done, count);
+                if ended != Some(false) {
+                    return ended;
+                }
+            }
             let Some(state) = after(state, self.facts[at].step) else { continue };
             done[at] = true;
             let ended = self.goes_on(state, done, count + 1);
@@ -147,7 +158,7 @@ mod tests {
     const EMPTY: Shown = Shown { is_active: true, max_guests: 1, registrations: 0, scans: 0 };
 
     fn fact(asked: u64, answered: u64, step: Step) -> EventFact {
-        EventFact { asked: Duration::from_millis(asked), answered: Some(Duration::from_millis(answered)), step }
+        EventFact { asked: Duration::from_millis(asked), answered: Some(Duration::from_millis(answered)), step, is_repeatable: false }
     }
 
     #[test]
@@ -173,6 +184,7 @@ mod tests {
             asked: Duration::ZERO,
             answered: None,
             step: Step::Change { is_active: Some(false), max_guests: None, shown: None },
+            is_repeatable: false,
         };
         for seen in [true, false] {
             let look = fact(100, 101, Step::Look(Shown { is_active: seen, ..EMPTY }));
@@ -180,5 +192,19 @@ mod tests {
         }
         let back = [fact(1, 2, Step::Look(Shown { is_active: false, ..EMPTY })), fact(3, 4, Step::Look(EMPTY))];
         assert!(matches!(order(EMPTY, &[change, back[0], back[1]]), Verdict::Unordered { .. }));
+    }
+
+    #[test]
+    fn a_change_whose_actor_was_restarted_may_have_been_made_before_the_one_that_was_answered() {
+        let closed = Shown { is_active: false, ..EMPTY };
+        let opened = Step::Change { is_active: Some(true), max_guests: None, shown: Some(Shown { scans: 1, ..EMPTY }) };
+        let scan = fact(4, 5, Step::Scan);
+        assert!(matches!(order(closed, &[fact(0, 10, opened), scan]), Verdict::Unordered { .. }));
+        let repeatable = EventFact { is_repeatable: true, ..fact(0, 10, opened) };
+        assert_eq!(order(closed, &[repeatable, scan]), Verdict::Ordered);
+        // Not after its answer.
+        let disabled = Step::Change { is_active: Some(false), max_guests: None, shown: Some(Shown { scans: 1, ..closed }) };
+        let later = [repeatable, scan, fact(11, 12, disabled), fact(13, 14, Step::Scan)];
+        assert!(matches!(order(closed, &later), Verdict::Unordered { .. }));
     }
 }

@@ -235,7 +235,12 @@ fn events_have_one_order(evidence: &Evidence<'_>) -> Found {
         // The store notes when a guest scanned, and when one was registered or refused.
         let at = |at, step| {
             let (at, tolerance) = (since_start(at), evidence.sim.world.tolerance());
-            EventFact { asked: (at + Duration::from_millis(1)).saturating_sub(tolerance), answered: Some(at + tolerance), step }
+            EventFact {
+                asked: (at + Duration::from_millis(1)).saturating_sub(tolerance),
+                answered: Some(at + tolerance),
+                step,
+                is_repeatable: false,
+            }
         };
         for kept in guests(evidence, event) {
             facts.extend(kept.paid_at.map(|paid| at(paid, Step::Scan)));

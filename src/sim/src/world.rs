@@ -194,6 +194,8 @@ pub(crate) struct World {
     log: Mutex<Vec<String>>,
     /// Faults that were injected, by kind.
     pub(crate) faults: Mutex<BTreeMap<&'static str, u64>>,
+    /// When actors panicked, and whoever called the store.
+    panics: Mutex<Vec<Duration>>,
     /// What happened, by kind.
     pub(crate) reached: Mutex<BTreeMap<Cow<'static, str>, u64>>,
     store: RwLock<EmbeddedStore>,
@@ -248,6 +250,7 @@ impl World {
             begun,
             log: Mutex::default(),
             faults: Mutex::default(),
+            panics: Mutex::default(),
             reached: Mutex::default(),
             store: RwLock::new(store),
             replica: Mutex::default(),
@@ -292,6 +295,11 @@ impl World {
     /// How many workers a node has.
     pub(crate) fn workers(&self) -> usize {
         1 + usize::try_from(self.seed / 16 % 2).unwrap_or(0)
+    }
+
+    /// The number of a receiver. In every other run there is one for all, so that webhooks wait for each other.
+    pub(crate) fn receiver(&self, usual: u64) -> u64 {
+        if self.seed / 32 % 2 == 0 { usual } else { 0 }
     }
 
     /// The store as it is now.
@@ -368,8 +376,16 @@ impl World {
         let happens = self.below(10_000) < chance && self.shape.has(fault);
         if happens {
             *lock(&self.faults).entry(fault).or_default() += 1;
+            if ["panics", "actor-panics"].contains(&fault) {
+                lock(&self.panics).push(self.begun.elapsed());
+            }
         }
         happens
+    }
+
+    /// Whether something panicked between these moments.
+    pub(crate) fn has_panicked(&self, since: Duration, until: Duration) -> bool {
+        lock(&self.panics).iter().any(|at| (since..=until).contains(at))
     }
 
     /// Whether there was nothing yet in this run that keeps a request from its answer.
