@@ -94,7 +94,7 @@ examples: build
 
 # Schedules of whole nodes, each from a seed.
 simulation: build
-	$(WITHIN) 60m $(CARGO) run --quiet --profile simulation --package sakshi-sim -- --seeds 1500
+	$(WITHIN) 60m $(CARGO) run --quiet --profile simulation --package sakshi-sim -- --seeds 2000
 
 # The same for a night.
 simulate:

@@ -181,6 +181,12 @@ fn a_moved_store_answers_as_before_and_has_every_kind_of_key() {
     run(async {
         let mut test = Move::new();
         let flows = used_for_everything(&test).await;
+        let client = client_with(&test, 50).await;
+        // Of one millisecond, in which their order is that in which they were created.
+        for _ in 0..6 {
+            created(&test, event(&test, &client, 10)).await;
+        }
+        let unanswered = opened(&test, &client).await;
         let waiting: Vec<_> = test.store().due_deliveries(None, None, 100).await.unwrap().into_iter().map(|due| due.subject).collect();
         assert!(waiting.len() > 2);
         let moved = test.run(true).await.unwrap();
@@ -215,6 +221,9 @@ fn a_moved_store_answers_as_before_and_has_every_kind_of_key() {
             assert_eq!(ends(&key), -1, "what waits is kept: {key}");
         }
         assert!(names.iter().filter(|name| matches("{p*}t:*", name)).any(|name| ends(name) > 0), "what has ended is not");
+        let unanswered_name = String::from_utf8(crate::redis::keys::transaction(unanswered.id)).unwrap();
+        let kept_until = test.server.answer(&["PEXPIRETIME", &unanswered_name]).integer();
+        assert_eq!(kept_until, Some(i64::try_from(RETENTION.expired.as_millis()).unwrap() + unanswered.expires_at.millis()));
         for delivery in due {
             assert_eq!(target.claim_delivery(delivery.id, delivery.subject).await, Ok(true));
         }

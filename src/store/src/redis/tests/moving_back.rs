@@ -43,6 +43,10 @@ fn a_store_that_went_back_answers_as_before() {
         let flows = used_for_everything(&test).await;
         let client = client_with(&test, 50).await;
         let of_two = [created(&test, event(&test, &client, 10)).await, created(&test, event(&test, &client, 10)).await];
+        // Of one millisecond, in which their order is that in which they were created.
+        for _ in 0..6 {
+            created(&test, event(&test, &client, 10)).await;
+        }
         for event in &of_two {
             registered(&test, event).await;
             scanned(&test, event).await;

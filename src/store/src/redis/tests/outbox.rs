@@ -154,6 +154,23 @@ fn the_webhooks_of_flows_of_a_dead_node_are_taken_over_as_those_of_transactions(
 }
 
 #[test]
+fn a_delivery_whose_subject_is_gone_is_not_due() {
+    run(async {
+        let test = &test_store();
+        let flow = flow_fixture::opened(test, flow_fixture::wealth(test, &flow_fixture::party(test).await)).await;
+        let outcome = test.store.report_flow(flow_fixture::told(&flow, Told::Data(1, "RAW", 1))).await.unwrap();
+        let ReportFlowOutcome::Accepted { queued: Some(of_flow), .. } = outcome else { panic!("{outcome:?}") };
+        let (txn, of_transaction) = queued(test, &client_with(test, 10).await, "https://host.example/").await;
+        assert_eq!(due(&test.store, None, None, 10).await.len(), 2);
+        for (subject, left) in [(of_flow.subject, vec![of_transaction]), (txn.into(), vec![])] {
+            let name = String::from_utf8(crate::redis::keys::subject(&subject)).unwrap();
+            assert_eq!(test.server.answer(&["DEL", &name]).integer(), Some(1));
+            assert_eq!(due(&test.store, None, None, 10).await, left);
+        }
+    });
+}
+
+#[test]
 fn a_take_over_whose_replies_are_lost_moves_everything_once() {
     run(async {
         let test = &test_store();

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use super::harness::{DURABLE, RedisServer, TIMEOUT, eventually};
 use super::{COUNT, Noting, SLACK, count, link, number, options, recovers, together};
 use crate::StoreError;
-use crate::redis::link::Link;
+use crate::redis::link::{Link, LinkOptions};
+use crate::redis::script::Script;
 
 fn is_unavailable(outcome: &Result<i64, StoreError>) -> bool {
     matches!(outcome, Err(StoreError::Unavailable(_)))
@@ -95,6 +96,29 @@ async fn an_outcome_that_must_be_known_is_asked_for_without_a_time_limit() {
     };
     let (outcome, ()) = tokio::join!(outcome, others);
     assert_eq!(outcome.map(|value| number(&value)), Ok(2));
+}
+
+#[tokio::test]
+async fn a_call_that_may_have_been_executed_before_the_server_was_full_has_no_known_outcome() {
+    let server = RedisServer::start(&["maxmemory 2mb", "maxmemory-policy noeviction"]);
+    let bounds = (Duration::from_millis(400), Duration::from_secs(20));
+    let link = Link::new(LinkOptions { response_timeout: bounds.0, call_timeout: bounds.1, ..options(&server.url()) });
+    static FILL: Script = Script::new("fill", "the reply", "#!lua\nreturn redis.call('SET', KEYS[1], string.rep('x', ARGV[1]))", true);
+    let fill = |bytes: &str| link.call(&FILL, vec![b"a".to_vec()], vec![bytes.as_bytes().to_vec()]);
+    // So that no connection is opened later, and the script is known.
+    for _ in 0..16 {
+        fill("1").await.unwrap();
+    }
+    server.pause();
+    let goes_on = async {
+        // The first reply is not waited for any more.
+        tokio::time::sleep(bounds.0 * 3).await;
+        server.resume();
+    };
+    let (filled, ()) = tokio::join!(fill("4000000"), goes_on);
+    assert_eq!(filled, Err(StoreError::Unavailable("its memory is full".to_owned())));
+    assert_eq!(server.answer(&["STRLEN", "a"]).integer(), Some(4_000_000));
+    assert_eq!(count(&link, "b").await, Err(StoreError::Full));
 }
 
 #[tokio::test]
