@@ -15,6 +15,7 @@ use super::health::Availability;
 use super::node::{Node, Traffic};
 use super::request::{Form, Request, Wait};
 use super::retry::{Backoff, Until};
+use super::topology::Address;
 use crate::error::StoreError;
 
 /// What all calls share.
@@ -38,6 +39,8 @@ struct CallState {
     asking: Option<Arc<Node>>,
     /// An earlier attempt may have been executed.
     maybe_executed: bool,
+    /// An earlier attempt was redirected.
+    redirected: bool,
     /// Whether the next attempt starts without a pause.
     without_pause: bool,
     backoff: Backoff,
@@ -54,6 +57,23 @@ struct AttemptFailed {
 }
 
 impl CallState {
+    /// Decides how the next attempt is made.
+    fn adapt(&mut self, failure: &Failure, node_at: impl FnOnce(&Address) -> Arc<Node>) {
+        match failure {
+            Failure::NoScript => {
+                self.without_pause = self.form == Form::Digest;
+                self.form = Form::Text;
+            }
+            Failure::Migrating(to) => {
+                self.asking = to.parse().ok().map(|address| node_at(&address));
+                self.without_pause = self.asking.is_some();
+            }
+            // A redirection is followed without a pause, but only once.
+            Failure::NotOwner(Some(_)) => self.without_pause = !std::mem::replace(&mut self.redirected, true),
+            _ => {}
+        }
+    }
+
     /// The error for the caller after the last attempt.
     fn end(&mut self) -> StoreError {
         match self.failure.take() {
@@ -126,29 +146,15 @@ impl Calls {
         }
         let probe = availabilities.iter().flatten().any(|availability| matches!(availability, Availability::Probe(_)));
 
-        let form = state.form;
-        let outcome = self.exchange(node, request, form, asking.is_some()).await;
+        let outcome = self.exchange(node, request, state.form, asking.is_some()).await;
         self.learn(node, outcome.as_ref().err());
         let failure = match outcome {
             Ok(value) => return Ok(value),
             Err(failure) => failure,
         };
-        match &failure {
-            Failure::NoScript => {
-                state.without_pause = form == Form::Digest;
-                state.form = Form::Text;
-                return Err(AttemptFailed { failure, last: false });
-            }
-            Failure::Migrating(to) => {
-                state.asking = to.parse().ok().map(|address| self.directory.node_at(&address));
-                state.without_pause = state.asking.is_some();
-            }
-            // A redirection is followed without a pause, but only once.
-            Failure::NotOwner(Some(_)) => state.without_pause = !state.maybe_executed && form == Form::Digest,
-            _ => {}
-        }
+        state.adapt(&failure, |address| self.directory.node_at(address));
         self.reconsider(&located, &failure).await;
-        Err(AttemptFailed { failure, last: probe })
+        Err(AttemptFailed { last: probe && failure != Failure::NoScript, failure })
     }
 
     /// The node that owns a slot; asks for it if it is not known.
@@ -220,5 +226,41 @@ impl Calls {
             pooled.retire(&opened);
         }
         outcome
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn adapted(state: &mut CallState, failure: &Failure) -> bool {
+        state.adapt(failure, |address| Arc::new(Node::new(address.clone())));
+        std::mem::take(&mut state.without_pause)
+    }
+
+    #[test]
+    fn a_redirection_is_followed_at_once_and_the_next_one_after_a_pause() {
+        let mut state = CallState { maybe_executed: true, form: Form::Text, ..CallState::default() };
+        let redirected = Failure::NotOwner(Some("127.0.0.1:6379".to_owned()));
+        assert_eq!([(); 3].map(|()| adapted(&mut state, &redirected)), [true, false, false]);
+        assert!(!adapted(&mut CallState::default(), &Failure::NotOwner(None)));
+    }
+
+    #[test]
+    fn a_script_that_is_not_known_is_sent_at_once_as_text_and_that_once() {
+        let mut state = CallState::default();
+        assert!(adapted(&mut state, &Failure::NoScript));
+        assert_eq!(state.form, Form::Text);
+        assert!(!adapted(&mut state, &Failure::NoScript));
+        assert_eq!(state.form, Form::Text);
+    }
+
+    #[test]
+    fn a_slot_that_migrates_is_asked_for_at_once_where_it_goes_to() {
+        let mut state = CallState::default();
+        assert!(adapted(&mut state, &Failure::Migrating("127.0.0.1:6379".to_owned())));
+        assert_eq!(state.asking.as_ref().map(|node| node.address.to_string()).as_deref(), Some("127.0.0.1:6379"));
+        assert!(!adapted(&mut state, &Failure::Migrating("nowhere".to_owned())));
+        assert!(state.asking.is_none());
     }
 }

@@ -214,3 +214,67 @@ impl Map {
         known.map_or_else(|| Arc::new(Node::new(address.clone())), |range| Arc::clone(&range.node))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::redis::link::{Link, LinkOptions, RedisServers};
+    use crate::redis::tests::server::RedisServer;
+
+    fn at(port: u16) -> Address {
+        Address { host: "127.0.0.1".to_owned(), port }
+    }
+
+    fn directory(url: &str) -> Arc<Directory> {
+        Arc::clone(&Link::new(LinkOptions::new(RedisServers::new(&[url], RedisTopology::Cluster).unwrap())).calls.directory)
+    }
+
+    #[test]
+    fn a_slot_is_found_at_its_owner_and_each_owner_is_named_once() {
+        let directory = directory("redis://127.0.0.1:1");
+        assert!(directory.locate(0).is_none() && directory.owners().is_empty() && directory.slots_of_owners().is_empty());
+        let ranges = [(0, 9, 7), (10, 19, 8), (20, 29, 7), (40, 49, 9)];
+        let ranges = ranges.map(|(first, last, port)| SlotRange { first, last, address: at(port) });
+        directory.adopt(&ranges);
+        let found = |slot| directory.locate(slot).map(|located| (located.node.address.port, located.version));
+        assert_eq!([0, 9, 10, 19, 20, 29, 40, 49].map(|slot| found(slot).unwrap()), [7, 7, 8, 8, 7, 7, 9, 9].map(|port| (port, 1)));
+        assert_eq!([30, 39, 50, SLOTS - 1].map(found), [None; 4]);
+        assert_eq!(directory.owners(), [7, 8, 9].map(at));
+        assert_eq!(directory.slots_of_owners(), [0, 10, 40]);
+        assert_eq!(directory.known(), [7, 8, 9, 1].map(at));
+
+        let node = directory.node_at(&at(8));
+        assert!(Arc::ptr_eq(&node, &directory.locate(10).unwrap().node));
+        directory.adopt(&ranges);
+        assert_eq!(directory.version(), 1, "nothing has changed");
+        directory.adopt(&ranges[1..2]);
+        assert_eq!(directory.version(), 2);
+        assert!(Arc::ptr_eq(&node, &directory.locate(10).unwrap().node), "it keeps its connections");
+        assert_eq!(directory.owners(), [at(8)]);
+    }
+
+    #[tokio::test]
+    async fn the_owners_are_asked_for_once_for_all_that_saw_the_same_list_and_not_twice_within_the_interval() {
+        let server = RedisServer::start(&[]);
+        let directory = directory(&server.url());
+        let asked = || {
+            let told = server.answer(&["INFO", "commandstats"]).text().unwrap();
+            let calls = |line: &str| line.strip_prefix("cmdstat_cluster|slots:calls=")?.split(',').next()?.parse().ok();
+            told.lines().find_map(calls).unwrap_or(0_u64)
+        };
+        directory.refresh(1, None, None).await;
+        assert_eq!(asked(), 0, "the list has changed since");
+        // A machine that is busy may take longer than the interval.
+        for _ in 0..100 {
+            tokio::time::sleep(REFRESH_INTERVAL).await;
+            let (before, begun) = (asked(), Instant::now());
+            for _ in 0..3 {
+                directory.refresh(0, None, None).await;
+            }
+            if begun.elapsed() < REFRESH_INTERVAL {
+                return assert_eq!(asked(), before + 1);
+            }
+        }
+        panic!("three questions never took less than the interval");
+    }
+}

@@ -107,3 +107,61 @@ impl Failure {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    /// What is made of an error as a server sends it.
+    fn answered(line: &str) -> Failure {
+        let Ok(Value::ServerError(error)) = redis::parse_redis_value(format!("-{line}\r\n").as_bytes()) else { panic!("{line}") };
+        assert_eq!(Failure::or_value(Value::ServerError(error.clone())), Err(Failure::of(&error.clone().into())));
+        Failure::of(&error.into())
+    }
+
+    #[test]
+    fn what_a_server_answers_is_sorted_by_its_code() {
+        let later = ["LOADING", "TRYAGAIN", "CLUSTERDOWN", "MASTERDOWN", "BUSY", "MISCONF", "NOREPLICAS", "NOAUTH", "WRONGPASS", "NOPERM"];
+        for code in later {
+            let failure = answered(&format!("{code} some text"));
+            assert!(
+                matches!(failure, Failure::TryLater(_)) && failure.is_outage() && failure.suggests_new_topology(),
+                "{code}: {failure:?}"
+            );
+            assert!(!failure.maybe_executed() && !failure.ends_connection(), "{code}");
+            assert!(matches!(failure.into_error(), StoreError::Unavailable(_)), "{code}");
+        }
+        for (code, reason) in [("WRONGTYPE", "another kind of value"), ("CROSSSLOT", "several nodes"), ("ERR", "refused")] {
+            let failure = answered(&format!("{code} some text"));
+            assert!(!failure.is_outage() && !failure.suggests_new_topology(), "{code}");
+            assert!(matches!(failure.into_error(), StoreError::Corrupt(told) if told.contains(reason)), "{code}");
+        }
+        assert_eq!(answered("OOM some text"), Failure::Full);
+        assert_eq!(answered("NOSCRIPT some text"), Failure::NoScript);
+        assert_eq!(answered("READONLY some text"), Failure::NotOwner(None));
+        assert_eq!(answered("MOVED 3999 127.0.0.1:6381"), Failure::NotOwner(Some("127.0.0.1:6381".to_owned())));
+        assert_eq!(answered("ASK 3999 127.0.0.1:6381"), Failure::Migrating("127.0.0.1:6381".to_owned()));
+        assert_eq!(answered("ASK"), Failure::NotOwner(None));
+        assert_eq!(Failure::Full.into_error(), StoreError::Full);
+    }
+
+    #[test]
+    fn a_connection_that_fails_leaves_open_whether_the_command_was_executed() {
+        let of = |error: RedisError| {
+            let failure = Failure::of(&error);
+            assert!(failure.maybe_executed() && failure.ends_connection() && failure.is_outage(), "{failure:?}");
+            match failure.into_error() {
+                StoreError::Unavailable(reason) => reason,
+                other => panic!("{other:?}"),
+            }
+        };
+        assert!(of(io::Error::from(io::ErrorKind::TimedOut).into()).contains("in time"));
+        assert!(of(io::Error::from(io::ErrorKind::BrokenPipe).into()).contains("connection was lost"));
+        assert!(of((ErrorKind::Parse, "not the protocol").into()).contains("not the Redis protocol"));
+        assert!(of((ErrorKind::Client, "the client").into()).contains("the client failed"));
+        let refused = Failure::of(&(ErrorKind::AuthenticationFailed, "a password").into());
+        assert!(matches!(refused, Failure::TryLater(reason) if reason.contains("credentials")));
+    }
+}

@@ -67,3 +67,49 @@ impl Drop for Probe<'_> {
         self.0.store(false, Ordering::Release);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the next call may do when the server has failed for long.
+    fn availability(health: &Health) -> Availability<'_> {
+        loop {
+            // The time of a failure is in whole milliseconds.
+            match health.availability(Duration::ZERO) {
+                Availability::Up => std::thread::yield_now(),
+                known => return known,
+            }
+        }
+    }
+
+    #[test]
+    fn one_call_at_a_time_probes_a_server_that_has_failed_for_long() {
+        let health = Health::new();
+        assert!(matches!(health.availability(Duration::ZERO), Availability::Up));
+        health.failed();
+        assert!(matches!(health.availability(Duration::from_secs(60)), Availability::Up), "not for that long");
+        let probe = availability(&health);
+        assert!(matches!(probe, Availability::Probe(_)));
+        assert!(matches!(availability(&health), Availability::Down));
+        drop(probe);
+        assert!(matches!(availability(&health), Availability::Probe(_)));
+        health.answered();
+        assert!(matches!(health.availability(Duration::ZERO), Availability::Up));
+    }
+
+    #[test]
+    fn only_the_first_failure_counts() {
+        let health = Health::new();
+        health.failed();
+        let first = health.failing_since.load(Ordering::Relaxed);
+        while health.epoch.elapsed() < Duration::from_millis(first + 2) {
+            std::thread::yield_now();
+        }
+        health.failed();
+        assert_eq!(health.failing_since.load(Ordering::Relaxed), first);
+        health.answered();
+        health.failed();
+        assert!(health.failing_since.load(Ordering::Relaxed) > first);
+    }
+}

@@ -48,6 +48,9 @@ async fn a_server_that_is_down_costs_a_call_its_time_limit_and_later_calls_nothi
     let (outcomes, took) = together(&link, 200, |place| place.to_string()).await;
     assert!(outcomes.iter().all(is_unavailable), "{outcomes:?}");
     assert!(took < Duration::from_secs(1) + SLACK, "{took:?}");
+    // The pauses between attempts grow.
+    let repeats = link.figures().repeats;
+    assert!((200..200 * 20).contains(&repeats), "{repeats}");
     let (outcomes, took) = together(&link, 200, |place| place.to_string()).await;
     assert!(outcomes.iter().all(is_unavailable), "{outcomes:?}");
     assert!(took < Duration::from_millis(500), "{took:?}");
