@@ -136,3 +136,30 @@ impl PooledConnection {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn each_thread_has_connections_of_its_own_and_those_that_wait_are_others() {
+        let node = Node::new(Address { host: "127.0.0.1".to_owned(), port: 1 });
+        let used = |traffic| -> BTreeSet<usize> {
+            let place = |used| node.connections.iter().position(|one| std::ptr::eq(one, used));
+            (0..100).filter_map(|_| place(node.connection(traffic)?)).collect()
+        };
+        let check = || {
+            let first = thread_index() * (PLAIN_CONNECTIONS + WAITING_CONNECTIONS);
+            let waiting = first + PLAIN_CONNECTIONS;
+            assert_eq!(used(Traffic::Plain), (first..waiting).collect());
+            assert_eq!(used(Traffic::Waiting), (waiting..waiting + WAITING_CONNECTIONS).collect());
+            thread_index()
+        };
+        let of_threads: BTreeSet<usize> =
+            std::thread::scope(|threads| [(); 8].map(|()| threads.spawn(check)).map(|thread| thread.join().unwrap()).into());
+        assert!(of_threads.len() > 1, "{of_threads:?}");
+        assert_eq!(node.connections.len(), THREADS * (PLAIN_CONNECTIONS + WAITING_CONNECTIONS));
+    }
+}
