@@ -140,8 +140,12 @@ impl PooledConnection {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
+    use std::sync::Arc;
+
+    use tokio::net::TcpListener;
 
     use super::*;
+    use crate::redis::link::{RedisServers, RedisTopology};
 
     #[test]
     fn each_thread_has_connections_of_its_own_and_those_that_wait_are_others() {
@@ -161,5 +165,35 @@ mod tests {
             std::thread::scope(|threads| [(); 8].map(|()| threads.spawn(check)).map(|thread| thread.join().unwrap()).into());
         assert!(of_threads.len() > 1, "{of_threads:?}");
         assert_eq!(node.connections.len(), THREADS * (PLAIN_CONNECTIONS + WAITING_CONNECTIONS));
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_could_not_be_opened_is_not_tried_again_within_the_interval() {
+        let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = Address { host: "127.0.0.1".to_owned(), port: server.local_addr().unwrap().port() };
+        let servers = RedisServers::new(&[format!("redis://{address}")], RedisTopology::Standalone).unwrap();
+        let connector = Connector::new(servers, Duration::from_secs(5), Duration::from_secs(5));
+        let (node, tried) = (Node::new(address.clone()), Arc::new(AtomicUsize::new(0)));
+        let counted = Arc::clone(&tried);
+        // It hangs up.
+        tokio::spawn(async move {
+            while server.accept().await.is_ok() {
+                counted.fetch_add(1, Ordering::SeqCst);
+            }
+        });
+        let pooled = node.connection(Traffic::Plain).unwrap();
+        // A machine that is busy may take longer than the interval.
+        for _ in 0..100 {
+            tokio::time::sleep(REOPEN_INTERVAL).await;
+            let (before, begun) = (tried.load(Ordering::SeqCst), Instant::now());
+            for _ in 0..3 {
+                assert!(pooled.get(&connector, &address).await.is_err());
+            }
+            assert!(tried.load(Ordering::SeqCst) > before, "it is tried again after the interval");
+            if begun.elapsed() < REOPEN_INTERVAL {
+                return assert_eq!(tried.load(Ordering::SeqCst), before + 1);
+            }
+        }
+        panic!("three tries never took less than the interval");
     }
 }

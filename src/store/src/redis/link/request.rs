@@ -123,7 +123,8 @@ fn key_of(command: &Cmd) -> Option<&[u8]> {
 
 #[cfg(test)]
 mod tests {
-    use super::{key_of, slot_of};
+    use super::{Request, Traffic, Wait, key_of, slot_of};
+    use crate::redis::script::Script;
 
     #[test]
     fn keys_of_one_hash_tag_share_a_slot_and_the_slots_are_those_of_the_cluster_specification() {
@@ -145,5 +146,16 @@ mod tests {
         assert_eq!(of(&["XINFO", "STREAM", "s"]).as_deref(), Some("s"));
         assert_eq!(of(&["EVALSHA", "sha", "1", "k"]).as_deref(), Some("k"));
         assert_eq!(of(&["PING"]), None);
+        assert_eq!(of(&["INFO", "memory"]), None);
+    }
+
+    #[test]
+    fn a_script_whose_effect_is_confirmed_waits_where_there_are_replicas() {
+        static CONFIRMED: Script = Script::new("confirmed", "the reply", "#!lua\nreturn 1", true);
+        static OTHER: Script = Script::new("other", "the reply", "#!lua\nreturn 1", false);
+        let wait = Some(Wait { replicas: 1, milliseconds: 100 });
+        let waits = |script, wait| matches!(Request::script(script, &[], &[], wait).traffic, Traffic::Waiting);
+        assert!(waits(&CONFIRMED, wait));
+        assert!(!waits(&CONFIRMED, None) && !waits(&OTHER, wait) && !waits(&OTHER, None));
     }
 }

@@ -40,3 +40,24 @@ impl Backoff {
         step * (1_000 - thousandths) / 1_000
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn pauses_grow_to_a_bound_and_are_not_those_of_others() {
+        let mut first = BTreeSet::new();
+        for _ in 0..100 {
+            let mut backoff = Backoff::default();
+            let pauses = [(); 7].map(|()| backoff.pause());
+            for (pause, step) in pauses.iter().zip([10, 20, 40, 80, 160, 200, 200].map(Duration::from_millis)) {
+                assert!((step / 2..=step).contains(pause), "{pauses:?}");
+            }
+            first.insert(pauses[0]);
+        }
+        assert!(first.len() > 30, "{first:?}");
+    }
+}

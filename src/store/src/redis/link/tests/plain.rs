@@ -2,11 +2,16 @@
 
 use redis::{Value, cmd};
 
-use super::harness::RedisServer;
+use super::harness::{RedisServer, TIMEOUT};
 use super::{COUNT, count, link, number, options, together};
 use crate::StoreError;
-use crate::redis::link::{Link, RedisServers, RedisTopology};
+use crate::redis::link::{Link, LinkOptions, RedisServers, RedisTopology};
 use crate::redis::script::Script;
+
+/// A link that does not repeat what a busy machine takes long for.
+fn patient(url: &str) -> Link {
+    Link::new(LinkOptions { response_timeout: TIMEOUT, call_timeout: TIMEOUT * 2, ..options(url) })
+}
 
 #[tokio::test]
 async fn a_script_is_run_by_a_server_that_does_not_know_it_and_by_one_that_has_forgotten_it() {
@@ -34,6 +39,34 @@ async fn reads_come_back_in_the_order_of_the_commands() {
     assert_eq!(values.iter().map(number).collect::<Vec<_>>(), (0..1_000).collect::<Vec<_>>());
     assert_eq!(link.read(commands[7].clone()).await, Ok(Value::BulkString(b"7".to_vec())));
     assert_eq!(link.read_all(Vec::new()).await, Ok(Vec::new()));
+}
+
+#[tokio::test]
+async fn a_read_that_is_refused_fails_all_and_nothing_is_repeated() {
+    let server = RedisServer::start(&[]);
+    let link = patient(&server.url());
+    let read = |key: &str| link.read_all(vec![cmd("GET").arg("none").to_owned(), cmd("GET").arg(key).to_owned()]);
+    assert_eq!(read("other").await, Ok(vec![Value::Nil, Value::Nil]));
+    server.answer(&["LPUSH", "list", "1"]);
+    assert!(matches!(read("list").await, Err(StoreError::Corrupt(_))));
+    assert_eq!(link.figures().repeats, 0);
+}
+
+#[tokio::test]
+async fn a_thread_keeps_its_connections() {
+    let server = RedisServer::start(&[]);
+    let link = patient(&server.url());
+    let opened = || {
+        let told = server.answer(&["INFO", "stats"]).text().unwrap();
+        let count = |line: &str| line.strip_prefix("total_connections_received:")?.trim().parse::<u64>().ok();
+        told.lines().find_map(count).unwrap()
+    };
+    let before = opened();
+    for _ in 0..100 {
+        count(&link, "a").await.unwrap();
+    }
+    // Of one thread there are few, and one is that of the question.
+    assert!(opened() - before < 10);
 }
 
 async fn server_set(link: &Link, place: i64) {
