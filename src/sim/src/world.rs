@@ -299,7 +299,7 @@ impl World {
 
     /// The number of a receiver. In every other run there is one for all, so that webhooks wait for each other.
     pub(crate) fn receiver(&self, usual: u64) -> u64 {
-        if self.seed / 32 % 2 == 0 { usual } else { 0 }
+        if (self.seed / 32).is_multiple_of(2) { usual } else { 0 }
     }
 
     /// The store as it is now.

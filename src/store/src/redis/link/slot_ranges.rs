@@ -106,32 +106,32 @@ mod tests {
         Value::Array(vec![Value::Int(first), Value::Int(last), master, Value::Array(Vec::new())])
     }
 
-    fn read_of(topology: &RedisTopology, answer: Value) -> Option<Vec<(u16, u16, String)>> {
-        let ranges = read(topology, &answer, &asked())?;
+    fn read_of(topology: &RedisTopology, answer: &Value) -> Option<Vec<(u16, u16, String)>> {
+        let ranges = read(topology, answer, &asked())?;
         Some(ranges.into_iter().map(|range| (range.first, range.last, range.address.to_string())).collect())
     }
 
     #[test]
     fn ranges_of_a_cluster_come_in_order_and_a_host_that_is_not_named_is_the_one_that_was_asked() {
-        let read = |answer| read_of(&RedisTopology::Cluster, answer);
+        let read = |answer: &Value| read_of(&RedisTopology::Cluster, answer);
         let told = Value::Array(vec![range(200, 299, "b"), range(0, 99, ""), range(100, 199, "?")]);
         let expected = [(0, 99, "asked:6379"), (100, 199, "asked:6379"), (200, 299, "b:6379")];
-        assert_eq!(read(told).unwrap(), expected.map(|(first, last, address)| (first, last, address.to_owned())));
+        assert_eq!(read(&told).unwrap(), expected.map(|(first, last, address)| (first, last, address.to_owned())));
         let wrong = [Value::Nil, Value::Array(Vec::new()), Value::Array(vec![Value::Int(1)]), Value::Array(vec![range(0, 70_000, "b")])];
         for wrong in wrong {
-            assert_eq!(read(wrong.clone()), None, "{wrong:?}");
+            assert_eq!(read(&wrong), None, "{wrong:?}");
         }
     }
 
     #[test]
     fn the_master_that_sentinels_name_has_all_slots() {
         let sentinel = RedisTopology::Sentinel { service: "main".to_owned() };
-        let read = |words: &[Value]| read_of(&sentinel, Value::Array(words.to_vec()));
+        let read = |words: &[Value]| read_of(&sentinel, &Value::Array(words.to_vec()));
         let (host, port) = (Value::SimpleString("a".to_owned()), Value::BulkString(b"6380".to_vec()));
         assert_eq!(read(&[host.clone(), port.clone()]), Some(vec![(0, 16_383, "a:6380".to_owned())]));
         assert_eq!(read(&[host.clone(), Value::BulkString(b"no number".to_vec())]), None);
         assert_eq!(read(&[host, port, Value::Nil]), None);
-        assert_eq!(read_of(&sentinel, Value::Nil), None, "it knows no such name");
-        assert_eq!(read_of(&RedisTopology::Standalone, Value::Okay), Some(vec![(0, 16_383, "asked:1".to_owned())]));
+        assert_eq!(read_of(&sentinel, &Value::Nil), None, "it knows no such name");
+        assert_eq!(read_of(&RedisTopology::Standalone, &Value::Okay), Some(vec![(0, 16_383, "asked:1".to_owned())]));
     }
 }

@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 use sakshi_domain::clock::{Clock, ManualClock, SystemClock};
 use sakshi_domain::delivery::DeliveryRecord;
 use sakshi_domain::erasure::ErasureSubject;
+use sakshi_domain::event::Event;
 use sakshi_domain::flow::flow_id::FlowId;
-use sakshi_domain::ids::{AppId, TxnId};
+use sakshi_domain::ids::{AppId, ClientId, TxnId};
 use sakshi_domain::tenancy::Client;
 use sakshi_domain::time::Timestamp;
 use tempfile::TempDir;
@@ -28,7 +29,7 @@ use crate::redis::{RedisOptions, RedisStore};
 use crate::vault::test_vault;
 use crate::{Moved, PageRequest, SessionDigest, Store, StoreError, Swept, move_to_redis};
 
-const ALL: PageRequest = PageRequest { page: 1, page_size: 100 };
+pub(super) const ALL: PageRequest = PageRequest { page: 1, page_size: 100 };
 
 /// An embedded store and an empty server, on one clock.
 struct Move {
@@ -104,6 +105,16 @@ impl Move {
     async fn target(&self) -> Arc<dyn Store> {
         Arc::new(RedisStore::open(self.options()).await.unwrap())
     }
+}
+
+/// Some events of one app. Their order is that in which they were created.
+pub(super) async fn events_of_one_millisecond(test: &impl TestStore, client: &ClientId) -> AppId {
+    let app = AppId::generate();
+    for _ in 0..6 {
+        created(test, Event { app: app.clone(), ..event(test, client, 10) }).await;
+    }
+    assert_eq!(test.store().list_events(app.clone(), ALL).await.unwrap().total, 6);
+    app
 }
 
 fn written(moved: &Moved) -> u64 {
@@ -182,10 +193,7 @@ fn a_moved_store_answers_as_before_and_has_every_kind_of_key() {
         let mut test = Move::new();
         let flows = used_for_everything(&test).await;
         let client = client_with(&test, 50).await;
-        // Of one millisecond, in which their order is that in which they were created.
-        for _ in 0..6 {
-            created(&test, event(&test, &client, 10)).await;
-        }
+        let app = events_of_one_millisecond(&test, &client).await;
         let unanswered = opened(&test, &client).await;
         let waiting: Vec<_> = test.store().due_deliveries(None, None, 100).await.unwrap().into_iter().map(|due| due.subject).collect();
         assert!(waiting.len() > 2);
@@ -209,6 +217,7 @@ fn a_moved_store_answers_as_before_and_has_every_kind_of_key() {
         // As at the start of a node: attempts whose outcome is not known are not made again.
         test.store().abandon_attempts().await.unwrap();
         assert_equal(test.store(), target, &flows).await;
+        assert_eq!(target.list_events(app.clone(), ALL).await, test.store().list_events(app, ALL).await);
         let scope = crate::conformance::fixture::kept(&test, &test.store().list_clients(ALL).await.unwrap().items[0].client_id, 1, 1).scope;
         assert_eq!(target.load_idempotent_answer(scope).await, test.store().load_idempotent_answer(scope).await);
         // The node that they were assigned to does not live.

@@ -9,7 +9,7 @@ use sakshi_domain::erasure::ErasureSubject;
 use sakshi_domain::time::Timestamp;
 
 use super::inventory::used_for_everything;
-use super::moving::{assert_equal, embedded};
+use super::moving::{ALL, assert_equal, embedded, events_of_one_millisecond};
 use super::server::RedisServer;
 use super::{RedisTestStore, connected, options, standalone, test_store};
 use crate::conformance::fixture::{RETENTION, WINDOW, client_with, completed, counts, created, event, opened, registered, scanned};
@@ -17,7 +17,7 @@ use crate::conformance::{TestStore, run};
 use crate::embedded::EmbeddedStore;
 use crate::redis::{RedisOptions, RedisStore};
 use crate::vault::test_vault;
-use crate::{Credits as _, Erasure as _, Moved, Outbox as _, Store, StoreError, Upkeep as _, move_to_directory};
+use crate::{Credits as _, Erasure as _, Events as _, Moved, Outbox as _, Store, StoreError, Upkeep as _, move_to_directory};
 
 impl RedisTestStore {
     fn options(&self) -> RedisOptions {
@@ -43,10 +43,7 @@ fn a_store_that_went_back_answers_as_before() {
         let flows = used_for_everything(&test).await;
         let client = client_with(&test, 50).await;
         let of_two = [created(&test, event(&test, &client, 10)).await, created(&test, event(&test, &client, 10)).await];
-        // Of one millisecond, in which their order is that in which they were created.
-        for _ in 0..6 {
-            created(&test, event(&test, &client, 10)).await;
-        }
+        let app = events_of_one_millisecond(&test, &client).await;
         for event in &of_two {
             registered(&test, event).await;
             scanned(&test, event).await;
@@ -68,6 +65,7 @@ fn a_store_that_went_back_answers_as_before() {
         redis.shared.take_over(&test.store.shared.node).await.unwrap();
         file.abandon_attempts().await.unwrap();
         assert_equal(&redis, &file, &flows).await;
+        assert_eq!(file.list_events(app.clone(), ALL).await, redis.list_events(app, ALL).await);
         let due = file.due_deliveries(None, None, 100).await.unwrap();
         assert_eq!(due.iter().map(|due| due.subject).collect::<Vec<_>>(), waiting);
         for delivery in due {
