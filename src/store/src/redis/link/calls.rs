@@ -232,6 +232,8 @@ impl Calls {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::redis::link::health::Health;
+    use crate::redis::link::{Link, LinkOptions, RedisServers, RedisTopology};
 
     fn adapted(state: &mut CallState, failure: &Failure) -> bool {
         state.adapt(failure, |address| Arc::new(Node::new(address.clone())));
@@ -253,6 +255,30 @@ mod tests {
         assert_eq!(state.form, Form::Text);
         assert!(!adapted(&mut state, &Failure::NoScript));
         assert_eq!(state.form, Form::Text);
+    }
+
+    #[test]
+    fn a_server_that_refuses_a_command_is_there_and_one_that_does_not_answer_is_not() {
+        let servers = RedisServers::new(&["redis://127.0.0.1:1"], RedisTopology::Standalone).unwrap();
+        let link = Link::new(LinkOptions::new(servers));
+        let node = link.calls.directory.locate(0).unwrap().node;
+        // The time of a failure is in whole milliseconds.
+        let is_up = |health: &Health| {
+            let asked = Instant::now();
+            while asked.elapsed() < Duration::from_millis(3) {
+                std::thread::yield_now();
+            }
+            matches!(health.availability(Duration::ZERO), Availability::Up)
+        };
+        for outcome in [None, Some(Failure::Full), Some(Failure::Rejected("wrong")), Some(Failure::NotReplicated)] {
+            node.health.failed();
+            assert!(!is_up(&node.health));
+            link.calls.learn(&node, outcome.as_ref());
+            assert!(is_up(&node.health), "{outcome:?}");
+        }
+        assert!(!is_up(&node.replication));
+        link.calls.learn(&node, Some(&Failure::Lost("the connection was lost")));
+        assert!(!is_up(&node.health));
     }
 
     #[test]

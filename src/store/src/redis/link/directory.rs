@@ -254,6 +254,16 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn subscriptions_take_the_owners_in_turn() {
+        let link = Link::new(LinkOptions::new(RedisServers::new(&["redis://127.0.0.1:1"], RedisTopology::Cluster).unwrap()));
+        let range = |first, port| SlotRange { first, last: first + 9, address: at(port) };
+        link.calls.directory.adopt(&[range(0, 7), range(10, 8), range(20, 9)]);
+        for (turn, port) in [7, 8, 9, 7, 8, 9].into_iter().enumerate() {
+            assert_eq!(link.subscription_address(turn).await, Some(at(port)));
+        }
+    }
+
+    #[tokio::test]
     async fn the_owners_are_asked_for_once_for_all_that_saw_the_same_list_and_not_twice_within_the_interval() {
         let server = RedisServer::start(&[]);
         let directory = directory(&server.url());

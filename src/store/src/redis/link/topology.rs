@@ -112,3 +112,24 @@ impl fmt::Debug for RedisServers {
         f.debug_struct("RedisServers").field("topology", &self.topology).field("seeds", &self.seeds).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_is_named_by_another_is_spoken_to_as_the_one_of_the_settings() {
+        for (url, is_encrypted) in [("redis://user:geheim@seed/3", false), ("rediss://user:geheim@seed/3", true)] {
+            let servers = RedisServers::new(&[url], RedisTopology::Standalone).unwrap();
+            assert_eq!(servers.is_encrypted(), is_encrypted);
+            let other = Address { host: "other".to_owned(), port: 7000 };
+            let (login, anonymous) = (servers.login_at(&other), servers.anonymous_at(&other));
+            for info in [&login, &anonymous] {
+                assert_eq!(address_of(info).as_ref(), Ok(&other));
+                assert_eq!(matches!(info.addr(), ConnectionAddr::TcpTls { insecure: false, .. }), is_encrypted);
+            }
+            assert_eq!((login.redis_settings().username(), login.redis_settings().db()), (Some("user"), 3));
+            assert_eq!((anonymous.redis_settings().username(), anonymous.redis_settings().db()), (None, 0));
+        }
+    }
+}

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rusqlite::Connection;
 use sakshi_domain::clock::{Clock as _, ManualClock};
 use sakshi_domain::erasure::ErasureSubject;
 use sakshi_domain::time::Timestamp;
@@ -59,6 +60,15 @@ fn a_store_that_went_back_answers_as_before() {
 
         let refused = RedisStore::open(test.options()).await.unwrap_err();
         assert!(refused.to_string().contains("moved into a file"), "{refused}");
+        // The outcome of a guest who has a place is kept once, in the list of guests.
+        let sql =
+            "SELECT count(registration), count(DISTINCT registration), sum(length(outcome)) FROM results WHERE registration IS NOT NULL";
+        let of_guests = Connection::open(path.join("sakshi.db")).unwrap().query_row(sql, [], |row| {
+            let [results, guests, bytes] = [row.get(0)?, row.get(1)?, row.get(2)?];
+            Ok::<[i64; 3], _>([results, guests, bytes])
+        });
+        let [results, guests, bytes] = of_guests.unwrap();
+        assert!(guests > 1 && results == guests && bytes == 0, "{results} {guests} {bytes}");
         let (redis, file) = (test.reopened().await, embedded(&path, &test.clock));
         // As at the start of a node: attempts whose outcome is not known are not made again.
         redis.abandon_attempts().await.unwrap();

@@ -34,6 +34,16 @@ async fn a_write_counts_when_the_replica_has_it_and_not_before() {
     };
     tokio::join!(reading, count(&link, "c")).1.unwrap_err();
 
+    // Also when writes have been waited for in vain for so long that no more of them are tried.
+    count(&link, "c").await.unwrap_err();
+    let started = Instant::now();
+    for _ in 0..20 {
+        let (read, written) = tokio::join!(link.read(cmd("GET").arg("a").to_owned()), count(&link, "e"));
+        assert!(read.is_ok() && written.is_err(), "{read:?} {written:?}");
+        if started.elapsed() > Duration::from_secs(2) {
+            break;
+        }
+    }
     replica.resume();
     recovers(&link, "d", Duration::from_secs(5)).await;
 }
