@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 use sakshi_domain::clock::{Clock as _, ManualClock};
+use sakshi_domain::delivery::{Attempt, DeliveryOutcome};
 use sakshi_domain::erasure::ErasureSubject;
 use sakshi_domain::time::Timestamp;
 
@@ -18,7 +19,9 @@ use crate::conformance::{TestStore, run};
 use crate::embedded::EmbeddedStore;
 use crate::redis::{RedisOptions, RedisStore};
 use crate::vault::test_vault;
-use crate::{Credits as _, Erasure as _, Events as _, Moved, Outbox as _, Store, StoreError, Upkeep as _, move_to_directory};
+use crate::{
+    Credits as _, Erasure as _, Events as _, IntentKeyChoice as _, Moved, Outbox as _, Store, StoreError, Upkeep as _, move_to_directory,
+};
 
 impl RedisTestStore {
     fn options(&self) -> RedisOptions {
@@ -130,6 +133,28 @@ fn a_scan_whose_transaction_is_gone_counts_as_abandoned() {
         let test = Continued { file: embedded(&path, &test.clock), clock: Arc::clone(&test.clock) };
         let counted = counts(&test, &event).await;
         assert_eq!((counted.scans, counted.abandoned), (2, 2), "{waits} has ended as well");
+    });
+}
+
+#[test]
+fn what_is_there_and_says_nothing_is_not_left_behind() {
+    run(async {
+        let test = test_store();
+        let client = client_with(&test, 10).await;
+        let (txn, id) = completed(&test, &client).await;
+        test.store().choose_intent_key(None).await.unwrap();
+        assert!(test.store().claim_delivery(id, txn.id.into()).await.unwrap());
+        let ended = Attempt { outcome: DeliveryOutcome::Delivered, status: Some(200), duration_ms: 1 };
+        test.store().settle_delivery(id, txn.id.into(), ended).await.unwrap();
+        let outbox = format!("{{p{:02}}}out", client.partition().number());
+        assert_eq!([["EXISTS", &outbox], ["EXISTS", "intent-key"]].map(|asked| test.server.answer(&asked).integer()), [Some(1); 2]);
+        assert_eq!(test.server.answer(&["XLEN", &outbox]).integer(), Some(0));
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("store");
+        assert!(test.move_to(&path).await.unwrap().is_finished);
+        let file = embedded(&path, &test.clock);
+        assert_eq!(file.load_delivery(txn.id.into()).await.unwrap().unwrap().attempt, Some(ended));
+        assert_eq!(file.chosen_intent_key().await, Ok(None));
     });
 }
 
