@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::harness::{DURABLE, RedisServer, TIMEOUT, eventually};
-use super::{COUNT, Noting, SLACK, count, link, number, options, recovers, together};
+use super::{COUNT, Noting, SLACK, count, link, number, options, options_of, recovers, together};
 use crate::StoreError;
-use crate::redis::link::{Link, LinkOptions};
+use crate::redis::link::{Link, LinkOptions, RedisServers, RedisTopology};
 use crate::redis::script::Script;
 
 fn is_unavailable(outcome: &Result<i64, StoreError>) -> bool {
@@ -132,4 +132,18 @@ async fn a_server_that_was_never_there_is_used_when_it_comes() {
     assert!(is_unavailable(&count(&link, "a").await));
     server.restart();
     recovers(&link, "a", Duration::from_secs(1) + SLACK).await;
+}
+
+#[tokio::test]
+async fn servers_that_cannot_say_who_owns_the_slots_are_asked_again_until_the_time_is_up_and_later_once_for_each_call() {
+    let server = RedisServer::start(&[]);
+    server.kill9();
+    let link = Link::new(options_of(RedisServers::new(&[server.url()], RedisTopology::Cluster).unwrap()));
+    assert!(is_unavailable(&count(&link, "a").await));
+    assert!(link.figures().repeats > 0);
+    // By the end of the second call they have been away for longer than a call may take.
+    assert!(is_unavailable(&count(&link, "a").await));
+    let before = link.figures().repeats;
+    assert!(is_unavailable(&count(&link, "a").await));
+    assert_eq!(link.figures().repeats, before);
 }
