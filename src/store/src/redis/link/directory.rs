@@ -220,6 +220,7 @@ mod tests {
     use super::*;
     use crate::redis::link::{Link, LinkOptions, RedisServers};
     use crate::redis::tests::server::RedisServer;
+    use crate::redis::tests::server::groups::RedisCluster;
 
     fn at(port: u16) -> Address {
         Address { host: "127.0.0.1".to_owned(), port }
@@ -227,6 +228,13 @@ mod tests {
 
     fn directory(url: &str) -> Arc<Directory> {
         Arc::clone(&Link::new(LinkOptions::new(RedisServers::new(&[url], RedisTopology::Cluster).unwrap())).calls.directory)
+    }
+
+    /// How often a server was asked for the owners.
+    fn asked(server: &RedisServer) -> u64 {
+        let told = server.answer(&["INFO", "commandstats"]).text().unwrap();
+        let calls = |line: &str| line.strip_prefix("cmdstat_cluster|slots:calls=")?.split(',').next()?.parse().ok();
+        told.lines().find_map(calls).unwrap_or(0)
     }
 
     #[test]
@@ -254,6 +262,24 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_server_that_is_suspected_is_not_asked_for_the_owners_while_another_one_answers() {
+        let cluster = RedisCluster::start(0, &[]);
+        let link = Link::new(LinkOptions::new(RedisServers::new(&cluster.urls(), RedisTopology::Cluster).unwrap()));
+        let directory = &link.calls.directory;
+        let [suspect, hint, _] = cluster.nodes() else { panic!("three masters") };
+        let (of_suspect, address) = (asked(suspect), at(suspect.port()));
+        for _ in 0..6 {
+            tokio::time::sleep(REFRESH_INTERVAL).await;
+            directory.refresh(directory.version(), None, Some(&address)).await;
+        }
+        assert_eq!((asked(suspect), directory.owners().len()), (of_suspect, 3));
+        let of_hint = asked(hint);
+        tokio::time::sleep(REFRESH_INTERVAL).await;
+        directory.refresh(directory.version(), Some(at(hint.port())), None).await;
+        assert_eq!((asked(suspect), asked(hint)), (of_suspect, of_hint + 1));
+    }
+
+    #[tokio::test]
     async fn subscriptions_take_the_owners_in_turn() {
         let link = Link::new(LinkOptions::new(RedisServers::new(&["redis://127.0.0.1:1"], RedisTopology::Cluster).unwrap()));
         let range = |first, port| SlotRange { first, last: first + 9, address: at(port) };
@@ -267,11 +293,7 @@ mod tests {
     async fn the_owners_are_asked_for_once_for_all_that_saw_the_same_list_and_not_twice_within_the_interval() {
         let server = RedisServer::start(&[]);
         let directory = directory(&server.url());
-        let asked = || {
-            let told = server.answer(&["INFO", "commandstats"]).text().unwrap();
-            let calls = |line: &str| line.strip_prefix("cmdstat_cluster|slots:calls=")?.split(',').next()?.parse().ok();
-            told.lines().find_map(calls).unwrap_or(0_u64)
-        };
+        let asked = || asked(&server);
         directory.refresh(1, None, None).await;
         assert_eq!(asked(), 0, "the list has changed since");
         // A machine that is busy may take longer than the interval.

@@ -1,5 +1,6 @@
 //! Numbers at their edges, and records at the edges of their time.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -12,7 +13,21 @@ use crate::conformance::fixture::{
     patched, scan, scanned,
 };
 use crate::conformance::{TestStore, run};
-use crate::{Audit, CompleteOutcome, CreditOutcome, OpenOutcome, PageRequest, Retention};
+use crate::redis::RedisOptions;
+use crate::redis::store::unwatched;
+use crate::{Audit, CompleteOutcome, CreditOutcome, OpenOutcome, PageRequest, Retention, StoreError};
+
+#[test]
+fn what_the_settings_say_of_replicas_and_of_calls_under_way_is_kept_to() {
+    run(async {
+        let test = &test_store();
+        let settings = super::options(super::standalone(&test.server.url()), Arc::clone(&test.clock), RETENTION);
+        let link = &unwatched(RedisOptions { wait_replicas: 1, max_waiting: 3, ..settings }).link;
+        assert!(link.waits_for_replicas() && !test.store.shared.link.waits_for_replicas());
+        let asked = join_all((0..5).map(|_| link.read(redis::cmd("PING")))).await;
+        assert_eq!(asked.iter().filter(|answer| **answer == Err(StoreError::Overloaded)).count(), 2);
+    });
+}
 
 fn adjust(amount: i64, reference: &str) -> CreditMove {
     CreditMove { kind: EntryKind::Adjust, amount, reference: reference.into() }
