@@ -51,3 +51,17 @@ async fn a_slot_that_moves_to_another_master_is_followed() {
     assert_eq!(count(&link, key).await, Ok(3));
     assert_eq!(count(&link, key).await, Ok(4));
 }
+
+#[tokio::test]
+async fn the_owners_of_channels_are_asked_for_when_they_are_not_known() {
+    let cluster = RedisCluster::start(0, &[]);
+    let channels: Vec<String> = (0..64).map(|place| format!("{{p{place:02}}}ended")).collect();
+    let shards = link(&cluster).shards_of(&channels).await;
+    assert_eq!(shards.len(), 3);
+    for (address, channels) in &shards {
+        for channel in channels {
+            assert_eq!(cluster.master_of(cluster.slot_of(channel)).port(), address.port, "{channel}");
+        }
+    }
+    assert_eq!(shards.iter().map(|(_, channels)| channels.len()).sum::<usize>(), 64);
+}
