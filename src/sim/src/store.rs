@@ -337,6 +337,7 @@ impl Transactions for NodeStore {
         Box::pin(async move {
             let outcome = ended.await;
             if matches!(outcome, Ok(CompleteOutcome::Completed { .. })) {
+                node.world.may_be_full();
                 node.tell(id);
             }
             outcome

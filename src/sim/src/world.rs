@@ -471,6 +471,15 @@ impl World {
         ended > 0 && self.now_ms() < ended + AFTER_ERRORS_MS
     }
 
+    /// In one run of sixteen there is little room in the store: what was just written may be the last that it takes in for a while.
+    pub(crate) fn may_be_full(&self) {
+        if self.seed % 16 == 9 && self.goes_wrong("full-disks", 1_500) {
+            let full = self.below(8_000);
+            self.say(|line| _ = write!(line, "the store takes nothing in for {full} ms"));
+            self.full_until.store(self.now_ms() + full, Ordering::Relaxed);
+        }
+    }
+
     pub(crate) fn is_full(&self) -> bool {
         self.now_ms() < self.full_until.load(Ordering::Relaxed)
     }
