@@ -170,8 +170,16 @@ fn what_cannot_be_moved_back_is_refused_and_changes_nothing() {
             let path = path.to_owned();
             async move { move_to_directory(options, &path, |_, _| {}).await.unwrap_err() }
         };
+        // A node that serves is noticed behind others that have died.
+        let beats = test.server.answer(&["ZRANGE", "{nodes}beats", "0", "0", "WITHSCORES"]);
+        let latest: i64 = beats.members()[1].text().unwrap().parse().unwrap();
+        let dead = ["0", "1"].map(|digit| digit.repeat(32));
+        for (node, age) in dead.iter().zip([2, 1]) {
+            test.server.answer(&["ZADD", "{nodes}beats", &(latest - age).to_string(), node]);
+        }
         let serving = move_to(test.options(), &path).await;
         assert!(matches!(serving, StoreError::InUse(_)), "{serving}");
+        dead.iter().for_each(|node| drop(test.server.answer(&["ZREM", "{nodes}beats", node])));
         RedisStore::open(test.options()).await.unwrap().leave().await.unwrap();
         test.store.leave().await.unwrap();
 
