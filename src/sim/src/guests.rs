@@ -100,7 +100,8 @@ impl Sim {
             _ => {}
         }
         let is_repeatable = self.world.has_panicked(asked.asked, asked.answered);
-        let (asked, answered) = (asked.asked, Some(asked.answered));
+        // What was not answered may have been done, or be done at any time.
+        let (asked, answered) = (asked.asked, asked.told().map(|_| asked.answered));
         self.diary.events.borrow_mut().push((tenant.number, EventFact { asked, answered, step, is_repeatable }));
     }
 
@@ -156,12 +157,7 @@ impl Sim {
             },
             Some(answer) if answer.status == 401 && tenant.may_be_suspended.get() => {}
             Some(answer) => self.diary.is_wrong(format!("a change is answered with {}", answer.status)),
-            // It may have been changed, or be changed at any time.
-            None => {
-                let is_repeatable = self.world.has_panicked(asked.asked, asked.answered);
-                let fact = EventFact { asked: asked.asked, answered: None, step: change(None), is_repeatable };
-                self.diary.events.borrow_mut().push((tenant.number, fact));
-            }
+            None => self.notes(tenant, &asked, change(None)),
         }
         asked.told().is_some()
     }
