@@ -125,6 +125,8 @@ impl Owner {
             vault: Arc::clone(&self.vault),
             retention: Retention { expired: DAY, events: DAY * 90 },
             max_waiting: 8_192,
+            must_persist: false,
+            waits_at_start: false,
             ownership: self.ownership.clone(),
             clock: None,
         })

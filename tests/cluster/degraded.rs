@@ -154,4 +154,19 @@ async fn a_redis_that_lost_what_was_kept_in_it_denies_nobody_their_key_or_their_
         assert_eq!(node.get(&format!("/v/{}", opened.txn)).await.status, 503);
     }
     are_unready(&nodes).await;
+    let reason = nodes.all[0].operator().probe("/readyz").await.text;
+    assert!(reason.contains("the store has lost data since") && reason.contains("sakshi admin accept-loss"), "{reason}");
+    nodes.redis.answer(&["SET", "untouched", "1"]);
+    assert_eq!(nodes.redis.answer(&["KEYS", "*"]).members().len(), 2, "the note of the loss, and ours");
+
+    let accepted = nodes.all[1].admin(&["accept-loss"]).await;
+    assert!(accepted.status.success() && accepted.out.contains("since"), "{accepted:?}");
+    for node in &nodes.all {
+        eventually("the node is ready", TIMEOUT, || async { (node.operator().probe("/readyz").await.status == 200).then_some(()) }).await;
+        let status = backend.through(&node.addresses).result(&opened.txn).await.status;
+        assert!(matches!(status, 401 | 404), "the key went with the rest, and a node remembers it for a moment: {status}");
+    }
+    let entries = nodes.all[0].operator().get("/admin/v1/audit-log").await.ok();
+    assert_eq!(entries["entries"][0]["entry"]["operation"], "acceptLoss", "{entries}");
+    assert!(nodes.all[2].admin(&["accept-loss"]).await.status.success(), "nothing is missing any more");
 }

@@ -18,4 +18,5 @@ mod outbox;
 mod portal;
 mod races;
 mod rolling;
+mod shipped;
 mod storm;

@@ -4,6 +4,7 @@ use reqwest::Method;
 use sakshi_wire::credits::{Balance, Statement};
 use sakshi_wire::operator::audit_log::AuditLogPage;
 use sakshi_wire::operator::credits::{AuditResponse, MoveCreditsResponse};
+use sakshi_wire::operator::data_loss::AcceptLossResponse;
 use sakshi_wire::operator::erasure::EraseResponse;
 use sakshi_wire::operator::intent_keys::IntentKeysResponse;
 use sakshi_wire::operator::keys::{IssueKeyResponse, KeyResponse, KeysResponse, RotateKeyResponse};
@@ -154,6 +155,11 @@ pub fn reseal(from: Option<&str>) -> Call<ResealResponse> {
 /// Erases what is known of people.
 pub fn erase(kind: &str, id: &str) -> Call<EraseResponse> {
     Call::post("/admin/v1/erasures", &json!({ "kind": kind, "id": id }))
+}
+
+/// Accepts that the store has lost data.
+pub fn accept_loss() -> Call<AcceptLossResponse> {
+    Call::post("/admin/v1/store/accept-loss", &json!({}))
 }
 
 /// The intent keys, and which one signs.

@@ -71,17 +71,27 @@ const TOLD: &[&str] = &[
     "sealing_key",
     "seq",
     "signs",
+    "since",
     "suspended",
     "suspended_at",
     "transactions",
     "values",
 ];
 
+/// Where the entries of an operation stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Logging {
+    /// One before it and one after it.
+    Around,
+    /// One after it, because the store takes nothing before.
+    Afterwards,
+}
+
 /// Carries out what an operator asked for, between its two entries.
 pub(super) async fn logged<T: Answer + 'static, F: Future<Output = T> + 'static>(
     request: HttpRequest,
     who: Who,
-    operation: &'static str,
+    (operation, logging): (&'static str, Logging),
     asked: Value,
     work: impl FnOnce() -> F + 'static,
 ) -> Result<T, ApiError> {
@@ -100,7 +110,10 @@ pub(super) async fn logged<T: Answer + 'static, F: Future<Output = T> + 'static>
         "request_id": request_id(&request),
     });
     let first = with(&entry, deps.clock.now(), &json!({ "stage": "asked", "asked": told(asked), "before": told(before) }));
-    let asked_number = deps.store.append_audit(first).await?.number;
+    let asked_number = match logging {
+        Logging::Around => Some(deps.store.append_audit(first).await?.number),
+        Logging::Afterwards => None,
+    };
     let carried_out = async move {
         let answer = work().await;
         let Outcome { status, code, after } = answer.outcome();

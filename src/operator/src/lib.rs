@@ -12,6 +12,7 @@ mod audit_log;
 mod bearer;
 mod clients;
 mod credits;
+mod data_loss;
 mod erasure;
 mod examples;
 mod intent_keys;
@@ -150,10 +151,10 @@ fn declare(cfg: &mut ServiceConfig, deps: InternalDeps, part: Part) {
     cfg.app_data(RouteMetrics::unmatched()).app_data(BodyLimit(deps.body_bytes)).app_data(web::Data::new(deps.memory.clone()));
     cfg.app_data(web::Data::new(deps)).app_data(web::Data::new(openapi::Document::of(part)));
     let mut table = part.operations().map(|(_, operation)| operation).peekable();
-    while let Some(Operation { method, path, roles, route, body_bytes, .. }) = table.next() {
-        let mut routes = vec![(method, route(roles))];
+    while let Some(Operation { method, path, roles, logging, route, body_bytes, .. }) = table.next() {
+        let mut routes = vec![(method, route(roles, logging))];
         while let Some(next) = table.next_if(|next| next.path == path) {
-            routes.push((next.method, (next.route)(next.roles)));
+            routes.push((next.method, (next.route)(next.roles, next.logging)));
         }
         let resource = resource(path, routes);
         cfg.service(match body_bytes {

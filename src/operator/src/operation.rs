@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use super::InternalDeps;
 use super::arguments::{Asked, Id, Identifies, Paged};
-use super::audit::{self, Outcome};
+use super::audit::{self, Logging, Outcome};
 use super::audit_log::Range;
 use super::bearer::{Connector, Operator, admit};
 use super::openapi::Document;
@@ -37,7 +37,8 @@ pub struct Operation {
     pub(super) is_of_operators: bool,
     /// Which operators may do it.
     pub(super) roles: &'static [Role],
-    pub(super) route: Box<dyn FnOnce(&'static [Role]) -> Route>,
+    pub(super) logging: Logging,
+    pub(super) route: Box<dyn FnOnce(&'static [Role], Logging) -> Route>,
     /// Bytes of a JSON body, if not those of the settings.
     pub(super) body_bytes: Option<usize>,
 }
@@ -56,7 +57,7 @@ impl Operation {
             H::Output::describe(to);
         };
         let (is_of_operators, is_read) = (A::IS_OF_OPERATORS, method == Method::GET);
-        let route = move |roles| {
+        let route = move |roles, logging| {
             if !is_of_operators {
                 return web::to(handler);
             }
@@ -69,13 +70,14 @@ impl Operation {
                         return Ok::<_, Error>(handler.call(arguments).await);
                     }
                     let asked = arguments.asked();
-                    Ok(audit::logged(request, who, id, asked, move || handler.call(arguments)).await?)
+                    Ok(audit::logged(request, who, (id, logging), asked, move || handler.call(arguments)).await?)
                 }
             })
         };
         // What changes something is for owners, unless the table says otherwise.
         let roles = if is_read { Role::ALL } else { &[Role::Owner] };
-        Self { method, path, describe: vec![Box::new(describe)], is_of_operators, roles, route: Box::new(route), body_bytes: None }
+        let (describe, route) = (vec![Box::new(describe) as Describing], Box::new(route));
+        Self { method, path, describe, is_of_operators, roles, logging: Logging::Around, route, body_bytes: None }
     }
 
     /// Owners alone may do it, though it changes nothing.
@@ -86,6 +88,11 @@ impl Operation {
     /// Support may do it too.
     pub(super) fn by_support(self) -> Self {
         Self { roles: &[Role::Owner, Role::Support], ..self }
+    }
+
+    /// The audit log cannot be written before it.
+    pub(super) fn logged_afterwards(self) -> Self {
+        Self { logging: Logging::Afterwards, ..self }
     }
 
     /// A refusal of its own, such as this one.

@@ -8,7 +8,9 @@ use sakshi_web::error::ApiError;
 use sakshi_wire::reports::FlowReport;
 
 use super::operation::Operation;
-use super::{apps, audit_log, clients, credits, erasure, intent_keys, keys, openapi, operators, probes, reports, reseal, transfers, views};
+use super::{
+    apps, audit_log, clients, credits, data_loss, erasure, intent_keys, keys, openapi, operators, probes, reports, reseal, transfers, views,
+};
 
 const CONNECTORS: &str = "Connectors";
 const DOCUMENT: &str = "/openapi.json";
@@ -328,6 +330,15 @@ fn of_node() -> Vec<Operation> {
             "Shows the live supervision tree. A registry tells how many actors it has, and does not list them.",
             views::tree,
         ),
+        Operation::new(
+            Method::POST,
+            "/admin/v1/store/accept-loss",
+            "acceptLoss",
+            "Accepts that the store has lost data, so that all nodes use it again. Until then they answer 503 and write nothing. Restore the \
+            data instead if you can: nodes notice when it is back. Without a loss nothing changes.",
+            data_loss::accept,
+        )
+        .logged_afterwards(),
         Operation::new(Method::GET, "/livez", "getLiveness", "Tells whether the process works. If not, restart it.", probes::livez)
             .refuses(ApiError::Unhealthy("arbiter 1 hangs".to_owned()), "A thread hangs."),
         Operation::new(Method::GET, "/readyz", "getReadiness", "Tells whether to send requests to this process.", probes::readyz)

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use actix_web::web;
 use metrics::{counter, gauge};
 use sakshi_domain::clock::{Clock, SystemClock};
+use sakshi_domain::profile::Profile;
 use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore};
 use sakshi_store::redis::{CallFigures, LinkFigures, NodeId, RedisOptions, RedisServers, RedisStore};
 use sakshi_store::{Installation, Ownership, Retention, Store, StoreError, Vault, embedded, redis};
@@ -101,6 +102,8 @@ pub(crate) fn redis_options(
         vault,
         retention,
         max_waiting: settings.limits.max_in_flight.saturating_mul(2),
+        must_persist: settings.profile == Profile::Production,
+        waits_at_start: redis.waits_at_start,
         ownership: ownership(settings),
         clock: None,
     })

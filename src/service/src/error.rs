@@ -98,7 +98,8 @@ impl From<StoreError> for ServiceError {
             | StoreError::Corrupt(_)
             | StoreError::InUse(_)
             | StoreError::WrongKey
-            | StoreError::OtherInstallation { .. } => 30,
+            | StoreError::OtherInstallation { .. }
+            | StoreError::DataLost(_) => 30,
         };
         Self::Unavailable { code: error.code(), retry_after: Duration::from_secs(seconds) }
     }

@@ -273,6 +273,7 @@ calls! {
     Upkeep {
         change sweep(retention: Retention, limit: usize) -> Swept;
         call check() -> ();
+        call accept_loss() -> Option<Timestamp>;
         call leave() -> ();
     }
     IntentKeyChoice {

@@ -11,13 +11,18 @@ use crate::vault::{Sealed, Vault, VaultError};
 pub(crate) const OWNER: &[u8] = b"sakshi store canary 1";
 const PLAINTEXT: &[u8] = b"This store was written under this key.";
 
+/// Makes a canary, sealed with the key that seals now.
+pub(crate) fn fresh(vault: &Vault) -> Vec<u8> {
+    vault.seal(OWNER, PLAINTEXT).into_bytes()
+}
+
 /// Checks the keys of a node against the canary in its store, if there is one. Returns a canary to be
 /// stored: for a store without one, and after a change of keys, sealed with the new key.
 ///
 /// # Errors
 /// [`StoreError::WrongKey`] when none of the keys opens it, [`StoreError::Corrupt`] when it is damaged.
 pub(crate) fn check(vault: &Vault, kept: Option<&[u8]>) -> Result<Option<Vec<u8>>, StoreError> {
-    let fresh = || Some(vault.seal(OWNER, PLAINTEXT).into_bytes());
+    let fresh = || Some(fresh(vault));
     let Some(kept) = kept else { return Ok(fresh()) };
     let damaged = || StoreError::unreadable("the canary");
     let kept = Sealed::from_bytes(kept).ok_or_else(damaged)?;

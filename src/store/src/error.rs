@@ -2,6 +2,8 @@
 
 use std::pin::Pin;
 
+use sakshi_domain::time::Timestamp;
+
 /// Attempts at a change while other changes come first; after that the store is overloaded.
 pub(crate) const ATTEMPTS: usize = 64;
 
@@ -43,6 +45,11 @@ pub enum StoreError {
         /// The node's, in words.
         node: String,
     },
+    /// The store lacks data that it had; nothing was written.
+    #[error(
+        "the store has lost data since {0}, and nothing is written until the data is back or an operator runs `sakshi admin accept-loss`"
+    )]
+    DataLost(Timestamp),
     /// Too much work is waiting; nothing was written.
     #[error("the store is overloaded")]
     Overloaded,
@@ -63,7 +70,7 @@ impl StoreError {
     #[must_use]
     pub const fn code(&self) -> &'static str {
         match self {
-            Self::Unavailable(_) => "storage_unavailable",
+            Self::Unavailable(_) | Self::DataLost(_) => "storage_unavailable",
             Self::Full => "storage_full",
             Self::Corrupt(_) => "storage_corrupt",
             Self::InUse(_) => "storage_in_use",

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use sakshi_domain::time::Timestamp;
+
 use crate::error::StoreFuture;
 
 /// Upkeep of the store itself.
@@ -14,6 +16,10 @@ pub trait Upkeep {
 
     /// Whether a write would succeed now.
     fn check(&self) -> StoreFuture<()>;
+
+    /// Accepts that the store has lost data, so that nodes use it again. Returns since when data is missing, or `None` when
+    /// nothing is.
+    fn accept_loss(&self) -> StoreFuture<Option<Timestamp>>;
 
     /// Takes this node out of service: it begins no further attempt, and other nodes take over its
     /// waiting deliveries.

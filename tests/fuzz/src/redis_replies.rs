@@ -42,6 +42,8 @@ fn world() -> &'static World {
             vault: Arc::clone(&vault),
             retention: Retention { expired: Duration::from_secs(600), events: Duration::from_secs(86_400) },
             max_waiting: 64,
+            must_persist: false,
+            waits_at_start: false,
             ownership: Ownership::of(Profile::Sandbox, "https://issuer.test"),
             clock: Some(Arc::new(ManualClock::starting_at(START))),
         };

@@ -9,11 +9,13 @@ use std::fs;
 use std::hash::{BuildHasher as _, RandomState};
 use std::io;
 use std::net::TcpListener;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use aws_lc_rs::digest::{SHA256, digest};
 use tempfile::TempDir;
 
 use self::resp::Reply;
@@ -30,6 +32,9 @@ const ATTEMPTS: usize = 20;
 
 /// Keeps what it was asked to keep: every write is on the disk before its answer.
 pub const DURABLE: &[&str] = &["appendonly yes", "appendfsync always"];
+
+/// The password of every user of a server with the shipped files.
+pub const SHIPPED_PASSWORD: &str = "a-password-for-tests";
 
 /// A running server. It ends with the value.
 #[derive(Debug)]
@@ -48,19 +53,35 @@ impl RedisServer {
 
     /// As [`RedisServer::start`], with arguments to the program.
     pub fn start_as(arguments: &[&str], lines: &[&str]) -> Self {
+        Self::start_from(arguments, &["protected-mode no", "save \"\""], lines, |_| {})
+    }
+
+    /// Starts a server with the files of `deploy/redis` as they are shipped. Its users have [`SHIPPED_PASSWORD`].
+    pub fn shipped() -> Self {
+        let files = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/redis");
+        let settings = format!("include {}", files.join("redis.conf").display());
+        let users = fs::read_to_string(files.join("users.acl")).expect("the users");
+        let hash = digest(&SHA256, SHIPPED_PASSWORD.as_bytes()).as_ref().iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        let users = users.replace(&"0".repeat(64), &hash).replace(&"1".repeat(64), &hash);
+        Self::start_from(&[], &[&settings], &["aclfile users.acl"], |directory| {
+            fs::write(directory.join("users.acl"), &users).expect("a file of users");
+        })
+    }
+
+    /// Starts a server whose settings begin with `first` and end with `last`.
+    fn start_from(arguments: &[&str], first: &[&str], last: &[&str], prepare: impl Fn(&Path)) -> Self {
         for _ in 0..ATTEMPTS {
             let port = free_port();
             let directory = tempfile::tempdir().expect("a temporary directory");
-            let fixed = [
+            let own = [
                 format!("port {port}"),
                 format!("dir {}", directory.path().display()),
                 "bind 127.0.0.1".to_owned(),
-                "protected-mode no".to_owned(),
                 "logfile log".to_owned(),
-                "save \"\"".to_owned(),
             ];
-            let text: Vec<&str> = fixed.iter().map(String::as_str).chain(lines.iter().copied()).collect();
+            let text: Vec<&str> = first.iter().copied().chain(own.iter().map(String::as_str)).chain(last.iter().copied()).collect();
             fs::write(directory.path().join("redis.conf"), text.join("\n") + "\n").expect("a configuration file");
+            prepare(directory.path());
             let arguments = arguments.iter().map(|&argument| argument.to_owned()).collect();
             let server = Self { port, directory, arguments, child: Mutex::new(None) };
             server.spawn();
@@ -71,6 +92,11 @@ impl RedisServer {
             assert!(log.contains("in use") || log.contains("bind"), "redis-server did not start:\n{log}");
         }
         panic!("no free port in {ATTEMPTS} attempts");
+    }
+
+    /// The URL for a user of the shipped files.
+    pub fn url_as(&self, user: &str) -> String {
+        format!("redis://{user}:{SHIPPED_PASSWORD}@{}/", self.address())
     }
 
     /// What a client connects to.
@@ -92,6 +118,19 @@ impl RedisServer {
             child.kill().expect("it can be killed");
             child.wait().expect("it has ended");
         }
+    }
+
+    /// Ends it as its init system would (`SIGTERM`), and waits until it has ended.
+    pub fn stop(&self) {
+        self.signal("TERM");
+        if let Some(mut child) = self.child.lock().expect("no test thread died here").take() {
+            child.wait().expect("it has ended");
+        }
+    }
+
+    /// Where its files are.
+    pub fn directory(&self) -> &Path {
+        self.directory.path()
     }
 
     /// Starts it again on the same port with the same files; ready when this returns.

@@ -82,6 +82,8 @@ enum Subject {
     Reseal,
     /// Erase what is known of people before its time; the ledger keeps its entries. The same again erases what is left.
     Erase(Erase),
+    /// Use a store again that has lost data, without that data.
+    AcceptLoss,
     /// What operators have changed, and whether the log of it is whole.
     AuditLog(AuditLog),
     /// The live supervision tree.
@@ -334,6 +336,7 @@ async fn ask(api: &Api, subject: &Subject) -> Result<(Value, View), CliError> {
         }
         Subject::Operators(Operators::List) => answer(api, internal::operators(), View::Rows("operators", OPERATOR)).await,
         Subject::Operators(Operators::Revoke { operator_id }) => answer(api, internal::revoke_operator(operator_id), View::Pairs).await,
+        Subject::AcceptLoss => answer(api, internal::accept_loss(), View::Pairs).await,
         Subject::Erase(subject) => subject.ask(api).await,
         Subject::AuditLog(options) => Ok((audit_log::ask(api, options).await?, View::AuditLog)),
         Subject::IntentKeys(intent_keys) => intent_keys.ask(api).await,

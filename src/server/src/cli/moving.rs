@@ -63,7 +63,7 @@ pub(super) async fn run(options: &Move, settings: &Settings, out: &mut dyn Write
     };
     let redis = match (url, &settings.store.kind) {
         (Some(Place::Redis(url)), _) => {
-            RedisSettings { addresses: vec![url.clone()], topology: RedisTopology::Standalone, wait_replicas: 0 }
+            RedisSettings { addresses: vec![url.clone()], topology: RedisTopology::Standalone, wait_replicas: 0, waits_at_start: false }
         }
         (_, StoreKind::Redis(redis)) => redis.clone(),
         (_, StoreKind::Embedded) => return Err(local(&"say which Redis by --from or --to, or by store.kind and store.redis_url")),

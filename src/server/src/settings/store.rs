@@ -44,6 +44,8 @@ pub struct RedisSettings {
     pub topology: RedisTopology,
     /// Replicas that must confirm a write before it is answered.
     pub wait_replicas: u32,
+    /// Whether a node starts and waits while Redis cannot be reached.
+    pub waits_at_start: bool,
 }
 
 impl StoreSettings {
@@ -77,7 +79,12 @@ impl RedisSettings {
             ("cluster", RedisTopology::Cluster),
         ];
         let topology = reader.one_of("store.redis_topology", &topologies);
-        Self { addresses, topology, wait_replicas: reader.number("store.redis_wait_replicas", 0..=16) }
+        Self {
+            addresses,
+            topology,
+            wait_replicas: reader.number("store.redis_wait_replicas", 0..=16),
+            waits_at_start: reader.flag("store.redis_wait_at_start"),
+        }
     }
 
     fn check(&self, problems: &mut Problems) {

@@ -41,7 +41,7 @@ impl Target {
     /// Connects to servers that are empty or have the mark of this move, and leaves the mark.
     pub(super) async fn open(options: RedisOptions, mark: &str) -> Result<Self, StoreError> {
         let shared = unwatched(options);
-        shared.check_server().await?;
+        shared.check_servers().await?;
         let known = shared.read("the mark of a move", cmd("GET").arg(keys::moving())).await?.text()?;
         match known.as_deref() {
             Some(known) if known == mark => {}

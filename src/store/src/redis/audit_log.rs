@@ -5,6 +5,7 @@
 use redis::cmd;
 
 use super::arguments::arguments;
+use super::data_loss::AUDIT_LOG;
 use super::keys;
 use super::reply::Reply;
 use super::script::APPEND_AUDIT;
@@ -25,6 +26,7 @@ impl AuditLog for RedisStore {
                 let written = [&record.number.to_be_bytes()[..], &record.previous.0, &record.hash.0, &sealed].concat();
                 let args = arguments![record.number, &record.previous.0, written];
                 if store.call(&APPEND_AUDIT, vec![keys::audit_log()], args).await?.succeeded()? {
+                    store.link.loss_guard().record(AUDIT_LOG, keys::audit_log(), record.number);
                     return Ok(record);
                 }
             }
@@ -56,7 +58,7 @@ fn parts(written: &[u8]) -> Option<(u64, AuditHash, AuditHash, &[u8])> {
 impl Shared {
     async fn audit_head(&self) -> Result<AuditHead, StoreError> {
         let Some(written) = self.read(WHAT, cmd("LINDEX").arg(keys::audit_log()).arg(-1)).await?.bytes()? else {
-            return self.confirm_absent(AuditHead::NONE).await;
+            return self.confirm(AuditHead::NONE).await;
         };
         let (number, _, hash, _) = parts(&written).ok_or_else(|| StoreError::unreadable(WHAT))?;
         Ok(AuditHead { number, hash })

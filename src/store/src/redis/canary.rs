@@ -25,17 +25,4 @@ impl Shared {
             // Another node has written one meanwhile, which this one must open as well.
         }
     }
-
-    /// An answer that says that a record does not exist. It is given only if the server still has its
-    /// data.
-    pub(crate) async fn confirm_absent<T>(&self, answer: T) -> Result<T, StoreError> {
-        self.check_canary().await.map(|()| answer)
-    }
-
-    /// Whether the server still has its data. Without this check a server that was emptied would make
-    /// every client's key look wrong.
-    pub(crate) async fn check_canary(&self) -> Result<(), StoreError> {
-        let kept = self.read("the canary", cmd("EXISTS").arg(keys::canary())).await?;
-        if kept.succeeded()? { Ok(()) } else { Err(StoreError::unavailable("the server has lost its data")) }
-    }
 }

@@ -47,17 +47,19 @@ impl Credits for RedisStore {
                 EntryKind::Debit => "d",
             };
             let partition = client.partition();
-            let keys = vec![keys::client(partition, &client), keys::ledger(partition, &client), keys::references(&client)];
+            let ledger = keys::ledger(partition, &client);
+            let keys = vec![keys::client(partition, &client), ledger.clone(), keys::references(&client)];
             let args = arguments![kind, movement.amount, movement.reference.as_str(), is_allowed(&movement)];
             let mut answer = store.call(&MOVE_CREDITS, keys, args).await?.fields()?;
             Ok(match answer.text()?.as_str() {
                 "moved" => {
                     let (seq, packed) = (answer.parsed()?, answer.bytes()?);
+                    store.link.loss_guard().record(partition.number(), ledger, seq);
                     CreditOutcome::Moved(entry(seq, &packed).ok_or_else(|| answer.unreadable())?)
                 }
                 "reused" => CreditOutcome::ReferenceReused,
                 "range" => CreditOutcome::OutOfRange,
-                "unknown" => store.confirm_absent(CreditOutcome::NotFound).await?,
+                "unknown" => store.confirm(CreditOutcome::NotFound).await?,
                 _ => return Err(answer.unreadable()),
             })
         })
@@ -67,7 +69,7 @@ impl Credits for RedisStore {
         self.run(move |store| async move {
             let key = keys::client(client.partition(), &client);
             match store.read("a balance", cmd("HGET").arg(key).arg("b")).await?.optional_parsed()? {
-                None => store.confirm_absent(None).await,
+                None => store.confirm(None).await,
                 balance => Ok(balance),
             }
         })
@@ -121,7 +123,7 @@ impl Shared {
         let partition = client.partition();
         let keys = vec![keys::client(partition, client), keys::ledger(partition, client)];
         let mut answer = self.call(&ACCOUNT, keys, vec![]).await?.fields()?;
-        let Some(balance) = answer.optional_parsed()? else { return self.confirm_absent(None).await };
+        let Some(balance) = answer.optional_parsed()? else { return self.confirm(None).await };
         Ok(Some(Account { balance, counted: answer.parsed()?, entries: answer.parsed()? }))
     }
 

@@ -42,7 +42,7 @@ impl Erasure for RedisStore {
                     let number = store.read("an app", cmd("HGET").arg(keys::app(&id)).arg("p")).await?.optional_parsed::<u8>()?;
                     match keys::partitions().find(|partition| Some(partition.number()) == number) {
                         Some(partition) => store.erase_apps(partition, &[id]).await,
-                        None => store.confirm_absent(Erased::default()).await,
+                        None => store.confirm(Erased::default()).await,
                     }
                 }
                 ErasureSubject::Client(id) => {

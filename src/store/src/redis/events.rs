@@ -73,7 +73,7 @@ impl Events for RedisStore {
     fn list_events(&self, app: AppId, page: PageRequest) -> StoreFuture<Page<Event>> {
         self.run(move |store| async move {
             let number = store.read("an app", cmd("HGET").arg(keys::app(&app)).arg("p")).await?.optional_parsed::<u8>()?;
-            let Some(number) = number else { return store.confirm_absent(Page::empty()).await };
+            let Some(number) = number else { return store.confirm(Page::empty()).await };
             let partition = keys::partitions().find(|partition| partition.number() == number);
             let partition = partition.ok_or_else(|| StoreError::unreadable("an app"))?;
             let (first, last) = page.index_range();
@@ -130,7 +130,7 @@ impl Shared {
     async fn find_event(&self, id: EventId) -> Result<Option<LoadedEvent>, StoreError> {
         let [event, _, waiting] = keys::event(id.partition(), Some(id));
         let found = self.call(&LOAD_EVENT, vec![event, waiting], vec![]).await?;
-        let Some(mut fields) = found.optional_fields()? else { return self.confirm_absent(None).await };
+        let Some(mut fields) = found.optional_fields()? else { return self.confirm(None).await };
         let (client, app, created_at, sealed) = (fields.parsed()?, fields.parsed()?, fields.time()?, fields.bytes()?);
         let counts = counts(&mut fields)?;
         let event = Event { id, client, app, created_at, terms: open_event(&self.vault, id, sealed.as_slice())?, counts };

@@ -116,7 +116,7 @@ impl FlowStorage for Arc<Shared> {
     async fn find(&self, id: FlowId, fetch: Option<DedupDigest>) -> Result<Option<StoredFlow>, StoreError> {
         let fetch = fetch.map(|name| name.0.to_vec());
         let found = self.call(&LOAD_FLOW, vec![keys::flow(id)], arguments![fetch]).await?;
-        let Some(mut fields) = found.optional_fields()? else { return self.confirm_absent(None).await };
+        let Some(mut fields) = found.optional_fields()? else { return self.confirm(None).await };
         let state = open_of_flow(&self.vault, id, fields.bytes()?)?;
         let fetch = fields.optional()?.map(|fetch| open_of_flow(&self.vault, id, fetch)).transpose()?;
         let (version, until) = (fields.parsed()?, fields.time()?);

@@ -36,6 +36,7 @@ impl RedisStore {
         if let Some(shared) = Arc::get_mut(&mut shared) {
             shared.given = Some(Arc::clone(replies));
         }
+        shared.link.loss_guard().join();
         Self { shared, background: Arc::new(Background::none()) }
     }
 }

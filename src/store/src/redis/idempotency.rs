@@ -60,7 +60,7 @@ impl Shared {
             "replayed" => Ok(CreateOutcome::Replayed(answer.sealed()?)),
             "reused" => Ok(CreateOutcome::KeyReused),
             "limit" => Ok(CreateOutcome::LimitReached),
-            "no client" => self.confirm_absent(CreateOutcome::ClientNotFound).await,
+            "no client" => self.confirm(CreateOutcome::ClientNotFound).await,
             _ => Err(answer.unreadable()),
         }
     }

@@ -17,7 +17,7 @@ const BY_SETTINGS: &str = "-";
 impl IntentKeyChoice for RedisStore {
     fn chosen_intent_key(&self) -> StoreFuture<Option<ChosenIntentKey>> {
         self.run(|store| async move {
-            let Some(kept) = store.intent_key().await? else { return store.confirm_absent(None).await };
+            let Some(kept) = store.intent_key().await? else { return store.confirm(None).await };
             if kept == BY_SETTINGS {
                 return Ok(None);
             }

@@ -180,6 +180,22 @@ pub(crate) fn canary() -> Vec<u8> {
     b"canary".to_vec()
 }
 
+/// The marks that the store keeps of itself, in one slot: the canary, starts, steps, the time of a loss, acceptances.
+pub(crate) fn own_marks() -> Vec<Vec<u8>> {
+    let [single, steps, _] = starts();
+    vec![canary(), single, steps, data_lost(), b"{canary}acceptances".to_vec()]
+}
+
+/// The starts of nodes as single commands count them and as steps of several commands do, and when the latest was.
+pub(crate) fn starts() -> [Vec<u8>; 3] {
+    [b"{canary}starts".to_vec(), b"{canary}steps".to_vec(), b"{canary}started".to_vec()]
+}
+
+/// Since when data is missing, if a node has noticed.
+pub(crate) fn data_lost() -> Vec<u8> {
+    b"{canary}lost".to_vec()
+}
+
 pub(crate) fn intent_key() -> Vec<u8> {
     b"intent-key".to_vec()
 }

@@ -16,6 +16,7 @@ mod audit_log;
 mod canary;
 mod clock;
 mod credits;
+pub(crate) mod data_loss;
 pub(crate) mod delivery_id;
 mod erasure;
 mod events;

@@ -36,7 +36,7 @@ impl Operators for RedisStore {
             let found = store.operators().await?.into_iter().find(|(known, _)| *known == token);
             match found {
                 Some((_, operator)) => Ok(Some(operator)),
-                None => store.confirm_absent(None).await,
+                None => store.confirm(None).await,
             }
         })
     }
@@ -45,7 +45,7 @@ impl Operators for RedisStore {
         self.run(move |store| async move {
             let keys = vec![keys::operators(), keys::revoked_operators()];
             if !store.call(&REVOKE_OPERATOR, keys, arguments![id.as_str(), at]).await?.succeeded()? {
-                return store.confirm_absent(None).await;
+                return store.confirm(None).await;
             }
             Ok(store.operators().await?.into_iter().map(|(_, operator)| operator).find(|operator| operator.operator_id == id))
         })

@@ -50,6 +50,10 @@ pub struct RedisOptions {
     pub retention: Retention,
     /// Calls that may be under way; further ones are refused at once.
     pub max_waiting: usize,
+    /// Whether a server without an append-only file is refused.
+    pub must_persist: bool,
+    /// Whether a store that cannot be opened yet is waited for: until then every operation is refused.
+    pub waits_at_start: bool,
     /// The installation to which the store belongs.
     pub ownership: Ownership,
     /// Decides expiry, in tests that let time pass; `None` for the server's clock.

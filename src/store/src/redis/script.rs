@@ -133,6 +133,9 @@ scripts! {
     HOLDERS = "holders", false, " flags=allow-oom", [];
     KEEP_MARK = "keep_mark", true, "", [];
     CHECK = "check", true, "", [];
+    COUNT_STEP = "count_step", true, "", [];
+    COUNT_START = "count_start", true, "", [];
+    ACCEPT_LOSS = "accept_loss", true, "", [];
     FIND_SEALED = "find_sealed", false, " flags=no-writes", [];
     /// A value is replaced by one of the same length.
     REPLACE_SEALED = "replace_sealed", true, " flags=allow-oom", [];

@@ -1,8 +1,9 @@
-//! Checks that a server can hold the store: the scripts need Redis 7, and a server that evicts keys
-//! when its memory is full would silently lose credits and unsent webhooks.
+//! Checks that the servers can hold the store: the scripts need Redis 7; a server that evicts keys when its memory is full
+//! would silently lose credits and unsent webhooks, and one without an append-only file loses them when it ends.
 
 use redis::cmd;
 
+use super::reply::Reply;
 use super::shared::Shared;
 use crate::error::StoreError;
 
@@ -10,15 +11,27 @@ use crate::error::StoreError;
 const MAJOR: u32 = 7;
 
 impl Shared {
-    /// Refuses a server that is too old or that evicts keys; of a cluster, the server that answers.
-    pub(crate) async fn check_server(&self) -> Result<(), StoreError> {
-        let info = self.read("the INFO of the server", &cmd("INFO")).await?.parsed::<String>()?;
-        unsupported(&info).map_or(Ok(()), |why| Err(StoreError::Unavailable(why)))
+    /// Refuses servers that cannot hold the store.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] with what must be changed.
+    pub(crate) async fn check_servers(&self) -> Result<(), StoreError> {
+        // This also finds out which servers there are.
+        let mut info = self.read("the INFO of a server", &cmd("INFO")).await?;
+        for number in 1.. {
+            let info_text = info.parsed::<String>()?;
+            if let Some(why) = unsupported(&info_text, self.must_persist) {
+                return Err(StoreError::Unavailable(why));
+            }
+            let Some(next) = self.link.ask_server(number, cmd("INFO")).await? else { break };
+            info = Reply::new("the INFO of a server", next);
+        }
+        Ok(())
     }
 }
 
 /// Why the server with this INFO cannot hold the store, if so.
-fn unsupported(info: &str) -> Option<String> {
+fn unsupported(info: &str, must_persist: bool) -> Option<String> {
     let field = |name: &str| info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim);
     let version = field("redis_version").unwrap_or("of an unknown version");
     let major = version.split('.').next().and_then(|major| major.parse::<u32>().ok());
@@ -26,8 +39,11 @@ fn unsupported(info: &str) -> Option<String> {
         return Some(format!("Redis {MAJOR} or later is needed, and the server is {version}"));
     }
     let policy = field("maxmemory_policy").unwrap_or("noeviction");
-    let bounded = field("maxmemory").is_some_and(|bytes| bytes != "0");
-    (bounded && policy != "noeviction").then(|| format!("its maxmemory-policy is {policy}; it must be noeviction, or records vanish"))
+    if policy != "noeviction" && field("maxmemory").is_some_and(|bytes| bytes != "0") {
+        return Some(format!("its maxmemory-policy is {policy}; it must be noeviction, or records vanish"));
+    }
+    let has_file = field("aof_enabled") == Some("1");
+    (must_persist && !has_file).then(|| "its appendonly is off; it must be on, or everything is lost when the server ends".to_owned())
 }
 
 #[cfg(test)]
@@ -37,13 +53,22 @@ mod tests {
     #[test]
     fn a_server_that_is_too_old_or_evicts_keys_is_refused() {
         let says = |version: &str, memory: &str, policy: &str| {
-            unsupported(&format!("# Server\r\nredis_version:{version}\r\nmaxmemory:{memory}\r\nmaxmemory_policy:{policy}\r\n"))
+            let info = format!("# Server\r\nredis_version:{version}\r\nmaxmemory:{memory}\r\nmaxmemory_policy:{policy}\r\n");
+            unsupported(&info, false)
         };
         assert_eq!(says("7.0.15", "0", "noeviction"), None);
         assert_eq!(says("8.2.1", "1048576", "noeviction"), None);
         assert_eq!(says("7.2.4", "0", "allkeys-lru"), None, "without a bound nothing is evicted");
         assert!(says("7.2.4", "1048576", "allkeys-lru").is_some_and(|why| why.contains("allkeys-lru")));
         assert!(says("6.2.14", "0", "noeviction").is_some_and(|why| why.contains("6.2.14")));
-        assert!(unsupported("").is_some());
+        assert!(unsupported("", false).is_some());
+    }
+
+    #[test]
+    fn a_server_without_an_append_only_file_is_refused_where_it_must_have_one() {
+        let without = "redis_version:7.0.15\r\naof_enabled:0\r\n";
+        assert_eq!(unsupported(without, false), None);
+        assert!(unsupported(without, true).is_some_and(|why| why.contains("appendonly")));
+        assert_eq!(unsupported("redis_version:7.0.15\r\naof_enabled:1\r\n", true), None);
     }
 }

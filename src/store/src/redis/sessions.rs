@@ -23,7 +23,7 @@ impl Sessions for RedisStore {
     fn load_session(&self, digest: SessionDigest) -> StoreFuture<Option<SessionRecord>> {
         self.run(move |store| async move {
             let found = store.call(&LOAD_SESSION, vec![keys::session(&digest)], vec![]).await?;
-            let Some(mut fields) = found.optional_fields()? else { return store.confirm_absent(None).await };
+            let Some(mut fields) = found.optional_fields()? else { return store.confirm(None).await };
             let (idle_until, ends_at) = (fields.time()?, fields.time()?);
             let (key, app) = open_grant(&store.vault, digest, fields.bytes()?)?;
             Ok(Some(SessionRecord { digest, key, app, idle_until, ends_at }))
@@ -33,7 +33,7 @@ impl Sessions for RedisStore {
     fn prolong_session(&self, digest: SessionDigest, until: Timestamp) -> StoreFuture<bool> {
         self.run(move |store| async move {
             let prolonged = store.call(&PROLONG_SESSION, vec![keys::session(&digest)], arguments![until]).await?;
-            if prolonged.succeeded()? { Ok(true) } else { store.confirm_absent(false).await }
+            if prolonged.succeeded()? { Ok(true) } else { store.confirm(false).await }
         })
     }
 

@@ -2,7 +2,7 @@
 //! scripts.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use redis::Cmd;
 use sakshi_domain::clock::Clock;
@@ -15,6 +15,7 @@ use super::link::Link;
 use super::options::NodeId;
 use super::reply::Reply;
 use super::script::Script;
+use crate::Ownership;
 use crate::error::StoreError;
 use crate::upkeep::Retention;
 use crate::vault::Vault;
@@ -24,6 +25,12 @@ pub(crate) struct Shared {
     pub(crate) vault: Arc<Vault>,
     pub(crate) node: NodeId,
     pub(crate) retention: Retention,
+    pub(crate) ownership: Ownership,
+    pub(crate) must_persist: bool,
+    /// The latest health check succeeded.
+    pub(crate) is_fit: AtomicBool,
+    /// Health checks so far.
+    pub(crate) checks: AtomicU32,
     pub(crate) clock: Option<Arc<dyn Clock>>,
     pub(crate) server_clock: Arc<ServerClock>,
     pub(crate) ended_elsewhere: broadcast::Sender<TxnId>,
@@ -46,11 +53,18 @@ impl Shared {
     }
 
     /// The arguments of a script: the time of a given clock, if scripts do not ask the server, then its own.
-    fn timed(&self, args: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
+    pub(crate) fn timed(&self, args: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
         let mut timed = Vec::with_capacity(args.len() + 1);
         timed.push(self.clock.as_ref().map(|clock| clock.now()).argument());
         timed.extend(args);
         timed
+    }
+
+    /// Gives an answer that the caller takes for final: that something does not exist or has ended. A node that cannot rely
+    /// on what it reads, because its servers have lost data or take no writes, does not give it.
+    pub(crate) async fn confirm<T>(&self, answer: T) -> Result<T, StoreError> {
+        self.compare().await?;
+        if self.is_fit.load(Ordering::Relaxed) { Ok(answer) } else { Err(StoreError::unavailable("it takes no writes")) }
     }
 
     /// Calls a script. The link repeats it while its reply is lost, until the call times out.

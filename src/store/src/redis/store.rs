@@ -1,8 +1,9 @@
 //! [`RedisStore`]: opening it, and running operations on it.
 
 use std::fmt;
+use std::future::ready;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::time::Duration;
 
 use sakshi_domain::clock::Clock;
@@ -27,11 +28,12 @@ pub struct RedisStore {
 }
 
 impl RedisStore {
-    /// Connects to Redis.
+    /// Connects to Redis. A store that has lost data is opened, and refuses everything until an operator accepts the loss;
+    /// so is, with `waits_at_start`, one that cannot be reached: health checks go on trying.
     ///
     /// # Errors
-    /// [`StoreError::Unavailable`] when it cannot be reached, is older than Redis 7, or evicts keys
-    /// when its memory is full; [`StoreError::WrongKey`] when it was written under other keys;
+    /// [`StoreError::Unavailable`] when it cannot be reached, is older than Redis 7, evicts keys when its memory is full, or
+    /// has no append-only file and must have one; [`StoreError::WrongKey`] when it was written under other keys;
     /// [`StoreError::OtherInstallation`] when it belongs to another installation.
     pub async fn open(options: RedisOptions) -> Result<Self, StoreError> {
         Self::open_with_heartbeats(options, HEARTBEAT_INTERVAL).await
@@ -39,17 +41,13 @@ impl RedisStore {
 
     /// The same with another interval between two heartbeats.
     pub(crate) async fn open_with_heartbeats(options: RedisOptions, every: Duration) -> Result<Self, StoreError> {
-        let ownership = options.ownership.clone();
+        let waits = options.waits_at_start;
         let shared = unwatched(options);
-        shared.check_server().await?;
-        shared.check_not_moving().await?;
-        // It is checked before and written after the keys: a node that is refused has written neither.
-        shared.check_installation(&ownership).await?;
-        shared.check_keys().await?;
-        shared.keep_installation(&ownership).await?;
-        // A node sends a heartbeat before it has any delivery.
-        shared.heartbeat(false).await?;
-        shared.read_clock(true).await?;
+        match Box::pin(shared.join()).await {
+            Err(StoreError::DataLost(_)) => {}
+            Err(StoreError::Unavailable(reason)) if waits => tracing::warn!(reason, "the store cannot be opened yet; the node waits"),
+            joined => joined?,
+        }
         let background = Arc::new(Background::start(&shared, every)?);
         Ok(Self { shared, background })
     }
@@ -66,10 +64,24 @@ impl RedisStore {
         self.shared.link.figures()
     }
 
+    /// Runs an operation of an opened store.
+    pub(crate) fn run<T, F>(&self, operation: impl FnOnce(Arc<Shared>) -> F) -> StoreFuture<T>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, StoreError>> + Send + 'static,
+    {
+        let guard = self.shared.link.loss_guard();
+        match guard.lost_since() {
+            _ if guard.has_joined() => self.run_always(operation),
+            Some(since) => Box::pin(ready(Err(StoreError::DataLost(since)))),
+            None => Box::pin(ready(Err(StoreError::unavailable("it cannot be opened yet")))),
+        }
+    }
+
     /// Runs an operation in a task of its own from the first poll of its future. An operation may hold
     /// what others wait for, such as a connection that is being opened, and an actor polls no other
     /// future while it waits for one.
-    pub(crate) fn run<T, F>(&self, operation: impl FnOnce(Arc<Shared>) -> F) -> StoreFuture<T>
+    pub(crate) fn run_always<T, F>(&self, operation: impl FnOnce(Arc<Shared>) -> F) -> StoreFuture<T>
     where
         T: Send + 'static,
         F: Future<Output = Result<T, StoreError>> + Send + 'static,
@@ -82,9 +94,26 @@ impl RedisStore {
     }
 }
 
+impl Shared {
+    /// Opens the store: checks the servers and whose store it is, and says that this node is there.
+    pub(crate) async fn join(&self) -> Result<(), StoreError> {
+        self.check_servers().await?;
+        self.compare().await?;
+        self.check_not_moving().await?;
+        // It is checked before and written after the keys: a node that is refused has written neither.
+        self.check_installation(&self.ownership).await?;
+        self.check_keys().await?;
+        self.keep_installation(&self.ownership).await?;
+        // A node sends a heartbeat before it has any delivery.
+        self.heartbeat(false).await?;
+        self.read_clock(true).await?;
+        self.count_start().await
+    }
+}
+
 /// What a store is made of, without the tasks of a node.
 pub(crate) fn unwatched(options: RedisOptions) -> Arc<Shared> {
-    let RedisOptions { servers, wait_replicas, node, vault, retention, max_waiting, clock, .. } = options;
+    let RedisOptions { servers, wait_replicas, node, vault, retention, max_waiting, ownership, must_persist, clock, .. } = options;
     let link = Link::new(LinkOptions { max_waiting, wait_replicas, ..LinkOptions::new(servers) });
     let (ended_elsewhere, _) = broadcast::channel(NOTICES_HELD);
     Arc::new(Shared {
@@ -92,6 +121,10 @@ pub(crate) fn unwatched(options: RedisOptions) -> Arc<Shared> {
         vault,
         node,
         retention,
+        ownership,
+        must_persist,
+        is_fit: AtomicBool::new(true),
+        checks: AtomicU32::new(0),
         clock,
         server_clock: Arc::default(),
         ended_elsewhere,

@@ -72,7 +72,7 @@ impl Tenancy for RedisStore {
     fn load_client(&self, id: ClientId) -> StoreFuture<Option<Client>> {
         self.run(|store| async move {
             match store.load_client(&id).await? {
-                None => store.confirm_absent(None).await,
+                None => store.confirm(None).await,
                 client => Ok(client),
             }
         })
@@ -82,7 +82,7 @@ impl Tenancy for RedisStore {
     fn patch_client(&self, id: ClientId, patch: ClientPatch, at: Timestamp) -> StoreFuture<Option<Client>> {
         self.run(move |store| async move {
             for _ in 0..ATTEMPTS {
-                let Some(before) = store.load_client(&id).await? else { return store.confirm_absent(None).await };
+                let Some(before) = store.load_client(&id).await? else { return store.confirm(None).await };
                 let mut after = before.clone();
                 after.apply(patch.clone(), at);
                 let (old, new) = (limits_text(&before.limits), limits_text(&after.limits));
@@ -153,7 +153,7 @@ impl Tenancy for RedisStore {
     fn retire_key(&self, id: KeyId, revoked_at: Option<Timestamp>, expires_at: Option<Timestamp>) -> StoreFuture<Option<ApiKeyRecord>> {
         self.run(move |store| async move {
             let digest = store.read("a key's name", cmd("GET").arg(keys::key_name(&id))).await?.text()?;
-            let Some(digest) = digest else { return store.confirm_absent(None).await };
+            let Some(digest) = digest else { return store.confirm(None).await };
             let retired = store.call(&RETIRE_KEY, vec![keys::key(&digest)], arguments![revoked_at, expires_at]).await?;
             if retired.is_nil() { Ok(None) } else { key(retired) }
         })
@@ -165,8 +165,8 @@ impl Tenancy for RedisStore {
             let Ok([found, record]) = <[Reply; 2]>::try_from(store.read_all("a key", asked.into_iter()).await?) else {
                 return Err(StoreError::unreadable("a key"));
             };
-            let Some(key) = key(found)? else { return store.confirm_absent(None).await };
-            let Some(client) = store.load_client(&key.client_id).await? else { return store.confirm_absent(None).await };
+            let Some(key) = key(found)? else { return store.confirm(None).await };
+            let Some(client) = store.load_client(&key.client_id).await? else { return store.confirm(None).await };
             Ok(Some(KeyGrant { key, client, app: store.opened_app(&app, record)? }))
         })
     }
@@ -257,7 +257,7 @@ impl Shared {
 
     pub(crate) async fn load_app(&self, id: &AppId) -> Result<Option<App>, StoreError> {
         match self.opened_app(id, self.read("an app", &record_of(id)).await?)? {
-            None => self.confirm_absent(None).await,
+            None => self.confirm(None).await,
             app => Ok(app),
         }
     }
@@ -266,7 +266,7 @@ impl Shared {
     async fn app_fields(&self, id: &AppId) -> Result<Option<(Vec<u8>, Option<Vec<u8>>)>, StoreError> {
         let found = self.read("an app", cmd("HMGET").arg(keys::app(id)).arg("r").arg("w")).await?;
         let mut fields = found.fields()?;
-        let Some(record) = fields.optional()? else { return self.confirm_absent(None).await };
+        let Some(record) = fields.optional()? else { return self.confirm(None).await };
         Ok(Some((record, fields.optional()?)))
     }
 

@@ -24,7 +24,7 @@ use crate::transfers::Transfers;
 impl Transfers for RedisStore {
     fn export_client(&self, client: ClientId) -> StoreFuture<Option<ClientTransfer>> {
         self.run(|store| async move {
-            let Some(known) = store.load_client(&client).await? else { return store.confirm_absent(None).await };
+            let Some(known) = store.load_client(&client).await? else { return store.confirm(None).await };
             let apps = store.apps_of(&client).await?.into_iter().map(Into::into).collect();
             Ok(Some(ClientTransfer { client: known, apps, keys: store.keys_of(&client).await? }))
         })

@@ -2,6 +2,7 @@
 
 pub mod audit_log;
 pub mod credits;
+pub mod data_loss;
 pub mod erasure;
 pub mod intent_keys;
 pub mod keys;

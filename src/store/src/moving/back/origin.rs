@@ -30,7 +30,8 @@ const ENTRIES: usize = 200;
 const NAMES: u32 = 1_000;
 const WHAT: &str = "a key of the origin";
 
-/// The kinds of keys that belong to nodes that run, and those that come with others.
+/// The kinds of keys that belong to nodes that run, and those that come with others; the marks of a store that may lose data
+/// stay as well.
 const NOT_MOVED: [&str; 5] = ["o", "flight", "{nodes}beats", "probe", "moving"];
 
 /// The servers that are moved.
@@ -96,7 +97,8 @@ impl Origin {
     pub(super) async fn open(options: RedisOptions) -> Result<Self, StoreError> {
         let ownership = options.ownership.clone();
         let origin = Self { shared: unwatched(options) };
-        origin.shared.check_server().await?;
+        origin.shared.check_servers().await?;
+        origin.shared.compare().await?;
         origin.check(&ownership).await?;
         let known = origin.read(cmd("GET").arg(keys::moving())).await?.text()?;
         if known.as_deref().is_some_and(|known| known != MOVED_AWAY) {
@@ -215,7 +217,7 @@ impl Origin {
     pub(super) async fn left_behind(&self, names: Names, told: &HashSet<Vec<u8>>) -> Result<BTreeSet<String>, StoreError> {
         let mut left = BTreeSet::new();
         for (kind, names) in names.0 {
-            if NOT_MOVED.contains(&kind.as_str()) {
+            if NOT_MOVED.contains(&kind.as_str()) || kind.starts_with("{canary}") {
                 continue;
             }
             for name in names.iter().filter(|name| !told.contains(*name)) {

@@ -16,6 +16,7 @@ use super::request::{Request, Wait};
 use super::retry::Until;
 use super::topology::RedisServers;
 use crate::error::StoreError;
+use crate::redis::data_loss::LossGuard;
 use crate::redis::script::Script;
 
 /// The settings of the link.
@@ -128,6 +129,29 @@ impl Link {
     pub(crate) async fn read_all(&self, commands: Vec<Cmd>) -> Result<Vec<Value>, StoreError> {
         let _permit = self.calls.acquire()?;
         self.calls.read_all(commands.into_iter().map(Request::read).collect()).instrument(step("read_all")).await
+    }
+
+    /// As [`Link::read_all`], also while the store lacks data.
+    ///
+    /// # Errors
+    /// As [`Link::call`].
+    pub(crate) async fn read_all_always(&self, commands: Vec<Cmd>) -> Result<Vec<Value>, StoreError> {
+        let requests = commands.into_iter().map(|command| Request::read(command).always()).collect();
+        self.calls.read_all(requests).instrument(step("read_all")).await
+    }
+
+    /// As [`Link::call`], also while the store lacks data.
+    ///
+    /// # Errors
+    /// As [`Link::call`].
+    pub(crate) async fn call_always(&self, script: &'static Script, keys: Vec<Vec<u8>>, args: Vec<Vec<u8>>) -> Result<Value, StoreError> {
+        let request = Request::script(script, &keys, &args, self.calls.wait).always();
+        self.calls.run(&request, Until::Timeout).instrument(step(script.name)).await
+    }
+
+    /// What notices that the store lacks data.
+    pub(crate) fn loss_guard(&self) -> &LossGuard {
+        &self.calls.connector.loss_guard
     }
 
     /// A command without a key, sent to the server with this number; `None` when there are fewer servers.

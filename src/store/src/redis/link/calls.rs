@@ -117,7 +117,7 @@ impl Calls {
             };
             let futile = match &state.failure {
                 Some(Failure::Rejected(_)) => true,
-                Some(Failure::Full) => until == Until::Timeout,
+                Some(Failure::Full | Failure::DataLost(_)) => until == Until::Timeout,
                 _ => until == Until::Timeout && last,
             };
             if futile {
@@ -192,6 +192,9 @@ impl Calls {
     async fn exchange(&self, node: &Node, request: &Request, form: Form, asking: bool) -> Result<Value, Failure> {
         let pooled = node.connection(request.traffic).ok_or(Failure::Unreachable("it has no connection"))?;
         let opened = pooled.get(&self.connector, &node.address).await?;
+        if !request.is_always_sent {
+            self.connector.loss_guard.admit()?;
+        }
         let mut connection = opened.connection.clone();
         let wait = self.wait.filter(|_| request.traffic == Traffic::Waiting);
         let bound = if wait.is_some() { self.response_timeout + self.wait_timeout } else { self.response_timeout };

@@ -4,25 +4,28 @@ use std::fmt;
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Client, Cmd, ConnectionInfo, Value, cmd};
+use redis::{AsyncConnectionConfig, Client, Cmd, ConnectionInfo, Pipeline, Value, cmd};
 use tokio::time::timeout;
 
 use super::failure::Failure;
 use super::topology::{Address, RedisServers, RedisTopology};
+use crate::redis::data_loss::LossGuard;
 
 /// Opens connections to the servers of one setting.
 pub(super) struct Connector {
     pub(super) servers: RedisServers,
+    pub(super) loss_guard: LossGuard,
     connect_timeout: Duration,
     response_timeout: Duration,
 }
 
 impl Connector {
-    pub(super) const fn new(servers: RedisServers, connect_timeout: Duration, response_timeout: Duration) -> Self {
-        Self { servers, connect_timeout, response_timeout }
+    pub(super) fn new(servers: RedisServers, connect_timeout: Duration, response_timeout: Duration) -> Self {
+        Self { servers, loss_guard: LossGuard::default(), connect_timeout, response_timeout }
     }
 
-    /// A connection to a server that takes writes. It is driven by the runtime of the caller.
+    /// A connection to a server that takes writes, compared with what the store held before. It is driven by the runtime of
+    /// the caller.
     pub(super) async fn open(&self, address: &Address) -> Result<MultiplexedConnection, Failure> {
         let opened = self.connect(self.servers.login_at(address), AsyncConnectionConfig::new()).await?;
         // A master that was replaced during an outage is a master for a moment when it comes back. A
@@ -34,7 +37,32 @@ impl Connector {
                 _ => return Err(Failure::NotOwner(None)),
             }
         }
+        self.compare(&opened).await?;
         Ok(opened)
+    }
+
+    /// Compares what this server holds with what the store held before.
+    async fn compare(&self, connection: &MultiplexedConnection) -> Result<(), Failure> {
+        let comparison = self.loss_guard.comparison();
+        let mut pipeline = Pipeline::new();
+        for command in comparison.commands() {
+            pipeline.add_command(command);
+        }
+        let mut connection = connection.clone();
+        let answers = match timeout(self.response_timeout, connection.send_packed_commands(&pipeline, 0, pipeline.len())).await {
+            Ok(Ok(answers)) => answers,
+            Ok(Err(error)) => return Err(Failure::of(&error)),
+            Err(_) => return Err(Failure::Lost("it did not answer in time")),
+        };
+        let answers = answers.into_iter().map(|answer| match Failure::or_value(answer) {
+            Ok(value) => Ok(Some(value)),
+            // Another node of the cluster has the key.
+            Err(Failure::NotOwner(Some(_)) | Failure::Migrating(_)) => Ok(None),
+            Err(failure) => Err(failure),
+        });
+        let answers = answers.collect::<Result<Vec<_>, _>>()?;
+        let conclusion = self.loss_guard.conclude_for_server(&comparison, answers);
+        conclusion.map_err(|_| Failure::Rejected("the marks of the store cannot be read"))
     }
 
     /// A connection for a question about the topology.

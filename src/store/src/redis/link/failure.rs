@@ -6,11 +6,13 @@
 
 use redis::{ErrorKind, RedisError, Value};
 
+use sakshi_domain::time::Timestamp;
+
 use crate::error::StoreError;
 
 /// A failed attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Failure {
+pub(crate) enum Failure {
     /// Executed or not; the connection cannot be used any more.
     Lost(&'static str),
     /// Executed, but confirmed by fewer replicas than required.
@@ -27,6 +29,8 @@ pub(super) enum Failure {
     NoScript,
     /// Not executed, because the server's memory is full.
     Full,
+    /// Not sent: the store lacks data since this time.
+    DataLost(Timestamp),
     /// The command is wrong, or the data that it met; repeating it is useless.
     Rejected(&'static str),
 }
@@ -103,6 +107,7 @@ impl Failure {
             Self::NotOwner(_) | Self::Migrating(_) => StoreError::Unavailable("another node owns the slot".to_owned()),
             Self::NoScript => StoreError::Unavailable("it forgot a script".to_owned()),
             Self::Full => StoreError::Full,
+            Self::DataLost(since) => StoreError::DataLost(since),
             Self::Rejected(reason) => StoreError::Corrupt(reason.to_owned()),
         }
     }

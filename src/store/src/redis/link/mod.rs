@@ -15,7 +15,7 @@ mod calls;
 mod connect;
 mod counters;
 mod directory;
-mod failure;
+pub(super) mod failure;
 mod health;
 mod listening;
 mod node;

@@ -41,7 +41,7 @@ impl Calls {
             for (place, outcome) in round {
                 match (outcome, answers.get_mut(place)) {
                     (Ok(value), Some(answer)) => *answer = Some(value),
-                    (Err(failure @ (Failure::Rejected(_) | Failure::Full)), _) => return Err(failure.into_error()),
+                    (Err(failure @ (Failure::Rejected(_) | Failure::Full | Failure::DataLost(_))), _) => return Err(failure.into_error()),
                     _ => missing.push(place),
                 }
             }
@@ -73,10 +73,12 @@ impl Calls {
             return Err(StoreError::Unavailable("it has not answered for a while".to_owned()));
         }
         let mut pipeline = Pipeline::with_capacity(places.len());
+        let mut are_always_sent = true;
         for request in places.iter().filter_map(|&place| requests.get(place)) {
+            are_always_sent &= request.is_always_sent;
             pipeline.add_command(request.command(Form::Digest));
         }
-        let outcomes = match self.exchange_all(located, &pipeline).await {
+        let outcomes = match self.exchange_all(located, &pipeline, are_always_sent).await {
             Ok(values) => {
                 self.learn(&located.node, None);
                 values.into_iter().map(Failure::or_value).collect()
@@ -96,9 +98,12 @@ impl Calls {
         Ok(places.iter().copied().zip(outcomes).collect())
     }
 
-    async fn exchange_all(&self, located: &Located, pipeline: &Pipeline) -> Result<Vec<Value>, Failure> {
+    async fn exchange_all(&self, located: &Located, pipeline: &Pipeline, is_always_sent: bool) -> Result<Vec<Value>, Failure> {
         let pooled = located.node.connection(Traffic::Plain).ok_or(Failure::Unreachable("it has no connection"))?;
         let opened = pooled.get(&self.connector, &located.node.address).await?;
+        if !is_always_sent {
+            self.connector.loss_guard.admit()?;
+        }
         let mut connection = opened.connection.clone();
         let outcome = match timeout(self.response_timeout, connection.send_packed_commands(pipeline, 0, pipeline.len())).await {
             Ok(answers) => answers.map_err(|error| Failure::of(&error)),

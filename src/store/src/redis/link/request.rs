@@ -13,6 +13,8 @@ pub(super) struct Request {
     script: Option<&'static Script>,
     pub(super) slot: u16,
     pub(super) traffic: Traffic,
+    /// Whether it is sent although the store lacks data.
+    pub(super) is_always_sent: bool,
 }
 
 /// Bytes of a script's call before its first key: the command, a digest, and a number of keys.
@@ -41,17 +43,22 @@ impl Request {
         let mut command = Cmd::with_capacity(3 + keys.len() + args.len(), HEAD_BYTES + bytes);
         command.arg("EVALSHA").arg(script.sha()).arg(keys.len()).arg(keys).arg(args);
         let traffic = if script.is_confirmed && wait.is_some() { Traffic::Waiting } else { Traffic::Plain };
-        Self { command, script: Some(script), slot: keys.first().map_or(0, |key| slot_of(key)), traffic }
+        Self { command, script: Some(script), slot: keys.first().map_or(0, |key| slot_of(key)), traffic, is_always_sent: false }
     }
 
     pub(super) fn read(command: Cmd) -> Self {
         let slot = key_of(&command).map_or(0, slot_of);
-        Self { command, script: None, slot, traffic: Traffic::Plain }
+        Self::of_server(command, slot)
     }
 
     /// A command without a key, for the server that owns a slot.
     pub(super) fn of_server(command: Cmd, slot: u16) -> Self {
-        Self { command, script: None, slot, traffic: Traffic::Plain }
+        Self { command, script: None, slot, traffic: Traffic::Plain, is_always_sent: false }
+    }
+
+    /// The same, to be sent also while the store lacks data.
+    pub(super) fn always(self) -> Self {
+        Self { is_always_sent: true, ..self }
     }
 
     /// The name that it is counted under.

@@ -3,7 +3,8 @@ local id, client_id, app, event_id, opened_at, expires_at, terms, origin = unpac
 local cost, effect, grace, request, answer, replayed_until, node = unpack(ARGV, 10, 16)
 
 local function opened()
-  return {'opened', redis.call('HGET', client, 'b') or '0'}
+  local account = redis.call('HMGET', client, 'b', 's')
+  return {'opened', account[1] or '0', account[2] or '0'}
 end
 
 if alive(txn) then return opened() end
@@ -17,7 +18,7 @@ if event_id ~= '' then
   local refused = redis.call('HEXISTS', client, 'z') == 1 and '0' or refusal(event)
   if refused then return {'refused', refused} end
 end
-local balance = move(client, ledger, 'd', cost, effect, id)
+local balance, entries = move(client, ledger, 'd', cost, effect, id)
 if not balance then return {'unpaid'} end
 
 -- A late one is kept for the grace period as well, so that a repetition finds it.
@@ -46,4 +47,4 @@ if event_id ~= '' then
 end
 redis.call('PEXPIREAT', txn, gone_at)
 keep(idempotency, id, request, answer, replayed_until)
-return {'opened', balance}
+return {'opened', balance, entries}

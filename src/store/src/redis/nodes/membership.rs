@@ -134,6 +134,9 @@ impl Monitor {
             }
         }
         let us = self.shared.node;
+        if !self.shared.link.loss_guard().has_joined() {
+            return;
+        }
         let Ok(round) = self.shared.heartbeat(false).await else { return };
         let mut dead = self.heartbeats.record(us, round);
         self.until_check -= 1;

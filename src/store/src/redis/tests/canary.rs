@@ -65,7 +65,7 @@ fn a_server_that_was_emptied_is_not_fit_and_says_of_nothing_that_it_is_not_there
         let nobody = test.store.find_key(KeyDigest([1; 32]), app.app_id.clone()).await;
         assert!(nobody == Ok(None) && test.store.load_transaction(unknown).await == Ok(None), "a key that is unknown is just that");
         test.server.answer(&["FLUSHALL"]);
-        let lost = |error: Option<StoreError>| assert!(matches!(error, Some(StoreError::Unavailable(_))), "{error:?}");
+        let lost = |error: Option<StoreError>| assert!(matches!(error, Some(StoreError::DataLost(_))), "{error:?}");
         let (store, event) = (&test.store, event(&test, &client, 1));
         lost(store.check().await.err());
         lost(store.find_key(KeyDigest([1; 32]), app.app_id.clone()).await.err());

@@ -32,6 +32,8 @@ impl Short {
             vault: Arc::new(Vault::new(&[Zeroizing::new(vec![7; 32])]).unwrap()),
             retention: Retention { expired: SHORT, events: SHORT },
             max_waiting: 100,
+            must_persist: false,
+            waits_at_start: false,
             ownership: test_ownership(),
             clock: None,
         };

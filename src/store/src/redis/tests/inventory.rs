@@ -187,13 +187,24 @@ pub(super) fn matches(pattern: &str, name: &str) -> bool {
     (1..=rest.len()).any(|end| rest.is_char_boundary(end) && !rest[..end].contains(':') && matches(after, &rest[end..]))
 }
 
+/// Loses the steps that counted starts, and accepts it.
+async fn lose_and_accept(test: &super::RedisTestStore) {
+    test.server.answer(&["DEL", "{canary}steps"]);
+    assert!(matches!(test.store().check().await, Err(crate::StoreError::DataLost(_))));
+    assert!(test.store().accept_loss().await.unwrap().is_some());
+    test.store.shared.count_start().await.unwrap();
+}
+
 #[test]
 fn every_key_is_of_the_table_and_goes_when_the_table_says() {
     let test = test_store();
     run(async {
         used_for_everything(&test).await;
         leases(&test).await;
+        lose_and_accept(&test).await;
     });
+    // A loss that nobody has accepted yet.
+    test.server.answer(&["SET", "{canary}lost", "1"]);
     let text = |command: &[&str]| test.server.answer(command).text().unwrap_or_default();
     let mut seen = BTreeSet::new();
     for name in test.server.answer(&["KEYS", "*"]).members().iter().filter_map(|name| name.text()) {
@@ -257,8 +268,8 @@ fn a_used_store_has_run_every_script() {
         store.erase(ErasureSubject::Event(event.id)).await.unwrap();
     });
     let called = test.store.shared.faults.called.lock().unwrap().clone();
-    // Heartbeats, dead nodes and moves have tests of their own.
-    let of_nodes = ["beat", "forget_node", "holders", "put_moved", "put_queue", "assign_queue", "load_queue"];
+    // Heartbeats, dead nodes, moves and losses have tests of their own.
+    let of_nodes = ["beat", "forget_node", "holders", "put_moved", "put_queue", "assign_queue", "load_queue", "accept_loss"];
     let all: BTreeSet<_> = script::ALL.iter().map(|script| script.name).filter(|name| !of_nodes.contains(name)).collect();
     assert!(called.is_superset(&all), "{:?}", all.difference(&called).collect::<Vec<_>>());
 }

@@ -4,6 +4,7 @@
 mod canary;
 mod cluster;
 mod credentials;
+mod data_loss;
 mod expiry;
 mod installation;
 mod inventory;
@@ -79,15 +80,20 @@ fn options(servers: RedisServers, clock: Arc<ManualClock>, retention: Retention)
         vault: Arc::new(test_vault(&[7, 6])),
         retention,
         max_waiting: 4_096,
+        must_persist: false,
+        waits_at_start: false,
         ownership: test_ownership(),
         clock: Some(clock),
     }
 }
 
+/// A clock that starts at a whole second which the server has not reached, so that it expires nothing.
+fn test_clock() -> Arc<ManualClock> {
+    Arc::new(ManualClock::starting_at(Timestamp::from_millis((SystemClock.now().seconds() + 3_600) * 1_000)))
+}
+
 fn connected<S>(server: S, servers: RedisServers, retention: Retention) -> RedisTestStore<S> {
-    // Whole seconds from a time that the server has not reached, so that it expires nothing.
-    let start = Timestamp::from_millis((SystemClock.now().seconds() + 3_600) * 1_000);
-    let clock = Arc::new(ManualClock::starting_at(start));
+    let clock = test_clock();
     let options = options(servers, Arc::clone(&clock), retention);
     let (opened, store) = std::sync::mpsc::channel();
     let (end, ended) = oneshot::channel();

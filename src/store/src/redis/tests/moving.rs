@@ -204,7 +204,8 @@ fn a_moved_store_answers_as_before_and_has_every_kind_of_key() {
         let not_moved = ["{p*}o:*", "{p*}flight", "{nodes}beats", "probe"];
         let names = test.server.answer(&["KEYS", "*"]);
         let names: Vec<String> = names.members().iter().filter_map(|name| name.text()).collect();
-        for kind in KEYS.iter().filter(|kind| !not_moved.contains(&kind.pattern)) {
+        // So do the marks of a store that may lose data.
+        for kind in KEYS.iter().filter(|kind| !not_moved.contains(&kind.pattern) && !kind.pattern.starts_with("{canary}")) {
             let found: Vec<_> = names.iter().filter(|name| matches(kind.pattern, name)).collect();
             assert!(!found.is_empty(), "{} was not moved", kind.pattern);
             for name in found {

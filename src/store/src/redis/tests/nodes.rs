@@ -35,6 +35,8 @@ impl Node {
             vault: Arc::new(Vault::new(&[Zeroizing::new(vec![7; 32])]).unwrap()),
             retention: RETENTION,
             max_waiting: 4_096,
+            must_persist: false,
+            waits_at_start: false,
             ownership: test_ownership(),
             clock: None,
         };

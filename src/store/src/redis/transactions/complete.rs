@@ -76,9 +76,9 @@ impl Shared {
                 CompleteOutcome::Completed { record, queued: None, repeated: true }
             }
             "before" => CompleteOutcome::AlreadyCompleted(records::completed(&self.vault, *id, answer.value()?.fields()?)?),
-            "expired" => CompleteOutcome::Expired,
+            "expired" => self.confirm(CompleteOutcome::Expired).await?,
             "replayed" => CompleteOutcome::CredentialReplayed,
-            "unknown" => self.confirm_absent(CompleteOutcome::NotFound).await?,
+            "unknown" => self.confirm(CompleteOutcome::NotFound).await?,
             "event" => return Ok(Err(answer.optional_parsed()?)),
             _ => return Err(answer.unreadable()),
         };

@@ -28,7 +28,7 @@ impl Shared {
         ];
         let mut answer = self.call(&EXPIRE_TRANSACTION, vec![keys::transaction(id), waiting], args).await?.fields()?;
         if answer.text()? == "unknown" {
-            return self.confirm_absent(ExpireOutcome::NotFound).await;
+            return self.confirm(ExpireOutcome::NotFound).await;
         }
         Ok(match records::transaction(&self.vault, id, answer.value()?.fields()?)? {
             TransactionRecord::Pending(pending) | TransactionRecord::Expired(pending) => ExpireOutcome::Expired(pending),

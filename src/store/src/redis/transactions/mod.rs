@@ -33,10 +33,11 @@ impl Transactions for RedisStore {
             let (id, partition) = (*id, id.partition());
             let [event_key, registrations, waiting] = keys::event(partition, *event);
             let [events_of_app, ends_of_app] = keys::events_of_app(partition, app);
+            let ledger = keys::ledger(partition, client);
             let keys = vec![
                 keys::transaction(id),
                 keys::client(partition, client),
-                keys::ledger(partition, client),
+                ledger.clone(),
                 keys::idempotency(partition, idempotency.as_ref().map(|kept| &kept.scope.digest)),
                 event_key,
                 waiting,
@@ -66,12 +67,16 @@ impl Transactions for RedisStore {
             ];
             let mut answer = store.call(&OPEN_TRANSACTION, keys, args).await?.fields()?;
             Ok(match answer.text()?.as_str() {
-                "opened" => OpenOutcome::Opened { balance: answer.parsed()? },
-                "unpaid" => store.confirm_absent(OpenOutcome::InsufficientCredits).await?,
+                "opened" => {
+                    let (balance, entries) = (answer.parsed()?, answer.parsed()?);
+                    store.link.loss_guard().record(partition.number(), ledger, entries);
+                    OpenOutcome::Opened { balance }
+                }
+                "unpaid" => store.confirm(OpenOutcome::InsufficientCredits).await?,
                 "replayed" => OpenOutcome::Replayed(answer.sealed()?),
                 "reused" => OpenOutcome::KeyReused,
-                "refused" => OpenOutcome::EventRefused(refusal(answer.parsed()?)?),
-                "no event" => store.confirm_absent(OpenOutcome::EventNotFound).await?,
+                "refused" => store.confirm(OpenOutcome::EventRefused(refusal(answer.parsed()?)?)).await?,
+                "no event" => store.confirm(OpenOutcome::EventNotFound).await?,
                 _ => return Err(answer.unreadable()),
             })
         })
@@ -126,8 +131,11 @@ impl Shared {
 
     async fn record(&self, id: TxnId, reply: Reply) -> Result<Option<TransactionRecord>, StoreError> {
         match reply.optional_fields()? {
-            Some(fields) => records::transaction(&self.vault, id, fields).map(Some),
-            None => self.confirm_absent(None).await,
+            Some(fields) => match records::transaction(&self.vault, id, fields)? {
+                expired @ TransactionRecord::Expired(_) => self.confirm(Some(expired)).await,
+                record => Ok(Some(record)),
+            },
+            None => self.confirm(None).await,
         }
     }
 }

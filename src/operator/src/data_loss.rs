@@ -1,0 +1,15 @@
+//! `POST /admin/v1/store/accept-loss`: using a store again that has lost data.
+
+use actix_web::web::Json;
+use sakshi_web::error::ApiError;
+use sakshi_wire::operator::data_loss::AcceptLossResponse;
+
+use super::bearer::Operator;
+
+pub(super) async fn accept(Operator(deps): Operator) -> Result<Json<AcceptLossResponse>, ApiError> {
+    let since = deps.store.accept_loss().await?;
+    if let Some(since) = since {
+        tracing::warn!(%since, "an operator has accepted that the store lost data");
+    }
+    Ok(Json(AcceptLossResponse { since }))
+}

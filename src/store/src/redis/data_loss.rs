@@ -1,0 +1,311 @@
+//! Notices that the servers have lost data: a restart that read only part of its file, an older file, a failover to a
+//! replica that lagged behind.
+//!
+//! Ledgers and the audit log only grow. A node remembers their latest lengths and compares them on each new connection,
+//! before it sends anything else there. The store also keeps marks of its own beside the canary, which every node reads:
+//! each start is counted by a step of several commands and then by a single command, because a Redis can lose the steps
+//! and keep the single commands (`deploy/redis/README.md`). A node that finds less than before writes down that data was
+//! lost; from then on no node sends anything until the data is back or an operator accepts the loss.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use redis::{Cmd, Value, cmd};
+use sakshi_domain::clock::{Clock as _, SystemClock};
+use sakshi_domain::limits::PARTITIONS;
+use sakshi_domain::time::Timestamp;
+
+use super::arguments::arguments;
+use super::link::failure::Failure;
+use super::reply::Reply;
+use super::shared::Shared;
+use super::{keys, script};
+use crate::canary;
+use crate::error::StoreError;
+
+/// The place of the audit log among the marks; a partition's latest ledger has the partition's number.
+pub(crate) const AUDIT_LOG: u8 = PARTITIONS;
+
+/// Knows what the store held, and whether it still does.
+#[derive(Debug, Default)]
+pub(crate) struct LossGuard {
+    is_lost: AtomicBool,
+    known: Mutex<Known>,
+}
+
+/// What this node knows of the store.
+#[derive(Debug, Default)]
+struct Known {
+    lost_since: Option<Timestamp>,
+    has_joined: bool,
+    /// Acceptances of a loss so far; `None` before the store was read.
+    acceptances: Option<u64>,
+    marks: BTreeMap<u8, Mark>,
+}
+
+/// A list that only grows, and its length when this node last heard of it.
+#[derive(Clone, Debug)]
+struct Mark {
+    list: Vec<u8>,
+    length: u64,
+    at: Timestamp,
+}
+
+/// The questions of one comparison.
+#[derive(Debug)]
+pub(crate) struct Comparison {
+    marks: Vec<Mark>,
+}
+
+/// The marks that the store keeps of itself.
+#[derive(Clone, Copy, Debug)]
+struct OwnMarks {
+    has_canary: bool,
+    /// Starts of nodes, counted by single commands.
+    starts: u64,
+    /// The same, counted before by steps of several commands.
+    steps: u64,
+    lost_since: Option<Timestamp>,
+    acceptances: u64,
+}
+
+impl LossGuard {
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Remembers the length of a list that only grows.
+    pub(crate) fn record(&self, place: u8, list: Vec<u8>, length: u64) {
+        let mark = Mark { list, length, at: SystemClock.now() };
+        let mut known = self.lock();
+        // Replies overtake each other.
+        if !known.marks.get(&place).is_some_and(|before| before.list == mark.list && before.length >= length) {
+            known.marks.insert(place, mark);
+        }
+    }
+
+    /// Refuses everything while the store lacks data.
+    pub(crate) fn admit(&self) -> Result<(), Failure> {
+        if !self.is_lost.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        self.lost_since().map_or(Ok(()), |since| Err(Failure::DataLost(since)))
+    }
+
+    /// Since when the store lacks data, as far as this node knows.
+    pub(crate) fn lost_since(&self) -> Option<Timestamp> {
+        self.lock().lost_since
+    }
+
+    /// Notes that this node has opened the store, which therefore has a canary.
+    pub(crate) fn join(&self) {
+        self.lock().has_joined = true;
+    }
+
+    pub(crate) fn has_joined(&self) -> bool {
+        self.lock().has_joined
+    }
+
+    /// Compares all marks.
+    pub(crate) fn comparison(&self) -> Comparison {
+        Comparison { marks: self.lock().marks.values().cloned().collect() }
+    }
+
+    /// Compares what the store says of itself.
+    const fn brief_comparison() -> Comparison {
+        Comparison { marks: Vec::new() }
+    }
+
+    /// Concludes from the answers of one server; `None` for a question that it does not answer.
+    pub(crate) fn conclude_for_server(&self, comparison: &Comparison, answers: Vec<Option<Value>>) -> Result<(), StoreError> {
+        self.conclude(comparison, answers, false)
+    }
+
+    fn conclude(&self, comparison: &Comparison, answers: Vec<Option<Value>>, is_complete: bool) -> Result<(), StoreError> {
+        let mut answers = answers.into_iter();
+        let own = answers.next().flatten().map(OwnMarks::read).transpose()?;
+        let mut lengths = Vec::new();
+        for (mark, answer) in comparison.marks.iter().zip(answers) {
+            let Some(answer) = answer else { continue };
+            lengths.push((mark, Reply::new("the length of a list", answer).parsed::<u64>()?));
+        }
+        let mut known = self.lock();
+        let found = known.judge(own, &lengths, SystemClock.now());
+        known.lost_since = match (found, known.lost_since) {
+            (Some(found), Some(before)) => Some(found.min(before)),
+            (None, before) if !is_complete => before,
+            (found, _) => found,
+        };
+        self.is_lost.store(known.lost_since.is_some(), Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+impl Known {
+    /// Returns since when data is missing.
+    fn judge(&mut self, own: Option<OwnMarks>, lengths: &[(&Mark, u64)], now: Timestamp) -> Option<Timestamp> {
+        if let Some(own) = own {
+            if own.lost_since.is_some() {
+                return own.lost_since;
+            }
+            let known = self.acceptances.unwrap_or(own.acceptances);
+            if own.acceptances > known {
+                self.acceptances = Some(own.acceptances);
+                self.marks.clear();
+                return None;
+            }
+            let lacks_canary = !own.has_canary && (self.has_joined || own.starts > 0);
+            if lacks_canary || own.steps < own.starts || own.acceptances < known {
+                return Some(now);
+            }
+            self.acceptances = Some(known);
+        }
+        lengths.iter().filter(|(mark, length)| *length < mark.length).map(|(mark, _)| mark.at).min()
+    }
+}
+
+impl Comparison {
+    /// The commands whose answers are compared.
+    pub(crate) fn commands(&self) -> Vec<Cmd> {
+        let own = cmd("MGET").arg(&keys::own_marks()).to_owned();
+        let lengths = self.marks.iter().map(|mark| cmd("LLEN").arg(&mark.list).to_owned());
+        std::iter::once(own).chain(lengths).collect()
+    }
+}
+
+impl OwnMarks {
+    fn read(answer: Value) -> Result<Self, StoreError> {
+        let mut marks = Reply::new("the marks of the store", answer).fields()?;
+        Ok(Self {
+            has_canary: marks.optional()?.is_some(),
+            starts: marks.optional_parsed()?.unwrap_or(0),
+            steps: marks.optional_parsed()?.unwrap_or(0),
+            lost_since: marks.optional_time()?,
+            acceptances: marks.optional_parsed()?.unwrap_or(0),
+        })
+    }
+}
+
+impl Shared {
+    /// Compares the store with what this node knows of it; writes down a loss that no other node has noticed.
+    ///
+    /// # Errors
+    /// [`StoreError::DataLost`].
+    pub(crate) async fn compare(&self) -> Result<(), StoreError> {
+        let guard = self.link.loss_guard();
+        let was_lost = guard.lost_since().is_some();
+        let comparison = if was_lost { guard.comparison() } else { LossGuard::brief_comparison() };
+        let answers = self.link.read_all_always(comparison.commands()).await?;
+        guard.conclude(&comparison, answers.into_iter().map(Some).collect(), true)?;
+        let lost_since = guard.lost_since();
+        metrics::gauge!("sakshi_store_data_lost").set(u8::from(lost_since.is_some()));
+        let Some(since) = lost_since else { return Ok(()) };
+        let note = cmd("SET").arg(keys::data_lost()).arg(since.millis()).arg("NX").to_owned();
+        self.link.read_all_always(vec![note]).await?;
+        Err(StoreError::DataLost(since))
+    }
+
+    /// Counts a start of a node, as a step of several commands and then as a single one.
+    pub(crate) async fn count_start(&self) -> Result<(), StoreError> {
+        let [starts, steps, joined] = keys::starts();
+        let count: u64 = self.call(&script::COUNT_STEP, vec![steps, joined], vec![]).await?.parsed()?;
+        self.call(&script::COUNT_START, vec![starts], arguments![count]).await?;
+        self.link.loss_guard().join();
+        Ok(())
+    }
+
+    /// Accepts that data was lost; returns since when, or `None` when nothing is missing. Other nodes go on within a second.
+    pub(crate) async fn accept_loss(&self) -> Result<Option<Timestamp>, StoreError> {
+        match self.compare().await {
+            Ok(()) => return Ok(None),
+            Err(StoreError::DataLost(_)) => {}
+            Err(error) => return Err(error),
+        }
+        let guard = self.link.loss_guard();
+        let (since, acceptances) = {
+            let known = guard.lock();
+            (known.lost_since, known.acceptances.unwrap_or(0))
+        };
+        let args = self.timed(arguments![acceptances, canary::fresh(&self.vault)]);
+        self.link.call_always(&script::ACCEPT_LOSS, keys::own_marks(), args).await?;
+        self.compare().await?;
+        Ok(since)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WHOLE: OwnMarks = OwnMarks { has_canary: true, starts: 3, steps: 3, lost_since: None, acceptances: 1 };
+
+    fn at(millis: i64) -> Timestamp {
+        Timestamp::from_millis(millis)
+    }
+
+    fn judged(own: OwnMarks) -> Option<Timestamp> {
+        let mut known = Known { has_joined: true, acceptances: Some(1), ..Known::default() };
+        known.judge(Some(own), &[], at(9))
+    }
+
+    #[test]
+    fn a_store_whose_own_marks_went_back_has_lost_data() {
+        assert_eq!(judged(WHOLE), None);
+        assert_eq!(judged(OwnMarks { steps: 4, ..WHOLE }), None, "a node may end between its step and its single command");
+        assert_eq!(judged(OwnMarks { acceptances: 2, has_canary: false, ..WHOLE }), None, "an operator has accepted it meanwhile");
+        assert_eq!(judged(OwnMarks { lost_since: Some(at(4)), acceptances: 2, ..WHOLE }), Some(at(4)), "another node has noticed");
+        for own in [
+            OwnMarks { steps: 2, ..WHOLE },
+            OwnMarks { has_canary: false, ..WHOLE },
+            OwnMarks { has_canary: false, starts: 0, steps: 0, ..WHOLE },
+            OwnMarks { acceptances: 0, ..WHOLE },
+        ] {
+            assert_eq!(judged(own), Some(at(9)), "{own:?}");
+        }
+    }
+
+    #[test]
+    fn an_empty_store_that_nobody_has_opened_has_lost_nothing() {
+        let empty = OwnMarks { has_canary: false, starts: 0, steps: 0, lost_since: None, acceptances: 0 };
+        assert_eq!(Known::default().judge(Some(empty), &[], at(9)), None);
+        assert_eq!(Known::default().judge(Some(OwnMarks { starts: 1, steps: 1, ..empty }), &[], at(9)), Some(at(9)));
+    }
+
+    #[test]
+    fn a_list_that_is_shorter_than_it_was_shows_when_the_missing_data_was_seen() {
+        let mark = |length, time| Mark { list: vec![], length, at: at(time) };
+        let (older, newer) = (mark(5, 100), mark(7, 200));
+        let mut known = Known::default();
+        assert_eq!(known.judge(None, &[(&older, 5), (&newer, 8)], at(900)), None);
+        assert_eq!(known.judge(None, &[(&older, 5), (&newer, 6)], at(900)), Some(at(200)));
+        assert_eq!(known.judge(None, &[(&older, 0), (&newer, 0)], at(900)), Some(at(100)));
+    }
+
+    #[test]
+    fn the_longest_length_of_a_list_is_remembered_and_the_latest_list_of_a_place() {
+        let guard = LossGuard::default();
+        for (list, length) in [(b"a", 2), (b"a", 3), (b"a", 1)] {
+            guard.record(0, list.to_vec(), length);
+        }
+        guard.record(AUDIT_LOG, b"audit".to_vec(), 9);
+        let lengths = |guard: &LossGuard| guard.comparison().marks.iter().map(|mark| mark.length).collect::<Vec<_>>();
+        assert_eq!(lengths(&guard), [3, 9]);
+        guard.record(0, b"b".to_vec(), 1);
+        assert_eq!(lengths(&guard), [1, 9]);
+    }
+
+    #[test]
+    fn an_answer_of_one_server_never_ends_a_loss() {
+        let guard = LossGuard::default();
+        guard.record(3, b"list".to_vec(), 2);
+        let comparison = guard.comparison();
+        let answers = |length| vec![None, Some(Value::Int(length))];
+        guard.conclude_for_server(&comparison, answers(1)).unwrap();
+        assert!(guard.admit().is_err());
+        guard.conclude_for_server(&comparison, answers(2)).unwrap();
+        assert!(guard.admit().is_err(), "another server may still lack something");
+        guard.conclude(&comparison, answers(2), true).unwrap();
+        assert!(guard.admit().is_ok());
+    }
+}

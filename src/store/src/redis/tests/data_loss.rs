@@ -1,0 +1,224 @@
+//! Servers that come back with less than they had, and servers whose settings let them lose data.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+
+use sakshi_domain::ids::ClientId;
+
+use super::server::{DURABLE, RedisServer};
+use super::{RedisTestStore, connected, options, standalone, test_store_on};
+use crate::conformance::fixture::{RETENTION, client_with, opened, opening};
+use crate::conformance::{TestStore, run};
+use crate::redis::{RedisOptions, RedisStore, RedisTopology};
+use crate::{AuditLog as _, Credits as _, StoreError, Transactions as _, Upkeep as _};
+
+/// A server that keeps what it answered.
+fn durable() -> RedisTestStore {
+    test_store_on(DURABLE, RETENTION)
+}
+
+fn copy(from: &Path, to: &Path) {
+    let copied = Command::new("cp").arg("-a").arg(from).arg(to).status().unwrap();
+    assert!(copied.success());
+}
+
+/// Keeps the server's file as it is now.
+fn keep_file(server: &RedisServer, name: &str) {
+    copy(&server.directory().join("appendonlydir"), &server.directory().join(name));
+}
+
+/// Restarts the server with a file that was kept.
+fn restart_with_file(server: &RedisServer, name: &str) {
+    server.kill9();
+    let current = server.directory().join("appendonlydir");
+    fs::remove_dir_all(&current).unwrap();
+    copy(&server.directory().join(name), &current);
+    server.restart();
+}
+
+async fn is_refused(store: &RedisStore, client: &ClientId) {
+    let is_lost = |error: &StoreError| matches!(error, StoreError::DataLost(_));
+    assert!(store.check().await.is_err_and(|error| is_lost(&error)));
+    assert!(store.balance(client.clone()).await.is_err_and(|error| is_lost(&error)), "reads");
+    assert!(store.append_audit("entry".into()).await.is_err_and(|error| is_lost(&error)), "writes");
+}
+
+#[test]
+fn an_older_file_is_noticed_and_nothing_is_written_until_an_operator_accepts() {
+    run(async {
+        let test = durable();
+        let client = client_with(&test, 5).await;
+        let (other, server) = (test.another_node().await, &test.server);
+        keep_file(server, "older");
+        opened(&test, &client).await;
+        restart_with_file(server, "older");
+        // The first call on a new connection notices; the other node has seen nothing that is missing, and learns it.
+        assert!(matches!(test.store.balance(client.clone()).await, Err(StoreError::DataLost(_))));
+        is_refused(&test.store, &client).await;
+        is_refused(&other, &client).await;
+        let entries = server.answer(&["LLEN", "audit"]);
+        // A node that starts now has seen nothing at all.
+        let fresh = test.another_node().await;
+        is_refused(&fresh, &client).await;
+        assert_eq!(server.answer(&["LLEN", "audit"]), entries);
+
+        let since = other.accept_loss().await.unwrap();
+        assert!(since.is_some());
+        for store in [&test.store, &other, &fresh] {
+            assert_eq!(store.check().await, Ok(()));
+            assert_eq!(store.balance(client.clone()).await, Ok(Some(5)), "the debit is gone with its transaction");
+        }
+        assert_eq!(other.accept_loss().await, Ok(None), "nothing is missing any more");
+        assert!(matches!(fresh.open_transaction(opening(&test, &client)).await, Ok(crate::OpenOutcome::Opened { balance: 4 })));
+    });
+}
+
+#[test]
+fn a_store_whose_data_is_back_is_used_again_without_an_operator() {
+    run(async {
+        let test = durable();
+        let (server, first) = (&test.server, client_with(&test, 5).await);
+        keep_file(server, "older");
+        let second = client_with(&test, 7).await;
+        test.store.append_audit("entry".into()).await.unwrap();
+        keep_file(server, "newest");
+        restart_with_file(server, "older");
+        is_refused(&test.store, &first).await;
+        restart_with_file(server, "newest");
+        assert_eq!(test.store.check().await, Ok(()));
+        assert_eq!(test.store.balance(second).await, Ok(Some(7)));
+    });
+}
+
+#[test]
+fn of_the_audit_log_alone_a_missing_entry_is_noticed() {
+    run(async {
+        let test = durable();
+        let client = client_with(&test, 1).await;
+        keep_file(&test.server, "older");
+        test.store.append_audit("entry".into()).await.unwrap();
+        restart_with_file(&test.server, "older");
+        is_refused(&test.store, &client).await;
+    });
+}
+
+/// Users as they were delivered once: with a `default` that may do nothing, Redis drops every step of several commands
+/// when it reads its file.
+const FORGETFUL: &str = "user default off\nuser sakshi on nopass ~* &* +@all\n";
+
+#[test]
+fn a_redis_that_drops_steps_of_several_commands_is_noticed_by_a_new_node() {
+    run(async {
+        let users = tempfile::NamedTempFile::new().unwrap();
+        fs::write(users.path(), FORGETFUL).unwrap();
+        let line = format!("aclfile {}", users.path().display());
+        let server = RedisServer::start(&[DURABLE, &[&line]].concat());
+        let url = format!("redis://sakshi:any@{}/", server.address());
+        let test = connected(server, standalone(&url), RETENTION);
+        let client = client_with(&test, 5).await;
+        test.server.stop();
+        test.server.restart();
+        let fresh = RedisStore::open(options(standalone(&url), Arc::clone(&test.clock), RETENTION)).await.unwrap();
+        is_refused(&fresh, &client).await;
+        is_refused(&test.store, &client).await;
+        fresh.accept_loss().await.unwrap().unwrap();
+        assert_eq!(fresh.balance(client.clone()).await, Ok(Some(0)), "a client is made by one command, and a grant by several");
+        assert_eq!(test.store.check().await, Ok(()));
+        client_with(&test, 2).await;
+    });
+}
+
+#[test]
+fn a_loss_on_one_master_of_a_cluster_stops_all_of_them() {
+    use super::server::groups::RedisCluster;
+    use crate::redis::RedisServers;
+
+    run(async {
+        let cluster = RedisCluster::start(0, DURABLE);
+        let servers = RedisServers::new(&cluster.urls(), RedisTopology::Cluster).unwrap();
+        let test = connected(cluster, servers, RETENTION);
+        let client = client_with(&test, 5).await;
+        let partition = client.partition().number();
+        let master = test.server.master_of(test.server.slot_of(&format!("{{p{partition:02}}}x")));
+        keep_file(master, "older");
+        opened(&test, &client).await;
+        restart_with_file(master, "older");
+        let lost = loop {
+            match test.store.balance(client.clone()).await {
+                Err(StoreError::Unavailable(_)) => {}
+                other => break other,
+            }
+        };
+        assert!(matches!(lost, Err(StoreError::DataLost(_))), "{lost:?}");
+        let others: Vec<ClientId> = (0..8).map(|_| ClientId::generate()).collect();
+        for other in &others {
+            is_refused(&test.store, other).await;
+        }
+        test.store.accept_loss().await.unwrap().unwrap();
+        assert_eq!(test.store.balance(client).await, Ok(Some(5)));
+    });
+}
+
+#[test]
+fn a_server_without_an_append_only_file_is_refused_at_start_and_noticed_later() {
+    run(async {
+        let server = RedisServer::start(DURABLE);
+        let must_persist = || RedisOptions { must_persist: true, ..options(standalone(&server.url()), super::test_clock(), RETENTION) };
+        let store = RedisStore::open(must_persist()).await.unwrap();
+        for (setting, unfit, fit) in [("appendonly", "no", "yes"), ("maxmemory-policy", "allkeys-lru", "noeviction")] {
+            server.answer(&["CONFIG", "SET", "maxmemory", "100mb"]);
+            server.answer(&["CONFIG", "SET", setting, unfit]);
+            assert!(RedisStore::open(must_persist()).await.is_err(), "{setting}");
+            let noticed = loop {
+                if let Err(error) = store.check().await {
+                    break error;
+                }
+            };
+            assert!(noticed.to_string().contains(setting), "{noticed}");
+            server.answer(&["CONFIG", "SET", setting, fit]);
+            assert_eq!(store.check().await, Ok(()), "{setting}");
+        }
+    });
+}
+
+#[test]
+fn a_node_that_waits_at_start_refuses_everything_until_the_server_is_there() {
+    run(async {
+        let server = RedisServer::start(DURABLE);
+        server.kill9();
+        let options = || RedisOptions { waits_at_start: true, ..options(standalone(&server.url()), super::test_clock(), RETENTION) };
+        let store = RedisStore::open(options()).await.unwrap();
+        let client = ClientId::generate();
+        assert!(matches!(store.balance(client.clone()).await, Err(StoreError::Unavailable(_))));
+        assert!(store.check().await.is_err());
+        let impatient = RedisOptions { waits_at_start: false, ..options() };
+        assert!(RedisStore::open(impatient).await.is_err());
+        server.restart();
+        while store.check().await.is_err() {}
+        assert_eq!(store.balance(client).await, Ok(None));
+        assert_eq!(server.answer(&["ZCARD", "{nodes}beats"]).integer(), Some(1), "it has joined the other nodes");
+    });
+}
+
+#[test]
+fn an_unfit_node_gives_no_final_answer_from_what_it_can_read() {
+    run(async {
+        let test = durable();
+        let client = client_with(&test, 1).await;
+        let pending = opened(&test, &client).await;
+        assert_eq!(test.store.check().await, Ok(()));
+        // It only turns read-only, as a master that others have replaced.
+        test.server.answer(&["CONFIG", "SET", "min-replicas-to-write", "1"]);
+        assert!(test.store.check().await.is_err());
+        let unknown = sakshi_domain::ids::TxnId::generate(client.partition(), 0);
+        assert!(test.store.load_transaction(unknown).await.is_err(), "not found");
+        assert!(test.store.load_transaction(pending.id).await.unwrap().is_some(), "what it has seen is no final answer");
+        test.advance(crate::conformance::fixture::WINDOW);
+        assert!(test.store.load_transaction(pending.id).await.is_err(), "expired");
+        test.server.answer(&["CONFIG", "SET", "min-replicas-to-write", "0"]);
+        assert_eq!(test.store.check().await, Ok(()));
+        assert_eq!(test.store.load_transaction(unknown).await, Ok(None));
+    });
+}
