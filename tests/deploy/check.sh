@@ -38,7 +38,9 @@ proxy() { haproxy_syntax && "$python" "$here/proxy.py" "$deploy/haproxy/haproxy.
 
 redis() { "$here/redis.sh" "$deploy/redis"; }
 
-# Builds the overlays: stage, production with every component, and one node.
+sentinel() { "$here/sentinel.sh" "$deploy/redis" "${SAKSHI_BIN:-$root/target/debug/sakshi}"; }
+
+# Builds the overlays: stage, production with every component, and one node with those that change its pod.
 overlays() {
   local version
   version=$(kubectl version --client 2>/dev/null | grep -oE 'v1\.[0-9]+|Minor:"[0-9]+' | grep -oE '[0-9]+$' | head -1)
@@ -110,7 +112,7 @@ alerts() {
   cp "$here/alerts_test.yaml" "$deploy/prometheus/alerts.yaml" "$temp/" && cd "$temp" && promtool test rules alerts_test.yaml
 }
 
-for check in ${*:-proxy redis kubernetes rollout systemd compose container image metrics alerts}; do
+for check in ${*:-proxy redis sentinel kubernetes rollout systemd compose container image metrics alerts}; do
   said=$("$check" 2>&1)
   case $? in
     0) echo "ok       $check" ;;
