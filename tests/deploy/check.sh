@@ -49,7 +49,10 @@ overlays() {
     return 3
   fi
   cp -r "$deploy/kubernetes" "$temp/"
-  echo 'components: [../components/connectors, ../components/ingress, ../components/monitoring]' >>"$temp/kubernetes/production/kustomization.yaml"
+  local components=../components
+  echo "components: [$components/connectors, $components/ingress, $components/issuer-url, $components/monitoring, $components/tracing]" \
+    >>"$temp/kubernetes/production/kustomization.yaml"
+  echo "components: [$components/connectors, $components/issuer-url]" >>"$temp/kubernetes/single/kustomization.yaml"
   local overlay
   for overlay in base stage production single; do
     kubectl kustomize "$temp/kubernetes/$overlay" >"$temp/$overlay.yaml" 2>"$temp/said" || { cat "$temp/said"; return 1; }
