@@ -235,6 +235,25 @@ def compose():
     expect("edge" not in file["services"]["redis"]["networks"], "Redis stands at the edge")
 
 
+def secrets(folder):
+    """The files that the block of the README has made are those that the containers' users read."""
+    folder = pathlib.Path(folder)
+    file = yaml.safe_load((folder / "compose.yaml").read_text())
+    readers = {}
+    for service in file["services"].values():
+        given = [file["secrets"][name]["file"] for name in service.get("secrets", [])]
+        given += [mount.split(":")[0] for mount in service.get("volumes", []) if mount.startswith("./secrets/")]
+        readers |= {name: int(service["user"].split(":")[0]) for name in given}
+    for name, user in readers.items():
+        about = (folder / name).stat()
+        expect(about.st_uid == user and about.st_mode & 0o077 == 0, f"{name} is not for user {user} alone")
+    expect(not re.search(r"#(0{64}|1{64})", (folder / "secrets/users.acl").read_text()), "Redis has passwords that nobody knows")
+    made = tomllib.loads((folder / "secrets/sakshi.toml").read_text())
+    profile = made.pop("profile")
+    names = {f"SAKSHI__{section}__{key}".upper() for section, keys in made.items() for key in keys}
+    expect(profile == "stage" and names <= settings(), f"{names - settings()} are no settings")
+
+
 def container():
     text = (deploy / "container/Dockerfile").read_text()
     last = text[text.rindex("\nFROM ") :]
@@ -273,4 +292,4 @@ def metrics():
     expect(len({panel["id"] for panel in panels}) == len(panels), "two panels have one id")
 
 
-{"kubernetes": kubernetes, "compose": compose, "container": container, "metrics": metrics}[sys.argv[3]](*sys.argv[4:])
+globals()[sys.argv[3]](*sys.argv[4:])
