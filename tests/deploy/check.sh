@@ -100,12 +100,29 @@ systemd() {
   [ "$stop" -gt "$drain" ] || { echo "TimeoutStopSec=$stop is not longer than the drain ($drain s)"; return 1; }
 }
 
+# The block of compose/README.md in a copy, with files in the place of those that others give.
+compose_secrets() {
+  [ "$(id -u)" = 0 ] || { echo "only root can give the files to the users of the containers"; return 3; }
+  "$python" "$here/jwks.py" >"$temp/jwks.json"
+  openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=localhost \
+    -keyout "$temp/tls.pem" -out "$temp/chain.pem" 2>/dev/null && cat "$temp/chain.pem" >>"$temp/tls.pem"
+  sed -n '/^```bash$/,/^```$/{/^```/d;p}' "$deploy/compose/README.md" \
+    | sed "s#^jwks=.*#jwks=$temp/jwks.json tls=$temp/tls.pem#" >"$temp/block.sh"
+  (cd "$temp/compose/deploy/compose" && bash -euo pipefail "$temp/block.sh") >"$temp/said" 2>&1 || { cat "$temp/said"; return 1; }
+  look secrets "$temp/compose/deploy/compose"
+}
+
 compose() {
   look compose || return 1
-  if docker compose version >/dev/null 2>&1; then
-    mkdir -p "$temp/compose" && cp -r "$deploy" "$temp/compose/"
-    docker compose -f "$temp/compose/$(basename "$deploy")/compose/compose.yaml" config --quiet
-  fi
+  mkdir -p "$temp/compose" && cp -r "$deploy" "$temp/compose/deploy" && rm -rf "$temp/compose/deploy/compose/secrets"
+  local program
+  for program in "docker compose" docker-compose; do
+    if $program version >/dev/null 2>&1; then
+      $program -f "$temp/compose/deploy/compose/compose.yaml" config --quiet || return 1
+      $program -f "$temp/compose/deploy/compose/sandbox.yaml" config --quiet || return 1
+    fi
+  done
+  compose_secrets
 }
 
 container() { "$root/target/deploy/venv/bin/hadolint" "$deploy/container/Dockerfile" && look container; }

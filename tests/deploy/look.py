@@ -207,13 +207,14 @@ def compose():
         expect(service.get("read_only") is True, f"{name}: may write to its image")
         expect("no-new-privileges:true" in service.get("security_opt", []), f"{name}: may gain privileges")
         expect(int(service["user"].split(":")[0]) > 0, f"{name}: runs as root")
-        expect("healthcheck" in service and "limits" in service["deploy"]["resources"], f"{name}: has no health check or no limits")
+        expect({"healthcheck", "mem_limit", "pids_limit"} <= service.keys(), f"{name}: has no health check or no limits")
         expect(("ports" in service) == (name == "haproxy"), f"{name}: only haproxy is reachable from outside")
         for secret in service.get("secrets", []):
             expect(secret in file["secrets"], f"{name}: there is no secret {secret}")
         for mount in service.get("volumes", []):
             source = mount.split(":")[0]
-            expect(not source.startswith(".") or (deploy / "compose" / source).is_file(), f"{name}: {source} does not exist")
+            is_ours = source.startswith(".") and not source.startswith("./secrets/")
+            expect(not is_ours or (deploy / "compose" / source).is_file(), f"{name}: {source} does not exist")
         for network in service["networks"]:
             expect(network in file["networks"], f"{name}: there is no network {network}")
     for name in nodes:
@@ -221,16 +222,25 @@ def compose():
         expect(seconds(service["stop_grace_period"]) > drain, f"{name}: is killed before it has drained")
         for key in service["environment"]:
             expect(key in settings(), f"{name}: {key} is no setting")
+        # A file that is mounted alone stays the old one when another takes its place.
+        keys = pathlib.PurePath(service["environment"]["SAKSHI__AUTHORITY__JWKS_PATH"])
+        expect(f"./secrets/issuer:{keys.parent}" in service["volumes"], f"{name}: nobody can replace {keys}")
     sandbox = yaml.safe_load((deploy / "compose/sandbox.yaml").read_text())
     (service,) = sandbox["services"].values()
-    expect("secrets" not in sandbox and "environment" not in service, "a sandbox has nothing to prepare")
-    expect(service["ports"] == ["127.0.0.1:8080:8080"], "a sandbox is reached from this machine only")
+    at = "${SAKSHI_AT:-127.0.0.1:8080}"
+    expect("secrets" not in sandbox, "a sandbox has nothing to prepare")
+    expect(service["environment"] == {"SAKSHI__SERVER__PUBLIC_BASE_URL": f"http://{at}"}, "a sandbox names another address than its own")
+    expect(service["ports"] == [f"{at}:8080"], "a sandbox is reached from this machine only")
     expect(service["cap_drop"] == ["ALL"] and service["read_only"] is True, "the sandbox has more rights than it needs")
     expect(seconds(service["stop_grace_period"]) > drain, "the sandbox is killed before it has drained")
     build = file["services"]["node1"]["build"]
     expect(service["build"] == build | {"args": {"FEATURES": "shipped,sandbox"}}, "the sandbox is more than the image with that feature")
     expect(service["image"] != file["services"]["node1"]["image"], "the sandbox has the name of the production image")
     expect((root / "deploy/compose" / build["context"] / build["dockerfile"]).is_file(), f"there is no {build['dockerfile']}")
+    haproxy = file["services"]["haproxy"]
+    local = [port for port in haproxy["ports"] if port not in ("80:80", "443:443")]
+    expect(local == ["127.0.0.1:8404:8404"], f"haproxy is reached from outside at {local}")
+    expect(haproxy["environment"]["SAKSHI_ADMIN_SOCKET"].startswith("ipv4@127.0.0.1:"), "haproxy's control socket leaves its container")
     expect(file["networks"]["data"]["internal"] is True, "Redis can be reached from outside")
     expect("edge" not in file["services"]["redis"]["networks"], "Redis stands at the edge")
 
