@@ -22,13 +22,13 @@ look() { "$python" "$here/look.py" "$deploy" "$root" "$@"; }
 drain=$(sed -n 's/^drain_timeout_s = //p' "$root/config/default.toml")
 
 haproxy_syntax() {
-  # Every form of the file: plain, TLS, names that are asked for again. -dW: a warning is an error.
+  # Every form of the file: plain, TLS, names that are asked for again, a port for control. -dW: a warning is an error.
   openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=localhost \
     -keyout "$temp/key.pem" -out "$temp/chain.pem" 2>/dev/null
   cat "$temp/chain.pem" "$temp/key.pem" >"$temp/tls.pem"
   local nodes="SAKSHI_NODE1=127.0.0.1:1 SAKSHI_NODE2=127.0.0.1:2 SAKSHI_NODE3=127.0.0.1:3"
   local form
-  for form in "SAKSHI_HTTP=127.0.0.1:9" "SAKSHI_PEM=$temp/tls.pem" "SAKSHI_RESOLVER=127.0.0.1:53"; do
+  for form in "SAKSHI_HTTP=127.0.0.1:9" "SAKSHI_PEM=$temp/tls.pem" "SAKSHI_RESOLVER=127.0.0.1:53" "SAKSHI_ADMIN_SOCKET=ipv4@127.0.0.1:8405"; do
     # shellcheck disable=SC2086
     env $nodes "$form" haproxy -c -dW -f "$deploy/haproxy/haproxy.cfg" >"$temp/said" 2>&1 || { cat "$temp/said"; return 1; }
   done
