@@ -2,7 +2,8 @@
 # Makes what a release consists of, from target/dist/sakshi as `make dist` has built it: an archive with the stripped binary,
 # its debug information beside it, and checksums of both.
 #
-#   target/dist/out/sakshi-VERSION-TARGET.tar.gz          sakshi, LICENSE, default.toml, completions, manual pages
+#   target/dist/out/sakshi-VERSION-TARGET.tar.gz          sakshi, LICENSE, CHANGELOG.md, completions, manual pages, and the folders
+#                                                         config (default.toml), deploy and docs
 #   target/dist/out/sakshi-VERSION-TARGET.debug           for a debugger; `gdb sakshi` finds it when it lies beside the binary
 #   target/dist/out/SHA256SUMS
 set -eu
@@ -14,7 +15,8 @@ name=sakshi-$version-$(rustc -vV | sed -n 's/^host: //p')
 
 rm -rf "$out"
 mkdir -p "$out/$name/completions" "$out/$name/man"
-cp "$root/LICENSE" "$root/config/default.toml" "$out/$name/"
+# From the commit, so that nothing that lies beside it, such as secrets, is packed.
+git -C "$root" archive HEAD LICENSE CHANGELOG.md config deploy docs | tar -xf - -C "$out/$name"
 for shell in bash zsh fish; do "$built" completions "$shell" >"$out/$name/completions/sakshi.$shell"; done
 "$built" man --out "$out/$name/man"
 objcopy --only-keep-debug "$built" "$out/$name.debug"

@@ -22,13 +22,13 @@ look() { "$python" "$here/look.py" "$deploy" "$root" "$@"; }
 drain=$(sed -n 's/^drain_timeout_s = //p' "$root/config/default.toml")
 
 haproxy_syntax() {
-  # Every form of the file: plain, TLS, names that are asked for again. -dW: a warning is an error.
+  # Every form of the file: plain, TLS, names that are asked for again, a port for control. -dW: a warning is an error.
   openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=localhost \
     -keyout "$temp/key.pem" -out "$temp/chain.pem" 2>/dev/null
   cat "$temp/chain.pem" "$temp/key.pem" >"$temp/tls.pem"
   local nodes="SAKSHI_NODE1=127.0.0.1:1 SAKSHI_NODE2=127.0.0.1:2 SAKSHI_NODE3=127.0.0.1:3"
   local form
-  for form in "SAKSHI_HTTP=127.0.0.1:9" "SAKSHI_PEM=$temp/tls.pem" "SAKSHI_RESOLVER=127.0.0.1:53"; do
+  for form in "SAKSHI_HTTP=127.0.0.1:9" "SAKSHI_PEM=$temp/tls.pem" "SAKSHI_RESOLVER=127.0.0.1:53" "SAKSHI_ADMIN_SOCKET=ipv4@127.0.0.1:8405"; do
     # shellcheck disable=SC2086
     env $nodes "$form" haproxy -c -dW -f "$deploy/haproxy/haproxy.cfg" >"$temp/said" 2>&1 || { cat "$temp/said"; return 1; }
   done
@@ -38,7 +38,9 @@ proxy() { haproxy_syntax && "$python" "$here/proxy.py" "$deploy/haproxy/haproxy.
 
 redis() { "$here/redis.sh" "$deploy/redis"; }
 
-# Builds the overlays: stage, production with every component, and one node.
+sentinel() { "$here/sentinel.sh" "$deploy/redis" "${SAKSHI_BIN:-$root/target/debug/sakshi}"; }
+
+# Builds the overlays: stage, production with every component, and one node with those that change its pod.
 overlays() {
   local version
   version=$(kubectl version --client 2>/dev/null | grep -oE 'v1\.[0-9]+|Minor:"[0-9]+' | grep -oE '[0-9]+$' | head -1)
@@ -47,7 +49,10 @@ overlays() {
     return 3
   fi
   cp -r "$deploy/kubernetes" "$temp/"
-  echo 'components: [../components/connectors, ../components/ingress, ../components/monitoring]' >>"$temp/kubernetes/production/kustomization.yaml"
+  local components=../components
+  echo "components: [$components/connectors, $components/ingress, $components/issuer-url, $components/monitoring, $components/tracing]" \
+    >>"$temp/kubernetes/production/kustomization.yaml"
+  echo "components: [$components/connectors, $components/issuer-url]" >>"$temp/kubernetes/single/kustomization.yaml"
   local overlay
   for overlay in base stage production single; do
     kubectl kustomize "$temp/kubernetes/$overlay" >"$temp/$overlay.yaml" 2>"$temp/said" || { cat "$temp/said"; return 1; }
@@ -72,30 +77,52 @@ rollout() {
 }
 
 systemd() {
-  # A copy that names a program which exists, and the same as a template with its instances.
+  look systemd || return 1
+  # Copies that name a program which exists, and the service as a template with its instances.
   mkdir -p "$temp/units/sakshi@.service.d"
-  sed -e 's#^ExecStart=/usr/local/bin/sakshi#ExecStart=/bin/true#' -e '/^Documentation=/d' \
-    "$deploy/systemd/sakshi.service" | tee "$temp/units/sakshi@.service" >"$temp/units/sakshi.service"
-  cp "$deploy/systemd/sakshi@.service.d/instance.conf" "$temp/units/sakshi@.service.d/"
   local unit said
-  for unit in sakshi.service sakshi@1.service; do
+  for unit in sakshi.service sakshi-backup.service sakshi-backup.timer; do
+    sed -e 's#^ExecStart=/usr/local/bin/sakshi#ExecStart=/bin/true#' -e '/^Documentation=/d' "$deploy/systemd/$unit" >"$temp/units/$unit"
+  done
+  cp "$temp/units/sakshi.service" "$temp/units/sakshi@.service"
+  cp "$deploy/systemd/sakshi@.service.d/instance.conf" "$temp/units/sakshi@.service.d/"
+  for unit in sakshi.service sakshi@1.service sakshi-backup.service sakshi-backup.timer; do
     said=$(cd "$temp/units" && SYSTEMD_UNIT_PATH="$temp/units:" systemd-analyze verify --man=no "$unit" 2>&1)
     if [ $? -ne 0 ] || [ -n "$said" ]; then echo "$said"; return 1; fi
   done
-  # 1.2 of 10 today; a line that is taken away shows.
-  systemd-analyze security --offline=true --threshold=15 "$temp/units/sakshi.service" >"$temp/said" 2>&1 \
-    || { tail -1 "$temp/said"; return 1; }
+  # 1.2 and 0.5 of 10 today; a line that is taken away shows.
+  for unit in sakshi.service:15 sakshi-backup.service:7; do
+    systemd-analyze security --offline=true --threshold="${unit#*:}" "$temp/units/${unit%:*}" >"$temp/said" 2>&1 \
+      || { tail -1 "$temp/said"; return 1; }
+  done
   local stop
   stop=$(sed -n 's/^TimeoutStopSec=//p' "$deploy/systemd/sakshi.service")
   [ "$stop" -gt "$drain" ] || { echo "TimeoutStopSec=$stop is not longer than the drain ($drain s)"; return 1; }
 }
 
+# The block of compose/README.md in a copy, with files in the place of those that others give.
+compose_secrets() {
+  [ "$(id -u)" = 0 ] || { echo "only root can give the files to the users of the containers"; return 3; }
+  "$python" "$here/jwks.py" >"$temp/jwks.json"
+  openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=localhost \
+    -keyout "$temp/tls.pem" -out "$temp/chain.pem" 2>/dev/null && cat "$temp/chain.pem" >>"$temp/tls.pem"
+  sed -n '/^```bash$/,/^```$/{/^```/d;p}' "$deploy/compose/README.md" \
+    | sed "s#^jwks=.*#jwks=$temp/jwks.json tls=$temp/tls.pem#" >"$temp/block.sh"
+  (cd "$temp/compose/deploy/compose" && bash -euo pipefail "$temp/block.sh") >"$temp/said" 2>&1 || { cat "$temp/said"; return 1; }
+  look secrets "$temp/compose/deploy/compose"
+}
+
 compose() {
   look compose || return 1
-  if docker compose version >/dev/null 2>&1; then
-    mkdir -p "$temp/compose" && cp -r "$deploy" "$temp/compose/"
-    docker compose -f "$temp/compose/$(basename "$deploy")/compose/compose.yaml" config --quiet
-  fi
+  mkdir -p "$temp/compose" && cp -r "$deploy" "$temp/compose/deploy" && rm -rf "$temp/compose/deploy/compose/secrets"
+  local program
+  for program in "docker compose" docker-compose; do
+    if $program version >/dev/null 2>&1; then
+      $program -f "$temp/compose/deploy/compose/compose.yaml" config --quiet || return 1
+      $program -f "$temp/compose/deploy/compose/sandbox.yaml" config --quiet || return 1
+    fi
+  done
+  compose_secrets
 }
 
 container() { "$root/target/deploy/venv/bin/hadolint" "$deploy/container/Dockerfile" && look container; }
@@ -110,7 +137,7 @@ alerts() {
   cp "$here/alerts_test.yaml" "$deploy/prometheus/alerts.yaml" "$temp/" && cd "$temp" && promtool test rules alerts_test.yaml
 }
 
-for check in ${*:-proxy redis kubernetes rollout systemd compose container image metrics alerts}; do
+for check in ${*:-proxy redis sentinel kubernetes rollout systemd compose container image metrics alerts}; do
   said=$("$check" 2>&1)
   case $? in
     0) echo "ok       $check" ;;

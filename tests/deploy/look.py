@@ -10,6 +10,8 @@ import tomllib
 import kubernetes_validate
 import yaml
 
+import network
+
 deploy, root = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
 PUBLIC, INTERNAL, CONNECTORS = 8080, 8081, 8082
 
@@ -38,11 +40,22 @@ def seconds(text):
     return int(re.fullmatch(r"(\d+)s", text)[1])
 
 
+def issuer_keys(name, pod, environment):
+    """The file of the issuer's keys is replaced while a pod runs: by the kubelet, or by the node when there is a URL."""
+    (container,) = pod["containers"]
+    place = pathlib.PurePath(environment["SAKSHI__AUTHORITY__JWKS_PATH"])
+    mount = next((one for one in container["volumeMounts"] if place.is_relative_to(one["mountPath"])), None)
+    expect(mount and "subPath" not in mount, f"{name}: {place} never changes")
+    volume = next(one for one in pod["volumes"] if one["name"] == mount["name"])
+    is_fetched = "SAKSHI__AUTHORITY__JWKS_URL" in environment
+    expect("emptyDir" in volume and not mount.get("readOnly") if is_fetched else "secret" in volume, f"{name}: nobody can replace {place}")
+
+
 def kubernetes(*built):
     *built, example = built
     secrets = [item for item in yaml.safe_load_all(open(example))]
-    given = {name for item in secrets for name in item["stringData"] if name.startswith("SAKSHI__")}
-    expect(given <= settings(), f"the secrets have {given - settings()}, which are no settings")
+    given = {name: value for item in secrets for name, value in item["stringData"].items() if name.startswith("SAKSHI__")}
+    expect(given.keys() <= settings(), f"the secrets have {given.keys() - settings()}, which are no settings")
     for path in built:
         objects = [item for item in yaml.safe_load_all(open(path)) if item]
         # The schemas of the oldest version that the base asks for. A PodMonitor is no part of Kubernetes.
@@ -93,17 +106,22 @@ def kubernetes(*built):
         chosen = [item["spec"]["selector"] for item in of("Service")]
         chosen += [item["spec"]["selector"]["matchLabels"] for item in of("PodDisruptionBudget")]
         chosen += [item["spec"]["podSelector"]["matchLabels"] for item in of("NetworkPolicy")]
-        expect(len(chosen) == 5 and all(one.items() <= labels for one in chosen), f"{name}: something selects other pods: {chosen}")
+        expect(all(one.items() <= labels for one in chosen), f"{name}: something selects other pods: {chosen}")
         services = {item["metadata"]["name"]: item["spec"] for item in of("Service")}
-        targets = [port["targetPort"] for port in services["sakshi-public"]["ports"]]
-        expect(targets == ["public"], f"{name}: the public service leads to {targets}")
+        for service, unready in (("sakshi-public", False), ("sakshi-unready", True)):
+            targets = [port["targetPort"] for port in services[service]["ports"]]
+            expect(targets == ["public"], f"{name}: {service} leads to {targets}")
+            expect(services[service].get("publishNotReadyAddresses", False) == unready, f"{name}: {service} leads to the wrong pods")
         to_connectors = "connectors" if is_apart else "internal"
         targets = [port["targetPort"] for port in services["sakshi-reports"]["ports"]]
         expect(targets == [to_connectors], f"{name}: the service of reports leads to {targets}")
-        (policy,) = of("NetworkPolicy")
+        policies = of("NetworkPolicy")
         connector = {"namespaceSelector": {"matchLabels": {"sakshi/role": "connector"}}}
-        reached = [rule["ports"] for rule in policy["spec"]["ingress"] if connector in rule["from"]]
+        reached = [rule["ports"] for policy in policies for rule in policy["spec"].get("ingress", []) if connector in rule["from"]]
         expect(reached == [[{"port": to_connectors}]], f"{name}: connectors reach {reached}")
+        for fault in network.faults(policies, given | environment):
+            expect(False, f"{name}: {fault}")
+        issuer_keys(name, pod, environment)
         expect(services["sakshi-internal"]["clusterIP"] == "None", f"{name}: the internal service is balanced")
         spaces = {item["metadata"].get("namespace") for item in objects if item["kind"] != "Namespace"}
         expect(spaces == {f"sakshi-{name}"}, f"{name}: objects are in {spaces}")
@@ -117,6 +135,8 @@ def kubernetes(*built):
             expect(rule["host"] == host and tls["hosts"] == [host], f"{name}: the ingress is not for {host}")
             (way,) = rule["http"]["paths"]
             expect(way["backend"]["service"] == {"name": "sakshi-public", "port": {"name": "public"}}, f"{name}: the ingress leads to {way}")
+            otherwise = ingress["metadata"]["annotations"]["nginx.ingress.kubernetes.io/default-backend"]
+            expect(otherwise == "sakshi-unready", f"{name}: without ready pods the ingress leads to {otherwise}")
         if is_single:
             (claim,) = deployment["spec"]["volumeClaimTemplates"]
             mounts = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
@@ -126,6 +146,54 @@ def kubernetes(*built):
             continue
         enough = [item["spec"]["minReplicas"] for item in of("HorizontalPodAutoscaler")] or [deployment["spec"].get("replicas", 1)]
         expect(enough[0] >= 2, f"{name}: one node is no cluster")
+
+
+def unit(name):
+    """The lines of a unit as keys and values, in order."""
+    lines = (deploy / "systemd" / name).read_text().splitlines()
+    return [tuple(line.split("=", 1)) for line in lines if re.match(r"\w+=", line)]
+
+
+def values(lines, key):
+    """Every value of a key; an empty one takes back those before it."""
+    found = []
+    for name, value in lines:
+        if name == key:
+            found = [*found, value] if value else []
+    return found
+
+
+def systemd():
+    service, backup = unit("sakshi.service"), unit("sakshi-backup.service")
+    instance = service + unit("sakshi@.service.d/instance.conf")
+    environment = lambda lines: dict(value.split("=", 1) for value in values(lines, "Environment"))
+    directories = lambda lines: " ".join(values(lines, "StateDirectory")).split()
+    for name, lines in (("sakshi.service", service), ("sakshi@.service", instance), ("sakshi-backup.service", backup)):
+        unknown = environment(lines).keys() - settings()
+        expect(not unknown, f"{name}: {unknown} are no settings")
+        for key, value in environment(lines).items():
+            place = re.match(r"%S/([^/]+)", value)
+            expect(not place or place[1] in directories(lines), f"{name}: {key} is in no directory of the service")
+        for page in values(lines, "Documentation"):
+            page = page.removeprefix("file:///usr/local/share/doc/sakshi/")
+            packed = re.search(r"archive HEAD (.*) \|", (deploy / "release/dist.sh").read_text())[1].split()
+            expect((root / page).is_file() and page.split("/")[0] in packed, f"{name}: no archive has {page}")
+    # A credential is copied when the unit starts; these change while it runs.
+    for name, lines in (("sakshi.service", service), ("sakshi@.service", instance)):
+        keys = environment(lines)["SAKSHI__AUTHORITY__JWKS_PATH"]
+        expect(keys.startswith("%S/"), f"{name}: a changed {keys} is not seen before a restart")
+    for key in ("DynamicUser", "User", "StateDirectoryMode", "UMask"):
+        expect(values(backup, key) == values(service, key) != [], f"the backup has another {key} than the service")
+    expect(set(values(backup, "LoadCredential")) <= set(values(service, "LoadCredential")), "the backup reads other settings")
+    store = "SAKSHI__STORE__PATH"
+    expect(environment(backup)[store] == environment(service)[store], "the backup reads another store")
+    # What the runbook restores with is what the service runs with.
+    line = re.search(r"systemd-run .*? restore ", (deploy / "runbook.md").read_text(), re.S)[0]
+    for key, value in re.findall(r'-p (\w+)="?([^"\n]*?)"?(?= -|\s\\)', line):
+        expect(value in values(backup, key), f"the runbook restores with another {key} than the service has")
+    expect(f"-E {store}=/var/lib/{environment(backup)[store].removeprefix('%S/')} " in line, "the runbook restores another store")
+    target = re.search(r" backup %S/(\S+) --keep \d+$", values(backup, "ExecStart")[0])
+    expect(target and target[1] in directories(backup), "the backup is written elsewhere than into a directory of its own")
 
 
 def compose():
@@ -139,13 +207,14 @@ def compose():
         expect(service.get("read_only") is True, f"{name}: may write to its image")
         expect("no-new-privileges:true" in service.get("security_opt", []), f"{name}: may gain privileges")
         expect(int(service["user"].split(":")[0]) > 0, f"{name}: runs as root")
-        expect("healthcheck" in service and "limits" in service["deploy"]["resources"], f"{name}: has no health check or no limits")
+        expect({"healthcheck", "mem_limit", "pids_limit"} <= service.keys(), f"{name}: has no health check or no limits")
         expect(("ports" in service) == (name == "haproxy"), f"{name}: only haproxy is reachable from outside")
         for secret in service.get("secrets", []):
             expect(secret in file["secrets"], f"{name}: there is no secret {secret}")
         for mount in service.get("volumes", []):
             source = mount.split(":")[0]
-            expect(not source.startswith(".") or (deploy / "compose" / source).is_file(), f"{name}: {source} does not exist")
+            is_ours = source.startswith(".") and not source.startswith("./secrets/")
+            expect(not is_ours or (deploy / "compose" / source).is_file(), f"{name}: {source} does not exist")
         for network in service["networks"]:
             expect(network in file["networks"], f"{name}: there is no network {network}")
     for name in nodes:
@@ -153,18 +222,46 @@ def compose():
         expect(seconds(service["stop_grace_period"]) > drain, f"{name}: is killed before it has drained")
         for key in service["environment"]:
             expect(key in settings(), f"{name}: {key} is no setting")
+        # A file that is mounted alone stays the old one when another takes its place.
+        keys = pathlib.PurePath(service["environment"]["SAKSHI__AUTHORITY__JWKS_PATH"])
+        expect(f"./secrets/issuer:{keys.parent}" in service["volumes"], f"{name}: nobody can replace {keys}")
     sandbox = yaml.safe_load((deploy / "compose/sandbox.yaml").read_text())
     (service,) = sandbox["services"].values()
-    expect("secrets" not in sandbox and "environment" not in service, "a sandbox has nothing to prepare")
-    expect(service["ports"] == ["127.0.0.1:8080:8080"], "a sandbox is reached from this machine only")
+    at = "${SAKSHI_AT:-127.0.0.1:8080}"
+    expect("secrets" not in sandbox, "a sandbox has nothing to prepare")
+    expect(service["environment"] == {"SAKSHI__SERVER__PUBLIC_BASE_URL": f"http://{at}"}, "a sandbox names another address than its own")
+    expect(service["ports"] == [f"{at}:8080"], "a sandbox is reached from this machine only")
     expect(service["cap_drop"] == ["ALL"] and service["read_only"] is True, "the sandbox has more rights than it needs")
     expect(seconds(service["stop_grace_period"]) > drain, "the sandbox is killed before it has drained")
     build = file["services"]["node1"]["build"]
     expect(service["build"] == build | {"args": {"FEATURES": "shipped,sandbox"}}, "the sandbox is more than the image with that feature")
     expect(service["image"] != file["services"]["node1"]["image"], "the sandbox has the name of the production image")
     expect((root / "deploy/compose" / build["context"] / build["dockerfile"]).is_file(), f"there is no {build['dockerfile']}")
+    haproxy = file["services"]["haproxy"]
+    local = [port for port in haproxy["ports"] if port not in ("80:80", "443:443")]
+    expect(local == ["127.0.0.1:8404:8404"], f"haproxy is reached from outside at {local}")
+    expect(haproxy["environment"]["SAKSHI_ADMIN_SOCKET"].startswith("ipv4@127.0.0.1:"), "haproxy's control socket leaves its container")
     expect(file["networks"]["data"]["internal"] is True, "Redis can be reached from outside")
     expect("edge" not in file["services"]["redis"]["networks"], "Redis stands at the edge")
+
+
+def secrets(folder):
+    """The files that the block of the README has made are those that the containers' users read."""
+    folder = pathlib.Path(folder)
+    file = yaml.safe_load((folder / "compose.yaml").read_text())
+    readers = {}
+    for service in file["services"].values():
+        given = [file["secrets"][name]["file"] for name in service.get("secrets", [])]
+        given += [mount.split(":")[0] for mount in service.get("volumes", []) if mount.startswith("./secrets/")]
+        readers |= {name: int(service["user"].split(":")[0]) for name in given}
+    for name, user in readers.items():
+        about = (folder / name).stat()
+        expect(about.st_uid == user and about.st_mode & 0o077 == 0, f"{name} is not for user {user} alone")
+    expect(not re.search(r"#(0{64}|1{64})", (folder / "secrets/users.acl").read_text()), "Redis has passwords that nobody knows")
+    made = tomllib.loads((folder / "secrets/sakshi.toml").read_text())
+    profile = made.pop("profile")
+    names = {f"SAKSHI__{section}__{key}".upper() for section, keys in made.items() for key in keys}
+    expect(profile == "stage" and names <= settings(), f"{names - settings()} are no settings")
 
 
 def container():
@@ -205,4 +302,4 @@ def metrics():
     expect(len({panel["id"] for panel in panels}) == len(panels), "two panels have one id")
 
 
-{"kubernetes": kubernetes, "compose": compose, "container": container, "metrics": metrics}[sys.argv[3]](*sys.argv[4:])
+globals()[sys.argv[3]](*sys.argv[4:])

@@ -90,8 +90,9 @@ class Manifest:
         """Puts generated values in the place of the example's, and this machine's paths in the place of the pod's."""
         held = {item["metadata"]["name"]: item["stringData"] for item in yaml.safe_load_all(open(secrets))}
         for source in self.container["envFrom"]:
-            for key in held[source["secretRef"]["name"]] if "secretRef" in source else ():
-                self.environment[key] = run("openssl", "rand", "-base64", "32") if key.endswith("_KEY") else run("openssl", "rand", "-hex", "32")
+            for key, value in held[source["secretRef"]["name"]].items() if "secretRef" in source else ():
+                made = run("openssl", "rand", "-base64", "32") if key.endswith("_KEY") else run("openssl", "rand", "-hex", "32")
+                self.environment[key] = value if "://" in value else made
         authority = work / "authority"
         authority.mkdir()
         contents = {"intent.pem": run("openssl", "genrsa", "2048"), "jwks.json": run(sys.executable, jwks)}
@@ -104,6 +105,12 @@ class Manifest:
             for key, value in self.environment.items():
                 if value.startswith(mount):
                     self.environment[key] = str(place) + value[len(mount):]
+        # No issuer and no collector are here: the keys are those that were fetched last.
+        for key in ("SAKSHI__AUTHORITY__JWKS_URL", "SAKSHI__TELEMETRY__OTLP_ENDPOINT"):
+            self.environment.pop(key, None)
+        keys = pathlib.Path(self.environment["SAKSHI__AUTHORITY__JWKS_PATH"])
+        if not keys.exists():
+            shutil.copy(authority / "jwks.json", keys)
         if self.environment["SAKSHI__STORE__KIND"] == "embedded":
             del self.environment["SAKSHI__STORE__REDIS_URL"]
 
