@@ -61,16 +61,21 @@ says "$(redis-cli -s "$temp/socket" ping 2>&1)" NOAUTH || fail "who has no name 
 says "$(as sakshi wrong ping)" 'WRONGPASS|NOAUTH' || fail "a wrong password is let in"
 says "$(as tester any acl dryrun probe get x)" 'no permissions' || fail "the probe may read"
 
-# Whatever was answered is in the file after a kill.
+# Whatever was answered is in the file after an end: single commands, and steps of several.
 as sakshi known-here set kept yes >/dev/null
-kill -9 "${pids[0]}"; wait "${pids[0]}" 2>/dev/null || true
-redis-server "$files/redis.conf" --port 0 --unixsocket "$temp/socket" --dir "$temp" --daemonize no --aclfile "$temp/users.acl" \
-  >>"$temp/log" 2>&1 &
-pids=($!)
-tries=0
-until [ "$(as sakshi known-here get kept)" = yes ]; do
-  tries=$((tries + 1)); [ $tries -lt 200 ] || fail "a write that was answered is gone after a kill"
-  sleep 0.05
+step='redis.call("INCR", KEYS[1]) redis.call("INCR", KEYS[2]) return redis.call("GET", KEYS[1])'
+for signal in TERM KILL; do
+  steps=$(as sakshi known-here eval "$step" 2 '{s}one' '{s}two')
+  kill -s "$signal" "${pids[0]}"; wait "${pids[0]}" 2>/dev/null || true
+  redis-server "$files/redis.conf" --port 0 --unixsocket "$temp/socket" --dir "$temp" --daemonize no --aclfile "$temp/users.acl" \
+    >>"$temp/log" 2>&1 &
+  pids=($!)
+  tries=0
+  until [ "$(as sakshi known-here get kept)" = yes ]; do
+    tries=$((tries + 1)); [ $tries -lt 200 ] || fail "a write that was answered is gone after SIG$signal"
+    sleep 0.05
+  done
+  [ "$(as sakshi known-here get '{s}two')" = "$steps" ] || fail "a step that was answered is gone after SIG$signal"
 done
 
 # A backup of what runs, two of three kept, and a Redis that starts from it with the settings of redis.conf.

@@ -82,6 +82,7 @@ pub const METRICS: &[Metric] = &[
     metric("sakshi_redis_refused_total", Counter, "Calls of Redis that were refused because too many were under way."),
     metric("sakshi_redis_repeats_total", Counter, "Attempts of calls of Redis beyond the first."),
     metric("sakshi_store_commit_seconds", Histogram, "Time of one commit of the embedded store, for all writes in it."),
+    metric("sakshi_store_data_lost", Gauge, "1 while the store lacks data that it had, so that nothing is written."),
     metric("sakshi_store_sealing_key_info", Gauge, "Always 1; the label has the id of the encryption key with which this node seals."),
     metric("sakshi_store_size_bytes", Gauge, "Bytes of the embedded store's files."),
     metric("sakshi_transactions_completed_total", Counter, "Transactions that ended with an answer, by whether it passed."),
@@ -132,6 +133,7 @@ pub fn begin() {
     for actor in ["transaction", "event", "flow", "registry", "credit_ledger", "webhook_dispatcher"] {
         counter!("sakshi_actor_restarts_total", "actor" => actor).increment(0);
     }
+    gauge!("sakshi_store_data_lost").set(0);
     let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     gauge!("process_start_time_seconds").set(started.as_secs_f64());
     gauge!("sakshi_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1);
