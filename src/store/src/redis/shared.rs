@@ -60,11 +60,14 @@ impl Shared {
         timed
     }
 
-    /// Gives an answer that the caller takes for final: that something does not exist or has ended. A node that cannot rely
-    /// on what it reads, because its servers have lost data or take no writes, does not give it.
+    /// Gives an answer that the caller takes for final: that something does not exist or has ended. Servers that lack data,
+    /// or that may have been replaced because they take no writes, are not relied on.
     pub(crate) async fn confirm<T>(&self, answer: T) -> Result<T, StoreError> {
         self.compare().await?;
-        if self.is_fit.load(Ordering::Relaxed) { Ok(answer) } else { Err(StoreError::unavailable("it takes no writes")) }
+        if !self.is_fit.load(Ordering::Relaxed) {
+            self.write_probe().await?;
+        }
+        Ok(answer)
     }
 
     /// Calls a script. The link repeats it while its reply is lost, until the call times out.

@@ -33,6 +33,11 @@ impl Shared {
         if !self.is_fit.load(Ordering::Relaxed) || self.checks.fetch_add(1, Ordering::Relaxed).is_multiple_of(CHECKS_PER_LOOK) {
             self.check_servers().await?;
         }
+        self.write_probe().await
+    }
+
+    /// Writes a little, as an operation would.
+    pub(crate) async fn write_probe(&self) -> Result<(), StoreError> {
         self.call(&CHECK, vec![keys::probe()], arguments![PROBE_TTL]).await.map(drop)
     }
 }
