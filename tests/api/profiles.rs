@@ -9,7 +9,7 @@ use sakshi_kit::issuer::{ISSUER, TestIssuer};
 use sakshi_kit::node::{TestNode, environment, intent_key as harness_key, on_redis};
 use sakshi_kit::operator::ADMIN_TOKEN;
 use sakshi_kit::process::{Ending, Process};
-use sakshi_kit::redis::RedisServer;
+use sakshi_kit::redis::{DURABLE, RedisServer};
 
 const KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 const TOKEN: &str = "an-operators-own-token-of-enough-length";
@@ -226,7 +226,7 @@ async fn a_directory_belongs_to_one_profile_and_authority_until_it_is_moved_on_p
 
 #[tokio::test]
 async fn stage_and_production_cannot_share_a_redis_even_with_one_encryption_key() {
-    let (keys, redis) = (tempfile::tempdir().unwrap(), RedisServer::start(&[]));
+    let (keys, redis) = (tempfile::tempdir().unwrap(), RedisServer::start(DURABLE));
     let settings = production(&intent_key(keys.path())).into_iter().chain(on_redis(&redis.url())).collect::<Vec<_>>();
     let settings: Vec<(&str, &str)> = settings.iter().map(|(key, value)| (*key, value.as_str())).collect();
     let node = TestNode::with(&settings).await;
