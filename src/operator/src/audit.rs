@@ -24,6 +24,8 @@ use super::operation::Answer;
 
 /// The names whose values are told. Of a `…_webhook_url` it is the origin.
 const TOLD: &[&str] = &[
+    "accepted",
+    "ahead_s",
     "amount",
     "answers",
     "app_id",
@@ -71,6 +73,7 @@ const TOLD: &[&str] = &[
     "sealing_key",
     "seq",
     "signs",
+    "since",
     "suspended",
     "suspended_at",
     "transactions",

@@ -8,7 +8,9 @@ use sakshi_web::error::ApiError;
 use sakshi_wire::reports::FlowReport;
 
 use super::operation::Operation;
-use super::{apps, audit_log, clients, credits, erasure, intent_keys, keys, openapi, operators, probes, reports, reseal, transfers, views};
+use super::{
+    apps, audit_log, clients, clock, credits, erasure, intent_keys, keys, openapi, operators, probes, reports, reseal, transfers, views,
+};
 
 const CONNECTORS: &str = "Connectors";
 const DOCUMENT: &str = "/openapi.json";
@@ -327,6 +329,14 @@ fn of_node() -> Vec<Operation> {
             "getSupervisionTree",
             "Shows the live supervision tree. A registry tells how many actors it has, and does not list them.",
             views::tree,
+        ),
+        Operation::new(
+            Method::POST,
+            "/admin/v1/clock/accept",
+            "acceptClock",
+            "Trusts the clock of the node that answers, after a jump because of which it deleted nothing. It deletes expired records again \
+            within ten seconds. Correct the clock first: what has expired by it is lost for good. Each node has a clock of its own.",
+            clock::accept,
         ),
         Operation::new(Method::GET, "/livez", "getLiveness", "Tells whether the process works. If not, restart it.", probes::livez)
             .refuses(ApiError::Unhealthy("arbiter 1 hangs".to_owned()), "A thread hangs."),

@@ -60,6 +60,12 @@ impl RedisStore {
         self.shared.clock()
     }
 
+    /// How far the clock of the server is ahead of this machine's, in milliseconds.
+    #[must_use]
+    pub fn clock_ahead_ms(&self) -> i64 {
+        self.shared.server_clock.ahead_ms()
+    }
+
     /// The counters of the link to the servers.
     #[must_use]
     pub fn figures(&self) -> LinkFigures {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use sakshi_domain::time::Timestamp;
 use tokio::time::timeout;
 
 use super::arguments::arguments;
@@ -21,8 +22,12 @@ const CHECK_TIMEOUT: Duration = Duration::from_millis(700);
 
 impl Upkeep for RedisStore {
     /// Nothing: every key expires by itself when its time has passed.
-    fn sweep(&self, _: Retention, _: usize) -> StoreFuture<Swept> {
+    fn sweep(&self, _: Timestamp, _: Retention, _: usize) -> StoreFuture<Swept> {
         Box::pin(ready(Ok(Swept::default())))
+    }
+
+    fn last_sweep(&self) -> StoreFuture<Option<Timestamp>> {
+        Box::pin(ready(Ok(None)))
     }
 
     /// Writes a little, as an operation would.
