@@ -15,7 +15,7 @@ pub trait Clock: Debug + Send + Sync + 'static {
     /// The current time.
     fn now(&self) -> Timestamp;
 
-    /// The time since any moment, by a clock that nobody sets.
+    /// Time since an arbitrary moment, by a clock that is never set.
     fn monotonic(&self) -> Duration;
 }
 

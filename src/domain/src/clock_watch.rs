@@ -32,7 +32,7 @@ pub enum Agreement {
 pub struct Reading {
     /// Time of the wall clock.
     pub wall: Timestamp,
-    /// Time of the clock that is never set, since any moment.
+    /// Time of the clock that is never set, since an arbitrary moment.
     pub monotonic: Duration,
 }
 

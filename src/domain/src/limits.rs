@@ -188,11 +188,11 @@ pub const PAGE_INTENTS_KEPT_MAX: usize = 128;
 pub const PAGE_INTENT_REUSED_MAX: Duration = Duration::from_secs(60);
 /// What signing an intent for a page counts in the rate limit of an address, in pages without one.
 pub const PAGE_SIGNATURE_COST: NonZeroU32 = NonZeroU32::new(4).unwrap();
-/// What a clock may gain or lose from one look at it to the next: more than NTP slews and busy machines do. More is a jump.
+/// Largest change of a clock between two readings that is no jump: more than NTP slews and busy machines cause.
 pub const CLOCK_JUMP_MIN: Duration = Duration::from_secs(5 * 60);
-/// How long a clock that has jumped must run evenly before anything is deleted by it.
+/// Time that a clock must run evenly after a jump before anything is deleted by it.
 pub const CLOCK_AGREEMENT: Duration = Duration::from_secs(3_600);
-/// How long a node may have been stopped before its start counts as a jump of the clock.
+/// Longest stop of a node after which its start is no jump of the clock.
 pub const CLOCK_STOPPED_MAX: Duration = Duration::from_secs(3_600);
 /// Partitions of the store; each client belongs to one.
 pub const PARTITIONS: u8 = 64;

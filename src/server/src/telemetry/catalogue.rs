@@ -82,7 +82,7 @@ pub const METRICS: &[Metric] = &[
     metric("sakshi_redis_calls_total", Counter, "Calls of Redis that ended, by script."),
     metric("sakshi_redis_refused_total", Counter, "Calls of Redis that were refused because too many were under way."),
     metric("sakshi_redis_repeats_total", Counter, "Attempts of calls of Redis beyond the first."),
-    metric("sakshi_store_clock_offset_seconds", Gauge, "How far the clock of Redis is ahead of the machine's; negative when it is behind."),
+    metric("sakshi_store_clock_offset_seconds", Gauge, "Seconds by which the clock of Redis is ahead of the machine's; negative when behind."),
     metric("sakshi_store_commit_seconds", Histogram, "Time of one commit of the embedded store, for all writes in it."),
     metric("sakshi_store_sealing_key_info", Gauge, "Always 1; the label has the id of the encryption key with which this node seals."),
     metric("sakshi_store_size_bytes", Gauge, "Bytes of the embedded store's files."),

@@ -28,7 +28,7 @@ impl Clock for ServerClock {
 }
 
 impl ServerClock {
-    /// How far the server's clock is ahead of this machine's, in milliseconds.
+    /// Milliseconds by which the server's clock is ahead of this machine's.
     pub(crate) fn ahead_ms(&self) -> i64 {
         self.ahead.load(Ordering::Relaxed)
     }

@@ -60,7 +60,7 @@ impl RedisStore {
         self.shared.clock()
     }
 
-    /// How far the clock of the server is ahead of this machine's, in milliseconds.
+    /// Milliseconds by which the clock of the server is ahead of this machine's.
     #[must_use]
     pub fn clock_ahead_ms(&self) -> i64 {
         self.shared.server_clock.ahead_ms()

@@ -5,10 +5,10 @@ use sakshi_domain::time::Timestamp;
 use crate::body::body;
 
 body! { answer
-    /// The jump of the clock because of which the node that answers deleted nothing.
+    /// The clock jump that was accepted, at the node that answers.
     #[derive(Clone)]
     pub struct AcceptClockResponse {
-        /// Whether there was one. Without, nothing has changed.
+        /// False when the clock had not jumped; nothing has changed then.
         accepted: bool,
         /// Last time of the clock before the jump.
         since: Option<Timestamp>,
