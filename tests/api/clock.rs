@@ -1,13 +1,27 @@
-//! What a node deletes whose clock is far from the time of its store. The embedded store alone is swept.
+//! Nodes whose clock is far from the time of their store.
 
 use rusqlite::Connection;
 use sakshi_kit::node::TestNode;
 use sakshi_kit::waiting::{TIMEOUT, eventually};
 use serde_json::{Value, json};
 
-async fn has_jumped(node: &TestNode) -> bool {
+/// The value of a gauge of the node, if it has it.
+async fn gauge(node: &TestNode, name: &str) -> Option<f64> {
     let page = node.operator().probe("/metrics").await.text;
-    page.lines().find(|line| line.starts_with("sakshi_clock_jumped ")).unwrap().ends_with(" 1")
+    page.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
+}
+
+async fn has_jumped(node: &TestNode) -> bool {
+    gauge(node, "sakshi_clock_jumped ").await.unwrap() > 0.0
+}
+
+#[tokio::test]
+async fn a_node_on_redis_shows_how_far_the_clock_of_redis_is_ahead() {
+    let node = TestNode::start().await;
+    let offset = gauge(&node, "sakshi_store_clock_offset_seconds ").await;
+    assert_eq!(offset.is_some(), node.redis.is_some());
+    assert!(offset.unwrap_or_default().abs() < 60.0, "both are on this machine: {offset:?}");
+    assert!(!has_jumped(&node).await);
 }
 
 #[tokio::test]
