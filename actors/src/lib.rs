@@ -17,6 +17,7 @@ mod take_once;
 mod traced;
 mod transaction;
 mod tree;
+mod trusted_clock;
 
 #[cfg(test)]
 mod tests;

@@ -7,29 +7,36 @@ use std::time::Duration;
 use actix::{Actor, ActorFutureExt as _, AsyncContext as _, Context, Supervised, WrapFuture as _};
 use sakshi_store::{Retention, Store, StoreError, Swept};
 
+use crate::trusted_clock::TrustedClock;
+
 /// Pause between sweeps when nothing is left to do.
-const IDLE: Duration = Duration::from_secs(10);
+pub(crate) const IDLE: Duration = Duration::from_secs(10);
 /// Pause between sweeps while there is more.
 const BUSY: Duration = Duration::from_millis(20);
 /// Records of each kind removed in one sweep. Verifications wait for it, about 2 ms for a hundred in
 /// the embedded store, so a sweep is small and the next one is soon.
 const LIMIT: usize = 100;
 
-/// Sweeps the store.
+/// Sweeps the store while the clock can be trusted.
 #[derive(Debug)]
 pub(crate) struct Reaper {
     store: Arc<dyn Store>,
+    clock: Arc<TrustedClock>,
     retention: Retention,
 }
 
 impl Reaper {
     /// A reaper that keeps records as long as the retention says.
-    pub(crate) fn new(store: Arc<dyn Store>, retention: Retention) -> Self {
-        Self { store, retention }
+    pub(crate) const fn new(store: Arc<dyn Store>, clock: Arc<TrustedClock>, retention: Retention) -> Self {
+        Self { store, clock, retention }
     }
 
     fn sweep(&mut self, ctx: &mut Context<Self>) {
-        let sweep = self.store.sweep(self.retention, LIMIT);
+        let Some(now) = self.clock.now() else {
+            ctx.run_later(IDLE, Self::sweep);
+            return;
+        };
+        let sweep = self.store.sweep(now, self.retention, LIMIT);
         ctx.spawn(sweep.into_actor(self).map(|swept, _, ctx| {
             ctx.run_later(pause_after(swept), Self::sweep);
         }));

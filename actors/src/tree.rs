@@ -22,6 +22,7 @@ use std::time::Duration;
 use actix::Addr;
 use actix_rt::Arbiter;
 use sakshi_domain::clock::Clock;
+use sakshi_domain::clock_watch::ClockJump;
 use sakshi_domain::credits::CreditMove;
 use sakshi_domain::delivery::DeliveryOutcome;
 use sakshi_domain::ids::ClientId;
@@ -37,6 +38,7 @@ use crate::ledger::{CreditLedger, MoveCredits, no_answer};
 use crate::reaper::Reaper;
 use crate::router::ShardRouter;
 use crate::transaction::{ChangeListener, TransactionActor, TransactionContext, Transactions};
+use crate::trusted_clock::TrustedClock;
 
 /// An arbiter that has been silent for this long counts as hung.
 const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -98,6 +100,7 @@ pub struct Handles {
 pub struct Tree {
     root: Root,
     vault: Arc<Vault>,
+    trusted_clock: Arc<TrustedClock>,
     pub(crate) ledger: Addr<CreditLedger>,
     pub(crate) dispatcher: Addr<WebhookDispatcher>,
     pub(crate) transactions: Arc<Shards<TransactionActor>>,
@@ -116,7 +119,7 @@ impl Tree {
     /// actix system. The receiver gets the failures that restarts did not mend.
     ///
     /// # Errors
-    /// The store's, when it cannot record the attempts that an earlier process left unfinished.
+    /// The store's, when it cannot record the attempts that an earlier process left unfinished, or tell when it was swept.
     pub async fn start(config: TreeConfig, bounds: TreeBounds) -> Result<(Self, mpsc::UnboundedReceiver<Escalation>), StoreError> {
         let TreeConfig { store, vault, clock, client, on_one_arbiter } = config;
         let unfinished = store.abandon_attempts().await?;
@@ -124,6 +127,7 @@ impl Tree {
             metrics::counter!("sakshi_webhook_attempts_total", "outcome" => DeliveryOutcome::Unknown.as_str()).increment(unfinished);
             tracing::warn!(count = unfinished, "webhook attempts were under way when the process ended; their outcome is unknown");
         }
+        let trusted_clock = Arc::new(TrustedClock::starting(Arc::clone(&clock), store.last_sweep().await?));
         let (root, escalations) = Root::new();
         let heartbeats = Heartbeats::new(HEARTBEAT_TIMEOUT);
         let [effects, sending] = [(); 2].map(|()| if on_one_arbiter { Arbiter::current() } else { Arbiter::new().handle() });
@@ -146,8 +150,8 @@ impl Tree {
             root.start(&sending, "webhook-dispatcher", "webhook_dispatcher", make)
         };
         {
-            let store = Arc::clone(&store);
-            root.start(&effects, "reaper", "reaper", move || Reaper::new(store, bounds.retention));
+            let (store, clock) = (Arc::clone(&store), Arc::clone(&trusted_clock));
+            root.start(&effects, "reaper", "reaper", move || Reaper::new(store, clock, bounds.retention));
         }
 
         let of_kind = |live| ShardBounds { shards: bounds.shards.clamp(1, 256), live, requests: bounds.mailbox_depth };
@@ -156,6 +160,7 @@ impl Tree {
         let context = Arc::new(FlowContext {
             store: Arc::clone(&store),
             clock: Arc::clone(&clock),
+            trusted_clock: Arc::clone(&trusted_clock),
             dispatcher: dispatcher.clone(),
             result_ttl: bounds.flow_result_ttl,
             lapses: Semaphore::new(LAPSES_AT_ONCE),
@@ -182,6 +187,7 @@ impl Tree {
         let tree = Self {
             root,
             vault,
+            trusted_clock,
             ledger,
             dispatcher,
             transactions,
@@ -235,6 +241,12 @@ impl Tree {
     pub fn move_credits(&self, client: ClientId, movement: CreditMove) -> StoreFuture<CreditOutcome> {
         let ask = self.ledger.send(MoveCredits { client, movement }).timeout(self.bounds.ask_timeout);
         Box::pin(async move { ask.await.unwrap_or_else(|_| Err(no_answer())) })
+    }
+
+    /// Trusts the clock as it is now; returns the jump because of which nothing was deleted by it.
+    #[must_use]
+    pub fn accept_clock(&self) -> Option<ClockJump> {
+        self.trusted_clock.accept()
     }
 
     /// The tree as it is now; readable while an arbiter hangs.

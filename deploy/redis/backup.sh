@@ -22,6 +22,10 @@ sync "$name" "$name.sha256"
 echo "$directory/$name: $(stat -c %s "$name") bytes"
 # By name, the oldest first; a backup goes with its checksum.
 mapfile -t found < <(printf '%s\n' sakshi-redis-*.rdb | sort)
+if [ "${found[-1]}" != "$name" ]; then
+  echo "$directory/${found[-1]}: has a later time than this backup, so the clock is or was wrong. No older backup was removed; remove or rename that one."
+  exit 0
+fi
 for old in "${found[@]:0:$((${#found[@]} > keep ? ${#found[@]} - keep : 0))}"; do
   rm -f "$old" "$old.sha256"
   echo "$directory/$old: removed"

@@ -59,6 +59,11 @@ async fn a_backup_taken_under_load_holds_every_answer_from_before_it_and_its_led
     assert!(opened > 0);
     let kept: Vec<_> = backups(&target).into_iter().filter(|path| path.extension().is_some_and(|end| end == "db")).collect();
     assert_eq!((kept.len(), backups(&target).len()), (3, 6), "each with its checksum: {kept:?}");
+    let later = target.join("sakshi-20990101T000000.000Z.db");
+    std::fs::write(&later, "").unwrap();
+    let ending = tokio::task::block_in_place(|| run(&node, &["backup", target.to_str().unwrap(), "--keep", "1"]));
+    assert!(ending.out.contains("No older backup was removed") && backups(&target).len() == 9, "{}{}", ending.out, ending.err);
+    std::fs::remove_file(later).unwrap();
 
     node.kill().await;
     let restored = run(&node, &["restore", kept[2].to_str().unwrap()]);

@@ -16,6 +16,7 @@ mod callback_abuse;
 mod callback_bodies;
 mod checks;
 mod clients;
+mod clock;
 mod connectors;
 mod credential_refusals;
 mod credentials;

@@ -86,6 +86,12 @@ for n in 1 2 3; do
 done
 [ "$(ls "$temp/backups" | wc -l)" = 4 ] || fail "not two backups with their checksums: $(ls "$temp/backups")"
 newest=$temp/backups/$(ls "$temp/backups" | grep "rdb$" | tail -1)
+later=$temp/backups/sakshi-redis-20990101T000000.000Z.rdb
+touch "$later"
+"$files/backup.sh" "$temp/backups" 1 -s "$temp/socket" --user tester --pass any >"$temp/said" 2>&1 || fail "backup: $(cat "$temp/said")"
+says "$(cat "$temp/said")" 'No older backup was removed' || fail "a backup of a wrong clock goes unnoticed: $(cat "$temp/said")"
+rm "$later"
+[ -f "$newest" ] && [ "$(ls "$temp/backups" | wc -l)" = 6 ] || fail "a backup was removed because of a wrong clock: $(ls "$temp/backups")"
 as sakshi known-here set later yes >/dev/null
 "$files/restore.sh" "$newest" "$temp/restored" >"$temp/said" 2>&1 || fail "restore: $(cat "$temp/said")"
 "$files/restore.sh" "$newest" "$temp/restored" >"$temp/said" 2>&1 && fail "a directory that is not empty is overwritten"

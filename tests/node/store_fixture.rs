@@ -115,6 +115,7 @@ impl StoreFixture {
             longest: LongestKept { result_ttl: Duration::from_secs(24 * 3_600), registration_ttl: Duration::from_secs(90 * 24 * 3_600) },
             store: self.shared_store(),
             clock: self.clock.clone(),
+            accept_clock: Arc::new(|| None),
             credits: Arc::new(Direct(self.store.clone())),
             flows: Arc::new(Direct(self.store.clone())),
             signer: Arc::new(signer()),

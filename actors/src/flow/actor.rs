@@ -23,6 +23,7 @@ use tokio::sync::Semaphore;
 use super::message::{Lapse, OpenFlowTicket, ReportTicket, WakeAt};
 use crate::dispatcher::{DeliveryQueued, WebhookDispatcher};
 use crate::router::{Answered, Unanswered};
+use crate::trusted_clock::TrustedClock;
 
 /// Documents of the node that lapse at once: each is read, written and sealed as a whole, and many may
 /// fall due together.
@@ -37,6 +38,8 @@ const LAPSE_PAUSE: Duration = Duration::from_secs(1);
 pub(crate) struct FlowContext {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<dyn Clock>,
+    /// Ends documents.
+    pub(crate) trusted_clock: Arc<TrustedClock>,
     pub(crate) dispatcher: Addr<WebhookDispatcher>,
     /// How long a result can be fetched.
     pub(crate) result_ttl: Duration,
@@ -54,6 +57,10 @@ impl FlowContext {
 
     async fn lapse(self: Arc<Self>, id: FlowId) -> Result<LapseFlowOutcome, StoreError> {
         let _permit = self.lapses.acquire().await.map_err(|_| StoreError::Overloaded)?;
+        if self.trusted_clock.now().is_none() {
+            // The sweeper comes back to it.
+            return Ok(LapseFlowOutcome::NotDue);
+        }
         self.store.lapse_flow(id, self.result_ttl).await
     }
 }

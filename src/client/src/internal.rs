@@ -3,6 +3,7 @@
 use reqwest::Method;
 use sakshi_wire::credits::{Balance, Statement};
 use sakshi_wire::operator::audit_log::AuditLogPage;
+use sakshi_wire::operator::clock::AcceptClockResponse;
 use sakshi_wire::operator::credits::{AuditResponse, MoveCreditsResponse};
 use sakshi_wire::operator::data_loss::AcceptLossResponse;
 use sakshi_wire::operator::erasure::EraseResponse;
@@ -150,6 +151,11 @@ pub fn revoke_operator(operator_id: &str) -> Call<OperatorResponse> {
 /// A step of sealing everything with the key that seals now; without a place a pass begins.
 pub fn reseal(from: Option<&str>) -> Call<ResealResponse> {
     Call::post("/admin/v1/reseal", &json!({ "from": from }))
+}
+
+/// Trusts the clock of the node that answers.
+pub fn accept_clock() -> Call<AcceptClockResponse> {
+    Call::new(Method::POST, "/admin/v1/clock/accept")
 }
 
 /// Erases what is known of people.

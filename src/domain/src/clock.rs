@@ -2,8 +2,9 @@
 //! let fifteen minutes pass without waiting.
 
 use std::fmt::Debug;
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use chrono::Utc;
 
@@ -13,6 +14,9 @@ use crate::time::Timestamp;
 pub trait Clock: Debug + Send + Sync + 'static {
     /// The current time.
     fn now(&self) -> Timestamp;
+
+    /// Time since an arbitrary moment, by a clock that is never set.
+    fn monotonic(&self) -> Duration;
 }
 
 /// The system clock.
@@ -24,28 +28,48 @@ impl Clock for SystemClock {
     fn now(&self) -> Timestamp {
         Timestamp::from_millis(Utc::now().timestamp_millis())
     }
+
+    fn monotonic(&self) -> Duration {
+        static FIRST: LazyLock<Instant> = LazyLock::new(Instant::now);
+        FIRST.elapsed()
+    }
 }
 
-/// A clock for tests, which moves only by [`ManualClock::advance`].
+/// A clock for tests, which moves only by [`ManualClock::advance`] and [`ManualClock::jump`].
 #[derive(Debug)]
-pub struct ManualClock(AtomicI64);
+pub struct ManualClock {
+    now: AtomicI64,
+    /// Milliseconds of `now` that are jumps.
+    jumped: AtomicI64,
+}
 
 impl ManualClock {
     /// A clock standing at `start`.
     #[must_use]
     pub const fn starting_at(start: Timestamp) -> Self {
-        Self(AtomicI64::new(start.millis()))
+        Self { now: AtomicI64::new(start.millis()), jumped: AtomicI64::new(0) }
     }
 
-    /// Moves the clock forward.
+    /// Lets time pass.
     pub fn advance(&self, span: Duration) {
-        self.0.fetch_add(i64::try_from(span.as_millis()).unwrap_or(i64::MAX), Ordering::SeqCst);
+        self.now.fetch_add(i64::try_from(span.as_millis()).unwrap_or(i64::MAX), Ordering::SeqCst);
+    }
+
+    /// Sets the clock forward, or back, while no time passes.
+    pub fn jump(&self, millis: i64) {
+        self.jumped.fetch_add(millis, Ordering::SeqCst);
+        self.now.fetch_add(millis, Ordering::SeqCst);
     }
 }
 
 impl Clock for ManualClock {
     fn now(&self) -> Timestamp {
-        Timestamp::from_millis(self.0.load(Ordering::SeqCst))
+        Timestamp::from_millis(self.now.load(Ordering::SeqCst))
+    }
+
+    fn monotonic(&self) -> Duration {
+        let elapsed = self.now.load(Ordering::SeqCst).saturating_sub(self.jumped.load(Ordering::SeqCst));
+        Duration::from_millis(u64::try_from(elapsed).unwrap_or(0))
     }
 }
 

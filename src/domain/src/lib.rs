@@ -9,6 +9,7 @@ pub mod checks;
 pub mod claims;
 pub mod client_transfer;
 pub mod clock;
+pub mod clock_watch;
 pub mod credits;
 pub mod delivery;
 pub mod erasure;

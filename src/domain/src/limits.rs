@@ -188,10 +188,17 @@ pub const PAGE_INTENTS_KEPT_MAX: usize = 128;
 pub const PAGE_INTENT_REUSED_MAX: Duration = Duration::from_secs(60);
 /// What signing an intent for a page counts in the rate limit of an address, in pages without one.
 pub const PAGE_SIGNATURE_COST: NonZeroU32 = NonZeroU32::new(4).unwrap();
+/// Largest change of a clock between two readings that is no jump: more than NTP slews and busy machines cause.
+pub const CLOCK_JUMP_MIN: Duration = Duration::from_secs(5 * 60);
+/// Time that a clock must run evenly after a jump before anything is deleted by it.
+pub const CLOCK_AGREEMENT: Duration = Duration::from_secs(3_600);
+/// Longest stop of a node after which its start is no jump of the clock.
+pub const CLOCK_STOPPED_MAX: Duration = Duration::from_secs(3_600);
 /// Partitions of the store; each client belongs to one.
 pub const PARTITIONS: u8 = 64;
 
 const _: () = assert!(PARTITIONS.is_power_of_two() && PARTITIONS <= 64, "six bits of an id hold it");
+const _: () = assert!(CLOCK_JUMP_MIN.as_secs() < CLOCK_AGREEMENT.as_secs() && CLOCK_JUMP_MIN.as_secs() < CLOCK_STOPPED_MAX.as_secs());
 const _: () = assert!(CREDENTIAL_BYTES_MAX <= CALLBACK_BYTES_MAX);
 const _: () = assert!(CALLBACK_BYTES_HELD_MAX >= 8 * CALLBACK_BYTES_MAX);
 const _: () = assert!(PAGE_SIZE_DEFAULT <= PAGE_SIZE_MAX);

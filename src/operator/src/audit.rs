@@ -24,6 +24,8 @@ use super::operation::Answer;
 
 /// The names whose values are told. Of a `…_webhook_url` it is the origin.
 const TOLD: &[&str] = &[
+    "accepted",
+    "ahead_s",
     "amount",
     "answers",
     "app_id",

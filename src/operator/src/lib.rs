@@ -11,6 +11,7 @@ mod audit;
 mod audit_log;
 mod bearer;
 mod clients;
+mod clock;
 mod credits;
 mod data_loss;
 mod erasure;
@@ -35,6 +36,7 @@ use actix_web::web::{self, ServiceConfig};
 use futures_util::future::LocalBoxFuture;
 use sakshi_authority::intent::IntentSigner;
 use sakshi_domain::clock::Clock;
+use sakshi_domain::clock_watch::ClockJump;
 use sakshi_domain::credits::CreditMove;
 use sakshi_domain::ids::ClientId;
 use sakshi_service::budget::MemoryBudgets;
@@ -84,6 +86,9 @@ pub trait Health: Send + Sync + 'static {
 /// The live supervision tree.
 pub type TreeView = Arc<dyn Fn() -> TreeNode + Send + Sync>;
 
+/// Trusts the node's clock as it is now; returns the jump because of which it was not trusted.
+pub type AcceptClock = Arc<dyn Fn() -> Option<ClockJump> + Send + Sync>;
+
 /// What the internal listener needs.
 #[derive(Clone)]
 pub struct InternalDeps {
@@ -91,6 +96,8 @@ pub struct InternalDeps {
     pub store: Arc<dyn Store>,
     /// Where "now" comes from.
     pub clock: Arc<dyn Clock>,
+    /// Accepts that clock after a jump.
+    pub accept_clock: AcceptClock,
     /// Where credits are moved.
     pub credits: Arc<dyn CreditDesk>,
     /// Where reports of upstreams go.

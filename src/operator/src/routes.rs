@@ -9,7 +9,8 @@ use sakshi_wire::reports::FlowReport;
 
 use super::operation::Operation;
 use super::{
-    apps, audit_log, clients, credits, data_loss, erasure, intent_keys, keys, openapi, operators, probes, reports, reseal, transfers, views,
+    apps, audit_log, clients, clock, credits, data_loss, erasure, intent_keys, keys, openapi, operators, probes, reports, reseal,
+    transfers, views,
 };
 
 const CONNECTORS: &str = "Connectors";
@@ -339,6 +340,14 @@ fn of_node() -> Vec<Operation> {
             data_loss::accept,
         )
         .logged_afterwards(),
+        Operation::new(
+            Method::POST,
+            "/admin/v1/clock/accept",
+            "acceptClock",
+            "Trusts the clock of the node that answers, after a jump because of which it deleted nothing. It deletes expired records again \
+            within ten seconds. Correct the clock first: what has expired by it is lost for good. Each node has a clock of its own.",
+            clock::accept,
+        ),
         Operation::new(Method::GET, "/livez", "getLiveness", "Tells whether the process works. If not, restart it.", probes::livez)
             .refuses(ApiError::Unhealthy("arbiter 1 hangs".to_owned()), "A thread hangs."),
         Operation::new(Method::GET, "/readyz", "getReadiness", "Tells whether to send requests to this process.", probes::readyz)

@@ -200,11 +200,12 @@ impl Node {
         let config = listener("public", workers, fds.public_per_worker);
         let public = Listener::start(config, public_socket, move || public::app(&shared))?;
         store_figures::watch(Arc::clone(&store), Arc::clone(&clock), settings.telemetry.low_credits);
-        let viewed = tree.clone();
+        let (viewed, watched) = (tree.clone(), tree.clone());
         let deps = InternalDeps {
             longest: LongestKept { result_ttl: settings.ovse.result_ttl, registration_ttl: settings.ovse.registration_ttl },
             store: Arc::clone(&store),
             clock,
+            accept_clock: Arc::new(move || watched.accept_clock()),
             credits: Arc::new(internal::LedgerDesk(tree.clone())),
             flows: Arc::new(internal::Reports(flows)),
             signer: Arc::clone(&authority.signer),

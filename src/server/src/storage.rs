@@ -67,7 +67,12 @@ impl Storage {
     pub(crate) fn figures(&self) -> Arc<dyn Fn() + Send + Sync> {
         match self.kind.clone() {
             Kind::Embedded(_, directory) => Arc::new(move || gauge!("sakshi_store_size_bytes").set(size_of_files(&directory))),
-            Kind::Redis(store) => Arc::new(move || show(&store.figures())),
+            Kind::Redis(store) => Arc::new(move || {
+                show(&store.figures());
+                // A gauge is a float by its format.
+                #[allow(clippy::cast_precision_loss)]
+                gauge!("sakshi_store_clock_offset_seconds").set(store.clock_ahead_ms() as f64 / 1_000.0);
+            }),
         }
     }
 

@@ -281,7 +281,7 @@ mod tests {
             fixture.store.expire_transaction(*id).await.unwrap();
         }
         let at_once = Retention { expired: Duration::ZERO, events: Duration::ZERO };
-        fixture.store.sweep(at_once, fixture.opened.len()).await.unwrap();
+        fixture.store.sweep(fixture.clock.now(), at_once, fixture.opened.len()).await.unwrap();
         assert_eq!(fixture.list(START, &nothing, None).await.older, older, "older ones may be kept");
         assert_eq!(fixture.list(later, &nothing, None).await.older, None);
     }

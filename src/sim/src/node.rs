@@ -313,6 +313,7 @@ pub(crate) async fn start(
     let deps = InternalDeps {
         store,
         clock,
+        accept_clock: Arc::new(|| None),
         credits: Arc::new(LedgerDesk(tree.clone())),
         flows: Arc::new(Reports(flows)),
         signer: Arc::clone(&authority.context.signer),

@@ -271,7 +271,8 @@ calls! {
     }
     Erasure { change erase(subject: ErasureSubject) -> Erased; }
     Upkeep {
-        change sweep(retention: Retention, limit: usize) -> Swept;
+        change sweep(now: Timestamp, retention: Retention, limit: usize) -> Swept;
+        call last_sweep() -> Option<Timestamp>;
         call check() -> ();
         call accept_loss() -> Option<Timestamp>;
         call leave() -> ();

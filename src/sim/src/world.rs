@@ -126,6 +126,10 @@ impl Clock for SimulatedClock {
         let elapsed = i64::try_from(self.begun.elapsed().as_millis()).unwrap_or(i64::MAX);
         Timestamp::from_millis(START.millis() + elapsed + self.difference_ms.load(Ordering::Relaxed))
     }
+
+    fn monotonic(&self) -> Duration {
+        self.begun.elapsed()
+    }
 }
 
 /// One start of a node.

@@ -8,11 +8,14 @@ use crate::error::StoreFuture;
 
 /// Upkeep of the store itself.
 pub trait Upkeep {
-    /// Removes at most `limit` records of each kind whose time has passed: completed transactions
-    /// after their result's, expired ones and events as the retention says, flows and their reports
-    /// after their own; never a record whose delivery has not ended, and no event before its
-    /// transactions.
-    fn sweep(&self, retention: Retention, limit: usize) -> StoreFuture<Swept>;
+    /// Removes at most `limit` records of each kind whose time has passed, at `now` and by the store's
+    /// clock: completed transactions after their result's, expired ones and events as the retention
+    /// says, flows and their reports after their own; never a record whose delivery has not ended, and
+    /// no event before its transactions.
+    fn sweep(&self, now: Timestamp, retention: Retention, limit: usize) -> StoreFuture<Swept>;
+
+    /// The time of the last sweep, or of the store's creation; `None` for a store that needs no sweeps.
+    fn last_sweep(&self) -> StoreFuture<Option<Timestamp>>;
 
     /// Whether a write would succeed now.
     fn check(&self) -> StoreFuture<()>;

@@ -21,7 +21,7 @@ use super::clients::Clients;
 use super::erase::Erase;
 use super::error::CliError;
 use super::intent_keys::IntentKeys;
-use super::{paint, reseal};
+use super::{clock, paint, reseal};
 use crate::settings::{Sources, internal_endpoint};
 
 /// Options of `admin`.
@@ -80,6 +80,8 @@ enum Subject {
     /// Seal everything in the store with the first encryption key, while the nodes serve; exit code 1 when something stays under
     /// another one.
     Reseal,
+    /// Trust the clock of a node after a jump, because of which it has deleted nothing. Correct the clock first.
+    AcceptClock,
     /// Erase what is known of people before its time; the ledger keeps its entries. The same again erases what is left.
     Erase(Erase),
     /// Use a store again that has lost data, without that data.
@@ -239,6 +241,7 @@ pub(super) enum View {
     Tree,
     AuditLog,
     Reseal,
+    Clock,
     Json,
 }
 
@@ -277,6 +280,7 @@ pub(super) async fn run(admin: &Admin, sources: &Sources, out: &mut dyn Write) -
             View::Tree => paint::tree(&answer, out)?,
             View::AuditLog => audit_log::show(&answer, out)?,
             View::Reseal => reseal::show(&answer, out)?,
+            View::Clock => clock::show(&answer, out)?,
             View::Json => writeln!(out, "{answer:#}")?,
             View::Rows(name, columns) => {
                 let rows = answer.get(name).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
@@ -341,6 +345,7 @@ async fn ask(api: &Api, subject: &Subject) -> Result<(Value, View), CliError> {
         Subject::AuditLog(options) => Ok((audit_log::ask(api, options).await?, View::AuditLog)),
         Subject::IntentKeys(intent_keys) => intent_keys.ask(api).await,
         Subject::Reseal => Ok((reseal::ask(api).await?, View::Reseal)),
+        Subject::AcceptClock => answer(api, internal::accept_clock(), View::Clock).await,
         Subject::Tree => answer(api, internal::tree(), View::Tree).await,
     }
 }

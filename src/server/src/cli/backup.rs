@@ -50,8 +50,17 @@ pub(super) fn write(options: &Backup, settings: &Settings, out: &mut dyn Write) 
     let contents = embedded::backup(&settings.store.path, &file, clock, vault).map_err(local)?;
     writeln!(out, "{}: {}", file.display(), told(&contents))?;
     if let Some(keep) = options.keep {
-        for old in older(&options.directory, keep as usize)? {
-            fs::remove_file(&old)?;
+        let found = oldest_first(&options.directory)?;
+        if let Some(later) = found.last().filter(|last| **last != file) {
+            writeln!(
+                out,
+                "{}: has a later time than this backup, so the clock is or was wrong. No older backup was removed; remove or rename that one.",
+                later.display()
+            )?;
+            return Ok(true);
+        }
+        for old in &found[..found.len().saturating_sub(keep as usize)] {
+            fs::remove_file(old)?;
             // An older backup may have none.
             let _ = fs::remove_file(old.with_added_extension(embedded::SUM));
             writeln!(out, "{}: removed", old.display())?;
@@ -95,8 +104,8 @@ fn embedded_store(settings: &Settings) -> Result<(Arc<dyn Clock>, Arc<Vault>), C
     Ok((Arc::new(SystemClock), Arc::new(vault)))
 }
 
-/// The backups in a directory but the newest so many.
-fn older(directory: &Path, keep: usize) -> Result<Vec<PathBuf>, CliError> {
+/// The backups in a directory, by the times in their names.
+fn oldest_first(directory: &Path) -> Result<Vec<PathBuf>, CliError> {
     let mut found = Vec::new();
     for entry in fs::read_dir(directory)? {
         let path = entry?.path();
@@ -107,6 +116,5 @@ fn older(directory: &Path, keep: usize) -> Result<Vec<PathBuf>, CliError> {
         }
     }
     found.sort();
-    found.truncate(found.len().saturating_sub(keep));
     Ok(found)
 }

@@ -10,6 +10,7 @@ mod audit_log;
 mod backup;
 mod check;
 mod clients;
+mod clock;
 mod erase;
 pub mod error;
 mod health;

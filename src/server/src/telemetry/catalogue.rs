@@ -50,6 +50,7 @@ pub const METRICS: &[Metric] = &[
     metric("sakshi_callbacks_unread_total", Counter, "Callbacks of the identity app that were not read, by reason."),
     metric("sakshi_checks_total", Counter, "Numbers that were verified, by kind and status."),
     metric("sakshi_clients_low_on_credits", Gauge, "Clients with fewer credits than telemetry.low_credits, in the whole store."),
+    metric("sakshi_clock_jumped", Gauge, "1 while the node deletes nothing because its clock has jumped."),
     metric("sakshi_connections_closed_total", Counter, "Connections that the service closed, by listener and reason."),
     metric("sakshi_connector_reports_total", Counter, "Reports of connectors, by kind and result."),
     metric("sakshi_credentials_refused_total", Counter, "Credentials that were not accepted, by reason."),
@@ -81,6 +82,7 @@ pub const METRICS: &[Metric] = &[
     metric("sakshi_redis_calls_total", Counter, "Calls of Redis that ended, by script."),
     metric("sakshi_redis_refused_total", Counter, "Calls of Redis that were refused because too many were under way."),
     metric("sakshi_redis_repeats_total", Counter, "Attempts of calls of Redis beyond the first."),
+    metric("sakshi_store_clock_offset_seconds", Gauge, "Seconds by which the clock of Redis is ahead of the machine's; negative when behind."),
     metric("sakshi_store_commit_seconds", Histogram, "Time of one commit of the embedded store, for all writes in it."),
     metric("sakshi_store_data_lost", Gauge, "1 while the store lacks data that it had, so that nothing is written."),
     metric("sakshi_store_sealing_key_info", Gauge, "Always 1; the label has the id of the encryption key with which this node seals."),
@@ -134,6 +136,7 @@ pub fn begin() {
         counter!("sakshi_actor_restarts_total", "actor" => actor).increment(0);
     }
     gauge!("sakshi_store_data_lost").set(0);
+    gauge!("sakshi_clock_jumped").set(0);
     let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     gauge!("process_start_time_seconds").set(started.as_secs_f64());
     gauge!("sakshi_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1);

@@ -23,7 +23,7 @@ use crate::Swept;
 use crate::{CreateOutcome, LapseFlowOutcome, ReportFlowOutcome};
 
 async fn swept(test: &impl TestStore) {
-    while test.store().sweep(RETENTION, 3).await.unwrap() != Swept::default() {}
+    while test.store().sweep(test.now(), RETENTION, 3).await.unwrap() != Swept::default() {}
 }
 
 /// Deliveries that wait, by their subjects.

@@ -55,6 +55,6 @@ pub(crate) async fn a_refused_request_is_forgotten_after_its_time(test: &impl Te
     assert_eq!(test.store().refusals(app.clone()).await, Ok(vec![later]), "the later one has time left");
     test.advance(REFUSAL_TTL);
     assert_eq!(test.store().refusals(app.clone()).await, Ok(vec![]));
-    while test.store().sweep(RETENTION, 1).await.unwrap() != Swept::default() {}
+    while test.store().sweep(test.now(), RETENTION, 1).await.unwrap() != Swept::default() {}
     assert_eq!(test.store().refusals(app).await, Ok(vec![]));
 }

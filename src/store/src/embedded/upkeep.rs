@@ -9,7 +9,7 @@ use sakshi_domain::time::Timestamp;
 
 use super::database::statements::Database;
 use super::guests;
-use super::rows::signed;
+use super::rows::{signed, time};
 use super::store::EmbeddedStore;
 use crate::error::StoreFuture;
 use crate::upkeep::{Retention, Swept, Upkeep};
@@ -49,18 +49,25 @@ pub(crate) const FLOWS: &str =
 pub(crate) const REPORTS: &str = "SELECT p.row FROM reports p INDEXED BY reports_until WHERE p.until <= ?1 AND NOT EXISTS \
      (SELECT 1 FROM deliveries d WHERE d.report = p.row AND d.outcome IS NULL) ORDER BY p.until LIMIT ?2";
 pub(crate) const REMOVE_REPORT: [&str; 2] = ["DELETE FROM deliveries WHERE report = ?1", "DELETE FROM reports WHERE row = ?1"];
-const TAKE_ROOM: &str = "UPDATE probe SET pad = zeroblob(16384), at = ?1 WHERE row = 1";
+const TAKE_ROOM: &str = "UPDATE probe SET pad = zeroblob(16384) WHERE row = 1";
 const GIVE_ROOM_BACK: &str = "UPDATE probe SET pad = NULL WHERE row = 1";
+const REMEMBER_SWEEP: &str = "UPDATE probe SET at = ?1 WHERE row = 1";
+const LAST_SWEEP: &str = "SELECT at FROM probe WHERE row = 1";
 
 impl Upkeep for EmbeddedStore {
-    fn sweep(&self, retention: Retention, limit: usize) -> StoreFuture<Swept> {
-        self.write(0, move |db| sweep(db, retention, limit))
+    fn sweep(&self, now: Timestamp, retention: Retention, limit: usize) -> StoreFuture<Swept> {
+        // The clock may have jumped since the caller looked at it.
+        self.write(0, move |db| sweep(db, now.min(db.now()), retention, limit))
+    }
+
+    fn last_sweep(&self) -> StoreFuture<Option<Timestamp>> {
+        self.read(|db| db.first(LAST_SWEEP, [], |row| time(row, 0)))
     }
 
     /// Writes as much as an operation would and takes it back, so that a full store says so.
     fn check(&self) -> StoreFuture<()> {
         self.write(0, |db| {
-            db.change(TAKE_ROOM, [db.now().millis()])?;
+            db.change(TAKE_ROOM, [])?;
             db.change(GIVE_ROOM_BACK, []).map(drop)
         })
     }
@@ -75,8 +82,8 @@ impl Upkeep for EmbeddedStore {
     }
 }
 
-fn sweep(db: &Database, retention: Retention, limit: usize) -> rusqlite::Result<Swept> {
-    let now = db.now();
+fn sweep(db: &Database, now: Timestamp, retention: Retention, limit: usize) -> rusqlite::Result<Swept> {
+    db.change(REMEMBER_SWEEP, [now.millis()])?;
     let limit = signed(limit);
     let mut gone: Vec<i64> = db.all(COMPLETED, params![now.millis(), limit], |row| row.get(0))?;
     let left = limit - signed(gone.len());

@@ -19,11 +19,20 @@ pub(crate) struct ServerClock {
 
 impl Clock for ServerClock {
     fn now(&self) -> Timestamp {
-        Timestamp::from_millis(SystemClock.now().millis() + self.ahead.load(Ordering::Relaxed))
+        Timestamp::from_millis(SystemClock.now().millis() + self.ahead_ms())
+    }
+
+    fn monotonic(&self) -> Duration {
+        SystemClock.monotonic()
     }
 }
 
 impl ServerClock {
+    /// Milliseconds by which the server's clock is ahead of this machine's.
+    pub(crate) fn ahead_ms(&self) -> i64 {
+        self.ahead.load(Ordering::Relaxed)
+    }
+
     /// Corrects the clock by what the server answered to a question asked at `asked`.
     pub(crate) fn correct(&self, asked: Timestamp, server: i64, round_trip: Duration) {
         let half = i64::try_from(round_trip.as_millis() / 2).unwrap_or(0);
@@ -40,7 +49,7 @@ mod tests {
         let clock = ServerClock::default();
         let here = SystemClock.now();
         clock.correct(here, here.millis() + 60_010, Duration::from_millis(20));
-        assert_eq!(clock.ahead.load(Ordering::Relaxed), 60_000);
+        assert_eq!(clock.ahead_ms(), 60_000);
         let told = clock.now().since(SystemClock.now());
         assert!((Duration::from_millis(59_900)..=Duration::from_secs(60)).contains(&told), "{told:?}");
     }

@@ -58,6 +58,12 @@ impl RedisStore {
         self.shared.clock()
     }
 
+    /// Milliseconds by which the clock of the server is ahead of this machine's.
+    #[must_use]
+    pub fn clock_ahead_ms(&self) -> i64 {
+        self.shared.server_clock.ahead_ms()
+    }
+
     /// The counters of the link to the servers.
     #[must_use]
     pub fn figures(&self) -> LinkFigures {

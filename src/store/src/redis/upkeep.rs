@@ -44,8 +44,12 @@ impl Shared {
 
 impl Upkeep for RedisStore {
     /// Nothing: every key expires by itself when its time has passed.
-    fn sweep(&self, _: Retention, _: usize) -> StoreFuture<Swept> {
+    fn sweep(&self, _: Timestamp, _: Retention, _: usize) -> StoreFuture<Swept> {
         Box::pin(ready(Ok(Swept::default())))
+    }
+
+    fn last_sweep(&self) -> StoreFuture<Option<Timestamp>> {
+        Box::pin(ready(Ok(None)))
     }
 
     /// Compares the store with what this node knows of it, and writes a little, as an operation would.

@@ -22,6 +22,10 @@ impl Clock for Settable {
     fn now(&self) -> Timestamp {
         Timestamp::from_millis(self.0.load(Ordering::SeqCst))
     }
+
+    fn monotonic(&self) -> Duration {
+        Duration::ZERO
+    }
 }
 
 struct Adjusted {

@@ -132,7 +132,7 @@ async fn a_full_store_says_so_loses_nothing_and_recovers_when_there_is_room() {
     assert_eq!(audited_balance(&test, &client).await, 1_000_000 - answered.len() as u64);
 
     test.advance(RESULT_TTL);
-    assert_eq!(test.store.sweep(RETENTION, 10_000).await.unwrap().transactions, answered.len() as u64);
+    assert_eq!(test.store.sweep(test.now(), RETENTION, 10_000).await.unwrap().transactions, answered.len() as u64);
     assert_eq!(test.store.check().await, Ok(()));
     let outcome = test.store.open_transaction(opening(&test, &client)).await.unwrap();
     assert_eq!(outcome, OpenOutcome::Opened { balance: 1_000_000 - answered.len() as u64 - 1 });

@@ -115,7 +115,7 @@ async fn a_file_of_version_1_is_migrated_with_everything_it_holds() {
     let reported = accepted(&test, &flow, Told::Data(1, "RAW", 1)).await.unwrap();
     assert!(reported.id > delivery.id, "flows queue behind what was there");
     test.advance(RESULT_TTL);
-    assert_eq!(test.store.sweep(RETENTION, 10).await.unwrap().idempotency, 1);
+    assert_eq!(test.store.sweep(test.now(), RETENTION, 10).await.unwrap().idempotency, 1);
     test.store.close();
     let again = open(test.directory.path()).unwrap();
     assert!(again.load_event(party.id).await.unwrap().is_some(), "and is opened again as it is");

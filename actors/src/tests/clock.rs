@@ -1,0 +1,159 @@
+//! What a wall clock that is set deletes: nothing, until it has run evenly for an hour or an operator accepts it.
+
+use std::time::Duration;
+
+use sakshi_domain::clock::Clock as _;
+use sakshi_domain::clock_watch::ClockJump;
+use sakshi_domain::ids::TxnId;
+use sakshi_domain::limits::CLOCK_AGREEMENT;
+use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
+use sakshi_store::{ReportFlowOutcome, Retention, Transactions as _, Upkeep as _};
+
+use super::flow_fixture::INVITED;
+use super::{Fixture, roomy, run, verified};
+use crate::reaper::IDLE;
+use crate::trusted_clock::TrustedClock;
+use crate::{Tree, TreeBounds, TreeConfig};
+
+const DAY: Duration = Duration::from_secs(24 * 3_600);
+const TWO_DAYS_MS: i64 = 2 * 24 * 3_600_000;
+const MILLISECOND: Duration = Duration::from_millis(1);
+
+/// Keeps what expires for a day.
+fn bounds() -> TreeBounds {
+    TreeBounds { retention: Retention { expired: DAY, events: DAY }, ..roomy() }
+}
+
+impl Fixture {
+    /// Another tree on the same store, on the test's arbiter, whose timers follow the test's time.
+    async fn start_here(&self) -> Tree {
+        Tree::start(TreeConfig { on_one_arbiter: true, ..self.config.clone() }, bounds()).await.unwrap().0
+    }
+
+    /// Lets the reapers sweep, and waits until the store has done it.
+    async fn sweep(&self) {
+        for time in [Duration::ZERO, IDLE + Duration::from_secs(1)] {
+            tokio::time::advance(time).await;
+            for _ in 0..100 {
+                tokio::task::yield_now().await;
+            }
+        }
+        self.store.check().await.unwrap();
+    }
+
+    async fn has(&self, id: TxnId) -> bool {
+        self.store.load_transaction(id).await.unwrap().is_some()
+    }
+}
+
+#[test]
+fn a_clock_that_is_two_days_ahead_for_twenty_seconds_deletes_nothing() {
+    run(async {
+        let fixture = Fixture::with(bounds()).await;
+        let (pending, completed) = (fixture.open().await, fixture.open().await);
+        fixture.complete(completed, verified(1)).await;
+        fixture.start_here().await;
+        tokio::time::pause();
+        fixture.clock.jump(TWO_DAYS_MS);
+        for _ in 0..2 {
+            fixture.clock.advance(IDLE);
+            fixture.sweep().await;
+        }
+        assert!(!fixture.has(completed).await, "it is over by that clock");
+        fixture.clock.jump(-TWO_DAYS_MS);
+        fixture.sweep().await;
+        assert!(fixture.has(pending).await && fixture.has(completed).await);
+    });
+}
+
+#[test]
+fn a_clock_that_has_run_evenly_for_an_hour_deletes_again() {
+    for (time, is_kept) in [(CLOCK_AGREEMENT - MILLISECOND, true), (CLOCK_AGREEMENT, false)] {
+        run(async {
+            let fixture = Fixture::with(bounds()).await;
+            let expired = fixture.open().await;
+            fixture.start_here().await;
+            tokio::time::pause();
+            fixture.clock.jump(TWO_DAYS_MS);
+            fixture.sweep().await;
+            fixture.clock.advance(time);
+            fixture.sweep().await;
+            fixture.clock.jump(-TWO_DAYS_MS);
+            assert_eq!(fixture.has(expired).await, is_kept, "{time:?}");
+        });
+    }
+}
+
+#[test]
+fn a_clock_that_an_operator_accepts_deletes_with_the_next_sweep() {
+    run(async {
+        let fixture = Fixture::with(bounds()).await;
+        let expired = fixture.open().await;
+        let tree = fixture.start_here().await;
+        assert_eq!(tree.accept_clock(), None);
+        tokio::time::pause();
+        let since = fixture.clock.now();
+        fixture.clock.jump(TWO_DAYS_MS);
+        fixture.sweep().await;
+        assert_eq!(tree.accept_clock(), Some(ClockJump { since, ahead_ms: TWO_DAYS_MS }));
+        assert_eq!(tree.accept_clock(), None);
+        fixture.sweep().await;
+        fixture.clock.jump(-TWO_DAYS_MS);
+        assert!(!fixture.has(expired).await);
+    });
+}
+
+#[test]
+fn a_node_that_starts_far_from_its_stores_time_deletes_nothing() {
+    run(async {
+        let fixture = Fixture::with(bounds()).await;
+        let pending = fixture.open().await;
+        tokio::time::pause();
+        fixture.clock.jump(TWO_DAYS_MS);
+        // One that starts, and one that starts again: health checks do not make the time of the clock the store's.
+        for _ in 0..2 {
+            fixture.start_here().await;
+            fixture.sweep().await;
+        }
+        fixture.clock.jump(-TWO_DAYS_MS);
+        assert!(fixture.has(pending).await);
+    });
+}
+
+#[test]
+fn a_document_does_not_lapse_by_a_clock_that_jumped() {
+    run(async {
+        let fixture = Fixture::new().await;
+        let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.unwrap();
+        let id = fixture.open_document(&receiver.url("/hook")).await;
+        tokio::time::pause();
+        let ahead = i64::try_from(INVITED.as_millis()).unwrap();
+        fixture.clock.jump(ahead);
+        let end = std::time::Instant::now() + Duration::from_secs(20);
+        while fixture.tree.live_flows() > 0 {
+            assert!(std::time::Instant::now() < end, "the actor asks forever");
+            fixture.sweep().await;
+        }
+        tokio::time::resume();
+        fixture.clock.jump(-ahead);
+        assert!(receiver.received().is_empty());
+        let signed = fixture.flows.report(fixture.signed(id, ["Completed"; 2])).await;
+        assert!(matches!(signed, Ok(ReportFlowOutcome::Accepted { .. })), "{signed:?}");
+        receiver.wait_for(1, Duration::from_secs(20)).await;
+        fixture.end().await;
+    });
+}
+
+#[test]
+fn a_clock_that_jumps_after_it_was_looked_at_deletes_nothing() {
+    run(async {
+        let fixture = Fixture::with(bounds()).await;
+        let pending = fixture.open().await;
+        let clock = TrustedClock::starting(fixture.clock.clone(), fixture.store.last_sweep().await.unwrap());
+        let now = clock.now().unwrap();
+        fixture.clock.jump(TWO_DAYS_MS);
+        fixture.store.sweep(now, bounds().retention, 100).await.unwrap();
+        fixture.clock.jump(-TWO_DAYS_MS);
+        assert!(fixture.has(pending).await);
+    });
+}

@@ -1,0 +1,60 @@
+//! Nodes whose clock is far from the time of their store.
+
+use rusqlite::Connection;
+use sakshi_kit::node::TestNode;
+use sakshi_kit::waiting::{TIMEOUT, eventually};
+use serde_json::{Value, json};
+
+/// The value of a gauge of the node, if it has it.
+async fn gauge(node: &TestNode, name: &str) -> Option<f64> {
+    let page = node.operator().probe("/metrics").await.text;
+    page.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
+}
+
+async fn has_jumped(node: &TestNode) -> bool {
+    gauge(node, "sakshi_clock_jumped ").await.unwrap() > 0.0
+}
+
+#[tokio::test]
+async fn a_node_on_redis_shows_how_far_the_clock_of_redis_is_ahead() {
+    let node = TestNode::start().await;
+    let offset = gauge(&node, "sakshi_store_clock_offset_seconds ").await;
+    assert_eq!(offset.is_some(), node.redis.is_some());
+    assert!(offset.unwrap_or_default().abs() < 60.0, "both are on this machine: {offset:?}");
+    assert!(!has_jumped(&node).await);
+}
+
+#[tokio::test]
+async fn a_node_that_starts_a_day_after_its_last_sweep_deletes_when_an_operator_accepts() {
+    let mut node = TestNode::start().await;
+    if node.redis.is_some() {
+        return;
+    }
+    let (backend, identity_app) = (node.backend(1).await, node.identity_app());
+    identity_app.approve(&backend.open(&["name"]).await, "asha").await;
+    assert!(!has_jumped(&node).await);
+    let nothing = node.admin(&["accept-clock"]).await;
+    assert!(nothing.status.success() && nothing.out.contains("nothing to accept"), "{}{}", nothing.out, nothing.err);
+    node.kill().await;
+    let file = Connection::open(node.store().join("sakshi.db")).unwrap();
+    // As after a start with a clock that is two days ahead: the result is over.
+    file.execute_batch("UPDATE probe SET at = at - 172800000; UPDATE results SET until = until - 172800000").unwrap();
+    let results = || file.query_row("SELECT count(*) FROM results", [], |row| row.get::<_, u32>(0)).unwrap();
+    node.launch().await;
+    assert!(has_jumped(&node).await);
+    let told = node.log().into_iter().find(|line| line.contains("the clock is more than an hour from the store's last sweep")).unwrap();
+    assert!(told.contains("ERROR"), "{told}");
+    assert_eq!(results(), 1);
+
+    let accepted = node.admin(&["accept-clock"]).await;
+    assert!(accepted.out.starts_with("Accepted. The clock was right at "), "{}{}", accepted.out, accepted.err);
+    assert!(!has_jumped(&node).await);
+    eventually("the result is deleted", TIMEOUT, || async { (results() == 0).then_some(()) }).await;
+    let log = node.operator().get("/admin/v1/audit-log?limit=100").await.ok();
+    let answered = |entry: &&Value| entry["operation"] == "acceptClock" && entry["stage"] == "answered";
+    let entries = log["entries"].as_array().unwrap().iter().map(|row| &row["entry"]);
+    let after: Vec<&Value> = entries.filter(answered).map(|entry| &entry["after"]).collect();
+    assert_eq!(after[0], &json!({ "accepted": false, "since": null, "ahead_s": null }));
+    let ahead = after[1]["ahead_s"].as_i64().unwrap();
+    assert!((172_800..172_800 + 60).contains(&ahead) && after[1]["since"].is_string(), "{}", after[1]);
+}
