@@ -138,6 +138,38 @@ async fn a_redis_that_became_a_replica_refuses_writes_until_it_is_a_master_again
 }
 
 #[tokio::test]
+async fn a_node_that_starts_while_redis_is_away_waits_for_it_when_told_to() {
+    let mut nodes = Nodes::with(&[("STORE__REDIS_WAIT_AT_START", "true")]).await;
+    let backend = nodes.backend(100).await;
+    let opened = backend.open(&["name"]).await;
+    nodes.all[2].stop();
+    nodes.redis.kill9();
+    nodes.all[2].launch().await;
+    let third = &nodes.all[2];
+    assert_eq!(third.operator().probe("/livez").await.status, 200);
+    assert_eq!(third.operator().probe("/readyz").await.status, 503);
+    is_refused(&backend.through(&third.addresses).result(&opened.txn).await, "storage_unavailable");
+    nodes.redis.restart();
+    recover(&nodes, &backend, 1, 0, 100).await;
+    assert!(backend.through(&third.addresses).is_pending(&opened.txn).await);
+}
+
+#[tokio::test]
+async fn a_node_that_starts_on_a_store_that_lost_data_refuses_everything_until_accepted() {
+    let mut nodes = Nodes::start().await;
+    let backend = nodes.backend(100).await;
+    nodes.all.iter_mut().for_each(|node| drop(node.stop()));
+    nodes.redis.answer(&["DEL", "{canary}steps"]);
+    for node in &mut nodes.all {
+        node.launch().await;
+    }
+    are_unready(&nodes).await;
+    is_refused(&init(&backend).await, "storage_unavailable");
+    assert!(nodes.all[0].admin(&["accept-loss"]).await.status.success());
+    recover(&nodes, &backend, 0, 0, 100).await;
+}
+
+#[tokio::test]
 async fn a_redis_that_lost_what_was_kept_in_it_denies_nobody_their_key_or_their_transaction() {
     let nodes = Nodes::start().await;
     // Of a key that no node remembers, Redis alone knows anything.

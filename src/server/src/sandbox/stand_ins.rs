@@ -20,11 +20,11 @@ use sakshi_sandbox::app::{self, AppError, SandboxApp};
 use sakshi_sandbox::inbox::Inboxes;
 use sakshi_sandbox::issuer::SandboxIssuer;
 use sakshi_sandbox::upstreams::{self, FlowError, SandboxUpstreams, SandboxUpstreamsOptions};
-use sakshi_store::Store;
+use sakshi_store::{Store, StoreError};
 use sakshi_web::error::ApiError;
 use sakshi_web::routing::resource;
 
-use super::first_client::{self, FirstClient};
+use super::first_client::{self, FirstClient, FirstClientError};
 use super::{inboxes, own_app, test_clock};
 use crate::settings::Settings;
 
@@ -155,7 +155,15 @@ async fn to_portal() -> HttpResponse {
 /// # Errors
 /// The store's, or a failing random source.
 pub async fn announce_first_client(store: &dyn Store, public_base: &str, err: &mut dyn Write) -> Result<(), Box<dyn std::error::Error>> {
-    if let Some(FirstClient { app, key, .. }) = first_client::ensure(store, SystemClock.now()).await? {
+    let first = match first_client::ensure(store, SystemClock.now()).await {
+        // A node that waits for its store serves all the same.
+        Err(FirstClientError::Store(error @ (StoreError::Unavailable(_) | StoreError::DataLost(_)))) => {
+            tracing::warn!(%error, "the sandbox's first client is not made; start the node again when the store is there");
+            None
+        }
+        ensured => ensured?,
+    };
+    if let Some(FirstClient { app, key, .. }) = first {
         let key = key.reveal();
         writeln!(
             err,

@@ -103,6 +103,10 @@ impl Outbox for RedisStore {
     }
 
     fn abandon_attempts(&self) -> StoreFuture<u64> {
+        if !self.shared.link.loss_guard().has_joined() {
+            // A node that waits at its start has begun none.
+            return Box::pin(ready(Ok(0)));
+        }
         self.run(|store| async move { store.abandon(&store.node).await })
     }
 }
