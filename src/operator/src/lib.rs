@@ -42,7 +42,7 @@ use sakshi_store::{CreditOutcome, ReportFlowOutcome, Store, StoreFuture};
 use sakshi_web::body::BodyLimit;
 use sakshi_web::error::ApiError;
 use sakshi_web::rate_limit::TrustedProxies;
-use sakshi_web::routing::{RouteMetrics, resource, unknown_path};
+use sakshi_web::routing::{Audience, RouteMetrics, resource, unknown_path};
 use sakshi_wire::operator::views::TreeNode;
 use sakshi_wire::reports::FlowReport;
 use secrecy::SecretString;
@@ -148,6 +148,7 @@ pub fn configure_reports(cfg: &mut ServiceConfig, deps: InternalDeps) {
 
 fn declare(cfg: &mut ServiceConfig, deps: InternalDeps, part: Part) {
     cfg.app_data(RouteMetrics::unmatched()).app_data(BodyLimit(deps.body_bytes)).app_data(web::Data::new(deps.memory.clone()));
+    cfg.app_data(Audience::Operators).app_data(deps.trusted_proxies.clone());
     cfg.app_data(web::Data::new(deps)).app_data(web::Data::new(openapi::Document::of(part)));
     let mut table = part.operations().map(|(_, operation)| operation).peekable();
     while let Some(Operation { method, path, roles, route, body_bytes, .. }) = table.next() {
