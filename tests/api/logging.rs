@@ -63,7 +63,7 @@ async fn a_line_has_the_address_of_a_caller_and_the_network_of_a_resident() {
 }
 
 #[tokio::test]
-async fn a_line_of_the_admin_api_names_the_operator() {
+async fn a_line_of_the_admin_api_names_the_operator_and_a_failed_login_is_a_warning() {
     let node = TestNode::start().await;
     node.operator().get("/admin/v1/clients").await.ok();
     let line = line_with(&node, "request answered", "/admin/v1/clients\"").await;
@@ -73,6 +73,9 @@ async fn a_line_of_the_admin_api_names_the_operator() {
     Answer::to(with_token(added["token"].as_str().unwrap())).await.refusal(404);
     let line = line_with(&node, "request answered", "/admin/v1/apps/{app_id}").await;
     assert!(line.contains(added["operator_id"].as_str().unwrap()) && !line.contains("Asha Rao"), "{line}");
+    Answer::to(with_token("not-a-token")).await.refusal(401);
+    let line = line_with(&node, "a login failed", "client.address=127.0.0.1 ").await;
+    assert!(line.contains("WARN") && !line.contains("not-a-token"), "{line}");
 }
 
 #[tokio::test]

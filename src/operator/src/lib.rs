@@ -14,6 +14,7 @@ mod clients;
 mod credits;
 mod erasure;
 mod examples;
+mod failed_logins;
 mod intent_keys;
 mod keys;
 mod openapi;
@@ -48,6 +49,7 @@ use sakshi_wire::reports::FlowReport;
 use secrecy::SecretString;
 
 pub use bearer::{Connector, ConnectorTokens, Operator};
+pub use failed_logins::FailedLogins;
 pub use operation::Operation;
 pub use routes::operations;
 
@@ -108,6 +110,8 @@ pub struct InternalDeps {
     pub admin_token: SecretString,
     /// The connectors' bearer tokens.
     pub connector_tokens: ConnectorTokens,
+    /// Tokens that were not good.
+    pub failed_logins: FailedLogins,
     /// Whether connectors report on a listener of their own.
     pub connectors_apart: bool,
     /// Whose `X-Forwarded-For` is believed.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use sakshi_actors::{Escalation, Handles, Tree, TreeConfig};
 use sakshi_authority::callback_address::CallbackAddressError;
 use sakshi_domain::profile::Profile;
-use sakshi_operator::{InternalDeps, LongestKept};
+use sakshi_operator::{FailedLogins, InternalDeps, LongestKept};
 use sakshi_outbound::ClientError;
 use sakshi_outbound::client::{WebhookClient, WebhookClientOptions};
 use sakshi_service::Service;
@@ -214,6 +214,7 @@ impl Node {
             metrics: internal::metrics_page(metrics, &storage, tree.clone(), memory, cpu, drain.clone()),
             admin_token: settings.admin.token.clone(),
             connector_tokens: settings.admin.connector_tokens.clone(),
+            failed_logins: FailedLogins::per_minute(settings.limits.sign_ins_per_minute_per_address),
             connectors_apart: connector_addr.is_some(),
             trusted_proxies: settings.server.trusted_proxies.clone().into(),
             urls: bounds::rules(settings).urls,

@@ -72,6 +72,7 @@ pub const METRICS: &[Metric] = &[
     metric("sakshi_live_flows", Gauge, "Flows that have an actor on this node."),
     metric("sakshi_live_transactions", Gauge, "Transactions that have an actor on this node."),
     metric("sakshi_mailbox_messages", Gauge, "Questions to actors that are not answered yet, by kind of actor."),
+    metric("sakshi_operator_logins_failed_total", Counter, "Tokens on the internal listener and that of connectors that were not good, by the token that was expected."),
     metric("sakshi_outbox_deliveries", Gauge, "Webhooks that wait for their attempt, in the whole store."),
     metric("sakshi_outbox_oldest_seconds", Gauge, "How long the oldest waiting webhook has waited; 0 when none waits."),
     metric("sakshi_records_swept_total", Counter, "Records that were removed after their time."),
@@ -131,6 +132,9 @@ pub fn begin() {
     }
     for actor in ["transaction", "event", "flow", "registry", "credit_ledger", "webhook_dispatcher"] {
         counter!("sakshi_actor_restarts_total", "actor" => actor).increment(0);
+    }
+    for token in ["operator", "connector"] {
+        counter!("sakshi_operator_logins_failed_total", "token" => token).increment(0);
     }
     let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     gauge!("process_start_time_seconds").set(started.as_secs_f64());
