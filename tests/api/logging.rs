@@ -79,6 +79,21 @@ async fn a_line_of_the_admin_api_names_the_operator_and_a_failed_login_is_a_warn
 }
 
 #[tokio::test]
+async fn the_first_line_says_what_starts_and_warnings_follow_in_the_format_of_the_log() {
+    let mut node = TestNode::with(&[("TELEMETRY__LOG_FORMAT", "json"), ("OVSE__WINDOW_S", "600")]).await;
+    let ending = node.stop();
+    let object = |line: &str| serde_json::from_str::<serde_json::Value>(line).unwrap_or_else(|_| panic!("{line}"));
+    let mut lines = ending.err.lines();
+    let first = object(lines.next().unwrap());
+    let said = ["message", "profile", "server.public_addr"].map(|name| first[name].as_str().unwrap_or_default());
+    assert_eq!(said, ["starting", "sandbox", "127.0.0.1:0"]);
+    assert!(first["version"].is_string() && first["store.kind"].is_string(), "{first}");
+    let second = object(lines.next().unwrap());
+    assert_eq!((&second["level"], &second["setting"]), (&"WARN".into(), &"authority.intent_lifetime_s".into()), "{second}");
+    assert!(!ending.err.contains("warning:"), "{}", ending.err);
+}
+
+#[tokio::test]
 async fn with_the_json_format_every_line_of_the_log_is_an_object() {
     let mut node = TestNode::with(&[("TELEMETRY__LOG_FORMAT", "json")]).await;
     let (backend, identity_app) = (node.backend(1).await, node.identity_app());
