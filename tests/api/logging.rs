@@ -30,6 +30,69 @@ async fn a_request_is_one_line_that_names_its_route_who_called_and_what_it_is_ab
     assert!(lines[0].contains("200"), "{}", lines[0]);
 }
 
+/// The line of the log that has both texts.
+async fn line_with(node: &TestNode, one: &str, other: &str) -> String {
+    eventually("the line", TIMEOUT, || async { node.log().into_iter().find(|line| line.contains(one) && line.contains(other)) }).await
+}
+
+#[tokio::test]
+async fn a_probe_is_no_line_at_level_info_and_any_other_request_is() {
+    let node = TestNode::start().await;
+    for path in ["/livez", "/readyz", "/metrics"] {
+        node.operator().probe(path).await;
+        assert!(line_with(&node, "request answered", path).await.contains("DEBUG"), "{path}");
+    }
+    node.get("/api/ping").await;
+    assert!(line_with(&node, "request answered", "/api/ping").await.contains("DEBUG"));
+    node.operator().get("/admin/v1/tree").await.ok();
+    assert!(line_with(&node, "request answered", "/admin/v1/tree").await.contains(" INFO "));
+}
+
+#[tokio::test]
+async fn a_line_has_the_address_of_a_caller_and_the_network_of_a_resident() {
+    let node = TestNode::with(&[("SERVER__TRUSTED_PROXIES", "127.0.0.1")]).await;
+    let backend = node.backend(1).await;
+    let opened = backend.open(&["name"]).await;
+    let through_proxy = |request: reqwest::RequestBuilder| request.header("X-Forwarded-For", "198.51.100.7");
+    Answer::to(through_proxy(backend.request(Method::GET, &result_path(&opened.txn)))).await.ok();
+    assert!(line_with(&node, "request answered", "/result/{txnId}").await.contains("client.address=198.51.100.7 "));
+    let page = node.http.get(node.addresses.public(&format!("/v/{}", opened.txn)));
+    assert_eq!(Answer::to(through_proxy(page)).await.status, 200);
+    assert!(line_with(&node, "request answered", "/v/{txnId}").await.contains("client.address=198.51.100.0/24 "));
+    assert!(!node.log().iter().any(|line| line.contains("/v/{txnId}") && line.contains("198.51.100.7")));
+}
+
+#[tokio::test]
+async fn a_line_of_the_admin_api_names_the_operator_and_a_failed_login_is_a_warning() {
+    let node = TestNode::start().await;
+    node.operator().get("/admin/v1/clients").await.ok();
+    let line = line_with(&node, "request answered", "/admin/v1/clients\"").await;
+    assert!(line.contains("operator.id=\"settings\"") && line.contains("client.address=127.0.0.1 "), "{line}");
+    let added = node.operator().post("/admin/v1/operators", &serde_json::json!({"name": "Asha Rao", "role": "auditor"})).await.ok();
+    let with_token = |token: &str| node.http.get(node.addresses.internal("/admin/v1/apps/app_1")).bearer_auth(token);
+    Answer::to(with_token(added["token"].as_str().unwrap())).await.refusal(404);
+    let line = line_with(&node, "request answered", "/admin/v1/apps/{app_id}").await;
+    assert!(line.contains(added["operator_id"].as_str().unwrap()) && !line.contains("Asha Rao"), "{line}");
+    Answer::to(with_token("not-a-token")).await.refusal(401);
+    let line = line_with(&node, "a login failed", "client.address=127.0.0.1 ").await;
+    assert!(line.contains("WARN") && !line.contains("not-a-token"), "{line}");
+}
+
+#[tokio::test]
+async fn the_first_line_says_what_starts_and_warnings_follow_in_the_format_of_the_log() {
+    let mut node = TestNode::with(&[("TELEMETRY__LOG_FORMAT", "json"), ("OVSE__WINDOW_S", "600")]).await;
+    let ending = node.stop();
+    let object = |line: &str| serde_json::from_str::<serde_json::Value>(line).unwrap_or_else(|_| panic!("{line}"));
+    let mut lines = ending.err.lines();
+    let first = object(lines.next().unwrap());
+    let said = ["message", "profile", "server.public_addr"].map(|name| first[name].as_str().unwrap_or_default());
+    assert_eq!(said, ["starting", "sandbox", "127.0.0.1:0"]);
+    assert!(first["version"].is_string() && first["store.kind"].is_string(), "{first}");
+    let second = object(lines.next().unwrap());
+    assert_eq!((&second["level"], &second["setting"]), (&"WARN".into(), &"authority.intent_lifetime_s".into()), "{second}");
+    assert!(!ending.err.contains("warning:"), "{}", ending.err);
+}
+
 #[tokio::test]
 async fn with_the_json_format_every_line_of_the_log_is_an_object() {
     let mut node = TestNode::with(&[("TELEMETRY__LOG_FORMAT", "json")]).await;

@@ -46,6 +46,7 @@ mod keys_at_rest;
 mod kit_checks;
 mod lifecycle;
 mod logging;
+mod metrics;
 mod moving;
 mod operator;
 mod overload;

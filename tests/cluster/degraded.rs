@@ -2,6 +2,8 @@
 //! restart needed afterwards.
 
 use std::cell::Cell;
+use std::fs;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
@@ -119,6 +121,33 @@ async fn a_redis_without_memory_refuses_writes_and_answers_questions() {
     }
     are_unready(&nodes).await;
     nodes.redis.answer(&["CONFIG", "SET", "maxmemory", "0"]);
+    recover(&nodes, &backend, 1, 0, 100).await;
+}
+
+#[tokio::test]
+async fn a_redis_whose_disk_takes_nothing_refuses_writes_as_full_and_answers_questions() {
+    let nodes = Nodes::start().await;
+    let backend = nodes.backend(100).await;
+    let opened = backend.open(&["name"]).await;
+    // A snapshot cannot get its name while a directory has it.
+    let directory = nodes.redis.answer(&["CONFIG", "GET", "dir"]).members()[1].text().expect("a path");
+    let taken = Path::new(&directory).join("dump.rdb");
+    fs::create_dir(&taken).expect("a directory");
+    let snapshot = async |ends: &str| {
+        nodes.redis.answer(&["BGSAVE"]);
+        let status =
+            || nodes.redis.info("rdb_bgsave_in_progress").filter(|running| running == "0").and(nodes.redis.info("rdb_last_bgsave_status"));
+        eventually("the snapshot ends", TIMEOUT, || async { (status().as_deref() == Some(ends)).then_some(()) }).await;
+    };
+    nodes.redis.answer(&["CONFIG", "SET", "save", "3600 1000000"]);
+    snapshot("err").await;
+    for seen in nodes.everywhere(&backend) {
+        is_refused(&init(&seen).await, "storage_full");
+        assert_eq!(seen.result(&opened.txn).await.status, 200, "reading needs no disk");
+    }
+    are_unready(&nodes).await;
+    fs::remove_dir(&taken).expect("an empty directory");
+    snapshot("ok").await;
     recover(&nodes, &backend, 1, 0, 100).await;
 }
 

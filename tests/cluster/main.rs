@@ -15,6 +15,7 @@ mod intent_keys;
 mod nodes;
 mod notices;
 mod outbox;
+mod partition;
 mod portal;
 mod races;
 mod rolling;

@@ -8,6 +8,7 @@ mod audit_log;
 mod caller;
 mod cli;
 mod document;
+mod failed_logins;
 mod in_process;
 mod operator;
 mod operator_document;

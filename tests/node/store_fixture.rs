@@ -16,7 +16,7 @@ use sakshi_domain::tenancy::{ApiKeyRecord, Client};
 use sakshi_domain::time::Timestamp;
 use sakshi_kit::node::intent_key;
 use sakshi_kit::records;
-use sakshi_operator::{ConnectorTokens, CreditDesk, FlowDesk, Health, InternalDeps, LongestKept};
+use sakshi_operator::{ConnectorTokens, CreditDesk, FailedLogins, FlowDesk, Health, InternalDeps, LongestKept};
 use sakshi_service::api_key::ApiKey;
 use sakshi_service::budget::MemoryBudgets;
 use sakshi_service::url_policy::UrlPolicy;
@@ -134,6 +134,7 @@ impl StoreFixture {
             metrics: Arc::new(String::new),
             admin_token: SecretString::from(TOKEN),
             connector_tokens: ConnectorTokens { shared: SecretString::from(CONNECTOR_TOKEN), ..ConnectorTokens::default() },
+            failed_logins: FailedLogins::per_minute(0),
             connectors_apart: false,
             trusted_proxies: [].into(),
             urls: UrlPolicy::PUBLIC,

@@ -92,7 +92,9 @@ pub(crate) struct RootChild {
 }
 
 impl RootChild {
-    pub(crate) const fn new(root: Root, node: Arc<Node>, label: &'static str) -> Self {
+    pub(crate) fn new(root: Root, node: Arc<Node>, label: &'static str) -> Self {
+        // A first restart is an increase.
+        metrics::counter!("sakshi_actor_restarts_total", "actor" => label).increment(0);
         Self { root, node, label, budget: RefCell::new(RestartBudget::new(RESTARTS_MAX)) }
     }
 }

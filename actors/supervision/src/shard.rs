@@ -30,6 +30,7 @@ pub struct Shard<A: ShardActor> {
 impl<A: ShardActor> Shard<A> {
     /// Starts a supervised shard on the current arbiter.
     pub(crate) fn start(node: Arc<Node>, shared: A::Shared, root: Root, live_max: usize) -> Addr<Self> {
+        metrics::counter!("sakshi_actor_restarts_total", "actor" => A::KIND).increment(0);
         let context = Context::new();
         let me: Addr<Self> = context.address();
         let failures = Rc::new(ShardFailures::new(Arc::clone(&node), root.clone(), me.clone().recipient(), me.recipient()));

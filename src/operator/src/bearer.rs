@@ -13,11 +13,16 @@ use sakshi_domain::ids::OperatorId;
 use sakshi_domain::operator::{OperatorRecord, Role};
 use sakshi_service::operator_token::OperatorToken;
 use sakshi_web::error::ApiError;
+use sakshi_web::subject::note_operator;
 use secrecy::{ExposeSecret, SecretString};
 use subtle::ConstantTimeEq;
 
 use super::InternalDeps;
 use super::arguments::deps;
+use super::failed_logins::{Login, refuse};
+
+/// The name of who uses the token of the settings.
+const SETTINGS: &str = "settings";
 
 /// Proof that a request was admitted as an operator's, with what its handler works on.
 #[derive(Debug)]
@@ -41,13 +46,17 @@ pub(super) async fn admit(request: &HttpRequest, roles: &[Role]) -> Result<Who, 
     let deps = deps(request)?;
     let token = bearer(request).ok_or(ApiError::BearerUnauthorized)?;
     let who = if is(token, &deps.admin_token) {
-        Who { id: None, name: "settings".to_owned(), role: Role::Owner }
+        Who { id: None, name: SETTINGS.to_owned(), role: Role::Owner }
     } else {
-        let token = OperatorToken::parse(token).ok_or(ApiError::BearerUnauthorized)?;
-        let found = deps.store.find_operator(token.digest()).await?.filter(|operator| operator.is_valid(deps.clock.now()));
-        let OperatorRecord { operator_id, name, role, .. } = found.ok_or(ApiError::BearerUnauthorized)?;
+        let found = match OperatorToken::parse(token) {
+            Some(token) => deps.store.find_operator(token.digest()).await?,
+            None => None,
+        };
+        let found = found.filter(|operator| operator.is_valid(deps.clock.now()));
+        let OperatorRecord { operator_id, name, role, .. } = found.ok_or_else(|| refuse(&deps, request, Login::Operator))?;
         Who { id: Some(operator_id), name, role }
     };
+    note_operator(request, who.id.as_ref().map_or(SETTINGS, OperatorId::as_str));
     if !roles.contains(&who.role) {
         tracing::warn!(operator.id = who.id.as_ref().map(OperatorId::as_str), operator.role = who.role.as_str(), "refused by role");
         return Err(ApiError::Forbidden);
@@ -74,7 +83,8 @@ impl FromRequest for Connector {
         let kind = request.match_info().get("kind").and_then(|kind| kind.parse().ok());
         let authorized = deps(request).and_then(|deps| match bearer(request) {
             Some(token) if deps.connector_tokens.admit(token, kind) => Ok(Self(deps)),
-            _ => Err(ApiError::BearerUnauthorized),
+            Some(_) => Err(refuse(&deps, request, Login::Connector)),
+            None => Err(ApiError::BearerUnauthorized),
         });
         ready(authorized)
     }

@@ -16,6 +16,7 @@ mod credits;
 mod data_loss;
 mod erasure;
 mod examples;
+mod failed_logins;
 mod intent_keys;
 mod keys;
 mod openapi;
@@ -45,12 +46,13 @@ use sakshi_store::{CreditOutcome, ReportFlowOutcome, Store, StoreFuture};
 use sakshi_web::body::BodyLimit;
 use sakshi_web::error::ApiError;
 use sakshi_web::rate_limit::TrustedProxies;
-use sakshi_web::routing::{RouteMetrics, resource, unknown_path};
+use sakshi_web::routing::{Audience, RouteMetrics, resource, unknown_path};
 use sakshi_wire::operator::views::TreeNode;
 use sakshi_wire::reports::FlowReport;
 use secrecy::SecretString;
 
 pub use bearer::{Connector, ConnectorTokens, Operator};
+pub use failed_logins::FailedLogins;
 pub use operation::Operation;
 pub use routes::operations;
 
@@ -116,6 +118,8 @@ pub struct InternalDeps {
     pub admin_token: SecretString,
     /// The connectors' bearer tokens.
     pub connector_tokens: ConnectorTokens,
+    /// Tokens that were not good.
+    pub failed_logins: FailedLogins,
     /// Whether connectors report on a listener of their own.
     pub connectors_apart: bool,
     /// Whose `X-Forwarded-For` is believed.
@@ -156,6 +160,7 @@ pub fn configure_reports(cfg: &mut ServiceConfig, deps: InternalDeps) {
 
 fn declare(cfg: &mut ServiceConfig, deps: InternalDeps, part: Part) {
     cfg.app_data(RouteMetrics::unmatched()).app_data(BodyLimit(deps.body_bytes)).app_data(web::Data::new(deps.memory.clone()));
+    cfg.app_data(Audience::Operators).app_data(deps.trusted_proxies.clone());
     cfg.app_data(web::Data::new(deps)).app_data(web::Data::new(openapi::Document::of(part)));
     let mut table = part.operations().map(|(_, operation)| operation).peekable();
     while let Some(Operation { method, path, roles, logging, route, body_bytes, .. }) = table.next() {

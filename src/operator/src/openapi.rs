@@ -29,7 +29,7 @@ The connectors' token: that of the flow that is reported (`admin.connector_token
 the flows without one of their own. It is good for reports alone.";
 
 /// What operations share beyond the refusals that those of every edge meet.
-const SHARED: [SharedRefusal; 2] = [
+const SHARED: [SharedRefusal; 3] = [
     SharedRefusal {
         status: "401",
         name: "Unauthorized",
@@ -41,6 +41,12 @@ const SHARED: [SharedRefusal; 2] = [
         name: "Forbidden",
         description: "The role of the operator is not one of `x-roles`.",
         meets: is_for_some,
+    },
+    SharedRefusal {
+        status: "429",
+        name: "TooManyLogins",
+        description: "The token is not good, and too many from this address were not within a minute. Retry after `Retry-After` seconds.",
+        meets: is_secured,
     },
 ];
 

@@ -1,5 +1,5 @@
 //! What the probes report: whether every arbiter runs, every shard has started, the store accepts
-//! writes, and the process is not about to end.
+//! writes, and the process is not about to end. A change is logged here, because probes come too often to be logged themselves.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -34,8 +34,9 @@ impl Health {
         let seen = Arc::clone(&last);
         let (interval, patience) =
             if store.ended_elsewhere().is_some() { (INTERVAL_SHARED, PATIENCE_SHARED) } else { (INTERVAL, PATIENCE) };
-        let ending = drain.clone();
+        let (ending, watched) = (drain.clone(), tree.clone());
         actix_rt::spawn(async move {
+            let mut hung = None;
             // A node that drains is unready in any case, and then closes its store.
             while !ending.is_announced() {
                 let unanswered = || StoreError::Unavailable("it does not answer".into());
@@ -47,6 +48,13 @@ impl Health {
                     (Err(_), Ok(())) => tracing::info!("the store takes writes again"),
                     _ => {}
                 }
+                let hangs = watched.hung_arbiter();
+                match (&hung, &hangs) {
+                    (None, Some(name)) => tracing::error!(arbiter.name = name, "a thread hangs"),
+                    (Some(name), None) => tracing::info!(arbiter.name = name, "the thread goes on"),
+                    _ => {}
+                }
+                hung = hangs;
                 sleep(interval).await;
             }
         });

@@ -12,7 +12,7 @@ use metrics::gauge;
 use sakshi_actors::{Flows, NodeView, Tree};
 use sakshi_domain::credits::CreditMove;
 use sakshi_domain::ids::ClientId;
-use sakshi_operator::{CreditDesk, FlowDesk, InternalDeps};
+use sakshi_operator::{CreditDesk, FlowDesk, Health, InternalDeps};
 use sakshi_service::budget::{CpuBudget, MemoryBudgets};
 use sakshi_service::drain::Drain;
 use sakshi_store::{CreditOutcome, ReportFlowOutcome, StoreFuture};
@@ -67,10 +67,11 @@ pub(crate) fn tree_node(view: NodeView) -> TreeNode {
     }
 }
 
-/// Renders all metrics, with those of the store, of the tree and of the budgets up to date.
+/// Renders all metrics, with those of the store, of the tree, of the budgets and of the node's health up to date.
 pub(crate) fn metrics_page(
     metrics: PrometheusRecorder,
     storage: &Storage,
+    health: Arc<dyn Health>,
     tree: Tree,
     memory: MemoryBudgets,
     cpu: CpuBudget,
@@ -80,6 +81,7 @@ pub(crate) fn metrics_page(
     Arc::new(move || {
         store();
         process::publish();
+        gauge!("sakshi_ready").set(u8::from(health.readyz().is_ok()));
         tree.update_gauges();
         publish_mailboxes(&tree.view());
         // A gauge is a float by its format.

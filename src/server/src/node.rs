@@ -10,7 +10,7 @@ use std::time::Duration;
 use sakshi_actors::{Escalation, Handles, Tree, TreeConfig};
 use sakshi_authority::callback_address::CallbackAddressError;
 use sakshi_domain::profile::Profile;
-use sakshi_operator::{InternalDeps, LongestKept};
+use sakshi_operator::{FailedLogins, InternalDeps, LongestKept};
 use sakshi_outbound::ClientError;
 use sakshi_outbound::client::{WebhookClient, WebhookClientOptions};
 use sakshi_service::Service;
@@ -201,6 +201,7 @@ impl Node {
         let public = Listener::start(config, public_socket, move || public::app(&shared))?;
         store_figures::watch(Arc::clone(&store), Arc::clone(&clock), settings.telemetry.low_credits);
         let (viewed, watched) = (tree.clone(), tree.clone());
+        let health: Arc<dyn sakshi_operator::Health> = Arc::new(Health::watch(tree.clone(), drain.clone(), Arc::clone(&store)));
         let deps = InternalDeps {
             longest: LongestKept { result_ttl: settings.ovse.result_ttl, registration_ttl: settings.ovse.registration_ttl },
             store: Arc::clone(&store),
@@ -210,11 +211,12 @@ impl Node {
             flows: Arc::new(internal::Reports(flows)),
             signer: Arc::clone(&authority.signer),
             memory: memory.clone(),
-            health: Arc::new(Health::watch(tree.clone(), drain.clone(), Arc::clone(&store))),
+            health: Arc::clone(&health),
             tree: Arc::new(move || internal::tree_node(viewed.view())),
-            metrics: internal::metrics_page(metrics, &storage, tree.clone(), memory, cpu, drain.clone()),
+            metrics: internal::metrics_page(metrics, &storage, health, tree.clone(), memory, cpu, drain.clone()),
             admin_token: settings.admin.token.clone(),
             connector_tokens: settings.admin.connector_tokens.clone(),
+            failed_logins: FailedLogins::per_minute(settings.limits.sign_ins_per_minute_per_address),
             connectors_apart: connector_addr.is_some(),
             trusted_proxies: settings.server.trusted_proxies.clone().into(),
             urls: bounds::rules(settings).urls,

@@ -65,6 +65,7 @@ pub fn app(
         .app_data(Data::new(service.memory.clone()))
         .app_data(Data::new(service))
         .app_data(Data::new(shared.rates.clone()))
+        .app_data(shared.rates.trusted_proxies.clone())
         .app_data(gate)
         .app_data(BodyLimit(shared.body_bytes))
         .app_data(RouteMetrics::unmatched())

@@ -9,15 +9,15 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::node::Node;
 use crate::sandbox;
-use crate::settings::Settings;
+use crate::settings::{Loaded, Problem, Server, Settings};
 use crate::telemetry::{self, PrometheusRecorder};
 
 /// The supervision tree gave up (`EX_SOFTWARE` of sysexits.h); the init system should restart us.
 const GAVE_UP: u8 = 70;
 
 /// Runs a node; the exit code says how it ended.
-pub(crate) async fn run(settings: &Settings, out: &mut dyn Write, err: &mut dyn Write) -> ExitCode {
-    match begin(settings, out, err).await {
+pub(crate) async fn run(loaded: &Loaded, out: &mut dyn Write, err: &mut dyn Write) -> ExitCode {
+    match begin(loaded, out, err).await {
         Ok((_log, node, signals)) => until_stopped(node, signals).await,
         Err(error) => {
             // If stderr is closed, the error cannot be reported.
@@ -29,11 +29,16 @@ pub(crate) async fn run(settings: &Settings, out: &mut dyn Write, err: &mut dyn 
 
 /// Starts the log, the signal handlers, a node and the sandbox's first client, and says where the node serves.
 async fn begin(
-    settings: &Settings,
+    loaded: &Loaded,
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> Result<(telemetry::Guard, Node, Signals), Box<dyn std::error::Error>> {
+    let Loaded { settings, warnings, .. } = loaded;
     let log = telemetry::start(&settings.telemetry)?;
+    log_start(settings);
+    for Problem { key, message } in warnings {
+        tracing::warn!(setting = key, "{key} {message}");
+    }
     let metrics = recorder()?;
     let signals = Signals::listen()?;
     let node = Node::start(settings, metrics).await?;
@@ -44,6 +49,20 @@ async fn begin(
         tracing::warn!(%error, "the line on stdout could not be written");
     }
     Ok((log, node, signals))
+}
+
+/// The first line of the log: what starts, and where.
+fn log_start(settings: &Settings) {
+    let Server { public_addr, internal_addr, connector_addr, .. } = &settings.server;
+    tracing::info!(
+        version = env!("CARGO_PKG_VERSION"),
+        profile = settings.profile.as_str(),
+        store.kind = settings.store.kind.as_str(),
+        server.public_addr = %public_addr,
+        server.internal_addr = %internal_addr,
+        server.connector_addr = connector_addr.as_ref().map(display),
+        "starting"
+    );
 }
 
 /// Installs the recorder of the process's metrics.

@@ -25,7 +25,7 @@ use sakshi_domain::credits::CreditMove;
 use sakshi_domain::ids::ClientId;
 use sakshi_domain::profile::Profile;
 use sakshi_domain::time_zone::TimeZone;
-use sakshi_operator::{ConnectorTokens, CreditDesk, FlowDesk, Health, InternalDeps, LongestKept};
+use sakshi_operator::{ConnectorTokens, CreditDesk, FailedLogins, FlowDesk, Health, InternalDeps, LongestKept};
 use sakshi_outbound::upstream::UpstreamClient;
 use sakshi_pages::intents::PageIntents;
 use sakshi_sandbox::issuer::{HolderKey, SandboxIssuer};
@@ -332,6 +332,7 @@ pub(crate) async fn start(
         metrics: Arc::new(String::new),
         admin_token: ADMIN_TOKEN.to_owned().into(),
         connector_tokens: ConnectorTokens { shared: CONNECTOR_TOKEN.to_owned().into(), ..ConnectorTokens::default() },
+        failed_logins: FailedLogins::per_minute(0),
         connectors_apart: false,
         trusted_proxies: Vec::new().into(),
         urls: UrlPolicy::PUBLIC,

@@ -17,15 +17,14 @@ use futures_util::FutureExt as _;
 use sakshi_domain::invalid::Invalid;
 use sakshi_domain::request_id::RequestId;
 use sakshi_trace::TraceState;
-use tracing::field::display;
 use tracing::{Instrument as _, Span};
 
 use super::body_reader::declared_length;
 use super::error::{ApiError, X_REQUEST_ID};
 use super::refusal_record;
+use super::request_log::{self, Answered, is_probe};
 use super::response_body::ResponseBody;
 use super::routing::RouteMetrics;
-use super::subject::Subject;
 use super::unread_body::UnreadBody;
 use crate::listener::{ActiveRequest, ConnectionState};
 
@@ -103,7 +102,7 @@ fn accept(headers: &HeaderMap) -> (RequestId, Result<(), ApiError>) {
 /// The span of a request, in the trace of its caller. Probes, metrics and files are asked for too often and say too little.
 fn span(request: &ServiceRequest) -> Span {
     let path = request.path();
-    if !sakshi_trace::is_on() || matches!(path, "/livez" | "/readyz" | "/metrics") || path.starts_with("/assets/") {
+    if !sakshi_trace::is_on() || is_probe(path) || path.starts_with("/assets/") {
         return Span::none();
     }
     let span = sakshi_trace::request(request.method().as_str());
@@ -143,34 +142,8 @@ fn finish<B: MessageBody + 'static>(
         metrics.record(request.method(), status, duration);
         metrics.pattern()
     });
-    let duration_ms = duration.as_secs_f64() * 1_000.0;
-    let method = request.method().as_str();
-    let Subject { app, txn, event } = Subject::of(request);
-    let (client, app) = (app.as_ref().map(|app| display(&app.client_id)), app.as_ref().map(|app| display(&app.app_id)));
-    let (txn, event) = (txn.map(display), event.map(display));
-    let trace_id = sakshi_trace::trace_id(span);
-    if !span.is_disabled() {
-        sakshi_trace::rename(span, format!("{method} {pattern}"));
-        span.record("http.route", pattern);
-        span.record("http.response.status_code", status);
-        span.record("request.id", display(&id));
-        span.record("client.id", &client);
-        span.record("app.id", &app);
-        span.record("txn.id", &txn);
-        span.record("event.id", &event);
-        span.record("error.type", rendered.as_ref().map(ApiError::code));
-        if status >= 500 {
-            span.record("otel.status_code", "ERROR");
-        }
-    }
-    if status >= 500 {
-        let detail = rendered.as_ref().and_then(ApiError::detail);
-        let code = rendered.as_ref().map(ApiError::code);
-        tracing::error!(http.request.method = method, http.route = pattern, http.response.status_code = status, http.duration_ms = duration_ms, request.id = %id, client.id = client, app.id = app, txn.id = txn, event.id = event, trace_id, error.type = code, error.detail = detail.as_deref(), "request failed");
-    } else {
-        let code = rendered.as_ref().map(ApiError::code);
-        tracing::info!(http.request.method = method, http.route = pattern, http.response.status_code = status, http.duration_ms = duration_ms, request.id = %id, client.id = client, app.id = app, txn.id = txn, event.id = event, trace_id, error.type = code, "request answered");
-    }
+    let answered = Answered { request, id: &id, pattern, status, duration, error: rendered.as_ref() };
+    request_log::log(&answered, span);
     response
 }
 

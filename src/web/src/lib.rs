@@ -19,6 +19,7 @@ pub mod openapi;
 pub mod query;
 pub mod rate_limit;
 mod refusal_record;
+mod request_log;
 mod response_body;
 pub mod routing;
 pub mod same_site;

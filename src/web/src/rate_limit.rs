@@ -118,7 +118,8 @@ impl ClientRates {
 }
 
 /// The subscriber at an address: of an IPv6 address the /64 network, which belongs to one subscriber.
-pub(crate) fn subscriber(address: IpAddr) -> IpAddr {
+#[must_use]
+pub fn subscriber(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(six) => Ipv6Addr::from(u128::from(six) >> 64 << 64).into(),
         four => four,

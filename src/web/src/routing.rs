@@ -73,6 +73,8 @@ pub enum Audience {
     Residents,
     /// Browsers of client developers; not part of the API document.
     Developers,
+    /// Operators, connectors and probes, on listeners of their own.
+    Operators,
 }
 
 /// A row of a route table: one method of one path.
@@ -94,11 +96,11 @@ pub const fn row(method: &'static str, path: &'static str, audience: Audience, r
     Row { method, path, audience, route }
 }
 
-/// Registers the routes of a table. Rows of one path must stand next to each other.
+/// Registers the routes of a table. Rows of one path must stand next to each other and have one audience.
 pub fn configure(config: &mut ServiceConfig, table: &[Row]) {
     for rows in table.chunk_by(|one, next| one.path == next.path) {
         let routes = rows.iter().filter_map(|row| Some((Method::from_bytes(row.method.as_bytes()).ok()?, (row.route)()))).collect();
-        config.service(resource(rows[0].path, routes));
+        config.service(resource(rows[0].path, routes).app_data(rows[0].audience));
     }
 }
 

@@ -1,4 +1,5 @@
-//! Whom and what a request is about, for its line in the log: the client and app that called, and the transaction or event.
+//! Whom and what a request is about, for its line in the log: the client and app or the operator who called, and the transaction
+//! or event.
 //!
 //! A handler notes what only it knows; an id in the path is read when the line is written. Ids are logged in the service's own
 //! spelling and never as they came.
@@ -17,6 +18,14 @@ pub(crate) fn note_caller(request: &HttpRequest, app: &Arc<App>) {
     request.extensions_mut().insert(Caller(Arc::clone(app)));
 }
 
+/// The operator who was admitted.
+struct Operator(Arc<str>);
+
+/// Notes the operator who calls, by id.
+pub fn note_operator(request: &HttpRequest, id: &str) {
+    request.extensions_mut().insert(Operator(id.into()));
+}
+
 /// Notes the transaction that a request has opened.
 pub fn note_transaction(request: &HttpRequest, id: TxnId) {
     request.extensions_mut().insert(id);
@@ -31,6 +40,7 @@ pub fn note_event(request: &HttpRequest, id: EventId) {
 #[derive(Default)]
 pub(crate) struct Subject {
     pub(crate) app: Option<Arc<App>>,
+    pub(crate) operator: Option<Arc<str>>,
     pub(crate) txn: Option<TxnId>,
     pub(crate) event: Option<EventId>,
 }
@@ -41,6 +51,7 @@ impl Subject {
         let in_path = |name| path.get(name);
         Self {
             app: extensions.get::<Caller>().map(|Caller(app)| Arc::clone(app)),
+            operator: extensions.get().map(|Operator(id)| Arc::clone(id)),
             txn: extensions.get().copied().or_else(|| in_path("txnId")?.parse().ok()),
             event: extensions.get().copied().or_else(|| in_path("eventId")?.parse().ok()),
         }

@@ -11,6 +11,9 @@ macro_rules! refusals {
         }
 
         impl CredentialRefusal {
+            /// Every reason.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+
             /// A stable code for logs and metrics.
             #[must_use]
             pub const fn code(self) -> &'static str {

@@ -17,7 +17,7 @@ use super::api::Api;
 use super::error::CliError;
 use super::paint;
 
-const ENTRY: &[&str] = &["number", "at", "operator", "operation", "stage", "status", "ids", "from"];
+const ENTRY: &[&str] = &["number", "at", "operator", "operation", "stage", "status", "ids", "from", "count"];
 
 /// Options of `admin audit-log`.
 #[derive(Args, Debug)]

@@ -129,9 +129,9 @@ impl Cli {
 /// Carries out a command, with the answer to `out` and complaints to `err`.
 pub async fn run(cli: &Cli, out: &mut dyn Write, err: &mut dyn Write) -> ExitCode {
     let done = match &cli.command {
-        Command::Serve => match cli.settings(err) {
-            Ok(loaded) => return serve::run(&loaded.settings, out, err).await,
-            Err(error) => Err(error),
+        Command::Serve => match load(&cli.sources()) {
+            Ok(loaded) => return serve::run(&loaded, out, err).await,
+            Err(problems) => Err(problems.into()),
         },
         #[cfg(feature = "sandbox")]
         Command::Developer(command) => return developer::run(command, &cli.sources(), out, err).await,

@@ -48,6 +48,17 @@ pub struct RedisSettings {
     pub waits_at_start: bool,
 }
 
+impl StoreKind {
+    /// Its name in the settings.
+    #[must_use]
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Embedded => "embedded",
+            Self::Redis(_) => "redis",
+        }
+    }
+}
+
 impl StoreSettings {
     pub(super) fn read(reader: &mut Reader) -> Self {
         let is_redis = reader.one_of("store.kind", &[("embedded", false), ("redis", true)]);

@@ -3,7 +3,10 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge};
+use sakshi_authority::sdjwt::CredentialRefusal;
+use sakshi_domain::checks::{CHECKS, CheckStatus};
 use sakshi_domain::delivery::DeliveryOutcome;
+use sakshi_domain::flow::report_kind::ReportKind;
 use sakshi_web::error::CODES;
 
 use self::Kind::{Counter, Gauge, Histogram};
@@ -73,8 +76,10 @@ pub const METRICS: &[Metric] = &[
     metric("sakshi_live_flows", Gauge, "Flows that have an actor on this node."),
     metric("sakshi_live_transactions", Gauge, "Transactions that have an actor on this node."),
     metric("sakshi_mailbox_messages", Gauge, "Questions to actors that are not answered yet, by kind of actor."),
+    metric("sakshi_operator_logins_failed_total", Counter, "Tokens on the internal listener and that of connectors that were not good, by the token that was expected."),
     metric("sakshi_outbox_deliveries", Gauge, "Webhooks that wait for their attempt, in the whole store."),
     metric("sakshi_outbox_oldest_seconds", Gauge, "How long the oldest waiting webhook has waited; 0 when none waits."),
+    metric("sakshi_ready", Gauge, "1 while /readyz is good, else 0."),
     metric("sakshi_records_swept_total", Counter, "Records that were removed after their time."),
     metric("sakshi_redis_call_failures_total", Counter, "Calls of Redis that failed, by script."),
     metric("sakshi_redis_call_seconds_total", Counter, "Time of calls of Redis, by script."),
@@ -120,26 +125,44 @@ pub fn begin() {
     ] {
         counter!(name).increment(0);
     }
-    for outcome in DeliveryOutcome::ALL {
-        counter!("sakshi_webhook_attempts_total", "outcome" => outcome.as_str()).increment(0);
-    }
-    for code in CODES {
-        counter!("sakshi_http_refusals_total", "code" => *code).increment(0);
-    }
-    for passed in ["true", "false"] {
-        counter!("sakshi_transactions_completed_total", "verification_passed" => passed).increment(0);
-    }
-    for result in ["changed", "same", "failed"] {
-        counter!("sakshi_issuer_keys_read_total", "result" => result).increment(0);
-    }
-    for actor in ["transaction", "event", "flow", "registry", "credit_ledger", "webhook_dispatcher"] {
-        counter!("sakshi_actor_restarts_total", "actor" => actor).increment(0);
-    }
     gauge!("sakshi_store_data_lost").set(0);
     gauge!("sakshi_clock_jumped").set(0);
+    begin_labelled();
     let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     gauge!("process_start_time_seconds").set(started.as_secs_f64());
     gauge!("sakshi_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1);
+}
+
+/// Begins the counters of this process that have labels, but for those of routes, actors and connections, which begin with them.
+fn begin_labelled() {
+    begin_each("sakshi_webhook_attempts_total", "outcome", DeliveryOutcome::ALL.iter().map(|outcome| outcome.as_str()));
+    begin_each("sakshi_http_refusals_total", "code", CODES.iter().copied());
+    begin_each("sakshi_transactions_completed_total", "verification_passed", ["true", "false"]);
+    begin_each("sakshi_issuer_keys_read_total", "result", ["changed", "same", "failed"]);
+    begin_each("sakshi_callbacks_unread_total", "reason", ["broken", "no_room", "too_slow"]);
+    let refused = CredentialRefusal::ALL.iter().map(|refusal| refusal.code());
+    begin_each("sakshi_credentials_refused_total", "reason", refused.chain(["credential_replayed"]));
+    begin_each("sakshi_flows_opened_total", "flow", ["esign", "doclocker", "estamp", "wealth"]);
+    begin_each("sakshi_operator_logins_failed_total", "token", ["operator", "connector"]);
+    for kind in ReportKind::ALL {
+        for result in ["accepted", "repeated", "refused", "not_found", "failed"] {
+            counter!("sakshi_flow_reports_total", "kind" => kind.as_str(), "result" => result).increment(0);
+        }
+        for result in ["accepted", "repeated", "report_refused", "not_found", "validation_failed", "malformed_request"] {
+            counter!("sakshi_connector_reports_total", "kind" => kind.as_str(), "result" => result).increment(0);
+        }
+    }
+    for check in CHECKS {
+        for status in CheckStatus::ALL {
+            counter!("sakshi_checks_total", "kind" => check.name, "status" => status.as_str()).increment(0);
+        }
+    }
+}
+
+fn begin_each(name: &'static str, label: &'static str, values: impl IntoIterator<Item = &'static str>) {
+    for value in values {
+        counter!(name, label => value).increment(0);
+    }
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 //! attempt, so a node that was declared dead too early makes no attempt that another has begun.
 
 use std::collections::BTreeSet;
+use std::future::ready;
 
 use futures_util::future::try_join_all;
 use redis::cmd;

@@ -40,6 +40,8 @@ body! { answer
         /// `at`, `operator_id` (null for the token of the settings), `operator`, `operation` (its `operationId`), `ids`, `from` (an
         /// address) and `request_id`. With `stage` `asked`: `asked`, and `before` where the record was there. With `stage` `answered`:
         /// `asked_number`, `status`, `code` of a refusal, and `after`. Secrets are left out, and of a URL all but its origin.
+        /// With `operation` `login`, which has `stage` `refused`: `count` failed logins with a `token` of an `operator` or a `connector`
+        /// since the entry before, `from` one address, or from all others where that is null.
         entry: BTreeMap<String, Value>,
     }
 }

@@ -78,7 +78,7 @@ impl CallState {
     fn end(&mut self) -> StoreError {
         match self.failure.take() {
             // This attempt was refused, but an earlier one may have been executed.
-            Some(Failure::Full) if self.maybe_executed => StoreError::Unavailable("its memory is full".to_owned()),
+            Some(Failure::Full) if self.maybe_executed => StoreError::Unavailable("its memory or its disk is full".to_owned()),
             Some(failure) => failure.into_error(),
             None => StoreError::Unavailable("it did not answer in time".to_owned()),
         }
@@ -134,7 +134,7 @@ impl Calls {
     async fn attempt(&self, request: &Request, state: &mut CallState) -> Result<Value, AttemptFailed> {
         let Some(located) = self.locate(request.slot).await else {
             let last = !matches!(self.directory.health.availability(self.call_timeout), Availability::Up);
-            return Err(AttemptFailed { failure: Failure::Unreachable("no server is known for the slot"), last });
+            return Err(AttemptFailed { failure: self.directory.unknown_owner(), last });
         };
         let asking = state.asking.take();
         let node = asking.as_ref().unwrap_or(&located.node);

@@ -7,6 +7,7 @@ use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, Cmd, ConnectionInfo, Pipeline, Value, cmd};
 use tokio::time::timeout;
 
+use super::connect_error::Resolver;
 use super::failure::Failure;
 use super::topology::{Address, RedisServers, RedisTopology};
 use crate::redis::data_loss::LossGuard;
@@ -84,13 +85,13 @@ impl Connector {
         }
         let client = Client::open(info).map_err(|_| Failure::Unreachable("its address is invalid"))?;
         // The time-outs are set here: one for each attempt, not one for each layer.
-        let config = config.set_connection_timeout(None).set_response_timeout(None);
+        let config = config.set_connection_timeout(None).set_response_timeout(None).set_dns_resolver(Resolver);
         match timeout(self.connect_timeout, client.get_multiplexed_async_connection_with_config(&config)).await {
             Ok(Ok(connection)) => Ok(connection),
-            Ok(Err(error)) => Err(match Failure::of(&error) {
-                Failure::TryLater(reason) => Failure::TryLater(reason),
-                _ => Failure::Unreachable("it could not be connected to"),
-            }),
+            Ok(Err(error)) => Err(Failure::of_connecting(&error)),
+            Err(_) if self.servers.is_encrypted() => {
+                Err(Failure::Unreachable("it could not be connected to in time: it may not speak TLS"))
+            }
             Err(_) => Err(Failure::Unreachable("it could not be connected to in time")),
         }
     }

@@ -61,6 +61,8 @@ struct Refresh {
     last: Option<Instant>,
     /// Which server is asked first, in turn, so that one with wrong answers does not always win.
     turn: usize,
+    /// The log says why no server could be asked.
+    is_logged: bool,
 }
 
 /// The node that owns a slot, and the version of the list that says so.
@@ -157,13 +159,32 @@ impl Directory {
         let turn = refresh.turn % candidates.len().max(1);
         candidates.rotate_left(turn);
         candidates.sort_by_key(|candidate| Some(candidate) == suspect);
+        let mut failures = Vec::new();
         for candidate in hint.into_iter().chain(candidates) {
-            let Ok(Ok(ranges)) = timeout(QUESTION_TIMEOUT, self.ask(&candidate)).await else { continue };
-            self.health.answered();
-            self.adopt(&ranges);
-            return;
+            match timeout(QUESTION_TIMEOUT, self.ask(&candidate)).await {
+                Ok(Ok(ranges)) => {
+                    refresh.is_logged = false;
+                    self.health.answered();
+                    return self.adopt(&ranges);
+                }
+                Ok(Err(failure)) => failures.push((candidate, failure.reason())),
+                Err(_) => failures.push((candidate, "it did not answer in time")),
+            }
         }
         self.health.failed();
+        if !std::mem::replace(&mut refresh.is_logged, true) {
+            for (server, reason) in failures {
+                tracing::warn!(redis.server = %server, reason, "this server could not be asked for the owners of the slots");
+            }
+        }
+    }
+
+    /// The failure of a call whose slot has no known owner.
+    pub(super) fn unknown_owner(&self) -> Failure {
+        Failure::Unreachable(match self.connector.servers.topology {
+            RedisTopology::Sentinel { .. } => "no sentinel can be asked for the master, or none knows it",
+            _ => "no server can be asked for the owner of the slot, or none knows it",
+        })
     }
 
     /// Asks the sentinels again when their answer is too old. Calls go on meanwhile.

@@ -27,7 +27,7 @@ pub(crate) enum Failure {
     TryLater(&'static str),
     /// Not executed, because the server does not know the script.
     NoScript,
-    /// Not executed, because the server's memory is full.
+    /// Not executed, because the server's memory is full, or its disk cannot be written to.
     Full,
     /// Not sent: the store lacks data since this time.
     DataLost(Timestamp),
@@ -60,7 +60,7 @@ impl Failure {
         // "MOVED 3999 127.0.0.1:6381": the slot, then its owner.
         let named = || detail.and_then(|detail| detail.split_ascii_whitespace().nth(1)).map(str::to_owned);
         match code {
-            "OOM" => Self::Full,
+            "OOM" | "MISCONF" => Self::Full,
             "NOSCRIPT" => Self::NoScript,
             "MOVED" => Self::NotOwner(named()),
             "READONLY" => Self::NotOwner(None),
@@ -70,7 +70,6 @@ impl Failure {
             "CLUSTERDOWN" => Self::TryLater("the cluster is down"),
             "MASTERDOWN" => Self::TryLater("its master is down"),
             "BUSY" => Self::TryLater("it is busy with a script"),
-            "MISCONF" => Self::TryLater("it cannot write to its disk"),
             "NOREPLICAS" => Self::TryLater("it has too few replicas"),
             "NOAUTH" | "WRONGPASS" | "NOPERM" => Self::TryLater("it does not accept the credentials"),
             "WRONGTYPE" => Self::Rejected("a key holds another kind of value"),
@@ -97,6 +96,14 @@ impl Failure {
     /// Whether the node seems to be down.
     pub(super) const fn is_outage(&self) -> bool {
         matches!(self, Self::Lost(_) | Self::Unreachable(_) | Self::TryLater(_) | Self::NotOwner(None))
+    }
+
+    /// Why it failed, in words.
+    pub(super) const fn reason(&self) -> &'static str {
+        match self {
+            Self::Lost(reason) | Self::Unreachable(reason) | Self::TryLater(reason) | Self::Rejected(reason) => reason,
+            _ => "it refused to answer",
+        }
     }
 
     /// The error for the caller when this was the last attempt.
@@ -128,7 +135,7 @@ mod tests {
 
     #[test]
     fn what_a_server_answers_is_sorted_by_its_code() {
-        let later = ["LOADING", "TRYAGAIN", "CLUSTERDOWN", "MASTERDOWN", "BUSY", "MISCONF", "NOREPLICAS", "NOAUTH", "WRONGPASS", "NOPERM"];
+        let later = ["LOADING", "TRYAGAIN", "CLUSTERDOWN", "MASTERDOWN", "BUSY", "NOREPLICAS", "NOAUTH", "WRONGPASS", "NOPERM"];
         for code in later {
             let failure = answered(&format!("{code} some text"));
             assert!(
@@ -143,7 +150,7 @@ mod tests {
             assert!(!failure.is_outage() && !failure.suggests_new_topology(), "{code}");
             assert!(matches!(failure.into_error(), StoreError::Corrupt(told) if told.contains(reason)), "{code}");
         }
-        assert_eq!(answered("OOM some text"), Failure::Full);
+        assert_eq!((answered("OOM some text"), answered("MISCONF some text")), (Failure::Full, Failure::Full));
         assert_eq!(answered("NOSCRIPT some text"), Failure::NoScript);
         assert_eq!(answered("READONLY some text"), Failure::NotOwner(None));
         assert_eq!(answered("MOVED 3999 127.0.0.1:6381"), Failure::NotOwner(Some("127.0.0.1:6381".to_owned())));

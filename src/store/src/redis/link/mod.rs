@@ -13,6 +13,7 @@ mod api;
 mod call_limit;
 mod calls;
 mod connect;
+mod connect_error;
 mod counters;
 mod directory;
 pub(super) mod failure;

@@ -58,7 +58,7 @@ impl Calls {
         for &place in missing {
             let Some(request) = requests.get(place) else { continue };
             let Some(located) = self.locate(request.slot).await else {
-                return Err(StoreError::Unavailable("no server is known for the slot".to_owned()));
+                return Err(self.directory.unknown_owner().into_error());
             };
             by_node.entry(located.node.address.to_string()).or_insert_with(|| (located, Vec::new())).1.push(place);
         }

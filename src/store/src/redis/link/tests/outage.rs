@@ -119,7 +119,7 @@ async fn a_call_that_may_have_been_executed_before_the_server_was_full_has_no_kn
         server.resume();
     };
     let (filled, ()) = tokio::join!(fill("4000000"), goes_on);
-    assert_eq!(filled, Err(StoreError::Unavailable("its memory is full".to_owned())));
+    assert_eq!(filled, Err(StoreError::Unavailable("its memory or its disk is full".to_owned())));
     assert_eq!(server.answer(&["STRLEN", "a"]).integer(), Some(4_000_000));
     assert_eq!(count(&link, "b").await, Err(StoreError::Full));
 }

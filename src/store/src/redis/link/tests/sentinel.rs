@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use super::harness::groups::Sentinels;
 use super::harness::{RedisServer, TIMEOUT};
 use super::{count, options_of, recovers};
+use crate::StoreError;
 use crate::redis::link::{Link, RedisServers, RedisTopology};
 
 fn link(sentinels: &[String]) -> Link {
@@ -41,6 +42,15 @@ async fn the_credentials_are_for_the_servers_and_a_sentinel_may_do_without() {
         let sentinel = RedisServer::start_as(&["--sentinel"], &lines);
         let link = link(&[format!("redis://:geheim@{}/", sentinel.address())]);
         recovers(&link, "a", TIMEOUT).await;
+    }
+}
+
+#[tokio::test]
+async fn without_a_sentinel_that_answers_the_error_speaks_of_sentinels() {
+    let master = RedisServer::start(&[]);
+    for nobody in ["redis://127.0.0.1:1".to_owned(), master.url()] {
+        let refused = count(&link(&[nobody]), "a").await.unwrap_err();
+        assert!(matches!(&refused, StoreError::Unavailable(reason) if reason.contains("no sentinel")), "{refused}");
     }
 }
 

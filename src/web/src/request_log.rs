@@ -1,0 +1,143 @@
+//! The line of a request in the log, and the same in its span.
+//!
+//! A probe comes several times a second, so its line is at level DEBUG, also while the node is unready: the node logs when that
+//! begins and ends. An address on a page for residents and guests is personal data, so the line has its network alone.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use actix_web::HttpRequest;
+use ipnet::IpNet;
+use sakshi_domain::request_id::RequestId;
+use tracing::Span;
+use tracing::field::display;
+
+use super::error::ApiError;
+use super::rate_limit::{TrustedProxies, host};
+use super::routing::Audience;
+use super::subject::Subject;
+
+/// Leading bits of an address that are logged where the whole is personal data.
+const NETWORK_BITS_V4: u8 = 24;
+const NETWORK_BITS_V6: u8 = 48;
+
+/// A request that has been answered.
+pub(crate) struct Answered<'a> {
+    pub(crate) request: &'a HttpRequest,
+    pub(crate) id: &'a RequestId,
+    pub(crate) pattern: &'static str,
+    pub(crate) status: u16,
+    pub(crate) duration: Duration,
+    pub(crate) error: Option<&'a ApiError>,
+}
+
+/// Whether a path is that of a probe: a check of health or a scrape.
+pub(crate) fn is_probe(path: &str) -> bool {
+    matches!(path, "/livez" | "/readyz" | "/metrics" | "/api/ping")
+}
+
+/// Writes the line and completes the span.
+pub(crate) fn log(answered: &Answered<'_>, span: &Span) {
+    let Answered { request, id, pattern, status, duration, error } = *answered;
+    let method = request.method().as_str();
+    let duration_ms = duration.as_secs_f64() * 1_000.0;
+    let Subject { app, operator, txn, event } = Subject::of(request);
+    let (client, app) = (app.as_ref().map(|app| display(&app.client_id)), app.as_ref().map(|app| display(&app.app_id)));
+    let (txn, event) = (txn.map(display), event.map(display));
+    let (address, operator) = (ClientAddress::of(request).map(display), operator.as_deref());
+    let (trace_id, code) = (sakshi_trace::trace_id(span), error.map(ApiError::code));
+    if !span.is_disabled() {
+        sakshi_trace::rename(span, format!("{method} {pattern}"));
+        span.record("http.route", pattern);
+        span.record("http.response.status_code", status);
+        span.record("request.id", display(id));
+        span.record("client.id", &client);
+        span.record("app.id", &app);
+        span.record("txn.id", &txn);
+        span.record("event.id", &event);
+        span.record("error.type", code);
+        if status >= 500 {
+            span.record("otel.status_code", "ERROR");
+        }
+    }
+    macro_rules! line {
+        ($level:ident, $message:literal $(, $($more:tt)+)?) => {
+            tracing::$level!(http.request.method = method, http.route = pattern, http.response.status_code = status,
+                http.duration_ms = duration_ms, request.id = %id, client.address = address, client.id = client, app.id = app,
+                operator.id = operator, txn.id = txn, event.id = event, trace_id, error.type = code, $($($more)+,)? $message)
+        };
+    }
+    let is_of_probe = is_probe(pattern) && (status < 400 || matches!(error, Some(ApiError::Unhealthy(_))));
+    if is_of_probe {
+        line!(debug, "request answered");
+    } else if status < 500 {
+        line!(info, "request answered");
+    } else {
+        let detail = error.and_then(ApiError::detail);
+        line!(error, "request failed", error.detail = detail.as_deref());
+    }
+}
+
+/// The address of a client as a line may have it.
+struct ClientAddress {
+    address: IpAddr,
+    /// Whether the client is a company's machine or an employee, and no resident or guest.
+    is_whole: bool,
+}
+
+impl ClientAddress {
+    /// Nothing for a request without a connection.
+    fn of(request: &HttpRequest) -> Option<Self> {
+        request.peer_addr()?;
+        let trusted = request.app_data::<TrustedProxies>().map_or(&[][..], |trusted| trusted);
+        let audience = request.app_data::<Audience>();
+        let is_whole = matches!(audience, Some(Audience::Clients | Audience::Developers | Audience::Operators));
+        Some(Self { address: host(request, trusted), is_whole })
+    }
+}
+
+impl fmt::Display for ClientAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bits = if self.address.is_ipv4() { NETWORK_BITS_V4 } else { NETWORK_BITS_V6 };
+        match IpNet::new(self.address, bits) {
+            Ok(network) if !self.is_whole => network.trunc().fmt(f),
+            _ => self.address.fmt(f),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use actix_web::test::TestRequest;
+
+    use super::*;
+
+    fn logged(peer: &str, forwarded: &str, audience: Option<Audience>) -> String {
+        let trusted: TrustedProxies = ["10.0.0.0/8".parse().unwrap()].into();
+        let request =
+            TestRequest::default().peer_addr(peer.parse().unwrap()).insert_header(("x-forwarded-for", forwarded)).app_data(trusted);
+        let request = if let Some(audience) = audience { request.app_data(audience) } else { request };
+        ClientAddress::of(&request.to_http_request()).unwrap().to_string()
+    }
+
+    #[test]
+    fn of_residents_and_strangers_the_network_is_logged_and_of_callers_the_address() {
+        for audience in [Audience::Clients, Audience::Developers, Audience::Operators] {
+            assert_eq!(logged("10.0.0.1:1", "198.51.100.7", Some(audience)), "198.51.100.7");
+            assert_eq!(logged("[2001:db8:1:2:3:4:5:6]:1", "", Some(audience)), "2001:db8:1:2:3:4:5:6");
+        }
+        for audience in [Some(Audience::Residents), Some(Audience::Anybody), None] {
+            assert_eq!(logged("10.0.0.1:1", "198.51.100.7", audience), "198.51.100.0/24");
+            assert_eq!(logged("[2001:db8:1:2:3:4:5:6]:1", "", audience), "2001:db8:1::/48");
+            assert_eq!(logged("[::ffff:198.51.100.7]:1", "", audience), "198.51.100.0/24");
+        }
+        assert!(ClientAddress::of(&TestRequest::default().to_http_request()).is_none());
+    }
+
+    #[test]
+    fn the_paths_that_machines_ask_again_and_again_are_probes() {
+        assert!(["/livez", "/readyz", "/metrics", "/api/ping"].into_iter().all(is_probe));
+        assert!(!["/", "/admin/v1/tree", "/api/v1/credits", "unmatched"].into_iter().any(is_probe));
+    }
+}

@@ -1,0 +1,70 @@
+//! The page of metrics of a node that has just started, and of one that has worked.
+
+use std::collections::BTreeSet;
+
+use reqwest::Method;
+use sakshi::telemetry::catalogue::{Kind, METRICS};
+use sakshi_kit::answer::Answer;
+use sakshi_kit::flow::Flow;
+use sakshi_kit::flow_fixture::FlowFixture;
+use sakshi_kit::goldens::ESIGN_COMPLETED;
+use sakshi_kit::node::TestNode;
+use serde_json::json;
+
+/// Counters of Redis begin with the first call; those of a route with its first request.
+const BEGIN_LATER: [&str; 2] = ["sakshi_redis_", "sakshi_http_request"];
+
+/// The series of counters: each name with its labels.
+async fn counters(node: &TestNode) -> BTreeSet<String> {
+    let page = node.operator().probe("/metrics").await.text;
+    let series = page.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.rsplit_once(' '));
+    let is_counter = |series: &&str| {
+        let name = series.split('{').next().unwrap_or_default();
+        METRICS.iter().any(|metric| metric.name == name && metric.kind == Kind::Counter)
+    };
+    let series = series.map(|(series, _)| series).filter(is_counter);
+    series.filter(|series| !BEGIN_LATER.iter().any(|prefix| series.starts_with(prefix))).map(str::to_owned).collect()
+}
+
+#[tokio::test]
+async fn a_fresh_node_has_a_series_of_every_counter() {
+    let node = TestNode::start().await;
+    let found = counters(&node).await;
+    for metric in METRICS.iter().filter(|metric| metric.kind == Kind::Counter) {
+        let begins = !BEGIN_LATER.iter().any(|prefix| metric.name.starts_with(prefix));
+        let name = |series: &String| series.split('{').next() == Some(metric.name);
+        assert_eq!(found.iter().any(name), begins, "{}", metric.name);
+    }
+    assert!(node.operator().probe("/metrics").await.text.contains("\nsakshi_ready 1\n"));
+}
+
+#[tokio::test]
+async fn work_adds_no_series_that_a_fresh_node_lacks() {
+    let fixture = FlowFixture::registered().await;
+    let FlowFixture { node, backend, connector, .. } = &fixture;
+    let fresh = counters(node).await;
+    // A verification that is refused, replayed and approved.
+    let (backend_ovse, identity_app) = (node.backend(2).await, node.identity_app());
+    let (one, other) = (backend_ovse.open_reported(&["name"], &fixture.hook("ovse")).await, backend_ovse.open(&["name"]).await);
+    assert_eq!(identity_app.present(&one, "none").await.status, 400);
+    let bare = identity_app.bare(one.intent.requested(), "asha");
+    assert_eq!(identity_app.present(&one, &bare).await.status, 200);
+    assert_eq!(identity_app.present(&other, &bare).await.status, 400);
+    // Flows, and reports that are taken, repeated, refused and not understood.
+    for flow in [Flow::Esign, Flow::DocLocker, Flow::EStamp, Flow::Wealth] {
+        backend.open_flow(flow).await;
+    }
+    let opened = backend.open_flow(Flow::Esign).await;
+    connector.report_new("esign", &opened.report(ESIGN_COMPLETED)).await;
+    connector.report_again("esign", &opened.report(ESIGN_COMPLETED)).await;
+    let differs = opened.report_with(ESIGN_COMPLETED, &[("/documentReferenceId", Some(json!("another")))]);
+    assert_eq!(connector.report("esign", &differs).await.status, 409);
+    assert_eq!(connector.report("estamp", &json!({})).await.status, 400);
+    assert_eq!(connector.with_token("wrong").report("esign", &json!({})).await.status, 401);
+    let pan = json!({"pan": "ABCPE1234F", "consent": "Y", "consent_text": "I agree."});
+    backend.secrets.keep_personal(&pan);
+    Answer::to(backend.request(Method::POST, "/api/v1/pan/verify").json(&pan)).await.ok();
+    fixture.webhooks(2).await;
+    let added: Vec<String> = counters(node).await.difference(&fresh).cloned().collect();
+    assert!(added.is_empty(), "{added:#?}");
+}
