@@ -37,7 +37,7 @@ pub use moving::Move;
 
 /// Identity verification and callback service.
 #[derive(Debug, Parser)]
-#[command(name = "sakshi", version, arg_required_else_help = true)]
+#[command(name = "sakshi", version = concat!(env!("CARGO_PKG_VERSION"), " (", env!("SAKSHI_COMMIT"), ")"), arg_required_else_help = true)]
 pub struct Cli {
     /// Settings file; the environment (SAKSHI__SECTION__KEY) wins over it.
     #[arg(long, global = true, value_name = "FILE")]
