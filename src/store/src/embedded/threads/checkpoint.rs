@@ -105,7 +105,7 @@ pub(crate) fn at_start(connection: &Connection) -> Result<(), StoreError> {
 fn unless_full(copied: rusqlite::Result<()>) -> Result<(), StoreError> {
     match copied.map_err(StoreError::from) {
         Err(error @ StoreError::Full) => {
-            tracing::warn!(%error, "the log of an earlier process could not be copied into the file; nothing can be written until there is room");
+            tracing::warn!(%error, "there is no room to copy the log of an earlier process; nothing can be written until there is");
             Ok(())
         }
         copied => copied,
