@@ -1,10 +1,13 @@
 //! `sakshi backup` while a node serves, and `sakshi restore`. The embedded store alone has them.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use sakshi_kit::node::TestNode;
+use sakshi_kit::operator::ADMIN_TOKEN;
 use sakshi_kit::process::{Ending, Process};
 use sakshi_kit::waiting::{TIMEOUT, eventually};
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
@@ -138,4 +141,96 @@ async fn a_damaged_backup_or_one_under_another_key_is_refused_and_the_store_stay
     assert!(refused.status.code() == Some(2) && refused.err.contains("store.encryption_key"), "{}", refused.err);
     node.launch().await;
     assert!(backend.through(&node.addresses).is_pending(&txn).await);
+}
+
+/// A key of its own, so that commands can be given it.
+const KEY: &str = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
+
+#[tokio::test]
+async fn commands_need_no_settings_but_those_that_they_use() {
+    let mut node = TestNode::with(&[("STORE__ENCRYPTION_KEY", KEY)]).await;
+    if node.redis.is_some() {
+        return;
+    }
+    let (backend, target) = (node.backend(5).await, node.directory.path().display().to_string());
+    let mut settings = BTreeMap::from([
+        ("SAKSHI__PROFILE".to_owned(), "production".to_owned()),
+        ("SAKSHI__STORE__PATH".to_owned(), node.store().display().to_string()),
+        ("SAKSHI__STORE__ENCRYPTION_KEY".to_owned(), KEY.to_owned()),
+    ]);
+    let run = |arguments: &[&str], settings: &BTreeMap<String, String>| {
+        let ending = Process::run(arguments, settings, node.directory.path());
+        assert!(ending.status.success() && ending.err.is_empty(), "{arguments:?}: {}{}", ending.out, ending.err);
+        ending.out
+    };
+    let file = run(&["backup", &target], &settings).split(": ").next().unwrap().to_owned();
+    let internal = node.addresses.internal("");
+    let internal = internal.trim_start_matches("http://").trim_end_matches('/');
+    settings.insert("SAKSHI__SERVER__INTERNAL_ADDR".to_owned(), internal.to_owned());
+    settings.insert("SAKSHI__ADMIN__TOKEN".to_owned(), ADMIN_TOKEN.to_owned());
+    assert_eq!(run(&["healthcheck"], &settings), "ready");
+    assert!(run(&["admin", "clients", "list"], &settings).contains(&backend.client));
+    assert!(run(&["admin", "--json", "tree"], &settings).contains("root"));
+
+    node.kill().await;
+    let run = |arguments: &[&str]| Process::run(arguments, &settings, node.directory.path());
+    let ending = run(&["restore", &file, "--replace"]);
+    assert!(ending.status.success() && ending.err.is_empty(), "{}{}", ending.out, ending.err);
+    let served = run(&["serve"]);
+    assert!(served.status.code() == Some(2) && served.err.contains("authority.jwks_path"), "they are not enough to serve: {}", served.err);
+    node.launch().await;
+    assert_eq!(node.operator().balance(&backend.client).await, 5);
+}
+
+#[tokio::test]
+async fn a_backup_that_finds_no_room_leaves_nothing_behind() {
+    let mut node = TestNode::start().await;
+    if node.redis.is_some() {
+        return;
+    }
+    node.stop();
+    // More than is kept in memory until it is written.
+    let store = rusqlite::Connection::open(node.store().join("sakshi.db")).unwrap();
+    store.execute_batch("CREATE TABLE filler (bytes BLOB)").unwrap();
+    (0..16).for_each(|_| _ = store.execute("INSERT INTO filler VALUES (zeroblob(524288))", []).unwrap());
+    drop(store);
+    let target = tempfile::tempdir().unwrap();
+    // A file may have 1 MiB, as on a disk that is full by then.
+    let mut backup = Command::new("/bin/sh");
+    backup.args(["-c", "trap '' XFSZ; ulimit -f 2048; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_sakshi"), "backup"]).arg(target.path());
+    let ending = backup.env_clear().envs(node.environment()).output().unwrap();
+    assert_eq!(ending.status.code(), Some(2), "{}", String::from_utf8_lossy(&ending.stderr));
+    assert_eq!(backups(target.path()), Vec::<PathBuf>::new());
+}
+
+#[tokio::test]
+async fn a_backup_of_a_newer_schema_is_refused_in_the_words_of_serve() {
+    let mut node = TestNode::start().await;
+    if node.redis.is_some() {
+        return;
+    }
+    let (backend, target) = (node.backend(5).await, node.directory.path().display().to_string());
+    let file = run(&node, &["backup", &target]).out.split(": ").next().unwrap().to_owned();
+    node.stop();
+    let version = |file: &Path, version: i64| {
+        rusqlite::Connection::open(file).unwrap().pragma_update(None, "user_version", version).unwrap();
+    };
+    let store = node.store().join("sakshi.db");
+    let known: i64 = rusqlite::Connection::open(&store).unwrap().query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap();
+    version(&store, known + 1);
+    version(Path::new(&file), known + 1);
+    std::fs::remove_file(format!("{file}.sha256")).unwrap();
+    let served = run(&node, &["serve"]);
+    let sentence = served.err.lines().find(|line| line.starts_with("error: ")).unwrap().to_owned();
+    assert!(sentence.contains(&format!("schema {}", known + 1)), "{sentence}");
+    for command in [&["restore", &*file, "--replace"][..], &["backup", &*target]] {
+        let refused = run(&node, command);
+        assert!(refused.status.code() == Some(2) && refused.err.contains(&sentence), "{command:?}: {}{}", refused.out, refused.err);
+    }
+    let checked = run(&node, &["check-config"]);
+    let problem = sentence.replace("error: ", "problem: ");
+    assert!(checked.status.code() == Some(1) && checked.out.contains(&problem), "{}", checked.out);
+    version(&store, known);
+    node.launch().await;
+    assert_eq!(node.operator().balance(&backend.client).await, 5);
 }

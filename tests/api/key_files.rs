@@ -85,6 +85,9 @@ async fn a_store_is_not_opened_under_a_key_that_did_not_write_it() {
     node.set("STORE__ENCRYPTION_KEY", other);
     let refused = Process::run(&["serve"], node.environment(), node.directory.path());
     assert!(refused.status.code() == Some(1) && refused.err.contains("store.encryption_key"), "{}", refused.err);
+    let checked = Process::run(&["check-config"], node.environment(), node.directory.path());
+    let problem = refused.err.lines().find_map(|line| line.strip_prefix("error: ")).unwrap();
+    assert!(checked.status.code() == Some(1) && checked.out.contains(&format!("problem: {problem}")), "{}", checked.out);
     node.set("STORE__PREVIOUS_ENCRYPTION_KEYS", one);
     node.launch().await;
     assert_eq!(identity_app.fail(&opened, "301", "User Reject").await.status, 200);

@@ -11,6 +11,7 @@ use sakshi_kit::answer::Answer;
 use sakshi_kit::connector::CONNECTOR_TOKEN;
 use sakshi_kit::node::TestNode;
 use sakshi_kit::operator::ADMIN_TOKEN;
+use sakshi_kit::process::Process;
 use sakshi_kit::waiting::{TIMEOUT, eventually};
 
 #[tokio::test]
@@ -225,6 +226,9 @@ async fn prometheus_finds_nothing_wrong_with_the_metrics() {
         let line = page.lines().find(|line| line.split(['{', ' ']).next() == Some(name)).unwrap_or_else(|| panic!("{name} in {page}"));
         line.rsplit(' ').next().unwrap().parse().unwrap()
     };
+    let commit = Process::run(&["--version"], node.environment(), node.directory.path()).out;
+    let commit = commit.trim().split(['(', ')']).nth(1).unwrap_or_else(|| panic!("no commit in {commit}"));
+    assert!(page.contains(&format!("commit=\"{commit}\"")) && commit == sakshi::COMMIT, "{commit}");
     for name in ["process_cpu_seconds_total", "process_open_fds", "process_max_fds", "process_start_time_seconds", "sakshi_build_info"] {
         assert!(figures(name) > 0.0, "{name}");
     }

@@ -2,6 +2,9 @@
 //!
 //! Nothing here decides a rule of the service; the domain does, and the actors carry it out.
 
+/// The commit of the sources, with `-dirty` when they were changed since; `unknown` for an archive of them.
+pub const COMMIT: &str = env!("SAKSHI_COMMIT");
+
 pub mod allocator;
 pub mod authority;
 mod bounds;

@@ -16,11 +16,11 @@ use sakshi_domain::clock::{Clock, SystemClock};
 use sakshi_domain::profile::Profile;
 use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore};
 use sakshi_store::redis::{CallFigures, LinkFigures, NodeId, RedisOptions, RedisServers, RedisStore};
-use sakshi_store::{Installation, Ownership, Retention, Store, StoreError, Vault, embedded, redis};
+use sakshi_store::{Installation, OpenError, Ownership, Retention, Store, StoreError, Vault, embedded, redis};
 use secrecy::ExposeSecret;
 
-use crate::sandbox;
 use crate::settings::{RedisSettings, Settings, StoreKind};
+use crate::{bounds, keys, sandbox};
 
 /// An open store.
 #[derive(Debug)]
@@ -145,20 +145,25 @@ fn servers(redis: &RedisSettings) -> Result<RedisServers, StoreError> {
 }
 
 /// Whose store the settings ask for. Without an `authority.issuer` it is the sandbox's.
-fn ownership(settings: &Settings) -> Ownership {
+pub(crate) fn ownership(settings: &Settings) -> Ownership {
     let authority = settings.authority.issuer.clone().unwrap_or_else(|| sandbox::ISSUER.to_owned());
     Ownership { owner: Installation { profile: settings.profile, authority }, takes_over: settings.store.take_over_from.clone() }
 }
 
-/// Whether the store that the settings name is of their installation, or there is none yet. Nothing is written.
+/// Checks that a node of these settings would open its store, or make one. Nothing is written.
 ///
 /// # Errors
-/// [`StoreError::OtherInstallation`]; any other says why the store could not be looked at.
-pub(crate) async fn is_ours(settings: &Settings) -> Result<(), StoreError> {
-    let ownership = ownership(settings);
-    match &settings.store.kind {
-        StoreKind::Embedded => embedded::may_open(&settings.store.path, &ownership),
-        StoreKind::Redis(settings) => redis::may_open(servers(settings)?, &ownership).await,
+/// [`OpenError::Refused`] with what `serve` would end with, [`OpenError::Unreadable`] when the store cannot be read from here.
+pub(crate) async fn may_open(settings: &Settings) -> Result<(), OpenError> {
+    // A sandbox without a key has no store yet.
+    let vault = keys::vault(settings).ok();
+    match (&settings.store.kind, vault) {
+        (StoreKind::Embedded, vault) => embedded::may_open(&settings.store.path, vault.as_ref(), &ownership(settings)),
+        (StoreKind::Redis(_), None) => Ok(()),
+        (StoreKind::Redis(redis), Some(vault)) => {
+            let options = redis_options(redis, settings, Arc::new(vault), bounds::retention(settings));
+            redis::may_open(options.map_err(OpenError::Refused)?).await
+        }
     }
 }
 

@@ -55,6 +55,17 @@ pub enum StoreError {
     Overloaded,
 }
 
+/// Why a node would not open a store.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OpenError {
+    /// The store refuses the node, in the words of opening it.
+    #[error(transparent)]
+    Refused(StoreError),
+    /// The store cannot be read from here, so a node may be able to open it.
+    #[error(transparent)]
+    Unreadable(StoreError),
+}
+
 impl StoreError {
     /// A record or a reply that is not what a store writes.
     pub(crate) fn unreadable(what: &str) -> Self {

@@ -38,7 +38,7 @@ mod vault;
 pub use audit_log::{AuditHash, AuditHead, AuditLog, AuditRecord};
 pub use credits::{Audit, CreditOutcome, Credits};
 pub use erasure::{Erased, Erasure};
-pub use error::{StoreError, StoreFuture};
+pub use error::{OpenError, StoreError, StoreFuture};
 pub use events::{CreateEvent, Events, PatchEventOutcome, Registration};
 pub use flows::{FlowDeliveries, FlowRecord, Flows, LapseFlowOutcome, OpenFlow, ReportFlow, ReportFlowOutcome, SealedPayload};
 pub use idempotency::{CreateOutcome, Idempotency, IdempotencyScope, IdempotentAnswer, OrderLease};

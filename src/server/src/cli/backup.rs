@@ -7,12 +7,13 @@ use std::sync::Arc;
 
 use clap::Args;
 use sakshi_domain::clock::{Clock, SystemClock};
+use sakshi_domain::profile::Profile;
 use sakshi_store::Vault;
 use sakshi_store::embedded::{self, BackupContents, QueuedWebhooks};
 
 use super::error::CliError;
-use crate::keys;
 use crate::settings::{Settings, StoreKind};
+use crate::{keys, storage};
 
 /// Names of backups begin and end so; the time in between sorts them.
 const NAME: (&str, &str) = ("sakshi-", ".db");
@@ -74,7 +75,11 @@ pub(super) fn put_back(options: &Restore, settings: &Settings, out: &mut dyn Wri
     let (clock, vault) = embedded_store(settings)?;
     let webhooks = if options.send_webhooks { QueuedWebhooks::Send } else { QueuedWebhooks::Drop };
     let directory = &settings.store.path;
-    let (contents, kept) = embedded::restore(&options.file, directory, (clock, vault), webhooks, options.replace).map_err(local)?;
+    // Outside the sandbox the issuer may be known to the service alone.
+    let is_known = settings.authority.issuer.is_some() || settings.profile == Profile::Sandbox;
+    let ownership = is_known.then(|| storage::ownership(settings));
+    let restored = embedded::restore(&options.file, directory, (clock, vault), ownership.as_ref(), webhooks, options.replace);
+    let (contents, kept) = restored.map_err(local)?;
     writeln!(out, "{}: {}", directory.display(), told(&contents))?;
     if let Some(kept) = kept {
         writeln!(out, "The store that was there is {}.", kept.display())?;

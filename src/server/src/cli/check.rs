@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use sakshi_store::StoreError;
+use sakshi_store::OpenError;
 
 use super::CheckConfig;
 use super::error::{CliError, SETTINGS_REFUSED};
@@ -26,8 +26,8 @@ pub(super) async fn run(options: CheckConfig, sources: &Sources, out: &mut dyn W
         refuse(&lacking, out)?;
         return Ok(ExitCode::FAILURE);
     }
-    let looked = storage::is_ours(&loaded.settings).await;
-    if let Err(refusal @ StoreError::OtherInstallation { .. }) = &looked {
+    let opened = storage::may_open(&loaded.settings).await;
+    if let Err(OpenError::Refused(refusal)) = &opened {
         refuse(&[refusal], out)?;
         return Ok(ExitCode::FAILURE);
     }
@@ -46,8 +46,8 @@ pub(super) async fn run(options: CheckConfig, sources: &Sources, out: &mut dyn W
     for warning in &loaded.warnings {
         writeln!(out, "warning: {warning}")?;
     }
-    if let Err(reason) = looked {
-        writeln!(out, "note: whether the store belongs to this profile and authority could not be checked: {reason}")?;
+    if let Err(reason) = opened {
+        writeln!(out, "note: the store could not be checked: {reason}")?;
     }
     let warnings = counted(loaded.warnings.len(), "warning");
     writeln!(out, "The settings of the {} profile are good; {warnings}.", loaded.settings.profile.as_str())?;

@@ -30,7 +30,7 @@ use self::error::{CliError, conclude};
 #[cfg(feature = "sandbox")]
 use crate::developer;
 use crate::serve;
-use crate::settings::{Loaded, Sources, load};
+use crate::settings::{Loaded, OF_FILES, OF_MOVE, Problems, Sources, Used, load, load_used};
 
 pub use admin::Admin;
 pub use backup::{Backup, Restore};
@@ -38,7 +38,7 @@ pub use moving::Move;
 
 /// Identity verification and callback service.
 #[derive(Debug, Parser)]
-#[command(name = "sakshi", version, arg_required_else_help = true)]
+#[command(name = "sakshi", version = concat!(env!("CARGO_PKG_VERSION"), " (", env!("SAKSHI_COMMIT"), ")"), arg_required_else_help = true)]
 pub struct Cli {
     /// Settings file; the environment (SAKSHI__SECTION__KEY) wins over it.
     #[arg(long, global = true, value_name = "FILE")]
@@ -118,12 +118,21 @@ impl Cli {
     /// # Errors
     /// Every problem of the settings.
     pub fn settings(&self, err: &mut dyn Write) -> Result<Loaded, CliError> {
-        let loaded = load(&self.sources())?;
-        for warning in &loaded.warnings {
-            writeln!(err, "warning: {warning}")?;
-        }
-        Ok(loaded)
+        warned(load(&self.sources()), err)
     }
+
+    /// The same for a command that uses some of them.
+    fn used_settings(&self, used: Used, err: &mut dyn Write) -> Result<Loaded, CliError> {
+        warned(load_used(&self.sources(), used), err)
+    }
+}
+
+fn warned(loaded: Result<Loaded, Problems>, err: &mut dyn Write) -> Result<Loaded, CliError> {
+    let loaded = loaded?;
+    for warning in &loaded.warnings {
+        writeln!(err, "warning: {warning}")?;
+    }
+    Ok(loaded)
 }
 
 /// Carries out a command, with the answer to `out` and complaints to `err`.
@@ -140,9 +149,9 @@ pub async fn run(cli: &Cli, out: &mut dyn Write, err: &mut dyn Write) -> ExitCod
             Ok(code) => return code,
             Err(error) => Err(error),
         },
-        Command::Backup(options) => cli.settings(err).and_then(|loaded| backup::write(options, &loaded.settings, out)),
-        Command::Restore(options) => cli.settings(err).and_then(|loaded| backup::put_back(options, &loaded.settings, out)),
-        Command::Move(options) => match cli.settings(err) {
+        Command::Backup(options) => cli.used_settings(OF_FILES, err).and_then(|loaded| backup::write(options, &loaded.settings, out)),
+        Command::Restore(options) => cli.used_settings(OF_FILES, err).and_then(|loaded| backup::put_back(options, &loaded.settings, out)),
+        Command::Move(options) => match cli.used_settings(OF_MOVE, err) {
             Ok(loaded) => moving::run(options, &loaded.settings, out).await,
             Err(error) => Err(error),
         },

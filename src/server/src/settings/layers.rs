@@ -3,12 +3,14 @@
 //! [`super::reader`] reads typed values from the result.
 
 use std::collections::{BTreeMap, HashMap};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use sakshi_domain::profile::Profile;
 use toml::{Table, Value};
+use url::Url;
 
-use super::problem::Problems;
+use super::problem::{Problem, Problems};
 
 const DEFAULT: &str = include_str!("../../../../config/default.toml");
 const SANDBOX: &str = include_str!("../../../../config/sandbox.toml");
@@ -61,6 +63,25 @@ pub(super) fn merge(sources: &Sources) -> Result<(Profile, Table), Problems> {
     add(&mut merged, of_profile?);
     add(&mut merged, given);
     Ok((profile, merged))
+}
+
+/// Warns of a file that holds a value of one of these keys and can be read by others than its owner.
+pub(super) fn exposed(file: &Path, secrets: &[String]) -> Option<Problem> {
+    let mode = file.metadata().ok()?.permissions().mode() & 0o777;
+    let table = read(file).ok()?;
+    let value = |path: &String| table.get(path.split_once('.')?.0)?.get(path.split_once('.')?.1);
+    let holds_one = secrets.iter().filter_map(value).any(holds_secret);
+    let message = format!("holds secrets, and others than its owner can read it (mode {mode:o}); chmod 600 makes it the owner's alone");
+    (mode & 0o044 != 0 && holds_one).then(|| Problem { key: file.display().to_string(), message })
+}
+
+/// Whether there is a value, and not just a URL without a password.
+fn holds_secret(value: &Value) -> bool {
+    match value {
+        Value::Array(items) => items.iter().any(holds_secret),
+        Value::String(text) => !text.is_empty() && Url::parse(text).map_or(true, |url| url.password().is_some()),
+        _ => false,
+    }
 }
 
 /// Sets `key` or `section.key`. A value in the place of the section stays there, and is refused later.

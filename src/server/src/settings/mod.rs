@@ -71,11 +71,31 @@ pub struct Loaded {
     pub effective: Vec<(String, String)>,
 }
 
+/// Sections and keys that are used.
+pub(crate) type Used = &'static [&'static str];
+
+/// Of a command that works on the store's files.
+pub(crate) const OF_FILES: Used = &["profile", "store"];
+/// Of a command that moves a store.
+pub(crate) const OF_MOVE: Used = &["profile", "store", "authority.issuer", "ovse", "limits"];
+
 /// Reads, types and checks the settings.
 ///
 /// # Errors
 /// Every problem at once.
 pub fn load(sources: &Sources) -> Result<Loaded, Problems> {
+    read(sources, |_| true)
+}
+
+/// The same for a command that uses some of the settings: the others need not be set, nor be good.
+///
+/// # Errors
+/// Every problem of those that are used.
+pub(crate) fn load_used(sources: &Sources, used: Used) -> Result<Loaded, Problems> {
+    read(sources, |problem| used.iter().any(|part| problem.is_within(part)))
+}
+
+fn read(sources: &Sources, matters: impl Fn(&Problem) -> bool) -> Result<Loaded, Problems> {
     let (profile, table) = layers::merge(sources)?;
     let mut reader = Reader::new(table);
     reader.text("profile");
@@ -91,14 +111,18 @@ pub fn load(sources: &Sources) -> Result<Loaded, Problems> {
     let limits = Limits::read(&mut reader);
     let telemetry = Telemetry::read(&mut reader);
     reader.refuse_unknown_keys();
-    let Reader { mut problems, effective, .. } = reader;
+    let Reader { mut problems, effective, secrets, .. } = reader;
+    let exposed = sources.file.as_deref().and_then(|file| layers::exposed(file, &secrets));
     let settings = Settings { profile, server, store, admin, authority, ovse, pages, webhooks, upstreams, flows, limits, telemetry };
     rules::refuse(&settings, &mut problems);
-    if problems.0.is_empty() {
-        Ok(Loaded { warnings: rules::warn(&settings), settings: Box::new(settings), effective })
-    } else {
-        Err(problems)
+    problems.0.retain(&matters);
+    if !problems.0.is_empty() {
+        return Err(problems);
     }
+    let mut warnings = rules::warn(&settings);
+    warnings.extend(exposed);
+    warnings.retain(matters);
+    Ok(Loaded { warnings, settings: Box::new(settings), effective })
 }
 
 #[cfg(test)]

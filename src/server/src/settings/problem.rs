@@ -16,6 +16,14 @@ pub struct Problem {
 #[derive(Clone, Debug, Default, PartialEq, Eq, thiserror::Error)]
 pub struct Problems(pub Vec<Problem>);
 
+impl Problem {
+    /// Whether it is one of this section or of this key, or of an item of its list.
+    #[must_use]
+    pub fn is_within(&self, part: &str) -> bool {
+        self.key.strip_prefix(part).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+    }
+}
+
 impl Problems {
     /// Notes a problem.
     pub fn add(&mut self, key: impl Into<String>, message: impl Into<String>) {
@@ -32,7 +40,7 @@ impl Problems {
     /// Whether something is wrong with this key, or with an item of its list, already.
     #[must_use]
     pub fn has(&self, key: &str) -> bool {
-        self.0.iter().any(|problem| problem.key.strip_prefix(key).is_some_and(|rest| rest.is_empty() || rest.starts_with('[')))
+        self.0.iter().any(|problem| problem.is_within(key))
     }
 
     /// A single problem.

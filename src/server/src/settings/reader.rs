@@ -31,12 +31,14 @@ pub(super) struct Reader {
     pub problems: Problems,
     /// Every key with its value; secrets are withheld.
     pub effective: Vec<(String, String)>,
+    /// The keys whose values are withheld.
+    pub secrets: Vec<String>,
 }
 
 impl Reader {
     /// Starts on a merged table.
     pub(super) fn new(table: Table) -> Self {
-        Self { table, problems: Problems::default(), effective: Vec::new() }
+        Self { table, problems: Problems::default(), effective: Vec::new(), secrets: Vec::new() }
     }
 
     /// Ends the reading of a few keys.
@@ -86,6 +88,7 @@ impl Reader {
     /// A text that is not shown.
     pub(super) fn secret(&mut self, path: &str) -> Option<SecretString> {
         let text = self.take_text(path);
+        self.secrets.push(path.to_owned());
         self.show(path, if text.is_empty() { "\"\"" } else { "\"[set, not shown]\"" });
         (!text.is_empty()).then(|| SecretString::from(text))
     }
@@ -99,6 +102,7 @@ impl Reader {
     /// A list of secrets with a meaning.
     pub(super) fn secrets<T>(&mut self, path: &str, parse: impl Fn(&str) -> Result<T, &'static str>) -> Vec<T> {
         let texts = self.take_list(path);
+        self.secrets.push(path.to_owned());
         self.show(path, format!("[{} set, not shown]", texts.len()));
         self.parse_list(path, &texts, parse)
     }

@@ -84,8 +84,9 @@ fn contradictions(settings: &Settings, problems: &mut Problems) {
         "server.connector_addr",
         "must be another address or port than those of the other listeners",
     );
-    let half_an_issuer = authority.issuer.is_some() != authority.jwks_path.is_some();
-    refuse(half_an_issuer, "authority.issuer", "must be set together with authority.jwks_path, or neither");
+    let (has_issuer, has_keys) = (authority.issuer.is_some(), authority.jwks_path.is_some());
+    refuse(has_keys && !has_issuer, "authority.issuer", "must be set together with authority.jwks_path, or neither");
+    refuse(has_issuer && !has_keys, "authority.jwks_path", "must be set together with authority.issuer, or neither");
     let mut kids: Vec<&str> = authority.further_intent_keys.iter().map(|key| &*key.kid).chain([&*authority.intent.kid]).collect();
     kids.sort_unstable();
     let is_repeated = kids.windows(2).any(|pair| pair[0] == pair[1]);

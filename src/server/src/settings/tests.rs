@@ -1,7 +1,9 @@
 //! What is accepted, refused and warned of.
 
 use std::collections::HashMap;
+use std::fs::Permissions;
 use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
 
 use sakshi_domain::flow::report_kind::ReportKind;
 use secrecy::ExposeSecret;
@@ -68,6 +70,49 @@ fn the_environment_wins_over_the_file_and_the_file_over_the_profile() {
 }
 
 #[test]
+fn a_command_needs_only_the_settings_that_it_uses() {
+    let (sources, _file) = file(&format!(
+        "profile = \"production\"\ncolour = \"red\"\n[store]\nencryption_key = \"{KEY}\"\n[server]\nworkers = \"many\"\n\
+         [authority]\nissuer = \"https://issuer.example\"\n"
+    ));
+    for used in [OF_FILES, OF_MOVE] {
+        let loaded = load_used(&sources, used).unwrap();
+        assert!(loaded.settings.store.encryption_key.is_some() && loaded.warnings.is_empty(), "{used:?}: {:?}", loaded.warnings);
+    }
+    let (sources, _file) = file("profile = \"production\"\n[store]\nkind = \"files\"\n[ovse]\nregistration_ttl_days = 0\n");
+    assert_eq!(keys(&load_used(&sources, OF_FILES).unwrap_err()), ["store.kind", "store.encryption_key"]);
+    let of_move = load_used(&sources, OF_MOVE).unwrap_err();
+    assert_eq!(keys(&of_move), ["store.kind", "ovse.registration_ttl_days", "store.encryption_key", "authority.issuer"]);
+}
+
+#[test]
+fn a_file_with_a_secret_that_others_can_read_is_warned_of() {
+    let warned = |text: &str, mode: u32| {
+        let (sources, file) = file(text);
+        file.as_file().set_permissions(Permissions::from_mode(mode)).unwrap();
+        let secrets = ["admin.token", "store.previous_encryption_keys", "store.redis_url"].map(str::to_owned);
+        layers::exposed(&sources.file.unwrap(), &secrets).map(|warning| warning.to_string())
+    };
+    let secret = "[admin]\ntoken = \"0123456789abcdef0123456789abcdef\"\n";
+    for mode in [0o644, 0o640, 0o604] {
+        let warning = warned(secret, mode).unwrap();
+        assert!(warning.contains(&format!("mode {mode:o}")) && warning.contains("chmod 600") && !warning.contains("0123"), "{warning}");
+    }
+    assert_eq!([0o600, 0o400].map(|mode| warned(secret, mode)), [None, None]);
+    for (text, is_secret) in [
+        ("[admin]\ntoken = \"\"\n[ovse]\nwindow_s = 900\n", false),
+        ("[store]\nredis_url = [\"redis://one.example\"]\n", false),
+        ("[store]\nredis_url = [\"redis://one.example\", \"redis://user:word@two.example\"]\n", true),
+        ("[store]\nprevious_encryption_keys = \"one,two\"\n", true),
+    ] {
+        assert_eq!(warned(text, 0o644).is_some(), is_secret, "{text}");
+    }
+    let (sources, file) = file(secret);
+    file.as_file().set_permissions(Permissions::from_mode(0o644)).unwrap();
+    assert!(load(&sources).unwrap().warnings.iter().any(|warning| warning.key == file.path().display().to_string()));
+}
+
+#[test]
 fn every_problem_is_reported_at_once_with_its_key() {
     let (mut sources, _file) = file("colour = \"red\"\n[server]\nworkers = \"many\"\n[ovse]\nwindow = 900\n[webhooks]\nallow_http = 3\n");
     sources.environment = environment(&[
@@ -94,7 +139,7 @@ fn every_problem_is_reported_at_once_with_its_key() {
             "telemetry.otlp_endpoint",
             "colour",
             "ovse.window",
-            "authority.issuer",
+            "authority.jwks_path",
         ]
     );
 }

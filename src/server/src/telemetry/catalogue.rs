@@ -10,6 +10,7 @@ use sakshi_domain::flow::report_kind::ReportKind;
 use sakshi_web::error::CODES;
 
 use self::Kind::{Counter, Gauge, Histogram};
+use crate::COMMIT;
 
 /// What a metric is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +50,7 @@ pub const METRICS: &[Metric] = &[
     metric("process_virtual_memory_bytes", Gauge, "Address space of the process."),
     metric("sakshi_actor_restarts_total", Counter, "Actors that panicked, and shards that started over."),
     metric("sakshi_audit_log_unanswered_total", Counter, "Changes by operators of which the audit log does not say what came of them."),
-    metric("sakshi_build_info", Gauge, "Always 1; the labels say what runs."),
+    metric("sakshi_build_info", Gauge, "Always 1; the labels are the version and the commit that runs."),
     metric("sakshi_callbacks_unread_total", Counter, "Callbacks of the identity app that were not read, by reason."),
     metric("sakshi_checks_total", Counter, "Numbers that were verified, by kind and status."),
     metric("sakshi_clients_low_on_credits", Gauge, "Clients with fewer credits than telemetry.low_credits, in the whole store."),
@@ -130,7 +131,7 @@ pub fn begin() {
     begin_labelled();
     let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     gauge!("process_start_time_seconds").set(started.as_secs_f64());
-    gauge!("sakshi_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1);
+    gauge!("sakshi_build_info", "version" => env!("CARGO_PKG_VERSION"), "commit" => COMMIT).set(1);
 }
 
 /// Begins the counters of this process that have labels, but for those of routes, actors and connections, which begin with them.

@@ -17,11 +17,12 @@ use sakshi_domain::clock::Clock;
 use sakshi_domain::delivery::DeliveryOutcome;
 
 use super::credits::audit;
-use super::database::canary;
 use super::database::connection::{Role, connect};
 use super::database::files::{self, LockedDirectory, failed};
+use super::database::schema;
 use super::database::statements::Database;
 use super::errors::Health;
+use crate::Ownership;
 use crate::error::StoreError;
 use crate::vault::Vault;
 
@@ -69,21 +70,31 @@ pub fn backup(directory: &Path, to: &Path, clock: Arc<dyn Clock>, vault: Arc<Vau
     if to.exists() {
         return Err(StoreError::unavailable(format!("{} exists already", to.display())));
     }
-    let draft = beside(to, "part");
-    let written = write(&from, &draft).and_then(|()| inspect(&draft, clock, vault));
-    if written.is_err() {
-        // It may not exist.
-        let _ = std::fs::remove_file(&draft);
-        return written;
+    let (draft, sum_file) = (beside(to, "part"), beside(to, SUM));
+    let made = write(&from, &draft).and_then(|()| inspect(&draft, clock, vault, None));
+    let made = made.and_then(|contents| name(&draft, to, &sum_file).map(|()| contents));
+    if made.is_err() {
+        [&*draft, &*sum_file, to].into_iter().for_each(remove);
     }
-    let sum = checksum(&draft)?;
+    made
+}
+
+/// Writes the checksum of a finished copy beside it, and gives the copy its name.
+fn name(draft: &Path, to: &Path, sum_file: &Path) -> Result<(), StoreError> {
+    let sum = checksum(draft)?;
     let name = to.file_name().unwrap_or_default().to_string_lossy();
-    let sum_file = beside(to, SUM);
-    std::fs::write(&sum_file, format!("{sum}  {name}\n")).map_err(|error| failed("write", &sum_file, &error))?;
-    synced(&sum_file)?;
-    std::fs::rename(&draft, to).map_err(|error| failed("write", to, &error))?;
-    synced(to)?;
-    written
+    std::fs::write(sum_file, format!("{sum}  {name}\n")).map_err(|error| failed("write", sum_file, &error))?;
+    synced(sum_file)?;
+    std::fs::rename(draft, to).map_err(|error| failed("write", to, &error))?;
+    synced(to)
+}
+
+/// Removes a file, and what SQLite wrote beside it.
+fn remove(path: &Path) {
+    for end in ["", "-journal", "-wal", "-shm"] {
+        // Most of them do not exist.
+        let _ = std::fs::remove_file(with_end(path, end));
+    }
 }
 
 /// SHA-256 of a file in hexadecimal.
@@ -114,25 +125,31 @@ fn compare_checksum(file: &Path) -> Result<(), StoreError> {
 }
 
 fn write(from: &Path, draft: &Path) -> Result<(), StoreError> {
-    let _ = std::fs::remove_file(draft);
+    remove(draft);
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(draft).map_err(|error| failed("create", draft, &error))?;
     let source = connect(from, Role::Reader)?;
     // One snapshot for the whole copy: without it the copy would begin again with every commit.
     source.execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema;")?;
     let mut copy = Connection::open_with_flags(draft, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    // A copy that fails is thrown away, so it needs no journal beside it.
+    without_log(&copy)?;
     let steps = Backup::new(&source, &mut copy)?;
     while steps.step(STEP)? != StepResult::Done {}
     drop(steps);
-    // Without a log beside it the file is whole by itself.
-    copy.pragma_update_and_check(None, "journal_mode", "DELETE", |_| Ok(()))?;
-    Ok(())
+    // The store has one, and a file that stands alone has none.
+    Ok(without_log(&copy)?)
 }
 
-/// Checks that a file is a whole store under the keys of the vault, whose ledgers add up.
+fn without_log(copy: &Connection) -> rusqlite::Result<()> {
+    copy.pragma_update_and_check(None, "journal_mode", "MEMORY", |_| Ok(()))
+}
+
+/// Checks that a file is a whole store that a node would open, and whose ledgers add up. Without an ownership the store of any
+/// installation passes.
 ///
 /// # Errors
-/// [`StoreError::Corrupt`] or [`StoreError::WrongKey`], or the file cannot be read.
-pub fn inspect(file: &Path, clock: Arc<dyn Clock>, vault: Arc<Vault>) -> Result<BackupContents, StoreError> {
+/// The error of opening it, or [`StoreError::Corrupt`], or the file cannot be read.
+pub fn inspect(file: &Path, clock: Arc<dyn Clock>, vault: Arc<Vault>, ownership: Option<&Ownership>) -> Result<BackupContents, StoreError> {
     let bytes = file.metadata().map_err(|error| failed("read", file, &error))?.len();
     let connection = Connection::open_with_flags(file, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     let corrupt = |what: &str| StoreError::Corrupt(format!("{}: {what}", file.display()));
@@ -140,7 +157,7 @@ pub fn inspect(file: &Path, clock: Arc<dyn Clock>, vault: Arc<Vault>) -> Result<
     if verdict != "ok" {
         return Err(corrupt(&verdict));
     }
-    canary::verify(&connection, &vault)?;
+    schema::verify(&connection, Some(&vault), ownership)?;
     let db = Database { connection, clock, vault, health: Arc::new(Health::default()) };
     let audits = audit(&db)?;
     if let Some(wrong) = audits.iter().find(|audit| !audit.is_clean()) {
@@ -157,42 +174,52 @@ pub fn inspect(file: &Path, clock: Arc<dyn Clock>, vault: Arc<Vault>) -> Result<
     })
 }
 
-/// Puts a backup into a directory that no node has open, and returns the name under which a store that was there is kept.
+/// Puts a backup into a directory that no node has open, and returns the name under which a store that was there is kept. What root
+/// writes there belongs to the owner of the directory.
 ///
 /// # Errors
-/// [`StoreError::InUse`] when a node serves; the backup is damaged or under other keys; there is a store and `replace` is false;
-/// or a file cannot be written. The store that was there stays in all these cases.
+/// [`StoreError::InUse`] when a node serves; the backup is damaged or a node would not open it; there is a store and `replace` is
+/// false; or a file cannot be written. The store that was there stays in all these cases.
 pub fn restore(
     file: &Path,
     directory: &Path,
     (clock, vault): (Arc<dyn Clock>, Arc<Vault>),
+    ownership: Option<&Ownership>,
     webhooks: QueuedWebhooks,
     replace: bool,
 ) -> Result<(BackupContents, Option<PathBuf>), StoreError> {
     compare_checksum(file)?;
-    let contents = inspect(file, Arc::clone(&clock), vault)?;
+    let contents = inspect(file, Arc::clone(&clock), vault, ownership)?;
     let mut locked = LockedDirectory::lock(directory)?;
     let path = locked.database();
-    let has_store = files::length(&path)? > 0;
+    // A log without its file is part of a store as well, and would be applied to the restored one.
+    let has_store = files::length(&path)? > 0 || files::length(&files::log(directory))? > 0;
     if has_store && !replace {
         return Err(StoreError::unavailable(format!("{} holds a store already", directory.display())));
     }
     let draft = beside(&path, "part");
-    let _ = std::fs::remove_file(&draft);
-    let mut source = File::open(file).map_err(|error| failed("read", file, &error))?;
-    let mut copy =
-        OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft).map_err(|error| failed("create", &draft, &error))?;
-    io::copy(&mut source, &mut copy).map_err(|error| failed("write", &draft, &error))?;
-    drop(copy);
-    if webhooks == QueuedWebhooks::Drop {
-        let connection = Connection::open_with_flags(&draft, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
-        connection.execute(UNSENT, params![clock.now().millis(), DeliveryOutcome::Unknown.as_str()])?;
+    if let Err(error) = copy(file, &draft, &*clock, webhooks) {
+        remove(&draft);
+        return Err(error);
     }
     let replaced = if has_store { Some(set_aside(&path, &*clock)?) } else { None };
     std::fs::rename(&draft, &path).map_err(|error| failed("write", &path, &error))?;
     synced(&path)?;
     locked.mark()?;
     Ok((contents, replaced))
+}
+
+/// Copies a backup, and settles the webhooks that wait in the copy.
+fn copy(file: &Path, draft: &Path, clock: &dyn Clock, webhooks: QueuedWebhooks) -> Result<(), StoreError> {
+    remove(draft);
+    let mut source = File::open(file).map_err(|error| failed("read", file, &error))?;
+    let mut copy = files::private(draft, true)?;
+    io::copy(&mut source, &mut copy).map_err(|error| failed("write", draft, &error))?;
+    if webhooks == QueuedWebhooks::Drop {
+        let connection = Connection::open_with_flags(draft, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+        connection.execute(UNSENT, params![clock.now().millis(), DeliveryOutcome::Unknown.as_str()])?;
+    }
+    Ok(())
 }
 
 /// Renames the files of a store; its log belongs to it.
@@ -220,7 +247,7 @@ fn beside(path: &Path, end: &str) -> PathBuf {
 
 /// Makes the file and its name durable.
 fn synced(path: &Path) -> Result<(), StoreError> {
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let directory = files::here(path.parent().unwrap_or(path));
     let sync = || File::open(path)?.sync_all().and_then(|()| File::open(directory)?.sync_all());
     sync().map_err(|error| failed("write", path, &error))
 }

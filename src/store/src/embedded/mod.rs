@@ -41,5 +41,5 @@ mod upkeep;
 pub use self::backup::{BackupContents, QueuedWebhooks, SUM, backup, inspect, restore};
 #[cfg(feature = "fuzzing")]
 pub use self::damage::LooseTable;
-pub use self::database::installation::may_open;
+pub use self::database::check::may_open;
 pub use self::store::{EmbeddedOptions, EmbeddedStore, exists};

@@ -112,8 +112,7 @@ impl EmbeddedStore {
         let path = locked.database();
         let mut main = connect(&path, Role::Writer(max_pages))?;
         schema::migrate(&mut main, &*clock, &vault, &ownership)?;
-        // Copies a log that an earlier process left behind into the file.
-        main.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+        checkpoint::at_start(&main)?;
         locked.mark()?;
 
         let health = Arc::new(Health::default());

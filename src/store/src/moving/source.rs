@@ -51,12 +51,10 @@ impl Source {
             let locked = LockedDirectory::lock(from)?;
             (locked.database(), Some(locked))
         } else {
-            inspect(from, clock, Arc::clone(vault))?;
+            inspect(from, clock, Arc::clone(vault), Some(ownership))?;
             (from.to_owned(), None)
         };
         let connection = Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
-        let known: String = connection.query_row("SELECT made_under FROM installation", [], |row| row.get(0))?;
-        ownership.check(Some(&known))?;
         let canary = connection.query_row("SELECT box FROM canary", [], |row| row.get(0))?;
         Ok(Self { connection: Mutex::new(connection), _locked: locked, retention, canary })
     }

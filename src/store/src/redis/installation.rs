@@ -4,13 +4,13 @@
 use redis::{Cmd, cmd};
 
 use super::arguments::arguments;
-use super::link::{Link, LinkOptions, RedisServers};
-use super::reply::Reply;
+use super::options::RedisOptions;
 use super::shared::Shared;
+use super::store::unwatched;
 use super::{keys, script};
-use crate::Ownership;
-use crate::error::StoreError;
+use crate::error::{OpenError, StoreError};
 use crate::moving::back::MOVED_AWAY;
+use crate::{Ownership, canary};
 
 const WHAT: &str = "the installation of the store";
 
@@ -18,16 +18,26 @@ fn kept() -> Cmd {
     cmd("GET").arg(keys::installation()).to_owned()
 }
 
-/// Whether a node of this installation may open the store on these servers. Nothing is written.
+/// Checks that a node with these options would open the store. Nothing is written.
 ///
 /// # Errors
-/// [`StoreError::OtherInstallation`]; any other says why the servers could not be asked.
-pub async fn may_open(servers: RedisServers, ownership: &Ownership) -> Result<(), StoreError> {
-    let found = Link::new(LinkOptions::new(servers)).read(kept()).await?;
-    ownership.check(Reply::new(WHAT, found).text()?.as_deref()).map(drop)
+/// [`OpenError::Refused`] with the error of opening it, [`OpenError::Unreadable`] when the servers do not answer.
+pub async fn may_open(options: RedisOptions) -> Result<(), OpenError> {
+    let ownership = options.ownership.clone();
+    let shared = unwatched(options);
+    shared.read(WHAT, &kept()).await.map_err(OpenError::Unreadable)?;
+    shared.may_open(&ownership).await.map_err(OpenError::Refused)
 }
 
 impl Shared {
+    async fn may_open(&self, ownership: &Ownership) -> Result<(), StoreError> {
+        self.check_servers().await?;
+        self.check_not_moving().await?;
+        self.check_installation(ownership).await?;
+        let kept = self.read("the canary", cmd("GET").arg(keys::canary())).await?.bytes()?;
+        canary::check(&self.vault, kept.as_deref()).map(drop)
+    }
+
     /// Refuses servers into which a store is being moved, and those that a store was moved away from.
     ///
     /// # Errors

@@ -24,24 +24,27 @@ const NEWEST: [&str; 3] = [
 /// # Errors
 /// [`StoreError::WrongKey`] when none of the keys has sealed what the file holds.
 pub(crate) fn check(connection: &Connection, vault: &Vault) -> Result<(), StoreError> {
-    let kept: Option<Vec<u8>> = connection.query_row(KEPT, [], |row| row.get(0)).optional()?;
-    if kept.is_none() && is_foreign(connection, vault)? {
-        return Err(StoreError::WrongKey);
-    }
-    if let Some(fresh) = canary::check(vault, kept.as_deref())? {
+    if let Some(fresh) = examine(connection, vault)? {
         connection.execute(KEEP, [fresh])?;
     }
     Ok(())
 }
 
-/// Checks the keys without writing anything.
+/// Checks the keys without writing anything. A file from before the canary passes.
 ///
 /// # Errors
-/// As [`check`]; a file without a canary is refused as damaged.
+/// As [`check`].
 pub(crate) fn verify(connection: &Connection, vault: &Vault) -> Result<(), StoreError> {
+    if connection.table_exists(None, "canary")? { examine(connection, vault).map(drop) } else { Ok(()) }
+}
+
+/// Checks the keys, and returns the canary to be stored, if there is a new one.
+fn examine(connection: &Connection, vault: &Vault) -> Result<Option<Vec<u8>>, StoreError> {
     let kept: Option<Vec<u8>> = connection.query_row(KEPT, [], |row| row.get(0)).optional()?;
-    let kept = kept.ok_or_else(|| StoreError::unreadable("the canary"))?;
-    canary::check(vault, Some(&kept)).map(drop)
+    if kept.is_none() && is_foreign(connection, vault)? {
+        return Err(StoreError::WrongKey);
+    }
+    canary::check(vault, kept.as_deref())
 }
 
 /// Whether there are sealed records, and none of them under a key of the vault. A damaged record does

@@ -6,13 +6,14 @@
 
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
 use crate::error::StoreError;
 
 const DATABASE: &str = "sakshi.db";
 const LOG: &str = "sakshi.db-wal";
+const INDEX: &str = "sakshi.db-shm";
 const LOCK: &str = "sakshi.lock";
 const MARK: &[u8] = b"This directory holds a sakshi store.\n";
 const SQLITE_MAGIC: &[u8] = b"SQLite format 3\0";
@@ -29,6 +30,16 @@ pub(crate) fn database(directory: &Path) -> PathBuf {
     directory.join(DATABASE)
 }
 
+/// The log of the store in a directory.
+pub(crate) fn log(directory: &Path) -> PathBuf {
+    directory.join(LOG)
+}
+
+/// The index of that log, which every process that has the store open shares.
+pub(crate) fn index(directory: &Path) -> PathBuf {
+    directory.join(INDEX)
+}
+
 /// What is told of a file with which something could not be done.
 pub(crate) fn failed(what: &str, path: &Path, error: &std::io::Error) -> StoreError {
     if error.kind() == std::io::ErrorKind::StorageFull {
@@ -37,13 +48,37 @@ pub(crate) fn failed(what: &str, path: &Path, error: &std::io::Error) -> StoreEr
     StoreError::unavailable(format!("cannot {what} {}: {error}", path.display()))
 }
 
-fn private_file(path: &Path) -> Result<File, StoreError> {
+/// Opens a file for its owner alone, and creates it if there is none; with `is_new` there must be none.
+pub(crate) fn private(path: &Path, is_new: bool) -> Result<File, StoreError> {
     let open = || {
-        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
+        let file = OpenOptions::new().read(true).write(true).create(true).create_new(is_new).truncate(false).mode(0o600).open(path)?;
         file.set_permissions(PermissionsExt::from_mode(0o600))?;
+        leave_to_owner(&file, path)?;
         Ok(file)
     };
     open().map_err(|error| failed("open", path, &error))
+}
+
+/// Creates a directory for its owner alone, with those above it.
+fn private_directory(directory: &Path) -> std::io::Result<()> {
+    let missing: Vec<&Path> = directory.ancestors().take_while(|path| !here(path).exists()).collect();
+    DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    missing.into_iter().rev().try_for_each(|path| leave_to_owner(&File::open(path)?, path))
+}
+
+/// Gives what root has created to the owner and the group of the directory that it is in: the service that runs there is to open it.
+/// What a link leads to stays root's, so that the service cannot get hold of a file elsewhere.
+fn leave_to_owner(file: &File, path: &Path) -> std::io::Result<()> {
+    let (made, named) = (file.metadata()?, path.symlink_metadata()?);
+    let directory = here(path.parent().unwrap_or(path)).metadata()?;
+    let is_link = (made.dev(), made.ino()) != (named.dev(), named.ino()) || (made.is_file() && made.nlink() > 1);
+    let is_roots = made.uid() == 0 && (made.uid(), made.gid()) != (directory.uid(), directory.gid());
+    if is_roots && !is_link { fchown(file, Some(directory.uid()), Some(directory.gid())) } else { Ok(()) }
+}
+
+/// The path itself; the working directory for an empty one.
+pub(crate) fn here(path: &Path) -> &Path {
+    if path.as_os_str().is_empty() { Path::new(".") } else { path }
 }
 
 /// Bytes of a file; 0 when there is none.
@@ -58,15 +93,39 @@ pub(crate) fn length(path: &Path) -> Result<u64, StoreError> {
     }
 }
 
+/// Returns whether a directory holds a store.
+///
+/// # Errors
+/// [`StoreError::Corrupt`] when the data is missing or is not a database.
+pub(crate) fn holds_store(directory: &Path) -> Result<bool, StoreError> {
+    let (path, lock) = (database(directory), directory.join(LOCK));
+    if length(&path)? == 0 {
+        if starts_with(&lock, MARK)? || length(&log(directory))? > 0 {
+            return Err(StoreError::Corrupt(format!("{} is missing or empty, but this directory has held a store", path.display())));
+        }
+        return Ok(false);
+    }
+    if starts_with(&path, SQLITE_MAGIC)? { Ok(true) } else { Err(StoreError::Corrupt(format!("{} is not a database", path.display()))) }
+}
+
+/// Returns whether a file begins with these bytes; a missing one does not.
+fn starts_with(path: &Path, bytes: &[u8]) -> Result<bool, StoreError> {
+    let mut head = Vec::new();
+    match File::open(path).and_then(|file| file.take(bytes.len() as u64).read_to_end(&mut head)) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(failed("read", path, &error)),
+        _ => Ok(head == bytes),
+    }
+}
+
 impl LockedDirectory {
     /// Creates the directory if it does not exist (for its owner alone), and locks it.
     ///
     /// # Errors
     /// [`StoreError::InUse`] when it is locked, [`StoreError::Unavailable`] when it cannot be created.
     pub(crate) fn lock(directory: &Path) -> Result<Self, StoreError> {
-        DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(|error| failed("create", directory, &error))?;
+        private_directory(directory).map_err(|error| failed("create", directory, &error))?;
         let path = directory.join(LOCK);
-        let lock = private_file(&path)?;
+        let lock = private(&path, false)?;
         match lock.try_lock() {
             Ok(()) => Ok(Self { directory: directory.into(), lock }),
             Err(TryLockError::WouldBlock) => Err(StoreError::InUse(directory.display().to_string())),
@@ -83,21 +142,9 @@ impl LockedDirectory {
     ///
     /// # Errors
     /// [`StoreError::Corrupt`] when the data is missing or is not a database.
-    pub(crate) fn check_files(&mut self) -> Result<(), StoreError> {
-        let path = self.database();
-        let mut mark = Vec::new();
-        self.lock.read_to_end(&mut mark).map_err(|error| failed("read", &self.directory.join(LOCK), &error))?;
-        let empty = length(&path)? == 0;
-        if empty && (mark == MARK || length(&self.directory.join(LOG))? > 0) {
-            return Err(StoreError::Corrupt(format!("{} is missing or empty, but this directory has held a store", path.display())));
-        }
-        let mut head = Vec::new();
-        let file = private_file(&path)?;
-        file.take(16).read_to_end(&mut head).map_err(|error| failed("read", &path, &error))?;
-        if !empty && head != SQLITE_MAGIC {
-            return Err(StoreError::Corrupt(format!("{} is not a database", path.display())));
-        }
-        Ok(())
+    pub(crate) fn check_files(&self) -> Result<(), StoreError> {
+        holds_store(&self.directory)?;
+        private(&self.database(), false).map(drop)
     }
 
     /// Records in the lock file that there is a store in this directory.

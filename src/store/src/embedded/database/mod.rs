@@ -2,6 +2,7 @@
 //! node has the keys it was written under.
 
 pub(crate) mod canary;
+pub(crate) mod check;
 pub(crate) mod connection;
 pub(crate) mod files;
 pub(crate) mod installation;

@@ -45,16 +45,7 @@ const MIGRATIONS: [&str; 17] = [
 /// for one that a newer program has written, [`StoreError::WrongKey`] for one that was written under
 /// other keys, [`StoreError::OtherInstallation`] for one that belongs to another installation. Nothing is changed in any of these cases.
 pub(crate) fn migrate(connection: &mut Connection, clock: &dyn Clock, vault: &Vault, ownership: &Ownership) -> Result<(), StoreError> {
-    let number = |sql| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
-    let (application, version) = (number("PRAGMA application_id")?, number("PRAGMA user_version")?);
-    let empty = (application, version, number("SELECT count(*) FROM sqlite_schema")?) == (0, 0, 0);
-    if !empty && application != APPLICATION_ID {
-        return Err(StoreError::Corrupt("the database file is not a sakshi store".into()));
-    }
-    let Some(pending) = usize::try_from(version).ok().and_then(|applied| MIGRATIONS.get(applied..)) else {
-        let known = MIGRATIONS.len();
-        return Err(StoreError::unavailable(format!("a newer program wrote it: schema {version}, this one knows up to {known}")));
-    };
+    let pending = pending(connection)?;
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     if !pending.is_empty() {
         apply(&transaction, pending, clock)?;
@@ -63,6 +54,30 @@ pub(crate) fn migrate(connection: &mut Connection, clock: &dyn Clock, vault: &Va
     canary::check(&transaction, vault)?;
     installation::check(&transaction, ownership)?;
     Ok(transaction.commit()?)
+}
+
+/// Checks without writing anything that [`migrate`] would not refuse a file.
+///
+/// # Errors
+/// As [`migrate`].
+pub(crate) fn verify(connection: &Connection, vault: Option<&Vault>, ownership: Option<&Ownership>) -> Result<(), StoreError> {
+    pending(connection)?;
+    vault.map_or(Ok(()), |vault| canary::verify(connection, vault))?;
+    ownership.map_or(Ok(()), |ownership| installation::verify(connection, ownership))
+}
+
+/// The migrations that the file lacks.
+fn pending(connection: &Connection) -> Result<&'static [&'static str], StoreError> {
+    let number = |sql| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
+    let (application, version) = (number("PRAGMA application_id")?, number("PRAGMA user_version")?);
+    let empty = (application, version, number("SELECT count(*) FROM sqlite_schema")?) == (0, 0, 0);
+    if !empty && application != APPLICATION_ID {
+        return Err(StoreError::Corrupt("the database file is not a sakshi store".into()));
+    }
+    usize::try_from(version).ok().and_then(|applied| MIGRATIONS.get(applied..)).ok_or_else(|| {
+        let known = MIGRATIONS.len();
+        StoreError::unavailable(format!("a newer program wrote it: schema {version}, this one knows up to {known}"))
+    })
 }
 
 fn apply(transaction: &Transaction<'_>, migrations: &[&str], clock: &dyn Clock) -> rusqlite::Result<()> {

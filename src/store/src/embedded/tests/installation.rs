@@ -7,10 +7,11 @@ use rusqlite::Connection;
 use sakshi_domain::clock::ManualClock;
 
 use super::canary::set_back;
+use super::check::may_open;
 use super::{open_when_free, options, test_store};
 use crate::conformance::fixture::client_with;
-use crate::embedded::{EmbeddedStore, may_open};
-use crate::{Credits as _, Ownership, StoreError};
+use crate::embedded::EmbeddedStore;
+use crate::{Credits as _, OpenError, Ownership, StoreError};
 
 const FILE: &str = "store/sakshi.db";
 
@@ -27,7 +28,7 @@ fn open(directory: &Path, ownership: &Ownership) -> Result<EmbeddedStore, StoreE
 fn is_refused(directory: &Path, ownership: &Ownership) {
     let refusal = open(directory, ownership).unwrap_err();
     assert!(matches!(refusal, StoreError::OtherInstallation { .. }), "{refusal}");
-    assert_eq!(may_open(&directory.join("store"), ownership), Err(refusal));
+    assert_eq!(may_open(&directory.join("store"), ownership), Err(OpenError::Refused(refusal)));
 }
 
 #[test]
@@ -89,10 +90,11 @@ fn looking_at_a_file_needs_no_lock_and_leaves_nothing_behind() {
     assert_eq!(names(), before);
     let other = Connection::open(directory.path().join("sakshi.db")).unwrap();
     other.execute_batch("CREATE TABLE other (row INTEGER)").unwrap();
-    assert_eq!(may_open(directory.path(), &ownership), Ok(()), "another program's file is refused when it is opened");
+    let refused = may_open(directory.path(), &ownership);
+    assert!(matches!(refused, Err(OpenError::Refused(StoreError::Corrupt(_)))), "another program's file: {refused:?}");
 }
 
 fn is_refused_by_look(directory: &Path) {
     let other = may_open(&directory.join("store"), &of("production https://one.example"));
-    assert!(matches!(other, Err(StoreError::OtherInstallation { .. })), "{other:?}");
+    assert!(matches!(other, Err(OpenError::Refused(StoreError::OtherInstallation { .. }))), "{other:?}");
 }

@@ -4,6 +4,7 @@
 mod audit_log;
 mod backup;
 mod canary;
+mod check;
 mod clock;
 mod compiled;
 mod damage;

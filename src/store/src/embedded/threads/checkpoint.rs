@@ -94,6 +94,24 @@ pub(crate) fn empty(path: &Path) -> Result<(), StoreError> {
     if is_busy { Err(StoreError::Overloaded) } else { Ok(()) }
 }
 
+/// Copies a log that an earlier process left behind into the file. On a full disk it stays where it is: it can be read there.
+///
+/// # Errors
+/// Any other than that there is no room.
+pub(crate) fn at_start(connection: &Connection) -> Result<(), StoreError> {
+    unless_full(checkpoint(connection, "TRUNCATE").map(drop))
+}
+
+fn unless_full(copied: rusqlite::Result<()>) -> Result<(), StoreError> {
+    match copied.map_err(StoreError::from) {
+        Err(error @ StoreError::Full) => {
+            tracing::warn!(%error, "there is no room to copy the log of an earlier process; nothing can be written until there is");
+            Ok(())
+        }
+        copied => copied,
+    }
+}
+
 impl WriterSide {
     /// Called after each group of jobs: asks for a checkpoint when the log has grown, and finishes one
     /// that is nearly done.
@@ -124,5 +142,20 @@ impl ThreadSide {
             }
             self.progress.nearly_done.store(true, Ordering::Release);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::{Error, ffi};
+
+    use super::*;
+
+    #[test]
+    fn a_log_that_finds_no_room_keeps_no_store_from_being_read() {
+        let copied = |code| unless_full(Err(Error::SqliteFailure(ffi::Error::new(code), None)));
+        assert_eq!(copied(ffi::SQLITE_FULL), Ok(()));
+        assert!(matches!(copied(ffi::SQLITE_CORRUPT), Err(StoreError::Corrupt(_))));
+        assert!(matches!(copied(ffi::SQLITE_IOERR_WRITE), Err(StoreError::Unavailable(_))));
     }
 }

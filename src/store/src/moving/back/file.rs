@@ -32,7 +32,7 @@ pub(super) struct Place {
 impl Place {
     /// Locks a directory that holds no store, and has not held one.
     pub(super) fn lock(directory: &Path) -> Result<Self, StoreError> {
-        let mut locked = LockedDirectory::lock(directory)?;
+        let locked = LockedDirectory::lock(directory)?;
         if exists(directory) {
             return Err(StoreError::InUse(format!("{}, which holds a store", directory.display())));
         }

@@ -10,23 +10,32 @@ use super::server::RedisServer;
 use super::{options, standalone};
 use crate::conformance::fixture::RETENTION;
 use crate::conformance::run;
-use crate::redis::{RedisOptions, RedisStore, may_open};
-use crate::{Ownership, StoreError};
+use crate::redis::{RedisOptions, RedisStore};
+use crate::vault::test_vault;
+use crate::{OpenError, Ownership, StoreError};
 
 fn of(text: &str) -> Ownership {
     Ownership { owner: text.parse().unwrap(), takes_over: None }
 }
 
-async fn open(server: &RedisServer, ownership: &Ownership) -> Result<RedisStore, StoreError> {
+fn of_node(server: &RedisServer, ownership: &Ownership) -> RedisOptions {
     let clock = Arc::new(ManualClock::starting_at(Timestamp::from_millis(0)));
-    RedisStore::open(RedisOptions { ownership: ownership.clone(), ..options(standalone(&server.url()), clock, RETENTION) }).await
+    RedisOptions { ownership: ownership.clone(), ..options(standalone(&server.url()), clock, RETENTION) }
+}
+
+async fn open(server: &RedisServer, ownership: &Ownership) -> Result<RedisStore, StoreError> {
+    RedisStore::open(of_node(server, ownership)).await
+}
+
+async fn may_open(server: &RedisServer, ownership: &Ownership) -> Result<(), OpenError> {
+    crate::redis::may_open(of_node(server, ownership)).await
 }
 
 /// Opening it, and looking at it, is refused in the same words.
 async fn is_refused(server: &RedisServer, ownership: &Ownership) {
     let refusal = open(server, ownership).await.err().unwrap();
     assert!(matches!(refusal, StoreError::OtherInstallation { .. }), "{refusal}");
-    assert_eq!(may_open(standalone(&server.url()), ownership).await, Err(refusal));
+    assert_eq!(may_open(server, ownership).await, Err(OpenError::Refused(refusal)));
 }
 
 fn contents(server: &RedisServer) -> [Option<String>; 3] {
@@ -39,7 +48,8 @@ fn a_node_of_another_profile_or_authority_is_refused_and_writes_nothing() {
     let server = RedisServer::start(&[]);
     run(async {
         let stage = of("stage https://one.example");
-        assert_eq!(may_open(standalone(&server.url()), &stage).await, Ok(()), "there is no store yet");
+        assert_eq!(may_open(&server, &stage).await, Ok(()), "there is no store yet");
+        assert_eq!(server.answer(&["DBSIZE"]).text().as_deref(), Some("0"), "nothing is written");
         open(&server, &stage).await.unwrap();
         let before = contents(&server);
         is_refused(&server, &of("production https://one.example")).await;
@@ -79,7 +89,7 @@ fn a_store_is_moved_to_the_installation_that_takes_it_over_and_not_back() {
         open(&server, &before).await.unwrap();
         let moving = Ownership { takes_over: Some(before.owner.clone()), ..of("stage https://two.example") };
         for ownership in [&moving, &moving, &of("stage https://two.example")] {
-            assert_eq!(may_open(standalone(&server.url()), ownership).await, Ok(()));
+            assert_eq!(may_open(&server, ownership).await, Ok(()));
             open(&server, ownership).await.unwrap();
         }
         is_refused(&server, &before).await;
@@ -89,10 +99,32 @@ fn a_store_is_moved_to_the_installation_that_takes_it_over_and_not_back() {
 #[test]
 fn a_server_that_does_not_answer_is_no_refusal() {
     let server = RedisServer::start(&[]);
-    let servers = standalone(&server.url());
+    let options = of_node(&server, &of("stage https://one.example"));
     server.kill9();
     run(async {
-        let looked = may_open(servers, &of("stage https://one.example")).await;
-        assert!(matches!(looked, Err(StoreError::Unavailable(_))), "{looked:?}");
+        let checked = crate::redis::may_open(options).await;
+        assert!(matches!(checked, Err(OpenError::Unreadable(StoreError::Unavailable(_)))), "{checked:?}");
+    });
+}
+
+#[test]
+fn other_keys_a_mark_of_a_move_and_eviction_are_refused_as_by_opening() {
+    let server = RedisServer::start(&[]);
+    run(async {
+        let stage = of("stage https://one.example");
+        open(&server, &stage).await.unwrap();
+        let other = || RedisOptions { vault: Arc::new(test_vault(&[9])), ..of_node(&server, &stage) };
+        assert_eq!(crate::redis::may_open(other()).await, Err(OpenError::Refused(StoreError::WrongKey)));
+        assert_eq!(RedisStore::open(other()).await.err(), Some(StoreError::WrongKey));
+        for commands in [&["SET", "moving", "some store"][..], &["CONFIG", "SET", "maxmemory", "64mb", "maxmemory-policy", "allkeys-lru"]] {
+            server.answer(commands);
+            let before = server.answer(&["DBSIZE"]).text();
+            let refusal = open(&server, &stage).await.err().unwrap();
+            assert_eq!(may_open(&server, &stage).await, Err(OpenError::Refused(refusal)), "{commands:?}");
+            assert_eq!(server.answer(&["DBSIZE"]).text(), before);
+            server.answer(&["DEL", "moving"]);
+        }
+        server.answer(&["CONFIG", "SET", "maxmemory-policy", "noeviction"]);
+        assert_eq!(may_open(&server, &stage).await, Ok(()));
     });
 }

@@ -1,0 +1,59 @@
+//! Names the commit of the sources for `--version` and metrics: `SAKSHI_COMMIT` of the build's environment, else that of the
+//! working tree, else `unknown`, as for an archive of the sources.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const COMMIT: &str = "SAKSHI_COMMIT";
+/// Characters of a commit's id.
+const LENGTH: usize = 12;
+/// Crates of the workspace that are no part of the program.
+const APART: [&str; 3] = ["sim", "load", "judge"];
+
+fn main() {
+    println!("cargo:rerun-if-env-changed={COMMIT}");
+    let given = env::var(COMMIT).ok().map(|commit| commit.trim().to_owned()).filter(|commit| !commit.is_empty());
+    let commit = given.map(shortened).or_else(of_tree).unwrap_or_else(|| "unknown".to_owned());
+    println!("cargo:rustc-env={COMMIT}={commit}");
+}
+
+fn shortened(mut commit: String) -> String {
+    if commit.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        commit.truncate(LENGTH);
+    }
+    commit
+}
+
+/// The commit of the working tree, if these sources are one.
+fn of_tree() -> Option<String> {
+    let root = Path::new(&env::var_os("CARGO_MANIFEST_DIR")?).parent()?.parent()?.canonicalize().ok()?;
+    // Sources that were unpacked within another tree are not of its commits.
+    if Path::new(&git(&root, &["rev-parse", "--show-toplevel"])?).canonicalize().ok()? != root {
+        return None;
+    }
+    let sources = sources(&root);
+    // This runs again for another commit, and when the program is compiled again anyway.
+    let of_git = ["HEAD", "logs/HEAD"].into_iter().filter_map(|name| git(&root, &["rev-parse", "--git-path", name]));
+    for path in of_git.map(|path| root.join(path)).filter(|path| path.exists()).chain(sources.iter().cloned()) {
+        println!("cargo:rerun-if-changed={}", path.display());
+    }
+    let commit = git(&root, &["rev-parse", &format!("--short={LENGTH}"), "HEAD"])?;
+    let sources: Vec<&str> = sources.iter().filter_map(|path| path.to_str()).collect();
+    let is_clean = git(&root, &[&["status", "--porcelain", "--"], &*sources].concat())?.is_empty();
+    Some(if is_clean { commit } else { commit + "-dirty" })
+}
+
+/// What the program is compiled from.
+fn sources(root: &Path) -> Vec<PathBuf> {
+    let crates = root.join("src").read_dir().into_iter().flatten().flatten().map(|entry| entry.path());
+    let others = ["actors", "config", "docs/guides", "docs/errors.md", "Cargo.toml", "Cargo.lock"].map(|name| root.join(name));
+    crates.filter(|path| !APART.iter().any(|name| path.ends_with(name))).chain(others).collect()
+}
+
+/// The answer of a command that takes no lock, because others may work on the tree.
+fn git(root: &Path, arguments: &[&str]) -> Option<String> {
+    let output = Command::new("git").arg("--no-optional-locks").args(arguments).current_dir(root).output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    output.status.success().then(|| text.trim().to_owned())
+}

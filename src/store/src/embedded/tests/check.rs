@@ -1,0 +1,122 @@
+//! Checking a store without opening it as a node does.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rusqlite::Connection;
+
+use super::{EmbeddedTestStore, open, options, test_store};
+use crate::conformance::fixture::{client_with, completed};
+use crate::embedded::database::check;
+use crate::installation::test_ownership;
+use crate::vault::test_vault;
+use crate::{OpenError, Ownership, StoreError};
+
+/// Checks the store in a directory under the keys of these tests.
+pub(super) fn may_open(directory: &Path, ownership: &Ownership) -> Result<(), OpenError> {
+    check::may_open(directory, Some(&test_vault(&[7])), ownership)
+}
+
+fn names(directory: &Path) -> BTreeSet<OsString> {
+    fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name()).collect()
+}
+
+/// A store with a log that has not been copied into its file.
+async fn used() -> EmbeddedTestStore {
+    let test = test_store();
+    let client = client_with(&test, 100).await;
+    for _ in 0..100 {
+        completed(&test, &client).await;
+    }
+    test
+}
+
+/// The files of a store whose process was killed when a checkpoint had copied one page: `from` is still open.
+fn torn(from: &EmbeddedTestStore, to: &Path) {
+    let store = from.directory.path().join("store");
+    for name in names(&store) {
+        fs::copy(store.join(&name), to.join(&name)).unwrap();
+    }
+    from.store.close();
+    let (page, mut file) = (fs::read(store.join("sakshi.db")).unwrap(), fs::read(to.join("sakshi.db")).unwrap());
+    file[..4_096].copy_from_slice(&page[..4_096]);
+    fs::write(to.join("sakshi.db"), file).unwrap();
+}
+
+#[tokio::test]
+async fn a_half_copied_log_is_no_damage_with_its_index_or_without() {
+    let directory = tempfile::tempdir().unwrap();
+    torn(&used().await, directory.path());
+    let alone = tempfile::tempdir().unwrap();
+    fs::copy(directory.path().join("sakshi.db"), alone.path().join("sakshi.db")).unwrap();
+    let refused = may_open(alone.path(), &test_ownership());
+    assert!(matches!(refused, Err(OpenError::Refused(StoreError::Corrupt(_)))), "without its log the file is torn: {refused:?}");
+
+    let before = names(directory.path());
+    let files = || before.iter().map(|name| fs::read(directory.path().join(name)).unwrap()).collect::<Vec<_>>();
+    let bytes = files();
+    assert_eq!(may_open(directory.path(), &test_ownership()), Ok(()));
+    assert!(names(directory.path()) == before && files() == bytes, "nothing is written");
+    fs::remove_file(directory.path().join("sakshi.db-shm")).unwrap();
+    assert_eq!(may_open(directory.path(), &test_ownership()), Ok(()));
+}
+
+#[tokio::test]
+async fn a_store_is_checked_beside_a_node_that_writes() {
+    let test = Arc::new(used().await);
+    let (directory, busy) = (test.directory.path().join("store"), Arc::new(AtomicBool::new(true)));
+    let checked = {
+        let (directory, busy) = (directory.clone(), Arc::clone(&busy));
+        tokio::task::spawn_blocking(move || {
+            let before = names(&directory);
+            let checked: Vec<_> = (0..200).map(|_| may_open(&directory, &test_ownership())).collect();
+            busy.store(false, Ordering::Relaxed);
+            (before == names(&directory), checked)
+        })
+    };
+    let client = client_with(&*test, 1_000_000).await;
+    while busy.load(Ordering::Relaxed) {
+        completed(&*test, &client).await;
+        test.store.empty_log().await.unwrap();
+    }
+    let (is_same, checked) = checked.await.unwrap();
+    assert!(is_same);
+    assert_eq!(checked, vec![Ok(()); 200]);
+}
+
+#[tokio::test]
+async fn what_opening_refuses_is_refused_in_the_same_words() {
+    let test = used().await;
+    let directory = test.directory.path().join("store");
+    test.store.close();
+    assert_eq!(may_open(&directory, &test_ownership()), Ok(()));
+    let wrong = check::may_open(&directory, Some(&test_vault(&[9])), &test_ownership());
+    assert_eq!(wrong, Err(OpenError::Refused(StoreError::WrongKey)));
+
+    let is_refused = || {
+        let refusal = open(test.directory.path()).unwrap_err();
+        assert_eq!(may_open(&directory, &test_ownership()), Err(OpenError::Refused(refusal)));
+    };
+    let file = directory.join("sakshi.db");
+    Connection::open(&file).unwrap().pragma_update(None, "user_version", 1_000).unwrap();
+    is_refused();
+    fs::write(&file, "something else that is no database").unwrap();
+    is_refused();
+    fs::write(&file, "").unwrap();
+    is_refused();
+    fs::remove_file(&file).unwrap();
+    is_refused();
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_from_here_is_not_refused() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let beyond = may_open(&file.path().join("store"), &test_ownership());
+    assert!(matches!(beyond, Err(OpenError::Unreadable(StoreError::Unavailable(_)))), "{beyond:?}");
+    let empty = tempfile::tempdir().unwrap();
+    assert_eq!(may_open(&options(empty.path(), Arc::clone(&test_store().clock)).directory, &test_ownership()), Ok(()));
+}
