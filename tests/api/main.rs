@@ -46,6 +46,7 @@ mod kit_checks;
 mod lifecycle;
 mod logging;
 mod moving;
+mod name_servers;
 mod operator;
 mod overload;
 mod pan;
