@@ -69,7 +69,7 @@ impl Fixture {
 }
 
 #[tokio::test]
-async fn webhooks_wait_while_the_name_servers_fail_and_are_sent_once_when_they_answer() {
+async fn webhooks_wait_while_name_servers_fail_and_are_sent_once_when_they_answer() {
     let fixture = Fixture::start(Answering::Failure).await;
     let all = fixture.completed_twice(&["a.example", "b.example", "c.example"]).await;
     fixture.asked_again().await;
@@ -111,7 +111,7 @@ async fn webhooks_without_an_answer_for_longer_than_their_time_are_unresolved() 
 }
 
 #[tokio::test]
-async fn webhooks_that_wait_for_a_name_when_the_node_stops_are_sent_by_its_next_start() {
+async fn webhooks_that_wait_for_a_name_at_a_stop_are_sent_by_the_next_start() {
     let mut fixture = Fixture::start(Answering::Silence).await;
     let all = fixture.completed_twice(&["a.example"]).await;
     fixture.asked_again().await;

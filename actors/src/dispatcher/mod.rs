@@ -334,7 +334,7 @@ struct NameResolved {
     generation: u64,
     /// Since when the next delivery has waited.
     since: Instant,
-    /// Whether the resolver has answered.
+    /// The resolver has answered.
     resolves: bool,
 }
 

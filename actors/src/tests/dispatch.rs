@@ -149,7 +149,7 @@ async fn outcome(fixture: &Fixture, id: TxnId) -> DeliveryOutcome {
 }
 
 #[test]
-fn webhooks_wait_for_their_receivers_name_without_a_claim_or_a_place_and_are_sent_once() {
+fn webhooks_wait_for_a_name_without_a_claim_or_a_place_and_are_sent_once() {
     run(async {
         let fixture = Fixture::new().await;
         fixture.tree.stop();
@@ -169,7 +169,7 @@ fn webhooks_wait_for_their_receivers_name_without_a_claim_or_a_place_and_are_sen
 }
 
 #[test]
-fn webhooks_that_waited_in_vain_for_their_receivers_name_are_unresolved_and_not_sent() {
+fn webhooks_whose_name_had_no_answer_in_time_are_unresolved_and_not_sent() {
     run(async {
         let fixture = Fixture::new().await;
         fixture.tree.stop();
@@ -186,7 +186,7 @@ fn webhooks_that_waited_in_vain_for_their_receivers_name_are_unresolved_and_not_
 }
 
 #[test]
-fn webhooks_that_wait_for_their_receivers_name_delay_no_drain_and_stay_due() {
+fn webhooks_that_wait_for_a_name_delay_no_drain_and_stay_due() {
     run(async {
         let fixture = Fixture::new().await;
         fixture.tree.stop();

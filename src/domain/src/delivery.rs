@@ -121,7 +121,7 @@ string_enum!(
 );
 
 string_enum!(
-    /// Whether a webhook was sent to its receiver.
+    /// Proof of what was sent of a webhook.
     Sent {
         /// The receiver answered.
         Yes = "yes",
@@ -133,7 +133,7 @@ string_enum!(
 );
 
 impl DeliveryOutcome {
-    /// Whether the attempt sent the webhook.
+    /// Says if the attempt sent the webhook. Only `Sent::No` proves that the receiver does not have it.
     #[must_use]
     pub const fn sent(self) -> Sent {
         match self {

@@ -156,7 +156,7 @@ body! { answer
     pub struct DeliveryAttempt {
         /// How it ended.
         outcome: DeliveryOutcome,
-        /// Whether it was sent: `yes` when the receiver answered, `no` when no byte was sent, else `unknown`.
+        /// `yes` when the receiver answered, `no` when no byte was sent, else `unknown`.
         sent: Sent,
         /// The receiver's HTTP status, if it answered.
         status: Option<u16>,
@@ -210,7 +210,7 @@ body! { answer
         tells: String,
         /// `waiting`, `under_way`, or how the attempt ended.
         state: Cow<'static, str>,
-        /// Whether it was sent: `yes` when the receiver answered, `no` when no byte was sent, else `unknown`; null until the attempt ended.
+        /// `yes` when the receiver answered, `no` when no byte was sent, else `unknown`; null until the attempt ended.
         sent: Option<Sent>,
         /// The receiver's HTTP status, if it answered.
         status: Option<u16>,
