@@ -48,6 +48,7 @@ mod lifecycle;
 mod logging;
 mod metrics;
 mod moving;
+mod name_servers;
 mod operator;
 mod overload;
 mod pan;

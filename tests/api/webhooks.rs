@@ -135,20 +135,21 @@ async fn a_failed_attempt_is_not_repeated_and_its_outcome_is_kept() {
     let (backend, identity_app, operator) = (node.backend(20).await, node.identity_app(), node.operator());
     let elsewhere = receiver(Behaviour::Answer(200)).await;
     let cases = [
-        (Behaviour::Answer(500), "rejected", json!(500)),
-        (Behaviour::Answer(404), "rejected", json!(404)),
-        (Behaviour::Answer(429), "rejected", json!(429)),
-        (Behaviour::Redirect(elsewhere.url("/moved")), "rejected", json!(302)),
-        (Behaviour::Hang, "timed_out", Value::Null),
-        (Behaviour::Drop, "broken", Value::Null),
+        (Behaviour::Answer(500), "rejected", "yes", json!(500)),
+        (Behaviour::Answer(404), "rejected", "yes", json!(404)),
+        (Behaviour::Answer(429), "rejected", "yes", json!(429)),
+        (Behaviour::Redirect(elsewhere.url("/moved")), "rejected", "yes", json!(302)),
+        (Behaviour::Hang, "timed_out", "unknown", Value::Null),
+        (Behaviour::Drop, "broken", "unknown", Value::Null),
     ];
-    for (behaviour, outcome, status) in cases {
+    for (behaviour, outcome, sent, status) in cases {
         let receiver = receiver(behaviour.clone()).await;
         let opened = open_for(&backend, &receiver, "order-7").await;
         identity_app.approve(&opened, "asha").await;
         let record = operator.delivery(&opened.txn).await;
         let attempt = &record["attempt"];
         assert_eq!((&attempt["outcome"], &attempt["status"]), (&json!(outcome), &status), "{behaviour:?}: {record}");
+        assert_eq!(attempt["sent"], sent, "{behaviour:?}: {record}");
         assert!(attempt["duration_ms"].as_u64().unwrap() < 5_000, "{record}");
         assert_eq!(record["origin"], receiver.url(""), "the path of a webhook URL may be a secret");
         receiver.set_behaviour(Behaviour::Answer(200));

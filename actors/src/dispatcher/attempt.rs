@@ -51,11 +51,11 @@ enum BodyError {
 
 impl Attempter {
     /// Makes the one attempt. Its body must fit the reserved memory. `true` when the attempt did not begin and must be
-    /// tried later; its body is loaded again then.
-    pub(super) async fn attempt(&self, delivery: QueuedDelivery, memory: Reservation) -> bool {
+    /// tried later; its body is loaded again then. Sends nothing when the receiver's name was `unresolved` for too long.
+    pub(super) async fn attempt(&self, delivery: QueuedDelivery, unresolved: Option<Duration>, memory: Reservation) -> bool {
         let span = sakshi_trace::webhook(|| delivery.url.origin(), delivery.id);
         let (id, subject, has_begun) = (delivery.id, delivery.subject, Cell::new(false));
-        let attempt = AssertUnwindSafe(self.attempt_in_span(delivery, memory, &has_begun)).catch_unwind();
+        let attempt = AssertUnwindSafe(self.attempt_in_span(delivery, unresolved, memory, &has_begun)).catch_unwind();
         match attempt.instrument(span).await {
             Ok(retry) => retry,
             // It may have been sent. A delivery that was not claimed stays as it is, and a scan finds it again.
@@ -67,7 +67,13 @@ impl Attempter {
         }
     }
 
-    async fn attempt_in_span(&self, delivery: QueuedDelivery, mut memory: Reservation, has_begun: &Cell<bool>) -> bool {
+    async fn attempt_in_span(
+        &self,
+        delivery: QueuedDelivery,
+        unresolved: Option<Duration>,
+        mut memory: Reservation,
+        has_begun: &Cell<bool>,
+    ) -> bool {
         let body = match self.body(&delivery).await {
             Ok(body) => body,
             // It was erased after it was queued.
@@ -84,7 +90,10 @@ impl Attempter {
             Ok(false) => return false,
             Err(_) => return true,
         }
-        let attempt = self.client.attempt(&delivery.url, body.into()).await;
+        let attempt = match unresolved {
+            Some(waited) => unresolved_for(waited),
+            None => self.client.attempt(&delivery.url, body.into()).await,
+        };
         drop(memory);
         log(&delivery, attempt);
         self.settle(delivery.id, delivery.subject, attempt).await;
@@ -136,6 +145,11 @@ async fn until_recorded<Recording: Future<Output = Result<(), StoreError>>>(reco
     }
 }
 
+fn unresolved_for(waited: Duration) -> Attempt {
+    let duration_ms = u32::try_from(waited.as_millis()).unwrap_or(u32::MAX);
+    Attempt { outcome: DeliveryOutcome::Unresolved, status: None, duration_ms }
+}
+
 /// One line and one count per attempt; the receiver is named by its origin alone.
 fn log(delivery: &QueuedDelivery, attempt: Attempt) {
     metrics::counter!("sakshi_webhook_attempts_total", "outcome" => attempt.outcome.as_str()).increment(1);
@@ -144,11 +158,12 @@ fn log(delivery: &QueuedDelivery, attempt: Attempt) {
     if attempt.outcome != DeliveryOutcome::Delivered {
         sakshi_trace::failed(&sakshi_trace::current(), attempt.outcome.as_str());
     }
-    let (outcome, status, duration_ms) = (attempt.outcome.as_str(), attempt.status, attempt.duration_ms);
+    let (outcome, sent, status) = (attempt.outcome.as_str(), attempt.outcome.sent().as_str(), attempt.status);
+    let duration_ms = attempt.duration_ms;
     if attempt.outcome == DeliveryOutcome::Delivered {
-        tracing::info!(subject.id = %delivery.subject, receiver = %delivery.url.origin(), outcome, status, duration_ms, "webhook delivered");
+        tracing::info!(subject.id = %delivery.subject, receiver = %delivery.url.origin(), outcome, sent, status, duration_ms, "webhook delivered");
     } else {
-        tracing::warn!(subject.id = %delivery.subject, receiver = %delivery.url.origin(), outcome, status, duration_ms, "webhook lost");
+        tracing::warn!(subject.id = %delivery.subject, receiver = %delivery.url.origin(), outcome, sent, status, duration_ms, "webhook lost");
     }
 }
 

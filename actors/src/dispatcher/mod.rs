@@ -5,6 +5,9 @@
 //! bounded copies of parts of it. It is read when a queue has room for more, when the dispatcher starts or restarts, and every
 //! few seconds in case a [`DeliveryQueued`] was lost. A queue whose next body does not fit into the memory budget is skipped
 //! until it fits; until then its delivery is not claimed and takes no place among the attempts in flight.
+//!
+//! Nor does a delivery whose receiver's name does not resolve because our resolver fails. Each waits for up to
+//! `WEBHOOK_RESOLUTION_MAX`, and is then recorded as `unresolved`. What still waits when the process ends is sent by the next.
 
 mod attempt;
 mod budget;
@@ -17,10 +20,12 @@ use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use actix::{Actor, ActorFutureExt as _, Addr, AsyncContext as _, Context, Handler, Message, Supervised, WrapFuture as _};
+use futures_util::FutureExt as _;
 use sakshi_domain::delivery::{DeliveryId, QueuedDelivery};
 use sakshi_outbound::client::SendWebhook;
 use sakshi_store::{Store, StoreError, Vault};
 use sakshi_supervision::{Gate, Permit};
+use tokio::time::Instant;
 
 use self::attempt::Attempter;
 pub use self::budget::ByteBounds;
@@ -31,6 +36,8 @@ use self::origin_queue::{BATCH, OriginQueue, Source};
 const RESCAN: Duration = Duration::from_secs(2);
 /// Pause after an attempt that could not begin, before a scan may queue its delivery again.
 const RETRY_PAUSE: Duration = Duration::from_secs(5);
+
+const ORIGINS_RESOLVING: &str = "sakshi_webhook_origins_resolving";
 
 /// How many attempts may be in flight, and how much memory their bodies may use.
 #[derive(Clone, Copy, Debug)]
@@ -126,7 +133,7 @@ impl WebhookDispatcher {
         let Ok(due) = due else { return };
         let full_batch = due.len() == BATCH;
         self.scan_after = if full_batch { due.last().map(|delivery| delivery.id) } else { None };
-        due.into_iter().for_each(|delivery| self.enqueue(delivery, Source::NoticeOrScan));
+        due.into_iter().for_each(|delivery| self.enqueue(delivery, Source::NoticeOrScan, ctx));
         let origins: Vec<Rc<str>> = self.queues.keys().map(Rc::clone).collect();
         origins.iter().for_each(|origin| self.refill(origin, ctx));
         self.dispatch(ctx);
@@ -138,7 +145,7 @@ impl WebhookDispatcher {
     }
 
     /// Puts a delivery into its queue, unless it is known already, or the queue has to leave it to a refill.
-    fn enqueue(&mut self, delivery: QueuedDelivery, source: Source) {
+    fn enqueue(&mut self, delivery: QueuedDelivery, source: Source, ctx: &mut Context<Self>) {
         if self.known.contains(&delivery.id) {
             return;
         }
@@ -148,14 +155,30 @@ impl WebhookDispatcher {
         if queue.push(delivery, source) {
             self.known.insert(id);
         }
-        self.make_ready(&origin);
+        self.make_ready(&origin, ctx);
     }
 
-    /// Gives an origin a turn if it has something to send and may begin an attempt.
-    fn make_ready(&mut self, origin: &Rc<str>) {
-        if let Some(queue) = self.queues.get_mut(origin)
-            && queue.become_ready(self.bounds.in_flight_per_origin)
-        {
+    /// Gives an origin a turn if it has something to send and may begin an attempt, as soon as its name resolves.
+    fn make_ready(&mut self, origin: &Rc<str>, ctx: &mut Context<Self>) {
+        let next = self.queues.get_mut(origin).and_then(|queue| queue.become_ready(self.bounds.in_flight_per_origin));
+        let Some((url, since)) = next else { return };
+        let mut resolves = self.attempter.client.resolves(url, since);
+        if let Some(resolves) = (&mut resolves).now_or_never() {
+            return self.take_turn(origin, resolves, since);
+        }
+        let resolved = NameResolved { origin: origin.as_ref().into(), generation: self.generation, since, resolves: true };
+        let mut report = ReportResolved::begin(ctx.address(), resolved);
+        actix_rt::spawn(async move {
+            let resolves = resolves.await;
+            if let Some(resolved) = &mut report.resolved {
+                resolved.resolves = resolves;
+            }
+        });
+    }
+
+    fn take_turn(&mut self, origin: &Rc<str>, resolves: bool, since: Instant) {
+        if let Some(queue) = self.queues.get_mut(origin) {
+            queue.note_resolution(resolves, since);
             self.ready.push_back(Rc::clone(origin));
         }
     }
@@ -214,17 +237,17 @@ impl WebhookDispatcher {
     }
 
     fn begin(&mut self, origin: &Rc<str>, memory: Reservation, permit: Permit, ctx: &mut Context<Self>) {
-        let Some(delivery) = self.queues.get_mut(origin).and_then(OriginQueue::start_attempt) else { return };
+        let Some((delivery, unresolved)) = self.queues.get_mut(origin).and_then(OriginQueue::start_attempt) else { return };
         let attempter = Rc::clone(&self.attempter);
         let ended = AttemptEnded { origin: origin.as_ref().into(), id: delivery.id, generation: self.generation, retry: true };
         let mut report = ReportAtEnd { dispatcher: ctx.address(), ended: Some(ended), _permit: permit };
         actix_rt::spawn(async move {
-            let retry = attempter.attempt(delivery, memory).await;
+            let retry = attempter.attempt(delivery, unresolved, memory).await;
             if let Some(ended) = &mut report.ended {
                 ended.retry = retry;
             }
         });
-        self.make_ready(origin);
+        self.make_ready(origin, ctx);
     }
 }
 
@@ -261,7 +284,7 @@ impl Handler<DeliveryQueued> for WebhookDispatcher {
     type Result = ();
 
     fn handle(&mut self, DeliveryQueued(delivery): DeliveryQueued, ctx: &mut Self::Context) {
-        self.enqueue(delivery, Source::NoticeOrScan);
+        self.enqueue(delivery, Source::NoticeOrScan, ctx);
         self.dispatch(ctx);
     }
 }
@@ -277,6 +300,51 @@ impl Drop for ReportAtEnd {
     fn drop(&mut self) {
         if let Some(ended) = self.ended.take() {
             self.dispatcher.do_send(ended);
+        }
+    }
+}
+
+/// Counts an origin while its name is looked up, and reports the end on drop, so that a panic is reported too.
+struct ReportResolved {
+    dispatcher: Addr<WebhookDispatcher>,
+    resolved: Option<NameResolved>,
+}
+
+impl ReportResolved {
+    fn begin(dispatcher: Addr<WebhookDispatcher>, resolved: NameResolved) -> Self {
+        metrics::gauge!(ORIGINS_RESOLVING).increment(1.0);
+        Self { dispatcher, resolved: Some(resolved) }
+    }
+}
+
+impl Drop for ReportResolved {
+    fn drop(&mut self) {
+        metrics::gauge!(ORIGINS_RESOLVING).decrement(1.0);
+        if let Some(resolved) = self.resolved.take() {
+            self.dispatcher.do_send(resolved);
+        }
+    }
+}
+
+/// An origin's name has resolved, has failed for good, or has had no answer in time.
+#[derive(Clone, Debug, Message)]
+#[rtype(result = "()")]
+struct NameResolved {
+    origin: Box<str>,
+    generation: u64,
+    /// Since when the next delivery has waited.
+    since: Instant,
+    /// The resolver has answered.
+    resolves: bool,
+}
+
+impl Handler<NameResolved> for WebhookDispatcher {
+    type Result = ();
+
+    fn handle(&mut self, resolved: NameResolved, ctx: &mut Self::Context) {
+        if resolved.generation == self.generation {
+            self.take_turn(&resolved.origin.into(), resolved.resolves, resolved.since);
+            self.dispatch(ctx);
         }
     }
 }
@@ -307,7 +375,7 @@ impl Handler<AttemptEnded> for WebhookDispatcher {
             let origin: Rc<str> = ended.origin.into();
             self.update_queue(&origin, OriginQueue::end_attempt);
             self.refill(&origin, ctx);
-            self.make_ready(&origin);
+            self.make_ready(&origin, ctx);
         }
         self.dispatch(ctx);
     }
@@ -340,7 +408,7 @@ impl WebhookDispatcher {
         // A store that fails is asked again after the next attempt, or with the next scan.
         let more = due.as_ref().map_or(true, |due| due.len() == BATCH);
         let (failed, until) = (due.is_err(), due.as_ref().ok().and_then(|due| due.last()).map(|last| last.id));
-        due.unwrap_or_default().into_iter().for_each(|delivery| self.enqueue(delivery, Source::Refill));
+        due.unwrap_or_default().into_iter().for_each(|delivery| self.enqueue(delivery, Source::Refill, ctx));
         self.update_queue(origin, |queue| queue.finish_refill(until, more));
         if !failed {
             self.refill(origin, ctx);

@@ -1,8 +1,11 @@
 //! The queue of one origin: a bounded number of deliveries of the outbox, without their bodies, and a count of attempts in flight.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use sakshi_domain::delivery::{DeliveryId, QueuedDelivery};
+use sakshi_domain::http_url::WebhookUrl;
+use tokio::time::Instant;
 
 use super::budget::Need;
 
@@ -24,10 +27,13 @@ pub(super) enum Source {
 /// the outbox, until it has read the outbox to the end.
 #[derive(Debug, Default)]
 pub(super) struct OriginQueue {
-    queued: VecDeque<QueuedDelivery>,
+    /// With the times at which they came.
+    queued: VecDeque<(Instant, QueuedDelivery)>,
     in_flight: usize,
-    /// Whether it has a turn, or waits for memory.
+    /// Whether it has a turn, or waits for its name to resolve or for memory.
     ready: bool,
+    /// Since when its name has not resolved, because the resolver fails.
+    unresolved_since: Option<Instant>,
     /// The last delivery up to which the queue has seen the outbox.
     seen_until: Option<DeliveryId>,
     behind: bool,
@@ -50,28 +56,37 @@ impl OriginQueue {
         if !self.behind {
             self.seen_until = self.seen_until.max(Some(id));
         }
-        self.queued.push_back(delivery);
+        self.queued.push_back((Instant::now(), delivery));
         true
     }
 
-    /// Becomes ready if the origin should get a turn now; whether it did.
-    pub(super) fn become_ready(&mut self, in_flight_max: usize) -> bool {
-        let ready = !self.ready && !self.queued.is_empty() && self.in_flight < in_flight_max;
-        self.ready |= ready;
-        ready
+    /// Becomes ready if the origin should get a turn now. Returns the URL whose name must resolve first, and since when the next
+    /// delivery has waited for that.
+    pub(super) fn become_ready(&mut self, in_flight_max: usize) -> Option<(&WebhookUrl, Instant)> {
+        if self.ready || self.in_flight >= in_flight_max {
+            return None;
+        }
+        let (came, next) = self.queued.front()?;
+        self.ready = true;
+        Some((&next.url, self.unresolved_since.map_or_else(Instant::now, |since| since.max(*came))))
+    }
+
+    /// Notes whether the name has resolved, or failed for good, for a delivery that has waited since then.
+    pub(super) fn note_resolution(&mut self, resolves: bool, since: Instant) {
+        self.unresolved_since = if resolves { None } else { self.unresolved_since.or(Some(since)) };
     }
 
     /// The memory that the next delivery needs.
     pub(super) fn next_need(&self) -> Option<Need> {
-        self.queued.front().map(Need::of)
+        self.queued.front().map(|(_, next)| Need::of(next))
     }
 
-    /// Takes the next delivery out for an attempt.
-    pub(super) fn start_attempt(&mut self) -> Option<QueuedDelivery> {
+    /// Takes the next delivery out for an attempt, and how long it has waited in vain for its name to resolve.
+    pub(super) fn start_attempt(&mut self) -> Option<(QueuedDelivery, Option<Duration>)> {
         self.ready = false;
-        let delivery = self.queued.pop_front()?;
+        let (came, delivery) = self.queued.pop_front()?;
         self.in_flight += 1;
-        Some(delivery)
+        Some((delivery, self.unresolved_since.map(|since| since.max(came).elapsed())))
     }
 
     /// Counts the end of an attempt.
@@ -119,7 +134,7 @@ mod tests {
     }
 
     fn begun(queue: &mut OriginQueue, count: usize) -> Vec<u64> {
-        (0..count).filter_map(|_| queue.start_attempt()).map(|delivery| delivery.id.0).collect()
+        (0..count).filter_map(|_| queue.start_attempt()).map(|(delivery, _)| delivery.id.0).collect()
     }
 
     #[test]
@@ -178,5 +193,24 @@ mod tests {
         begun(&mut queue, 10);
         assert!(queue.push(delivery(500), Source::NoticeOrScan));
         assert!(!queue.push(delivery(1_003), Source::NoticeOrScan));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn each_delivery_waits_for_the_name_since_it_came_or_since_the_name_fails() {
+        let (mut queue, second, start) = (OriginQueue::default(), Duration::from_secs(1), Instant::now());
+        let since = |queue: &mut OriginQueue| queue.become_ready(9).map(|(_, since)| (since - start).as_secs());
+        let waited = |queue: &mut OriginQueue| queue.start_attempt().unwrap().1.map(|waited| waited.as_secs());
+        assert!((1..=2).all(|id| queue.push(delivery(id), Source::NoticeOrScan)));
+        tokio::time::advance(second).await;
+        assert_eq!(since(&mut queue), Some(1), "it waited for something else before");
+        assert_eq!(since(&mut queue), None, "it waits already");
+        tokio::time::advance(second).await;
+        queue.push(delivery(3), Source::NoticeOrScan);
+        queue.note_resolution(false, start + second);
+        assert_eq!((waited(&mut queue), since(&mut queue)), (Some(1), Some(1)), "the name fails since then");
+        queue.note_resolution(false, start + second);
+        assert_eq!((waited(&mut queue), since(&mut queue)), (Some(1), Some(2)), "it came later");
+        queue.note_resolution(true, start + 2 * second);
+        assert_eq!(waited(&mut queue), None);
     }
 }

@@ -2,20 +2,24 @@
 
 use std::collections::HashMap;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use sakshi_domain::delivery::{Attempt, DeliveryOutcome};
 use sakshi_domain::http_url::WebhookUrl;
+use sakshi_domain::ids::TxnId;
 use sakshi_outbound::client::SendWebhook;
 use sakshi_sandbox::receiver::{Behaviour, Received, WebhookReceiver};
 use sakshi_store::{OpenOutcome, Outbox as _};
 use serde_json::Value;
+use tokio::sync::watch;
 
 use super::panics::Panic;
-use super::{Fixture, WINDOW, run, verified};
-use crate::{Complete, CompleteReply};
+use super::{Fixture, WINDOW, run, until, verified};
+use crate::{Complete, CompleteReply, Tree};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -82,6 +86,118 @@ fn an_attempt_that_panics_is_unknown_and_is_not_made_again() {
         assert_eq!(attempt.outcome, DeliveryOutcome::Unknown);
         assert!(fixture.store.due_deliveries(None, None, 10).await.unwrap().is_empty(), "nobody may send it");
         panicking.stop();
+        fixture.end().await;
+    });
+}
+
+/// Receivers whose names resolve, fail to within their time, or are waited for.
+#[derive(Debug)]
+struct Names {
+    /// The origin whose name is waited for until this is `Some`: whether it resolves then.
+    dark: watch::Sender<Option<bool>>,
+    sent: Mutex<Vec<String>>,
+}
+
+impl Names {
+    const DARK: &str = "http://dark.example";
+
+    fn new() -> Arc<Self> {
+        Arc::new(Self { dark: watch::Sender::new(None), sent: Mutex::default() })
+    }
+
+    fn sent(&self) -> Vec<String> {
+        self.sent.lock().unwrap().clone()
+    }
+}
+
+impl SendWebhook for Names {
+    fn resolves(&self, url: &WebhookUrl, _: tokio::time::Instant) -> BoxFuture<'static, bool> {
+        let (is_dark, mut dark) = (url.origin() == Self::DARK, self.dark.subscribe());
+        let answer = async move { !is_dark || dark.wait_for(Option::is_some).await.is_ok_and(|answer| *answer == Some(true)) };
+        answer.boxed()
+    }
+
+    fn attempt<'a>(&'a self, url: &'a WebhookUrl, _: Bytes) -> Pin<Box<dyn Future<Output = Attempt> + Send + 'a>> {
+        self.sent.lock().unwrap().push(url.origin().to_owned());
+        Box::pin(async { Attempt { outcome: DeliveryOutcome::Delivered, status: Some(200), duration_ms: 1 } })
+    }
+}
+
+/// A tree with these receivers, and deliveries to each of the origins.
+async fn sending_to(fixture: &Fixture, names: &Arc<Names>, origins: &[&str]) -> (Tree, Vec<TxnId>) {
+    let (tree, _escalations) = fixture.start_with(Arc::<Names>::clone(names)).await;
+    let transactions = tree.start_shard().unwrap().transactions;
+    let mut all = Vec::new();
+    for origin in origins {
+        let id = transactions.new_id(&fixture.client);
+        let opening = fixture.opening(id, Some(&format!("{origin}/hook")));
+        assert!(matches!(transactions.open(opening).await, Ok(OpenOutcome::Opened { .. })));
+        let complete = Complete { answer: verified(1), known: None, replay_window: WINDOW, result_ttl: WINDOW };
+        assert_eq!(transactions.complete(id, complete).await, Ok(CompleteReply::Accepted));
+        all.push(id);
+    }
+    (tree, all)
+}
+
+async fn outcome(fixture: &Fixture, id: TxnId) -> DeliveryOutcome {
+    loop {
+        if let Some(attempt) = fixture.store.load_delivery(id.into()).await.unwrap().unwrap().attempt {
+            return attempt.outcome;
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+#[test]
+fn webhooks_wait_for_a_name_without_a_claim_or_a_place_and_are_sent_once() {
+    run(async {
+        let fixture = Fixture::new().await;
+        fixture.tree.stop();
+        let names = Names::new();
+        let (tree, all) = sending_to(&fixture, &names, &[Names::DARK, Names::DARK, "http://lit.example"]).await;
+        assert_eq!(outcome(&fixture, all[2]).await, DeliveryOutcome::Delivered);
+        until("the attempt has ended", || tree.attempts_in_flight() == 0).await;
+        assert_eq!(fixture.store.due_deliveries(None, None, 10).await.unwrap().len(), 2, "they are not claimed");
+        names.dark.send_replace(Some(true));
+        for id in &all {
+            assert_eq!(outcome(&fixture, *id).await, DeliveryOutcome::Delivered);
+        }
+        assert_eq!(names.sent(), ["http://lit.example", Names::DARK, Names::DARK]);
+        tree.stop();
+        fixture.end().await;
+    });
+}
+
+#[test]
+fn webhooks_whose_name_had_no_answer_in_time_are_unresolved_and_not_sent() {
+    run(async {
+        let fixture = Fixture::new().await;
+        fixture.tree.stop();
+        let names = Names::new();
+        let (tree, all) = sending_to(&fixture, &names, &[Names::DARK, Names::DARK]).await;
+        names.dark.send_replace(Some(false));
+        for id in all {
+            assert_eq!(outcome(&fixture, id).await, DeliveryOutcome::Unresolved);
+        }
+        assert!(names.sent().is_empty());
+        tree.stop();
+        fixture.end().await;
+    });
+}
+
+#[test]
+fn webhooks_that_wait_for_a_name_delay_no_drain_and_stay_due() {
+    run(async {
+        let fixture = Fixture::new().await;
+        fixture.tree.stop();
+        let names = Names::new();
+        let (tree, _) = sending_to(&fixture, &names, &[Names::DARK]).await;
+        assert_eq!(tree.drain(PATIENCE).await, 0);
+        names.dark.send_replace(Some(true));
+        assert_eq!(tree.drain(PATIENCE).await, 0);
+        assert!(names.sent().is_empty());
+        tree.stop();
+        assert_eq!(fixture.store.due_deliveries(None, None, 10).await.unwrap().len(), 1);
         fixture.end().await;
     });
 }

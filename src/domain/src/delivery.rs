@@ -105,7 +105,7 @@ string_enum!(
         Rejected = "rejected",
         /// The address guard forbids the receiver's address.
         Blocked = "blocked",
-        /// The host name did not resolve.
+        /// The host name has no address, or this installation's resolver gave none in time.
         Unresolved = "unresolved",
         /// This machine ran out of file descriptors, ports or memory for a connection; nothing was sent.
         LocalFailure = "local_failure",
@@ -119,6 +119,30 @@ string_enum!(
         Unknown = "unknown",
     }
 );
+
+string_enum!(
+    /// Proof of what was sent of a webhook.
+    Sent {
+        /// The receiver answered.
+        Yes = "yes",
+        /// No byte of it was sent.
+        No = "no",
+        /// The receiver may or may not have it.
+        Unknown = "unknown",
+    }
+);
+
+impl DeliveryOutcome {
+    /// Says if the attempt sent the webhook. Only `Sent::No` proves that the receiver does not have it.
+    #[must_use]
+    pub const fn sent(self) -> Sent {
+        match self {
+            Self::Delivered | Self::Rejected => Sent::Yes,
+            Self::Blocked | Self::Unresolved | Self::LocalFailure | Self::Unreachable => Sent::No,
+            Self::Broken | Self::TimedOut | Self::Unknown => Sent::Unknown,
+        }
+    }
+}
 
 /// An attempt, as it is recorded for the operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -62,6 +62,8 @@ pub const REFUSAL_FIELD_CHARS_MAX: usize = 100;
 pub const REFUSALS_KEPT_PER_SECOND: u32 = 10;
 /// Bytes that are read of a webhook receiver's answer before the connection is closed.
 pub const WEBHOOK_RESPONSE_BYTES_MAX: usize = 64 * 1_024;
+/// How long a webhook waits while this installation's resolver gives no answer for the receiver's name.
+pub const WEBHOOK_RESOLUTION_MAX: Duration = Duration::from_secs(30);
 /// Bytes of a callback body, including a photo.
 pub const CALLBACK_BYTES_MAX: usize = 4 * 1_024 * 1_024;
 /// Bytes of memory for the bodies of all callbacks.

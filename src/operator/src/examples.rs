@@ -147,7 +147,7 @@ fn entry(seq: u64, kind: &str, amount: u64, balance_after: u64, reference: &str)
 }
 
 fn delivery() -> Value {
-    let attempt = json!({ "outcome": "delivered", "status": 200, "duration_ms": 41 });
+    let attempt = json!({ "outcome": "delivered", "sent": "yes", "status": 200, "duration_ms": 41 });
     json!({ "id": 7, "origin": "https://client.example", "queued_at": CREATED, "claimed_at": CREATED, "attempt": attempt })
 }
 
@@ -171,7 +171,7 @@ fn transaction() -> Value {
 }
 
 fn flow() -> Value {
-    let webhook = json!({ "id": 8, "tells": "esign Completed", "state": "delivered", "status": 200, "duration_ms": 41,
+    let webhook = json!({ "id": 8, "tells": "esign Completed", "state": "delivered", "sent": "yes", "status": 200, "duration_ms": 41,
         "origin": "https://client.example", "queued_at": LATER, "claimed_at": LATER, "webhook": "9f86d081884c7d659a2feaa0c55ad015" });
     json!({ "flow_id": TXN, "kind": "esign", "state": "Completed", "app_id": APP, "client_id": CLIENT, "request_id": "order-42-try-1",
         "opened_at": CREATED, "kept_until": "2026-01-16T10:15:00.000Z", "deliveries": [webhook] })

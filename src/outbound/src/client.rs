@@ -8,6 +8,8 @@
 //! A request is sent again, until its time is over, only when it provably did not reach the receiver's
 //! application: when this machine has no file descriptor, port or memory for a connection, or when HTTP/2
 //! says that the request was not processed.
+//!
+//! An attempt waits for no name server: [`SendWebhook::resolves`] does before it begins.
 
 use std::fmt::Debug;
 use std::pin::Pin;
@@ -15,13 +17,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use futures_util::FutureExt as _;
+use futures_util::future::{BoxFuture, ready};
 use sakshi_domain::delivery::{Attempt, DeliveryOutcome};
 use sakshi_domain::http_url::WebhookUrl;
+use sakshi_domain::limits::WEBHOOK_RESOLUTION_MAX;
 use tokio::net::TcpStream;
-use tokio::time::{sleep, timeout, timeout_at};
+use tokio::time::{Instant as Deadline, sleep, timeout_at};
 use url::{Host, Url};
 
-use crate::connect::{connect, is_exhaustion, is_out_of_sockets};
+use crate::connect::{connect, is_exhaustion};
 use crate::error::ClientError;
 use crate::exchange::{Answer, Failure, Target};
 use crate::guard::AddressPolicy;
@@ -46,7 +51,7 @@ const SHARED_BYTES_MAX: usize = 32 * 1_024;
 pub struct WebhookClientOptions {
     /// Whether non-public addresses may be connected to.
     pub allow_private: bool,
-    /// Limit on name resolution, connection and TLS handshake together.
+    /// Limit on connection and TLS handshake together.
     pub connect_timeout: Duration,
     /// Limit on the time until the receiver's status, connecting included.
     pub total_timeout: Duration,
@@ -56,6 +61,12 @@ pub struct WebhookClientOptions {
 
 /// Makes the one attempt of a webhook.
 pub trait SendWebhook: Debug + Send + Sync + 'static {
+    /// Waits until the receiver's name resolves or fails for good. Returns `false` when this installation's resolver has failed
+    /// until [`WEBHOOK_RESOLUTION_MAX`] after `since`, or until an attempt's time has passed since then.
+    fn resolves(&self, _url: &WebhookUrl, _since: Deadline) -> BoxFuture<'static, bool> {
+        ready(true).boxed()
+    }
+
     /// Makes the attempt. Dropping the future ends it.
     fn attempt<'a>(&'a self, url: &'a WebhookUrl, body: Bytes) -> Pin<Box<dyn Future<Output = Attempt> + Send + 'a>>;
 }
@@ -79,6 +90,16 @@ struct Sender {
 }
 
 impl SendWebhook for WebhookClient {
+    fn resolves(&self, url: &WebhookUrl, since: Deadline) -> BoxFuture<'static, bool> {
+        let sender = Arc::clone(&self.sender);
+        let until = since + sender.total_timeout.min(WEBHOOK_RESOLUTION_MAX);
+        match Url::parse(url.as_str()) {
+            Ok(url) if sender.policy.permits_host(&url) => async move { sender.resolves(&url, until).await }.boxed(),
+            // Its attempt sends nothing.
+            _ => ready(true).boxed(),
+        }
+    }
+
     fn attempt<'a>(&'a self, url: &'a WebhookUrl, body: Bytes) -> Pin<Box<dyn Future<Output = Attempt> + Send + 'a>> {
         Box::pin(self.attempt(url, body))
     }
@@ -90,10 +111,13 @@ impl WebhookClient {
     /// # Errors
     /// The extra roots are unreadable, or TLS cannot be set up.
     pub fn new(options: &WebhookClientOptions) -> Result<Self, ClientError> {
-        let policy = AddressPolicy { allow_private: options.allow_private };
+        Self::resolving(options, GuardedResolver::new(AddressPolicy { allow_private: options.allow_private }))
+    }
+
+    fn resolving(options: &WebhookClientOptions, resolver: GuardedResolver) -> Result<Self, ClientError> {
         let sender = Arc::new(Sender {
-            policy,
-            resolver: GuardedResolver::new(policy),
+            policy: AddressPolicy { allow_private: options.allow_private },
+            resolver,
             tls: Tls::new(options.extra_roots_pem.as_deref())?,
             pools: OriginPools::default(),
             connect_timeout: options.connect_timeout,
@@ -132,13 +156,19 @@ fn ended(started: Instant, outcome: DeliveryOutcome) -> Attempt {
 }
 
 impl Sender {
+    async fn resolves(&self, url: &Url, until: Deadline) -> bool {
+        match url.host() {
+            Some(Host::Domain(name)) => self.resolver.answers(name, until).await,
+            _ => true,
+        }
+    }
+
     async fn attempt(self: Arc<Self>, target: Target, body: Bytes, started: Instant) -> Attempt {
         let (mut pause, mut immediate_retries) = (PAUSE, IMMEDIATE_RETRIES);
+        let end = Deadline::from_std(started) + self.total_timeout;
         loop {
-            let left = self.total_timeout.saturating_sub(started.elapsed());
-            let failure = match timeout(left, self.exchange(&target, body.clone())).await {
-                Err(_elapsed) => return ended(started, DeliveryOutcome::TimedOut),
-                Ok(Ok(answer)) => {
+            let failure = match self.exchange(&target, body.clone(), end).await {
+                Ok(answer) => {
                     let success = answer.status.is_success();
                     let outcome = if success { DeliveryOutcome::Delivered } else { DeliveryOutcome::Rejected };
                     let attempt = Attempt { status: Some(answer.status.as_u16()), ..ended(started, outcome) };
@@ -146,7 +176,7 @@ impl Sender {
                     answer.discard().await;
                     return attempt;
                 }
-                Ok(Err(failure)) => failure,
+                Err(failure) => failure,
             };
             let outcome = match failure {
                 Failure::Ended(outcome) => return ended(started, outcome),
@@ -165,12 +195,14 @@ impl Sender {
         }
     }
 
-    async fn exchange(&self, target: &Target, body: Bytes) -> Result<Answer, Failure> {
-        let until = tokio::time::Instant::now() + self.connect_timeout;
+    /// Sends the request once. An attempt that ends before it has a connection has sent nothing, so it is not `timed_out`.
+    async fn exchange(&self, target: &Target, body: Bytes, end: Deadline) -> Result<Answer, Failure> {
+        let until = end.min(Deadline::now() + self.connect_timeout);
         let late = |_| Failure::Ended(DeliveryOutcome::Unreachable);
+        let unanswered = |_| Failure::Ended(DeliveryOutcome::TimedOut);
         if !target.secure {
             let stream = timeout_at(until, self.connect_tcp(target)).await.map_err(late)??;
-            return http1::post(stream, target, body).await;
+            return timeout_at(end, http1::post(stream, target, body)).await.map_err(unanswered)?;
         }
         let pool = self.pools.get(target.authority.as_str());
         let checkout = timeout_at(until, pool.checkout(body.len() > SHARED_BYTES_MAX)).await.map_err(late)?;
@@ -178,12 +210,14 @@ impl Sender {
             Checkout::Reuse(slot) => slot,
             Checkout::Connect(connecting) => {
                 match timeout_at(until, Box::pin(self.connect_tls(target, connecting))).await.map_err(late)?? {
-                    TlsConnection::Http1(stream) => return http1::post(*stream, target, body).await,
+                    TlsConnection::Http1(stream) => {
+                        return timeout_at(end, http1::post(*stream, target, body)).await.map_err(unanswered)?;
+                    }
                     TlsConnection::Http2(slot) => slot,
                 }
             }
         };
-        http2::post(slot, target, body).await
+        timeout_at(end, http2::post(slot, target, body)).await.map_err(unanswered)?
     }
 
     /// Connects to a permitted address of the host.
@@ -195,10 +229,10 @@ impl Sender {
             Some(Host::Ipv6(address)) => return connect(&[(address, 0).into()], target.port).await.map_err(unreachable),
             None => return Err(Failure::Ended(DeliveryOutcome::Unresolved)),
         };
-        let addresses = self.resolver.addresses(name).await.map_err(|error| match *error {
+        let addresses = self.resolver.addresses(name).await.map_err(|error| match error {
             ResolveError::Blocked => Failure::Ended(DeliveryOutcome::Blocked),
-            ResolveError::NotFound(_) if is_exhaustion(&*error) || is_out_of_sockets() => Failure::Local,
-            ResolveError::NotFound(_) => Failure::Ended(DeliveryOutcome::Unresolved),
+            ResolveError::Exhausted => Failure::Local,
+            ResolveError::NotFound | ResolveError::Unavailable => Failure::Ended(DeliveryOutcome::Unresolved),
         })?;
         connect(&addresses, target.port).await.map_err(|error| {
             self.resolver.forget(name);
@@ -237,4 +271,50 @@ impl Sender {
 enum TlsConnection {
     Http1(Box<tokio_rustls::client::TlsStream<TcpStream>>),
     Http2(StreamSlot),
+}
+
+#[cfg(test)]
+mod tests {
+    use sakshi_domain::http_url::Schemes;
+
+    use super::*;
+
+    fn failing(total_timeout: Duration) -> WebhookClient {
+        let options = WebhookClientOptions { allow_private: true, connect_timeout: total_timeout, total_timeout, extra_roots_pem: None };
+        let policy = AddressPolicy { allow_private: true };
+        WebhookClient::resolving(&options, GuardedResolver::finding(policy, Arc::new(|_| Err(ResolveError::Unavailable)))).unwrap()
+    }
+
+    fn url(text: &str) -> WebhookUrl {
+        WebhookUrl::parse(text, Schemes::HttpAndHttps).unwrap()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_name_may_take_thirty_seconds_and_no_longer_than_an_attempt() {
+        for (total, most) in [(100, 30), (7, 7_u32)] {
+            let (client, began) = (failing(Duration::from_secs(total)), Deadline::now());
+            assert!(!client.resolves(&url("https://a.example/"), began).await);
+            let waited = began.elapsed().as_secs_f64();
+            assert!(waited <= f64::from(most) && waited > f64::from(most) - 2.0, "{waited} of {most}");
+            let since = began - Duration::from_secs(most.into());
+            assert!(client.resolves(&url("https://a.example/"), since).now_or_never().is_some_and(|resolves| !resolves));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_receiver_without_a_name_waits_for_no_resolver() {
+        for text in ["http://127.0.0.1/", "https://[::1]/"] {
+            let resolves = failing(Duration::from_secs(1)).resolves(&url(text), Deadline::now());
+            assert_eq!(resolves.now_or_never(), Some(true), "{text}");
+        }
+    }
+
+    #[tokio::test]
+    async fn an_attempt_whose_name_does_not_resolve_ends_at_once() {
+        let client = failing(Duration::from_secs(100));
+        for text in ["http://a.example/", "https://a.example/"] {
+            let attempt = client.attempt(&url(text), Bytes::new()).await;
+            assert_eq!((attempt.outcome, attempt.status), (DeliveryOutcome::Unresolved, None), "{text}");
+        }
+    }
 }

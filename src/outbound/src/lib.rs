@@ -3,7 +3,7 @@
 //!
 //! [`client`] sends webhooks: over plain HTTP/1.1 (`http1`), or over TLS with HTTP/1.1 or HTTP/2
 //! (`http2`), whose connections `pool` holds. [`guard`] says which addresses may be connected to, and
-//! `resolver` returns no others. [`upstream`] sends the orders that open flows and reads the answers.
+//! `resolver` returns no others; it asks the system in `getaddrinfo`. [`upstream`] sends the orders that open flows and reads the answers.
 //! The actors decide when to send and record the result.
 
 mod activity;
@@ -12,6 +12,7 @@ mod connect;
 pub mod document;
 mod error;
 mod exchange;
+mod getaddrinfo;
 pub mod guard;
 mod http1;
 mod http2;

@@ -5,81 +5,166 @@
 //! [`AddressPolicy::permits_host`] instead.
 //!
 //! The system's resolver respects `/etc/hosts`, search domains and `nsswitch.conf`, but does not return
-//! a TTL. So answers are cached for [`CACHE_TTL`], which is shorter than most TTLs. Failures are not cached.
+//! a TTL. So answers are cached for [`CACHE_TTL`], which is shorter than most TTLs. While the resolver
+//! fails or is slow, the last answer serves for [`STALE_MAX`] (as in RFC 8767). Failures are not cached.
+//!
+//! A host has one lookup at a time, and each takes a thread until it ends. Hosts whose last lookup failed
+//! have threads of their own, so repeated lookups do not delay those of other hosts.
 
 use std::collections::HashMap;
-use std::io;
+use std::fmt;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, Shared};
 use thiserror::Error;
-use tokio::net::lookup_host;
+use tokio::sync::Semaphore;
+use tokio::task::spawn_blocking;
+use tokio::time::{Instant, sleep, timeout_at};
 
+use crate::getaddrinfo;
 use crate::guard::AddressPolicy;
 
 /// How long an answer is used, from the start of its lookup.
 const CACHE_TTL: Duration = Duration::from_secs(5);
-/// With this many names, stale entries are removed from the cache.
+/// How long an answer is used while the resolver fails. A connection gets new webhooks for as long.
+const STALE_MAX: Duration = Duration::from_secs(60);
+/// A lookup that takes longer is slow: the last answer is used, if there is one.
+const SLOW: Duration = Duration::from_secs(2);
+/// With this many names, those of no more use are removed from the cache.
 const CACHE_ENTRIES_MAX: usize = 1_024;
+/// Lookups in flight of hosts whose last lookup did not fail.
+const LOOKUPS_MAX: usize = 256;
+/// Lookups in flight of hosts whose last lookup failed.
+const REPEATED_LOOKUPS_MAX: usize = 64;
+/// The first pause before a lookup that the resolver failed is repeated; it doubles each time.
+const PAUSE: Duration = Duration::from_millis(250);
+const PAUSE_MAX: Duration = Duration::from_secs(2);
 
 /// Why a name yields no address.
-#[derive(Debug, Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub(crate) enum ResolveError {
     /// None of its addresses may be connected to.
     #[error("the host has no address that may be connected to")]
     Blocked,
-    /// It does not resolve.
+    /// It has no address.
     #[error("the host name does not resolve")]
-    NotFound(#[source] io::Error),
+    NotFound,
+    /// This installation's resolver failed, so it may have one.
+    #[error("the resolver failed")]
+    Unavailable,
+    /// This machine ran out of file descriptors or memory for the lookup.
+    #[error("this machine has no resources for a lookup")]
+    Exhausted,
 }
 
 /// The permitted addresses of a host, in the system's order, with port 0.
-pub(crate) type Addresses = Result<Arc<[SocketAddr]>, Arc<ResolveError>>;
+pub(crate) type Addresses = Result<Arc<[SocketAddr]>, ResolveError>;
 
-#[derive(Debug)]
+/// Finds the addresses of a host; may block the thread.
+type FindAddresses = Arc<dyn Fn(&str) -> Result<Vec<SocketAddr>, ResolveError> + Send + Sync>;
+
+#[derive(Clone)]
 struct Lookup {
     started: Instant,
     answer: Shared<BoxFuture<'static, Addresses>>,
+    /// The last answer before, and when its lookup started.
+    stale: Option<(Instant, Arc<[SocketAddr]>)>,
 }
 
 impl Lookup {
-    /// Whether it is recent, and pending or successful.
+    /// Whether it is pending, or successful and recent.
     fn is_fresh(&self) -> bool {
-        self.started.elapsed() < CACHE_TTL && self.answer.peek().is_none_or(Result::is_ok)
+        self.answer.peek().is_none_or(|answer| answer.is_ok() && self.started.elapsed() < CACHE_TTL)
+    }
+
+    fn has_failed(&self) -> bool {
+        self.answer.peek().is_some_and(|answer| *answer == Err(ResolveError::Unavailable))
+    }
+
+    /// The last answer that may still be used.
+    fn last_answer(&self) -> Option<(Instant, Arc<[SocketAddr]>)> {
+        let answer = self.answer.peek().and_then(|answer| answer.clone().ok()).map(|addresses| (self.started, addresses));
+        answer.or_else(|| self.stale.clone()).filter(|(started, _)| started.elapsed() < STALE_MAX)
+    }
+
+    fn is_of_use(&self) -> bool {
+        self.is_fresh() || (self.has_failed() && self.started.elapsed() < STALE_MAX) || self.last_answer().is_some()
     }
 }
 
 /// The system's resolver with the address guard and a cache.
-#[derive(Debug)]
 pub(crate) struct GuardedResolver {
     policy: AddressPolicy,
+    find: FindAddresses,
     lookups: Mutex<HashMap<Box<str>, Lookup>>,
+    slots: Arc<Semaphore>,
+    repeated_slots: Arc<Semaphore>,
+}
+
+impl fmt::Debug for GuardedResolver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GuardedResolver").field("policy", &self.policy).finish_non_exhaustive()
+    }
 }
 
 impl GuardedResolver {
     /// A resolver that returns the addresses that the policy permits.
     pub(crate) fn new(policy: AddressPolicy) -> Self {
-        Self { policy, lookups: Mutex::default() }
+        Self::finding(policy, Arc::new(getaddrinfo::addresses))
     }
 
-    /// The addresses of a host. Concurrent calls for the same host share one lookup.
+    pub(crate) fn finding(policy: AddressPolicy, find: FindAddresses) -> Self {
+        let [slots, repeated_slots] = [LOOKUPS_MAX, REPEATED_LOOKUPS_MAX].map(|most| Arc::new(Semaphore::new(most)));
+        Self { policy, find, lookups: Mutex::default(), slots, repeated_slots }
+    }
+
+    /// The addresses of a host, from the cache or by one lookup.
     ///
     /// # Errors
     /// The host does not resolve, or none of its addresses is permitted.
-    pub(crate) fn addresses(&self, host: &str) -> Shared<BoxFuture<'static, Addresses>> {
+    pub(crate) async fn addresses(&self, host: &str) -> Addresses {
+        let Lookup { started, answer, stale } = self.lookup(host);
+        let Some((_, stale)) = stale.filter(|(started, _)| started.elapsed() < STALE_MAX) else { return answer.await };
+        match timeout_at(started + SLOW, answer).await {
+            Ok(Err(ResolveError::Unavailable)) | Err(_) => Ok(stale),
+            Ok(answer) => answer,
+        }
+    }
+
+    /// Looks a host up again, with pauses, while the resolver fails. Returns `false` if it has no answer by `until`; that there is no
+    /// address is an answer.
+    pub(crate) async fn answers(&self, host: &str, until: Instant) -> bool {
+        let mut pause = PAUSE;
+        loop {
+            match timeout_at(until, self.addresses(host)).await {
+                Ok(Err(ResolveError::Unavailable)) if Instant::now() + pause < until => sleep(pause).await,
+                Ok(Err(ResolveError::Unavailable)) | Err(_) => return false,
+                Ok(_) => return true,
+            }
+            pause = (pause * 2).min(PAUSE_MAX);
+        }
+    }
+
+    /// The pending or recent lookup of a host, or a new one.
+    fn lookup(&self, host: &str) -> Lookup {
         let mut lookups = self.lookups.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = lookups.get(host).filter(|known| known.is_fresh()) {
-            return known.answer.clone();
+        let known = lookups.get(host);
+        if let Some(known) = known.filter(|known| known.is_fresh()) {
+            return known.clone();
         }
+        let slots = if known.is_some_and(Lookup::has_failed) { &self.repeated_slots } else { &self.slots };
+        let answer = resolve(self.policy, Arc::clone(&self.find), host.to_owned(), Arc::clone(slots)).boxed().shared();
+        let lookup = Lookup { started: Instant::now(), answer, stale: known.and_then(Lookup::last_answer) };
+        // It ends though nobody waits for it any more, so that its host has one at a time.
+        tokio::spawn(lookup.answer.clone());
         if lookups.len() >= CACHE_ENTRIES_MAX {
-            lookups.retain(|_, known| known.is_fresh());
+            lookups.retain(|_, known| known.is_of_use());
         }
-        let answer = resolve(self.policy, host.to_owned()).boxed().shared();
-        lookups.insert(host.into(), Lookup { started: Instant::now(), answer: answer.clone() });
-        answer
+        lookups.insert(host.into(), lookup.clone());
+        lookup
     }
 
     /// Removes a host from the cache, because none of its addresses could be connected to.
@@ -88,68 +173,201 @@ impl GuardedResolver {
     }
 }
 
-async fn resolve(policy: AddressPolicy, host: String) -> Addresses {
-    let found = lookup_host((host, 0)).await.map_err(ResolveError::NotFound)?;
-    Ok(keep_permitted(policy, found)?)
+async fn resolve(policy: AddressPolicy, find: FindAddresses, host: String, slots: Arc<Semaphore>) -> Addresses {
+    let slot = slots.acquire_owned().await;
+    let finding = spawn_blocking(move || {
+        let found = find(&host);
+        drop(slot);
+        found
+    });
+    // Nothing cancels it, and it does not panic.
+    keep_permitted(policy, &finding.await.map_err(|_| ResolveError::Unavailable)??)
 }
 
-fn keep_permitted(policy: AddressPolicy, found: impl Iterator<Item = SocketAddr>) -> Result<Arc<[SocketAddr]>, ResolveError> {
-    let mut found = found.peekable();
-    if found.peek().is_none() {
-        return Err(ResolveError::NotFound(io::ErrorKind::NotFound.into()));
+fn keep_permitted(policy: AddressPolicy, found: &[SocketAddr]) -> Addresses {
+    let permitted: Arc<[SocketAddr]> = found.iter().copied().filter(|address| policy.permits(address.ip())).collect();
+    match (found.is_empty(), permitted.is_empty()) {
+        (true, _) => Err(ResolveError::NotFound),
+        (false, true) => Err(ResolveError::Blocked),
+        (false, false) => Ok(permitted),
     }
-    let permitted: Arc<[SocketAddr]> = found.filter(|address| policy.permits(address.ip())).collect();
-    if permitted.is_empty() { Err(ResolveError::Blocked) } else { Ok(permitted) }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::mpsc;
+
+    use tokio::task::yield_now;
+    use tokio::time::{advance, timeout};
+
     use super::*;
+
+    const PERMISSIVE: AddressPolicy = AddressPolicy { allow_private: true };
 
     fn addresses(text: &str) -> Vec<SocketAddr> {
         text.split_whitespace().map(|address| SocketAddr::new(address.parse().unwrap(), 0)).collect()
     }
 
+    /// A resolver with this answer to the n-th lookup, and the number of its lookups.
+    fn answering(
+        answer: impl Fn(usize) -> Result<Vec<SocketAddr>, ResolveError> + Send + Sync + 'static,
+    ) -> (GuardedResolver, Arc<AtomicUsize>) {
+        let lookups = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&lookups);
+        (GuardedResolver::finding(PERMISSIVE, Arc::new(move |_| answer(counter.fetch_add(1, Ordering::SeqCst)))), lookups)
+    }
+
+    /// Fails instead of waiting for ever.
+    async fn soon<T>(future: impl Future<Output = T>) -> T {
+        timeout(Duration::from_secs(20), future).await.unwrap()
+    }
+
     #[test]
     fn refused_addresses_are_dropped_and_the_others_kept_in_order() {
-        let kept = keep_permitted(AddressPolicy::default(), addresses("10.0.0.1 8.8.8.8 ::1 1.1.1.1").into_iter()).unwrap();
+        let kept = keep_permitted(AddressPolicy::default(), &addresses("10.0.0.1 8.8.8.8 ::1 1.1.1.1")).unwrap();
         assert_eq!(*kept, addresses("8.8.8.8 1.1.1.1"));
     }
 
     #[test]
     fn a_name_with_only_refused_addresses_is_blocked_and_one_with_none_is_not_found() {
         let policy = AddressPolicy::default();
-        assert!(matches!(keep_permitted(policy, addresses("10.0.0.1 fd00:ec2::254").into_iter()), Err(ResolveError::Blocked)));
-        assert!(matches!(keep_permitted(policy, std::iter::empty()), Err(ResolveError::NotFound(_))));
+        assert_eq!(keep_permitted(policy, &addresses("10.0.0.1 fd00:ec2::254")), Err(ResolveError::Blocked));
+        assert_eq!(keep_permitted(policy, &[]), Err(ResolveError::NotFound));
     }
 
     #[tokio::test]
     async fn a_name_that_resolves_to_loopback_is_blocked_unless_private_targets_are_allowed() {
-        let blocked = GuardedResolver::new(AddressPolicy::default()).addresses("localhost").await;
-        assert!(blocked.is_err_and(|error| matches!(*error, ResolveError::Blocked)));
-        assert!(GuardedResolver::new(AddressPolicy { allow_private: true }).addresses("localhost").await.is_ok());
+        assert_eq!(GuardedResolver::new(AddressPolicy::default()).addresses("localhost").await, Err(ResolveError::Blocked));
+        assert!(GuardedResolver::new(PERMISSIVE).addresses("localhost").await.is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_is_used_again_for_a_while_and_a_failure_is_not() {
+        let (resolver, lookups) = answering(|_| Ok(addresses("192.0.2.1")));
+        for (passed, expected) in [(Duration::ZERO, 1), (CACHE_TTL - Duration::from_millis(1), 1), (Duration::from_millis(1), 2)] {
+            advance(passed).await;
+            assert!(resolver.addresses("a.example").await.is_ok());
+            assert_eq!(lookups.load(Ordering::SeqCst), expected);
+        }
+        resolver.forget("a.example");
+        assert!(resolver.addresses("a.example").await.is_ok());
+        assert_eq!(lookups.load(Ordering::SeqCst), 3);
+
+        let (resolver, lookups) = answering(|_| Err(ResolveError::NotFound));
+        for expected in [1, 2] {
+            assert_eq!(resolver.addresses("a.example").await, Err(ResolveError::NotFound));
+            assert_eq!(lookups.load(Ordering::SeqCst), expected);
+        }
     }
 
     #[tokio::test]
-    async fn an_answer_is_used_again_for_a_while_and_a_failure_is_not() {
-        let resolver = GuardedResolver::new(AddressPolicy { allow_private: true });
-        let first = resolver.addresses("localhost").await.unwrap();
-        assert!(Arc::ptr_eq(&first, &resolver.addresses("localhost").await.unwrap()));
-        resolver.forget("localhost");
-        assert!(!Arc::ptr_eq(&first, &resolver.addresses("localhost").await.unwrap()));
-        if let Some(known) = resolver.lookups.lock().unwrap().get_mut("localhost") {
+    async fn a_host_has_one_lookup_at_a_time_which_ends_though_nobody_waits_for_it() {
+        let (end, ends) = mpsc::channel::<()>();
+        let ends = Mutex::new(ends);
+        let (resolver, lookups) = answering(move |_| {
+            let _ = ends.lock().unwrap().recv();
+            Ok(addresses("192.0.2.1"))
+        });
+        let briefly = || resolver.answers("a.example", Instant::now() + Duration::from_millis(1));
+        assert_eq!(tokio::join!(briefly(), briefly()), (false, false));
+        let lookup = resolver.lookup("a.example");
+        end.send(()).unwrap();
+        let ended = async {
+            while lookup.answer.peek().is_none() {
+                yield_now().await;
+            }
+        };
+        soon(ended).await;
+        assert!(resolver.addresses("a.example").await.is_ok());
+        assert_eq!(lookups.load(Ordering::SeqCst), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn while_the_resolver_fails_the_last_answer_is_used_for_a_minute() {
+        for failure in [ResolveError::Unavailable, ResolveError::NotFound, ResolveError::Blocked] {
+            let (resolver, _) = answering(move |lookup| if lookup == 0 { Ok(addresses("192.0.2.1")) } else { Err(failure) });
+            let first = resolver.addresses("a.example").await;
+            advance(CACHE_TTL).await;
+            let second = resolver.addresses("a.example").await;
+            if failure != ResolveError::Unavailable {
+                assert_eq!(second, Err(failure), "an answer");
+                continue;
+            }
+            advance(STALE_MAX - CACHE_TTL - Duration::from_millis(1)).await;
+            assert_eq!((&second, resolver.addresses("a.example").await), (&first, first.clone()));
+            advance(Duration::from_millis(1)).await;
+            assert_eq!(resolver.addresses("a.example").await, Err(ResolveError::Unavailable));
+        }
+    }
+
+    #[tokio::test]
+    async fn while_the_resolver_is_silent_the_last_answer_is_used() {
+        let (end, ends) = mpsc::channel::<()>();
+        let ends = Mutex::new(ends);
+        let (resolver, _) = answering(move |lookup| {
+            if lookup > 0 {
+                let _ = ends.lock().unwrap().recv();
+            }
+            Ok(addresses("192.0.2.1"))
+        });
+        let first = resolver.addresses("a.example").await;
+        if let Some(known) = resolver.lookups.lock().unwrap().get_mut("a.example") {
             known.started -= CACHE_TTL;
         }
-        assert!(!Arc::ptr_eq(&first, &resolver.addresses("localhost").await.unwrap()), "it is stale");
+        assert_eq!(soon(resolver.addresses("a.example")).await, first);
+        drop(end);
+    }
 
-        let failed = resolver.addresses("no-such-host.invalid").await.unwrap_err();
-        assert!(!Arc::ptr_eq(&failed, &resolver.addresses("no-such-host.invalid").await.unwrap_err()));
+    #[tokio::test(start_paused = true)]
+    async fn a_name_is_looked_up_again_until_the_resolver_answers() {
+        for answer in [Ok(addresses("192.0.2.1")), Err(ResolveError::NotFound), Err(ResolveError::Exhausted)] {
+            let (resolver, lookups) = answering(move |lookup| if lookup < 4 { Err(ResolveError::Unavailable) } else { answer.clone() });
+            assert!(resolver.answers("a.example", Instant::now() + Duration::from_secs(30)).await);
+            assert_eq!(lookups.load(Ordering::SeqCst), 5);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_name_is_looked_up_no_longer_than_it_may_take() {
+        let (resolver, lookups) = answering(|_| Err(ResolveError::Unavailable));
+        let began = Instant::now();
+        assert!(!resolver.answers("a.example", began + Duration::from_secs(30)).await);
+        let waited = began.elapsed();
+        assert!(waited <= Duration::from_secs(30) && waited > Duration::from_secs(30) - PAUSE_MAX, "{waited:?}");
+        assert!((10..=30).contains(&lookups.load(Ordering::SeqCst)), "{lookups:?}");
+        assert!(!resolver.answers("a.example", began).await, "its time is over already");
     }
 
     #[tokio::test]
-    async fn questions_for_one_name_at_the_same_time_are_one() {
-        let resolver = GuardedResolver::new(AddressPolicy { allow_private: true });
-        let (one, other) = tokio::join!(resolver.addresses("localhost"), resolver.addresses("localhost"));
-        assert!(Arc::ptr_eq(&one.unwrap(), &other.unwrap()));
+    async fn lookups_of_names_that_failed_delay_no_other_name() {
+        let (end, ends) = mpsc::channel::<()>();
+        let ends = Mutex::new(ends);
+        let failing = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&failing);
+        let resolver = GuardedResolver::finding(
+            PERMISSIVE,
+            Arc::new(move |host| {
+                if host == "a.example" {
+                    return Ok(addresses("192.0.2.1"));
+                }
+                if counter.fetch_add(1, Ordering::SeqCst) >= LOOKUPS_MAX {
+                    let _ = ends.lock().unwrap().recv();
+                }
+                Err(ResolveError::Unavailable)
+            }),
+        );
+        let hosts: Vec<String> = (0..LOOKUPS_MAX).map(|number| format!("{number}.example")).collect();
+        for host in &hosts {
+            assert_eq!(resolver.addresses(host).await, Err(ResolveError::Unavailable));
+        }
+        let again: Vec<Lookup> = hosts.iter().map(|host| resolver.lookup(host)).collect();
+        for _ in &again {
+            yield_now().await;
+        }
+        assert!(soon(resolver.addresses("a.example")).await.is_ok());
+        assert!(again.iter().all(|lookup| lookup.answer.peek().is_none()), "they are silent or wait for those");
+        assert_eq!(resolver.slots.available_permits(), LOOKUPS_MAX);
+        drop(end);
     }
 }

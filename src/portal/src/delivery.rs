@@ -30,7 +30,7 @@ fn attempt_words(attempt: Attempt) -> String {
         DeliveryOutcome::Delivered => "delivered",
         DeliveryOutcome::Rejected => "rejected",
         DeliveryOutcome::Blocked => "blocked (its address is not allowed here)",
-        DeliveryOutcome::Unresolved => "unresolved (the host name is not known)",
+        DeliveryOutcome::Unresolved => "unresolved (no address was found for the host name)",
         DeliveryOutcome::LocalFailure => "not sent (this service could open no connection)",
         DeliveryOutcome::Unreachable => "unreachable (no connection, or no TLS)",
         DeliveryOutcome::Broken => "broken (the connection ended before an answer)",

@@ -3,19 +3,20 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::future::pending;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::FutureExt as _;
+use futures_util::future::{BoxFuture, pending, ready};
 use sakshi_domain::delivery::{Attempt, DeliveryOutcome};
 use sakshi_domain::http_url::WebhookUrl;
 use sakshi_outbound::client::SendWebhook;
 use sakshi_outbound::upstream::{SendOrder, Sending, UpstreamError};
 use sakshi_trace::TraceState;
 use serde_json::{Value, json};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 use url::Url;
 
 use crate::world::{Incarnation, World, lock};
@@ -66,6 +67,19 @@ impl Network {
 }
 
 impl SendWebhook for Network {
+    fn resolves(&self, _: &WebhookUrl, _: Instant) -> BoxFuture<'static, bool> {
+        if !self.world.goes_wrong("bad-receivers", 500) {
+            return ready(true).boxed();
+        }
+        let (time, resolves) = (self.world.pause(1_500), self.world.below(2) == 0);
+        self.world.reach(if resolves { "receiver's name resolved late" } else { "receiver's name not resolved" });
+        async move {
+            sleep(time).await;
+            resolves
+        }
+        .boxed()
+    }
+
     fn attempt<'a>(&'a self, url: &'a WebhookUrl, body: Bytes) -> Pin<Box<dyn Future<Output = Attempt> + Send + 'a>> {
         Box::pin(async move {
             let (way, back) = (self.world.pause(20), self.world.pause(20));

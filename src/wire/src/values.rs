@@ -281,6 +281,7 @@ macro_rules! words {
 
 words! {
     sakshi_domain::delivery::DeliveryOutcome,
+    sakshi_domain::delivery::Sent,
     sakshi_domain::event::EventStatus,
     sakshi_domain::flow::api_type::ApiType,
     sakshi_domain::flow::report_kind::ReportKind,

@@ -19,6 +19,7 @@ use super::backend::Backend;
 use super::connector::{CONNECTOR_TOKEN, Connector};
 use super::identity_app::IdentityApp;
 use super::issuer::{self, TestIssuer};
+use super::name_server::NameServer;
 use super::operator::{ADMIN_TOKEN, Operator};
 use super::process::{Ending, Process};
 use super::redis::{DURABLE, RedisServer};
@@ -195,6 +196,13 @@ impl TestNode {
     /// Starts the process with at most so many file descriptors.
     pub async fn launch_with_descriptors(&mut self, most: u32) {
         self.serving(Process::start_with_descriptors(most, &self.environment, self.directory.path())).await;
+    }
+
+    /// Starts the process with this name server alone.
+    pub async fn launch_with_name_server(&mut self, names: &NameServer) {
+        let path = self.directory.path().join("resolv.conf");
+        std::fs::write(&path, names.resolv_conf()).expect("a file");
+        self.serving(Process::start_with_resolv_conf(&path, &self.environment, self.directory.path())).await;
     }
 
     async fn serving(&mut self, process: Process) {

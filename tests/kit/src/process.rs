@@ -54,6 +54,13 @@ impl Process {
         Self::spawn(shell, &["serve"], environment, directory)
     }
 
+    /// Serves with a `resolv.conf` of its own, in a mount namespace, which needs root.
+    pub fn start_with_resolv_conf(resolv_conf: &Path, environment: &BTreeMap<String, String>, directory: &Path) -> Self {
+        let mut shell = Command::new("unshare");
+        shell.args(["--mount", "sh", "-c", "mount --bind \"$0\" /etc/resolv.conf && exec \"$@\""]).arg(resolv_conf).arg(binary());
+        Self::spawn(shell, &["serve"], environment, directory)
+    }
+
     fn spawn(mut command: Command, arguments: &[&str], environment: &BTreeMap<String, String>, directory: &Path) -> Self {
         command.args(arguments).env_clear().envs(environment).current_dir(directory);
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts");

@@ -251,7 +251,7 @@ const KEY: &[&str] = &["key_id", "label", "environments", "created_at", "expires
 const OPERATOR: &[&str] = &["operator_id", "name", "role", "created_at", "expires_at", "revoked_at"];
 const ENTRY: &[&str] = &["seq", "kind", "amount", "balance_after", "reference", "at"];
 const WEBHOOK_URL: &[&str] = &["apiType", "origin"];
-const FLOW_DELIVERY: &[&str] = &["id", "tells", "state", "status", "duration_ms", "origin", "queued_at", "claimed_at"];
+const FLOW_DELIVERY: &[&str] = &["id", "tells", "state", "sent", "status", "duration_ms", "origin", "queued_at", "claimed_at"];
 const REFUSED: &[&str] = &["at", "client_id", "app_id", "method", "route", "status", "code", "fields"];
 const AUDIT: &[&str] = &["client_id", "balance", "sum", "entries", "faults", "clean"];
 

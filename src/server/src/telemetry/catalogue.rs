@@ -104,6 +104,7 @@ pub const METRICS: &[Metric] = &[
     metric("sakshi_webhook_attempts_in_flight", Gauge, "Attempts at webhooks under way."),
     metric("sakshi_webhook_attempts_total", Counter, "Attempts at webhooks, by outcome."),
     metric("sakshi_webhook_body_bytes", Gauge, "Bytes of webhooks' bodies in memory."),
+    metric("sakshi_webhook_origins_resolving", Gauge, "Receivers whose webhooks wait until the resolver answers for their name."),
 ];
 
 /// Describes every metric to the recorder and begins the series whose labels are known.

@@ -168,7 +168,7 @@ impl Known {
 impl Comparison {
     /// The commands whose answers are compared.
     pub(crate) fn commands(&self) -> Vec<Cmd> {
-        let own = cmd("MGET").arg(&keys::own_marks()).to_owned();
+        let own = cmd("MGET").arg(keys::own_marks()).to_owned();
         let lengths = self.marks.iter().map(|mark| cmd("LLEN").arg(&mark.list).to_owned());
         std::iter::once(own).chain(lengths).collect()
     }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use sakshi_domain::delivery::{Attempt, DeliveryOutcome, DeliveryRecord, FlowDelivery};
+use sakshi_domain::delivery::{Attempt, DeliveryOutcome, DeliveryRecord, FlowDelivery, Sent};
 use sakshi_domain::event::{Event, EventStatus, EventText, MaxGuests};
 use sakshi_domain::flow::api_type::ApiType;
 use sakshi_domain::flow::flow_id::FlowId;
@@ -156,6 +156,8 @@ body! { answer
     pub struct DeliveryAttempt {
         /// How it ended.
         outcome: DeliveryOutcome,
+        /// `yes` when the receiver answered, `no` when no byte was sent, else `unknown`.
+        sent: Sent,
         /// The receiver's HTTP status, if it answered.
         status: Option<u16>,
         /// How long it took, in milliseconds.
@@ -166,7 +168,10 @@ body! { answer
 impl From<DeliveryRecord> for DeliveryResponse {
     fn from(record: DeliveryRecord) -> Self {
         let DeliveryRecord { id, origin, queued_at, claimed_at, attempt } = record;
-        let attempt = attempt.map(|Attempt { outcome, status, duration_ms }| DeliveryAttempt { outcome, status, duration_ms });
+        let attempt = attempt.map(|Attempt { outcome, status, duration_ms }| {
+            let sent = outcome.sent();
+            DeliveryAttempt { outcome, sent, status, duration_ms }
+        });
         Self { id: id.0, origin, queued_at, claimed_at, attempt }
     }
 }
@@ -205,6 +210,8 @@ body! { answer
         tells: String,
         /// `waiting`, `under_way`, or how the attempt ended.
         state: Cow<'static, str>,
+        /// `yes` when the receiver answered, `no` when no byte was sent, else `unknown`; null until the attempt ended.
+        sent: Option<Sent>,
         /// The receiver's HTTP status, if it answered.
         status: Option<u16>,
         /// How long the attempt took, in milliseconds.
@@ -232,6 +239,7 @@ impl From<FlowDelivery> for FlowWebhook {
             id: delivery.id.0,
             tells,
             state: state.into(),
+            sent: delivery.attempt.map(|attempt| attempt.outcome.sent()),
             status: delivery.attempt.and_then(|attempt| attempt.status),
             duration_ms: delivery.attempt.map(|attempt| attempt.duration_ms),
             origin: delivery.origin,

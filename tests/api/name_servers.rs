@@ -1,0 +1,125 @@
+//! Webhooks while the name servers of the node fail, which is not the receivers' fault.
+
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+
+use sakshi_kit::backend::{Backend, Opened};
+use sakshi_kit::identity_app::IdentityApp;
+use sakshi_kit::name_server::{Answering, NameServer};
+use sakshi_kit::node::TestNode;
+use sakshi_kit::waiting::{TIMEOUT, eventually};
+use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
+use serde_json::{Value, json};
+
+const LOOPBACK: Answering = Answering::Address(Ipv4Addr::LOCALHOST);
+
+struct Fixture {
+    names: NameServer,
+    node: TestNode,
+    backend: Backend,
+    identity_app: Arc<IdentityApp>,
+    receiver: WebhookReceiver,
+}
+
+impl Fixture {
+    async fn start(answering: Answering) -> Self {
+        let (names, mut node) = (NameServer::start(answering), TestNode::unlaunched(&[]));
+        node.launch_with_name_server(&names).await;
+        let (backend, identity_app) = (node.backend(20).await, Arc::new(node.identity_app()));
+        let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.expect("a port");
+        Self { names, node, backend, identity_app, receiver }
+    }
+
+    /// A webhook is due for this host.
+    async fn completed(&self, host: &str) -> Opened {
+        let url = format!("http://{host}:{}/hook", self.receiver.address().port());
+        let opened = self.backend.open_reported(&["name"], &url).await;
+        self.identity_app.approve(&opened, "asha").await;
+        opened
+    }
+
+    async fn completed_twice(&self, hosts: &[&str]) -> Vec<Opened> {
+        let mut all = Vec::new();
+        for host in hosts.iter().chain(hosts) {
+            all.push(self.completed(host).await);
+        }
+        all
+    }
+
+    async fn delivery(&self, opened: &Opened) -> Value {
+        self.node.operator().get(&format!("/admin/v1/transactions/{}/delivery", opened.txn)).await.ok()
+    }
+
+    async fn asked_again(&self) {
+        let before = self.names.questions();
+        eventually("another question", TIMEOUT, || async { (self.names.questions() > before).then_some(()) }).await;
+    }
+
+    /// Each of these is delivered, once.
+    async fn assert_delivered(&self, all: &[Opened]) {
+        for opened in all {
+            let attempt = self.node.operator().delivery(&opened.txn).await["attempt"].clone();
+            assert_eq!((&attempt["outcome"], &attempt["sent"]), (&json!("delivered"), &json!("yes")), "{attempt}");
+            let mark = opened.txn.as_bytes();
+            let received = self.receiver.received();
+            let times = received.iter().filter(|request| request.body.windows(mark.len()).any(|part| part == mark)).count();
+            assert_eq!(times, 1, "{}", opened.txn);
+        }
+    }
+}
+
+#[tokio::test]
+async fn webhooks_wait_while_name_servers_fail_and_are_sent_once_when_they_answer() {
+    let fixture = Fixture::start(Answering::Failure).await;
+    let all = fixture.completed_twice(&["a.example", "b.example", "c.example"]).await;
+    fixture.asked_again().await;
+    let healthy = fixture.completed("127.0.0.1").await;
+    fixture.assert_delivered(&[healthy]).await;
+    for opened in &all {
+        let delivery = fixture.delivery(opened).await;
+        assert_eq!((&delivery["claimed_at"], &delivery["attempt"]), (&Value::Null, &Value::Null), "{delivery}");
+    }
+    fixture.names.answer(LOOPBACK);
+    fixture.assert_delivered(&all).await;
+}
+
+#[tokio::test]
+async fn a_name_that_does_not_exist_is_final() {
+    let fixture = Fixture::start(Answering::NxDomain).await;
+    let opened = fixture.completed("a.example").await;
+    let attempt = fixture.node.operator().delivery(&opened.txn).await["attempt"].clone();
+    assert_eq!((&attempt["outcome"], &attempt["sent"]), (&json!("unresolved"), &json!("no")), "{attempt}");
+    fixture.names.answer(LOOPBACK);
+    let next = fixture.completed("a.example").await;
+    fixture.assert_delivered(&[next]).await;
+    assert_eq!(fixture.receiver.received().len(), 1);
+}
+
+#[tokio::test]
+async fn webhooks_without_an_answer_for_longer_than_their_time_are_unresolved() {
+    let (names, mut node) = (NameServer::start(Answering::Silence), TestNode::unlaunched(&[("WEBHOOKS__TIMEOUT_MS", "1000")]));
+    node.set("WEBHOOKS__CONNECT_TIMEOUT_MS", "1000");
+    node.launch_with_name_server(&names).await;
+    let (backend, identity_app) = (node.backend(2).await, node.identity_app());
+    for _ in 0..2 {
+        let opened = backend.open_reported(&["name"], "http://a.example/hook").await;
+        identity_app.approve(&opened, "asha").await;
+        let attempt = node.operator().delivery(&opened.txn).await["attempt"].clone();
+        assert_eq!((&attempt["outcome"], &attempt["sent"]), (&json!("unresolved"), &json!("no")), "{attempt}");
+        assert!(attempt["duration_ms"].as_u64().unwrap() >= 1_000, "{attempt}");
+    }
+}
+
+#[tokio::test]
+async fn webhooks_that_wait_for_a_name_at_a_stop_are_sent_by_the_next_start() {
+    let mut fixture = Fixture::start(Answering::Silence).await;
+    let all = fixture.completed_twice(&["a.example"]).await;
+    fixture.asked_again().await;
+    let process = fixture.node.take_process();
+    process.signal("TERM");
+    fixture.node.conclude(&process);
+    assert!(fixture.receiver.received().is_empty());
+    fixture.names.answer(LOOPBACK);
+    fixture.node.launch_with_name_server(&fixture.names).await;
+    fixture.assert_delivered(&all).await;
+}
