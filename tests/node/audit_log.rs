@@ -62,7 +62,9 @@ async fn every_operation_that_changes_something_is_in_the_log_without_keys_and_d
         let uri = uri_of(path).replace("cl_1", client.as_str());
         let (status, _) = ask(&service, method, &uri, (!body.is_null()).then(|| body.clone())).await;
         assert!([200, 404].contains(&status), "{id}: {status}");
-        expected.extend([json!([id, "asked", null]), json!([id, "answered", status])]);
+        // A store that has lost data takes no entry before.
+        expected.extend((id != "acceptLoss").then(|| json!([id, "asked", null])));
+        expected.push(json!([id, "answered", status]));
     }
     assert!(expected.len() >= 18);
     let (_, log) = ask(&service, "GET", LOG, None).await;

@@ -11,5 +11,5 @@ pub(super) async fn accept(Operator(deps): Operator) -> Result<Json<AcceptLossRe
     if let Some(since) = since {
         tracing::warn!(%since, "an operator has accepted that the store lost data");
     }
-    Ok(Json(AcceptLossResponse { since }))
+    Ok(Json(AcceptLossResponse { accepted: since.is_some(), since }))
 }

@@ -42,6 +42,7 @@ fn of(id: &str) -> (Value, Value) {
             ]);
             (exported(), json!({ "client_id": CLIENT, "records": records }))
         }
+        "acceptLoss" => (Value::Null, json!({ "accepted": true, "since": CREATED })),
         "acceptClock" => (Value::Null, json!({ "accepted": true, "since": CREATED, "ahead_s": 172_800 })),
         "createApp" => (name("Kiosk"), json!({ "app_id": APP })),
         "listApps" => (Value::Null, json!({ "apps": [app(None)] })),

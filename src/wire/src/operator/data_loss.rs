@@ -8,7 +8,9 @@ body! { answer
     /// The loss that was accepted.
     #[derive(Clone)]
     pub struct AcceptLossResponse {
-        /// Since when data is missing; null when nothing is.
+        /// Whether there was a loss to accept.
+        accepted: bool,
+        /// When a node last saw data that is missing now; null when nothing is missing.
         since: Option<Timestamp>,
     }
 }
