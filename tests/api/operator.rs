@@ -196,7 +196,8 @@ async fn metrics_hold_no_ids_no_urls_and_nothing_personal() {
     }
     let address = receiver.address().to_string();
     let ids = [&opened.txn, &failed.txn, &backend.client, &backend.app, &backend.key_id, &backend.key, &address];
-    for text in ids.into_iter().map(String::as_str).chain(["Asha", "14-02-1990", "1990-02-14", "STRANGE", "code-of-a-stranger", "nowhere"]) {
+    for text in ids.into_iter().map(String::as_str).chain(["Asha", "14-02-1990", "1990-02-14", "STRANGE", "code-of-a-stranger", "nowhere"])
+    {
         assert!(!metrics.contains(text), "{text} stands in the metrics");
     }
 }

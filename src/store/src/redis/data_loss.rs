@@ -196,13 +196,13 @@ impl Shared {
         let guard = self.link.loss_guard();
         let was_lost = guard.lost_since().is_some();
         let comparison = if was_lost { guard.comparison() } else { LossGuard::brief_comparison() };
-        let answers = self.link.read_all_always(comparison.commands()).await?;
+        let answers = self.send_always(comparison.commands()).await?;
         guard.conclude(&comparison, answers.into_iter().map(Some).collect(), true)?;
         let lost_since = guard.lost_since();
         metrics::gauge!("sakshi_store_data_lost").set(u8::from(lost_since.is_some()));
         let Some(since) = lost_since else { return Ok(()) };
         let note = cmd("SET").arg(keys::data_lost()).arg(since.millis()).arg("NX").to_owned();
-        self.link.read_all_always(vec![note]).await?;
+        self.send_always(vec![note]).await?;
         Err(StoreError::DataLost(since))
     }
 

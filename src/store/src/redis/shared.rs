@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use redis::Cmd;
+use redis::{Cmd, Value};
 use sakshi_domain::clock::Clock;
 use sakshi_domain::ids::TxnId;
 use tokio::sync::broadcast;
@@ -120,5 +120,14 @@ impl Shared {
         }
         let values = self.link.read_all(commands.collect()).await?;
         Ok(values.into_iter().map(|value| Reply::new(what, value)).collect())
+    }
+
+    /// Sends several repeatable commands at once, also while the store lacks data.
+    pub(crate) async fn send_always(&self, commands: Vec<Cmd>) -> Result<Vec<Value>, StoreError> {
+        #[cfg(feature = "fuzzing")]
+        if let Some(given) = &self.given {
+            return commands.iter().map(|_| given.next()).collect();
+        }
+        self.link.read_all_always(commands).await
     }
 }
