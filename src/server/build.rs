@@ -44,7 +44,7 @@ fn of_tree() -> Option<String> {
     Some(if is_clean { commit } else { commit + "-dirty" })
 }
 
-/// What the program is compiled from.
+/// The sources that the program is compiled from.
 fn sources(root: &Path) -> Vec<PathBuf> {
     let crates = root.join("src").read_dir().into_iter().flatten().flatten().map(|entry| entry.path());
     let others = ["actors", "config", "docs/guides", "docs/errors.md", "Cargo.toml", "Cargo.lock"].map(|name| root.join(name));

@@ -22,7 +22,7 @@ const LOAD: usize = 60;
 const LAG: usize = 40;
 
 struct Failover {
-    /// Whether writes wait for the replica.
+    /// Writes wait for the replica.
     waits: bool,
     nodes: Vec<TestNode>,
     client: StormClient,

@@ -1,4 +1,4 @@
-//! What a wall clock that is set deletes: nothing, until it has run evenly for an hour or an operator accepts it.
+//! A wall clock that is set deletes nothing until it has run evenly for an hour or an operator accepts it.
 
 use std::time::Duration;
 

@@ -80,7 +80,7 @@ const TOLD: &[&str] = &[
     "values",
 ];
 
-/// Where the entries of an operation stand.
+/// The place of an operation's entries in the audit log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Logging {
     /// One before it and one after it.

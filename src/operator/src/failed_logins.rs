@@ -23,7 +23,7 @@ const INTERVAL: Duration = Duration::from_secs(60);
 /// Addresses that have entries of their own at a time.
 const ADDRESSES_MAX: usize = 10;
 
-/// Whose token was expected.
+/// The kind of token that was expected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Login {
     Operator,

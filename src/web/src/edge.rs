@@ -22,7 +22,7 @@ use tracing::{Instrument as _, Span};
 use super::body_reader::declared_length;
 use super::error::{ApiError, X_REQUEST_ID};
 use super::refusal_record;
-use super::request_log::{self, Answered, is_probe};
+use super::request_log::{self, AnsweredRequest, is_probe};
 use super::response_body::ResponseBody;
 use super::routing::RouteMetrics;
 use super::unread_body::UnreadBody;
@@ -142,7 +142,7 @@ fn finish<B: MessageBody + 'static>(
         metrics.record(request.method(), status, duration);
         metrics.pattern()
     });
-    let answered = Answered { request, id: &id, pattern, status, duration, error: rendered.as_ref() };
+    let answered = AnsweredRequest { request, id: &id, pattern, status, duration, error: rendered.as_ref() };
     request_log::log(&answered, span);
     response
 }

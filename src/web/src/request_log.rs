@@ -23,7 +23,7 @@ const NETWORK_BITS_V4: u8 = 24;
 const NETWORK_BITS_V6: u8 = 48;
 
 /// A request that has been answered.
-pub(crate) struct Answered<'a> {
+pub(crate) struct AnsweredRequest<'a> {
     pub(crate) request: &'a HttpRequest,
     pub(crate) id: &'a RequestId,
     pub(crate) pattern: &'static str,
@@ -32,14 +32,14 @@ pub(crate) struct Answered<'a> {
     pub(crate) error: Option<&'a ApiError>,
 }
 
-/// Whether a path is that of a probe: a check of health or a scrape.
+/// Returns whether a path is that of a probe: a health check or a scrape.
 pub(crate) fn is_probe(path: &str) -> bool {
     matches!(path, "/livez" | "/readyz" | "/metrics" | "/api/ping")
 }
 
 /// Writes the line and completes the span.
-pub(crate) fn log(answered: &Answered<'_>, span: &Span) {
-    let Answered { request, id, pattern, status, duration, error } = *answered;
+pub(crate) fn log(answered: &AnsweredRequest<'_>, span: &Span) {
+    let AnsweredRequest { request, id, pattern, status, duration, error } = *answered;
     let method = request.method().as_str();
     let duration_ms = duration.as_secs_f64() * 1_000.0;
     let Subject { app, operator, txn, event } = Subject::of(request);
@@ -82,7 +82,7 @@ pub(crate) fn log(answered: &Answered<'_>, span: &Span) {
 /// The address of a client as a line may have it.
 struct ClientAddress {
     address: IpAddr,
-    /// Whether the client is a company's machine or an employee, and no resident or guest.
+    /// The client is a company's machine or an employee, not a resident or guest.
     is_whole: bool,
 }
 

@@ -128,7 +128,7 @@ impl RedisServer {
         }
     }
 
-    /// Where its files are.
+    /// The directory of its files.
     pub fn directory(&self) -> &Path {
         self.directory.path()
     }

@@ -75,7 +75,7 @@ pub(super) fn exposed(file: &Path, secrets: &[String]) -> Option<Problem> {
     (mode & 0o044 != 0 && holds_one).then(|| Problem { key: file.display().to_string(), message })
 }
 
-/// Whether there is a value, and not just a URL without a password.
+/// Returns whether a value is secret: it is not empty, nor a URL without a password.
 fn holds_secret(value: &Value) -> bool {
     match value {
         Value::Array(items) => items.iter().any(holds_secret),

@@ -17,7 +17,7 @@ pub struct Problem {
 pub struct Problems(pub Vec<Problem>);
 
 impl Problem {
-    /// Whether it is one of this section or of this key, or of an item of its list.
+    /// Returns whether it belongs to this section or key, or to an item of its list.
     #[must_use]
     pub fn is_within(&self, part: &str) -> bool {
         self.key.strip_prefix(part).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))

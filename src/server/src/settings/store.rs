@@ -44,7 +44,7 @@ pub struct RedisSettings {
     pub topology: RedisTopology,
     /// Replicas that must confirm a write before it is answered.
     pub wait_replicas: u32,
-    /// Whether a node starts and waits while Redis cannot be reached.
+    /// A node starts and waits while Redis cannot be reached.
     pub waits_at_start: bool,
 }
 

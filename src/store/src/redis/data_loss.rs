@@ -31,12 +31,12 @@ pub(crate) const AUDIT_LOG: u8 = PARTITIONS;
 #[derive(Debug, Default)]
 pub(crate) struct LossGuard {
     is_lost: AtomicBool,
-    known: Mutex<Known>,
+    known: Mutex<Knowledge>,
 }
 
-/// What this node knows of the store.
+/// This node's knowledge of the store.
 #[derive(Debug, Default)]
-struct Known {
+struct Knowledge {
     lost_since: Option<Timestamp>,
     has_joined: bool,
     /// Acceptances of a loss so far; `None` before the store was read.
@@ -71,7 +71,7 @@ struct OwnMarks {
 }
 
 impl LossGuard {
-    fn lock(&self) -> MutexGuard<'_, Known> {
+    fn lock(&self) -> MutexGuard<'_, Knowledge> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -142,7 +142,7 @@ impl LossGuard {
     }
 }
 
-impl Known {
+impl Knowledge {
     /// Returns since when data is missing.
     fn judge(&mut self, own: Option<OwnMarks>, lengths: &[(&Mark, u64)], now: Timestamp) -> Option<Timestamp> {
         if let Some(own) = own {
@@ -245,7 +245,7 @@ mod tests {
     }
 
     fn judged(own: OwnMarks) -> Option<Timestamp> {
-        let mut known = Known { has_joined: true, acceptances: Some(1), ..Known::default() };
+        let mut known = Knowledge { has_joined: true, acceptances: Some(1), ..Knowledge::default() };
         known.judge(Some(own), &[], at(9))
     }
 
@@ -268,15 +268,15 @@ mod tests {
     #[test]
     fn an_empty_store_that_nobody_has_opened_has_lost_nothing() {
         let empty = OwnMarks { has_canary: false, starts: 0, steps: 0, lost_since: None, acceptances: 0 };
-        assert_eq!(Known::default().judge(Some(empty), &[], at(9)), None);
-        assert_eq!(Known::default().judge(Some(OwnMarks { starts: 1, steps: 1, ..empty }), &[], at(9)), Some(at(9)));
+        assert_eq!(Knowledge::default().judge(Some(empty), &[], at(9)), None);
+        assert_eq!(Knowledge::default().judge(Some(OwnMarks { starts: 1, steps: 1, ..empty }), &[], at(9)), Some(at(9)));
     }
 
     #[test]
     fn a_list_that_is_shorter_than_it_was_shows_when_the_missing_data_was_seen() {
         let mark = |length, time| Mark { list: vec![], length, at: at(time) };
         let (older, newer) = (mark(5, 100), mark(7, 200));
-        let mut known = Known::default();
+        let mut known = Knowledge::default();
         assert_eq!(known.judge(None, &[(&older, 5), (&newer, 8)], at(900)), None);
         assert_eq!(known.judge(None, &[(&older, 5), (&newer, 6)], at(900)), Some(at(200)));
         assert_eq!(known.judge(None, &[(&older, 0), (&newer, 0)], at(900)), Some(at(100)));

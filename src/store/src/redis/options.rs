@@ -50,9 +50,9 @@ pub struct RedisOptions {
     pub retention: Retention,
     /// Calls that may be under way; further ones are refused at once.
     pub max_waiting: usize,
-    /// Whether a server without an append-only file is refused.
+    /// A server without an append-only file is refused.
     pub must_persist: bool,
-    /// Whether a store that cannot be opened yet is waited for: until then every operation is refused.
+    /// A store that cannot be opened yet is waited for; until then every operation is refused.
     pub waits_at_start: bool,
     /// The installation to which the store belongs.
     pub ownership: Ownership,

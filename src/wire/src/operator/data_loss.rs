@@ -8,9 +8,9 @@ body! { answer
     /// The loss that was accepted.
     #[derive(Clone)]
     pub struct AcceptLossResponse {
-        /// Whether there was a loss to accept.
+        /// There was a loss, and it is accepted.
         accepted: bool,
-        /// When a node last saw data that is missing now; null when nothing is missing.
+        /// The time when a node last saw data that is missing now; null when nothing is missing.
         since: Option<Timestamp>,
     }
 }

@@ -149,7 +149,7 @@ impl Link {
         self.calls.run(&request, Until::Timeout).instrument(step(script.name)).await
     }
 
-    /// What notices that the store lacks data.
+    /// The guard that notices missing data.
     pub(crate) fn loss_guard(&self) -> &LossGuard {
         &self.calls.connector.loss_guard
     }

@@ -13,7 +13,7 @@ pub(super) struct Request {
     script: Option<&'static Script>,
     pub(super) slot: u16,
     pub(super) traffic: Traffic,
-    /// Whether it is sent although the store lacks data.
+    /// It is sent although the store lacks data.
     pub(super) is_always_sent: bool,
 }
 
