@@ -10,14 +10,40 @@ ifdef CI
 export CARGO_INCREMENTAL = 0
 endif
 
-.PHONY: test suites hostile needs check build fuzz fuzzed rust redis browser deploy readme examples contract simulation simulate plants differential bench growth soak load demo dist mutants
+.PHONY: test timings nightly suites hostile needs binaries build fuzz rust redis browser deploy readme examples contract simulation simulate plants differential bench growth soak load demo dist mutants
 
-# Builds run one after the other. Then the suites that mostly wait (browser, Redis, deploy) run beside those that compute.
-test: check build
+# Lints and tests share one build: clippy compiles the crates of this workspace, and a warning is an error.
+LINTED = RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-Dwarnings
+# Runs test programs, and keeps the time of each test.
+TESTS = $(LINTED) $(CARGO) --config "target.'cfg(unix)'.runner = ['$(CURDIR)/tests/timed.py', 'program']" test --workspace
+TIMED = tests/timed.py run
+
+# Suites of other languages run beside the build of the test programs; suites that mostly wait beside those that compute.
+test: needs
+	tests/timed.py forget
+	$(CARGO) fmt --all --check
 	+$(MAKE) --no-print-directory --output-sync=target --jobs=2 suites
 	+$(MAKE) --no-print-directory hostile
 
-suites: browser rust redis deploy readme examples contract simulation fuzzed
+suites: build browser rust redis contract deploy readme examples simulation
+
+# The last run's times of each suite and of its slowest tests, which run once more, alone, to tell their processor time.
+timings:
+	tests/timed.py alone
+
+# The long forms of suites, and everything else that is too long for every change: tests/README.md. The workflow runs it at night.
+nightly: export SAKSHI_TESTS = long
+nightly: needs
+	$(WITHIN) 30m $(CARGO) clippy --workspace --all-targets --all-features -- -D warnings
+	$(WITHIN) 10m $(CARGO) clippy --package sakshi --lib --bins --no-default-features -- -D warnings
+	+$(MAKE) test
+	SAKSHI_TEST_STORE=redis $(WITHIN) 10m env $(TESTS) --test hostile
+	$(CARGO) run --profile simulation --package sakshi-sim -- --from 200 --seeds 20000
+	$(CARGO) run --profile simulation --package sakshi-sim -- --plant all
+	tests/fuzz/run.py
+	$(CARGO) run --package sakshi-differential -- --count 100000
+	tests/deploy/faults.sh
+	+$(MAKE) soak
 
 # Programs that the suites need, with their Debian packages. Missing ones are installed when this runs as root, and
 # otherwise listed.
@@ -40,63 +66,59 @@ needs:
 		echo "please install:$$missing" >&2; exit 1; \
 	fi
 
-check: needs
-	$(CARGO) fmt --all --check
-	$(WITHIN) 30m $(CARGO) clippy --workspace --all-targets --all-features -- -D warnings
-	$(WITHIN) 10m $(CARGO) clippy --workspace --test hostile --all-features -- -D warnings
-	$(WITHIN) 10m $(CARGO) clippy --package sakshi --lib --bins --no-default-features -- -D warnings
+# The programs that suites of other languages start.
+binaries: needs
+	$(TIMED) binaries $(WITHIN) 30m env $(LINTED) $(CARGO) build --workspace --bin sakshi --bin sakshi-sim
 
-# Everything that the suites need: one build, and packages from registries.
-build: needs
-	@$(WITHIN) 10m tests/contract/setup.sh & $(WITHIN) 10m tests/browser/setup.sh & $(WITHIN) 10m tests/deploy/setup.sh & \
-	$(WITHIN) 10m tests/examples/setup.sh & $(WITHIN) 10m tests/contract/clients/setup.sh & \
-	$(WITHIN) 30m $(CARGO) test --workspace --no-run && $(WITHIN) 10m $(CARGO) test --workspace --test hostile --no-run && wait
+# The test programs.
+build: binaries
+	$(TIMED) build $(WITHIN) 30m env $(LINTED) $(CARGO) test --workspace --tests --no-run
 
 rust: build
-	$(WITHIN) 45m $(CARGO) test --workspace
+	$(TIMED) rust $(WITHIN) 45m env $(TESTS) --tests --no-fail-fast
 
-# The black-box suite again, on Redis.
+# The black-box suite again, on Redis. The short form leaves out modules in which the store has no part.
+ifneq ($(SAKSHI_TESTS),long)
+WITHOUT_THE_STORE = callback_bodies checks credential_refusals credentials descriptors event_input flow_input flow_large \
+  flow_report_refusals flow_sandbox flow_upstream hosted_sandbox init_refusals issuer_keys key_files kit_checks logging metrics \
+  name_servers pan portal_commands portal_refusals profiles protocol traces
+endif
 redis: build
-	SAKSHI_TEST_STORE=redis $(WITHIN) 30m $(CARGO) test --workspace --test api
+	SAKSHI_TEST_STORE=redis $(TIMED) redis $(WITHIN) 30m env $(TESTS) --test api -- $(WITHOUT_THE_STORE:%=--skip %::)
 
-browser: build
-	$(WITHIN) 40m tests/browser/run.sh
+browser: binaries
+	$(TIMED) browser $(WITHIN) 40m tests/browser/run.sh
 
 # Whether strangers can make others wait. It compares times, so it runs alone.
 hostile: build
-	$(WITHIN) 10m $(CARGO) test --workspace --test hostile
-	SAKSHI_TEST_STORE=redis $(WITHIN) 10m $(CARGO) test --workspace --test hostile
+	$(TIMED) hostile $(WITHIN) 10m env $(TESTS) --test hostile
 
 # All those attacks at once beside honest clients, and many mutated callbacks before; seven minutes on a quiet machine.
 soak:
 	$(CARGO) test --profile dist --package sakshi --features shipped,soak --test hostile -- --nocapture --test-threads=1 mutated:: soak::
 
 # The files in deploy/, as far as one machine can run them.
-deploy: build
-	$(WITHIN) 10m tests/deploy/check.sh
+deploy: binaries
+	$(TIMED) deploy $(WITHIN) 10m tests/deploy/check.sh
 
-# A minute of the fuzzer over all that strangers feed, with counters in our own crates.
-fuzzed: build
-	$(WITHIN) 60m tests/fuzz/run.py
-
-# The fuzzer for longer, with counters in every crate: make fuzz FUZZ="--runs 1000000 jwks".
+# The fuzzer over all that strangers feed: make fuzz FUZZ="--runs 1000000 jwks".
 FUZZ ?= --seconds 60
 fuzz:
 	tests/fuzz/run.py --whole $(FUZZ)
 
 # The commands in the README.
-readme: build
-	$(WITHIN) 10m tests/readme/run.sh
+readme: binaries
+	$(TIMED) readme $(WITHIN) 10m tests/readme/run.sh
 
 # The client backends in examples/.
-examples: build
-	$(WITHIN) 10m tests/examples/run.sh
+examples: binaries
+	$(TIMED) examples $(WITHIN) 10m tests/examples/run.sh
 
 # Schedules of whole nodes, each from a seed.
-simulation: build
-	$(WITHIN) 60m $(CARGO) run --quiet --profile simulation --package sakshi-sim -- --seeds 2000
+simulation: binaries
+	$(TIMED) simulation $(WITHIN) 30m target/debug/sakshi-sim --seeds 200
 
-# The same for a night.
+# The same for a night, optimised.
 simulate:
 	$(CARGO) run --release --package sakshi-sim -- --from 2000 --seeds 2000000
 
@@ -114,8 +136,8 @@ mutants:
 	$(CARGO) mutants --package $(MUTANTS) --timeout 120 --build-timeout 900 --output target
 
 # Linters, generated clients and schemathesis on the OpenAPI document.
-contract: build
-	$(WITHIN) 15m tests/contract/run.sh
+contract: binaries
+	$(TIMED) contract $(WITHIN) 15m tests/contract/run.sh
 
 # A release: a stripped binary in an archive, its debug information and checksums, in target/dist/out.
 dist:

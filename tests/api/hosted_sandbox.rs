@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use reqwest::Method;
 use sakshi_kit::answer::Answer;
 use sakshi_kit::backend::Backend;
@@ -11,6 +12,7 @@ use sakshi_kit::node::TestNode;
 use sakshi_kit::portal::{Browser, shown};
 use sakshi_kit::process::{Ending, Process};
 use sakshi_kit::waiting::{TIMEOUT, eventually};
+use sakshi_sandbox::inbox::INBOXES_OF_APP_MAX;
 use sakshi_sandbox::receiver::{Behaviour, Received, WebhookReceiver, listen};
 use serde_json::{Value, json};
 
@@ -232,10 +234,10 @@ async fn listen_says_at_once_what_is_missing_and_when_the_sandbox_has_forgotten_
     }
 
     let listener = Listener::start(&node, &backend, &[]).await;
-    // Others take its place, whenever it began to read.
+    // As many as an app may have take its place, whenever it began to read.
     let others = async {
         loop {
-            inbox_of(&backend).await;
+            join_all((0..INBOXES_OF_APP_MAX).map(|_| inbox_of(&backend))).await;
         }
     };
     let ending = tokio::select! {

@@ -1,19 +1,14 @@
 //! The result of an attempt, with receivers on real sockets.
 
-#![allow(clippy::unwrap_used, reason = "an error here is a failed test")]
-
-mod receiver;
-mod sender;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::receiver::{read_request, receiver};
+use crate::sender::{client, options, url};
 use bytes::Bytes;
-use receiver::{read_request, receiver};
 use sakshi_domain::delivery::{Attempt, DeliveryOutcome};
 use sakshi_outbound::client::{WebhookClient, WebhookClientOptions};
-use sender::{client, options, url};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
@@ -75,7 +70,7 @@ async fn any_2xx_is_delivered_and_any_other_status_is_rejected_with_its_number()
 fn proxy_settings_of_the_environment_are_ignored() {
     // The environment belongs to the whole process, so another process runs the deliveries: through
     // the proxy named here they would all fail.
-    let deliveries = "any_2xx_is_delivered_and_any_other_status_is_rejected_with_its_number";
+    let deliveries = "attempts::any_2xx_is_delivered_and_any_other_status_is_rejected_with_its_number";
     let mut again = std::process::Command::new(std::env::current_exe().unwrap());
     for variable in ["http_proxy", "HTTP_PROXY", "https_proxy", "all_proxy", "ALL_PROXY"] {
         again.env(variable, "http://127.0.0.1:9");

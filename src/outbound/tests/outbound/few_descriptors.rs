@@ -2,22 +2,17 @@
 //!
 //! The limit applies to a process, so each test runs this binary again under `ulimit`.
 
-#![allow(clippy::unwrap_used, reason = "an error here is a failed test")]
-
-mod receiver;
-mod sender;
-
 use std::fs::File;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use crate::receiver::{read_request, receiver};
+use crate::sender::{client, options, url};
 use bytes::Bytes;
-use receiver::{read_request, receiver};
 use sakshi_domain::delivery::DeliveryOutcome;
 use sakshi_outbound::client::{WebhookClient, WebhookClientOptions};
-use sender::{client, options, url};
 use tokio::io::AsyncWriteExt as _;
 use tokio::time::timeout;
 
@@ -29,8 +24,11 @@ const LIMITED: &str = "SAKSHI_TEST_LIMITED";
 fn run_limited(test: &str) {
     let this_binary = std::env::current_exe().unwrap();
     let mut shell = Command::new("sh");
-    let again =
-        shell.args(["-c", "ulimit -n 64; exec \"$0\" \"$@\""]).arg(this_binary).args([test, "--exact", "--nocapture"]).env(LIMITED, "1");
+    let again = shell
+        .args(["-c", "ulimit -n 64; exec \"$0\" \"$@\""])
+        .arg(this_binary)
+        .args([&format!("few_descriptors::{test}"), "--exact", "--nocapture"])
+        .env(LIMITED, "1");
     let output = again.output().unwrap();
     let stdout = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success() && stdout.contains("1 passed"), "{stdout}{}", String::from_utf8_lossy(&output.stderr));

@@ -3,7 +3,7 @@
 use actix_web::test::TestRequest;
 use serde_json::{Value, json};
 
-use crate::scene::{PDF, Scene};
+use super::scene::{PDF, Scene};
 
 #[actix_rt::test]
 async fn signers_sign_in_order_and_one_out_of_turn_is_told_who_is_before() {

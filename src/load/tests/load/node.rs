@@ -1,7 +1,5 @@
 //! The program against a real sandbox node, in this process on a thread of its own.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
 use std::path::Path;
 use std::process::Command;
 use std::sync::mpsc;

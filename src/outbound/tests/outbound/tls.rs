@@ -1,21 +1,15 @@
 //! Webhooks over TLS, with certificates of a test authority.
 
-#![allow(clippy::unwrap_used, reason = "an error here is a failed test")]
-
-mod authority;
-mod receiver;
-mod sender;
-
 use std::sync::Arc;
 use std::time::Duration;
 
-use authority::authority;
+use crate::authority::authority;
+use crate::receiver::{read_request, receiver};
+use crate::sender::{client, options, url};
 use bytes::Bytes;
-use receiver::{read_request, receiver};
 use sakshi_domain::delivery::DeliveryOutcome;
 use sakshi_outbound::ClientError;
 use sakshi_outbound::client::{WebhookClient, WebhookClientOptions};
-use sender::{client, options, url};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ALL_VERSIONS;

@@ -12,7 +12,7 @@ use sakshi_domain::flow::statuses::{ConsentStatus, SigningStatus, WorkflowStatus
 use sakshi_domain::flow::wealth_consent::WealthConsent;
 use serde_json::{Value, json};
 
-use crate::scene::{PDF, Scene};
+use super::scene::{PDF, Scene};
 
 /// The kinds and statuses of what was reported, as the script reads them.
 fn reported(answer: &Value) -> Vec<(String, u64)> {

@@ -1,7 +1,5 @@
 //! The program against a server with a fault: each fault must be found, and a server without one must not be accused.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
 use std::process::Command;
 use std::time::Duration;
 
@@ -9,9 +7,7 @@ use sakshi_sandbox::issuer::SandboxIssuer;
 use serde_json::Value;
 use tokio::task::JoinSet;
 
-mod stand_in;
-
-use stand_in::{Fault, StandIn};
+use crate::stand_in::{Fault, StandIn};
 
 /// Runs the program against a server with this fault. Returns its exit code, its summary and everything that it printed.
 async fn run_against(fault: Fault, options: &'static [&'static str]) -> (Option<i32>, Value, String) {

@@ -8,7 +8,7 @@ use sakshi_domain::checks::{CHECKS, Check, CheckStatus, DetailForm};
 use sakshi_domain::flow::text::Text;
 use serde_json::{Map, Value, json};
 
-use crate::scene::{Scene, json_of, with};
+use super::scene::{Scene, json_of, with};
 
 async fn ask(scene: &Scene, source: &str, question: Value) -> (u16, Value) {
     scene.order(source, &with(json!({"consent_text": "I agree."}), &question)).await

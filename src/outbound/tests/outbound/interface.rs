@@ -1,12 +1,10 @@
 //! The examples in the documentation of the interface for connectors are accepted by the code that reads
 //! reports.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a failure here is a failed test")]
-
 use sakshi_domain::flow::report_kind::ReportKind;
 use sakshi_wire::reports::FlowReport;
 
-const INTERFACE: &str = include_str!("../README.md");
+const INTERFACE: &str = include_str!("../../README.md");
 
 #[test]
 fn every_kind_of_report_has_an_example_that_is_accepted() {

@@ -1,7 +1,5 @@
 //! The webhook receiver answers as configured.
 
-#![allow(clippy::unwrap_used, reason = "an error here is a failed test")]
-
 use std::time::{Duration, Instant};
 
 use sakshi_sandbox::receiver::{self, Behaviour, WebhookReceiver};

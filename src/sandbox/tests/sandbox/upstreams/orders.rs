@@ -8,7 +8,7 @@ use sakshi_domain::limits::FILE_BYTES_MAX;
 use sakshi_sandbox::upstreams::{SandboxUpstreams, SetupError};
 use serde_json::{Value, json};
 
-use crate::scene::{PDF, Scene, TOKEN, json_of, options, with};
+use super::scene::{PDF, Scene, TOKEN, json_of, options, with};
 
 const UPSTREAMS: [&str; 9] = ["esign", "doclocker", "estamp", "wealth", "pan", "gst", "bank_account", "ifsc", "voter_id"];
 

@@ -3,8 +3,8 @@
 
 use serde_json::{Value, json};
 
-use crate::scene::{CONNECTOR_TOKEN, PDF, Scene};
-use crate::service::Told;
+use super::scene::{CONNECTOR_TOKEN, PDF, Scene};
+use super::service::Told;
 
 #[actix_rt::test]
 async fn a_report_carries_the_connectors_token_and_the_app_it_is_for() {

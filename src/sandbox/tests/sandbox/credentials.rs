@@ -1,7 +1,5 @@
 //! The authority's verifier accepts the sandbox's credentials, and refuses them where it should.
 
-#![allow(clippy::unwrap_used, reason = "an error here is a failed test")]
-
 use std::time::Duration;
 
 use sakshi_authority::claims::credential_name;

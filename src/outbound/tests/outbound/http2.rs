@@ -1,30 +1,20 @@
 //! Webhooks over HTTP/2: what is sent, over which connections, and how receivers may misbehave.
 
-#![allow(clippy::unwrap_used, reason = "an error here is a failed test")]
-
-mod authority;
-#[allow(dead_code, reason = "each suite needs another part of it")]
-mod frames;
-#[allow(dead_code, reason = "each suite needs another part of it")]
-mod receiver;
-#[allow(dead_code, reason = "each suite needs another part of it")]
-mod sender;
-
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use authority::authority;
-use bytes::Bytes;
-use frames::{
+use crate::authority::authority;
+use crate::frames::{
     DATA, HEADERS, PING, Peer, RST_STREAM, SETTINGS, STATUS_200, STATUS_500, frame, http2_receiver, http2_receiver_without_settings,
 };
+use crate::receiver::{read_request, receiver};
+use crate::sender::{options, url};
+use bytes::Bytes;
 use futures_util::future::join_all;
-use receiver::{read_request, receiver};
 use sakshi_domain::delivery::DeliveryOutcome::{Broken, Delivered, Rejected, TimedOut};
 use sakshi_domain::http_url::WebhookUrl;
 use sakshi_outbound::client::{WebhookClient, WebhookClientOptions};
-use sender::{options, url};
 use tokio::io::AsyncWriteExt as _;
 use tokio::sync::mpsc;
 use tokio::time::timeout;

@@ -1,15 +1,10 @@
 //! Orders to upstreams: what is sent, which answers are accepted, and how others fail.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a failure here is a failed test")]
-
-mod parsed;
-mod receiver;
-
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use parsed::parsed;
-use receiver::{PLENTY, read_request, receiver};
+use crate::parsed::parsed;
+use crate::receiver::{PLENTY, read_request, receiver};
 use sakshi_domain::checks::{Check, CheckQuery};
 use sakshi_domain::flow::header::FlowHeader;
 use sakshi_domain::request_id::RequestId;

@@ -1,10 +1,7 @@
 //! The sandbox identity app as a browser and a script use it. Its callbacks are read with the authority's
 //! codec.
 
-#![allow(clippy::unwrap_used, reason = "an error here is a failed test")]
-
-mod scene;
-
+use crate::scene::Scene;
 use actix_web::App;
 use actix_web::body::to_bytes;
 use actix_web::dev::ServiceResponse;
@@ -15,7 +12,6 @@ use sakshi_authority::qr::{qr_digits, qr_payload};
 use sakshi_domain::clock::{Clock as _, SystemClock};
 use sakshi_sandbox::app::configure;
 use sakshi_sandbox::receiver::{Behaviour, Received};
-use scene::Scene;
 use serde_json::{Value, json};
 
 async fn call(scene: &Scene, request: TestRequest) -> ServiceResponse {

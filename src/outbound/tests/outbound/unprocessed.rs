@@ -1,25 +1,17 @@
 //! Which requests are sent again, because HTTP/2 proves that the receiver did not process them, and which
 //! are not.
 
-#![allow(clippy::unwrap_used, reason = "an error here is a failed test")]
-
-mod authority;
-#[allow(dead_code, reason = "each suite needs another part of it")]
-mod frames;
-#[allow(dead_code, reason = "each suite needs another part of it")]
-mod receiver;
-#[allow(dead_code, reason = "each suite needs another part of it")]
-mod sender;
-
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crate::frames::{
+    GOAWAY, INTERNAL_ERROR, NO_ERROR, Peer, REFUSED_STREAM, STATUS_200, frame, http2_receiver, http2_receiver_without_settings,
+};
+use crate::sender::options;
 use bytes::Bytes;
-use frames::{GOAWAY, INTERNAL_ERROR, NO_ERROR, Peer, REFUSED_STREAM, STATUS_200, frame, http2_receiver, http2_receiver_without_settings};
 use sakshi_domain::delivery::DeliveryOutcome::{self, Broken, Delivered, TimedOut, Unreachable};
 use sakshi_outbound::client::WebhookClientOptions;
-use sender::options;
 
 /// Connections, and the bodies that came over them.
 type Log = Arc<Mutex<Vec<(usize, Vec<u8>)>>>;
@@ -207,8 +199,8 @@ async fn an_answer_counts_whatever_follows_it() {
         let answered = one(move |mut peer| async move {
             let (stream, _) = peer.request().await?;
             // All in one write, so that the client sees them together.
-            let answer = frame(frames::HEADERS, 4, stream, &[STATUS_200]);
-            let reset = frame(frames::RST_STREAM, 0, stream, &after.to_be_bytes());
+            let answer = frame(crate::frames::HEADERS, 4, stream, &[STATUS_200]);
+            let reset = frame(crate::frames::RST_STREAM, 0, stream, &after.to_be_bytes());
             let away = frame(GOAWAY, 0, 0, &[0_u32.to_be_bytes(), after.to_be_bytes()].concat());
             peer.send_bytes(&[answer, reset, away].concat()).await
         });
@@ -223,7 +215,7 @@ async fn a_connection_that_is_cut_after_the_request_is_broken_wherever_it_is_cut
         for abruptly in [true, false] {
             let cut = one(move |mut peer| async move {
                 let (stream, _) = peer.request().await?;
-                peer.send_bytes(&frame(frames::HEADERS, 5, stream, &[STATUS_200])[..bytes]).await?;
+                peer.send_bytes(&frame(crate::frames::HEADERS, 5, stream, &[STATUS_200])[..bytes]).await?;
                 if abruptly {
                     peer.reset_connection();
                 }
@@ -237,7 +229,7 @@ async fn a_connection_that_is_cut_after_the_request_is_broken_wherever_it_is_cut
 #[tokio::test]
 async fn a_connection_that_is_cut_while_the_request_is_sent_is_broken() {
     let cut = one(|mut peer| async move {
-        while peer.next().await?.kind != frames::HEADERS {}
+        while peer.next().await?.kind != crate::frames::HEADERS {}
         peer.reset_connection();
         None
     });

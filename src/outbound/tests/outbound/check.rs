@@ -1,13 +1,9 @@
 //! Questions to sources: what is sent, and how their answers are read.
 
-#![allow(clippy::unwrap_used, reason = "an error here is a failed test")]
-
-mod receiver;
-
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use receiver::{PLENTY, read_request, receiver};
+use crate::receiver::{PLENTY, read_request, receiver};
 use sakshi_domain::checks::{Check, CheckQuery};
 use sakshi_domain::flow::consent_given::ConsentGiven;
 use sakshi_domain::request_id::RequestId;

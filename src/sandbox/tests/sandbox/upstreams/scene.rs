@@ -29,7 +29,7 @@ use sakshi_domain::time::Timestamp;
 use sakshi_sandbox::upstreams::{SandboxUpstreams, SandboxUpstreamsOptions, configure_orders, configure_pages};
 use serde_json::{Value, json};
 
-use crate::service::Service;
+use super::service::Service;
 
 pub(crate) const TOKEN: &str = "sandbox-upstream-token-never-in-production";
 pub(crate) const CONNECTOR_TOKEN: &str = "sandbox-connector-token-never-in-production";

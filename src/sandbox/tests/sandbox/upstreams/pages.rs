@@ -2,7 +2,7 @@
 
 use actix_web::test::TestRequest;
 
-use crate::scene::{PDF, Scene, text_of};
+use super::scene::{PDF, Scene, text_of};
 
 #[actix_rt::test]
 async fn pages_need_no_script_load_nothing_from_elsewhere_and_come_with_a_strict_policy() {

@@ -6,29 +6,19 @@
 //! application gets each delivery at most once. What was answered is recorded as delivered, what is recorded
 //! as delivered was processed, and the rest is `broken` or `timed_out`.
 
-#![allow(clippy::unwrap_used, reason = "an error here is a failed test")]
-
-mod authority;
-#[allow(dead_code, reason = "each suite needs another part of it")]
-mod frames;
-#[allow(dead_code, reason = "each suite needs another part of it")]
-mod receiver;
-#[allow(dead_code, reason = "each suite needs another part of it")]
-mod sender;
-
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crate::frames::{INTERNAL_ERROR, NO_ERROR, Peer, REFUSED_STREAM, STATUS_200, http2_receiver};
+use crate::receiver::PLENTY;
+use crate::sender::options;
 use bytes::Bytes;
-use frames::{INTERNAL_ERROR, NO_ERROR, Peer, REFUSED_STREAM, STATUS_200, http2_receiver};
 use futures_util::StreamExt as _;
 use futures_util::stream;
-use receiver::PLENTY;
 use sakshi_domain::delivery::DeliveryOutcome::{self, Broken, Delivered, TimedOut};
 use sakshi_outbound::client::WebhookClientOptions;
-use sender::options;
 use tokio::time::timeout;
 
 const DELIVERIES: usize = 6_000;

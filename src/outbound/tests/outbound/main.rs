@@ -1,0 +1,18 @@
+//! Webhooks, orders and checks as receivers and upstreams see them.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "an error here is a failed test")]
+
+mod attempts;
+mod authority;
+mod check;
+mod few_descriptors;
+mod frames;
+mod http2;
+mod interface;
+mod orders;
+mod parsed;
+mod receiver;
+mod sender;
+mod storm;
+mod tls;
+mod unprocessed;

@@ -1,0 +1,9 @@
+//! The stand-ins for the identity app, the upstreams and a receiver, as those who call them see them.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "an error here is a failed test")]
+
+mod app;
+mod credentials;
+mod receiver;
+mod scene;
+mod upstreams;
