@@ -1,4 +1,4 @@
-// Chromium as Debian packages it, the devices that the pages know, and what is asked of a page.
+// Chromium in CHROMIUM, the devices that the pages know, and what is asked of a page.
 
 import { execFile } from "node:child_process";
 import { readFile, rm, writeFile } from "node:fs/promises";
@@ -23,7 +23,7 @@ export const devices = {
   narrow: { ...phone, viewport: { width: 320, height: 568 } },
 };
 
-export const launch = () => chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: flags });
+export const launch = () => chromium.launch({ executablePath: process.env.CHROMIUM, args: flags });
 
 // A blank page that gathers its troubles: scripts that throw, breaches of the policy and, unless it
 // `mayLeave`, what it loads from elsewhere; and the addresses for which it would leave the browser. A `still` page never

@@ -7,6 +7,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 
+// Processes that run. None outlives a run of the tests that ends early.
+const running = new Set();
+process.on("exit", () => running.forEach((child) => child.kill("SIGKILL")));
+
 export class Service {
   // `settings` are further SAKSHI__… variables.
   static async start(settings = {}) {
@@ -43,6 +47,8 @@ export class Service {
       },
       stdio: ["ignore", "pipe", "pipe"],
     });
+    running.add(this.process);
+    this.process.once("exit", () => running.delete(this.process));
     this.log = "";
     const lines = Object.fromEntries(["stdout", "stderr"].map((from) => [from, createInterface({ input: this.process[from] })]));
     for (const from of Object.values(lines)) from.on("line", (line) => { this.log += `${line}\n`; });
