@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { open } from "./browser.mjs";
 import { headerProblems, layoutProblems, narrowProblems, problemsInBothSchemes } from "./inspect.mjs";
 import { focusProblems, lead, press } from "./keyboard.mjs";
+import { statusOf } from "./service.mjs";
 import { browser, service, shared, test } from "./suite.mjs";
 
 const PDF = Buffer.from("%PDF-1.4\n1 0 obj<</Type/Catalog>>endobj\ntrailer<</Root 1 0 R>>\n%%EOF\n").toString("base64");
@@ -42,7 +43,7 @@ test("no page of the sandbox has an accessibility violation in either scheme, is
   const [asked, approved, declined, left, plain, late] = await Promise.all([
     service.open({ claims: ["name", "photo", "care_of", "email", "nri_status"] }), service.open(), service.open(), service.open(), service.open({ face_auth: false }), hasty.open(),
   ]);
-  while ((await fetch(late.requestUrl)).status !== 410);
+  while (await statusOf(late.requestUrl) !== 410);
 
   await show("the app without a request", `${service.base}/sandbox/app`);
   await show("the app with something that is no request", `${service.base}/sandbox/app?req=nothing`);

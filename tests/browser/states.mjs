@@ -3,6 +3,7 @@
 import { readFileSync, readdirSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
+import { statusOf } from "./service.mjs";
 import { service, shared } from "./suite.mjs";
 
 // What the API calls each language: its name, else its code.
@@ -96,7 +97,7 @@ export async function statesIn(language) {
     phone("not verified, with a way on", mismatch.requestUrl),
     phone("expired", expired.requestUrl, 410),
     phone("unknown link", `${well.base}/v/none`, 404),
-    phone("service busy", (page) => refused(page, () => page.goto(`${limited.base}/v/none`)), 429),
+    phone("service busy", (page) => refused(() => statusOf(`${limited.base}/v/none`), () => page.goto(`${limited.base}/v/none`)), 429),
     phone("event", made.qr_url),
     phone("event, started", (page) => started(page, made.qr_url)),
     phone("event, registered", (page) => registered(page, well, made)),
@@ -106,7 +107,7 @@ export async function statesIn(language) {
     phone("event unavailable", unfunded.qr_url),
     phone("event unknown", `${well.base}/e/none`, 404),
     phone("event, sent from elsewhere", (page) => elsewhere(page, made.qr_url), 403),
-    phone("event, too many tries", (page) => refused(page, () => pressStart(page, busy.qr_url)), 429),
+    phone("event, too many tries", (page) => refused(() => statusOf(`${busy.qr_url}/start`, { method: "POST", redirect: "manual" }), () => pressStart(page, busy.qr_url)), 429),
     desktop("waiting", everything.requestUrl),
     desktop("waiting, with help", `${waiting.requestUrl}?help=1`),
     desktop("waiting, with a named app", withApp.requestUrl),
@@ -127,7 +128,7 @@ export async function longestState(language) {
 }
 
 async function ends(url) {
-  while ((await fetch(url)).status !== 410);
+  while (await statusOf(url) !== 410);
 }
 
 async function offline(page, url) {
@@ -150,10 +151,18 @@ async function tapped(page, url) {
   return answer;
 }
 
-async function refused(page, ask) {
-  for (;;) {
-    const answer = await ask();
-    if (answer.status() === 429) return answer;
+// Asks until the service refuses. Others ask meanwhile, because a browser on a slow machine asks too seldom.
+async function refused(others, ask) {
+  let isOver = false;
+  const asking = (async () => { while (!isOver) await others(); })();
+  try {
+    for (;;) {
+      const answer = await ask();
+      if (answer.status() === 429) return answer;
+    }
+  } finally {
+    isOver = true;
+    await asking;
   }
 }
 
