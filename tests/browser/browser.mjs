@@ -1,7 +1,7 @@
-// Chromium as Debian packages it, the devices that the pages know, and what is asked of a page.
+// Chromium in CHROMIUM, the devices that the pages know, and what is asked of a page.
 
 import { execFile } from "node:child_process";
-import { rm, writeFile } from "node:fs/promises";
+import { readFile, rm, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -9,7 +9,7 @@ import { promisify } from "node:util";
 
 const installed = createRequire(new URL("../../target/browser/", import.meta.url));
 const { chromium } = installed("playwright-core");
-export const axe = installed.resolve("axe-core/axe.min.js");
+const axe = await readFile(installed.resolve("axe-core/axe.min.js"), "utf8");
 
 const flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
   "--disable-component-update", "--disable-sync"];
@@ -23,15 +23,20 @@ export const devices = {
   narrow: { ...phone, viewport: { width: 320, height: 568 } },
 };
 
-export const launch = () => chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: flags });
+export const launch = () => chromium.launch({ executablePath: process.env.CHROMIUM, args: flags });
 
 // A blank page that gathers its troubles: scripts that throw, breaches of the policy and, unless it
 // `mayLeave`, what it loads from elsewhere; and the addresses for which it would leave the browser. A `still` page never
-// goes on to another by itself.
-export async function open(browser, device, { mayLeave = false, still = false, context, ...more } = {}) {
+// goes on to another by itself; one that is `judged` has axe; the clock of one that is `hurried` can be moved on.
+export async function open(browser, device, { mayLeave = false, still = false, judged = false, hurried = false, context, ...more } = {}) {
   context ??= await browser.newContext({ ...devices[device], ...more });
   const page = await context.newPage();
   if (still) await page.addInitScript(refuseLongWaits);
+  if (judged) await page.addInitScript(axe);
+  if (hurried) {
+    await page.clock.install();
+    await page.addInitScript(abortByThatClock);
+  }
   page.troubles = [];
   page.launched = [];
   await page.exposeFunction("launches", (url) => { page.launched.push(url); });
@@ -65,6 +70,20 @@ function launchNothing() {
 function refuseLongWaits() {
   const { setTimeout } = window;
   window.setTimeout = (what, millis, ...rest) => millis >= 1000 ? 0 : setTimeout(what, millis, ...rest);
+}
+
+// Playwright's clock does not have this one.
+function abortByThatClock() {
+  AbortSignal.timeout = (millis) => {
+    const controller = new AbortController();
+    setTimeout(() => controller.abort(new DOMException("", "TimeoutError")), millis);
+    return controller.signal;
+  };
+}
+
+// Moves the clock of a page a minute on, in steps in which something can answer.
+export async function minutePasses(page) {
+  for (let step = 0; step < 20; step += 1) await page.clock.fastForward(3_000);
 }
 
 let pictures = 0;

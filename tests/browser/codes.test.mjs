@@ -1,31 +1,19 @@
 // Codes on screens and on paper: read by a scanner, dark on white in either scheme, large enough in print.
 
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
 
-import { greys, launch, open, scan, scanPrint } from "./browser.mjs";
-import { Service } from "./service.mjs";
+import { greys, open, scan, scanPrint } from "./browser.mjs";
+import { signedIn } from "./portal_session.mjs";
 import { event, poster } from "./states.mjs";
+import { browser, isLong, service, test } from "./suite.mjs";
 
 const MM = 96 / 25.4;
 const PHONE = { width: 390, height: 844 };
+const DESKTOP = { width: 1280, height: 800 };
 
-let service, browser;
-before(async () => { [service, browser] = await Promise.all([Service.start(), launch()]); });
-after(() => Promise.all([service?.stop(), browser?.close()]));
-
-async function signIn(page) {
-  await page.goto(`${service.base}/portal/sign-in`);
-  await page.getByLabel("App id").fill(service.headers["X-API-APP-ID"]);
-  await page.getByLabel("API key").fill(service.headers["X-API-KEY"]);
-  await page.getByRole("button", { name: "Sign in" }).click();
-  await page.waitForURL("**/portal");
-}
-
-for (const colorScheme of ["light", "dark"]) {
-  test(`every code is read from a desktop's and from a phone's screen, dark on white within its quiet zone, in ${colorScheme}`, async () => {
-    const page = await open(browser, "desktop", { colorScheme, deviceScaleFactor: 2 });
-    await signIn(page);
+for (const [colorScheme, sizes] of isLong ? [["light", [PHONE, DESKTOP]], ["dark", [PHONE, DESKTOP]]] : [["light", [DESKTOP]], ["dark", [PHONE]]]) {
+  test(`every code is read from a screen, dark on white within its quiet zone, in ${colorScheme}`, async () => {
+    const page = await signedIn(service, "desktop", { colorScheme, deviceScaleFactor: 2 });
     const [waiting, tried, made] = await Promise.all([service.open(), service.open({ channel: "qr" }), event(service)]);
     const shown = [
       [waiting.requestUrl, "#page-code", waiting.requestUrl],
@@ -36,7 +24,7 @@ for (const colorScheme of ["light", "dark"]) {
     ];
     for (const [url, selector, value] of shown) {
       await page.goto(url);
-      for (const size of [PHONE, { width: 1280, height: 800 }]) {
+      for (const size of sizes) {
         await page.setViewportSize(size);
         const state = `${new URL(url).pathname} ${size.width} wide`;
         assert.equal(await scan(page, selector), value, state);
@@ -48,7 +36,7 @@ for (const colorScheme of ["light", "dark"]) {
   });
 }
 
-for (const colorScheme of ["light", "dark"]) {
+for (const colorScheme of isLong ? ["light", "dark"] : ["dark"]) {
   test(`a printed page has its code, 30 mm wide or more, and nothing to press, where the screen is ${colorScheme}`, async () => {
     const page = await open(browser, "desktop", { colorScheme });
     const [opened, made] = await Promise.all([service.open({ language: "urdu" }), event(service, { language: "tamil" })]);
@@ -71,7 +59,7 @@ for (const colorScheme of ["light", "dark"]) {
       assert.equal(pdf.toString("latin1").match(/\/Type\s*\/Page\b(?!s)/g).length, 1, `${name} is one sheet`);
       assert.equal(await scanPrint(pdf), value, name);
       await page.emulateMedia({ media: null });
-      await page.setViewportSize({ width: 1280, height: 800 });
+      await page.setViewportSize(DESKTOP);
     }
     await page.context().close();
   });
@@ -92,5 +80,4 @@ test("a poster on A3 is one sheet, and its code is read and larger than on A4", 
     assert.equal(await scanPrint(pdf), made.qr_url, size);
   }
   assert.ok(widths.A3 > 1.4 * widths.A4, JSON.stringify(widths));
-  await page.context().close();
 });

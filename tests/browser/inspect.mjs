@@ -1,16 +1,11 @@
 // What is asked of a page that stands open: that axe finds nothing in either scheme, that nothing is
 // cut off, covered or wider than its window, and that every word is of the page's language.
 
-import { readFile } from "node:fs/promises";
-
-import { axe } from "./browser.mjs";
-
-let source;
+// A phone held upright is as wide as a window of 1280 pixels at 400 %, which is as high as this.
+export const NARROW = { width: 320, height: 256 };
 
 // What axe finds wrong with the page as it stands, or with a part of it.
 export async function accessibilityProblems(page, options = {}, part = "html") {
-  source ??= await readFile(axe, "utf8");
-  if (!await page.evaluate(() => "axe" in window)) await page.evaluate(source);
   await page.evaluate(settle);
   return page.evaluate(async ([options, part]) => {
     // Contrast of level AAA: 7 to 1, and 4.5 to 1 where text is large.
@@ -26,26 +21,26 @@ export async function accessibilityProblems(page, options = {}, part = "html") {
 }
 
 // Every rule in light, and in dark the one rule that colours matter to.
-export async function problemsInBothSchemes(page) {
+export async function problemsInBothSchemes(page, part) {
   await page.emulateMedia({ colorScheme: "dark" });
-  const dark = await accessibilityProblems(page, { runOnly: ["color-contrast", "color-contrast-enhanced"] });
+  const dark = await accessibilityProblems(page, { runOnly: ["color-contrast", "color-contrast-enhanced"] }, part);
   await page.emulateMedia({ colorScheme: "light" });
-  return [...await accessibilityProblems(page), ...dark.map((words) => `in dark: ${words}`)];
+  return [...await accessibilityProblems(page, {}, part), ...dark.map((words) => `in dark: ${words}`)];
 }
 
-// What is wrong with how the page lies in a window of such a size.
-export async function layoutProblems(page, size = page.viewportSize()) {
-  const before = page.viewportSize();
-  if (size.width !== before.width || size.height !== before.height) await page.setViewportSize(size);
+// What is wrong with how the page lies in its window.
+export async function layoutProblems(page) {
+  const { width, height } = page.viewportSize();
   await page.evaluate(settle);
-  const problems = await page.evaluate(layout, size.width);
-  await page.setViewportSize(before);
-  return problems.map((words) => `${size.width} by ${size.height}: ${words}`);
+  return (await page.evaluate(layout, width)).map((words) => `${width} by ${height}: ${words}`);
 }
 
-// The same with the most space between lines, words and letters that a reader may ask for (WCAG 2.2, 1.4.12). Letters of
-// other scripts are joined, and are not set apart.
-export async function spacingProblems(page, size) {
+// The same in a narrow window, as it is and with the most space between lines, words and letters that a reader may ask for
+// (WCAG 2.2, 1.4.12). Letters of other scripts are joined, and are not set apart.
+export async function narrowProblems(page) {
+  const before = page.viewportSize();
+  await page.setViewportSize(NARROW);
+  const problems = await layoutProblems(page);
   await page.evaluate(() => {
     for (const element of document.body.querySelectorAll("*:not(svg, svg *)")) {
       const { lineHeight, fontSize } = getComputedStyle(element);
@@ -55,7 +50,9 @@ export async function spacingProblems(page, size) {
       if (element.localName === "p") element.style.setProperty("margin-bottom", "2em", "important");
     }
   });
-  return (await layoutProblems(page, size)).map((words) => `with text spacing, ${words}`);
+  problems.push(...(await layoutProblems(page)).map((words) => `with text spacing, ${words}`));
+  await page.setViewportSize(before);
+  return problems;
 }
 
 // What cannot be told apart where the reader's colours replace ours: what can be pressed, and what is chosen of several.

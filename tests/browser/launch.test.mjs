@@ -1,15 +1,10 @@
 // The verify page opens the identity app by itself (specification, OVSE rule 1): on a phone, once in a tab.
 
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
 
-import { launch, open } from "./browser.mjs";
-import { Service } from "./service.mjs";
+import { open } from "./browser.mjs";
 import { IDENTITY_APP } from "./states.mjs";
-
-let service, browser;
-before(async () => { [service, browser] = await Promise.all([Service.start(), launch()]); });
-after(() => Promise.all([service?.stop(), browser?.close()]));
+import { browser, service, shared, test } from "./suite.mjs";
 
 // How often it has left the browser once everything that it does by itself on its load is over.
 async function launched(page) {
@@ -53,11 +48,10 @@ test("a page that is loaded again, come back to or shown in another language lea
   await page.locator("a.main").click();
   await page.waitForFunction(() => document.querySelector("#help").open);
   assert.equal(page.launched.length, 2, "and the button still opens it");
-  await page.context().close();
 });
 
 test("a phone on which the app did not open is led to its own store, and a desktop to both", async () => {
-  const named = await Service.start(IDENTITY_APP);
+  const named = await shared("named", IDENTITY_APP);
   const { requestUrl } = await named.open();
   for (const [device, store] of [["android", "https://android.example/app"], ["iphone", "https://ios.example/app"]]) {
     const page = await open(browser, device);
@@ -75,7 +69,6 @@ test("a phone on which the app did not open is led to its own store, and a deskt
   await page.locator("#help > summary").click();
   assert.deepEqual(await page.getByRole("link", { name: /^Install it/ }).allInnerTexts(), ["Install it (Android)", "Install it (iPhone, iPad)"]);
   await page.context().close();
-  await named.stop();
 });
 
 test("the page that is shown because the app did not open does not try again", async () => {
@@ -83,7 +76,6 @@ test("the page that is shown because the app did not open does not try again", a
   const page = await open(browser, "android");
   await page.goto(`${requestUrl}?help=1`);
   assert.equal(await launched(page), 0);
-  await page.context().close();
 });
 
 test("each tab and each transaction has one try", async () => {
@@ -95,7 +87,6 @@ test("each tab and each transaction has one try", async () => {
   const other = await open(browser, "android", { context: page.context() });
   await other.goto(first.requestUrl);
   assert.equal(await launched(other), 1);
-  await page.context().close();
 });
 
 test("a desktop and a finished transaction open nothing", async () => {
@@ -108,5 +99,4 @@ test("a desktop and a finished transaction open nothing", async () => {
   await phone.goto(opened.requestUrl);
   await phone.getByRole("heading", { level: 1, name: "You are verified" }).waitFor();
   assert.deepEqual(phone.launched, []);
-  await Promise.all([page.context().close(), phone.context().close()]);
 });

@@ -2,16 +2,12 @@
 // anybody out.
 
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
 import { gunzipSync } from "node:zlib";
 
-import { devices, launch, scan, visit } from "./browser.mjs";
-import { accessibilityProblems, forcedColourProblems, foreignWords, layoutProblems, spacingProblems } from "./inspect.mjs";
-import { Service } from "./service.mjs";
-
-let service, browser;
-before(async () => { [service, browser] = await Promise.all([Service.start(), launch()]); });
-after(() => Promise.all([service?.stop(), browser?.close()]));
+import { devices, open, scan, visit } from "./browser.mjs";
+import { accessibilityProblems, forcedColourProblems, foreignWords, layoutProblems, narrowProblems } from "./inspect.mjs";
+import { event } from "./states.mjs";
+import { browser, service, test } from "./suite.mjs";
 
 const jwtBody = (jwt) => JSON.parse(Buffer.from(jwt.split(".")[1], "base64url"));
 
@@ -24,7 +20,6 @@ test("the code for the app's scanner holds the transaction's intent as digits", 
   const plain = gunzipSync(Buffer.from(hex.padStart(hex.length + (hex.length % 2), "0"), "hex"));
   assert.equal(plain.at(-1), 0xff);
   assert.equal(jwtBody(plain.subarray(0, -1).toString("latin1")).txn, txnId);
-  await page.context().close();
 });
 
 test("a phone gets one main action, a link that needs no script, and it comes first", async () => {
@@ -55,7 +50,7 @@ test("the identity app that follows a scanned requestUrl gets the intent", async
 });
 
 test("what pages are asked for is missed when it is missing", async () => {
-  const page = await visit(browser, "desktop", `${service.base}/v/none`, { locale: "hi" });
+  const page = await visit(browser, "desktop", `${service.base}/v/none`, { locale: "hi", judged: true });
   await page.evaluate(() => { document.querySelector("h1").style.color = "#eee"; document.documentElement.lang = ""; });
   const found = (await accessibilityProblems(page)).join("\n");
   assert.match(found, /color-contrast/);
@@ -83,6 +78,17 @@ test("what pages are asked for is missed when it is missing", async () => {
   assert.match((await accessibilityProblems(page, {}, "main")).join("\n"), /color-contrast-enhanced/);
   const forced = (await forcedColourProblems(page)).join("\n");
   for (const trouble of [/<button class=""> Go/, /<a class=""> অসমীয়া/]) assert.match(forced, trouble);
-  assert.match((await spacingProblems(page, { width: 320, height: 256 })).join("\n"), /with text spacing, 320 by 256: spills over: <p/);
-  await page.context().close();
+  assert.match((await narrowProblems(page)).join("\n"), /with text spacing, 320 by 256: spills over: <p/);
+});
+
+test("no page can be put into a frame", async () => {
+  const [opened, made] = await Promise.all([service.open(), event(service)]);
+  const page = await open(browser, "desktop", { mayLeave: true });
+  for (const url of [opened.requestUrl, made.qr_url, `${made.qr_url}/kiosk`, `${service.base}/v/none`, `${service.base}/portal/sign-in`, `${service.base}/sandbox/app`, `${service.base}/sandbox/flows`]) {
+    const refused = page.waitForEvent("console", (message) => message.text().includes("frame-ancestors"));
+    await page.setContent(`<iframe src="${url}"></iframe>`);
+    await refused;
+    await page.waitForFunction(() => document.querySelector("iframe").contentDocument === null);
+    assert.match(page.frames()[1].url(), /^chrome-error:/, url);
+  }
 });

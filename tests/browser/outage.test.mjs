@@ -1,18 +1,15 @@
 // Screens that lose their network or their service, and find back by themselves.
 
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
 
-import { launch, scan, visit } from "./browser.mjs";
+import { minutePasses, scan, visit } from "./browser.mjs";
+import { signedIn } from "./portal_session.mjs";
 import { Service } from "./service.mjs";
 import { event } from "./states.mjs";
+import { browser, isLong, test } from "./suite.mjs";
 
 // Silence is noticed after 25 seconds at the latest.
 const IN_TIME = { timeout: 60_000 };
-
-let browser;
-before(async () => { browser = await launch(); });
-after(() => browser?.close());
 
 const places = (page) => page.locator("#places").textContent();
 
@@ -36,7 +33,6 @@ test("a kiosk whose network is gone says so, keeps its code, and comes back with
     await page.getByText("Open for guests").waitFor(IN_TIME);
     assert.equal(await scan(page, ".code"), made.qr_url);
     assert.deepEqual(page.troubles, []);
-    await page.context().close();
   } finally {
     await service.stop();
   }
@@ -46,11 +42,13 @@ test("a kiosk and a waiting page outlive a service that is away for a while, and
   const service = await Service.start();
   try {
     const [made, opened] = await Promise.all([event(service, { max_guests: 5 }), service.open()]);
-    const [kiosk, phone] = await Promise.all([visit(browser, "desktop", `${made.qr_url}/kiosk?places=1`), visit(browser, "android", opened.requestUrl)]);
+    const hurried = !isLong;
+    const [kiosk, phone] = await Promise.all([visit(browser, "desktop", `${made.qr_url}/kiosk?places=1`, { hurried }), visit(browser, "android", opened.requestUrl, { hurried })]);
     await service.attend(made);
     await kiosk.locator("#places", { hasText: "4" }).waitFor(IN_TIME);
 
     await service.end("SIGTERM");
+    if (hurried) await Promise.all([kiosk, phone].map(minutePasses));
     await Promise.all([kiosk.getByText("No connection").waitFor(IN_TIME), phone.getByText("The connection is interrupted").waitFor(IN_TIME)]);
     assert.equal(await scan(kiosk, ".code"), made.qr_url);
     assert.equal(await phone.locator("a.main").count(), 1, "the way to the app is still there");
@@ -61,7 +59,6 @@ test("a kiosk and a waiting page outlive a service that is away for a while, and
     await Promise.all([kiosk, phone].map((page) => page.locator(".trouble:not(:empty)").waitFor({ state: "detached", ...IN_TIME })));
     await service.answer(opened, "approve");
     await phone.getByRole("heading", { name: "You are verified" }).waitFor(IN_TIME);
-    await Promise.all([kiosk.context().close(), phone.context().close()]);
   } finally {
     await service.stop();
   }
@@ -71,12 +68,8 @@ test("a page of a waiting transaction says so when the service falls silent or t
   const service = await Service.start();
   try {
     const opened = await service.open();
-    const phone = await visit(browser, "android", opened.requestUrl);
-    const portal = await visit(browser, "desktop", `${service.base}/portal/sign-in`);
-    await portal.getByLabel("App id").fill(service.headers["X-API-APP-ID"]);
-    await portal.getByLabel("API key").fill(service.headers["X-API-KEY"]);
-    await portal.getByRole("button", { name: "Sign in" }).click();
-    await portal.waitForURL("**/portal");
+    const phone = await visit(browser, "android", opened.requestUrl, { hurried: !isLong });
+    const portal = await signedIn(service, "desktop", { hurried: !isLong });
     await portal.goto(`${service.base}/portal/transactions/${opened.txnId}`);
     const pages = [phone, portal];
     const isInterrupted = (page) => page.getByText("The connection is interrupted").waitFor(IN_TIME);
@@ -90,13 +83,13 @@ test("a page of a waiting transaction says so when the service falls silent or t
     }
     // A service that hangs is no error to a browser, just silence.
     service.process.kill("SIGSTOP");
+    if (!isLong) await Promise.all(pages.map(minutePasses));
     await Promise.all(pages.map(isInterrupted));
     service.process.kill("SIGCONT");
     await Promise.all(pages.map(isWell));
     await service.answer(opened, "approve");
     await phone.getByRole("heading", { name: "You are verified" }).waitFor(IN_TIME);
     await portal.getByRole("heading", { name: "Verified", exact: true }).waitFor(IN_TIME);
-    await Promise.all(pages.map((page) => page.context().close()));
   } finally {
     await service.stop();
   }

@@ -2,23 +2,20 @@
 // others out.
 
 import assert from "node:assert/strict";
-import { after, before, describe, test } from "node:test";
 
-import { launch, scan, visit } from "./browser.mjs";
+import { scan, visit } from "./browser.mjs";
 import { press, tabTo } from "./keyboard.mjs";
+import { signedIn } from "./portal_session.mjs";
 import { Service } from "./service.mjs";
+import { browser, service, test } from "./suite.mjs";
 
 const SOON = { timeout: 20_000 };
-
-let service, browser;
-before(async () => { [service, browser] = await Promise.all([Service.start(), launch()]); });
-after(() => Promise.all([service?.stop(), browser?.close()]));
 
 const heading = (page, words) => page.getByRole("heading", { level: 1, name: words }).waitFor(SOON);
 
 // A browser that has signed in with the keyboard alone.
-async function signedIn(device = "desktop", more = {}) {
-  const page = await visit(browser, device, `${service.base}/portal`, more);
+async function signIn(more = {}) {
+  const page = await visit(browser, "desktop", `${service.base}/portal`, more);
   await heading(page, "Sign in");
   await page.getByLabel("API key").focus();
   await page.keyboard.type(service.headers["X-API-KEY"]);
@@ -40,59 +37,55 @@ async function decide(page, button) {
 }
 
 for (const [manner, more] of [["with JavaScript", {}], ["without JavaScript", { javaScriptEnabled: false }]]) {
-  describe(manner, () => {
-    test("from the sign-in to the claims that came back, with the bytes that the API answers", async () => {
-      const page = await signedIn("desktop", more);
-      const before = Number(await page.locator(".cost b").textContent());
-      await page.getByLabel("Photo").check();
-      await page.getByLabel("Language of the resident").selectOption("hindi");
-      await page.getByRole("button", { name: "Start" }).click();
-      await heading(page, "Scan it with a phone");
-      const txn = new URL(page.url()).pathname.split("/").pop();
-      assert.equal(await scan(page, "#page-code"), `${service.base}/v/${txn}`);
-      await decide(page, /^Face matches|Approve/);
-      await heading(page, "Verified");
-      await page.getByText("Asha Rao", { exact: true }).waitFor(SOON);
-      assert.ok(await page.getByAltText("The photo that was shared").evaluate((image) => image.naturalWidth > 0));
-      const polled = await fetch(`${service.base}/api/v1/nationalid-ovse/result/${txn}`, { headers: service.headers });
-      assert.equal(await page.locator("#body").textContent(), await polled.text());
-      await page.getByRole("link", { name: "Try another one" }).click();
-      assert.equal(Number(await page.locator(".cost b").textContent()), before - 1);
-      assert.deepEqual(page.troubles, []);
-      await page.context().close();
-    });
+  test(`from the sign-in to the claims that came back, with the bytes that the API answers, ${manner}`, async () => {
+    const page = await signIn(more);
+    const before = Number(await page.locator(".cost b").textContent());
+    await page.getByLabel("Photo").check();
+    await page.getByLabel("Language of the resident").selectOption("hindi");
+    await page.getByRole("button", { name: "Start" }).click();
+    await heading(page, "Scan it with a phone");
+    const txn = new URL(page.url()).pathname.split("/").pop();
+    assert.equal(await scan(page, "#page-code"), `${service.base}/v/${txn}`);
+    await decide(page, /^Face matches|Approve/);
+    await heading(page, "Verified");
+    await page.getByText("Asha Rao", { exact: true }).waitFor(SOON);
+    assert.ok(await page.getByAltText("The photo that was shared").evaluate((image) => image.naturalWidth > 0));
+    const polled = await fetch(`${service.base}/api/v1/nationalid-ovse/result/${txn}`, { headers: service.headers });
+    assert.equal(await page.locator("#body").textContent(), await polled.text());
+    await page.getByRole("link", { name: "Try another one" }).click();
+    assert.equal(Number(await page.locator(".cost b").textContent()), before - 1);
+    assert.deepEqual(page.troubles, []);
+  });
 
-    test("an event is created, takes a guest, and is disabled", async () => {
-      const page = await signedIn("desktop", more);
-      await page.getByRole("link", { name: "Events" }).click();
-      await page.getByRole("link", { name: "New event" }).click();
-      await page.getByLabel("Name", { exact: true }).fill("Evening <of> talks");
-      await page.getByLabel("Places").fill("2");
-      await page.getByRole("button", { name: "Create the event" }).click();
-      await heading(page, "Evening <of> talks");
-      const event = new URL(page.url()).pathname.split("/").pop();
-      assert.equal(await page.locator("#remaining").textContent(), "2");
+  test(`an event is created, takes a guest, and is disabled, ${manner}`, async () => {
+    const page = await signedIn(service, "desktop", more);
+    await page.getByRole("link", { name: "Events" }).click();
+    await page.getByRole("link", { name: "New event" }).click();
+    await page.getByLabel("Name", { exact: true }).fill("Evening <of> talks");
+    await page.getByLabel("Places").fill("2");
+    await page.getByRole("button", { name: "Create the event" }).click();
+    await heading(page, "Evening <of> talks");
+    const event = new URL(page.url()).pathname.split("/").pop();
+    assert.equal(await page.locator("#remaining").textContent(), "2");
 
-      const jwt = await fetch(`${service.base}/e/${event}`, { headers: { Accept: "application/jwt" } });
-      await service.answer({ intentJwt: await jwt.text() }, "approve");
-      if (more.javaScriptEnabled === false) await page.reload();
-      await page.locator("#registrations", { hasText: "1" }).waitFor(SOON);
-      assert.equal(await page.locator("#remaining").textContent(), "1");
-      if (more.javaScriptEnabled !== false) await page.getByRole("link", { name: "Show them" }).click();
-      await page.getByText("Asha Rao").waitFor(SOON);
+    const jwt = await fetch(`${service.base}/e/${event}`, { headers: { Accept: "application/jwt" } });
+    await service.answer({ intentJwt: await jwt.text() }, "approve");
+    if (more.javaScriptEnabled === false) await page.reload();
+    await page.locator("#registrations", { hasText: "1" }).waitFor(SOON);
+    assert.equal(await page.locator("#remaining").textContent(), "1");
+    if (more.javaScriptEnabled !== false) await page.getByRole("link", { name: "Show them" }).click();
+    await page.getByText("Asha Rao").waitFor(SOON);
 
-      await page.getByLabel("Places", { exact: true }).fill("0");
-      await page.getByRole("button", { name: "Save the places" }).click();
-      await page.getByText("must be a whole number from 1 to").first().waitFor(SOON);
-      await page.getByLabel("Places", { exact: true }).fill("7");
-      await page.getByRole("button", { name: "Save the places" }).click();
-      await page.locator("#remaining", { hasText: "6" }).waitFor(SOON);
-      await page.getByRole("button", { name: "Disable it for guests" }).click();
-      await page.locator("#status", { hasText: "Disabled" }).waitFor(SOON);
-      assert.equal((await fetch(`${service.base}/e/${event}`)).status, 410);
-      assert.deepEqual(page.troubles, []);
-      await page.context().close();
-    });
+    await page.getByLabel("Places", { exact: true }).fill("0");
+    await page.getByRole("button", { name: "Save the places" }).click();
+    await page.getByText("must be a whole number from 1 to").first().waitFor(SOON);
+    await page.getByLabel("Places", { exact: true }).fill("7");
+    await page.getByRole("button", { name: "Save the places" }).click();
+    await page.locator("#remaining", { hasText: "6" }).waitFor(SOON);
+    await page.getByRole("button", { name: "Disable it for guests" }).click();
+    await page.locator("#status", { hasText: "Disabled" }).waitFor(SOON);
+    assert.equal((await fetch(`${service.base}/e/${event}`)).status, 410);
+    assert.deepEqual(page.troubles, []);
   });
 }
 
@@ -110,7 +103,7 @@ test("by the keyboard alone, from the sign-in through the sandbox's app to the c
   });
   await once(backend.listen(0, "127.0.0.1"), "listening");
   try {
-    const page = await signedIn();
+    const page = await signIn();
     await press(page, page.getByLabel("Photo"), "Space");
     await press(page, page.getByRole("radio", { checked: true }), "ArrowDown");
     await press(page, page.getByText("More options"));
@@ -147,7 +140,7 @@ test("by the keyboard alone, from the sign-in through the sandbox's app to the c
 });
 
 test("what is copied is the command, and it works with the credentials put in", async () => {
-  const page = await signedIn();
+  const page = await signedIn(service);
   await page.context().grantPermissions(["clipboard-read", "clipboard-write"], { origin: service.base });
   await page.goto(`${service.base}/portal/credits`);
   await page.getByRole("button", { name: "Copy: Read the balance" }).click();
@@ -159,11 +152,10 @@ test("what is copied is the command, and it works with the credentials put in", 
   const env = { ...process.env, KEY: service.headers["X-API-KEY"], APP: service.headers["X-API-APP-ID"] };
   const { stdout } = await promisify(execFile)("bash", ["-c", command], { env });
   assert.equal(String(JSON.parse(stdout).balance), await page.locator(".big").textContent());
-  await page.context().close();
 });
 
 test("a form of another site does nothing, and neither does one without the session's word", async () => {
-  const page = await signedIn();
+  const page = await signedIn(service);
   const { createServer } = await import("node:http");
   const { once } = await import("node:events");
   const form = `<form method="post" action="${service.base}/portal/trial"><input name="claims" value="name"><input name="channel" value="qr"><button>go</button></form>`;
@@ -190,7 +182,7 @@ test("a form of another site does nothing, and neither does one without the sess
 });
 
 test("nothing of the key is in a page, in the browser's storage or in a cookie that scripts read", async () => {
-  const page = await signedIn();
+  const page = await signIn();
   const key = service.headers["X-API-KEY"].slice(3);
   for (const path of ["", "/events", "/events/new", "/webhooks", "/credits", "/sign-in", "/events/none"]) {
     await page.goto(`${service.base}/portal${path}`);
@@ -202,7 +194,6 @@ test("nothing of the key is in a page, in the browser's storage or in a cookie t
   assert.deepEqual([cookie.httpOnly, cookie.sameSite, cookie.path, cookie.expires, more], [true, "Strict", "/portal", -1, []]);
   assert.ok(!cookie.value.includes(key));
   assert.deepEqual(await page.context().cookies(`${service.base}/v/x`), [], "other pages do not get it");
-  await page.context().close();
 });
 
 test("a revoked key ends its sessions within a second, also on a page that is open", async () => {
@@ -231,11 +222,10 @@ test("a revoked key ends its sessions within a second, also on a page that is op
 });
 
 test("signing out leads to the sign-in, and the way back shows nothing", async () => {
-  const page = await signedIn();
+  const page = await signIn();
   await page.goto(`${service.base}/portal/credits`);
   await page.getByRole("button", { name: "Sign out" }).click();
   await page.getByText("You are signed out.").waitFor(SOON);
   await page.goBack();
   await heading(page, "Sign in");
-  await page.context().close();
 });

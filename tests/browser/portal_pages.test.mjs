@@ -1,26 +1,12 @@
 // What the portal's pages tell their reader, with JavaScript and without.
 
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
 
-import { launch, open } from "./browser.mjs";
-import { Service } from "./service.mjs";
+import { signedIn as within } from "./portal_session.mjs";
 import { event } from "./states.mjs";
+import { browser, service, test } from "./suite.mjs";
 
-let service, browser;
-before(async () => { [service, browser] = await Promise.all([Service.start(), launch()]); });
-after(() => Promise.all([service?.stop(), browser?.close()]));
-
-async function signedIn(more = {}) {
-  const page = await open(browser, "desktop", more);
-  await page.goto(`${service.base}/portal/sign-in`);
-  await page.getByLabel("App id").fill(service.headers["X-API-APP-ID"]);
-  await page.getByLabel("API key").fill(service.headers["X-API-KEY"]);
-  await page.getByRole("button", { name: "Sign in" }).click();
-  await page.waitForURL("**/portal");
-  return page;
-}
-
+const signedIn = (more) => within(service, "desktop", more);
 const end = async (made) => (await service.call(`events/${made.event_id}`)).expires_at;
 
 test("times are the reader's own, with UTC as their title, and UTC without JavaScript", async () => {
@@ -89,7 +75,6 @@ test("guests are a table by name, and a sheet that a browser downloads", async (
   assert.match(line, new RegExp(`^${reference},20\\S+Z,"Asha Rao","1990-02-14"$`));
   assert.equal(end, "");
   assert.deepEqual(page.troubles, []);
-  await page.context().close();
 });
 
 for (const javaScriptEnabled of [true, false]) {
@@ -134,5 +119,4 @@ test("the chart of credits has a scale, says a day's number under the pointer, a
   const balance = Number(await page.locator(".big").textContent());
   const days = Math.floor(balance / Number(used));
   assert.equal(await page.locator("#lasts").textContent(), days > 365 ? "More than a year left at this pace" : `≈ ${days} days left at this pace`);
-  await page.context().close();
 });

@@ -1,20 +1,15 @@
 // The sandbox's pages: the identity app and the desks of the upstreams, which work without any script.
 
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
 
-import { launch, open } from "./browser.mjs";
-import { headerProblems, layoutProblems, problemsInBothSchemes } from "./inspect.mjs";
+import { open } from "./browser.mjs";
+import { headerProblems, layoutProblems, narrowProblems, problemsInBothSchemes } from "./inspect.mjs";
 import { focusProblems, lead, press } from "./keyboard.mjs";
-import { Service } from "./service.mjs";
+import { statusOf } from "./service.mjs";
+import { browser, service, shared, test } from "./suite.mjs";
 
-const NARROW = { width: 320, height: 256 };
 const PDF = Buffer.from("%PDF-1.4\n1 0 obj<</Type/Catalog>>endobj\ntrailer<</Root 1 0 R>>\n%%EOF\n").toString("base64");
 const CONSENT = { consent: "Y", consent_text: "I agree that these documents are fetched, and that this is looked at afterwards." };
-
-let service, hasty, browser;
-before(async () => { [service, hasty, browser] = await Promise.all([Service.start(), Service.start({ SAKSHI__OVSE__WINDOW_S: "1" }), launch()]); });
-after(() => Promise.all([service?.stop(), hasty?.stop(), browser?.close()]));
 
 const app = ({ intentJwt }, base = service.base) => `${base}/sandbox/app?req=${intentJwt}`;
 const choose = (page, button) => lead(page, page.getByRole("button", { name: button, exact: true }));
@@ -34,21 +29,21 @@ async function orders() {
 }
 
 test("no page of the sandbox has an accessibility violation in either scheme, is cut off at any width, or traps the keyboard", async () => {
-  const page = await open(browser, "android", { isMobile: false });
+  const page = await open(browser, "android", { isMobile: false, judged: true });
   const problems = [];
   const check = async (name, answer) => {
     await page.evaluate(() => document.querySelectorAll("details").forEach((details) => { details.open = true; }));
-    const wrong = [...await problemsInBothSchemes(page), ...await layoutProblems(page), ...await layoutProblems(page, NARROW), ...await focusProblems(page)];
+    const wrong = [...await problemsInBothSchemes(page), ...await focusProblems(page), ...await layoutProblems(page), ...await narrowProblems(page)];
     if (await page.locator("h1").count() !== 1) wrong.push("has not one heading");
     wrong.push(...page.troubles.splice(0), ...(answer ? headerProblems(answer) : []));
     problems.push(...wrong.map((words) => `${name}: ${words}`));
   };
   const show = async (name, url) => check(name, await page.goto(url));
-  const made = await orders();
+  const [made, hasty] = await Promise.all([orders(), shared("hasty", { SAKSHI__OVSE__WINDOW_S: "1" })]);
   const [asked, approved, declined, left, plain, late] = await Promise.all([
     service.open({ claims: ["name", "photo", "care_of", "email", "nri_status"] }), service.open(), service.open(), service.open(), service.open({ face_auth: false }), hasty.open(),
   ]);
-  while ((await fetch(late.requestUrl)).status !== 410);
+  while (await statusOf(late.requestUrl) !== 410);
 
   await show("the app without a request", `${service.base}/sandbox/app`);
   await show("the app with something that is no request", `${service.base}/sandbox/app?req=nothing`);
@@ -78,7 +73,6 @@ test("no page of the sandbox has an accessibility violation in either scheme, is
   }
   await show("the orders, some over", `${service.base}/sandbox/flows`);
   assert.equal(problems.join("\n"), "");
-  await page.context().close();
 });
 
 test("every desk is led to its end by the keyboard alone", async () => {
@@ -105,5 +99,4 @@ test("every desk is led to its end by the keyboard alone", async () => {
   await choose(page, "Revoke it");
   await done.waitFor();
   assert.deepEqual(page.troubles, []);
-  await page.context().close();
 });

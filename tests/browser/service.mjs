@@ -7,6 +7,19 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 
+// Processes that run. None outlives a run of the tests that ends early.
+const running = new Set();
+process.on("exit", () => running.forEach((child) => child.kill("SIGKILL")));
+
+// Asks over a connection of its own: the service may close one that is kept while a slow machine writes to it.
+const request = (url, { headers, ...init } = {}) => fetch(url, { ...init, headers: { ...headers, Connection: "close" } });
+
+export async function statusOf(url, init) {
+  const answer = await request(url, init);
+  await answer.arrayBuffer();
+  return answer.status;
+}
+
 export class Service {
   // `settings` are further SAKSHI__… variables.
   static async start(settings = {}) {
@@ -43,6 +56,8 @@ export class Service {
       },
       stdio: ["ignore", "pipe", "pipe"],
     });
+    running.add(this.process);
+    this.process.once("exit", () => running.delete(this.process));
     this.log = "";
     const lines = Object.fromEntries(["stdout", "stderr"].map((from) => [from, createInterface({ input: this.process[from] })]));
     for (const from of Object.values(lines)) from.on("line", (line) => { this.log += `${line}\n`; });
@@ -69,7 +84,7 @@ export class Service {
   async ask(path, body) {
     const init = body === undefined ? {} : { method: "POST", body: JSON.stringify(body) };
     const headers = { ...this.headers, "Content-Type": "application/json" };
-    const answer = await fetch(`${this.base}/api/v1/${path}`, { ...init, headers });
+    const answer = await request(`${this.base}/api/v1/${path}`, { ...init, headers });
     if (!answer.ok) throw new Error(`${path}: ${answer.status} ${await answer.text()}`);
     return answer.json();
   }
@@ -82,27 +97,27 @@ export class Service {
   async answer(opened, action) {
     const body = JSON.stringify({ intent: opened.intentJwt, resident: "asha", action });
     const headers = { "Content-Type": "application/json" };
-    const answer = await fetch(`${this.base}/sandbox/app/answer`, { method: "POST", body, headers });
+    const answer = await request(`${this.base}/sandbox/app/answer`, { method: "POST", body, headers });
     if (!answer.ok) throw new Error(`answer: ${answer.status} ${await answer.text()}`);
   }
 
   // Registers a guest at an event.
   async attend({ qr_url: address }) {
-    const intent = await (await fetch(address, { headers: { Accept: "application/jwt" } })).text();
+    const intent = await (await request(address, { headers: { Accept: "application/jwt" } })).text();
     await this.answer({ intentJwt: intent }, "approve");
     return `${this.base}/v/${JSON.parse(Buffer.from(intent.split(".")[1], "base64url")).txn}`;
   }
 
   async patch({ event_id: event }, change) {
     const init = { method: "PATCH", headers: { ...this.headers, "Content-Type": "application/json" }, body: JSON.stringify(change) };
-    const answer = await fetch(`${this.base}/api/v1/nationalid-ovse/events/${event}`, init);
+    const answer = await request(`${this.base}/api/v1/nationalid-ovse/events/${event}`, init);
     if (!answer.ok) throw new Error(`${event}: ${answer.status} ${await answer.text()}`);
   }
 
   // Asks as the operator, with the sandbox's own token.
   async operate(method, path, body) {
     const headers = { Authorization: "Bearer sandbox-admin-token-never-in-production", "Content-Type": "application/json" };
-    const answer = await fetch(`${this.internal}/admin/v1/${path}`, { method, headers, body: body && JSON.stringify(body) });
+    const answer = await request(`${this.internal}/admin/v1/${path}`, { method, headers, body: body && JSON.stringify(body) });
     if (!answer.ok) throw new Error(`${path}: ${answer.status} ${await answer.text()}`);
     return answer.json();
   }

@@ -4,7 +4,8 @@
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 place="$here/../../target/browser"
-for tool in "${CHROMIUM:-/usr/bin/chromium}" zbarimg gs node npm; do
+chromium=${CHROMIUM:-$(command -v chromium-headless-shell || echo chromium)}
+for tool in "$chromium" zbarimg gs node npm; do
   command -v "$tool" >/dev/null || { echo "tests/browser needs $tool; see its README.md" >&2; exit 1; }
 done
 wanted=$(cat "$here/package-lock.json" "$here/.npmrc" | cksum)

@@ -3,7 +3,8 @@
 import { readFileSync, readdirSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
-import { Service } from "./service.mjs";
+import { statusOf } from "./service.mjs";
+import { service, shared } from "./suite.mjs";
 
 // What the API calls each language: its name, else its code.
 const source = (path) => new URL(`../../src/${path}`, import.meta.url);
@@ -35,23 +36,18 @@ export const IDENTITY_APP = {
 };
 
 // One service for what is well, and one for each trouble.
-export class Services {
-  static async start() {
-    const services = new Services();
-    const settings = {
-      well: {}, hasty: { SAKSHI__OVSE__WINDOW_S: "1" }, broke: {},
-      named: IDENTITY_APP,
-      limited: { SAKSHI__LIMITS__PAGES_PER_SECOND_PER_ADDRESS: "1" }, crowded: { SAKSHI__LIMITS__EVENT_STARTS_PER_SECOND_PER_ADDRESS: "1" },
-    };
-    await Promise.all(Object.entries(settings).map(async ([name, more]) => { services[name] = await Service.start(more); }));
-    await services.broke.leaveNoCredits();
-    return services;
-  }
-
-  stop() {
-    return Promise.all(Object.values(this).map((service) => service.stop()));
-  }
+async function start() {
+  const services = {
+    well: service, hasty: shared("hasty", { SAKSHI__OVSE__WINDOW_S: "1" }), broke: shared("broke"), named: shared("named", IDENTITY_APP),
+    limited: shared("limited", { SAKSHI__LIMITS__PAGES_PER_SECOND_PER_ADDRESS: "1" }),
+    crowded: shared("crowded", { SAKSHI__LIMITS__EVENT_STARTS_PER_SECOND_PER_ADDRESS: "1" }),
+  };
+  for (const name of Object.keys(services)) services[name] = await services[name];
+  await services.broke.leaveNoCredits();
+  return services;
 }
+
+let services;
 
 export const event = (service, more = {}) =>
   service.call("events", { name: "Open day 2026 (Hall B)!", claims: ["name", "age_above_18"], max_guests: 250, expires_at: IN_A_WEEK, ...more });
@@ -72,9 +68,14 @@ async function fullEvent(service, language) {
   return made;
 }
 
+const at = (open) => typeof open === "string" ? (page) => page.goto(open) : open;
+const phone = (name, open, status = 200) => ({ name, device: "android", open: at(open), status });
+const desktop = (name, open, more = {}) => ({ name, device: "desktop", open: at(open), status: 200, ...more });
+
 // Each state has a name, the device that it is for, and a way to open it on a page; `status` where it is not 200.
-export async function statesIn(services, language) {
-  const { well, hasty, broke, limited, crowded, named } = services;
+export async function statesIn(language) {
+  services ??= start();
+  const { well, hasty, broke, limited, crowded, named } = await services;
   const open = (more) => well.open({ language, ...more });
   const [waiting, everything, verified, onwards, declined, mismatch, expired, made, over, closed, full, unfunded, busy, withApp] = await Promise.all([
     open(), open({ claims: EVERYTHING, redirect_url: SHOP }), open(), open({ redirect_url: SHOP }), open(), open({ redirect_url: SHOP }),
@@ -85,9 +86,6 @@ export async function statesIn(services, language) {
     well.answer(verified, "approve"), well.answer(onwards, "approve"), well.answer(declined, "decline"), well.answer(mismatch, "fail_match"),
     well.patch(closed, { is_active: false }), ends(expired.requestUrl), ends(over.qr_url),
   ]);
-  const at = (url) => (page) => page.goto(url);
-  const phone = (name, open, status = 200) => ({ name, device: "android", open: typeof open === "string" ? at(open) : open, status });
-  const desktop = (name, open, more = {}) => ({ name, device: "desktop", open: typeof open === "string" ? at(open) : open, status: 200, ...more });
   return [
     phone("waiting", waiting.requestUrl),
     phone("waiting, with help, for every claim", `${everything.requestUrl}?help=1`),
@@ -99,7 +97,7 @@ export async function statesIn(services, language) {
     phone("not verified, with a way on", mismatch.requestUrl),
     phone("expired", expired.requestUrl, 410),
     phone("unknown link", `${well.base}/v/none`, 404),
-    phone("service busy", (page) => refused(page, () => page.goto(`${limited.base}/v/none`)), 429),
+    phone("service busy", (page) => refused(() => statusOf(`${limited.base}/v/none`), () => page.goto(`${limited.base}/v/none`)), 429),
     phone("event", made.qr_url),
     phone("event, started", (page) => started(page, made.qr_url)),
     phone("event, registered", (page) => registered(page, well, made)),
@@ -109,7 +107,7 @@ export async function statesIn(services, language) {
     phone("event unavailable", unfunded.qr_url),
     phone("event unknown", `${well.base}/e/none`, 404),
     phone("event, sent from elsewhere", (page) => elsewhere(page, made.qr_url), 403),
-    phone("event, too many tries", (page) => refused(page, () => pressStart(page, busy.qr_url)), 429),
+    phone("event, too many tries", (page) => refused(() => statusOf(`${busy.qr_url}/start`, { method: "POST", redirect: "manual" }), () => pressStart(page, busy.qr_url)), 429),
     desktop("waiting", everything.requestUrl),
     desktop("waiting, with help", `${waiting.requestUrl}?help=1`),
     desktop("waiting, with a named app", withApp.requestUrl),
@@ -123,8 +121,14 @@ export async function statesIn(services, language) {
   ];
 }
 
+// The state with the most text.
+export async function longestState(language) {
+  const { requestUrl } = await service.open({ language, claims: EVERYTHING, redirect_url: SHOP });
+  return phone("waiting, with help, for every claim", `${requestUrl}?help=1`);
+}
+
 async function ends(url) {
-  while ((await fetch(url)).status !== 410);
+  while (await statusOf(url) !== 410);
 }
 
 async function offline(page, url) {
@@ -147,10 +151,18 @@ async function tapped(page, url) {
   return answer;
 }
 
-async function refused(page, ask) {
-  for (;;) {
-    const answer = await ask();
-    if (answer.status() === 429) return answer;
+// Asks until the service refuses. Others ask meanwhile, because a browser on a slow machine asks too seldom.
+async function refused(others, ask) {
+  let isOver = false;
+  const asking = (async () => { while (!isOver) await others(); })();
+  try {
+    for (;;) {
+      const answer = await ask();
+      if (answer.status() === 429) return answer;
+    }
+  } finally {
+    isOver = true;
+    await asking;
   }
 }
 

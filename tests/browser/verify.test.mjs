@@ -1,19 +1,15 @@
 // A verification as people see it: pages that follow by themselves, with and without JavaScript.
 
 import assert from "node:assert/strict";
-import { after, before, describe, test } from "node:test";
 import { createServer } from "node:http";
 import { once } from "node:events";
 
-import { launch, visit } from "./browser.mjs";
+import { minutePasses, visit } from "./browser.mjs";
 import { Service } from "./service.mjs";
+import { browser, isLong, service, test } from "./suite.mjs";
 
 // Longer than anything here takes, shorter than anybody's patience.
 const SOON = { timeout: 20_000 };
-
-let service, browser;
-before(async () => { [service, browser] = await Promise.all([Service.start(), launch()]); });
-after(() => Promise.all([service?.stop(), browser?.close()]));
 
 const heading = (page, words) => page.getByRole("heading", { level: 1, name: words }).waitFor(SOON);
 
@@ -25,32 +21,28 @@ async function decide(page, button) {
 }
 
 for (const [manner, more] of [["with JavaScript", {}], ["without JavaScript", { javaScriptEnabled: false }]]) {
-  describe(manner, () => {
-    test("a page in another tab turns to verified by itself when the person approves", async () => {
-      const opened = await service.open();
-      const watching = await visit(browser, "desktop", opened.requestUrl, more);
-      const acting = await visit(browser, "android", opened.requestUrl, more);
-      await heading(watching, "Confirm who you are");
-      await decide(acting, "Face matches");
-      await heading(watching, "You are verified");
-      await acting.getByRole("link", { name: "Back to the verify page" }).click();
-      await heading(acting, "You are verified");
-      const result = await service.call(`result/${opened.txnId}`);
-      assert.equal(result.data.verification_passed, true);
-      assert.deepEqual([watching.troubles, acting.troubles], [[], []]);
-      await Promise.all([watching.context().close(), acting.context().close()]);
-    });
+  test(`a page in another tab turns to verified by itself when the person approves, ${manner}`, async () => {
+    const opened = await service.open();
+    const watching = await visit(browser, "desktop", opened.requestUrl, more);
+    const acting = await visit(browser, "android", opened.requestUrl, more);
+    await heading(watching, "Confirm who you are");
+    await decide(acting, "Face matches");
+    await heading(watching, "You are verified");
+    await acting.getByRole("link", { name: "Back to the verify page" }).click();
+    await heading(acting, "You are verified");
+    const result = await service.call(`result/${opened.txnId}`);
+    assert.equal(result.data.verification_passed, true);
+    assert.deepEqual([watching.troubles, acting.troubles], [[], []]);
+  });
 
-    test("a page turns to declined with the reason when the person declines", async () => {
-      const opened = await service.open();
-      const watching = await visit(browser, "iphone", opened.requestUrl, more);
-      const acting = await visit(browser, "iphone", opened.requestUrl, more);
-      await decide(acting, "Decline");
-      await heading(watching, "You declined");
-      await watching.getByText("You declined the request in the identity app.").waitFor(SOON);
-      assert.deepEqual(watching.troubles, []);
-      await Promise.all([watching.context().close(), acting.context().close()]);
-    });
+  test(`a page turns to declined with the reason when the person declines, ${manner}`, async () => {
+    const opened = await service.open();
+    const watching = await visit(browser, "iphone", opened.requestUrl, more);
+    const acting = await visit(browser, "iphone", opened.requestUrl, more);
+    await decide(acting, "Decline");
+    await heading(watching, "You declined");
+    await watching.getByText("You declined the request in the identity app.").waitFor(SOON);
+    assert.deepEqual(watching.troubles, []);
   });
 }
 
@@ -77,17 +69,16 @@ test("the countdown runs by the server's time even when the phone's clock is wro
   assert.match(shown, /^1[45]:\d\d$/);
   await page.clock.runFor(61_000);
   assert.match(await page.locator("#left").textContent(), /^1[34]:\d\d$/);
-  await page.context().close();
 });
 
 test("a page whose stream is held back asks for the state instead", async () => {
   const opened = await service.open();
-  const page = await visit(browser, "android", "about:blank");
+  const page = await visit(browser, "android", "about:blank", { hurried: !isLong });
   await page.route("**/events", () => {});
   await page.goto(opened.requestUrl);
+  if (!isLong) await minutePasses(page);
   await service.answer(opened, "approve");
   await heading(page, "You are verified");
-  await page.context().close();
 });
 
 test("a page that loses its connection says so and recovers", async () => {
@@ -101,7 +92,6 @@ test("a page that loses its connection says so and recovers", async () => {
   await page.getByText("The connection is interrupted").waitFor({ state: "detached", ...SOON });
   await service.answer(opened, "approve");
   await heading(page, "You are verified");
-  await page.context().close();
 });
 
 test("a page outlives a kill and a restart of the service", async () => {
@@ -152,7 +142,6 @@ test("who was verified may stay, and who was not is taken nowhere", async () => 
   await page.clock.runFor(60_000);
   assert.equal(page.url(), declined.requestUrl);
   assert.ok(await page.locator(".notice.quiet").isVisible(), "a choice is no error");
-  await page.context().close();
 });
 
 test("the language menu gives the focus back", async () => {
@@ -161,7 +150,6 @@ test("the language menu gives the focus back", async () => {
   await page.keyboard.press("Tab");
   await page.keyboard.press("Escape");
   assert.ok(await page.locator(".languages summary").evaluate((summary) => summary === document.activeElement && !summary.parentElement.open));
-  await page.context().close();
 });
 
 test("the last minute is told once to those who listen", async () => {
@@ -174,7 +162,6 @@ test("the last minute is told once to those who listen", async () => {
   assert.equal(await page.locator("#ending").textContent(), "");
   await page.clock.runFor(70_000);
   assert.match(await page.locator("#ending").textContent(), /1:00/);
-  await page.context().close();
 });
 
 test("who chooses another language keeps it when the page turns", async () => {
@@ -186,7 +173,6 @@ test("who chooses another language keeps it when the page turns", async () => {
   await service.answer(opened, "approve");
   await heading(page, "உங்கள் அடையாளம் சரிபார்க்கப்பட்டது");
   assert.deepEqual(page.troubles, []);
-  await page.context().close();
 });
 
 test("a page that was left for the app says so, and helps when the app does not come", async () => {
@@ -200,5 +186,4 @@ test("a page that was left for the app says so, and helps when the app does not 
   await page.getByRole("heading", { name: "If the app opens but refuses" }).waitFor(SOON);
   await service.answer(opened, "approve");
   await heading(page, "You are verified");
-  await page.context().close();
 });
