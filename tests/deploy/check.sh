@@ -14,7 +14,7 @@ temp=$(mktemp -d)
 trap 'rm -rf "$temp"' EXIT
 failed=0
 
-"$here/setup.sh" || exit 1
+"$root/tests/setup.sh" tests/deploy || exit 1
 python=$root/target/deploy/venv/bin/python3
 look() { "$python" "$here/look.py" "$deploy" "$root" "$@"; }
 
