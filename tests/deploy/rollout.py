@@ -125,7 +125,7 @@ class Manifest:
 
 class Pod:
     def __init__(self, manifest, name):
-        self.manifest, self.name, self.ready, self.ending = manifest, name, False, False
+        self.manifest, self.name, self.answers_ready, self.ending = manifest, name, False, False
         self.public, self.internal = free_port(), free_port()
         self.log = open(work / f"{name}.log", "w")
         address = {f"SAKSHI__SERVER__{which}_ADDR": f"127.0.0.1:{port}" for which, port in (("PUBLIC", self.public), ("INTERNAL", self.internal))}
@@ -135,6 +135,11 @@ class Pod:
         self.probed("startupProbe", until=True)
         threading.Thread(target=self.watch, daemon=True).start()
         threading.Thread(target=self.follow, daemon=True).start()
+
+    @property
+    def ready(self):
+        """Part of the service. A readiness probe that is answered after the end began changes nothing."""
+        return self.answers_ready and not self.ending
 
     def answers(self, name):
         path, _, patience, _ = self.manifest.probe(name)
@@ -169,7 +174,7 @@ class Pod:
         failures = 0
         while not self.ending:
             failures = 0 if self.answers("readinessProbe") else failures + 1
-            self.ready = failures == 0 or (self.ready and failures < allowed)
+            self.answers_ready = failures == 0 or (self.answers_ready and failures < allowed)
             time.sleep(period)
 
     def expect_running(self):
@@ -191,7 +196,7 @@ class Pod:
 
     def terminate(self):
         """Leaves the service, is left alone for the pause, gets SIGTERM, and must end within its grace."""
-        begun, self.ending, self.ready = time.monotonic(), True, False
+        begun, self.ending = time.monotonic(), True
         time.sleep(self.manifest.pause)
         self.process.send_signal(signal.SIGTERM)
         try:
