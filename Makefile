@@ -10,7 +10,7 @@ ifdef CI
 export CARGO_INCREMENTAL = 0
 endif
 
-.PHONY: test timings nightly suites hostile needs binaries build fuzz rust redis browser deploy readme examples contract simulation simulate plants differential bench growth soak load demo dist mutants
+.PHONY: test timings nightly suites hostile needs packages binaries build fuzz rust redis browser deploy readme examples contract simulation simulate plants differential bench growth soak load demo dist mutants
 
 # Lints and tests share one build: clippy compiles the crates of this workspace, and a warning is an error.
 LINTED = RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-Dwarnings
@@ -25,7 +25,7 @@ test: needs
 	+$(MAKE) --no-print-directory --output-sync=target --jobs=2 suites
 	+$(MAKE) --no-print-directory hostile
 
-suites: build browser rust redis contract deploy readme examples simulation
+suites: packages build browser rust redis contract deploy readme examples simulation
 
 # The last run's times of each suite and of its slowest tests, which run once more, alone, to tell their processor time.
 timings:
@@ -52,7 +52,7 @@ needs:
 	need() { command -v "$$1" >/dev/null 2>&1 || missing="$$missing $$2"; }; \
 	need cc build-essential; need c++ build-essential; need python3 python3; need node nodejs; need npm npm; need flock util-linux; need curl curl; \
 	python3 -c 'import ensurepip, venv' >/dev/null 2>&1 || missing="$$missing python3-venv"; \
-	need chromium chromium; need zbarimg zbar-tools; need gs ghostscript; \
+	need chromium-headless-shell chromium-headless-shell; need zbarimg zbar-tools; need gs ghostscript; \
 	[ -n "$$(fc-list :lang=ur family 2>/dev/null)" ] || missing="$$missing fontconfig fonts-noto-core"; \
 	need redis-server redis-server; need redis-cli redis-tools; need haproxy haproxy; need zsh zsh; \
 	need kubectl kubernetes-client; need systemd-analyze systemd; need openssl openssl; \
@@ -66,6 +66,10 @@ needs:
 		echo "please install:$$missing" >&2; exit 1; \
 	fi
 
+# Packages from registries that the suites need, at their pinned versions.
+packages: needs
+	$(TIMED) packages $(WITHIN) 10m tests/setup.sh tests/contract tests/contract/clients tests/deploy tests/browser examples/typescript
+
 # The programs that suites of other languages start.
 binaries: needs
 	$(TIMED) binaries $(WITHIN) 30m env $(LINTED) $(CARGO) build --workspace --bin sakshi --bin sakshi-sim
@@ -74,7 +78,7 @@ binaries: needs
 build: binaries
 	$(TIMED) build $(WITHIN) 30m env $(LINTED) $(CARGO) test --workspace --tests --no-run
 
-rust: build
+rust: build packages
 	$(TIMED) rust $(WITHIN) 45m env $(TESTS) --tests --no-fail-fast
 
 # The black-box suite again, on Redis. The short form leaves out modules in which the store has no part.
@@ -83,10 +87,10 @@ WITHOUT_THE_STORE = callback_bodies checks credential_refusals credentials descr
   flow_report_refusals flow_sandbox flow_upstream hosted_sandbox init_refusals issuer_keys key_files kit_checks logging metrics \
   name_servers pan portal_commands portal_refusals profiles protocol traces
 endif
-redis: build
+redis: build packages
 	SAKSHI_TEST_STORE=redis $(TIMED) redis $(WITHIN) 30m env $(TESTS) --test api -- $(WITHOUT_THE_STORE:%=--skip %::)
 
-browser: binaries
+browser: binaries packages
 	$(TIMED) browser $(WITHIN) 40m tests/browser/run.sh
 
 # Whether strangers can make others wait. It compares times, so it runs alone.
@@ -98,7 +102,7 @@ soak:
 	$(CARGO) test --profile dist --package sakshi --features shipped,soak --test hostile -- --nocapture --test-threads=1 mutated:: soak::
 
 # The files in deploy/, as far as one machine can run them.
-deploy: binaries
+deploy: binaries packages
 	$(TIMED) deploy $(WITHIN) 10m tests/deploy/check.sh
 
 # The fuzzer over all that strangers feed: make fuzz FUZZ="--runs 1000000 jwks".
@@ -111,7 +115,7 @@ readme: binaries
 	$(TIMED) readme $(WITHIN) 10m tests/readme/run.sh
 
 # The client backends in examples/.
-examples: binaries
+examples: binaries packages
 	$(TIMED) examples $(WITHIN) 10m tests/examples/run.sh
 
 # Schedules of whole nodes, each from a seed.
@@ -136,7 +140,7 @@ mutants:
 	$(CARGO) mutants --package $(MUTANTS) --timeout 120 --build-timeout 900 --output target
 
 # Linters, generated clients and schemathesis on the OpenAPI document.
-contract: binaries
+contract: binaries packages
 	$(TIMED) contract $(WITHIN) 15m tests/contract/run.sh
 
 # A release: a stripped binary in an archive, its debug information and checksums, in target/dist/out.

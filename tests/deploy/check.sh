@@ -5,7 +5,8 @@
 #   tests/deploy/check.sh redis systemd      some of it
 #   DEPLOY=/some/copy tests/deploy/check.sh  the same for a copy, see faults.sh
 #
-# What needs a program that is not here is skipped and says so; a check that does not hold fails the run.
+# What needs a program that is not here is skipped and says so; a check that does not hold fails the run. With SAKSHI_TESTS=long
+# the clients of the rollout send requests without a pause.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -14,7 +15,7 @@ temp=$(mktemp -d)
 trap 'rm -rf "$temp"' EXIT
 failed=0
 
-"$here/setup.sh" || exit 1
+"$root/tests/setup.sh" tests/deploy || exit 1
 python=$root/target/deploy/venv/bin/python3
 look() { "$python" "$here/look.py" "$deploy" "$root" "$@"; }
 
@@ -66,14 +67,17 @@ kubernetes() {
   look kubernetes "$temp/stage.yaml" "$temp/production.yaml" "$temp/single.yaml" "$deploy/kubernetes/secrets.example.yaml"
 }
 
-# What a cluster does with the pods, with processes: a new version is brought in under load.
+# What a cluster does with the pods, with processes: a new version is brought in under load, in both overlays side by side.
 rollout() {
   overlays || return
-  local overlay
+  local overlay failed=0 pids=()
   for overlay in production single; do
     "$python" "$here/rollout.py" "${SAKSHI_BIN:-$root/target/debug/sakshi}" "$temp/$overlay.yaml" "$deploy/kubernetes/secrets.example.yaml" \
-      "$here/jwks.py" || return 1
+      "$here/jwks.py" &
+    pids+=($!)
   done
+  for overlay in "${pids[@]}"; do wait "$overlay" || failed=1; done
+  return $failed
 }
 
 systemd() {

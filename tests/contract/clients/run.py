@@ -31,13 +31,14 @@ client = AuthenticatedClient(
     prefix="",
     auth_header_name="X-API-KEY",
     headers={"X-API-APP-ID": os.environ["APP"]},
+    timeout=httpx.Timeout(60),
 )
 
 
 def approve(intent: str) -> None:
     """The sandbox's identity app approves what an intent asks for."""
     body = {"intent": intent, "resident": "asha", "action": "approve"}
-    httpx.post(f"{base}/sandbox/app/answer", json=body).raise_for_status()
+    httpx.post(f"{base}/sandbox/app/answer", json=body, timeout=60).raise_for_status()
 
 
 opened = open_transaction.sync(
@@ -63,7 +64,7 @@ created = create_event.sync(
     ),
 )
 assert isinstance(created, CreateEventResponse), created
-approve(httpx.get(created.qr_url, headers={"Accept": "application/jwt"}).text)
+approve(httpx.get(created.qr_url, headers={"Accept": "application/jwt"}, timeout=60).text)
 guests = list_event_registrations.sync(created.event_id, client=client)
 assert isinstance(guests, RegistrationsPage) and len(guests.registrations) == 1, guests
 refused = get_event.sync("none", client=client)
