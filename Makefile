@@ -17,15 +17,17 @@ LINTED = RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-Dwarnings
 # Runs test programs, and keeps the time of each test.
 TESTS = $(LINTED) $(CARGO) --config "target.'cfg(unix)'.runner = ['$(CURDIR)/tests/timed.py', 'program']" test --workspace
 TIMED = tests/timed.py run
+# Most tests wait most of the time.
+SIDE_BY_SIDE = RUST_TEST_THREADS=$(shell expr 2 \* $$(nproc))
 
 # Suites of other languages run beside the build of the test programs; suites that mostly wait beside those that compute.
 test: needs
 	tests/timed.py forget
 	$(CARGO) fmt --all --check
-	+$(MAKE) --no-print-directory --output-sync=target --jobs=2 suites
+	+$(MAKE) --no-print-directory --output-sync=target --jobs=3 suites
 	+$(MAKE) --no-print-directory hostile
 
-suites: packages build browser rust redis contract deploy readme examples simulation
+suites: build browser rust simulation contract redis deploy readme examples
 
 # The last run's times of each suite and of its slowest tests, which run once more, alone, to tell their processor time.
 timings:
@@ -38,7 +40,7 @@ nightly: needs
 	$(WITHIN) 10m $(CARGO) clippy --package sakshi --lib --bins --no-default-features -- -D warnings
 	+$(MAKE) test
 	SAKSHI_TEST_STORE=redis $(WITHIN) 10m env $(TESTS) --test hostile
-	$(CARGO) run --profile simulation --package sakshi-sim -- --from 200 --seeds 20000
+	$(CARGO) run --profile simulation --package sakshi-sim -- --from 120 --seeds 20000
 	$(CARGO) run --profile simulation --package sakshi-sim -- --plant all
 	tests/fuzz/run.py
 	$(CARGO) run --package sakshi-differential -- --count 100000
@@ -79,7 +81,7 @@ build: binaries
 	$(TIMED) build $(WITHIN) 30m env $(LINTED) $(CARGO) test --workspace --tests --no-run
 
 rust: build packages
-	$(TIMED) rust $(WITHIN) 45m env $(TESTS) --tests --no-fail-fast
+	$(TIMED) rust $(WITHIN) 45m env $(SIDE_BY_SIDE) $(TESTS) --tests --no-fail-fast
 
 # The black-box suite again, on Redis. The short form leaves out modules in which the store has no part.
 ifneq ($(SAKSHI_TESTS),long)
@@ -88,7 +90,7 @@ WITHOUT_THE_STORE = callback_bodies checks credential_refusals credentials descr
   name_servers pan portal_commands portal_refusals profiles protocol traces
 endif
 redis: build packages
-	SAKSHI_TEST_STORE=redis $(TIMED) redis $(WITHIN) 30m env $(TESTS) --test api -- $(WITHOUT_THE_STORE:%=--skip %::)
+	SAKSHI_TEST_STORE=redis $(TIMED) redis $(WITHIN) 30m env $(SIDE_BY_SIDE) $(TESTS) --test api -- $(WITHOUT_THE_STORE:%=--skip %::)
 
 browser: binaries packages
 	$(TIMED) browser $(WITHIN) 40m tests/browser/run.sh
@@ -120,7 +122,7 @@ examples: binaries packages
 
 # Schedules of whole nodes, each from a seed.
 simulation: binaries
-	$(TIMED) simulation $(WITHIN) 30m target/debug/sakshi-sim --seeds 200
+	$(TIMED) simulation $(WITHIN) 30m target/debug/sakshi-sim --seeds 120
 
 # The same for a night, optimised.
 simulate:

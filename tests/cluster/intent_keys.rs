@@ -1,5 +1,6 @@
 //! Which intent key signs: what an operator says to one node holds on all within a second, while they serve.
 
+use sakshi_kit::waiting::assert_within;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -123,7 +124,7 @@ async fn a_node_without_the_chosen_key_goes_on_as_its_settings_say_and_tells_of_
     let since = Instant::now();
     signs_with(&here, "next", since).await;
     while !missing(&nodes[1].operator().get("/metrics").await.text, 1) {
-        assert!(since.elapsed() < SOON, "it does not tell");
+        assert_within(since.elapsed(), SOON, "the metric of a missing key");
     }
     assert_eq!(kid_of(&there.open(&["name"]).await), "sakshi-1");
     assert!(nodes[1].log().iter().any(|line| line.contains("an intent key that this node does not have") && line.contains("next")));

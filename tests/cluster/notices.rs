@@ -8,7 +8,7 @@ use sakshi_kit::answer::Answer;
 use sakshi_kit::backend::result_path;
 use sakshi_kit::event::TestEvent;
 use sakshi_kit::node::TestNode;
-use sakshi_kit::waiting::{TIMEOUT, eventually};
+use sakshi_kit::waiting::{TIMEOUT, assert_within, eventually};
 use serde_json::{Value, json};
 
 use crate::nodes::Nodes;
@@ -91,7 +91,7 @@ async fn a_revoked_key_stops_on_every_node_within_a_second() {
         eventually("the key is refused", TIMEOUT, || async { (seen.get("/api/v1/credits").await.status == 401).then_some(()) }).await;
         let took = revoked.elapsed();
         eprintln!("node {number} refused the key {took:?} after it was revoked");
-        assert!(took < Duration::from_millis(1_500), "a second, and half of one for a busy machine: {took:?}");
+        assert_within(took, Duration::from_secs(1), "the refusal of a revoked key on every node");
     }
 }
 
@@ -124,7 +124,7 @@ async fn a_kiosk_on_one_node_counts_the_guests_of_another() {
     identity_app.through(&nodes.all[1].addresses).approve(&opened, "asha").await;
     let accepted = Instant::now();
     while screen.places_left().await != 4 {}
-    assert!(accepted.elapsed() < RECHECK / 2, "its node reads the event again and again: {:?}", accepted.elapsed());
+    assert_within(accepted.elapsed(), RECHECK / 2, "the count of a guest at another node");
 }
 
 /// How often a node has read a transaction from Redis.

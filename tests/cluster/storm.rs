@@ -2,7 +2,7 @@
 //! round. Which of them goes is chosen by the seed; when, by the load that went before.
 
 use sakshi_kit::random::Random;
-use sakshi_kit::storm::{Load, Notes, StormClient, summary};
+use sakshi_kit::storm::{Load, Notes, StormClient, rounds, summary};
 
 use crate::nodes::Nodes;
 
@@ -22,7 +22,8 @@ async fn no_kill_of_a_node_or_of_redis_loses_an_answer_charges_twice_or_sends_a_
     let load = Load::start(WORKERS, |over| client.worker(&mut random).run(over));
     // Kills of nodes; a kill of Redis leaves every attempt to its node.
     let mut kills = 0;
-    for _ in 0..ROUNDS {
+    let rounds = rounds(ROUNDS);
+    for _ in 0..rounds {
         client.grown("the load goes on", Notes::accepted, LOAD).await;
         let victim = usize::try_from(random.below(3)).expect("a small number");
         let (node, redis) = match random.below(3) {
@@ -47,5 +48,5 @@ async fn no_kill_of_a_node_or_of_redis_loses_an_answer_charges_twice_or_sends_a_
     }
     load.end().await;
     let evidence = client.assert_held(&nodes.all[0], kills * IN_FLIGHT, None).await;
-    eprintln!("seed {seed}: {ROUNDS} rounds, {kills} nodes killed: {}", summary(&evidence));
+    eprintln!("seed {seed}: {rounds} rounds, {kills} nodes killed: {}", summary(&evidence));
 }

@@ -9,7 +9,7 @@ use sakshi_kit::answer::Answer;
 use sakshi_kit::event::{BROWSER, TestEvent, led_to};
 use sakshi_kit::node::TestNode;
 use sakshi_kit::random::Random;
-use sakshi_kit::storm::{Callback, Load, Notes, StormClient, summary};
+use sakshi_kit::storm::{Callback, Load, Notes, StormClient, rounds, summary};
 use serde_json::json;
 
 const ROUNDS: u64 = 8;
@@ -100,7 +100,8 @@ async fn no_kill_in_the_middle_of_an_event_loses_a_guest_overfills_it_or_charges
     let event = TestEvent::reported(&node, &client.backend, PLACES, &client.receiver.url("/hook")).await;
     let places = Arc::new(Places { asked: PLACES.into(), ..Places::default() });
     let mut kills = 0;
-    for _ in 0..ROUNDS {
+    let rounds = rounds(ROUNDS);
+    for _ in 0..rounds {
         let load = Load::start(GUESTS, |over| {
             let random = Random::from_seed(random.next());
             Guest { event: event.clone(), client: Arc::clone(&client), places: Arc::clone(&places), over, random }.come_and_go()
@@ -113,7 +114,7 @@ async fn no_kill_in_the_middle_of_an_event_loses_a_guest_overfills_it_or_charges
     let evidence = client.assert_held(&node, kills * IN_FLIGHT, Some(&event)).await;
     let (view, guests) = evidence.event.as_ref().expect("an event");
     assert_eq!(view.abandoned_count, 0, "no window has passed");
-    let had_load = guests.len() as u64 > ROUNDS && places.confirmed.load(Ordering::SeqCst) > 0;
+    let had_load = guests.len() as u64 > rounds && places.confirmed.load(Ordering::SeqCst) > 0;
     assert!(had_load, "seed {seed}: there was hardly any load");
     eprintln!("{kills} kills: {} registered, {}", guests.len(), summary(&evidence));
 }

@@ -16,7 +16,7 @@ use sakshi_kit::flow::{Flow, OpenedFlow};
 use sakshi_kit::flow_fixture::{FlowFixture, body_of};
 use sakshi_kit::goldens::*;
 use sakshi_kit::random::Random;
-use sakshi_kit::storm::Load;
+use sakshi_kit::storm::{Load, rounds};
 use sakshi_kit::waiting::{TIMEOUT, eventually};
 
 const ROUNDS: u64 = 10;
@@ -248,13 +248,14 @@ impl Storm {
 async fn no_kill_loses_a_report_or_sends_its_webhook_twice() {
     let (seed, random) = Random::of_this_run();
     let mut storm = Storm::begin(random).await;
-    for _ in 0..ROUNDS {
+    let rounds = rounds(ROUNDS);
+    for _ in 0..rounds {
         storm.round().await;
     }
     storm.resolve().await;
     let told = storm.worker.note(std::mem::take);
     assert!(told.unexpected.is_empty() && told.in_doubt.is_empty(), "seed {seed}: {:#?}", told.unexpected);
-    assert!(told.accepted.len() as u64 > 3 * ROUNDS, "seed {seed}: there was hardly any load");
+    assert!(told.accepted.len() as u64 > 3 * rounds, "seed {seed}: there was hardly any load");
     storm.check_polls(&told).await;
     let (all, unknown) = storm.check_webhooks(&told).await;
     let kills = storm.kills;

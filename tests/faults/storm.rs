@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sakshi_kit::node::TestNode;
 use sakshi_kit::random::Random;
-use sakshi_kit::storm::{Load, StormClient, summary};
+use sakshi_kit::storm::{Load, StormClient, rounds, summary};
 
 const ROUNDS: u64 = 14;
 const WORKERS: u64 = 12;
@@ -18,7 +18,8 @@ async fn no_kill_loses_an_answer_charges_twice_or_sends_a_webhook_twice() {
     let mut node = TestNode::with(&settings).await;
     let client = StormClient::of(&node, false).await;
     let mut kills = 0;
-    for _ in 0..ROUNDS {
+    let rounds = rounds(ROUNDS);
+    for _ in 0..rounds {
         let load = Load::start(WORKERS, |over| client.worker(&mut random).run(over));
         // The moment of the kill is the one thing that is left to chance.
         let moment = Duration::from_millis(random.below(900));
@@ -26,6 +27,6 @@ async fn no_kill_loses_an_answer_charges_twice_or_sends_a_webhook_twice() {
         kills += load.kill(&mut node, &mut random).await;
     }
     let evidence = client.assert_held(&node, kills * IN_FLIGHT, None).await;
-    assert!(client.notes.accepted() as u64 > ROUNDS, "seed {seed}: there was hardly any load");
+    assert!(client.notes.accepted() as u64 > rounds, "seed {seed}: there was hardly any load");
     eprintln!("{kills} kills: {}", summary(&evidence));
 }

@@ -1,6 +1,7 @@
 //! Connections that are opened and not used: on the operator's listener, and on the public one of a
 //! process that may have few.
 
+use sakshi_kit::waiting::assert_within;
 use std::time::{Duration, Instant};
 
 use sakshi_kit::answer::Answer;
@@ -39,7 +40,8 @@ async fn a_probe_waits_for_nobody_who_keeps_connections_open() {
     for path in ["/livez", "/readyz", "/metrics", "/livez", "/readyz"] {
         let began = Instant::now();
         let answer = node.operator().with_own_connections().probe(path).await;
-        assert!(answer.status == 200 && began.elapsed() < PROBED, "{path}: {} after {:?}", answer.status, began.elapsed());
+        assert_within(began.elapsed(), PROBED, path);
+        assert_eq!(answer.status, 200, "{path}");
     }
     drop(others);
 }
@@ -57,7 +59,8 @@ async fn a_client_waits_for_nobody_who_keeps_connections_open() {
         let newcomer = reqwest::Client::builder().no_proxy().build().expect("an HTTP client");
         let began = Instant::now();
         let answer = Answer::to(newcomer.get(node.addresses.public("/api/ping"))).await;
-        assert!(answer.status == 200 && began.elapsed() < PROBED, "{} after {:?}", answer.status, began.elapsed());
+        assert_within(began.elapsed(), PROBED, "the answer to a newcomer");
+        assert_eq!(answer.status, 200);
     }
     drop(others);
 }

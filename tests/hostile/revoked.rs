@@ -6,7 +6,7 @@ use reqwest::Method;
 use sakshi_kit::answer::Answer;
 use sakshi_kit::backend::{INIT, result_path};
 use sakshi_kit::node::TestNode;
-use sakshi_kit::waiting::{TIMEOUT, eventually};
+use sakshi_kit::waiting::{TIMEOUT, assert_within, eventually};
 use serde_json::json;
 
 use sakshi_kit::raw::Raw;
@@ -30,7 +30,7 @@ async fn a_long_poll_ends_with_its_key_and_tells_no_claims() {
     let revoked = Instant::now();
     let answer = waiting.await.expect("an answer");
     assert_eq!(answer.refusal(401), "unauthorized");
-    assert!(revoked.elapsed() < WITHIN, "{:?} after the revocation", revoked.elapsed());
+    assert_within(revoked.elapsed(), WITHIN, "the end of a poll whose key is revoked");
     identity_app.approve(&opened, "asha").await;
 }
 

@@ -1,5 +1,6 @@
 //! How long a transaction's actor lives, and how its window passes.
 
+use sakshi_kit::waiting::assert_within;
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
@@ -47,7 +48,7 @@ fn fifteen_minutes_pass_and_the_actor_ends_with_its_window() {
         tokio::time::advance(Duration::from_secs(1)).await;
         until("the actor has ended", || fixture.tree.live_transactions() == 0).await;
         tokio::time::resume();
-        assert!(began.elapsed() < Duration::from_secs(5), "nobody waited for the window");
+        assert_within(began.elapsed(), Duration::from_secs(5), "the end without the window");
         assert!(matches!(fixture.transactions.get(id).await.unwrap(), View::Expired(_)));
         assert_eq!(fixture.complete(id, verified(1)).await, CompleteReply::Expired);
         assert_eq!(fixture.spent().await, 1, "an abandoned transaction is not refunded");
@@ -78,7 +79,7 @@ fn a_long_poll_is_woken_by_the_answer_and_not_by_the_clock() {
         let began = Instant::now();
         fixture.complete(id, verified(1)).await;
         assert!(matches!(poll.await.unwrap(), View::Completed(_)));
-        assert!(began.elapsed() < Duration::from_secs(2));
+        assert_within(began.elapsed(), Duration::from_secs(2), "the answer to a poll");
         fixture.end().await;
     });
 }
@@ -96,7 +97,7 @@ fn a_window_that_is_ended_wakes_a_long_poll_and_ends_the_actor() {
         let began = Instant::now();
         let View::Expired(ended) = fixture.transactions.expire(id).await.unwrap() else { panic!("not expired") };
         let View::Expired(told) = poll.await.unwrap() else { panic!("not expired for who waits") };
-        assert!(began.elapsed() < Duration::from_secs(2));
+        assert_within(began.elapsed(), Duration::from_secs(2), "the answer to a poll");
         assert_eq!((told.expires_at, ended.expires_at), (fixture.clock.now(), fixture.clock.now()));
         until("the actor has ended", || fixture.tree.live_transactions() == 0).await;
         assert_eq!(fixture.complete(id, verified(2)).await, CompleteReply::Expired);

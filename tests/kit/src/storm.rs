@@ -29,6 +29,11 @@ const CREDITS: u64 = 1_000_000;
 /// Pause of a worker after a request without an answer.
 const PAUSE: Duration = Duration::from_millis(20);
 
+/// Rounds of a storm: as many as in the long form of the tests, or half of them in the short one.
+pub fn rounds(long: u64) -> u64 {
+    if std::env::var("SAKSHI_TESTS").is_ok_and(|form| form == "long") { long } else { long.div_ceil(2) }
+}
+
 /// What the identity app posts.
 #[derive(Clone, Debug)]
 pub enum Callback {

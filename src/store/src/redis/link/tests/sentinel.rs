@@ -1,5 +1,6 @@
 //! A master that sentinels watch.
 
+use sakshi_kit::waiting::assert_within;
 use std::time::{Duration, Instant};
 
 use super::harness::groups::Sentinels;
@@ -62,7 +63,7 @@ async fn follows(link: &Link, master: &RedisServer) -> Duration {
         if answered.is_some() && answered.map(|number| number.to_string()) == master.answer(&["GET", "a"]).text() {
             return started.elapsed();
         }
-        assert!(started.elapsed() < Duration::from_secs(4), "the link does not follow: {answered:?}");
+        assert_within(started.elapsed(), Duration::from_secs(4), "following the master");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
