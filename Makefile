@@ -10,7 +10,7 @@ ifdef CI
 export CARGO_INCREMENTAL = 0
 endif
 
-.PHONY: test timings nightly suites hostile needs packages binaries build fuzz rust redis browser deploy readme examples contract simulation simulate plants differential bench growth soak load demo dist mutants
+.PHONY: test timings nightly suites hostile needs packages binaries build fuzz rust api redis browser deploy readme examples contract simulation simulate plants differential bench growth soak load demo dist mutants
 
 # Lints and tests share one build: clippy compiles the crates of this workspace, and a warning is an error.
 LINTED = RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-Dwarnings
@@ -27,7 +27,7 @@ test: needs
 	+$(MAKE) --no-print-directory --output-sync=target --jobs=3 suites
 	+$(MAKE) --no-print-directory hostile
 
-suites: build browser rust simulation contract redis deploy readme examples
+suites: build browser simulation rust api redis deploy contract examples readme
 
 # The last run's times of each suite and of its slowest tests, which run once more, alone, to tell their processor time.
 timings:
@@ -80,17 +80,22 @@ binaries: needs
 build: binaries
 	$(TIMED) build $(WITHIN) 30m env $(LINTED) $(CARGO) test --workspace --tests --no-run
 
+# Every test program but those that have a suite of their own.
 rust: build packages
-	$(TIMED) rust $(WITHIN) 45m env $(SIDE_BY_SIDE) $(TESTS) --tests --no-fail-fast
+	ELSEWHERE=api $(TIMED) rust $(WITHIN) 45m env $(SIDE_BY_SIDE) $(TESTS) --tests --no-fail-fast
 
-# The black-box suite again, on Redis. The short form leaves out modules in which the store has no part.
+# The black-box suite.
+api: build packages
+	$(TIMED) "api, whole" $(WITHIN) 30m env $(SIDE_BY_SIDE) $(TESTS) --test api
+
+# The same on Redis. The short form leaves out modules in which the store has no part.
 ifneq ($(SAKSHI_TESTS),long)
 WITHOUT_THE_STORE = callback_bodies checks credential_refusals credentials descriptors event_input flow_input flow_large \
   flow_report_refusals flow_sandbox flow_upstream hosted_sandbox init_refusals issuer_keys key_files kit_checks logging metrics \
   name_servers pan portal_commands portal_refusals profiles protocol traces
 endif
 redis: build packages
-	SAKSHI_TEST_STORE=redis $(TIMED) redis $(WITHIN) 30m env $(SIDE_BY_SIDE) $(TESTS) --test api -- $(WITHOUT_THE_STORE:%=--skip %::)
+	SAKSHI_TEST_STORE=redis $(TIMED) "api on Redis, whole" $(WITHIN) 30m env $(SIDE_BY_SIDE) $(TESTS) --test api -- $(WITHOUT_THE_STORE:%=--skip %::)
 
 browser: binaries packages
 	$(TIMED) browser $(WITHIN) 40m tests/browser/run.sh

@@ -161,7 +161,7 @@ pub fn configure_reports(cfg: &mut ServiceConfig, deps: InternalDeps) {
 fn declare(cfg: &mut ServiceConfig, deps: InternalDeps, part: Part) {
     cfg.app_data(RouteMetrics::unmatched()).app_data(BodyLimit(deps.body_bytes)).app_data(web::Data::new(deps.memory.clone()));
     cfg.app_data(Audience::Operators).app_data(deps.trusted_proxies.clone());
-    cfg.app_data(web::Data::new(deps)).app_data(web::Data::new(openapi::Document::of(part)));
+    cfg.app_data(web::Data::new(deps)).app_data(web::Data::new(openapi::document_of(part)));
     let mut table = part.operations().map(|(_, operation)| operation).peekable();
     while let Some(Operation { method, path, roles, logging, route, body_bytes, .. }) = table.next() {
         let mut routes = vec![(method, route(roles, logging))];

@@ -1,7 +1,6 @@
 //! `GET /openapi.json` of the internal listener: the document (OpenAPI 3.1) of every operation in the table.
 
 use std::collections::BTreeSet;
-use std::sync::OnceLock;
 
 use actix_web::web::Data;
 use sakshi_domain::invalid::Invalid;
@@ -55,25 +54,17 @@ fn is_for_some(operation: &Value) -> bool {
     operation["x-roles"].as_array().is_some_and(|roles| roles.len() < Role::ALL.len())
 }
 
-/// The document of a listener, put together when somebody first asks for it.
-#[derive(Debug)]
-pub(super) struct Document {
-    part: Part,
-    made: OnceLock<ApiDocument>,
+pub(super) async fn document(document: Data<ApiDocument>) -> ApiDocument {
+    ApiDocument::clone(&document)
 }
 
-impl Document {
-    pub(super) const fn of(part: Part) -> Self {
-        Self { part, made: OnceLock::new() }
-    }
-}
-
-pub(super) async fn document(document: Data<Document>) -> ApiDocument {
-    document.made.get_or_init(|| describe(document.part)).clone()
+/// The document of a listener.
+pub(super) fn document_of(part: Part) -> ApiDocument {
+    ApiDocument::new(move || describe(part))
 }
 
 /// Puts the document together.
-pub(super) fn describe(part: Part) -> ApiDocument {
+fn describe(part: Part) -> Value {
     let (mut schemas, mut paths, mut tags) = (Schemas::new(), json!({}), BTreeSet::new());
     Refusal::collect(&mut schemas);
     for (tag, mut operation) in part.operations() {
@@ -111,7 +102,7 @@ pub(super) fn describe(part: Part) -> ApiDocument {
         },
     });
     complete(&mut document, &SHARED, example);
-    ApiDocument::new(&document)
+    document
 }
 
 /// The refusal with this status that stands for all operations.

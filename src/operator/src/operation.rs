@@ -19,7 +19,6 @@ use super::arguments::{Asked, Id, Identifies, Paged};
 use super::audit::{self, Logging, Outcome};
 use super::audit_log::Range;
 use super::bearer::{Connector, Operator, admit};
-use super::openapi::Document;
 use super::probes::MetricsPage;
 
 /// Part of what describes an operation.
@@ -168,7 +167,7 @@ pub(super) trait Argument {
 impl Argument for HttpRequest {}
 impl Argument for Payload {}
 impl Argument for Data<InternalDeps> {}
-impl Argument for Data<Document> {}
+impl Argument for Data<ApiDocument> {}
 
 impl Argument for Operator {
     const IS_OF_OPERATORS: bool = true;

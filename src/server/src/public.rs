@@ -60,7 +60,7 @@ pub fn app(
     let gate = KeyGate::new(Arc::clone(&service.store), Arc::clone(&service.clock), shared.profile);
     let stand_ins = shared.stand_ins.clone();
     App::new()
-        .app_data(Data::new(document_of(&service.authority.public_base, PosterApi::openapi())))
+        .app_data(Data::new(document_of(&service.authority.public_base, PosterApi::openapi)))
         .app_data(Data::new(DocsPages::default()))
         .app_data(Data::new(service.memory.clone()))
         .app_data(Data::new(service))

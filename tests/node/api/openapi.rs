@@ -23,7 +23,7 @@ use crate::in_process::InProcessNode;
 use sakshi_kit::flow_records::Party;
 
 fn document() -> Value {
-    document_of("https://verify.example", PosterApi::openapi()).value()
+    document_of("https://verify.example", PosterApi::openapi).value()
 }
 
 #[test]

@@ -90,8 +90,9 @@ struct Declared;
 
 /// The document of a service that the public reaches under this URL; `more` are routes that other edges offer to clients.
 #[must_use]
-pub fn document_of(public_base: &str, more: utoipa::openapi::OpenApi) -> ApiDocument {
-    ApiDocument::new(&describe(public_base, more))
+pub fn document_of(public_base: &str, more: fn() -> utoipa::openapi::OpenApi) -> ApiDocument {
+    let public_base = public_base.to_owned();
+    ApiDocument::new(move || describe(&public_base, more()))
 }
 
 /// Answers with this document.
