@@ -155,7 +155,7 @@ impl TestNode {
         let shared = redis.as_ref().map(|redis| on_redis(&redis.url())).into_iter().flatten();
         let given = settings.iter().map(|(key, value)| (*key, (*value).to_owned()));
         environment.extend(shared.chain(given).map(|(key, value)| (format!("SAKSHI__{key}"), value)));
-        let http = sakshi_client::http(Duration::from_secs(60), true).expect("an HTTP client");
+        let http = sakshi_client::http(Duration::from_secs(60), false).expect("an HTTP client");
         let secrets = Secrets::default();
         for secret in [CONNECTOR_TOKEN, upstream::TOKEN, upstream::CAPABILITY] {
             secrets.keep(secret);
