@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use super::{Fixture, roomy, run, until, verified};
 use crate::{ByteBounds, DispatchBounds, TreeBounds};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(300);
 /// A file, and what it is in Base64.
 const FILE: usize = 7_500_000;
 const BODY: usize = FILE / 3 * 4;
