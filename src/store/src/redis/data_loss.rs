@@ -32,6 +32,8 @@ pub(crate) const AUDIT_LOG: u8 = PARTITIONS;
 pub(crate) struct LossGuard {
     is_lost: AtomicBool,
     known: Mutex<Knowledge>,
+    /// Held from a reading of the store to its conclusion, so that none from before an acceptance is concluded from after it.
+    reading: tokio::sync::Mutex<()>,
 }
 
 /// This node's knowledge of the store.
@@ -119,10 +121,11 @@ impl LossGuard {
 
     /// Concludes from the answers of one server; `None` for a question that it does not answer.
     pub(crate) fn conclude_for_server(&self, comparison: &Comparison, answers: Vec<Option<Value>>) -> Result<(), StoreError> {
-        self.conclude(comparison, answers, false)
+        self.conclude(comparison, answers, false).map(drop)
     }
 
-    fn conclude(&self, comparison: &Comparison, answers: Vec<Option<Value>>, is_complete: bool) -> Result<(), StoreError> {
+    /// Concludes from answers; whether a loss is written down already.
+    fn conclude(&self, comparison: &Comparison, answers: Vec<Option<Value>>, is_complete: bool) -> Result<bool, StoreError> {
         let mut answers = answers.into_iter();
         let own = answers.next().flatten().map(OwnMarks::read).transpose()?;
         let mut lengths = Vec::new();
@@ -138,7 +141,7 @@ impl LossGuard {
             (found, _) => found,
         };
         self.is_lost.store(known.lost_since.is_some(), Ordering::Relaxed);
-        Ok(())
+        Ok(own.is_some_and(|own| own.lost_since.is_some()))
     }
 }
 
@@ -193,16 +196,24 @@ impl Shared {
     /// # Errors
     /// [`StoreError::DataLost`].
     pub(crate) async fn compare(&self) -> Result<(), StoreError> {
+        let _reading = self.link.loss_guard().reading.lock().await;
+        self.compare_alone().await
+    }
+
+    async fn compare_alone(&self) -> Result<(), StoreError> {
         let guard = self.link.loss_guard();
         let was_lost = guard.lost_since().is_some();
         let comparison = if was_lost { guard.comparison() } else { LossGuard::brief_comparison() };
         let answers = self.send_always(comparison.commands()).await?;
-        guard.conclude(&comparison, answers.into_iter().map(Some).collect(), true)?;
+        let is_noted = guard.conclude(&comparison, answers.into_iter().map(Some).collect(), true)?;
         let lost_since = guard.lost_since();
         metrics::gauge!("sakshi_store_data_lost").set(u8::from(lost_since.is_some()));
         let Some(since) = lost_since else { return Ok(()) };
-        let note = cmd("SET").arg(keys::data_lost()).arg(since.millis()).arg("NX").to_owned();
-        self.send_always(vec![note]).await?;
+        // An operator may have accepted it meanwhile, which a second note would undo.
+        if !is_noted {
+            let note = cmd("SET").arg(keys::data_lost()).arg(since.millis()).arg("NX").to_owned();
+            self.send_always(vec![note]).await?;
+        }
         Err(StoreError::DataLost(since))
     }
 
@@ -217,19 +228,20 @@ impl Shared {
 
     /// Accepts that data was lost; returns since when, or `None` when nothing is missing. Other nodes go on within a second.
     pub(crate) async fn accept_loss(&self) -> Result<Option<Timestamp>, StoreError> {
-        match self.compare().await {
+        let guard = self.link.loss_guard();
+        let _reading = guard.reading.lock().await;
+        match self.compare_alone().await {
             Ok(()) => return Ok(None),
             Err(StoreError::DataLost(_)) => {}
             Err(error) => return Err(error),
         }
-        let guard = self.link.loss_guard();
         let (since, acceptances) = {
             let known = guard.lock();
             (known.lost_since, known.acceptances.unwrap_or(0))
         };
         let args = self.timed(arguments![acceptances, canary::fresh(&self.vault)]);
         self.link.call_always(&script::ACCEPT_LOSS, keys::own_marks(), args).await?;
-        self.compare().await?;
+        self.compare_alone().await?;
         Ok(since)
     }
 }
@@ -293,6 +305,17 @@ mod tests {
         assert_eq!(lengths(&guard), [3, 9]);
         guard.record(0, b"b".to_vec(), 1);
         assert_eq!(lengths(&guard), [1, 9]);
+    }
+
+    #[test]
+    fn a_loss_that_is_written_down_is_told_from_one_that_is_not() {
+        let guard = LossGuard::default();
+        let told = |lost: Value| {
+            let marks = Value::Array(vec![Value::BulkString(b"c".to_vec()), Value::Int(3), Value::Int(2), lost, Value::Int(0)]);
+            guard.conclude(&LossGuard::brief_comparison(), vec![Some(marks)], true).unwrap()
+        };
+        assert!(!told(Value::Nil) && guard.admit().is_err(), "this node is the first to notice");
+        assert!(told(Value::Int(4)) && guard.admit().is_err());
     }
 
     #[test]
