@@ -78,7 +78,7 @@ binaries: needs
 
 # The test programs.
 build: binaries
-	$(TIMED) build $(WITHIN) 30m env $(LINTED) $(CARGO) test --workspace --tests --no-run
+	$(TIMED) build $(WITHIN) 30m env $(LINTED) $(CARGO) test --workspace --tests --test hostile --no-run
 
 # Every test program but those that have a suite of their own.
 rust: build packages

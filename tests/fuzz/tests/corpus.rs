@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use sakshi_fuzz::{GROUPS, Target};
 use sakshi_kit::random::Random;
 
-/// How many changes of each input are fed.
+/// Changes of each input that are fed.
 const CHANGES: usize = 300;
 
 /// Panics, also those that a store catches.
