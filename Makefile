@@ -10,7 +10,7 @@ ifdef CI
 export CARGO_INCREMENTAL = 0
 endif
 
-.PHONY: test timings nightly suites hostile needs packages binaries build fuzz rust api redis browser deploy readme examples contract simulation simulate plants differential bench growth soak load demo dist mutants
+.PHONY: test timings nightly suites hostile needs packages binaries build fuzz rust processes api redis browser deploy readme examples contract simulation simulate plants differential bench growth soak load demo dist mutants
 
 # Lints and tests share one build: clippy compiles the crates of this workspace, and a warning is an error.
 LINTED = RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-Dwarnings
@@ -27,7 +27,7 @@ test: needs
 	+$(MAKE) --no-print-directory --output-sync=target --jobs=3 suites
 	+$(MAKE) --no-print-directory hostile
 
-suites: build browser simulation rust api redis deploy contract examples readme
+suites: build browser simulation api processes rust redis deploy contract examples readme
 
 # The last run's times of each suite and of its slowest tests, which run once more, alone, to tell their processor time.
 timings:
@@ -40,7 +40,7 @@ nightly: needs
 	$(WITHIN) 10m $(CARGO) clippy --package sakshi --lib --bins --no-default-features -- -D warnings
 	+$(MAKE) test
 	SAKSHI_TEST_STORE=redis $(WITHIN) 10m env $(TESTS) --test hostile
-	$(CARGO) run --profile simulation --package sakshi-sim -- --from 120 --seeds 20000
+	$(CARGO) run --profile simulation --package sakshi-sim -- --from 60 --seeds 20000
 	$(CARGO) run --profile simulation --package sakshi-sim -- --plant all
 	tests/fuzz/run.py
 	$(CARGO) run --package sakshi-differential -- --count 100000
@@ -80,9 +80,14 @@ binaries: needs
 build: binaries
 	$(TIMED) build $(WITHIN) 30m env $(LINTED) $(CARGO) test --workspace --tests --test hostile --no-run
 
+# Test programs that start several processes each, and wait for them.
+PROCESSES = cluster faults load
+processes: build
+	$(TIMED) processes $(WITHIN) 30m env $(SIDE_BY_SIDE) $(TESTS) $(PROCESSES:%=--test %) --no-fail-fast
+
 # Every test program but those that have a suite of their own.
 rust: build packages
-	ELSEWHERE=api $(TIMED) rust $(WITHIN) 45m env $(SIDE_BY_SIDE) $(TESTS) --tests --no-fail-fast
+	ELSEWHERE="api $(PROCESSES)" $(TIMED) rust $(WITHIN) 45m env $(SIDE_BY_SIDE) $(TESTS) --tests --no-fail-fast
 
 # The black-box suite.
 api: build packages
@@ -127,7 +132,7 @@ examples: binaries packages
 
 # Schedules of whole nodes, each from a seed.
 simulation: binaries
-	$(TIMED) simulation $(WITHIN) 30m target/debug/sakshi-sim --seeds 120
+	$(TIMED) simulation $(WITHIN) 30m target/debug/sakshi-sim --seeds 60
 
 # The same for a night, optimised.
 simulate:
