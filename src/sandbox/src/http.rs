@@ -4,9 +4,11 @@ use std::time::Duration;
 
 use reqwest::{ClientBuilder, Response, redirect};
 
-/// A client that waits at most this long for an answer.
-pub(crate) fn client(timeout: Duration) -> ClientBuilder {
-    reqwest::Client::builder().http1_only().no_proxy().redirect(redirect::Policy::none()).timeout(timeout)
+/// A client of the service at `base` that waits at most `timeout` for an answer. The system's root certificates are loaded
+/// only for HTTPS: that takes longer than the rest of a node's start.
+pub(crate) fn client(base: &str, timeout: Duration) -> ClientBuilder {
+    let builder = reqwest::Client::builder().http1_only().no_proxy().redirect(redirect::Policy::none()).timeout(timeout);
+    if base.starts_with("http:") { builder.tls_certs_only([]) } else { builder }
 }
 
 /// The body of an answer, up to `most` bytes.

@@ -145,7 +145,7 @@ impl Inboxes {
     /// # Errors
     /// The HTTP client cannot be built.
     pub fn new(public_base: &str) -> reqwest::Result<Self> {
-        let http = client(TRIAL_TIME_MAX).pool_max_idle_per_host(0).build()?;
+        let http = client(public_base, TRIAL_TIME_MAX).pool_max_idle_per_host(0).build()?;
         Ok(Self { public_base: public_base.to_owned(), http, open: Mutex::default() })
     }
 

@@ -27,7 +27,7 @@ pub fn build(settings: &Settings, internal: SocketAddr, most: usize) -> Result<U
         token: set.token.expose_secret().to_owned(),
         connect_timeout: CONNECT_MAX.min(set.timeout),
         total_timeout: set.timeout,
-        extra_roots_pem: None,
+        tls: set.urls().any(|(_, url)| url.scheme() == "https"),
     })?;
     let at = |url: &Option<Url>, flow: &str| {
         let is_sandbox = settings.profile == Profile::Sandbox;

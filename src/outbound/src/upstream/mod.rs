@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
-use reqwest::{Certificate, Client, Response, StatusCode, redirect, retry};
+use reqwest::{Client, Response, StatusCode, redirect, retry};
 use sakshi_domain::flow::header::FlowHeader;
 use sakshi_domain::ids::AppId;
 use sakshi_domain::limits::UPSTREAM_ANSWER_BYTES_MAX;
@@ -45,8 +45,8 @@ pub struct UpstreamOptions {
     pub connect_timeout: Duration,
     /// Limit on the time until the end of the answer, connecting included.
     pub total_timeout: Duration,
-    /// PEM of certificate authorities that are trusted in addition to the system's.
-    pub extra_roots_pem: Option<Vec<u8>>,
+    /// Whether an upstream is called by HTTPS. Otherwise no root certificates are loaded.
+    pub tls: bool,
 }
 
 /// Sends orders. Cloning is cheap.
@@ -84,7 +84,7 @@ impl UpstreamClient {
     /// Builds a client.
     ///
     /// # Errors
-    /// The extra roots are unreadable, no header can carry the token, or TLS cannot be set up.
+    /// No header can carry the token, or TLS cannot be set up.
     pub fn new(options: &UpstreamOptions) -> Result<Self, ClientError> {
         let mut builder = Client::builder()
             .http1_only()
@@ -94,9 +94,8 @@ impl UpstreamClient {
             .pool_max_idle_per_host(0)
             .referer(false)
             .connect_timeout(options.connect_timeout);
-        if let Some(pem) = &options.extra_roots_pem {
-            let roots = Certificate::from_pem_bundle(pem).ok().filter(|roots| !roots.is_empty());
-            builder = builder.tls_certs_merge(roots.ok_or(ClientError::ExtraRoots)?);
+        if !options.tls {
+            builder = builder.tls_certs_only([]);
         }
         let http = builder.build().map_err(ClientError::tls)?;
         let mut authorization = HeaderValue::from_str(&format!("Bearer {}", options.token)).map_err(|_| ClientError::Token)?;

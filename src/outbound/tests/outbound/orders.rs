@@ -58,7 +58,7 @@ fn esign_document(signers: usize) -> OpenedEsign {
 }
 
 fn upstream(url: &str, total_timeout: Duration) -> Upstream {
-    let options = UpstreamOptions { token: TOKEN.to_owned(), connect_timeout: PLENTY, total_timeout, extra_roots_pem: None };
+    let options = UpstreamOptions { token: TOKEN.to_owned(), connect_timeout: PLENTY, total_timeout, tls: false };
     UpstreamClient::new(&options).unwrap().at(Url::parse(url).unwrap(), 1)
 }
 
@@ -312,7 +312,7 @@ async fn an_order_beyond_the_limit_of_concurrent_ones_is_not_sent() {
 #[test]
 fn neither_the_token_nor_the_path_of_an_upstream_is_shown() {
     let upstream = upstream("https://u.example/secret-path?key=secret-key", PLENTY);
-    let options = UpstreamOptions { token: TOKEN.to_owned(), connect_timeout: PLENTY, total_timeout: PLENTY, extra_roots_pem: None };
+    let options = UpstreamOptions { token: TOKEN.to_owned(), connect_timeout: PLENTY, total_timeout: PLENTY, tls: false };
     let shown = format!("{upstream:?} {options:?} {:?}", UpstreamClient::new(&options).unwrap());
     assert!(!shown.contains("secret") && !shown.contains(TOKEN) && shown.contains("https://u.example"), "{shown}");
     assert!(UpstreamClient::new(&UpstreamOptions { token: "two\nlines".to_owned(), ..options }).is_err());

@@ -50,7 +50,7 @@ impl SandboxApp {
             return Err(SetupError::PublicBase);
         }
         // No reuse, like phones; the service may close an idle connection just as it is reused.
-        let http = client(CALLBACK_TIME_MAX).pool_max_idle_per_host(0).build().map_err(SetupError::Http)?;
+        let http = client(public_base.as_str(), CALLBACK_TIME_MAX).pool_max_idle_per_host(0).build().map_err(SetupError::Http)?;
         Ok(Self { issuer, holder: HolderKey::generate()?, public_base, http, clock })
     }
 }

@@ -95,7 +95,7 @@ pub(super) struct Reporter {
 
 impl Reporter {
     pub(super) fn new(base: Url, tokens: BTreeMap<ReportKind, SecretString>) -> Result<Self, reqwest::Error> {
-        Ok(Self { http: client(ANSWER_TIME_MAX).build()?, base, tokens })
+        Ok(Self { http: client(base.as_str(), ANSWER_TIME_MAX).build()?, base, tokens })
     }
 
     /// Sends a report, with retries. Returns the last answer and the number of attempts.

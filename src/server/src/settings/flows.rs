@@ -55,7 +55,7 @@ impl Upstreams {
     }
 
     /// Every URL that is set, with its key.
-    pub(super) fn urls(&self) -> impl Iterator<Item = (String, &Url)> {
+    pub fn urls(&self) -> impl Iterator<Item = (String, &Url)> {
         let flows =
             [("esign", &self.esign_url), ("doclocker", &self.doclocker_url), ("estamp", &self.estamp_url), ("wealth", &self.wealth_url)];
         let flows = flows.into_iter().filter_map(|(name, url)| Some((name, url.as_ref()?)));
