@@ -124,8 +124,13 @@ impl LossGuard {
         self.conclude(comparison, answers, false).map(drop)
     }
 
-    /// Concludes from answers; whether a loss is written down already.
-    fn conclude(&self, comparison: &Comparison, answers: Vec<Option<Value>>, is_complete: bool) -> Result<bool, StoreError> {
+    /// Concludes from answers, and returns since when data is missing, with the marks that the store keeps of itself.
+    fn conclude(
+        &self,
+        comparison: &Comparison,
+        answers: Vec<Option<Value>>,
+        is_complete: bool,
+    ) -> Result<(Option<Timestamp>, Option<OwnMarks>), StoreError> {
         let mut answers = answers.into_iter();
         let own = answers.next().flatten().map(OwnMarks::read).transpose()?;
         let mut lengths = Vec::new();
@@ -141,7 +146,7 @@ impl LossGuard {
             (found, _) => found,
         };
         self.is_lost.store(known.lost_since.is_some(), Ordering::Relaxed);
-        Ok(own.is_some_and(|own| own.lost_since.is_some()))
+        Ok((known.lost_since, own))
     }
 }
 
@@ -205,16 +210,19 @@ impl Shared {
         let was_lost = guard.lost_since().is_some();
         let comparison = if was_lost { guard.comparison() } else { LossGuard::brief_comparison() };
         let answers = self.send_always(comparison.commands()).await?;
-        let is_noted = guard.conclude(&comparison, answers.into_iter().map(Some).collect(), true)?;
-        let lost_since = guard.lost_since();
+        let (lost_since, own) = guard.conclude(&comparison, answers.into_iter().map(Some).collect(), true)?;
         metrics::gauge!("sakshi_store_data_lost").set(u8::from(lost_since.is_some()));
         let Some(since) = lost_since else { return Ok(()) };
-        // An operator may have accepted it meanwhile, which a second note would undo.
-        if !is_noted {
-            let note = cmd("SET").arg(keys::data_lost()).arg(since.millis()).arg("NX").to_owned();
-            self.send_always(vec![note]).await?;
+        if let Some(own) = own.filter(|own| own.lost_since.is_none()) {
+            self.note_loss(own.acceptances, since).await?;
         }
         Err(StoreError::DataLost(since))
+    }
+
+    /// Writes down a loss for every node, unless an operator has accepted one since this many acceptances were read.
+    pub(crate) async fn note_loss(&self, acceptances: u64, since: Timestamp) -> Result<(), StoreError> {
+        let args = self.timed(arguments![acceptances, since.millis()]);
+        self.link.call_always(&script::NOTE_LOSS, keys::note_of_loss(), args).await.map(drop)
     }
 
     /// Counts a start of a node, as a step of several commands and then as a single one.
@@ -312,10 +320,12 @@ mod tests {
         let guard = LossGuard::default();
         let told = |lost: Value| {
             let marks = Value::Array(vec![Value::BulkString(b"c".to_vec()), Value::Int(3), Value::Int(2), lost, Value::Int(0)]);
-            guard.conclude(&LossGuard::brief_comparison(), vec![Some(marks)], true).unwrap()
+            let (lost_since, own) = guard.conclude(&LossGuard::brief_comparison(), vec![Some(marks)], true).unwrap();
+            assert!(lost_since.is_some() && guard.admit().is_err());
+            own.unwrap().lost_since
         };
-        assert!(!told(Value::Nil) && guard.admit().is_err(), "this node is the first to notice");
-        assert!(told(Value::Int(4)) && guard.admit().is_err());
+        assert_eq!(told(Value::Nil), None, "this node is the first to notice");
+        assert_eq!(told(Value::Int(4)), Some(at(4)));
     }
 
     #[test]

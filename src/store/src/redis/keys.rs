@@ -183,12 +183,21 @@ pub(crate) fn canary() -> Vec<u8> {
 /// The marks that the store keeps of itself, in one slot: the canary, starts, steps, the time of a loss, acceptances.
 pub(crate) fn own_marks() -> Vec<Vec<u8>> {
     let [single, steps, _] = starts();
-    vec![canary(), single, steps, data_lost(), b"{canary}acceptances".to_vec()]
+    vec![canary(), single, steps, data_lost(), acceptances()]
+}
+
+/// The time of a loss, and how many losses were accepted.
+pub(crate) fn note_of_loss() -> Vec<Vec<u8>> {
+    vec![data_lost(), acceptances()]
 }
 
 /// The starts of nodes as single commands count them and as steps of several commands do, and when the latest was.
 pub(crate) fn starts() -> [Vec<u8>; 3] {
     [b"{canary}starts".to_vec(), b"{canary}steps".to_vec(), b"{canary}started".to_vec()]
+}
+
+fn acceptances() -> Vec<u8> {
+    b"{canary}acceptances".to_vec()
 }
 
 /// Since when data is missing, if a node has noticed.

@@ -136,6 +136,7 @@ scripts! {
     COUNT_STEP = "count_step", true, "", [];
     COUNT_START = "count_start", true, "", [];
     ACCEPT_LOSS = "accept_loss", true, "", [];
+    NOTE_LOSS = "note_loss", true, "", [];
     FIND_SEALED = "find_sealed", false, " flags=no-writes", [];
     /// A value is replaced by one of the same length.
     REPLACE_SEALED = "replace_sealed", true, " flags=allow-oom", [];

@@ -46,6 +46,20 @@ async fn is_refused(store: &RedisStore, client: &ClientId) {
 }
 
 #[test]
+fn a_loss_that_was_noticed_before_its_acceptance_is_not_noted_after_it() {
+    run(async {
+        let test = durable();
+        test.server.answer(&["DEL", "{canary}steps"]);
+        let Err(StoreError::DataLost(since)) = test.store.check().await else { panic!("the loss is noticed") };
+        test.store.accept_loss().await.unwrap();
+        test.store.shared.note_loss(0, since).await.unwrap();
+        test.store.check().await.unwrap();
+        test.store.shared.note_loss(1, since).await.unwrap();
+        assert!(matches!(test.store.check().await, Err(StoreError::DataLost(_))), "another loss");
+    });
+}
+
+#[test]
 fn an_older_file_is_noticed_and_nothing_is_written_until_an_operator_accepts() {
     run(async {
         let test = durable();

@@ -269,7 +269,7 @@ fn a_used_store_has_run_every_script() {
     });
     let called = test.store.shared.faults.called.lock().unwrap().clone();
     // Heartbeats, dead nodes, moves and losses have tests of their own.
-    let of_nodes = ["beat", "forget_node", "holders", "put_moved", "put_queue", "assign_queue", "load_queue", "accept_loss"];
+    let of_nodes = ["beat", "forget_node", "holders", "put_moved", "put_queue", "assign_queue", "load_queue", "accept_loss", "note_loss"];
     let all: BTreeSet<_> = script::ALL.iter().map(|script| script.name).filter(|name| !of_nodes.contains(name)).collect();
     assert!(called.is_superset(&all), "{:?}", all.difference(&called).collect::<Vec<_>>());
 }
