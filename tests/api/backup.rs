@@ -123,8 +123,12 @@ async fn a_damaged_backup_or_one_under_another_key_is_refused_and_the_store_stay
     let target = node.directory.path().display().to_string();
     let ending = run(&node, &["backup", &target]);
     let file = ending.out.split(": ").next().unwrap().to_owned();
-    let again = run(&node, &["backup", "/nowhere"]);
-    assert!(again.status.code() == Some(2) && again.err.contains("/nowhere"), "{}", again.err);
+    let again = run(&node, &["backup", &format!("{target}/new/deeper")]);
+    assert!(again.status.code() == Some(0) && again.out.contains("/new/deeper/sakshi-"), "{}", again.err);
+    let again = run(&node, &["backup", &format!("{file}/below")]);
+    assert!(again.status.code() == Some(2) && again.err.contains("cannot make the directory"), "{}", again.err);
+    let whole = run(&node, &["restore", &target, "--replace"]);
+    assert!(whole.status.code() == Some(2) && whole.err.contains("is a directory; give the file of one backup"), "{}", whole.err);
     node.kill().await;
 
     let mut bytes = std::fs::read(&file).unwrap();

@@ -156,8 +156,8 @@ async fn a_missing_consent_and_every_other_bad_field_is_a_400_that_names_it() {
                 (kind.with("consent_text", " "), "consent_text"),
             ]);
         } else {
-            // It fetches nothing personal, so there is nothing to consent to.
-            cases.push((kind.with("consent", "Y"), "consent"));
+            // It fetches nothing personal; consent may be given, in the same form.
+            cases.extend([(kind.with("consent", "N"), "consent"), (kind.with("consent_text", " "), "consent_text")]);
         }
         for (body, field) in cases {
             assert_eq!(kind.verify(&fixture.backend, &body).await.refused_fields(), [field], "{body}");

@@ -95,7 +95,7 @@ async fn the_language_that_a_status_shows_can_be_sent_again() {
         assert_eq!(shown_for(language.clone()).await, language, "{code}");
         shown.push(language);
     }
-    let numbers: Vec<u64> = shown.iter().filter_map(Value::as_u64).collect();
+    let numbers: Vec<u64> = shown.iter().filter_map(|shown| shown.as_str().unwrap().parse().ok()).collect();
     assert_eq!(numbers, [3, 4, 8, 9, 10, 12, 17, 18, 19], "the codes without an accepted name");
     shown.dedup();
     assert_eq!(shown.len(), 23, "no two codes are shown as one: {shown:?}");
@@ -129,6 +129,9 @@ async fn the_status_shows_what_was_created() {
     let page = organiser.get(&format!("{EVENTS}?page=2&page_size=1")).await.ok();
     assert_eq!((&page["page"], &page["page_size"], &page["total"]), (&json!(2), &json!(1), &json!(2)));
     assert_eq!(page["events"], json!([second.state().await]), "oldest first");
+    assert_eq!(page.get("next"), None);
+    let first = organiser.get(&format!("{EVENTS}?page_size=1")).await.ok();
+    assert_eq!(first["next"], json!(format!("{EVENTS}?page=2&page_size=1")));
 }
 
 #[tokio::test]
@@ -146,6 +149,8 @@ async fn pages_of_registrations_stay_as_they_are_while_guests_are_added() {
         }
         let page = event.page(number, 2).await;
         assert_eq!((&page["page"], &page["page_size"], &page["total"]), (&json!(number), &json!(2), &json!(came.len())));
+        let next = format!("{}/registrations?page={}&page_size=2", event.path(), number + 1);
+        assert_eq!(page["next"], json!(next));
         let rows = page["registrations"].as_array().expect("registrations").clone();
         read.extend(rows.iter().map(|row| row["txn_id"].clone()));
         pages.push(rows);
@@ -154,8 +159,9 @@ async fn pages_of_registrations_stay_as_they_are_while_guests_are_added() {
     for (number, rows) in (1..).zip(&pages) {
         assert_eq!(event.page(number, 2).await["registrations"].as_array(), Some(rows));
     }
+    assert_eq!(event.page(6, 2).await.get("next"), None);
     let beyond = event.page(7, 2).await;
-    assert_eq!((&beyond["total"], &beyond["registrations"]), (&json!(12), &json!([])));
+    assert_eq!((&beyond["total"], &beyond["registrations"], beyond.get("next")), (&json!(12), &json!([]), None));
     let by_default = organiser.get(&format!("{}/registrations", event.path())).await.ok();
     assert_eq!((&by_default["page"], &by_default["page_size"]), (&json!(1), &json!(20)));
     let listed: Vec<_> = by_default["registrations"].as_array().unwrap().iter().map(|row| row["txn_id"].clone()).collect();

@@ -88,7 +88,7 @@ async fn every_bad_field_of_an_esign_request_is_a_400_that_names_its_path() {
         set("/responseUrl", json!(format!("https://client.example/{}", "x".repeat(2_048))), "responseUrl"),
         set("/responseUrl", json!(""), "responseUrl"),
         set("/colour", json!("red"), "colour"),
-        set("/consent", json!("Y"), "consent"),
+        set("/consent", json!("N"), "consent"),
         set("/request_id", json!("two words"), "request_id"),
     ];
     assert_refused(Flow::Esign, cases).await;
@@ -165,7 +165,7 @@ async fn all_problems_are_named_at_once() {
     let upstream = Upstream::start().await;
     let node = TestNode::ordering_from(&upstream, &[]).await;
     let backend = node.backend(1).await;
-    let body = json!({"document_info": {"name": " ", "content": "no Base64!", "colour": "red"}, "consent": "Y",
+    let body = json!({"document_info": {"name": " ", "content": "no Base64!", "colour": "red"}, "consent": "N",
         "signer_info": [{"signer_name": "A", "hat": 1}, {"signerName": 7}, "B", {}], "responseUrl": "nowhere"});
     let expected = [
         "document_info.name",

@@ -59,7 +59,7 @@ async fn a_transaction_expires_fifteen_minutes_after_its_init() {
     let opened = backend.open(&["name"]).await;
     let text = opened.answer["expiresAt"].as_str().unwrap();
     assert!(text.ends_with('Z') && text.len() == "2026-01-01T00:00:00.000Z".len(), "{text}");
-    let expires = Timestamp::parse_rfc3339(text).unwrap().seconds();
+    let expires = Timestamp::parse_iso8601(text).unwrap().seconds();
     assert!((before + 900..=sakshi_kit::issuer::now() + 900).contains(&expires), "{text}");
     assert!(opened.intent.exp <= expires);
 }

@@ -57,15 +57,14 @@ async fn a_body_beyond_the_limit_is_a_413() {
 }
 
 #[tokio::test]
-async fn another_media_type_is_a_415() {
+async fn another_media_type_is_a_415_and_none_is_json() {
     let node = TestNode::start().await;
-    let backend = node.backend(2).await;
+    let backend = node.backend(3).await;
     let body = json!({"claims": ["name"], "channel": "qr"}).to_string().into_bytes();
     for content_type in ["text/plain", "application/xml", "application/x-www-form-urlencoded", "application/jsonx"] {
         assert_eq!(raw(&backend, content_type, body.clone()).await.refusal(415), "unsupported_media_type", "{content_type}");
     }
-    let none = Answer::to(backend.request(Method::POST, INIT).body(body.clone())).await;
-    assert_eq!(none.refusal(415), "unsupported_media_type");
+    Answer::to(backend.request(Method::POST, INIT).body(body.clone())).await.ok();
     for content_type in ["application/json", "Application/JSON; charset=utf-8"] {
         raw(&backend, content_type, body.clone()).await.ok();
     }
@@ -110,10 +109,12 @@ async fn a_request_id_is_echoed_or_minted() {
     assert_ne!(one.header("x-request-id").unwrap(), other.header("x-request-id").unwrap());
     for bad in ["two words", "", &"x".repeat(129), "caf\u{e9}"] {
         let value = reqwest::header::HeaderValue::from_bytes(bad.as_bytes()).unwrap();
-        let answer = Answer::to(backend.request(Method::POST, INIT).header("X-Request-ID", value).json(&body)).await;
-        assert_eq!(answer.refused_fields(), ["X-Request-ID"], "{bad}");
+        let answer = Answer::to(node.http.request(Method::GET, node.addresses.public("/api/ping")).header("X-Request-ID", value)).await;
+        assert_eq!((answer.status, answer.header("x-request-id").map(str::len)), (200, Some(36)), "{bad}");
     }
-    assert_eq!(node.operator().balance(&backend.client).await, 1);
+    let twice =
+        node.http.request(Method::GET, node.addresses.public("/api/ping")).header("X-Request-ID", "one").header("X-Request-ID", "two");
+    assert_eq!(Answer::to(twice).await.header("x-request-id").map(str::len), Some(36));
 }
 
 #[tokio::test]

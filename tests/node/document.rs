@@ -56,10 +56,7 @@ pub(crate) fn assert_refusals_are_described(document: &Value) {
         for (status, response) in responses.iter().filter(|(status, _)| !status.starts_with('2')) {
             let response = resolve(document, response);
             let named = |header: &str| response["headers"].get(header).is_some();
-            assert_eq!(
-                response["content"]["application/json"]["schema"]["$ref"], "#/components/schemas/Refusal",
-                "{method} {path} {status}"
-            );
+            assert_eq!(response["content"]["application/json"]["schema"]["$ref"], "#/components/schemas/Error", "{method} {path} {status}");
             assert!(named("X-Request-ID"), "{method} {path} {status}");
             assert_eq!(named("Retry-After"), matches!(status.as_str(), "429" | "503" | "default"), "{method} {path} {status}");
             let example = &response["content"]["application/json"]["example"];
@@ -98,7 +95,7 @@ pub(crate) fn assert_described(document: &Value, method: &str, uri: &str, status
     let item = document["paths"].as_object().unwrap().iter().find(|(pattern, _)| fits(pattern)).map(|(_, item)| item);
     let response = match item {
         Some(item) => &item[method.to_lowercase()]["responses"][status.to_string()],
-        None => &document["components"]["responses"]["Refused"],
+        None => &document["components"]["responses"]["OtherError"],
     };
     let schema = &resolve(document, response)["content"]["application/json"]["schema"];
     assert!(schema.is_object(), "{method} {uri} {status} is not described: {answer}");
@@ -106,7 +103,7 @@ pub(crate) fn assert_described(document: &Value, method: &str, uri: &str, status
 }
 
 /// Calls back for every object of a document, but not for those inside examples.
-fn walk<'a>(node: &'a Value, visit: &mut impl FnMut(&'a Value)) {
+pub(crate) fn walk<'a>(node: &'a Value, visit: &mut impl FnMut(&'a Value)) {
     match node {
         Value::Object(members) => {
             visit(node);

@@ -15,6 +15,7 @@ use sakshi_operator::{InternalDeps, configure};
 use sakshi_service::api_key::ApiKey;
 use sakshi_store::{CreateEvent, Events as _};
 use sakshi_web::edge::edge;
+use sakshi_wire::ISO_8601;
 use serde_json::{Value, json};
 
 use crate::document::assert_described;
@@ -197,7 +198,7 @@ async fn what_an_operator_asks_for_is_refused_field_by_field_under_the_names_tha
                 {"field": "label", "message": "must be 1 to 100 characters without control characters"},
                 {"field": "environments[1]", "message": "must be one of sandbox, stage, production"},
                 {"field": "environments[2]", "message": "must be one of sandbox, stage, production"},
-                {"field": "expiresAt", "message": "must be an RFC 3339 timestamp such as 2026-12-31T18:30:00Z"},
+                {"field": "expiresAt", "message": ISO_8601},
             ]),
         ),
         (

@@ -146,7 +146,7 @@ async fn what_is_wrong_with_a_report_is_told_by_its_path_and_nothing_of_it_is_re
     let json = ("content-type", "application/json");
     for (request, expected, code) in [
         (post().insert_header(json).set_payload("{\"signerName\": \"Asha Rao\""), 400, "validation_failed"),
-        (post().set_payload(body.to_string()), 415, "unsupported_media_type"),
+        (post().insert_header(("content-type", "text/plain")).set_payload(body.to_string()), 415, "unsupported_media_type"),
         (
             post().insert_header(json).insert_header(("content-encoding", "gzip")).set_payload(body.to_string()),
             415,

@@ -24,7 +24,7 @@ use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore};
 use sakshi_store::{
     CreditOutcome, Credits as _, Flows as _, Ownership, ReportFlow, ReportFlowOutcome, Store, StoreFuture, Tenancy as _, Vault,
 };
-use sakshi_web::error::ApiError;
+use sakshi_web::error::{ApiError, DocsBase};
 use sakshi_wire::operator::views::TreeNode;
 use sakshi_wire::reports::FlowReport;
 use secrecy::SecretString;
@@ -138,6 +138,7 @@ impl StoreFixture {
             connectors_apart: false,
             trusted_proxies: [].into(),
             urls: UrlPolicy::PUBLIC,
+            docs: DocsBase::default(),
             body_bytes: 4_096,
         }
     }

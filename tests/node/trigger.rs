@@ -142,7 +142,7 @@ async fn every_outcome_of_every_flow_comes_out_as_it_should() {
 }
 
 #[actix_rt::test]
-async fn a_given_url_is_registered_where_the_flow_takes_none_and_nothing_else_of_a_given_app_is_changed() {
+async fn a_given_url_is_registered_for_the_run_alone_where_the_flow_takes_none() {
     let live = InProcessNode::start().await;
     let (app, hook) = (live.first.app.to_string(), "http://127.0.0.1:9/hook");
     let (done, out) = driven(&live, &["doclocker", "--app", &app]).await;
@@ -151,10 +151,14 @@ async fn a_given_url_is_registered_where_the_flow_takes_none_and_nothing_else_of
     assert_eq!(registered().await, serde_json::json!([]));
     let (done, out) = driven(&live, &["doclocker", "--app", &app, "--webhook-url", hook]).await;
     assert!(done.unwrap() && out.contains("unreachable") && out.contains("registered for DocLocker"), "{out}");
-    assert_eq!(registered().await, serde_json::json!([{ "apiType": "DocLocker", "webhookUrl": hook }]));
-    let (done, _) = driven(&live, &["wealth", "--app", &app, "--webhook-url", hook]).await;
-    assert!(done.unwrap());
-    let (_, patched) = live.admin(&format!("/admin/v1/apps/{app}")).await;
-    assert_eq!(patched["historical_webhook_url"], hook);
+    assert_eq!(registered().await, serde_json::json!([]), "what was not registered before is removed");
+    let own = serde_json::json!({ "apiType": "DocLocker", "webhookUrl": "http://127.0.0.1:9/own" });
+    live.send(reqwest::Method::PUT, "/api/v1/user/webhook", &app, &own).await;
+    driven(&live, &["doclocker", "--app", &app, "--webhook-url", hook]).await.0.unwrap();
+    assert_eq!(registered().await, serde_json::json!([own]), "what was registered before is registered again");
+    let (done, out) = driven(&live, &["wealth", "--app", &app, "--webhook-url", hook]).await;
+    assert!(done.unwrap() && out.contains("during this run"), "{out}");
+    let (_, settings) = live.admin(&format!("/admin/v1/apps/{app}")).await;
+    assert_eq!(settings["historical_webhook_url"], Value::Null);
     live.stop().await;
 }

@@ -34,7 +34,6 @@ for guide in docs/guides/*.md; do
 done
 # An interactive shell may refuse comments.
 if grep -nE '(^|[[:space:]])#' "$work/demo.blocks" "$work/readme.blocks" "$work/guides.blocks"; then fail "a block has a comment"; fi
-internal=$(grep -o 'http://[0-9.:]*/admin' "$work/demo" | head -1 | sed 's#http://\(.*\)/admin#\1#')
 
 # What a person at a terminal would do: paste everything into one shell.
 paste_into() {
@@ -43,7 +42,7 @@ paste_into() {
   # Interactive, as at a terminal.
   # shellcheck disable=SC2086
   cat "$work/demo.blocks" "$work/readme.blocks" "$work/guides.blocks" | env -i HOME="$work/$name" TMPDIR="$work/$name" PATH="$PATH" TERM=dumb PS1= PS2= \
-    SAKSHI__SERVER__INTERNAL_ADDR="$internal" timeout 300 $1 -i >"$out" 2>"$err" || fail "$name ends with an error" "$err"
+    timeout 300 $1 -i >"$out" 2>"$err" || fail "$name ends with an error" "$err"
   if grep -niE 'not found|no match|syntax|parse error|unmatched|unexpected|bad substitution|illegal|error:' "$err"; then
     fail "$name refuses a line" "$err"
   fi

@@ -78,7 +78,7 @@ pub(super) fn roomy() -> TreeBounds {
 }
 
 fn clock() -> Arc<ManualClock> {
-    Arc::new(ManualClock::starting_at(Timestamp::parse_rfc3339("2026-01-01T00:00:00Z").unwrap()))
+    Arc::new(ManualClock::starting_at(Timestamp::parse_iso8601("2026-01-01T00:00:00Z").unwrap()))
 }
 
 /// Runs a test on an actix system of its own.

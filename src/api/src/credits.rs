@@ -7,7 +7,7 @@ use actix_web::{HttpRequest, HttpResponse};
 use sakshi_service::{Service, ServiceError};
 use sakshi_web::authenticated::Authenticated;
 use sakshi_web::error::ApiError;
-use sakshi_web::query::{Query, page_of};
+use sakshi_web::query::{Query, next_page, page_of};
 use sakshi_wire::credits::{Balance, Statement};
 
 /// Tells how many credits the client has left; all its apps draw on them.
@@ -16,6 +16,8 @@ use sakshi_wire::credits::{Balance, Statement};
 /// 401 and 503 of the error table.
 #[utoipa::path(
     get, path = "/api/v1/credits", tag = "Credits", operation_id = "getCredits",
+    summary = "Get the balance",
+    description = "The credits of the client, which all its applications share.",
     responses((status = 200, body = Balance, description = "The balance."))
 )]
 pub(crate) async fn balance(
@@ -34,9 +36,11 @@ pub(crate) async fn balance(
 /// 400, 401 and 503 of the error table.
 #[utoipa::path(
     get, path = "/api/v1/credits/statement", tag = "Credits", operation_id = "getCreditStatement",
-    params(("page" = Option<u32>, Query, minimum = 1, description = "From 1; default 1."),
-           ("page_size" = Option<u32>, Query, minimum = 1, maximum = 100, description = "Entries of a page; default 20.")),
-    responses((status = 200, body = Statement, description = "The page; beyond the last one it has no entries."))
+    summary = "List credit movements",
+    description = "Oldest first. Follow `next` until it is absent.",
+    params(("page" = Option<u32>, Query, minimum = 1, description = "Default: 1."),
+           ("page_size" = Option<u32>, Query, minimum = 1, maximum = 100, description = "Rows of a page. Default: 20.")),
+    responses((status = 200, body = Statement, description = "A page of movements."))
 )]
 pub(crate) async fn statement(
     Authenticated(caller): Authenticated,
@@ -45,5 +49,6 @@ pub(crate) async fn statement(
 ) -> Result<HttpResponse, ApiError> {
     let page = page_of(request.query_string())?;
     let found = service.store.statement(caller.client, page).await?;
-    Ok(HttpResponse::Ok().json(Statement::new(page.page, page.page_size, found.total, found.items)))
+    let next = next_page(request.path(), page, found.total);
+    Ok(HttpResponse::Ok().json(Statement::new(page.page, page.page_size, found.total, found.items, next)))
 }

@@ -13,5 +13,5 @@ mod ping;
 mod routes;
 mod webhook_urls;
 
-pub use self::openapi::document_of;
+pub use self::openapi::{CamelCaseDocument, document_of};
 pub use self::routes::ROUTES;

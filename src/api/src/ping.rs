@@ -5,8 +5,9 @@ use sakshi_wire::Always;
 use sakshi_wire::refusal::Pong;
 
 /// Says that the service is there; asks nobody else.
-#[utoipa::path(get, path = "/api/ping", tag = "Service",
-    responses((status = 200, body = Pong, description = "The service is there.")), security(()))]
+#[utoipa::path(get, path = "/api/ping", tag = "Service", operation_id = "ping",
+    summary = "Check that the service answers", description = "",
+    responses((status = 200, body = Pong, description = "The service answers.")), security(()))]
 pub(crate) async fn ping() -> HttpResponse {
     HttpResponse::Ok().json(Pong { success: Always, message: "pong".into() })
 }

@@ -1,13 +1,14 @@
 //! `PUT` and `GET /api/v1/user/webhook`: where the webhooks of an app's flows go (specification,
 //! "Webhook configuration").
 
-use actix_web::HttpResponse;
 use actix_web::web::Data;
+use actix_web::{HttpRequest, HttpResponse};
 use sakshi_service::webhook_urls::register_webhook;
 use sakshi_service::{Service, ServiceError};
 use sakshi_web::authenticated::Authenticated;
 use sakshi_web::authenticated::AuthenticatedBody;
 use sakshi_web::error::ApiError;
+use sakshi_web::query::Query;
 use sakshi_wire::Always;
 use sakshi_wire::webhook_urls::{RegisterWebhookRequest, RegisterWebhookResponse, WebhookSetting, WebhookSettings};
 
@@ -18,7 +19,9 @@ use sakshi_wire::webhook_urls::{RegisterWebhookRequest, RegisterWebhookResponse,
 /// 400 with every field that is not acceptable.
 #[utoipa::path(
     put, path = "/api/v1/user/webhook", tag = "Webhook configuration", operation_id = "setWebhookUrl", request_body = RegisterWebhookRequest,
-    responses((status = 200, body = RegisterWebhookResponse, description = "It holds from now on."))
+    summary = "Set a webhook URL",
+    description = "Applies from the next report on, also to flows in progress. `null` removes the URL. The URL for verifications is a field of `openTransaction`.",
+    responses((status = 200, body = RegisterWebhookResponse, description = "The URL as it is set now."))
 )]
 pub(crate) async fn register(
     AuthenticatedBody { caller, body }: AuthenticatedBody,
@@ -34,9 +37,16 @@ pub(crate) async fn register(
 /// 401 and 503 of the error table.
 #[utoipa::path(
     get, path = "/api/v1/user/webhook", tag = "Webhook configuration", operation_id = "getWebhookUrls",
-    responses((status = 200, body = WebhookSettings, description = "An entry for each API type that has a URL."))
+    summary = "List webhook URLs",
+    description = "",
+    responses((status = 200, body = WebhookSettings, description = "One entry for each API type with a URL."))
 )]
-pub(crate) async fn list(Authenticated(caller): Authenticated, service: Data<Service>) -> Result<HttpResponse, ApiError> {
+pub(crate) async fn list(
+    Authenticated(caller): Authenticated,
+    request: HttpRequest,
+    service: Data<Service>,
+) -> Result<HttpResponse, ApiError> {
+    Query::of(request.query_string()).finish()?;
     let urls = service.store.webhook_urls(caller.app.app_id.clone()).await?.ok_or(ServiceError::Unauthorized)?;
     let data = urls.iter().map(|(api_type, url)| WebhookSetting { api_type, webhook_url: Some(url.clone()) }).collect();
     Ok(HttpResponse::Ok().json(WebhookSettings { success: Always, data }))

@@ -39,7 +39,7 @@ pub struct Refusal {
     /// The HTTP status.
     pub status: u16,
     /// What is refused; none if the body is not that of this service's refusals.
-    pub body: Option<Box<sakshi_wire::refusal::Refusal>>,
+    pub body: Option<Box<sakshi_wire::refusal::Error>>,
 }
 
 impl Error {

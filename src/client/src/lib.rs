@@ -150,10 +150,9 @@ impl Client {
     pub async fn ledger(&self, client: &str) -> Result<Vec<StatementEntry>, Error> {
         let mut entries = Vec::new();
         for page in Page::all() {
-            let next = self.send(internal::statement(client, page)).await?;
-            let is_last = next.entries.is_empty();
-            entries.extend(next.entries);
-            if is_last || entries.len() as u64 >= next.total {
+            let found = self.send(internal::statement(client, page)).await?;
+            entries.extend(found.entries);
+            if found.next.is_none() {
                 break;
             }
         }
@@ -167,10 +166,9 @@ impl Client {
     pub async fn registered(&self, event: &str) -> Result<Vec<String>, Error> {
         let mut guests = Vec::new();
         for page in Page::all() {
-            let next = self.send(public::registrations(event, page)).await?;
-            let is_last = next.registrations.is_empty();
-            guests.extend(next.registrations.into_iter().map(|guest| guest.txn_id.to_string()));
-            if is_last || guests.len() as u64 >= next.total {
+            let found = self.send(public::registrations(event, page)).await?;
+            guests.extend(found.registrations.into_iter().map(|guest| guest.txn_id.to_string()));
+            if found.next.is_none() {
                 break;
             }
         }

@@ -1,7 +1,8 @@
 //! How the end user reaches the identity app (specification, OVSE rules 1 to 3).
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use base64::alphabet;
+use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STANDARD};
+use base64::engine::{DecodePaddingMode, Engine as _};
 use serde::{Deserialize, Serialize};
 
 use crate::invalid::Invalid;
@@ -50,8 +51,11 @@ impl Channel {
             ("app", None, None) => Self::Ios,
             ("app", Some(app_id), Some(app_signature)) => {
                 invalid.check("app_id", check_package(app_id));
-                invalid.check("app_signature", check_signature(app_signature));
-                Self::Android(Box::new(AndroidApp { app_id: app_id.into(), app_signature: app_signature.into() }))
+                let app_signature = signature(app_signature).unwrap_or_else(|sentence| {
+                    invalid.add("app_signature", sentence);
+                    String::new()
+                });
+                Self::Android(Box::new(AndroidApp { app_id: app_id.into(), app_signature }))
             }
             ("app", Some(_), None) => return Err(Invalid::one("app_signature", "is required together with app_id")),
             ("app", None, Some(_)) => return Err(Invalid::one("app_id", "is required together with app_signature")),
@@ -81,14 +85,34 @@ fn check_package(text: &str) -> Result<(), &'static str> {
     if text.len() <= ANDROID_PACKAGE_CHARS_MAX && text.contains('.') && text.split('.').all(segment) {
         return Ok(());
     }
-    Err("must be an Android package id such as com.example.app")
+    Err("must be an Android package id such as com.example.app; on iOS leave out app_id and app_signature")
 }
 
-fn check_signature(text: &str) -> Result<(), &'static str> {
-    match STANDARD.decode(text) {
-        Ok(digest) if digest.len() == 32 => Ok(()),
-        _ => Err("must be the Base64 of the 32-byte SHA-256 of the signing certificate"),
+/// Base64 with or without padding.
+const UNPADDED: GeneralPurpose =
+    GeneralPurpose::new(&alphabet::STANDARD, GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent));
+
+/// The digest in standard Base64, of what tools print: Base64 of either alphabet, with or without padding and line ends, or
+/// hexadecimal with or without colons.
+fn signature(text: &str) -> Result<String, &'static str> {
+    let digest = of_hexadecimal(text.trim()).or_else(|| {
+        let plain: String = text.chars().filter(|c| !matches!(c, '\r' | '\n' | ' ')).collect();
+        UNPADDED.decode(plain.replace('-', "+").replace('_', "/")).ok()
+    });
+    match digest {
+        Some(digest) if digest.len() == 32 => Ok(STANDARD.encode(digest)),
+        _ => Err("must be the SHA-256 of the signing certificate, 32 bytes in Base64 or hexadecimal"),
     }
+}
+
+/// The bytes of 64 hexadecimal digits, which may stand in pairs between colons.
+fn of_hexadecimal(text: &str) -> Option<Vec<u8>> {
+    let has_colons = text.contains(':');
+    if has_colons && !text.split(':').all(|pair| pair.len() == 2) {
+        return None;
+    }
+    let digits = text.bytes().filter(|byte| *byte != b':').map(|byte| char::from(byte).to_digit(16)).collect::<Option<Vec<u32>>>()?;
+    (digits.len() == 64).then(|| digits.chunks_exact(2).map(|pair| u8::try_from(pair[0] * 16 + pair[1]).unwrap_or_default()).collect())
 }
 
 #[cfg(test)]
@@ -104,6 +128,25 @@ mod tests {
         assert_eq!(android.name(), "app");
         assert!(matches!(android, Channel::Android(_)));
         assert!(Channel::parse("app", Some("com.example_2.app"), Some(SIGNATURE)).is_ok());
+    }
+
+    #[test]
+    fn a_signature_is_read_as_tools_print_it_and_kept_in_standard_base64() {
+        let hexadecimal = "E3:B0:C4:42:98:FC:1C:14:9A:FB:F4:C8:99:6F:B9:24:27:AE:41:E4:64:9B:93:4C:A4:95:99:1B:78:52:B8:55";
+        for written in [
+            SIGNATURE,
+            SIGNATURE.trim_end_matches('='),
+            "47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU",
+            "47DEQpj8HBSa+/TImW+5JCeuQeRk\r\nm5NMpJWZG3hSuFU=\n",
+            hexadecimal,
+            &hexadecimal.replace(':', "").to_lowercase(),
+        ] {
+            let Ok(Channel::Android(app)) = Channel::parse("app", Some("com.example.app"), Some(written)) else { panic!("{written}") };
+            assert_eq!(app.app_signature, SIGNATURE, "{written}");
+        }
+        for wrong in ["", "zz", &hexadecimal[3..], &hexadecimal.replacen(':', "", 1), &SIGNATURE[4..]] {
+            assert!(Channel::parse("app", Some("com.example.app"), Some(wrong)).is_err(), "{wrong}");
+        }
     }
 
     #[test]

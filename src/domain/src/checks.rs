@@ -36,6 +36,8 @@ pub struct Check {
     pub title: &'static str,
     /// What sentences call what is verified.
     pub noun: &'static str,
+    /// The number with its article, as the object of "Verify".
+    pub object: &'static str,
     /// Whether the person must have agreed.
     pub needs_consent: bool,
     /// The numbers that are asked about. All of them are echoed.

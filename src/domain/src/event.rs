@@ -219,7 +219,7 @@ impl Event {
             }
             terms.max_guests = cap;
         }
-        if let Some(end) = patch.expires_at {
+        if let Some(end) = patch.expires_at.filter(|end| *end != terms.expires_at) {
             invalid.check("expires_at", check_end(end, now));
             terms.expires_at = end;
         }

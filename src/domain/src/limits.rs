@@ -146,8 +146,6 @@ pub const CPU_WAITING_MAX: usize = 256;
 pub const CPU_WAIT_MAX: Duration = Duration::from_secs(10);
 /// Half-life of the CPU time that is counted against an owner.
 pub const CPU_USAGE_HALF_LIFE: Duration = Duration::from_secs(10);
-/// Bytes of guests in one answer; the rest of the page is left to the next.
-pub const GUEST_LIST_BYTES_MAX: usize = 8 * 1_024 * 1_024;
 /// Bytes of guests that are read and written at a time; a single guest may have more.
 pub const GUEST_SLICE_BYTES: usize = 256 * 1_024;
 /// Guests up to this many bytes are decrypted on the thread that serves the request.
@@ -219,5 +217,5 @@ const _: () = assert!(REPORT_BYTES_MAX as u64 <= 60_000 * POLL_READING_MAX.as_se
 const _: () = assert!(ACCOUNTS_MAX * 5 < REPORT_VALUES_MAX && SIGNERS_MAX * 13 < REPORT_VALUES_MAX);
 const _: () = assert!(INVITATION_DEFAULT.as_secs() <= INVITATION_MAX.as_secs());
 const _: () = assert!(ANSWER_PIECE_BYTES <= ANSWER_UNSENT_BYTES as usize, "the kernel can take a whole piece");
-const _: () = assert!(GUEST_SLICE_INLINE_BYTES < GUEST_SLICE_BYTES && GUEST_SLICE_BYTES < GUEST_LIST_BYTES_MAX);
-const _: () = assert!(GUEST_LIST_BYTES_MAX < ANSWER_BYTES_HELD_MAX && READ_HEAD_BYTES < READ_BODY_BYTES);
+const _: () = assert!(GUEST_SLICE_INLINE_BYTES < GUEST_SLICE_BYTES && GUEST_SLICE_BYTES < ANSWER_BYTES_HELD_MAX);
+const _: () = assert!(READ_HEAD_BYTES < READ_BODY_BYTES);

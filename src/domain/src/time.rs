@@ -37,11 +37,27 @@ impl Timestamp {
         Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
 
-    /// Reads an RFC 3339 timestamp with any offset; `None` when it is malformed.
+    /// Reads a date and time with an offset as ISO 8601 writes them; `None` when it is malformed. Seconds, their fraction and the
+    /// minutes of the offset may be absent.
     #[must_use]
-    pub fn parse_rfc3339(text: &str) -> Option<Self> {
-        DateTime::parse_from_rfc3339(text).ok().map(|at| Self(at.timestamp_millis()))
+    pub fn parse_iso8601(text: &str) -> Option<Self> {
+        let read = |text: &str| DateTime::parse_from_rfc3339(text).ok();
+        read(text).or_else(|| read(&as_rfc3339(text)?)).map(|at| Self(at.timestamp_millis()))
     }
+}
+
+/// Adds what RFC 3339 requires and ISO 8601 does not: seconds, and the minutes of the offset after a colon.
+fn as_rfc3339(text: &str) -> Option<String> {
+    const DATE: usize = "2026-12-31T".len();
+    let (date, time) = text.split_at_checked(DATE)?;
+    let (clock, offset) = time.split_at_checked(time.find(['Z', 'z', '+', '-'])?)?;
+    let seconds = if clock.len() == "18:30".len() { ":00" } else { "" };
+    let offset = match offset.split_at_checked("+05".len()) {
+        Some((hours, "")) => format!("{hours}:00"),
+        Some((hours, minutes)) if !minutes.starts_with(':') => format!("{hours}:{minutes}"),
+        _ => offset.to_owned(),
+    };
+    Some(format!("{date}{}{seconds}{offset}", clock.replace(',', ".")))
 }
 
 impl Add<Duration> for Timestamp {
@@ -74,7 +90,7 @@ impl Serialize for Timestamp {
 impl<'de> Deserialize<'de> for Timestamp {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        Self::parse_rfc3339(&text).ok_or_else(|| serde::de::Error::custom("expected an RFC 3339 timestamp"))
+        Self::parse_iso8601(&text).ok_or_else(|| serde::de::Error::custom("expected an ISO 8601 time with an offset"))
     }
 }
 
@@ -84,8 +100,44 @@ mod tests {
 
     #[test]
     fn a_timestamp_is_written_in_utc_with_milliseconds_and_z() {
-        let at = Timestamp::parse_rfc3339("2026-03-01T10:00:00+05:30").unwrap();
+        let at = Timestamp::parse_iso8601("2026-03-01T10:00:00+05:30").unwrap();
         assert_eq!(at.to_string(), "2026-03-01T04:30:00.000Z");
+    }
+
+    #[test]
+    fn seconds_their_fraction_and_the_minutes_of_an_offset_may_be_absent() {
+        for text in [
+            "2026-12-31T18:30:00Z",
+            "2026-12-31T18:30Z",
+            "2026-12-31T18:30:00.000000+00:00",
+            "2027-01-01T00:00:00+0530",
+            "2027-01-01T00:00+05:30",
+            "2026-12-31T23:30:00,000+05",
+            "2026-12-31T13:30-0500",
+        ] {
+            assert_eq!(Timestamp::parse_iso8601(text).map(|at| at.to_string()).as_deref(), Some("2026-12-31T18:30:00.000Z"), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_time_without_offset_and_half_a_time_are_none() {
+        for text in [
+            "",
+            "Z",
+            "2026-12-31",
+            "2026-12-31T18:30:00",
+            "2026-12-31T18Z",
+            "2026-12-31T18:3Z",
+            "2026-12-31T18:30+5",
+            "2026-12-31T18:30+053",
+            "2026-12-31T18:30+05:3",
+            "2026-13-31T18:30Z",
+            "2026-12-31T18:30+05300",
+            "2026-12-31é18:30Z",
+            "+002026-12-31T18:30Z",
+        ] {
+            assert_eq!(Timestamp::parse_iso8601(text), None, "{text}");
+        }
     }
 
     #[test]

@@ -15,7 +15,7 @@ use sakshi_service::ServiceError;
 use sakshi_store::PageRequest;
 use sakshi_web::body;
 use sakshi_web::error::ApiError;
-use sakshi_web::query::page_of;
+use sakshi_web::query::{next_page, page_of};
 use sakshi_wire::{Body, Describe};
 
 use super::InternalDeps;
@@ -62,16 +62,26 @@ impl<T: Identifies> FromRequest for Id<T> {
     }
 }
 
-/// The page that the query names.
+/// The page that the query names, and the path of the list.
 #[derive(Debug)]
-pub(super) struct Paged(pub(super) PageRequest);
+pub(super) struct Paged {
+    pub(super) page: PageRequest,
+    path: String,
+}
+
+impl Paged {
+    /// The path and query of the next page of a list of `total` rows.
+    pub(super) fn next(&self, total: u64) -> Option<String> {
+        next_page(&self.path, self.page, total)
+    }
+}
 
 impl FromRequest for Paged {
     type Error = ApiError;
     type Future = Ready<Result<Self, ApiError>>;
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
-        ready(page_of(request.query_string()).map(Self))
+        ready(page_of(request.query_string()).map(|page| Self { page, path: request.path().to_owned() }))
     }
 }
 

@@ -66,7 +66,7 @@ async fn before(store: &dyn Store, head: AuditHead, since: Timestamp) -> Result<
     while before < end {
         let middle = before + (end - before) / 2;
         let Some(record) = store.audit_log(middle, 1).await?.pop() else { break };
-        let at = members(&record.entry)?.get("at").and_then(Value::as_str).and_then(Timestamp::parse_rfc3339);
+        let at = members(&record.entry)?.get("at").and_then(Value::as_str).and_then(Timestamp::parse_iso8601);
         if at.is_some_and(|at| at < since) {
             before = middle + 1;
         } else {

@@ -5,6 +5,7 @@ use sakshi_domain::ids::ClientId;
 use sakshi_domain::invalid::Invalid;
 use sakshi_domain::tenancy::Client;
 use sakshi_service::ServiceError;
+use sakshi_store::PageRequest;
 use sakshi_web::error::ApiError;
 use sakshi_wire::operator::tenancy::{ClientResponse, ClientsPage, CreateClientRequest, CreateClientResponse, PatchClientRequest};
 
@@ -24,10 +25,11 @@ pub(super) async fn create(
     Ok(Json(CreateClientResponse { client_id }))
 }
 
-pub(super) async fn list(Operator(deps): Operator, Paged(page): Paged) -> Result<Json<ClientsPage>, ApiError> {
-    let found = deps.store.list_clients(page).await?;
+pub(super) async fn list(Operator(deps): Operator, paged: Paged) -> Result<Json<ClientsPage>, ApiError> {
+    let found = deps.store.list_clients(paged.page).await?;
     let clients = found.items.into_iter().map(Into::into).collect();
-    Ok(Json(ClientsPage { page: page.page, page_size: page.page_size, total: found.total, clients }))
+    let PageRequest { page, page_size } = paged.page;
+    Ok(Json(ClientsPage { page, page_size, total: found.total, clients, next: paged.next(found.total) }))
 }
 
 pub(super) async fn show(Operator(deps): Operator, Id(id): Id<ClientId>) -> Result<Json<ClientResponse>, ApiError> {

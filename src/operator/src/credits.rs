@@ -3,7 +3,7 @@
 use actix_web::web::Json;
 use sakshi_domain::ids::ClientId;
 use sakshi_service::ServiceError;
-use sakshi_store::{Audit, CreditOutcome, Store};
+use sakshi_store::{Audit, CreditOutcome, PageRequest, Store};
 use sakshi_web::error::ApiError;
 use sakshi_wire::credits::{Balance, Statement};
 use sakshi_wire::operator::credits::{AuditResponse, AuditedClient, MoveCreditsRequest, MoveCreditsResponse};
@@ -42,10 +42,11 @@ pub(super) async fn balance_of(store: &dyn Store, client: &ClientId) -> Result<u
     Ok(store.balance(client.clone()).await?.ok_or(ServiceError::NotFound("client"))?)
 }
 
-pub(super) async fn statement(Operator(deps): Operator, Id(client): Id<ClientId>, Paged(page): Paged) -> Result<Json<Statement>, ApiError> {
+pub(super) async fn statement(Operator(deps): Operator, Id(client): Id<ClientId>, paged: Paged) -> Result<Json<Statement>, ApiError> {
     balance_of(deps.store.as_ref(), &client).await?;
-    let found = deps.store.statement(client, page).await?;
-    Ok(Json(Statement::new(page.page, page.page_size, found.total, found.items)))
+    let found = deps.store.statement(client, paged.page).await?;
+    let (PageRequest { page, page_size }, next) = (paged.page, paged.next(found.total));
+    Ok(Json(Statement::new(page, page_size, found.total, found.items, next)))
 }
 
 pub(super) async fn audit(Operator(deps): Operator) -> Result<Json<AuditResponse>, ApiError> {

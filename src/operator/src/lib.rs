@@ -44,7 +44,7 @@ use sakshi_service::budget::MemoryBudgets;
 use sakshi_service::url_policy::UrlPolicy;
 use sakshi_store::{CreditOutcome, ReportFlowOutcome, Store, StoreFuture};
 use sakshi_web::body::BodyLimit;
-use sakshi_web::error::ApiError;
+use sakshi_web::error::{ApiError, DocsBase};
 use sakshi_web::rate_limit::TrustedProxies;
 use sakshi_web::routing::{Audience, RouteMetrics, resource, unknown_path};
 use sakshi_wire::operator::views::TreeNode;
@@ -126,6 +126,8 @@ pub struct InternalDeps {
     pub trusted_proxies: TrustedProxies,
     /// The URLs that webhooks may go to.
     pub urls: UrlPolicy,
+    /// Where errors are explained.
+    pub docs: DocsBase,
     /// Bytes of a JSON body.
     pub body_bytes: usize,
     /// For how long the settings let anything be kept.
@@ -160,7 +162,7 @@ pub fn configure_reports(cfg: &mut ServiceConfig, deps: InternalDeps) {
 
 fn declare(cfg: &mut ServiceConfig, deps: InternalDeps, part: Part) {
     cfg.app_data(RouteMetrics::unmatched()).app_data(BodyLimit(deps.body_bytes)).app_data(web::Data::new(deps.memory.clone()));
-    cfg.app_data(Audience::Operators).app_data(deps.trusted_proxies.clone());
+    cfg.app_data(deps.docs.clone()).app_data(Audience::Operators).app_data(deps.trusted_proxies.clone());
     cfg.app_data(web::Data::new(deps)).app_data(web::Data::new(openapi::document_of(part)));
     let mut table = part.operations().map(|(_, operation)| operation).peekable();
     while let Some(Operation { method, path, roles, logging, route, body_bytes, .. }) = table.next() {

@@ -8,7 +8,7 @@ use sakshi_domain::operator::Role;
 use sakshi_web::api_document::ApiDocument;
 use sakshi_web::error::ApiError;
 use sakshi_web::openapi::{SharedRefusal, complete, is_secured};
-use sakshi_wire::refusal::Refusal;
+use sakshi_wire::refusal::Error;
 use sakshi_wire::{Describe as _, Schemas};
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ The internal listener, which is not to be reached from outside: what the operato
 client backends has a document of its own at `/openapi.json` of the public listener.
 
 Request fields of more than one word are read in `snake_case` and in `camelCase`; a field in both spellings, or one that is not listed, is a 400. \
-Times are RFC 3339 in UTC with milliseconds. Every answer that is neither 2xx nor 3xx has the body `Refusal`, unknown paths and malformed \
+Times are RFC 3339 in UTC with milliseconds. Every answer that is neither 2xx nor 3xx has the body `Error`, unknown paths and malformed \
 JSON included.";
 
 const CONNECTOR_TOKEN: &str = "\
@@ -66,7 +66,7 @@ pub(super) fn document_of(part: Part) -> ApiDocument {
 /// Puts the document together.
 fn describe(part: Part) -> Value {
     let (mut schemas, mut paths, mut tags) = (Schemas::new(), json!({}), BTreeSet::new());
-    Refusal::collect(&mut schemas);
+    Error::collect(&mut schemas);
     for (tag, mut operation) in part.operations() {
         let mut described = operation.described();
         tags.insert(tag);

@@ -9,7 +9,7 @@ use sakshi_domain::operator::Role;
 use sakshi_service::ServiceError;
 use sakshi_web::api_document::ApiDocument;
 use sakshi_web::error::ApiError;
-use sakshi_web::openapi::{refusal, say};
+use sakshi_web::openapi::refusal;
 use sakshi_wire::{Body, Describe, Schemas};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -51,7 +51,12 @@ impl Operation {
     {
         let describe = move |to: &mut Described| {
             to.operation["operationId"] = json!(id);
-            say(&mut to.operation, text);
+            // The first sentence is the summary.
+            let (summary, description) = text.split_once(". ").unwrap_or((text.trim_end_matches('.'), ""));
+            to.operation["summary"] = json!(summary);
+            if !description.is_empty() {
+                to.operation["description"] = json!(description);
+            }
             A::describe(to);
             H::Output::describe(to);
         };

@@ -108,10 +108,11 @@ pub(super) async fn webhook_urls(Operator(deps): Operator, Id(app): Id<AppId>) -
     Ok(Json(WebhookOrigins { webhook_urls }))
 }
 
-pub(super) async fn events(Operator(deps): Operator, Id(app): Id<AppId>, Paged(page): Paged) -> Result<Json<AppEventsPage>, ApiError> {
+pub(super) async fn events(Operator(deps): Operator, Id(app): Id<AppId>, paged: Paged) -> Result<Json<AppEventsPage>, ApiError> {
     deps.store.load_app(app.clone()).await?.ok_or(ServiceError::NotFound("app"))?;
-    let found = deps.store.list_events(app, page).await?;
+    let found = deps.store.list_events(app, paged.page).await?;
     let now = deps.clock.now();
     let events = found.items.iter().map(|event| AppEvent::new(event, now)).collect();
-    Ok(Json(AppEventsPage { page: page.page, page_size: page.page_size, total: found.total, events }))
+    let PageRequest { page, page_size } = paged.page;
+    Ok(Json(AppEventsPage { page, page_size, total: found.total, events, next: paged.next(found.total) }))
 }

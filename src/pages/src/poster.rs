@@ -166,9 +166,11 @@ fn as_drawing(event: &Event, code: &QrCode, address: String, size: PaperSize) ->
 /// 404 unless the app has such an event.
 #[utoipa::path(
     get, path = "/api/v1/nationalid-ovse/events/{eventId}/poster", tag = "Events", operation_id = "getEventPoster",
-    params(("eventId" = String, Path), ("size" = inline(Option<PaperSize>), Query, description = "`A4`, which is the default, or `A3`.")),
-    responses((status = 200, body = String, content_type = "text/html", description = "One page: name, code, three steps, end."),
-              (status = 404, description = "No such event of this app.")),
+    summary = "Get the poster",
+    description = "A page to print, with the QR code, three steps and the end of the event.",
+    params(("eventId" = String, Path), ("size" = inline(Option<PaperSize>), Query, description = "`A4` (default) or `A3`.")),
+    responses((status = 200, body = String, content_type = "text/html", description = "The page."),
+              (status = 404, description = "The application has no such event.")),
     security(("api_key" = [], "app_id" = []))
 )]
 pub(crate) async fn page(
@@ -186,9 +188,11 @@ pub(crate) async fn page(
 /// 404 unless the app has such an event.
 #[utoipa::path(
     get, path = "/api/v1/nationalid-ovse/events/{eventId}/poster.svg", tag = "Events", operation_id = "getEventPosterSvg",
-    params(("eventId" = String, Path), ("size" = inline(Option<PaperSize>), Query, description = "`A4`, which is the default, or `A3`.")),
-    responses((status = 200, body = String, content_type = "image/svg+xml", description = "210 by 297 mm, or 297 by 420 mm."),
-              (status = 404, description = "No such event of this app.")),
+    summary = "Get the poster as SVG",
+    description = "One drawing, 210 by 297 mm or 297 by 420 mm, for layout programs.",
+    params(("eventId" = String, Path), ("size" = inline(Option<PaperSize>), Query, description = "`A4` (default) or `A3`.")),
+    responses((status = 200, body = String, content_type = "image/svg+xml", description = "The drawing."),
+              (status = 404, description = "The application has no such event.")),
     security(("api_key" = [], "app_id" = []))
 )]
 pub(crate) async fn svg(
@@ -206,9 +210,11 @@ pub(crate) async fn svg(
 /// 404 unless the app has such an event.
 #[utoipa::path(
     get, path = "/api/v1/nationalid-ovse/events/{eventId}/qr.svg", tag = "Events", operation_id = "getEventQrSvg",
+    summary = "Get the code as SVG",
+    description = "Error correction Q, four modules of quiet zone.",
     params(("eventId" = String, Path)),
-    responses((status = 200, body = String, content_type = "image/svg+xml", description = "Error correction Q, four modules of quiet zone."),
-              (status = 404, description = "No such event of this app.")),
+    responses((status = 200, body = String, content_type = "image/svg+xml", description = "The code."),
+              (status = 404, description = "The application has no such event.")),
     security(("api_key" = [], "app_id" = []))
 )]
 pub(crate) async fn qr_svg(
@@ -226,10 +232,12 @@ pub(crate) async fn qr_svg(
 /// 404 unless the app has such an event.
 #[utoipa::path(
     get, path = "/api/v1/nationalid-ovse/events/{eventId}/qr.png", tag = "Events", operation_id = "getEventQrPng",
+    summary = "Get the code as PNG",
+    description = "Error correction Q, four modules of quiet zone, at least 1,000 pixels wide.",
     params(("eventId" = String, Path)),
     responses((status = 200, body = Vec<u8>, content_type = "image/png",
-               description = "Error correction Q, four modules of quiet zone, at least 1,000 pixels wide."),
-              (status = 404, description = "No such event of this app.")),
+               description = "The code."),
+              (status = 404, description = "The application has no such event.")),
     security(("api_key" = [], "app_id" = []))
 )]
 pub(crate) async fn qr_png(

@@ -214,7 +214,7 @@ mod tests {
                 let (_, body) = command.text.split_once("-d '").unwrap();
                 serde_json::from_str::<Value>(body.trim_end_matches('\'')).unwrap()
             };
-            let later = body("Extend it")["expires_at"].as_str().and_then(Timestamp::parse_rfc3339).unwrap();
+            let later = body("Extend it")["expires_at"].as_str().and_then(Timestamp::parse_iso8601).unwrap();
             assert!(later > now && later > expires_at, "{later}");
             assert_eq!(body("Raise the cap")["max_guests"], 13);
             assert_eq!(body(if is_active { "Disable it" } else { "Enable it" })["is_active"], !is_active);

@@ -50,7 +50,7 @@ mod tests {
 
     #[test]
     fn a_lost_webhook_is_told_apart_from_one_that_is_on_its_way() {
-        let at = Timestamp::parse_rfc3339("2026-03-01T10:00:07Z").unwrap();
+        let at = Timestamp::parse_iso8601("2026-03-01T10:00:07Z").unwrap();
         let record = |claimed_at, attempt| DeliveryRecord {
             id: DeliveryId(1),
             origin: "https://client.example".to_owned(),

@@ -16,7 +16,7 @@ use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
 use sakshi_service::Service;
-use sakshi_web::api_document::ApiDocument;
+use sakshi_web::api_document::{ApiDocument, open_to_every_origin};
 use sakshi_web::compressed::Compressed;
 use sakshi_web::error::ApiError;
 use sakshi_web::html::PAGE_CSP;
@@ -89,5 +89,5 @@ fn published(request: &HttpRequest, html: &Compressed) -> HttpResponse {
     for (name, value) in more {
         response.headers_mut().insert(name, HeaderValue::from_static(value));
     }
-    response
+    open_to_every_origin(response)
 }

@@ -268,7 +268,7 @@ mod tests {
     }
 
     fn asked<B: Body>(form: &Form) -> Result<B, ApiError> {
-        let now = Timestamp::parse_rfc3339("2026-12-01T00:00:00Z").unwrap();
+        let now = Timestamp::parse_iso8601("2026-12-01T00:00:00Z").unwrap();
         Ok(form.sent(SHAPE).request(UrlPolicy::PUBLIC.at(now))?)
     }
 
@@ -290,7 +290,7 @@ mod tests {
         assert_eq!(status, 400);
         assert!(sent.problem("claims").unwrap().starts_with("Choice of claims is not a known claim"));
         assert!(sent.problem("max_guests").unwrap().starts_with("Places must be"));
-        assert!(sent.problem("expires_at").unwrap().contains("RFC 3339"));
+        assert!(sent.problem("expires_at").unwrap().contains("ISO 8601"));
         assert_eq!(sent.problem("colour").unwrap(), "colour is not a field of this request.");
         assert_eq!((sent.problem("max"), sent.value("max_guests")), (None, "many"), "what was filled in stays");
     }

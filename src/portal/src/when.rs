@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn a_moment_is_told_in_utc_and_says_so() {
-        let at = Timestamp::parse_rfc3339("2026-12-31T18:30:05Z").unwrap();
+        let at = Timestamp::parse_iso8601("2026-12-31T18:30:05Z").unwrap();
         assert_eq!(When::minute(at).to_string(), r#"<time datetime="2026-12-31T18:30:05.000Z">2026-12-31 18:30 UTC</time>"#);
         let text = |when: When| when.to_string().split(['>', '<']).nth(2).map(str::to_owned);
         assert_eq!(text(When::second(at)).unwrap(), "2026-12-31 18:30:05 UTC");

@@ -203,7 +203,7 @@ mod tests {
     use super::*;
 
     fn at(date: &str) -> Timestamp {
-        Timestamp::parse_rfc3339(&format!("{date}T12:00:00Z")).unwrap()
+        Timestamp::parse_iso8601(&format!("{date}T12:00:00Z")).unwrap()
     }
 
     fn text(id: &str, claim: Claim) -> Option<String> {

@@ -19,6 +19,7 @@ use sakshi_service::drain::Drain;
 use sakshi_service::idempotency_locks::IdempotencyLocks;
 use sakshi_service::issuer_keys::IssuerKeys;
 use sakshi_store::{Store, StoreError};
+use sakshi_web::error::DocsBase;
 use sakshi_web::listener::{Listener, ListenerConfig};
 use tokio::net::TcpSocket;
 use tokio::sync::mpsc;
@@ -220,6 +221,7 @@ impl Node {
             connectors_apart: connector_addr.is_some(),
             trusted_proxies: settings.server.trusted_proxies.clone().into(),
             urls: bounds::rules(settings).urls,
+            docs: DocsBase(public_base.as_str().into()),
             body_bytes: settings.limits.body_bytes,
         };
         let reports = deps.clone();

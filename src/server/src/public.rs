@@ -9,8 +9,9 @@ use actix_web::middleware::{Next, from_fn};
 use actix_web::web::{self, Data};
 use actix_web::{App, Error};
 use sakshi_actors::{Handles, Tree};
-use sakshi_api::document_of;
+use sakshi_api::{CamelCaseDocument, document_of};
 use sakshi_domain::profile::Profile;
+use sakshi_domain::tenancy::KeyCase;
 use sakshi_pages::PosterApi;
 use sakshi_pages::intents::PageIntents;
 use sakshi_portal::docs::DocsPages;
@@ -18,6 +19,7 @@ use sakshi_service::Service;
 use sakshi_service::authentication::KeyGate;
 use sakshi_web::body::BodyLimit;
 use sakshi_web::edge::edge;
+use sakshi_web::error::DocsBase;
 use sakshi_web::rate_limit::RateLimits;
 use sakshi_web::routing::{RouteMetrics, Row, configure, unknown_path};
 use utoipa::OpenApi as _;
@@ -60,7 +62,9 @@ pub fn app(
     let gate = KeyGate::new(Arc::clone(&service.store), Arc::clone(&service.clock), shared.profile);
     let stand_ins = shared.stand_ins.clone();
     App::new()
-        .app_data(Data::new(document_of(&service.authority.public_base, PosterApi::openapi)))
+        .app_data(Data::new(document_of(&service.authority.public_base, PosterApi::openapi, KeyCase::SnakeCase)))
+        .app_data(Data::new(CamelCaseDocument(document_of(&service.authority.public_base, PosterApi::openapi, KeyCase::CamelCase))))
+        .app_data(DocsBase(service.authority.public_base.as_str().into()))
         .app_data(Data::new(DocsPages::default()))
         .app_data(Data::new(service.memory.clone()))
         .app_data(Data::new(service))

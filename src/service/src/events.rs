@@ -6,7 +6,7 @@ use sakshi_domain::event::{Event, EventCounts, EventTerms};
 use sakshi_domain::ids::{AppId, EventId};
 use sakshi_store::{CreateEvent, CreateOutcome, PatchEventOutcome};
 use sakshi_wire::Sent;
-use sakshi_wire::events::{CreateEventResponse, PatchEventRequest};
+use sakshi_wire::events::{CreateEventResponse, EventResponse, PatchEventRequest};
 
 use crate::authentication::Caller;
 use crate::idempotency::{Answered, IdempotentRequest};
@@ -62,11 +62,21 @@ pub async fn own_event(service: &Service, app: &AppId, id: &str) -> Result<Arc<E
 pub async fn change_event(service: &Service, app: &AppId, id: &str, sent: Sent) -> Result<Event, ServiceError> {
     let id = event_id(id)?;
     let (asked, spellings) = sent.spelled::<PatchEventRequest>(service.request_context())?;
+    if !asked.read_only.is_empty() {
+        let event = service.events.get(id).await?.filter(|event| event.app == *app).ok_or(ServiceError::NotFound("event"))?;
+        asked.read_only.check(&event_response(service, &event)).map_err(|invalid| spellings.told(&invalid))?;
+    }
     match service.events.patch(id, app.clone(), asked.patch()).await? {
         PatchEventOutcome::Patched(event) => Ok(event),
         PatchEventOutcome::Refused(invalid) => Err(spellings.told(&invalid).into()),
         PatchEventOutcome::NotFound => Err(ServiceError::NotFound("event")),
     }
+}
+
+/// The event as its organiser sees it now.
+#[must_use]
+pub fn event_response(service: &Service, event: &Event) -> EventResponse {
+    EventResponse::new(event, service.authority.event_url(event.id), service.clock.now())
 }
 
 fn event_id(text: &str) -> Result<EventId, ServiceError> {

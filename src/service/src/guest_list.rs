@@ -34,8 +34,6 @@ pub struct GuestList {
 pub struct Slice<T> {
     /// What was made of them.
     pub made: T,
-    /// What they held in the store.
-    pub bytes: usize,
     /// Guests of the event.
     pub total: u64,
 }
@@ -49,28 +47,10 @@ impl GuestList {
         Self { store, vault, cpu, owners: caller.owners(), event, after, left }
     }
 
-    /// The event.
-    #[must_use]
-    pub fn event(&self) -> EventId {
-        self.event
-    }
-
-    /// How many of the page are still to be read.
-    #[must_use]
-    pub fn left(&self) -> u32 {
-        self.left
-    }
-
     /// Whether all have been read, of `total` guests.
     #[must_use]
     pub fn is_read(&self, total: u64) -> bool {
         self.left == 0 || self.after >= total
-    }
-
-    /// Leaves some out.
-    pub fn skip(&mut self, rows: u32) {
-        self.after += u64::from(rows);
-        self.left = self.left.saturating_sub(rows);
     }
 
     /// Makes something of every guest, however many slices that takes; with how many there are on all pages.
@@ -99,14 +79,14 @@ impl GuestList {
         let rows = Rows { offset: self.after, limit: self.left, max_bytes: GUEST_SLICE_BYTES };
         let found = self.store.list_registrations(self.event, rows).await?;
         let rows = u32::try_from(found.items.len()).unwrap_or(u32::MAX);
-        let bytes = found.items.iter().map(|guest| guest.outcome.size()).sum();
+        let bytes: usize = found.items.iter().map(|guest| guest.outcome.size()).sum();
         let vault = Arc::clone(&self.vault);
         let work = move || make(revealed(&vault, found.items)?);
         let made = if bytes <= GUEST_SLICE_INLINE_BYTES { work() } else { self.cpu.run(self.owners.clone(), work).await? }?;
         self.after += u64::from(rows);
         // Those that were there when the list was begun may have been removed since.
         self.left = if rows == 0 { 0 } else { self.left - rows };
-        Ok(Slice { made, bytes, total: found.total })
+        Ok(Slice { made, total: found.total })
     }
 }
 

@@ -76,7 +76,7 @@ impl Sim {
             let answered = answer.json();
             match answer.status {
                 200 => {
-                    let expires_at: Timestamp = Timestamp::parse_rfc3339(answered["expiresAt"].as_str()?)?;
+                    let expires_at: Timestamp = Timestamp::parse_iso8601(answered["expiresAt"].as_str()?)?;
                     let intent = Intent::read(answered["intentJwt"].as_str()?)?;
                     let is_repeated = key.is_some() && self.world.chance(300);
                     let body = answer.body.clone();

@@ -176,7 +176,7 @@ impl Sim {
         let body = answer.json();
         let listed = body["registrations"].as_array().map_or(&[][..], Vec::as_slice);
         let times: Vec<Option<Timestamp>> =
-            listed.iter().map(|guest| guest["verified_at"].as_str().and_then(Timestamp::parse_rfc3339)).collect();
+            listed.iter().map(|guest| guest["verified_at"].as_str().and_then(Timestamp::parse_iso8601)).collect();
         let is_in_order = times.is_sorted() && times.iter().all(Option::is_some);
         if body["total"].as_u64() != Some(listed.len() as u64) || !is_in_order {
             self.diary.is_wrong(format!("a list of guests is wrong: {body}"));

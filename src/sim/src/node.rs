@@ -43,7 +43,7 @@ use sakshi_supervision::Escalation;
 use sakshi_supervision::interference::{on_arbiter, while_on_arbiter};
 use sakshi_web::body::BodyLimit;
 use sakshi_web::edge::edge;
-use sakshi_web::error::ApiError;
+use sakshi_web::error::{ApiError, DocsBase};
 use sakshi_web::rate_limit::{ClientRates, RateLimit, RateLimits};
 use sakshi_web::routing::{RouteMetrics, configure, unknown_path};
 use sakshi_wire::operator::views::TreeNode;
@@ -294,6 +294,7 @@ pub(crate) async fn start(
         let Handles { transactions, events, flows } = on_arbiter(arbiter, || tree.start_shard())?;
         let service = Service { transactions, events, flows, ..service.clone() };
         let app = App::new()
+            .app_data(DocsBase(BASE.into()))
             .app_data(Data::new(memory.clone()))
             .app_data(Data::new(service))
             .app_data(Data::new(rates.clone()))
@@ -336,6 +337,7 @@ pub(crate) async fn start(
         connectors_apart: false,
         trusted_proxies: Vec::new().into(),
         urls: UrlPolicy::PUBLIC,
+        docs: DocsBase(BASE.into()),
         body_bytes: BODY_BYTES,
         longest: LongestKept { result_ttl: DAY, registration_ttl: DAY },
     };

@@ -1,31 +1,76 @@
 //! An OpenAPI document as app data: an edge serves it, the portal shows that of the API as pages.
 
 use std::fmt;
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, OnceLock};
 
 use actix_web::body::BoxBody;
+use actix_web::http::header::{ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue};
 use actix_web::{HttpRequest, HttpResponse, Responder};
-use serde_json::Value;
+use sakshi_wire::ORDER;
+use serde::{Serialize, Serializer};
+use serde_json::{Map, Value};
 
 use crate::compressed::Compressed;
 
-/// The document, serialised as JSON when somebody first asks for it. Clones share it.
+/// The document, put together and serialised as JSON when somebody first asks for it. Clones share it.
 #[derive(Clone)]
-pub struct ApiDocument(Arc<LazyLock<Compressed, Box<dyn FnOnce() -> Compressed + Send>>>);
+pub struct ApiDocument(Arc<Document>);
+
+struct Document {
+    describe: Box<dyn Fn() -> Value + Send + Sync>,
+    text: OnceLock<Compressed>,
+}
 
 impl ApiDocument {
     /// The document that `describe` puts together.
     #[must_use]
-    pub fn new(describe: impl FnOnce() -> Value + Send + 'static) -> Self {
-        Self(Arc::new(LazyLock::new(Box::new(|| Compressed::new(describe().to_string())))))
+    pub fn new(describe: impl Fn() -> Value + Send + Sync + 'static) -> Self {
+        Self(Arc::new(Document { describe: Box::new(describe), text: OnceLock::new() }))
     }
 
-    /// The JSON as a value.
+    /// The document in memory, where [`ORDER`] says how members follow each other.
     #[must_use]
     pub fn value(&self) -> Value {
-        // `new` has serialised it, so it parses.
-        serde_json::from_slice(self.0.plain()).unwrap_or_default()
+        (self.0.describe)()
     }
+
+    /// The JSON.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        std::str::from_utf8(self.published().plain()).unwrap_or_default()
+    }
+
+    fn published(&self) -> &Compressed {
+        // Values are plain data; that one cannot be written is not possible.
+        self.0.text.get_or_init(|| Compressed::new(serde_json::to_string(&Ordered(&self.value())).unwrap_or_default()))
+    }
+}
+
+/// A value as it is written: members in their [`ORDER`], which is not written itself.
+struct Ordered<'a>(&'a Value);
+
+impl Serialize for Ordered<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Value::Object(members) => serializer.collect_map(in_order(members).map(|(name, member)| (name, Ordered(member)))),
+            Value::Array(items) => serializer.collect_seq(items.iter().map(Ordered)),
+            plain => plain.serialize(serializer),
+        }
+    }
+}
+
+/// The members of an object of a document in their order; those without one come last, by their names.
+pub fn in_order(members: &Map<String, Value>) -> impl Iterator<Item = (&String, &Value)> {
+    let mut ordered: Vec<_> = members.iter().filter(|(name, _)| *name != ORDER).collect();
+    ordered.sort_by_key(|(_, member)| member.get(ORDER).and_then(Value::as_u64).unwrap_or(u64::MAX));
+    ordered.into_iter()
+}
+
+/// Lets scripts of any origin read a response that is the same for everybody (Fetch, "CORS protocol").
+#[must_use]
+pub fn open_to_every_origin(mut response: HttpResponse) -> HttpResponse {
+    response.headers_mut().insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+    response
 }
 
 impl fmt::Debug for ApiDocument {
@@ -38,6 +83,6 @@ impl Responder for ApiDocument {
     type Body = BoxBody;
 
     fn respond_to(self, request: &HttpRequest) -> HttpResponse {
-        self.0.answer(request, "application/json", "no-cache")
+        self.published().answer(request, "application/json", "no-cache")
     }
 }

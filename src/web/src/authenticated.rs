@@ -12,6 +12,7 @@ use sakshi_service::authentication::{Caller, KeyGate};
 
 use super::body::Body;
 use super::error::ApiError;
+use super::query::Query;
 use super::rate_limit::RateLimits;
 use super::subject::note_caller;
 
@@ -60,7 +61,7 @@ impl Authenticated {
     }
 }
 
-/// A caller and the JSON body of the request.
+/// A caller and the JSON body of the request, which has no query.
 #[derive(Debug)]
 pub struct AuthenticatedBody {
     /// Who calls.
@@ -75,9 +76,11 @@ impl FromRequest for AuthenticatedBody {
 
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
         let caller = Authenticated::from_request(request, payload);
+        let query = Query::of(request.query_string());
         let body = Body::from_request(request, payload);
         Box::pin(async move {
             let Authenticated(caller) = caller.await?;
+            query.finish()?;
             let body = body.await?;
             // The body may have taken long to arrive.
             caller.recheck().await?;

@@ -1,7 +1,7 @@
 //! JSON bodies: checks the media type and bounds size and time of arrival. The wire crate reads what is in them.
 
 use actix_web::dev::Payload;
-use actix_web::http::header::{self, HeaderMap};
+use actix_web::http::header::{self, HeaderMap, HeaderValue};
 use actix_web::web::{Bytes, Data};
 use actix_web::{FromRequest, HttpRequest, web};
 use futures_util::future::LocalBoxFuture;
@@ -53,6 +53,7 @@ impl FromRequest for Body {
 impl From<NotRead> for ApiError {
     fn from(refusal: NotRead) -> Self {
         match refusal {
+            NotRead::Empty => Self::MalformedBody("The body is empty.".to_owned()),
             NotRead::NoObject => Invalid::one("body", "must be a JSON object").into(),
             NotRead::Json(JsonError { refusal: JsonRefusal::TooManyValues, .. }) => {
                 Self::MalformedBody(format!("The body must hold at most {BODY_VALUES_MAX} values."))
@@ -99,14 +100,18 @@ async fn read(
     Ok(received.bytes)
 }
 
-/// Checks that the headers announce uncompressed JSON.
+/// Checks that the headers announce uncompressed JSON. A body without a `Content-Type` is taken as JSON: the specification names
+/// two request headers, and this is not one of them.
 ///
 /// # Errors
 /// [`ApiError::UnsupportedMediaType`].
 pub fn check_json(headers: &HeaderMap) -> Result<(), ApiError> {
-    let essence = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).and_then(|text| text.split(';').next());
-    if !essence.is_some_and(|essence| essence.trim().eq_ignore_ascii_case("application/json")) {
-        return Err(ApiError::UnsupportedMediaType("The Content-Type must be application/json."));
+    let is_json = |value: &HeaderValue| {
+        let essence = value.to_str().ok().and_then(|text| text.split(';').next()).map(str::trim);
+        essence.is_some_and(|essence| essence.is_empty() || essence.eq_ignore_ascii_case("application/json"))
+    };
+    if !headers.get(header::CONTENT_TYPE).is_none_or(is_json) {
+        return Err(ApiError::UnsupportedMediaType("Send JSON with Content-Type: application/json, or without a Content-Type."));
     }
     let plain = headers.get(header::CONTENT_ENCODING).is_none_or(|coding| coding.as_bytes().eq_ignore_ascii_case(b"identity"));
     plain.then_some(()).ok_or(ApiError::UnsupportedMediaType("The body must not be compressed."))
@@ -130,7 +135,9 @@ mod tests {
             |text: &'static str| TestRequest::post().insert_header(("content-type", "Application/JSON; charset=utf-8")).set_payload(text);
         let body = extract(json("{}")).await.unwrap();
         assert!(&body.bytes[..] == b"{}");
-        assert!(matches!(extract(TestRequest::post().set_payload("{}")).await, Err(ApiError::UnsupportedMediaType(_))));
+        assert!(extract(TestRequest::post().set_payload("{}")).await.is_ok(), "no Content-Type is JSON");
+        let form = TestRequest::post().insert_header(("content-type", "application/x-www-form-urlencoded")).set_payload("{}");
+        assert!(matches!(extract(form).await, Err(ApiError::UnsupportedMediaType(_))));
         let zipped = json("{}").insert_header(("content-encoding", "gzip"));
         assert!(matches!(extract(zipped).await, Err(ApiError::UnsupportedMediaType(_))));
         let large = json("{\"x\": \"0123456789012345678901234567890123456789\"}");

@@ -14,13 +14,12 @@ use actix_web::http::header::{self, HeaderMap, HeaderValue};
 use actix_web::middleware::Next;
 use actix_web::{Error, HttpMessage, HttpRequest};
 use futures_util::FutureExt as _;
-use sakshi_domain::invalid::Invalid;
 use sakshi_domain::request_id::RequestId;
 use sakshi_trace::TraceState;
 use tracing::{Instrument as _, Span};
 
 use super::body_reader::declared_length;
-use super::error::{ApiError, X_REQUEST_ID};
+use super::error::{ApiError, DocsBase, X_REQUEST_ID};
 use super::refusal_record;
 use super::request_log::{self, AnsweredRequest, is_probe};
 use super::response_body::ResponseBody;
@@ -29,8 +28,6 @@ use super::unread_body::UnreadBody;
 use crate::listener::{ActiveRequest, ConnectionState};
 
 /// The id of a request, as the middleware accepted or generated it.
-///
-/// A handler whose body has an id of its own puts that into the extensions; the answer then echoes it.
 #[must_use]
 pub fn request_id(request: &HttpRequest) -> RequestId {
     request.extensions().get::<RequestId>().cloned().unwrap_or_else(RequestId::mint)
@@ -53,25 +50,18 @@ pub async fn edge<B: MessageBody + Unpin + 'static>(
     next: Next<B>,
 ) -> Result<ServiceResponse<ResponseBody<EitherBody<B>>>, Error> {
     let started = Instant::now();
-    let (id, accepted) = accept(request.headers());
+    let id = id_of(request.headers());
+    let docs = request.app_data::<DocsBase>().cloned().unwrap_or_default();
     let connection = request.conn_data::<Rc<ConnectionState>>().cloned();
     let unread = UnreadBody::of(&mut request, connection.clone());
     let length = if unread.is_some() { None } else { Some(declared_length(request.headers()).unwrap_or(0) as u64) };
     let active = connection.map(|connection| ActiveRequest::begin(connection, length));
     request.extensions_mut().insert(id.clone());
     let span = span(&request);
-    let response = match accepted {
-        Ok(()) => match AssertUnwindSafe(next.call(request)).catch_unwind().instrument(span.clone()).await {
-            Ok(Ok(response)) => finish(response.map_into_left_body(), started, &span),
-            Ok(Err(error)) => return Err(without_response(&error_from(&error), &id, unread, &span)),
-            Err(_) => return Err(without_response(&ApiError::internal("a handler panicked"), &id, unread, &span)),
-        },
-        Err(error) => {
-            refusal_record::keep(request.request(), &error, &id);
-            let answer = error.render(&id);
-            metrics::counter!("sakshi_http_refusals_total", "code" => error.code()).increment(1);
-            finish(request.into_response(answer).map_into_right_body(), started, &span)
-        }
+    let response = match AssertUnwindSafe(next.call(request)).catch_unwind().instrument(span.clone()).await {
+        Ok(Ok(response)) => finish(response.map_into_left_body(), started, &docs, &span),
+        Ok(Err(error)) => return Err(without_response(&error_from(&error), (&id, &docs), unread, &span)),
+        Err(_) => return Err(without_response(&ApiError::internal("a handler panicked"), (&id, &docs), unread, &span)),
     };
     let unread = match unread {
         Some(unread) if !unread.drain().await => Some(unread),
@@ -81,22 +71,19 @@ pub async fn edge<B: MessageBody + Unpin + 'static>(
 }
 
 /// The answer when the inner service returned no response.
-fn without_response(error: &ApiError, id: &RequestId, unread: Option<UnreadBody>, span: &Span) -> Error {
+fn without_response(error: &ApiError, (id, docs): (&RequestId, &DocsBase), unread: Option<UnreadBody>, span: &Span) -> Error {
     sakshi_trace::failed(span, error.code());
     tracing::error!(request.id = %id, error.type = error.code(), error.detail = error.detail().as_deref(), "request lost");
     metrics::counter!("sakshi_http_refusals_total", "code" => error.code()).increment(1);
-    let answer = error.render(id).map_body(|_, body| ResponseBody::new(body, None, unread).boxed());
+    let answer = error.render(id, docs).map_body(|_, body| ResponseBody::new(body, None, unread).boxed());
     InternalError::from_response(error.code(), answer).into()
 }
 
-fn accept(headers: &HeaderMap) -> (RequestId, Result<(), ApiError>) {
-    match headers.get(X_REQUEST_ID) {
-        None => (RequestId::mint(), Ok(())),
-        Some(value) => match RequestId::parse(value.to_str().unwrap_or_default()) {
-            Ok(id) => (id, Ok(())),
-            Err(message) => (RequestId::mint(), Err(Invalid::one("X-Request-ID", message).into())),
-        },
-    }
+/// The caller's id. One that is malformed or given twice is replaced: a proxy may have added it, which the caller cannot change.
+fn id_of(headers: &HeaderMap) -> RequestId {
+    let mut given = headers.get_all(X_REQUEST_ID);
+    let id = given.next().filter(|_| given.next().is_none()).and_then(|value| RequestId::parse(value.to_str().ok()?).ok());
+    id.unwrap_or_else(RequestId::mint)
 }
 
 /// The span of a request, in the trace of its caller. Probes, metrics and files are asked for too often and say too little.
@@ -114,6 +101,7 @@ fn span(request: &ServiceRequest) -> Span {
 fn finish<B: MessageBody + 'static>(
     mut response: ServiceResponse<EitherBody<B>>,
     started: Instant,
+    docs: &DocsBase,
     span: &Span,
 ) -> ServiceResponse<EitherBody<B>> {
     let id = request_id(response.request());
@@ -124,7 +112,7 @@ fn finish<B: MessageBody + 'static>(
         if let Some(error) = &rendered {
             refusal_record::keep(response.request(), error, &id);
             metrics::counter!("sakshi_http_refusals_total", "code" => error.code()).increment(1);
-            let answer = error.render(&id).map_into_right_body();
+            let answer = error.render(&id, docs).map_into_right_body();
             response = ServiceResponse::new(response.into_parts().0, answer);
         }
     }

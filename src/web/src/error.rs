@@ -3,6 +3,7 @@
 //! Internal detail goes to the log with the request id, never into a body.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 use std::time::Duration;
 
 use actix_web::http::StatusCode;
@@ -16,7 +17,7 @@ use sakshi_outbound::upstream::UpstreamError;
 use sakshi_service::ServiceError;
 use sakshi_service::budget::BudgetExhausted;
 use sakshi_store::StoreError;
-use sakshi_wire::refusal::Refusal;
+use sakshi_wire::refusal::Error as ErrorBody;
 use sakshi_wire::{Always, Whole};
 
 /// Carries the request id in both directions.
@@ -72,8 +73,12 @@ pub const CODES: &[&str] = &[
     "validation_failed",
 ];
 
-/// Where the codes of the table are explained.
+/// Where the codes of the table are explained, below the service's public URL.
 const DOCUMENT: &str = "/docs/errors";
+
+/// The service's public URL without a slash at its end, as app data: where `docUrl` of an error begins.
+#[derive(Clone, Debug, Default)]
+pub struct DocsBase(pub Arc<str>);
 
 /// Why a request fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -155,7 +160,7 @@ fn service_row(error: &ServiceError) -> Row<'_> {
         ServiceError::IdempotencyKeyReused => row(
             StatusCode::UNPROCESSABLE_ENTITY,
             "idempotency_key_reused",
-            "This Idempotency-Key came before with another body; use a new one.",
+            "This Idempotency-Key was used for another request; use a new one.",
         ),
         ServiceError::Unavailable { code, .. } => {
             row(StatusCode::SERVICE_UNAVAILABLE, code, "The service cannot do this now; come again after Retry-After seconds.")
@@ -260,7 +265,7 @@ impl ApiError {
 
     /// The answer to the request of this id.
     #[must_use]
-    pub fn render(&self, id: &RequestId) -> HttpResponse {
+    pub fn render(&self, id: &RequestId, DocsBase(docs): &DocsBase) -> HttpResponse {
         let row = self.row();
         let mut response = HttpResponse::build(row.status);
         if let Some(seconds) = self.retry_after() {
@@ -273,6 +278,9 @@ impl ApiError {
             Self::BearerUnauthorized => {
                 response.insert_header((header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")));
             }
+            Self::Service(ServiceError::Unauthorized) => {
+                response.insert_header((header::WWW_AUTHENTICATE, HeaderValue::from_static("ApiKey")));
+            }
             _ => {}
         }
         response.insert_header((header::CACHE_CONTROL, HeaderValue::from_static("no-store")));
@@ -280,7 +288,7 @@ impl ApiError {
         if let Ok(id) = HeaderValue::from_str(id.as_str()) {
             response.insert_header((X_REQUEST_ID, id));
         }
-        response.json(Refusal {
+        response.json(ErrorBody {
             success: Always,
             error: row.status.canonical_reason().unwrap_or("Error").into(),
             message: row.message.into_owned().into(),
@@ -288,8 +296,8 @@ impl ApiError {
             status_code: Whole(row.status.as_u16().into()),
             error_id: id.clone(),
             doc_url: match self {
-                Self::Other { .. } => DOCUMENT.into(),
-                _ => format!("{DOCUMENT}#{}", row.code).into(),
+                Self::Other { .. } => format!("{docs}{DOCUMENT}").into(),
+                _ => format!("{docs}{DOCUMENT}#{}", row.code).into(),
             },
             errors: match self {
                 Self::Service(ServiceError::Invalid(invalid)) => invalid.fields().to_vec(),
@@ -328,7 +336,7 @@ impl ResponseError for ApiError {
 
     /// With an id of its own; the middleware renders it again with the request's.
     fn error_response(&self) -> HttpResponse {
-        self.render(&RequestId::mint())
+        self.render(&RequestId::mint(), &DocsBase::default())
     }
 }
 
@@ -353,17 +361,18 @@ mod tests {
     use super::*;
 
     async fn rendered(error: ApiError) -> (HttpResponse<()>, Value) {
-        let (head, body) = error.render(&RequestId::parse("req-1").unwrap()).into_parts();
+        let (head, body) = error.render(&RequestId::parse("req-1").unwrap(), &DocsBase("https://verify.example".into())).into_parts();
         (head, serde_json::from_slice(&to_bytes(body).await.unwrap()).unwrap())
     }
 
     #[actix_rt::test]
     async fn the_401_says_what_the_specification_shows() {
-        let (_, body) = rendered(ApiError::Service(ServiceError::Unauthorized)).await;
+        let (head, body) = rendered(ApiError::Service(ServiceError::Unauthorized)).await;
+        assert_eq!(head.headers().get("www-authenticate").unwrap(), "ApiKey");
         assert_eq!(
             body,
             json!({"success": false, "error": "Unauthorized", "message": "Missing or invalid X-API-KEY header",
-                "code": "unauthorized", "statusCode": 401, "errorId": "req-1", "docUrl": "/docs/errors#unauthorized"})
+                "code": "unauthorized", "statusCode": 401, "errorId": "req-1", "docUrl": "https://verify.example/docs/errors#unauthorized"})
         );
     }
 

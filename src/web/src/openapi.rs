@@ -9,7 +9,7 @@ use sakshi_domain::request_id::RequestId;
 use sakshi_service::ServiceError;
 use serde_json::{Map, Value, json};
 
-use super::error::{ApiError, CODES};
+use super::error::{ApiError, CODES, DocsBase};
 
 /// A refusal that operations share.
 #[derive(Clone, Copy, Debug)]
@@ -26,25 +26,25 @@ pub struct SharedRefusal {
 
 /// What operations of every edge meet.
 const COMMON: [SharedRefusal; 6] = [
-    SharedRefusal { status: "400", name: "BadRequest", description: "A field, header or parameter is not acceptable.", meets: always },
-    SharedRefusal { status: "413", name: "BodyTooLarge", description: "The body is larger than is read.", meets: has_body },
+    SharedRefusal { status: "400", name: "BadRequest", description: "A field, header or parameter is not valid.", meets: always },
+    SharedRefusal { status: "413", name: "BodyTooLarge", description: "The body is too large.", meets: has_body },
+    SharedRefusal { status: "415", name: "UnsupportedMediaType", description: "The body is compressed, or not JSON.", meets: has_body },
     SharedRefusal {
-        status: "415",
-        name: "UnsupportedMediaType",
-        description: "The body is not uncompressed application/json.",
-        meets: has_body,
+        status: "500",
+        name: "InternalError",
+        description: "Internal error. Quote `errorId` when you ask about it.",
+        meets: is_secured,
     },
-    SharedRefusal { status: "500", name: "InternalError", description: "Something broke; quote `errorId`.", meets: is_secured },
     SharedRefusal {
         status: "503",
         name: "Unavailable",
-        description: "Something that the request needs is away, or too much is under way.",
+        description: "The store is unavailable, or the service is overloaded. Retry after `Retry-After` seconds.",
         meets: is_secured,
     },
     SharedRefusal {
         status: "default",
-        name: "Refused",
-        description: "Any other refusal, such as 404 for an unknown path and 405 with `Allow` for another method.",
+        name: "OtherError",
+        description: "Any other error, such as 405 with `Allow` for another method.",
         meets: always,
     },
 ];
@@ -59,7 +59,9 @@ pub fn is_secured(operation: &Value) -> bool {
     operation["security"].as_array().is_some_and(|schemes| !schemes.is_empty())
 }
 
-fn has_body(operation: &Value) -> bool {
+/// Whether an operation has a request body.
+#[must_use]
+pub fn has_body(operation: &Value) -> bool {
     !operation["requestBody"].is_null()
 }
 
@@ -67,12 +69,6 @@ fn has_body(operation: &Value) -> bool {
 pub fn operations(document: &mut Value) -> impl Iterator<Item = &mut Value> {
     let paths = document["paths"].as_object_mut().into_iter().flat_map(Map::values_mut);
     paths.filter_map(Value::as_object_mut).flat_map(Map::values_mut)
-}
-
-/// Says what an operation does; the first sentence is its summary.
-pub fn say(operation: &mut Value, text: &str) {
-    operation["summary"] = json!(text.split_inclusive(". ").next().and_then(|sentence| sentence.lines().next()).map(str::trim_end));
-    operation["description"] = json!(text);
 }
 
 /// Adds what all operations take and give: the correlation id, the common refusals and those of this edge.
@@ -85,17 +81,16 @@ pub fn complete(document: &mut Value, own: &[SharedRefusal], example: fn(&Value,
         refusal(status, description, &example(operation, status).unwrap_or_else(|| common_example(status)))
     };
     let components = &mut document["components"];
-    components["schemas"]["Refusal"]["properties"]["code"]["enum"] = json!(CODES);
+    components["schemas"]["Error"]["properties"]["code"]["x-extensible-enum"] = json!(CODES);
     components["parameters"]["RequestId"] = json!({
         "name": "X-Request-ID", "in": "header", "required": false,
-        "description": "A correlation id of your own. It is echoed, and stands in `errorId` of a refusal. Absent: one is made.",
+        "description": "A correlation id of your own. It is returned in this header and in `errorId` of errors. Without it, one is made.",
         "schema": { "type": "string", "minLength": 1, "maxLength": 128, "pattern": "^[!-~]+$" }, "example": "order-42-try-1",
     });
-    components["headers"]["RequestId"] =
-        json!({ "description": "The request's id: yours, or one that was made.", "schema": { "type": "string" } });
-    components["headers"]["RetryAfter"] = json!({ "description": "Whole seconds after which it is worth coming again.",
+    components["headers"]["RequestId"] = json!({ "description": "The request id: yours, or a new one.", "schema": { "type": "string" } });
+    components["headers"]["RetryAfter"] = json!({ "description": "Seconds to wait before a retry.",
         "schema": { "type": "integer", "minimum": 1 } });
-    components["headers"]["Allow"] = json!({ "description": "The methods that the path takes; with 405.", "schema": { "type": "string" } });
+    components["headers"]["Allow"] = json!({ "description": "The methods of the path; with 405.", "schema": { "type": "string" } });
     components["responses"] =
         shared.iter().map(|shared| (shared.name, with_example(&Value::Null, shared.status, shared.description))).collect();
     for operation in operations(document) {
@@ -129,7 +124,7 @@ pub fn refusal(status: &str, description: &str, example: &ApiError) -> Value {
     if status == "default" {
         headers["Allow"] = json!({ "$ref": "#/components/headers/Allow" });
     }
-    let body = json!({ "schema": { "$ref": "#/components/schemas/Refusal" }, "example": rendered(example) });
+    let body = json!({ "schema": { "$ref": "#/components/schemas/Error" }, "example": rendered(example) });
     json!({ "description": description, "headers": headers, "content": { "application/json": body } })
 }
 
@@ -150,6 +145,6 @@ fn common_example(status: &str) -> ApiError {
 #[must_use]
 pub fn rendered(error: &ApiError) -> Value {
     let id = RequestId::parse("order-42-try-1").unwrap_or_else(|_| RequestId::mint());
-    let body = error.render(&id).into_body().try_into_bytes().unwrap_or_default();
+    let body = error.render(&id, &DocsBase("https://verify.example".into())).into_body().try_into_bytes().unwrap_or_default();
     serde_json::from_slice(&body).unwrap_or_default()
 }

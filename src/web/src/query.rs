@@ -11,11 +11,14 @@ use sakshi_store::PageRequest;
 use url::form_urlencoded;
 
 use super::error::ApiError;
+use sakshi_wire::ISO_8601;
 
 /// Takes parameters out of a query string and notes what is wrong with them.
 #[derive(Debug)]
 pub struct Query {
     pairs: Vec<(String, String)>,
+    /// The parameters of the request.
+    known: Vec<&'static str>,
     invalid: Invalid,
 }
 
@@ -23,7 +26,7 @@ impl Query {
     /// Starts on the part of the URL after `?`.
     #[must_use]
     pub fn of(text: &str) -> Self {
-        Self { pairs: form_urlencoded::parse(text.as_bytes()).into_owned().collect(), invalid: Invalid::none() }
+        Self { pairs: form_urlencoded::parse(text.as_bytes()).into_owned().collect(), known: Vec::new(), invalid: Invalid::none() }
     }
 
     /// A whole number within bounds, under any of the spellings; the default when it is absent.
@@ -50,9 +53,9 @@ impl Query {
     /// A time; `None` when it is absent.
     pub fn time(&mut self, name: &'static str) -> Option<Timestamp> {
         let (name, text) = self.take(&[name])?;
-        let time = Timestamp::parse_rfc3339(&text);
+        let time = Timestamp::parse_iso8601(&text);
         if time.is_none() {
-            self.invalid.add(name, "must be an RFC 3339 timestamp such as 2026-12-31T18:30:00Z");
+            self.invalid.add(name, ISO_8601);
         }
         time
     }
@@ -81,12 +84,19 @@ impl Query {
     /// Every parameter that is unknown, repeated or out of bounds.
     pub fn finish(mut self) -> Result<(), ApiError> {
         for (name, _) in std::mem::take(&mut self.pairs) {
-            self.invalid.add(name, "is not a parameter of this request");
+            self.invalid.add(
+                name,
+                match self.known.join(", ") {
+                    known if known.is_empty() => "is not a parameter of this request, which has none".to_owned(),
+                    known => format!("is not a parameter of this request, which has: {known}"),
+                },
+            );
         }
         self.invalid.or_ok().map_err(ApiError::from)
     }
 
     fn take(&mut self, spellings: &[&'static str]) -> Option<(&'static str, String)> {
+        self.known.extend(spellings.first());
         let mut taken = None;
         let spelling = |name: &str| spellings.iter().copied().find(|spelling| *spelling == name);
         for (name, text) in self.pairs.extract_if(.., |(name, _)| spelling(name).is_some()) {
@@ -109,6 +119,13 @@ pub fn page_of(text: &str) -> Result<PageRequest, ApiError> {
     query.finish().map(|()| page)
 }
 
+/// The path and query of the page after `page` of a list of `total` rows; `None` behind the last row.
+#[must_use]
+pub fn next_page(path: &str, PageRequest { page, page_size }: PageRequest, total: u64) -> Option<String> {
+    let is_last = page >= PAGE_MAX || u64::from(page) * u64::from(page_size) >= total;
+    (!is_last).then(|| format!("{path}?page={}&page_size={page_size}", page + 1))
+}
+
 #[cfg(test)]
 mod tests {
     use sakshi_service::ServiceError;
@@ -120,6 +137,13 @@ mod tests {
         assert_eq!(page_of("").unwrap(), PageRequest { page: 1, page_size: 20 });
         assert_eq!(page_of("page=2147483647").unwrap().page, PAGE_MAX);
         assert_eq!(page_of("page=3&pageSize=100").unwrap(), PageRequest { page: 3, page_size: 100 });
+    }
+
+    #[test]
+    fn the_last_page_has_no_next() {
+        let next = |page, page_size, total| next_page("/list", PageRequest { page, page_size }, total);
+        assert_eq!(next(1, 20, 21).as_deref(), Some("/list?page=2&page_size=20"));
+        assert_eq!([next(1, 20, 20), next(2, 20, 21), next(9, 20, 21), next(1, 1, 0), next(PAGE_MAX, 1, u64::MAX)], [const { None }; 5]);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! `body!`, which declares a body: how it is read, written and described.
 
-pub use crate::describe::{Describe, Properties, Schemas};
+pub use crate::describe::{Describe, ORDER, Properties, Schemas};
 pub(crate) use crate::describe::{choice, reference};
 pub use crate::fields::{Body, Field};
 

@@ -15,14 +15,14 @@ use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
 use crate::body::{Describe, Field as _, Properties, reference};
-use crate::consent::Consent;
+use crate::consent::{Consent, OptionalConsent};
 use crate::fields::{Context, Fields, Sent};
 use crate::json::Json;
 use crate::text::{Always, Bounded};
 
 /// What a client asks. Nothing of it is shown by `Debug`.
 pub struct CheckRequest {
-    /// The correlation id, when it is not sent as `X-Request-ID`.
+    /// The correlation id; it wins over the header `X-Request-ID`.
     pub request_id: Option<RequestId>,
     check: &'static Check,
     numbers: Vec<String>,
@@ -38,7 +38,11 @@ impl CheckRequest {
     pub fn read(check: &'static Check, sent: Sent, context: Context<'_>) -> Result<Self, Invalid> {
         sent.read_by(context, |fields| {
             let numbers: Vec<_> = check.numbers.iter().map(|form| number(fields, form)).collect();
-            let consent = if check.needs_consent { Consent::take(fields, "consent").map(Some) } else { Some(None) };
+            let consent = if check.needs_consent {
+                Consent::take(fields, "consent").map(Some)
+            } else {
+                OptionalConsent::take(fields, "consent").map(|_| None)
+            };
             let compared: Vec<_> = check.compared.iter().map(|known| comparison(fields, known)).collect();
             let request_id = fields.take("request_id");
             let (numbers, compared) = (numbers.into_iter().collect::<Option<_>>()?, compared.into_iter().collect::<Option<_>>()?);
@@ -131,15 +135,17 @@ fn asked(check: &Check) -> Value {
     }
     if check.needs_consent {
         Consent::describe(&mut object, "consent", "", false);
+    } else {
+        OptionalConsent::describe(&mut object, "consent", "", false);
     }
     for known in check.compared {
         let (schema, what) = match known.kind {
-            ComparedKind::Name => (Option::<Bounded<LABEL_CHARS_MAX>>::schema(), "name"),
-            ComparedKind::Birth => (Option::<Day>::schema(), "date of birth"),
+            ComparedKind::Name => (Bounded::<LABEL_CHARS_MAX>::schema(), "name"),
+            ComparedKind::Birth => (Day::schema(), "date of birth"),
         };
         object.add(known.field, schema, &format!("A {what} to compare with the one on record."), false);
     }
-    Option::<RequestId>::describe(&mut object, "request_id", "The correlation id, when it is not sent as `X-Request-ID`.", false);
+    Option::<RequestId>::describe(&mut object, "request_id", "The correlation id; it wins over the header `X-Request-ID`.", false);
     object.into_schema("What is to be verified, and what is to be compared with its record.")
 }
 
@@ -161,10 +167,7 @@ fn details(check: &Check) -> Value {
     object.add("status", CheckStatus::schema(), "Whether it is in use, known and not in use, or not known.", true);
     for known in check.details {
         let schema = match known.form {
-            DetailForm::Word(words) => {
-                let words: Vec<_> = words.iter().copied().map(Some).chain([None]).collect();
-                json!({ "type": ["string", "null"], "enum": words })
-            }
+            DetailForm::Word(words) => json!({ "anyOf": [{ "type": "string", "enum": words }, { "type": "null" }] }),
             DetailForm::Text => json!({ "type": ["string", "null"] }),
             DetailForm::Match(_) => json!({ "type": ["boolean", "null"] }),
         };

@@ -1,4 +1,4 @@
-//! The consent fields of requests that fetch personal data (specification, "Consent fields").
+//! The consent fields (specification, "Consent fields"): required by requests that fetch personal data, accepted by all.
 
 use sakshi_domain::flow::consent_given::ConsentGiven;
 use sakshi_domain::limits::CONSENT_TEXT_CHARS_MAX;
@@ -31,12 +31,15 @@ impl Describe for Consent {
         json!({ "type": "string", "enum": ["Y"] })
     }
 
-    fn describe(object: &mut Properties, name: &str, _: &str, _: bool) {
-        object.add(name, Self::schema(), "`Y`: the person has agreed to what `consent_text` says.", true);
-        let text =
-            json!({ "type": "string", "minLength": 1, "maxLength": CONSENT_TEXT_CHARS_MAX, "pattern": not_blank(CONTROLS_BUT_SPACING) });
-        object.add("consent_text", text, "The declaration that the person was shown.", true);
+    fn describe(object: &mut Properties, _: &str, _: &str, _: bool) {
+        describe(object, true);
     }
+}
+
+fn describe(object: &mut Properties, is_required: bool) {
+    object.add("consent", Consent::schema(), "`Y`: the person has agreed to `consent_text`.", is_required);
+    let text = json!({ "type": "string", "minLength": 1, "maxLength": CONSENT_TEXT_CHARS_MAX, "pattern": not_blank(CONTROLS_BUT_SPACING) });
+    object.add("consent_text", text, "The declaration that the person was shown.", is_required);
 }
 
 impl Serialize for Consent {
@@ -45,5 +48,36 @@ impl Serialize for Consent {
         fields.serialize_entry("consent", "Y")?;
         fields.serialize_entry("consent_text", self.0.text())?;
         fields.end()
+    }
+}
+
+/// `consent` and `consent_text` of a request that does not need them: their form is checked, and they are not kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct OptionalConsent;
+
+impl Field for OptionalConsent {
+    fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
+        Consent::read(value, place).map(|_| Self)
+    }
+
+    fn take(fields: &mut Fields<'_>, name: &'static str) -> Option<Self> {
+        let (consent, text) = (fields.text(name), fields.text("consent_text"));
+        fields.agreed(ConsentGiven::check(consent.as_deref(), text.as_deref())).map(|()| Self)
+    }
+}
+
+impl Describe for OptionalConsent {
+    const REQUIRED: bool = false;
+
+    fn schema() -> Value {
+        Consent::schema()
+    }
+
+    fn describe(object: &mut Properties, _: &str, _: &str, _: bool) {
+        describe(object, false);
+    }
+
+    fn is_absent(&self) -> bool {
+        true
     }
 }

@@ -27,6 +27,9 @@ body! { answer
         total: u64,
         /// The entries.
         entries: Vec<StatementEntry>,
+        /// Path and query of the next page; absent on the last.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        next: Option<String>,
     }
 }
 
@@ -52,8 +55,8 @@ body! { answer
 impl Statement {
     /// A page of these entries.
     #[must_use]
-    pub fn new(page: u32, page_size: u32, total: u64, entries: Vec<LedgerEntry>) -> Self {
-        Self { page, page_size, total, entries: entries.into_iter().map(StatementEntry::from).collect() }
+    pub fn new(page: u32, page_size: u32, total: u64, entries: Vec<LedgerEntry>, next: Option<String>) -> Self {
+        Self { page, page_size, total, entries: entries.into_iter().map(StatementEntry::from).collect(), next }
     }
 }
 

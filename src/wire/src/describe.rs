@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
+/// The place of a member among its siblings, as long as a document is not written: objects in memory are sorted by name.
+pub const ORDER: &str = "x-order";
+
 /// A type of a field that knows its OpenAPI schema.
 pub trait Describe {
     /// Whether a request must have it.
@@ -37,23 +40,30 @@ pub struct Properties {
     /// Whether it has fields that are not described.
     pub(crate) has_more: bool,
     properties: Map<String, Value>,
+    declared: Vec<String>,
     required: Vec<Value>,
 }
 
 impl Properties {
     pub(crate) fn new(is_written_whole: bool) -> Self {
-        Self { is_written_whole, has_more: false, properties: Map::new(), required: Vec::new() }
+        Self { is_written_whole, has_more: false, properties: Map::new(), declared: Vec::new(), required: Vec::new() }
     }
 
     pub(crate) fn add(&mut self, name: &str, mut schema: Value, about: &str, is_required: bool) {
         schema["description"] = text_of(about).into();
         self.properties.insert(name.to_owned(), schema);
+        self.declared.push(name.to_owned());
         if is_required {
             self.required.push(name.into());
         }
     }
 
-    pub(crate) fn into_schema(self, about: &str) -> Value {
+    pub(crate) fn into_schema(mut self, about: &str) -> Value {
+        // What is required comes first, otherwise the order of the declaration stays.
+        self.declared.sort_by_key(|name| !self.required.iter().any(|required| required == name));
+        for (place, name) in self.declared.iter().enumerate() {
+            self.properties[name][ORDER] = place.into();
+        }
         let mut schema = json!({ "type": "object", "description": text_of(about), "properties": self.properties });
         if !self.required.is_empty() {
             schema["required"] = self.required.into();

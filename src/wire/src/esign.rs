@@ -17,10 +17,11 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::body::{Describe, Field, alternatives, body};
+use crate::consent::OptionalConsent;
 use crate::fields::Place;
 use crate::json::Json;
 use crate::page_url::PageUrl;
-use crate::text::{Always, Bounded, List};
+use crate::text::{Always, Bounded, List, Reference};
 
 body! { request
     /// A document and who shall sign it.
@@ -34,7 +35,9 @@ body! { request
         document_reference_id as "documentReferenceId": Option<Bounded<CLIENT_REFERENCE_CHARS_MAX>>,
         /// Receives the webhook; without it the URL that is registered for `ESign` does.
         response_url as "responseUrl": Option<WebhookUrl>,
-        /// The correlation id, when it is not sent as `X-Request-ID`.
+        /// Checked, and not kept.
+        consent: OptionalConsent,
+        /// The correlation id; it wins over the header `X-Request-ID`.
         request_id: Option<RequestId>,
     }
 }
@@ -81,7 +84,7 @@ impl EsignRequest {
         let reference = self.document_reference_id.map(|reference| reference.0);
         let invite = |signer: SignerToInvite| EsignSigner {
             signer_id: ForeignId::mint(),
-            signer_ref_id: signer.signer_ref_id.map(|reference| reference.0),
+            signer_ref_id: Reference(signer.signer_ref_id.map(|reference| reference.0)),
             signer_status: SigningStatus::Pending,
             signer_name: signer.signer_name.0,
             invitation_expire_time_stamp: signer.invitation_expire_time_stamp.0,
@@ -90,7 +93,7 @@ impl EsignRequest {
         };
         let latest = EsignOutcome {
             document_id: header.id,
-            document_reference_id: reference.clone(),
+            document_reference_id: Reference(reference.clone()),
             content: None,
             document_status: SigningStatus::Pending,
             signer_info: List(self.signer_info.0.into_iter().map(invite).collect()),
@@ -110,8 +113,8 @@ impl Field for InvitationEnd {
     fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
         let context = place.context?;
         let soon = |end: &Timestamp| context.now < *end && *end <= context.now + INVITATION_MAX;
-        let sentence = "must be an ISO 8601 timestamp with an offset, in the future and at most 90 days from now";
-        place.parsed(value, |text| Timestamp::parse_rfc3339(text).filter(soon).ok_or(sentence)).map(Self)
+        let end = Timestamp::read(value, place)?;
+        place.accept(Some(end).filter(soon).ok_or("must be in the future, at most 90 days from now")).map(Self)
     }
 
     fn absent(place: &mut Place<'_>) -> Option<Self> {
@@ -124,7 +127,7 @@ impl Describe for InvitationEnd {
     const REQUIRED: bool = false;
 
     fn schema() -> Value {
-        json!({ "type": ["string", "null"], "format": "date-time" })
+        json!({ "type": "string", "format": "date-time" })
     }
 }
 
@@ -133,8 +136,8 @@ body! { answer
     pub struct EsignResponse {
         /// Identifies the document.
         document_id as "documentId": FlowId,
-        /// As given; null when it was not.
-        document_reference_id as "documentReferenceId": Option<Text>,
+        /// As given in the request; empty if it had none.
+        document_reference_id as "documentReferenceId": Reference,
         /// The signers in the order of signing.
         signer_info as "signerInfo": Vec<InvitedSigner>,
     }
@@ -145,8 +148,8 @@ body! { answer
     pub struct InvitedSigner {
         /// Identifies the signer in webhooks and polls.
         signer_id as "signerId": ForeignId,
-        /// As given; null when it was not.
-        signer_ref_id as "signerRefId": Option<Text>,
+        /// As given in the request; empty if it had none.
+        signer_ref_id as "signerRefId": Reference,
         /// Where the signer signs. Whoever has it may, so give it to nobody else.
         signing_url as "signingUrl": PageUrl,
     }
@@ -175,8 +178,8 @@ body! { report
     pub struct EsignOutcome {
         /// The document; deduplicate by it.
         document_id as "documentId": FlowId,
-        /// As given in the request.
-        document_reference_id as "documentReferenceId": Option<Text>,
+        /// As given in the request; empty if it had none.
+        document_reference_id as "documentReferenceId": Reference,
         /// The signed PDF in Base64; null unless the document is completed.
         content: Option<Base64File>,
         /// How it stands.
@@ -217,8 +220,8 @@ body! { report
     pub struct EsignSigner {
         /// The signer within the document.
         signer_id as "signerId": ForeignId,
-        /// As given in the request.
-        signer_ref_id as "signerRefId": Option<Text>,
+        /// As given in the request; empty if it had none.
+        signer_ref_id as "signerRefId": Reference,
         /// How it stands.
         signer_status as "signerStatus": SigningStatus,
         /// The signer's name.
@@ -259,7 +262,7 @@ impl EsignReport for EsignOutcome {
     }
 
     fn reference(&mut self) -> &mut Option<Text> {
-        &mut self.document_reference_id
+        &mut self.document_reference_id.0
     }
 
     fn status(&self) -> SigningStatus {
@@ -288,6 +291,8 @@ body! { request
     pub struct EsignStatusRequest {
         /// As returned when the document was given.
         document_id as "documentId": String,
+        /// Checked, and not kept.
+        consent: OptionalConsent,
     }
 }
 
@@ -321,8 +326,8 @@ body! { answer
         document_id as "documentId": FlowId,
         /// Always true.
         pending: Always<true>,
-        /// As given in the request.
-        document_reference_id as "documentReferenceId": Option<Text>,
+        /// As given in the request; empty if it had none.
+        document_reference_id as "documentReferenceId": Reference,
         /// How it stands.
         document_status as "documentStatus": SigningStatus,
         /// The signers in the order of signing.

@@ -13,6 +13,7 @@ use sakshi_domain::time::Timestamp;
 use serde::Serialize;
 
 use crate::body::{Field, body, described};
+use crate::consent::OptionalConsent;
 use crate::fields::Place;
 use crate::json::Json;
 use crate::text::{Bounded, List, OptionalList, Whole};
@@ -28,7 +29,9 @@ body! { request
         document: DocumentToStamp,
         /// Who signs it.
         signatories_info as "signatoriesInfo": List<NamedSignatory, 1, SIGNERS_MAX>,
-        /// The correlation id, when it is not sent as `X-Request-ID`.
+        /// Checked, and not kept.
+        consent: OptionalConsent,
+        /// The correlation id; it wins over the header `X-Request-ID`.
         request_id: Option<RequestId>,
     }
 }

@@ -6,13 +6,18 @@ use sakshi_domain::claims::ClaimSet;
 use sakshi_domain::event::{Event, EventPatch, EventStatus, EventTerms, EventText, MaxGuests, check_end};
 use sakshi_domain::http_url::WebhookUrl;
 use sakshi_domain::ids::{EventId, TxnId};
+use sakshi_domain::invalid::Invalid;
 use sakshi_domain::language::Language;
 use sakshi_domain::retention::ClientRetention;
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::time_zone::TimeZone;
 use sakshi_domain::transaction::VerifiedClaims;
+use serde_json::Value;
 
-use crate::body::body;
+use crate::body::{Describe, Field, Properties, body, schemas};
+use crate::consent::OptionalConsent;
+use crate::fields::{Fields, Place};
+use crate::json::Json;
 use crate::language_name::LanguageName;
 use crate::text::{Always, Change};
 
@@ -39,6 +44,8 @@ body! { request
         organiser: Option<EventText>,
         /// Why guests are asked, 1 to 200 characters; shown to them.
         purpose: Option<EventText>,
+        /// Checked, and not kept.
+        consent: OptionalConsent,
     }
     check(fields) {
         if let (Some(end), Some(context)) = (expires_at, fields.context())
@@ -53,7 +60,7 @@ impl CreateEventRequest {
     /// The terms of the event; `time_zone` is that of the installation.
     #[must_use]
     pub fn terms(self, time_zone: TimeZone) -> EventTerms {
-        let Self { name, claims, language, max_guests, expires_at, webhook_url, time_zone: own, organiser, purpose } = self;
+        let Self { name, claims, language, max_guests, expires_at, webhook_url, time_zone: own, organiser, purpose, consent: _ } = self;
         let time_zone = own.unwrap_or(time_zone);
         EventTerms {
             name,
@@ -91,6 +98,11 @@ body! { request
         organiser: Change<Option<EventText>>,
         /// 1 to 200 characters; null for none.
         purpose: Change<Option<EventText>>,
+        /// Fields that cannot be changed.
+        #[serde(skip)]
+        read_only: ReadOnlyFields,
+        /// Checked, and not kept.
+        consent: OptionalConsent,
     }
     check(fields) {
         // It is told with all else that is wrong; a body that is good so far is judged in the moment of the change.
@@ -119,6 +131,102 @@ impl PatchEventRequest {
     }
 }
 
+/// The fields of an event that a change may repeat as they were read, so that what `GET` returned can be sent back.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ReadOnlyFields(Vec<(&'static str, Json)>);
+
+/// How a field that the service changes by itself may differ from the event as it is now.
+const READ_ONLY: [(&str, Moves); 10] = [
+    ("event_id", Moves::Never),
+    ("status", Moves::Never),
+    ("claims", Moves::Never),
+    ("language", Moves::Never),
+    ("registration_count", Moves::Up),
+    ("remaining", Moves::Down),
+    ("scan_count", Moves::Up),
+    ("abandoned_count", Moves::Up),
+    ("qr_url", Moves::Never),
+    ("created_at", Moves::Never),
+];
+
+/// Where guests move a figure between the reading and the change.
+#[derive(Clone, Copy, Debug)]
+enum Moves {
+    Never,
+    Up,
+    Down,
+}
+
+impl ReadOnlyFields {
+    /// Whether none was sent.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Compares them with the event as it is now.
+    ///
+    /// # Errors
+    /// Every field that would be changed.
+    pub fn check(&self, event: &EventResponse) -> Result<(), Invalid> {
+        let event = serde_json::to_value(event).unwrap_or_default();
+        let mut invalid = Invalid::none();
+        for ((name, sent), (_, moves)) in self.0.iter().filter_map(|sent| Some((sent, READ_ONLY.iter().find(|known| known.0 == sent.0)?))) {
+            let (now, figure) = (&event[name], sent.as_whole());
+            let is_unchanged = match (moves, figure, now.as_u64()) {
+                (Moves::Up, Some(sent), Some(now)) => sent <= now,
+                (Moves::Down, Some(sent), Some(now)) => sent >= now,
+                _ => *sent == Json::from(now.clone()),
+            };
+            if !is_unchanged {
+                invalid.add(*name, format!("is read-only and must be {now}, if it is given"));
+            }
+        }
+        invalid.or_ok()
+    }
+}
+
+impl Field for ReadOnlyFields {
+    fn read(_: Json, place: &mut Place<'_>) -> Option<Self> {
+        place.refuse("cannot be changed")
+    }
+
+    fn take(fields: &mut Fields<'_>, _: &'static str) -> Option<Self> {
+        let read = READ_ONLY.map(|(name, moves)| {
+            let value = fields.read(name, |place, value| match (moves, value) {
+                (_, None) => Some(None),
+                (Moves::Never, Some(value @ (Json::Text(_) | Json::List(_)))) => Some(Some(value)),
+                (Moves::Up | Moves::Down, Some(value)) if value.as_whole().is_some() => Some(Some(value)),
+                _ => place.refuse("is read-only and must be as it was read, if it is given"),
+            });
+            value.map(|value| value.map(|value| (name, value)))
+        });
+        let sent: Option<Vec<_>> = read.into_iter().collect();
+        sent.map(|sent| Self(sent.into_iter().flatten().collect()))
+    }
+}
+
+impl Describe for ReadOnlyFields {
+    const REQUIRED: bool = false;
+
+    fn schema() -> Value {
+        Value::Null
+    }
+
+    fn describe(object: &mut Properties, _: &str, _: &str, _: bool) {
+        let known = schemas::<EventResponse>();
+        for (name, _) in READ_ONLY {
+            let mut schema = known["EventResponse"]["properties"][name].clone();
+            schema["readOnly"] = true.into();
+            object.add(name, schema, "Read-only; may be sent as it was read.", false);
+        }
+    }
+
+    fn is_absent(&self) -> bool {
+        self.is_empty()
+    }
+}
+
 body! { answer
     /// The created event.
     pub struct CreateEventResponse {
@@ -144,7 +252,7 @@ body! { answer
         is_active: bool,
         /// The claims that each guest is asked to share.
         claims: ClaimSet,
-        /// The language of its pages: its name, or its code if it has no accepted name.
+        /// The language of its pages: its name, or its code as text if it has no accepted name.
         language: LanguageName,
         /// Caps registrations, not scans.
         max_guests: MaxGuests,
@@ -212,6 +320,9 @@ body! { answer
         total: u64,
         /// Oldest first.
         events: Vec<EventResponse>,
+        /// Path and query of the next page; absent on the last.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        next: Option<String>,
     }
 }
 
@@ -228,7 +339,7 @@ body! { answer
         total: u64,
         /// Oldest first; a guest's place never changes.
         registrations: Vec<RegistrationRow>,
-        /// Path and query of the rest of the page, when it is too large for one answer; absent otherwise.
+        /// Path and query of the next page; absent on the last.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         next: Option<String>,
     }

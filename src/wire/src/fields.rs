@@ -76,6 +76,8 @@ pub struct Context<'c> {
 /// Why nothing was read at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotRead {
+    /// There is nothing in it.
+    Empty,
     /// It is not JSON, or beyond the bounds of its nesting or its size.
     Json(JsonError),
     /// It is JSON, but no object.
@@ -92,6 +94,9 @@ impl Sent {
     /// # Errors
     /// It is not one.
     pub fn read(bytes: &[u8]) -> Result<Self, NotRead> {
+        if bytes.trim_ascii().is_empty() {
+            return Err(NotRead::Empty);
+        }
         match read(bytes, usize::MAX, &ValuesLeft::new(BODY_VALUES_MAX)) {
             Ok(Json::Object(members)) => Ok(Self(members)),
             Ok(_) => Err(NotRead::NoObject),

@@ -107,6 +107,17 @@ pub fn read_object(text: &[u8], depth: usize, left: &ValuesLeft) -> Result<Map<S
 }
 
 impl Json {
+    /// The whole number that it is, from zero: `5` and `5.0` are the same.
+    #[must_use]
+    pub fn as_whole(&self) -> Option<u64> {
+        /// Beyond it not every whole number is a float.
+        const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
+        let Self::Number(number) = self else { return None };
+        let of_float = || number.as_f64().filter(|float| float.fract() == 0.0 && (0.0..=EXACT_MAX).contains(float));
+        // What is whole and within these bounds is not changed by the conversion.
+        number.as_u64().or_else(|| of_float().map(|float| float as u64))
+    }
+
     /// The value as a free-form part of a body.
     ///
     /// # Errors

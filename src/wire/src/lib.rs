@@ -30,13 +30,14 @@ pub mod reports;
 pub mod wealth;
 pub mod webhook_urls;
 
-pub use body::{Body, CARRIED, Describe, Field, Properties, Schemas};
-pub use consent::Consent;
+pub use body::{Body, CARRIED, Describe, Field, ORDER, Properties, Schemas};
+pub use consent::{Consent, OptionalConsent};
 pub use fields::{Context, Fields, NotRead, Place, Sent, UrlRules, read_report};
 pub use language_name::LanguageName;
 pub use page_url::PageUrl;
 pub use spelling::Spellings;
-pub use text::{Always, Bounded, Change, Flag, Label, List, OptionalList, PageAddress, Whole, Words};
+pub use text::{Always, Bounded, Change, Flag, Label, List, OptionalList, PageAddress, Reference, Whole, Words};
+pub use values::ISO_8601;
 
 #[cfg(test)]
 mod tests;

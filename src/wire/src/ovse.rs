@@ -13,10 +13,11 @@ use sakshi_domain::tenancy::KeyCase;
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::{Completed, Failure, OptionalTerms, Outcome, Terms, VerifiedClaims};
 use serde::ser::{SerializeMap, SerializeStruct};
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Value, json};
 
-use crate::body::{Describe, Field, Properties, alternatives, body};
+use crate::body::{Describe, Field, Properties, Schemas, alternatives, body};
+use crate::consent::OptionalConsent;
 use crate::fields::{Fields, Place};
 use crate::json::Json;
 use crate::text::{Always, Flag, PageAddress, Undescribed, Words};
@@ -42,7 +43,9 @@ body! { request
         name_hint: Option<Words<NAME_HINT_CHARS_MAX>>,
         /// The client's own reference, echoed in result and webhook.
         client_reference_id: Option<Words<CLIENT_REFERENCE_CHARS_MAX>>,
-        /// The correlation id, when it is not sent as `X-Request-ID`.
+        /// Checked, and not kept.
+        consent: OptionalConsent,
+        /// The correlation id; it wins over the header `X-Request-ID`.
         request_id: Option<RequestId>,
     }
 }
@@ -71,8 +74,8 @@ impl InitRequest {
 
 /// An Android package id.
 const PACKAGE: &str = "^[A-Za-z][A-Za-z0-9_]*([.][A-Za-z][A-Za-z0-9_]*)+$";
-/// 32 bytes in Base64.
-const SHA_256: &str = "^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$";
+/// 32 bytes in Base64 or hexadecimal.
+const SHA_256: &str = "^([A-Za-z0-9+/_-]{42}[AEIMQUYcgkosw048]=?|[0-9A-Fa-f]{64}|([0-9A-Fa-f]{2}:){31}[0-9A-Fa-f]{2})$";
 
 /// `channel`, and for the app on Android `app_id` and `app_signature`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,10 +105,10 @@ impl Describe for ChannelChoice {
     fn describe(object: &mut Properties, name: &str, _: &str, _: bool) {
         let channel = "How the person reaches the identity app: a mobile browser, a QR code, or a native app.";
         object.add(name, Self::schema(), channel, true);
-        let app_id = json!({ "type": ["string", "null"], "maxLength": ANDROID_PACKAGE_CHARS_MAX, "pattern": PACKAGE });
+        let app_id = json!({ "type": "string", "maxLength": ANDROID_PACKAGE_CHARS_MAX, "pattern": PACKAGE });
         object.add("app_id", app_id, "Android package id; channel `app` on Android only, together with `app_signature`.", false);
-        let signature = "Base64 SHA-256 of the signing certificate; together with `app_id`.";
-        object.add("app_signature", json!({ "type": ["string", "null"], "pattern": SHA_256 }), signature, false);
+        let signature = "SHA-256 of the signing certificate in Base64 or hexadecimal; together with `app_id`.";
+        object.add("app_signature", json!({ "type": "string", "pattern": SHA_256 }), signature, false);
     }
 }
 
@@ -126,7 +129,9 @@ body! { request
     #[derive(Clone, PartialEq)]
     pub struct QrIntentRequest {
         /// A pending transaction of the calling app.
-        txn_id as "txnId": TxnId,
+        txn_id as "txnId": String,
+        /// Checked, and not kept.
+        consent: OptionalConsent,
     }
 }
 
@@ -179,18 +184,28 @@ body! { answer
         /// The correlation id of the request that opened the transaction.
         request_id: RequestId,
         /// The outcome itself.
-        data: OvseDataAnyCase,
+        data: OutcomeData,
     }
 }
 
-alternatives! {
-    anyOf
-    /// The outcome itself; a setting of the app says how its keys are spelled.
-    pub enum OvseDataAnyCase {
-        /// `snake_case`, the default.
-        Snake(OvseData),
-        /// `camelCase`.
-        Camel(OvseDataCamelCase),
+/// The outcome itself; a setting of the app says how its keys are spelled. A document of the API describes one spelling.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum OutcomeData {
+    /// `snake_case`, the default.
+    Snake(OvseData),
+    /// `camelCase`.
+    Camel(OvseDataCamelCase),
+}
+
+impl Describe for OutcomeData {
+    fn schema() -> Value {
+        OvseData::schema()
+    }
+
+    fn collect(schemas: &mut Schemas) {
+        OvseData::collect(schemas);
+        OvseDataCamelCase::collect(schemas);
     }
 }
 

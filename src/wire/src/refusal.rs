@@ -1,4 +1,4 @@
-//! The body of every refusal, and that of the health endpoint.
+//! The body of every error, and that of the health endpoint.
 
 use std::borrow::Cow;
 
@@ -10,24 +10,24 @@ use crate::body::{Describe, Properties, Schemas, body, reference};
 use crate::text::{Always, Whole};
 
 body! { answer
-    /// The body of every answer that is neither 2xx nor 3xx, whatever path it comes from.
-    pub struct Refusal {
+    /// The body of every response that is neither 2xx nor 3xx.
+    pub struct Error {
         /// Always false.
         success: Always<false>,
         /// The reason phrase of the status.
         error: Cow<'static, str>,
-        /// One sentence that a developer can act on.
+        /// A sentence for developers; it may change.
         message: Cow<'static, str>,
-        /// A word that stays the same; decide by it, not by the sentence.
+        /// A stable code to decide by. New codes may be added.
         code: Cow<'static, str>,
         /// The HTTP status.
         status_code as "statusCode": Whole<400, 599>,
-        /// The request's id, as in `X-Request-ID`; quote it when you ask about the refusal.
+        /// The request id, as in `X-Request-ID`. Quote it when you ask about the error.
         error_id as "errorId": RequestId,
-        /// Where its code is explained; a path of the public listener.
+        /// The page that explains the code.
         #[serde(default)]
         doc_url as "docUrl": Cow<'static, str>,
-        /// Every field that is not acceptable; with `validation_failed` only.
+        /// Every field that is not valid; only with `validation_failed`.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         errors: Vec<FieldError>,
     }
@@ -39,11 +39,11 @@ impl Describe for FieldError {
     }
 
     fn collect(schemas: &mut Schemas) {
-        let field = "The field's path as it was sent, for example `claims[2]`; or a header or query parameter.";
+        let field = "The path of the field as it was sent, such as `claims[2]`, or the name of a header or query parameter.";
         let mut problem = Properties::new(true);
         problem.add("field", String::schema(), field, true);
-        problem.add("message", String::schema(), "What would be accepted.", true);
-        schemas.insert("FieldProblem".to_owned(), problem.into_schema("One field and what is wrong with it."));
+        problem.add("message", String::schema(), "What is accepted.", true);
+        schemas.insert("FieldProblem".to_owned(), problem.into_schema("A field that is not valid."));
     }
 }
 

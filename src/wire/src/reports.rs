@@ -92,8 +92,9 @@ fn reported<P: Describe>(schemas: &mut Schemas) -> Value {
         let Some(mut required) = schema.get_mut("required").and_then(Value::as_array_mut).map(std::mem::take) else { continue };
         required.retain(|name| {
             let property = &schema["properties"][name.as_str().unwrap_or_default()];
-            let choices = property["type"].as_array().or(property["oneOf"].as_array());
-            !choices.is_some_and(|choices| choices.iter().any(|choice| choice == "null" || choice["type"] == "null"))
+            let choices = property["type"].as_array().or(property["anyOf"].as_array());
+            let may_be_null = choices.is_some_and(|choices| choices.iter().any(|choice| choice == "null" || choice["type"] == "null"));
+            !may_be_null && property.get("default").is_none()
         });
         schema["required"] = required.into();
     }

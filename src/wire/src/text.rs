@@ -30,6 +30,10 @@ pub struct Label(pub Words<LABEL_CHARS_MAX>);
 #[serde(transparent)]
 pub struct Bounded<const MOST: usize>(pub Text);
 
+/// A client's own reference, echoed: an empty string if the client gave none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reference(pub Option<Text>);
+
 /// A URL that a person's browser is sent to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
@@ -128,6 +132,40 @@ impl<const MOST: usize> Describe for Bounded<MOST> {
     }
 }
 
+impl From<Option<Text>> for Reference {
+    fn from(text: Option<Text>) -> Self {
+        Self(text.filter(|text| !text.as_str().is_empty()))
+    }
+}
+
+impl Field for Reference {
+    fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
+        Text::read(value, place).map(|text| Self::from(Some(text)))
+    }
+
+    fn absent(_: &mut Place<'_>) -> Option<Self> {
+        Some(Self(None))
+    }
+}
+
+impl Describe for Reference {
+    fn schema() -> Value {
+        json!({ "type": "string", "default": "" })
+    }
+}
+
+impl Serialize for Reference {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.0.as_ref().map_or("", Text::as_str))
+    }
+}
+
+impl<'de> Deserialize<'de> for Reference {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Option::<Text>::deserialize(deserializer).map(Self::from)
+    }
+}
+
 impl Field for PageAddress {
     fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
         let context = place.context?;
@@ -151,7 +189,7 @@ impl<const DEFAULT: bool> Describe for Flag<DEFAULT> {
     const REQUIRED: bool = false;
 
     fn schema() -> Value {
-        json!({ "type": ["boolean", "null"] })
+        json!({ "type": "boolean", "default": DEFAULT })
     }
 
     fn is_absent(&self) -> bool {
@@ -161,7 +199,8 @@ impl<const DEFAULT: bool> Describe for Flag<DEFAULT> {
 
 impl<const VALUE: bool> Describe for Always<VALUE> {
     fn schema() -> Value {
-        json!({ "type": "boolean", "const": VALUE })
+        // A constant would be an enum to generators, and not every one has enums of booleans.
+        json!({ "type": "boolean" })
     }
 }
 
@@ -190,7 +229,7 @@ impl<T: Describe> Describe for Undescribed<T> {
 
 impl<const LEAST: u64, const MOST: u64> Field for Whole<LEAST, MOST> {
     fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
-        let number = if let Json::Number(number) = value { number.as_u64() } else { None };
+        let number = value.as_whole();
         let good = number.filter(|number| (LEAST..=MOST).contains(number)).map(Self);
         place.accept(good.ok_or_else(|| format!("must be a whole number from {LEAST} to {MOST}")))
     }
@@ -247,12 +286,12 @@ impl<T: Describe, const MOST: usize> Describe for OptionalList<T, MOST> {
         List::<T, 0, MOST>::schema()
     }
 
-    /// A request may leave it out or say null; it is written as a list.
+    /// A request may leave it out; it is written as a list.
     fn describe(object: &mut Properties, name: &str, about: &str, is_left_out: bool) {
         if object.is_written_whole {
             object.add(name, Self::schema(), about, !is_left_out);
         } else {
-            object.add(name, Option::<List<T, 0, MOST>>::schema(), about, false);
+            object.add(name, Self::schema(), about, false);
         }
     }
 

@@ -20,7 +20,7 @@ use sakshi_domain::time_zone::TimeZone;
 use sakshi_domain::transaction::VerifiedClaims;
 use serde_json::{Value, json};
 
-use crate::body::{Describe, Field, Schemas, choice, described, named, reference};
+use crate::body::{Describe, Field, Properties, Schemas, choice, described, named, reference};
 use crate::fields::Place;
 use crate::json::Json;
 
@@ -130,6 +130,9 @@ impl Field for HttpUrl {
     }
 }
 
+/// What a time must be.
+pub const ISO_8601: &str = "must be an ISO 8601 time with an offset, such as 2026-12-31T18:30:00Z or 2027-01-01T00:00+05:30";
+
 /// The years 1 to 9999.
 const FIRST_MILLI: i64 = -62_135_596_800_000;
 const LAST_MILLI: i64 = 253_402_300_799_999;
@@ -137,20 +140,19 @@ const LAST_MILLI: i64 = 253_402_300_799_999;
 impl Field for Timestamp {
     fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
         if place.context.is_some() {
-            let moment = if let Json::Text(text) = value { Self::parse_rfc3339(&text) } else { None };
-            return place.accept(moment.ok_or("must be an RFC 3339 timestamp such as 2026-12-31T18:30:00Z"));
+            let moment = if let Json::Text(text) = value { Self::parse_iso8601(&text) } else { None };
+            return place.accept(moment.ok_or(ISO_8601));
         }
         // In UTC the first and the last year could get a sign or a fifth digit, and be unreadable then.
         let readable = |at: &Self| (FIRST_MILLI..=LAST_MILLI).contains(&at.millis());
-        let sentence = "must be an ISO 8601 timestamp with an offset, such as 2026-01-31T09:30:00.000Z";
-        place.parsed(value, |text| Self::parse_rfc3339(text).filter(readable).ok_or(sentence))
+        place.parsed(value, |text| Self::parse_iso8601(text).filter(readable).ok_or(ISO_8601))
     }
 }
 
 impl Field for MaxGuests {
     fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
         // Zero is no number of guests, and what is no number at all is refused as it is.
-        let count = if let Json::Number(count) = value { count.as_u64().unwrap_or(0) } else { 0 };
+        let count = value.as_whole().unwrap_or(0);
         place.accept(Self::new(count))
     }
 }
@@ -161,8 +163,7 @@ impl Field for Language {
         // Zero is no code, and what is no code at all is refused as it is.
         place.accept(match value {
             Json::Text(name) => Self::parse(&name),
-            Json::Number(code) => Self::from_code(code.as_u64().unwrap_or(0)),
-            _ => Self::from_code(0),
+            code => Self::from_code(code.as_whole().unwrap_or(0)),
         })
     }
 
@@ -232,14 +233,17 @@ impl<T: Describe> Describe for Option<T> {
 
     fn schema() -> Value {
         let mut schema = T::schema();
-        if schema.get("$ref").is_some() {
-            return json!({ "oneOf": [schema, { "type": "null" }] });
+        if ["$ref", "enum"].iter().any(|word| schema.get(word).is_some()) {
+            return json!({ "anyOf": [schema, { "type": "null" }] });
         }
         schema["type"] = json!([schema["type"], "null"]);
-        if let Some(words) = schema.get_mut("enum").and_then(Value::as_array_mut) {
-            words.push(Value::Null);
-        }
         schema
+    }
+
+    /// In a request null is the same as absent, which is said once for all.
+    fn describe(object: &mut Properties, name: &str, about: &str, is_left_out: bool) {
+        let schema = if object.is_written_whole { Self::schema() } else { T::schema() };
+        object.add(name, schema, about, object.is_written_whole && !is_left_out);
     }
 
     fn collect(schemas: &mut Schemas) {

@@ -23,7 +23,7 @@ body! { request
         /// The person's consent.
         #[serde(flatten)]
         consent: Consent,
-        /// The correlation id, when it is not sent as `X-Request-ID`.
+        /// The correlation id; it wins over the header `X-Request-ID`.
         request_id: Option<RequestId>,
     }
 }

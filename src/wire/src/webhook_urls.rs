@@ -6,6 +6,7 @@ use sakshi_domain::limits::URL_CHARS_MAX;
 use serde::Serialize;
 
 use crate::body::{Field, body, described};
+use crate::consent::OptionalConsent;
 use crate::fields::Place;
 use crate::json::Json;
 use crate::text::Always;
@@ -18,6 +19,8 @@ body! { request
         api_type as "apiType": ApiType,
         /// The new receiver; null for none.
         webhook_url as "webhookUrl": NewReceiver,
+        /// Checked, and not kept.
+        consent: OptionalConsent,
     }
 }
 

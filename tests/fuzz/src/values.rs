@@ -37,10 +37,10 @@ pub(crate) fn values(data: &[u8]) {
     if let Ok(client) = text.parse::<ClientId>() {
         assert!(client.partition().number() < 64);
     }
-    if let Some(at) = Timestamp::parse_rfc3339(text)
+    if let Some(at) = Timestamp::parse_iso8601(text)
         && (-62_135_596_800_000..=253_402_300_799_999).contains(&at.millis())
     {
-        assert_eq!(Timestamp::parse_rfc3339(&at.to_string()), Some(at));
+        assert_eq!(Timestamp::parse_iso8601(&at.to_string()), Some(at));
         let _ = TimeZone::INDIA.local(at);
     }
     if let Ok(url) = HttpUrl::parse(text, Schemes::HttpAndHttps) {

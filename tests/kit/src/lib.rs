@@ -19,6 +19,7 @@ pub mod backend;
 pub mod balancer;
 pub mod collector;
 pub mod connector;
+mod documented;
 pub mod event;
 pub mod flow;
 pub mod flow_fixture;

@@ -4,3 +4,4 @@ mod credits;
 mod openapi;
 mod orders;
 mod polls;
+mod rules;

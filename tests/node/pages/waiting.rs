@@ -115,7 +115,7 @@ async fn an_intent_that_ends_before_its_transaction_is_renewed_in_time() {
     let pending = fixture.open(|_| {}).await;
     let path = format!("/v/{}", pending.id);
     let (_, html) = fixture.page(&path, ANDROID).await;
-    assert!(html.contains("data-stale=\"80\""), "iat is 10 s back, and 30 s are kept in hand: {html}");
+    assert!(html.contains("data-stale=\"90\""), "30 s are kept in hand: {html}");
 
     let fixture = PagesFixture::new().await;
     let pending = fixture.open(|_| {}).await;

@@ -37,8 +37,8 @@ async fn a_refusal_leads_to_the_entry_of_its_code() {
     for (path, code) in [("/api/v1/credits", "unauthorized"), ("/nowhere", "not_found"), ("/api/v1/pan/verify", "method_not_allowed")] {
         let refusal: serde_json::Value = live.http.get(live.url(path)).send().await.unwrap().json().await.unwrap();
         let url = refusal["docUrl"].as_str().unwrap_or_default();
-        assert_eq!((&refusal["code"], url), (&code.into(), &*format!("/docs/errors#{code}")), "{refusal}");
-        let page = live.http.get(live.url(url)).send().await.unwrap();
+        assert_eq!((&refusal["code"], url), (&code.into(), &*live.url(&format!("/docs/errors#{code}"))), "{refusal}");
+        let page = live.http.get(url).send().await.unwrap();
         assert_eq!(page.status().as_u16(), 200);
         let html = page.text().await.unwrap();
         assert!(html.contains(&format!("<tr id=\"{code}\">")), "{code}: {html}");

@@ -4,14 +4,13 @@ pub(crate) mod registrations;
 
 use actix_web::web::{Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
-use sakshi_domain::event::Event;
 use sakshi_service::Service;
-use sakshi_service::events::{OPERATION, change_event, create_event, own_event};
+use sakshi_service::events::{OPERATION, change_event, create_event, event_response, own_event};
 use sakshi_service::idempotency::Answered;
 use sakshi_web::authenticated::{Authenticated, AuthenticatedBody};
 use sakshi_web::error::ApiError;
 use sakshi_web::idempotency;
-use sakshi_web::query::{Query, page_of};
+use sakshi_web::query::{Query, next_page, page_of};
 use sakshi_web::subject::note_event;
 use sakshi_wire::events::{CreateEventRequest, CreateEventResponse, EventResponse, EventsPage, PatchEventRequest};
 
@@ -21,8 +20,10 @@ use sakshi_wire::events::{CreateEventRequest, CreateEventResponse, EventResponse
 /// 400 with every field that is not acceptable; 422 when the `Idempotency-Key` came with another body.
 #[utoipa::path(
     post, path = "/api/v1/nationalid-ovse/events", tag = "Events", operation_id = "createEvent", request_body = CreateEventRequest,
+    summary = "Create an event",
+    description = "Costs nothing; each scan costs one credit. Print `qr_url` as a QR code, or show the page at `qr_url` + `/kiosk` on a screen.",
     params(("Idempotency-Key" = Option<String>, Header)),
-    responses((status = 200, body = CreateEventResponse, description = "Print `qr_url` as a QR code."))
+    responses((status = 200, body = CreateEventResponse, description = "Created."))
 )]
 pub(crate) async fn create(
     AuthenticatedBody { caller, body }: AuthenticatedBody,
@@ -44,9 +45,11 @@ pub(crate) async fn create(
 /// 404 unless the app has such an event.
 #[utoipa::path(
     get, path = "/api/v1/nationalid-ovse/events/{eventId}", tag = "Events", operation_id = "getEvent",
-    params(("eventId" = String, Path, description = "As returned at creation.")),
-    responses((status = 200, body = EventResponse, description = "Status, counts and capacity."),
-              (status = 404, description = "No such event of this app."))
+    summary = "Get an event",
+    description = "",
+    params(("eventId" = String, Path, description = "The `event_id` of `createEvent`.")),
+    responses((status = 200, body = EventResponse, description = "The event."),
+              (status = 404, description = "The application has no such event."))
 )]
 pub(crate) async fn show(
     Authenticated(caller): Authenticated,
@@ -65,8 +68,10 @@ pub(crate) async fn show(
 /// 400 when the page is out of bounds.
 #[utoipa::path(
     get, path = "/api/v1/nationalid-ovse/events", tag = "Events", operation_id = "listEvents",
+    summary = "List events",
+    description = "Oldest first. Follow `next` until it is absent.",
     params(("page" = Option<u32>, Query, minimum = 1), ("page_size" = Option<u32>, Query, minimum = 1)),
-    responses((status = 200, body = EventsPage, description = "Oldest first."))
+    responses((status = 200, body = EventsPage, description = "A page of events."))
 )]
 pub(crate) async fn list(
     Authenticated(caller): Authenticated,
@@ -76,7 +81,8 @@ pub(crate) async fn list(
     let page = page_of(request.query_string())?;
     let found = service.store.list_events(caller.app.app_id.clone(), page).await?;
     let events = found.items.iter().map(|event| event_response(&service, event)).collect();
-    Ok(HttpResponse::Ok().json(EventsPage { page: page.page, page_size: page.page_size, total: found.total, events }))
+    let next = next_page(request.path(), page, found.total);
+    Ok(HttpResponse::Ok().json(EventsPage { page: page.page, page_size: page.page_size, total: found.total, events, next }))
 }
 
 /// Changes an event; every node knows before the answer leaves.
@@ -85,9 +91,11 @@ pub(crate) async fn list(
 /// 400 with every field that is not acceptable, 404 unless the app has such an event.
 #[utoipa::path(
     patch, path = "/api/v1/nationalid-ovse/events/{eventId}", tag = "Events", operation_id = "updateEvent", request_body = PatchEventRequest,
+    summary = "Change an event",
+    description = "Changes the fields that are given, on every node before it returns. The answer of `getEvent` may be sent back as it is: unchanged read-only fields are ignored.",
     params(("eventId" = String, Path)),
-    responses((status = 200, body = EventResponse, description = "The event as it is from now on."),
-              (status = 404, description = "No such event of this app."))
+    responses((status = 200, body = EventResponse, description = "The changed event."),
+              (status = 404, description = "The application has no such event."))
 )]
 pub(crate) async fn patch(
     AuthenticatedBody { caller, body }: AuthenticatedBody,
@@ -96,9 +104,4 @@ pub(crate) async fn patch(
 ) -> Result<HttpResponse, ApiError> {
     let event = change_event(&service, &caller.app.app_id, &path, body.sent).await?;
     Ok(HttpResponse::Ok().json(event_response(&service, &event)))
-}
-
-/// The event as it is now.
-fn event_response(service: &Service, event: &Event) -> EventResponse {
-    EventResponse::new(event, service.authority.event_url(event.id), service.clock.now())
 }

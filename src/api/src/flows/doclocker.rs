@@ -10,6 +10,7 @@ use sakshi_web::authenticated::{Authenticated, AuthenticatedBody};
 use sakshi_web::edge::adopt_request_id;
 use sakshi_web::error::ApiError;
 use sakshi_web::idempotency;
+use sakshi_web::query::Query;
 use sakshi_web::rate_limit::RateLimits;
 use sakshi_wire::doclocker::{DocLockerDetails, DocLockerInitRequest, DocLockerResponse};
 
@@ -21,8 +22,10 @@ use super::poll::poll_response;
 /// 400, 401, 413, 415, 422, 429, 501, 502, 503 and 504 of the error table; nothing is opened then.
 #[utoipa::path(
     post, path = "/api/v1/doclocker/init", tag = "Document locker", operation_id = "initDocLocker", request_body = DocLockerInitRequest,
+    summary = "Request locker documents",
+    description = "Send the person to `requestUrl`. The outcome comes by webhook, to the URL registered for `DocLocker`, and by polling.",
     params(("Idempotency-Key" = Option<String>, Header)),
-    responses((status = 200, body = DocLockerResponse, description = "The person is awaited at the locker."))
+    responses((status = 200, body = DocLockerResponse, description = "The person can open the locker."))
 )]
 pub(crate) async fn init(
     AuthenticatedBody { caller, body }: AuthenticatedBody,
@@ -45,10 +48,11 @@ pub(crate) async fn init(
 /// 404 unless the app has such a fetch.
 #[utoipa::path(
     get, path = "/api/v1/doclocker/details/{transactionId}", tag = "Document locker", operation_id = "getDocLockerDetails",
-    params(("transactionId" = String, Path, format = "uuid", description = "As returned when the fetch was begun.")),
-    responses((status = 200, body = DocLockerDetails, description = "The body of the webhook, or a stub with `pending: true`."),
-              (status = 404, description = "No such fetch of this app, or its result is no longer kept."),
-              (status = 429, description = "The app polls more often per second than it may."))
+    summary = "Get locker documents",
+    description = "Returns the body of the webhook once no further document is expected, and before that a stub with those that have arrived.",
+    params(("transactionId" = String, Path, format = "uuid", description = "The `transactionId` of `initDocLocker`.")),
+    responses((status = 200, body = DocLockerDetails, description = "The outcome, or a stub."),
+              (status = 404, description = "The application has no such fetch, or its result is no longer kept."))
 )]
 pub(crate) async fn details(
     Authenticated(caller): Authenticated,
@@ -57,6 +61,7 @@ pub(crate) async fn details(
     service: Data<Service>,
     rates: Data<RateLimits>,
 ) -> Result<HttpResponse, ApiError> {
+    Query::of(request.query_string()).finish()?;
     rates.polls.take(&caller.app.app_id)?;
     Ok(poll_response(&request, poll_locker(&service, &caller.app, &path).await?))
 }

@@ -22,8 +22,10 @@ use super::poll::poll_response;
 /// 400, 401, 408, 413, 415, 422, 429, 501, 502, 503 and 504 of the error table; nothing is opened then.
 #[utoipa::path(
     post, path = "/api/v1/esign/request", tag = "eSign", operation_id = "requestEsign", request_body = EsignRequest,
+    summary = "Request signatures",
+    description = "Invites the signers in the order of `signerInfo`. The outcome comes by webhook, to `responseUrl` or else to the URL registered for `ESign`, and by polling.",
     params(("Idempotency-Key" = Option<String>, Header)),
-    responses((status = 200, body = EsignResponse, description = "The document waits for its signers."))
+    responses((status = 200, body = EsignResponse, description = "The signers are invited."))
 )]
 pub(crate) async fn request(
     Authenticated(caller): Authenticated,
@@ -46,9 +48,10 @@ pub(crate) async fn request(
 /// 404 unless the app has such a document.
 #[utoipa::path(
     post, path = "/api/v1/esign/status", tag = "eSign", operation_id = "getEsignStatus", request_body = EsignStatusRequest,
-    responses((status = 200, body = EsignStatus, description = "The body of the webhook, or a stub with `pending: true`."),
-              (status = 404, description = "No such document of this app, or its result is no longer kept."),
-              (status = 429, description = "The app polls more often per second than it may."))
+    summary = "Get a signed document",
+    description = "Returns the body of the webhook, with the signed PDF, once the document has ended, and a stub before.",
+    responses((status = 200, body = EsignStatus, description = "The outcome, or a stub."),
+              (status = 404, description = "The application has no such document, or its result is no longer kept."))
 )]
 pub(crate) async fn status(
     AuthenticatedBody { caller, body }: AuthenticatedBody,

@@ -20,8 +20,10 @@ use super::file_body::{WithFile, receive};
 /// 400, 401, 408, 413, 415, 422, 429, 501, 502, 503 and 504 of the error table; nothing is opened then.
 #[utoipa::path(
     post, path = "/api/v1/estamp/init", tag = "E-stamp", operation_id = "initEStamp", request_body = EStampInitRequest,
+    summary = "Request an e-stamp",
+    description = "The outcome comes by webhook only, to the URL registered for the same `apiType`.",
     params(("Idempotency-Key" = Option<String>, Header)),
-    responses((status = 200, body = EStampResponse, description = "The e-stamp is on its way."))
+    responses((status = 200, body = EStampResponse, description = "The e-stamp is ordered."))
 )]
 pub(crate) async fn init(
     Authenticated(caller): Authenticated,

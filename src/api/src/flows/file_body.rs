@@ -12,6 +12,7 @@ use sakshi_web::body::check_json;
 use sakshi_web::body_reader::{BodyReader, ReceivedBody, declared_length};
 use sakshi_web::error::ApiError;
 use sakshi_web::idempotency;
+use sakshi_web::query::Query;
 use sakshi_wire::{Body, Sent};
 
 /// What was read out of such a body, and its share of the memory budget.
@@ -32,6 +33,7 @@ pub(super) async fn receive<T: Body + Send + 'static>(
     payload: Payload,
     operation: &'static str,
 ) -> Result<WithFile<T>, ApiError> {
+    Query::of(request.query_string()).finish()?;
     check_json(request.headers())?;
     let key = idempotency::key(request, caller)?;
     let (urls, now) = (service.rules.urls, service.clock.now());

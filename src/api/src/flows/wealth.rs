@@ -18,8 +18,10 @@ use sakshi_wire::wealth::{WealthConsentRequest, WealthConsentResponse};
 /// 400, 401, 413, 415, 422, 429, 501, 502, 503 and 504 of the error table; nothing is opened then.
 #[utoipa::path(
     post, path = "/api/v1/wealth/consents", tag = "Wealth data", operation_id = "requestWealthConsent", request_body = WealthConsentRequest,
+    summary = "Request a wealth consent",
+    description = "Send the person to `requestUrl`. Changes of the consent and the data come by webhook only, to the URLs set by the operator.",
     params(("Idempotency-Key" = Option<String>, Header)),
-    responses((status = 200, body = WealthConsentResponse, description = "The person is asked."))
+    responses((status = 200, body = WealthConsentResponse, description = "The person can consent."))
 )]
 pub(crate) async fn consents(
     AuthenticatedBody { caller, body }: AuthenticatedBody,

@@ -29,18 +29,17 @@ fn operation(check: &Check, request: &str, answer: &str) -> Value {
     let fields: Vec<String> = check.numbers.iter().map(|form| format!("`{}` is not {}", form.field, form.rule)).collect();
     json!({
         "tags": [TAG],
-        "summary": format!("Verifies a number at once: {}.", check.noun),
-        "description": "That it is not known is an answer, with `status` `not_found`.",
+        "summary": format!("Verify {}", check.object),
+        "description": "An unknown number is a 200 with `status` `not_found`.",
         "operationId": format!("verify{}", check.title),
         "requestBody": { "required": true, "content": content(request) },
         "responses": {
-            "200": { "description": "What the source says of it; decide by `data.status`.", "content": content(answer) },
-            "400": { "description": if check.needs_consent { "A field is not acceptable, or there is no consent." } else { "A field is not acceptable." } },
-            "422": { "description": format!("The request is in order, and {}.", fields.join(", or ")) },
-            "429": { "description": "The app asks more often per second than it may." },
+            "200": { "description": "The record of the source; decide by `data.status`.", "content": content(answer) },
+            "400": { "description": if check.needs_consent { "A field is not valid, or consent is missing." } else { "A field is not valid." } },
+            "422": { "description": format!("{}.", fields.join(", or ")) },
             "501": { "description": "This service has no source for it." },
-            "502": { "description": "The source failed; the request may be repeated." },
-            "504": { "description": "The source did not answer in time; the request may be repeated." },
+            "502": { "description": "The source failed. The request may be repeated." },
+            "504": { "description": "The source did not answer in time. The request may be repeated." },
         },
     })
 }

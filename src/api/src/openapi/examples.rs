@@ -1,15 +1,19 @@
 //! Examples in the document. Outcomes are written by the code that writes the real ones.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use chrono::{DateTime, Datelike as _, NaiveTime};
 use sakshi_domain::channel::Channel;
 use sakshi_domain::claims::{Claim, ClaimSet};
+use sakshi_domain::clock::{Clock as _, SystemClock};
 use sakshi_domain::ids::{AppId, ClientId, TxnId};
 use sakshi_domain::language::Language;
 use sakshi_domain::request_id::RequestId;
 use sakshi_domain::tenancy::KeyCase;
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::{AnswerDigest, Completed, Failure, OptionalTerms, Outcome, Pending, Terms, VerifiedClaims};
+use sakshi_wire::ORDER;
 use sakshi_wire::ovse::{OvsePayload, OvsePending};
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -17,23 +21,37 @@ use uuid::Uuid;
 use super::{checks, flow_examples};
 
 const TXN: Uuid = Uuid::from_u128(0x3f0f_6c0e_9a3e_4c55_8d2a_0b8c_5e0e_7f11);
-/// 2026-01-15T10:00:00Z in milliseconds.
-const OPENED_AT: i64 = 1_768_471_200_000;
-const WINDOW: i64 = 900_000;
+/// The window of a transaction.
+const WINDOW: Duration = Duration::from_secs(900);
+/// From the first to the last moment of the examples: in the future until the next month, and within the bounds of every request.
+const AHEAD: Duration = Duration::from_secs(62 * 24 * 3_600);
+
+/// The beginning of this month: examples are the same on every node, and few clients are generated again because of a date.
+pub(super) fn month() -> Timestamp {
+    let now = DateTime::from_timestamp_millis(SystemClock.now().millis()).unwrap_or_default();
+    let first = now.date_naive().with_day(1).unwrap_or_default().and_time(NaiveTime::MIN);
+    Timestamp::from_millis(first.and_utc().timestamp_millis())
+}
+
+/// The end of what the examples open.
+pub(super) fn end() -> Timestamp {
+    month() + AHEAD
+}
 
 /// Puts examples beside the bodies that have none of their own.
-pub(super) fn attach(document: &mut Value) {
+pub(super) fn attach(document: &mut Value, spelling: KeyCase) {
     let ovse = "/api/v1/nationalid-ovse";
     let named = |summary: &str, value: Value| json!({ "summary": summary, "value": value });
     let (claims, hook) = (json!(["name", "dob", "gender", "address", "pincode"]), "https://client.example/hooks/ovse");
-    let init = json!({
-        "web": named("A page on a phone.", json!({ "claims": claims, "channel": "web", "language": "hindi", "face_auth": true, "webhook_url": hook })),
-        "qr": named("A QR code at a counter.", json!({ "claims": ["name", "photo", "age_above_18"], "channel": "qr", "client_reference_id": "order-42" })),
-        "android": named("A native app on Android.", json!({ "claims": ["name"], "channel": "app", "app_id": "com.client.example",
+    let mut init = json!({
+        "web": named("Web: a page on the phone", json!({ "claims": claims, "channel": "web", "language": "hindi", "face_auth": true, "webhook_url": hook })),
+        "qr": named("A QR code at a counter", json!({ "claims": ["name", "photo", "age_above_18"], "channel": "qr", "client_reference_id": "order-42" })),
+        "android": named("A native app on Android", json!({ "claims": ["name"], "channel": "app", "app_id": "com.client.example",
             "app_signature": "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=" })),
-        "ios": named("A native app on iOS.", json!({ "claims": ["name"], "channel": "app" })),
+        "ios": named("A native app on iOS", json!({ "claims": ["name"], "channel": "app" })),
     });
-    let times = [OPENED_AT, OPENED_AT + WINDOW].map(Timestamp::from_millis);
+    init["web"][ORDER] = json!(0);
+    let times = [month(), month() + WINDOW];
     let opened = json!({ "txnId": TXN, "intentJwt": "eyJhbGciOiJSUzI1NiIs…", "expiresAt": times[1],
         "requestUrl": format!("https://verify.example/v/{TXN}") });
     let qr = json!({ "qrPayload": "https://qr.example/getIntent?value=3141592653589793" });
@@ -44,15 +62,15 @@ pub(super) fn attach(document: &mut Value) {
     let event_id = "1R8swWyefAkVT2e0k";
     let (name, guests) = ("Open day", json!(["name", "age_above_18"]));
     let (zone, organiser, purpose) = ("Asia/Kolkata", "Museum of Demopura", "Free entry for residents of the district");
-    let (qr_url, ends) = (format!("https://verify.example/e/{event_id}"), times[1]);
+    let (qr_url, ends) = (format!("https://verify.example/e/{event_id}"), end());
     let event = json!({ "event_id": event_id, "name": name, "status": "active", "is_active": true, "claims": guests, "language": "hindi",
         "max_guests": 200, "registration_count": 1, "remaining": 199, "scan_count": 3, "abandoned_count": 1,
         "webhook_url": hook, "qr_url": qr_url, "created_at": times[0], "expires_at": ends, "time_zone": zone, "organiser": organiser,
         "purpose": purpose });
     let registered = json!({ "txn_id": TXN, "verified_at": times[1], "verification_passed": true,
         "verified_claims": { "residentName": "Asha Rao", "ageAbove18": true } });
-    let mut polled = outcomes();
-    polled["pending"] = named("Nobody has consented yet.", json!(OvsePending::of(TxnId::from_bytes(*TXN.as_bytes()))));
+    let mut polled = outcomes(spelling);
+    polled["pending"] = named("Waiting for the person", json!(OvsePending::of(TxnId::from_bytes(*TXN.as_bytes()))));
 
     let mut put = |path: &str, method: &str, place: &[&str], key: &str, value: Value| {
         let mut at = &mut document["paths"][path][method];
@@ -104,19 +122,16 @@ pub(super) fn attach(document: &mut Value) {
 }
 
 /// Outcomes as the webhook and a finished result carry them.
-pub(super) fn outcomes() -> Value {
+pub(super) fn outcomes(spelling: KeyCase) -> Value {
     let claims = json!({ "residentName": "Asha Rao", "dob": "1990-02-14", "gender": "F",
         "address": "12 Sample Apartments, First Example Street, Demopura", "pincode": "560000" });
     let claims = claims.as_object().cloned().unwrap_or_default();
     let passed = completed(Outcome::Verified(Arc::new(VerifiedClaims::new(claims))));
     let failed = completed(Outcome::NotVerified(Failure::new("User Reject", Some("301"))));
-    let named =
-        |summary: &str, completed: &Completed, spelling| json!({ "summary": summary, "value": OvsePayload::new(completed, spelling) });
-    json!({
-        "passed": named("The person was verified.", &passed, KeyCase::SnakeCase),
-        "passed_camel_case": named("The same for an app that is set to camelCase.", &passed, KeyCase::CamelCase),
-        "failed": named("The person rejected the request.", &failed, KeyCase::SnakeCase),
-    })
+    let named = |summary: &str, completed: &Completed| json!({ "summary": summary, "value": OvsePayload::new(completed, spelling) });
+    let mut outcomes = json!({ "passed": named("Verified", &passed), "failed": named("Rejected by the person", &failed) });
+    outcomes["passed"][ORDER] = json!(0);
+    outcomes
 }
 
 fn completed(outcome: Outcome) -> Completed {
@@ -134,9 +149,9 @@ fn completed(outcome: Outcome) -> Completed {
         client: ClientId::generate(),
         app: AppId::generate(),
         event: None,
-        opened_at: Timestamp::from_millis(OPENED_AT),
-        expires_at: Timestamp::from_millis(OPENED_AT + WINDOW),
+        opened_at: month(),
+        expires_at: month() + WINDOW,
         terms,
     };
-    Completed { opened, verified_at: Timestamp::from_millis(OPENED_AT + 90_000), outcome, answer: AnswerDigest([0; 32]) }
+    Completed { opened, verified_at: month() + WINDOW / 10, outcome, answer: AnswerDigest([0; 32]) }
 }

@@ -10,6 +10,8 @@ use sakshi_wire::{Body, read_report};
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::examples::end;
+
 const ID: &str = "3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11";
 /// The beginning of a PDF.
 const FILE: &str = "JVBERi0xLjQKJcOkw7zDtsOfCg==";
@@ -17,12 +19,12 @@ const FILE: &str = "JVBERi0xLjQKJcOkw7zDtsOfCg==";
 /// What opens each flow, and what is answered.
 pub(super) fn openings() -> [(&'static str, Value, Value); 4] {
     let signers = json!([
-        { "signerName": "Asha Rao", "signerRefId": "borrower", "invitationExpireTimeStamp": "2026-02-07T09:30:00.000Z" },
+        { "signerName": "Asha Rao", "signerRefId": "borrower", "invitationExpireTimeStamp": end() },
         { "signerName": "Vikram Sample" },
     ]);
     let invited = json!([
         { "signerId": "0c0a2b0e-55d2-4f5b-8a52-7d4b8e0a6f10", "signerRefId": "borrower", "signingUrl": "https://sign.example/a1" },
-        { "signerId": "6a1c7f8d-2b7e-4f0e-9c11-3d5e9f7b2a44", "signerRefId": null, "signingUrl": "https://sign.example/b2" },
+        { "signerId": "6a1c7f8d-2b7e-4f0e-9c11-3d5e9f7b2a44", "signerRefId": "", "signingUrl": "https://sign.example/b2" },
     ]);
     let declaration = "I agree that Example Bank fetches these documents from my locker.";
     let wealth = "I agree that Example Bank asks for my account statements.";

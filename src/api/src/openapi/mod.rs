@@ -5,37 +5,46 @@
 //! against the specification, and every example in it against its schema.
 
 mod checks;
+mod enums;
 mod examples;
 mod flow_examples;
 mod refusals;
 mod webhook;
 
 use actix_web::web::Data;
+use actix_web::{HttpRequest, HttpResponse, Responder as _};
 use sakshi_domain::limits::{IDEMPOTENCY_KEY_CHARS_MAX, PAGE_MAX, PAGE_SIZE_MAX};
-use sakshi_web::api_document::ApiDocument;
-use sakshi_web::openapi::{complete, operations, say};
+use sakshi_domain::tenancy::KeyCase;
+use sakshi_web::api_document::{ApiDocument, open_to_every_origin};
+use sakshi_web::error::ApiError;
+use sakshi_web::openapi::{complete, operations};
+use sakshi_web::query::Query;
 use sakshi_wire::CARRIED;
 use sakshi_wire::estamp::EStampOutcome;
-use sakshi_wire::refusal::Refusal;
+use sakshi_wire::refusal::Error;
 use sakshi_wire::wealth::{WealthConsentChange, WealthDataNotice, WealthHistoricalNotice};
 use serde_json::{Value, json};
 use utoipa::OpenApi;
 
+use self::enums::open_enums;
 use crate::{credits, events, flows, intent_keys, ovse, ping, webhook_urls};
 
 const DESCRIPTION: &str = "\
-Verifies identities on behalf of a client application: open a transaction, let the person consent in the identity app, and get the \
-outcome by webhook or by polling.
+Verifies people for a client application. Open a transaction, let the person consent in the identity app, and get the outcome by webhook or by \
+polling.
 
-Request fields of more than one word are read in `snake_case` and in `camelCase`; a field in both spellings, or one that is not listed, is a 400. \
-Times are RFC 3339 in UTC with milliseconds. Every answer that is neither 2xx nor 3xx has the body `Refusal`, unknown paths and malformed \
-JSON included; its `code` for what is not there is `transaction_not_found` for a transaction and `not_found` for everything else, an event \
-and a path among it. What is kept for an `Idempotency-Key` is the answer to the first request that succeeded; \
-it is given again only to a request with the same body byte for byte.";
+Requests are JSON. A field of more than one word may be written in `snake_case` or `camelCase`, but not in both. An unknown field or query \
+parameter is a 400. Times are ISO 8601 with an offset in requests and RFC 3339 in UTC with milliseconds in responses.
+
+Every error has the body `Error`, also for unknown paths and malformed JSON. A missing transaction is 404 `transaction_not_found`; any other \
+missing resource or path is 404 `not_found`. New codes may be added.
+
+The first successful response to an `Idempotency-Key` is stored for 24 hours. A retry with the same body, byte for byte, gets it again; another \
+request under the key gets 422.";
 
 const REQUEST_ID: &str = "\
-A correlation id of your own. It is echoed, stands in `errorId` of a refusal, and is the `request_id` of the webhook of what this request \
-starts. Absent: one is made.";
+A correlation id of your own, 1 to 128 visible ASCII characters. It is returned in this header, in `errorId` of errors, and in `request_id` of \
+webhooks and results. Any other value is replaced by a new id. A `request_id` in the body wins over the header.";
 
 const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
 
@@ -66,55 +75,73 @@ const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
         intent_keys::list,
         document,
     ),
-    components(schemas(Refusal,
+    components(schemas(Error,
         EStampOutcome,
         WealthConsentChange,
         WealthDataNotice,
         WealthHistoricalNotice,
     )),
     tags(
-        (name = "OVSE", description = "Offline verification: one person, one transaction, one credit."),
-        (name = "Events", description = "One printed QR code, many guests; each scan is a verification of its own."),
-        (name = "eSign", description = "Documents that are signed upstream."),
-        (name = "Document locker", description = "Documents that a person shares from the locker."),
-        (name = "E-stamp", description = "E-stamps of the registry and on paper."),
-        (name = "Wealth data", description = "A consent, and what becomes available under it."),
-        (name = "Checks", description = "What a source knows of a number, answered at once: PAN, GSTIN, bank account, IFSC, voter ID."),
-        (name = "Webhooks", description = "What this service sends to a client. Nothing of it is signed: fetch the result before you rely on it."),
-        (name = "Webhook configuration", description = "Where the webhooks of flows other than OVSE go."),
-        (name = "Credits", description = "What verifications cost."),
-        (name = "Service", description = "The service itself.")
+        (name = "OVSE", description = "Verify one person: one transaction, one credit."),
+        (name = "Events", description = "One printed QR code, many guests. Each scan is a verification."),
+        (name = "eSign", description = "Signatures under a document."),
+        (name = "Document locker", description = "Documents that a person shares from the document locker."),
+        (name = "E-stamp", description = "E-stamps, from the registry or on paper."),
+        (name = "Wealth data", description = "A consent, and the financial data under it."),
+        (name = "Checks", description = "Verify a PAN, GSTIN, bank account, IFSC or voter ID in one synchronous call."),
+        (name = "Webhooks", description = "What this service sends to a client. No webhook is signed."),
+        (name = "Webhook configuration", description = "The webhook URLs of all flows but OVSE, whose URL is a field of its request."),
+        (name = "Credits", description = "The balance and its movements."),
+        (name = "Service", description = "Health, keys and this document.")
     )
 )]
 struct Declared;
 
-/// The document of a service that the public reaches under this URL; `more` are routes that other edges offer to clients.
+/// The document of a service that the public reaches under this URL, for apps whose outcomes are spelled so; `more` are routes
+/// that other edges offer to clients.
 #[must_use]
-pub fn document_of(public_base: &str, more: fn() -> utoipa::openapi::OpenApi) -> ApiDocument {
+pub fn document_of(public_base: &str, more: fn() -> utoipa::openapi::OpenApi, spelling: KeyCase) -> ApiDocument {
     let public_base = public_base.to_owned();
-    ApiDocument::new(move || describe(&public_base, more()))
+    ApiDocument::new(move || describe(&public_base, more(), spelling))
 }
 
-/// Answers with this document.
+/// The document for apps whose outcomes are spelled in camelCase, as app data; that for `snake_case` is an [`ApiDocument`].
+#[derive(Clone, Debug)]
+pub struct CamelCaseDocument(pub ApiDocument);
+
+/// Answers with the document of the spelling that the query names.
 #[utoipa::path(
     get, path = "/openapi.json", tag = "Service", operation_id = "getOpenApiDocument",
-    responses((status = 200, body = Object, description = "This document; `/docs` shows it as a page.")), security(())
+    summary = "Get this document",
+    description = "",
+    params(("spelling" = Option<String>, Query, description = "How the app's outcomes are spelled: `snake_case` (default) or `camelCase`.")),
+    responses((status = 200, body = Object, description = "This document. `/docs` shows it as a page.")), security(())
 )]
-pub(crate) async fn document(document: Data<ApiDocument>) -> ApiDocument {
-    ApiDocument::clone(&document)
+pub(crate) async fn document(
+    request: HttpRequest,
+    snake_case: Data<ApiDocument>,
+    camel_case: Data<CamelCaseDocument>,
+) -> Result<HttpResponse, ApiError> {
+    let mut query = Query::of(request.query_string());
+    let document = query.one_of("spelling", [("snake_case", &**snake_case), ("camelCase", &camel_case.0)]);
+    query.finish()?;
+    Ok(open_to_every_origin(document.clone().respond_to(&request)))
 }
 
 /// Puts the document together.
-fn describe(public_base: &str, more: utoipa::openapi::OpenApi) -> Value {
+fn describe(public_base: &str, more: utoipa::openapi::OpenApi, spelling: KeyCase) -> Value {
     let mut declared = Declared::openapi();
     declared.merge(more);
     // The derived document is plain data; that it cannot be written as JSON is not possible.
     let mut document = serde_json::to_value(declared).unwrap_or_default();
     document["servers"] = json!([{ "url": public_base, "description": "This service." }]);
-    document["webhooks"] = webhook::describe();
+    document["webhooks"] = webhook::describe(spelling);
     let components = &mut document["components"];
-    for (_, schema) in components["schemas"].as_object_mut().into_iter().flatten() {
-        *schema = schema[CARRIED].take();
+    if let Some(schemas) = components["schemas"].as_object_mut() {
+        schemas.values_mut().for_each(|schema| *schema = schema[CARRIED].take());
+        if let (Some(camel), KeyCase::CamelCase) = (schemas.remove("OvseDataCamelCase"), spelling) {
+            schemas.insert("OvseData".to_owned(), camel);
+        }
     }
     components["securitySchemes"] = json!({
         "api_key": { "type": "apiKey", "in": "header", "name": "X-API-KEY",
@@ -123,7 +150,7 @@ fn describe(public_base: &str, more: utoipa::openapi::OpenApi) -> Value {
     });
     components["parameters"]["IdempotencyKey"] = json!({
         "name": IDEMPOTENCY_KEY, "in": "header", "required": false,
-        "description": "Repeats of the request under this key get the first answer for 24 hours; nothing is opened or debited again.",
+        "description": "A key of your own for this request. Retries under it get the first successful response for 24 hours; nothing is opened or debited again.",
         "schema": { "type": "string", "minLength": 1, "maxLength": IDEMPOTENCY_KEY_CHARS_MAX, "pattern": "^[!-~]+$" },
     });
     components["headers"]["Replayed"] =
@@ -132,17 +159,16 @@ fn describe(public_base: &str, more: utoipa::openapi::OpenApi) -> Value {
     operations(&mut document).for_each(common);
     complete(&mut document, &refusals::SHARED, refusals::example);
     document["components"]["parameters"]["RequestId"]["description"] = json!(REQUEST_ID);
-    examples::attach(&mut document);
+    examples::attach(&mut document, spelling);
+    open_enums(&mut document);
     document
 }
 
 /// What every operation takes and gives beyond what those of other edges do.
 fn common(operation: &mut Value) {
-    // What a handler tells its readers about errors, the responses tell the client.
-    let texts = ["summary", "description"].map(|name| operation[name].as_str().unwrap_or_default().replace('\n', " "));
-    let whole = texts.join("\n\n");
-    let description = whole.split("# Errors").next().unwrap_or_default().trim();
-    say(operation, description);
+    if operation["description"] == "" {
+        operation.as_object_mut().into_iter().for_each(|members| drop(members.remove("description")));
+    }
     // An operation asks for both credentials unless it declares that it needs none.
     let needs_none = operation["security"] == json!([{}]);
     operation["security"] = if needs_none { json!([]) } else { json!([{ "api_key": [], "app_id": [] }]) };

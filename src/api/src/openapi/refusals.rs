@@ -4,40 +4,57 @@ use sakshi_domain::invalid::Invalid;
 use sakshi_outbound::upstream::UpstreamError;
 use sakshi_service::ServiceError;
 use sakshi_web::error::ApiError;
-use sakshi_web::openapi::{SharedRefusal, is_secured};
+use sakshi_web::openapi::{SharedRefusal, has_body, is_secured};
 use serde_json::Value;
 
-/// What operations share beyond the refusals that those of every edge meet.
-pub(super) const SHARED: [SharedRefusal; 6] = [
+/// What operations share beyond the errors of every edge.
+pub(super) const SHARED: [SharedRefusal; 8] = [
     SharedRefusal {
         status: "401",
         name: "Unauthorized",
-        description: "X-API-KEY or X-API-APP-ID is missing, unknown, revoked, or one does not belong to the other.",
+        description: "`X-API-KEY` or `X-API-APP-ID` is missing, unknown or revoked, or they do not belong together.",
         meets: is_secured,
     },
+    SharedRefusal { status: "408", name: "BodyTooSlow", description: "The body did not arrive in time.", meets: has_body },
     SharedRefusal {
-        status: "422",
-        name: "KeyReused",
-        description: "The Idempotency-Key came before with another request.",
-        meets: opens_flow,
+        status: "409",
+        name: "LimitReached",
+        description: "The application has reached a limit set by the operator.",
+        meets: is_limited,
     },
-    SharedRefusal { status: "429", name: "TooMany", description: "The app opens more per second than it may.", meets: opens_flow },
+    SharedRefusal { status: "422", name: "KeyReused", description: "The `Idempotency-Key` was used for another request.", meets: has_key },
+    SharedRefusal {
+        status: "429",
+        name: "TooManyRequests",
+        description: "Too many requests a second. Retry after `Retry-After` seconds.",
+        meets: is_secured,
+    },
     SharedRefusal { status: "501", name: "NotOffered", description: "This service has no upstream for it.", meets: opens_flow },
     SharedRefusal {
         status: "502",
         name: "UpstreamFailed",
-        description: "The upstream did not take the order; nothing was opened.",
+        description: "The upstream refused the order or failed. Nothing was opened.",
         meets: opens_flow,
     },
     SharedRefusal {
         status: "504",
         name: "UpstreamTimedOut",
-        description: "The upstream did not answer in time; nothing was opened.",
+        description: "The upstream did not answer in time. Nothing was opened.",
         meets: opens_flow,
     },
 ];
 
-/// Whether it places an order with an upstream and opens a flow with its answer.
+fn has_key(operation: &Value) -> bool {
+    let parameters = operation["parameters"].as_array();
+    parameters.is_some_and(|all| all.iter().any(|parameter| parameter["$ref"] == "#/components/parameters/IdempotencyKey"))
+}
+
+/// Whether the operator may limit how many of its kind an application has.
+fn is_limited(operation: &Value) -> bool {
+    operation["operationId"] == "createEvent" || opens_flow(operation)
+}
+
+/// Whether it places an order with an upstream.
 fn opens_flow(operation: &Value) -> bool {
     matches!(operation["operationId"].as_str(), Some("requestEsign" | "initDocLocker" | "initEStamp" | "requestWealthConsent"))
 }
@@ -52,7 +69,9 @@ pub(super) fn example(operation: &Value, status: &str) -> Option<ApiError> {
         ("404", Some("OVSE")) => ServiceError::TransactionNotFound,
         ("404", Some("Events")) => ServiceError::NotFound("event"),
         ("404", _) => ServiceError::NotFound("flow"),
-        ("409", _) => ServiceError::AlreadyCompleted,
+        ("408", _) => return Some(ApiError::BodyTooSlow),
+        ("409", Some("OVSE")) => ServiceError::AlreadyCompleted,
+        ("409", _) => ServiceError::LIMIT_REACHED,
         ("410", _) => ServiceError::TransactionExpired,
         ("422", _) => ServiceError::IdempotencyKeyReused,
         ("501", _) => ServiceError::NotOffered,

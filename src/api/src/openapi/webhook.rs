@@ -1,116 +1,124 @@
 //! The webhooks in the document: the requests that this service makes of a client.
 
+use sakshi_domain::tenancy::KeyCase;
 use serde_json::{Value, json};
 
 use super::{examples, flow_examples};
 
-/// What every webhook is like.
-const MANNERS: &str = "Sent exactly once: there is no second attempt, whatever becomes of the first. It carries no authentication and \
-    no signature, so match its id with a request of yours and fetch the record before you rely on it. Answer with any 2xx within a few \
-    seconds; the body is ignored and redirects are not followed.";
+const DELIVERY: &str = "Sent at most once: there is no retry. It carries no authentication and no signature. Return any 2xx within a few \
+    seconds; the body is ignored, and redirects are not followed.";
+const WITHOUT_POLL: &str = "There is no poll for it: keep the receiver available, and put a secret into the path of its URL.";
 
-/// The `webhooks` of the document.
-pub(super) fn describe() -> Value {
-    let body = json!({ "application/json": {
-        "schema": { "$ref": "#/components/schemas/OvseOutcome" },
-        "examples": examples::outcomes(),
-    } });
-    let mut webhooks = json!({ "ovse": { "post": {
-        "tags": ["Webhooks"],
-        "operationId": "onOvse",
-        "summary": "A transaction was completed.",
-        "description": format!("To the transaction's `webhook_url`. {MANNERS} An expired transaction sends nothing."),
-        "security": [],
-        "requestBody": { "required": true, "content": body },
-        "responses": responses(),
-    } } });
-    for flow in &FLOWS {
-        webhooks[flow.name] = flow.describe();
-    }
-    webhooks
-}
-
-/// The webhook of a flow that ends upstream.
-struct FlowWebhook {
+/// A webhook of the document.
+struct Webhook {
     name: &'static str,
     operation: &'static str,
     summary: &'static str,
+    /// Where it goes.
     target: &'static str,
+    /// The operation that answers with the same body.
+    poll: Option<&'static str>,
     schema: &'static str,
-    examples: fn() -> Value,
+    examples: fn(KeyCase) -> Value,
 }
 
-const FLOWS: [FlowWebhook; 6] = [
-    FlowWebhook {
+const WEBHOOKS: [Webhook; 7] = [
+    Webhook {
+        name: "ovse",
+        operation: "onOvse",
+        summary: "Verification completed",
+        target: "Goes to the `webhook_url` of the transaction, or else to that of its event. An expired transaction sends nothing.",
+        poll: Some("getResult"),
+        schema: "OvseOutcome",
+        examples: examples::outcomes,
+    },
+    Webhook {
         name: "esign",
         operation: "onEsign",
-        summary: "A document was completed, rejected or has expired.",
-        target: "To the `responseUrl` of its request, or else to the URL that is registered for `ESign`.",
+        summary: "Document ended",
+        target: "Goes to the `responseUrl` of the request, or else to the URL registered for `ESign`, when the document was completed, \
+            rejected or expired.",
+        poll: Some("getEsignStatus"),
         schema: "EsignOutcome",
-        examples: flow_examples::esign_outcomes,
+        examples: |_| flow_examples::esign_outcomes(),
     },
-    FlowWebhook {
+    Webhook {
         name: "doclocker",
         operation: "onDocLocker",
-        summary: "Nothing is awaited from the locker any more.",
-        target: "To the URL that is registered for `DocLocker`.",
+        summary: "Locker documents fetched",
+        target: "Goes to the URL registered for `DocLocker`, when no further document is expected.",
+        poll: Some("getDocLockerDetails"),
         schema: "DocLockerOutcome",
-        examples: flow_examples::doclocker_outcomes,
+        examples: |_| flow_examples::doclocker_outcomes(),
     },
-    FlowWebhook {
+    Webhook {
         name: "estamp",
         operation: "onEStamp",
-        summary: "An e-stamp was completed, rejected or has expired.",
-        target: "To the URL that is registered for `RegistryEStamp` or `PhysicalEStamp`, whichever it was begun as. There is no poll.",
+        summary: "E-stamp ended",
+        target: "Goes to the URL registered for `RegistryEStamp` or `PhysicalEStamp`, the `apiType` of the request, when the e-stamp was \
+            completed, rejected or expired.",
+        poll: None,
         schema: "EStampOutcome",
-        examples: flow_examples::estamp_outcomes,
+        examples: |_| flow_examples::estamp_outcomes(),
     },
-    FlowWebhook {
+    Webhook {
         name: "wealth_consent",
         operation: "onWealthConsent",
-        summary: "A consent was accepted, rejected or revoked, will expire soon, or has expired.",
-        target: "To the URL for consents that the operator has set. Sent for each status once.",
+        summary: "Wealth consent changed",
+        target: "Goes to the consent URL set by the operator, once for each status.",
+        poll: None,
         schema: "WealthConsentChange",
-        examples: flow_examples::wealth_consents,
+        examples: |_| flow_examples::wealth_consents(),
     },
-    FlowWebhook {
+    Webhook {
         name: "wealth_data",
         operation: "onWealthData",
-        summary: "Financial data is ready, or could not be had.",
-        target: "To the URL for data that the operator has set. Sent for raw and for analysed data.",
+        summary: "Wealth data ready",
+        target: "Goes to the data URL set by the operator, once for raw and once for analysed data, also when fetching failed.",
+        poll: None,
         schema: "WealthDataNotice",
-        examples: flow_examples::wealth_data,
+        examples: |_| flow_examples::wealth_data(),
     },
-    FlowWebhook {
+    Webhook {
         name: "wealth_historical",
         operation: "onWealthHistorical",
-        summary: "A historical fetch has completed.",
-        target: "To the URL for historical data that the operator has set.",
+        summary: "Historical wealth data ready",
+        target: "Goes to the URL for historical data set by the operator.",
+        poll: None,
         schema: "WealthHistoricalNotice",
-        examples: flow_examples::wealth_historical,
+        examples: |_| flow_examples::wealth_historical(),
     },
 ];
 
-impl FlowWebhook {
-    fn describe(&self) -> Value {
+/// The `webhooks` of the document.
+pub(super) fn describe(spelling: KeyCase) -> Value {
+    WEBHOOKS.iter().map(|webhook| (webhook.name, webhook.describe(spelling))).collect()
+}
+
+impl Webhook {
+    fn describe(&self, spelling: KeyCase) -> Value {
+        let poll = self.poll.map_or_else(
+            || WITHOUT_POLL.to_owned(),
+            |poll| {
+                format!("If it does not arrive, poll `{poll}`, which answers with the same body. Do so too before you rely on a webhook.")
+            },
+        );
         json!({ "post": {
             "tags": ["Webhooks"],
             "operationId": self.operation,
             "summary": self.summary,
-            "description": format!("{} {MANNERS}", self.target),
+            "description": format!("{} {DELIVERY} {poll}", self.target),
+            // Generators of servers expect an extension in every operation of a webhook.
+            "x-delivery": "at-most-once",
             "security": [],
             "requestBody": { "required": true, "content": { "application/json": {
                 "schema": { "$ref": format!("#/components/schemas/{}", self.schema) },
-                "examples": (self.examples)(),
+                "examples": (self.examples)(spelling),
             } } },
-            "responses": responses(),
+            "responses": {
+                "2XX": { "description": "Delivered; the body is ignored." },
+                "default": { "description": "Lost: the webhook is not sent again." },
+            },
         } })
     }
-}
-
-fn responses() -> Value {
-    json!({
-        "2XX": { "description": "Taken; the body is ignored." },
-        "default": { "description": "Lost: the outcome stays available by polling where there is a poll, and the webhook is not sent again." },
-    })
 }

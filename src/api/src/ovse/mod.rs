@@ -28,12 +28,12 @@ pub(crate) use self::callback::receive;
 /// 400, 401, 402, 422, 429 and 503 of the error table; only an answer of 200 has cost a credit.
 #[utoipa::path(
     post, path = "/api/v1/nationalid-ovse/init", tag = "OVSE", operation_id = "openTransaction", request_body = InitRequest,
+    summary = "Open a verification",
+    description = "Debits one credit. Send the person to `requestUrl`, show the QR code, or launch the app, as `channel` says.",
     params(("Idempotency-Key" = Option<String>, Header)),
-    responses((status = 200, body = InitResponse, description = "The transaction is open and one credit was debited."),
-              (status = 400, description = "Unknown claim, invalid channel, or another field that is not acceptable."),
-              (status = 402, description = "Insufficient credits."),
-              (status = 422, description = "The Idempotency-Key came before with another body."),
-              (status = 429, description = "The app opens more transactions per second than it may."))
+    responses((status = 200, body = InitResponse, description = "Opened; one credit was debited."),
+              (status = 400, description = "An unknown claim, an invalid channel, or another field that is not valid."),
+              (status = 402, description = "Not enough credits."))
 )]
 pub(crate) async fn init(
     AuthenticatedBody { caller, body }: AuthenticatedBody,
@@ -58,9 +58,11 @@ pub(crate) async fn init(
 /// 404 unless the app has such a transaction, 409 when it is completed, 410 when it has expired.
 #[utoipa::path(
     post, path = "/api/v1/nationalid-ovse/qr-intent", tag = "OVSE", operation_id = "createQrIntent", request_body = QrIntentRequest,
-    responses((status = 200, body = QrIntentResponse, description = "Render the value as a QR code."),
-              (status = 404, description = "No such transaction of this app."),
-              (status = 409, description = "The transaction is completed."),
+    summary = "Create a QR code value",
+    description = "Signs the intent of a pending transaction again and encodes it for a QR code. Render the value as it is.",
+    responses((status = 200, body = QrIntentResponse, description = "The value of the QR code."),
+              (status = 404, description = "The application has no such transaction."),
+              (status = 409, description = "The transaction is already completed."),
               (status = 410, description = "The transaction has expired."))
 )]
 pub(crate) async fn qr_intent(
@@ -70,7 +72,8 @@ pub(crate) async fn qr_intent(
 ) -> Result<HttpResponse, ApiError> {
     rates.polls.take(&caller.app.app_id)?;
     let asked: QrIntentRequest = body.sent.request(service.request_context())?;
-    Ok(HttpResponse::Ok().json(transactions::qr_intent(&service, &caller.app, asked.txn_id).await?))
+    let id: TxnId = asked.txn_id.parse().map_err(|_| ServiceError::TransactionNotFound)?;
+    Ok(HttpResponse::Ok().json(transactions::qr_intent(&service, &caller.app, id).await?))
 }
 
 /// Answers with the webhook's body once the transaction is completed.
@@ -79,12 +82,13 @@ pub(crate) async fn qr_intent(
 /// 404 unless the app has such a transaction, 410 when it has expired.
 #[utoipa::path(
     get, path = "/api/v1/nationalid-ovse/result/{txnId}", tag = "OVSE", operation_id = "getResult",
-    params(("txnId" = String, Path, format = "uuid", description = "As returned by init."),
-           ("wait" = Option<u32>, Query, minimum = 0, maximum = 30, description = "Seconds to wait for an outcome; default 0.")),
-    responses((status = 200, body = OvseResult, description = "The outcome in the webhook's shape, or a stub with `pending: true`."),
-              (status = 404, description = "No such transaction of this app, or its result is no longer kept."),
-              (status = 410, description = "The transaction has expired."),
-              (status = 429, description = "The app polls more often per second than it may; wait with `?wait=` instead."))
+    summary = "Get the result",
+    description = "Returns the body of the webhook once the transaction is completed, and a stub with `pending: true` before. A result is kept for 24 hours.",
+    params(("txnId" = String, Path, format = "uuid", description = "The `txnId` of `openTransaction`."),
+           ("wait" = Option<u32>, Query, minimum = 0, maximum = 30, description = "Seconds to wait for an outcome. Default: 0.")),
+    responses((status = 200, body = OvseResult, description = "The outcome, or a stub."),
+              (status = 404, description = "The application has no such transaction, or its result is no longer kept."),
+              (status = 410, description = "The transaction has expired."))
 )]
 pub(crate) async fn result(
     Authenticated(caller): Authenticated,

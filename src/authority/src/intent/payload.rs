@@ -25,7 +25,7 @@ pub struct IntentSettings {
     pub typ: String,
     /// `iss`.
     pub issuer: String,
-    /// Time from `iat` to `exp`; an intent expires with its transaction at the latest.
+    /// Time from the signature to `exp`; an intent expires with its transaction at the latest.
     pub lifetime: Duration,
     /// `ac`: the verifier's client id.
     pub client_id: String,
@@ -74,7 +74,6 @@ impl<'a> IntentPayload<'a> {
             Channel::Android(app) => Some(app),
             Channel::Web | Channel::Qr | Channel::Ios => None,
         };
-        let issued_at = now.seconds().saturating_sub(CLOCK_SKEW_SECONDS);
         let lifetime = i64::try_from(settings.lifetime.as_secs()).unwrap_or(i64::MAX);
         Self {
             txn: pending.id,
@@ -91,8 +90,8 @@ impl<'a> IntentPayload<'a> {
             cb: &callback.url,
             aud: &callback.audience,
             iss: &settings.issuer,
-            iat: issued_at,
-            exp: issued_at.saturating_add(lifetime).min(pending.expires_at.seconds()),
+            iat: now.seconds().saturating_sub(CLOCK_SKEW_SECONDS),
+            exp: now.seconds().saturating_add(lifetime).min(pending.expires_at.seconds()),
             ht: terms.extras.as_deref().and_then(|extras| extras.name_hint.as_deref()),
             jti: Uuid::new_v4(),
         }

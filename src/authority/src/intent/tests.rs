@@ -101,7 +101,7 @@ fn the_payload_has_exactly_the_fields_of_the_protocol() {
     let mut expected = serde_json::json!({
         "txn": pending.id, "i": "credential", "lang": "23", "sc": format!("0000010000011000{}", "0".repeat(48)), "pop": 1,
         "ch": "web", "m": 1, "ac": "client-7", "sa": "reg-9", "cb": address.url, "aud": "https://verify.example",
-        "iss": "verifier.example", "iat": 1_799_999_991, "exp": 1_800_000_291,
+        "iss": "verifier.example", "iat": 1_799_999_991, "exp": 1_800_000_301,
     });
     expected["jti"] = payload["jti"].clone();
     assert_eq!(payload, expected);

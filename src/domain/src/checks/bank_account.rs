@@ -7,6 +7,7 @@ pub(super) const BANK_ACCOUNT: Check = Check {
     name: "bank_account",
     path: "/api/v1/bank-account/verify",
     title: "BankAccount",
+    object: "a bank account",
     noun: "Account",
     needs_consent: true,
     numbers: &[

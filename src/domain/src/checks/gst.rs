@@ -6,6 +6,7 @@ pub(super) const GST: Check = Check {
     name: "gst",
     path: "/api/v1/gst/verify",
     title: "Gst",
+    object: "a GSTIN",
     noun: "GSTIN",
     needs_consent: true,
     numbers: &[NumberForm {

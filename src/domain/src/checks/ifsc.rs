@@ -6,6 +6,7 @@ pub(super) const IFSC: Check = Check {
     name: "ifsc",
     path: "/api/v1/ifsc/verify",
     title: "Ifsc",
+    object: "an IFSC",
     noun: "IFSC",
     needs_consent: false,
     numbers: &[NumberForm {

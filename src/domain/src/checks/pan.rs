@@ -6,6 +6,7 @@ pub(super) const PAN: Check = Check {
     name: "pan",
     path: "/api/v1/pan/verify",
     title: "Pan",
+    object: "a PAN",
     noun: "PAN",
     needs_consent: true,
     numbers: &[NumberForm {

@@ -6,6 +6,7 @@ pub(super) const VOTER_ID: Check = Check {
     name: "voter_id",
     path: "/api/v1/voter-id/verify",
     title: "VoterId",
+    object: "a voter ID",
     noun: "Voter ID",
     needs_consent: true,
     numbers: &[NumberForm {

@@ -20,27 +20,44 @@ impl ConsentGiven {
     /// characters other than line ends and tabs in it.
     pub fn parse(consent: Option<&str>, consent_text: Option<&str>) -> Result<Self, Invalid> {
         let mut invalid = Invalid::none();
-        match consent {
-            Some("Y") => {}
-            Some(_) => invalid.add("consent", "must be Y, given by the end user"),
-            None => invalid.add("consent", "is required and must be Y, given by the end user"),
+        if consent.is_none() {
+            invalid.add("consent", "is required and must be Y, given by the end user");
         }
         let text = consent_text.unwrap_or_default();
-        let unseen = |c: char| c.is_control() && !matches!(c, '\r' | '\n' | '\t');
-        if text.trim().is_empty() || text.chars().count() > CONSENT_TEXT_CHARS_MAX || text.chars().any(unseen) {
-            let sentence = format!(
-                "must be the declaration shown to the end user, 1 to {CONSENT_TEXT_CHARS_MAX} characters, without control characters other \
-                 than line ends and tabs"
-            );
-            invalid.add("consent_text", sentence);
-        }
+        check(consent, Some(text), &mut invalid);
         invalid.or_ok().map(|()| Self(text.into()))
+    }
+
+    /// Checks the form of `consent` and `consent_text`, of which both may be absent.
+    ///
+    /// # Errors
+    /// As [`ConsentGiven::parse`], for those that are given.
+    pub fn check(consent: Option<&str>, consent_text: Option<&str>) -> Result<(), Invalid> {
+        let mut invalid = Invalid::none();
+        check(consent, consent_text, &mut invalid);
+        invalid.or_ok()
     }
 
     /// The declaration.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.0
+    }
+}
+
+fn check(consent: Option<&str>, consent_text: Option<&str>, invalid: &mut Invalid) {
+    if consent.is_some_and(|word| word != "Y") {
+        invalid.add("consent", "must be Y, given by the end user");
+    }
+    let unseen = |c: char| c.is_control() && !matches!(c, '\r' | '\n' | '\t');
+    let is_declaration =
+        |text: &str| !text.trim().is_empty() && text.chars().count() <= CONSENT_TEXT_CHARS_MAX && !text.chars().any(unseen);
+    if !consent_text.is_none_or(is_declaration) {
+        let sentence = format!(
+            "must be the declaration shown to the end user, 1 to {CONSENT_TEXT_CHARS_MAX} characters, without control characters other \
+             than line ends and tabs"
+        );
+        invalid.add("consent_text", sentence);
     }
 }
 

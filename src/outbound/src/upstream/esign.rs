@@ -53,7 +53,7 @@ pub async fn order(
         &Order {
             document_id: header.id,
             context: OrderContext::of(header),
-            document_reference_id: latest.document_reference_id.as_ref(),
+            document_reference_id: latest.document_reference_id.0.as_ref(),
             document: &document,
             signer_info: latest.signer_info.iter().map(Invited::of).collect(),
         },
@@ -82,7 +82,7 @@ impl<'a> Invited<'a> {
     fn of(signer: &'a EsignSigner) -> Self {
         Self {
             signer_id: &signer.signer_id,
-            signer_ref_id: signer.signer_ref_id.as_ref(),
+            signer_ref_id: signer.signer_ref_id.0.as_ref(),
             signer_name: &signer.signer_name,
             invitation_expire_time_stamp: signer.invitation_expire_time_stamp,
         }

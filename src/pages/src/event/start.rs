@@ -9,10 +9,11 @@ use actix_web::web::{Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
 use sakshi_domain::event::{Event, EventRefusal};
 use sakshi_domain::ids::EventId;
+use sakshi_domain::request_id::RequestId;
 use sakshi_domain::transaction::Pending;
 use sakshi_service::transactions::open_for_guest;
 use sakshi_service::{Service, ServiceError};
-use sakshi_web::edge::request_id;
+use sakshi_web::edge::adopt_request_id;
 use sakshi_web::error::ApiError;
 use sakshi_web::html::private;
 use sakshi_web::rate_limit::RateLimits;
@@ -93,5 +94,7 @@ fn lead_to(path: &str, cookie: Option<String>) -> HttpResponse {
 /// When it is not opened; nothing is debited then.
 pub(super) async fn open(service: &Service, rates: &RateLimits, request: &HttpRequest, event: &Event) -> Result<Arc<Pending>, ApiError> {
     rates.event_starts.take(&(event.id, rates.client_address(request)))?;
-    Ok(open_for_guest(service, event, request_id(request)).await?)
+    // A guest's own id must not reach the organiser, who would take it for one of theirs.
+    let request_id = adopt_request_id(request, Some(RequestId::mint()));
+    Ok(open_for_guest(service, event, request_id).await?)
 }

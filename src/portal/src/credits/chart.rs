@@ -137,13 +137,13 @@ mod tests {
     use super::*;
 
     fn entry(kind: EntryKind, amount: i64, at: &str) -> LedgerEntry {
-        let at = Timestamp::parse_rfc3339(at).unwrap();
+        let at = Timestamp::parse_iso8601(at).unwrap();
         LedgerEntry { seq: 1, kind, amount, balance_after: 0, reference: "r".into(), at }
     }
 
     #[test]
     fn a_bar_is_what_was_debited_on_its_day() {
-        let mut chart = Chart::until(Timestamp::parse_rfc3339("2026-03-30T12:00:00Z").unwrap());
+        let mut chart = Chart::until(Timestamp::parse_iso8601("2026-03-30T12:00:00Z").unwrap());
         chart.count(&[
             entry(EntryKind::Debit, 1, "2026-02-28T23:59:59Z"),
             entry(EntryKind::Debit, 1, "2026-03-01T00:00:00Z"),
@@ -158,12 +158,12 @@ mod tests {
         let drawn: Vec<_> =
             bars.iter().filter(|bar| bar.height > 0).map(|bar| (bar.x, bar.y, bar.height, bar.day.as_str(), bar.used)).collect();
         assert_eq!(drawn, [(0, 90, 30, "2026-03-01", 1), (580, 0, 120, "2026-03-30", 4)]);
-        assert!(chart.is_before(Timestamp::parse_rfc3339("2026-02-28T23:59:59Z").unwrap()));
+        assert!(chart.is_before(Timestamp::parse_iso8601("2026-02-28T23:59:59Z").unwrap()));
     }
 
     #[test]
     fn a_chart_of_nothing_is_empty_and_a_little_can_be_seen_beside_much() {
-        let mut chart = Chart::until(Timestamp::parse_rfc3339("2026-03-30T12:00:00Z").unwrap());
+        let mut chart = Chart::until(Timestamp::parse_iso8601("2026-03-30T12:00:00Z").unwrap());
         assert!(chart.bars().iter().all(|bar| bar.height == 0));
         chart.count(&[entry(EntryKind::Debit, 1, "2026-03-29T00:00:00Z"), entry(EntryKind::Debit, 10_000, "2026-03-30T00:00:00Z")]);
         assert_eq!(chart.bars()[28].height, 4);
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn the_pace_is_that_of_the_last_seven_days_or_of_those_since_the_first_use() {
-        let at = |text: &str| Timestamp::parse_rfc3339(text).unwrap();
+        let at = |text: &str| Timestamp::parse_iso8601(text).unwrap();
         let lasts = |used: &[(usize, u64)], cut_at: Option<&str>, balance| {
             let mut chart = Chart::until(at("2026-03-30T12:00:00Z"));
             for (days_ago, count) in used {

@@ -1,6 +1,7 @@
 //! The fields of a body as rows of a table, read from its JSON schema.
 
-use serde_json::{Map, Value};
+use sakshi_web::api_document::in_order;
+use serde_json::Value;
 
 /// How far fields of fields are followed.
 const DEPTH_MAX: usize = 4;
@@ -20,7 +21,7 @@ impl Row {
         let place = parameter["in"].as_str().unwrap_or_default();
         Self {
             name: text(&parameter["name"]),
-            kind: format!("{}, in the {}", kind(document, &parameter["schema"]), if place == "header" { "head" } else { place }),
+            kind: format!("{}, in the {}", kind(document, &parameter["schema"]), place),
             is_required: parameter["required"] == true,
             about: text(&parameter["description"]),
         }
@@ -52,7 +53,7 @@ fn collect(document: &Value, schema: &Value, before: &str, depth: usize, rows: &
     for choice in ["allOf", "oneOf", "anyOf"].iter().filter_map(|word| schema[word].as_array()).flatten() {
         collect(document, choice, before, depth, rows);
     }
-    for (name, field) in schema["properties"].as_object().into_iter().flat_map(Map::iter) {
+    for (name, field) in schema["properties"].as_object().into_iter().flat_map(in_order) {
         let name = format!("{before}{name}");
         if rows.iter().any(|row| row.name == name) {
             continue;
@@ -78,10 +79,7 @@ fn kind(document: &Value, schema: &Value) -> String {
         kinds.dedup();
         return kinds.join(" or ");
     }
-    if !schema["const"].is_null() {
-        return schema["const"].to_string();
-    }
-    if let Some(words) = schema["enum"].as_array() {
+    if let Some(words) = ["enum", "x-extensible-enum"].iter().find_map(|word| schema[word].as_array()) {
         let words: Vec<String> = words.iter().map(|word| word.as_str().map_or_else(|| word.to_string(), str::to_owned)).collect();
         return format!("one of {}", words.join(", "));
     }

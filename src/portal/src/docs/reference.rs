@@ -1,6 +1,7 @@
 //! What the page shows of the API: its operations by tag, and its webhooks, read from the OpenAPI document.
 
-use serde_json::{Map, Value};
+use sakshi_web::api_document::in_order;
+use serde_json::Value;
 
 use super::fields::{Row, resolved, rows, text};
 
@@ -67,7 +68,7 @@ impl Reference {
             anchor: "webhooks".to_owned(),
             name: "Webhooks".to_owned(),
             about:
-                "What the service posts to the address that you gave: once, without a signature. Fetch the result before you rely on it."
+                "What the service posts to your URLs, at most once and without a signature. Fetch the result before you rely on it, where there is a poll."
                     .to_owned(),
             operations: webhooks.collect(),
         });
@@ -80,8 +81,6 @@ impl Operation {
     fn of(document: &Value, method: &str, path: &str, operation: &Value) -> Self {
         let parameters = list(&operation["parameters"]).map(|parameter| Row::of_parameter(document, resolved(document, parameter)));
         let answers = || object(&operation["responses"]).map(|(status, answer)| (status, resolved(document, answer)));
-        // The description of an operation begins with its summary.
-        let summary = text(&operation["summary"]);
         let success = answers().find(|(status, _)| status.starts_with('2')).map_or(&Value::Null, |(_, answer)| answer);
         let parts = [
             Part { name: "Parameters", rows: parameters.collect(), examples: Vec::new() },
@@ -92,8 +91,8 @@ impl Operation {
             anchor: anchor(&format!("{method}-{path}")),
             method: method.to_uppercase(),
             path: path.to_owned(),
-            about: text(&operation["description"]).trim_start_matches(&summary).trim().to_owned(),
-            summary,
+            summary: text(&operation["summary"]),
+            about: text(&operation["description"]),
             parts: parts.into_iter().filter(|part| !part.rows.is_empty() || !part.examples.is_empty()).collect(),
             answers: answers().map(|(status, answer)| (status.clone(), text(&answer["description"]))).collect(),
         }
@@ -118,7 +117,7 @@ fn list(value: &Value) -> impl Iterator<Item = &Value> {
 
 /// The members of an object; none of anything else.
 fn object(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
-    value.as_object().into_iter().flat_map(Map::iter)
+    value.as_object().into_iter().flat_map(in_order)
 }
 
 /// A name for use behind `#`.

@@ -154,7 +154,7 @@ mod tests {
         assert_eq!(header(&claims), "txn_id,verified_at,name,dob,age_above_18\r\n");
         let shared = json!({"residentName": "आशा राव", "residentImage": "/9j/AAAA", "ageAbove18": true});
         let txn: TxnId = "00000000-0000-4000-8000-000000000000".parse().unwrap();
-        let at = Timestamp::parse_rfc3339("2026-03-01T10:00:00Z").unwrap();
+        let at = Timestamp::parse_iso8601("2026-03-01T10:00:00Z").unwrap();
         let guest = RegistrationRow::new(txn, at, VerifiedClaims::new(shared.as_object().unwrap().clone()).into());
         let expected = "00000000-0000-4000-8000-000000000000,2026-03-01T10:00:00.000Z,\"आशा राव\",\"\",\"true\"\r\n";
         assert_eq!(line(&claims, &guest), expected);

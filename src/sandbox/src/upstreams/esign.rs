@@ -113,7 +113,7 @@ impl SignerDraft {
         let id = foreign_id(invalid, &field("signerId"), self.signer_id.as_deref());
         let reference = optional_text(invalid, &field("signerRefId"), self.signer_ref_id.as_deref());
         let name = text(invalid, &field("signerName"), self.signer_name.as_deref());
-        let until = self.invitation_expire_time_stamp.as_deref().and_then(Timestamp::parse_rfc3339);
+        let until = self.invitation_expire_time_stamp.as_deref().and_then(Timestamp::parse_iso8601);
         let until = invalid.check(&field("invitationExpireTimeStamp"), until.ok_or("must be an ISO 8601 timestamp with an offset"));
         Some(Signer { id: id?, reference: reference?, name: name?, until: until?, state: SignerState::Waiting })
     }

@@ -27,8 +27,8 @@ use crate::settings::{Sources, internal_endpoint};
 /// Options of `admin`.
 #[derive(Args, Debug)]
 pub struct Admin {
-    /// URL of the internal listener; default: server.internal_addr of the settings.
-    #[arg(long, global = true, value_name = "URL")]
+    /// URL of the internal listener. Default: `server.internal_addr` of the settings.
+    #[arg(long, global = true, value_name = "URL", env = "SAKSHI_ADMIN_URL")]
     url: Option<Url>,
     /// An operator's token; default: admin.token of the settings.
     #[arg(long, global = true, value_name = "TOKEN", env = "SAKSHI_ADMIN_TOKEN", hide_env_values = true)]
@@ -160,7 +160,7 @@ enum Keys {
         /// Where it works: sandbox, stage, production; default: everywhere.
         #[arg(long, value_delimiter = ',')]
         environments: Vec<String>,
-        /// When it stops working, RFC 3339.
+        /// When it stops working, ISO 8601 with an offset.
         #[arg(long)]
         expires_at: Option<String>,
     },
@@ -185,7 +185,7 @@ enum Operators {
         /// owner: everything; support: reads, and changes of clients, apps and keys; auditor: reads.
         #[arg(long)]
         role: Role,
-        /// When the token stops working, RFC 3339.
+        /// When the token stops working, ISO 8601 with an offset.
         #[arg(long, value_name = "TIME")]
         expires: Option<String>,
     },

@@ -42,13 +42,21 @@ impl Api {
 
     fn explain(&self, error: Error) -> CliError {
         match error {
-            Error::Unreachable(reason) => CliError::Unreachable(reason),
+            Error::Unreachable(reason) => CliError::Unreachable(format!("{reason}; {}", self.where_it_is())),
             Error::Refused(refusal) if refusal.status == 401 => {
                 let is_client = matches!(self.0.credentials(), Credentials::Client { .. });
                 CliError::Refused(if is_client { WRONG_KEY } else { WRONG_TOKEN }.to_owned())
             }
             Error::Refused(refusal) if refusal.status == 404 => CliError::NotFound(refusal.to_string()),
             other => CliError::Refused(other.to_string()),
+        }
+    }
+
+    /// Which options and variables give the address.
+    fn where_it_is(&self) -> &'static str {
+        match self.0.credentials() {
+            Credentials::Client { .. } => "give its public address by --base or SAKSHI_URL",
+            _ => "give the address of its internal listener by --url (trigger: --internal) or SAKSHI_ADMIN_URL",
         }
     }
 

@@ -10,6 +10,7 @@ use sakshi_client::internal;
 use sakshi_domain::limits::PAGE_SIZE_MAX;
 use sakshi_domain::time::Timestamp;
 use sakshi_store::{AuditHash, AuditHead};
+use sakshi_wire::ISO_8601;
 use sakshi_wire::operator::audit_log::{AuditLogEntry, AuditLogHead};
 use serde_json::{Value, json};
 
@@ -22,7 +23,7 @@ const ENTRY: &[&str] = &["number", "at", "operator", "operation", "stage", "stat
 /// Options of `admin audit-log`.
 #[derive(Args, Debug)]
 pub(super) struct AuditLog {
-    /// Show entries of this time and later, RFC 3339.
+    /// Show entries of this time and later, ISO 8601 with an offset.
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
     /// Read the whole log and check that every entry follows from the one before; exit code 1 when one does not.
@@ -45,8 +46,8 @@ pub(super) async fn ask(api: &Api, options: &AuditLog) -> Result<Value, CliError
         let (entries, newest) = read(api, since.as_deref()).await?;
         return Ok(json!({ "entries": entries, "head": newest }));
     }
-    let wrong = || CliError::Local("--since must be a time as in RFC 3339".to_owned());
-    let since = since.as_deref().map(|since| Timestamp::parse_rfc3339(since).ok_or_else(wrong)).transpose()?;
+    let wrong = || CliError::Local(format!("--since {ISO_8601}"));
+    let since = since.as_deref().map(|since| Timestamp::parse_iso8601(since).ok_or_else(wrong)).transpose()?;
     let (mut entries, newest) = read(api, None).await?;
     let fault = check(&entries, *head).err();
     entries.retain(|entry| time(entry) >= since);
@@ -80,7 +81,7 @@ async fn read(api: &Api, since: Option<&str>) -> Result<(Vec<AuditLogEntry>, Aud
 }
 
 fn time(entry: &AuditLogEntry) -> Option<Timestamp> {
-    entry.entry.get("at").and_then(Value::as_str).and_then(Timestamp::parse_rfc3339)
+    entry.entry.get("at").and_then(Value::as_str).and_then(Timestamp::parse_iso8601)
 }
 
 fn row(entry: &Value) -> Value {

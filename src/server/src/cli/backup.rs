@@ -21,7 +21,7 @@ const NAME: (&str, &str) = ("sakshi-", ".db");
 /// Options of `backup`.
 #[derive(Args, Clone, Debug)]
 pub struct Backup {
-    /// Where to write the backup; the directory must exist. The file's name has the time.
+    /// Where to write the backup; a missing directory is made. The file's name has the time.
     #[arg(value_name = "DIRECTORY")]
     pub directory: PathBuf,
     /// Remove older backups from the directory, so that so many are left with this one.
@@ -48,6 +48,8 @@ pub(super) fn write(options: &Backup, settings: &Settings, out: &mut dyn Write) 
     let (clock, vault) = embedded_store(settings)?;
     let stamp = clock.now().to_string().replace(['-', ':'], "");
     let file = options.directory.join(format!("{}{stamp}{}", NAME.0, NAME.1));
+    fs::create_dir_all(&options.directory)
+        .map_err(|error| CliError::Local(format!("cannot make the directory {}: {error}", options.directory.display())))?;
     let contents = embedded::backup(&settings.store.path, &file, clock, vault).map_err(local)?;
     writeln!(out, "{}: {}", file.display(), told(&contents))?;
     if let Some(keep) = options.keep {
@@ -72,6 +74,11 @@ pub(super) fn write(options: &Backup, settings: &Settings, out: &mut dyn Write) 
 
 /// Puts a backup in place, while no node serves.
 pub(super) fn put_back(options: &Restore, settings: &Settings, out: &mut dyn Write) -> Result<bool, CliError> {
+    if options.file.is_dir() {
+        let sentence =
+            format!("{} is a directory; give the file of one backup in it, such as {}TIME{}", options.file.display(), NAME.0, NAME.1);
+        return Err(CliError::Local(sentence));
+    }
     let (clock, vault) = embedded_store(settings)?;
     let webhooks = if options.send_webhooks { QueuedWebhooks::Send } else { QueuedWebhooks::Drop };
     let directory = &settings.store.path;

@@ -156,6 +156,7 @@ Still serving. In a browser: {base}/portal (sign in with the key and the app id 
 In another terminal, first
 
   export KEY='{key}' APP='{app}' BASE='{base}'
+  export SAKSHI_URL="$BASE" SAKSHI_ADMIN_URL='http://{internal}' SAKSHI_API_KEY="$KEY" SAKSHI_APP_ID="$APP"
 
 open a transaction, which costs one credit:
 
@@ -178,7 +179,7 @@ see what the operator sees, the ledger and the supervision tree:
 
 drive another flow from its order to its webhook, with this same program:
 
-  {program} trigger esign --outcome completed --signers 2 --base "$BASE" --key "$KEY" --app "$APP"
+  {program} trigger esign --outcome completed --signers 2
 
 Ctrl-C ends it; nothing is kept."#,
         program = program(),

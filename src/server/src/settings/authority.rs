@@ -58,7 +58,7 @@ impl FurtherKey {
     fn parse(text: &str) -> Result<Self, &'static str> {
         let mut words = text.split_whitespace();
         let (kid, path, time, end) = (words.next(), words.next(), words.next(), words.next());
-        let not_before = time.map(|time| Timestamp::parse_rfc3339(time).ok_or(FURTHER_KEY)).transpose()?;
+        let not_before = time.map(|time| Timestamp::parse_iso8601(time).ok_or(FURTHER_KEY)).transpose()?;
         match (kid, path, end) {
             (Some(kid), Some(path), None) => Ok(Self { kid: kid.to_owned(), path: path.into(), not_before }),
             _ => Err(FURTHER_KEY),

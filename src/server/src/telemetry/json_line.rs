@@ -149,7 +149,7 @@ mod tests {
             tracing::warn!(whole = -3, count = 7_u64, part = 0.5, none = f64::NAN, flag = true, shown = %id, text = id, absent = None::<u64>, "said {}", 1);
         });
         let at = read["timestamp"].take();
-        assert!(Timestamp::parse_rfc3339(at.as_str().unwrap()).is_some(), "{at}");
+        assert!(Timestamp::parse_iso8601(at.as_str().unwrap()).is_some(), "{at}");
         let fields = json!({
             "timestamp": null, "level": "WARN", "whole": -3, "count": 7, "part": 0.5, "none": null, "flag": true,
             "shown": id, "text": id, "message": "said 1", "target": "sakshi::telemetry::json_line::tests",

@@ -92,6 +92,9 @@ body! { answer
         total: u64,
         /// Oldest first.
         clients: Vec<ClientResponse>,
+        /// Path and query of the next page; absent on the last.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        next: Option<String>,
     }
 }
 

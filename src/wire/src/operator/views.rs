@@ -23,6 +23,9 @@ body! { answer
         total: u64,
         /// Oldest first.
         events: Vec<AppEvent>,
+        /// Path and query of the next page; absent on the last.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        next: Option<String>,
     }
 }
 

@@ -26,7 +26,7 @@ impl UrlRules for Strict {
 const NOW: &str = "2026-01-01T00:00:00Z";
 
 fn at(text: &str) -> Timestamp {
-    Timestamp::parse_rfc3339(text).unwrap()
+    Timestamp::parse_iso8601(text).unwrap()
 }
 
 fn context() -> Context<'static> {

@@ -12,7 +12,7 @@ use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::{AnswerDigest, Completed, Failure, OptionalTerms, Outcome, Pending, Terms, VerifiedClaims};
 use serde_json::{Map, Value, json};
 
-use crate::ovse::{OvseDataAnyCase, OvsePayload, OvsePending, OvseResult};
+use crate::ovse::{OutcomeData, OvsePayload, OvsePending, OvseResult};
 
 fn completed(outcome: Outcome) -> Completed {
     let extras = OptionalTerms { client_reference_id: Some("order-7".into()), ..OptionalTerms::default() };
@@ -91,7 +91,7 @@ fn what_is_written_is_what_is_described() {
         let read: OvseResult = serde_json::from_value(written.clone()).unwrap();
         assert_eq!(serde_json::to_value(&read).unwrap(), written, "nothing is added and nothing is lost");
         let OvseResult::Outcome(outcome) = read else { panic!("{written}") };
-        assert_eq!(matches!(outcome.data, OvseDataAnyCase::Snake(_)), case == KeyCase::SnakeCase);
+        assert_eq!(matches!(outcome.data, OutcomeData::Snake(_)), case == KeyCase::SnakeCase);
     }
     let stub = serde_json::to_value(OvsePending::of("3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11".parse().unwrap())).unwrap();
     assert!(matches!(serde_json::from_value(stub).unwrap(), OvseResult::Pending(_)));

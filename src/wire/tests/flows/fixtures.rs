@@ -33,7 +33,7 @@ pub(crate) const DATA_FAILED: &str = include_str!("../golden/wealth_data_failed.
 pub(crate) const HISTORICAL: &str = include_str!("../golden/wealth_historical.json");
 
 pub(crate) fn at(text: &str) -> Timestamp {
-    Timestamp::parse_rfc3339(text).unwrap()
+    Timestamp::parse_iso8601(text).unwrap()
 }
 
 /// Before any invitation of the golden files expires.

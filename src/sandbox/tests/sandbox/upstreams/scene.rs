@@ -46,7 +46,7 @@ pub(crate) struct Scene {
 impl Scene {
     pub(crate) async fn new() -> Self {
         let service = Service::start().await;
-        let clock = Arc::new(ManualClock::starting_at(Timestamp::parse_rfc3339("2026-01-31T09:30:00Z").unwrap()));
+        let clock = Arc::new(ManualClock::starting_at(Timestamp::parse_iso8601("2026-01-31T09:30:00Z").unwrap()));
         let state = Data::new(SandboxUpstreams::new(options(&service.base, &clock)).unwrap());
         Self { service, clock, state, app: AppId::generate(), client: ClientId::generate() }
     }

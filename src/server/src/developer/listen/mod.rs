@@ -51,9 +51,10 @@ pub struct Listen {
     /// Address to listen on; the default is reachable from this machine alone.
     #[arg(long, default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
     addr: IpAddr,
-    /// Take the webhooks of a sandbox elsewhere, with this public URL: it opens a URL of its own for them, from which they are read. Needs
-    /// an API key and an app id, and answers every webhook with 200.
-    #[arg(long, value_name = "URL", requires_all = ["key", "app"], conflicts_with_all = ["port", "addr", "way", "fail_every"])]
+    /// Receive through the sandbox with this public URL (default: `SAKSHI_URL`): it opens a URL for the webhooks, from which they are
+    /// read. Needs an API key and an app id, and answers every webhook with 200.
+    #[arg(long, value_name = "URL", num_args = 0..=1, default_missing_value = "", value_parser = base,
+          requires_all = ["key", "app"], conflicts_with_all = ["port", "addr", "way", "fail_every"])]
     base: Option<Url>,
     /// API key, together with --base.
     #[arg(long, value_name = "KEY", env = "SAKSHI_API_KEY", hide_env_values = true)]
@@ -72,6 +73,12 @@ pub struct Listen {
     /// Write the body of each webhook to a file in this directory, exactly as it arrived.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+}
+
+/// The URL that was given after `--base`, or that of the environment.
+fn base(text: &str) -> Result<Url, String> {
+    let text = if text.is_empty() { std::env::var("SAKSHI_URL").unwrap_or_default() } else { text.to_owned() };
+    Url::parse(&text).map_err(|error| format!("{error}; give the public URL of the sandbox, or set SAKSHI_URL"))
 }
 
 /// Listens until a signal; the answer is "no" when a webhook came twice.

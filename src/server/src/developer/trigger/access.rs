@@ -33,11 +33,11 @@ const NO_CLIENT: &str = "the service has no client yet: `sakshi admin clients cr
 /// Options of every flow.
 #[derive(Args, Debug)]
 pub(super) struct Access {
-    /// URL of the public listener; default: from the settings.
-    #[arg(long, global = true, value_name = "URL")]
+    /// URL of the public listener. Default: from the settings.
+    #[arg(long, global = true, value_name = "URL", env = "SAKSHI_URL")]
     base: Option<Url>,
-    /// URL of the internal listener of the same service, used only when no key is given; default: from the settings.
-    #[arg(long, global = true, value_name = "URL")]
+    /// URL of the internal listener of the same service, used only when no key is given. Default: from the settings.
+    #[arg(long, global = true, value_name = "URL", env = "SAKSHI_ADMIN_URL")]
     internal: Option<Url>,
     /// API key, together with --app: all that a hosted sandbox asks for. Default: one is issued for this run and revoked at its end.
     #[arg(long, global = true, value_name = "KEY", env = "SAKSHI_API_KEY", hide_env_values = true)]

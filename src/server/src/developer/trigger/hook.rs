@@ -13,8 +13,14 @@ use crate::cli::error::CliError;
 use crate::developer::inbox::Inbox;
 use crate::developer::timeline::Timeline;
 
-/// Where the webhook goes.
-pub(super) enum Hook {
+/// Where the webhook goes, and what was registered before.
+pub(super) struct Hook {
+    target: Target,
+    /// The requests that register again what this run has replaced.
+    undo: Vec<Call<Value>>,
+}
+
+enum Target {
     /// To an inbox of this run, with what was read from it.
     Own(Inbox, Vec<Received>),
     /// To a URL that was given.
@@ -27,25 +33,34 @@ impl Hook {
     /// A given URL is taken. Otherwise this run receives, if it can without changing what belongs to
     /// somebody else: the order names the receiver, or the app is our own.
     pub(super) async fn choose(given: Option<&Url>, session: &Session, order_names_it: bool) -> Result<Self, CliError> {
-        Ok(match given {
-            Some(url) => Self::Given(url.clone()),
-            None if order_names_it || session.is_own_app => Self::Own(Inbox::open(&session.client).await?, Vec::new()),
-            None => Self::AsRegistered,
-        })
+        Ok(Self::to(match given {
+            Some(url) => Target::Given(url.clone()),
+            None if order_names_it || session.is_own_app => Target::Own(Inbox::open(&session.client).await?, Vec::new()),
+            None => Target::AsRegistered,
+        }))
+    }
+
+    /// Wherever the app's webhooks go.
+    pub(super) fn as_registered() -> Self {
+        Self::to(Target::AsRegistered)
+    }
+
+    fn to(target: Target) -> Self {
+        Self { target, undo: Vec::new() }
     }
 
     /// The URL, if this run decides about it.
     pub(super) fn url(&self) -> Option<&str> {
-        match self {
-            Self::Own(inbox, _) => Some(&inbox.url),
-            Self::Given(url) => Some(url.as_str()),
-            Self::AsRegistered => None,
+        match &self.target {
+            Target::Own(inbox, _) => Some(&inbox.url),
+            Target::Given(url) => Some(url.as_str()),
+            Target::AsRegistered => None,
         }
     }
 
     /// Reads what has arrived meanwhile.
     pub(super) async fn read(&mut self) -> Result<(), CliError> {
-        if let Self::Own(inbox, received) = self {
+        if let Target::Own(inbox, received) = &mut self.target {
             while let Some(webhook) = inbox.next(Duration::ZERO).await? {
                 received.push(webhook);
             }
@@ -55,33 +70,49 @@ impl Hook {
 
     /// What was read so far.
     pub(super) fn received(&self) -> &[Received] {
-        if let Self::Own(_, received) = self { received } else { &[] }
+        if let Target::Own(_, received) = &self.target { received } else { &[] }
     }
 
     /// Says where the webhook goes.
     pub(super) fn introduce(&self, timeline: &mut Timeline<'_>, named: &str) -> Result<(), CliError> {
-        let told = match self {
-            Self::Own(..) => format!("to this command, through the sandbox, {named}"),
-            Self::Given(url) => format!("to {url}, {named}"),
-            Self::AsRegistered => "wherever those of the app go; --webhook-url sends it elsewhere".to_owned(),
+        let told = match &self.target {
+            Target::Own(..) => format!("to this command, through the sandbox, {named}"),
+            Target::Given(url) => format!("to {url}, {named}"),
+            Target::AsRegistered => "wherever those of the app go; --webhook-url sends it elsewhere".to_owned(),
         };
         Ok(timeline.line("receiver", &told)?)
     }
 
     /// Registers the URL for an API type of the app, as a client does.
-    pub(super) async fn register(&self, session: &Session, timeline: &mut Timeline<'_>, api_type: &str) -> Result<(), CliError> {
+    pub(super) async fn register(&mut self, session: &Session, timeline: &mut Timeline<'_>, api_type: &str) -> Result<(), CliError> {
         if let Some(url) = self.url() {
-            session.client.json(public::register_webhook(&json!({ "apiType": api_type, "webhookUrl": url }))).await?;
+            let to = |url: &Value| public::register_webhook(&json!({ "apiType": api_type, "webhookUrl": url })).read_as();
+            let known = session.client.json(Call::<Value>::get("/api/v1/user/webhook")).await?;
+            let known = known["data"].as_array().into_iter().flatten().find(|setting| setting["apiType"] == api_type);
+            let before = known.map_or(Value::Null, |setting| setting["webhookUrl"].clone());
+            session.client.json(to(&url.into())).await?;
+            self.undo.push(to(&before));
         }
-        self.introduce(timeline, &format!("registered for {api_type}"))
+        self.introduce(timeline, &format!("registered for {api_type} during this run"))
     }
 
     /// Registers the URL for the wealth-data flow of the app, as the operator does in production.
-    pub(super) async fn register_wealth(&self, session: &Session, timeline: &mut Timeline<'_>) -> Result<(), CliError> {
+    pub(super) async fn register_wealth(&mut self, session: &Session, timeline: &mut Timeline<'_>) -> Result<(), CliError> {
+        const FIELDS: [&str; 3] = ["consent_webhook_url", "data_webhook_url", "historical_webhook_url"];
         if let Some(url) = self.url() {
-            let urls = json!({ "consent_webhook_url": url, "data_webhook_url": url, "historical_webhook_url": url });
-            session.client.json(Call::<Value>::new(reqwest::Method::PATCH, "/sandbox/settings").body(&urls)).await?;
+            let set = |urls: &Value| Call::<Value>::new(reqwest::Method::PATCH, "/sandbox/settings").body(urls);
+            let known = session.client.json(set(&json!({}))).await?;
+            session.client.json(set(&FIELDS.map(|field| (field.to_owned(), json!(url))).into_iter().collect())).await?;
+            self.undo.push(set(&FIELDS.map(|field| (field.to_owned(), known[field].clone())).into_iter().collect()));
         }
-        self.introduce(timeline, "set for consent, data and historical data")
+        self.introduce(timeline, "set for consent, data and historical data during this run")
+    }
+
+    /// Registers again what was registered before this run.
+    pub(super) async fn restore(self, session: &Session) -> Result<(), CliError> {
+        for call in self.undo {
+            session.client.done(call).await?;
+        }
+        Ok(())
     }
 }

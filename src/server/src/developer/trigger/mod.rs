@@ -165,16 +165,19 @@ pub async fn run(trigger: &Trigger, sources: &Sources, out: &mut dyn Write) -> R
 async fn drive(trigger: &Trigger, session: &Session, timeline: &mut Timeline<'_>) -> Result<bool, CliError> {
     session.check(trigger.flow.costs_a_credit()).await?;
     let hook = match trigger.flow {
-        Flow::Check { .. } => Hook::AsRegistered,
+        Flow::Check { .. } => Hook::as_registered(),
         flow => Hook::choose(trigger.webhook_url.as_ref(), session, flow.takes_a_url()).await?,
     };
     let mut run = FlowRun { session, hook, timeline };
-    match trigger.flow {
+    let driven = match trigger.flow {
         Flow::Ovse { outcome } => ovse::drive(&mut run, outcome).await,
         Flow::Esign { outcome, signers } => esign::drive(&mut run, outcome, signers).await,
         Flow::Doclocker { outcome } => doclocker::drive(&mut run, outcome).await,
         Flow::Estamp { outcome, api_type } => estamp::drive(&mut run, outcome, api_type).await,
         Flow::Wealth { outcome } => wealth::drive(&mut run, outcome).await,
         Flow::Check { kind, outcome } => check::drive(&mut run, kind, outcome).await,
-    }
+    };
+    let restored = run.hook.restore(session).await;
+    let good = driven?;
+    restored.map(|()| good)
 }

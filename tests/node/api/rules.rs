@@ -1,0 +1,221 @@
+//! Rules that every operation of the API keeps, and every schema of its document.
+
+use std::collections::BTreeSet;
+
+use reqwest::Method;
+use sakshi_api::document_of;
+use sakshi_domain::tenancy::KeyCase;
+use sakshi_pages::PosterApi;
+use serde_json::{Value, json};
+use utoipa::OpenApi as _;
+
+use crate::document::{misfit, operations, properties, resolve, sound_examples, walk};
+use crate::in_process::InProcessNode;
+
+fn documents() -> [Value; 2] {
+    [KeyCase::SnakeCase, KeyCase::CamelCase].map(|spelling| document_of("https://verify.example", PosterApi::openapi, spelling).value())
+}
+
+/// A node with a transaction, an event and a document, and the document of its API.
+struct Described {
+    live: InProcessNode,
+    document: Value,
+    txn: Value,
+    event: String,
+    esign: Value,
+}
+
+impl Described {
+    async fn start() -> Self {
+        let live = InProcessNode::start().await;
+        let (_, document) = live.stranger("/openapi.json").await;
+        let example = |path: &str| document["paths"][path]["post"]["requestBody"]["content"]["application/json"]["example"].clone();
+        let events = "/api/v1/nationalid-ovse/events";
+        let (_, event) = live.post(events, &example(events)).await;
+        let (_, opened) = live.post("/api/v1/nationalid-ovse/init", &json!({ "claims": ["name"], "channel": "web" })).await;
+        let (_, signed) = live.post("/api/v1/esign/request", &example("/api/v1/esign/request")).await;
+        let event = event["event_id"].as_str().unwrap().to_owned();
+        Self { live, txn: opened["txnId"].clone(), event, esign: signed["documentId"].clone(), document }
+    }
+
+    async fn send(&self, method: &str, path: &str, body: &Value) -> (u16, Value) {
+        let path = path.replace("{eventId}", &self.event).replace("{txnId}", self.txn.as_str().unwrap());
+        self.live.send(method.parse::<Method>().unwrap(), &path, self.live.first.app.as_str(), body).await
+    }
+}
+
+#[actix_rt::test]
+async fn an_unknown_query_parameter_is_a_400_that_lists_the_known_ones() {
+    let described = Described::start().await;
+    let mut asked = 0;
+    for (path, method, operation) in operations(&described.document).into_iter().filter(|(path, ..)| path.starts_with("/api/v1/")) {
+        let (status, refused) = described.send(&method, &format!("{path}?colour=red"), &json!({})).await;
+        assert_eq!((status, &refused["errors"][0]["field"]), (400, &json!("colour")), "{method} {path}: {refused}");
+        let said = refused["errors"][0]["message"].as_str().unwrap();
+        for parameter in operation["parameters"].as_array().unwrap().iter().filter(|parameter| parameter["in"] == "query") {
+            assert!(said.contains(parameter["name"].as_str().unwrap()), "{method} {path}: {said}");
+        }
+        asked += 1;
+    }
+    assert!(asked >= 27, "{asked}");
+    described.live.stop().await;
+}
+
+#[actix_rt::test]
+async fn every_request_body_takes_consent_and_checks_its_form() {
+    let described = Described::start().await;
+    for (path, method, operation) in operations(&described.document) {
+        let schema = &operation["requestBody"]["content"]["application/json"]["schema"];
+        if schema.is_null() {
+            continue;
+        }
+        assert!(properties(&described.document, schema).contains("consent_text"), "{method} {path}");
+        let (status, refused) = described.send(&method, &path, &json!({ "consent": "yes", "consentText": " " })).await;
+        let fields: BTreeSet<&str> = refused["errors"].as_array().unwrap().iter().map(|found| found["field"].as_str().unwrap()).collect();
+        assert!(status == 400 && fields.is_superset(&["consent", "consentText"].into()), "{method} {path}: {refused}");
+    }
+    let init = json!({ "claims": ["name"], "channel": "web", "consent": "Y", "consent_text": "I agree." });
+    assert_eq!(described.send("POST", "/api/v1/nationalid-ovse/init", &init).await.0, 200);
+    described.live.stop().await;
+}
+
+#[actix_rt::test]
+async fn every_example_of_a_request_is_accepted() {
+    let described = Described::start().await;
+    let mut sent = 0;
+    for (path, method, operation) in operations(&described.document) {
+        let content = &operation["requestBody"]["content"]["application/json"];
+        let named = content["examples"].as_object().into_iter().flatten().map(|(_, example)| &example["value"]);
+        for example in named.chain(content.get("example")) {
+            let mut example = example.clone();
+            // What an example names must be there.
+            for (field, known) in [("txnId", &described.txn), ("documentId", &described.esign)] {
+                if !example[field].is_null() {
+                    example[field] = known.clone();
+                }
+            }
+            let (status, answer) = described.send(&method, &path, &example).await;
+            assert_eq!(status, 200, "{method} {path}: {example}: {answer}");
+            let schema = &operation["responses"]["200"]["content"]["application/json"]["schema"];
+            assert_eq!(misfit(&described.document, schema, &answer), None, "{method} {path}");
+            sent += 1;
+        }
+    }
+    assert!(sent >= 18, "{sent}");
+    described.live.stop().await;
+}
+
+#[actix_rt::test]
+async fn scripts_of_any_origin_may_read_the_documents_and_nothing_else() {
+    let live = InProcessNode::start().await;
+    for (path, may) in [("/openapi.json", true), ("/docs", true), ("/docs/guides/web", true), ("/docs/errors", true), ("/api/ping", false)]
+    {
+        let response = live.http.get(live.url(path)).header("origin", "https://editor.example").send().await.unwrap();
+        let allowed = response.headers().get("access-control-allow-origin").map(|value| value.to_str().unwrap());
+        assert_eq!((response.status().as_u16(), allowed), (200, may.then_some("*")), "{path}");
+    }
+    live.stop().await;
+}
+
+#[test]
+fn fields_follow_each_other_as_declared_and_the_usual_example_is_first() {
+    let text = document_of("https://verify.example", PosterApi::openapi, KeyCase::SnakeCase).text().to_owned();
+    let in_turn = |words: &[&str]| {
+        let places: Vec<usize> = words.iter().map(|word| text.find(word).unwrap_or_else(|| panic!("{word}"))).collect();
+        assert!(places.is_sorted(), "{words:?} at {places:?}");
+    };
+    let init = text.find(r#""InitRequest":{"#).unwrap();
+    let init = &text[init..init + 3_000];
+    let fields = ["claims", "channel", "app_id", "app_signature", "language", "face_auth"];
+    let places: Vec<usize> = fields.iter().map(|field| init.find(&format!("\"{field}\":{{")).unwrap()).collect();
+    assert!(places.is_sorted(), "{places:?}");
+    in_turn(&[r#""web":{"summary""#, r#""android":{"summary""#]);
+    in_turn(&[r#""passed":{"summary""#, r#""failed":{"summary""#]);
+    assert!(!text.contains("x-order"));
+}
+
+#[test]
+fn a_response_has_no_closed_enum_and_no_schema_a_constant() {
+    for document in documents() {
+        let mut reached = BTreeSet::new();
+        for (_, _, operation) in operations(&document) {
+            reach(&document, &operation["responses"], &mut reached);
+        }
+        reach(&document, &document["webhooks"], &mut reached);
+        assert!(reached.contains("OvseOutcome") && reached.contains("Error"), "{reached:?}");
+        for name in &reached {
+            walk(&document["components"]["schemas"][name], &mut |node| assert!(node.get("enum").is_none(), "{name}: {node}"));
+        }
+        assert!(document["components"]["schemas"]["Error"]["properties"]["code"]["x-extensible-enum"].is_array());
+        walk(&document, &mut |node| {
+            assert!(node.get("const").is_none(), "{node}");
+            let words = node["enum"].as_array().into_iter().flatten();
+            assert!(words.into_iter().all(Value::is_string), "{node}");
+        });
+    }
+}
+
+/// The names of the schemas that a node leads to.
+fn reach(document: &Value, node: &Value, names: &mut BTreeSet<String>) {
+    walk(node, &mut |node| {
+        let Some(reference) = node["$ref"].as_str() else { return };
+        let is_new = reference.strip_prefix("#/components/schemas/").is_none_or(|name| names.insert(name.to_owned()));
+        if is_new {
+            reach(document, resolve(document, node), names);
+        }
+    });
+}
+
+#[test]
+fn null_is_in_a_request_only_where_it_differs_from_absent() {
+    let [document, _] = documents();
+    let mut nullable = Vec::new();
+    for (_, _, operation) in operations(&document) {
+        let request = resolve(&document, &operation["requestBody"]["content"]["application/json"]["schema"]);
+        for (name, field) in request["properties"].as_object().into_iter().flatten().filter(|(_, field)| field["readOnly"] != true) {
+            if field.to_string().contains("\"null\"") {
+                nullable.push(format!("{}.{name}", operation["operationId"].as_str().unwrap()));
+            }
+        }
+    }
+    assert_eq!(nullable, ["updateEvent.organiser", "updateEvent.purpose", "updateEvent.webhook_url", "setWebhookUrl.webhookUrl"]);
+}
+
+#[test]
+fn summaries_are_short_names_and_descriptions_say_more() {
+    let [document, _] = documents();
+    let webhooks = document["webhooks"].as_object().unwrap().values().map(|item| &item["post"]);
+    for operation in operations(&document).into_iter().map(|(_, _, operation)| operation).chain(webhooks) {
+        let summary = operation["summary"].as_str().unwrap();
+        assert!((2..=5).contains(&summary.split(' ').count()) && !summary.ends_with('.'), "{summary}");
+        if let Some(description) = operation.get("description") {
+            let text = description.as_str().unwrap();
+            assert!(text.ends_with('.') && !text.starts_with(summary), "{summary}: {text}");
+        }
+    }
+}
+
+#[test]
+fn a_webhook_is_sent_at_most_once_and_says_where_else_the_outcome_is() {
+    let [document, _] = documents();
+    let polls = operations(&document).into_iter().map(|(_, _, operation)| operation["operationId"].as_str().unwrap()).collect::<Vec<_>>();
+    for (name, item) in document["webhooks"].as_object().unwrap() {
+        let hook = &item["post"];
+        assert_eq!(hook["x-delivery"], "at-most-once", "{name}");
+        let text = hook["description"].as_str().unwrap();
+        assert!(text.contains("at most once") && !text.contains("exactly once"), "{text}");
+        let has_poll = polls.iter().any(|poll| text.contains(&format!("`{poll}`")));
+        assert_ne!(has_poll, text.contains("There is no poll"), "{name}: {text}");
+    }
+}
+
+#[test]
+fn each_document_has_one_spelling_of_outcomes() {
+    let [snake, camel] = documents();
+    for (document, passed) in [(&snake, "verification_passed"), (&camel, "verificationPassed")] {
+        let names: Vec<&String> = document["components"]["schemas"].as_object().unwrap().keys().collect();
+        assert!(!names.iter().any(|name| name.contains("AnyCase") || name.contains("CamelCase")), "{names:?}");
+        assert!(document["components"]["schemas"]["OvseData"]["properties"][passed].is_object());
+        assert!(sound_examples(document) >= 30);
+    }
+}
