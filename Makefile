@@ -44,6 +44,7 @@ nightly: needs
 	$(CARGO) run --profile simulation --package sakshi-sim -- --plant all
 	tests/fuzz/run.py
 	$(CARGO) run --package sakshi-differential -- --count 100000
+	tests/contract/generators/run.sh
 	tests/deploy/faults.sh
 	+$(MAKE) soak
 

@@ -115,7 +115,7 @@ final class Backend {
         String end = Instant.now().plus(Duration.ofHours(8)).toString();
         var terms = Map.of("name", name, "claims", List.of("name"), "max_guests", places, "expires_at", end);
         var created = call("POST", OVSE + "/events", terms, UUID.randomUUID().toString(), 0);
-        String path = OVSE + "/events/" + created.required("event_id").asText(),;
+        String path = OVSE + "/events/" + created.required("event_id").asText();
         System.out.println("event " + created.get("event_id").asText() + "\nqr_url " + created.required("qr_url").asText());
         while (true) {
             var now = call("GET", path, null, null, 0);

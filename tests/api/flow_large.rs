@@ -181,7 +181,7 @@ async fn large_orders_at_a_hanging_upstream_leave_room_for_one_of_every_other_cl
         // Who is refused in the middle of a large body may find the connection closed before the answer.
         let refused =
             eventually("a refusal", TIMEOUT, || async { Answer::attempt(backend.flow_request(Flow::Esign, &large)).await.ok() }).await;
-        assert_eq!(refused.refusal(503), "no_room");
+        assert_eq!(refused.refusal(503), "overloaded");
         assert!(refused.header("retry-after").is_some());
     }
     fixture.upstream.answer(UpstreamBehaviour::Accept);

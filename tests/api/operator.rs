@@ -233,7 +233,7 @@ async fn prometheus_finds_nothing_wrong_with_the_metrics() {
     for name in ["process_cpu_seconds_total", "process_open_fds", "process_max_fds", "process_start_time_seconds", "sakshi_build_info"] {
         assert!(figures(name) > 0.0, "{name}");
     }
-    for name in ["sakshi_held_bytes", "sakshi_held_owners", "sakshi_untrusted_cpu_waiting"] {
+    for name in ["sakshi_body_bytes", "sakshi_body_owners", "sakshi_untrusted_cpu_waiting"] {
         assert!(figures(name) < 1.0, "{name} after all that was held and worked on");
     }
 }

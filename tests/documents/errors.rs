@@ -86,7 +86,7 @@ fn literals() -> Vec<(&'static str, &'static str, &'static str)> {
             }
         }
     }
-    assert!(found.iter().any(|(_, code, _)| *code == "no_room") && found.iter().any(|(variant, ..)| *variant == "Conflict"));
+    assert!(found.iter().any(|(_, code, _)| *code == "no_answer") && found.iter().any(|(variant, ..)| *variant == "Conflict"));
     found
 }
 

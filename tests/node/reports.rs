@@ -168,7 +168,7 @@ async fn a_report_that_finds_no_room_is_to_come_again() {
     let of = |most: usize| MemoryBudgets { reports: MemoryBudget::new("reports", most), ..MemoryBudgets::default() };
     let narrow = InternalDeps { memory: of(100), ..fixture.internal() };
     let (status, headers, refused) = sent(&listener(narrow).await, report("doclocker", &body), CONNECTOR_TOKEN).await;
-    assert_eq!((status, &refused["code"], headers.get("retry-after").unwrap().as_bytes()), (503, &json!("no_room"), &b"1"[..]));
+    assert_eq!((status, &refused["code"], headers.get("retry-after").unwrap().as_bytes()), (503, &json!("overloaded"), &b"1"[..]));
     // The room is given back with each answer.
     let just = InternalDeps { memory: of(body.to_string().len()), ..fixture.internal() };
     let service = listener(just).await;

@@ -140,7 +140,7 @@ impl EventActor {
         }
         self.reading = true;
         let (readers, changes) = (mem::take(&mut self.waiting), self.changes);
-        metrics::counter!("sakshi_event_readings_total").increment(1);
+        metrics::counter!("sakshi_event_reads_total").increment(1);
         let load = self.context.store.load_event(self.id);
         ctx.spawn(load.into_actor(self).map(move |loaded, actor, ctx| {
             actor.reading = false;

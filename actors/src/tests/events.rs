@@ -113,7 +113,7 @@ impl Recorder for Readings {
     fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
 
     fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
-        if key.name() == "sakshi_event_readings_total" { Arc::clone(&self.0).into() } else { Counter::noop() }
+        if key.name() == "sakshi_event_reads_total" { Arc::clone(&self.0).into() } else { Counter::noop() }
     }
 
     fn register_gauge(&self, _: &Key, _: &Metadata<'_>) -> Gauge {

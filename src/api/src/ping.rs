@@ -6,7 +6,7 @@ use sakshi_wire::refusal::Pong;
 
 /// Says that the service is there; asks nobody else.
 #[utoipa::path(get, path = "/api/ping", tag = "Service", operation_id = "ping",
-    summary = "Check that the service answers", description = "",
+    summary = "Check that the service answers", description = "Needs no credentials and asks no other server.",
     responses((status = 200, body = Pong, description = "The service answers.")), security(()))]
 pub(crate) async fn ping() -> HttpResponse {
     HttpResponse::Ok().json(Pong { success: Always, message: "pong".into() })

@@ -38,7 +38,7 @@ pub(crate) async fn register(
 #[utoipa::path(
     get, path = "/api/v1/user/webhook", tag = "Webhook configuration", operation_id = "getWebhookUrls",
     summary = "List webhook URLs",
-    description = "",
+    description = "The URLs that this application has registered.",
     responses((status = 200, body = WebhookSettings, description = "One entry for each API type with a URL."))
 )]
 pub(crate) async fn list(

@@ -12,7 +12,7 @@ use super::arguments::{Asked, Id, Paged};
 use super::bearer::Operator;
 
 pub(super) const REFERENCE_REUSED: ServiceError =
-    ServiceError::Conflict { code: "reference_reused", message: "This reference came before with another amount; use a new one." };
+    ServiceError::Conflict { code: "reference_reused", message: "This reference was used for another amount; use a new one." };
 const OUT_OF_RANGE: ServiceError =
     ServiceError::Conflict { code: "balance_out_of_range", message: "The balance would be negative or too large to count." };
 

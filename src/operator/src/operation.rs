@@ -52,11 +52,9 @@ impl Operation {
         let describe = move |to: &mut Described| {
             to.operation["operationId"] = json!(id);
             // The first sentence is the summary.
-            let (summary, description) = text.split_once(". ").unwrap_or((text.trim_end_matches('.'), ""));
+            let (summary, description) = text.split_once(". ").unwrap_or((text.trim_end_matches('.'), text));
             to.operation["summary"] = json!(summary);
-            if !description.is_empty() {
-                to.operation["description"] = json!(description);
-            }
+            to.operation["description"] = json!(description);
             A::describe(to);
             H::Output::describe(to);
         };

@@ -128,7 +128,7 @@ fn size_of_files(directory: &Path) -> f64 {
 fn show(figures: &LinkFigures) {
     let under_way = u32::try_from(figures.in_flight).unwrap_or(u32::MAX);
     gauge!("sakshi_redis_calls_in_flight").set(under_way);
-    counter!("sakshi_redis_repeats_total").absolute(figures.repeats);
+    counter!("sakshi_redis_retries_total").absolute(figures.repeats);
     counter!("sakshi_redis_refused_total").absolute(figures.refused);
     for CallFigures { name, calls, failures, took } in &figures.calls {
         counter!("sakshi_redis_calls_total", "script" => *name).absolute(*calls);

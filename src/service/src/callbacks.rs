@@ -150,7 +150,7 @@ async fn judged(
     tokio::select! {
         judged = work => judged.inspect_err(|error| tracing::warn!(?error, "a callback was not verified and will be delivered again")).ok(),
         () = permit.revoked() => {
-            metrics::counter!("sakshi_callbacks_unread_total", "reason" => "no_room").increment(1);
+            metrics::counter!("sakshi_callbacks_unread_total", "reason" => "memory").increment(1);
             None
         }
     }

@@ -25,7 +25,7 @@ pub enum ServiceError {
     NotFound(&'static str),
     /// The transaction has ended with an answer.
     AlreadyCompleted,
-    /// The transaction's window has passed.
+    /// The transaction has expired.
     TransactionExpired,
     /// The operation contradicts what is stored.
     Conflict {
@@ -64,7 +64,7 @@ pub enum ServiceError {
 impl ServiceError {
     /// The operator allows the client no more of what is to be created.
     pub const LIMIT_REACHED: Self =
-        Self::Conflict { code: "limit_reached", message: "There are as many as the operator allows; ask for more." };
+        Self::Conflict { code: "limit_reached", message: "The application has reached a limit set by the operator." };
 
     /// Something broke; the text is for the log.
     pub fn internal(detail: impl std::fmt::Display) -> Self {

@@ -59,7 +59,7 @@ impl From<NotRead> for ApiError {
                 Self::MalformedBody(format!("The body must hold at most {BODY_VALUES_MAX} values."))
             }
             NotRead::Json(JsonError { line, column, .. }) => {
-                Self::MalformedBody(format!("The body is not JSON, or is nested too deeply: line {line}, column {column}."))
+                Self::MalformedBody(format!("The body is not JSON or is nested too deeply: line {line}, column {column}."))
             }
         }
     }

@@ -48,7 +48,6 @@ pub const CODES: &[&str] = &[
     "method_not_allowed",
     "no_answer",
     "no_node",
-    "no_room",
     "node_lost",
     "node_timeout",
     "not_found",
@@ -66,7 +65,7 @@ pub const CODES: &[&str] = &[
     "transaction_expired",
     "transaction_not_found",
     "unauthorized",
-    "unfit",
+    "unhealthy",
     "unsupported_media_type",
     "upstream_failed",
     "upstream_timed_out",
@@ -139,7 +138,7 @@ const fn row(status: StatusCode, code: &'static str, message: &'static str) -> R
 /// The rows of use cases' errors.
 fn service_row(error: &ServiceError) -> Row<'_> {
     match error {
-        ServiceError::Invalid(_) => row(StatusCode::BAD_REQUEST, "validation_failed", "Some fields are not acceptable; see errors."),
+        ServiceError::Invalid(_) => row(StatusCode::BAD_REQUEST, "validation_failed", "Some fields are not valid; see `errors`."),
         ServiceError::Unauthorized => row(StatusCode::UNAUTHORIZED, "unauthorized", "Missing or invalid X-API-KEY header"),
         ServiceError::InsufficientCredits => {
             row(StatusCode::PAYMENT_REQUIRED, "insufficient_credits", "The credit balance does not cover this operation.")
@@ -148,25 +147,25 @@ fn service_row(error: &ServiceError) -> Row<'_> {
         ServiceError::NotFound(what) => {
             Row { status: StatusCode::NOT_FOUND, code: "not_found", message: format!("There is no such {what}.").into() }
         }
-        ServiceError::AlreadyCompleted => row(StatusCode::CONFLICT, "already_completed", "The transaction is completed already."),
+        ServiceError::AlreadyCompleted => row(StatusCode::CONFLICT, "already_completed", "The transaction is already completed."),
         ServiceError::Conflict { code, message } => row(StatusCode::CONFLICT, code, message),
         ServiceError::ReportRefused(refusal) => {
             Row { status: StatusCode::CONFLICT, code: "report_refused", message: refusal.to_string().into() }
         }
-        ServiceError::TransactionExpired => row(StatusCode::GONE, "transaction_expired", "The transaction's window has passed."),
-        ServiceError::EventRefused(EventRefusal::Full) => row(StatusCode::CONFLICT, "event_full", "Every place of the event is taken."),
+        ServiceError::TransactionExpired => row(StatusCode::GONE, "transaction_expired", "The transaction has expired."),
+        ServiceError::EventRefused(EventRefusal::Full) => row(StatusCode::CONFLICT, "event_full", "The event is full."),
         ServiceError::EventRefused(EventRefusal::Disabled) => row(StatusCode::GONE, "event_closed", "The event was disabled."),
         ServiceError::EventRefused(EventRefusal::Expired) => row(StatusCode::GONE, "event_closed", "The event has ended."),
         ServiceError::IdempotencyKeyReused => row(
             StatusCode::UNPROCESSABLE_ENTITY,
             "idempotency_key_reused",
-            "This Idempotency-Key was used for another request; use a new one.",
+            "This `Idempotency-Key` was used for another request; use a new one.",
         ),
         ServiceError::Unavailable { code, .. } => {
-            row(StatusCode::SERVICE_UNAVAILABLE, code, "The service cannot do this now; come again after Retry-After seconds.")
+            row(StatusCode::SERVICE_UNAVAILABLE, code, "The service cannot do this now. Retry after `Retry-After` seconds.")
         }
         ServiceError::Overloaded => {
-            row(StatusCode::SERVICE_UNAVAILABLE, "overloaded", "Too much is under way; come again after Retry-After seconds.")
+            row(StatusCode::SERVICE_UNAVAILABLE, "overloaded", "The service is overloaded. Retry after `Retry-After` seconds.")
         }
         ServiceError::MalformedNumber(form) => Row {
             status: StatusCode::UNPROCESSABLE_ENTITY,
@@ -175,20 +174,18 @@ fn service_row(error: &ServiceError) -> Row<'_> {
         },
         ServiceError::NotOffered => row(StatusCode::NOT_IMPLEMENTED, "not_offered", "This service does not offer this operation."),
         ServiceError::Upstream(UpstreamError::TimedOut) => {
-            row(StatusCode::GATEWAY_TIMEOUT, "upstream_timed_out", "The upstream did not answer in time; nothing was opened.")
+            row(StatusCode::GATEWAY_TIMEOUT, "upstream_timed_out", "The upstream did not answer in time. Nothing was opened.")
         }
         ServiceError::Source(UpstreamError::TimedOut) => {
-            row(StatusCode::GATEWAY_TIMEOUT, "upstream_timed_out", "The source did not answer in time; nothing was verified.")
+            row(StatusCode::GATEWAY_TIMEOUT, "upstream_timed_out", "The source did not answer in time. Nothing was verified.")
         }
         ServiceError::Upstream(UpstreamError::Busy) | ServiceError::Source(UpstreamError::Busy) => service_row(&ServiceError::Overloaded),
-        ServiceError::Source(_) => {
-            row(StatusCode::BAD_GATEWAY, "upstream_failed", "The source did not answer the question; nothing was verified.")
-        }
+        ServiceError::Source(_) => row(StatusCode::BAD_GATEWAY, "upstream_failed", "The source failed. Nothing was verified."),
         ServiceError::Upstream(_) => {
-            row(StatusCode::BAD_GATEWAY, "upstream_failed", "The upstream did not take the order; nothing was opened.")
+            row(StatusCode::BAD_GATEWAY, "upstream_failed", "The upstream refused the order or failed. Nothing was opened.")
         }
         ServiceError::Internal(_) => {
-            row(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", "Something went wrong here; quote errorId when you ask about it.")
+            row(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", "Internal error. Quote `errorId` when you ask about it.")
         }
     }
 }
@@ -202,9 +199,9 @@ impl ApiError {
             }
             Self::BearerUnauthorized => row(StatusCode::UNAUTHORIZED, "unauthorized", "Missing or invalid Authorization header"),
             Self::Forbidden => row(StatusCode::FORBIDDEN, "forbidden", "Your role does not include this operation."),
-            Self::CrossSite => row(StatusCode::FORBIDDEN, "cross_site", "Other sites may not send this request."),
+            Self::CrossSite => row(StatusCode::FORBIDDEN, "cross_site", "Pages of other sites may not send this request."),
             Self::MethodNotAllowed { .. } => {
-                row(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "This path takes other methods; see the Allow header.")
+                row(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "The path does not support this method; see the `Allow` header.")
             }
             Self::BodyTooLarge { limit } => Row {
                 status: StatusCode::PAYLOAD_TOO_LARGE,
@@ -214,9 +211,11 @@ impl ApiError {
             Self::BodyTooSlow => row(StatusCode::REQUEST_TIMEOUT, "body_too_slow", "The body did not arrive in time."),
             Self::UnsupportedMediaType(message) => row(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", message),
             Self::RateLimited { .. } => {
-                row(StatusCode::TOO_MANY_REQUESTS, "rate_limited", "Too many requests; come again after Retry-After seconds.")
+                row(StatusCode::TOO_MANY_REQUESTS, "rate_limited", "Too many requests. Retry after `Retry-After` seconds.")
             }
-            Self::Unhealthy(message) => Row { status: StatusCode::SERVICE_UNAVAILABLE, code: "unfit", message: message.as_str().into() },
+            Self::Unhealthy(message) => {
+                Row { status: StatusCode::SERVICE_UNAVAILABLE, code: "unhealthy", message: message.as_str().into() }
+            }
             Self::Other { status, code, message } => Row { status: *status, code, message: message.as_str().into() },
         }
     }

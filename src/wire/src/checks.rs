@@ -81,7 +81,7 @@ fn comparison(fields: &mut Fields<'_>, known: &Compared) -> Option<Option<Text>>
     })
 }
 
-/// What is known of it.
+/// The record of the source.
 #[derive(Debug, Serialize)]
 pub struct CheckAnswer {
     success: bool,
@@ -100,7 +100,7 @@ impl CheckAnswer {
     }
 }
 
-/// What the source says.
+/// The record.
 #[derive(Debug)]
 struct CheckData(CheckResult);
 
@@ -146,17 +146,17 @@ fn asked(check: &Check) -> Value {
         object.add(known.field, schema, &format!("A {what} to compare with the one on record."), false);
     }
     Option::<RequestId>::describe(&mut object, "request_id", "The correlation id; it wins over the header `X-Request-ID`.", false);
-    object.into_schema("What is to be verified, and what is to be compared with its record.")
+    object.into_schema("The number to verify, and values to compare with its record.")
 }
 
 fn answered(data: &str) -> Value {
     let mut object = Properties::new(true);
-    Always::<true>::describe(&mut object, "success", "Always true: the source has answered, whatever it says.", false);
+    Always::<true>::describe(&mut object, "success", "Always true: the source has answered.", false);
     u16::describe(&mut object, "statusCode", "Always 200.", false);
     String::describe(&mut object, "message", "A sentence.", false);
     RequestId::describe(&mut object, "request_id", "The correlation id of the request.", false);
-    object.add("data", reference(data), "What the source says.", true);
-    object.into_schema("What is known of it.")
+    object.add("data", reference(data), "The record.", true);
+    object.into_schema("The record of the source.")
 }
 
 fn details(check: &Check) -> Value {
@@ -164,7 +164,7 @@ fn details(check: &Check) -> Value {
     for form in check.numbers {
         object.add(form.field, json!({ "type": "string" }), "The number, in capitals.", true);
     }
-    object.add("status", CheckStatus::schema(), "Whether it is in use, known and not in use, or not known.", true);
+    object.add("status", CheckStatus::schema(), "`valid`, `invalid` (known, but not in use) or `not_found`.", true);
     for known in check.details {
         let schema = match known.form {
             DetailForm::Word(words) => json!({ "anyOf": [{ "type": "string", "enum": words }, { "type": "null" }] }),
@@ -173,7 +173,7 @@ fn details(check: &Check) -> Value {
         };
         object.add(known.field, schema, known.about, true);
     }
-    object.into_schema("What the source says; null is what it did not say, or was not asked to compare.")
+    object.into_schema("The record. A field is null if the source has no value, or if nothing was sent to compare.")
 }
 
 fn capitalised(text: &str) -> String {

@@ -8,46 +8,46 @@ use sakshi_domain::time::Timestamp;
 use crate::body::{body, described};
 
 body! { answer
-    /// What a client has left.
+    /// The credit balance of the client.
     #[derive(Clone, PartialEq)]
     pub struct Balance {
-        /// Credits; a verification costs one.
+        /// Credits. A verification costs one.
         balance: u64,
     }
 }
 
 body! { answer
-    /// One page of a ledger, oldest entry first.
+    /// A page of credit movements.
     pub struct Statement {
         /// The page, from 1.
         page: u32,
-        /// Entries of a full page.
+        /// Rows of a page.
         page_size: u32,
         /// Entries on all pages.
         total: u64,
-        /// The entries.
+        /// Oldest first.
         entries: Vec<StatementEntry>,
-        /// Path and query of the next page; absent on the last.
+        /// The path of the next page; absent on the last page.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         next: Option<String>,
     }
 }
 
 body! { answer
-    /// One movement of credits.
+    /// A credit movement.
     #[derive(Clone, PartialEq)]
     pub struct StatementEntry {
-        /// Its place in the client's ledger, from 1 without gaps.
+        /// The number of the movement, from 1 without gaps.
         seq: NonZeroU64,
-        /// `grant` adds, `debit` takes, `adjust` does either.
+        /// `grant` adds, `debit` subtracts, `adjust` does either.
         kind: EntryKind,
-        /// Credits: positive for a grant and for a debit, signed for an adjustment.
+        /// Credits; positive for `grant` and `debit`, signed for `adjust`.
         amount: i64,
         /// The balance after it.
         balance_after: u64,
-        /// What it was for; of a debit the transaction's id.
+        /// The reference; for a debit the id of the transaction.
         reference: String,
-        /// When it was written.
+        /// The time of the movement.
         at: Timestamp,
     }
 }

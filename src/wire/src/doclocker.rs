@@ -22,10 +22,10 @@ use crate::page_url::PageUrl;
 use crate::text::{Always, Bounded, List, Whole};
 
 body! { request
-    /// Which documents to fetch, with the person's consent.
+    /// The documents to fetch, with the consent of the person.
     #[derive(Clone, PartialEq)]
     pub struct DocLockerInitRequest {
-        /// The kinds of document, each once; 1 to 100 characters each.
+        /// The kinds of documents, each once; 1 to 100 characters each.
         docs: DocumentKinds,
         /// The person's consent.
         #[serde(flatten)]
@@ -64,22 +64,22 @@ described! {
 }
 
 body! { answer
-    /// Documents that wait for the person's consent at the locker.
+    /// The opened fetch.
     pub struct DocLockerResponse {
         /// Identifies the request.
         transaction_id as "transactionId": FlowId,
-        /// Where the person agrees. Whoever has it may, so give it to nobody else.
+        /// The page where the person agrees. Anyone with this link can agree. Share it with the person only.
         request_url as "requestUrl": PageUrl,
     }
 }
 
 body! { report
-    /// What came out of the locker: the body of the webhook and of a finished poll.
+    /// The fetched documents: the body of the webhook and of a completed poll.
     #[derive(PartialEq)]
     pub struct DocLockerOutcome {
         /// Whether a document was fetched.
         success: bool,
-        /// An HTTP status that says the same in another way.
+        /// A status of the outcome in the form of an HTTP status.
         status_code as "statusCode": Whole<100, 599>,
         /// A sentence.
         message: Text,
@@ -102,28 +102,28 @@ body! { report
     /// The documents of one fetch.
     #[derive(PartialEq)]
     pub struct DocLockerData {
-        /// The fetch; deduplicate by it.
+        /// The fetch. Deduplicate by it.
         transaction_id as "transactionId": FlowId,
-        /// One entry for each document; none when the person refused.
+        /// One entry for each document; empty if the person declined.
         docs: List<LockerDocument, 0, DOCUMENTS_MAX>,
     }
 }
 
 body! { report
-    /// One document; what describes it is null unless it was fetched.
+    /// A document. Its details are null unless it was fetched.
     #[derive(PartialEq)]
     pub struct LockerDocument {
-        /// Which kind of document.
+        /// The kind of document.
         doc_type as "docType": Text,
-        /// Whether it came.
+        /// The status.
         status: LockerStatus,
-        /// When it came.
+        /// The time of the fetch.
         fetched_at as "fetchedAt": Option<Timestamp>,
-        /// The document as a PDF in Base64.
+        /// The PDF in Base64.
         data_pdf as "dataPdf": Option<Base64File>,
-        /// What its issuer says of it.
+        /// The record of the issuer.
         issued: Option<IssuedDocument>,
-        /// The fields inside it, by their names.
+        /// The fields of the document by name.
         details: Option<Details>,
     }
     check(fields) {
@@ -136,22 +136,22 @@ body! { report
 }
 
 body! { report
-    /// What an issuer says of a document.
+    /// The record of the issuer.
     #[derive(Clone, PartialEq)]
     pub struct IssuedDocument {
-        /// Its title.
+        /// The title.
         name: Text,
-        /// Its media type.
+        /// The media type.
         kind as "type": Text,
-        /// Its size, as a string.
+        /// The size, as a string.
         size: Text,
-        /// When it was issued.
+        /// The date of issue.
         date: Text,
-        /// Its address in the locker.
+        /// The address in the locker.
         uri: Text,
-        /// Its type in the locker.
+        /// The type in the locker.
         doctype: Text,
-        /// Who issued it.
+        /// The issuer.
         issuer: Text,
     }
 }
@@ -210,7 +210,7 @@ impl DocLockerReport for DocLockerOutcome {
 
 alternatives! {
     oneOf
-    /// The answer to a poll: the outcome, or a stub while a document is awaited.
+    /// The outcome, or a stub while documents are expected.
     pub enum DocLockerDetails {
         /// Nothing is awaited any more.
         Outcome(DocLockerOutcome),
@@ -220,25 +220,25 @@ alternatives! {
 }
 
 body! { answer
-    /// The answer to a poll while a document is awaited.
+    /// The response to a poll while documents are expected.
     pub struct DocLockerPending {
         /// Always true.
         success: Always<true>,
         /// Always true.
         pending: Always<true>,
-        /// What has come so far.
+        /// The documents so far.
         data: DocLockerPendingData,
     }
 }
 
 body! { answer
-    /// What has come so far.
+    /// The documents so far.
     pub struct DocLockerPendingData {
         /// The fetch.
         transaction_id as "transactionId": FlowId,
         /// Always true.
         pending: Always<true>,
-        /// Absent until something is known of a document.
+        /// Absent until a document is reported.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         docs: Vec<LockerDocument>,
     }

@@ -24,16 +24,16 @@ use crate::page_url::PageUrl;
 use crate::text::{Always, Bounded, List, Reference};
 
 body! { request
-    /// A document and who shall sign it.
+    /// The document to sign, and its signers.
     #[derive(PartialEq)]
     pub struct EsignRequest {
         /// The document.
         document_info as "documentInfo": SourceDocument,
-        /// Its signers, in the order of signing.
+        /// The signers in the order of signing.
         signer_info as "signerInfo": List<SignerToInvite, 1, SIGNERS_MAX>,
-        /// The client's own reference, echoed in answer, polls and webhook.
+        /// Your own reference, returned in responses and the webhook.
         document_reference_id as "documentReferenceId": Option<Bounded<CLIENT_REFERENCE_CHARS_MAX>>,
-        /// Receives the webhook; without it the URL that is registered for `ESign` does.
+        /// Receives the webhook. Default: the URL registered for `ESign`.
         response_url as "responseUrl": Option<WebhookUrl>,
         /// Checked, and not kept.
         consent: OptionalConsent,
@@ -43,10 +43,10 @@ body! { request
 }
 
 body! { request
-    /// The document as it is before anybody has signed.
+    /// The document to sign.
     #[derive(PartialEq)]
     pub struct SourceDocument {
-        /// What signers see it called.
+        /// The name shown to signers.
         name: Bounded<LABEL_CHARS_MAX>,
         /// The PDF in standard Base64 with padding, at most 10 MiB.
         content: Base64File,
@@ -54,14 +54,14 @@ body! { request
 }
 
 body! { request
-    /// Somebody who shall sign.
+    /// A signer to invite.
     #[derive(Clone, PartialEq)]
     pub struct SignerToInvite {
         /// The name.
         signer_name as "signerName": Bounded<LABEL_CHARS_MAX>,
-        /// The client's own reference.
+        /// Your own reference.
         signer_ref_id as "signerRefId": Option<Bounded<CLIENT_REFERENCE_CHARS_MAX>>,
-        /// The end of the invitation: with an offset, in the future, at most 90 days from now. A week from now when it is left out.
+        /// The end of the invitation, in the future, at most 90 days from now. Default: in a week.
         invitation_expire_time_stamp as "invitationExpireTimeStamp": InvitationEnd,
     }
 }
@@ -132,11 +132,11 @@ impl Describe for InvitationEnd {
 }
 
 body! { answer
-    /// A document that waits for its signers.
+    /// The opened document.
     pub struct EsignResponse {
         /// Identifies the document.
         document_id as "documentId": FlowId,
-        /// As given in the request; empty if it had none.
+        /// As given in the request, or `""`.
         document_reference_id as "documentReferenceId": Reference,
         /// The signers in the order of signing.
         signer_info as "signerInfo": Vec<InvitedSigner>,
@@ -144,13 +144,13 @@ body! { answer
 }
 
 body! { answer
-    /// Somebody who is invited to sign.
+    /// An invited signer.
     pub struct InvitedSigner {
         /// Identifies the signer in webhooks and polls.
         signer_id as "signerId": ForeignId,
-        /// As given in the request; empty if it had none.
+        /// As given in the request, or `""`.
         signer_ref_id as "signerRefId": Reference,
-        /// Where the signer signs. Whoever has it may, so give it to nobody else.
+        /// The page where the signer signs. Anyone with this link can sign. Share it with the signer only.
         signing_url as "signingUrl": PageUrl,
     }
 }
@@ -173,16 +173,16 @@ impl EsignResponse {
 }
 
 body! { report
-    /// How a document ended: the body of the webhook and of a finished poll.
+    /// The outcome of a document: the body of the webhook and of a completed poll.
     #[derive(PartialEq)]
     pub struct EsignOutcome {
-        /// The document; deduplicate by it.
+        /// The document. Deduplicate by it.
         document_id as "documentId": FlowId,
-        /// As given in the request; empty if it had none.
+        /// As given in the request, or `""`.
         document_reference_id as "documentReferenceId": Reference,
-        /// The signed PDF in Base64; null unless the document is completed.
+        /// The signed PDF in Base64, or null unless the document is completed.
         content: Option<Base64File>,
-        /// How it stands.
+        /// The status.
         document_status as "documentStatus": SigningStatus,
         /// The signers in the order of signing.
         signer_info as "signerInfo": List<EsignSigner, 1, SIGNERS_MAX>,
@@ -218,19 +218,19 @@ body! { report
     /// One signer.
     #[derive(Clone, PartialEq)]
     pub struct EsignSigner {
-        /// The signer within the document.
+        /// The id of the signer.
         signer_id as "signerId": ForeignId,
-        /// As given in the request; empty if it had none.
+        /// As given in the request, or `""`.
         signer_ref_id as "signerRefId": Reference,
-        /// How it stands.
+        /// The status.
         signer_status as "signerStatus": SigningStatus,
         /// The signer's name.
         signer_name as "signerName": Text,
         /// The end of the invitation.
         invitation_expire_time_stamp as "invitationExpireTimeStamp": Timestamp,
-        /// Why the signer refused.
+        /// The reason for a rejection, or null.
         reject_reason as "rejectReason": Option<Text>,
-        /// What the national ID said of the signer; null until there is a signature.
+        /// The national ID data of the signer, or null before the signature.
         national_id_audit_info as "nationalIdAuditInfo": Option<NationalIdAuditInfo>,
     }
     check(fields) {
@@ -240,7 +240,7 @@ body! { report
 }
 
 body! { report
-    /// What the national ID said of a signer.
+    /// The national ID data of a signer.
     #[derive(Clone, PartialEq)]
     pub struct NationalIdAuditInfo {
         /// The name.
@@ -286,10 +286,10 @@ impl EsignReport for EsignOutcome {
 }
 
 body! { request
-    /// Which document.
+    /// The document.
     #[derive(Clone, PartialEq)]
     pub struct EsignStatusRequest {
-        /// As returned when the document was given.
+        /// The `documentId` of `requestEsign`.
         document_id as "documentId": String,
         /// Checked, and not kept.
         consent: OptionalConsent,
@@ -298,7 +298,7 @@ body! { request
 
 alternatives! {
     oneOf
-    /// The answer to a poll: the outcome, or a stub while signatures are awaited.
+    /// The outcome, or a stub while signatures are expected.
     pub enum EsignStatus {
         /// The document has ended.
         Outcome(EsignOutcome),
@@ -308,27 +308,27 @@ alternatives! {
 }
 
 body! { answer
-    /// The answer to a poll while signatures are awaited.
+    /// The response to a poll while signatures are expected.
     pub struct EsignPending {
         /// Always true.
         success: Always<true>,
         /// Always true.
         pending: Always<true>,
-        /// How far the document has come.
+        /// The state of the document.
         data: EsignPendingData,
     }
 }
 
 body! { answer
-    /// How far a document has come.
+    /// The state of a document.
     pub struct EsignPendingData {
         /// The document.
         document_id as "documentId": FlowId,
         /// Always true.
         pending: Always<true>,
-        /// As given in the request; empty if it had none.
+        /// As given in the request, or `""`.
         document_reference_id as "documentReferenceId": Reference,
-        /// How it stands.
+        /// The status.
         document_status as "documentStatus": SigningStatus,
         /// The signers in the order of signing.
         signer_info as "signerInfo": Vec<EsignSigner>,

@@ -20,14 +20,14 @@ use crate::text::{Bounded, List, OptionalList, Whole};
 use crate::values::CONTROLS_BUT_LINES;
 
 body! { request
-    /// A document to be stamped, and who signs it.
+    /// The document to stamp, and its signatories.
     #[derive(PartialEq)]
     pub struct EStampInitRequest {
-        /// Of the registry, or on paper; also whose registered URL gets the webhook.
+        /// The kind of e-stamp. The webhook goes to the URL registered for the same word.
         api_type as "apiType": EStampKind,
         /// The document.
         document: DocumentToStamp,
-        /// Who signs it.
+        /// The signatories.
         signatories_info as "signatoriesInfo": List<NamedSignatory, 1, SIGNERS_MAX>,
         /// Checked, and not kept.
         consent: OptionalConsent,
@@ -37,7 +37,7 @@ body! { request
 }
 
 body! { request
-    /// The document as it is before it is stamped.
+    /// The document to stamp.
     #[derive(PartialEq)]
     pub struct DocumentToStamp {
         /// Its name.
@@ -48,14 +48,14 @@ body! { request
 }
 
 body! { request
-    /// Somebody who signs a stamped document.
+    /// A signatory.
     #[derive(Clone, PartialEq)]
     pub struct NamedSignatory {
         /// The name.
         name: Bounded<LABEL_CHARS_MAX>,
         /// The e-mail address.
         email_id as "emailID": EmailAddress,
-        /// How it is signed, in the upstream's words.
+        /// The kind of signature, as the upstream calls it.
         sign_type as "signType": Bounded<LABEL_CHARS_MAX>,
     }
 }
@@ -98,7 +98,7 @@ described! {
 }
 
 body! { answer
-    /// An e-stamp that is on its way.
+    /// The ordered e-stamp.
     pub struct EStampResponse {
         /// Identifies the e-stamp.
         e_stamp_id as "eStampId": FlowId,
@@ -106,12 +106,12 @@ body! { answer
 }
 
 body! { report
-    /// How an e-stamp ended.
+    /// The outcome of an e-stamp: the body of the webhook.
     #[derive(PartialEq)]
     pub struct EStampOutcome {
-        /// Whether it is completed.
+        /// Whether the e-stamp is completed.
         success: bool,
-        /// An HTTP status that says the same in another way.
+        /// A status of the outcome in the form of an HTTP status.
         status_code as "statusCode": Whole<100, 599>,
         /// A sentence.
         message: Text,
@@ -132,13 +132,13 @@ body! { report
     /// One e-stamp.
     #[derive(PartialEq)]
     pub struct EStampData {
-        /// The e-stamp; deduplicate by it.
+        /// The e-stamp. Deduplicate by it.
         e_stamp_id as "eStampId": FlowId,
-        /// How it stands.
+        /// The status.
         workflow_status as "workflowStatus": WorkflowStatus,
-        /// Who signs it.
+        /// The signatories.
         signatories_info as "signatoriesInfo": List<EStampSignatory, 0, SIGNERS_MAX>,
-        /// The stamped documents; at least one when it is completed.
+        /// The stamped documents; at least one if completed.
         file_list as "fileList": OptionalList<StampedFile, DOCUMENTS_MAX>,
     }
     check(fields) {
@@ -149,20 +149,20 @@ body! { report
 }
 
 body! { report
-    /// One signatory.
+    /// A signatory.
     #[derive(Clone, PartialEq)]
     pub struct EStampSignatory {
         /// The e-mail address.
         email_id as "emailID": Text,
         /// The name.
         name: Text,
-        /// How it stands.
+        /// The status.
         status: WorkflowStatus,
-        /// What was remarked.
+        /// Remarks.
         remarks: Option<Text>,
-        /// How it is signed.
+        /// The kind of signature.
         sign_type as "signType": Text,
-        /// When it was signed; null until then.
+        /// When it was signed, or null.
         signed_date as "signedDate": Option<Timestamp>,
     }
     check(fields) {
@@ -171,12 +171,12 @@ body! { report
 }
 
 body! { report
-    /// One stamped document.
+    /// A stamped document.
     #[derive(PartialEq)]
     pub struct StampedFile {
         /// Its name.
         document_name as "documentName": Text,
-        /// Its content in Base64.
+        /// The content in Base64.
         file_data as "base64FileData": Base64File,
     }
 }

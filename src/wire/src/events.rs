@@ -22,27 +22,26 @@ use crate::language_name::LanguageName;
 use crate::text::{Always, Change};
 
 body! { request
-    /// What an organiser asks for.
+    /// The event to create.
     #[derive(Clone, PartialEq)]
     pub struct CreateEventRequest {
-        /// 1 to 200 characters; shown to guests.
+        /// The name shown to guests, 1 to 200 characters.
         name: EventText,
-        /// The claims that the person is asked to share.
+        /// The claims to ask for.
         claims: ClaimSet,
-        /// The language of the pages and of the identity app; English when it is left out.
+        /// The language of the pages and of the identity app. Default: `english`.
         language: Language,
-        /// Caps successful verifications, not scans.
+        /// The most guests that can be verified. Scans do not count.
         max_guests: MaxGuests,
         /// In the future, at most 366 days from now.
         expires_at: Timestamp,
-        /// Receives one webhook per registered guest.
+        /// Receives one webhook for each registered guest.
         webhook_url: Option<WebhookUrl>,
-        /// The clock of its pages: a name of the IANA database; the installation's own when it is left out. Times in this API are
-        /// UTC whatever it is.
+        /// The time zone of the pages, an IANA name. Default: set by the operator. Times in this API are UTC.
         time_zone: Option<TimeZone>,
-        /// Who holds it, 1 to 200 characters; shown to guests instead of the app's name.
+        /// The organiser shown to guests, 1 to 200 characters. Default: the name of the client.
         organiser: Option<EventText>,
-        /// Why guests are asked, 1 to 200 characters; shown to them.
+        /// The purpose shown to guests, 1 to 200 characters.
         purpose: Option<EventText>,
         /// Checked, and not kept.
         consent: OptionalConsent,
@@ -79,10 +78,10 @@ impl CreateEventRequest {
 }
 
 body! { request
-    /// What is to change; an absent field stays as it is.
+    /// The fields to change.
     #[derive(Clone, Default, PartialEq)]
     pub struct PatchEventRequest {
-        /// False disables the event at once, true enables it again.
+        /// `false` disables the event at once, `true` enables it again.
         is_active: Change<bool>,
         /// At least the registration count.
         max_guests: Change<MaxGuests>,
@@ -90,13 +89,13 @@ body! { request
         expires_at: Change<Timestamp>,
         /// 1 to 200 characters.
         name: Change<EventText>,
-        /// A new receiver; null for none.
+        /// The new URL, or null for none.
         webhook_url: Change<Option<WebhookUrl>>,
-        /// A name of the IANA database.
+        /// An IANA name.
         time_zone: Change<TimeZone>,
-        /// 1 to 200 characters; null for the app's name.
+        /// 1 to 200 characters, or null for the name of the client.
         organiser: Change<Option<EventText>>,
-        /// 1 to 200 characters; null for none.
+        /// 1 to 200 characters, or null for none.
         purpose: Change<Option<EventText>>,
         /// Fields that cannot be changed.
         #[serde(skip)]
@@ -218,7 +217,7 @@ impl Describe for ReadOnlyFields {
         for (name, _) in READ_ONLY {
             let mut schema = known["EventResponse"]["properties"][name].clone();
             schema["readOnly"] = true.into();
-            object.add(name, schema, "Read-only; may be sent as it was read.", false);
+            object.add(name, schema, "Read-only. May be sent as it was read.", false);
         }
     }
 
@@ -232,8 +231,7 @@ body! { answer
     pub struct CreateEventResponse {
         /// Identifies the event.
         event_id: EventId,
-        /// To be printed as a QR code. With `/kiosk` appended it is a page for a screen at the entrance, which shows the places
-        /// left when `?places=1` follows.
+        /// The URL to print as a QR code. `qr_url` + `/kiosk` is a page for a screen at the entrance; `?places=1` shows the places left.
         qr_url: String,
     }
 }
@@ -244,39 +242,39 @@ body! { answer
     pub struct EventResponse {
         /// Identifies the event.
         event_id: EventId,
-        /// The label shown to guests.
+        /// The name shown to guests.
         name: EventText,
-        /// `active`, `disabled`, `expired` or `at_capacity`; the first that holds of disabled, expired, at capacity.
+        /// `active`, `disabled`, `expired` or `at_capacity`. If several apply: disabled before expired before at_capacity.
         status: EventStatus,
-        /// False once it was disabled.
+        /// False if the event is disabled.
         is_active: bool,
-        /// The claims that each guest is asked to share.
+        /// The claims that guests are asked for.
         claims: ClaimSet,
         /// The language of its pages: its name, or its code as text if it has no accepted name.
         language: LanguageName,
-        /// Caps registrations, not scans.
+        /// The most guests that can be verified. Scans do not count.
         max_guests: MaxGuests,
         /// Guests verified and registered.
         registration_count: u32,
         /// Places left.
         remaining: u32,
-        /// Scans so far; each cost a credit.
+        /// Scans. Each cost one credit.
         scan_count: u64,
-        /// Scans whose window passed without an answer.
+        /// Scans that expired without an outcome.
         abandoned_count: u64,
-        /// Receives one webhook per registered guest.
+        /// Receives one webhook for each registered guest.
         webhook_url: Option<WebhookUrl>,
-        /// To be printed as a QR code.
+        /// The URL to print as a QR code.
         qr_url: String,
-        /// When it was created.
+        /// The time of creation.
         created_at: Timestamp,
-        /// When it ends.
+        /// The end of the event.
         expires_at: Timestamp,
-        /// The clock of its pages, by its name in the IANA database.
+        /// The time zone of the pages, an IANA name.
         time_zone: TimeZone,
-        /// Who holds it, if it is not the app.
+        /// The organiser shown to guests, or null for the name of the client.
         organiser: Option<EventText>,
-        /// Why guests are asked.
+        /// The purpose shown to guests, or null.
         purpose: Option<EventText>,
     }
 }
@@ -312,7 +310,7 @@ impl EventResponse {
 body! { answer
     /// A page of events.
     pub struct EventsPage {
-        /// From 1.
+        /// The page, from 1.
         page: u32,
         /// Rows of a page.
         page_size: u32,
@@ -320,7 +318,7 @@ body! { answer
         total: u64,
         /// Oldest first.
         events: Vec<EventResponse>,
-        /// Path and query of the next page; absent on the last.
+        /// The path of the next page; absent on the last page.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         next: Option<String>,
     }
@@ -331,15 +329,15 @@ body! { answer
     pub struct RegistrationsPage {
         /// The event.
         event_id: EventId,
-        /// From 1.
+        /// The page, from 1.
         page: u32,
         /// Rows of a page.
         page_size: u32,
         /// Guests on all pages.
         total: u64,
-        /// Oldest first; a guest's place never changes.
+        /// Oldest first. The place of a guest never changes.
         registrations: Vec<RegistrationRow>,
-        /// Path and query of the next page; absent on the last.
+        /// The path of the next page; absent on the last page.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         next: Option<String>,
     }
@@ -354,7 +352,7 @@ body! { answer
         verified_at: Timestamp,
         /// Always true.
         verification_passed: Always<true>,
-        /// The claims by their credential names.
+        /// The claims as signed, by their names in the credential.
         verified_claims: Arc<VerifiedClaims>,
     }
 }

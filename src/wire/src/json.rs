@@ -49,9 +49,9 @@ pub enum JsonRefusal {
 pub struct JsonError {
     /// Why.
     pub refusal: JsonRefusal,
-    /// From 1.
+    /// The page, from 1.
     pub line: usize,
-    /// From 1.
+    /// The page, from 1.
     pub column: usize,
 }
 

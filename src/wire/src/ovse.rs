@@ -23,25 +23,25 @@ use crate::json::Json;
 use crate::text::{Always, Flag, PageAddress, Undescribed, Words};
 
 body! { request
-    /// What a client asks for.
+    /// The verification to open.
     #[derive(Clone, PartialEq)]
     pub struct InitRequest {
-        /// The claims that the person is asked to share.
+        /// The claims to ask for.
         claims: ClaimSet,
         /// How the person reaches the identity app.
         #[serde(flatten)]
         channel: ChannelChoice,
-        /// The language of the pages and of the identity app; English when it is left out.
+        /// The language of the pages and of the identity app. Default: `english`.
         language: Language,
-        /// Whether a face scan is required; it is when this is left out.
+        /// Require a face scan. Default: `true`.
         face_auth: Flag<true>,
-        /// Receives one webhook when the transaction completes.
+        /// Receives the webhook.
         webhook_url: Option<WebhookUrl>,
-        /// Where the verify page sends the user afterwards.
+        /// Where the verify page sends the person afterwards.
         redirect_url: Option<PageAddress>,
-        /// Helps the identity app to choose a profile.
+        /// The name of the person, which helps the identity app to choose a profile.
         name_hint: Option<Words<NAME_HINT_CHARS_MAX>>,
-        /// The client's own reference, echoed in result and webhook.
+        /// Your own reference, returned in the result and the webhook.
         client_reference_id: Option<Words<CLIENT_REFERENCE_CHARS_MAX>>,
         /// Checked, and not kept.
         consent: OptionalConsent,
@@ -103,7 +103,7 @@ impl Describe for ChannelChoice {
     }
 
     fn describe(object: &mut Properties, name: &str, _: &str, _: bool) {
-        let channel = "How the person reaches the identity app: a mobile browser, a QR code, or a native app.";
+        let channel = "How the person reaches the identity app: `web` (browser on the phone), `qr` (QR code) or `app` (native app).";
         object.add(name, Self::schema(), channel, true);
         let app_id = json!({ "type": "string", "maxLength": ANDROID_PACKAGE_CHARS_MAX, "pattern": PACKAGE });
         object.add("app_id", app_id, "Android package id; channel `app` on Android only, together with `app_signature`.", false);
@@ -125,10 +125,10 @@ impl Serialize for ChannelChoice {
 }
 
 body! { request
-    /// Which transaction.
+    /// The transaction.
     #[derive(Clone, PartialEq)]
     pub struct QrIntentRequest {
-        /// A pending transaction of the calling app.
+        /// A pending transaction of this application.
         txn_id as "txnId": String,
         /// Checked, and not kept.
         consent: OptionalConsent,
@@ -136,25 +136,25 @@ body! { request
 }
 
 body! { answer
-    /// The opened transaction.
+    /// The opened verification.
     pub struct InitResponse {
         /// Identifies the transaction.
         txn_id as "txnId": TxnId,
-        /// Launches the identity app.
+        /// The signed intent that launches the identity app.
         intent_jwt as "intentJwt": String,
-        /// The end of the 15-minute window.
+        /// When the transaction expires, 15 minutes after the request.
         expires_at as "expiresAt": Timestamp,
-        /// The verify page; channels `web` and `qr`.
+        /// The verify page, for channels `web` and `qr`. Anyone with this link can complete the verification with their own identity.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         request_url as "requestUrl": Option<String>,
-        /// The Android intent URI; channel `app` on Android.
+        /// The Android intent URI, for channel `app` on Android.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         national_id_app_uri as "nationalIdAppUri": Option<String>,
     }
 }
 
 body! { answer
-    /// The value to draw.
+    /// The value of the QR code.
     pub struct QrIntentResponse {
         /// `{qr_host}/getIntent?value=<digits>`.
         qr_payload as "qrPayload": String,
@@ -163,7 +163,7 @@ body! { answer
 
 alternatives! {
     oneOf
-    /// The answer to a poll: the outcome, or a stub while there is none.
+    /// The outcome, or a stub while the transaction is pending.
     pub enum OvseResult {
         /// There is one.
         Outcome(OvseOutcome),
@@ -173,17 +173,17 @@ alternatives! {
 }
 
 body! { answer
-    /// The outcome of a verification: the body of the webhook and of a finished result.
+    /// The outcome: the body of the webhook and of a completed result.
     pub struct OvseOutcome {
-        /// Whether the verification passed.
+        /// True if the verification passed.
         success: bool,
-        /// Always 200: the transaction ended as it should, whatever its outcome.
+        /// Always 200, also when the verification failed.
         status_code as "statusCode": u16,
-        /// A sentence, or the reason of a failure.
+        /// A sentence, or the reason for a failure.
         message: String,
         /// The correlation id of the request that opened the transaction.
         request_id: RequestId,
-        /// The outcome itself.
+        /// The outcome.
         data: OutcomeData,
     }
 }
@@ -215,23 +215,24 @@ macro_rules! ovse_data {
         body! { answer
             #[doc = $about]
             pub struct $name {
-                /// The transaction; deduplicate by it.
+                /// The transaction. Deduplicate by it.
                 txn_id as $txn: TxnId,
                 /// Always false.
                 pending: Always<false>,
-                /// Whether the person was verified and shared every requested claim.
+                /// True if the person was verified and shared every requested claim.
                 verification_passed as $passed: bool,
-                /// The claims by their names in the credential, for example `residentName`, `dob`, `gender`, `address`, `pincode`.
+                /// The claims as signed, by their names in the credential, such as `residentName`, `dob`, `gender`, `address`,
+                /// `pincode`. A value may be any JSON value.
                 verified_claims as $claims: BTreeMap<String, Value>,
                 /// When the transaction was completed.
                 verified_at as $at: Timestamp,
-                /// The reason of a failure.
+                /// The reason for a failure.
                 #[serde(skip_serializing_if = "String::is_empty", default)]
                 message: String,
-                /// The identity app's code of a failure, or `claims_missing` or `claims_malformed`.
+                /// The code of the identity app for a failure, or `claims_missing` or `claims_malformed`.
                 #[serde(skip_serializing_if = "String::is_empty", default)]
                 error_code as $code: String,
-                /// As given at init.
+                /// As given in the request.
                 #[serde(skip_serializing_if = "String::is_empty", default)]
                 client_reference_id as $reference: String,
             }
@@ -245,19 +246,19 @@ ovse_data! { " The outcome with its keys in `camelCase`." OvseDataCamelCase
 "txnId" "verificationPassed" "verifiedClaims" "verifiedAt" "errorCode" "clientReferenceId" }
 
 body! { answer
-    /// The answer to a poll while the transaction waits for the person.
+    /// The response to a poll while the transaction is pending.
     pub struct OvsePending {
         /// Always true.
         success: Always<true>,
         /// Always true.
         pending: Always<true>,
-        /// Which transaction waits.
+        /// The pending transaction.
         data: OvsePendingData,
     }
 }
 
 body! { answer
-    /// Which transaction waits. Its id is sent as `txn_id` too.
+    /// The pending transaction. Its id is sent as `txn_id` too.
     pub struct OvsePendingData {
         /// The transaction.
         camel as "txnId": TxnId,

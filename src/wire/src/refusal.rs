@@ -48,7 +48,7 @@ impl Describe for FieldError {
 }
 
 body! { answer
-    /// The answer of the health endpoint.
+    /// The response of the health endpoint.
     pub struct Pong {
         /// Always true.
         success: Always<true>,

@@ -189,7 +189,7 @@ impl<const DEFAULT: bool> Describe for Flag<DEFAULT> {
     const REQUIRED: bool = false;
 
     fn schema() -> Value {
-        json!({ "type": "boolean", "default": DEFAULT })
+        json!({ "type": "boolean" })
     }
 
     fn is_absent(&self) -> bool {

@@ -181,9 +181,9 @@ impl Describe for Language {
 
     fn collect(schemas: &mut Schemas) {
         let names: Vec<&str> = Self::all().filter_map(Self::accepted_name).collect();
-        let about = "A language by its name, or by its code. A request may write the name in any case, and the code as text.";
-        let names = json!({ "type": "string", "enum": names, "description": "A language by its name." });
-        let codes = json!({ "type": "integer", "minimum": 1, "maximum": 23, "description": "A language by the identity app's code." });
+        let about = "A language by name, in any case, or by code, as number or text.";
+        let names = json!({ "type": "string", "enum": names, "description": "A language by name." });
+        let codes = json!({ "type": "integer", "minimum": 1, "maximum": 23, "description": "A language by the code of the identity app." });
         schemas.insert("Language".to_owned(), choice("anyOf", about, &[reference("LanguageName"), reference("LanguageCode")]));
         schemas.extend([("LanguageName".to_owned(), names), ("LanguageCode".to_owned(), codes)]);
     }

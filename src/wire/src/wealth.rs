@@ -17,7 +17,7 @@ use crate::page_url::PageUrl;
 use crate::text::OptionalList;
 
 body! { request
-    /// The person's consent to being asked.
+    /// The consent of the person to be asked.
     #[derive(Clone, PartialEq)]
     pub struct WealthConsentRequest {
         /// The person's consent.
@@ -29,37 +29,37 @@ body! { request
 }
 
 body! { answer
-    /// A consent that the person is asked for.
+    /// The opened consent.
     pub struct WealthConsentResponse {
         /// Identifies the flow.
         unique_identifier as "uniqueIdentifier": FlowId,
-        /// What the webhooks name the consent by, besides its id.
+        /// The handle of the consent in webhooks.
         consent_handle as "consentHandle": ForeignId,
-        /// Where the person decides, if the upstream has a page for it. Whoever has it may, so give it to nobody else.
+        /// The page where the person decides, if the upstream has one. Anyone with this link can decide. Share it with the person only.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         request_url as "requestUrl": Option<PageUrl>,
     }
 }
 
 body! { report
-    /// What a wealth-data consent has moved to.
+    /// A change of a consent.
     #[derive(PartialEq)]
     pub struct WealthConsentChange {
-        /// As returned when the consent was asked for.
+        /// As returned by `requestWealthConsent`.
         unique_identifier as "uniqueIdentifier": FlowId,
-        /// As returned when the consent was asked for.
+        /// As returned by `requestWealthConsent`.
         consent_handle as "consentHandle": ForeignId,
-        /// What it has moved to.
+        /// The new status.
         status: ConsentStatus,
-        /// The consent; deduplicate by it together with `status`.
+        /// The consent. Deduplicate by it together with `status`.
         consent_id as "consentId": ForeignId,
-        /// From when it holds, `YYYY-MM-DD HH:MM:SS`; null when it never held.
+        /// The start of the consent, `YYYY-MM-DD HH:MM:SS`, or null if it never applied.
         consent_start_date as "consentStartDate": Option<LocalTime>,
-        /// Until when it holds; null when it never held.
+        /// The end of the consent, or null if it never applied.
         consent_end_date as "consentEndDate": Option<LocalTime>,
-        /// The accounts that it covers.
+        /// The accounts under the consent.
         accounts: OptionalList<WealthAccount, ACCOUNTS_MAX>,
-        /// The session in which the person decided.
+        /// The session of the decision.
         user_session_id as "userSessionId": Option<ForeignId>,
     }
     check(fields) {
@@ -79,29 +79,29 @@ body! { report
 }
 
 body! { report
-    /// One account under a consent.
+    /// An account under a consent.
     #[derive(Clone, PartialEq)]
     pub struct WealthAccount {
         /// Its id.
         account_id as "accountId": ForeignId,
         /// The type of financial information.
         fi_type as "fiType": Text,
-        /// Who provides it.
+        /// The provider.
         fip_id as "fipId": ForeignId,
-        /// Its number, masked.
+        /// The masked account number.
         masked_account_number as "maskedAccountNumber": Text,
     }
 }
 
 body! { report
-    /// Financial data is ready, raw or analysed, or will not be.
+    /// Financial data, raw or analysed, is ready or has failed.
     #[derive(PartialEq)]
     pub struct WealthDataNotice {
-        /// As returned when the consent was asked for.
+        /// As returned by `requestWealthConsent`.
         unique_identifier as "uniqueIdentifier": FlowId,
         /// The consent under which it was fetched.
         consent_id as "consentId": ForeignId,
-        /// As returned when the consent was asked for.
+        /// As returned by `requestWealthConsent`.
         consent_handle as "consentHandle": ForeignId,
         /// The session of the fetch.
         session_id as "sessionId": Option<ForeignId>,
@@ -109,25 +109,25 @@ body! { report
         account_id as "accountId": Option<ForeignId>,
         /// The type of financial information.
         fi_type as "fiType": Option<Text>,
-        /// Whether the data is ready.
+        /// The status of the data.
         fi_data_status as "fiDataStatus": FiDataStatus,
-        /// Which of the two forms.
+        /// `RAW` or `ANALYSED`.
         data_type as "dataType": DataType,
         /// The kind of source, for example an account aggregator.
         data_origin as "dataOrigin": Text,
-        /// Who provides it.
+        /// The provider.
         fip_id as "fipId": Option<ForeignId>,
         /// A description.
         desc: Option<Text>,
-        /// What went wrong; never null on failure.
+        /// The error; never null on failure.
         err_msg as "errMsg": Option<Text>,
-        /// Where it went wrong; never null on failure.
+        /// The stage of the error; never null on failure.
         err_stage as "errStage": Option<Text>,
-        /// What caused the fetch.
+        /// The trigger of the fetch.
         fi_request_trigger as "fiRequestTrigger": Option<Text>,
-        /// The account's number, masked.
+        /// The masked account number.
         masked_account_number as "maskedAccountNumber": Option<Text>,
-        /// The fetch; deduplicate by it together with `dataType`.
+        /// The fetch. Deduplicate by it together with `dataType`.
         txn_id as "txnId": ForeignId,
     }
     check(fields) {
@@ -144,16 +144,16 @@ body! { report
 }
 
 body! { report
-    /// A historical fetch has completed; deduplicate by `consentId`, `accountId`, `fromDate` and `toDate`.
+    /// A completed historical fetch. Deduplicate by `consentId`, `accountId`, `fromDate` and `toDate`.
     #[derive(PartialEq)]
     pub struct WealthHistoricalNotice {
-        /// As returned when the consent was asked for.
+        /// As returned by `requestWealthConsent`.
         unique_identifier as "uniqueIdentifier": FlowId,
         /// The account.
         account_id as "accountId": ForeignId,
         /// The consent under which it was fetched.
         consent_id as "consentId": ForeignId,
-        /// How it ended.
+        /// The status.
         status: HistoricalStatus,
         /// The first day.
         from_date as "fromDate": Day,
@@ -161,11 +161,11 @@ body! { report
         to_date as "toDate": Day,
         /// The type of financial information.
         fi_type as "fiType": Text,
-        /// What the other two webhooks call `consentHandle`.
+        /// The `consentHandle` of the other two webhooks.
         consent_handle_id as "consentHandleId": ForeignId,
-        /// The account's number, masked.
+        /// The masked account number.
         masked_account_number as "maskedAccountNumber": Text,
-        /// Who provides it.
+        /// The provider.
         fip_id as "fipId": ForeignId,
     }
     check(fields) {

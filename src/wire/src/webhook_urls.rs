@@ -12,12 +12,12 @@ use crate::json::Json;
 use crate::text::Always;
 
 body! { request
-    /// Where webhooks are to go.
+    /// The webhook URL to set.
     #[derive(Clone, PartialEq)]
     pub struct RegisterWebhookRequest {
-        /// The API whose webhooks are meant.
+        /// The API that sends the webhooks.
         api_type as "apiType": ApiType,
-        /// The new receiver; null for none.
+        /// The new URL, or null to remove it.
         webhook_url as "webhookUrl": NewReceiver,
         /// Checked, and not kept.
         consent: OptionalConsent,
@@ -46,28 +46,28 @@ impl Field for NewReceiver {
 described! { NewReceiver: { "type": ["string", "null"], "format": "uri", "maxLength": URL_CHARS_MAX } }
 
 body! { answer
-    /// Where the webhooks of one API type go.
+    /// A webhook URL.
     #[derive(Clone)]
     pub struct WebhookSetting {
-        /// The API whose webhooks are meant.
+        /// The API that sends the webhooks.
         api_type as "apiType": ApiType,
-        /// The URL; null when it was removed.
+        /// The URL, or null if it was removed.
         webhook_url as "webhookUrl": Option<WebhookUrl>,
     }
 }
 
 body! { answer
-    /// What was registered or removed.
+    /// The webhook URL as it is set now.
     pub struct RegisterWebhookResponse {
         /// Always true.
         success: Always<true>,
-        /// The setting from now on.
+        /// The setting.
         data: WebhookSetting,
     }
 }
 
 body! { answer
-    /// Everything that is registered.
+    /// The webhook URLs of this application.
     pub struct WebhookSettings {
         /// Always true.
         success: Always<true>,

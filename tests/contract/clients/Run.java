@@ -37,23 +37,23 @@ public class Run {
 
         var ovse = new OvseApi(client);
         var opened = ovse.openTransaction(
-            new InitRequest().claims(Set.of(Claim.NAME, Claim.AGE_ABOVE_18)).channel(InitRequest.ChannelEnum.WEB), null, null);
-        check(ovse.getResult(opened.getTxnId(), null, null).getActualInstance() instanceof OvsePending, "pending");
+            new InitRequest().claims(Set.of(Claim.NAME, Claim.AGE_ABOVE_18)).channel(InitRequest.ChannelEnum.WEB), null, null, null);
+        check(ovse.getResult(opened.getTxnId(), null, null, null).getData().getPending(), "pending");
         approve(opened.getIntentJwt());
-        var ended = ovse.getResult(opened.getTxnId(), 10, null).getOvseOutcome();
-        check(ended.getSuccess(), ended);
-        check(ended.getData().getOvseData().getVerifiedClaims().get("residentName").equals("Asha Rao"), ended);
+        var ended = ovse.getResult(opened.getTxnId(), 10, null, null);
+        check(ended.getSuccess() && !ended.getData().getPending(), ended);
+        check(ended.getData().getVerifiedClaims().get("residentName").equals("Asha Rao"), ended);
         System.out.println("verification " + ended.getMessage());
 
         var events = new EventsApi(client);
         var created = events.createEvent(new CreateEventRequest().name("Open day").claims(Set.of(Claim.NAME)).maxGuests(2L)
-            .expiresAt(OffsetDateTime.now().plusHours(1)), null, null);
+            .expiresAt(OffsetDateTime.now().plusHours(1)), null, null, null);
         var scan = HttpRequest.newBuilder(URI.create(created.getQrUrl().toString())).header("Accept", "application/jwt").build();
         approve(HTTP.send(scan, BodyHandlers.ofString()).body());
         List<RegistrationRow> guests = events.listEventRegistrations(created.getEventId(), null, null, null, null).getRegistrations();
         check(guests.size() == 1, guests);
         try {
-            events.getEvent("none", null);
+            events.getEvent("none", null, null);
             check(false, "an event that does not exist");
         } catch (ApiException refused) {
             check(refused.getResponseBody().contains("not_found"), refused);

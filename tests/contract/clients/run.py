@@ -14,13 +14,11 @@ from sakshi_client.models import (
     Claim,
     CreateEventRequest,
     CreateEventResponse,
+    Error,
     InitRequest,
     InitRequestChannel,
     InitResponse,
-    OvseData,
-    OvseOutcome,
-    OvsePending,
-    Refusal,
+    OvseResult,
     RegistrationsPage,
 )
 
@@ -46,12 +44,12 @@ opened = open_transaction.sync(
     body=InitRequest(claims=[Claim.NAME, Claim.AGE_ABOVE_18], channel=InitRequestChannel.WEB),
 )
 assert isinstance(opened, InitResponse), opened
-assert isinstance(get_result.sync(opened.txn_id, client=client), OvsePending)
+waiting = get_result.sync(opened.txn_id, client=client)
+assert isinstance(waiting, OvseResult) and waiting.data.pending, waiting
 approve(opened.intent_jwt)
 ended = get_result.sync(opened.txn_id, client=client, wait=10)
-assert isinstance(ended, OvseOutcome) and ended.success, ended
-assert isinstance(ended.data, OvseData), ended.data
-assert ended.data.verified_claims["residentName"] == "Asha Rao"
+assert isinstance(ended, OvseResult) and ended.success and not ended.data.pending, ended
+assert ended.data.verified_claims and ended.data.verified_claims["residentName"] == "Asha Rao"
 print("verification", ended.message)
 
 created = create_event.sync(
@@ -68,5 +66,5 @@ approve(httpx.get(created.qr_url, headers={"Accept": "application/jwt"}, timeout
 guests = list_event_registrations.sync(created.event_id, client=client)
 assert isinstance(guests, RegistrationsPage) and len(guests.registrations) == 1, guests
 refused = get_event.sync("none", client=client)
-assert isinstance(refused, Refusal) and refused.code == "not_found", refused
+assert isinstance(refused, Error) and refused.code == "not_found", refused
 print("event", guests.registrations[0].verified_at)

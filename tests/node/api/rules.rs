@@ -188,10 +188,8 @@ fn summaries_are_short_names_and_descriptions_say_more() {
     for operation in operations(&document).into_iter().map(|(_, _, operation)| operation).chain(webhooks) {
         let summary = operation["summary"].as_str().unwrap();
         assert!((2..=5).contains(&summary.split(' ').count()) && !summary.ends_with('.'), "{summary}");
-        if let Some(description) = operation.get("description") {
-            let text = description.as_str().unwrap();
-            assert!(text.ends_with('.') && !text.starts_with(summary), "{summary}: {text}");
-        }
+        let text = operation["description"].as_str().unwrap();
+        assert!(text.ends_with('.') && !text.starts_with(summary), "{summary}: {text}");
     }
 }
 

@@ -30,7 +30,7 @@ async fn a_check_shows_the_body_of_the_api_and_what_is_wrong_in_its_sentences() 
     asked.extend([("consent", "Y")]);
     asked[1].1 = "27AAPFU0939F1ZW";
     let malformed = browser.send("/portal/checks", &asked).await;
-    assert!(malformed.status == 422 && malformed.html.contains("GSTIN must be the two digits of a state"), "{}", malformed.html);
+    assert!(malformed.status == 422 && malformed.html.contains("GSTIN must be 15 characters: state code"), "{}", malformed.html);
     assert_eq!(browser.send("/portal/checks", &[("kind", "passport")]).await.status, 404);
     assert_eq!(upstream.orders().len(), 1);
     assert_eq!(browser.balance().await, 1_000, "it costs no credit");

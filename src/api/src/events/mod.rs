@@ -46,7 +46,7 @@ pub(crate) async fn create(
 #[utoipa::path(
     get, path = "/api/v1/nationalid-ovse/events/{eventId}", tag = "Events", operation_id = "getEvent",
     summary = "Get an event",
-    description = "",
+    description = "With its status and counts.",
     params(("eventId" = String, Path, description = "The `event_id` of `createEvent`.")),
     responses((status = 200, body = EventResponse, description = "The event."),
               (status = 404, description = "The application has no such event."))

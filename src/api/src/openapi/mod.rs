@@ -19,10 +19,10 @@ use sakshi_web::api_document::{ApiDocument, open_to_every_origin};
 use sakshi_web::error::ApiError;
 use sakshi_web::openapi::{complete, operations};
 use sakshi_web::query::Query;
-use sakshi_wire::CARRIED;
 use sakshi_wire::estamp::EStampOutcome;
 use sakshi_wire::refusal::Error;
 use sakshi_wire::wealth::{WealthConsentChange, WealthDataNotice, WealthHistoricalNotice};
+use sakshi_wire::{CARRIED, Schemas, merge_polls};
 use serde_json::{Value, json};
 use utoipa::OpenApi;
 
@@ -33,8 +33,8 @@ const DESCRIPTION: &str = "\
 Verifies people for a client application. Open a transaction, let the person consent in the identity app, and get the outcome by webhook or by \
 polling.
 
-Requests are JSON. A field of more than one word may be written in `snake_case` or `camelCase`, but not in both. An unknown field or query \
-parameter is a 400. Times are ISO 8601 with an offset in requests and RFC 3339 in UTC with milliseconds in responses.
+Requests are JSON. A field of more than one word may be written in `snake_case` or `camelCase`, but not in both. `null` is \
+the same as an absent field, unless the schema allows it. An unknown field or query parameter is a 400. Times are ISO 8601 with an offset in requests and RFC 3339 in UTC with milliseconds in responses.
 
 Every error has the body `Error`, also for unknown paths and malformed JSON. A missing transaction is 404 `transaction_not_found`; any other \
 missing resource or path is 404 `not_found`. New codes may be added.
@@ -113,9 +113,9 @@ pub struct CamelCaseDocument(pub ApiDocument);
 #[utoipa::path(
     get, path = "/openapi.json", tag = "Service", operation_id = "getOpenApiDocument",
     summary = "Get this document",
-    description = "",
+    description = "`/docs` shows it as a page.",
     params(("spelling" = Option<String>, Query, description = "How the app's outcomes are spelled: `snake_case` (default) or `camelCase`.")),
-    responses((status = 200, body = Object, description = "This document. `/docs` shows it as a page.")), security(())
+    responses((status = 200, body = Object, description = "This document.")), security(())
 )]
 pub(crate) async fn document(
     request: HttpRequest,
@@ -142,6 +142,9 @@ fn describe(public_base: &str, more: utoipa::openapi::OpenApi, spelling: KeyCase
         if let (Some(camel), KeyCase::CamelCase) = (schemas.remove("OvseDataCamelCase"), spelling) {
             schemas.insert("OvseData".to_owned(), camel);
         }
+        let mut merged: Schemas = std::mem::take(schemas).into_iter().collect();
+        merge_polls(&mut merged);
+        schemas.extend(merged);
     }
     components["securitySchemes"] = json!({
         "api_key": { "type": "apiKey", "in": "header", "name": "X-API-KEY",
@@ -152,6 +155,13 @@ fn describe(public_base: &str, more: utoipa::openapi::OpenApi, spelling: KeyCase
         "name": IDEMPOTENCY_KEY, "in": "header", "required": false,
         "description": "A key of your own for this request. Retries under it get the first successful response for 24 hours; nothing is opened or debited again.",
         "schema": { "type": "string", "minLength": 1, "maxLength": IDEMPOTENCY_KEY_CHARS_MAX, "pattern": "^[!-~]+$" },
+        // A new one for each request in Postman and Bruno, which would send the same made-up key with all.
+        "example": "{{$guid}}",
+    });
+    // Importers of Postman and Bruno keep one of two keys, and every header with an example.
+    components["parameters"]["AppId"] = json!({
+        "name": "X-API-APP-ID", "in": "header", "required": false, "schema": { "type": "string" }, "example": "{{appId}}",
+        "description": "The application id, for tools that send one credential only. The same as the credential `app_id`.",
     });
     components["headers"]["Replayed"] =
         json!({ "description": "`true` on an answer that was given before.", "schema": { "type": "string" } });
@@ -166,16 +176,19 @@ fn describe(public_base: &str, more: utoipa::openapi::OpenApi, spelling: KeyCase
 
 /// What every operation takes and gives beyond what those of other edges do.
 fn common(operation: &mut Value) {
-    if operation["description"] == "" {
-        operation.as_object_mut().into_iter().for_each(|members| drop(members.remove("description")));
-    }
     // An operation asks for both credentials unless it declares that it needs none.
     let needs_none = operation["security"] == json!([{}]);
     operation["security"] = if needs_none { json!([]) } else { json!([{ "api_key": [], "app_id": [] }]) };
+    if !needs_none {
+        let mut parameters = operation["parameters"].as_array_mut().map(std::mem::take).unwrap_or_default();
+        parameters.push(json!({ "$ref": "#/components/parameters/AppId" }));
+        operation["parameters"] = json!(parameters);
+    }
     for parameter in operation["parameters"].as_array_mut().into_iter().flatten() {
         match parameter["name"].as_str() {
             Some("page") => parameter["schema"]["maximum"] = json!(PAGE_MAX),
             Some("page_size") => parameter["schema"]["maximum"] = json!(PAGE_SIZE_MAX),
+            Some("spelling") => parameter["schema"] = json!({ "type": "string", "enum": ["snake_case", "camelCase"] }),
             _ => {}
         }
     }

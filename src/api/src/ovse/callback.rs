@@ -48,7 +48,7 @@ pub(crate) async fn receive(
         Ok(received) => received,
         Err(BodyError::TooLarge) => return Err(ApiError::BodyTooLarge { limit }),
         Err(BodyError::TooSlow) => return Ok(unread(announced, &txn, "too_slow", (408, "The callback did not arrive in time".into()))),
-        Err(BodyError::BudgetExhausted) => return Ok(unread(announced, &txn, "no_room", told(&CallbackOutcome::TryAgain))),
+        Err(BodyError::BudgetExhausted) => return Ok(unread(announced, &txn, "memory", told(&CallbackOutcome::TryAgain))),
         Err(BodyError::Broken) => return Ok(unread(announced, &txn, "broken", (400, "The callback did not arrive whole".into()))),
     };
     let (outcome, form) = answer_callback(&service, target, content_type, bytes, permit).await;

@@ -12,7 +12,7 @@ pub(super) const GST: Check = Check {
     numbers: &[NumberForm {
         field: "gstin",
         refusal: "malformed_gstin",
-        rule: "the two digits of a state, a PAN, a digit or letter, a letter or digit, and the check digit of them all",
+        rule: "15 characters: state code (2 digits), PAN (10), entity code, one letter or digit, check character",
         example: "27ABCPE1234F1ZB",
         pattern: "^[0-9]{2}[A-Za-z]{5}[0-9]{4}[A-Za-z][1-9A-Za-z][0-9A-Za-z]{2}$",
         is_valid: is_gstin,

@@ -37,7 +37,7 @@ pub(super) const PAN: Check = Check {
                 "local_authority",
                 "artificial_juridical_person",
             ]),
-            about: "Who holds it.",
+            about: "The kind of holder.",
             example: "individual",
         },
         Detail {

@@ -91,7 +91,7 @@ mod tests {
         assert!(entries.len() == rows && rows > 30, "{} of {rows}", entries.len());
         assert!(entries.iter().all(|entry| !entry.advice.is_empty() && !entry.advice.contains("](")));
         let gone = entries.iter().find(|entry| entry.code == "transaction_expired").unwrap();
-        let expected = ("410", "The transaction's window has passed.", "Open a new transaction.");
+        let expected = ("410", "The transaction has expired.", "Open a new transaction.");
         assert_eq!((gone.status, gone.sentence, gone.advice.as_str()), expected);
     }
 

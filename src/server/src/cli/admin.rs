@@ -30,7 +30,7 @@ pub struct Admin {
     /// URL of the internal listener. Default: `server.internal_addr` of the settings.
     #[arg(long, global = true, value_name = "URL", env = "SAKSHI_ADMIN_URL")]
     url: Option<Url>,
-    /// An operator's token; default: admin.token of the settings.
+    /// Token of an operator. Default: `admin.token` of the settings.
     #[arg(long, global = true, value_name = "TOKEN", env = "SAKSHI_ADMIN_TOKEN", hide_env_values = true)]
     token: Option<SecretString>,
     /// Print the service's answer as JSON.
@@ -42,7 +42,7 @@ pub struct Admin {
 
 #[derive(Debug, Subcommand)]
 enum Subject {
-    /// Clients, who pay.
+    /// Clients and their limits.
     #[command(subcommand)]
     Clients(Clients),
     /// Apps of a client.
@@ -54,39 +54,38 @@ enum Subject {
     /// Credits of a client.
     #[command(subcommand)]
     Credits(Credits),
-    /// The events of an app, oldest first, with their guests.
+    /// Events of an app with their counts, oldest first.
     Events {
         app_id: String,
         #[command(flatten)]
         paging: Paging,
     },
-    /// Where the wealth-data flow of an app reports; without options, what is set.
+    /// The wealth-data URLs of an app: show them, or change them with options.
     WealthUrls(WealthUrls),
-    /// Where the webhooks of an app's other flows go, without paths: the client registers them.
+    /// The webhook URLs of an app's other flows, without their paths.
     WebhookUrls { app_id: String },
-    /// How a flow stands, and what became of its webhooks.
+    /// The state of a flow and its webhooks.
     Flow { flow_id: String },
-    /// What is known of a transaction, without what was shared.
+    /// The state of a transaction, without personal data.
     Transaction { txn_id: String },
-    /// Refused requests by the errorId of their answers.
+    /// Refused requests, by errorId.
     Request { error_id: String },
-    /// What became of a transaction's webhook.
+    /// The webhook of a transaction.
     Delivery { txn_id: String },
-    /// The people who operate the service, each with a token.
+    /// Operators, each with a token.
     #[command(subcommand)]
     Operators(Operators),
-    /// The keys that sign intents, and which of them does.
+    /// The intent keys, and which one signs.
     IntentKeys(IntentKeys),
-    /// Seal everything in the store with the first encryption key, while the nodes serve; exit code 1 when something stays under
-    /// another one.
+    /// Re-encrypt the store with the first encryption key, while nodes serve. Exit code 1 if something stays under another key.
     Reseal,
-    /// Trust the clock of a node after a jump, because of which it has deleted nothing. Correct the clock first.
+    /// Trust the clock of a node after a jump; it deletes expired records again. Correct the clock first.
     AcceptClock,
-    /// Erase what is known of people before its time; the ledger keeps its entries. The same again erases what is left.
+    /// Erase personal data before its time. Ledger entries stay. Repeat it to erase what is left.
     Erase(Erase),
-    /// Use a store again that has lost data, without that data.
+    /// Accept that the store has lost data, and write to it again.
     AcceptLoss,
-    /// What operators have changed, and whether the log of it is whole.
+    /// The audit log: changes by operators, and whether the log is complete.
     AuditLog(AuditLog),
     /// The live supervision tree.
     Tree,
@@ -95,28 +94,28 @@ enum Subject {
 #[derive(Args, Debug)]
 struct WealthUrls {
     app_id: String,
-    /// Where changes of a consent are reported.
+    /// URL for changes of consents.
     #[arg(long, value_name = "URL")]
     consent: Option<String>,
-    /// Report them no more.
+    /// Remove the URL for changes of consents.
     #[arg(long, conflicts_with = "consent")]
     clear_consent: bool,
-    /// Where it is reported that data is ready.
+    /// URL for data.
     #[arg(long, value_name = "URL")]
     data: Option<String>,
-    /// Report that no more.
+    /// Remove the URL for data.
     #[arg(long, conflicts_with = "data")]
     clear_data: bool,
-    /// Where it is reported that historical data was fetched.
+    /// URL for historical data.
     #[arg(long, value_name = "URL")]
     historical: Option<String>,
-    /// Report that no more.
+    /// Remove the URL for historical data.
     #[arg(long, conflicts_with = "historical")]
     clear_historical: bool,
 }
 
 impl WealthUrls {
-    /// What is to change: a URL, or null for one that is removed.
+    /// The change: a URL, or null for one to remove.
     fn change(&self) -> Value {
         let urls = [
             ("consent_webhook_url", &self.consent, self.clear_consent),
@@ -134,7 +133,7 @@ enum Apps {
     Create { client_id: String, name: String },
     /// List the apps of a client.
     List { client_id: String },
-    /// Change how an app's payloads are spelled.
+    /// Change the spelling of an app's outcomes.
     Patch {
         app_id: String,
         #[arg(long, value_enum)]
@@ -157,10 +156,10 @@ enum Keys {
         client_id: String,
         #[arg(long)]
         label: Option<String>,
-        /// Where it works: sandbox, stage, production; default: everywhere.
+        /// Environments where it works: sandbox, stage, production. Default: all.
         #[arg(long, value_delimiter = ',')]
         environments: Vec<String>,
-        /// When it stops working, ISO 8601 with an offset.
+        /// Expiry, ISO 8601 with an offset.
         #[arg(long)]
         expires_at: Option<String>,
     },
@@ -169,7 +168,7 @@ enum Keys {
     /// Issue a successor; the old key works on for the overlap.
     Rotate {
         key_id: String,
-        /// Seconds; default one day.
+        /// Overlap in seconds. Default: one day.
         #[arg(long)]
         overlap_s: Option<u64>,
     },
@@ -185,7 +184,7 @@ enum Operators {
         /// owner: everything; support: reads, and changes of clients, apps and keys; auditor: reads.
         #[arg(long)]
         role: Role,
-        /// When the token stops working, ISO 8601 with an offset.
+        /// Expiry of the token, ISO 8601 with an offset.
         #[arg(long, value_name = "TIME")]
         expires: Option<String>,
     },

@@ -6,7 +6,6 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use metrics::{counter, gauge};
 use sakshi_domain::limits::{
@@ -83,7 +82,7 @@ pub struct BudgetExhausted;
 
 impl From<BudgetExhausted> for ServiceError {
     fn from(_: BudgetExhausted) -> Self {
-        Self::Unavailable { code: "no_room", retry_after: Duration::from_secs(1) }
+        Self::Overloaded
     }
 }
 
@@ -214,12 +213,12 @@ impl MemoryBudget {
         drop(ledger);
         let kind = self.0.kind;
         for stage in Stage::ALL {
-            gauge!("sakshi_held_bytes", "kind" => kind, "stage" => stage.as_str()).set(of_stage[stage as usize] as f64);
+            gauge!("sakshi_body_bytes", "kind" => kind, "stage" => stage.as_str()).set(of_stage[stage as usize] as f64);
         }
-        gauge!("sakshi_held_owners", "kind" => kind).set(owners as f64);
-        gauge!("sakshi_held_bytes_of_largest_owner", "kind" => kind).set(most as f64);
-        counter!("sakshi_held_refused_total", "kind" => kind).absolute(refused);
-        counter!("sakshi_held_taken_back_total", "kind" => kind).absolute(revoked);
+        gauge!("sakshi_body_owners", "kind" => kind).set(owners as f64);
+        gauge!("sakshi_body_bytes_of_largest_owner", "kind" => kind).set(most as f64);
+        counter!("sakshi_bodies_refused_total", "kind" => kind).absolute(refused);
+        counter!("sakshi_bodies_dropped_total", "kind" => kind).absolute(revoked);
     }
 
     fn lock(&self) -> MutexGuard<'_, Ledger> {

@@ -157,7 +157,7 @@ impl Connection {
         }
         let Some(unsent) = &mut self.unsent else { return Poll::Pending };
         let reason = if unsent.permit.grow_to(bytes).is_err() || unsent.revoked.poll_unpin(context).is_ready() {
-            "no_room"
+            "memory"
         } else if unsent.deadline.as_mut().poll(context).is_ready() {
             "unread"
         } else {

@@ -58,7 +58,7 @@ impl Drop for ConnectionSlot {
 
 impl ConnectionTable {
     pub(super) fn new(listener: &'static str, eviction_threshold: usize) -> Rc<Self> {
-        for reason in ["quiet", "no_room", "unread"] {
+        for reason in ["quiet", "memory", "unread"] {
             counter!("sakshi_connections_closed_total", "listener" => listener, "reason" => reason).increment(0);
         }
         Rc::new(Self { listener, eviction_threshold, tick: Cell::new(0), next_key: Cell::new(0), open: RefCell::default() })

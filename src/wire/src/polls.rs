@@ -1,0 +1,82 @@
+//! The responses to polls as a document of the API describes them: one object with the fields of the outcome and of the stub.
+//!
+//! A response is either of two bodies. A `oneOf` of them is read well by few generated clients: most cannot tell two objects apart
+//! without a constant in them, and constants of booleans break others. So the document has one object, whose fields are required
+//! if both bodies have them.
+
+use serde_json::{Map, Value, json};
+
+use crate::body::{ORDER, Schemas, reference};
+use crate::spelling::is_spelling;
+
+/// The responses to polls, with their stubs.
+const POLLS: [&str; 3] = ["OvseResult", "EsignStatus", "DocLockerDetails"];
+
+/// Replaces the alternatives of each response by one object.
+pub fn merge_polls(schemas: &mut Schemas) {
+    for poll in POLLS {
+        let Some(parts) = schemas.get(poll).and_then(|schema| schema["oneOf"].as_array()).cloned() else { continue };
+        let about = schemas[poll]["description"].clone();
+        let names: Vec<String> = parts.iter().filter_map(name_of).collect();
+        let merged = merge(schemas, poll, &names, &about);
+        schemas.insert(poll.to_owned(), merged);
+    }
+    // Stubs are bodies of nothing else, and most of their parts are merged.
+    schemas.retain(|name, _| !name.ends_with("Pending"));
+    let referred = serde_json::to_string(schemas).unwrap_or_default();
+    schemas.retain(|name, _| !name.ends_with("PendingData") || referred.contains(&format!("/{name}\"")));
+}
+
+/// An object with the fields of several; a field that is an object in each of them is merged too.
+fn merge(schemas: &mut Schemas, name: &str, parts: &[String], about: &Value) -> Value {
+    let parts: Vec<Value> = parts.iter().map(|part| schemas[part].clone()).collect();
+    let mut has_more = parts.iter().any(|part| part["additionalProperties"] == true);
+    let mut properties = Map::new();
+    for part in &parts {
+        for (field, schema) in in_order(&part["properties"]) {
+            let all: Vec<String> = parts.iter().filter_map(|part| name_of(&part["properties"][field])).collect();
+            if properties.contains_key(field) {
+                continue;
+            }
+            // Generated code would have the same name for both spellings of a field.
+            if properties.keys().any(|known: &String| is_spelling(known, field)) {
+                has_more = true;
+                continue;
+            }
+            let mut schema = schema.clone();
+            if all.len() == parts.len() && all.iter().any(|other| *other != all[0]) {
+                let inner = format!("{name}{}", capitalised(field));
+                let merged = merge(schemas, &inner, &all, &schemas[&all[0]]["description"].clone());
+                schemas.insert(inner.clone(), merged);
+                schema["$ref"] = reference(&inner)["$ref"].take();
+            }
+            schema[ORDER] = properties.len().into();
+            properties.insert(field.clone(), schema);
+        }
+    }
+    let is_required = |field: &&Value| parts.iter().all(|part| part["required"].as_array().is_some_and(|all| all.contains(field)));
+    let required: Vec<Value> = parts[0]["required"].as_array().into_iter().flatten().filter(is_required).cloned().collect();
+    let mut schema = json!({ "type": "object", "description": about, "properties": properties });
+    if has_more {
+        schema["additionalProperties"] = true.into();
+    }
+    if !required.is_empty() {
+        schema["required"] = required.into();
+    }
+    schema
+}
+
+fn in_order(properties: &Value) -> Vec<(&String, &Value)> {
+    let mut fields: Vec<_> = properties.as_object().into_iter().flatten().collect();
+    fields.sort_by_key(|(_, field)| field[ORDER].as_u64());
+    fields
+}
+
+fn name_of(schema: &Value) -> Option<String> {
+    schema["$ref"].as_str()?.rsplit('/').next().map(str::to_owned)
+}
+
+fn capitalised(name: &str) -> String {
+    let (first, rest) = name.split_at(1);
+    format!("{}{rest}", first.to_uppercase())
+}
