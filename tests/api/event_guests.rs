@@ -11,6 +11,24 @@ use sakshi_kit::waiting::{TIMEOUT, eventually};
 use serde_json::json;
 
 #[tokio::test]
+async fn a_guest_does_not_choose_the_request_id_that_the_organiser_sees() {
+    let node = TestNode::start().await;
+    let (organiser, identity_app) = (node.backend(2).await, node.identity_app());
+    let event = TestEvent::open(&node, &organiser, &terms(5)).await;
+    for request in [event.visit(Method::GET, IDENTITY_APP), event.button(BROWSER)] {
+        let answer = Answer::to(request.header("X-Request-ID", "order-4711")).await;
+        let opened = match answer.status {
+            200 => event.intent(&sakshi_authority::intent::decode_unverified(&answer.text).unwrap().txn, &answer.text),
+            _ => event.follow(&answer).await,
+        };
+        identity_app.approve(&opened, "asha").await;
+        let result = organiser.result(&opened.txn).await.ok();
+        assert_eq!(result["request_id"].as_str().map(str::len), Some(36), "{result}");
+        assert_eq!(Some(result["request_id"].as_str().unwrap()), answer.header("x-request-id"));
+    }
+}
+
+#[tokio::test]
 async fn looking_at_an_event_never_spends_a_credit() {
     let node = TestNode::start().await;
     let organiser = node.backend(3).await;

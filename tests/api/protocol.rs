@@ -30,6 +30,7 @@ async fn a_body_that_is_not_json_is_a_400_and_costs_nothing() {
         let answer = raw(&backend, "application/json", body.as_bytes().to_vec()).await;
         assert_eq!(answer.refusal(400), "malformed_request", "{}", answer.text);
     }
+    assert_eq!(raw(&backend, "application/json", Vec::new()).await.json()["message"], "The body is empty.");
     for body in [vec![b'"', 0xff, b'"'], vec![b'['; 60_000]] {
         assert_eq!(raw(&backend, "application/json", body).await.refusal(400), "malformed_request");
     }

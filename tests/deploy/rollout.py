@@ -235,6 +235,12 @@ class Clients:
                 self.opened.append(answer["txnId"])
             time.sleep(PAUSE_S)
 
+    def send_more(self, requests):
+        """Waits until so many more were answered, however fast this machine is."""
+        goal = len(self.opened) + requests
+        while len(self.opened) < goal:
+            time.sleep(0.05)
+
     def stop(self):
         self.stopped = True
         for thread in self.threads:
@@ -284,13 +290,14 @@ for pod in pods:
     pod.become_available()
 headers = become_client(pods[0], manifest.environment["SAKSHI__ADMIN__TOKEN"])
 clients = Clients(pods, headers)
+clients.send_more(50)
 roll(manifest, pods)
+clients.send_more(50)
 opened = clients.stop()
 left = ask(pods[0].public, "GET", "/api/v1/credits", headers=headers)[1]
 for txn in opened[:: max(1, len(opened) // 200)]:
     status = ask(pods[0].public, "GET", f"/api/v1/nationalid-ovse/result/{txn}", headers=headers)[0]
     expect(status in (200, 202), f"{txn} was answered, and now it is {status}")
-expect(len(opened) > 100, f"{len(opened)} requests say too little")
 expect(left["balance"] == CREDITS - len(opened), f"{len(opened)} transactions were answered, and the balance is {left}")
 expect(manifest.in_place or clients.refused == 0, "for a while no pod was ready")
 for pod in pods:

@@ -175,3 +175,9 @@ async fn an_operator_looks_at_a_flow() {
     let (code, _, err) = admin(&url, &["flow", "none"]).await;
     assert!(code == ExitCode::from(1) && err.contains("There is no such flow."), "{err}");
 }
+
+#[actix_rt::test]
+async fn who_cannot_be_reached_is_told_with_the_ways_to_name_another_address() {
+    let (_, _, err) = typed(&["admin", "--url", "http://127.0.0.1:9", "--token", TOKEN, "tree"]).await;
+    assert!(err.contains("http://127.0.0.1:9") && err.contains("--url") && err.contains("SAKSHI_ADMIN_URL"), "{err}");
+}

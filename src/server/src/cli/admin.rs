@@ -56,6 +56,7 @@ enum Subject {
     Credits(Credits),
     /// Events of an app with their counts, oldest first.
     Events {
+        /// Id of the application.
         app_id: String,
         #[command(flatten)]
         paging: Paging,
@@ -63,15 +64,30 @@ enum Subject {
     /// The wealth-data URLs of an app: show them, or change them with options.
     WealthUrls(WealthUrls),
     /// The webhook URLs of an app's other flows, without their paths.
-    WebhookUrls { app_id: String },
+    WebhookUrls {
+        /// Id of the application.
+        app_id: String,
+    },
     /// The state of a flow and its webhooks.
-    Flow { flow_id: String },
+    Flow {
+        /// Id of the flow, as the API returned it.
+        flow_id: String,
+    },
     /// The state of a transaction, without personal data.
-    Transaction { txn_id: String },
+    Transaction {
+        /// Id of the transaction.
+        txn_id: String,
+    },
     /// Refused requests, by errorId.
-    Request { error_id: String },
+    Request {
+        /// The errorId of the error.
+        error_id: String,
+    },
     /// The webhook of a transaction.
-    Delivery { txn_id: String },
+    Delivery {
+        /// Id of the transaction.
+        txn_id: String,
+    },
     /// Operators, each with a token.
     #[command(subcommand)]
     Operators(Operators),
@@ -93,6 +109,7 @@ enum Subject {
 
 #[derive(Args, Debug)]
 struct WealthUrls {
+    /// Id of the application.
     app_id: String,
     /// URL for changes of consents.
     #[arg(long, value_name = "URL")]
@@ -130,12 +147,22 @@ impl WealthUrls {
 #[derive(Debug, Subcommand)]
 enum Apps {
     /// Create an app.
-    Create { client_id: String, name: String },
+    Create {
+        /// Id of the client.
+        client_id: String,
+        /// Its name.
+        name: String,
+    },
     /// List the apps of a client.
-    List { client_id: String },
+    List {
+        /// Id of the client.
+        client_id: String,
+    },
     /// Change the spelling of an app's outcomes.
     Patch {
+        /// Id of the application.
         app_id: String,
+        /// The spelling.
         #[arg(long, value_enum)]
         spelling: SpellingWord,
     },
@@ -153,7 +180,9 @@ enum SpellingWord {
 enum Keys {
     /// Issue a key; it is shown once.
     Issue {
+        /// Id of the client.
         client_id: String,
+        /// A label to tell keys apart.
         #[arg(long)]
         label: Option<String>,
         /// Environments where it works: sandbox, stage, production. Default: all.
@@ -164,22 +193,30 @@ enum Keys {
         expires_at: Option<String>,
     },
     /// List the keys of a client, revoked ones included.
-    List { client_id: String },
+    List {
+        /// Id of the client.
+        client_id: String,
+    },
     /// Issue a successor; the old key works on for the overlap.
     Rotate {
+        /// Id of the key.
         key_id: String,
         /// Overlap in seconds. Default: one day.
         #[arg(long)]
         overlap_s: Option<u64>,
     },
     /// Revoke a key, effective within a second.
-    Revoke { key_id: String },
+    Revoke {
+        /// Id of the key.
+        key_id: String,
+    },
 }
 
 #[derive(Debug, Subcommand)]
 enum Operators {
     /// Add an operator; the token is shown once.
     Add {
+        /// Its name.
         name: String,
         /// owner: everything; support: reads, and changes of clients, apps and keys; auditor: reads.
         #[arg(long)]
@@ -191,30 +228,43 @@ enum Operators {
     /// List operators, revoked ones included.
     List,
     /// Revoke an operator, effective at once.
-    Revoke { operator_id: String },
+    Revoke {
+        /// Id of the operator.
+        operator_id: String,
+    },
 }
 
 #[derive(Debug, Subcommand)]
 enum Credits {
     /// Add credits; the same reference again changes nothing.
     Grant {
+        /// Id of the client.
         client_id: String,
+        /// Credits.
         amount: i64,
+        /// Your reference, such as an invoice number.
         #[arg(long)]
         reference: String,
     },
     /// Correct the balance, up or down.
     Adjust {
+        /// Id of the client.
         client_id: String,
+        /// Credits.
         #[arg(allow_negative_numbers = true)]
         amount: i64,
+        /// Your reference, such as an invoice number.
         #[arg(long)]
         reference: String,
     },
     /// The balance.
-    Balance { client_id: String },
+    Balance {
+        /// Id of the client.
+        client_id: String,
+    },
     /// The ledger, oldest first.
     Statement {
+        /// Id of the client.
         client_id: String,
         #[command(flatten)]
         paging: Paging,
@@ -225,8 +275,10 @@ enum Credits {
 
 #[derive(Args, Clone, Copy, Debug)]
 pub(super) struct Paging {
+    /// The page, from 1.
     #[arg(long, default_value_t = 1)]
     page: u32,
+    /// Rows of a page.
     #[arg(long, default_value_t = 100)]
     page_size: u32,
 }

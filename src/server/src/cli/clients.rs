@@ -22,21 +22,41 @@ pub(super) const IMPORTED: &[&str] = &["kind", "id", "outcome", "changed"];
 #[derive(Debug, Subcommand)]
 pub(super) enum Clients {
     /// Create a client.
-    Create { name: String },
+    Create {
+        /// The name.
+        name: String,
+    },
     /// List clients.
     List(Paging),
     /// A client with its limits.
-    Show { client_id: String },
+    Show {
+        /// Id of the client.
+        client_id: String,
+    },
     /// Give a client another name.
-    Rename { client_id: String, name: String },
+    Rename {
+        /// Id of the client.
+        client_id: String,
+        /// The name.
+        name: String,
+    },
     /// Refuse a client's keys from now on, and further guests of its events. What residents have begun goes on.
-    Suspend { client_id: String },
+    Suspend {
+        /// Id of the client.
+        client_id: String,
+    },
     /// Accept a suspended client again.
-    Resume { client_id: String },
+    Resume {
+        /// Id of the client.
+        client_id: String,
+    },
     /// Change what a client may use; without options, what is set.
     Limits(Box<Limits>),
     /// Print a client with its apps and the digests of its keys as JSON, for `import` at another installation.
-    Export { client_id: String },
+    Export {
+        /// Id of the client.
+        client_id: String,
+    },
     /// Make a client what an export says; the same file again changes nothing.
     Import {
         /// What `export` has printed; `-` reads the standard input.
@@ -46,6 +66,7 @@ pub(super) enum Clients {
 
 #[derive(Args, Debug)]
 pub(super) struct Limits {
+    /// Id of the client.
     client_id: String,
     /// Requests to the API in a second, of all its apps together, at each node.
     #[arg(long, value_name = "N|none", value_parser = limit)]
