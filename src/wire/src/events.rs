@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use sakshi_domain::claims::ClaimSet;
-use sakshi_domain::event::{Event, EventPatch, EventStatus, EventTerms, EventText, MaxGuests, check_end};
+use sakshi_domain::event::{Event, EventPatch, EventStatus, EventTerms, EventText, MaxGuests, StatusReason, check_end};
 use sakshi_domain::http_url::WebhookUrl;
 use sakshi_domain::ids::{EventId, TxnId};
 use sakshi_domain::invalid::Invalid;
@@ -12,7 +12,7 @@ use sakshi_domain::retention::ClientRetention;
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::time_zone::TimeZone;
 use sakshi_domain::transaction::VerifiedClaims;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::body::{Describe, Field, Properties, body, schemas};
 use crate::consent::OptionalConsent;
@@ -40,7 +40,7 @@ body! { request
         /// The clock of its pages: a name of the IANA database; the installation's own when it is left out. Times in this API are
         /// UTC whatever it is.
         time_zone: Option<TimeZone>,
-        /// Who holds it, 1 to 200 characters; shown to guests instead of the app's name.
+        /// Who holds it, 1 to 200 characters; shown to guests instead of the client's name.
         organiser: Option<EventText>,
         /// Why guests are asked, 1 to 200 characters; shown to them.
         purpose: Option<EventText>,
@@ -94,7 +94,7 @@ body! { request
         webhook_url: Change<Option<WebhookUrl>>,
         /// A name of the IANA database.
         time_zone: Change<TimeZone>,
-        /// 1 to 200 characters; null for the app's name.
+        /// 1 to 200 characters; null for the client's name.
         organiser: Change<Option<EventText>>,
         /// 1 to 200 characters; null for none.
         purpose: Change<Option<EventText>>,
@@ -136,9 +136,10 @@ impl PatchEventRequest {
 pub struct ReadOnlyFields(Vec<(&'static str, Json)>);
 
 /// How a field that the service changes by itself may differ from the event as it is now.
-const READ_ONLY: [(&str, Moves); 10] = [
+const READ_ONLY: [(&str, Moves); 11] = [
     ("event_id", Moves::Never),
     ("status", Moves::Never),
+    ("status_reason", Moves::Freely),
     ("claims", Moves::Never),
     ("language", Moves::Never),
     ("registration_count", Moves::Up),
@@ -149,12 +150,16 @@ const READ_ONLY: [(&str, Moves); 10] = [
     ("created_at", Moves::Never),
 ];
 
-/// Where guests move a figure between the reading and the change.
+/// How a field moves between the reading and the change.
 #[derive(Clone, Copy, Debug)]
 enum Moves {
     Never,
+    /// Guests raise it.
     Up,
+    /// Guests lower it.
     Down,
+    /// Credits come and go, so any value that was read is ignored.
+    Freely,
 }
 
 impl ReadOnlyFields {
@@ -174,6 +179,7 @@ impl ReadOnlyFields {
         for ((name, sent), (_, moves)) in self.0.iter().filter_map(|sent| Some((sent, READ_ONLY.iter().find(|known| known.0 == sent.0)?))) {
             let (now, figure) = (&event[name], sent.as_whole());
             let is_unchanged = match (moves, figure, now.as_u64()) {
+                (Moves::Freely, ..) => true,
                 (Moves::Up, Some(sent), Some(now)) => sent <= now,
                 (Moves::Down, Some(sent), Some(now)) => sent >= now,
                 _ => *sent == Json::from(now.clone()),
@@ -196,6 +202,7 @@ impl Field for ReadOnlyFields {
             let value = fields.read(name, |place, value| match (moves, value) {
                 (_, None) => Some(None),
                 (Moves::Never, Some(value @ (Json::Text(_) | Json::List(_)))) => Some(Some(value)),
+                (Moves::Freely, Some(value @ (Json::Text(_) | Json::Null))) => Some(Some(value)),
                 (Moves::Up | Moves::Down, Some(value)) if value.as_whole().is_some() => Some(Some(value)),
                 _ => place.refuse("is read-only and must be as it was read, if it is given"),
             });
@@ -215,8 +222,12 @@ impl Describe for ReadOnlyFields {
 
     fn describe(object: &mut Properties, _: &str, _: &str, _: bool) {
         let known = schemas::<EventResponse>();
-        for (name, _) in READ_ONLY {
-            let mut schema = known["EventResponse"]["properties"][name].clone();
+        for (name, moves) in READ_ONLY {
+            let mut schema = match moves {
+                // A later version has more words.
+                Moves::Freely => json!({ "type": ["string", "null"] }),
+                _ => known["EventResponse"]["properties"][name].clone(),
+            };
             schema["readOnly"] = true.into();
             object.add(name, schema, "Read-only; may be sent as it was read.", false);
         }
@@ -248,6 +259,9 @@ body! { answer
         name: EventText,
         /// `active`, `disabled`, `expired` or `at_capacity`; the first that holds of disabled, expired, at capacity.
         status: EventStatus,
+        /// Why an active event takes no guests now: `credits_exhausted` until credits are added. Null when it takes guests, and
+        /// when `status` says why it does not.
+        status_reason: Option<StatusReason>,
         /// False once it was disabled.
         is_active: bool,
         /// The claims that each guest is asked to share.
@@ -274,7 +288,7 @@ body! { answer
         expires_at: Timestamp,
         /// The clock of its pages, by its name in the IANA database.
         time_zone: TimeZone,
-        /// Who holds it, if it is not the app.
+        /// Who holds it, if it is not the client.
         organiser: Option<EventText>,
         /// Why guests are asked.
         purpose: Option<EventText>,
@@ -282,14 +296,15 @@ body! { answer
 }
 
 impl EventResponse {
-    /// The event as it is at `now`, with the URL to be printed.
+    /// The event as it is at `now`, with the URL to be printed; `is_funded` says that the credits cover one more guest.
     #[must_use]
-    pub fn new(event: &Event, qr_url: String, now: Timestamp) -> Self {
+    pub fn new(event: &Event, qr_url: String, now: Timestamp, is_funded: bool) -> Self {
         let terms = &event.terms;
         Self {
             event_id: event.id,
             name: terms.name.clone(),
             status: event.status(now),
+            status_reason: event.status_reason(now, is_funded),
             is_active: terms.is_active,
             claims: terms.claims,
             language: LanguageName(terms.language),
