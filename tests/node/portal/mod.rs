@@ -2,6 +2,7 @@
 
 mod checks;
 mod docs;
+mod errors;
 mod forms;
 mod pages;
 mod sessions;
