@@ -5,7 +5,7 @@ use reqwest::Method;
 use reqwest::header::{ACCEPT, ORIGIN, SET_COOKIE};
 
 use sakshi_kit::answer::Answer;
-use sakshi_kit::event::{BROWSER, IDENTITY_APP, PROGRAM, TestEvent, cookie_of, led_to, terms};
+use sakshi_kit::event::{BROWSER, EVENTS, IDENTITY_APP, PROGRAM, TestEvent, cookie_of, led_to, terms};
 use sakshi_kit::node::TestNode;
 use sakshi_kit::waiting::{TIMEOUT, eventually};
 use serde_json::json;
@@ -72,6 +72,9 @@ async fn without_credits_a_guest_reads_unavailable_with_200_and_a_program_gets_4
     }
     let again = Answer::to(event.visit(Method::GET, BROWSER).header("cookie", cookie_of(&pressed))).await;
     assert!(again.text.contains("Continue</a>"), "what is paid for goes on: {}", again.text);
+    let state = event.state().await;
+    assert_eq!((&state["status"], &state["status_reason"]), (&json!("active"), &json!("credits_exhausted")));
+    assert_eq!(organiser.get(EVENTS).await.ok()["events"][0]["status_reason"], "credits_exhausted");
     let kiosk = node.get(&format!("/e/{}/kiosk", event.id)).await;
     assert!(kiosk.status == 200 && kiosk.text.contains("data-state=\"unavailable\""), "{}", kiosk.text);
     for refused in [event.button(PROGRAM), event.visit(Method::GET, PROGRAM), event.visit(Method::GET, IDENTITY_APP)] {

@@ -113,7 +113,7 @@ async fn the_status_shows_what_was_created() {
     let state = event.state().await;
     let created_at = state["created_at"].clone();
     let expected = json!({
-        "event_id": event.id, "name": "Open day", "status": "active", "is_active": true, "claims": ["name", "gender"],
+        "event_id": event.id, "name": "Open day", "status": "active", "status_reason": null, "is_active": true, "claims": ["name", "gender"],
         "language": "hindi", "max_guests": 250, "registration_count": 0, "remaining": 250, "scan_count": 0, "abandoned_count": 0,
         "webhook_url": "https://hooks.example/guests?venue=7", "qr_url": format!("https://verify.example/e/{}", event.id),
         "created_at": created_at, "expires_at": all["expires_at"], "time_zone": "Asia/Kolkata", "organiser": null,
@@ -209,8 +209,11 @@ async fn guests_read_who_asks_and_why_and_times_by_the_clock_of_the_event() {
     for shown in [page().await, kiosk().await, poster("poster").await, poster("poster.svg").await] {
         assert!(shown.text.contains("1 February 2027, 00:15 UTC+05:45"), "{}", shown.text);
     }
-    let app = "Requested by <strong><bdi>App</bdi></strong>";
-    assert!(page().await.text.contains(app), "{}", page().await.text);
+    let client = "Requested by <strong><bdi>Client</bdi></strong><span class=\"of-app\"><bdi>App</bdi></span>";
+    assert!(page().await.text.contains(client), "{}", page().await.text);
+    for shown in [kiosk().await, poster("poster").await, poster("poster.svg").await] {
+        assert!(shown.text.contains(">Client<") && !shown.text.contains(">App<"), "{}", shown.text);
+    }
 
     let change = json!({"time_zone": "Asia/Kolkata", "organiser": "Museum <of> Demopura", "purpose": "Free entry for residents & friends"});
     let changed = event.patch(&change).await.ok();

@@ -158,6 +158,41 @@ test("a kiosk shows why instead of a code that nobody can use, and says when a g
   assert.equal(await scan(page, ".code"), made.qr_url);
 });
 
+test("a greeting and a lost network move nothing on a kiosk and leave the code free", async () => {
+  const made = await event();
+  const page = await open(browser, "desktop");
+  // A state that arrives would take the notice away.
+  await page.route("**/kiosk/events**", (route) => route.abort());
+  for (const [width, height] of [[1_280, 720], [1_024, 768], [800, 1_280], [1_920, 1_080]]) {
+    await page.setViewportSize({ width, height });
+    await page.goto(`${made.qr_url}/kiosk?places=1`);
+    const places = () => page.evaluate(() => [".name", ".steps", ".call", ".code"].map((part) => {
+      const { top, left } = document.querySelector(part).getBoundingClientRect();
+      return [Math.round(top), Math.round(left)];
+    }));
+    const before = await places();
+    await page.evaluate(() => ["registered", "trouble"].forEach((id) => {
+      const notice = document.getElementById(id);
+      notice.textContent = notice.dataset.words;
+    }));
+    assert.deepEqual(await places(), before, `${width} by ${height}`);
+    assert.ok(await page.locator("#registered").isVisible() && await page.locator("#trouble").isVisible());
+    assert.equal(await scan(page, ".code"), made.qr_url);
+    assert.ok(await page.evaluate(() => document.scrollingElement.scrollHeight <= innerHeight), `${width} by ${height} fits`);
+  }
+});
+
+test("on an Urdu poster the organiser's letters are whole", async () => {
+  const made = await event({ language: "urdu", organiser: "دہلی کے عجائب گھر", purpose: "مہمانوں کی فہرست کے لیے" });
+  const page = await open(browser, "desktop");
+  await poster(page, service, made);
+  const { overflow, line, size } = await page.locator(".organiser").evaluate((element) => {
+    const style = getComputedStyle(element);
+    return { overflow: style.overflow, line: parseFloat(style.lineHeight), size: parseFloat(style.fontSize) };
+  });
+  assert.ok(overflow === "visible" && line >= 1.8 * size, `${overflow}, ${line} for letters of ${size}`);
+});
+
 test("the type of a kiosk grows with its screen", async () => {
   const made = await event();
   const page = await open(browser, "desktop");

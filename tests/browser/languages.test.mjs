@@ -89,9 +89,12 @@ test("an end is told in words of the language, by the clock of the event, the ti
 });
 
 test("the way on names its site, with a space on either side that needs one", async () => {
-  for (const [language, words] of [["english", "Continue to shop.example"], ["hindi", "shop.example पर जाएँ"], ["urdu", "shop.example پر جائیں"]]) {
+  for (const [language, action, words] of [
+    ["english", "approve", "Continue to shop.example"], ["hindi", "approve", "shop.example पर जाएँ"], ["urdu", "approve", "shop.example پر جائیں"],
+    ["english", "decline", "Back to shop.example"], ["hindi", "decline", "shop.example पर वापस जाएँ"], ["urdu", "decline", "shop.example پر واپس جائیں"],
+  ]) {
     const opened = await service.open({ language, redirect_url: "https://shop.example/a" });
-    await service.answer(opened, "decline");
+    await service.answer(opened, action);
     const page = await visit(browser, "android", opened.requestUrl, { still: true });
     assert.equal(await page.locator("a.main").innerText(), words);
     await page.context().close();

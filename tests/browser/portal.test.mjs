@@ -41,7 +41,7 @@ for (const [manner, more] of [["with JavaScript", {}], ["without JavaScript", { 
     const page = await signIn(more);
     const before = Number(await page.locator(".cost b").textContent());
     await page.getByLabel("Photo").check();
-    await page.getByLabel("Language of the resident").selectOption("hindi");
+    await page.getByLabel("Language of the person").selectOption("hindi");
     await page.getByRole("button", { name: "Start" }).click();
     await heading(page, "Scan it with a phone");
     const txn = new URL(page.url()).pathname.split("/").pop();
@@ -82,8 +82,8 @@ for (const [manner, more] of [["with JavaScript", {}], ["without JavaScript", { 
     await page.getByLabel("Places", { exact: true }).fill("7");
     await page.getByRole("button", { name: "Save the places" }).click();
     await page.locator("#remaining", { hasText: "6" }).waitFor(SOON);
-    await page.getByRole("button", { name: "Disable it for guests" }).click();
-    await page.locator("#status", { hasText: "Disabled" }).waitFor(SOON);
+    await page.getByRole("button", { name: "Close registration" }).click();
+    await page.locator("#status", { hasText: "Closed" }).waitFor(SOON);
     assert.equal((await fetch(`${service.base}/e/${event}`)).status, 410);
     assert.deepEqual(page.troubles, []);
   });

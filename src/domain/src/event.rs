@@ -24,7 +24,7 @@ pub struct EventTerms {
     pub name: EventText,
     /// The claims that each guest is asked to share.
     pub claims: ClaimSet,
-    /// Who holds it, if it is not the app; shown to guests.
+    /// Who holds it, if it is not the client; shown to guests.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub organiser: Option<EventText>,
     /// Why guests are asked; shown to them.
@@ -140,6 +140,14 @@ string_enum!(
     }
 );
 
+string_enum!(
+    /// Why an event that is active takes no guest now.
+    StatusReason {
+        /// The client's credits do not cover one more guest.
+        CreditsExhausted = "credits_exhausted",
+    }
+);
+
 impl EventStatus {
     /// The first that applies at `now` of disabled, expired, at capacity, active.
     #[must_use]
@@ -161,6 +169,12 @@ impl Event {
     #[must_use]
     pub fn status(&self, now: Timestamp) -> EventStatus {
         EventStatus::at(now, self.terms.is_active, self.terms.expires_at, self.remaining())
+    }
+
+    /// Why it takes no guest at `now` although it is active; `is_funded` says that the credits cover one more guest.
+    #[must_use]
+    pub fn status_reason(&self, now: Timestamp, is_funded: bool) -> Option<StatusReason> {
+        (self.status(now) == EventStatus::Active && !is_funded).then_some(StatusReason::CreditsExhausted)
     }
 
     /// How many more guests can register.
@@ -318,6 +332,13 @@ mod tests {
         let mut disabled = full;
         disabled.terms.is_active = false;
         assert_eq!(disabled.status(end), EventStatus::Disabled);
+    }
+
+    #[test]
+    fn only_an_active_event_has_a_reason_and_only_without_credits() {
+        assert_eq!(event(9).status_reason(START, true), None);
+        assert_eq!(event(9).status_reason(START, false), Some(StatusReason::CreditsExhausted));
+        assert_eq!(event(10).status_reason(START, false), None, "a full event is full, whatever the balance");
     }
 
     #[test]

@@ -12,6 +12,7 @@ use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
 use sakshi_domain::event::{Event, EventStatus, EventText};
 use sakshi_domain::ids::EventId;
+use sakshi_service::events::is_funded;
 use sakshi_service::{Service, ServiceError};
 use sakshi_web::error::ApiError;
 use sakshi_web::event_stream::{Next, STATE_INTERVAL, event_stream};
@@ -20,12 +21,13 @@ use sakshi_web::rate_limit::RateLimits;
 use serde::Serialize;
 use tokio::time::{Instant, sleep_until};
 
+use super::event::find_event;
 use super::event::refused::Refusal;
-use super::event::{find_event, is_funded};
 use super::files::{KIOSK, KIOSK_STYLE};
 use super::language::PageLanguage;
 use super::layout::Layout;
 use super::qr_code::QrCode;
+use super::requester::client_name;
 use super::text::Texts;
 use super::time_left::date_and_time;
 
@@ -58,18 +60,18 @@ struct State {
 }
 
 impl State {
-    fn of(event: &Event, texts: &Texts, places: bool, funded: bool, service: &Service) -> Self {
+    fn of(event: &Event, client: Option<&str>, texts: &Texts, places: bool, funded: bool, service: &Service) -> Self {
         let status = event.status(service.clock.now());
         let until = date_and_time(event.terms.expires_at, event.terms.time_zone, texts);
         let texts = &texts.event;
-        let text = |text: Option<&EventText>| text.map(|text| text.as_str().to_owned());
-        let unavailable = status == EventStatus::Active && !funded;
+        let text = |text: &Option<EventText>| text.as_ref().map(|text| text.as_str().to_owned());
+        let unavailable = event.status_reason(service.clock.now(), funded).is_some();
         Self {
             status: if unavailable { UNAVAILABLE } else { status.as_str() },
             words: if unavailable { texts.unavailable_heading } else { texts.status(status) },
             name: event.terms.name.as_str().to_owned(),
-            organiser: text(event.terms.organiser.as_ref()),
-            purpose: text(event.terms.purpose.as_ref()),
+            organiser: text(&event.terms.organiser).or_else(|| client.map(str::to_owned)),
+            purpose: text(&event.terms.purpose),
             until,
             registered: false,
             places_left: (places && matches!(status, EventStatus::Active | EventStatus::AtCapacity)).then(|| event.remaining()),
@@ -87,7 +89,10 @@ pub(crate) async fn page(
     service: Data<Service>,
     rates: Data<RateLimits>,
 ) -> Result<HttpResponse, ApiError> {
-    shown(&path, &request, &service, &rates).await.or_else(|refusal| refusal.answer(&request, &service, &path))
+    match shown(&path, &request, &service, &rates).await {
+        Ok(page) => Ok(page),
+        Err(refusal) => refusal.answer(&request, &service, &path).await,
+    }
 }
 
 async fn shown(path: &str, request: &HttpRequest, service: &Service, rates: &RateLimits) -> Result<HttpResponse, Refusal> {
@@ -96,7 +101,8 @@ async fn shown(path: &str, request: &HttpRequest, service: &Service, rates: &Rat
     let language = PageLanguage::of(request, Some(event.terms.language));
     let PageLanguage { texts, .. } = language;
     let places = shows_places(request);
-    let funded = is_funded(service, &event).await.map_err(|error| Refusal::at(&event, error))?;
+    let funded = is_funded(service, &event.client).await.map_err(|error| Refusal::at(&event, error.into()))?;
+    let client = client_name(service, &event).await;
     let code = QrCode::for_entrance(&service.authority.event_url(event.id)).map_err(ApiError::internal)?;
     let asked = if places { "?places=1" } else { "" };
     let template = Kiosk {
@@ -106,7 +112,7 @@ async fn shown(path: &str, request: &HttpRequest, service: &Service, rates: &Rat
             ..Layout::new(service, language, &format!("/e/{}/kiosk{asked}", event.id)).for_guests(service, event.terms.retention)
         },
         stream: language.at(&format!("/e/{}/kiosk/events{asked}", event.id)),
-        state: State::of(&event, texts, places, funded, service),
+        state: State::of(&event, client.as_deref(), texts, places, funded, service),
         code: code.inline(),
         event,
     };
@@ -127,10 +133,11 @@ pub(crate) async fn events(
     let id: EventId = path.parse().map_err(|_| ServiceError::NotFound("event"))?;
     let mut watch = service.events.watch(id).await?.ok_or(ServiceError::NotFound("event"))?;
     let event = Arc::clone(&watch.borrow_and_update());
-    let mut funded = is_funded(&service, &event).await?;
+    let mut funded = is_funded(&service, &event.client).await?;
+    let client = client_name(&service, &event).await;
     let places = shows_places(&request);
     let PageLanguage { texts, .. } = PageLanguage::of(&request, Some(event.terms.language));
-    let mut shown = State::of(&event, texts, places, funded, &service);
+    let mut shown = State::of(&event, client.as_deref(), texts, places, funded, &service);
     let mut registrations = event.counts.registrations;
     let first = Next::State(shown.clone());
     let drain = service.drain.clone();
@@ -154,10 +161,11 @@ pub(crate) async fn events(
             let event = Arc::clone(&watch.borrow_and_update());
             if !is_due {
                 // If the store cannot answer, the last value stays.
-                funded = is_funded(&service, &event).await.unwrap_or(funded);
+                funded = is_funded(&service, &event.client).await.unwrap_or(funded);
             }
             let before = std::mem::replace(&mut registrations, event.counts.registrations);
-            let state = State { registered: registrations > before, ..State::of(&event, texts, places, funded, &service) };
+            let state =
+                State { registered: registrations > before, ..State::of(&event, client.as_deref(), texts, places, funded, &service) };
             if is_due || state != shown {
                 shown = State { registered: false, ..state.clone() };
                 return Next::State(state);

@@ -6,6 +6,7 @@ use sakshi_domain::retention::ClientRetention;
 use sakshi_domain::transaction::Pending;
 use sakshi_service::Service;
 use sakshi_service::page_settings::PageSettings;
+use sakshi_web::static_file::ICON;
 
 use super::files::{SCRIPT, STYLE};
 use super::footer::Kept;
@@ -41,6 +42,11 @@ impl Layout {
             kept: Kept::results(service, ClientRetention::default(), texts),
             settings: Arc::clone(&service.pages),
         }
+    }
+
+    /// The icon of the page.
+    pub(crate) fn icon(&self) -> String {
+        ICON.url()
     }
 
     /// The same, of a page for guests of an event.

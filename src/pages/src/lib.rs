@@ -9,6 +9,7 @@
 mod accept;
 mod app_icon;
 mod claim_groups;
+pub mod error_page;
 mod event;
 mod files;
 mod footer;
@@ -24,6 +25,7 @@ mod platform;
 pub mod poster;
 mod poster_text;
 pub mod qr_code;
+mod requester;
 mod routes;
 mod state;
 pub mod text;

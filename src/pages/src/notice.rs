@@ -3,6 +3,8 @@
 use actix_web::http::StatusCode;
 use actix_web::{HttpResponse, ResponseError as _};
 use askama::Template;
+use sakshi_domain::event::{Event, EventRefusal};
+use sakshi_domain::transaction::Pending;
 use sakshi_service::Service;
 use sakshi_web::error::ApiError;
 use sakshi_web::html::page;
@@ -10,6 +12,7 @@ use url::Url;
 
 use super::language::PageLanguage;
 use super::layout::Layout;
+use super::requester::Requester;
 use super::state::PageState;
 
 /// A link below the message.
@@ -42,11 +45,41 @@ pub(super) const DOTS: Look = Look { tone: "quiet", mark: "M14.5 24h.1M24 24h.1M
 /// The identity app's code for a person who said no (authority protocol, error codes).
 const DECLINED: &str = "301";
 
+/// What a notice is about.
+#[derive(Debug, Default)]
+pub(super) struct About {
+    requester: Option<Requester>,
+    /// The event's name.
+    event: Option<String>,
+}
+
+impl About {
+    /// An event, once it is known.
+    pub(super) async fn event(service: &Service, event: Option<&Event>) -> Self {
+        let Some(event) = event else { return Self::default() };
+        Self { requester: Requester::of_event(service, event).await, event: Some(event.terms.name.as_str().to_owned()) }
+    }
+
+    /// A transaction, and the event that it belongs to.
+    async fn transaction(service: &Service, opened: Option<&Pending>) -> Self {
+        let Some(opened) = opened else { return Self::default() };
+        let event = match opened.event {
+            Some(id) => service.events.get(id).await.ok().flatten(),
+            None => None,
+        };
+        match event {
+            Some(event) => Self::event(service, Some(&event)).await,
+            None => Self { requester: Requester::of(service, &opened.client, &opened.app).await, event: None },
+        }
+    }
+}
+
 #[derive(Template)]
 #[template(path = "notice.html")]
 pub(super) struct Notice {
     pub(super) layout: Layout,
     pub(super) look: Look,
+    pub(super) about: About,
     pub(super) heading: &'static str,
     pub(super) words: Vec<&'static str>,
     pub(super) link: Option<Link>,
@@ -56,7 +89,7 @@ pub(super) struct Notice {
 }
 
 /// A transaction that is not waiting.
-pub(super) fn ended(service: &Service, state: &PageState, language: PageLanguage, path: &str) -> HttpResponse {
+pub(super) async fn ended(service: &Service, state: &PageState, language: PageLanguage, path: &str) -> HttpResponse {
     let PageLanguage { texts, .. } = language;
     let (status, look, heading, mut words) = match state {
         PageState::Waiting(_) => (StatusCode::OK, CLOCK, texts.waiting_heading, vec![texts.waiting]),
@@ -71,13 +104,16 @@ pub(super) fn ended(service: &Service, state: &PageState, language: PageLanguage
     let event = state.opened().and_then(|opened| opened.event);
     match state {
         PageState::NotVerified(..) if event.is_none() => words.push(texts.start_again),
+        PageState::NotVerified(_, failure) if failure.code.as_deref() == Some(EventRefusal::Full.code()) => {
+            words.push(texts.event.more_places);
+        }
         // A guest has nobody to go back to but the event.
         PageState::Expired(_) if event.is_some() => words = vec![texts.event.too_late],
         _ => {}
     }
     // Why it did not pass is to be read first.
     let followed = matches!(state, PageState::Verified(..));
-    let way = if matches!(state, PageState::Expired(_)) { &texts.back_to } else { &texts.continue_to };
+    let way = if followed { &texts.continue_to } else { &texts.back_to };
     let back = |id| Link { address: language.at(&format!("/e/{id}")), label: texts.event.to_event, site: None, followed: false };
     let link = state.redirect_url().map(|address| Link {
         address: address.to_owned(),
@@ -98,7 +134,8 @@ pub(super) fn ended(service: &Service, state: &PageState, language: PageLanguage
         Some(opened) => layout.of_transaction(service, opened),
         None => layout,
     };
-    page(status, None, &Notice { layout, look, heading, words, link, retry_s: None, reference })
+    let about = About::transaction(service, state.opened()).await;
+    page(status, None, &Notice { layout, look, about, heading, words, link, retry_s: None, reference })
 }
 
 /// How a page is loaded again.
@@ -124,6 +161,7 @@ pub(super) fn busy(service: &Service, error: &ApiError, language: PageLanguage, 
     let notice = Notice {
         layout: Layout::new(service, language, path),
         look,
+        about: About::default(),
         heading,
         words: if again == Retry::Automatic { vec![why, texts.busy_again] } else { vec![why] },
         link: Some(Link { address: language.at(path), label: texts.try_again, site: None, followed: false }),

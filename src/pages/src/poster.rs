@@ -6,7 +6,7 @@ use actix_web::http::header::{CONTENT_SECURITY_POLICY, HeaderValue};
 use actix_web::web::{Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
-use sakshi_domain::event::{Event, EventText};
+use sakshi_domain::event::Event;
 use sakshi_domain::ids::AppId;
 use sakshi_domain::time::Timestamp;
 use sakshi_service::Service;
@@ -19,6 +19,7 @@ use sakshi_web::query::Query;
 use super::files::{POSTER, POSTER_A3};
 use super::poster_text::{Heading, Step, line_size};
 use super::qr_code::QrCode;
+use super::requester::organiser;
 use super::text::Texts;
 use super::time_left::date_and_time;
 
@@ -62,8 +63,8 @@ impl Print {
         let code = QrCode::for_print(&address).map_err(ApiError::internal)?;
         let file = |content_type, body: Vec<u8>| Ok(private(StatusCode::OK).content_type(content_type).body(body));
         match self {
-            Self::Page => Ok(as_page(&event, &code, address, &service.authority.public_base, size)),
-            Self::Drawing => file(SVG, as_drawing(&event, &code, address, size)?.into()),
+            Self::Page => Ok(as_page(&event, &about(service, &event).await, &code, address, &service.authority.public_base, size)),
+            Self::Drawing => file(SVG, as_drawing(&event, &about(service, &event).await, &code, address, size)?.into()),
             Self::CodeSvg => file(SVG, code.file().into()),
             Self::CodePng => file("image/png", code.png().map_err(ApiError::internal)?),
         }
@@ -75,7 +76,7 @@ impl Print {
 struct Page<'a> {
     texts: &'static Texts,
     name: &'a str,
-    about: Vec<&'a str>,
+    about: &'a [String],
     /// Style of the name: the longer, the smaller.
     length: &'static str,
     style: String,
@@ -92,7 +93,7 @@ struct Sheet<'a> {
     paper: (u16, u16),
     texts: &'static Texts,
     name: &'a str,
-    about: Vec<&'a str>,
+    about: &'a [String],
     about_size: f64,
     /// Where it stands, above the time until which the event is open.
     about_y: u16,
@@ -106,13 +107,13 @@ struct Sheet<'a> {
     address: String,
 }
 
-fn as_page(event: &Event, code: &QrCode, address: String, base: &str, size: PaperSize) -> HttpResponse {
+fn as_page(event: &Event, about: &[String], code: &QrCode, address: String, base: &str, size: PaperSize) -> HttpResponse {
     let texts = Texts::of(event.terms.language);
     let name = event.terms.name.as_str();
     let poster = Page {
         texts,
         name,
-        about: about(event),
+        about,
         length: match name.chars().count() {
             0..=40 => "short",
             41..=110 => "long",
@@ -135,11 +136,12 @@ fn as_page(event: &Event, code: &QrCode, address: String, base: &str, size: Pape
 }
 
 /// The organiser and the purpose, of which either may be missing.
-fn about(event: &Event) -> Vec<&str> {
-    [&event.terms.organiser, &event.terms.purpose].into_iter().flatten().map(EventText::as_str).collect()
+async fn about(service: &Service, event: &Event) -> Vec<String> {
+    let purpose = event.terms.purpose.as_ref().map(|purpose| purpose.as_str().to_owned());
+    organiser(service, event).await.into_iter().chain(purpose).collect()
 }
 
-fn as_drawing(event: &Event, code: &QrCode, address: String, size: PaperSize) -> Result<String, ApiError> {
+fn as_drawing(event: &Event, about: &[String], code: &QrCode, address: String, size: PaperSize) -> Result<String, ApiError> {
     let texts = Texts::of(event.terms.language);
     let name = event.terms.name.as_str();
     let sheet = Sheet {
@@ -147,8 +149,8 @@ fn as_drawing(event: &Event, code: &QrCode, address: String, size: PaperSize) ->
         texts,
         name,
         about_y: if texts.is_right_to_left() { 271 } else { 274 },
-        about_size: line_size(&about(event).join(" · ")),
-        about: about(event),
+        about_size: line_size(&about.join(" · ")),
+        about,
         heading: Heading::of(name, texts),
         call_y: if texts.is_right_to_left() { 80 } else { 76 },
         code_scale: format!("{:.5}", CODE_SIDE / f64::from(u16::try_from(code.side()).unwrap_or(u16::MAX))),

@@ -2,6 +2,7 @@
 
 use actix_web::web;
 use sakshi_web::routing::{Audience, Row, row};
+use sakshi_web::static_file::ICON;
 
 use super::event::{show, start};
 use super::{app_icon, files, kiosk, live, poster, verify};
@@ -20,6 +21,7 @@ pub const ROUTES: &[Row] = &[
     row("GET", "/e/{eventId}/start", Audience::Residents, || web::to(start::back)),
     row("GET", "/e/{eventId}/kiosk", Audience::Residents, || web::to(kiosk::page)),
     row("GET", "/e/{eventId}/kiosk/events", Audience::Residents, || web::to(kiosk::events)),
+    row("GET", "/assets/icon.svg", Audience::Residents, || ICON.route()),
     row("GET", "/assets/page.css", Audience::Residents, || files::STYLE.route()),
     row("GET", "/assets/page.js", Audience::Residents, || files::SCRIPT.route()),
     row("GET", "/assets/kiosk.css", Audience::Residents, || files::KIOSK_STYLE.route()),

@@ -184,6 +184,8 @@ pub(crate) struct EventTexts {
 
     pub(super) full_heading: &'static str,
     pub(super) full: &'static str,
+    /// What may follow, also to a guest who has not started.
+    pub(super) more_places: &'static str,
     pub(super) closed_heading: &'static str,
     pub(super) closed: &'static str,
     pub(super) ended_heading: &'static str,
@@ -265,7 +267,7 @@ impl Texts {
     }
 
     /// The reason for a failure, by its code. The message of the identity app is not shown, because it could be anything.
-    pub(super) fn reason(&self, failure: &Failure) -> &'static str {
+    pub fn reason(&self, failure: &Failure) -> &'static str {
         match failure.code.as_deref() {
             Some("301") => self.reasons.declined,
             Some("302") => self.reasons.not_live,

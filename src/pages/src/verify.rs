@@ -50,7 +50,7 @@ pub(crate) async fn verify(
         Ok(PageState::Waiting(pending)) => shown_waiting(&service, &pending, language, &request, &rates).await,
         Ok(other) => match shown_registered(&service, &other, language, request.path()).await {
             Some(ticket) => Ok(ticket),
-            None => Ok(ended(&service, &other, language, request.path())),
+            None => Ok(ended(&service, &other, language, request.path()).await),
         },
         Err(error) => Err(error),
     };
@@ -82,7 +82,7 @@ async fn shown_registered(service: &Service, state: &PageState, language: PageLa
     let PageState::Verified(opened, at) = state else { return None };
     let event = service.events.get(opened.event?).await.ok()??;
     let guest = Registered { txn: opened.id, at: *at };
-    let mut response = ticket(service, &event, &[guest], language, path, Next::default());
+    let mut response = ticket(service, &event, &[guest], language, path, Next::default()).await;
     response.headers_mut().append(SET_COOKIE, HeaderValue::from_str(&registered(service, &event, guest)).ok()?);
     Some(response)
 }

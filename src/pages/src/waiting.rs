@@ -13,12 +13,12 @@ use sakshi_web::html::page;
 
 use super::app_icon::APP_ICON;
 use super::claim_groups::{ClaimGroup, grouped};
-use super::event::requester;
 use super::intents::PageIntent;
 use super::language::PageLanguage;
 use super::layout::Layout;
 use super::platform::Platform;
 use super::qr_code::QrCode;
+use super::requester::Requester;
 use super::time_left::{TimeLeft, time_of_day};
 
 /// Seconds before an intent ends at which a page that still shows it is loaded again.
@@ -67,7 +67,8 @@ struct Waiting<'a> {
     path: String,
     /// Where this page is.
     page: String,
-    requester: Option<String>,
+    requester: Option<Requester>,
+    event_name: Option<String>,
     groups: Vec<ClaimGroup>,
     app_name: Option<&'a str>,
     app_icon: Option<&'static str>,
@@ -104,7 +105,10 @@ pub(super) async fn waiting(
         Some(id) => service.events.get(id).await.ok().flatten(),
         None => None,
     };
-    let requester = requester(service, &pending.app, event.as_deref()).await;
+    let requester = match &event {
+        Some(event) => Requester::of_event(service, event).await,
+        None => Requester::of(service, &pending.client, &pending.app).await,
+    };
     let android = || authority.links.android_browser(&intent.jwt, &language.at(&format!("{request_url}?help=1")));
     let page_code = QrCode::for_screen(&language.at(&request_url)).map_err(ApiError::internal)?.inline();
     let access = match platform {
@@ -123,6 +127,7 @@ pub(super) async fn waiting(
         page: language.at(&path),
         path,
         requester,
+        event_name: event.map(|event| event.terms.name.as_str().to_owned()),
         groups: grouped(&pending.terms.claims, texts),
         app_name: pages.app_name_in(texts.tag),
         app_icon: pages.app_icon.is_some().then_some(APP_ICON),

@@ -26,16 +26,13 @@
   if (transaction) followTransaction();
   if (event) followCounts();
 
-  // UTC stays as the title. The time by an event's own clocks goes where it says the same as the reader's.
+  // The reader's own time replaces UTC, which stays as the title. Beside a time by the clock of an event it is the title.
   function showOwnTime(time) {
     const at = new Date(time.dateTime);
-    const { zone: timeZone, exactly = "minute" } = time.dataset;
+    const { event, exactly = "minute" } = time.dataset;
     const own = new Intl.DateTimeFormat(navigator.languages, STYLES[exactly]);
-    if (timeZone) {
-      try {
-        const there = new Intl.DateTimeFormat(navigator.languages, { ...STYLES.minute, timeZone });
-        if (there.format(at) === own.format(at)) time.parentElement.remove();
-      } catch { /* The browser does not know this zone. */ }
+    if (event !== undefined) {
+      time.title = `${own.format(at)}, your time`;
       return;
     }
     Object.assign(time, { title: time.textContent, textContent: own.format(at), lang: own.resolvedOptions().locale, dir: "auto" });
@@ -117,11 +114,12 @@
     const stream = new EventSource(event);
     stream.addEventListener("state", ({ data }) => {
       const counts = JSON.parse(data);
-      for (const name of ["registrations", "remaining", "scans", "abandoned"]) element(name).textContent = counts[name];
+      for (const name of ["registrations", "remaining", "credits", "scans", "others", "abandoned"]) element(name).textContent = counts[name];
       element("status").textContent = counts.label;
       element("status").className = `tag ${counts.status}`;
+      element("unfunded").hidden = counts.status !== "out_of_credits";
       if (String(counts.registrations) === registered || fresh.childElementCount) return;
-      const show = Object.assign(document.createElement("a"), { href: location.pathname, textContent: "Show them" });
+      const show = Object.assign(document.createElement("a"), { href: `${location.pathname}?page=${counts.last_page}`, textContent: "Show them" });
       fresh.replaceChildren(`${fresh.dataset.words} `, show);
     });
     // It is refused when the session has ended; the page says so.

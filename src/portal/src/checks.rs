@@ -31,6 +31,11 @@ struct Row {
 }
 
 impl Row {
+    /// What tells the ids of this form from those of another one.
+    fn place(&self) -> String {
+        format!("-{}", self.check.name)
+    }
+
     fn fields(&self) -> Vec<Field<'_>> {
         let numbers = self.check.numbers.iter().map(|form| form.field);
         let compared = self.check.compared.iter().map(|known| known.field);
@@ -51,6 +56,12 @@ struct Page {
     rows: Vec<Row>,
     answered: Option<Answered>,
     declaration: &'static str,
+}
+
+impl Page {
+    fn is_wrong(&self) -> bool {
+        self.rows.iter().any(|row| row.form.is_wrong())
+    }
 }
 
 fn shown(

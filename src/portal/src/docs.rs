@@ -65,7 +65,7 @@ pub async fn show(
         Some(html) => html,
         None => {
             let docs = Docs {
-                layout: Layout::signed_out(service.authority.sandbox),
+                layout: Layout::public(service.authority.sandbox),
                 style: DOCS.url(),
                 reference: Reference::of(&document.value()),
                 guides: &DOCUMENTS,

@@ -4,11 +4,13 @@ use std::fmt;
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::RETRY_AFTER;
-use actix_web::{HttpResponse, ResponseError};
+use actix_web::{Error, HttpRequest, HttpResponse, ResponseError};
 use askama::Template;
 use sakshi_actors::AskError;
+use sakshi_pages::error_page::{error_page as resident_page, is_for_residents};
 use sakshi_service::ServiceError;
 use sakshi_store::StoreError;
+use sakshi_web::edge::request_id;
 use sakshi_web::error::ApiError;
 
 use super::layout::{Layout, page, redirect};
@@ -35,6 +37,8 @@ struct Problem {
     words: String,
     /// What to do about it.
     next: &'static str,
+    /// The id of the request, to be quoted.
+    reference: Option<String>,
 }
 
 impl fmt::Display for PortalError {
@@ -56,28 +60,33 @@ impl ResponseError for PortalError {
         }
     }
 
+    /// Without the request, which [`error_page`] has.
     fn error_response(&self) -> HttpResponse {
-        let (heading, words, next) = match self {
-            Self::SignIn { ended } => return redirect(if *ended { "/portal/sign-in?ended=1" } else { "/portal/sign-in" }),
-            Self::ForeignForm | Self::Refused(ApiError::CrossSite) => (
-                "This form was not accepted",
-                "It did not come from a page of this session, so nothing was done.".to_owned(),
-                "Open the page again and send it from there.",
-            ),
-            Self::Refused(error) => {
-                if let Some(detail) = error.detail() {
-                    tracing::error!(error.detail = &*detail, "a page of the portal could not be made");
-                }
-                let (heading, next) = match error.status_code().as_u16() {
-                    404 => ("There is nothing here", "Check the address, or find it from one of the pages above."),
-                    429 | 503 => ("Please wait a moment", "Wait a little, then open the page again."),
-                    500.. => ("Something went wrong", "Open the page again. If this happens again, tell the people who run this service."),
-                    _ => ("This cannot be done", "Go back, change what was sent, and send it again."),
-                };
-                (heading, error.message(), next)
+        if let Self::SignIn { ended } = self {
+            return redirect(if *ended { "/portal/sign-in?ended=1" } else { "/portal/sign-in" });
+        }
+        if let Self::Refused(error) = self
+            && let Some(detail) = error.detail()
+        {
+            tracing::error!(error.detail = &*detail, "a page of the portal could not be made");
+        }
+        self.page(Layout::public(false), None)
+    }
+}
+
+impl PortalError {
+    fn page(&self, layout: Layout, reference: Option<String>) -> HttpResponse {
+        let mut response = match self {
+            Self::Refused(error) if *error != ApiError::CrossSite => Problem::of(error, layout, reference).answer(error.status_code()),
+            _ => Problem {
+                layout,
+                heading: "This form was not accepted",
+                words: "It did not come from a page of this session, so nothing was done.".to_owned(),
+                next: "Open the page again and send it from there.",
+                reference: None,
             }
+            .answer(self.status_code()),
         };
-        let mut response = page(self.status_code(), &Problem { layout: Layout::error_page(), heading, words, next });
         if let Self::Refused(error) = self
             && let Some(seconds) = error.retry_after()
         {
@@ -85,6 +94,47 @@ impl ResponseError for PortalError {
         }
         response
     }
+}
+
+impl Problem {
+    /// The page of an error; `reference` is the id of the request.
+    fn of(error: &ApiError, layout: Layout, reference: Option<String>) -> Self {
+        let status = error.status_code().as_u16();
+        let (heading, next) = match status {
+            404 => ("There is nothing here", "Check the address, or find it from one of the pages above."),
+            405 => ("There is nothing here", "Open one of the pages above."),
+            429 | 503 => ("Please wait a moment", "Then open the page again."),
+            500.. => ("Something went wrong", "Open the page again. If this happens again, tell the people who run this service."),
+            _ => ("This cannot be done", "Go back, change what was sent, and send it again."),
+        };
+        let words = match (status, error.retry_after()) {
+            (405, _) => "This address is not a page.".to_owned(),
+            (429 | 503, Some(1)) => "The service is busy. Wait a second.".to_owned(),
+            (429 | 503, Some(seconds)) => format!("The service is busy. Wait {seconds} seconds."),
+            (500.., _) => "The page could not be made.".to_owned(),
+            _ => error.message(),
+        };
+        Self { layout, heading, words, next, reference: reference.filter(|_| status >= 500) }
+    }
+
+    fn answer(&self, status: StatusCode) -> HttpResponse {
+        page(status, self)
+    }
+}
+
+/// The page of an error for a browser: for residents and guests in their language, else that of the portal, with its navigation
+/// and with who has signed in.
+#[must_use]
+pub fn error_page(request: &HttpRequest, source: Option<&Error>, error: Option<&ApiError>) -> Option<HttpResponse> {
+    let reference = request_id(request).as_str().to_owned();
+    if let Some(error) = source.and_then(|source| source.as_error::<PortalError>()) {
+        return Some(error.page(Layout::error_page(request), Some(reference)));
+    }
+    let error = error?;
+    if is_for_residents(request) {
+        return resident_page(request, error);
+    }
+    Some(Problem::of(error, Layout::error_page(request), Some(reference)).answer(error.status_code()))
 }
 
 impl From<ApiError> for PortalError {

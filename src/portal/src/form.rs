@@ -22,7 +22,7 @@ use url::form_urlencoded;
 
 use super::error::PortalError;
 use super::field::Field;
-use super::label::sentence;
+use super::label::{label, sentence};
 use super::portal_user::PortalUser;
 
 /// Bytes of a form.
@@ -56,6 +56,23 @@ pub(super) struct Form {
     problems: Vec<(String, String)>,
     /// What is wrong with the request as a whole.
     trouble: Option<String>,
+}
+
+/// An entry of the list above a form.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Problem {
+    pub(super) sentence: String,
+    /// The id of the field on the page, if a form has it.
+    pub(super) field: Option<String>,
+}
+
+impl Problem {
+    fn of(field: &str, words: &str) -> Self {
+        let name = field.split('[').next().unwrap_or(field);
+        // The wording of a consent is sent unseen.
+        let name = if name == "consent_text" { "consent" } else { name };
+        Self { sentence: sentence(field, words), field: (label(name) != name).then(|| name.to_owned()) }
+    }
 }
 
 impl Form {
@@ -142,11 +159,16 @@ impl Form {
         Ok((status, self))
     }
 
-    /// What is wrong, in sentences, for the list above the form.
-    pub(super) fn problems(&self) -> Vec<String> {
-        let mut sentences: Vec<_> = self.problems.iter().map(|(field, words)| sentence(field, words)).collect();
-        sentences.dedup();
-        sentences
+    /// What is wrong, for the list above the form.
+    pub(super) fn problems(&self) -> Vec<Problem> {
+        let mut problems: Vec<_> = self.problems.iter().map(|(field, words)| Problem::of(field, words)).collect();
+        problems.dedup();
+        problems
+    }
+
+    /// Whether anything is wrong.
+    pub(super) fn is_wrong(&self) -> bool {
+        self.trouble.is_some() || !self.problems.is_empty()
     }
 
     /// What is wrong with the whole.
@@ -288,7 +310,7 @@ mod tests {
         let error = asked::<CreateEventRequest>(&sent).unwrap_err();
         let (status, sent) = sent.refused(error).unwrap();
         assert_eq!(status, 400);
-        assert!(sent.problem("claims").unwrap().starts_with("Choice of claims is not a known claim"));
+        assert!(sent.problem("claims").unwrap().starts_with("Choice of details is not a known claim"));
         assert!(sent.problem("max_guests").unwrap().starts_with("Places must be"));
         assert!(sent.problem("expires_at").unwrap().contains("ISO 8601"));
         assert_eq!(sent.problem("colour").unwrap(), "colour is not a field of this request.");

@@ -31,5 +31,5 @@ pub fn sent(body: &[u8]) -> Sent {
 #[must_use]
 pub fn problems(body: &[u8], found: &sakshi_domain::invalid::Invalid) -> Vec<String> {
     let refused = Form::read(body).refused(sakshi_service::ServiceError::Invalid(found.clone()));
-    refused.map(|(_, form)| form.problems()).unwrap_or_default()
+    refused.map(|(_, form)| form.problems().into_iter().map(|problem| problem.sentence).collect()).unwrap_or_default()
 }

@@ -7,7 +7,7 @@ const LABELS: &[(&str, &str)] = &[
     ("app_id", "Android package"),
     ("app_signature", "Certificate’s SHA-256"),
     ("channel", "Channel"),
-    ("claims", "Choice of claims"),
+    ("claims", "Choice of details"),
     ("client_reference_id", "Your own reference"),
     ("consent", "Consent"),
     ("consent_text", "Wording of the consent"),
@@ -38,6 +38,10 @@ pub(super) fn label(field: &str) -> &str {
 
 /// A refusal as a sentence about what is on the screen.
 pub(super) fn sentence(field: &str, words: &str) -> String {
+    let asks = [("claims", "is required", "Choose at least one detail."), ("consent", "", "Tick that the person has agreed.")];
+    if let Some((.., whole)) = asks.iter().find(|(name, start, _)| *name == field && words.starts_with(start)) {
+        return (*whole).to_owned();
+    }
     let subject = label(field.split('[').next().unwrap_or(field));
     let words = match words.split_once(" together with ") {
         Some((what, other)) => format!("{what} together with {}", label(other)),
@@ -63,11 +67,13 @@ mod tests {
     #[test]
     fn a_refusal_is_about_the_label_and_not_about_the_field() {
         assert_eq!(sentence("max_guests", "must be a whole number from 1 to 1000000"), "Places must be a whole number from 1 to 1000000.");
-        assert_eq!(sentence("claims[2]", "is named twice"), "Choice of claims is named twice.");
+        assert_eq!(sentence("claims[2]", "is named twice"), "Choice of details is named twice.");
         assert_eq!(
             sentence("app_signature", "is required together with app_id"),
             "Certificate’s SHA-256 is required together with Android package."
         );
+        assert_eq!(sentence("claims", "is required"), "Choose at least one detail.");
+        assert_eq!(sentence("consent", "is required and must be Y, given by the end user"), "Tick that the person has agreed.");
         assert_eq!(sentence("colour", "is not a field of this request"), "colour is not a field of this request.");
     }
 }

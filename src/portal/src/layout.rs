@@ -1,12 +1,15 @@
 //! The layout of the portal's pages, and the headers of its answers.
 
-use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{HeaderValue, LOCATION, REFERRER_POLICY};
+use actix_web::web::Data;
+use actix_web::{HttpMessage as _, HttpRequest, HttpResponse};
 use askama::Template;
+use sakshi_service::Service;
 use sakshi_web::html;
+use sakshi_web::static_file::ICON;
 
-use crate::files::{CLAIMS, FIGURES, RECORDS, SCRIPT, STYLE};
+use crate::files::{CLAIMS, CREDITS, FIGURES, RECORDS, SCRIPT, STYLE};
 
 /// The sections of the portal, which the header links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,13 +33,14 @@ impl Section {
     ];
 }
 
-/// Who has signed in, and the section that the page is in.
-#[derive(Debug)]
+/// Who has signed in, and the section that the page is in. The extractor leaves it with the request, for an error page.
+#[derive(Clone, Debug)]
 pub(super) struct LayoutUser {
+    pub(super) client: String,
     pub(super) app: String,
     pub(super) app_id: String,
     pub(super) csrf_token: String,
-    pub(super) section: Section,
+    pub(super) section: Option<Section>,
 }
 
 /// What `page.html` needs.
@@ -46,8 +50,8 @@ pub(super) struct Layout {
     pub(super) script: String,
     pub(super) sandbox: bool,
     pub(super) user: Option<LayoutUser>,
-    /// An error page does not know who asks; its header links the sections all the same.
-    pub(super) is_error_page: bool,
+    /// Whether the header links the sections also for people who have not signed in.
+    pub(super) links_sections: bool,
 }
 
 /// A link of the header.
@@ -60,19 +64,30 @@ pub(super) struct SectionLink {
 impl Layout {
     /// The layout of a page for people who have not signed in.
     pub(super) fn signed_out(sandbox: bool) -> Self {
-        Self { style: STYLE.url(), script: SCRIPT.url(), sandbox, user: None, is_error_page: false }
+        Self { style: STYLE.url(), script: SCRIPT.url(), sandbox, user: None, links_sections: false }
+    }
+
+    /// The layout of a page that is the same for everybody. Browsers do not send the session there.
+    pub(super) fn public(sandbox: bool) -> Self {
+        Self { links_sections: true, ..Self::signed_out(sandbox) }
     }
 
     /// The layout of an error page, from which the links lead back.
-    pub(super) fn error_page() -> Self {
-        Self { is_error_page: true, ..Self::signed_out(false) }
+    pub(super) fn error_page(request: &HttpRequest) -> Self {
+        let sandbox = request.app_data::<Data<Service>>().is_some_and(|service| service.authority.sandbox);
+        Self { user: request.extensions().get::<LayoutUser>().cloned(), ..Self::public(sandbox) }
     }
 
     /// The links of the header; none for people who have not signed in.
     pub(super) fn links(&self) -> Vec<SectionLink> {
-        let current = self.user.as_ref().map(|user| user.section);
+        let current = self.user.as_ref().and_then(|user| user.section);
         let link = |(section, path, label)| SectionLink { path, label, is_current: current == Some(section) };
-        if current.is_some() || self.is_error_page { Section::ALL.map(link).into() } else { Vec::new() }
+        if self.user.is_some() || self.links_sections { Section::ALL.map(link).into() } else { Vec::new() }
+    }
+
+    /// The icon of the page.
+    pub(super) fn icon(&self) -> String {
+        ICON.url()
     }
 
     /// The style sheet of pages that show records.
@@ -80,7 +95,12 @@ impl Layout {
         RECORDS.url()
     }
 
-    /// The style sheet of the pages of credits and of a transaction.
+    /// The style sheet of the page of credits.
+    pub(super) fn credits(&self) -> String {
+        CREDITS.url()
+    }
+
+    /// The style sheet of pages that show bodies and facts.
     pub(super) fn figures(&self) -> String {
         FIGURES.url()
     }

@@ -33,4 +33,5 @@ mod verifications;
 mod webhooks;
 mod when;
 
+pub use self::error::error_page;
 pub use self::routes::ROUTES;

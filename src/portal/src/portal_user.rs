@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use actix_web::dev::Payload;
 use actix_web::web::Data;
-use actix_web::{FromRequest, HttpRequest};
+use actix_web::{FromRequest, HttpMessage as _, HttpRequest};
 use futures_util::future::LocalBoxFuture;
 use sakshi_service::authentication::{Caller, KeyGate};
 use sakshi_service::{Service, ServiceError};
@@ -27,6 +27,8 @@ const PROLONG_INTERVAL: Duration = Duration::from_secs(60);
 pub(crate) struct PortalUser {
     /// The caller, as the API knows it.
     pub(super) caller: Caller,
+    /// The client's name.
+    pub(super) client: String,
     /// The CSRF token that their forms must carry.
     pub(super) csrf_token: CsrfToken,
     /// Their session.
@@ -68,7 +70,12 @@ impl PortalUser {
         let record = service.store.load_session(id.digest()).await?.ok_or(PortalError::SignIn { ended: true })?;
         let session = Session { gate, record };
         match session.check().await {
-            Ok(caller) => Ok(Self { caller, csrf_token: id.csrf_token(), session }),
+            Ok(caller) => {
+                let client = service.store.load_client(caller.client.clone()).await?.map(|client| client.name).unwrap_or_default();
+                let user = Self { caller, client, csrf_token: id.csrf_token(), session };
+                request.extensions_mut().insert(user.layout_user(None));
+                Ok(user)
+            }
             Err(ApiError::Service(ServiceError::Unauthorized)) => {
                 service.store.end_session(id.digest()).await?;
                 Err(PortalError::SignIn { ended: true })
@@ -89,10 +96,18 @@ impl PortalUser {
 
     /// The layout of a page of this part.
     pub(super) fn layout(&self, section: Section, service: &Service) -> Layout {
+        Layout { user: Some(self.layout_user(Some(section))), ..Layout::signed_out(service.authority.sandbox) }
+    }
+
+    fn layout_user(&self, section: Option<Section>) -> LayoutUser {
         let app = &self.caller.app;
-        let csrf_token = self.csrf_token.as_str().to_owned();
-        let user = LayoutUser { app: app.name.clone(), app_id: app.app_id.as_str().to_owned(), csrf_token, section };
-        Layout { user: Some(user), ..Layout::signed_out(service.authority.sandbox) }
+        LayoutUser {
+            client: self.client.clone(),
+            app: app.name.clone(),
+            app_id: app.app_id.as_str().to_owned(),
+            csrf_token: self.csrf_token.as_str().to_owned(),
+            section,
+        }
     }
 }
 

@@ -10,8 +10,10 @@ use sakshi_authority::claims::credential_name;
 use sakshi_domain::channel::Channel;
 use sakshi_domain::claims::Claim;
 use sakshi_domain::ids::TxnId;
+use sakshi_domain::language::Language;
 use sakshi_domain::transaction::{Outcome, Pending, VerifiedClaims};
 use sakshi_pages::qr_code::QrCode;
+use sakshi_pages::text::Texts;
 use sakshi_pages::time_left::TimeLeft;
 use sakshi_service::transactions::outcome_body;
 use sakshi_service::{Service, ServiceError};
@@ -26,7 +28,7 @@ use super::json_body::JsonBody;
 use super::layout::{Layout, Section, page};
 use super::portal_user::PortalUser;
 use super::trial::asked;
-use super::when::When;
+use super::when::{When, lasted};
 
 /// How the person gets to the identity app.
 #[derive(Debug)]
@@ -42,7 +44,7 @@ enum Way {
 enum Stage {
     Waiting { left: TimeLeft, until: When, way: Way, intent: String, sandbox: Option<String>, stub: JsonBody },
     Verified { shared: Vec<Shared>, at: When, body: JsonBody },
-    NotVerified { reason: String, code: Option<String>, at: When, body: JsonBody },
+    NotVerified { reason: &'static str, code: Option<String>, at: When, body: JsonBody },
     Expired,
 }
 
@@ -80,6 +82,11 @@ pub(super) fn plain(value: &Value) -> String {
 struct Page {
     layout: Layout,
     id: TxnId,
+    /// The client's own.
+    reference: Option<String>,
+    opened_at: When,
+    /// When the person answered, and how long that took.
+    answered: Option<(When, String)>,
     asked: String,
     channel: &'static str,
     language: &'static str,
@@ -104,16 +111,21 @@ impl Page {
 pub(crate) async fn show(user: PortalUser, path: Path<String>, service: Data<Service>) -> Result<HttpResponse, PortalError> {
     let id: TxnId = path.parse().map_err(|_| ServiceError::TransactionNotFound)?;
     let app = &user.caller.app;
+    let mut answered_at = None;
     let (opened, stage) = match service.transactions.get(id).await? {
         View::Pending(pending) if pending.app == app.app_id => (Pending::clone(&pending), waiting(&service, &pending)?),
         View::Expired(opened) if opened.app == app.app_id => (Pending::clone(&opened), Stage::Expired),
         View::Completed(record) if record.opened.app == app.app_id => {
             let (completed, body) = outcome_body(&service, *record, app)?;
             let body = JsonBody::new(String::from_utf8(body).map_err(ApiError::internal)?);
+            answered_at = Some(completed.verified_at);
             let at = When::minute(completed.verified_at);
             let stage = match completed.outcome {
                 Outcome::Verified(claims) => Stage::Verified { shared: Shared::all(&claims), at, body },
-                Outcome::NotVerified(failure) => Stage::NotVerified { reason: failure.message, code: failure.code, at, body },
+                Outcome::NotVerified(failure) => {
+                    let reason = Texts::of(Language::ENGLISH).reason(&failure);
+                    Stage::NotVerified { reason, code: failure.code, at, body }
+                }
             };
             (completed.opened, stage)
         }
@@ -132,6 +144,9 @@ pub(crate) async fn show(user: PortalUser, path: Path<String>, service: Data<Ser
     let template = Page {
         layout: user.layout(Section::Verifications, &service),
         id,
+        reference: opened.terms.extras.as_ref().and_then(|extras| extras.client_reference_id.clone()),
+        opened_at: When::second(opened.opened_at),
+        answered: answered_at.map(|at| (When::second(at), lasted(at.since(opened.opened_at)))),
         asked: asked.join("\u{a0}· "),
         channel: opened.terms.channel.name(),
         language: opened.terms.language.name(),

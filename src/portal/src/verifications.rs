@@ -82,6 +82,13 @@ struct Row {
     event: Option<(EventId, String)>,
 }
 
+impl Row {
+    /// The last group of the id, which is random enough to tell it from others.
+    fn short_id(&self) -> String {
+        self.found.txn.to_string().rsplit('-').next().unwrap_or_default().to_owned()
+    }
+}
+
 #[derive(Template)]
 #[template(path = "verifications.html")]
 struct Page {
@@ -114,7 +121,7 @@ pub(crate) async fn show(user: PortalUser, request: HttpRequest, service: Data<S
     let row = |found: Verification| {
         let (status, label, _) = STATUSES.into_iter().find(|(.., status)| *status == found.status).unwrap_or(STATUSES[0]);
         let event = found.event.and_then(|event| Some((event, names.get(&event)?.clone())));
-        Row { at: When::minute(found.opened_at), status, label, event, found }
+        Row { at: When::second(found.opened_at), status, label, event, found }
     };
     let choice = |value, label: &str, asked: &str| Choice { value, label: label.to_owned(), chosen: value == asked };
     let template = Page {

@@ -55,6 +55,12 @@ struct Page {
     commands: Vec<Command>,
 }
 
+impl Page {
+    fn is_wrong(&self) -> bool {
+        self.trouble.is_some() || self.rows.iter().any(|row| row.problem.is_some())
+    }
+}
+
 async fn shown(status: StatusCode, user: &PortalUser, form: &Form, done: bool, service: &Service) -> Result<HttpResponse, PortalError> {
     let urls = service.store.webhook_urls(user.caller.app.app_id.clone()).await?.ok_or(ServiceError::Unauthorized)?;
     let row = |(api_type, what): (ApiType, &'static str)| {

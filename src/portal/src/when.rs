@@ -61,17 +61,37 @@ impl When {
     }
 }
 
+/// A moment by the clock of an event. The script puts the reader's own time into the title.
+#[derive(Clone, Debug, PartialEq, Eq, Template)]
+#[template(source = r#"<time datetime="{{ at }}" data-event>{{ words }}</time>"#, ext = "html")]
+pub(super) struct EventTime {
+    pub(super) at: Timestamp,
+    /// As guests read it.
+    pub(super) words: String,
+}
+
+impl HtmlSafe for EventTime {}
+
 /// A moment in UTC as an input of a form has it: `2026-12-31T18:30`.
 pub(super) fn input(at: Timestamp) -> String {
     at.to_string().get(..16).unwrap_or_default().to_owned()
+}
+
+/// How long something took.
+pub(super) fn lasted(time: Duration) -> String {
+    match time.as_secs() {
+        0..60 => format!("{:.1} s", time.as_secs_f64()),
+        seconds => format!("{} min {} s", seconds / 60, seconds % 60),
+    }
 }
 
 /// A time in its largest whole unit.
 pub(super) fn in_words(time: Duration) -> String {
     let units = [(86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second")];
     let seconds = time.as_secs();
-    let (length, unit) =
-        units.into_iter().find(|(length, _)| seconds >= *length && seconds.is_multiple_of(*length)).unwrap_or((1, "second"));
+    // A single day is 24 hours, as on the pages and in the documents.
+    let fits = |length: u64| seconds.is_multiple_of(length) && seconds >= if length == 86_400 { 2 * length } else { length };
+    let (length, unit) = units.into_iter().find(|(length, _)| fits(*length)).unwrap_or((1, "second"));
     let count = seconds / length;
     format!("{count} {unit}{}", if count == 1 { "" } else { "s" })
 }
@@ -90,8 +110,15 @@ mod tests {
     }
 
     #[test]
+    fn a_short_time_is_told_in_tenths_and_a_longer_one_in_minutes() {
+        let told = |millis| lasted(Duration::from_millis(millis));
+        assert_eq!([told(20), told(12_340), told(60_000), told(754_900)], ["0.0 s", "12.3 s", "1 min 0 s", "12 min 34 s"]);
+    }
+
+    #[test]
     fn a_time_is_told_in_its_largest_whole_unit() {
         let told = |seconds| in_words(Duration::from_secs(seconds));
-        assert_eq!([told(86_400), told(90_000), told(5_400), told(61)], ["1 day", "25 hours", "90 minutes", "61 seconds"]);
+        let times = [2 * 86_400, 86_400, 90_000, 5_400, 61].map(told);
+        assert_eq!(times, ["2 days", "24 hours", "25 hours", "90 minutes", "61 seconds"]);
     }
 }

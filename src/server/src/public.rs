@@ -20,6 +20,7 @@ use sakshi_service::authentication::KeyGate;
 use sakshi_web::body::BodyLimit;
 use sakshi_web::edge::edge;
 use sakshi_web::error::DocsBase;
+use sakshi_web::error_page::ErrorPages;
 use sakshi_web::rate_limit::RateLimits;
 use sakshi_web::routing::{RouteMetrics, Row, configure, unknown_path};
 use utoipa::OpenApi as _;
@@ -65,6 +66,7 @@ pub fn app(
         .app_data(Data::new(document_of(&service.authority.public_base, PosterApi::openapi, KeyCase::SnakeCase)))
         .app_data(Data::new(CamelCaseDocument(document_of(&service.authority.public_base, PosterApi::openapi, KeyCase::CamelCase))))
         .app_data(DocsBase(service.authority.public_base.as_str().into()))
+        .app_data(ErrorPages(sakshi_portal::error_page))
         .app_data(Data::new(DocsPages::default()))
         .app_data(Data::new(service.memory.clone()))
         .app_data(Data::new(service))

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use sakshi_domain::event::{Event, EventCounts, EventTerms};
-use sakshi_domain::ids::{AppId, EventId};
+use sakshi_domain::ids::{AppId, ClientId, EventId};
+use sakshi_domain::limits::CREDITS_PER_VERIFICATION;
 use sakshi_store::{CreateEvent, CreateOutcome, PatchEventOutcome};
 use sakshi_wire::Sent;
 use sakshi_wire::events::{CreateEventResponse, EventResponse, PatchEventRequest};
@@ -64,7 +65,8 @@ pub async fn change_event(service: &Service, app: &AppId, id: &str, sent: Sent) 
     let (asked, spellings) = sent.spelled::<PatchEventRequest>(service.request_context())?;
     if !asked.read_only.is_empty() {
         let event = service.events.get(id).await?.filter(|event| event.app == *app).ok_or(ServiceError::NotFound("event"))?;
-        asked.read_only.check(&event_response(service, &event)).map_err(|invalid| spellings.told(&invalid))?;
+        // What credits decide is not compared.
+        asked.read_only.check(&event_response(service, &event, true)).map_err(|invalid| spellings.told(&invalid))?;
     }
     match service.events.patch(id, app.clone(), asked.patch()).await? {
         PatchEventOutcome::Patched(event) => Ok(event),
@@ -73,10 +75,25 @@ pub async fn change_event(service: &Service, app: &AppId, id: &str, sent: Sent) 
     }
 }
 
-/// The event as its organiser sees it now.
+/// The event as its organiser sees it now; `is_funded` is the answer of [`is_funded`] for its client.
 #[must_use]
-pub fn event_response(service: &Service, event: &Event) -> EventResponse {
-    EventResponse::new(event, service.authority.event_url(event.id), service.clock.now())
+pub fn event_response(service: &Service, event: &Event, is_funded: bool) -> EventResponse {
+    EventResponse::new(event, service.authority.event_url(event.id), service.clock.now(), is_funded)
+}
+
+/// Reads whether the client's credits cover one more guest at this moment. Only the debit decides; this spares a guest a button
+/// that would lead nowhere, and tells an organiser that guests are turned away.
+///
+/// # Errors
+/// A store that is away.
+pub async fn is_funded(service: &Service, client: &ClientId) -> Result<bool, ServiceError> {
+    Ok(service.store.balance(client.clone()).await?.is_some_and(covers_a_guest))
+}
+
+/// Whether a balance covers one more guest.
+#[must_use]
+pub const fn covers_a_guest(balance: u64) -> bool {
+    balance >= CREDITS_PER_VERIFICATION
 }
 
 fn event_id(text: &str) -> Result<EventId, ServiceError> {

@@ -20,6 +20,7 @@ use tracing::{Instrument as _, Span};
 
 use super::body_reader::declared_length;
 use super::error::{ApiError, DocsBase, X_REQUEST_ID};
+use super::error_page::error_page;
 use super::refusal_record;
 use super::request_log::{self, AnsweredRequest, is_probe};
 use super::response_body::ResponseBody;
@@ -112,8 +113,10 @@ fn finish<B: MessageBody + 'static>(
         if let Some(error) = &rendered {
             refusal_record::keep(response.request(), error, &id);
             metrics::counter!("sakshi_http_refusals_total", "code" => error.code()).increment(1);
-            let answer = error.render(&id, docs).map_into_right_body();
-            response = ServiceResponse::new(response.into_parts().0, answer);
+        }
+        let page = error_page(response.request(), status, response.response().error(), rendered.as_ref());
+        if let Some(answer) = page.or_else(|| rendered.as_ref().map(|error| error.render(&id, docs))) {
+            response = ServiceResponse::new(response.into_parts().0, answer.map_into_right_body());
         }
     }
     if let Ok(value) = HeaderValue::from_str(id.as_str()) {

@@ -11,6 +11,7 @@ pub mod body_reader;
 pub mod compressed;
 pub mod edge;
 pub mod error;
+pub mod error_page;
 pub mod event_stream;
 pub mod html;
 pub mod idempotency;

@@ -1,5 +1,7 @@
 //! Style sheets and scripts: built into the binary, served without comments and indentation, with a hash of the content in the URL.
 
+use std::sync::LazyLock;
+
 use actix_web::web;
 use actix_web::{HttpRequest, HttpResponse, Route};
 
@@ -7,6 +9,10 @@ use crate::compressed::Compressed;
 
 /// The style sheet that pages and portal share.
 pub const BASE_STYLE: &str = include_str!("../assets/base.css");
+
+/// The icon of pages and portal: the shield of their heads.
+pub static ICON: LazyLock<StaticFile> =
+    LazyLock::new(|| StaticFile::new("/assets/icon.svg", "image/svg+xml", include_str!("../assets/icon.svg").to_owned()));
 
 /// A file to serve, and its path.
 #[derive(Debug)]

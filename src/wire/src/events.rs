@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use sakshi_domain::claims::ClaimSet;
-use sakshi_domain::event::{Event, EventPatch, EventStatus, EventTerms, EventText, MaxGuests, check_end};
+use sakshi_domain::event::{Event, EventPatch, EventStatus, EventTerms, EventText, MaxGuests, StatusReason, check_end};
 use sakshi_domain::http_url::WebhookUrl;
 use sakshi_domain::ids::{EventId, TxnId};
 use sakshi_domain::invalid::Invalid;
@@ -12,7 +12,7 @@ use sakshi_domain::retention::ClientRetention;
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::time_zone::TimeZone;
 use sakshi_domain::transaction::VerifiedClaims;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::body::{Describe, Field, Properties, body, schemas};
 use crate::consent::OptionalConsent;
@@ -135,9 +135,10 @@ impl PatchEventRequest {
 pub struct ReadOnlyFields(Vec<(&'static str, Json)>);
 
 /// How a field that the service changes by itself may differ from the event as it is now.
-const READ_ONLY: [(&str, Moves); 10] = [
+const READ_ONLY: [(&str, Moves); 11] = [
     ("event_id", Moves::Never),
     ("status", Moves::Never),
+    ("status_reason", Moves::Freely),
     ("claims", Moves::Never),
     ("language", Moves::Never),
     ("registration_count", Moves::Up),
@@ -148,12 +149,16 @@ const READ_ONLY: [(&str, Moves); 10] = [
     ("created_at", Moves::Never),
 ];
 
-/// Where guests move a figure between the reading and the change.
+/// How a field moves between the reading and the change.
 #[derive(Clone, Copy, Debug)]
 enum Moves {
     Never,
+    /// Guests raise it.
     Up,
+    /// Guests lower it.
     Down,
+    /// Credits come and go, so any value that was read is ignored.
+    Freely,
 }
 
 impl ReadOnlyFields {
@@ -173,6 +178,7 @@ impl ReadOnlyFields {
         for ((name, sent), (_, moves)) in self.0.iter().filter_map(|sent| Some((sent, READ_ONLY.iter().find(|known| known.0 == sent.0)?))) {
             let (now, figure) = (&event[name], sent.as_whole());
             let is_unchanged = match (moves, figure, now.as_u64()) {
+                (Moves::Freely, ..) => true,
                 (Moves::Up, Some(sent), Some(now)) => sent <= now,
                 (Moves::Down, Some(sent), Some(now)) => sent >= now,
                 _ => *sent == Json::from(now.clone()),
@@ -195,6 +201,7 @@ impl Field for ReadOnlyFields {
             let value = fields.read(name, |place, value| match (moves, value) {
                 (_, None) => Some(None),
                 (Moves::Never, Some(value @ (Json::Text(_) | Json::List(_)))) => Some(Some(value)),
+                (Moves::Freely, Some(value @ (Json::Text(_) | Json::Null))) => Some(Some(value)),
                 (Moves::Up | Moves::Down, Some(value)) if value.as_whole().is_some() => Some(Some(value)),
                 _ => place.refuse("is read-only and must be as it was read, if it is given"),
             });
@@ -214,8 +221,12 @@ impl Describe for ReadOnlyFields {
 
     fn describe(object: &mut Properties, _: &str, _: &str, _: bool) {
         let known = schemas::<EventResponse>();
-        for (name, _) in READ_ONLY {
-            let mut schema = known["EventResponse"]["properties"][name].clone();
+        for (name, moves) in READ_ONLY {
+            let mut schema = match moves {
+                // A later version has more words.
+                Moves::Freely => json!({ "type": ["string", "null"] }),
+                _ => known["EventResponse"]["properties"][name].clone(),
+            };
             schema["readOnly"] = true.into();
             object.add(name, schema, "Read-only. May be sent as it was read.", false);
         }
@@ -246,6 +257,8 @@ body! { answer
         name: EventText,
         /// `active`, `disabled`, `expired` or `at_capacity`. If several apply: disabled before expired before at_capacity.
         status: EventStatus,
+        /// Why an active event takes no guests now: `credits_exhausted`, or null.
+        status_reason: Option<StatusReason>,
         /// False if the event is disabled.
         is_active: bool,
         /// The claims that guests are asked for.
@@ -280,14 +293,15 @@ body! { answer
 }
 
 impl EventResponse {
-    /// The event as it is at `now`, with the URL to be printed.
+    /// The event as it is at `now`, with the URL to be printed; `is_funded` says that the credits cover one more guest.
     #[must_use]
-    pub fn new(event: &Event, qr_url: String, now: Timestamp) -> Self {
+    pub fn new(event: &Event, qr_url: String, now: Timestamp, is_funded: bool) -> Self {
         let terms = &event.terms;
         Self {
             event_id: event.id,
             name: terms.name.clone(),
             status: event.status(now),
+            status_reason: event.status_reason(now, is_funded),
             is_active: terms.is_active,
             claims: terms.claims,
             language: LanguageName(terms.language),

@@ -287,6 +287,7 @@ words! {
     sakshi_domain::delivery::DeliveryOutcome,
     sakshi_domain::delivery::Sent,
     sakshi_domain::event::EventStatus,
+    sakshi_domain::event::StatusReason,
     sakshi_domain::flow::api_type::ApiType,
     sakshi_domain::flow::report_kind::ReportKind,
     sakshi_domain::flow::statuses::SigningStatus,

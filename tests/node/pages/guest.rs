@@ -68,7 +68,7 @@ async fn the_button_opens_a_transaction_of_the_event_for_one_credit_and_leads_to
     let (id, path) = (pending.id, format!("/e/{}", event.id));
     assert_eq!(cookie, format!("sakshi_visit_{id}=started; Path={path}; Max-Age={kept}; HttpOnly; SameSite=Lax; Secure"));
     let (status, html) = fixture.page(&format!("/v/{}", pending.id), ANDROID).await;
-    assert!(status == 200 && html.contains("Open the identity app"));
+    assert!(status == 200 && html.contains("Open the identity app") && html.contains("<bdi>Open day &#38; tour</bdi>"), "{html}");
 }
 
 #[actix_rt::test]
@@ -89,7 +89,13 @@ async fn a_guest_who_was_not_verified_or_came_too_late_is_led_back_to_the_event(
     assert!(html.contains("You are registered") && !html.contains(&back), "{html}");
     assert_eq!(fixture.answer(&guests[2]).await, CompleteReply::EventRefused(EventRefusal::Full));
     let (_, html) = fixture.page(&format!("/v/{}", guests[2].id), ANDROID).await;
-    assert!(html.contains("You were not verified") && html.contains("no places are left") && html.contains(&back), "{html}");
+    assert!(
+        html.contains("You were not verified")
+            && html.contains("no places are left")
+            && html.contains("If places are added")
+            && html.contains(&back),
+        "{html}"
+    );
 
     fixture.clock.advance(WINDOW);
     let (status, html) = fixture.page(&format!("/v/{}", guests[3].id), ANDROID).await;

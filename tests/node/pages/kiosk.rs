@@ -77,7 +77,7 @@ async fn the_stream_tells_of_a_registration_a_full_event_and_a_raised_cap() {
     let mut stream = Stream::open(&fixture, &format!("/e/{}/kiosk/events?places=1", event.id)).await;
     let open = stream.state().await;
     let expected = json!({
-        "status": "active", "words": "Open for guests", "name": "Open day & tour", "organiser": null, "purpose": null,
+        "status": "active", "words": "Open for guests", "name": "Open day & tour", "organiser": "Sandbox client", "purpose": null,
         "until": "15 November 2023, 04:43 IST", "registered": false, "places_left": 2,
     });
     assert_eq!(open, expected);

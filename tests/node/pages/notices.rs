@@ -54,6 +54,30 @@ async fn a_person_who_was_not_verified_reads_why_in_plain_words() {
 }
 
 #[actix_rt::test]
+async fn every_outcome_names_the_client_and_its_app_and_only_a_success_continues() {
+    let fixture = PagesFixture::new().await;
+    let (passed, declined, late) = (
+        fixture.open(redirecting_to("https://shop.example/")).await,
+        fixture.open(redirecting_to("https://shop.example/")).await,
+        fixture.open(redirecting_to("https://shop.example/")).await,
+    );
+    let (_, waiting) = fixture.page(&format!("/v/{}", late.id), ANDROID).await;
+    fixture.verify(&passed).await;
+    fixture.fail(&declined, "User Reject", "301").await;
+    let mut pages = vec![(waiting, "")];
+    for (pending, link) in [(&passed, "Continue to <bdi"), (&declined, "Back to <bdi"), (&late, "Back to <bdi")] {
+        if pending.id == late.id {
+            fixture.clock.advance(WINDOW);
+        }
+        pages.push((fixture.page(&format!("/v/{}", pending.id), ANDROID).await.1, link));
+    }
+    for (html, link) in pages {
+        let asker = "Requested by <strong><bdi>Sandbox client</bdi></strong><span class=\"of-app\"><bdi>Sandbox app</bdi></span>";
+        assert!(html.contains(asker) && html.contains(link), "{html}");
+    }
+}
+
+#[actix_rt::test]
 async fn an_expired_transaction_is_a_410_that_says_how_to_go_on() {
     let fixture = PagesFixture::new().await;
     let pending = fixture.open(redirecting_to("https://shop.example/")).await;

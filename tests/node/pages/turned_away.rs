@@ -45,6 +45,27 @@ async fn a_guest_who_arrives_after_the_last_place_gets_409() {
 }
 
 #[actix_rt::test]
+async fn whoever_is_turned_away_reads_of_which_event_and_whose() {
+    let fixture = PagesFixture::new().await;
+    let full = fixture.event(|terms| terms.max_guests = MaxGuests::new(1).unwrap()).await;
+    let guest = fixture.pending(started(&press(&fixture, &full, None).await)).await;
+    fixture.verify(&guest).await;
+    let closed = fixture.event(|terms| terms.is_active = false).await;
+    let unfunded = fixture.event(|_| {}).await;
+    fixture.leave_credits(0).await;
+    for event in [&full, &closed, &unfunded] {
+        let (_, html) = fixture.page(&format!("/e/{}", event.id), ANDROID).await;
+        assert!(html.contains("<bdi>Open day &#38; tour</bdi>") && html.contains("<bdi>Sandbox client</bdi>"), "{html}");
+        assert!(!html.contains("You were not registered"), "opening the page is no registration: {html}");
+    }
+    let pressed = text(press(&fixture, &full, None).await).await;
+    assert!(pressed.contains("You were not registered"), "{pressed}");
+    fixture.clock.advance(std::time::Duration::from_secs(3_600));
+    let (_, html) = fixture.page(&format!("/e/{}", unfunded.id), ANDROID).await;
+    assert!(html.contains("This event has ended") && html.contains("<bdi>Open day &#38; tour</bdi>"), "{html}");
+}
+
+#[actix_rt::test]
 async fn a_disabled_or_expired_event_is_a_410() {
     let fixture = PagesFixture::new().await;
     let disabled = fixture.event(|terms| terms.is_active = false).await;

@@ -54,7 +54,7 @@ async fn the_page_says_who_asks_and_for_what_in_words() {
     let fixture = PagesFixture::new().await;
     let pending = fixture.open(|terms| terms.claims = Claim::ALL.into_iter().collect::<ClaimSet>()).await;
     let (_, html) = fixture.page(&format!("/v/{}", pending.id), ANDROID).await;
-    assert!(html.contains("Requested by <strong><bdi>Sandbox app</bdi></strong>"));
+    assert!(html.contains("Requested by <strong><bdi>Sandbox client</bdi></strong><span class=\"of-app\"><bdi>Sandbox app</bdi>"));
     assert_eq!(html.matches("<li>").count(), 30 + 17);
     assert!(html.contains("<li>Whether you are 18 or older\n") && html.contains("scans your face"));
     assert_eq!(html.matches("<h1").count(), 1);

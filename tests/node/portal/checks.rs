@@ -26,7 +26,11 @@ async fn a_check_shows_the_body_of_the_api_and_what_is_wrong_in_its_sentences() 
     asked.pop();
     let refused = browser.send("/portal/checks", &asked).await;
     assert_eq!(refused.status, 400);
-    assert!(refused.html.contains("is required and must be Y") && refused.html.contains("27aapfu0939f1zv"), "{}", refused.html);
+    assert!(
+        refused.html.contains("<a href=\"#consent-gst\">Tick that the person has agreed.</a>") && refused.html.contains("27aapfu0939f1zv"),
+        "{}",
+        refused.html
+    );
     asked.extend([("consent", "Y")]);
     asked[1].1 = "27AAPFU0939F1ZW";
     let malformed = browser.send("/portal/checks", &asked).await;

@@ -105,7 +105,7 @@ async fn what_is_not_acceptable_is_told_beside_the_fields_and_costs_nothing() {
     let answer = browser.send("/portal/trial", &wrong).await;
     assert_eq!(answer.status, 400);
     for words in [
-        "Choice of claims is not a known claim",
+        "Choice of details is not a known claim",
         "Certificate’s SHA-256 is required together with Android package.",
         "Webhook URL must be an https URL",
         "nothing was debited",
@@ -117,6 +117,29 @@ async fn what_is_not_acceptable_is_told_beside_the_fields_and_costs_nothing() {
     assert_eq!(browser.balance().await, 1_000);
     let nothing = browser.send("/portal/trial", &[]).await;
     assert!(nothing.status == 400 && nothing.html.contains("is required"));
+}
+
+#[actix_rt::test]
+async fn a_refused_form_says_so_in_its_title_and_leads_to_its_fields() {
+    let fixture = PagesFixture::new().await;
+    let browser = Browser::signed_in(&fixture).await;
+    for (path, pairs, title, fields) in [
+        ("/portal/trial", &[("app_id", "com.example.app")][..], "Try a verification", &["claims", "channel"][..]),
+        ("/portal/events", &[("name", " "), ("max_guests", "0"), ("claims", "name")][..], "New event", &["max_guests", "expires_at"][..]),
+        ("/portal/webhooks", &[("apiType", "ESign"), ("webhookUrl", "ftp://x")][..], "Webhooks", &["webhookUrl-ESign"][..]),
+    ] {
+        let refused = browser.send(path, pairs).await;
+        assert_eq!(refused.status, 400, "{path}");
+        assert!(refused.html.contains(&format!("<title>Error: {title}")), "{path}: {}", refused.html);
+        assert!(refused.html.contains("role=\"alert\" tabindex=\"-1\" autofocus"), "{path}");
+        for field in fields {
+            assert!(refused.html.contains(&format!("<a href=\"#{field}\">")), "{path}: {field}: {}", refused.html);
+            assert!(refused.html.contains(&format!("id=\"{field}\"")), "{path}: {field}");
+        }
+    }
+    let stranger = Browser::new(&fixture).post("/portal/sign-in", &[("key", "sk_none"), ("app_id", "app_none")]).await;
+    assert!(stranger.html.contains("<title>Error: Sign in") && stranger.html.contains("autofocus"), "{}", stranger.html);
+    assert!(browser.get("/portal").await.html.contains("<title>Try a verification"));
 }
 
 #[actix_rt::test]

@@ -2,9 +2,11 @@
 
 mod checks;
 mod docs;
+mod errors;
 mod forms;
 mod pages;
 mod sessions;
+mod standing;
 
 use crate::pages_fixture::{PagesFixture, text};
 use actix_web::http::header::{COOKIE, LOCATION, ORIGIN, SET_COOKIE};

@@ -1,7 +1,10 @@
 //! What every page has, and what is on those that only show something.
 
+use std::time::Duration;
+
 use sakshi_domain::ids::{AppId, EventId, TxnId};
 use sakshi_domain::tenancy::App;
+use sakshi_domain::transaction::OptionalTerms;
 
 use super::Browser;
 use crate::pages_fixture::PagesFixture;
@@ -80,6 +83,49 @@ async fn the_statement_has_the_newest_first_and_leads_to_its_transactions() {
     let older = browser.get("/portal/credits?page=2").await;
     assert!(older.html.contains(&opened[0]) && older.html.contains("+1000") && !older.html.contains(last));
     assert!(page.html.contains("Used in the last 30 days: 12"));
+}
+
+#[actix_rt::test]
+async fn a_transaction_tells_its_reference_its_times_and_why_it_failed_in_plain_words() {
+    let fixture = PagesFixture::new().await;
+    let browser = Browser::signed_in(&fixture).await;
+    let reference = Some("order-42".to_owned());
+    let declined = fixture
+        .open(|terms| terms.extras = Some(Box::new(OptionalTerms { client_reference_id: reference, ..OptionalTerms::default() })))
+        .await;
+    fixture.clock.advance(Duration::from_millis(12_340));
+    fixture.fail(&declined, "User Reject", "301").await;
+    let page = browser.get(&format!("/portal/transactions/{}", declined.id)).await;
+    assert!(page.html.contains("<dd id=\"reference\"><bdi>order-42</bdi></dd>"), "{}", page.html);
+    assert!(page.html.contains("id=\"opened\"><time") && page.html.contains("</time>, after 12.3 s</dd>"), "{}", page.html);
+    assert!(page.html.contains("The person was told: “You declined the request"), "{}", page.html);
+    assert!(!page.html.contains(": User Reject") && page.html.contains("<p class=\"back\"><a href=\"/portal/verifications\">"));
+}
+
+#[actix_rt::test]
+async fn no_two_links_of_the_list_read_the_same() {
+    let fixture = PagesFixture::new().await;
+    let browser = Browser::signed_in(&fixture).await;
+    for _ in 0..5 {
+        fixture.open(|_| {}).await;
+    }
+    let page = browser.get("/portal/verifications").await;
+    let links: Vec<_> = page.html.split("<a href=\"/portal/transactions/").skip(1).collect();
+    let words = links.iter().map(|link| link.split_once('>').unwrap().1.split_once("</a>").unwrap().0);
+    let distinct: std::collections::BTreeSet<_> = words.collect();
+    assert_eq!((links.len(), distinct.len()), (5, 5), "{distinct:?}");
+}
+
+#[actix_rt::test]
+async fn the_icon_is_a_shield_that_browsers_keep() {
+    let fixture = PagesFixture::new().await;
+    let pages = [Browser::new(&fixture).get("/portal/sign-in").await.html, fixture.page("/v/none", "").await.1];
+    for html in pages {
+        let address = html.split("<link rel=\"icon\" href=\"").nth(1).unwrap().split('"').next().unwrap();
+        let icon = Browser::new(&fixture).get(address).await;
+        assert_eq!((icon.status, icon.header("content-type")), (200, Some("image/svg+xml")), "{address}");
+        assert!(icon.header("cache-control").unwrap().contains("immutable") && icon.html.starts_with("<svg"));
+    }
 }
 
 #[actix_rt::test]

@@ -5,7 +5,7 @@ pub(crate) mod registrations;
 use actix_web::web::{Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
 use sakshi_service::Service;
-use sakshi_service::events::{OPERATION, change_event, create_event, event_response, own_event};
+use sakshi_service::events::{OPERATION, change_event, create_event, event_response, is_funded, own_event};
 use sakshi_service::idempotency::Answered;
 use sakshi_web::authenticated::{Authenticated, AuthenticatedBody};
 use sakshi_web::error::ApiError;
@@ -59,7 +59,8 @@ pub(crate) async fn show(
 ) -> Result<HttpResponse, ApiError> {
     Query::of(request.query_string()).finish()?;
     let event = own_event(&service, &caller.app.app_id, &path).await?;
-    Ok(HttpResponse::Ok().json(event_response(&service, &event)))
+    let is_funded = is_funded(&service, &caller.client).await?;
+    Ok(HttpResponse::Ok().json(event_response(&service, &event, is_funded)))
 }
 
 /// The app's events.
@@ -80,7 +81,8 @@ pub(crate) async fn list(
 ) -> Result<HttpResponse, ApiError> {
     let page = page_of(request.query_string())?;
     let found = service.store.list_events(caller.app.app_id.clone(), page).await?;
-    let events = found.items.iter().map(|event| event_response(&service, event)).collect();
+    let is_funded = is_funded(&service, &caller.client).await?;
+    let events = found.items.iter().map(|event| event_response(&service, event, is_funded)).collect();
     let next = next_page(request.path(), page, found.total);
     Ok(HttpResponse::Ok().json(EventsPage { page: page.page, page_size: page.page_size, total: found.total, events, next }))
 }
@@ -103,5 +105,6 @@ pub(crate) async fn patch(
     service: Data<Service>,
 ) -> Result<HttpResponse, ApiError> {
     let event = change_event(&service, &caller.app.app_id, &path, body.sent).await?;
-    Ok(HttpResponse::Ok().json(event_response(&service, &event)))
+    let is_funded = is_funded(&service, &caller.client).await?;
+    Ok(HttpResponse::Ok().json(event_response(&service, &event, is_funded)))
 }

@@ -15,8 +15,7 @@ pub(crate) use visit::in_cookies as visits_in_cookies;
 use std::sync::Arc;
 
 use sakshi_domain::event::Event;
-use sakshi_domain::ids::{AppId, EventId};
-use sakshi_domain::limits::CREDITS_PER_VERIFICATION;
+use sakshi_domain::ids::EventId;
 use sakshi_service::{Service, ServiceError};
 use sakshi_web::error::ApiError;
 
@@ -30,23 +29,4 @@ pub(super) async fn find_event(service: &Service, path: &str) -> Result<Arc<Even
         Some(event) => Ok(event),
         None => Err(ApiError::Service(ServiceError::NotFound("event"))),
     }
-}
-
-/// Who asks: the organiser of the event, or else the app. A page without the name is better than none, so a store in
-/// trouble does not matter here.
-pub(super) async fn requester(service: &Service, app: &AppId, event: Option<&Event>) -> Option<String> {
-    match event.and_then(|event| event.terms.organiser.as_ref()) {
-        Some(organiser) => Some(organiser.as_str().to_owned()),
-        None => service.store.load_app(app.clone()).await.ok().flatten().map(|app| app.name),
-    }
-}
-
-/// Whether the organiser's credits cover one more guest at this moment. Only the debit decides; this
-/// spares a guest a button that would lead nowhere.
-///
-/// # Errors
-/// When that cannot be told now.
-pub(super) async fn is_funded(service: &Service, event: &Event) -> Result<bool, ApiError> {
-    let balance = service.store.balance(event.client.clone()).await?;
-    Ok(balance.is_some_and(|balance| balance >= CREDITS_PER_VERIFICATION))
 }

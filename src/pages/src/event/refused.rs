@@ -4,7 +4,6 @@
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, ResponseError as _};
 use sakshi_domain::event::{Event, EventRefusal};
-use sakshi_domain::language::Language;
 use sakshi_domain::retention::ClientRetention;
 use sakshi_service::{Service, ServiceError};
 use sakshi_web::error::ApiError;
@@ -13,58 +12,68 @@ use sakshi_web::html::page;
 use crate::accept::wants_json;
 use crate::language::PageLanguage;
 use crate::layout::Layout;
-use crate::notice::{CLOCK, CROSS, DOTS, Link, Notice, QUESTION, Retry, busy};
+use crate::notice::{About, CLOCK, CROSS, DOTS, Link, Notice, QUESTION, Retry, busy};
 
-/// A refusal, and of the event, once that is known, its language and for how long its guests are kept.
+/// A refusal, and the event, once that is known.
 #[derive(Debug)]
 pub(crate) struct Refusal {
     pub(crate) error: ApiError,
-    event_language: Option<Language>,
-    retention: ClientRetention,
+    event: Option<Box<Event>>,
 }
 
 impl Refusal {
     /// At an event.
-    pub(crate) const fn at(event: &Event, error: ApiError) -> Self {
-        Self { error, event_language: Some(event.terms.language), retention: event.terms.retention }
+    pub(crate) fn at(event: &Event, error: ApiError) -> Self {
+        Self { error, event: Some(Box::new(event.clone())) }
     }
 
     /// The page, or the error for the one place that renders error bodies.
     ///
     /// # Errors
     /// The refusal itself, for a program.
-    pub(crate) fn answer(self, request: &HttpRequest, service: &Service, event: &str) -> Result<HttpResponse, ApiError> {
+    pub(crate) async fn answer(self, request: &HttpRequest, service: &Service, path: &str) -> Result<HttpResponse, ApiError> {
         if wants_json(request) {
             return Err(self.error);
         }
-        let language = PageLanguage::of(request, self.event_language);
+        let language = PageLanguage::of(request, self.event.as_ref().map(|event| event.terms.language));
         let PageLanguage { texts, .. } = language;
         // A path goes into a link only if it is an event's id.
-        let path = event.parse::<sakshi_domain::ids::EventId>().map_or_else(|_| "/".to_owned(), |id| format!("/e/{id}"));
+        let path = path.parse::<sakshi_domain::ids::EventId>().map_or_else(|_| "/".to_owned(), |id| format!("/e/{id}"));
         let here = if request.method().is_safe() { request.path() } else { &path };
+        let is_safe = request.method().is_safe();
         let event = &texts.event;
         let (look, heading, words, label) = match &self.error {
-            ApiError::Service(ServiceError::EventRefused(EventRefusal::Full)) => (CROSS, event.full_heading, event.full, None),
-            ApiError::Service(ServiceError::EventRefused(EventRefusal::Disabled)) => (CLOCK, event.closed_heading, event.closed, None),
-            ApiError::Service(ServiceError::EventRefused(EventRefusal::Expired)) => (CLOCK, event.ended_heading, event.ended, None),
-            ApiError::Service(ServiceError::InsufficientCredits) => {
-                (DOTS, event.unavailable_heading, event.unavailable, Some(texts.try_again))
+            // Only a guest who pressed the button was not registered.
+            ApiError::Service(ServiceError::EventRefused(EventRefusal::Full)) if is_safe => {
+                (CROSS, event.full_heading, vec![event.more_places], None)
             }
-            ApiError::Service(ServiceError::NotFound(_)) => (QUESTION, event.unknown_heading, event.unknown, None),
-            ApiError::CrossSite => (CROSS, event.elsewhere_heading, event.elsewhere, Some(event.to_event)),
+            ApiError::Service(ServiceError::EventRefused(EventRefusal::Full)) => {
+                (CROSS, event.full_heading, vec![event.full, event.more_places], None)
+            }
+            ApiError::Service(ServiceError::EventRefused(EventRefusal::Disabled)) => {
+                (CLOCK, event.closed_heading, vec![event.closed], None)
+            }
+            ApiError::Service(ServiceError::EventRefused(EventRefusal::Expired)) => (CLOCK, event.ended_heading, vec![event.ended], None),
+            ApiError::Service(ServiceError::InsufficientCredits) => {
+                (DOTS, event.unavailable_heading, vec![event.unavailable], Some(texts.try_again))
+            }
+            ApiError::Service(ServiceError::NotFound(_)) => (QUESTION, event.unknown_heading, vec![event.unknown], None),
+            ApiError::CrossSite => (CROSS, event.elsewhere_heading, vec![event.elsewhere], Some(event.to_event)),
             error => {
-                let again = if request.method().is_safe() { Retry::Automatic } else { Retry::ByHand };
+                let again = if is_safe { Retry::Automatic } else { Retry::ByHand };
                 return Ok(busy(service, error, language, here, again));
             }
         };
         // A guest does not learn the organiser's balance, not from the status either.
         let is_unfunded = self.error == ApiError::Service(ServiceError::InsufficientCredits);
         let status = if is_unfunded { StatusCode::OK } else { self.error.status_code() };
+        let retention = self.event.as_ref().map_or_else(ClientRetention::default, |event| event.terms.retention);
         let notice = Notice {
-            layout: Layout::new(service, language, here).for_guests(service, self.retention),
+            layout: Layout::new(service, language, here).for_guests(service, retention),
             look,
+            about: About::event(service, self.event.as_deref()).await,
             heading,
-            words: vec![words],
+            words,
             link: label.map(|label| Link { address: language.at(&path), label, site: None, followed: false }),
             retry_s: None,
             reference: None,
@@ -76,6 +85,6 @@ impl Refusal {
 /// Before the event is known; the browser's languages have to do.
 impl From<ApiError> for Refusal {
     fn from(error: ApiError) -> Self {
-        Self { error, event_language: None, retention: ClientRetention::default() }
+        Self { error, event: None }
     }
 }

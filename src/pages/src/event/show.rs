@@ -8,6 +8,7 @@ use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
 use sakshi_domain::event::{Event, EventRefusal};
 use sakshi_domain::time::Timestamp;
+use sakshi_service::events::is_funded;
 use sakshi_service::{Service, ServiceError};
 use sakshi_web::error::ApiError;
 use sakshi_web::html::page;
@@ -17,11 +18,12 @@ use sakshi_web::same_site;
 use super::refused::Refusal;
 use super::start::{self, ANOTHER};
 use super::ticket::{Next, ticket};
-use super::{find_event, is_funded, requester, visit};
+use super::{find_event, visit};
 use crate::accept::wants_intent;
 use crate::claim_groups::{ClaimGroup, grouped};
 use crate::language::PageLanguage;
 use crate::layout::Layout;
+use crate::requester::Requester;
 use crate::time_left::date_and_time;
 use crate::verify::intent_response;
 
@@ -30,7 +32,7 @@ use crate::verify::intent_response;
 struct Page<'a> {
     layout: Layout,
     event: &'a Event,
-    requester: Option<String>,
+    requester: Option<Requester>,
     groups: Vec<ClaimGroup>,
     until: String,
     expires_at: Timestamp,
@@ -53,7 +55,10 @@ pub(crate) async fn show(
     if wants_intent(&request) && request.method() == Method::GET {
         return intent(&path, &request, &service, &rates).await;
     }
-    shown(&path, &request, &service, &rates).await.or_else(|refusal| refusal.answer(&request, &service, &path))
+    match shown(&path, &request, &service, &rates).await {
+        Ok(page) => Ok(page),
+        Err(refusal) => refusal.answer(&request, &service, &path).await,
+    }
 }
 
 async fn shown(path: &str, request: &HttpRequest, service: &Service, rates: &RateLimits) -> Result<HttpResponse, Refusal> {
@@ -69,13 +74,13 @@ async fn shown(path: &str, request: &HttpRequest, service: &Service, rates: &Rat
         let open = closed.is_none();
         let another = language.at(&format!("{path}/start?{ANOTHER}"));
         let next = Next { under_way: under_way.filter(|_| open), another: open.then_some(another) };
-        let shown = ticket(service, &event, &visits.registered, language, &path, next);
+        let shown = ticket(service, &event, &visits.registered, language, &path, next).await;
         return Ok(with_start(shown, &visits.cookies));
     }
     if let Some(refusal) = closed {
         return Err(Refusal::at(&event, refusal.into()));
     }
-    if under_way.is_none() && !is_funded(service, &event).await.map_err(|error| Refusal::at(&event, error))? {
+    if under_way.is_none() && !is_funded(service, &event.client).await.map_err(|error| Refusal::at(&event, error.into()))? {
         return Err(Refusal::at(&event, ApiError::Service(ServiceError::InsufficientCredits)));
     }
     let PageLanguage { texts, .. } = language;
@@ -86,7 +91,7 @@ async fn shown(path: &str, request: &HttpRequest, service: &Service, rates: &Rat
         expires_at: event.terms.expires_at,
         under_way,
         start,
-        requester: requester(service, &event.app, Some(&event)).await,
+        requester: Requester::of_event(service, &event).await,
         event: &event,
     };
     Ok(with_start(page(StatusCode::OK, None, &template), &visits.cookies))

@@ -36,7 +36,10 @@ pub(crate) async fn start(
     service: Data<Service>,
     rates: Data<RateLimits>,
 ) -> Result<HttpResponse, ApiError> {
-    started(&path, &request, &service, &rates).await.or_else(|refusal| refusal.answer(&request, &service, &path))
+    match started(&path, &request, &service, &rates).await {
+        Ok(page) => Ok(page),
+        Err(refusal) => refusal.answer(&request, &service, &path).await,
+    }
 }
 
 /// `GET /e/{eventId}/start`: whoever opens the button's address again gets the page that has the button.
@@ -46,7 +49,7 @@ pub(crate) async fn start(
 pub(crate) async fn back(path: Path<String>, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, ApiError> {
     match path.parse::<EventId>() {
         Ok(id) => Ok(lead_to(&language(&request).at(&format!("/e/{id}")), None)),
-        Err(_) => Refusal::from(ApiError::Service(ServiceError::NotFound("event"))).answer(&request, &service, &path),
+        Err(_) => Refusal::from(ApiError::Service(ServiceError::NotFound("event"))).answer(&request, &service, &path).await,
     }
 }
 

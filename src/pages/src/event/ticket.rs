@@ -3,7 +3,7 @@
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use askama::Template;
-use sakshi_domain::event::{Event, EventText};
+use sakshi_domain::event::Event;
 use sakshi_domain::time::Timestamp;
 use sakshi_service::Service;
 use sakshi_web::html::page;
@@ -11,6 +11,7 @@ use sakshi_web::html::page;
 use super::visit::Registered;
 use crate::language::PageLanguage;
 use crate::layout::Layout;
+use crate::requester::organiser;
 use crate::time_left::date_and_time;
 
 #[derive(Template)]
@@ -18,7 +19,7 @@ use crate::time_left::date_and_time;
 struct Ticket<'a> {
     layout: Layout,
     name: &'a str,
-    organiser: Option<&'a str>,
+    organiser: Option<String>,
     guests: Vec<Guest>,
     next: Next,
 }
@@ -40,7 +41,7 @@ pub(crate) struct Next {
 }
 
 /// The page, which is at `path`.
-pub(crate) fn ticket(
+pub(crate) async fn ticket(
     service: &Service,
     event: &Event,
     guests: &[Registered],
@@ -57,7 +58,7 @@ pub(crate) fn ticket(
     let ticket = Ticket {
         layout,
         name: event.terms.name.as_str(),
-        organiser: event.terms.organiser.as_ref().map(EventText::as_str),
+        organiser: organiser(service, event).await,
         guests: guests.iter().map(guest).collect(),
         next,
     };

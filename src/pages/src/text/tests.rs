@@ -116,6 +116,7 @@ fn of_event(texts: &'static EventTexts) -> Vec<&'static str> {
         guest_registered,
         full_heading,
         full,
+        more_places,
         closed_heading,
         closed,
         ended_heading,
@@ -135,8 +136,19 @@ fn of_event(texts: &'static EventTexts) -> Vec<&'static str> {
         places_left,
         offline,
     } = texts;
-    let mut found = vec![*lead, start, resume, resume_words, whole(open_until), full_heading, full, closed_heading, closed];
-    found.extend([ended_heading, ended, unknown_heading, unknown, unavailable_heading, unavailable, elsewhere_heading, elsewhere]);
+    let mut found = vec![*lead, start, resume, resume_words, whole(open_until), full_heading, full, more_places];
+    found.extend([
+        closed_heading,
+        closed,
+        ended_heading,
+        ended,
+        unknown_heading,
+        unknown,
+        unavailable_heading,
+        unavailable,
+        elsewhere_heading,
+        elsewhere,
+    ]);
     found.extend([*to_event, too_late, scan, qr_label, open, places_left, offline]);
     found.extend([*registered, registered_at, show_at_entrance, another, guest_registered]);
     found.extend(steps);

@@ -22,6 +22,8 @@ pub(super) struct Chart {
     now: Timestamp,
     /// The oldest entry that was read, if the ledger goes further back within the time of the chart.
     pub(super) cut_at: Option<Timestamp>,
+    /// The oldest entry of the ledger.
+    pub(super) since: Option<Timestamp>,
 }
 
 /// One bar.
@@ -42,7 +44,7 @@ impl Chart {
     /// An empty one that ends today.
     pub(super) fn until(now: Timestamp) -> Self {
         let days = usize::try_from(DAYS).unwrap_or_default();
-        Self { first: day(now) - DAYS + 1, used: vec![0; days], now, cut_at: None }
+        Self { first: day(now) - DAYS + 1, used: vec![0; days], now, cut_at: None, since: None }
     }
 
     /// Counts what was debited.
@@ -92,17 +94,18 @@ impl Chart {
         scales.flat_map(|scale| [2, 4, 6, 8].map(|step| scale.saturating_mul(step))).find(|top| *top >= most).unwrap_or(most)
     }
 
-    /// What was used in the last days, and in how many milliseconds: seven days, or fewer if there is nothing before. A first
-    /// day counts as a whole one.
+    /// What was used in the last seven days, and in how many milliseconds; `None` while there is less history, because a first
+    /// afternoon says nothing about a week.
     fn pace(&self) -> Option<(u64, i64)> {
         let window = self.used.len().saturating_sub(PACE_DAYS);
         let place = |at| usize::try_from(day(at) - self.first).unwrap_or(0);
         let (from, millis) = match self.cut_at.filter(|at| place(*at) >= window) {
-            Some(at) => (place(at), (self.now.millis() - at.millis()).max(1)),
+            Some(at) if self.since.is_some_and(|since| place(since) <= window) => (place(at), (self.now.millis() - at.millis()).max(1)),
+            Some(_) => return None,
             None => {
-                let from = self.used.iter().position(|used| *used > 0)?.max(window);
-                let begin = (self.first + i64::try_from(from).unwrap_or_default()) * DAY_MS;
-                (from, (self.now.millis() - begin).max(DAY_MS))
+                let first_use = self.used.iter().position(|used| *used > 0)?;
+                let begin = (self.first + i64::try_from(window).unwrap_or_default()) * DAY_MS;
+                (first_use <= window).then_some((window, (self.now.millis() - begin).max(DAY_MS)))?
             }
         };
         let used = self.used.iter().skip(from).sum();
@@ -179,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn the_pace_is_that_of_the_last_seven_days_or_of_those_since_the_first_use() {
+    fn the_pace_is_that_of_the_last_seven_days_and_nothing_is_said_before() {
         let at = |text: &str| Timestamp::parse_iso8601(text).unwrap();
         let lasts = |used: &[(usize, u64)], cut_at: Option<&str>, balance| {
             let mut chart = Chart::until(at("2026-03-30T12:00:00Z"));
@@ -187,6 +190,7 @@ mod tests {
                 chart.used[29 - days_ago] = *count;
             }
             chart.cut_at = cut_at.map(at);
+            chart.since = Some(at("2026-01-01T00:00:00Z"));
             chart.lasts(balance)
         };
         let days = |count| Some(format!("≈ {count} days left at this pace"));
@@ -194,13 +198,15 @@ mod tests {
         assert_eq!(lasts(&[(20, 50)], None, 100), None, "nothing was used in the last seven days");
         assert_eq!(lasts(&[(0, 5)], None, 0), None, "nothing is left");
         assert_eq!(lasts(&[(20, 1), (6, 13), (0, 13)], None, 72), days(18), "26 in six days and a half are four a day");
-        assert_eq!(lasts(&[(2, 25)], None, 100), days(10), "ten a day since the first use, two days and a half ago");
-        assert_eq!(lasts(&[(0, 5)], None, 100), days(20), "a first day is a whole one");
-        assert_eq!(lasts(&[(0, 50)], None, 100), days(2));
-        assert_eq!(lasts(&[(0, 50)], None, 50).as_deref(), Some("≈ 1 day left at this pace"));
-        assert_eq!(lasts(&[(0, 50)], None, 49).as_deref(), Some("Less than a day left at this pace"));
-        assert_eq!(lasts(&[(0, 1)], None, 366).as_deref(), Some("More than a year left at this pace"));
-        assert_eq!(lasts(&[(0, 1)], None, u64::MAX).as_deref(), Some("More than a year left at this pace"));
+        for days_ago in 0..6 {
+            assert_eq!(lasts(&[(days_ago, 25)], None, 100), None, "the first use was {days_ago} days ago");
+        }
+        assert_eq!(lasts(&[(6, 26)], None, 100), days(25), "four a day for six days and a half");
+        assert_eq!(lasts(&[(20, 1), (0, 65)], None, 20), days(2));
+        assert_eq!(lasts(&[(20, 1), (0, 65)], None, 10).as_deref(), Some("≈ 1 day left at this pace"));
+        assert_eq!(lasts(&[(20, 1), (0, 65)], None, 9).as_deref(), Some("Less than a day left at this pace"));
+        assert_eq!(lasts(&[(20, 1), (0, 13)], None, 800).as_deref(), Some("More than a year left at this pace"));
+        assert_eq!(lasts(&[(20, 1), (0, 13)], None, u64::MAX).as_deref(), Some("More than a year left at this pace"));
         assert_eq!(
             lasts(&[(0, 4_000)], Some("2026-03-30T06:00:00Z"), 160_000),
             days(10),

@@ -101,7 +101,9 @@ pub(crate) async fn show(user: PortalUser, request: HttpRequest, service: Data<S
 async fn charted(service: &Service, client: &ClientId, now: Timestamp) -> Result<Chart, ApiError> {
     let mut chart = Chart::until(now);
     let of_ledger = |page| service.store.statement(client.clone(), PageRequest { page, page_size: READ_AT_ONCE });
-    let total = of_ledger(1).await?.total;
+    let begin = of_ledger(1).await?;
+    chart.since = begin.items.first().map(|entry| entry.at);
+    let total = begin.total;
     let last = u32::try_from(total.div_ceil(u64::from(READ_AT_ONCE))).unwrap_or(u32::MAX);
     let first = last.saturating_sub(READS_MAX).saturating_add(1).max(1);
     let mut oldest = None;

@@ -48,7 +48,7 @@ pub async fn show(
     let html = match pages.errors.get() {
         Some(html) => html,
         None => {
-            let layout = Layout::signed_out(service.authority.sandbox);
+            let layout = Layout::public(service.authority.sandbox);
             let html = Errors { layout, style: DOCS.url(), entries: entries() }.render().map_err(ApiError::internal)?;
             pages.errors.get_or_init(|| Compressed::new(html))
         }

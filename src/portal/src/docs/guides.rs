@@ -1,6 +1,7 @@
 //! `/docs/guides/…`, `/docs/claims` and `/docs/quirks`: documents of the repository as pages.
 //!
-//! A link to a document that is served leads to its page. A link to anything else of the repository is told by its words.
+//! A link to a document that is served leads to its page, by the title of what it leads to. Any other link of the repository is
+//! shown as its text. The helpers that the commands need stand on each page that has commands.
 
 use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse};
@@ -45,6 +46,10 @@ pub(super) static DOCUMENTS: [Document; 10] = documents! {
     "/docs/quirks" "quirks.md"
 };
 
+/// Where the guides say that the helpers of their commands are.
+const HELPERS_LINK: &str = "../../README.md#five-minutes";
+const README: &str = include_str!("../../../../README.md");
+
 impl Document {
     /// The words of its first line.
     pub(super) fn title(&self) -> &'static str {
@@ -77,8 +82,9 @@ pub async fn show(
     let html = match kept.get() {
         Some(html) => html,
         None => {
-            let layout = Layout::signed_out(service.authority.sandbox);
-            let guide = Guide { layout, style: DOCS.url(), title: document.title(), html: rendered(document) };
+            let layout = Layout::public(service.authority.sandbox);
+            let guide =
+                Guide { layout, style: DOCS.url(), title: document.title(), html: rendered(document, &service.authority.public_base) };
             let html = guide.render().map_err(ApiError::internal)?;
             kept.get_or_init(|| Compressed::new(html))
         }
@@ -87,13 +93,38 @@ pub async fn show(
 }
 
 /// The document as HTML. Headings can be linked to; what may be wider than the page scrolls by itself.
-fn rendered(document: &Document) -> String {
+fn rendered(document: &Document, base: &str) -> String {
     let events: Vec<Event<'_>> = TextMergeStream::new(Parser::new_ext(document.text, Options::ENABLE_TABLES)).collect();
     let mut heading = String::new();
     let mut is_link_shown = true;
-    let mut shown = Vec::with_capacity(events.len());
+    // The title of a link's target, in the place of a file name.
+    let mut target: Option<String> = None;
+    let mut needs_helpers = false;
+    let mut labels = Labels::default();
+    let mut shown: Vec<Event<'_>> = Vec::with_capacity(events.len());
     for (place, event) in events.iter().enumerate() {
+        labels.follow(event);
+        if matches!(event, Event::End(TagEnd::Link)) {
+            target = None;
+        }
         let event = match event.clone() {
+            Event::Start(Tag::Link { dest_url, .. }) if *dest_url == *HELPERS_LINK => {
+                needs_helpers = true;
+                let before = shown.pop();
+                shown.push(with_colon(before.as_ref()));
+                continue;
+            }
+            Event::End(TagEnd::Paragraph) if needs_helpers => {
+                needs_helpers = false;
+                shown.push(Event::End(TagEnd::Paragraph));
+                Event::Html(helpers(base).into())
+            }
+            _ if needs_helpers => continue,
+            Event::Text(text) if text.ends_with(".md") && target.is_some() => Event::Text(target.take().unwrap_or_default().into()),
+            Event::Start(Tag::TableCell) if labels.is_in_body() => {
+                Event::Html(format!("<td data-label=\"{}\"><span>", escaped(labels.current())).into())
+            }
+            Event::End(TagEnd::TableCell) if labels.is_in_body() => Event::Html("</span></td>".into()),
             Event::Start(Tag::Heading { level, classes, attrs, .. }) => {
                 heading = words(&events[place..]);
                 Event::Start(Tag::Heading { level, id: Some(anchor(&heading).into()), classes, attrs })
@@ -104,13 +135,14 @@ fn rendered(document: &Document) -> String {
                     continue;
                 };
                 is_link_shown = true;
+                target = title_of(&dest_url);
                 Event::Start(Tag::Link { link_type, dest_url: dest_url.into(), title, id })
             }
             Event::End(TagEnd::Link) if !is_link_shown => continue,
             Event::Start(Tag::CodeBlock(_)) => Event::Html("<pre tabindex=\"0\" class=\"wrap\"><code>".into()),
             Event::End(TagEnd::CodeBlock) => Event::Html("</code></pre>\n".into()),
             Event::Start(table @ Tag::Table(_)) => {
-                let label = heading.replace(['"', '&', '<', '>'], "");
+                let label = escaped(&heading);
                 let region = format!("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{label}\">");
                 shown.push(Event::Html(region.into()));
                 Event::Start(table)
@@ -127,6 +159,72 @@ fn rendered(document: &Document) -> String {
     let mut html = String::new();
     html::push_html(&mut html, shown.into_iter());
     html
+}
+
+/// The labels of a table's columns, and the cell that is being written.
+#[derive(Debug, Default)]
+struct Labels {
+    columns: Vec<String>,
+    /// The number of the cell from 1, in a row of the body.
+    cell: usize,
+    is_in_head: bool,
+}
+
+impl Labels {
+    fn follow(&mut self, event: &Event<'_>) {
+        match event {
+            Event::Start(Tag::TableHead) => *self = Self { is_in_head: true, ..Self::default() },
+            Event::End(TagEnd::TableHead) => self.is_in_head = false,
+            Event::Start(Tag::TableRow) => self.cell = 0,
+            Event::Start(Tag::TableCell) if self.is_in_head => self.columns.push(String::new()),
+            Event::Start(Tag::TableCell) => self.cell += 1,
+            Event::Text(text) | Event::Code(text) if self.is_in_head => {
+                if let Some(column) = self.columns.last_mut() {
+                    column.push_str(text);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    const fn is_in_body(&self) -> bool {
+        !self.is_in_head
+    }
+
+    fn current(&self) -> &str {
+        self.cell.checked_sub(1).and_then(|cell| self.columns.get(cell)).map_or("", String::as_str)
+    }
+}
+
+/// The two helpers of the commands, for this installation.
+fn helpers(base: &str) -> String {
+    let lines = README.lines().filter(|line| line.starts_with("api() ") || line.starts_with("field() "));
+    let credentials = format!("export BASE='{base}' KEY='your API key' APP='your app id'");
+    let block: Vec<&str> = std::iter::once(credentials.as_str()).chain(lines).collect();
+    format!("<pre tabindex=\"0\" class=\"wrap\"><code>{}\n</code></pre>\n", escaped(&block.join("\n")))
+}
+
+/// The text before a block: a colon in the place of the words before a link.
+fn with_colon(before: Option<&Event<'_>>) -> Event<'static> {
+    let text = if let Some(Event::Text(text)) = before { text.trim_end().trim_end_matches(" of").to_owned() } else { String::new() };
+    Event::Text(format!("{text}:").into())
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+/// The title of the document, or of the heading, that an address leads to.
+fn title_of(address: &str) -> Option<String> {
+    let (path, fragment) = address.split_once('#').unwrap_or((address, ""));
+    if path == "/docs/errors" {
+        return Some("Errors".to_owned());
+    }
+    let document = DOCUMENTS.iter().find(|document| document.path == path)?;
+    let headings =
+        document.text.lines().filter(|line| line.starts_with('#')).map(|line| line.trim_start_matches('#').trim().replace('`', ""));
+    let found = headings.into_iter().find(|heading| !fragment.is_empty() && anchor(heading) == fragment);
+    Some(found.unwrap_or_else(|| document.title().replace('`', "")))
 }
 
 /// The words of a heading.
@@ -170,7 +268,8 @@ mod tests {
 
     #[test]
     fn every_link_within_the_documents_leads_to_a_heading_that_is_there() {
-        let pages: Vec<(&str, String)> = DOCUMENTS.iter().map(|document| (document.path, rendered(document))).collect();
+        let pages: Vec<(&str, String)> =
+            DOCUMENTS.iter().map(|document| (document.path, rendered(document, "https://v.example"))).collect();
         let mut links = 0;
         for (path, html) in &pages {
             for link in html.split("href=\"").skip(1).map(|rest| rest.split('"').next().unwrap()) {
@@ -195,8 +294,38 @@ mod tests {
             file: "guides/x.md",
             text: "# A `b` c\n\n[here](../../README.md#x), [there](web.md#y), [codes](../errors.md#z) <script>\n\n```sh\na <b\n```\n",
         };
-        let html = rendered(&document);
+        let html = rendered(&document, "https://v.example");
         let expected = "<p>here, <a href=\"/docs/guides/web#y\">there</a>, <a href=\"/docs/errors#z\">codes</a> &lt;script&gt;</p>";
         assert!(html.contains(expected) && html.contains("<h1 id=\"a-b-c\">") && html.contains("<code>a &lt;b\n</code></pre>"), "{html}");
+    }
+
+    #[test]
+    fn a_link_reads_as_the_title_of_what_it_leads_to() {
+        for document in &DOCUMENTS {
+            let html = rendered(document, "https://v.example");
+            for link in html.split("<a href=\"").skip(1) {
+                let text = link.split_once('>').and_then(|(_, rest)| rest.split_once("</a>")).map_or("", |(text, _)| text);
+                assert!(!text.ends_with(".md") && !text.is_empty(), "{}: {text}", document.path);
+            }
+        }
+        assert_eq!(title_of("/docs/guides/qr").unwrap(), "QR: show a code on a screen");
+        assert_eq!(title_of("/docs/guides/errors#failed-verifications").unwrap(), "Failed verifications");
+    }
+
+    #[test]
+    fn every_guide_with_commands_has_the_helpers_that_they_need() {
+        for document in &DOCUMENTS {
+            let html = rendered(document, "https://v.example");
+            let defines = ["export BASE='https://v.example'", "api() {", "field() {"].iter().all(|part| html.contains(part));
+            assert_eq!(defines, document.text.contains("$(api ") || document.text.contains("\napi "), "{}", document.path);
+            assert!(!html.contains("Five minutes"), "{}", document.path);
+        }
+    }
+
+    #[test]
+    fn cells_of_a_table_have_the_names_of_their_columns() {
+        let document = Document { path: "/docs/guides/x", file: "guides/x.md", text: "# A\n\n| What | `Code` |\n|---|---|\n| a | b |\n" };
+        let html = rendered(&document, "https://v.example");
+        assert!(html.contains("<td data-label=\"What\"><span>a</span></td><td data-label=\"Code\"><span>b</span></td>"), "{html}");
     }
 }

@@ -8,24 +8,23 @@ use sakshi_domain::event::Event;
 use sakshi_service::Service;
 use sakshi_web::query::Query;
 
-use super::status_label;
+use super::{Standing, event_time};
 use crate::curl::{Command, Curl};
 use crate::error::PortalError;
 use crate::layout::{Layout, Section, page};
 use crate::paging::{Pages, newest};
 use crate::portal_user::PortalUser;
-use crate::when::When;
+use crate::when::EventTime;
 
 /// One event in the list.
 struct Row {
     id: String,
     name: String,
-    status: &'static str,
-    label: &'static str,
+    standing: Standing,
     registrations: u32,
     places: u32,
     scans: u64,
-    until: When,
+    until: EventTime,
 }
 
 #[derive(Template)]
@@ -45,19 +44,15 @@ pub(crate) async fn show(user: PortalUser, request: HttpRequest, service: Data<S
     let number = Query::of(request.query_string()).number(&["page"], 1..=u32::MAX, 1);
     let app = &user.caller.app.app_id;
     let found = newest(number, |page| service.store.list_events(app.clone(), page)).await?;
-    let now = service.clock.now();
-    let row = |event: &Event| {
-        let status = event.status(now);
-        Row {
-            id: event.id.to_string(),
-            name: event.terms.name.as_str().to_owned(),
-            status: status.as_str(),
-            label: status_label(status),
-            registrations: event.counts.registrations,
-            places: event.terms.max_guests.get(),
-            scans: event.counts.scans,
-            until: When::minute(event.terms.expires_at),
-        }
+    let credits = service.store.balance(user.caller.client.clone()).await?.unwrap_or(0);
+    let row = |event: &Event| Row {
+        id: event.id.to_string(),
+        name: event.terms.name.as_str().to_owned(),
+        standing: Standing::of(event, &service, credits),
+        registrations: event.counts.registrations,
+        places: event.terms.max_guests.get(),
+        scans: event.counts.scans,
+        until: event_time(event, event.terms.expires_at),
     };
     let template = List {
         layout: user.layout(Section::Events, &service),

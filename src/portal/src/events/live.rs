@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use actix_web::web::{Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
-use sakshi_domain::event::Event;
+use sakshi_domain::event::{Event, EventCounts};
 use sakshi_service::events::own_event;
 use sakshi_service::{Service, ServiceError};
 use sakshi_web::error::ApiError;
@@ -13,8 +13,9 @@ use sakshi_web::event_stream::{Next, STATE_INTERVAL, event_stream};
 use serde::Serialize;
 use tokio::time::{Instant, sleep};
 
-use super::status_label;
+use super::Standing;
 use crate::error::PortalError;
+use crate::paging::Pages;
 use crate::portal_user::StreamUser;
 
 /// How often the key is checked.
@@ -29,19 +30,34 @@ pub(super) struct Counts {
     pub(super) remaining: u32,
     pub(super) scans: u64,
     pub(super) abandoned: u64,
+    /// Scans without a guest that did not run out of time: declined, failed, or still in progress.
+    pub(super) others: u64,
+    /// Credits of the client.
+    pub(super) credits: u64,
+    /// The page of the guest list that has the newest guests.
+    pub(super) last_page: u32,
 }
 
 impl Counts {
-    pub(super) fn of(event: &Event, service: &Service) -> Self {
-        let status = event.status(service.clock.now());
+    pub(super) fn of(event: &Event, service: &Service, credits: u64) -> Self {
+        let Standing { status, label } = Standing::of(event, service, credits);
+        let EventCounts { registrations, scans, abandoned } = event.counts;
         Self {
-            status: status.as_str(),
-            label: status_label(status),
-            registrations: event.counts.registrations,
+            status,
+            label,
+            registrations,
             remaining: event.remaining(),
-            scans: event.counts.scans,
-            abandoned: event.counts.abandoned,
+            scans,
+            abandoned,
+            others: scans.saturating_sub(abandoned).saturating_sub(registrations.into()),
+            credits,
+            last_page: Pages::of(1, registrations.into()).last,
         }
+    }
+
+    /// Whether guests are turned away for lack of credits.
+    pub(super) fn is_out_of_credits(&self) -> bool {
+        self.status == "out_of_credits"
     }
 }
 
@@ -58,7 +74,9 @@ pub(crate) async fn events(
     let StreamUser(user) = user;
     let event = own_event(&service, &user.caller.app.app_id, &path).await?;
     let mut watch = service.events.watch(event.id).await?.ok_or(ServiceError::NotFound("event"))?;
-    let mut shown = Counts::of(&watch.borrow_and_update(), &service);
+    let client = user.caller.client.clone();
+    let mut credits = service.store.balance(client.clone()).await?.unwrap_or(0);
+    let mut shown = Counts::of(&watch.borrow_and_update(), &service, credits);
     let first = Next::State(shown.clone());
     // The watch of an ended event closes after a while.
     let mut followed = true;
@@ -74,8 +92,14 @@ pub(crate) async fn events(
             if matches!(user.session.check().await, Err(ApiError::Service(ServiceError::Unauthorized))) {
                 return Next::End;
             }
-            let counts = Counts::of(&watch.borrow_and_update(), &service);
-            if counts != shown || Instant::now() >= repeat {
+            let is_due = Instant::now() >= repeat;
+            let event = watch.borrow_and_update().clone();
+            if is_due || event.counts.scans != shown.scans {
+                // If the store cannot answer, the last value stays.
+                credits = service.store.balance(client.clone()).await.ok().flatten().unwrap_or(credits);
+            }
+            let counts = Counts::of(&event, &service, credits);
+            if is_due || counts != shown {
                 shown = counts.clone();
                 return Next::State(counts);
             }

@@ -8,14 +8,41 @@ pub(crate) mod live;
 pub(crate) mod posters;
 pub(crate) mod show;
 
-use sakshi_domain::event::EventStatus;
+use sakshi_domain::event::{Event, EventStatus, StatusReason};
+use sakshi_domain::language::Language;
+use sakshi_domain::time::Timestamp;
+use sakshi_pages::text::Texts;
+use sakshi_pages::time_left::date_and_time;
+use sakshi_service::Service;
+use sakshi_service::events::covers_a_guest;
 
-/// How an event stands, in a word or two.
-const fn status_label(status: EventStatus) -> &'static str {
-    match status {
-        EventStatus::Active => "Open",
-        EventStatus::Disabled => "Disabled",
-        EventStatus::Expired => "Ended",
-        EventStatus::AtCapacity => "Full",
+use crate::when::EventTime;
+
+/// The state of an event as guests meet it: its style and its label.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Standing {
+    status: &'static str,
+    label: &'static str,
+}
+
+impl Standing {
+    fn of(event: &Event, service: &Service, credits: u64) -> Self {
+        let now = service.clock.now();
+        if let Some(StatusReason::CreditsExhausted) = event.status_reason(now, covers_a_guest(credits)) {
+            return Self { status: "out_of_credits", label: "Out of credits" };
+        }
+        let status = event.status(now);
+        let label = match status {
+            EventStatus::Active => "Open",
+            EventStatus::Disabled => "Closed",
+            EventStatus::Expired => "Ended",
+            EventStatus::AtCapacity => "Full",
+        };
+        Self { status: status.as_str(), label }
     }
+}
+
+/// A moment by the clock of the event, as its guests read it.
+fn event_time(event: &Event, at: Timestamp) -> EventTime {
+    EventTime { at, words: date_and_time(at, event.terms.time_zone, Texts::of(Language::ENGLISH)) }
 }

@@ -9,10 +9,8 @@ use askama::Template;
 use sakshi_authority::claims::credential_name;
 use sakshi_domain::claims::Claim;
 use sakshi_domain::event::Event;
-use sakshi_domain::language::Language;
+use sakshi_domain::time::Timestamp;
 use sakshi_pages::qr_code::QrCode;
-use sakshi_pages::text::Texts;
-use sakshi_pages::time_left::date_and_time;
 use sakshi_service::Service;
 use sakshi_service::events::change_event;
 use sakshi_service::events::own_event;
@@ -22,6 +20,7 @@ use sakshi_web::error::ApiError;
 use sakshi_web::query::Query;
 use sakshi_wire::events::RegistrationRow;
 
+use super::event_time;
 use super::live::Counts;
 use crate::curl::{Command, Curl};
 use crate::error::PortalError;
@@ -32,7 +31,7 @@ use crate::paging::{Pages, ROWS};
 use crate::portal_user::PortalUser;
 use crate::transaction::Shared;
 use crate::trial::asked;
-use crate::when::{When, input};
+use crate::when::{EventTime, input};
 
 /// How the fields of the forms stand for those of the request.
 const SHAPE: &[(&str, Kind)] =
@@ -43,7 +42,7 @@ struct Guest {
     id: String,
     /// The name, if it was shared.
     name: Option<String>,
-    at: When,
+    at: Timestamp,
     /// What else was shared.
     shared: Vec<Shared>,
 }
@@ -54,7 +53,7 @@ impl Guest {
         let mut names = shared.extract_if(.., |claim| claim.name == credential_name(Claim::Name));
         let name = names.next().map(|claim| claim.value);
         drop(names);
-        Self { id: row.txn_id.to_string(), name, at: When::minute(row.verified_at), shared }
+        Self { id: row.txn_id.to_string(), name, at: row.verified_at, shared }
     }
 }
 
@@ -65,9 +64,6 @@ struct Page {
     event: Arc<Event>,
     counts: Counts,
     asked: String,
-    until: When,
-    /// The end by the clocks of the event's place, unless that is UTC.
-    own_end: Option<String>,
     /// What has just been done.
     done: Option<&'static str>,
     form: Form,
@@ -85,6 +81,10 @@ struct Page {
 }
 
 impl Page {
+    fn time(&self, at: &Timestamp) -> EventTime {
+        event_time(&self.event, *at)
+    }
+
     fn input<'a>(&'a self, name: &'a str, label: &'a str, kind: &'a str, value: &'a str) -> Field<'a> {
         Field::new(name, label, kind, value, self.form.problem(name))
     }
@@ -133,15 +133,14 @@ async fn shown(
     let address = service.authority.event_url(event.id);
     let code = QrCode::for_entrance(&address).map_err(ApiError::internal)?;
     let asked: Vec<&str> = event.terms.claims.iter().map(asked).collect();
+    let credits = service.store.balance(user.caller.client.clone()).await?.unwrap_or(0);
     let terms = &event.terms;
     let sent = |name: &str, now: String| if form.problem(name).is_some() { form.value(name).to_owned() } else { now };
     let webhook = terms.webhook_url.as_ref().map(|url| url.as_str().to_owned());
     let template = Page {
         layout: user.layout(Section::Events, service),
-        counts: Counts::of(&event, service),
+        counts: Counts::of(&event, service, credits),
         asked: asked.join("\u{a0}· "),
-        until: When::minute(terms.expires_at),
-        own_end: (terms.time_zone.name() != "UTC").then(|| date_and_time(terms.expires_at, terms.time_zone, Texts::of(Language::ENGLISH))),
         done: match query {
             "done=created" => Some("The event was created. Print its code, or show it on a screen."),
             "done=saved" => Some("Saved. The change takes effect at once."),

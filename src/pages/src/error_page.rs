@@ -1,0 +1,43 @@
+//! The page for an address below those of transactions and events that no page has.
+
+use actix_web::http::StatusCode;
+use actix_web::web::Data;
+use actix_web::{HttpRequest, HttpResponse, ResponseError as _};
+use sakshi_service::Service;
+use sakshi_web::error::ApiError;
+use sakshi_web::html::page;
+
+use super::language::PageLanguage;
+use super::layout::Layout;
+use super::notice::{About, Notice, QUESTION, Retry, busy};
+
+/// Where residents and guests are.
+const PLACES: [&str; 2] = ["/v/", "/e/"];
+
+/// Whether an address is below those of residents and guests.
+#[must_use]
+pub fn is_for_residents(request: &HttpRequest) -> bool {
+    PLACES.iter().any(|place| request.path().starts_with(place))
+}
+
+/// The page of an error, in the language of the browser.
+#[must_use]
+pub fn error_page(request: &HttpRequest, error: &ApiError) -> Option<HttpResponse> {
+    let service = request.app_data::<Data<Service>>()?;
+    let language = PageLanguage::of(request, None);
+    let status = error.status_code();
+    if !matches!(status, StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED) {
+        return Some(busy(service, error, language, request.path(), Retry::ByHand));
+    }
+    let notice = Notice {
+        layout: Layout::new(service, language, "/"),
+        look: QUESTION,
+        about: About::default(),
+        heading: language.texts.unknown_heading,
+        words: vec![language.texts.unknown],
+        link: None,
+        retry_s: None,
+        reference: None,
+    };
+    Some(page(status, None, &notice))
+}

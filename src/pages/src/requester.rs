@@ -1,0 +1,44 @@
+//! Who asks: the client with its app, or the organiser that an event names.
+
+use sakshi_domain::event::{Event, EventText};
+use sakshi_domain::ids::{AppId, ClientId};
+use sakshi_service::Service;
+
+/// The requester as pages name it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Requester {
+    pub(crate) name: String,
+    /// The app, on a line of its own.
+    pub(crate) app: Option<String>,
+}
+
+impl Requester {
+    /// The client, with its app unless that has the same name. A page without the name is better than none, so an unavailable
+    /// store is ignored.
+    pub(crate) async fn of(service: &Service, client: &ClientId, app: &AppId) -> Option<Self> {
+        let name = service.store.load_client(client.clone()).await.ok()??.name;
+        let app = service.store.load_app(app.clone()).await.ok().flatten().map(|app| app.name);
+        Some(Self { app: app.filter(|app| *app != name), name })
+    }
+
+    /// The organiser of an event; the client where the event names none.
+    pub(crate) async fn of_event(service: &Service, event: &Event) -> Option<Self> {
+        match &event.terms.organiser {
+            Some(organiser) => Some(Self { name: organiser.as_str().to_owned(), app: None }),
+            None => Self::of(service, &event.client, &event.app).await,
+        }
+    }
+}
+
+/// The name that stands where an event shows its organiser: on kiosk, poster and ticket.
+pub(crate) async fn organiser(service: &Service, event: &Event) -> Option<String> {
+    match event.terms.organiser.as_ref().map(EventText::as_str) {
+        Some(organiser) => Some(organiser.to_owned()),
+        None => client_name(service, event).await,
+    }
+}
+
+/// The name of an event's client.
+pub(crate) async fn client_name(service: &Service, event: &Event) -> Option<String> {
+    Some(service.store.load_client(event.client.clone()).await.ok()??.name)
+}
