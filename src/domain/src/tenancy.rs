@@ -27,7 +27,7 @@ pub enum KeyCase {
 pub struct Client {
     /// Its id.
     pub client_id: ClientId,
-    /// Its name among operators.
+    /// Its name. People who are verified read it as the requester.
     pub name: String,
     /// When it was created.
     pub created_at: Timestamp,
@@ -106,7 +106,7 @@ pub struct App {
     pub app_id: AppId,
     /// The client that it belongs to.
     pub client_id: ClientId,
-    /// Its name among operators.
+    /// Its name. People who are verified read it below the client's.
     pub name: String,
     /// The case of the keys in its payloads.
     pub payload_spelling: KeyCase,

@@ -16,7 +16,7 @@ body! { request
     /// A client to be created.
     #[derive(Clone, PartialEq)]
     pub struct CreateClientRequest {
-        /// What the operator calls it.
+        /// The name, which people who are verified read as the requester.
         name: Label,
     }
 }
