@@ -11,7 +11,10 @@ use crate::error::ApiError;
 #[derive(Clone, Copy, Debug)]
 pub struct ErrorPages(pub fn(&HttpRequest, Option<&Error>, Option<&ApiError>) -> Option<HttpResponse>);
 
-/// The page for this request; `None` for the API, for programs, and where there are no pages.
+/// Paths that programs call. Some of their libraries accept HTML by default.
+const PROGRAMS: [&str; 3] = ["/api/", "/cb/", "/.well-known/"];
+
+/// The page for this request; `None` for programs, and where there are no pages.
 pub(crate) fn error_page(
     request: &HttpRequest,
     status: StatusCode,
@@ -20,7 +23,7 @@ pub(crate) fn error_page(
 ) -> Option<HttpResponse> {
     let ErrorPages(make) = request.app_data::<ErrorPages>()?;
     let is_shown = matches!(status.as_u16(), 404 | 405 | 429 | 500..);
-    if request.path().starts_with("/api/") || !prefers_html(request) || (error.is_some() && !is_shown) {
+    if PROGRAMS.iter().any(|prefix| request.path().starts_with(prefix)) || !prefers_html(request) || (error.is_some() && !is_shown) {
         return None;
     }
     let mut page = make(request, source, error)?;
@@ -35,7 +38,7 @@ pub(crate) fn error_page(
     Some(page)
 }
 
-/// Whether HTML is named, and JSON is not preferred to it (RFC 9110 §12.5.1).
+/// Returns true if HTML is named, and JSON is not preferred to it (RFC 9110 §12.5.1).
 fn prefers_html(request: &HttpRequest) -> bool {
     let accept = Accept::parse(request).map(|accept| accept.0).unwrap_or_default();
     let quality = |kind: &str| accept.iter().filter(|range| range.item.essence_str() == kind).map(|range| range.quality).max();
