@@ -24,7 +24,7 @@ pub struct EventTerms {
     pub name: EventText,
     /// The claims that each guest is asked to share.
     pub claims: ClaimSet,
-    /// Who holds it, if it is not the client; shown to guests.
+    /// The organiser's name, if it is not the client's; shown to guests.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub organiser: Option<EventText>,
     /// Why guests are asked; shown to them.

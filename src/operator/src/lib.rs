@@ -126,7 +126,7 @@ pub struct InternalDeps {
     pub trusted_proxies: TrustedProxies,
     /// The URLs that webhooks may go to.
     pub urls: UrlPolicy,
-    /// Where errors are explained.
+    /// The address of the pages that explain errors.
     pub docs: DocsBase,
     /// Bytes of a JSON body.
     pub body_bytes: usize,

@@ -11,10 +11,10 @@ use super::language::PageLanguage;
 use super::layout::Layout;
 use super::notice::{About, Notice, QUESTION, Retry, busy};
 
-/// Where residents and guests are.
+/// Paths of residents and guests.
 const PLACES: [&str; 2] = ["/v/", "/e/"];
 
-/// Whether an address is below those of residents and guests.
+/// Returns true for an address below those of residents and guests.
 #[must_use]
 pub fn is_for_residents(request: &HttpRequest) -> bool {
     PLACES.iter().any(|place| request.path().starts_with(place))

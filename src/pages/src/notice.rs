@@ -45,7 +45,7 @@ pub(super) const DOTS: Look = Look { tone: "quiet", mark: "M14.5 24h.1M24 24h.1M
 /// The identity app's code for a person who said no (authority protocol, error codes).
 const DECLINED: &str = "301";
 
-/// What a notice is about.
+/// The subject of a notice.
 #[derive(Debug, Default)]
 pub(super) struct About {
     requester: Option<Requester>,

@@ -1,4 +1,4 @@
-//! Who asks: the client with its app, or the organiser that an event names.
+//! The requester: the client with its app, or the organiser that an event names.
 
 use sakshi_domain::event::{Event, EventText};
 use sakshi_domain::ids::{AppId, ClientId};

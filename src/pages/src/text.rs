@@ -184,7 +184,7 @@ pub(crate) struct EventTexts {
 
     pub(super) full_heading: &'static str,
     pub(super) full: &'static str,
-    /// What may follow, also to a guest who has not started.
+    /// A hint for the full event, also for a guest who has not started.
     pub(super) more_places: &'static str,
     pub(super) closed_heading: &'static str,
     pub(super) closed: &'static str,

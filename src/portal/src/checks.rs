@@ -31,7 +31,7 @@ struct Row {
 }
 
 impl Row {
-    /// What tells the ids of this form from those of another one.
+    /// Returns a suffix that tells the ids of this form from those of another one.
     fn place(&self) -> String {
         format!("-{}", self.check.name)
     }

@@ -12,10 +12,10 @@ pub(crate) static SCRIPT: LazyLock<StaticFile> =
     LazyLock::new(|| StaticFile::script("/assets/portal.js", include_str!("../assets/portal.js")));
 /// What pages have besides that show records.
 pub(crate) static RECORDS: LazyLock<StaticFile> = LazyLock::new(|| StaticFile::style("/assets/records.css", &[RECORDS_STYLE]));
-/// What the page of credits has besides.
+/// The file of the credits page.
 pub(crate) static CREDITS: LazyLock<StaticFile> =
     LazyLock::new(|| StaticFile::style("/assets/credits.css", &[include_str!("../assets/credits.css")]));
-/// What pages have besides that show bodies and facts.
+/// The file of pages that show bodies and facts.
 pub(crate) static FIGURES: LazyLock<StaticFile> = LazyLock::new(|| StaticFile::style("/assets/figures.css", &[FIGURES_STYLE]));
 /// What the forms have that ask for claims.
 pub(crate) static CLAIMS: LazyLock<StaticFile> =

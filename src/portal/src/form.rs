@@ -159,14 +159,14 @@ impl Form {
         Ok((status, self))
     }
 
-    /// What is wrong, for the list above the form.
+    /// Returns the errors, for the list above the form.
     pub(super) fn problems(&self) -> Vec<Problem> {
         let mut problems: Vec<_> = self.problems.iter().map(|(field, words)| Problem::of(field, words)).collect();
         problems.dedup();
         problems
     }
 
-    /// Whether anything is wrong.
+    /// Returns true if there is an error.
     pub(super) fn is_wrong(&self) -> bool {
         self.trouble.is_some() || !self.problems.is_empty()
     }

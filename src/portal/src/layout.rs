@@ -33,7 +33,7 @@ impl Section {
     ];
 }
 
-/// Who has signed in, and the section that the page is in. The extractor leaves it with the request, for an error page.
+/// The signed-in person, and the page's section. The extractor leaves it with the request, for an error page.
 #[derive(Clone, Debug)]
 pub(super) struct LayoutUser {
     pub(super) client: String,
@@ -50,7 +50,7 @@ pub(super) struct Layout {
     pub(super) script: String,
     pub(super) sandbox: bool,
     pub(super) user: Option<LayoutUser>,
-    /// Whether the header links the sections also for people who have not signed in.
+    /// True if the header links the sections also for people who have not signed in.
     pub(super) links_sections: bool,
 }
 

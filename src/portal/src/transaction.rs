@@ -85,7 +85,7 @@ struct Page {
     /// The client's own.
     reference: Option<String>,
     opened_at: When,
-    /// When the person answered, and how long that took.
+    /// The time of the person's answer, and the duration.
     answered: Option<(When, String)>,
     asked: String,
     channel: &'static str,

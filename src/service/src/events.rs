@@ -90,7 +90,7 @@ pub async fn is_funded(service: &Service, client: &ClientId) -> Result<bool, Ser
     Ok(service.store.balance(client.clone()).await?.is_some_and(covers_a_guest))
 }
 
-/// Whether a balance covers one more guest.
+/// Returns true if a balance covers one more guest.
 #[must_use]
 pub const fn covers_a_guest(balance: u64) -> bool {
     balance >= CREDITS_PER_VERIFICATION

@@ -72,7 +72,7 @@ pub const CODES: &[&str] = &[
     "validation_failed",
 ];
 
-/// Where the codes of the table are explained, below the service's public URL.
+/// The path of the page that explains the codes, below the service's public URL.
 const DOCUMENT: &str = "/docs/errors";
 
 /// The service's public URL without a slash at its end, as app data: where `docUrl` of an error begins.

@@ -59,7 +59,7 @@ pub fn is_secured(operation: &Value) -> bool {
     operation["security"].as_array().is_some_and(|schemes| !schemes.is_empty())
 }
 
-/// Whether an operation has a request body.
+/// Returns true if an operation has a request body.
 #[must_use]
 pub fn has_body(operation: &Value) -> bool {
     !operation["requestBody"].is_null()

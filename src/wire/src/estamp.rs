@@ -109,7 +109,7 @@ body! { report
     /// The outcome of an e-stamp: the body of the webhook.
     #[derive(PartialEq)]
     pub struct EStampOutcome {
-        /// Whether the e-stamp is completed.
+        /// True when the e-stamp is completed.
         success: bool,
         /// A status of the outcome in the form of an HTTP status.
         status_code as "statusCode": Whole<100, 599>,
@@ -162,7 +162,7 @@ body! { report
         remarks: Option<Text>,
         /// The kind of signature.
         sign_type as "signType": Text,
-        /// When it was signed, or null.
+        /// The time of the signature, or null.
         signed_date as "signedDate": Option<Timestamp>,
     }
     check(fields) {

@@ -162,7 +162,7 @@ enum Moves {
 }
 
 impl ReadOnlyFields {
-    /// Whether none was sent.
+    /// Returns true if none was sent.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

@@ -37,7 +37,7 @@ body! { request
         face_auth: Flag<true>,
         /// Receives the webhook.
         webhook_url: Option<WebhookUrl>,
-        /// Where the verify page sends the person afterwards.
+        /// The address that the verify page sends the person to afterwards.
         redirect_url: Option<PageAddress>,
         /// The name of the person, which helps the identity app to choose a profile.
         name_hint: Option<Words<NAME_HINT_CHARS_MAX>>,
@@ -142,7 +142,7 @@ body! { answer
         txn_id as "txnId": TxnId,
         /// The signed intent that launches the identity app.
         intent_jwt as "intentJwt": String,
-        /// When the transaction expires, 15 minutes after the request.
+        /// The time of expiry, 15 minutes after the request.
         expires_at as "expiresAt": Timestamp,
         /// The verify page, for channels `web` and `qr`. Anyone with this link can complete the verification with their own identity.
         #[serde(skip_serializing_if = "Option::is_none", default)]

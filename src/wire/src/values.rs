@@ -130,7 +130,7 @@ impl Field for HttpUrl {
     }
 }
 
-/// What a time must be.
+/// The rule for times, for error messages.
 pub const ISO_8601: &str = "must be an ISO 8601 time with an offset, such as 2026-12-31T18:30:00Z or 2027-01-01T00:00+05:30";
 
 /// The years 1 to 9999.

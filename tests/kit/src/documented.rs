@@ -1,4 +1,4 @@
-//! Whether every status that a test gets from the API is listed for its operation in `/openapi.json`.
+//! Checks that every status that a test gets from the API is listed for its operation in `/openapi.json`.
 
 use reqwest::{Client, Method, Url};
 use serde_json::Value;

@@ -73,9 +73,9 @@ struct Document {
     list: GuestList,
     page: PageRequest,
     permit: MemoryPermit,
-    /// Whether a guest has been written.
+    /// True after the first guest.
     is_begun: bool,
-    /// Whether everything has been written.
+    /// True after the closing bracket.
     is_complete: bool,
     /// Closes the connection when the memory permit is revoked.
     _watch: Option<CloseWatch>,

@@ -7,7 +7,7 @@ use sakshi_web::error::ApiError;
 use sakshi_web::openapi::{SharedRefusal, has_body, is_secured};
 use serde_json::Value;
 
-/// What operations share beyond the errors of every edge.
+/// Properties of an operation that add errors to those of its edge.
 pub(super) const SHARED: [SharedRefusal; 8] = [
     SharedRefusal {
         status: "401",
@@ -49,12 +49,12 @@ fn has_key(operation: &Value) -> bool {
     parameters.is_some_and(|all| all.iter().any(|parameter| parameter["$ref"] == "#/components/parameters/IdempotencyKey"))
 }
 
-/// Whether the operator may limit how many of its kind an application has.
+/// Returns true if the operator may limit how many of its kind an application has.
 fn is_limited(operation: &Value) -> bool {
     operation["operationId"] == "createEvent" || opens_flow(operation)
 }
 
-/// Whether it places an order with an upstream.
+/// Returns true if it places an order with an upstream.
 fn opens_flow(operation: &Value) -> bool {
     matches!(operation["operationId"].as_str(), Some("requestEsign" | "initDocLocker" | "initEStamp" | "requestWealthConsent"))
 }

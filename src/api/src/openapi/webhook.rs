@@ -14,7 +14,7 @@ struct Webhook {
     name: &'static str,
     operation: &'static str,
     summary: &'static str,
-    /// Where it goes.
+    /// The webhook's address.
     target: &'static str,
     /// The operation that answers with the same body.
     poll: Option<&'static str>,

@@ -45,7 +45,7 @@ pub struct UpstreamOptions {
     pub connect_timeout: Duration,
     /// Limit on the time until the end of the answer, connecting included.
     pub total_timeout: Duration,
-    /// Whether an upstream is called by HTTPS. Otherwise no root certificates are loaded.
+    /// True if an upstream is called by HTTPS. Otherwise no root certificates are loaded.
     pub tls: bool,
 }
 

@@ -94,7 +94,7 @@ impl Chart {
         scales.flat_map(|scale| [2, 4, 6, 8].map(|step| scale.saturating_mul(step))).find(|top| *top >= most).unwrap_or(most)
     }
 
-    /// What was used in the last seven days, and in how many milliseconds; `None` while there is less history, because a first
+    /// Credits used in the last seven days, and the milliseconds of history; `None` while there is less history, because a first
     /// afternoon says nothing about a week.
     fn pace(&self) -> Option<(u64, i64)> {
         let window = self.used.len().saturating_sub(PACE_DAYS);

@@ -46,7 +46,7 @@ pub(super) static DOCUMENTS: [Document; 10] = documents! {
     "/docs/quirks" "quirks.md"
 };
 
-/// Where the guides say that the helpers of their commands are.
+/// The address of the helpers in the guides' commands.
 const HELPERS_LINK: &str = "../../README.md#five-minutes";
 const README: &str = include_str!("../../../../README.md");
 

@@ -55,7 +55,7 @@ impl Counts {
         }
     }
 
-    /// Whether guests are turned away for lack of credits.
+    /// True while guests are turned away for lack of credits.
     pub(super) fn is_out_of_credits(&self) -> bool {
         self.status == "out_of_credits"
     }

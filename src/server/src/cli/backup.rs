@@ -21,7 +21,7 @@ const NAME: (&str, &str) = ("sakshi-", ".db");
 /// Options of `backup`.
 #[derive(Args, Clone, Debug)]
 pub struct Backup {
-    /// Where to write the backup; a missing directory is made. The file's name has the time.
+    /// The backup's directory; it is made if it is missing. The file's name has the time.
     #[arg(value_name = "DIRECTORY")]
     pub directory: PathBuf,
     /// Remove older backups from the directory, so that so many are left with this one.

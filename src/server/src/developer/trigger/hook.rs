@@ -13,7 +13,7 @@ use crate::cli::error::CliError;
 use crate::developer::inbox::Inbox;
 use crate::developer::timeline::Timeline;
 
-/// Where the webhook goes, and what was registered before.
+/// The webhook's address, and the registration before.
 pub(super) struct Hook {
     target: Target,
     /// The requests that register again what this run has replaced.
@@ -40,7 +40,7 @@ impl Hook {
         }))
     }
 
-    /// Wherever the app's webhooks go.
+    /// Uses the app's own webhook address.
     pub(super) fn as_registered() -> Self {
         Self::to(Target::AsRegistered)
     }
