@@ -25,7 +25,11 @@ async fn channels_web_and_qr_answer_with_a_request_url() {
     let backend = node.backend(2).await;
     for channel in ["web", "qr"] {
         let opened = backend.open_with(&json!({"claims": ["name", "dob"], "channel": channel})).await;
-        assert_eq!(members(&opened.answer), ["expiresAt", "intentJwt", "requestUrl", "txnId"]);
+        let expected: &[&str] = match channel {
+            "web" => &["expiresAt", "intentJwt", "iosAppUri", "requestUrl", "txnId"],
+            _ => &["expiresAt", "intentJwt", "requestUrl", "txnId"],
+        };
+        assert_eq!(members(&opened.answer), expected);
         assert_eq!(opened.answer["requestUrl"], node.addresses.public(&format!("/v/{}", opened.txn)));
         assert_eq!(opened.intent.ch, channel);
         let uuid: uuid::Uuid = opened.txn.parse().expect("a UUID");
@@ -34,7 +38,7 @@ async fn channels_web_and_qr_answer_with_a_request_url() {
 }
 
 #[tokio::test]
-async fn channel_app_answers_with_an_intent_uri_on_android_and_without_on_ios() {
+async fn channel_app_answers_with_an_intent_uri_on_android_and_a_url_on_ios() {
     let node = TestNode::start().await;
     let backend = node.backend(2).await;
     let body = json!({"claims": ["name"], "channel": "app", "app_id": "com.example.bank", "app_signature": signature_of_an_app()});
@@ -47,8 +51,35 @@ async fn channel_app_answers_with_an_intent_uri_on_android_and_without_on_ios() 
     assert_eq!(android.intent.asig, Some(signature_of_an_app()));
 
     let ios = backend.open_with(&json!({"claims": ["name"], "channel": "app"})).await;
-    assert_eq!(members(&ios.answer), ["expiresAt", "intentJwt", "txnId"]);
+    assert_eq!(members(&ios.answer), ["expiresAt", "intentJwt", "iosAppUri", "txnId"]);
+    assert_eq!(ios.answer["iosAppUri"], format!("idauthority://verify?req={}", ios.answer["intentJwt"].as_str().unwrap()));
     assert_eq!((&*ios.intent.ch, ios.intent.aid, ios.intent.asig), ("app", None, None));
+}
+
+#[tokio::test]
+async fn a_request_for_a_qr_code_gets_its_value_in_the_same_response() {
+    let node = TestNode::start().await;
+    let backend = node.backend(4).await;
+    for (channel, launches) in [("web", "iosAppUri"), ("qr", "requestUrl"), ("app", "iosAppUri")] {
+        let opened = backend.open_with(&json!({"claims": ["name"], "channel": channel, "qr": true})).await;
+        assert!(members(&opened.answer).contains(&launches), "{}", opened.answer);
+        let payload = opened.answer["qrPayload"].as_str().unwrap();
+        assert_eq!(sakshi_authority::qr::decode_qr_payload(payload).as_deref(), Ok(opened.answer["intentJwt"].as_str().unwrap()));
+    }
+    let without = backend.open_with(&json!({"claims": ["name"], "channel": "qr", "qr": false})).await;
+    assert!(without.answer.get("qrPayload").is_none());
+}
+
+#[tokio::test]
+async fn a_long_name_hint_is_cut_between_letters_as_a_reader_sees_them() {
+    let node = TestNode::start().await;
+    let backend = node.backend(3).await;
+    let hint = async |hint: &str| backend.open_with(&json!({"claims": ["name"], "channel": "qr", "name_hint": hint})).await.intent.ht.unwrap();
+    assert_eq!(hint(&"n".repeat(150)).await, "n".repeat(100));
+    // A letter of four characters, which end at 4, 8, …: none may be cut apart.
+    let letter = "क्षि";
+    assert_eq!(hint(&letter.repeat(30)).await, letter.repeat(25));
+    assert_eq!(hint(&format!("aa{}", letter.repeat(30))).await, format!("aa{}", letter.repeat(24)));
 }
 
 #[tokio::test]

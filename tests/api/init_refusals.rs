@@ -122,7 +122,7 @@ async fn each_problem_is_told_in_a_sentence_that_says_what_would_be_accepted() {
             vec![
                 ("claims", "must name 1 to 30 claims"),
                 ("webhookUrl", "must be a string"),
-                ("nameHint", "must be 1 to 100 characters without control characters"),
+                ("nameHint", "must be 1 to 1024 characters without control characters"),
                 ("requestId", "must be 1 to 128 visible ASCII characters"),
             ],
         ),

@@ -1,12 +1,14 @@
 //! The issuer's keys change while the node serves.
 
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
+use futures_util::future::join_all;
 use sakshi_kit::backend::Backend;
 use sakshi_kit::issuer::{KID, TestIssuer};
 use sakshi_kit::node::TestNode;
 use sakshi_kit::waiting::{TIMEOUT, eventually};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
@@ -57,7 +59,49 @@ async fn a_credential_with_a_new_key_is_accepted_once_the_file_has_the_key_and_w
 }
 
 #[tokio::test]
-async fn unknown_keys_have_the_file_read_once_a_minute_and_no_more() {
+async fn a_key_set_with_odd_keys_keeps_its_good_ones_and_a_rotation_is_not_delayed_by_random_key_ids() {
+    let (node, next) = (TestNode::start().await, TestIssuer::generate());
+    let (backend, stranger) = (node.backend(5_000).await, TestIssuer::generate());
+    let mut keys = node.issuer.jwks()["keys"].as_array().unwrap().clone();
+    let mut off_curve = keys[0].clone();
+    off_curve["y"] = off_curve["x"].clone();
+    off_curve["kid"] = "off the curve".into();
+    keys.extend([off_curve, stranger.issuer.public_jwk(), json!({"kty": "LWE", "kid": "quantum"})]);
+    keys.extend(named(&next, "next")["keys"].as_array().unwrap().clone());
+    let mut twin = named(&TestIssuer::generate(), "next")["keys"][0].clone();
+    twin["use"] = "sig".into();
+    keys.push(twin);
+
+    // A stranger asks for a thousand keys that nobody has, one after the other, while the issuer rotates.
+    let opened = backend.open(&["name", "dob", "gender"]).await;
+    let app = node.identity_app();
+    let is_over = AtomicBool::new(false);
+    let asked = AtomicUsize::new(0);
+    let ask = || async {
+        while !is_over.load(Relaxed) || asked.load(Relaxed) < 1_000 {
+            let number = asked.fetch_add(1, Relaxed);
+            let answer = app.present(&opened, &credential(&stranger, &format!("invented {number}"))).await;
+            assert_eq!(answer.status, 400);
+        }
+    };
+    let rotate = async {
+        std::fs::write(node.directory.path().join("jwks.json"), json!({ "keys": keys }).to_string()).unwrap();
+        let began = std::time::Instant::now();
+        let first = present(&node, &backend, &credential(&next, "next")).await;
+        eprintln!("the new key: {first} after {:?}", began.elapsed());
+        assert_eq!(first, 200, "the first callback with the new key waits for it");
+        assert_eq!(present(&node, &backend, &credential(&node.issuer, KID)).await, 200);
+        is_over.store(true, Relaxed);
+    };
+    tokio::join!(join_all((0..200).map(|_| ask())), rotate);
+    let page = node.operator().probe("/metrics").await.text;
+    for (reason, count) in [("not_on_curve", 1), ("key_id_missing", 1), ("other_type", 1), ("key_id_repeated", 1), ("not_an_object", 0)] {
+        assert!(page.contains(&format!("sakshi_issuer_keys_odd{{reason=\"{reason}\"}} {count}")), "{page}");
+    }
+}
+
+#[tokio::test]
+async fn an_unknown_key_has_the_file_read_once_a_minute_and_no_more() {
     let node = TestNode::start().await;
     let (backend, stranger) = (node.backend(50).await, TestIssuer::generate());
     for _ in 0..5 {

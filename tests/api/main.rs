@@ -19,6 +19,7 @@ mod clients;
 mod clock;
 mod connectors;
 mod credential_refusals;
+mod credential_status;
 mod credentials;
 mod credits;
 mod descriptors;

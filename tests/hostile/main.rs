@@ -21,6 +21,7 @@ mod registrations;
 mod revoked;
 #[cfg(feature = "soak")]
 mod soak;
+mod status;
 mod unread;
 mod withheld_bodies;
 mod withheld_files;

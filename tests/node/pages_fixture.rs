@@ -27,7 +27,6 @@ use sakshi_outbound::client::{WebhookClient, WebhookClientOptions};
 use sakshi_service::budget::{CpuBudget, FlowFetches, MemoryBudgets};
 use sakshi_service::drain::Drain;
 use sakshi_service::idempotency_locks::IdempotencyLocks;
-use sakshi_service::issuer_keys::IssuerKeys;
 use sakshi_service::url_policy::UrlPolicy;
 use sakshi_service::{Rules, Service};
 use sakshi_store::OpenOutcome;
@@ -89,7 +88,7 @@ impl PagesFixture {
             store: Arc::new(store),
             vault,
             clock: clock.clone(),
-            authority: Arc::new(authority::build(&settings, keys, BASE.to_owned(), IssuerKeys::new().0).unwrap()),
+            authority: Arc::new(authority::build(&settings, keys, BASE.to_owned(), clock.clone()).unwrap()),
             rules: rules(),
             pages: Arc::new(settings.pages.clone()),
             drain: Drain::default(),

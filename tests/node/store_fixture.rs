@@ -91,6 +91,7 @@ fn signer() -> IntentSigner {
         client_id: String::new(),
         registration: String::new(),
         scope_length: 64,
+        ..IntentSettings::default()
     };
     IntentSigner::new(IntentKey::from_pem(intent_key()).unwrap(), settings)
 }

@@ -41,7 +41,7 @@ fn an_outcome_that_a_flow_does_not_know_is_refused_with_those_that_it_does() {
 fn the_help_lists_the_outcomes_of_every_flow() {
     let help = outcomes();
     for line in [
-        "  ovse       approve, decline, abort, fail_liveness, fail_match, walk_away, expired",
+        "  ovse       approve, decline, abort, fail_liveness, fail_match, walk_away, expired, revoked, suspended, status_unavailable",
         "  esign      completed, rejected, expired, signed-once, lapsed",
         "  doclocker  fetched, partly, pending, failed",
         "  estamp     completed, rejected, expired, pending",
@@ -81,11 +81,20 @@ async fn a_run_without_a_key_issues_one_for_an_app_of_its_own_and_revokes_it() {
     assert!(done.unwrap() && out.contains("nothing is posted") && out.contains("verification pending"), "{out}");
     let (done, out) = driven(&live, &["ovse", "--outcome", "expired"]).await;
     assert!(done.unwrap() && out.contains("the window ended at ") && out.contains("verification expired, as it should be"), "{out}");
+    for (outcome, reason, end) in [
+        ("revoked", "credential_revoked", "pending"),
+        ("suspended", "credential_suspended", "pending"),
+        ("status_unavailable", "status_unavailable", "passed"),
+    ] {
+        let (done, out) = driven(&live, &["ovse", "--outcome", outcome]).await;
+        let told = [format!("callback {reason}, as it should be"), format!("verification {end}, as it should be")];
+        assert!(done.unwrap() && told.iter().all(|line| out.contains(line)), "{out}");
+    }
     let (_, apps) = live.admin(&format!("/admin/v1/clients/{}/apps", live.first.client)).await;
     assert_eq!(apps["apps"].as_array().unwrap().len(), 2, "later runs find the app of the first: {apps}");
     let (_, keys) = live.admin(&format!("/admin/v1/clients/{}/keys", live.first.client)).await;
     let issued: Vec<&Value> = keys["keys"].as_array().unwrap().iter().filter(|key| key["label"] == "sakshi trigger").collect();
-    assert!(issued.len() == 3 && issued.iter().all(|key| key["revoked_at"].is_string()), "{keys}");
+    assert!(issued.len() == 6 && issued.iter().all(|key| key["revoked_at"].is_string()), "{keys}");
     live.stop().await;
 }
 
@@ -132,7 +141,7 @@ async fn every_outcome_of_every_flow_comes_out_as_it_should() {
             .map(|outcome| ["esign", "--signers", "3", "--outcome", outcome].map(str::to_owned).to_vec()),
     );
     runs.push(["estamp", "--api-type", "PhysicalEStamp"].map(str::to_owned).to_vec());
-    assert_eq!(runs.len(), 7 + 5 + 4 + 4 + 12 + 4);
+    assert_eq!(runs.len(), 10 + 5 + 4 + 4 + 12 + 4);
     for run in runs {
         let (done, out) = driven(&live, &run.iter().map(String::as_str).collect::<Vec<_>>()).await;
         assert!(done.unwrap(), "{run:?}: {out}");

@@ -128,6 +128,7 @@ fn intent(key: IntentKey) -> Result<String, Failure> {
         client_id: "verifier-client-0001".into(),
         registration: "REG-0000000001".into(),
         scope_length: SCOPE_LENGTH,
+        ..IntentSettings::default()
     };
     let (client, now) = (ClientId::generate(), SystemClock.now());
     let pending = Pending {

@@ -7,12 +7,16 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// The names that launch the identity app, from the settings.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AppLinks {
     /// The action of an intent from a browser.
     pub android_web_action: String,
     /// The action of an intent from a native app.
     pub android_app_action: String,
+    /// The package of the authority's app: no other app is asked, and the store opens when it is missing.
+    pub android_package: Option<String>,
+    /// The component within the app that is started: `package/class`.
+    pub android_component: Option<String>,
     /// The URL scheme on iOS.
     pub ios_scheme: String,
     /// The host part of the URL on iOS.
@@ -20,18 +24,36 @@ pub struct AppLinks {
 }
 
 impl AppLinks {
-    /// The link of the button on the verify page on Android. If the app is not installed, the browser opens
-    /// `fallback_url`.
+    /// The link of the button on the verify page on Android. If the app is not installed, the browser opens the store when the
+    /// package is set, and `fallback_url` otherwise.
     #[must_use]
     pub fn android_browser(&self, jwt: &str, fallback_url: &str) -> String {
-        let (action, jwt, fallback) = (escape(&self.android_web_action), escape(jwt), escape(fallback_url));
-        format!("intent:#Intent;action={action};S.request={jwt};S.browser_fallback_url={fallback};end")
+        let mut uri = self.android(&self.android_web_action, jwt);
+        if self.android_package.is_none() {
+            push_part(&mut uri, "S.browser_fallback_url", fallback_url);
+        }
+        uri + "end"
     }
 
     /// `nationalIdAppUri`: the intent URI for a native Android app.
     #[must_use]
     pub fn android_native(&self, jwt: &str) -> String {
-        format!("intent:#Intent;action={};S.request={};end", escape(&self.android_app_action), escape(jwt))
+        self.android(&self.android_app_action, jwt) + "end"
+    }
+
+    /// An intent URI without its end.
+    fn android(&self, action: &str, jwt: &str) -> String {
+        let mut uri = String::with_capacity(jwt.len() + 256);
+        uri.push_str("intent:#Intent;");
+        push_part(&mut uri, "action", action);
+        if let Some(package) = &self.android_package {
+            push_part(&mut uri, "package", package);
+        }
+        if let Some(component) = &self.android_component {
+            push_part(&mut uri, "component", component);
+        }
+        push_part(&mut uri, "S.request", jwt);
+        uri
     }
 
     /// The URL that opens the app on iOS.
@@ -39,6 +61,13 @@ impl AppLinks {
     pub fn ios(&self, jwt: &str) -> String {
         format!("{}://{}?req={}", self.ios_scheme, self.ios_host, escape(jwt))
     }
+}
+
+fn push_part(uri: &mut String, name: &str, value: &str) {
+    uri.push_str(name);
+    uri.push('=');
+    uri.extend(utf8_percent_encode(value, ESCAPED));
+    uri.push(';');
 }
 
 fn escape(text: &str) -> String {
@@ -55,6 +84,7 @@ mod tests {
             android_app_action: "org.example.app.REQUEST".into(),
             ios_scheme: "idapp".into(),
             ios_host: "verify".into(),
+            ..AppLinks::default()
         }
     }
 
@@ -70,6 +100,16 @@ mod tests {
     #[test]
     fn a_native_app_on_android_fires_an_intent_without_a_fallback() {
         assert_eq!(links().android_native("aa.bb.cc"), "intent:#Intent;action=org.example.app.REQUEST;S.request=aa.bb.cc;end");
+    }
+
+    #[test]
+    fn with_a_package_only_the_authoritys_app_is_asked_and_the_store_takes_the_place_of_the_fallback() {
+        let component = Some("org.example.id/org.example.id.Main".into());
+        let links = AppLinks { android_package: Some("org.example.id".into()), android_component: component, ..links() };
+        let named = "package=org.example.id;component=org.example.id%2Forg.example.id.Main;S.request=aa.bb.cc;end";
+        assert_eq!(links.android_native("aa.bb.cc"), format!("intent:#Intent;action=org.example.app.REQUEST;{named}"));
+        let browser = links.android_browser("aa.bb.cc", "https://v.example/");
+        assert_eq!(browser, format!("intent:#Intent;action=org.example.app.WEB_REQUEST;{named}"));
     }
 
     #[test]

@@ -76,6 +76,12 @@ impl Language {
         }
     }
 
+    /// The language with this BCP 47 tag.
+    #[must_use]
+    pub fn from_tag(tag: &str) -> Option<Self> {
+        Self::all().find(|language| language.tag() == tag)
+    }
+
     /// The authority's code, 1 to 23.
     #[must_use]
     pub const fn code(self) -> u8 {

@@ -48,8 +48,28 @@ pub const LONG_POLL_SECONDS_MAX: u64 = 30;
 pub const IDEMPOTENCY_TTL: Duration = Duration::from_secs(24 * 3_600);
 /// Bytes of an issuer's key set that is fetched.
 pub const JWKS_BYTES_MAX: usize = 256 * 1_024;
-/// The least time between two readings of an issuer's keys that credentials with unknown keys cause.
+/// Time in which the issuer's keys are read again at most once for the same unknown key id.
 pub const JWKS_REREAD_INTERVAL: Duration = Duration::from_secs(60);
+/// Time between two reads of the issuer's keys that unknown key ids cause.
+pub const JWKS_REREAD_SPACING: Duration = Duration::from_secs(2);
+/// Unknown key ids that are remembered.
+pub const JWKS_IDS_KEPT_MAX: usize = 1_024;
+/// Bytes of an answer about the status of a credential.
+pub const STATUS_ANSWER_BYTES_MAX: usize = 64 * 1_024;
+/// JSON values of such an answer.
+pub const STATUS_VALUES_MAX: usize = 64;
+/// Bytes of a decompressed status list; at one bit each, the states of 8 million credentials.
+pub const STATUS_LIST_BYTES_MAX: usize = 1_024 * 1_024;
+/// Time for such an answer: for its owner's turn, the name, the connection and the body together.
+pub const STATUS_FETCH_MAX: Duration = Duration::from_secs(5);
+/// Fetches of such answers in flight on a node.
+pub const STATUS_FETCHES_MAX: usize = 64;
+/// Time for which a failed fetch is not repeated.
+pub const STATUS_FAILURE_KEPT: Duration = Duration::from_secs(5);
+/// Cached answers of a node.
+pub const STATUS_ANSWERS_KEPT_MAX: usize = 4_096;
+/// Bytes of the lists among them.
+pub const STATUS_BYTES_KEPT_MAX: usize = 16 * 1_024 * 1_024;
 /// Refused requests that are kept of an app for its developers.
 pub const REFUSALS_KEPT_MAX: u32 = 200;
 /// How long a refused request is kept for its developers.
@@ -205,6 +225,7 @@ const _: () = assert!(PAGE_SIZE_DEFAULT <= PAGE_SIZE_MAX);
 const _: () = assert!(TRANSFERRED_APPS_MAX * (3 * URL_CHARS_MAX + 2_048) + TRANSFERRED_KEYS_MAX * 1_024 <= TRANSFER_BYTES_MAX);
 const _: () = assert!(TRANSFERRED_APPS_MAX * 8 + TRANSFERRED_KEYS_MAX * 11 + 8 <= BODY_VALUES_MAX);
 const _: () = assert!(CLAIMS_MAX < DISCLOSURES_MAX);
+const _: () = assert!(STATUS_BYTES_KEPT_MAX >= 8 * STATUS_LIST_BYTES_MAX);
 const _: () = assert!(DISCLOSURES_MAX * 16 < CREDENTIAL_VALUES_MAX, "a disclosure has a digest and a few values, and there are decoys");
 const _: () = assert!(CALLBACK_INLINE_BYTES_MAX < CALLBACK_BYTES_MAX);
 const _: () = assert!(FILE_CHARS_MAX + 1_024 * 1_024 <= REPORT_BYTES_MAX, "a report can contain the largest file");

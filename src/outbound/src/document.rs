@@ -1,12 +1,20 @@
 //! Fetches a small document by HTTP: no redirect is followed, and size and time are bounded.
 
+use std::error::Error;
+use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use reqwest::header::ACCEPT;
 use reqwest::{Client, StatusCode, redirect, retry};
+use tokio::sync::OnceCell;
+use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 use url::Url;
 
-use crate::error::ClientError;
+use crate::guard::AddressPolicy;
+use crate::resolver::{GuardedResolver, ResolveError};
 
 /// Why there is no document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -14,6 +22,12 @@ pub enum DocumentError {
     /// No connection, no TLS, or the connection broke.
     #[error("cannot be reached")]
     Unreachable,
+    /// None of the host's addresses may be connected to.
+    #[error("has no address that may be connected to")]
+    Blocked,
+    /// TLS cannot be set up on this machine.
+    #[error("cannot be reached: TLS cannot be set up")]
+    NoTls,
     /// It took too long.
     #[error("does not answer in time")]
     TimedOut,
@@ -25,36 +39,77 @@ pub enum DocumentError {
     TooLong(usize),
 }
 
-/// Fetches documents.
+impl DocumentError {
+    /// A stable code for logs and metrics.
+    #[must_use]
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::Unreachable | Self::NoTls => "unreachable",
+            Self::Blocked => "blocked",
+            Self::TimedOut => "timed_out",
+            Self::Status(300..=399) => "redirect",
+            Self::Status(_) => "http_status",
+            Self::TooLong(_) => "too_long",
+        }
+    }
+}
+
+/// Fetches documents. Clones share what is set up at the first use.
 #[derive(Clone, Debug)]
 pub struct DocumentClient {
-    http: Client,
+    /// For `https`, and for `http`, which needs no root certificates: loading them takes long.
+    clients: Arc<[OnceCell<Client>; 2]>,
+    resolver: Option<Guarded>,
     time: Duration,
 }
 
 impl DocumentClient {
-    /// A client that waits so long for a document.
-    ///
-    /// # Errors
-    /// TLS cannot be set up.
-    pub fn new(time: Duration) -> Result<Self, ClientError> {
-        let builder = Client::builder().http1_only().redirect(redirect::Policy::none()).no_proxy().retry(retry::never()).referer(false);
-        Ok(Self { http: builder.pool_max_idle_per_host(0).build().map_err(ClientError::tls)?, time })
+    /// A client for URLs that the operator chose: any address may be connected to. It waits so long for a document.
+    #[must_use]
+    pub fn new(time: Duration) -> Self {
+        Self { clients: Arc::default(), resolver: None, time }
+    }
+
+    /// A client for URLs that others chose: only the addresses of this policy are connected to.
+    #[must_use]
+    pub fn guarded(time: Duration, policy: AddressPolicy) -> Self {
+        Self { resolver: Some(Guarded { policy, resolver: Arc::new(GuardedResolver::new(policy)) }), ..Self::new(time) }
+    }
+
+    async fn client(&self, url: &Url) -> Result<&Client, DocumentError> {
+        let is_open = url.scheme() == "http";
+        let resolver = self.resolver.clone();
+        let build = move || {
+            let builder = Client::builder().http1_only().redirect(redirect::Policy::none()).no_proxy().retry(retry::never());
+            let builder = builder.referer(false).pool_max_idle_per_host(0);
+            let builder = match resolver {
+                Some(guarded) => builder.dns_resolver(Arc::new(guarded)),
+                None => builder,
+            };
+            if is_open { builder.tls_certs_only([]).build() } else { builder.build() }
+        };
+        let built = || async {
+            let client = spawn_blocking(build).await.map_err(|_| DocumentError::NoTls)?;
+            client.inspect_err(|error| tracing::error!(%error, "TLS cannot be set up")).map_err(|_| DocumentError::NoTls)
+        };
+        self.clients[usize::from(is_open)].get_or_try_init(built).await
     }
 
     /// The document at a URL, of at most this many bytes.
     ///
     /// # Errors
     /// Why there is none.
-    pub async fn fetch(&self, url: &Url, most: usize) -> Result<Vec<u8>, DocumentError> {
-        let failure = |error: reqwest::Error| if error.is_timeout() { DocumentError::TimedOut } else { DocumentError::Unreachable };
+    pub async fn fetch(&self, url: &Url, accept: &'static str, most: usize) -> Result<Vec<u8>, DocumentError> {
+        if self.resolver.as_ref().is_some_and(|guarded| !guarded.policy.permits_host(url)) {
+            return Err(DocumentError::Blocked);
+        }
         let exchange = async {
-            let mut response = self.http.get(url.clone()).send().await.map_err(failure)?;
+            let mut response = self.client(url).await?.get(url.clone()).header(ACCEPT, accept).send().await.map_err(|error| failure(&error))?;
             if response.status() != StatusCode::OK {
                 return Err(DocumentError::Status(response.status().as_u16()));
             }
             let mut body = Vec::new();
-            while let Some(chunk) = response.chunk().await.map_err(failure)? {
+            while let Some(chunk) = response.chunk().await.map_err(|error| failure(&error))? {
                 if body.len() + chunk.len() > most {
                     return Err(DocumentError::TooLong(most));
                 }
@@ -63,5 +118,37 @@ impl DocumentClient {
             Ok(body)
         };
         timeout(self.time, exchange).await.unwrap_or(Err(DocumentError::TimedOut))
+    }
+}
+
+fn failure(error: &reqwest::Error) -> DocumentError {
+    if error.is_timeout() {
+        return DocumentError::TimedOut;
+    }
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        if error.downcast_ref::<ResolveError>() == Some(&ResolveError::Blocked) {
+            return DocumentError::Blocked;
+        }
+        cause = error.source();
+    }
+    DocumentError::Unreachable
+}
+
+/// The address guard, and its resolver as reqwest calls it.
+#[derive(Clone, Debug)]
+struct Guarded {
+    policy: AddressPolicy,
+    resolver: Arc<GuardedResolver>,
+}
+
+impl Resolve for Guarded {
+    fn resolve(&self, name: Name) -> Resolving {
+        let resolver = Arc::clone(&self.resolver);
+        Box::pin(async move {
+            let addresses = resolver.addresses(name.as_str()).await?;
+            let addresses: Vec<SocketAddr> = addresses.iter().copied().collect();
+            Ok(Box::new(addresses.into_iter()) as Addrs)
+        })
     }
 }

@@ -158,7 +158,7 @@ async fn opened(user: &PortalUser, form: &Form, request: &HttpRequest, service: 
     rates.init.take(&caller.app.app_id)?;
     let asked: InitRequest = form.sent(SHAPE).request(service.request_context())?;
     let terms = asked.terms(request_id(request));
-    Ok(open_transaction(service, caller.clone(), terms, form.once(caller, OPERATION)).await?.into_answer()?.txn_id)
+    Ok(open_transaction(service, caller.clone(), terms, false, form.once(caller, OPERATION)).await?.into_answer()?.txn_id)
 }
 
 #[cfg(test)]

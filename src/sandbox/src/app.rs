@@ -15,6 +15,7 @@ mod intent;
 mod pages;
 mod script_api;
 mod state;
+mod status;
 mod wording;
 
 pub use error::AppError;
@@ -24,7 +25,8 @@ pub use state::{SandboxApp, SetupError};
 /// Bytes of a form or a JSON body, which contains an intent or its QR value.
 const BODY_BYTES_MAX: usize = 64 * 1_024;
 
-/// Mounts `/sandbox/app` with its style sheet and JSON endpoint, and `/sandbox/residents`.
+/// Mounts `/sandbox/app` with its style sheet and JSON endpoint, `/sandbox/residents`, and where the issuer publishes the status of
+/// its credentials.
 pub fn configure(cfg: &mut ServiceConfig, state: Data<SandboxApp>) {
     cfg.service(
         web::scope("/sandbox/app")
@@ -36,5 +38,6 @@ pub fn configure(cfg: &mut ServiceConfig, state: Data<SandboxApp>) {
             .service(web::resource("/app.css").get(style))
             .service(web::resource("/answer").post(script_api::answer)),
     )
-    .service(web::resource("/sandbox/residents").app_data(state).get(script_api::residents));
+    .service(web::resource("/sandbox/residents").app_data(state.clone()).get(script_api::residents))
+    .service(web::resource("/sandbox/status/{state}/{credential_id}").app_data(state).get(status::published));
 }

@@ -15,10 +15,12 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::keys::{KeyError, SigningKey};
-use crate::residents::Resident;
+use crate::residents::{PublishedState, Resident};
 
 /// How long a credential is valid.
 const CREDENTIAL_LIFETIME: Duration = Duration::from_secs(90 * 24 * 3_600);
+/// How long an answer about a credential's status is valid.
+const STATUS_LIFETIME: Duration = Duration::from_secs(60);
 /// Digests without a disclosure, which hide the number of claims (RFC 9901 §4.2.5).
 const DECOYS: usize = 2;
 
@@ -107,12 +109,27 @@ impl SandboxIssuer {
         json!({"keys": [key]}).to_string()
     }
 
-    /// Issues a credential that discloses those of the claims that the resident has. It names the holder's
-    /// key, has no key-binding JWT yet, and ends in `~`.
+    /// Issues a credential without a `status`; see [`SandboxIssuer::issue_with_status`].
     ///
     /// # Errors
     /// The cryptographic library failed.
     pub fn issue(&self, resident: &Resident, claims: ClaimSet, holder: &HolderKey, now: Timestamp) -> Result<String, KeyError> {
+        self.issue_with_status(resident, claims, holder, now, |_| None)
+    }
+
+    /// Issues a credential that discloses those of the claims that the resident has. It names the holder's
+    /// key, has no key-binding JWT yet, and ends in `~`. `status_url` makes its `status` from its id.
+    ///
+    /// # Errors
+    /// The cryptographic library failed.
+    pub fn issue_with_status(
+        &self,
+        resident: &Resident,
+        claims: ClaimSet,
+        holder: &HolderKey,
+        now: Timestamp,
+        status_url: impl FnOnce(Uuid) -> Option<String>,
+    ) -> Result<String, KeyError> {
         let disclosures = claims
             .iter()
             .filter_map(|claim| Some((credential_name(claim), resident.claim(claim, now)?)))
@@ -127,16 +144,18 @@ impl SandboxIssuer {
 
         let id = Uuid::new_v4();
         let header = json!({"alg": "ES256", "typ": "vc+sd-jwt", "kid": self.key_id});
-        let payload = json!({
+        let mut payload = json!({
             "iss": self.name,
             "id": id,
             "iat": now.seconds(),
             "exp": (now + CREDENTIAL_LIFETIME).seconds(),
-            "status": format!("{}/status/{id}", self.name.trim_end_matches('/')),
             "_sd_alg": "SHA-256",
             "_sd": digests,
             "cnf": {"jwk": holder.0.public_jwk()},
         });
+        if let Some(url) = status_url(id) {
+            payload["status"] = json!(url);
+        }
         let mut credential = self.key.sign(&header, &payload)?;
         credential.push('~');
         for text in disclosures {
@@ -144,6 +163,20 @@ impl SandboxIssuer {
             credential.push('~');
         }
         Ok(credential)
+    }
+}
+
+impl SandboxIssuer {
+    /// Signs the answer about the status of the credential with this id.
+    ///
+    /// # Errors
+    /// The cryptographic library failed.
+    pub fn status_answer(&self, credential_id: Uuid, state: PublishedState, now: Timestamp) -> Result<String, KeyError> {
+        let header = json!({"alg": "ES256", "typ": "JWT", "kid": self.key_id});
+        let expiry = (now + STATUS_LIFETIME).seconds();
+        let payload =
+            json!({"iss": self.name, "sub": credential_id, "status": state.as_str(), "iat": now.seconds(), "exp": expiry});
+        self.key.sign(&header, &payload)
     }
 }
 

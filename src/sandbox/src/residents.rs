@@ -26,6 +26,36 @@ enum Portrait {
     Large,
 }
 
+/// The state of a resident's credentials, as the issuer publishes it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PublishedState {
+    /// The credential may be used.
+    #[default]
+    Valid,
+    /// It was revoked.
+    Revoked,
+    /// It may not be used now.
+    Suspended,
+}
+
+impl PublishedState {
+    const ALL: [Self; 3] = [Self::Valid, Self::Revoked, Self::Suspended];
+
+    /// The word for it in status answers and their URLs.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Valid => "valid",
+            Self::Revoked => "revoked",
+            Self::Suspended => "suspended",
+        }
+    }
+
+    pub(crate) fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.as_str() == word)
+    }
+}
+
 /// Where a resident lives.
 #[derive(Debug)]
 struct Home {
@@ -63,6 +93,8 @@ pub struct Resident {
     mobile: Option<&'static str>,
     email: Option<&'static str>,
     portrait: Portrait,
+    /// The state of every credential of the resident.
+    pub state: PublishedState,
 }
 
 impl Resident {

@@ -1,8 +1,8 @@
 //! Keeps the issuer's keys up to date while the node serves.
 //!
 //! The file is read again when it changes and on SIGHUP. With a URL, its answer is fetched at the start, from time to time and on
-//! SIGHUP, and the file keeps the last good one. A credential with an unknown key causes one more reading, at most once a minute.
-//! Whatever cannot be read or is no key set leaves the keys as they are.
+//! SIGHUP, and the file keeps the last good one. A credential with an unknown key causes one more read.
+//! Whatever cannot be read or is no key set leaves the keys as they are; an odd key in a set is left out.
 
 use std::fs;
 use std::io::Write as _;
@@ -10,17 +10,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use metrics::counter;
-use sakshi_authority::sdjwt::{Jwks, JwksError};
-use sakshi_domain::limits::{JWKS_BYTES_MAX, JWKS_REREAD_INTERVAL};
-use sakshi_outbound::ClientError;
+use metrics::{counter, gauge};
+use sakshi_authority::sdjwt::{Jwks, JwksError, OddKey};
+use sakshi_domain::limits::JWKS_BYTES_MAX;
 use sakshi_outbound::document::{DocumentClient, DocumentError};
 use sakshi_service::authority::AuthorityContext;
-use sakshi_service::issuer_keys::Reread;
 use tempfile::NamedTempFile;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, interval};
 use url::Url;
 
 use crate::settings::Settings;
@@ -44,9 +41,6 @@ pub enum ReadError {
     /// The URL.
     #[error("authority.jwks_url: {0}")]
     Url(#[from] DocumentError),
-    /// There can be no HTTP client.
-    #[error("authority.jwks_url: {0}")]
-    Client(#[from] ClientError),
     /// What was read is not a key set.
     #[error("the issuer's keys: {0}")]
     Jwks(#[from] JwksError),
@@ -65,18 +59,19 @@ struct Source {
 }
 
 impl Source {
-    fn of(settings: &Settings) -> Result<Option<Self>, ReadError> {
+    /// `None` when no issuer is set.
+    fn of(settings: &Settings) -> Option<Self> {
         let authority = &settings.authority;
-        let (Some(issuer), Some(path)) = (&authority.issuer, &authority.jwks_path) else { return Ok(None) };
-        let remote = authority.jwks_url.clone().map(|url| Ok::<_, ClientError>((url, DocumentClient::new(FETCH)?))).transpose()?;
-        let (bytes, seen) = (fs::read(path).unwrap_or_default(), stamp(path));
-        Ok(Some(Self { issuer: issuer.clone(), path: path.clone(), remote, refresh: authority.jwks_refresh, bytes, seen }))
+        let (issuer, path) = (authority.issuer.clone()?, authority.jwks_path.clone()?);
+        let remote = authority.jwks_url.clone().map(|url| (url, DocumentClient::new(FETCH)));
+        let (bytes, seen) = (fs::read(&path).unwrap_or_default(), stamp(&path));
+        Some(Self { issuer, path, remote, refresh: authority.jwks_refresh, bytes, seen })
     }
 
     /// Reads the keys: from the URL if there is one, otherwise from the file. `None` when they are the same as before.
     async fn read(&mut self) -> Result<Option<Jwks>, ReadError> {
         let bytes = match &self.remote {
-            Some((url, client)) => client.fetch(url, JWKS_BYTES_MAX).await?,
+            Some((url, client)) => client.fetch(url, "application/jwk-set+json, application/json", JWKS_BYTES_MAX).await?,
             None => {
                 self.seen = stamp(&self.path);
                 fs::read(&self.path).map_err(|error| ReadError::File { path: self.path.clone(), error })?
@@ -119,7 +114,7 @@ fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
 /// # Errors
 /// They could not be fetched, and there is no copy from before.
 pub(crate) async fn prepare(settings: &Settings) -> Result<(), ReadError> {
-    let Some(mut source) = Source::of(settings)? else { return Ok(()) };
+    let Some(mut source) = Source::of(settings) else { return Ok(()) };
     if source.remote.is_none() {
         return Ok(());
     }
@@ -136,42 +131,35 @@ pub(crate) async fn prepare(settings: &Settings) -> Result<(), ReadError> {
 /// Keeps the keys of `authority` up to date from now on, on the current arbiter.
 ///
 /// # Errors
-/// There can be no HTTP client or no signal handler.
-pub(crate) fn watch(settings: &Settings, authority: Arc<AuthorityContext>, mut requests: mpsc::Receiver<Reread>) -> std::io::Result<()> {
-    let source = Source::of(settings).map_err(std::io::Error::other)?;
+/// There can be no signal handler.
+pub(crate) fn watch(settings: &Settings, authority: Arc<AuthorityContext>) -> std::io::Result<()> {
+    let source = Source::of(settings);
     let mut hangups = signal(SignalKind::hangup())?;
+    if source.is_some() {
+        authority.issuer_keys.has_reader();
+    }
     actix_rt::spawn(async move {
         let Some(mut source) = source else {
             // A signal that asks for keys must not end a node that reads none.
             while hangups.recv().await.is_some() {}
             return;
         };
-        let mut asked: Option<Instant> = None;
         let mut fetched = Instant::now();
+        let mut look = interval(LOOK);
         loop {
-            let request = tokio::select! {
-                () = sleep(LOOK) => {
+            tokio::select! {
+                _ = look.tick() => {
                     if !source.has_changed() && (source.remote.is_none() || fetched.elapsed() < source.refresh) {
                         continue;
                     }
-                    None
                 }
-                _ = hangups.recv() => None,
-                Some(request) = requests.recv() => {
-                    if asked.is_some_and(|asked| asked.elapsed() < JWKS_REREAD_INTERVAL) {
-                        // A dropped request is one without news.
-                        continue;
-                    }
-                    asked = Some(Instant::now());
-                    Some(request)
-                }
-            };
-            fetched = Instant::now();
-            let changed = replace(&mut source, &authority).await;
-            if let Some(request) = request {
-                // The callback may have stopped waiting.
-                let _ = request.send(changed);
+                _ = hangups.recv() => {}
+                () = authority.issuer_keys.wanted() => {}
             }
+            fetched = Instant::now();
+            authority.issuer_keys.begin();
+            let changed = replace(&mut source, &authority).await;
+            authority.issuer_keys.finish(changed);
         }
     });
     Ok(())
@@ -183,6 +171,7 @@ async fn replace(source: &mut Source, authority: &AuthorityContext) -> bool {
     let result = match &read {
         Ok(Some(jwks)) => {
             authority.verifier.replace_keys(&source.issuer, jwks);
+            report_odd(jwks);
             tracing::info!(issuer.keys = ?jwks, "the issuer's keys were replaced");
             "changed"
         }
@@ -194,4 +183,15 @@ async fn replace(source: &mut Source, authority: &AuthorityContext) -> bool {
     };
     counter!("sakshi_issuer_keys_read_total", "result" => result).increment(1);
     matches!(read, Ok(Some(_)))
+}
+
+/// Logs and counts the odd keys of a set.
+pub(crate) fn report_odd(jwks: &Jwks) {
+    for reason in OddKey::ALL {
+        let count = jwks.odd().iter().filter(|odd| **odd == reason).count();
+        gauge!("sakshi_issuer_keys_odd", "reason" => reason.code()).set(count as f64);
+        if count > 0 {
+            tracing::warn!(reason = reason.code(), count, "odd keys in the issuer's key set: {reason}");
+        }
+    }
 }

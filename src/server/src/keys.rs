@@ -66,6 +66,12 @@ pub enum KeyError {
     /// The intent key cannot be read.
     #[error("authority.intent_key_path: {0}")]
     IntentKey(#[from] IntentKeyError),
+    /// The authority reads RS256 only.
+    #[error("{key}: must be an RSA key outside the sandbox profile: the authority reads RS256 only")]
+    IntentKeyAlgorithm {
+        /// The setting that leads to it.
+        key: &'static str,
+    },
     /// A further intent key cannot be read.
     #[error("authority.further_intent_keys: {kid}: {error}")]
     FurtherIntentKey {
@@ -161,7 +167,14 @@ fn intent_key(settings: &Settings, sandbox_keys: Option<&SandboxKeys>) -> Result
         (None, Some(sandbox_keys)) => sandbox_keys.read_or_generate("intent.pem", || Ok(IntentKey::generate_rs256()?.1.into_bytes()))?,
         (None, None) => None,
     };
-    pem.map(|pem| Ok(IntentKey::from_pem(&String::from_utf8_lossy(&pem))?)).transpose()
+    let key = pem.map(|pem| IntentKey::from_pem(&String::from_utf8_lossy(&pem))).transpose()?;
+    key.map(|key| readable(settings, "authority.intent_key_path", key)).transpose()
+}
+
+/// Returns the key if the authority can verify its signatures.
+fn readable(settings: &Settings, setting: &'static str, key: IntentKey) -> Result<IntentKey, KeyError> {
+    let is_readable = key.algorithm() == "RS256" || settings.profile == Profile::Sandbox;
+    if is_readable { Ok(key) } else { Err(KeyError::IntentKeyAlgorithm { key: setting }) }
 }
 
 fn further_intent_keys(settings: &Settings) -> Result<Vec<FurtherIntentKey>, KeyError> {
@@ -169,6 +182,7 @@ fn further_intent_keys(settings: &Settings) -> Result<Vec<FurtherIntentKey>, Key
         let pem = read("authority.further_intent_keys", path)?;
         let key = IntentKey::from_pem(&String::from_utf8_lossy(&pem));
         let key = key.map_err(|error| KeyError::FurtherIntentKey { kid: kid.clone(), error })?;
+        let key = readable(settings, "authority.further_intent_keys", key)?;
         Ok(FurtherIntentKey { kid: kid.clone(), key, not_before: *not_before })
     };
     settings.authority.further_intent_keys.iter().map(read).collect()

@@ -17,7 +17,6 @@ use sakshi_service::Service;
 use sakshi_service::budget::{CpuBudget, FlowFetches, MemoryBudgets};
 use sakshi_service::drain::Drain;
 use sakshi_service::idempotency_locks::IdempotencyLocks;
-use sakshi_service::issuer_keys::IssuerKeys;
 use sakshi_store::{Store, StoreError};
 use sakshi_web::error::DocsBase;
 use sakshi_web::listener::{Listener, ListenerConfig};
@@ -163,10 +162,9 @@ impl Node {
             StandIns::of(settings, keys.sandbox_issuer.as_ref(), (&public_base, connector_addr.map_or(internal_at, reachable)), &clock)?;
         let drain = Drain::default();
         let (memory, cpu) = (MemoryBudgets::default(), CpuBudget::for_this_machine());
-        let (requests, rereads) = IssuerKeys::new();
-        let authority = Arc::new(authority::build(settings, keys, public_base.clone(), requests)?);
+        let authority = Arc::new(authority::build(settings, keys, public_base.clone(), Arc::clone(&clock))?);
         intent_key_choice::follow(Arc::clone(&store), Arc::clone(&authority.signer)).await;
-        issuer_keys::watch(settings, Arc::clone(&authority), rereads)?;
+        issuer_keys::watch(settings, Arc::clone(&authority))?;
         let Handles { transactions, events, flows } = tree.handles(0);
         let service = Service {
             transactions,

@@ -12,6 +12,8 @@ use sakshi_domain::ids::{EventId, TxnId};
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::Pending;
 
+use crate::clock_suspicion::ClockSuspicion;
+use crate::credential_status::StatusChecks;
 use crate::issuer_keys::IssuerKeys;
 
 /// Everything needed to speak with the identity app.
@@ -26,7 +28,11 @@ pub struct AuthorityContext {
     /// Scheme and host of QR values.
     pub qr_host: String,
     /// Verifies credentials.
-    pub verifier: Verifier,
+    pub verifier: Arc<Verifier>,
+    /// Asks their issuer whether they were revoked.
+    pub status: StatusChecks,
+    /// Suspects this node's clock when credentials are out of time.
+    pub clock_suspicion: ClockSuspicion,
     /// Has the issuer's keys read again.
     pub issuer_keys: IssuerKeys,
     /// Whether the sandbox identity app is mounted.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use sakshi_actors::{Complete, CompleteReply, View};
 use sakshi_authority::callback::{self, CallbackBody, CallbackFault, CallbackForm, Verdict};
-use sakshi_authority::sdjwt::{self, CredentialRefusal, Expectation};
+use sakshi_authority::sdjwt::{self, CredentialRefusal, CredentialStatus, Expectation};
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::limits::CALLBACK_INLINE_BYTES_MAX;
 use sakshi_domain::time::Timestamp;
@@ -17,6 +17,7 @@ use sakshi_store::CompletedRecord;
 
 use crate::authority::AuthorityContext;
 use crate::budget::{MemoryPermit, OwnerPath};
+use crate::credential_status::StatusRefusal;
 use crate::service::Service;
 use crate::transactions::OpenOrCompleted;
 
@@ -27,6 +28,8 @@ pub enum CallbackOutcome {
     Done(CompleteReply),
     /// The credential broke a rule; the transaction stays pending.
     CredentialRefused(CredentialRefusal),
+    /// The issuer gave no usable answer about the credential's status; the transaction stays pending.
+    StatusUnavailable,
     /// The callback names another transaction than its address.
     OtherTransaction,
     /// The callback cannot be read.
@@ -91,13 +94,24 @@ pub async fn answer_callback(
     };
     let (target, body) = (Arc::new(target), Arc::new(body));
     let mut first = judged(service, &target, content_type, &body, &permit).await;
-    let is_unknown = |judged: &Judged| matches!(judged.answer, Err(CallbackOutcome::CredentialRefused(CredentialRefusal::KeyIdUnknown)));
     // The issuer may have a new key since its keys were read.
-    if first.as_ref().is_some_and(is_unknown) && service.authority.issuer_keys.reread().await {
+    if let Some(key_id) = first.as_ref().and_then(|judged| judged.unknown_key.as_deref())
+        && service.authority.issuer_keys.reread(key_id).await
+    {
         first = judged(service, &target, content_type, &body, &permit).await;
     }
-    let Some(Judged { form, answer }) = first else {
+    let Some(Judged { form, answer, .. }) = first else {
         return (CallbackOutcome::TryAgain, None);
+    };
+    match &answer {
+        Ok((_, Some(_))) => service.authority.clock_suspicion.note(None),
+        Err(CallbackOutcome::CredentialRefused(refusal)) => service.authority.clock_suspicion.note(Some(*refusal)),
+        _ => {}
+    }
+    let answer = match answer {
+        Ok((answer, None)) => Ok(answer),
+        Ok((answer, Some(status))) => accepted(service, &status, &target.owners, &permit).await.map(|()| answer),
+        Err(outcome) => Err(outcome),
     };
     let outcome = match answer {
         Ok(answer) => {
@@ -124,10 +138,35 @@ fn not_served(error: &sakshi_actors::AskError) -> CallbackOutcome {
     CallbackOutcome::TryAgain
 }
 
-/// What a body amounts to: the answer that ends the transaction, or what is replied to one that does not.
+/// Asks the issuer whether the credential was revoked.
+async fn accepted(
+    service: &Service,
+    status: &CredentialStatus,
+    owners: &OwnerPath,
+    permit: &MemoryPermit,
+) -> Result<(), CallbackOutcome> {
+    let checked = tokio::select! {
+        checked = service.authority.status.check(status, owners) => checked,
+        () = permit.revoked() => return Err(unread_for_memory()),
+    };
+    checked.map_err(|refusal| match refusal {
+        StatusRefusal::Credential(refusal) => CallbackOutcome::CredentialRefused(refusal),
+        StatusRefusal::Unavailable(_) => CallbackOutcome::StatusUnavailable,
+    })
+}
+
+fn unread_for_memory() -> CallbackOutcome {
+    metrics::counter!("sakshi_callbacks_unread_total", "reason" => "memory").increment(1);
+    CallbackOutcome::TryAgain
+}
+
+/// The result of reading a body.
 struct Judged {
     form: CallbackForm,
-    answer: Result<Answer, CallbackOutcome>,
+    /// The answer that ends the transaction once its credential's status is good, or the reply to one that does not end it.
+    answer: Result<(Answer, Option<CredentialStatus>), CallbackOutcome>,
+    /// The key that the credential names and the issuer does not have.
+    unknown_key: Option<String>,
 }
 
 /// Judges a body: a small one at once, a large one apart from this worker, which serves others too. `None` when there is no memory
@@ -150,7 +189,7 @@ async fn judged(
     tokio::select! {
         judged = work => judged.inspect_err(|error| tracing::warn!(?error, "a callback was not verified and will be delivered again")).ok(),
         () = permit.revoked() => {
-            metrics::counter!("sakshi_callbacks_unread_total", "reason" => "memory").increment(1);
+            unread_for_memory();
             None
         }
     }
@@ -166,27 +205,39 @@ fn judge(
 ) -> Judged {
     let message = match callback::parse(content_type, body) {
         Ok(message) => message,
-        Err(error) => return Judged { form: error.form, answer: Err(CallbackOutcome::Unreadable(error.fault)) },
+        Err(error) => return Judged { form: error.form, answer: Err(CallbackOutcome::Unreadable(error.fault)), unknown_key: None },
     };
     let answer = match transaction {
         _ if message.txn.parse() != Ok(*id) => Err(CallbackOutcome::OtherTransaction),
         OpenOrCompleted::Pending(pending) => understand(authority, pending, &message.body, now),
         OpenOrCompleted::Completed(record) => Err(CallbackOutcome::Done(redelivery(*id, &message.body, record))),
     };
-    Judged { form: message.form, answer }
+    let unknown_key = match (&answer, &message.body) {
+        (Err(CallbackOutcome::CredentialRefused(CredentialRefusal::KeyIdUnknown)), CallbackBody::Credential(credential)) => {
+            sdjwt::credential_key_id(credential)
+        }
+        _ => None,
+    };
+    Judged { form: message.form, answer, unknown_key }
 }
 
-fn understand(authority: &AuthorityContext, pending: &Pending, body: &CallbackBody, now: Timestamp) -> Result<Answer, CallbackOutcome> {
+fn understand(
+    authority: &AuthorityContext,
+    pending: &Pending,
+    body: &CallbackBody,
+    now: Timestamp,
+) -> Result<(Answer, Option<CredentialStatus>), CallbackOutcome> {
     match body {
         CallbackBody::Failure { code, message } => match callback::verdict(code, message) {
-            Verdict::Terminal(failure) => Ok(callback::failure_answer(pending.id, failure)),
+            Verdict::Terminal(failure) => Ok((callback::failure_answer(pending.id, failure), None)),
             Verdict::RetryExpected => Err(CallbackOutcome::Done(CompleteReply::Accepted)),
         },
         CallbackBody::Credential(credential) => {
             let audience = authority.callbacks.audience();
             let expectation = Expectation { nonce: pending.id, audience, now, requested: pending.terms.claims };
-            let verified = authority.verifier.verify(credential, &expectation);
-            verified.map(sdjwt::VerifiedCredential::into_answer).map_err(CallbackOutcome::CredentialRefused)
+            let verified = authority.verifier.verify(credential, &expectation).map_err(CallbackOutcome::CredentialRefused)?;
+            let status = verified.status.clone();
+            Ok((verified.into_answer(), Some(status)))
         }
     }
 }

@@ -1,33 +1,131 @@
-//! Asks for the issuer's keys to be read again when a credential names a key that is not known.
+//! Asks for the issuer's keys to be read again when a credential, or an answer about its status, names a key that is not known.
+//!
+//! Anyone can invent key ids, so reads are bounded: one every [`JWKS_REREAD_SPACING`], for all who ask meanwhile, and one per id in
+//! [`JWKS_REREAD_INTERVAL`]. An id that nobody asked for yet waits for the next read, whatever strangers ask, so that a new key of
+//! the issuer is accepted within seconds.
 
+use std::collections::HashMap;
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{mpsc, oneshot};
-use tokio::time::timeout;
+use sakshi_domain::limits::{JWKS_IDS_KEPT_MAX, JWKS_REREAD_INTERVAL, JWKS_REREAD_SPACING};
+use tokio::sync::{Notify, watch};
+use tokio::time::{Instant, sleep_until, timeout};
 
 /// How long a callback waits for the keys; the identity app delivers again.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(6);
 
-/// A request to read the keys again; it is answered with whether they have changed.
-pub type Reread = oneshot::Sender<bool>;
+/// Requests of all workers to read the keys again. Clones share them.
+#[derive(Clone, Debug, Default)]
+pub struct IssuerKeys(Arc<Shared>);
 
-/// Reaches whoever reads the issuer's keys.
-#[derive(Clone, Debug)]
-pub struct IssuerKeys(mpsc::Sender<Reread>);
+#[derive(Debug, Default)]
+struct Shared {
+    asked: Mutex<Asked>,
+    wanted: Notify,
+    reads: watch::Sender<Reads>,
+    hasher: RandomState,
+}
+
+/// Reads so far.
+#[derive(Clone, Copy, Debug, Default)]
+struct Reads {
+    finished: u64,
+    /// Those that brought other keys.
+    changes: u64,
+}
+
+#[derive(Debug, Default)]
+struct Asked {
+    has_reader: bool,
+    /// The number of reads that have begun.
+    begun: u64,
+    /// The last read that somebody asked for.
+    wanted: u64,
+    last_began: Option<Instant>,
+    /// By the hash of a key id: when it was asked for, and the read that answers.
+    ids: HashMap<u64, (Instant, u64)>,
+}
 
 impl IssuerKeys {
-    /// The handle, and what its requests arrive at.
-    #[must_use]
-    pub fn new() -> (Self, mpsc::Receiver<Reread>) {
-        let (requests, arriving) = mpsc::channel(64);
-        (Self(requests), arriving)
+    /// Asks for the keys to be read again, unless that was done for this id a short time ago. Returns whether the keys have changed.
+    pub async fn reread(&self, key_id: &str) -> bool {
+        let mut reads = self.0.reads.subscribe();
+        let changes = reads.borrow().changes;
+        let Some(read) = self.ask(key_id) else { return false };
+        // Without an answer in time, the keys are as they are.
+        let _ = timeout(PATIENCE, reads.wait_for(|reads| reads.finished >= read)).await;
+        self.0.reads.borrow().changes != changes
     }
 
-    /// Asks for the keys to be read again, unless that was done a short time ago; whether they have changed.
-    pub async fn reread(&self) -> bool {
-        let (request, answer) = oneshot::channel();
-        // Without a reader, or with many requests before this one, the keys stay as they are.
-        self.0.try_send(request).is_ok() && matches!(timeout(PATIENCE, answer).await, Ok(Ok(true)))
+    /// Notes the id; returns the number of the read that answers, if there will be one.
+    fn ask(&self, key_id: &str) -> Option<u64> {
+        let (id, now) = (self.0.hasher.hash_one(key_id), Instant::now());
+        let finished = self.0.reads.borrow().finished;
+        let mut asked = self.lock();
+        if !asked.has_reader {
+            return None;
+        }
+        if let Some((at, read)) = asked.ids.get(&id)
+            && (*read > finished || now - *at < JWKS_REREAD_INTERVAL)
+        {
+            return (*read > finished).then_some(*read);
+        }
+        if asked.ids.len() >= JWKS_IDS_KEPT_MAX {
+            asked.ids.retain(|_, (at, read)| *read > finished || now - *at < JWKS_REREAD_INTERVAL);
+        }
+        if asked.ids.len() >= JWKS_IDS_KEPT_MAX {
+            // Invented ids: forgotten ones may be asked for again, at the pace of all reads.
+            asked.ids.clear();
+        }
+        let read = asked.begun + 1;
+        asked.ids.insert(id, (now, read));
+        asked.wanted = read;
+        drop(asked);
+        self.0.wanted.notify_one();
+        Some(read)
+    }
+
+    /// Declares that somebody reads the keys from now on.
+    pub fn has_reader(&self) {
+        self.lock().has_reader = true;
+    }
+
+    /// For the reader: waits until the keys are asked for and may be read. Nothing is lost when the future is dropped.
+    pub async fn wanted(&self) {
+        loop {
+            let (is_wanted, last_began) = {
+                let asked = self.lock();
+                (asked.wanted > asked.begun, asked.last_began)
+            };
+            if !is_wanted {
+                self.0.wanted.notified().await;
+            } else if let Some(last_began) = last_began.filter(|began| began.elapsed() < JWKS_REREAD_SPACING) {
+                sleep_until(last_began + JWKS_REREAD_SPACING).await;
+            } else {
+                return;
+            }
+        }
+    }
+
+    /// For the reader: a read begins. Ids that are asked for from now on wait for the next one.
+    pub fn begin(&self) {
+        let mut asked = self.lock();
+        asked.begun += 1;
+        asked.last_began = Some(Instant::now());
+    }
+
+    /// For the reader: the read has finished.
+    pub fn finish(&self, changed: bool) {
+        self.0.reads.send_modify(|reads| {
+            reads.finished += 1;
+            reads.changes += u64::from(changed);
+        });
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Asked> {
+        self.0.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -35,17 +133,73 @@ impl IssuerKeys {
 mod tests {
     use super::*;
 
-    #[tokio::test(start_paused = true)]
-    async fn keys_have_changed_only_if_their_reader_says_so() {
-        let (keys, mut arriving) = IssuerKeys::new();
-        for changed in [true, false] {
-            let (told, ()) = tokio::join!(keys.reread(), async { arriving.recv().await.unwrap().send(changed).unwrap() });
-            assert_eq!(told, changed);
+    /// Reads as often as there are answers, and answers so; returns when each read began.
+    async fn read<const READS: usize>(keys: &IssuerKeys, answers: [bool; READS]) -> Vec<Instant> {
+        let mut began = Vec::new();
+        for changed in answers {
+            keys.wanted().await;
+            keys.begin();
+            began.push(Instant::now());
+            keys.finish(changed);
         }
-        let (told, ()) = tokio::join!(keys.reread(), async { drop(arriving.recv().await) });
-        assert!(!told, "it could not read them");
-        assert!(!keys.reread().await, "it takes too long");
-        drop(arriving);
-        assert!(!keys.reread().await, "there is no reader");
+        began
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_asks_learns_whether_the_keys_have_changed() {
+        let keys = IssuerKeys::default();
+        assert!(!keys.reread("a").await, "nobody reads them");
+        keys.has_reader();
+        for (id, changed) in [("a", true), ("b", false)] {
+            let (answer, _) = tokio::join!(keys.reread(id), read(&keys, [changed]));
+            assert_eq!(answer, changed);
+        }
+        let asked = Instant::now();
+        assert!(!keys.reread("c").await, "the reader takes too long");
+        assert_eq!(asked.elapsed(), PATIENCE);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_id_is_asked_for_once_a_minute_and_all_who_ask_meanwhile_wait_for_the_same_read() {
+        let keys = IssuerKeys::default();
+        keys.has_reader();
+        let (first, second, _) = tokio::join!(keys.reread("new"), keys.reread("new"), read(&keys, [true]));
+        assert!(first && second);
+        let asked = Instant::now();
+        assert!(!keys.reread("new").await);
+        assert_eq!(asked.elapsed(), Duration::ZERO, "no read, no wait");
+        tokio::time::advance(JWKS_REREAD_INTERVAL).await;
+        let (again, _) = tokio::join!(keys.reread("new"), read(&keys, [true]));
+        assert!(again);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_new_key_is_read_within_seconds_whatever_strangers_ask_for() {
+        let keys = IssuerKeys::default();
+        keys.has_reader();
+        let stranger = async {
+            for number in 0..10 * JWKS_IDS_KEPT_MAX {
+                let _ = timeout(Duration::from_millis(1), keys.reread(&number.to_string())).await;
+            }
+        };
+        let issuer = async {
+            tokio::time::sleep(Duration::from_secs(5)).await;
+            let asked = Instant::now();
+            assert!(keys.reread("new").await);
+            asked.elapsed()
+        };
+        let reader = async {
+            let mut began = Vec::new();
+            loop {
+                began.extend(read(&keys, [began.len() == 3]).await);
+                if began.len() == 5 {
+                    return began;
+                }
+            }
+        };
+        let (_, waited, began) = tokio::join!(stranger, issuer, reader);
+        assert!(waited <= JWKS_REREAD_SPACING, "{waited:?}");
+        assert!(began.windows(2).all(|pair| pair[1] - pair[0] >= JWKS_REREAD_SPACING), "{began:?}");
+        assert!(keys.lock().ids.len() <= JWKS_IDS_KEPT_MAX);
     }
 }

@@ -8,6 +8,8 @@ pub mod api_key;
 pub mod authentication;
 pub mod authority;
 pub mod budget;
+pub mod clock_suspicion;
+pub mod credential_status;
 pub mod callbacks;
 pub mod checks;
 pub mod drain;

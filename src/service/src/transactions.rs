@@ -23,7 +23,8 @@ use crate::{Service, ServiceError};
 /// Its word in what an idempotency key is good for.
 pub const OPERATION: &str = "init";
 
-/// Opens a transaction on these terms and debits its credit, unless that was done before under the same key.
+/// Opens a transaction on these terms and debits its credit, unless that was done before under the same key. `with_qr` adds the
+/// value of a QR code to the response.
 ///
 /// # Errors
 /// When it is not opened; nothing is debited then.
@@ -31,6 +32,7 @@ pub async fn open_transaction(
     service: &Service,
     caller: Caller,
     terms: Terms,
+    with_qr: bool,
     idempotent: Option<IdempotentRequest>,
 ) -> Result<Answered<InitResponse>, ServiceError> {
     if let Some(idempotent) = &idempotent
@@ -51,7 +53,7 @@ pub async fn open_transaction(
         terms: in_this_trace(kept_for(terms, caller.limits.retention)),
     });
     // The answer is kept in the step that debits, so it must exist before.
-    let answered = Answered::new(answer(service, &pending, now)?)?;
+    let answered = Answered::new(answer(service, &pending, with_qr, now)?)?;
     let idempotency = idempotent.map(|idempotent| idempotent.keep(&service.vault, answered.json(), now));
     match open(service, OpenTransaction { pending, cost: CREDITS_PER_VERIFICATION, idempotency }).await? {
         None => Ok(answered),
@@ -59,16 +61,20 @@ pub async fn open_transaction(
     }
 }
 
-/// What whoever opened a transaction is told.
-fn answer(service: &Service, pending: &Pending, now: Timestamp) -> Result<InitResponse, ServiceError> {
+/// Builds the response to `init`, with every way to launch the identity app on this channel.
+fn answer(service: &Service, pending: &Pending, with_qr: bool, now: Timestamp) -> Result<InitResponse, ServiceError> {
     let authority = &service.authority;
     let intent_jwt = authority.intent(pending, now).map_err(ServiceError::internal)?;
-    let (request_url, national_id_app_uri) = match pending.terms.channel {
-        Channel::Web | Channel::Qr => (Some(authority.request_url(pending.id)), None),
-        Channel::Android(_) => (None, Some(authority.links.android_native(&intent_jwt))),
-        Channel::Ios => (None, None),
-    };
-    Ok(InitResponse { txn_id: pending.id, intent_jwt, expires_at: pending.expires_at, request_url, national_id_app_uri })
+    let channel = &pending.terms.channel;
+    Ok(InitResponse {
+        txn_id: pending.id,
+        expires_at: pending.expires_at,
+        request_url: matches!(channel, Channel::Web | Channel::Qr).then(|| authority.request_url(pending.id)),
+        national_id_app_uri: matches!(channel, Channel::Android(_)).then(|| authority.links.android_native(&intent_jwt)),
+        ios_app_uri: matches!(channel, Channel::Web | Channel::Ios).then(|| authority.links.ios(&intent_jwt)),
+        qr_payload: with_qr.then(|| authority.qr_payload(&intent_jwt)),
+        intent_jwt,
+    })
 }
 
 /// Opens the transaction of a guest at an event, at the organiser's cost; the store decides whether the event takes one.

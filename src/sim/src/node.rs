@@ -20,17 +20,20 @@ use sakshi_authority::callback_address::CallbackAddresses;
 use sakshi_authority::intent::{IntentKey, IntentSettings, IntentSigner};
 use sakshi_authority::launch::AppLinks;
 use sakshi_authority::sdjwt::{Jwks, KeyBinding, TrustedIssuer, Verifier};
-use sakshi_domain::clock::Clock;
+use sakshi_domain::clock::{Clock, SystemClock};
 use sakshi_domain::credits::CreditMove;
 use sakshi_domain::ids::ClientId;
 use sakshi_domain::profile::Profile;
 use sakshi_domain::time_zone::TimeZone;
 use sakshi_operator::{ConnectorTokens, CreditDesk, FailedLogins, FlowDesk, Health, InternalDeps, LongestKept};
+use sakshi_outbound::document::DocumentClient;
 use sakshi_outbound::upstream::UpstreamClient;
 use sakshi_pages::intents::PageIntents;
 use sakshi_sandbox::issuer::{HolderKey, SandboxIssuer};
 use sakshi_service::authentication::KeyGate;
 use sakshi_service::authority::AuthorityContext;
+use sakshi_service::clock_suspicion::ClockSuspicion;
+use sakshi_service::credential_status::{StatusChecks, StatusRules};
 use sakshi_service::budget::{CpuBudget, FlowFetches, MemoryBudgets};
 use sakshi_service::drain::Drain;
 use sakshi_service::idempotency_locks::IdempotencyLocks;
@@ -174,7 +177,11 @@ pub(crate) fn authority() -> &'static Authority {
             client_id: "client".into(),
             registration: "registration".into(),
             scope_length: 64,
+            ..IntentSettings::default()
         };
+        let verifier = Arc::new(Verifier::new(vec![TrustedIssuer { issuer: ISSUER.into(), jwks }], KeyBinding::WhenPresent));
+        // Credentials of the simulation have no status.
+        let (rules, issuer_keys, clock) = (StatusRules::default(), IssuerKeys::default(), Arc::new(SystemClock));
         let context = AuthorityContext {
             signer: Arc::new(IntentSigner::new(IntentKey::generate_es256().expect("a key").0, settings)),
             callbacks: CallbackAddresses::new(BASE, &[[9; 32]]).expect("addresses"),
@@ -183,10 +190,13 @@ pub(crate) fn authority() -> &'static Authority {
                 android_app_action: "app.NATIVE".into(),
                 ios_scheme: "idapp".into(),
                 ios_host: "verify".into(),
+                ..AppLinks::default()
             },
             qr_host: BASE.into(),
-            verifier: Verifier::new(vec![TrustedIssuer { issuer: ISSUER.into(), jwks }], KeyBinding::WhenPresent),
-            issuer_keys: IssuerKeys::new().0,
+            status: StatusChecks::new(rules, Arc::new(DocumentClient::new(ASK_TIMEOUT)), Arc::clone(&verifier), issuer_keys.clone(), clock),
+            verifier,
+            clock_suspicion: ClockSuspicion::default(),
+            issuer_keys,
             sandbox: false,
             public_base: BASE.into(),
         };

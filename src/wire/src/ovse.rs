@@ -1,13 +1,14 @@
 //! Single verifications: init, qr-intent and its code, the webhook and the poll (specification, "OVSE").
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use sakshi_domain::channel::Channel;
 use sakshi_domain::claims::ClaimSet;
 use sakshi_domain::http_url::WebhookUrl;
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::language::Language;
-use sakshi_domain::limits::{ANDROID_PACKAGE_CHARS_MAX, CLIENT_REFERENCE_CHARS_MAX, NAME_HINT_CHARS_MAX};
+use sakshi_domain::limits::{ANDROID_PACKAGE_CHARS_MAX, CLIENT_REFERENCE_CHARS_MAX, NAME_HINT_CHARS_MAX, TEXT_CHARS_MAX};
 use sakshi_domain::request_id::RequestId;
 use sakshi_domain::tenancy::KeyCase;
 use sakshi_domain::time::Timestamp;
@@ -15,6 +16,7 @@ use sakshi_domain::transaction::{Completed, Failure, OptionalTerms, Outcome, Ter
 use serde::ser::{SerializeMap, SerializeStruct};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Value, json};
+use unicode_segmentation::UnicodeSegmentation as _;
 
 use crate::body::{Describe, Field, Properties, Schemas, alternatives, body};
 use crate::consent::OptionalConsent;
@@ -39,10 +41,12 @@ body! { request
         webhook_url: Option<WebhookUrl>,
         /// The address that the verify page sends the person to afterwards.
         redirect_url: Option<PageAddress>,
-        /// The name of the person, which helps the identity app to choose a profile.
-        name_hint: Option<Words<NAME_HINT_CHARS_MAX>>,
+        /// The name of the person, which helps the identity app to choose a profile. More than 100 characters are cut.
+        name_hint: Option<NameHint>,
         /// Your own reference, returned in the result and the webhook.
         client_reference_id: Option<Words<CLIENT_REFERENCE_CHARS_MAX>>,
+        /// Also return `qrPayload`. Default: `false`.
+        qr: Flag<false>,
         /// Checked, and not kept.
         consent: OptionalConsent,
         /// The correlation id; it wins over the header `X-Request-ID`.
@@ -69,6 +73,36 @@ impl InitRequest {
             request_id: self.request_id.unwrap_or(minted),
             extras: (extras != OptionalTerms::default()).then(|| Box::new(extras)),
         }
+    }
+}
+
+/// The name of a person, cut to [`NAME_HINT_CHARS_MAX`] characters at a boundary of what a reader sees as one letter.
+#[derive(Clone, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct NameHint(pub String);
+
+impl Field for NameHint {
+    fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
+        let Words(mut name) = Words::<TEXT_CHARS_MAX>::read(value, place)?;
+        if let Some((limit, _)) = name.char_indices().nth(NAME_HINT_CHARS_MAX) {
+            // A single letter may be longer than all of the limit.
+            let end = name.grapheme_indices(true).map(|(start, _)| start).take_while(|start| *start <= limit).last();
+            name.truncate(end.filter(|end| *end > 0).unwrap_or(limit));
+        }
+        Some(Self(name))
+    }
+}
+
+impl Describe for NameHint {
+    fn schema() -> Value {
+        Words::<TEXT_CHARS_MAX>::schema()
+    }
+}
+
+/// The name is personal.
+impl fmt::Debug for NameHint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "NameHint({} bytes redacted)", self.0.len())
     }
 }
 
@@ -150,6 +184,12 @@ body! { answer
         /// The Android intent URI, for channel `app` on Android.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         national_id_app_uri as "nationalIdAppUri": Option<String>,
+        /// The URL that opens the identity app on iOS, for channel `web`, and for channel `app` without `app_id`.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        ios_app_uri as "iosAppUri": Option<String>,
+        /// The value of a QR code, as `/qr-intent` returns it, if the request asks for it with `qr`.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        qr_payload as "qrPayload": Option<String>,
     }
 }
 

@@ -31,6 +31,7 @@ fn signer() -> &'static IntentSigner {
             client_id: "client-7".into(),
             registration: "reg-9".into(),
             scope_length: 64,
+            ..IntentSettings::default()
         };
         IntentSigner::new(IntentKey::generate_es256().unwrap().0, settings)
     })
@@ -100,6 +101,7 @@ pub(crate) fn signed(data: &[u8]) {
         android_app_action: "org.example.APP".into(),
         ios_scheme: "idapp".into(),
         ios_host: "verify".into(),
+        ..AppLinks::default()
     };
     let native = links.android_native(&format!("{jwt}{hint}"));
     assert!(native.matches(';').count() == 3 && native.matches('#').count() == 1, "nothing ends a value early");

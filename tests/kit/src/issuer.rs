@@ -59,7 +59,7 @@ impl TestIssuer {
         let disclosures: Vec<String> = claims.iter().map(|(name, value)| disclosure(name, value)).collect();
         let digests: Vec<String> = disclosures.iter().map(|text| digest_of(text)).collect();
         let payload = json!({
-            "iss": ISSUER, "id": uuid::Uuid::new_v4(), "iat": now(), "exp": now() + 3_600, "status": "https://issuer.example/status/1",
+            "iss": ISSUER, "id": uuid::Uuid::new_v4(), "iat": now(), "exp": now() + 3_600,
             "_sd_alg": "SHA-256", "_sd": digests, "cnf": {"jwk": self.holder.public_jwk()},
         });
         CredentialDraft { header: json!({"alg": "ES256", "typ": "vc+sd-jwt", "kid": KID}), payload, disclosures }

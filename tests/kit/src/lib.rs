@@ -39,6 +39,7 @@ pub mod raw;
 pub mod records;
 pub mod redis;
 pub mod secrets;
+pub mod status_host;
 pub mod storm;
 pub mod upstream;
 pub mod waiting;

@@ -45,7 +45,8 @@ pub(crate) async fn init(
     let idempotent = idempotency::of(&request, &caller, OPERATION, &body.bytes)?;
     let asked: InitRequest = body.sent.request(service.request_context())?;
     let request_id = adopt_request_id(&request, asked.request_id.clone());
-    let answered = open_transaction(&service, caller, asked.terms(request_id), idempotent).await?;
+    let with_qr = asked.qr.0;
+    let answered = open_transaction(&service, caller, asked.terms(request_id), with_qr, idempotent).await?;
     if let Answered::New { answer, .. } = &answered {
         note_transaction(&request, answer.txn_id);
     }

@@ -12,6 +12,6 @@ mod signer;
 mod tests;
 
 pub use key::{IntentKey, IntentKeyError};
-pub use payload::IntentSettings;
+pub use payload::{IntentSettings, LanguageForm, ModeForm};
 pub use reader::{IntentClaims, IntentReadError, decode_unverified, verify};
 pub use signer::{FurtherIntentKey, IntentError, IntentKeyView, IntentSigner};

@@ -33,18 +33,64 @@ pub struct IntentSettings {
     pub registration: String,
     /// Characters of `sc`.
     pub scope_length: usize,
+    /// `i`: what is asked for, `credential` or `CREDENTIAL`.
+    pub item: String,
+    /// The JSON type of `m`.
+    pub mode: ModeForm,
+    /// The form of `lang`.
+    pub language: LanguageForm,
+}
+
+/// The JSON type of `m`; public documents and tools differ in it (protocol, section 9).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ModeForm {
+    /// `1`
+    #[default]
+    Integer,
+    /// `"1"`
+    Text,
+}
+
+/// The form of `lang`; public documents and integrations differ in it (protocol, section 9).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LanguageForm {
+    /// The authority's number as text: `"6"`.
+    #[default]
+    Number,
+    /// The ISO 639-1 code: `"hi"`. English for languages that the authority's list of codes does not have.
+    Iso,
+}
+
+/// The languages that the authority lists with an ISO code.
+const ISO_CODES: [&str; 9] = ["en", "hi", "bn", "mr", "kn", "ml", "or", "ta", "te"];
+
+impl Default for IntentSettings {
+    /// What most integrations send, for a verifier without a name.
+    fn default() -> Self {
+        Self {
+            kid: String::new(),
+            typ: "credential-req+jwt".to_owned(),
+            issuer: String::new(),
+            lifetime: Duration::from_secs(900),
+            client_id: String::new(),
+            registration: String::new(),
+            scope_length: 64,
+            item: "credential".to_owned(),
+            mode: ModeForm::default(),
+            language: LanguageForm::default(),
+        }
+    }
 }
 
 #[derive(Serialize)]
 pub(super) struct IntentPayload<'a> {
     txn: TxnId,
-    i: &'static str,
-    #[serde(serialize_with = "decimal")]
-    lang: Language,
+    i: &'a str,
+    lang: Lang,
     sc: &'a str,
     pop: u8,
     ch: &'static str,
-    m: u8,
+    m: Mode,
     #[serde(skip_serializing_if = "Option::is_none")]
     aid: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -77,12 +123,12 @@ impl<'a> IntentPayload<'a> {
         let lifetime = i64::try_from(settings.lifetime.as_secs()).unwrap_or(i64::MAX);
         Self {
             txn: pending.id,
-            i: "credential",
-            lang: terms.language,
+            i: &settings.item,
+            lang: Lang(settings.language, terms.language),
             sc: scope,
             pop: 1,
             ch: terms.channel.name(),
-            m: u8::from(terms.face_auth),
+            m: Mode(settings.mode, u8::from(terms.face_auth)),
             aid: android.map(|app| app.app_id.as_str()),
             asig: android.map(|app| app.app_signature.as_str()),
             ac: &settings.client_id,
@@ -98,6 +144,27 @@ impl<'a> IntentPayload<'a> {
     }
 }
 
-fn decimal<S: Serializer>(language: &Language, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(&language.code())
+/// `lang` in its form.
+struct Lang(LanguageForm, Language);
+
+impl Serialize for Lang {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let tag = self.1.tag();
+        match self.0 {
+            LanguageForm::Number => serializer.collect_str(&self.1.code()),
+            LanguageForm::Iso => serializer.serialize_str(if ISO_CODES.contains(&tag) { tag } else { "en" }),
+        }
+    }
+}
+
+/// `m` in its form.
+struct Mode(ModeForm, u8);
+
+impl Serialize for Mode {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            ModeForm::Integer => serializer.serialize_u8(self.1),
+            ModeForm::Text => serializer.collect_str(&self.1),
+        }
+    }
 }

@@ -4,7 +4,8 @@ use std::fmt;
 
 use sakshi_domain::claims::ClaimSet;
 use sakshi_domain::limits::INTENT_BYTES_MAX;
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use super::jwk;
@@ -38,7 +39,7 @@ pub struct IntentClaims {
     pub txn: String,
     /// What is requested: `credential`.
     pub i: String,
-    /// The language code as a decimal string.
+    /// The language: the authority's number or an ISO code.
     pub lang: String,
     /// The scope bitmap.
     pub sc: String,
@@ -46,7 +47,8 @@ pub struct IntentClaims {
     pub pop: u8,
     /// The channel: `web`, `qr` or `app`.
     pub ch: String,
-    /// 1 when a face scan is required.
+    /// 1 when a face scan is required; a number or a text.
+    #[serde(deserialize_with = "number_or_text")]
     pub m: u8,
     /// The Android app that asks.
     #[serde(default)]
@@ -110,6 +112,12 @@ pub fn verify(jwt: &str, jwk: &Value) -> Result<IntentClaims, IntentReadError> {
         Some(false) => Err(IntentReadError::Signature),
         Some(true) => serde_json::from_slice(&parts.payload).map_err(|_| IntentReadError::Fields),
     }
+}
+
+fn number_or_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u8, D::Error> {
+    let value = Value::deserialize(deserializer)?;
+    let number = value.as_u64().and_then(|number| u8::try_from(number).ok());
+    number.or_else(|| value.as_str()?.parse().ok()).ok_or_else(|| D::Error::custom("not a number"))
 }
 
 struct Parts<'a> {

@@ -46,6 +46,7 @@ fn settings() -> IntentSettings {
         client_id: "client-7".into(),
         registration: "reg-9".into(),
         scope_length: 64,
+        ..IntentSettings::default()
     }
 }
 
@@ -181,6 +182,29 @@ fn language_face_scan_and_name_hint_follow_the_request() {
     let intent = decode_unverified(&signer().sign(&pending, &callback(&pending), now()).unwrap()).unwrap();
     assert_eq!((intent.lang.as_str(), intent.m, intent.ht.as_deref()), ("6", 0, Some("Asha \"R\"")));
     assert!(!format!("{intent:?}").contains("Asha"));
+}
+
+#[test]
+fn mode_and_language_have_the_form_that_the_settings_say() {
+    let mut pending = pending(Channel::Web);
+    let signed = |pending: &Pending, change: fn(&mut IntentSettings)| {
+        let mut settings = settings();
+        change(&mut settings);
+        let signer = IntentSigner::new(IntentKey::from_pem(rsa_pem()).unwrap(), settings);
+        let jwt = signer.sign(pending, &callback(pending), now()).unwrap();
+        let payload = segment(&jwt, 1);
+        (payload["i"].clone(), payload["m"].clone(), payload["lang"].clone(), decode_unverified(&jwt).unwrap().m)
+    };
+    for (code, iso) in [(6, "hi"), (23, "en"), (15, "or"), (5, "en"), (12, "en")] {
+        pending.terms.language = Language::from_code(code).unwrap();
+        assert_eq!(signed(&pending, |_| {}), ("credential".into(), 1.into(), code.to_string().into(), 1));
+        let changed = signed(&pending, |settings| {
+            settings.item = "CREDENTIAL".into();
+            settings.mode = ModeForm::Text;
+            settings.language = LanguageForm::Iso;
+        });
+        assert_eq!(changed, ("CREDENTIAL".into(), "1".into(), iso.into(), 1));
+    }
 }
 
 #[test]

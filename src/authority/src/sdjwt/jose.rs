@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::refusal::CredentialRefusal;
+use super::status::StatusFault;
 
 const ALGORITHM: &str = "ES256";
 
@@ -10,6 +11,8 @@ const ALGORITHM: &str = "ES256";
 const CREDENTIAL_TYPES: [&str; 2] = ["vc+sd-jwt", "dc+sd-jwt"];
 
 const KEY_BINDING_TYPE: &str = "kb+jwt";
+
+const STATUS_LIST_TYPE: &str = "statuslist+jwt";
 
 /// Parameters that contain or reference a key.
 const KEY_PARAMETERS: [&str; 4] = ["jwk", "x5c", "jku", "x5u"];
@@ -43,6 +46,25 @@ pub(super) fn check_key_binding(header: &Map<String, Value>) -> Result<(), Crede
         return Err(CredentialRefusal::KeyBindingType);
     }
     Ok(())
+}
+
+/// Checks the header of a status answer and returns its `kid`. The answer about one credential may have any type that does not
+/// make it a credential or a key binding; a list has the type of lists.
+pub(super) fn status_key_id(header: &Map<String, Value>, is_list: bool) -> Result<&str, StatusFault> {
+    if text(header, "alg") != Some(ALGORITHM) || header.contains_key("crit") || KEY_PARAMETERS.iter().any(|name| header.contains_key(*name))
+    {
+        return Err(StatusFault::Unsigned);
+    }
+    let typ = text(header, "typ");
+    let is_of_form = if is_list {
+        typ == Some(STATUS_LIST_TYPE)
+    } else {
+        typ != Some(KEY_BINDING_TYPE) && !typ.is_some_and(|typ| CREDENTIAL_TYPES.contains(&typ))
+    };
+    if !is_of_form {
+        return Err(StatusFault::Malformed);
+    }
+    text(header, "kid").ok_or(StatusFault::Unsigned)
 }
 
 fn text<'a>(header: &'a Map<String, Value>, name: &str) -> Option<&'a str> {

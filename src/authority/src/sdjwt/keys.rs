@@ -14,18 +14,9 @@ use crate::encoding::from_base64url;
 /// Why a JWKS cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum JwksError {
-    /// Not a JSON object with an array `keys` of objects.
+    /// Not a JSON object with an array `keys`.
     #[error("the JWKS is not a JSON object with an array of keys")]
     Malformed,
-    /// A P-256 signing key has no `kid`.
-    #[error("a P-256 key of the JWKS has no kid")]
-    KeyIdMissing,
-    /// Two keys have the same `kid`.
-    #[error("two keys of the JWKS have the same kid")]
-    KeyIdRepeated,
-    /// A P-256 key is not a point on the curve.
-    #[error("a P-256 key of the JWKS is not a point on the curve")]
-    Unusable,
     /// It contains a private key.
     #[error("the JWKS contains a private key")]
     PrivateKey,
@@ -34,45 +25,95 @@ pub enum JwksError {
     NoKey,
 }
 
+/// Why a key of a JWKS is left out, or used with a warning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OddKey {
+    /// The entry is not a JSON object.
+    #[error("a key of the JWKS is not a JSON object")]
+    NotAnObject,
+    /// A P-256 signing key has no `kid`, so no credential can name it.
+    #[error("a P-256 key of the JWKS has no kid")]
+    KeyIdMissing,
+    /// Another key has the same `kid`; both are tried.
+    #[error("two keys of the JWKS have the same kid")]
+    KeyIdRepeated,
+    /// A P-256 key is not a point on the curve.
+    #[error("a P-256 key of the JWKS is not a point on the curve")]
+    NotOnCurve,
+    /// The key is of another type, curve or use.
+    #[error("a key of the JWKS is not for ES256 signatures")]
+    OtherType,
+}
+
+impl OddKey {
+    /// Every reason.
+    pub const ALL: [Self; 5] = [Self::NotAnObject, Self::KeyIdMissing, Self::KeyIdRepeated, Self::NotOnCurve, Self::OtherType];
+
+    /// A stable code for logs and metrics.
+    #[must_use]
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::NotAnObject => "not_an_object",
+            Self::KeyIdMissing => "key_id_missing",
+            Self::KeyIdRepeated => "key_id_repeated",
+            Self::NotOnCurve => "not_on_curve",
+            Self::OtherType => "other_type",
+        }
+    }
+}
+
 /// An issuer's P-256 signing keys by `kid`. Clones share them.
 #[derive(Clone)]
-pub struct Jwks(Arc<HashMap<String, ParsedPublicKey>>);
+pub struct Jwks(Arc<KeySet>);
+
+struct KeySet {
+    by_id: HashMap<String, Vec<ParsedPublicKey>>,
+    odd: Vec<OddKey>,
+}
 
 impl fmt::Debug for Jwks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Jwks").field(&self.0.keys()).finish()
+        f.debug_tuple("Jwks").field(&self.0.by_id.keys()).finish()
     }
 }
 
 impl Jwks {
-    /// Reads a JWKS. Keys for other algorithms or for encryption are ignored.
+    /// Reads a JWKS. Odd keys are left out, so that one of them does not take the others away; see [`Jwks::odd`].
     ///
     /// # Errors
-    /// The set is malformed or ambiguous, contains a private key, or has no key for ES256.
+    /// The set is malformed, contains a private key, or has no key for ES256.
     pub fn parse(json: &[u8]) -> Result<Self, JwksError> {
         // A name that occurs twice would make a key of which another reader sees another half. A set has at most as many values as bytes.
         let document = read_object(json, CREDENTIAL_DEPTH_MAX, &ValuesLeft::new(JWKS_BYTES_MAX)).map_err(|_| JwksError::Malformed)?;
         let listed = document.get("keys").and_then(Value::as_array).ok_or(JwksError::Malformed)?;
-        let mut keys = HashMap::new();
+        if listed.iter().any(|jwk| jwk.get("d").is_some()) {
+            return Err(JwksError::PrivateKey);
+        }
+        let mut keys = KeySet { by_id: HashMap::new(), odd: Vec::new() };
         for jwk in listed {
-            let jwk = jwk.as_object().ok_or(JwksError::Malformed)?;
-            if jwk.contains_key("d") {
-                return Err(JwksError::PrivateKey);
-            }
-            if !may_verify_es256(jwk) {
-                continue;
-            }
-            let kid = jwk.get("kid").and_then(Value::as_str).ok_or(JwksError::KeyIdMissing)?;
-            let key = p256_key(jwk).ok_or(JwksError::Unusable)?;
-            if keys.insert(kid.to_owned(), key).is_some() {
-                return Err(JwksError::KeyIdRepeated);
+            match es256_key(jwk) {
+                Ok((kid, key)) => {
+                    let same = keys.by_id.entry(kid.to_owned()).or_default();
+                    if !same.is_empty() {
+                        keys.odd.push(OddKey::KeyIdRepeated);
+                    }
+                    same.push(key);
+                }
+                Err(odd) => keys.odd.push(odd),
             }
         }
-        if keys.is_empty() { Err(JwksError::NoKey) } else { Ok(Self(Arc::new(keys))) }
+        if keys.by_id.is_empty() { Err(JwksError::NoKey) } else { Ok(Self(Arc::new(keys))) }
     }
 
-    pub(super) fn get(&self, kid: &str) -> Option<&ParsedPublicKey> {
-        self.0.get(kid)
+    /// The keys that were left out or share a `kid`, in the order of the set.
+    #[must_use]
+    pub fn odd(&self) -> &[OddKey] {
+        &self.0.odd
+    }
+
+    /// The keys with this `kid`; more than one only if the issuer repeats it.
+    pub(super) fn get(&self, kid: &str) -> &[ParsedPublicKey] {
+        self.0.by_id.get(kid).map_or(&[], Vec::as_slice)
     }
 }
 
@@ -83,6 +124,16 @@ pub struct TrustedIssuer {
     pub issuer: String,
     /// Its keys.
     pub jwks: Jwks,
+}
+
+/// The `kid` and the key of an entry that can verify ES256.
+fn es256_key(jwk: &Value) -> Result<(&str, ParsedPublicKey), OddKey> {
+    let jwk = jwk.as_object().ok_or(OddKey::NotAnObject)?;
+    if !may_verify_es256(jwk) {
+        return Err(OddKey::OtherType);
+    }
+    let kid = jwk.get("kid").and_then(Value::as_str).ok_or(OddKey::KeyIdMissing)?;
+    Ok((kid, p256_key(jwk).ok_or(OddKey::NotOnCurve)?))
 }
 
 fn may_verify_es256(jwk: &Map<String, Value>) -> bool {

@@ -3,7 +3,8 @@
 //!
 //! `verifier` runs these steps in order: `segments` splits the text, `jose` checks headers, `keys` finds
 //! the issuer's key, `processing` replaces each digest by its `disclosure`, `validity` checks issuer and
-//! times, `key_binding` checks the holder, and `normalise` keeps the requested claims.
+//! times, `key_binding` checks the holder, and `normalise` keeps the requested claims. `status` reads where the credential's state
+//! is published, and later the answer there.
 //! Every refusal has its own reason. The text comes from a public endpoint, so nothing may panic.
 
 mod disclosure;
@@ -14,12 +15,15 @@ mod normalise;
 mod processing;
 mod refusal;
 mod segments;
+mod status;
+mod status_list;
 #[cfg(test)]
 mod tests;
 mod validity;
 mod verifier;
 
 pub use key_binding::{Expectation, KeyBinding};
-pub use keys::{Jwks, JwksError, TrustedIssuer};
+pub use keys::{Jwks, JwksError, OddKey, TrustedIssuer};
 pub use refusal::CredentialRefusal;
-pub use verifier::{VerifiedCredential, Verifier, credential_digest};
+pub use status::{CredentialState, CredentialStatus, StatusDocument, StatusFault, StatusReference, status_key_id};
+pub use verifier::{VerifiedCredential, Verifier, credential_digest, credential_key_id};

@@ -32,8 +32,14 @@ refusals! {
     SegmentCount "segment_count" "a JWS must have three segments",
     /// 1: a segment of a JWS is empty.
     EmptySegment "empty_segment" "a segment of the credential is empty",
-    /// 1: padding, another alphabet or stray bits.
-    NotBase64url "not_base64url" "a segment is not unpadded base64url",
+    /// 1: a segment ends with `=`.
+    Base64Padding "base64_padding" "a segment of the credential is padded with =",
+    /// 1: a segment contains a line end or other white space.
+    Base64LineEnd "base64_line_end" "a segment of the credential contains a line end or a space",
+    /// 1: a segment has characters of standard Base64.
+    Base64Alphabet "base64_alphabet" "a segment of the credential uses + or / of standard Base64",
+    /// 1: a segment has any other character, an impossible length or stray bits.
+    NotBase64url "not_base64url" "a segment of the credential is not base64url",
     /// 1: more than 256 disclosures.
     TooManyDisclosures "too_many_disclosures" "the credential has too many disclosures",
     /// 1: nested deeper than 16.
@@ -98,6 +104,16 @@ refusals! {
     NotYetValid "not_yet_valid" "the credential is not valid yet",
     /// 7: `iat` is more than 60 s in the future.
     IssuedInFuture "issued_in_future" "the credential was issued in the future",
+    /// Status: the policy requires a `status` and there is none.
+    StatusMissing "status_missing" "the credential does not say where its status is published",
+    /// Status: `status` is neither a URL nor a `status_list`.
+    StatusMalformed "status_malformed" "the credential's status has an unknown form",
+    /// Status: the issuer revoked the credential.
+    Revoked "credential_revoked" "the issuer has revoked the credential",
+    /// Status: the issuer suspended the credential.
+    Suspended "credential_suspended" "the issuer has suspended the credential",
+    /// Status: the issuer says another state than valid.
+    StateNotValid "credential_not_valid" "the issuer says that the credential is not valid",
     /// 8: a key binding is required and there is none.
     KeyBindingMissing "key_binding_missing" "a key binding is required",
     /// 8: there is a key binding where none is accepted.
@@ -124,4 +140,21 @@ refusals! {
     KeyBindingTime "key_binding_time" "the key binding was not made now",
     /// 8: its `sd_hash` is not of this credential.
     KeyBindingHash "key_binding_hash" "the key binding was made for another credential",
+}
+
+impl CredentialRefusal {
+    /// Returns why this text is not unpadded base64url; implementations of the app differ in these.
+    pub(super) fn of_base64url(text: &str) -> Self {
+        let has = |found: fn(u8) -> bool| text.bytes().any(found);
+        if has(|byte| byte.is_ascii_whitespace()) {
+            Self::Base64LineEnd
+        } else if has(|byte| matches!(byte, b'+' | b'/')) {
+            Self::Base64Alphabet
+        } else if text.trim_end_matches('=').bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_')) && text.ends_with('=')
+        {
+            Self::Base64Padding
+        } else {
+            Self::NotBase64url
+        }
+    }
 }

@@ -67,7 +67,7 @@ impl<'a> Jws<'a> {
             return Err(CredentialRefusal::TooLarge);
         }
         let signed = &text[..header.len() + 1 + payload.len()];
-        let signature = from_base64url(signature).ok_or(CredentialRefusal::NotBase64url)?;
+        let signature = decode(signature)?;
         let header = object(header, &ValuesLeft::new(JOSE_HEADER_VALUES_MAX))?;
         Ok(Self { header, payload, signature, signed })
     }
@@ -78,9 +78,12 @@ impl<'a> Jws<'a> {
     }
 }
 
+fn decode(segment: &str) -> Result<Vec<u8>, CredentialRefusal> {
+    from_base64url(segment).ok_or_else(|| CredentialRefusal::of_base64url(segment))
+}
+
 fn object(segment: &str, left: &ValuesLeft) -> Result<Map<String, Value>, CredentialRefusal> {
-    let text = from_base64url(segment).ok_or(CredentialRefusal::NotBase64url)?;
-    Ok(read_object(&text, CREDENTIAL_DEPTH_MAX, left)?)
+    Ok(read_object(&decode(segment)?, CREDENTIAL_DEPTH_MAX, left)?)
 }
 
 impl From<JsonRefusal> for CredentialRefusal {

@@ -19,14 +19,18 @@ pub(super) fn check(payload: &Map<String, Value>, issuer: &str, now: Timestamp) 
     if !expiry.is_after(now.seconds()) {
         return Err(CredentialRefusal::Expired);
     }
-    let latest = now.seconds().saturating_add(SKEW_SECONDS);
-    if time(payload, "nbf")?.is_some_and(|at| at.is_after(latest)) {
+    if time(payload, "nbf")?.is_some_and(|at| is_in_future(at, now)) {
         return Err(CredentialRefusal::NotYetValid);
     }
-    if time(payload, "iat")?.is_some_and(|at| at.is_after(latest)) {
+    if time(payload, "iat")?.is_some_and(|at| is_in_future(at, now)) {
         return Err(CredentialRefusal::IssuedInFuture);
     }
     Ok(())
+}
+
+/// Returns true for a time that lies further in the future than the issuer's clock may be ahead.
+pub(super) fn is_in_future(at: NumericDate, now: Timestamp) -> bool {
+    at.is_after(now.seconds().saturating_add(SKEW_SECONDS))
 }
 
 /// A NumericDate, which need not be an integer.

@@ -16,6 +16,7 @@ use super::keys::{Jwks, TrustedIssuer};
 use super::normalise::Requested;
 use super::refusal::CredentialRefusal;
 use super::segments::{Jws, Segments};
+use super::status::{CredentialStatus, StatusFault};
 use super::{jose, normalise, processing, validity};
 
 /// A credential that passed every check.
@@ -37,13 +38,15 @@ pub struct VerifiedCredential {
     /// Whether a key binding proves that the holder made this presentation for this transaction, so that it
     /// is not a replay.
     pub holder_bound: bool,
+    /// Where its state is published.
+    pub status: CredentialStatus,
 }
 
 impl VerifiedCredential {
     /// The answer for the transaction.
     #[must_use]
     pub fn into_answer(self) -> Answer {
-        let Self { claims, missing, malformed, identity, digest, holder_bound } = self;
+        let Self { claims, missing, malformed, identity, digest, holder_bound, status: _ } = self;
         Answer::Credential { claims: Arc::new(claims), missing, malformed, holder_bound, identity, digest }
     }
 }
@@ -52,6 +55,13 @@ impl VerifiedCredential {
 #[must_use]
 pub fn credential_digest(credential: &str) -> AnswerDigest {
     AnswerDigest(sha256(credential.rfind('~').map_or(credential, |last| &credential[..=last])))
+}
+
+/// The `kid` of an unverified credential.
+#[must_use]
+pub fn credential_key_id(credential: &str) -> Option<String> {
+    let jws = Segments::split(credential).and_then(|segments| Jws::read(segments.issuer_jws)).ok()?;
+    jws.header.get("kid")?.as_str().map(str::to_owned)
 }
 
 /// The issue time in seconds and 224 bits of the SHA-256 of what was signed. Identities of the same time are
@@ -100,7 +110,7 @@ impl Verifier {
         let segments = Segments::split(credential)?;
         let key_binding = self.key_binding.admit(segments.key_binding)?;
         let jws = Jws::read(segments.issuer_jws)?;
-        let issuers = Arc::clone(&*self.issuers.read().unwrap_or_else(PoisonError::into_inner));
+        let issuers = self.issuers();
         let signer = signer(&issuers, &jws, jose::issuer_key_id(&jws.header)?)?;
         let left = ValuesLeft::new(CREDENTIAL_VALUES_MAX);
         let payload = jws.payload(&left)?;
@@ -113,8 +123,22 @@ impl Verifier {
         if let Some(key_binding) = key_binding {
             key_binding::verify(key_binding, &payload, &digest.0, expected)?;
         }
+        let status = CredentialStatus::of(&payload, issuer);
         let Requested { claims, missing, malformed } = normalise::requested_claims(payload, expected.requested)?;
-        Ok(VerifiedCredential { claims, missing, malformed, identity, digest, holder_bound: key_binding.is_some() })
+        Ok(VerifiedCredential { claims, missing, malformed, identity, digest, holder_bound: key_binding.is_some(), status })
+    }
+
+    /// Verifies that a key of this issuer signed a status answer.
+    pub(super) fn verify_signature(&self, jws: &Jws<'_>, key_id: &str, issuer: &str) -> Result<(), StatusFault> {
+        let issuers = self.issuers();
+        let mut keys = issuers.iter().filter(|known| known.issuer == issuer).flat_map(|known| known.jwks.get(key_id)).peekable();
+        keys.peek().ok_or(StatusFault::KeyUnknown)?;
+        let is_signer = keys.any(|key| key.verify_sig(jws.signed.as_bytes(), &jws.signature).is_ok());
+        if is_signer { Ok(()) } else { Err(StatusFault::Unsigned) }
+    }
+
+    fn issuers(&self) -> Arc<[TrustedIssuer]> {
+        Arc::clone(&*self.issuers.read().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -124,7 +148,7 @@ fn signer<'a>(issuers: &'a [TrustedIssuer], jws: &Jws<'_>, kid: &str) -> Result<
     if issuers.is_empty() {
         return Err(CredentialRefusal::IssuerNotTrusted);
     }
-    let mut keys = issuers.iter().filter_map(|issuer| issuer.jwks.get(kid).map(|key| (issuer, key))).peekable();
+    let mut keys = issuers.iter().flat_map(|issuer| issuer.jwks.get(kid).iter().map(move |key| (issuer, key))).peekable();
     keys.peek().ok_or(CredentialRefusal::KeyIdUnknown)?;
     let signer = keys.find(|(_, key)| key.verify_sig(jws.signed.as_bytes(), &jws.signature).is_ok());
     signer.map(|(issuer, _)| issuer).ok_or(CredentialRefusal::SignatureInvalid)

@@ -9,6 +9,7 @@ use super::action::Action;
 use super::error::AppError;
 use super::intent::Intent;
 use super::state::SandboxApp;
+use super::status::{self, StatusService};
 use crate::http::read_body;
 use crate::residents::Resident;
 
@@ -32,6 +33,7 @@ pub(super) struct Decision {
     pub(super) action: Action,
     pub(super) format: CallbackFormat,
     pub(super) key_binding: bool,
+    pub(super) status: StatusService,
 }
 
 /// What the service replied.
@@ -72,7 +74,9 @@ enum Outcome {
 fn credential(app: &SandboxApp, intent: &Intent, decision: &Decision) -> Result<String, AppError> {
     let now = app.clock.now();
     let claims: ClaimSet = intent.requested();
-    let credential = app.issuer.issue(decision.resident, claims, &app.holder, now).map_err(|_| AppError::Signing)?;
+    let status_url = |id| Some(status::url(&app.public_base, decision.resident, decision.status, id));
+    let credential = app.issuer.issue_with_status(decision.resident, claims, &app.holder, now, status_url);
+    let credential = credential.map_err(|_| AppError::Signing)?;
     if !decision.key_binding {
         return Ok(credential);
     }

@@ -13,7 +13,7 @@ pub enum AppError {
     #[error("Give an intent JWT, or the qrPayload that holds one.")]
     Unreadable,
     /// The form or JSON body cannot be read.
-    #[error("The body needs an intent, and may have resident, action, form (xml or json) and key_binding (true or false).")]
+    #[error("The body needs an intent, and may have resident, action, form (xml or json), key_binding (true or false) and status (available or unavailable).")]
     MalformedBody,
     /// The intent's callback belongs to another service.
     #[error("This intent was made for another address; the sandbox answers only to the service at its own host and port.")]
@@ -30,6 +30,9 @@ pub enum AppError {
     /// The credential could not be signed.
     #[error("The sandbox issuer could not sign.")]
     Signing,
+    /// The issuer says nothing about the status of a credential.
+    #[error("The issuer publishes no status here.")]
+    NoStatus,
     /// The service did not answer its callback.
     #[error("The service did not answer its callback.")]
     NoAnswer,
@@ -47,6 +50,7 @@ impl AppError {
             Self::UnknownAction => "unknown_action",
             Self::UnknownResident => "unknown_resident",
             Self::Signing => "signing_failed",
+            Self::NoStatus => "status_unavailable",
             Self::NoAnswer => "callback_unanswered",
         }
     }
@@ -59,6 +63,7 @@ impl ResponseError for AppError {
             Self::ForeignCallback => StatusCode::FORBIDDEN,
             Self::Expired => StatusCode::GONE,
             Self::Signing => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::NoStatus => StatusCode::SERVICE_UNAVAILABLE,
             Self::NoAnswer => StatusCode::BAD_GATEWAY,
         }
     }

@@ -17,6 +17,7 @@ use super::error::AppError;
 use super::intent::Intent;
 use super::script_api::DEFAULT_RESIDENT;
 use super::state::SandboxApp;
+use super::status::StatusService;
 use super::wording;
 use crate::page::page;
 use crate::residents::Resident;
@@ -62,6 +63,8 @@ pub(super) struct DecisionForm {
     form: CallbackFormat,
     /// A check box: present when ticked.
     key_binding: Option<String>,
+    #[serde(default)]
+    status: StatusService,
     #[serde(default)]
     from: Origin,
 }
@@ -122,7 +125,7 @@ pub(super) async fn show(app: Data<SandboxApp>, query: Query<IntentQuery>) -> Re
     });
     let consent = ConsentPage {
         channel: wording::channel(&intent.claims.ch),
-        language: Language::parse(&intent.claims.lang).unwrap_or_default().name(),
+        language: language(&intent.claims.lang).name(),
         claims: requested.iter().map(wording::claim).collect(),
         residents: residents.collect(),
         face_scan: intent.claims.m != 0,
@@ -133,13 +136,19 @@ pub(super) async fn show(app: Data<SandboxApp>, query: Query<IntentQuery>) -> Re
     Ok(page(StatusCode::OK, &consent))
 }
 
+/// The language of an intent, by number or by ISO code.
+fn language(code: &str) -> Language {
+    Language::from_tag(code).or_else(|| Language::parse(code).ok()).unwrap_or_default()
+}
+
 /// Carries out the tester's decision and shows the service's reply.
 pub(super) async fn decide(app: Data<SandboxApp>, form: FormBody<DecisionForm>) -> Result<HttpResponse, PageError> {
     let form = form.into_inner();
     let action = Action::from_name(&form.action).ok_or(AppError::UnknownAction)?;
     let intent = Intent::read(&form.intent, &app.public_base)?;
     let resident = Resident::find(&form.resident).ok_or(AppError::UnknownResident)?;
-    let decision = Decision { resident, action, format: form.form, key_binding: form.key_binding.is_some() };
+    let decision =
+        Decision { resident, action, format: form.form, key_binding: form.key_binding.is_some(), status: form.status };
     let reply = carry_out(&app, &intent, &decision).await?;
     let outcome = OutcomePage {
         approved: action == Action::Approve,

@@ -11,6 +11,7 @@ use super::answer::{CallbackFormat, Decision, carry_out};
 use super::error::AppError;
 use super::intent::Intent;
 use super::state::SandboxApp;
+use super::status::StatusService;
 use crate::residents::Resident;
 
 /// The resident who answers when the script does not name one.
@@ -28,6 +29,9 @@ pub(super) struct AnswerRequest {
     form: CallbackFormat,
     /// Whether to present the credential with a key binding; true when absent.
     key_binding: Option<bool>,
+    /// Whether the issuer answers about the status of this credential.
+    #[serde(default)]
+    status: StatusService,
 }
 
 /// Answers an intent and returns the service's reply.
@@ -37,7 +41,7 @@ pub(super) async fn answer(app: Data<SandboxApp>, request: Json<AnswerRequest>) 
     let intent = Intent::read(&request.intent, &app.public_base)?;
     let resident = Resident::find(request.resident.as_deref().unwrap_or(DEFAULT_RESIDENT)).ok_or(AppError::UnknownResident)?;
     let key_binding = request.key_binding.unwrap_or(true);
-    let decision = Decision { resident, action, format: request.form, key_binding };
+    let decision = Decision { resident, action, format: request.form, key_binding, status: request.status };
     let reply = carry_out(&app, &intent, &decision).await?;
     Ok(HttpResponse::Ok().json(json!({"success": true, "txnId": intent.txn, "posted": reply.is_some(), "callback": reply})))
 }
@@ -49,7 +53,7 @@ pub(super) async fn residents(app: Data<SandboxApp>) -> HttpResponse {
         .iter()
         .map(|resident| {
             let missing: ClaimSet = Claim::ALL.into_iter().filter(|claim| !resident.has(*claim, now)).collect();
-            json!({"id": resident.id, "name": resident.name, "about": resident.about, "missing_claims": missing})
+            json!({"id": resident.id, "name": resident.name, "about": resident.about, "state": resident.state.as_str(), "missing_claims": missing})
         })
         .collect();
     HttpResponse::Ok().json(json!({"success": true, "residents": list}))

@@ -1,6 +1,6 @@
 //! The table of residents; `about` says what each is useful for.
 
-use super::{Home, Portrait, Resident};
+use super::{Home, Portrait, PublishedState, Resident};
 
 pub(super) const RESIDENTS: &[Resident] = &[
     Resident {
@@ -29,6 +29,7 @@ pub(super) const RESIDENTS: &[Resident] = &[
         mobile: Some("9000000001"),
         email: Some("asha@mail.example"),
         portrait: Portrait::Small,
+        state: PublishedState::Valid,
     },
     Resident {
         id: "vikram",
@@ -56,6 +57,7 @@ pub(super) const RESIDENTS: &[Resident] = &[
         mobile: Some("9000000002"),
         email: Some("vikram@mail.example"),
         portrait: Portrait::Small,
+        state: PublishedState::Valid,
     },
     Resident {
         id: "meena",
@@ -83,6 +85,7 @@ pub(super) const RESIDENTS: &[Resident] = &[
         mobile: Some("9000000003"),
         email: Some("meena@mail.example"),
         portrait: Portrait::Large,
+        state: PublishedState::Valid,
     },
     Resident {
         id: "kabir",
@@ -110,6 +113,7 @@ pub(super) const RESIDENTS: &[Resident] = &[
         mobile: None,
         email: None,
         portrait: Portrait::Small,
+        state: PublishedState::Valid,
     },
     Resident {
         id: "rohan",
@@ -137,6 +141,7 @@ pub(super) const RESIDENTS: &[Resident] = &[
         mobile: Some("9000000005"),
         email: Some("rohan@mail.example"),
         portrait: Portrait::Small,
+        state: PublishedState::Valid,
     },
     Resident {
         id: "lata",
@@ -164,5 +169,62 @@ pub(super) const RESIDENTS: &[Resident] = &[
         mobile: None,
         email: Some("lata@mail.example"),
         portrait: Portrait::Small,
+        state: PublishedState::Valid,
+    },
+    Resident {
+        id: "revoked_ravi",
+        name: "Ravi Udaharan",
+        about: "A credential that the issuer has revoked",
+        local_name: None,
+        born: (1985, 5, 20),
+        gender: "M",
+        lives_abroad: false,
+        care_of: None,
+        enrolment_number: "0000/00007/00007",
+        home: Home {
+            building: "7 Sample Row",
+            street: "Example Street",
+            landmark: None,
+            locality: "Specimen Layout",
+            town: "Demopura",
+            sub_district: "Demo North",
+            district: "Demo Urban",
+            state: "Karnataka",
+            pincode: "560000",
+            post_office: "Demopura SO",
+            regional: None,
+        },
+        mobile: Some("9000000007"),
+        email: Some("ravi@mail.example"),
+        portrait: Portrait::Small,
+        state: PublishedState::Revoked,
+    },
+    Resident {
+        id: "suspended_sita",
+        name: "Sita Namuna",
+        about: "A credential that the issuer has suspended",
+        local_name: None,
+        born: (1979, 12, 2),
+        gender: "F",
+        lives_abroad: false,
+        care_of: None,
+        enrolment_number: "0000/00008/00008",
+        home: Home {
+            building: "8 Sample Row",
+            street: "Example Street",
+            landmark: None,
+            locality: "Specimen Layout",
+            town: "Demopura",
+            sub_district: "Demo North",
+            district: "Demo Urban",
+            state: "Karnataka",
+            pincode: "560000",
+            post_office: "Demopura SO",
+            regional: None,
+        },
+        mobile: Some("9000000008"),
+        email: Some("sita@mail.example"),
+        portrait: Portrait::Small,
+        state: PublishedState::Suspended,
     },
 ];

@@ -3,10 +3,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use sakshi_authority::intent::IntentSettings;
+use sakshi_authority::intent::{IntentSettings, LanguageForm, ModeForm};
 use sakshi_authority::launch::AppLinks;
 use sakshi_authority::sdjwt::KeyBinding;
+use sakshi_domain::profile::Profile;
 use sakshi_domain::time::Timestamp;
+use sakshi_service::credential_status::{StatusPolicy, StatusRules};
 use url::Url;
 
 use super::reader::Reader;
@@ -29,6 +31,10 @@ pub struct Authority {
     pub jwks_refresh: Duration,
     /// What a credential must prove about its holder's key.
     pub key_binding: KeyBinding,
+    /// Which credentials' status is checked, and where.
+    pub status: StatusRules,
+    /// Whether revoked credentials may be accepted outside the sandbox: `authority.status` is off on purpose.
+    pub accept_revoked: bool,
     /// Where QR values point.
     pub qr_host: Option<Url>,
     /// How long an accepted credential is refused under other transactions.
@@ -67,11 +73,14 @@ impl FurtherKey {
 }
 
 impl Authority {
-    pub(super) fn read(reader: &mut Reader) -> Self {
+    pub(super) fn read(reader: &mut Reader, profile: Profile) -> Self {
         let path = |text: &str| Ok(PathBuf::from(text));
         let policies = [("off", KeyBinding::Off), ("when_present", KeyBinding::WhenPresent), ("required", KeyBinding::Required)];
+        let issuer = reader.optional("authority.issuer", |text| Ok(text.to_owned()));
         Self {
-            issuer: reader.optional("authority.issuer", |text| Ok(text.to_owned())),
+            status: status_rules(reader, issuer.as_deref(), profile),
+            accept_revoked: reader.flag("authority.accept_revoked"),
+            issuer,
             jwks_path: reader.optional("authority.jwks_path", path),
             jwks_url: reader.optional("authority.jwks_url", |text| Url::parse(text).map_err(|_| "must be a URL")),
             jwks_refresh: reader.seconds("authority.jwks_refresh_s", 60..=7 * 86_400),
@@ -88,13 +97,56 @@ impl Authority {
                 lifetime: reader.seconds("authority.intent_lifetime_s", 0..=86_400),
                 client_id: reader.text("authority.client_id"),
                 registration: reader.text("authority.registration"),
+                item: reader.required("authority.intent_i", "must not be empty"),
+                mode: reader.one_of("authority.intent_m", &[("integer", ModeForm::Integer), ("string", ModeForm::Text)]),
+                language: reader.one_of("authority.intent_lang", &[("number", LanguageForm::Number), ("iso", LanguageForm::Iso)]),
             },
             links: AppLinks {
                 android_web_action: reader.text("authority.android_web_action"),
                 android_app_action: reader.text("authority.android_app_action"),
+                android_package: reader.optional("authority.android_package", android_package),
+                android_component: reader.optional("authority.android_component", android_component),
                 ios_scheme: reader.text("authority.ios_scheme"),
                 ios_host: reader.text("authority.ios_host"),
             },
         }
     }
+}
+
+/// Reads the rules of credential status. Unless hosts are listed, the issuer's own host is, if its name is a URL.
+fn status_rules(reader: &mut Reader, issuer: Option<&str>, profile: Profile) -> StatusRules {
+    let policies = [("require", StatusPolicy::Require), ("if_present", StatusPolicy::IfPresent), ("off", StatusPolicy::Off)];
+    let policy = reader.one_of("authority.status", &policies);
+    let mut hosts = reader.list("authority.status_hosts", host);
+    if hosts.is_empty() {
+        let issuer = issuer.and_then(|issuer| Url::parse(issuer).ok());
+        hosts.extend(issuer.and_then(|url| Some(url.host_str()?.to_owned())));
+    }
+    let kept = reader.seconds("authority.status_cache_s", 0..=3_600);
+    StatusRules { policy, hosts, allow_http: profile == Profile::Sandbox, kept }
+}
+
+fn android_package(text: &str) -> Result<String, &'static str> {
+    is_package(text).then(|| text.to_owned()).ok_or("must be an Android package id such as org.example.idapp")
+}
+
+fn android_component(text: &str) -> Result<String, &'static str> {
+    let is_component = text.split_once('/').is_some_and(|(package, class)| is_package(package) && is_package(class.trim_start_matches('.')));
+    is_component.then(|| text.to_owned()).ok_or("must be a package and a class such as org.example.idapp/org.example.idapp.Verify")
+}
+
+/// Letters, digits, underscores, dots and dollar signs.
+fn is_package(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'$'))
+}
+
+/// A host, with or without a port, as URLs spell it.
+fn host(text: &str) -> Result<String, &'static str> {
+    const REFUSAL: &str = "must be a host such as status.example or status.example:8443";
+    let url = Url::parse(&format!("https://{text}/")).map_err(|_| REFUSAL)?;
+    let is_bare = url.path() == "/" && url.query().is_none() && url.fragment().is_none() && url.username().is_empty() && url.password().is_none();
+    let host = url.host_str().filter(|_| is_bare).ok_or(REFUSAL)?;
+    // Not from the URL, which drops the port of its scheme.
+    let port = text.rsplit_once(':').map(|(_, port)| port).filter(|port| port.bytes().all(|byte| byte.is_ascii_digit()) && !port.is_empty());
+    Ok(port.map_or_else(|| host.to_owned(), |port| format!("{host}:{port}")))
 }

@@ -102,7 +102,7 @@ fn read(sources: &Sources, matters: impl Fn(&Problem) -> bool) -> Result<Loaded,
     let server = Server::read(&mut reader);
     let store = StoreSettings::read(&mut reader);
     let admin = Admin::read(&mut reader);
-    let authority = Authority::read(&mut reader);
+    let authority = Authority::read(&mut reader, profile);
     let ovse = Ovse::read(&mut reader);
     let pages = pages::read(&mut reader);
     let webhooks = Webhooks::read(&mut reader);

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use sakshi_domain::http_url::Schemes;
 use sakshi_domain::profile::Profile;
+use sakshi_service::credential_status::StatusPolicy;
 use secrecy::ExposeSecret;
 
 use super::flows::is_private;
@@ -134,6 +135,12 @@ fn demands(settings: &Settings, problems: &mut Problems) {
         demand(is_set, key, "must be set");
     }
     demand(!issuer.to_ascii_lowercase().contains(SANDBOX_MARK), "authority.issuer", "must not be the sandbox issuer");
+    let is_checked = authority.status.policy != StatusPolicy::Off;
+    demand(
+        is_checked || authority.accept_revoked,
+        "authority.status",
+        "must not be \"off\" unless authority.accept_revoked is true: revoked credentials would be accepted",
+    );
     demand(webhooks.schemes == Schemes::HttpsOnly, "webhooks.allow_http", "must be false");
     demand(!webhooks.allow_private_targets, "webhooks.allow_private_targets", "must be false");
     for (key, url) in upstreams.urls() {
@@ -165,6 +172,16 @@ pub(super) fn warn(settings: &Settings) -> Vec<Problem> {
             server.connector_addr.is_some_and(|address| !address.ip().is_loopback()),
             "server.connector_addr",
             "is not a loopback address: reports cross that network in the clear, so make sure that only connectors are on it",
+        ),
+        (
+            !is_sandbox && authority.status.policy == StatusPolicy::Off,
+            "authority.status",
+            "is off: credentials that the issuer has revoked are accepted",
+        ),
+        (
+            !is_sandbox && authority.status.policy != StatusPolicy::Off && authority.status.hosts.is_empty(),
+            "authority.status_hosts",
+            "is not set and authority.issuer is no URL: credentials with a status are refused with 503",
         ),
         (store.take_over_from.is_some(), "store.take_over_from", "is needed until the store has moved; leave it out from then on"),
         (

@@ -7,6 +7,7 @@ use sakshi_authority::sdjwt::CredentialRefusal;
 use sakshi_domain::checks::{CHECKS, CheckStatus};
 use sakshi_domain::delivery::DeliveryOutcome;
 use sakshi_domain::flow::report_kind::ReportKind;
+use sakshi_service::credential_status::StatusFailure;
 use sakshi_web::error::CODES;
 
 use self::Kind::{Counter, Gauge, Histogram};
@@ -60,8 +61,11 @@ pub const METRICS: &[Metric] = &[
     metric("sakshi_checks_total", Counter, "Numbers verified, by kind and status."),
     metric("sakshi_clients_low_on_credits", Gauge, "Clients with fewer credits than telemetry.low_credits, in the whole store."),
     metric("sakshi_clock_jumped", Gauge, "1 while the node deletes nothing because its clock has jumped."),
+    metric("sakshi_clock_suspected_total", Counter, "Minutes in which most credentials were refused for their times, as by a wrong clock."),
     metric("sakshi_connections_closed_total", Counter, "Connections closed by the service, by listener and reason."),
     metric("sakshi_connector_reports_total", Counter, "Requests of connectors, by kind and result."),
+    metric("sakshi_credential_status_checks_total", Counter, "Status checks of credentials, by outcome."),
+    metric("sakshi_credential_status_fetch_seconds", Histogram, "Time of a fetch of a credential's status, by result."),
     metric("sakshi_credentials_refused_total", Counter, "Credentials refused, by reason."),
     metric("sakshi_deliveries_taken_over_total", Counter, "Webhooks taken over from a dead node."),
     metric("sakshi_event_reads_total", Counter, "Reads of events from the store."),
@@ -73,6 +77,7 @@ pub const METRICS: &[Metric] = &[
     metric("sakshi_http_requests_in_flight", Gauge, "Requests in flight on the public listener."),
     metric("sakshi_http_requests_total", Counter, "Requests answered, by route, method and class of status."),
     metric("sakshi_intent_key_missing", Gauge, "1 while this node does not have the intent key that operators chose."),
+    metric("sakshi_issuer_keys_odd", Gauge, "Odd keys in the issuer's key set, by reason."),
     metric("sakshi_issuer_keys_read_total", Counter, "Reads of the issuer keys after the start, by result."),
     metric("sakshi_live_flows", Gauge, "Flows with an actor on this node."),
     metric("sakshi_live_transactions", Gauge, "Transactions with an actor on this node."),
@@ -118,6 +123,7 @@ pub fn begin() {
     }
     for name in [
         "sakshi_audit_log_unanswered_total",
+        "sakshi_clock_suspected_total",
         "sakshi_deliveries_taken_over_total",
         "sakshi_event_reads_total",
         "sakshi_flows_lapsed_total",
@@ -144,6 +150,8 @@ fn begin_labelled() {
     begin_each("sakshi_callbacks_unread_total", "reason", ["broken", "memory", "too_slow"]);
     let refused = CredentialRefusal::ALL.iter().map(|refusal| refusal.code());
     begin_each("sakshi_credentials_refused_total", "reason", refused.chain(["credential_replayed"]));
+    let states = ["absent", "valid", "credential_revoked", "credential_suspended", "credential_not_valid"];
+    begin_each("sakshi_credential_status_checks_total", "outcome", states.into_iter().chain(StatusFailure::CODES));
     begin_each("sakshi_flows_opened_total", "flow", ["esign", "doclocker", "estamp", "wealth"]);
     begin_each("sakshi_operator_logins_failed_total", "token", ["operator", "connector"]);
     for kind in ReportKind::ALL {

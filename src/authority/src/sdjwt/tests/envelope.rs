@@ -47,12 +47,19 @@ fn padding_other_alphabets_and_stray_bits_are_refused() {
     let good = fixture.good();
     let (jws, rest) = good.split_once('~').unwrap();
     let (signed, _) = jws.rsplit_once('.').unwrap();
-    for bad in
-        [format!("{jws}=~{rest}"), format!("{signed}.+/+/~{rest}"), format!("{signed}.AB~{rest}"), format!(" {good}"), format!("é{good}")]
-    {
-        assert_eq!(fixture.refusal(&bad), CredentialRefusal::NotBase64url);
+    for (bad, reason) in [
+        (format!("{jws}=~{rest}"), CredentialRefusal::Base64Padding),
+        (format!("{good}WyJz=~"), CredentialRefusal::Base64Padding),
+        (format!("{good}=WyJz~"), CredentialRefusal::NotBase64url),
+        (format!("{signed}.+/+/~{rest}"), CredentialRefusal::Base64Alphabet),
+        (format!("{good}Wy/z=~"), CredentialRefusal::Base64Alphabet),
+        (format!("{good}WyJz\r\nWyJz~"), CredentialRefusal::Base64LineEnd),
+        (format!(" {good}"), CredentialRefusal::Base64LineEnd),
+        (format!("{signed}.AB~{rest}"), CredentialRefusal::NotBase64url),
+        (format!("é{good}"), CredentialRefusal::NotBase64url),
+    ] {
+        assert_eq!(fixture.refusal(&bad), reason, "{bad}");
     }
-    assert_eq!(fixture.refusal(&format!("{good}WyJz=~")), CredentialRefusal::NotBase64url);
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod disclosures;
 mod envelope;
 mod fixture;
 mod properties;
+mod status;
 mod trust;
 
 use fixture::{Fixture, digest_of, disclosure};

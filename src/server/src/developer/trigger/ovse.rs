@@ -21,6 +21,34 @@ pub(super) enum Outcome {
     WalkAway,
     /// The window ends, now.
     Expired,
+    /// The issuer has revoked the credential.
+    Revoked,
+    /// The issuer has suspended the credential.
+    Suspended,
+    /// The issuer does not say at first whether the credential is valid; the app delivers again.
+    StatusUnavailable,
+}
+
+impl Outcome {
+    /// The resident, and the answer of the identity app.
+    fn answer(self) -> (&'static str, Value) {
+        match self {
+            Self::Revoked => ("revoked_ravi", json!({ "action": "approve" })),
+            Self::Suspended => ("suspended_sita", json!({ "action": "approve" })),
+            Self::StatusUnavailable => ("asha", json!({ "action": "approve", "status": "unavailable" })),
+            other => ("asha", json!({ "action": value_name(other) })),
+        }
+    }
+
+    /// The status and the reason with which the callback is refused.
+    const fn refusal(self) -> Option<(u16, &'static str)> {
+        match self {
+            Self::Revoked => Some((400, "credential_revoked")),
+            Self::Suspended => Some((400, "credential_suspended")),
+            Self::StatusUnavailable => Some((503, "status_unavailable")),
+            _ => None,
+        }
+    }
 }
 
 /// Ends the window, and polls what that is answered with; nothing is sent.
@@ -40,6 +68,20 @@ async fn expire(run: &mut FlowRun<'_, '_>, txn: &str, good: bool) -> Result<bool
     Ok(good & run.judge("verification", &found, "expired")? & run.judge("webhooks", &webhooks.to_string(), "0")?)
 }
 
+/// Has the sandbox's identity app answer, and returns the service's reply.
+async fn post_answer(run: &mut FlowRun<'_, '_>, opened: &Value, outcome: Outcome) -> Result<Value, CliError> {
+    let (resident, mut answer) = outcome.answer();
+    answer["intent"] = opened["intentJwt"].clone();
+    answer["resident"] = resident.into();
+    let mut posted = run.session.client.send(Call::<Value>::post("/sandbox/app/answer", &answer)).await?;
+    let told = match posted["callback"]["status"].as_u64() {
+        Some(status) => format!("{}: posted to the callback and answered {status}", value_name(outcome)),
+        None => format!("{}: nothing is posted", value_name(outcome)),
+    };
+    run.timeline.line("resident", &told)?;
+    Ok(posted["callback"].take())
+}
+
 pub(super) async fn drive(run: &mut FlowRun<'_, '_>, outcome: Outcome) -> Result<bool, CliError> {
     let mut order =
         json!({ "claims": ["name", "dob", "gender", "address", "pincode"], "channel": "web", "client_reference_id": "order-42" });
@@ -55,13 +97,16 @@ pub(super) async fn drive(run: &mut FlowRun<'_, '_>, outcome: Outcome) -> Result
     if outcome == Outcome::Expired {
         return expire(run, &txn, good).await;
     }
-    let answer = json!({ "intent": opened["intentJwt"], "resident": "asha", "action": value_name(outcome) });
-    let posted = run.session.client.send(Call::<Value>::post("/sandbox/app/answer", &answer)).await?;
-    let told = match posted["callback"]["status"].as_u64() {
-        Some(status) => format!("{}: posted to the callback and answered {status}", value_name(outcome)),
-        None => format!("{}: nothing is posted", value_name(outcome)),
-    };
-    run.timeline.line("resident", &told)?;
+    let callback = post_answer(run, &opened, outcome).await?;
+    if let Some((status, reason)) = outcome.refusal() {
+        let body = callback["body"].as_str().unwrap_or_default();
+        let found = if callback["status"] == status && body.contains(reason) { reason } else { "accepted" };
+        good &= run.judge("callback", found, reason)? & run.poll_pending(&poll).await?;
+    }
+    if outcome == Outcome::StatusUnavailable {
+        run.timeline.line("issuer", "the issuer answers again, and the app delivers again")?;
+        post_answer(run, &opened, Outcome::Approve).await?;
+    }
 
     let webhooks = run.transaction_webhook(&txn).await?;
     let (result, same) = run.poll_end(&poll).await?;
@@ -71,8 +116,8 @@ pub(super) async fn drive(run: &mut FlowRun<'_, '_>, outcome: Outcome) -> Result
         _ => "failed",
     };
     let expected = match outcome {
-        Outcome::Approve => "passed",
-        Outcome::WalkAway | Outcome::Expired => "pending",
+        Outcome::Approve | Outcome::StatusUnavailable => "passed",
+        Outcome::WalkAway | Outcome::Expired | Outcome::Revoked | Outcome::Suspended => "pending",
         Outcome::Decline | Outcome::Abort | Outcome::FailLiveness | Outcome::FailMatch => "failed",
     };
     good &= same & run.judge("verification", found, expected)?;

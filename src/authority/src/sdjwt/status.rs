@@ -1,0 +1,303 @@
+//! Credential status: where a credential says that its state is published, and the issuer's signed answer there
+//! (authority protocol, section 8).
+//!
+//! Two forms are read. Both share the rules of [`Verifier::read_status`]; another form is one more variant of [`Place`] and of
+//! [`Statement`].
+//!
+//! | `status` of the credential | Answer |
+//! |---|---|
+//! | a URL | a JWT about this credential, with a word for its state |
+//! | `{"status_list": {"idx", "uri"}}` | a Token Status List (IETF `draft-ietf-oauth-status-list`), which holds the states of many |
+
+use std::time::Duration;
+
+use sakshi_domain::limits::{STATUS_ANSWER_BYTES_MAX, STATUS_VALUES_MAX, URL_CHARS_MAX};
+use sakshi_domain::time::Timestamp;
+use sakshi_wire::json::{ValuesLeft, read_object};
+use serde_json::{Map, Value};
+use url::Url;
+
+use super::refusal::CredentialRefusal;
+use super::segments::Jws;
+use super::status_list::StatusList;
+use super::validity::{self, NumericDate};
+use super::verifier::Verifier;
+use super::jose;
+
+/// Nesting depth of an answer's JSON.
+const DEPTH_MAX: usize = 4;
+
+/// The `status` of a credential.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CredentialStatus {
+    /// The credential has none.
+    Absent,
+    /// It has none of the known forms.
+    Malformed,
+    /// Where its state is published.
+    At(StatusReference),
+}
+
+/// Where the state of one credential is published.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StatusReference {
+    /// The URL of the answer.
+    pub url: Url,
+    /// The URL as the credential spells it.
+    spelled: String,
+    place: Place,
+    /// The `iss` of the credential, whose keys sign the answer.
+    issuer: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Place {
+    /// The answer is about this credential alone, which has this `id`.
+    Own { credential_id: Option<String> },
+    /// The answer is a list, with the state at this index.
+    List { index: u64 },
+}
+
+/// The state of a credential.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CredentialState {
+    /// It may be used.
+    Valid,
+    /// It was revoked for good.
+    Revoked,
+    /// It may not be used now.
+    Suspended,
+    /// Any other state; it may not be used.
+    NotValid,
+}
+
+impl CredentialState {
+    /// Returns the refusal of a credential in this state.
+    #[must_use]
+    pub const fn refusal(self) -> Option<CredentialRefusal> {
+        match self {
+            Self::Valid => None,
+            Self::Revoked => Some(CredentialRefusal::Revoked),
+            Self::Suspended => Some(CredentialRefusal::Suspended),
+            Self::NotValid => Some(CredentialRefusal::StateNotValid),
+        }
+    }
+
+    fn of_word(word: &str) -> Self {
+        match word.to_ascii_lowercase().as_str() {
+            "valid" | "active" | "issued" => Self::Valid,
+            "revoked" => Self::Revoked,
+            "suspended" => Self::Suspended,
+            _ => Self::NotValid,
+        }
+    }
+
+    /// The values of a Token Status List (section 7.1 of the draft).
+    const fn of_number(number: u8) -> Self {
+        match number {
+            0 => Self::Valid,
+            1 => Self::Revoked,
+            2 => Self::Suspended,
+            _ => Self::NotValid,
+        }
+    }
+}
+
+/// Why a status answer cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StatusFault {
+    /// It is not a JWS of JSON objects in one of the known forms.
+    #[error("the status answer is malformed")]
+    Malformed,
+    /// It is not signed with ES256 by a key of the issuer.
+    #[error("the status answer is not signed by the credential's issuer")]
+    Unsigned,
+    /// Its header names a key that the issuer does not have.
+    #[error("the status answer names a key that the issuer does not have")]
+    KeyUnknown,
+    /// It is about another credential or from another issuer.
+    #[error("the status answer is about another credential")]
+    Foreign,
+    /// Its `exp` is past, or its `iat` missing or in the future.
+    #[error("the status answer is not valid now")]
+    Stale,
+}
+
+impl StatusFault {
+    /// A stable code for logs and metrics.
+    #[must_use]
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::Malformed => "malformed",
+            Self::Unsigned => "unsigned",
+            Self::KeyUnknown => "key_unknown",
+            Self::Foreign => "foreign",
+            Self::Stale => "stale",
+        }
+    }
+}
+
+/// A verified status answer.
+#[derive(Debug)]
+pub struct StatusDocument {
+    statement: Statement,
+    /// How long the answer may be used, if it says so.
+    pub lifetime: Option<Duration>,
+}
+
+#[derive(Debug)]
+enum Statement {
+    /// The state of the credential with one of these names.
+    Own { names: Vec<String>, state: CredentialState },
+    /// The states of many credentials.
+    List(StatusList),
+}
+
+impl CredentialStatus {
+    /// Reads `status` of a processed payload.
+    pub(super) fn of(payload: &Map<String, Value>, issuer: &str) -> Self {
+        let (url, place) = match payload.get("status") {
+            None => return Self::Absent,
+            Some(Value::String(url)) => {
+                let credential_id = payload.get("id").and_then(Value::as_str).map(str::to_owned);
+                (Some(url), Place::Own { credential_id })
+            }
+            Some(status) => {
+                let list = status.get("status_list");
+                let member = |name: &str| list.and_then(|list| list.get(name));
+                let Some(index) = member("idx").and_then(Value::as_u64) else { return Self::Malformed };
+                let url = match member("uri") {
+                    Some(Value::String(url)) => Some(url),
+                    _ => None,
+                };
+                (url, Place::List { index })
+            }
+        };
+        let parsed = url.filter(|url| url.len() <= URL_CHARS_MAX).and_then(|spelled| Some((spelled, usable(spelled)?)));
+        parsed.map_or(Self::Malformed, |(spelled, url)| {
+            Self::At(StatusReference { url, spelled: spelled.clone(), place, issuer: issuer.to_owned() })
+        })
+    }
+}
+
+/// An http(s) URL with a host and without credentials.
+fn usable(text: &str) -> Option<Url> {
+    let is_usable = |url: &Url| {
+        let is_anonymous = url.username().is_empty() && url.password().is_none();
+        matches!(url.scheme(), "http" | "https") && url.has_host() && is_anonymous
+    };
+    Url::parse(text).ok().filter(is_usable)
+}
+
+impl Verifier {
+    /// Reads and verifies the answer at a credential's status URL.
+    ///
+    /// # Errors
+    /// The answer cannot be used; see [`StatusFault`].
+    pub fn read_status(&self, reference: &StatusReference, answer: &[u8], now: Timestamp) -> Result<StatusDocument, StatusFault> {
+        let malformed = |_| StatusFault::Malformed;
+        if answer.len() > STATUS_ANSWER_BYTES_MAX {
+            return Err(StatusFault::Malformed);
+        }
+        let token = token(answer).ok_or(StatusFault::Malformed)?;
+        let jws = Jws::read(&token).map_err(malformed)?;
+        let key_id = jose::status_key_id(&jws.header, matches!(reference.place, Place::List { .. }))?;
+        self.verify_signature(&jws, key_id, &reference.issuer)?;
+        let payload = jws.payload(&ValuesLeft::new(STATUS_VALUES_MAX)).map_err(malformed)?;
+        if payload.get("iss").is_some_and(|named| named.as_str() != Some(&reference.issuer)) {
+            return Err(StatusFault::Foreign);
+        }
+        let lifetime = lifetime(&payload, now)?;
+        let statement = match &reference.place {
+            Place::Own { .. } => own_statement(&payload)?,
+            Place::List { .. } => list_statement(&payload, &reference.spelled)?,
+        };
+        Ok(StatusDocument { statement, lifetime })
+    }
+}
+
+impl StatusDocument {
+    /// Returns the state of the credential with this reference.
+    ///
+    /// # Errors
+    /// [`StatusFault::Foreign`] for an answer about another credential; [`StatusFault::Malformed`] for an index beyond the list.
+    pub fn state(&self, reference: &StatusReference) -> Result<CredentialState, StatusFault> {
+        match (&self.statement, &reference.place) {
+            (Statement::Own { names, state }, Place::Own { credential_id }) => {
+                let is_meant = |name: &String| Some(name) == credential_id.as_ref() || *name == reference.spelled;
+                if names.iter().any(is_meant) { Ok(*state) } else { Err(StatusFault::Foreign) }
+            }
+            (Statement::List(list), Place::List { index }) => {
+                list.get(*index).map(CredentialState::of_number).ok_or(StatusFault::Malformed)
+            }
+            _ => Err(StatusFault::Malformed),
+        }
+    }
+
+    /// Bytes of the list that it holds, if it is one.
+    #[must_use]
+    pub fn list_bytes(&self) -> usize {
+        match &self.statement {
+            Statement::Own { .. } => 0,
+            Statement::List(list) => list.bytes(),
+        }
+    }
+}
+
+/// The `kid` of an answer that is not verified.
+#[must_use]
+pub fn status_key_id(answer: &[u8]) -> Option<String> {
+    Jws::read(&token(answer)?).ok()?.header.get("kid")?.as_str().map(str::to_owned)
+}
+
+/// The compact JWS of an answer: the whole body, or the only member of a JSON object.
+fn token(answer: &[u8]) -> Option<String> {
+    let text = std::str::from_utf8(answer).ok()?.trim_ascii();
+    if !text.starts_with('{') {
+        return Some(text.to_owned());
+    }
+    let object = read_object(text.as_bytes(), DEPTH_MAX, &ValuesLeft::new(STATUS_VALUES_MAX)).ok()?;
+    let mut members = object.into_iter();
+    match (members.next(), members.next()) {
+        (Some((_, Value::String(token))), None) => Some(token),
+        _ => None,
+    }
+}
+
+/// Checks `iat` and `exp`, and returns the time until `exp` or for `ttl`, whichever is shorter.
+fn lifetime(payload: &Map<String, Value>, now: Timestamp) -> Result<Option<Duration>, StatusFault> {
+    let time = |name: &str| validity::time(payload, name).map_err(|_| StatusFault::Malformed);
+    let issued_at = time("iat")?.ok_or(StatusFault::Stale)?;
+    let expiry = time("exp")?;
+    if validity::is_in_future(issued_at, now) || expiry.is_some_and(|at| !at.is_after(now.seconds())) {
+        return Err(StatusFault::Stale);
+    }
+    let until_expiry = expiry.map(|at| match at {
+        NumericDate::Whole(at) => Duration::from_secs(at.saturating_sub(now.seconds()).unsigned_abs()),
+        NumericDate::Fraction(at) => Duration::try_from_secs_f64(at - now.seconds() as f64).unwrap_or(Duration::MAX),
+    });
+    let ttl = match payload.get("ttl") {
+        None => None,
+        Some(ttl) => Some(ttl.as_u64().filter(|ttl| *ttl > 0).map(Duration::from_secs).ok_or(StatusFault::Malformed)?),
+    };
+    Ok([until_expiry, ttl].into_iter().flatten().min())
+}
+
+/// A JWT about one credential: its names, and the least favourable of the words for its state.
+fn own_statement(payload: &Map<String, Value>) -> Result<Statement, StatusFault> {
+    let names = ["id", "sub", "jti"].iter().filter_map(|name| payload.get(*name)?.as_str()).map(str::to_owned).collect();
+    let words: Vec<&Value> = ["status", "state"].iter().filter_map(|name| payload.get(*name)).collect();
+    let states = words.iter().map(|word| word.as_str().map(CredentialState::of_word)).collect::<Option<Vec<_>>>();
+    let states = states.filter(|states| !states.is_empty()).ok_or(StatusFault::Malformed)?;
+    let state = states.into_iter().find(|state| *state != CredentialState::Valid).unwrap_or(CredentialState::Valid);
+    Ok(Statement::Own { names, state })
+}
+
+/// A Token Status List, whose `sub` is its URL.
+fn list_statement(payload: &Map<String, Value>, url: &str) -> Result<Statement, StatusFault> {
+    if payload.get("sub").and_then(Value::as_str) != Some(url) {
+        return Err(StatusFault::Foreign);
+    }
+    let list = payload.get("status_list").and_then(StatusList::read).ok_or(StatusFault::Malformed)?;
+    Ok(Statement::List(list))
+}

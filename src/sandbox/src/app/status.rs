@@ -1,0 +1,45 @@
+//! `GET /sandbox/status/{state}/{credential_id}`: the issuer's signed answer about the status of a credential
+//! (authority protocol, section 8).
+//!
+//! The URL says the state, so that every node of a sandbox gives the same answer.
+
+use actix_web::HttpResponse;
+use actix_web::web::{Data, Path};
+use serde::Deserialize;
+use url::Url;
+use uuid::Uuid;
+
+use super::error::AppError;
+use super::state::SandboxApp;
+use crate::residents::{PublishedState, Resident};
+
+/// In place of a state: the issuer does not answer.
+const UNAVAILABLE: &str = "unavailable";
+
+/// Whether the issuer answers about the status of a credential.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum StatusService {
+    /// The issuer answers.
+    #[default]
+    Available,
+    /// Every question about this credential is answered 503.
+    Unavailable,
+}
+
+/// The status URL of a resident's credential.
+pub(super) fn url(public_base: &Url, resident: &Resident, service: StatusService, credential_id: Uuid) -> String {
+    let state = match service {
+        StatusService::Available => resident.state.as_str(),
+        StatusService::Unavailable => UNAVAILABLE,
+    };
+    format!("{}/sandbox/status/{state}/{credential_id}", public_base.as_str().trim_end_matches('/'))
+}
+
+/// Answers about a credential.
+pub(super) async fn published(app: Data<SandboxApp>, path: Path<(String, Uuid)>) -> Result<HttpResponse, AppError> {
+    let (state, credential_id) = path.into_inner();
+    let state = PublishedState::from_word(&state).ok_or(AppError::NoStatus)?;
+    let answer = app.issuer.status_answer(credential_id, state, app.clock.now()).map_err(|_| AppError::Signing)?;
+    Ok(HttpResponse::Ok().content_type("application/jwt").body(answer))
+}

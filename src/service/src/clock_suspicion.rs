@@ -1,0 +1,90 @@
+//! Notices by the times of credentials that this node's clock may be wrong: one credential with a wrong time is its issuer's or a
+//! stranger's fault, most of a minute's are not.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use metrics::counter;
+use sakshi_authority::sdjwt::CredentialRefusal;
+use tokio::time::Instant;
+
+const WINDOW: Duration = Duration::from_secs(60);
+/// With fewer refusals in a window, a single sender may be to blame.
+const REFUSALS_MIN: u32 = 5;
+
+/// Counts the credentials of a minute. The signature of each is good, so no stranger can invent them.
+#[derive(Debug, Default)]
+pub struct ClockSuspicion(Mutex<Option<Window>>);
+
+#[derive(Clone, Copy, Debug)]
+struct Window {
+    began: Instant,
+    judged: u32,
+    /// Refused as issued or valid in the future: a clock that is behind.
+    future: u32,
+    /// Refused as expired or bound at another time.
+    past: u32,
+    is_reported: bool,
+}
+
+impl ClockSuspicion {
+    /// Notes the result of verifying a credential.
+    pub fn note(&self, refusal: Option<CredentialRefusal>) {
+        let (future, past) = match refusal {
+            None => (0, 0),
+            Some(CredentialRefusal::IssuedInFuture | CredentialRefusal::NotYetValid) => (1, 0),
+            Some(CredentialRefusal::Expired | CredentialRefusal::KeyBindingTime) => (0, 1),
+            // Says nothing about times.
+            Some(_) => return,
+        };
+        if let Some(Window { judged, future, past, .. }) = self.count(future, past) {
+            counter!("sakshi_clock_suspected_total").increment(1);
+            tracing::error!(
+                credentials.judged = judged,
+                credentials.from_the_future = future,
+                credentials.from_the_past = past,
+                "most credentials of the last minute are refused for their times: check the clock of this machine"
+            );
+        }
+    }
+
+    /// Returns the window if most of its credentials are refused and that was not returned yet.
+    fn count(&self, future: u32, past: u32) -> Option<Window> {
+        let mut current = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let fresh = Window { began: Instant::now(), judged: 0, future: 0, past: 0, is_reported: false };
+        let window = current.get_or_insert(fresh);
+        if window.began.elapsed() >= WINDOW {
+            *window = fresh;
+        }
+        window.judged += 1;
+        window.future += future;
+        window.past += past;
+        let refused = window.future + window.past;
+        let is_suspect = refused >= REFUSALS_MIN && 2 * refused > window.judged && !window.is_reported;
+        window.is_reported |= is_suspect;
+        is_suspect.then_some(*window)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn the_clock_is_suspected_once_a_minute_when_most_credentials_are_out_of_time() {
+        let suspicion = ClockSuspicion::default();
+        assert!((1..REFUSALS_MIN).all(|_| suspicion.count(1, 0).is_none()), "too few");
+        let window = suspicion.count(0, 1).unwrap();
+        assert_eq!((window.judged, window.future, window.past), (5, 4, 1));
+        assert!((0..10).all(|_| suspicion.count(1, 0).is_none()), "reported already");
+        tokio::time::advance(WINDOW).await;
+        assert!((1..REFUSALS_MIN).all(|_| suspicion.count(1, 0).is_none()));
+        assert!(suspicion.count(1, 0).is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn some_old_credentials_among_good_ones_are_no_reason() {
+        let suspicion = ClockSuspicion::default();
+        assert!((0..100).all(|_| suspicion.count(0, 0).is_none() && suspicion.count(0, 1).is_none()));
+    }
+}

@@ -1,0 +1,318 @@
+//! The status of credentials: asks the issuer whether a verified credential was revoked, before a transaction is completed with it.
+//!
+//! It fails closed: without a usable answer the callback is refused for now and the transaction stays pending. All who ask for one
+//! URL wait for one fetch. Fetches have owners, as memory has: when none is free, the owner with most of them loses one, so that a
+//! sender whose URLs hang makes nobody else wait.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use futures_util::future::{BoxFuture, Shared};
+use metrics::{counter, histogram};
+use sakshi_authority::sdjwt::{self, CredentialRefusal, CredentialStatus, StatusDocument, StatusFault, StatusReference, Verifier};
+use sakshi_domain::clock::Clock;
+use sakshi_domain::limits::{
+    STATUS_ANSWER_BYTES_MAX, STATUS_ANSWERS_KEPT_MAX, STATUS_BYTES_KEPT_MAX, STATUS_FAILURE_KEPT, STATUS_FETCH_MAX, STATUS_FETCHES_MAX,
+};
+use sakshi_outbound::document::{DocumentClient, DocumentError};
+use tokio::time::{Instant, timeout};
+use url::Url;
+
+use crate::budget::{MemoryBudget, OwnerPath, Stage};
+use crate::issuer_keys::IssuerKeys;
+
+const ACCEPTED: &str = "application/statuslist+jwt, application/jwt, application/json;q=0.5";
+
+/// Credentials whose status is checked; the setting `authority.status`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StatusPolicy {
+    /// Every credential must have a status.
+    Require,
+    /// Every credential that has one.
+    #[default]
+    IfPresent,
+    /// None: revoked credentials are accepted.
+    Off,
+}
+
+/// Where status answers may be fetched from, and for how long they are used.
+#[derive(Clone, Debug, Default)]
+pub struct StatusRules {
+    /// Credentials whose status is checked.
+    pub policy: StatusPolicy,
+    /// Hosts, each with its port if it is not the scheme's, in lower case.
+    pub hosts: Vec<String>,
+    /// Permit `http` URLs, for the sandbox.
+    pub allow_http: bool,
+    /// How long an answer is used that does not say less.
+    pub kept: Duration,
+}
+
+/// Fetches status answers.
+pub trait FetchStatus: fmt::Debug + Send + Sync + 'static {
+    /// The body at a URL, of at most [`STATUS_ANSWER_BYTES_MAX`].
+    fn fetch(self: Arc<Self>, url: Url) -> BoxFuture<'static, Result<Vec<u8>, DocumentError>>;
+}
+
+impl FetchStatus for DocumentClient {
+    fn fetch(self: Arc<Self>, url: Url) -> BoxFuture<'static, Result<Vec<u8>, DocumentError>> {
+        async move { DocumentClient::fetch(&self, &url, ACCEPTED, STATUS_ANSWER_BYTES_MAX).await }.boxed()
+    }
+}
+
+/// Why a credential cannot be accepted by its status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StatusRefusal {
+    /// The credential is refused for good.
+    Credential(CredentialRefusal),
+    /// There is no usable answer now.
+    Unavailable(StatusFailure),
+}
+
+/// Why there is no usable answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StatusFailure {
+    /// The host is not listed in `authority.status_hosts`, or the URL is not `https`.
+    #[error("the host of the status URL is not listed in authority.status_hosts, or the URL is not https")]
+    HostNotListed,
+    /// There is no answer.
+    #[error("the status host {0}")]
+    NotFetched(DocumentError),
+    /// There is one that cannot be used.
+    #[error(transparent)]
+    Unusable(#[from] StatusFault),
+    /// All fetches in flight belong to owners with as few.
+    #[error("too many status fetches are in flight")]
+    Overloaded,
+    /// Its fetch gave way to that of an owner with fewer.
+    #[error("the status fetch gave way to another owner's")]
+    Evicted,
+}
+
+impl StatusFailure {
+    /// Every code.
+    pub const CODES: [&'static str; 14] = [
+        "host_not_listed",
+        "unreachable",
+        "blocked",
+        "timed_out",
+        "redirect",
+        "http_status",
+        "too_long",
+        "malformed",
+        "unsigned",
+        "key_unknown",
+        "foreign",
+        "stale",
+        "overloaded",
+        "evicted",
+    ];
+
+    /// A stable code for logs and metrics.
+    #[must_use]
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::HostNotListed => "host_not_listed",
+            Self::NotFetched(error) => error.code(),
+            Self::Unusable(fault) => fault.code(),
+            Self::Overloaded => "overloaded",
+            Self::Evicted => "evicted",
+        }
+    }
+}
+
+type Answer = Result<Arc<StatusDocument>, StatusFailure>;
+
+/// A fetch, in flight or finished.
+#[derive(Clone)]
+struct Fetch {
+    began: Instant,
+    answer: Shared<BoxFuture<'static, (Answer, Instant)>>,
+}
+
+impl Fetch {
+    /// Returns true while the fetch is in flight, or its answer may be used.
+    fn is_fresh(&self) -> bool {
+        self.answer.peek().is_none_or(|(_, until)| Instant::now() < *until)
+    }
+
+    fn list_bytes(&self) -> usize {
+        self.answer.peek().and_then(|(answer, _)| answer.as_ref().ok()).map_or(0, |document| document.list_bytes())
+    }
+}
+
+/// Checks the status of credentials. Clones share fetches and answers.
+#[derive(Clone)]
+pub struct StatusChecks(Arc<Parts>);
+
+struct Parts {
+    rules: StatusRules,
+    source: Arc<dyn FetchStatus>,
+    verifier: Arc<Verifier>,
+    issuer_keys: IssuerKeys,
+    clock: Arc<dyn Clock>,
+    /// Fetches in flight by owner, one unit each.
+    slots: MemoryBudget,
+    fetches: Mutex<HashMap<Url, Fetch>>,
+}
+
+impl fmt::Debug for StatusChecks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StatusChecks").field("rules", &self.0.rules).finish_non_exhaustive()
+    }
+}
+
+impl StatusChecks {
+    /// Checks by these rules.
+    #[must_use]
+    pub fn new(
+        rules: StatusRules,
+        source: Arc<dyn FetchStatus>,
+        verifier: Arc<Verifier>,
+        issuer_keys: IssuerKeys,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        let slots = MemoryBudget::new("status_fetches", STATUS_FETCHES_MAX);
+        Self(Arc::new(Parts { rules, source, verifier, issuer_keys, clock, slots, fetches: Mutex::default() }))
+    }
+
+    /// Checks the status of a verified credential that these owners sent.
+    ///
+    /// # Errors
+    /// The credential is not valid, or its status is not known now.
+    pub async fn check(&self, status: &CredentialStatus, owners: &OwnerPath) -> Result<(), StatusRefusal> {
+        let policy = self.0.rules.policy;
+        let (outcome, checked) = match status {
+            _ if policy == StatusPolicy::Off => return Ok(()),
+            CredentialStatus::Absent if policy == StatusPolicy::IfPresent => ("absent", Ok(())),
+            CredentialStatus::Absent => ("absent", Err(StatusRefusal::Credential(CredentialRefusal::StatusMissing))),
+            CredentialStatus::Malformed => ("malformed", Err(StatusRefusal::Credential(CredentialRefusal::StatusMalformed))),
+            CredentialStatus::At(reference) => match self.state(reference, owners).await {
+                Ok(None) => ("valid", Ok(())),
+                Ok(Some(refusal)) => (refusal.code(), Err(StatusRefusal::Credential(refusal))),
+                Err(failure) => {
+                    let host = reference.url.host_str().unwrap_or_default();
+                    tracing::warn!(reason = failure.code(), status.host = host, "the status of a credential is not known: {failure}");
+                    (failure.code(), Err(StatusRefusal::Unavailable(failure)))
+                }
+            },
+        };
+        counter!("sakshi_credential_status_checks_total", "outcome" => outcome).increment(1);
+        checked
+    }
+
+    async fn state(&self, reference: &StatusReference, owners: &OwnerPath) -> Result<Option<CredentialRefusal>, StatusFailure> {
+        if !self.0.rules.permit(&reference.url) {
+            return Err(StatusFailure::HostNotListed);
+        }
+        let (fetch, is_own) = self.fetch(reference, owners);
+        let mut answer = fetch.answer.await.0;
+        if !is_own && matches!(answer, Err(StatusFailure::Evicted)) {
+            // The fetch was another owner's, who had too many.
+            answer = self.fetch(reference, owners).0.answer.await.0;
+        }
+        Ok(answer?.state(reference)?.refusal())
+    }
+
+    /// Joins or begins the fetch of a URL; returns true if it was begun.
+    fn fetch(&self, reference: &StatusReference, owners: &OwnerPath) -> (Fetch, bool) {
+        let mut fetches = self.lock();
+        if let Some(known) = fetches.get(&reference.url).filter(|known| known.is_fresh()) {
+            return (known.clone(), false);
+        }
+        let (parts, reference, owners) = (Arc::clone(&self.0), reference.clone(), owners.clone());
+        let url = reference.url.clone();
+        let fetch = Fetch { began: Instant::now(), answer: async move { parts.answer(&reference, owners).await }.boxed().shared() };
+        // It ends though nobody waits for it any more, so that its owner's slot is given back.
+        tokio::spawn(fetch.answer.clone());
+        make_room(&mut fetches);
+        fetches.insert(url, fetch.clone());
+        (fetch, true)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Url, Fetch>> {
+        self.0.fetches.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Removes answers that are no longer used when there are too many, and the older half when there are still too many.
+fn make_room(fetches: &mut HashMap<Url, Fetch>) {
+    if fetches.len() >= STATUS_ANSWERS_KEPT_MAX {
+        fetches.retain(|_, fetch| fetch.is_fresh());
+    }
+    if fetches.len() >= STATUS_ANSWERS_KEPT_MAX {
+        drop_older_half(fetches, |_| true);
+    }
+}
+
+/// Removes lists while they take too much memory.
+fn make_room_for_lists(fetches: &mut HashMap<Url, Fetch>) {
+    while fetches.values().map(Fetch::list_bytes).sum::<usize>() > STATUS_BYTES_KEPT_MAX {
+        drop_older_half(fetches, |fetch| fetch.list_bytes() > 0);
+    }
+}
+
+fn drop_older_half(fetches: &mut HashMap<Url, Fetch>, is_candidate: impl Fn(&Fetch) -> bool) {
+    let may_go = |fetch: &Fetch| fetch.answer.peek().is_some() && is_candidate(fetch);
+    let mut ages: Vec<Instant> = fetches.values().filter(|fetch| may_go(fetch)).map(|fetch| fetch.began).collect();
+    ages.sort_unstable();
+    let Some(median) = ages.get(ages.len() / 2).copied() else { return };
+    fetches.retain(|_, fetch| fetch.began > median || !may_go(fetch));
+}
+
+impl StatusRules {
+    /// Returns true if answers may be fetched from this URL.
+    fn permit(&self, url: &Url) -> bool {
+        let host = url.host_str().unwrap_or_default();
+        let with_port = url.port_or_known_default().map(|port| format!("{host}:{port}"));
+        let is_default = url.port().is_none();
+        let is_listed = self.hosts.iter().any(|listed| (is_default && listed == host) || Some(listed) == with_port.as_ref());
+        is_listed && (url.scheme() == "https" || (self.allow_http && url.scheme() == "http"))
+    }
+}
+
+impl Parts {
+    /// Fetches and verifies an answer; returns also until when it may be used.
+    async fn answer(&self, reference: &StatusReference, owners: OwnerPath) -> (Answer, Instant) {
+        let began = Instant::now();
+        let answer = timeout(STATUS_FETCH_MAX, self.fetched(reference, owners)).await;
+        let answer = answer.unwrap_or(Err(StatusFailure::NotFetched(DocumentError::TimedOut)));
+        let result = answer.as_ref().map_or_else(|failure| failure.code(), |_| "fetched");
+        histogram!("sakshi_credential_status_fetch_seconds", "result" => result).record(began.elapsed());
+        if answer.as_ref().is_ok_and(|document| document.list_bytes() > 0) {
+            make_room_for_lists(&mut self.fetches.lock().unwrap_or_else(PoisonError::into_inner));
+        }
+        let kept = match &answer {
+            Ok(document) => document.lifetime.map_or(self.rules.kept, |lifetime| lifetime.min(self.rules.kept)),
+            // The next one to ask has a turn of its own.
+            Err(StatusFailure::Evicted | StatusFailure::Overloaded) => Duration::ZERO,
+            Err(_) => STATUS_FAILURE_KEPT,
+        };
+        (answer, Instant::now() + kept)
+    }
+
+    async fn fetched(&self, reference: &StatusReference, owners: OwnerPath) -> Answer {
+        let slot = self.slots.take(owners, Stage::Waiting, 1).map_err(|_| StatusFailure::Overloaded)?;
+        let body = tokio::select! {
+            body = Arc::clone(&self.source).fetch(reference.url.clone()) => body.map_err(StatusFailure::NotFetched)?,
+            () = slot.revoked() => return Err(StatusFailure::Evicted),
+        };
+        let read = || self.verifier.read_status(reference, &body, self.clock.now());
+        let document = match read() {
+            // The issuer may have a new key since its keys were read.
+            Err(StatusFault::KeyUnknown) if self.reread(&body).await => read()?,
+            other => other?,
+        };
+        Ok(Arc::new(document))
+    }
+
+    async fn reread(&self, body: &[u8]) -> bool {
+        match sdjwt::status_key_id(body) {
+            Some(key_id) => self.issuer_keys.reread(&key_id).await,
+            None => false,
+        }
+    }
+}
