@@ -8,7 +8,7 @@ use std::time::Duration;
 use sakshi_authority::intent::IntentKey;
 use serde_json::{Map, Value, json};
 
-use crate::crypto::{Checks, Signer, any_es256, rate_of_all_cores};
+use crate::crypto::{Checks, Signer, rate_of_all_cores};
 use crate::process::Server;
 use crate::report::median;
 use crate::role::send_line;
@@ -25,10 +25,10 @@ pub(crate) const LIGHT: Scale = Scale { paced: 600, pause: Duration::from_millis
 /// Costs on one store.
 pub(crate) struct StoreCosts<'a> {
     pub(crate) steps: &'a [Steps],
-    /// An init with ES256; a callback without a webhook; a guest with RS256 and with ES256.
-    pub(crate) more: &'a [Vec<Cost>; 4],
+    /// A callback without a webhook; a guest.
+    pub(crate) more: &'a [Vec<Cost>; 2],
     /// `steps` and `more` with [`LIGHT`].
-    pub(crate) light: (Steps, [Cost; 4]),
+    pub(crate) light: (Steps, [Cost; 2]),
     /// Resident bytes of a fresh node.
     pub(crate) node: f64,
     /// Bytes of a pending transaction in the node.
@@ -43,16 +43,14 @@ impl StoreCosts<'_> {
     pub(crate) fn to_json(&self) -> Value {
         let step = |part: fn(&Steps) -> Cost| (Cost::median(&self.steps.iter().map(part).collect::<Vec<_>>()), part(&self.light.0));
         let more = |which: usize| (Cost::median(&self.more[which]), self.light.1[which]);
-        let (with_webhook, callback) = (step(|turn| turn.callback), more(1));
+        let (with_webhook, callback) = (step(|turn| turn.callback), more(0));
         json!({
             "init_rs256": figures(step(|turn| turn.init)),
-            "init_es256": figures(more(0)),
             "pending_poll": figures(step(|turn| turn.poll)),
             "callback": figures(callback),
             "webhook": figures((with_webhook.0 - callback.0, with_webhook.1 - callback.1)),
             "ended_poll": figures(step(|turn| turn.ended_poll)),
-            "guest_rs256": figures(more(2)),
-            "guest_es256": figures(more(3)),
+            "guest_rs256": figures(more(1)),
             "node_bytes": round(self.node),
             "node_pending_bytes": round(self.node_pending),
             "store_pending_bytes": round(self.store_pending),
@@ -80,19 +78,16 @@ pub(crate) fn all(embedded: &Value, redis: &Value, webhook_bytes: usize, scale: 
     let ifma = std::fs::read_to_string("/proc/cpuinfo")?.contains("avx512ifma");
     let rs256 = rsa_micros(scale)?;
     let without = if ifma { rsa_micros_without_ifma()? } else { rs256 };
-    let (signer, checks) = (any_es256()?, Checks::any()?);
-    let [es256, check] = [
-        micros(rate_of_all_cores(scale.span, || signer.sign().map(drop))?),
-        // One run verifies two signatures.
-        micros(rate_of_all_cores(scale.span, || checks.verify())? * 2.0),
-    ];
+    let checks = Checks::any()?;
+    // One run verifies two signatures.
+    let check = micros(rate_of_all_cores(scale.span, || checks.verify())? * 2.0);
     let [synced, _] = limits::disk::rates(scale)?;
     Ok(json!({
         "machine": {
             "processor": results::processor()?, "cores": load::cores(), "avx512_ifma": ifma, "measured": results::run(),
         },
         "signature": {
-            "rs256_us": round(rs256), "rs256_without_ifma_us": round(without), "es256_us": round(es256), "es256_check_us": round(check),
+            "rs256_us": round(rs256), "rs256_without_ifma_us": round(without), "es256_check_us": round(check),
         },
         "sync_us": round(1e6 / median(&synced)),
         "webhook_bytes": webhook_bytes,

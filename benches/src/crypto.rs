@@ -78,11 +78,6 @@ impl Check {
 /// The two signatures of a credential with key binding: the issuer's and the holder's.
 pub(crate) struct Checks([Check; 2]);
 
-/// A new ES256 key.
-pub(crate) fn any_es256() -> Result<Signer, Failure> {
-    Ok(Signer::Es256(Box::new(EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING)?)))
-}
-
 impl Checks {
     /// The signatures of a credential.
     pub(crate) fn of(credential: &str, jwks: &str) -> Result<Self, Failure> {

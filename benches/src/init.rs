@@ -3,8 +3,6 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use sakshi_authority::intent::IntentKey;
-
 use crate::crypto::{Signer, rate_of_all_cores};
 use crate::node::Service;
 use crate::process::Server;
@@ -19,12 +17,7 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     let mut report = Report::new("init");
     let service = Service::start(None)?;
     let key = service.key_file("intent.pem");
-    measure(&mut report, "RS256", &service, &key, Some(Target::AtLeast(RATIO_MIN)), scale)?;
-    drop(service);
-    let files = tempfile::tempdir()?;
-    let key = files.path().join("es256.pem");
-    std::fs::write(&key, IntentKey::generate_es256()?.1)?;
-    measure(&mut report, "ES256", &Service::start(Some(&key))?, &key, None, scale)?;
+    measure(&mut report, &service, &key, scale)?;
     report.note(
         "The bare signer is actix-web with a handler that signs a text of fixed size with the same key and answers with as many \
          bytes; load generator, connections and request bytes are the same. \"Alone\" is the signature on all cores without \
@@ -33,14 +26,7 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     Ok(report)
 }
 
-fn measure(
-    report: &mut Report,
-    algorithm: &str,
-    service: &Service,
-    key: &Path,
-    target: Option<Target>,
-    scale: Scale,
-) -> Result<(), Failure> {
+fn measure(report: &mut Report, service: &Service, key: &Path, scale: Scale) -> Result<(), Failure> {
     let request = requests::init(&service.server)?;
     let answer = load::ask(&service.server, &request)?.len();
     let bare = Server::start(&["sign", &key.display().to_string(), &answer.to_string()])?;
@@ -52,12 +38,11 @@ fn measure(
         limit.push(load::cycle(&bare, &requests, scale)?);
         alone.push(rate_of_all_cores(scale.span, || signer.sign().map(drop))?);
     }
-    report.compare((&format!("init {algorithm}"), &ours), (&format!("bare {algorithm} signer"), &limit), target);
-    if target.is_some() {
-        report.lines.push(Line::of_rates((&format!("init {algorithm}"), &ours), (&format!("bare {algorithm} signer"), &limit), target));
-    }
-    report.figure(&format!("{algorithm} signatures alone, per s"), &alone);
+    let (name, against, target) = ("init RS256", "bare RS256 signer", Some(Target::AtLeast(RATIO_MIN)));
+    report.compare((name, &ours), (against, &limit), target);
+    report.lines.push(Line::of_rates((name, &ours), (against, &limit), target));
+    report.figure("RS256 signatures alone, per s", &alone);
     let ratios: Vec<f64> = ours.iter().zip(&alone).map(|(ours, alone)| ours.rate / alone).collect();
-    report.figure(&format!("init {algorithm} ÷ signatures alone"), &ratios);
+    report.figure("init RS256 ÷ signatures alone", &ratios);
     Ok(())
 }

@@ -2,7 +2,6 @@
 //! Redis.
 
 use std::ops::{Add, Sub};
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -103,10 +102,10 @@ impl Deployment {
     }
 
     /// Three nodes on one Redis with the same public URL, as behind a balancer; nobody connects to it.
-    pub(crate) fn three(redis: RedisServer, key: Option<&Path>) -> Result<Self, Failure> {
+    pub(crate) fn three(redis: RedisServer) -> Result<Self, Failure> {
         let settings = [("server.public_base_url", "http://127.0.0.1:9")];
-        let service = Service::on_redis_with_settings(&redis.url(), key, &settings)?;
-        let others = (0..2).map(|_| service.another_with_settings(&redis.url(), key, &settings)).collect::<Result<_, _>>()?;
+        let service = Service::on_redis_with_settings(&redis.url(), None, &settings)?;
+        let others = (0..2).map(|_| service.another_with_settings(&redis.url(), None, &settings)).collect::<Result<_, _>>()?;
         Ok(Self { others, ..Self::new(service, Some(redis))? })
     }
 

@@ -1,10 +1,8 @@
 //! Cost of a whole verification on each store and with each signature: processor time of the node and of Redis, and the
 //! figures that [`crate::costs`] keeps for planning.
 
-use std::path::Path;
 use std::time::Duration;
 
-use sakshi_authority::intent::IntentKey;
 use sakshi_kit::redis::RedisServer;
 use sakshi_kit::redis::resp::Reply;
 use serde_json::{Value, json};
@@ -55,13 +53,11 @@ struct StoreRun {
     one: Deployment,
     /// On Redis, three nodes for planning.
     three: Option<Deployment>,
-    /// As many nodes with ES256 intents.
-    es256: Deployment,
     steps: Vec<Steps>,
     planned: Vec<Steps>,
-    light: Option<(Steps, [Cost; 4])>,
+    light: Option<(Steps, [Cost; 2])>,
     /// In the order of [`StoreCosts::more`].
-    more: [Vec<Cost>; 4],
+    more: [Vec<Cost>; 2],
     pending: RedisMemory,
     ended: RedisMemory,
     /// Resident bytes of a fresh node; then bytes of a pending transaction in the node and in the store.
@@ -72,20 +68,20 @@ struct StoreRun {
 }
 
 impl StoreRun {
-    fn on(with_redis: bool, es256: &Path, scale: Scale) -> Result<Self, Failure> {
+    fn on(with_redis: bool, scale: Scale) -> Result<Self, Failure> {
         let redis = || RedisServer::start(REDIS);
-        let (one, three, es256) = if with_redis {
+        let (one, three) = if with_redis {
             let first = redis();
             let one = Deployment::new(Service::on_redis(&first.url(), None)?, Some(first))?;
-            (one, Some(Deployment::three(redis(), None)?), Deployment::three(redis(), Some(es256))?)
+            (one, Some(Deployment::three(redis())?))
         } else {
-            (Deployment::new(Service::start(None)?, None)?, None, Deployment::new(Service::start(Some(es256))?, None)?)
+            (Deployment::new(Service::start(None)?, None)?, None)
         };
         let node = one.resident()?[0] as f64;
         let (steps, planned, pending, ended, store_ended) = Default::default();
         let (more, waiting) = Default::default();
         let light = None;
-        let mut run = Self { one, three, es256, steps, planned, light, more, pending, ended, node, waiting, store_ended };
+        let mut run = Self { one, three, steps, planned, light, more, pending, ended, node, waiting, store_ended };
         run.fill(scale.live / 10)?;
         Ok(run)
     }
@@ -127,14 +123,8 @@ impl StoreRun {
         self.three.as_ref().unwrap_or(&self.one)
     }
 
-    fn more(&self, receiver: &mut Server, scale: Scale) -> Result<[Cost; 4], Failure> {
-        let es256 = requests::init_with_webhook(&self.es256.service.server, receiver.text("url")?)?;
-        Ok([
-            self.es256.inits(es256, scale)?.0,
-            self.nodes().callback_alone(scale)?,
-            self.nodes().guests(receiver, scale)?,
-            self.es256.guests(receiver, scale)?,
-        ])
+    fn more(&self, receiver: &mut Server, scale: Scale) -> Result<[Cost; 2], Failure> {
+        Ok([self.nodes().callback_alone(scale)?, self.nodes().guests(receiver, scale)?])
     }
 
     /// Measures everything again with a light load.
@@ -172,11 +162,8 @@ pub(crate) fn processor_time(redis: &RedisServer) -> Result<Duration, Failure> {
 }
 
 pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
-    let files = tempfile::tempdir()?;
-    let es256 = files.path().join("es256.pem");
-    std::fs::write(&es256, IntentKey::generate_es256()?.1)?;
     let mut receiver = Server::start(&["receive"])?;
-    let mut runs = [StoreRun::on(false, &es256, scale)?, StoreRun::on(true, &es256, scale)?];
+    let mut runs = [StoreRun::on(false, scale)?, StoreRun::on(true, scale)?];
     for _ in 0..scale.rounds {
         for run in &mut runs {
             run.turn(&mut receiver, scale)?;
@@ -199,7 +186,7 @@ fn report([embedded, redis]: &[StoreRun; 2], scale: Scale) -> Report {
     for (name, run) in [("embedded", embedded), ("on Redis", redis)] {
         report.figure(&format!("node {name}: init, µs"), &run.micros(0, |turn| turn.init));
         report.figure(&format!("node {name}: poll, callback, webhook, poll, µs"), &run.micros(0, |turn| turn.rest()));
-        let guests: Vec<f64> = run.more[2].iter().map(|cost| cost.micros()[0]).collect();
+        let guests: Vec<f64> = run.more[1].iter().map(|cost| cost.micros()[0]).collect();
         let nodes = if run.three.is_some() { "three nodes on Redis" } else { "node embedded" };
         report.figure(&format!("{nodes}: guest of an event, with webhook, µs"), &guests);
     }
@@ -216,7 +203,7 @@ fn report([embedded, redis]: &[StoreRun; 2], scale: Scale) -> Report {
     report.note(format!(
         "{} verifications a turn with RS256 intents and eight claims, webhooks over plain HTTP, AOF always; as many guests, \
          each with page, start, verify page, intent and callback. Processor time only, without waiting. \
-         [costs.json](costs.json) has each step by itself, with ES256, over three nodes, with a light load, and its bytes on \
+         [costs.json](costs.json) has each step by itself, over three nodes, with a light load, and its bytes on \
          disk and network.",
         scale.paced
     ));

@@ -74,7 +74,8 @@ async fn a_request_for_a_qr_code_gets_its_value_in_the_same_response() {
 async fn a_long_name_hint_is_cut_between_letters_as_a_reader_sees_them() {
     let node = TestNode::start().await;
     let backend = node.backend(3).await;
-    let hint = async |hint: &str| backend.open_with(&json!({"claims": ["name"], "channel": "qr", "name_hint": hint})).await.intent.ht.unwrap();
+    let hint =
+        async |hint: &str| backend.open_with(&json!({"claims": ["name"], "channel": "qr", "name_hint": hint})).await.intent.ht.unwrap();
     assert_eq!(hint(&"n".repeat(150)).await, "n".repeat(100));
     // A letter of four characters, which end at 4, 8, …: none may be cut apart.
     let letter = "क्षि";

@@ -104,7 +104,8 @@ impl DocumentClient {
             return Err(DocumentError::Blocked);
         }
         let exchange = async {
-            let mut response = self.client(url).await?.get(url.clone()).header(ACCEPT, accept).send().await.map_err(|error| failure(&error))?;
+            let mut response =
+                self.client(url).await?.get(url.clone()).header(ACCEPT, accept).send().await.map_err(|error| failure(&error))?;
             if response.status() != StatusCode::OK {
                 return Err(DocumentError::Status(response.status().as_u16()));
             }

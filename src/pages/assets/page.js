@@ -9,6 +9,12 @@
   const app = find("a.main[data-opens]");
   const POLL_MS = 3000, PATIENCE_MS = 6000, SILENCE_MS = 25000, FOLLOW_S = 4, OPENING_MS = 2500;
 
+  // An iPad says that it is a Mac; its screen takes touches. The page for it has the button that opens the app.
+  if (live && main.matches(".wide") && /Macintosh/.test(navigator.userAgent) && navigator.maxTouchPoints > 1) {
+    const url = new URL(location);
+    url.searchParams.set("on", "ios");
+    return location.replace(url);
+  }
   if (live) follow();
   // A page that is left before it has loaded would stop loading.
   if (app && firstTime()) addEventListener("load", () => whenVisible(() => { offerInstall(); location = app.href; }));

@@ -15,8 +15,15 @@ pub(super) enum Platform {
     Other,
 }
 
+/// The query of a page that its script has loaded again, because the browser says that it is on a Mac and the screen takes touches:
+/// an iPad.
+const ON_IOS: &str = "on=ios";
+
 impl Platform {
     pub(super) fn of(request: &HttpRequest) -> Self {
+        if request.query_string().split('&').any(|pair| pair == ON_IOS) {
+            return Self::Ios;
+        }
         let agent = request.headers().get(USER_AGENT).and_then(|value| value.to_str().ok());
         agent.map_or(Self::Other, Self::of_agent)
     }

@@ -174,8 +174,7 @@ impl SandboxIssuer {
     pub fn status_answer(&self, credential_id: Uuid, state: PublishedState, now: Timestamp) -> Result<String, KeyError> {
         let header = json!({"alg": "ES256", "typ": "JWT", "kid": self.key_id});
         let expiry = (now + STATUS_LIFETIME).seconds();
-        let payload =
-            json!({"iss": self.name, "sub": credential_id, "status": state.as_str(), "iat": now.seconds(), "exp": expiry});
+        let payload = json!({"iss": self.name, "sub": credential_id, "status": state.as_str(), "iat": now.seconds(), "exp": expiry});
         self.key.sign(&header, &payload)
     }
 }

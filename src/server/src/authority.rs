@@ -23,7 +23,12 @@ use crate::settings::Settings;
 ///
 /// # Errors
 /// A public base URL from which no callback address can be made.
-pub fn build(settings: &Settings, keys: KeyMaterial, public_base: String, clock: Arc<dyn Clock>) -> Result<AuthorityContext, CallbackAddressError> {
+pub fn build(
+    settings: &Settings,
+    keys: KeyMaterial,
+    public_base: String,
+    clock: Arc<dyn Clock>,
+) -> Result<AuthorityContext, CallbackAddressError> {
     let authority = &settings.authority;
     let verifier = Arc::new(Verifier::new(keys.issuers, authority.key_binding));
     let issuer_keys = IssuerKeys::default();

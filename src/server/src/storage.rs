@@ -9,6 +9,7 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use actix_web::web;
 use metrics::{counter, gauge};
@@ -21,6 +22,9 @@ use secrecy::ExposeSecret;
 
 use crate::settings::{RedisSettings, Settings, StoreKind};
 use crate::{bounds, keys, sandbox};
+
+/// Clocks that are further apart are reported at the start.
+const CLOCK_OFFSET_REPORTED: Duration = Duration::from_secs(30);
 
 /// An open store.
 #[derive(Debug)]
@@ -57,6 +61,10 @@ impl Storage {
             }
             StoreKind::Redis(redis) => {
                 let store = RedisStore::open(redis_options(redis, settings, vault, retention)?).await?;
+                let ahead_ms = store.clock_ahead_ms();
+                if u128::from(ahead_ms.unsigned_abs()) >= CLOCK_OFFSET_REPORTED.as_millis() {
+                    tracing::warn!(redis.ahead_ms = ahead_ms, "the clocks of this machine and of Redis differ: one of them is wrong");
+                }
                 Ok(Self { clock: store.clock(), store: Arc::new(store.clone()), kind: Kind::Redis(store) })
             }
         }

@@ -139,12 +139,7 @@ fn not_served(error: &sakshi_actors::AskError) -> CallbackOutcome {
 }
 
 /// Asks the issuer whether the credential was revoked.
-async fn accepted(
-    service: &Service,
-    status: &CredentialStatus,
-    owners: &OwnerPath,
-    permit: &MemoryPermit,
-) -> Result<(), CallbackOutcome> {
+async fn accepted(service: &Service, status: &CredentialStatus, owners: &OwnerPath, permit: &MemoryPermit) -> Result<(), CallbackOutcome> {
     let checked = tokio::select! {
         checked = service.authority.status.check(status, owners) => checked,
         () = permit.revoked() => return Err(unread_for_memory()),

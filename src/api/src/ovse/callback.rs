@@ -11,7 +11,7 @@ use actix_web::{HttpRequest, HttpResponse};
 use sakshi_actors::CompleteReply;
 use sakshi_authority::callback::{self, CallbackFault, CallbackForm};
 use sakshi_domain::event::EventRefusal;
-use sakshi_domain::limits::CALLBACK_ARRIVAL_MAX;
+use sakshi_domain::limits::{CALLBACK_ARRIVAL_MAX, STATUS_FAILURE_KEPT};
 use sakshi_service::Service;
 use sakshi_service::callbacks::{CallbackOutcome, answer_callback, callback_target};
 use sakshi_web::body_reader::{BodyError, BodyReader, ReceivedBody, declared_length};
@@ -52,7 +52,12 @@ pub(crate) async fn receive(
         Err(BodyError::Broken) => return Ok(unread(announced, &txn, "broken", (400, "The callback did not arrive whole".into()))),
     };
     let (outcome, form) = answer_callback(&service, target, content_type, bytes, permit).await;
-    Ok(reply(form.unwrap_or(announced), &txn, told(&outcome)))
+    let mut reply = reply(form.unwrap_or(announced), &txn, told(&outcome));
+    if matches!(outcome, CallbackOutcome::StatusUnavailable) {
+        // Until then the issuer is not asked again.
+        reply.headers_mut().insert(RETRY_AFTER, STATUS_FAILURE_KEPT.as_secs().into());
+    }
+    Ok(reply)
 }
 
 /// The status and the sentence of a reply.
@@ -69,7 +74,9 @@ fn told(outcome: &CallbackOutcome) -> Told {
         CallbackOutcome::Done(CompleteReply::EventRefused(refusal)) => (410, refusal.message()),
         CallbackOutcome::Done(CompleteReply::CredentialReplayed) => (400, "The credential was used for another transaction"),
         CallbackOutcome::CredentialRefused(refusal) => return (400, format!("{}: {refusal}", refusal.code()).into()),
-        CallbackOutcome::StatusUnavailable => (503, "status_unavailable: the issuer gives no answer about the credential's status; try again"),
+        CallbackOutcome::StatusUnavailable => {
+            (503, "status_unavailable: the issuer gives no answer about the credential's status; try again")
+        }
         CallbackOutcome::OtherTransaction => (400, "The callback names another transaction than its address"),
         CallbackOutcome::Unreadable(fault @ CallbackFault::MediaType) => return (415, fault.to_string().into()),
         CallbackOutcome::Unreadable(fault) => return (400, fault.to_string().into()),

@@ -17,12 +17,12 @@ use sakshi_wire::json::{ValuesLeft, read_object};
 use serde_json::{Map, Value};
 use url::Url;
 
+use super::jose;
 use super::refusal::CredentialRefusal;
 use super::segments::Jws;
 use super::status_list::StatusList;
 use super::validity::{self, NumericDate};
 use super::verifier::Verifier;
-use super::jose;
 
 /// Nesting depth of an answer's JSON.
 const DEPTH_MAX: usize = 4;

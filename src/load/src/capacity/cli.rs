@@ -25,9 +25,6 @@ pub(crate) struct PlanOptions {
     /// Minutes over which they come.
     #[arg(long, default_value_t = 3.0)]
     pub(crate) minutes: f64,
-    /// What intents are signed with.
-    #[arg(long, value_enum, default_value_t = Algorithm::Rs256)]
-    pub(crate) algorithm: Algorithm,
     /// Where everything is kept.
     #[arg(long, value_enum, default_value_t = Store::Redis)]
     pub(crate) store: Store,
@@ -76,15 +73,6 @@ pub(crate) struct PlanOptions {
     /// Replaces what a document shows of these tables; its comments name the commands.
     #[arg(long, value_name = "FILE")]
     pub(crate) document: Option<PathBuf>,
-}
-
-/// What intents are signed with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Algorithm {
-    /// RSA with 2,048 bits.
-    Rs256,
-    /// The curve P-256.
-    Es256,
 }
 
 /// Where everything is kept.

@@ -48,7 +48,6 @@ pub(crate) struct Signature {
     pub(crate) rs256_us: f64,
     /// On the same processor, when the library is told that AVX-512 IFMA is missing.
     pub(crate) rs256_without_ifma_us: f64,
-    pub(crate) es256_us: f64,
     pub(crate) es256_check_us: f64,
 }
 
@@ -79,7 +78,6 @@ fn between(light: f64, busy: f64, share: f64) -> f64 {
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct StoreCosts {
     pub(crate) init_rs256: Cost,
-    pub(crate) init_es256: Cost,
     pub(crate) pending_poll: Cost,
     /// With both ES256 checks of a credential.
     pub(crate) callback: Cost,
@@ -87,7 +85,6 @@ pub(crate) struct StoreCosts {
     pub(crate) ended_poll: Cost,
     /// A guest of an event with a phone, from page to webhook.
     pub(crate) guest_rs256: Cost,
-    pub(crate) guest_es256: Cost,
     /// Of a node that holds next to nothing.
     pub(crate) node_bytes: f64,
     pub(crate) node_pending_bytes: f64,
@@ -151,15 +148,13 @@ impl Costs {
              | Step | node, embedded | nodes on Redis | Redis | clients send | are sent | disk, embedded | Redis' file |\n\
              |---|---|---|---|---|---|---|---|\n"
         );
-        let rows: [(&str, Step); 8] = [
+        let rows: [(&str, Step); 6] = [
             ("init, RS256", |of| of.init_rs256),
-            ("init, ES256", |of| of.init_es256),
             ("poll that is pending", |of| of.pending_poll),
             ("callback, two ES256 checks", |of| of.callback),
             ("webhook", |of| of.webhook),
             ("poll that has ended", |of| of.ended_poll),
             ("guest of an event, RS256", |of| of.guest_rs256),
-            ("guest of an event, ES256", |of| of.guest_es256),
         ];
         for (name, step) in rows {
             let (embedded, mut redis) = (step(&self.embedded), step(&self.redis));
@@ -173,11 +168,11 @@ impl Costs {
             let cells = times.into_iter().chain(sizes.map(|bytes| format!("{} B", number(bytes))));
             text += &format!("| {name} | {} |\n", cells.collect::<Vec<_>>().join(" | "));
         }
-        let Signature { rs256_us, rs256_without_ifma_us, es256_us, es256_check_us } = self.signature;
+        let Signature { rs256_us, rs256_without_ifma_us, es256_check_us } = self.signature;
         let [busy, light] = [1.0, 0.0].map(|share| self.balanced_request.at(share).map(number));
         let alone: [(&str, String); 8] = [
             ("RS256 signature alone", format!("{} µs; without AVX-512 IFMA {} µs", number(rs256_us), number(rs256_without_ifma_us))),
-            ("ES256 signature, check of one", format!("{} µs, {} µs", number(es256_us), number(es256_check_us))),
+            ("check of an ES256 signature", format!("{} µs", number(es256_check_us))),
             ("request through haproxy", format!("haproxy {} – {} µs, the node {} – {} µs more", busy[0], light[0], busy[1], light[1])),
             ("synced append to the disk", format!("{} µs", number(self.sync_us))),
             ("node that holds nothing", format!("{} MB", number(self.redis.node_bytes / 1e6))),

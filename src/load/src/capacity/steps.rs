@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-use super::cli::{Algorithm, PlanOptions, Store};
+use super::cli::{PlanOptions, Store};
 use super::costs::{Cost, Costs, StoreCosts};
 use super::number::number;
 
@@ -51,18 +51,10 @@ impl<'a> Load<'a> {
             Store::Embedded => (&costs.embedded, 0.0),
             Store::Redis => (&costs.redis, node_more_us),
         };
-        let (init, guest) = match options.algorithm {
-            Algorithm::Rs256 => (store.init_rs256, store.guest_rs256),
-            Algorithm::Es256 => (store.init_es256, store.guest_es256),
-        };
-        let slower = if options.without_ifma && options.algorithm == Algorithm::Rs256 {
-            costs.signature.rs256_without_ifma_us - costs.signature.rs256_us
-        } else {
-            0.0
-        };
+        let slower = if options.without_ifma { costs.signature.rs256_without_ifma_us - costs.signature.rs256_us } else { 0.0 };
         let polls = f64::from(options.polls);
         let steps = [
-            ("init", 1.0, init),
+            ("init", 1.0, store.init_rs256),
             ("poll", polls, store.pending_poll),
             ("callback", 1.0, store.callback),
             ("webhook", 1.0, store.webhook),
@@ -71,7 +63,7 @@ impl<'a> Load<'a> {
         .map(|(name, times, cost)| (name, times, cost.at(options.utilisation)));
         let requests = REQUESTS + polls;
         let (each, parts) = with_extras(sum(&steps), (requests, balanced), (SIGNATURES, slower), &listed(&steps));
-        let guest_steps = [("guest", 1.0, guest.at(options.utilisation))];
+        let guest_steps = [("guest", 1.0, store.guest_rs256.at(options.utilisation))];
         let (guest, guest_parts) =
             with_extras(sum(&guest_steps), (GUEST_REQUESTS, balanced), (GUEST_SIGNATURES, slower), &listed(&guest_steps));
         let mut load = Self {

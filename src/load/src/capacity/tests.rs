@@ -12,13 +12,13 @@ use super::plan::Plan;
 fn round() -> Costs {
     let step = r#"{"node_us":100,"redis_us":10,"light_node_us":100,"light_redis_us":10,"received_bytes":1000,"sent_bytes":1000,"disk_bytes":1000,"log_bytes":1000,
         "redis_in_bytes":1000,"redis_out_bytes":1000}"#;
-    let steps = ["init_rs256", "init_es256", "pending_poll", "callback", "webhook", "ended_poll", "guest_rs256", "guest_es256"];
+    let steps = ["init_rs256", "pending_poll", "callback", "webhook", "ended_poll", "guest_rs256"];
     let steps: String = steps.iter().map(|name| format!("\"{name}\":{step},")).collect();
     let store =
         format!("{{{steps}\"node_bytes\":50000000,\"node_pending_bytes\":2000,\"store_pending_bytes\":1000,\"store_ended_bytes\":2000}}");
     let text = format!(
         r#"{{"machine":{{"processor":"any","cores":2,"avx512_ifma":true,"measured":"once"}},
-        "signature":{{"rs256_us":200,"rs256_without_ifma_us":800,"es256_us":12,"es256_check_us":35}},"sync_us":200,"webhook_bytes":1000,
+        "signature":{{"rs256_us":200,"rs256_without_ifma_us":800,"es256_check_us":35}},"sync_us":200,"webhook_bytes":1000,
         "balanced_request":{{"balancer_us":50,"node_more_us":25,
         "light_balancer_us":50,"light_node_more_us":25}},"embedded":{store},"redis":{store}}}"#
     );
@@ -98,7 +98,6 @@ fn a_processor_without_ifma_pays_for_each_rsa_signature() {
     let difference = |line: &str| plan(&format!("{line} --without-ifma")).unwrap().node_cores - plan(line).unwrap().node_cores;
     assert!((difference("--peak 1000") - 0.6).abs() < 1e-9);
     assert!((difference("--guests 60000 --minutes 1") - 1.2).abs() < 1e-9);
-    assert!(difference("--peak 1000 --algorithm es256").abs() < 1e-9);
 }
 
 #[test]

@@ -13,7 +13,9 @@ pub enum AppError {
     #[error("Give an intent JWT, or the qrPayload that holds one.")]
     Unreadable,
     /// The form or JSON body cannot be read.
-    #[error("The body needs an intent, and may have resident, action, form (xml or json), key_binding (true or false) and status (available or unavailable).")]
+    #[error(
+        "The body needs an intent, and may have resident, action, form (xml or json), key_binding (true or false) and status (available or unavailable)."
+    )]
     MalformedBody,
     /// The intent's callback belongs to another service.
     #[error("This intent was made for another address; the sandbox answers only to the service at its own host and port.")]

@@ -147,8 +147,7 @@ pub(super) async fn decide(app: Data<SandboxApp>, form: FormBody<DecisionForm>) 
     let action = Action::from_name(&form.action).ok_or(AppError::UnknownAction)?;
     let intent = Intent::read(&form.intent, &app.public_base)?;
     let resident = Resident::find(&form.resident).ok_or(AppError::UnknownResident)?;
-    let decision =
-        Decision { resident, action, format: form.form, key_binding: form.key_binding.is_some(), status: form.status };
+    let decision = Decision { resident, action, format: form.form, key_binding: form.key_binding.is_some(), status: form.status };
     let reply = carry_out(&app, &intent, &decision).await?;
     let outcome = OutcomePage {
         approved: action == Action::Approve,

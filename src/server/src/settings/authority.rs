@@ -131,7 +131,8 @@ fn android_package(text: &str) -> Result<String, &'static str> {
 }
 
 fn android_component(text: &str) -> Result<String, &'static str> {
-    let is_component = text.split_once('/').is_some_and(|(package, class)| is_package(package) && is_package(class.trim_start_matches('.')));
+    let is_component =
+        text.split_once('/').is_some_and(|(package, class)| is_package(package) && is_package(class.trim_start_matches('.')));
     is_component.then(|| text.to_owned()).ok_or("must be a package and a class such as org.example.idapp/org.example.idapp.Verify")
 }
 
@@ -144,9 +145,11 @@ fn is_package(text: &str) -> bool {
 fn host(text: &str) -> Result<String, &'static str> {
     const REFUSAL: &str = "must be a host such as status.example or status.example:8443";
     let url = Url::parse(&format!("https://{text}/")).map_err(|_| REFUSAL)?;
-    let is_bare = url.path() == "/" && url.query().is_none() && url.fragment().is_none() && url.username().is_empty() && url.password().is_none();
+    let is_bare =
+        url.path() == "/" && url.query().is_none() && url.fragment().is_none() && url.username().is_empty() && url.password().is_none();
     let host = url.host_str().filter(|_| is_bare).ok_or(REFUSAL)?;
     // Not from the URL, which drops the port of its scheme.
-    let port = text.rsplit_once(':').map(|(_, port)| port).filter(|port| port.bytes().all(|byte| byte.is_ascii_digit()) && !port.is_empty());
+    let port =
+        text.rsplit_once(':').map(|(_, port)| port).filter(|port| port.bytes().all(|byte| byte.is_ascii_digit()) && !port.is_empty());
     Ok(port.map_or_else(|| host.to_owned(), |port| format!("{host}:{port}")))
 }

@@ -124,12 +124,9 @@ fn odd_keys_of_a_jwks_do_not_take_the_good_ones_away() {
     let mut off_curve = good.clone();
     off_curve["y"] = off_curve["x"].clone();
     let unknown = json!({"kty": "LWE", "kid": "quantum"});
-    for (odd, reason) in [
-        (no_id, OddKey::KeyIdMissing),
-        (off_curve, OddKey::NotOnCurve),
-        (unknown, OddKey::OtherType),
-        (json!(1), OddKey::NotAnObject),
-    ] {
+    for (odd, reason) in
+        [(no_id, OddKey::KeyIdMissing), (off_curve, OddKey::NotOnCurve), (unknown, OddKey::OtherType), (json!(1), OddKey::NotAnObject)]
+    {
         for keys in [json!([odd, good]), json!([good, odd])] {
             let set = jwks(&keys).unwrap();
             assert_eq!((set.get(KID).len(), set.odd()), (1, &[reason][..]), "{keys}");
