@@ -5,9 +5,12 @@ use std::path::Path;
 
 use serde_json::json;
 
+use sakshi_authority::intent::IntentKey;
 use sakshi_kit::issuer::TestIssuer;
-use sakshi_kit::node::{TestNode, environment};
+use sakshi_kit::node::{TestNode, environment, intent_key};
 use sakshi_kit::process::{Ending, Process};
+
+use crate::profiles::production;
 
 /// An RSA key of 1,024 bits, made for this test.
 const SMALL_KEY: &str = include_str!("golden/rsa_1024.pem");
@@ -44,6 +47,31 @@ fn a_key_file_that_serve_refuses_is_refused_by_check_config_in_the_same_words_an
         let problem = checked.out.lines().find_map(|line| line.strip_prefix("problem: ")).expect("a problem");
         assert!(problem.starts_with(key) && problem.contains(words), "{problem}");
         assert!(served.err.contains(problem), "{problem}\n{}", served.err);
+    }
+}
+
+#[test]
+fn outside_the_sandbox_an_intent_key_that_the_authority_cannot_read_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("jwks.json"), TestIssuer::generate().jwks().to_string()).unwrap();
+    let [rsa, p256] = ["intent.pem", "p256.pem"].map(|name| directory.path().join(name).display().to_string());
+    std::fs::write(&p256, IntentKey::generate_es256().unwrap().1).unwrap();
+    let run = |profile: &str, first: &str, further: &str| {
+        let mut settings = production(first);
+        settings.extend([("PROFILE", profile.to_owned()), ("AUTHORITY__FURTHER_INTENT_KEYS", further.to_owned())]);
+        let settings: Vec<(&str, &str)> = settings.iter().map(|(key, value)| (*key, value.as_str())).collect();
+        Process::run(&["check-config"], &environment(directory.path(), &settings), directory.path())
+    };
+    for profile in ["stage", "production"] {
+        for (first, further, key) in
+            [(&p256, String::new(), "authority.intent_key_path"), (&rsa, format!("next {p256}"), "authority.further_intent_keys")]
+        {
+            std::fs::write(&rsa, intent_key()).unwrap();
+            let checked = run(profile, first, &further);
+            let problem = format!("problem: {key}: must be an RSA key outside the sandbox profile: the authority reads RS256 only");
+            assert!(checked.status.code() == Some(1) && checked.out.contains(&problem), "{}", checked.out);
+        }
+        assert_eq!(run(profile, &rsa, "").status.code(), Some(0));
     }
 }
 

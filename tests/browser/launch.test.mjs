@@ -29,6 +29,24 @@ for (const [device, scheme] of [["android", "intent:"], ["iphone", "idauthority:
   });
 }
 
+test("an iPad, which says that it is a Mac, gets the button that opens the app", async () => {
+  const { requestUrl } = await service.open();
+  const page = await open(browser, "ipad");
+  await page.goto(requestUrl);
+  const button = page.locator("a.main[data-opens]");
+  await button.waitFor();
+  assert.match(await button.getAttribute("href"), /^idauthority:/);
+  assert.equal(await launched(page), 1, "and opens it by itself, once");
+  await page.reload();
+  assert.equal(await launched(page), 1);
+  const mac = await open(browser, "ipad", { hasTouch: false });
+  await mac.goto(requestUrl);
+  await mac.locator("#page-code").waitFor();
+  assert.equal(await mac.locator("a.main[data-opens]").count(), 0, "a Mac has a code for a phone");
+  await mac.context().close();
+  await page.context().close();
+});
+
 test("a page that is loaded again, come back to or shown in another language leaves it to the button", async () => {
   const { requestUrl } = await service.open();
   const page = await open(browser, "android");

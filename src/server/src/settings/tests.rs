@@ -221,6 +221,7 @@ fn production_refuses_each_convenience_of_the_sandbox() {
         ("SAKSHI__SERVER__PUBLIC_BASE_URL", "https://verify.example/path", "server.public_base_url"),
         ("SAKSHI__WEBHOOKS__ALLOW_HTTP", "true", "webhooks.allow_http"),
         ("SAKSHI__WEBHOOKS__ALLOW_PRIVATE_TARGETS", "true", "webhooks.allow_private_targets"),
+        ("SAKSHI__AUTHORITY__STATUS", "off", "authority.status"),
         ("SAKSHI__STORE__ENCRYPTION_KEY", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", "store.encryption_key"),
     ] {
         let mut pairs = production();
@@ -247,6 +248,12 @@ fn a_setting_that_contradicts_another_or_has_no_meaning_is_refused_by_its_key() 
         (vec![("SAKSHI__ADMIN__TOKEN", TOKEN)], "admin.token"),
         (vec![("SAKSHI__AUTHORITY__JWKS_PATH", "/etc/jwks.json")], "authority.issuer"),
         (vec![("SAKSHI__AUTHORITY__INTENT_LIFETIME_S", "29")], "authority.intent_lifetime_s"),
+        (vec![("SAKSHI__AUTHORITY__STATUS_HOSTS", "status.example,https://status.example")], "authority.status_hosts[1]"),
+        (vec![("SAKSHI__AUTHORITY__STATUS_HOSTS", "status.example/path")], "authority.status_hosts[0]"),
+        (vec![("SAKSHI__AUTHORITY__STATUS", "on")], "authority.status"),
+        (vec![("SAKSHI__AUTHORITY__INTENT_M", "1")], "authority.intent_m"),
+        (vec![("SAKSHI__AUTHORITY__ANDROID_PACKAGE", "a;end")], "authority.android_package"),
+        (vec![("SAKSHI__AUTHORITY__ANDROID_COMPONENT", "org.example.idapp")], "authority.android_component"),
         (vec![("SAKSHI__WEBHOOKS__TIMEOUT_MS", "900"), ("SAKSHI__WEBHOOKS__CONNECT_TIMEOUT_MS", "901")], "webhooks.connect_timeout_ms"),
         (
             vec![("SAKSHI__WEBHOOKS__MAX_IN_FLIGHT", "9"), ("SAKSHI__WEBHOOKS__MAX_IN_FLIGHT_PER_HOST", "10")],
@@ -356,6 +363,28 @@ fn risky_settings_are_warned_of() {
     assert_eq!(warned(&[("SAKSHI__SERVER__INTERNAL_ADDR", "0.0.0.0:81")]), ["server.internal_addr"]);
     assert_eq!(warned(&[("SAKSHI__SERVER__CONNECTOR_ADDR", "0.0.0.0:82")]), ["server.connector_addr"]);
     assert_eq!(warned(&[("SAKSHI__OVSE__WINDOW_S", "60")]), ["authority.intent_lifetime_s"]);
+}
+
+#[test]
+fn status_answers_come_from_listed_hosts_or_from_the_issuers_own() {
+    let hosts = |pairs: &[(&str, &str)]| load(&environment(&[&production(), pairs].concat())).unwrap().settings.authority.status.hosts;
+    assert_eq!(hosts(&[]), ["issuer.example"]);
+    assert_eq!(hosts(&[("SAKSHI__AUTHORITY__ISSUER", "the authority")]), [""; 0]);
+    let listed = "Status.Example, status.example:443, [2001:db8::1]:8443, 192.0.2.1";
+    assert_eq!(
+        hosts(&[("SAKSHI__AUTHORITY__STATUS_HOSTS", listed)]),
+        ["status.example", "status.example:443", "[2001:db8::1]:8443", "192.0.2.1"]
+    );
+}
+
+#[test]
+fn production_checks_no_status_only_if_that_is_said_twice() {
+    let off = [("SAKSHI__AUTHORITY__STATUS", "off"), ("SAKSHI__AUTHORITY__ACCEPT_REVOKED", "true")];
+    let loaded = load(&environment(&[&production()[..], &off].concat())).unwrap();
+    assert_eq!(loaded.warnings.iter().map(|warning| &*warning.key).collect::<Vec<_>>(), ["authority.status"]);
+    let nowhere = [("SAKSHI__AUTHORITY__ISSUER", "the authority")];
+    let loaded = load(&environment(&[&production()[..], &nowhere].concat())).unwrap();
+    assert_eq!(loaded.warnings.iter().map(|warning| &*warning.key).collect::<Vec<_>>(), ["authority.status_hosts"]);
 }
 
 #[test]
