@@ -156,7 +156,8 @@ struct Parts {
     clock: Arc<dyn Clock>,
     /// Fetches in flight by owner, one unit each.
     slots: MemoryBudget,
-    fetches: Mutex<HashMap<Url, Fetch>>,
+    /// By the key of the answer.
+    fetches: Mutex<HashMap<String, Fetch>>,
 }
 
 impl fmt::Debug for StatusChecks {
@@ -188,11 +189,11 @@ impl StatusChecks {
         let (outcome, checked) = match status {
             _ if policy == StatusPolicy::Off => return Ok(()),
             CredentialStatus::Absent if policy == StatusPolicy::IfPresent => ("absent", Ok(())),
-            CredentialStatus::Absent => ("absent", Err(StatusRefusal::Credential(CredentialRefusal::StatusMissing))),
-            CredentialStatus::Malformed => ("malformed", Err(StatusRefusal::Credential(CredentialRefusal::StatusMalformed))),
+            CredentialStatus::Absent => refused(CredentialRefusal::StatusMissing),
+            CredentialStatus::Malformed => refused(CredentialRefusal::StatusMalformed),
             CredentialStatus::At(reference) => match self.state(reference, owners).await {
                 Ok(None) => ("valid", Ok(())),
-                Ok(Some(refusal)) => (refusal.code(), Err(StatusRefusal::Credential(refusal))),
+                Ok(Some(refusal)) => refused(refusal),
                 Err(failure) => {
                     let host = reference.url.host_str().unwrap_or_default();
                     tracing::warn!(reason = failure.code(), status.host = host, "the status of a credential is not known: {failure}");
@@ -219,27 +220,32 @@ impl StatusChecks {
 
     /// Joins or begins the fetch of a URL; returns true if it was begun.
     fn fetch(&self, reference: &StatusReference, owners: &OwnerPath) -> (Fetch, bool) {
+        let key = reference.answer_key();
         let mut fetches = self.lock();
-        if let Some(known) = fetches.get(&reference.url).filter(|known| known.is_fresh()) {
+        if let Some(known) = fetches.get(&key).filter(|known| known.is_fresh()) {
             return (known.clone(), false);
         }
         let (parts, reference, owners) = (Arc::clone(&self.0), reference.clone(), owners.clone());
-        let url = reference.url.clone();
         let fetch = Fetch { began: Instant::now(), answer: async move { parts.answer(&reference, owners).await }.boxed().shared() };
         // It ends though nobody waits for it any more, so that its owner's slot is given back.
         tokio::spawn(fetch.answer.clone());
         make_room(&mut fetches);
-        fetches.insert(url, fetch.clone());
+        fetches.insert(key, fetch.clone());
         (fetch, true)
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Url, Fetch>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Fetch>> {
         self.0.fetches.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
+/// The outcome of a check that refuses the credential for good.
+const fn refused(refusal: CredentialRefusal) -> (&'static str, Result<(), StatusRefusal>) {
+    (refusal.code(), Err(StatusRefusal::Credential(refusal)))
+}
+
 /// Removes answers that are no longer used when there are too many, and the older half when there are still too many.
-fn make_room(fetches: &mut HashMap<Url, Fetch>) {
+fn make_room(fetches: &mut HashMap<String, Fetch>) {
     if fetches.len() >= STATUS_ANSWERS_KEPT_MAX {
         fetches.retain(|_, fetch| fetch.is_fresh());
     }
@@ -249,13 +255,13 @@ fn make_room(fetches: &mut HashMap<Url, Fetch>) {
 }
 
 /// Removes lists while they take too much memory.
-fn make_room_for_lists(fetches: &mut HashMap<Url, Fetch>) {
+fn make_room_for_lists(fetches: &mut HashMap<String, Fetch>) {
     while fetches.values().map(Fetch::list_bytes).sum::<usize>() > STATUS_BYTES_KEPT_MAX {
         drop_older_half(fetches, |fetch| fetch.list_bytes() > 0);
     }
 }
 
-fn drop_older_half(fetches: &mut HashMap<Url, Fetch>, is_candidate: impl Fn(&Fetch) -> bool) {
+fn drop_older_half(fetches: &mut HashMap<String, Fetch>, is_candidate: impl Fn(&Fetch) -> bool) {
     let may_go = |fetch: &Fetch| fetch.answer.peek().is_some() && is_candidate(fetch);
     let mut ages: Vec<Instant> = fetches.values().filter(|fetch| may_go(fetch)).map(|fetch| fetch.began).collect();
     ages.sort_unstable();
@@ -306,6 +312,10 @@ impl Parts {
             Err(StatusFault::KeyUnknown) if self.reread(&body).await => read()?,
             other => other?,
         };
+        if !reference.is_list() {
+            // An answer about another credential is not kept.
+            document.state(reference)?;
+        }
         Ok(Arc::new(document))
     }
 

@@ -153,6 +153,24 @@ enum Statement {
     List(StatusList),
 }
 
+impl StatusReference {
+    /// Identifies the answer: references with the same key have the same one.
+    #[must_use]
+    pub fn answer_key(&self) -> String {
+        let form = match self.place {
+            Place::Own { .. } => "own",
+            Place::List { .. } => "list",
+        };
+        format!("{form} {} {}", self.spelled, self.issuer)
+    }
+
+    /// Returns true if the answer is about many credentials.
+    #[must_use]
+    pub const fn is_list(&self) -> bool {
+        matches!(self.place, Place::List { .. })
+    }
+}
+
 impl CredentialStatus {
     /// Reads `status` of a processed payload.
     pub(super) fn of(payload: &Map<String, Value>, issuer: &str) -> Self {
@@ -201,7 +219,7 @@ impl Verifier {
         }
         let token = token(answer).ok_or(StatusFault::Malformed)?;
         let jws = Jws::read(&token).map_err(malformed)?;
-        let key_id = jose::status_key_id(&jws.header, matches!(reference.place, Place::List { .. }))?;
+        let key_id = jose::status_key_id(&jws.header, reference.is_list())?;
         self.verify_signature(&jws, key_id, &reference.issuer)?;
         let payload = jws.payload(&ValuesLeft::new(STATUS_VALUES_MAX)).map_err(malformed)?;
         if payload.get("iss").is_some_and(|named| named.as_str() != Some(&reference.issuer)) {

@@ -150,7 +150,8 @@ fn begin_labelled() {
     begin_each("sakshi_callbacks_unread_total", "reason", ["broken", "memory", "too_slow"]);
     let refused = CredentialRefusal::ALL.iter().map(|refusal| refusal.code());
     begin_each("sakshi_credentials_refused_total", "reason", refused.chain(["credential_replayed"]));
-    let states = ["absent", "valid", "credential_revoked", "credential_suspended", "credential_not_valid"];
+    let states =
+        ["absent", "valid", "status_missing", "status_malformed", "credential_revoked", "credential_suspended", "credential_not_valid"];
     begin_each("sakshi_credential_status_checks_total", "outcome", states.into_iter().chain(StatusFailure::CODES));
     begin_each("sakshi_flows_opened_total", "flow", ["esign", "doclocker", "estamp", "wealth"]);
     begin_each("sakshi_operator_logins_failed_total", "token", ["operator", "connector"]);
