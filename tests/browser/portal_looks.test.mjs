@@ -66,8 +66,11 @@ test("every page of the portal keeps to one pair of eyes and lets the Tab key th
   problems.push(...await problemsOf(page, "what is wrong"));
   await page.goto(`${service.base}/portal/transactions/${waiting.txnId}`);
   await page.context().setOffline(true);
-  await page.evaluate(() => document.dispatchEvent(new Event("visibilitychange")));
-  await page.locator("#trouble:not(:empty)").waitFor();
+  // A question that was on its way before answers well and once more.
+  await page.waitForFunction(() => {
+    document.dispatchEvent(new Event("visibilitychange"));
+    return document.querySelector("#trouble").textContent;
+  });
   await page.context().setOffline(false);
   problems.push(...await problemsOf(page, "offline"));
   await page.context().clearCookies();

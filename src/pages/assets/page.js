@@ -10,7 +10,7 @@
   const POLL_MS = 3000, PATIENCE_MS = 6000, SILENCE_MS = 25000, FOLLOW_S = 4, OPENING_MS = 2500;
 
   // An iPad says that it is a Mac; its screen takes touches. The page for it has the button that opens the app.
-  if (live && main.matches(".wide") && /Macintosh/.test(navigator.userAgent) && navigator.maxTouchPoints > 1) {
+  if (live && main.matches(".wide") && /Macintosh/.test(navigator.userAgent) && navigator.maxTouchPoints > 0) {
     const url = new URL(location);
     url.searchParams.set("on", "ios");
     return location.replace(url);
