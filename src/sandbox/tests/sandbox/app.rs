@@ -9,6 +9,7 @@ use actix_web::http::header::CONTENT_TYPE;
 use actix_web::test::{TestRequest, call_service, init_service};
 use sakshi_authority::callback::{CallbackBody, CallbackForm, CallbackMessage, parse};
 use sakshi_authority::qr::{qr_digits, qr_payload};
+use sakshi_authority::sdjwt::{CredentialState, CredentialStatus};
 use sakshi_domain::clock::{Clock as _, SystemClock};
 use sakshi_sandbox::app::configure;
 use sakshi_sandbox::receiver::{Behaviour, Received};
@@ -263,11 +264,36 @@ async fn an_unknown_action_is_told_which_there_are() {
 }
 
 #[actix_rt::test]
+async fn each_credential_says_where_its_status_is_and_the_issuer_answers_there() {
+    for (resident, status, path, state) in [
+        ("asha", "available", "valid", Some(CredentialState::Valid)),
+        ("revoked_ravi", "available", "revoked", Some(CredentialState::Revoked)),
+        ("suspended_sita", "available", "suspended", Some(CredentialState::Suspended)),
+        ("asha", "unavailable", "unavailable", None),
+    ] {
+        let scene = Scene::new().await;
+        let (answered, _) = script(&scene, json!({"intent": scene.intent(), "resident": resident, "status": status})).await;
+        assert_eq!(answered, 200);
+        let CallbackBody::Credential(credential) = callback(only(&scene.service.received())).body else { panic!("no credential") };
+        let verified = scene.verify(&credential);
+        let CredentialStatus::At(reference) = verified.status else { panic!("{:?}", verified.status) };
+        assert!(reference.url.path().starts_with(&format!("/sandbox/status/{path}/")), "{}", reference.url);
+        let response = call(&scene, TestRequest::get().uri(reference.url.path())).await;
+        assert_eq!(response.status().as_u16(), if state.is_some() { 200 } else { 503 });
+        let answer = text(response).await;
+        let read = scene.verifier().read_status(&reference, answer.as_bytes(), SystemClock.now());
+        assert_eq!(read.ok().map(|document| document.state(&reference).unwrap()), state);
+    }
+}
+
+#[actix_rt::test]
 async fn the_residents_are_listed_with_what_they_lack() {
     let scene = Scene::new().await;
     let body: Value = serde_json::from_str(&text(call(&scene, TestRequest::get().uri("/sandbox/residents")).await).await).unwrap();
     let residents = body["residents"].as_array().unwrap();
-    assert_eq!(residents.len(), 6);
+    assert_eq!(residents.len(), 8);
+    let states: Vec<&Value> = residents.iter().map(|resident| &resident["state"]).filter(|state| *state != "valid").collect();
+    assert_eq!(states, ["revoked", "suspended"]);
     assert_eq!((residents[0]["id"].clone(), residents[0]["missing_claims"].clone()), (json!("asha"), json!([])));
     let kabir = residents.iter().find(|resident| resident["id"] == "kabir").unwrap();
     assert!(kabir["missing_claims"].as_array().unwrap().contains(&json!("masked_email")));

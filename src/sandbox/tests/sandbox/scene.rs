@@ -55,11 +55,15 @@ impl Scene {
         format!("{}.{}.{}", segment(&json!({"alg": "RS256"})), segment(&payload), URL_SAFE_NO_PAD.encode("signature"))
     }
 
-    pub(crate) fn verify(&self, credential: &str) -> VerifiedCredential {
+    /// Trusts the app's issuer.
+    pub(crate) fn verifier(&self) -> Verifier {
         let jwks = Jwks::parse(self.issuer.jwks_json().as_bytes()).unwrap();
-        let trusted = TrustedIssuer { issuer: self.issuer.issuer().to_owned(), jwks };
+        Verifier::new(vec![TrustedIssuer { issuer: self.issuer.issuer().to_owned(), jwks }], KeyBinding::WhenPresent)
+    }
+
+    pub(crate) fn verify(&self, credential: &str) -> VerifiedCredential {
         let audience = self.service.url("");
         let expected = Expectation { nonce: self.txn, audience: &audience, now: SystemClock.now(), requested: Self::requested() };
-        Verifier::new(vec![trusted], KeyBinding::WhenPresent).verify(credential, &expected).unwrap()
+        self.verifier().verify(credential, &expected).unwrap()
     }
 }
