@@ -12,6 +12,8 @@ mod canary;
 mod conformance;
 mod credits;
 pub mod embedded;
+#[cfg(test)]
+mod engine;
 mod erasure;
 mod error;
 mod events;
@@ -23,6 +25,8 @@ mod moving;
 mod operators;
 mod outbox;
 mod paging;
+#[cfg(test)]
+mod records;
 pub mod redis;
 mod refusals;
 mod reseal;
@@ -32,6 +36,8 @@ mod store;
 mod tenancy;
 mod transactions;
 mod transfers;
+#[cfg(test)]
+mod transitions;
 mod upkeep;
 mod vault;
 

@@ -1,0 +1,69 @@
+//! Grants and adjustments of a client's credits.
+
+use sakshi_domain::credits::{CreditMove, EntryKind, LedgerEntry};
+use sakshi_domain::ids::ClientId;
+use sakshi_domain::time::Timestamp;
+
+use crate::credits::{CreditOutcome, is_allowed};
+use crate::engine::{Applied, Batch, Guard, Op, Operand, Record};
+use crate::records::client;
+
+/// The batch that moves credits. One that may not be made is refused for a client that is there.
+#[must_use]
+pub(crate) fn move_credits(id: &ClientId, movement: &CreditMove) -> Batch {
+    let CreditMove { kind, amount, reference } = movement;
+    let (account, known) = (client::client(id), client::reference(id, *kind, reference));
+    if !is_allowed(movement) {
+        return Batch { guards: vec![Guard::Present(account.clone()), Guard::Absent(account)], ops: vec![] };
+    }
+    let mut guards = vec![Guard::Present(account.clone()), Guard::Absent(known.clone())];
+    guards.extend(balance_guards(id, *amount));
+    let (balance, number) = (Operand::Result(0), Operand::Result(1));
+    Batch {
+        guards,
+        ops: vec![
+            Op::Add(account, "balance", (*amount).into()),
+            append(id, *kind, *amount, reference.as_bytes().to_vec(), balance.clone()),
+            Op::Put(known, vec![("number", number), ("amount", (*amount).into()), ("balance_after", balance), ("at", Operand::Now(0))]),
+        ],
+    }
+}
+
+/// The guards that keep a balance within its range when this is added to it.
+pub(crate) fn balance_guards(id: &ClientId, more: i64) -> Option<Guard> {
+    let account = client::client(id);
+    match more {
+        0 => None,
+        1.. => Some(Guard::AtMost(account, "balance", i64::MAX - more)),
+        // `i64::MIN` needs more than any balance.
+        ..0 => Some(Guard::AtLeast(account, "balance", more.checked_neg().unwrap_or(i64::MAX))),
+    }
+}
+
+/// Appends an entry to a client's ledger.
+pub(crate) fn append(id: &ClientId, kind: EntryKind, amount: i64, reference: Vec<u8>, balance_after: Operand) -> Op {
+    let entry = vec![kind.as_str().into(), amount.into(), balance_after, reference.into(), Operand::Now(0)];
+    Op::Append(client::ledger(id), entry)
+}
+
+/// The outcome of the batch of [`move_credits`].
+#[must_use]
+pub(crate) fn moved(movement: &CreditMove, applied: Applied) -> CreditOutcome {
+    let CreditMove { kind, amount, reference } = movement;
+    let entry = |number: i64, balance: i64, at: Timestamp| {
+        let (seq, balance_after) = (number.unsigned_abs(), balance.unsigned_abs());
+        CreditOutcome::Moved(LedgerEntry { seq, kind: *kind, amount: *amount, balance_after, reference: reference.clone(), at })
+    };
+    match applied {
+        Applied::Done { results, now } => entry(results[1], results[0], now),
+        Applied::Refused { guard: 0, .. } => CreditOutcome::NotFound,
+        Applied::Refused { .. } if !is_allowed(movement) => CreditOutcome::OutOfRange,
+        Applied::Refused { guard: 1, seen: Some(known), .. } if known.integer("amount") == *amount => repeated(&known, entry),
+        Applied::Refused { guard: 1, .. } => CreditOutcome::ReferenceReused,
+        Applied::Refused { .. } => CreditOutcome::OutOfRange,
+    }
+}
+
+fn repeated(known: &Record, entry: impl FnOnce(i64, i64, Timestamp) -> CreditOutcome) -> CreditOutcome {
+    entry(known.integer("number"), known.integer("balance_after"), Timestamp::from_millis(known.integer("at")))
+}
