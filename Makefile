@@ -42,7 +42,7 @@ nightly: needs
 	SAKSHI_TEST_STORE=redis $(WITHIN) 10m env $(TESTS) --test hostile
 	$(CARGO) run --profile simulation --package sakshi-sim -- --from 60 --seeds 20000
 	$(CARGO) run --profile simulation --package sakshi-sim -- --plant all
-	SAKSHI_BATCHES=1000000 $(WITHIN) 15m env $(TESTS) --lib --package sakshi-store -- tests::engines
+	SAKSHI_BATCHES=1000000 $(WITHIN) 15m $(CARGO) test --package sakshi-store --lib -- tests::engines
 	tests/fuzz/run.py
 	$(CARGO) run --package sakshi-differential -- --count 100000
 	tests/contract/generators/run.sh

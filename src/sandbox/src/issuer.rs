@@ -19,7 +19,7 @@ use crate::residents::{PublishedState, Resident};
 
 /// How long a credential is valid.
 const CREDENTIAL_LIFETIME: Duration = Duration::from_secs(90 * 24 * 3_600);
-/// How long an answer about a credential's status is valid.
+/// Lifetime of an answer about a credential's status.
 const STATUS_LIFETIME: Duration = Duration::from_secs(60);
 /// Digests without a disclosure, which hide the number of claims (RFC 9901 §4.2.5).
 const DECOYS: usize = 2;

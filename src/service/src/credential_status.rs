@@ -38,7 +38,7 @@ pub enum StatusPolicy {
     Off,
 }
 
-/// Where status answers may be fetched from, and for how long they are used.
+/// The hosts of status answers, and the time for which answers are used.
 #[derive(Clone, Debug, Default)]
 pub struct StatusRules {
     /// Credentials whose status is checked.
@@ -47,7 +47,7 @@ pub struct StatusRules {
     pub hosts: Vec<String>,
     /// Permit `http` URLs, for the sandbox.
     pub allow_http: bool,
-    /// How long an answer is used that does not say less.
+    /// The time for which an answer is used, unless it says less.
     pub kept: Duration,
 }
 
@@ -63,7 +63,7 @@ impl FetchStatus for DocumentClient {
     }
 }
 
-/// Why a credential cannot be accepted by its status.
+/// A credential that its status does not let pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StatusRefusal {
     /// The credential is refused for good.
@@ -72,7 +72,7 @@ pub enum StatusRefusal {
     Unavailable(StatusFailure),
 }
 
-/// Why there is no usable answer.
+/// The reason for having no usable answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StatusFailure {
     /// The host is not listed in `authority.status_hosts`, or the URL is not `https`.
@@ -323,6 +323,156 @@ impl Parts {
         match sdjwt::status_key_id(body) {
             Some(key_id) => self.issuer_keys.reread(&key_id).await,
             None => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::IpAddr;
+    use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+
+    use futures_util::future::{join_all, pending, ready};
+    use sakshi_authority::sdjwt::{Expectation, Jwks, KeyBinding, TrustedIssuer};
+    use sakshi_domain::claims::ClaimSet;
+    use sakshi_domain::clock::SystemClock;
+    use sakshi_domain::ids::{ClientId, TxnId};
+    use sakshi_kit::issuer::{ISSUER, KID, TestIssuer, now};
+    use serde_json::json;
+    use tokio::task::yield_now;
+
+    use super::*;
+    use crate::budget::Owner;
+
+    const HOST: &str = "status.example";
+
+    /// Never answers for paths with `hangs`, and well for all others.
+    struct Host {
+        issuer: TestIssuer,
+        asked: AtomicUsize,
+    }
+
+    impl fmt::Debug for Host {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("Host")
+        }
+    }
+
+    impl FetchStatus for Host {
+        fn fetch(self: Arc<Self>, url: Url) -> BoxFuture<'static, Result<Vec<u8>, DocumentError>> {
+            self.asked.fetch_add(1, SeqCst);
+            if url.path().contains("hangs") {
+                return pending().boxed();
+            }
+            let payload = json!({"iss": ISSUER, "sub": url.as_str(), "status": "valid", "iat": now()});
+            let answer = self.issuer.issuer.sign(&json!({"alg": "ES256", "kid": KID}), &payload).unwrap();
+            ready(Ok(answer.into_bytes())).boxed()
+        }
+    }
+
+    struct Scene {
+        host: Arc<Host>,
+        verifier: Arc<Verifier>,
+        checks: StatusChecks,
+    }
+
+    impl Scene {
+        fn new() -> Self {
+            let issuer = TestIssuer::generate();
+            let jwks = Jwks::parse(issuer.jwks().to_string().as_bytes()).unwrap();
+            let verifier = Arc::new(Verifier::new(vec![TrustedIssuer { issuer: ISSUER.into(), jwks }], KeyBinding::WhenPresent));
+            let host = Arc::new(Host { issuer, asked: AtomicUsize::new(0) });
+            let rules = StatusRules { hosts: vec![HOST.into()], kept: Duration::from_secs(300), ..StatusRules::default() };
+            let (source, verified) = (Arc::clone(&host) as Arc<dyn FetchStatus>, Arc::clone(&verifier));
+            let checks = StatusChecks::new(rules, source, verified, IssuerKeys::default(), Arc::new(SystemClock));
+            Self { host, verifier, checks }
+        }
+
+        /// The status of a credential that names this path.
+        fn status(&self, path: &str) -> CredentialStatus {
+            let mut draft = self.host.issuer.good();
+            draft.payload["status"] = format!("https://{HOST}/{path}").into();
+            let nonce = TxnId::generate(ClientId::generate().partition(), 0);
+            let expected = Expectation { nonce, audience: "", now: SystemClock.now(), requested: ClaimSet::default() };
+            self.verifier.verify(&self.host.issuer.sign(&draft), &expected).unwrap().status
+        }
+    }
+
+    fn owners(last: u8) -> OwnerPath {
+        OwnerPath::new([Owner::Address(IpAddr::from([203, 0, 113, last]))])
+    }
+
+    fn unavailable(failure: StatusFailure) -> Result<(), StatusRefusal> {
+        Err(StatusRefusal::Unavailable(failure))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_sender_whose_fetches_hang_gives_way_to_another() {
+        let scene = Scene::new();
+        let hanging: Vec<_> = (0..STATUS_FETCHES_MAX + 10)
+            .map(|number| {
+                let (checks, status) = (scene.checks.clone(), scene.status(&format!("hangs/{number}")));
+                tokio::spawn(async move { checks.check(&status, &owners(1)).await })
+            })
+            .collect();
+        while scene.host.asked.load(SeqCst) < STATUS_FETCHES_MAX {
+            yield_now().await;
+        }
+        assert_eq!(scene.checks.check(&scene.status("good"), &owners(2)).await, Ok(()));
+        let answers: Vec<_> = join_all(hanging).await.into_iter().map(Result::unwrap).collect();
+        let count = |failure| answers.iter().filter(|answer| **answer == unavailable(failure)).count();
+        assert_eq!((count(StatusFailure::Overloaded), count(StatusFailure::Evicted)), (10, 1));
+        assert_eq!(count(StatusFailure::NotFetched(DocumentError::TimedOut)), STATUS_FETCHES_MAX - 1);
+        assert_eq!(scene.checks.0.slots.held(), 0, "every slot is given back");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_fetch_goes_on_when_nobody_waits_for_it_any_more_and_its_answer_is_used() {
+        let scene = Scene::new();
+        let status = scene.status("good");
+        drop(timeout(Duration::ZERO, scene.checks.check(&status, &owners(1))).await);
+        assert_eq!(scene.checks.check(&status, &owners(2)).await, Ok(()));
+        assert_eq!(scene.host.asked.load(SeqCst), 1);
+        tokio::time::advance(Duration::from_secs(301)).await;
+        assert_eq!(scene.checks.check(&status, &owners(2)).await, Ok(()));
+        assert_eq!(scene.host.asked.load(SeqCst), 2, "the first answer is too old");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn answers_are_kept_up_to_a_bound() {
+        let scene = Scene::new();
+        let CredentialStatus::At(reference) = scene.status("good") else { panic!("no reference") };
+        for number in 0..STATUS_ANSWERS_KEPT_MAX + 100 {
+            let (fetch, _) = scene.checks.fetch(&reference, &owners(1));
+            fetch.answer.await.0.unwrap();
+            tokio::time::advance(Duration::from_millis(1)).await;
+            let mut fetches = scene.checks.lock();
+            let fetch = fetches.remove(&reference.answer_key()).unwrap();
+            fetches.insert(number.to_string(), fetch);
+            assert!(fetches.len() <= STATUS_ANSWERS_KEPT_MAX);
+        }
+        assert!(scene.checks.lock().len() >= STATUS_ANSWERS_KEPT_MAX / 2);
+    }
+
+    #[test]
+    fn hosts_are_compared_with_their_ports() {
+        let rules = |hosts: &[&str], allow_http| StatusRules {
+            hosts: hosts.iter().map(|host| (*host).to_owned()).collect(),
+            allow_http,
+            ..StatusRules::default()
+        };
+        let permits = |hosts: &[&str], allow_http, url: &str| rules(hosts, allow_http).permit(&Url::parse(url).unwrap());
+        assert!(permits(&["a.example"], false, "https://A.example/1") && permits(&["a.example:443"], false, "https://a.example/1"));
+        assert!(permits(&["a.example:8443"], false, "https://a.example:8443/1") && permits(&["127.0.0.1:80"], true, "http://127.0.0.1/"));
+        for (hosts, url) in [
+            (&["a.example"][..], "http://a.example/1"),
+            (&["a.example"], "https://a.example:8443/1"),
+            (&["a.example:8443"], "https://a.example/1"),
+            (&["a.example"], "https://b.a.example/1"),
+            (&["a.example"], "https://a.example.evil/1"),
+            (&[], "https://a.example/1"),
+        ] {
+            assert!(!permits(hosts, false, url), "{url}");
         }
     }
 }

@@ -25,7 +25,7 @@ pub enum JwksError {
     NoKey,
 }
 
-/// Why a key of a JWKS is left out, or used with a warning.
+/// The reason to leave a key of a JWKS out, or to warn of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OddKey {
     /// The entry is not a JSON object.

@@ -34,11 +34,11 @@ pub enum CredentialStatus {
     Absent,
     /// It has none of the known forms.
     Malformed,
-    /// Where its state is published.
+    /// The place where its state is published.
     At(StatusReference),
 }
 
-/// Where the state of one credential is published.
+/// The place where the state of one credential is published.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StatusReference {
     /// The URL of the answer.
@@ -103,7 +103,7 @@ impl CredentialState {
     }
 }
 
-/// Why a status answer cannot be used.
+/// The reason not to use a status answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StatusFault {
     /// It is not a JWS of JSON objects in one of the known forms.
@@ -141,7 +141,7 @@ impl StatusFault {
 #[derive(Debug)]
 pub struct StatusDocument {
     statement: Statement,
-    /// How long the answer may be used, if it says so.
+    /// The time for which the answer may be used, if it says so.
     pub lifetime: Option<Duration>,
 }
 

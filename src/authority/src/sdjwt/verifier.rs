@@ -38,7 +38,7 @@ pub struct VerifiedCredential {
     /// Whether a key binding proves that the holder made this presentation for this transaction, so that it
     /// is not a replay.
     pub holder_bound: bool,
-    /// Where its state is published.
+    /// The place where its state is published.
     pub status: CredentialStatus,
 }
 

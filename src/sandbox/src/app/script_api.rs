@@ -29,7 +29,7 @@ pub(super) struct AnswerRequest {
     form: CallbackFormat,
     /// Whether to present the credential with a key binding; true when absent.
     key_binding: Option<bool>,
-    /// Whether the issuer answers about the status of this credential.
+    /// The issuer's answer about the status of this credential.
     #[serde(default)]
     status: StatusService,
 }

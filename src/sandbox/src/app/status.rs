@@ -16,7 +16,7 @@ use crate::residents::{PublishedState, Resident};
 /// In place of a state: the issuer does not answer.
 const UNAVAILABLE: &str = "unavailable";
 
-/// Whether the issuer answers about the status of a credential.
+/// The issuer's behaviour when it is asked about the status of a credential.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum StatusService {

@@ -31,9 +31,9 @@ pub struct Authority {
     pub jwks_refresh: Duration,
     /// What a credential must prove about its holder's key.
     pub key_binding: KeyBinding,
-    /// Which credentials' status is checked, and where.
+    /// The rules of credential status.
     pub status: StatusRules,
-    /// Whether revoked credentials may be accepted outside the sandbox: `authority.status` is off on purpose.
+    /// Permits `authority.status = "off"` outside the sandbox, so that revoked credentials are accepted.
     pub accept_revoked: bool,
     /// Where QR values point.
     pub qr_host: Option<Url>,

@@ -2,14 +2,17 @@
 //!
 //! Batches are applied on the thread that writes, inside its transaction, so that a group of them is durable with one commit.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::fmt;
 use std::fmt::Write as _;
+use std::rc::Rc;
 
-use rusqlite::types::ToSqlOutput;
-use rusqlite::{OptionalExtension as _, Row, ToSql, params, params_from_iter};
+use rusqlite::types::{Null, ToSqlOutput};
+use rusqlite::{Row, ToSql, params, params_from_iter};
 use sakshi_domain::time::Timestamp;
 
-use super::{Applied, Batch, Column, ColumnKind, Engine, Form, Guard, Key, Op, Operand, Record, Table, Value};
+use super::{Applied, Batch, Column, ColumnKind, Engine, Form, Key, Op, Operand, Record, Table, Value};
 use crate::embedded::EmbeddedStore;
 use crate::embedded::database::statements::Database;
 use crate::error::StoreFuture;
@@ -66,32 +69,100 @@ fn schema(table: &Table) -> String {
     }
 }
 
-/// `WHERE` of a record that has not ended; `?1` is its id and `?2` the time.
-const fn alive(table: &Table) -> &'static str {
-    match table.form {
-        Form::Expiring => "id = ?1 AND (ends_at IS NULL OR ends_at > ?2)",
-        _ => "id = ?1 AND ?2 IS NOT NULL",
+/// A statement of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Statement {
+    Read,
+    Purge,
+    Put,
+    Set(&'static str),
+    Add(&'static str),
+    Append,
+    Entries,
+    Index,
+    Sweep,
+    ExpireAt,
+    ExpireLater,
+    Remove,
+}
+
+thread_local! {
+    /// The text of each statement: to write it anew takes as long as to execute it.
+    static TEXTS: RefCell<HashMap<(&'static str, Statement), Rc<str>>> = RefCell::default();
+}
+
+fn text(table: &'static Table, statement: Statement) -> Rc<str> {
+    TEXTS.with_borrow_mut(|texts| Rc::clone(texts.entry((table.name, statement)).or_insert_with(|| written(table, statement).into())))
+}
+
+fn written(table: &Table, statement: Statement) -> String {
+    let Table { name, form, fields } = table;
+    let is_expiring = *form == Form::Expiring;
+    let each = |write: &dyn Fn(usize, &str) -> String| {
+        fields.iter().enumerate().map(|(place, column)| write(place, column.name)).collect::<String>()
+    };
+    let columns = each(&|_, field| format!(", \"{field}\""));
+    match statement {
+        Statement::Read => {
+            let alive = if is_expiring { "(ends_at IS NULL OR ends_at > ?2)" } else { "?2 IS NOT NULL" };
+            format!("SELECT version{columns} FROM {name}_record WHERE id = ?1 AND {alive}")
+        }
+        Statement::Purge => format!("DELETE FROM {name}_record WHERE id = ?1 AND ends_at <= ?2"),
+        Statement::Put => {
+            let values = each(&|place, _| format!(", ?{}", place + 3));
+            let assigned = each(&|_, field| format!(", \"{field}\" = excluded.\"{field}\""));
+            let (version, end) = if is_expiring {
+                ("CASE WHEN ends_at <= ?2 THEN 1 ELSE version + 1 END", ", ends_at = NULL")
+            } else {
+                ("version + (?2 IS NOT NULL)", "")
+            };
+            format!(
+                "INSERT INTO {name}_record (id, version{columns}) VALUES (?1, 1{values}) \
+                 ON CONFLICT (id) DO UPDATE SET version = {version}{assigned}{end}"
+            )
+        }
+        // Several fields are set one after the other; the first raises the version.
+        Statement::Set(field) => format!("UPDATE {name}_record SET version = version + ?3, \"{field}\" = ?2 WHERE id = ?1"),
+        Statement::Add(field) => {
+            format!("UPDATE {name}_record SET \"{field}\" = coalesce(\"{field}\", 0) + ?2 WHERE id = ?1 RETURNING \"{field}\"")
+        }
+        Statement::Append => {
+            let values = each(&|place, _| format!(", ?{}", place + 2));
+            format!(
+                "INSERT INTO {name}_list (id, entry{columns}) \
+                 VALUES (?1, 1 + coalesce((SELECT max(entry) FROM {name}_list WHERE id = ?1), 0){values}) RETURNING entry"
+            )
+        }
+        Statement::Entries => format!("SELECT entry{columns} FROM {name}_list WHERE id = ?1 AND entry >= ?2 ORDER BY entry LIMIT ?3"),
+        Statement::Index => {
+            format!("INSERT INTO {name}_index (id, member, score) VALUES (?1, ?2, ?3) ON CONFLICT (id, member) DO UPDATE SET score = ?3")
+        }
+        Statement::Sweep => format!("DELETE FROM {name}_index WHERE id = ?1 AND score <= ?2"),
+        Statement::ExpireAt => format!("UPDATE {name}_record SET ends_at = ?2 WHERE id = ?1"),
+        Statement::ExpireLater => format!("UPDATE {name}_record SET ends_at = max(ends_at, ?2) WHERE id = ?1 AND ends_at IS NOT NULL"),
+        Statement::Remove => {
+            let suffix = match form {
+                Form::Record | Form::Expiring => "record",
+                Form::List => "list",
+                Form::Index => "index",
+            };
+            format!("DELETE FROM {name}_{suffix} WHERE id = ?1")
+        }
     }
 }
 
-/// The record, with these fields alone.
-fn read(db: &Database, key: &Key, fields: &[&'static Column], now: Timestamp) -> rusqlite::Result<Option<Record>> {
-    let mut sql = String::with_capacity(160);
-    sql.push_str("SELECT version");
-    for Column { name, .. } in fields {
-        let _ = write!(sql, ", \"{name}\"");
-    }
-    let _ = write!(sql, " FROM {}_record WHERE {}", key.table.name, alive(key.table));
+/// The record, if there is one that has not ended.
+fn read(db: &Database, key: &Key, now: Timestamp) -> rusqlite::Result<Option<Record>> {
     let record = |row: &Row<'_>| {
         let mut record = Record { version: row.get(0)?, ..Record::default() };
-        for (place, column) in fields.iter().enumerate() {
+        for (place, column) in key.table.fields.iter().enumerate() {
             if let Some(value) = value(row, place + 1, column.kind)? {
                 record.fields.insert(column.name, value);
             }
         }
         Ok(record)
     };
-    db.statement(&sql)?.query_row(params![key.id, now.millis()], record).optional()
+    db.first(&text(key.table, Statement::Read), params![key.id, now.millis()], record)
 }
 
 fn value(row: &Row<'_>, place: usize, kind: ColumnKind) -> rusqlite::Result<Option<Value>> {
@@ -102,23 +173,6 @@ fn value(row: &Row<'_>, place: usize, kind: ColumnKind) -> rusqlite::Result<Opti
     })
 }
 
-fn all_fields(table: &'static Table) -> Vec<&'static Column> {
-    table.fields.iter().collect()
-}
-
-/// The fields that these guards compare.
-fn compared(guards: &[Guard], key: &Key) -> Vec<&'static Column> {
-    let mut found: Vec<&'static Column> = Vec::new();
-    for guard in guards.iter().filter(|guard| guard.key() == key) {
-        for column in guard.fields().into_iter().filter_map(|name| key.table.column(name)) {
-            if !found.iter().any(|known| known.name == column.name) {
-                found.push(column);
-            }
-        }
-    }
-    found
-}
-
 /// Applies a batch inside the current transaction.
 pub(crate) fn apply(db: &Database, batch: &Batch, now: Timestamp) -> rusqlite::Result<Applied> {
     // Guards of one record are one read.
@@ -126,11 +180,11 @@ pub(crate) fn apply(db: &Database, batch: &Batch, now: Timestamp) -> rusqlite::R
     for (guard, condition) in batch.guards.iter().enumerate() {
         let key = condition.key();
         if !seen.iter().any(|(known, _)| *known == key) {
-            seen.push((key, read(db, key, &compared(&batch.guards, key), now)?));
+            seen.push((key, read(db, key, now)?));
         }
         let known = seen.iter().find(|(known, _)| *known == key).and_then(|(_, record)| record.as_ref());
         if !condition.holds(known, now) {
-            return Ok(Applied::Refused { guard, seen: read(db, key, &all_fields(key.table), now)?, now });
+            return Ok(Applied::Refused { guard, seen: known.cloned(), now });
         }
     }
     let mut results = Vec::with_capacity(batch.ops.len());
@@ -138,8 +192,7 @@ pub(crate) fn apply(db: &Database, batch: &Batch, now: Timestamp) -> rusqlite::R
         // A record that has ended is absent; one that this batch has written has not.
         let is_written = batch.ops[..place].iter().any(|before| matches!(before, Op::Put(key, _) if key == op.key()));
         if op.key().table.form == Form::Expiring && !is_written && !matches!(op, Op::Put(..)) {
-            let sql = format!("DELETE FROM {}_record WHERE id = ?1 AND ends_at <= ?2", op.key().table.name);
-            db.change(&sql, params![op.key().id, now.millis()])?;
+            db.change(&text(op.key().table, Statement::Purge), params![op.key().id, now.millis()])?;
         }
         let result = operate(db, op, now, &results)?;
         results.push(result);
@@ -148,97 +201,64 @@ pub(crate) fn apply(db: &Database, batch: &Batch, now: Timestamp) -> rusqlite::R
 }
 
 /// A value as a parameter.
-struct Parameter(Value);
+struct Parameter(Option<Value>);
 
 impl ToSql for Parameter {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         match &self.0 {
-            Value::Integer(number) => number.to_sql(),
-            Value::Text(text) => text.to_sql(),
-            Value::Bytes(bytes) => bytes.to_sql(),
+            None => Ok(ToSqlOutput::Owned(Null.into())),
+            Some(Value::Integer(number)) => number.to_sql(),
+            Some(Value::Text(text)) => text.to_sql(),
+            Some(Value::Bytes(bytes)) => bytes.to_sql(),
         }
     }
 }
 
 fn operate(db: &Database, op: &Op, now: Timestamp, results: &[i64]) -> rusqlite::Result<i64> {
     let key = op.key();
-    let Table { name, form, fields } = key.table;
-    let parameter = |operand: &Operand| Parameter(operand.resolve(now, results));
+    let sql = |statement| text(key.table, statement);
+    let parameter = |operand: &Operand| Parameter(Some(operand.resolve(now, results)));
     match op {
         Op::Put(_, given) => {
-            let mut sql = format!("INSERT INTO {name}_record (id, version");
-            let _ = given.iter().try_for_each(|(field, _)| write!(sql, ", \"{field}\""));
-            sql.push_str(") VALUES (?1, 1");
-            let _ = (0..given.len()).try_for_each(|place| write!(sql, ", ?{}", place + 2));
-            sql.push_str(") ON CONFLICT (id) DO UPDATE SET version = ");
-            if *form == Form::Expiring {
-                let _ = write!(sql, "CASE WHEN ends_at <= ?{} THEN 1 ELSE version + 1 END", given.len() + 2);
-            } else {
-                sql.push_str("version + 1");
-            }
-            for Column { name, .. } in *fields {
-                let _ = write!(sql, ", \"{name}\" = excluded.\"{name}\"");
-            }
-            if *form == Form::Expiring {
-                sql.push_str(", ends_at = NULL");
-            }
-            let (id, time) = (Parameter(Value::Bytes(key.id.clone())), Parameter(Value::Integer(now.millis())));
-            let given = given.iter().map(|(_, value)| parameter(value));
-            db.change(&sql, params_from_iter([id].into_iter().chain(given).chain((*form == Form::Expiring).then_some(time))))?;
+            let of_field = |name: &str| given.iter().find(|(field, _)| *field == name).map(|(_, operand)| operand);
+            let values = key.table.fields.iter().map(|column| of_field(column.name).map_or(Parameter(None), parameter));
+            let first = [Parameter(Some(Value::Bytes(key.id.clone()))), Parameter(Some(Value::Integer(now.millis())))];
+            db.change(&sql(Statement::Put), params_from_iter(first.into_iter().chain(values)))?;
             Ok(0)
         }
         Op::Set(_, given) => {
-            let mut sql = format!("UPDATE {name}_record SET version = version + 1");
-            for (place, (field, _)) in given.iter().enumerate() {
-                let _ = write!(sql, ", \"{field}\" = ?{}", place + 2);
+            for (place, (field, value)) in given.iter().enumerate() {
+                db.change(&sql(Statement::Set(field)), params![key.id, parameter(value), place == 0])?;
             }
-            sql.push_str(" WHERE id = ?1");
-            let id = Parameter(Value::Bytes(key.id.clone()));
-            db.change(&sql, params_from_iter([id].into_iter().chain(given.iter().map(|(_, value)| parameter(value)))))?;
             Ok(0)
         }
         Op::Add(_, field, more) => {
-            let sql = format!("UPDATE {name}_record SET \"{field}\" = coalesce(\"{field}\", 0) + ?2 WHERE id = ?1 RETURNING \"{field}\"");
-            let sum = db.first(&sql, params![key.id, more.integer(now, results)], |row| row.get(0))?;
+            let sum = db.first(&sql(Statement::Add(field)), params![key.id, more.integer(now, results)], |row| row.get(0))?;
             Ok(sum.unwrap_or_default())
         }
         Op::Append(_, values) => {
-            let mut sql = format!("INSERT INTO {name}_list (id, entry");
-            let _ = fields.iter().try_for_each(|Column { name, .. }| write!(sql, ", \"{name}\""));
-            let _ = write!(sql, ") VALUES (?1, 1 + coalesce((SELECT max(entry) FROM {name}_list WHERE id = ?1), 0)");
-            let _ = (0..values.len()).try_for_each(|place| write!(sql, ", ?{}", place + 2));
-            sql.push_str(") RETURNING entry");
-            let id = Parameter(Value::Bytes(key.id.clone()));
-            db.statement(&sql)?.query_row(params_from_iter([id].into_iter().chain(values.iter().map(parameter))), |row| row.get(0))
+            let id = Parameter(Some(Value::Bytes(key.id.clone())));
+            let parameters = params_from_iter([id].into_iter().chain(values.iter().map(parameter)));
+            db.statement(&sql(Statement::Append))?.query_row(parameters, |row| row.get(0))
         }
         Op::Index(_, member, score) => {
-            let sql = format!(
-                "INSERT INTO {name}_index (id, member, score) VALUES (?1, ?2, ?3) ON CONFLICT (id, member) DO UPDATE SET score = ?3"
-            );
-            db.change(&sql, params![key.id, member, score.integer(now, results)])?;
+            db.change(&sql(Statement::Index), params![key.id, member, score.integer(now, results)])?;
             Ok(0)
         }
         Op::Sweep(_, until) => {
-            let removed = db
-                .change(&format!("DELETE FROM {name}_index WHERE id = ?1 AND score <= ?2"), params![key.id, until.integer(now, results)])?;
+            let removed = db.change(&sql(Statement::Sweep), params![key.id, until.integer(now, results)])?;
             Ok(i64::try_from(removed).unwrap_or(i64::MAX))
         }
         Op::ExpireAt(_, at) => {
-            db.change(&format!("UPDATE {name}_record SET ends_at = ?2 WHERE id = ?1"), params![key.id, at.integer(now, results)])?;
+            db.change(&sql(Statement::ExpireAt), params![key.id, at.integer(now, results)])?;
             Ok(0)
         }
         Op::ExpireLater(_, at) => {
-            let sql = format!("UPDATE {name}_record SET ends_at = max(ends_at, ?2) WHERE id = ?1 AND ends_at IS NOT NULL");
-            db.change(&sql, params![key.id, at.integer(now, results)])?;
+            db.change(&sql(Statement::ExpireLater), params![key.id, at.integer(now, results)])?;
             Ok(0)
         }
         Op::Remove(_) => {
-            let suffix = match form {
-                Form::Record | Form::Expiring => "record",
-                Form::List => "list",
-                Form::Index => "index",
-            };
-            db.change(&format!("DELETE FROM {name}_{suffix} WHERE id = ?1"), [&key.id])?;
+            db.change(&sql(Statement::Remove), [&key.id])?;
             Ok(0)
         }
     }
@@ -248,7 +268,7 @@ impl Engine for EmbeddedEngine {
     fn read(&self, keys: Vec<Key>) -> StoreFuture<Vec<Option<Record>>> {
         self.0.read(move |db| {
             let now = db.now();
-            keys.iter().map(|key| read(db, key, &all_fields(key.table), now)).collect()
+            keys.iter().map(|key| read(db, key, now)).collect()
         })
     }
 
@@ -262,10 +282,8 @@ impl Engine for EmbeddedEngine {
     fn entries(&self, list: Key, first: u64, count: u64) -> StoreFuture<Vec<Vec<Value>>> {
         let bound = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
         self.0.read(move |db| {
-            let Table { name, fields, .. } = list.table;
-            let mut sql = "SELECT entry".to_owned();
-            let _ = fields.iter().try_for_each(|Column { name, .. }| write!(sql, ", \"{name}\""));
-            let _ = write!(sql, " FROM {name}_list WHERE id = ?1 AND entry >= ?2 ORDER BY entry LIMIT ?3");
+            let fields = list.table.fields;
+            let sql = text(list.table, Statement::Entries);
             db.all(&sql, params![list.id, bound(first), bound(count)], |row| {
                 let values = fields.iter().enumerate().map(|(place, column)| value(row, place + 1, column.kind));
                 values.filter_map(Result::transpose).collect()

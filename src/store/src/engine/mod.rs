@@ -26,11 +26,11 @@ pub(crate) struct Table {
     pub(crate) name: &'static str,
     /// The fields, words as well.
     pub(crate) fields: &'static [Column],
-    /// What records of this kind are.
+    /// The form of its records.
     pub(crate) form: Form,
 }
 
-/// How a kind of record is kept.
+/// The form in which a kind of record is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     /// One record for each key, which stays.

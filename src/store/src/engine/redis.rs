@@ -178,12 +178,32 @@ impl Packer {
         }
     }
 
+    /// A command of Redis with these arguments.
+    fn call(&mut self, key: &Key, command: &str, arguments: &[&dyn Fn(&mut Self)]) {
+        self.begin("call", key, 1 + arguments.len());
+        self.text(command.as_bytes());
+        arguments.iter().for_each(|argument| argument(self));
+    }
+
     fn op(&mut self, op: &Op, guards: &[Guard]) {
+        let is_new = |key: &Key| guards.iter().any(|guard| matches!(guard, Guard::Absent(absent) if absent == key));
         match op {
+            Op::Put(key, fields) if is_new(key) && fields.iter().all(|(_, value)| matches!(value, Operand::Value(_))) => {
+                self.begin("call", key, 3 + 2 * fields.len());
+                ["HSET", "version", "1"].iter().for_each(|text| self.text(text.as_bytes()));
+                for (field, value) in fields {
+                    self.text(field.as_bytes());
+                    self.operand(value);
+                }
+            }
+            Op::ExpireAt(key, at @ Operand::Value(_)) => self.call(key, "PEXPIREAT", &[&|packer| packer.operand(at)]),
+            Op::Index(key, member, score @ Operand::Value(_)) => {
+                self.call(key, "ZADD", &[&|packer| packer.operand(score), &|packer| packer.text(member)]);
+            }
+            Op::Remove(key) => self.call(key, "DEL", &[]),
             Op::Put(key, fields) | Op::Set(key, fields) => {
-                let is_new = guards.iter().any(|guard| matches!(guard, Guard::Absent(absent) if absent == key));
                 let kind = match op {
-                    Op::Put(..) if is_new => "new",
+                    Op::Put(..) if is_new(key) => "new",
                     Op::Put(..) => "put",
                     _ => "set",
                 };
@@ -216,7 +236,6 @@ impl Packer {
                 self.begin(kind, key, 1);
                 self.operand(at);
             }
-            Op::Remove(key) => self.begin("remove", key, 0),
         }
     }
 

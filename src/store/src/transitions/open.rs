@@ -22,7 +22,7 @@ pub(crate) struct Opening {
     request: Option<[u8; 32]>,
 }
 
-/// What it means that a guard failed.
+/// The meaning of a guard that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Meaning {
     /// The transaction was opened before, by a call whose answer was lost.
@@ -101,7 +101,7 @@ pub(crate) fn open(open: &OpenTransaction, sealed: &[u8], grace_ms: i64) -> Open
     Opening { batch: Batch { guards, ops }, meanings, request: idempotency.as_ref().map(|kept| kept.request) }
 }
 
-/// Whether an event admits a guest of this client and app now.
+/// The guards that admit a guest of this client and app to an event.
 fn admission(event: &Key, account: &Key, client: &str, app: &str) -> [(Meaning, Guard); 6] {
     let refused = Meaning::EventRefused;
     [

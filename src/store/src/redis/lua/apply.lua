@@ -59,7 +59,6 @@ local operate = {
   sweep = function(key, op) return text(redis.call('ZREMRANGEBYSCORE', key, '-inf', value(op[3]))) end,
   expire = function(key, op) redis.call('PEXPIREAT', key, value(op[3])) end,
   later = function(key, op) redis.call('PEXPIREAT', key, value(op[3]), 'GT') end,
-  remove = function(key) redis.call('DEL', key) end,
 }
 
 local function apply(reads, guards, ops)
@@ -77,7 +76,15 @@ local function apply(reads, guards, ops)
     if not good then return {number, redis.call('HGETALL', KEYS[g[2]])} end
   end
   results = {}
-  for number, op in ipairs(ops) do results[number] = operate[op[1]](KEYS[op[2]], op) or '0' end
+  for number, op in ipairs(ops) do
+    -- A command whose arguments are all known needs nothing else.
+    if op[1] == 'call' then
+      redis.call(op[3], KEYS[op[2]], unpack(op, 4))
+      results[number] = '0'
+    else
+      results[number] = operate[op[1]](KEYS[op[2]], op) or '0'
+    end
+  end
   return {0, results}
 end
 

@@ -165,7 +165,7 @@ async fn content(engine: &dyn Engine, partition: Partition) -> (Vec<Option<Recor
     (records, lists)
 }
 
-/// How often batches were applied and refused.
+/// Returns the numbers of batches that were applied and refused.
 async fn compare(clock: &ManualClock, engines: &[Arc<dyn Engine>], seed: u64, batches: usize) -> [usize; 2] {
     let partition = ClientId::generate().partition();
     let mut maker = Maker { random: Random::from_seed(seed), partition, now: 0 };
