@@ -25,7 +25,7 @@ test: needs
 	tests/timed.py forget
 	$(CARGO) fmt --all --check
 	+$(MAKE) --no-print-directory --output-sync=target --jobs=3 suites
-	+$(MAKE) --no-print-directory hostile
+	+$(MAKE) --no-print-directory BUILT=1 hostile
 
 suites: build browser simulation api processes rust redis deploy contract examples readme
 
@@ -107,8 +107,8 @@ redis: build packages
 browser: binaries packages
 	$(TIMED) browser $(WITHIN) 40m tests/browser/run.sh
 
-# Whether strangers can make others wait. It compares times, so it runs alone.
-hostile: build
+# Whether strangers can make others wait. It compares times, so it runs alone. Within `make test` it has been built before.
+hostile: $(if $(BUILT),,build)
 	$(TIMED) hostile $(WITHIN) 10m env $(TESTS) --test hostile
 
 # All those attacks at once beside honest clients, and many mutated callbacks before; seven minutes on a quiet machine.
