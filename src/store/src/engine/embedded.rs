@@ -70,16 +70,17 @@ fn schema(table: &Table) -> String {
 }
 
 /// A statement of a table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Debug, PartialEq, Eq, Hash)]
 enum Statement {
     Read,
     Purge,
     Put,
-    Set(&'static str),
+    Set(Vec<&'static str>),
     Add(&'static str),
     Append,
     Entries,
     Index,
+    Unindex,
     Sweep,
     ExpireAt,
     ExpireLater,
@@ -92,10 +93,18 @@ thread_local! {
 }
 
 fn text(table: &'static Table, statement: Statement) -> Rc<str> {
-    TEXTS.with_borrow_mut(|texts| Rc::clone(texts.entry((table.name, statement)).or_insert_with(|| written(table, statement).into())))
+    TEXTS.with_borrow_mut(|texts| {
+        let key = (table.name, statement);
+        if let Some(text) = texts.get(&key) {
+            return Rc::clone(text);
+        }
+        let text: Rc<str> = written(table, &key.1).into();
+        texts.insert(key, Rc::clone(&text));
+        text
+    })
 }
 
-fn written(table: &Table, statement: Statement) -> String {
+fn written(table: &Table, statement: &Statement) -> String {
     let Table { name, form, fields } = table;
     let is_expiring = *form == Form::Expiring;
     let each = |write: &dyn Fn(usize, &str) -> String| {
@@ -121,8 +130,10 @@ fn written(table: &Table, statement: Statement) -> String {
                  ON CONFLICT (id) DO UPDATE SET version = {version}{assigned}{end}"
             )
         }
-        // Several fields are set one after the other; the first raises the version.
-        Statement::Set(field) => format!("UPDATE {name}_record SET version = version + ?3, \"{field}\" = ?2 WHERE id = ?1"),
+        Statement::Set(fields) => {
+            let assigned: String = fields.iter().enumerate().map(|(place, field)| format!(", \"{field}\" = ?{}", place + 2)).collect();
+            format!("UPDATE {name}_record SET version = version + 1{assigned} WHERE id = ?1")
+        }
         Statement::Add(field) => {
             format!("UPDATE {name}_record SET \"{field}\" = coalesce(\"{field}\", 0) + ?2 WHERE id = ?1 RETURNING \"{field}\"")
         }
@@ -137,6 +148,7 @@ fn written(table: &Table, statement: Statement) -> String {
         Statement::Index => {
             format!("INSERT INTO {name}_index (id, member, score) VALUES (?1, ?2, ?3) ON CONFLICT (id, member) DO UPDATE SET score = ?3")
         }
+        Statement::Unindex => format!("DELETE FROM {name}_index WHERE id = ?1 AND member = ?2"),
         Statement::Sweep => format!("DELETE FROM {name}_index WHERE id = ?1 AND score <= ?2"),
         Statement::ExpireAt => format!("UPDATE {name}_record SET ends_at = ?2 WHERE id = ?1"),
         Statement::ExpireLater => format!("UPDATE {name}_record SET ends_at = max(ends_at, ?2) WHERE id = ?1 AND ends_at IS NOT NULL"),
@@ -189,9 +201,10 @@ pub(crate) fn apply(db: &Database, batch: &Batch, now: Timestamp) -> rusqlite::R
     }
     let mut results = Vec::with_capacity(batch.ops.len());
     for (place, op) in batch.ops.iter().enumerate() {
-        // A record that has ended is absent; one that this batch has written has not.
+        // A record that has ended is absent; one that a guard saw or this batch has written has not.
+        let is_seen = seen.iter().any(|(known, record)| *known == op.key() && record.is_some());
         let is_written = batch.ops[..place].iter().any(|before| matches!(before, Op::Put(key, _) if key == op.key()));
-        if op.key().table.form == Form::Expiring && !is_written && !matches!(op, Op::Put(..)) {
+        if op.key().table.form == Form::Expiring && !is_seen && !is_written && !matches!(op, Op::Put(..)) {
             db.change(&text(op.key().table, Statement::Purge), params![op.key().id, now.millis()])?;
         }
         let result = operate(db, op, now, &results)?;
@@ -227,9 +240,10 @@ fn operate(db: &Database, op: &Op, now: Timestamp, results: &[i64]) -> rusqlite:
             Ok(0)
         }
         Op::Set(_, given) => {
-            for (place, (field, value)) in given.iter().enumerate() {
-                db.change(&sql(Statement::Set(field)), params![key.id, parameter(value), place == 0])?;
-            }
+            let fields = given.iter().map(|(field, _)| *field).collect();
+            let id = Parameter(Some(Value::Bytes(key.id.clone())));
+            let values = given.iter().map(|(_, operand)| parameter(operand));
+            db.change(&sql(Statement::Set(fields)), params_from_iter([id].into_iter().chain(values)))?;
             Ok(0)
         }
         Op::Add(_, field, more) => {
@@ -244,6 +258,10 @@ fn operate(db: &Database, op: &Op, now: Timestamp, results: &[i64]) -> rusqlite:
         Op::Index(_, member, score) => {
             db.change(&sql(Statement::Index), params![key.id, member, score.integer(now, results)])?;
             Ok(0)
+        }
+        Op::Unindex(_, member) => {
+            let removed = db.change(&sql(Statement::Unindex), params![key.id, member])?;
+            Ok(if removed == 0 { -1 } else { 0 })
         }
         Op::Sweep(_, until) => {
             let removed = db.change(&sql(Statement::Sweep), params![key.id, until.integer(now, results)])?;

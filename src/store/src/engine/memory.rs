@@ -105,6 +105,12 @@ impl Content {
                 index.insert((score.integer(now, results), member.clone()));
                 0
             }
+            Op::Unindex(_, member) => {
+                let Some(index) = self.indexes.get_mut(&key) else { return -1 };
+                let before = index.len();
+                index.retain(|(_, known)| known != member);
+                if index.len() < before { 0 } else { -1 }
+            }
             Op::Sweep(_, until) => {
                 let until = until.integer(now, results);
                 let Some(index) = self.indexes.get_mut(&key) else { return 0 };

@@ -134,6 +134,8 @@ pub(crate) enum Op {
     Append(Key, Vec<Operand>),
     /// Adds a member to an index, or moves it to this score.
     Index(Key, Vec<u8>, Operand),
+    /// Removes a member from an index; results in 0, or in -1 if it was not there.
+    Unindex(Key, Vec<u8>),
     /// Removes the members of an index up to this score; results in their number.
     Sweep(Key, Operand),
     /// Ends a record at this time.
@@ -215,6 +217,21 @@ impl Record {
         }
     }
 
+    /// Returns true if the field has a value.
+    #[must_use]
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.fields.contains_key(name)
+    }
+
+    /// A field of text; empty when it has no value.
+    #[must_use]
+    pub(crate) fn text(&self, name: &str) -> &str {
+        match self.fields.get(name) {
+            Some(Value::Text(text)) => text,
+            _ => "",
+        }
+    }
+
     /// A field of bytes; empty when it has no value.
     #[must_use]
     pub(crate) fn bytes(&self, name: &str) -> &[u8] {
@@ -257,7 +274,7 @@ impl Guard {
     /// Returns true if the guard holds for what was read.
     pub(crate) fn holds(&self, seen: Option<&Record>, now: Timestamp) -> bool {
         let Some(record) = seen else { return matches!(self, Self::Absent(_)) };
-        let has = |field: &str| record.fields.contains_key(field);
+        let has = |field: &str| record.has(field);
         match self {
             Self::Absent(_) => false,
             Self::Present(_) => true,
@@ -282,6 +299,7 @@ impl Op {
             | Self::Add(key, ..)
             | Self::Append(key, _)
             | Self::Index(key, ..)
+            | Self::Unindex(key, _)
             | Self::Sweep(key, _)
             | Self::ExpireAt(key, _)
             | Self::ExpireLater(key, _)

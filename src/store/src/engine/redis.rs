@@ -227,6 +227,10 @@ impl Packer {
                 self.text(member);
                 self.operand(score);
             }
+            Op::Unindex(key, member) => {
+                self.begin("unindex", key, 1);
+                self.text(member);
+            }
             Op::Sweep(key, at) | Op::ExpireAt(key, at) | Op::ExpireLater(key, at) => {
                 let kind = match op {
                     Op::Sweep(..) => "sweep",

@@ -1,4 +1,4 @@
-//! An event, and its guests who have started and not answered yet.
+//! An event, its guests who are registered, and those who have started and not answered yet.
 
 use sakshi_domain::ids::{EventId, Partition};
 
@@ -20,6 +20,15 @@ table! {
 }
 
 table! {
+    /// Registered guests, numbered from 1. `outcome` is sealed.
+    REGISTRATIONS = "registration", List {
+        txn: Bytes,
+        verified_at: Integer,
+        outcome: Bytes,
+    }
+}
+
+table! {
     /// Scans by the end of their windows.
     WAITING = "event_waiting", Index {}
 }
@@ -28,6 +37,12 @@ table! {
 #[must_use]
 pub(crate) fn event(partition: Partition, id: EventId) -> Key {
     Key { table: &EVENT, partition, id: id.as_bytes().to_vec() }
+}
+
+/// The guests who are registered for an event.
+#[must_use]
+pub(crate) fn registrations(partition: Partition, id: EventId) -> Key {
+    Key { table: &REGISTRATIONS, partition, id: id.as_bytes().to_vec() }
 }
 
 /// The scans of an event that wait.

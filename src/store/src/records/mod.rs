@@ -26,6 +26,7 @@ pub(crate) static ALL: &[&Table] = &[
     &client::LEDGER,
     &client::REFERENCE,
     &event::EVENT,
+    &event::REGISTRATIONS,
     &event::WAITING,
     &idempotency::IDEMPOTENCY,
     &transaction::TRANSACTION,

@@ -1,12 +1,19 @@
 //! A transaction, from its opening to the end of its result.
 
-use sakshi_domain::ids::TxnId;
+use sakshi_domain::ids::{EventId, TxnId};
+use sakshi_domain::time::Timestamp;
+use sakshi_domain::transaction::{AnswerDigest, Pending};
 
 use super::table;
-use crate::engine::Key;
+use crate::engine::{Key, Record};
+use crate::error::StoreError;
+use crate::sealing::open_terms;
+use crate::transactions::{CompletedRecord, TransactionRecord, refusal};
+use crate::vault::{Sealed, Vault};
 
 table! {
-    /// A transaction. `terms` is sealed; `origin` is where its webhook goes, without the path.
+    /// A transaction. `terms` and `outcome` are sealed; `origin` is where its webhook goes, without the path. One with
+    /// `verified_at` is completed; `refused` is the number of why its guest has no place.
     TRANSACTION = "txn", Expiring {
         client: Text,
         app: Text,
@@ -15,6 +22,11 @@ table! {
         expires_at: Integer,
         terms: Bytes,
         origin: Text,
+        verified_at: Integer,
+        passed: Integer,
+        refused: Integer,
+        answer: Bytes,
+        outcome: Bytes,
     }
 }
 
@@ -22,4 +34,35 @@ table! {
 #[must_use]
 pub(crate) fn transaction(id: TxnId) -> Key {
     Key { table: &TRANSACTION, partition: id.partition(), id: id.as_bytes().to_vec() }
+}
+
+/// The transaction of a record, as it is at this time.
+///
+/// # Errors
+/// It cannot be read.
+pub(crate) fn transaction_of(vault: &Vault, id: TxnId, record: &Record, now: Timestamp) -> Result<TransactionRecord, StoreError> {
+    let unreadable = || StoreError::unreadable("a transaction");
+    let time = |name: &str| Timestamp::from_millis(record.integer(name));
+    let event = record.has("event").then(|| record.bytes("event").try_into().map(EventId::from_bytes).map_err(|_| unreadable()));
+    let opened = Pending {
+        id,
+        client: record.text("client").parse().map_err(|_| unreadable())?,
+        app: record.text("app").parse().map_err(|_| unreadable())?,
+        event: event.transpose()?,
+        opened_at: time("opened_at"),
+        expires_at: time("expires_at"),
+        terms: open_terms(vault, id, record.bytes("terms"))?,
+    };
+    if !record.has("verified_at") {
+        return Ok(if opened.is_expired(now) { TransactionRecord::Expired(opened) } else { TransactionRecord::Pending(opened) });
+    }
+    let refused = record.has("refused").then(|| u8::try_from(record.integer("refused")).map_err(|_| unreadable()).and_then(refusal));
+    Ok(TransactionRecord::Completed(CompletedRecord {
+        opened,
+        verified_at: time("verified_at"),
+        passed: record.integer("passed") == 1,
+        refused: refused.transpose()?,
+        answer: AnswerDigest(record.bytes("answer").try_into().map_err(|_| unreadable())?),
+        outcome: Sealed::from_bytes(record.bytes("outcome").to_vec()).ok_or_else(unreadable)?,
+    }))
 }

@@ -8,7 +8,8 @@ use sakshi_domain::event::EventRefusal;
 use sakshi_domain::transaction::Pending;
 
 use super::credits::{append, balance_guards};
-use crate::engine::{Applied, Batch, Guard, Key, Op, Operand, Value};
+use super::event::place;
+use crate::engine::{Applied, Batch, Guard, Key, Op, Operand};
 use crate::records::{client, event, idempotency, transaction};
 use crate::transactions::{OpenOutcome, OpenTransaction};
 use crate::vault::Sealed;
@@ -102,17 +103,14 @@ pub(crate) fn open(open: &OpenTransaction, sealed: &[u8], grace_ms: i64) -> Open
 }
 
 /// The guards that admit a guest of this client and app to an event.
-fn admission(event: &Key, account: &Key, client: &str, app: &str) -> [(Meaning, Guard); 6] {
-    let refused = Meaning::EventRefused;
-    [
+fn admission(event: &Key, account: &Key, client: &str, app: &str) -> impl Iterator<Item = (Meaning, Guard)> {
+    let of_caller = [
         (Meaning::NoEvent, Guard::Equal(event.clone(), "client", client.into())),
         (Meaning::NoEvent, Guard::Equal(event.clone(), "app", app.into())),
         // A suspended client takes no guests.
-        (refused(EventRefusal::Disabled), Guard::Unset(account.clone(), "suspended_at")),
-        (refused(EventRefusal::Disabled), Guard::Equal(event.clone(), "is_active", Value::Integer(1))),
-        (refused(EventRefusal::Expired), Guard::Before(event.clone(), "expires_at")),
-        (refused(EventRefusal::Full), Guard::Below(event.clone(), "registrations", "max_guests")),
-    ]
+        (Meaning::EventRefused(EventRefusal::Disabled), Guard::Unset(account.clone(), "suspended_at")),
+    ];
+    of_caller.into_iter().chain(place(event).map(|(refusal, guard)| (Meaning::EventRefused(refusal), guard)))
 }
 
 /// The outcome of the batch of [`open`].

@@ -56,6 +56,7 @@ local operate = {
   end,
   append = function(key, op) return text(redis.call('RPUSH', key, cmsgpack.pack({fields({}, op, 3)}))) end,
   index = function(key, op) redis.call('ZADD', key, value(op[4]), op[3]) end,
+  unindex = function(key, op) return text(redis.call('ZREM', key, op[3]) - 1) end,
   sweep = function(key, op) return text(redis.call('ZREMRANGEBYSCORE', key, '-inf', value(op[3]))) end,
   expire = function(key, op) redis.call('PEXPIREAT', key, value(op[3])) end,
   later = function(key, op) redis.call('PEXPIREAT', key, value(op[3]), 'GT') end,

@@ -111,7 +111,7 @@ impl Maker {
 
     fn op(&mut self, results: usize, guards: &mut Vec<Guard>) -> Op {
         let key = self.record();
-        match self.random.below(10) {
+        match self.random.below(11) {
             0 | 1 => Op::Put(key, self.fields(results)),
             2 => Op::Set(key, self.fields(results)),
             3 | 4 => {
@@ -134,6 +134,7 @@ impl Maker {
                 let (key, at) = (self.key(&[&EXPIRING]), Operand::from(self.time()));
                 self.pick(&[Op::ExpireAt(key.clone(), at.clone()), Op::ExpireLater(key, at)])
             }
+            9 => Op::Unindex(self.key(&[&INDEX]), self.pick(&[&b"m"[..], b"n", b"o"]).to_vec()),
             _ => Op::Remove(self.key(TABLES)),
         }
     }
