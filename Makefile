@@ -10,6 +10,9 @@ ifdef CI
 export CARGO_INCREMENTAL = 0
 endif
 
+# What a shell tells the command line, as the demo proposes, and settings of a service: neither is for the tests.
+unexport SAKSHI_URL SAKSHI_ADMIN_URL SAKSHI_ADMIN_TOKEN SAKSHI_API_KEY SAKSHI_APP_ID $(filter SAKSHI__%,$(.VARIABLES))
+
 .PHONY: test timings nightly suites hostile needs packages binaries build fuzz rust processes api redis browser deploy readme examples contract simulation simulate plants differential bench growth soak load demo dist mutants
 
 # Lints and tests share one build: clippy compiles the crates of this workspace, and a warning is an error.

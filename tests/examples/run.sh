@@ -55,7 +55,7 @@ serves camel "${demos[2]}"
 # An app whose webhooks and results have txnId instead of txn_id.
 internal=$(grep -o 'http://[0-9.:]*/admin' "$work/camel" | head -1 | sed 's#http://\(.*\)/admin#\1#')
 app=$(sed -n "s/.*APP='\([^']*\)'.*/\1/p" "$work/camel.env")
-SAKSHI__SERVER__INTERNAL_ADDR="$internal" "$binary" admin apps patch "$app" --spelling camelCase >"$work/patched" ||
+SAKSHI_ADMIN_URL="http://$internal" "$binary" admin apps patch "$app" --spelling camelCase >"$work/patched" ||
   fail "the app is not patched" "$work/patched"
 
 timeout 300 python3 tests/examples/drive.py "$work/usual.env" "$work/short.env" "$work/camel.env" \
