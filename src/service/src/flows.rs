@@ -131,6 +131,10 @@ async fn open_flow<A: Serialize>(
 ) -> Result<Answered<A>, ServiceError> {
     let mut _lock = None;
     if let Some(idempotent) = &idempotent {
+        // A kept answer needs no lease; one of a node that was killed may still last for long.
+        if let Some(json) = idempotent.kept(service).await? {
+            return Ok(Answered::Replayed(json));
+        }
         _lock = Some(service.idempotency_locks.acquire(&service.store, idempotent.scope).await?);
         if let Some(json) = idempotent.kept(service).await? {
             return Ok(Answered::Replayed(json));
