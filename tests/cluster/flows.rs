@@ -73,6 +73,23 @@ async fn a_report_on_one_node_is_polled_on_every_other_at_once() {
 }
 
 #[tokio::test]
+async fn a_kept_answer_is_given_although_a_node_that_was_killed_left_its_lease() {
+    let site = Site::open(&[]).await;
+    let body = Flow::Wealth.body();
+    let first = site.at(0).0.open_flow_once("order-1", Flow::Wealth, &body).await;
+    first.ok();
+    let redis = &site.nodes.redis;
+    let keys = redis.answer(&["KEYS", "*}i:*"]);
+    let [answer] = keys.members() else { panic!("one answer is kept") };
+    let lease = answer.text().expect("a key").replace("}i:", "}o:");
+    redis.answer(&["SET", &lease, "a node that is gone", "PX", "600000"]);
+    let again = site.at(1).0.open_flow_once("order-1", Flow::Wealth, &body).await;
+    assert_eq!((again.status, &again.text), (200, &first.text));
+    assert_eq!(site.upstream.orders().len(), 1);
+    assert_eq!(redis.answer(&["GET", &lease]).text().as_deref(), Some("a node that is gone"), "the lease was there all the time");
+}
+
+#[tokio::test]
 async fn one_report_raced_on_three_nodes_is_accepted_once_and_sends_one_webhook() {
     let site = Site::open(&[]).await;
     for round in 0..20 {

@@ -22,7 +22,7 @@ pub struct IssuerKeys(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
-    asked: Mutex<Asked>,
+    requests: Mutex<Requests>,
     wanted: Notify,
     reads: watch::Sender<Reads>,
     hasher: RandomState,
@@ -36,8 +36,9 @@ struct Reads {
     changes: u64,
 }
 
+/// Requests for reads.
 #[derive(Debug, Default)]
-struct Asked {
+struct Requests {
     has_reader: bool,
     /// The number of reads that have begun.
     begun: u64,
@@ -63,26 +64,26 @@ impl IssuerKeys {
     fn ask(&self, key_id: &str) -> Option<u64> {
         let (id, now) = (self.0.hasher.hash_one(key_id), Instant::now());
         let finished = self.0.reads.borrow().finished;
-        let mut asked = self.lock();
-        if !asked.has_reader {
+        let mut requests = self.lock();
+        if !requests.has_reader {
             return None;
         }
-        if let Some((at, read)) = asked.ids.get(&id)
+        if let Some((at, read)) = requests.ids.get(&id)
             && (*read > finished || now - *at < JWKS_REREAD_INTERVAL)
         {
             return (*read > finished).then_some(*read);
         }
-        if asked.ids.len() >= JWKS_IDS_KEPT_MAX {
-            asked.ids.retain(|_, (at, read)| *read > finished || now - *at < JWKS_REREAD_INTERVAL);
+        if requests.ids.len() >= JWKS_IDS_KEPT_MAX {
+            requests.ids.retain(|_, (at, read)| *read > finished || now - *at < JWKS_REREAD_INTERVAL);
         }
-        if asked.ids.len() >= JWKS_IDS_KEPT_MAX {
+        if requests.ids.len() >= JWKS_IDS_KEPT_MAX {
             // Invented ids: forgotten ones may be asked for again, at the pace of all reads.
-            asked.ids.clear();
+            requests.ids.clear();
         }
-        let read = asked.begun + 1;
-        asked.ids.insert(id, (now, read));
-        asked.wanted = read;
-        drop(asked);
+        let read = requests.begun + 1;
+        requests.ids.insert(id, (now, read));
+        requests.wanted = read;
+        drop(requests);
         self.0.wanted.notify_one();
         Some(read)
     }
@@ -96,8 +97,8 @@ impl IssuerKeys {
     pub async fn wanted(&self) {
         loop {
             let (is_wanted, last_began) = {
-                let asked = self.lock();
-                (asked.wanted > asked.begun, asked.last_began)
+                let requests = self.lock();
+                (requests.wanted > requests.begun, requests.last_began)
             };
             if !is_wanted {
                 self.0.wanted.notified().await;
@@ -111,9 +112,9 @@ impl IssuerKeys {
 
     /// For the reader: a read begins. Ids that are asked for from now on wait for the next one.
     pub fn begin(&self) {
-        let mut asked = self.lock();
-        asked.begun += 1;
-        asked.last_began = Some(Instant::now());
+        let mut requests = self.lock();
+        requests.begun += 1;
+        requests.last_began = Some(Instant::now());
     }
 
     /// For the reader: the read has finished.
@@ -124,8 +125,8 @@ impl IssuerKeys {
         });
     }
 
-    fn lock(&self) -> MutexGuard<'_, Asked> {
-        self.0.asked.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Requests> {
+        self.0.requests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -154,9 +155,9 @@ mod tests {
             let (answer, _) = tokio::join!(keys.reread(id), read(&keys, [changed]));
             assert_eq!(answer, changed);
         }
-        let asked = Instant::now();
+        let requests = Instant::now();
         assert!(!keys.reread("c").await, "the reader takes too long");
-        assert_eq!(asked.elapsed(), PATIENCE);
+        assert_eq!(requests.elapsed(), PATIENCE);
     }
 
     #[tokio::test(start_paused = true)]
@@ -165,9 +166,9 @@ mod tests {
         keys.has_reader();
         let (first, second, _) = tokio::join!(keys.reread("new"), keys.reread("new"), read(&keys, [true]));
         assert!(first && second);
-        let asked = Instant::now();
+        let requests = Instant::now();
         assert!(!keys.reread("new").await);
-        assert_eq!(asked.elapsed(), Duration::ZERO, "no read, no wait");
+        assert_eq!(requests.elapsed(), Duration::ZERO, "no read, no wait");
         tokio::time::advance(JWKS_REREAD_INTERVAL).await;
         let (again, _) = tokio::join!(keys.reread("new"), read(&keys, [true]));
         assert!(again);
@@ -184,9 +185,9 @@ mod tests {
         };
         let issuer = async {
             tokio::time::sleep(Duration::from_secs(5)).await;
-            let asked = Instant::now();
+            let requests = Instant::now();
             assert!(keys.reread("new").await);
-            asked.elapsed()
+            requests.elapsed()
         };
         let reader = async {
             let mut began = Vec::new();
