@@ -23,7 +23,7 @@ pub fn coarse_time() -> u64 {
 }
 
 /// The store partition that holds everything of a client.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Partition(u8);
 
 impl Partition {
@@ -31,6 +31,19 @@ impl Partition {
     #[must_use]
     pub const fn number(self) -> u8 {
         self.0
+    }
+
+    /// Every partition, by number.
+    pub fn all() -> impl Iterator<Item = Self> {
+        (0..PARTITIONS).map(Self)
+    }
+
+    /// The partition of what has this name (FNV-1a hash).
+    #[must_use]
+    pub fn of_name(name: &str) -> Self {
+        let hash = name.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+        let folded = (hash ^ (hash >> 16)) % u32::from(PARTITIONS);
+        Self(u8::try_from(folded).unwrap_or(0))
     }
 
     /// The partition in the first byte of an id.
@@ -278,12 +291,10 @@ text_id!(
 );
 
 impl ClientId {
-    /// The partition that holds this client's records (FNV-1a hash of the id).
+    /// The partition that holds this client's records.
     #[must_use]
     pub fn partition(&self) -> Partition {
-        let hash = self.0.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
-        let folded = (hash ^ (hash >> 16)) % u32::from(PARTITIONS);
-        Partition(u8::try_from(folded).unwrap_or(0))
+        Partition::of_name(&self.0)
     }
 }
 

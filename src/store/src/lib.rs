@@ -22,6 +22,8 @@ mod idempotency;
 mod installation;
 mod intent_key;
 mod moving;
+#[cfg(test)]
+mod operations;
 mod operators;
 mod outbox;
 mod paging;

@@ -8,10 +8,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use sakshi_domain::clock::Clock;
 use sakshi_domain::time::Timestamp;
 
-use super::{Applied, Batch, Engine, Key, Op, Record, Value};
+use super::batch::next_number;
+use super::{Answers, Applied, Batch, CallId, Engine, Form, Found, Guard, Key, Op, Operand, Place, Query, Record, ScanFrom, Scanned};
+use super::{Table, Value};
 use crate::error::StoreFuture;
 
-type Name = (&'static str, u8, Vec<u8>);
+type Name = (&'static str, Place, Vec<u8>);
 
 /// Records in memory. Clones share them.
 #[derive(Clone)]
@@ -21,15 +23,27 @@ pub(crate) struct MemoryEngine {
 }
 
 /// Everything that is kept.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 struct Content {
-    records: BTreeMap<Name, (Record, Option<i64>)>,
+    records: BTreeMap<Name, Kept>,
     lists: BTreeMap<Name, Vec<Vec<Value>>>,
     indexes: BTreeMap<Name, BTreeSet<(i64, Vec<u8>)>>,
 }
 
+/// A record, its end, and the call that changed it last with its results and its time.
+#[derive(Clone, Debug, Default)]
+struct Kept {
+    record: Record,
+    end: Option<i64>,
+    call: Option<(CallId, Vec<i64>, Timestamp)>,
+}
+
 fn name(key: &Key) -> Name {
-    (key.table.name, key.partition.number(), key.id.clone())
+    (key.table.name, key.place, key.id.clone())
+}
+
+fn count(number: usize) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
 }
 
 impl MemoryEngine {
@@ -46,16 +60,54 @@ impl MemoryEngine {
 
 impl Content {
     /// The record, unless it has ended.
-    fn record(&self, key: &Key, now: Timestamp) -> Option<&Record> {
-        let (record, end) = self.records.get(&name(key))?;
-        end.is_none_or(|end| end > now.millis()).then_some(record)
+    fn record(&self, key: &Key, now: Timestamp) -> Option<&Kept> {
+        self.records.get(&name(key)).filter(|kept| kept.end.is_none_or(|end| end > now.millis()))
+    }
+
+    /// Returns true unless it goes with a record that is not there.
+    fn is_held(&self, key: &Key, now: Timestamp) -> bool {
+        key.parent().is_none_or(|parent| self.record(&parent, now).is_some())
+    }
+
+    fn list(&self, key: &Key, now: Timestamp) -> &[Vec<Value>] {
+        self.lists.get(&name(key)).filter(|_| self.is_held(key, now)).map_or(&[], Vec::as_slice)
+    }
+
+    fn members(&self, key: &Key, now: Timestamp) -> Option<&BTreeSet<(i64, Vec<u8>)>> {
+        self.indexes.get(&name(key)).filter(|_| self.is_held(key, now))
+    }
+
+    fn remove(&mut self, key: &Key) {
+        let name = name(key);
+        self.records.remove(&name);
+        self.lists.remove(&name);
+        self.indexes.remove(&name);
+        key.table.children().iter().for_each(|child| self.remove(&key.of(child)));
+    }
+
+    fn holds(&self, guard: &Guard, now: Timestamp) -> bool {
+        match guard {
+            Guard::Length(list, length) => self.list(list, now).len() as u64 == *length,
+            Guard::Fewer(index, limit) => self.members(index, now).map_or(0, BTreeSet::len) < usize::try_from(*limit).unwrap_or(usize::MAX),
+            Guard::Entry(list, number, values) => {
+                let place = usize::try_from(*number).ok().and_then(|number| number.checked_sub(1));
+                place.and_then(|place| self.list(list, now).get(place)) == Some(values)
+            }
+            about_record => about_record.holds(self.record(about_record.key(), now).map(|kept| &kept.record), now),
+        }
     }
 
     fn apply(&mut self, batch: &Batch, now: Timestamp) -> Applied {
+        if let Some((call, key)) = &batch.call
+            && let Some((known, results, at)) = self.record(key, now).and_then(|kept| kept.call.as_ref())
+            && known == call
+        {
+            return Applied::Done { results: results.clone(), now: *at };
+        }
         for (guard, condition) in batch.guards.iter().enumerate() {
-            let seen = self.record(condition.key(), now);
-            if !condition.holds(seen, now) {
-                return Applied::Refused { guard, seen: seen.cloned(), now };
+            if !self.holds(condition, now) {
+                let seen = self.record(condition.key(), now).map(|kept| kept.record.clone());
+                return Applied::Refused { guard, seen, now };
             }
         }
         let mut results = Vec::with_capacity(batch.ops.len());
@@ -63,88 +115,164 @@ impl Content {
             let result = self.operate(op, now, &results);
             results.push(result);
         }
+        if let Some((call, key)) = &batch.call
+            && let Some(kept) = self.records.get_mut(&name(key))
+        {
+            kept.call = Some((*call, results.clone(), now));
+        }
         Applied::Done { results, now }
     }
 
     fn operate(&mut self, op: &Op, now: Timestamp, results: &[i64]) -> i64 {
-        let key = name(op.key());
-        if self.records.contains_key(&key) && self.record(op.key(), now).is_none() {
-            self.records.remove(&key);
+        let key = op.key();
+        if key.table.form == Form::Record && self.record(key, now).is_none() {
+            self.remove(key);
         }
-        let assign = |record: &mut Record, fields: &[(&'static str, super::Operand)]| {
-            record.version += 1;
-            record.fields.extend(fields.iter().map(|(field, value)| (*field, value.resolve(now, results))));
-        };
+        let is_held = self.is_held(key, now);
         match op {
-            Op::Put(_, fields) => {
-                let mut record = Record { version: self.records.get(&key).map_or(0, |(known, _)| known.version), ..Record::default() };
-                assign(&mut record, fields);
-                self.records.insert(key, (record, None));
+            Op::Append(..) | Op::Rewrite(..) => if is_held { self.change_list(op, now, results) } else { 0 },
+            Op::Unindex(..) if !is_held => -1,
+            Op::Index(..) | Op::Sweep(..) if !is_held => 0,
+            Op::Index(..) | Op::Unindex(..) | Op::Sweep(..) => self.change_index(op, now, results),
+            Op::Remove(key) => {
+                self.remove(key);
                 0
             }
-            Op::Set(_, fields) => {
-                if let Some((record, _)) = self.records.get_mut(&key) {
-                    assign(record, fields);
+            Op::Tell(..) => 0,
+            Op::Put(..) | Op::Number(..) => {
+                let kept = self.records.entry(name(key)).or_default();
+                change_record(kept, op, now, results)
+            }
+            _ => self.records.get_mut(&name(key)).map_or(0, |kept| change_record(kept, op, now, results)),
+        }
+    }
+
+    fn change_list(&mut self, op: &Op, now: Timestamp, results: &[i64]) -> i64 {
+        let list = self.lists.entry(name(op.key())).or_default();
+        let entry = |values: &[Operand]| values.iter().filter_map(|value| value.resolve(now, results, &|_| None)).collect();
+        match op {
+            Op::Append(_, values) => {
+                list.push(entry(values));
+                count(list.len())
+            }
+            Op::Rewrite(_, number, values) => {
+                let place = usize::try_from(*number).ok().and_then(|number| number.checked_sub(1));
+                if let Some(known) = place.and_then(|place| list.get_mut(place)) {
+                    *known = entry(values);
                 }
                 0
             }
-            Op::Add(_, field, more) => {
-                let Some((record, _)) = self.records.get_mut(&key) else { return 0 };
-                let sum = record.integer(field).saturating_add(more.integer(now, results));
-                record.fields.insert(field, Value::Integer(sum));
-                sum
-            }
-            Op::Append(_, values) => {
-                let list = self.lists.entry(key).or_default();
-                list.push(values.iter().map(|value| value.resolve(now, results)).collect());
-                i64::try_from(list.len()).unwrap_or(i64::MAX)
-            }
+            _ => 0,
+        }
+    }
+
+    fn change_index(&mut self, op: &Op, now: Timestamp, results: &[i64]) -> i64 {
+        let index = self.indexes.entry(name(op.key())).or_default();
+        let before = index.len();
+        match op {
             Op::Index(_, member, score) => {
-                let index = self.indexes.entry(key).or_default();
                 index.retain(|(_, known)| known != member);
-                index.insert((score.integer(now, results), member.clone()));
+                index.insert((score.integer(now, results, &|_| None), member.clone()));
                 0
             }
             Op::Unindex(_, member) => {
-                let Some(index) = self.indexes.get_mut(&key) else { return -1 };
-                let before = index.len();
                 index.retain(|(_, known)| known != member);
                 if index.len() < before { 0 } else { -1 }
             }
-            Op::Sweep(_, until) => {
-                let until = until.integer(now, results);
-                let Some(index) = self.indexes.get_mut(&key) else { return 0 };
-                let before = index.len();
-                index.retain(|(score, _)| *score > until);
-                i64::try_from(before - index.len()).unwrap_or(i64::MAX)
+            Op::Sweep(_, above, until) => {
+                let until = until.integer(now, results, &|_| None);
+                index.retain(|(score, _)| (*above != i64::MIN && score <= above) || *score > until);
+                count(before - index.len())
             }
-            Op::ExpireAt(_, at) => {
-                if let Some((_, end)) = self.records.get_mut(&key) {
-                    *end = Some(at.integer(now, results));
-                }
-                0
+            _ => 0,
+        }
+    }
+
+    fn answer(&self, query: &Query, now: Timestamp) -> Found {
+        match query {
+            Query::Record(key) => Found::Record(self.record(key, now).map(|kept| kept.record.clone())),
+            Query::Fields(key, fields) => Found::Record(self.record(key, now).map(|kept| {
+                let mut record = kept.record.clone();
+                record.fields.retain(|name, _| fields.contains(name));
+                record
+            })),
+            Query::Entries { list, first, limit, max_bytes } => {
+                let mut bytes = 0;
+                let within = |entry: &&Vec<Value>| {
+                    let fits = bytes == 0 || bytes < *max_bytes;
+                    bytes += entry.iter().map(Value::size).sum::<usize>().max(1);
+                    fits
+                };
+                let skipped = usize::try_from(first.saturating_sub(1)).unwrap_or(usize::MAX);
+                let limit = usize::try_from(*limit).unwrap_or(usize::MAX);
+                Found::Entries(self.list(list, now).iter().skip(skipped).take(limit).take_while(within).cloned().collect())
             }
-            Op::ExpireLater(_, at) => {
-                let at = at.integer(now, results);
-                if let Some((_, end)) = self.records.get_mut(&key) {
-                    *end = end.map(|end| end.max(at));
-                }
-                0
+            Query::Length(key) => Found::Number(self.list(key, now).len() as u64),
+            Query::Members { index, above, until, offset, limit } => {
+                let until = until.integer(now, &[], &|_| None);
+                let members = self.members(index, now).into_iter().flatten();
+                let members = members.filter(|(score, _)| (*above == i64::MIN || score > above) && *score <= until);
+                let (offset, limit) = (usize::try_from(*offset).unwrap_or(usize::MAX), usize::try_from(*limit).unwrap_or(usize::MAX));
+                Found::Members(members.skip(offset).take(limit).map(|(score, member)| (member.clone(), *score)).collect())
             }
-            Op::Remove(_) => {
-                self.records.remove(&key);
-                self.lists.remove(&key);
-                self.indexes.remove(&key);
-                0
+            Query::Last(index) => {
+                let last = self.members(index, now).and_then(BTreeSet::last);
+                Found::Members(last.map(|(score, member)| (member.clone(), *score)).into_iter().collect())
+            }
+            Query::Count(index, until) => {
+                let until = until.integer(now, &[], &|_| None);
+                let members = self.members(index, now).into_iter().flatten();
+                Found::Number(members.filter(|(score, _)| *score <= until).count() as u64)
             }
         }
     }
 }
 
+fn change_record(kept: &mut Kept, op: &Op, now: Timestamp, results: &[i64]) -> i64 {
+    let before = kept.record.fields.clone();
+    let own = |field: &'static str| before.get(field).cloned();
+    let Kept { record, end, .. } = kept;
+    let assign = |record: &mut Record, fields: &[(&'static str, Operand)]| {
+        record.version += 1;
+        for (field, value) in fields {
+            match value.resolve(now, results, &own) {
+                Some(value) => record.fields.insert(field, value),
+                None => record.fields.remove(field),
+            };
+        }
+    };
+    match op {
+        Op::Put(_, fields) => {
+            record.fields.clear();
+            *end = None;
+            assign(record, fields);
+            return 0;
+        }
+        Op::Set(_, fields) => assign(record, fields),
+        Op::Add(_, field, more) => {
+            let sum = record.integer(field).saturating_add(more.integer(now, results, &own));
+            record.fields.insert(field, Value::Integer(sum));
+            return sum;
+        }
+        Op::Number(_, field) => {
+            let number = next_number(record.integer(field), now);
+            record.version = record.version.max(1);
+            record.fields.insert(field, Value::Integer(number));
+            return number;
+        }
+        Op::ExpireAt(_, at) => *end = Some(at.integer(now, results, &own)),
+        Op::ExpireLater(_, at) => *end = end.map(|end| end.max(at.integer(now, results, &own))),
+        Op::Keep(_) => *end = None,
+        _ => {}
+    }
+    0
+}
+
 impl Engine for MemoryEngine {
-    fn read(&self, keys: Vec<Key>) -> StoreFuture<Vec<Option<Record>>> {
+    fn read(&self, queries: Vec<Query>) -> StoreFuture<Answers> {
         let (now, content) = (self.clock.now(), self.lock());
-        Box::pin(ready(Ok(keys.iter().map(|key| content.record(key, now).cloned()).collect())))
+        let found = queries.iter().map(|query| content.answer(query, now)).collect();
+        Box::pin(ready(Ok(Answers { now, found })))
     }
 
     fn commit(&self, batches: Vec<Batch>) -> StoreFuture<Vec<Applied>> {
@@ -152,12 +280,43 @@ impl Engine for MemoryEngine {
         Box::pin(ready(Ok(batches.iter().map(|batch| content.apply(batch, now)).collect())))
     }
 
-    fn entries(&self, list: Key, first: u64, count: u64) -> StoreFuture<Vec<Vec<Value>>> {
-        let content = self.lock();
-        let slice = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
-        let all = content.lists.get(&name(&list)).map_or(&[][..], Vec::as_slice);
-        let found = all.iter().skip(slice(first.saturating_sub(1))).take(slice(count)).cloned().collect();
-        Box::pin(ready(Ok(found)))
+    fn scan(&self, table: &'static Table, _: ScanFrom, _: usize) -> StoreFuture<Scanned> {
+        let (now, content) = (self.clock.now(), self.lock());
+        let all: Vec<&Name> = match table.form {
+            Form::Record => content.records.keys().collect(),
+            Form::List => content.lists.keys().collect(),
+            Form::Index => content.indexes.keys().collect(),
+        };
+        let of_kind = |(kind, place, id): &Name| (*kind == table.name).then(|| Key { table, place: *place, id: id.clone() });
+        let keys = all.into_iter().filter_map(of_kind);
+        let is_there = |key: &Key| match table.form {
+            Form::Record => content.record(key, now).is_some(),
+            Form::List | Form::Index => content.is_held(key, now),
+        };
+        // Keys that come or go between two steps move the others, so the first step has them all.
+        let keys = keys.filter(is_there).collect();
+        Box::pin(ready(Ok(Scanned { keys, next: None })))
+    }
+
+    fn sweep(&self, now: Timestamp, limit: usize) -> StoreFuture<Vec<(&'static Table, u64)>> {
+        let (now, mut content) = (self.clock.now().min(now), self.lock());
+        let ended = content.records.iter().filter(|(_, kept)| kept.end.is_some_and(|end| end <= now.millis()));
+        let mut ended: Vec<Name> = ended.map(|(name, _)| name.clone()).collect();
+        ended.truncate(limit);
+        let mut swept: Vec<(&'static Table, u64)> = Vec::new();
+        for (kind, place, id) in ended {
+            let Some(table) = crate::records::ALL.iter().find(|table| table.name == kind) else { continue };
+            content.remove(&Key { table, place, id });
+            match swept.iter_mut().find(|(known, _)| known.name == kind) {
+                Some((_, number)) => *number += 1,
+                None => swept.push((table, 1)),
+            }
+        }
+        Box::pin(ready(Ok(swept)))
+    }
+
+    fn is_shared(&self) -> bool {
+        false
     }
 }
 

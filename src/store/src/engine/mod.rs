@@ -7,20 +7,22 @@
 //!
 //! Not in use yet. Tests compare what is written here with the stores that are in use.
 
-pub(crate) mod embedded;
+pub(crate) mod batch;
 pub(crate) mod memory;
-pub(crate) mod redis;
+pub(crate) mod query;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::future::ready;
 
 use sakshi_domain::ids::Partition;
 use sakshi_domain::time::Timestamp;
 
-use crate::error::StoreFuture;
+pub(crate) use self::batch::{Applied, Batch, CallId, Guard, Op, Operand};
+pub(crate) use self::query::{Answers, Found, Query};
+use crate::error::{StoreError, StoreFuture};
 
 /// A kind of record: its name and its fields in the order in which engines keep them.
-#[derive(Debug)]
 pub(crate) struct Table {
     /// The name, a word.
     pub(crate) name: &'static str,
@@ -28,19 +30,30 @@ pub(crate) struct Table {
     pub(crate) fields: &'static [Column],
     /// The form of its records.
     pub(crate) form: Form,
+    /// How long they are there.
+    pub(crate) life: Life,
 }
 
 /// The form in which a kind of record is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// One record for each key, which stays.
+    /// One record for each key.
     Record,
-    /// The same, and each record may end at a time.
-    Expiring,
     /// A list of entries for each key, numbered from 1.
     List,
-    /// Members by score for each key.
+    /// Members by score for each key. Scores have at most 53 bits.
     Index,
+}
+
+/// How long the records of a kind are there.
+#[derive(Clone, Copy)]
+pub(crate) enum Life {
+    /// Until they are removed.
+    Stays,
+    /// The same, or until a time; the kinds that go with it.
+    Ends(&'static [&'static Table]),
+    /// As long as the record with this place and id of another kind. While there is none, nothing is kept.
+    With(&'static Table),
 }
 
 /// A field of a record.
@@ -59,8 +72,25 @@ pub(crate) enum ColumnKind {
     Integer,
     /// UTF-8 text.
     Text,
-    /// Any bytes, such as sealed ones.
+    /// Any bytes.
     Bytes,
+    /// Bytes that the vault has sealed for this owner.
+    Sealed(Owner),
+}
+
+/// For whom a value is sealed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Owner {
+    /// The id of its record.
+    Id,
+    /// The first 16 bytes of that.
+    Flow,
+    /// What another field has.
+    Field(&'static str),
+    /// The number of its entry, after this word.
+    Number(&'static str),
+    /// This.
+    Word(&'static [u8]),
 }
 
 /// Identifies a record.
@@ -68,10 +98,19 @@ pub(crate) enum ColumnKind {
 pub(crate) struct Key {
     /// The kind of record.
     pub(crate) table: &'static Table,
-    /// Records of one partition can be changed in one batch.
-    pub(crate) partition: Partition,
+    /// Where it is.
+    pub(crate) place: Place,
     /// The id within its kind.
     pub(crate) id: Vec<u8>,
+}
+
+/// Where a record is. Records of one partition can be changed in one batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Place {
+    /// In a partition.
+    Partition(Partition),
+    /// Anywhere: a batch about it is about nothing else.
+    Alone,
 }
 
 /// The value of a field.
@@ -83,76 +122,6 @@ pub(crate) enum Value {
     Text(String),
     /// Any bytes.
     Bytes(Vec<u8>),
-}
-
-/// A value as a batch names it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Operand {
-    /// This value.
-    Value(Value),
-    /// The engine's time in milliseconds, and so many more.
-    Now(i64),
-    /// The same, or this time if it is later.
-    Latest(i64, Timestamp),
-    /// The result of an earlier operation of the batch, by its number.
-    Result(usize),
-}
-
-/// A condition of a batch. A guard on a record that is absent fails, but for [`Guard::Absent`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Guard {
-    /// There is no such record.
-    Absent(Key),
-    /// There is one.
-    Present(Key),
-    /// It has this version; each [`Op::Put`] and [`Op::Set`] raises it.
-    Version(Key, i64),
-    /// The engine's time is before that of the field.
-    Before(Key, &'static str),
-    /// The first field is less than the second.
-    Below(Key, &'static str, &'static str),
-    /// The field is at least this.
-    AtLeast(Key, &'static str, i64),
-    /// The field is at most this.
-    AtMost(Key, &'static str, i64),
-    /// The field has this value.
-    Equal(Key, &'static str, Value),
-    /// The field has no value.
-    Unset(Key, &'static str),
-}
-
-/// An operation of a batch. All but the ones that say otherwise have the result 0.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Op {
-    /// Writes a record with these fields alone.
-    Put(Key, Vec<(&'static str, Operand)>),
-    /// Sets these fields of a record that is there.
-    Set(Key, Vec<(&'static str, Operand)>),
-    /// Adds to an integer field of a record that is there; results in the sum. Guards must keep it within 64 bits.
-    Add(Key, &'static str, Operand),
-    /// Appends an entry with all fields of its list; results in its number.
-    Append(Key, Vec<Operand>),
-    /// Adds a member to an index, or moves it to this score.
-    Index(Key, Vec<u8>, Operand),
-    /// Removes a member from an index; results in 0, or in -1 if it was not there.
-    Unindex(Key, Vec<u8>),
-    /// Removes the members of an index up to this score; results in their number.
-    Sweep(Key, Operand),
-    /// Ends a record at this time.
-    ExpireAt(Key, Operand),
-    /// The same, unless it ends later.
-    ExpireLater(Key, Operand),
-    /// Removes a record, a list or an index.
-    Remove(Key),
-}
-
-/// Guards and operations, applied as a whole or not at all. All keys are of one partition.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Batch {
-    /// The conditions.
-    pub(crate) guards: Vec<Guard>,
-    /// The operations.
-    pub(crate) ops: Vec<Op>,
 }
 
 /// The fields of a record that have values.
@@ -167,43 +136,121 @@ pub(crate) struct Record {
     pub(crate) fields: Fields,
 }
 
-/// The answer to a batch.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Applied {
-    /// All operations were applied.
-    Done {
-        /// The result of each.
-        results: Vec<i64>,
-        /// The engine's time.
-        now: Timestamp,
-    },
-    /// Nothing was applied.
-    Refused {
-        /// The number of the guard that failed.
-        guard: usize,
-        /// The record that it saw.
-        seen: Option<Record>,
-        /// The engine's time.
-        now: Timestamp,
-    },
+/// Where a scan goes on. The default is its beginning.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ScanFrom {
+    /// Which server.
+    pub(crate) part: u16,
+    /// The row, or the server's own cursor.
+    pub(crate) number: u64,
+}
+
+/// Some keys of a kind.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Scanned {
+    /// The keys.
+    pub(crate) keys: Vec<Key>,
+    /// Where the next step begins; `None` at the end.
+    pub(crate) next: Option<ScanFrom>,
 }
 
 /// Keeps records.
 pub(crate) trait Engine: fmt::Debug + Send + Sync + 'static {
-    /// The records with these keys.
-    fn read(&self, keys: Vec<Key>) -> StoreFuture<Vec<Option<Record>>>;
+    /// Answers queries, those about one partition in one step, at a time that is the engine's.
+    fn read(&self, queries: Vec<Query>) -> StoreFuture<Answers>;
 
-    /// Applies batches in this order, each for itself.
+    /// Applies batches, each for itself, those about one partition in this order.
     fn commit(&self, batches: Vec<Batch>) -> StoreFuture<Vec<Applied>>;
 
-    /// The entries of a list from this number on, each with the values of its fields.
-    fn entries(&self, list: Key, first: u64, count: u64) -> StoreFuture<Vec<Vec<Value>>>;
+    /// About `limit` keys of a kind, in any order. A key that is there during the whole scan is met at least once.
+    fn scan(&self, table: &'static Table, from: ScanFrom, limit: usize) -> StoreFuture<Scanned>;
+
+    /// Removes at most `limit` records of each kind whose time has passed, by the engine's clock and at `now`; by kind, how many.
+    fn sweep(&self, now: Timestamp, limit: usize) -> StoreFuture<Vec<(&'static Table, u64)>>;
+
+    /// Returns true if other nodes use the same records. They are on several servers then, a batch is about one place, and what has
+    /// ended goes by itself. Otherwise a batch may be about records of several places, and [`Engine::sweep`] removes what has ended.
+    fn is_shared(&self) -> bool;
+
+    /// The same as [`Engine::commit`], but without a time-out: for a batch whose outcome must be known.
+    fn commit_until_answered(&self, batches: Vec<Batch>) -> StoreFuture<Vec<Applied>> {
+        self.commit(batches)
+    }
+
+    /// Makes sure that what is not there was not lost.
+    fn confirm(&self) -> StoreFuture<()> {
+        Box::pin(ready(Ok(())))
+    }
+
+    /// Accepts that data was lost; since when, or `None` when nothing is missing.
+    fn accept_loss(&self) -> StoreFuture<Option<Timestamp>> {
+        Box::pin(ready(Ok(None)))
+    }
+
+    /// Lets the other nodes know that this one ends.
+    fn leave(&self) -> StoreFuture<()> {
+        Box::pin(ready(Ok(())))
+    }
 }
 
 impl Table {
     /// The field with this name.
     pub(crate) fn column(&self, name: &str) -> Option<&'static Column> {
         self.fields.iter().find(|column| column.name == name)
+    }
+
+    /// The kinds whose records go with one of this kind.
+    pub(crate) const fn children(&self) -> &'static [&'static Self] {
+        match self.life {
+            Life::Ends(children) => children,
+            Life::Stays | Life::With(_) => &[],
+        }
+    }
+}
+
+impl Key {
+    /// The key of the same place and id in another kind.
+    pub(crate) fn of(&self, table: &'static Table) -> Self {
+        Self { table, place: self.place, id: self.id.clone() }
+    }
+
+    /// The record that it goes with.
+    pub(crate) fn parent(&self) -> Option<Self> {
+        match self.table.life {
+            Life::With(parent) => Some(self.of(parent)),
+            Life::Stays | Life::Ends(_) => None,
+        }
+    }
+}
+
+impl Place {
+    /// A number for each place: that of the partition, or 255.
+    pub(crate) const fn number(self) -> u8 {
+        match self {
+            Self::Partition(partition) => partition.number(),
+            Self::Alone => u8::MAX,
+        }
+    }
+
+    /// The place with this number.
+    pub(crate) fn from_number(number: u8) -> Option<Self> {
+        if number == u8::MAX {
+            return Some(Self::Alone);
+        }
+        Partition::all().find(|partition| partition.number() == number).map(Self::Partition)
+    }
+}
+
+impl Owner {
+    /// The owner of a value in a record with this id and these fields, or in an entry with this number.
+    pub(crate) fn bytes(self, id: &[u8], fields: &Record, number: u64) -> Vec<u8> {
+        match self {
+            Self::Id => id.to_vec(),
+            Self::Flow => id.get(..16).unwrap_or(id).to_vec(),
+            Self::Field(name) => fields.bytes(name).to_vec(),
+            Self::Number(word) => format!("{word}{number}").into_bytes(),
+            Self::Word(word) => word.to_vec(),
+        }
     }
 }
 
@@ -215,6 +262,28 @@ impl Record {
             Some(Value::Integer(number)) => *number,
             _ => 0,
         }
+    }
+
+    /// An integer field as a time, if it has a value.
+    #[must_use]
+    pub(crate) fn time(&self, name: &str) -> Option<Timestamp> {
+        self.has(name).then(|| Timestamp::from_millis(self.integer(name)))
+    }
+
+    /// A field of bytes that is an id or a digest.
+    ///
+    /// # Errors
+    /// It has another length.
+    pub(crate) fn array<const N: usize>(&self, name: &str) -> Result<[u8; N], StoreError> {
+        self.bytes(name).try_into().map_err(|_| StoreError::unreadable(name))
+    }
+
+    /// A field of text as a value of its own type.
+    ///
+    /// # Errors
+    /// It is not one.
+    pub(crate) fn parsed<T: std::str::FromStr>(&self, name: &str) -> Result<T, StoreError> {
+        self.text(name).parse().map_err(|_| StoreError::unreadable(name))
     }
 
     /// Returns true if the field has a value.
@@ -243,94 +312,19 @@ impl Record {
     }
 }
 
-impl Guard {
-    /// The record that it looks at.
-    #[must_use]
-    pub(crate) const fn key(&self) -> &Key {
+impl Value {
+    /// A number; one beyond 63 bits is the largest.
+    pub(crate) fn number(number: impl TryInto<i64>) -> Self {
+        Self::Integer(number.try_into().unwrap_or(i64::MAX))
+    }
+
+    /// Bytes that it takes up, roughly.
+    pub(crate) const fn size(&self) -> usize {
         match self {
-            Self::Absent(key)
-            | Self::Present(key)
-            | Self::Version(key, _)
-            | Self::Before(key, _)
-            | Self::Below(key, ..)
-            | Self::AtLeast(key, ..)
-            | Self::AtMost(key, ..)
-            | Self::Equal(key, ..)
-            | Self::Unset(key, _) => key,
+            Self::Integer(_) => 8,
+            Self::Text(text) => text.len(),
+            Self::Bytes(bytes) => bytes.len(),
         }
-    }
-
-    /// The fields that it compares.
-    pub(crate) fn fields(&self) -> Vec<&'static str> {
-        match self {
-            Self::Absent(_) | Self::Present(_) => vec![],
-            Self::Version(..) => vec!["version"],
-            Self::Before(_, field) | Self::AtLeast(_, field, _) | Self::AtMost(_, field, _) | Self::Equal(_, field, _) => vec![field],
-            Self::Unset(_, field) => vec!["version", field],
-            Self::Below(_, field, limit) => vec![field, limit],
-        }
-    }
-
-    /// Returns true if the guard holds for what was read.
-    pub(crate) fn holds(&self, seen: Option<&Record>, now: Timestamp) -> bool {
-        let Some(record) = seen else { return matches!(self, Self::Absent(_)) };
-        let has = |field: &str| record.has(field);
-        match self {
-            Self::Absent(_) => false,
-            Self::Present(_) => true,
-            Self::Version(_, version) => record.version == *version,
-            Self::Before(_, field) => has(field) && now.millis() < record.integer(field),
-            Self::Below(_, field, limit) => has(field) && has(limit) && record.integer(field) < record.integer(limit),
-            Self::AtLeast(_, field, least) => has(field) && record.integer(field) >= *least,
-            Self::AtMost(_, field, most) => has(field) && record.integer(field) <= *most,
-            Self::Equal(_, field, value) => record.fields.get(field) == Some(value),
-            Self::Unset(_, field) => !has(field),
-        }
-    }
-}
-
-impl Op {
-    /// The record that it changes.
-    #[must_use]
-    pub(crate) const fn key(&self) -> &Key {
-        match self {
-            Self::Put(key, _)
-            | Self::Set(key, _)
-            | Self::Add(key, ..)
-            | Self::Append(key, _)
-            | Self::Index(key, ..)
-            | Self::Unindex(key, _)
-            | Self::Sweep(key, _)
-            | Self::ExpireAt(key, _)
-            | Self::ExpireLater(key, _)
-            | Self::Remove(key) => key,
-        }
-    }
-}
-
-impl Operand {
-    /// The value, given the engine's time and the results so far.
-    pub(crate) fn resolve(&self, now: Timestamp, results: &[i64]) -> Value {
-        match self {
-            Self::Value(value) => value.clone(),
-            Self::Now(more) => Value::Integer(now.millis().saturating_add(*more)),
-            Self::Latest(more, at) => Value::Integer(now.millis().saturating_add(*more).max(at.millis())),
-            Self::Result(op) => Value::Integer(results.get(*op).copied().unwrap_or_default()),
-        }
-    }
-
-    /// The same as an integer.
-    pub(crate) fn integer(&self, now: Timestamp, results: &[i64]) -> i64 {
-        match self.resolve(now, results) {
-            Value::Integer(number) => number,
-            Value::Text(_) | Value::Bytes(_) => 0,
-        }
-    }
-}
-
-impl<T: Into<Value>> From<T> for Operand {
-    fn from(value: T) -> Self {
-        Self::Value(value.into())
     }
 }
 
@@ -343,6 +337,12 @@ impl From<i64> for Value {
 impl From<Timestamp> for Value {
     fn from(at: Timestamp) -> Self {
         Self::Integer(at.millis())
+    }
+}
+
+impl From<bool> for Value {
+    fn from(is: bool) -> Self {
+        Self::Integer(i64::from(is))
     }
 }
 
@@ -372,7 +372,7 @@ impl From<&[u8]> for Value {
 
 impl PartialEq for Key {
     fn eq(&self, other: &Self) -> bool {
-        self.table.name == other.table.name && self.partition == other.partition && self.id == other.id
+        self.table.name == other.table.name && self.place == other.place && self.id == other.id
     }
 }
 
@@ -381,5 +381,11 @@ impl Eq for Key {}
 impl fmt::Debug for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.table.name, String::from_utf8_lossy(&self.id))
+    }
+}
+
+impl fmt::Debug for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
     }
 }

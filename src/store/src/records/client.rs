@@ -1,22 +1,31 @@
-//! A client's balance, and the ledger that explains it.
+//! A client, its balance, and the ledger that explains it.
 
 use sakshi_domain::credits::EntryKind;
 use sakshi_domain::ids::ClientId;
 
-use super::table;
+use super::{in_partition, of_installation, table};
 use crate::engine::Key;
 
 table! {
-    /// A client. `balance` is the sum of its ledger.
-    CLIENT = "client", Record {
+    /// A client. `balance` is the sum of its ledger. One with `suspended_at` is suspended; `limits` are JSON.
+    CLIENT = "client", Record Stays {
+        name: Text,
+        created_at: Integer,
         balance: Integer,
         suspended_at: Integer,
+        limits: Text,
+        imported_at: Integer,
     }
 }
 
 table! {
+    /// All clients by creation.
+    CLIENTS = "clients", Index Stays {}
+}
+
+table! {
     /// The entries of a client's ledger, numbered from 1. `reference` is the id of a debit's transaction.
-    LEDGER = "ledger", List {
+    LEDGER = "ledger", List Stays {
         kind: Text,
         amount: Integer,
         balance_after: Integer,
@@ -27,7 +36,7 @@ table! {
 
 table! {
     /// The entry of a grant or an adjustment, by kind and reference.
-    REFERENCE = "credit_reference", Record {
+    REFERENCE = "credit_reference", Record Stays {
         number: Integer,
         amount: Integer,
         balance_after: Integer,
@@ -38,18 +47,24 @@ table! {
 /// The record of a client.
 #[must_use]
 pub(crate) fn client(id: &ClientId) -> Key {
-    Key { table: &CLIENT, partition: id.partition(), id: id.as_str().as_bytes().to_vec() }
+    in_partition(&CLIENT, id.partition(), id.as_str().as_bytes().to_vec())
+}
+
+/// The list of all clients.
+#[must_use]
+pub(crate) fn clients() -> Key {
+    of_installation(&CLIENTS, vec![])
 }
 
 /// The ledger of a client.
 #[must_use]
 pub(crate) fn ledger(id: &ClientId) -> Key {
-    Key { table: &LEDGER, partition: id.partition(), id: id.as_str().as_bytes().to_vec() }
+    in_partition(&LEDGER, id.partition(), id.as_str().as_bytes().to_vec())
 }
 
 /// The entry under a reference.
 #[must_use]
 pub(crate) fn reference(id: &ClientId, kind: EntryKind, reference: &str) -> Key {
-    let id_bytes = format!("{} {} {reference}", id.as_str(), kind.as_str()).into_bytes();
-    Key { table: &REFERENCE, partition: id.partition(), id: id_bytes }
+    let words = format!("{} {} {reference}", id.as_str(), kind.as_str());
+    in_partition(&REFERENCE, id.partition(), words.into_bytes())
 }

@@ -1,52 +1,79 @@
 //! An event, its guests who are registered, and those who have started and not answered yet.
 
-use sakshi_domain::ids::{EventId, Partition};
+use sakshi_domain::ids::{AppId, EventId, Partition};
 
-use super::table;
+use super::{in_partition, table};
 use crate::engine::Key;
 
 table! {
-    /// An event of an app.
-    EVENT = "event", Expiring {
+    /// An event of an app. `origin` is where its webhook goes, without the path. `abandoned` counts the scans whose window has passed
+    /// and that wait no more.
+    EVENT = "event", Record Ends(REGISTRATIONS, WAITING) {
         client: Text,
         app: Text,
+        created_at: Integer,
         is_active: Integer,
         expires_at: Integer,
         max_guests: Integer,
         registrations: Integer,
         scans: Integer,
         abandoned: Integer,
+        origin: Text,
+        webhook: Sealed(Id),
+        terms: Sealed(Id),
     }
 }
 
 table! {
-    /// Registered guests, numbered from 1. `outcome` is sealed.
-    REGISTRATIONS = "registration", List {
+    /// Registered guests, numbered from 1.
+    REGISTRATIONS = "registrations", List With(EVENT) {
         txn: Bytes,
         verified_at: Integer,
-        outcome: Bytes,
+        outcome: Sealed(Field("txn")),
     }
 }
 
 table! {
     /// Scans by the end of their windows.
-    WAITING = "event_waiting", Index {}
+    WAITING = "waiting", Index With(EVENT) {}
+}
+
+table! {
+    /// The events of an app by creation. One that has gone is taken out when its end in [`EVENT_ENDS`] has passed.
+    EVENTS = "events", Index Stays {}
+}
+
+table! {
+    /// The same by when they go at the earliest.
+    EVENT_ENDS = "event_ends", Index Stays {}
 }
 
 /// The record of an event, in the partition of the caller: an event of another client is not found there.
 #[must_use]
 pub(crate) fn event(partition: Partition, id: EventId) -> Key {
-    Key { table: &EVENT, partition, id: id.as_bytes().to_vec() }
+    in_partition(&EVENT, partition, id.as_bytes().to_vec())
 }
 
 /// The guests who are registered for an event.
 #[must_use]
 pub(crate) fn registrations(partition: Partition, id: EventId) -> Key {
-    Key { table: &REGISTRATIONS, partition, id: id.as_bytes().to_vec() }
+    in_partition(&REGISTRATIONS, partition, id.as_bytes().to_vec())
 }
 
 /// The scans of an event that wait.
 #[must_use]
 pub(crate) fn waiting(partition: Partition, id: EventId) -> Key {
-    Key { table: &WAITING, partition, id: id.as_bytes().to_vec() }
+    in_partition(&WAITING, partition, id.as_bytes().to_vec())
+}
+
+/// The events of an app.
+#[must_use]
+pub(crate) fn events(partition: Partition, app: &AppId) -> Key {
+    in_partition(&EVENTS, partition, app.as_str().as_bytes().to_vec())
+}
+
+/// The ends of the events of an app.
+#[must_use]
+pub(crate) fn event_ends(partition: Partition, app: &AppId) -> Key {
+    in_partition(&EVENT_ENDS, partition, app.as_str().as_bytes().to_vec())
 }

@@ -1,21 +1,34 @@
-//! The answer that is kept for an `Idempotency-Key`.
+//! The answer that is kept for an `Idempotency-Key`, and the lease on placing its order.
 
-use super::table;
+use super::{in_partition, table};
 use crate::engine::Key;
 use crate::idempotency::IdempotencyScope;
 
 table! {
-    /// The first answer to a request, until it is replayed no more.
-    IDEMPOTENCY = "idempotency", Expiring {
+    /// The first answer to a request, until it is replayed no more. `subject` is the id of what the request created.
+    IDEMPOTENCY = "idempotency", Record Ends {
         request: Bytes,
-        answer: Bytes,
+        answer: Sealed(Id),
         until: Integer,
         subject: Bytes,
+    }
+}
+
+table! {
+    /// The request that may place the order of a key.
+    ORDER_LEASE = "order_lease", Record Ends {
+        holder: Bytes,
     }
 }
 
 /// The record of a key.
 #[must_use]
 pub(crate) fn idempotency(scope: &IdempotencyScope) -> Key {
-    Key { table: &IDEMPOTENCY, partition: scope.partition, id: scope.digest.to_vec() }
+    in_partition(&IDEMPOTENCY, scope.partition, scope.digest.to_vec())
+}
+
+/// The lease on the order of a key.
+#[must_use]
+pub(crate) fn order_lease(scope: &IdempotencyScope) -> Key {
+    in_partition(&ORDER_LEASE, scope.partition, scope.digest.to_vec())
 }

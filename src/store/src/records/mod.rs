@@ -1,33 +1,119 @@
-//! Records: each kind with its key, its fields and when it ends. Engines, moves and erasures derive from this what they do.
+//! Records: each kind with its key, its fields and when it ends. Engines, moves, erasures and new encryption keys derive from this what
+//! they do.
 
+pub(crate) mod audit;
 pub(crate) mod client;
+pub(crate) mod credential;
+pub(crate) mod delivery;
 pub(crate) mod event;
+pub(crate) mod flow;
 pub(crate) mod idempotency;
+pub(crate) mod installation;
+pub(crate) mod operator;
+pub(crate) mod refusal;
+pub(crate) mod session;
+pub(crate) mod tenancy;
 pub(crate) mod transaction;
 
-use crate::engine::Table;
+use sakshi_domain::ids::Partition;
+
+use crate::engine::{Key, Place, Table};
 
 /// Declares a kind of record.
 macro_rules! table {
-    ($(#[$doc:meta])* $constant:ident = $name:literal, $form:ident { $($field:ident: $kind:ident),* $(,)? }) => {
+    ($(#[$doc:meta])* $constant:ident = $name:literal, $form:ident $life:ident $(($($with:ident),*))? { $($field:ident: $kind:ident $(($($owner:tt)*))?),* $(,)? }) => {
         $(#[$doc])*
         pub(crate) static $constant: $crate::engine::Table = $crate::engine::Table {
             name: $name,
             form: $crate::engine::Form::$form,
-            fields: &[$($crate::engine::Column { name: stringify!($field), kind: $crate::engine::ColumnKind::$kind }),*],
+            life: table!(@life $life $(($($with),*))?),
+            fields: &[$($crate::engine::Column {
+                name: stringify!($field),
+                kind: $crate::engine::ColumnKind::$kind $(($crate::engine::Owner::$($owner)*))?,
+            }),*],
         };
     };
+    (@life Stays) => { $crate::engine::Life::Stays };
+    (@life Ends) => { $crate::engine::Life::Ends(&[]) };
+    (@life Ends ($($child:ident),*)) => { $crate::engine::Life::Ends(&[$(&$child),*]) };
+    (@life With ($parent:ident)) => { $crate::engine::Life::With(&$parent) };
 }
 use table;
 
-/// Every kind of record.
+/// Every kind of record. What is not personal or secret is not sealed; what another kind copies comes before it.
 pub(crate) static ALL: &[&Table] = &[
+    &installation::CANARY,
+    &installation::INSTALLATION,
+    &installation::INTENT_KEY,
+    &installation::SWEPT,
+    &installation::PROBE,
+    &operator::OPERATOR,
+    &operator::OPERATORS,
+    &operator::OPERATOR_TOKEN,
     &client::CLIENT,
+    &client::CLIENTS,
     &client::LEDGER,
     &client::REFERENCE,
+    &tenancy::APP,
+    &tenancy::APPS,
+    &tenancy::API_KEY,
+    &tenancy::API_KEY_ID,
+    &tenancy::API_KEYS,
     &event::EVENT,
     &event::REGISTRATIONS,
     &event::WAITING,
-    &idempotency::IDEMPOTENCY,
+    &event::EVENTS,
+    &event::EVENT_ENDS,
     &transaction::TRANSACTION,
+    &idempotency::IDEMPOTENCY,
+    &idempotency::ORDER_LEASE,
+    &credential::CREDENTIAL,
+    &flow::FLOW,
+    &flow::WEBHOOKS,
+    &flow::REPORT,
+    &flow::WEBHOOK_NAME,
+    &flow::LAPSING,
+    &delivery::NUMBERS,
+    &delivery::OUTBOX,
+    &delivery::FLIGHT,
+    &delivery::HOLDERS,
+    &session::SESSION,
+    &refusal::REFUSALS,
+    &refusal::REFUSAL,
+    &audit::AUDIT_LOG,
 ];
+
+/// A record that is in the partition of a client.
+const fn in_partition(table: &'static Table, partition: Partition, id: Vec<u8>) -> Key {
+    Key { table, place: Place::Partition(partition), id }
+}
+
+/// A record that is found by its id alone.
+const fn alone(table: &'static Table, id: Vec<u8>) -> Key {
+    Key { table, place: Place::Alone, id }
+}
+
+/// A record of the installation: these are few, and in one partition.
+fn of_installation(table: &'static Table, id: Vec<u8>) -> Key {
+    let place = Partition::all().next().map_or(Place::Alone, Place::Partition);
+    Key { table, place, id }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ALL;
+    use crate::engine::Life;
+
+    #[test]
+    fn kinds_have_names_of_their_own_and_those_that_go_together_name_each_other() {
+        for (place, table) in ALL.iter().enumerate() {
+            assert!(ALL[..place].iter().all(|other| other.name != table.name), "{table:?}");
+            for child in table.children() {
+                assert!(matches!(child.life, Life::With(parent) if parent.name == table.name), "{child:?}");
+            }
+            if let Life::With(parent) = table.life {
+                assert!(parent.children().iter().any(|child| child.name == table.name), "{table:?}");
+            }
+        }
+    }
+}

@@ -4,7 +4,7 @@ use sakshi_domain::ids::{EventId, TxnId};
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::{AnswerDigest, Pending};
 
-use super::table;
+use super::{in_partition, table};
 use crate::engine::{Key, Record};
 use crate::error::StoreError;
 use crate::sealing::open_terms;
@@ -12,35 +12,61 @@ use crate::transactions::{CompletedRecord, TransactionRecord, refusal};
 use crate::vault::{Sealed, Vault};
 
 table! {
-    /// A transaction. `terms` and `outcome` are sealed; `origin` is where its webhook goes, without the path. One with
-    /// `verified_at` is completed; `refused` is the number of why its guest has no place.
-    TRANSACTION = "txn", Expiring {
+    /// A transaction. `origin` is where its webhook goes, without the path; `watchers` are the nodes that keep a copy of one that waits.
+    /// One with `verified_at` is completed, and is seen until `until`; `refused` is the number of why its guest has no place; `size` is
+    /// that of the outcome.
+    TRANSACTION = "txn", Record Ends {
         client: Text,
         app: Text,
         event: Bytes,
         opened_at: Integer,
         expires_at: Integer,
-        terms: Bytes,
         origin: Text,
+        watchers: Text,
         verified_at: Integer,
+        until: Integer,
         passed: Integer,
         refused: Integer,
+        size: Integer,
+        delivery: Integer,
+        holder: Text,
+        queued_at: Integer,
+        address: Sealed(Field("event")),
+        claimed_at: Integer,
+        attempt: Text,
+        status: Integer,
+        duration_ms: Integer,
         answer: Bytes,
-        outcome: Bytes,
+        terms: Sealed(Id),
+        outcome: Sealed(Id),
     }
 }
 
 /// The record of a transaction.
 #[must_use]
 pub(crate) fn transaction(id: TxnId) -> Key {
-    Key { table: &TRANSACTION, partition: id.partition(), id: id.as_bytes().to_vec() }
+    in_partition(&TRANSACTION, id.partition(), id.as_bytes().to_vec())
+}
+
+/// The transaction of a record as it is to be seen at this time; `None` when there is none, or its result can be fetched no more.
+///
+/// # Errors
+/// It cannot be read.
+pub(crate) fn seen_of(
+    vault: &Vault,
+    id: TxnId,
+    record: Option<&Record>,
+    now: Timestamp,
+) -> Result<Option<TransactionRecord>, StoreError> {
+    let is_over = |record: &Record| record.time("until").is_some_and(|until| until <= now);
+    record.filter(|record| !is_over(record)).map(|record| transaction_of(vault, id, record, now)).transpose()
 }
 
 /// The transaction of a record, as it is at this time.
 ///
 /// # Errors
 /// It cannot be read.
-pub(crate) fn transaction_of(vault: &Vault, id: TxnId, record: &Record, now: Timestamp) -> Result<TransactionRecord, StoreError> {
+fn transaction_of(vault: &Vault, id: TxnId, record: &Record, now: Timestamp) -> Result<TransactionRecord, StoreError> {
     let unreadable = || StoreError::unreadable("a transaction");
     let time = |name: &str| Timestamp::from_millis(record.integer(name));
     let event = record.has("event").then(|| record.bytes("event").try_into().map(EventId::from_bytes).map_err(|_| unreadable()));

@@ -9,19 +9,13 @@ use sakshi_domain::delivery::Subject;
 use sakshi_domain::flow::dedup::DedupDigest;
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::ids::{AppId, ClientId, EventId, KeyId, Partition, TxnId};
-use sakshi_domain::limits::PARTITIONS;
 use sakshi_domain::tenancy::KeyDigest;
 
 use crate::sessions::SessionDigest;
 
 /// Every partition.
 pub(crate) fn partitions() -> impl Iterator<Item = Partition> {
-    // The number is in the six leading bits of an id.
-    (0..PARTITIONS).map(|number| {
-        let mut bytes = [0; 12];
-        bytes[0] = number << 2;
-        EventId::from_bytes(bytes).partition()
-    })
+    Partition::all()
 }
 
 fn tagged(partition: Partition, kind: &str, id: &str) -> Vec<u8> {
@@ -233,6 +227,8 @@ pub(crate) fn notices_of(partition: Partition) -> String {
 
 #[cfg(test)]
 mod tests {
+    use sakshi_domain::limits::PARTITIONS;
+
     use super::*;
 
     #[test]

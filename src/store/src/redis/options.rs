@@ -13,7 +13,7 @@ use crate::vault::Vault;
 
 /// A running node. Each start of a node gets a new id: when a node ends, other nodes take over its
 /// deliveries, even if it is started again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(Uuid);
 
 impl NodeId {

@@ -1,145 +1,173 @@
 //! Completing a transaction, and ending its window early.
 //!
-//! A guest who passed is registered if the event has a place at this moment. Otherwise the batch is refused, and [`complete`] makes the
-//! one that ends the transaction without a place. Deliveries and the memory of credentials are not records yet.
+//! What was read decides how it ends: a guest who passed is registered if the event has a place. The guards make sure that this still
+//! holds; otherwise it is decided again on what is there then.
 
-use sakshi_domain::event::EventRefusal;
-use sakshi_domain::ids::EventId;
+use sakshi_domain::delivery::{QueuedDelivery, Subject};
+use sakshi_domain::event::{EventRefusal, EventStatus};
+use sakshi_domain::ids::{EventId, TxnId};
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::Pending;
 
-use super::event::place;
-use crate::engine::{Applied, Batch, Guard, Op, Operand, Record};
+use super::{credential, delivery, event::place};
+use crate::engine::{Applied, Batch, CallId, Guard, Op, Operand, Record, Value};
 use crate::error::StoreError;
-use crate::records::{event, transaction};
+use crate::outbox::Target;
+use crate::records::transaction::{self, seen_of};
+use crate::records::event;
+use crate::redis::NodeId;
 use crate::transactions::{CompleteOutcome, CompleteTransaction, CompletedRecord, ExpireOutcome, TransactionRecord, refusal_number};
 use crate::vault::{Sealed, Vault};
 
-/// The batch of a completion, with what each guard means.
+/// What was read for a completion.
 #[derive(Debug)]
-pub(crate) struct Completion<'a> {
+pub(crate) struct Read {
+    /// The transaction.
+    pub(crate) transaction: Option<Record>,
+    /// Its event.
+    pub(crate) event: Option<Record>,
+    /// The memory of the credential.
+    pub(crate) memory: Option<Record>,
+    /// The engine's time.
+    pub(crate) now: Timestamp,
+}
+
+/// A completion that may be committed.
+#[derive(Debug)]
+pub(crate) struct Completion {
     /// The batch.
     pub(crate) batch: Batch,
-    meanings: Vec<Meaning>,
-    command: &'a CompleteTransaction,
-    opened: &'a Pending,
-    refused: Option<EventRefusal>,
+    /// The one that remembers the credential.
+    pub(crate) reservation: Option<Batch>,
+    record: CompletedRecord,
+    /// The operation that numbers its delivery, and the address that this copied from the event.
+    queued: Option<(usize, Option<Vec<u8>>)>,
 }
 
-/// The meaning of a guard that failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Meaning {
-    /// It has been completed, or is gone.
-    Ended,
-    WindowPassed,
-    NoPlace(EventRefusal),
+/// Decides on what was read how a transaction ends: by a batch, or with an outcome that needs none.
+///
+/// # Errors
+/// A record cannot be read.
+pub(crate) fn complete(
+    vault: &Vault,
+    command: &CompleteTransaction,
+    read: &Read,
+    call: CallId,
+    node: NodeId,
+) -> Result<Result<Completion, CompleteOutcome>, StoreError> {
+    let opened = match seen_of(vault, command.id, read.transaction.as_ref(), read.now)? {
+        None => return Ok(Err(CompleteOutcome::NotFound)),
+        Some(TransactionRecord::Completed(record)) if record.answer == command.answer => {
+            return Ok(Err(CompleteOutcome::Completed { record, queued: None, repeated: true }));
+        }
+        Some(TransactionRecord::Completed(record)) => return Ok(Err(CompleteOutcome::AlreadyCompleted(record))),
+        Some(TransactionRecord::Expired(_)) => return Ok(Err(CompleteOutcome::Expired)),
+        Some(TransactionRecord::Pending(pending)) => pending,
+    };
+    let memory = |presented| credential::reserve(presented, command.id, call, command.replay_window, read.memory.as_ref());
+    let reservation = match command.credential.as_ref().map(memory) {
+        Some(None) => return Ok(Err(CompleteOutcome::CredentialReplayed)),
+        reservation => reservation.flatten(),
+    };
+    let refused = if command.passed { opened.event.and_then(|_| refusal(read.event.as_ref(), read.now)) } else { None };
+    let record = CompletedRecord {
+        opened,
+        verified_at: read.now,
+        passed: command.passed && refused.is_none(),
+        refused,
+        answer: command.answer,
+        outcome: outcome(command, refused).clone(),
+    };
+    let (batch, queued) = end(command, &record, read, call, node);
+    Ok(Ok(Completion { batch, reservation, record, queued }))
 }
 
-/// The conclusion from a refused or applied batch.
-#[derive(Debug, PartialEq)]
-pub(crate) enum Conclusion {
-    /// The outcome.
-    Outcome(Box<CompleteOutcome>),
-    /// A guest who passed has no place: [`complete`] is asked again with the reason.
-    NoPlace(EventRefusal),
+/// Why an event takes no guest now. One that is gone has ended.
+fn refusal(event: Option<&Record>, now: Timestamp) -> Option<EventRefusal> {
+    let Some(event) = event else { return Some(EventRefusal::Expired) };
+    let remaining = event.integer("max_guests").saturating_sub(event.integer("registrations"));
+    let expires_at = Timestamp::from_millis(event.integer("expires_at"));
+    let status = EventStatus::at(now, event.integer("is_active") == 1, expires_at, u32::try_from(remaining).unwrap_or(0));
+    EventRefusal::of(status)
 }
 
-/// The batch that completes a transaction, whose guest has no place if `refused` says why.
-#[must_use]
-pub(crate) fn complete<'a>(command: &'a CompleteTransaction, opened: &'a Pending, refused: Option<EventRefusal>) -> Completion<'a> {
-    let record = transaction::transaction(opened.id);
-    let mut guards = vec![
-        (Meaning::Ended, Guard::Unset(record.clone(), "verified_at")),
-        (Meaning::WindowPassed, Guard::Before(record.clone(), "expires_at")),
-    ];
-    let mut completion = Completion { batch: Batch::default(), meanings: vec![], command, opened, refused };
-    let ends = Operand::Now(i64::try_from(command.result_ttl.as_millis()).unwrap_or(i64::MAX));
+fn outcome(command: &CompleteTransaction, refused: Option<EventRefusal>) -> &Sealed {
+    let instead = refused.zip(command.guest.as_ref()).map(|(refusal, outcomes)| outcomes.of(refusal));
+    instead.unwrap_or(&command.outcome)
+}
+
+type Queued = Option<(usize, Option<Vec<u8>>)>;
+
+/// The batch that ends a transaction so, and which of its operations numbers the delivery.
+fn end(command: &CompleteTransaction, ended: &CompletedRecord, read: &Read, call: CallId, node: NodeId) -> (Batch, Queued) {
+    let record = transaction::transaction(command.id);
+    let mut guards = vec![Guard::Unset(record.clone(), "verified_at"), Guard::Before(record.clone(), "expires_at")];
+    let mut ops = vec![];
+    if let Some(id) = ended.opened.event {
+        conclude(ended, id, &mut guards, &mut ops);
+    }
+    let until = Operand::after(command.result_ttl);
     let mut fields: Vec<(&'static str, Operand)> = vec![
         ("verified_at", Operand::Now(0)),
-        ("passed", i64::from(completion.passed()).into()),
+        ("until", until.clone()),
+        ("passed", ended.passed.into()),
         ("answer", command.answer.0[..].into()),
-        ("outcome", completion.outcome().as_bytes().into()),
+        ("outcome", ended.outcome.as_bytes().into()),
+        ("size", Value::number(ended.outcome.size()).into()),
     ];
-    fields.extend(refused.map(|refusal| ("refused", i64::from(refusal_number(refusal)).into())));
-    let mut ops = vec![Op::Set(record.clone(), fields), Op::ExpireAt(record, ends)];
-    if let Some(id) = opened.event {
-        conclude(&completion, id, &mut guards, &mut ops);
+    fields.extend(ended.refused.map(|refusal| ("refused", i64::from(refusal_number(refusal)).into())));
+    let target = target(ended, read, &mut guards);
+    let queued = target.as_ref().map(|target| (ops.len(), target.address.clone()));
+    if let Some(target) = &target {
+        fields.extend(delivery::queue(&mut ops, &Subject::Transaction(command.id), target, node));
     }
-    (completion.meanings, completion.batch.guards) = guards.into_iter().unzip();
-    completion.batch.ops = ops;
-    completion
+    // It stays until its delivery has ended.
+    let stays = if target.is_some() { Op::Keep(record.clone()) } else { Op::ExpireAt(record.clone(), until) };
+    ops.extend([Op::Set(record.clone(), fields), stays, Op::Tell(record.clone(), "watchers")]);
+    (Batch { call: Some((call, record)), guards, ops }, queued)
 }
 
 /// Ends the scan of a guest, who is registered after passing.
-fn conclude(completion: &Completion<'_>, id: EventId, guards: &mut Vec<(Meaning, Guard)>, ops: &mut Vec<Op>) {
-    let partition = completion.opened.client.partition();
-    let (at, guest) = (event::event(partition, id), completion.opened.id.as_bytes().to_vec());
+fn conclude(ended: &CompletedRecord, id: EventId, guards: &mut Vec<Guard>, ops: &mut Vec<Op>) {
+    let partition = ended.opened.client.partition();
+    let (at, guest) = (event::event(partition, id), ended.opened.id.as_bytes().to_vec());
     // A scan that was counted as abandoned can be answered only if the clock was set back.
     let early = Operand::Result(ops.len());
     ops.extend([Op::Unindex(event::waiting(partition, id), guest.clone()), Op::Add(at.clone(), "abandoned", early)]);
-    if !completion.passed() {
-        return;
+    if ended.passed {
+        guards.extend(place(&at).map(|(_, guard)| guard));
+        let registration = vec![guest.into(), Operand::Now(0), ended.outcome.as_bytes().into()];
+        ops.extend([Op::Add(at, "registrations", 1.into()), Op::Append(event::registrations(partition, id), registration)]);
     }
-    guards.extend(place(&at).map(|(refusal, guard)| (Meaning::NoPlace(refusal), guard)));
-    let registration = vec![guest.into(), Operand::Now(0), completion.outcome().as_bytes().into()];
-    ops.extend([Op::Add(at, "registrations", 1.into()), Op::Append(event::registrations(partition, id), registration)]);
 }
 
-impl Completion<'_> {
-    const fn passed(&self) -> bool {
-        self.command.passed && self.refused.is_none()
+/// Where the webhook goes, if there is one: to the transaction's own URL; of a guest who is registered and has none, to the event's
+/// at this moment. A guest who was refused a place has none.
+fn target(ended: &CompletedRecord, read: &Read, guards: &mut Vec<Guard>) -> Option<Target> {
+    if let Some(own) = &ended.opened.terms.webhook_url {
+        return ended.refused.is_none().then(|| Target { origin: own.origin(), address: None });
     }
+    let (id, record) = (ended.opened.event.filter(|_| ended.passed)?, read.event.as_ref()?);
+    // A change of the event raises its version; guests do not.
+    guards.push(Guard::Version(event::event(ended.opened.client.partition(), id), record.version));
+    record.has("origin").then(|| Target { origin: record.text("origin").to_owned(), address: Some(record.bytes("webhook").to_vec()) })
+}
 
-    fn outcome(&self) -> &Sealed {
-        let instead = self.refused.zip(self.command.guest.as_ref()).map(|(refusal, outcomes)| outcomes.of(refusal));
-        instead.unwrap_or(&self.command.outcome)
-    }
-
-    /// The conclusion from the answer to the batch.
+impl Completion {
+    /// The outcome of the batch; `None` when what was read has changed.
     ///
     /// # Errors
-    /// The record cannot be read.
-    pub(crate) fn concluded(&self, vault: &Vault, applied: Applied) -> Result<Conclusion, StoreError> {
-        let (guard, seen, now) = match applied {
-            Applied::Done { now, .. } => return Ok(Conclusion::Outcome(self.completed(now).into())),
-            Applied::Refused { guard, seen, now } => (guard, seen, now),
-        };
-        Ok(match self.meanings[guard] {
-            Meaning::Ended => Conclusion::Outcome(self.ended(vault, seen, now)?.into()),
-            Meaning::WindowPassed => Conclusion::Outcome(CompleteOutcome::Expired.into()),
-            // An event that is gone has ended.
-            Meaning::NoPlace(_) if seen.is_none() => Conclusion::NoPlace(EventRefusal::Expired),
-            Meaning::NoPlace(refusal) => Conclusion::NoPlace(refusal),
-        })
-    }
-
-    fn completed(&self, now: Timestamp) -> CompleteOutcome {
-        let record = CompletedRecord {
-            opened: self.opened.clone(),
-            verified_at: now,
-            passed: self.passed(),
-            refused: self.refused,
-            answer: self.command.answer,
-            outcome: self.outcome().clone(),
-        };
-        CompleteOutcome::Completed { record, queued: None, repeated: false }
-    }
-
-    fn ended(&self, vault: &Vault, seen: Option<Record>, now: Timestamp) -> Result<CompleteOutcome, StoreError> {
-        Ok(match completed_before(vault, self.opened, seen, now)? {
-            None => CompleteOutcome::NotFound,
-            Some(record) if record.answer == self.command.answer => CompleteOutcome::Completed { record, queued: None, repeated: true },
-            Some(record) => CompleteOutcome::AlreadyCompleted(record),
-        })
-    }
-}
-
-/// The completed transaction that a guard saw; `None` when it is gone.
-fn completed_before(vault: &Vault, opened: &Pending, seen: Option<Record>, now: Timestamp) -> Result<Option<CompletedRecord>, StoreError> {
-    let Some(seen) = seen else { return Ok(None) };
-    match transaction::transaction_of(vault, opened.id, &seen, now)? {
-        TransactionRecord::Completed(record) => Ok(Some(record)),
-        TransactionRecord::Pending(_) | TransactionRecord::Expired(_) => Err(StoreError::unreadable("a completed transaction")),
+    /// The address of the event cannot be read.
+    pub(crate) fn outcome(self, vault: &Vault, applied: &Applied) -> Result<Option<CompleteOutcome>, StoreError> {
+        let Applied::Done { results, now } = applied else { return Ok(None) };
+        let mut record = self.record;
+        record.verified_at = *now;
+        let queued = self.queued.map(|(op, address)| {
+            let number = results.get(op).copied().unwrap_or_default();
+            record.queued(vault, delivery::id(record.opened.id.partition(), number), address)
+        });
+        let queued: Option<QueuedDelivery> = queued.transpose()?;
+        Ok(Some(CompleteOutcome::Completed { record, queued, repeated: false }))
     }
 }
 
@@ -151,7 +179,8 @@ pub(crate) fn expire(opened: &Pending) -> Batch {
     // It counts as abandoned from now on.
     let waiting = opened.event.map(|id| event::waiting(opened.client.partition(), id));
     ops.extend(waiting.map(|waiting| Op::Index(waiting, opened.id.as_bytes().to_vec(), Operand::Now(0))));
-    Batch { guards: vec![Guard::Unset(record.clone(), "verified_at"), Guard::Before(record, "expires_at")], ops }
+    ops.push(Op::Tell(record.clone(), "watchers"));
+    Batch { call: None, guards: vec![Guard::Unset(record.clone(), "verified_at"), Guard::Before(record, "expires_at")], ops }
 }
 
 /// The outcome of the batch of [`expire`].
@@ -159,14 +188,25 @@ pub(crate) fn expire(opened: &Pending) -> Batch {
 /// # Errors
 /// The record cannot be read.
 pub(crate) fn expired(vault: &Vault, opened: &Pending, applied: Applied) -> Result<ExpireOutcome, StoreError> {
-    Ok(match applied {
-        Applied::Done { now, .. } => ExpireOutcome::Expired(Pending { expires_at: now, ..opened.clone() }),
-        Applied::Refused { guard: 0, seen, now } => {
-            completed_before(vault, opened, seen, now)?.map_or(ExpireOutcome::NotFound, ExpireOutcome::AlreadyCompleted)
-        }
-        Applied::Refused { seen, now, .. } => match seen.map(|seen| transaction::transaction_of(vault, opened.id, &seen, now)) {
-            Some(record) => ExpireOutcome::Expired(record?.opened().clone()),
-            None => ExpireOutcome::NotFound,
-        },
+    let (seen, now) = match applied {
+        Applied::Done { now, .. } => return Ok(ExpireOutcome::Expired(Pending { expires_at: now, ..opened.clone() })),
+        Applied::Refused { seen, now, .. } => (seen, now),
+    };
+    Ok(match seen_of(vault, opened.id, seen.as_ref(), now)? {
+        None => ExpireOutcome::NotFound,
+        Some(TransactionRecord::Completed(record)) => ExpireOutcome::AlreadyCompleted(record),
+        Some(TransactionRecord::Pending(opened) | TransactionRecord::Expired(opened)) => ExpireOutcome::Expired(opened),
     })
+}
+
+/// The batch that gives the watcher of a transaction that waits a place among the nodes that keep a copy; `None` when it has one.
+#[must_use]
+pub(crate) fn watch(record: &Record, id: TxnId, node: NodeId) -> Option<Batch> {
+    let (key, known, name) = (transaction::transaction(id), record.text("watchers"), node.to_string());
+    if known.contains(&name) || record.has("verified_at") {
+        return None;
+    }
+    let seen = if known.is_empty() { Guard::Unset(key.clone(), "watchers") } else { Guard::Equal(key.clone(), "watchers", known.into()) };
+    let guards = vec![Guard::Unset(key.clone(), "verified_at"), seen];
+    Some(Batch { call: None, guards, ops: vec![Op::Set(key, vec![("watchers", format!("{known}{name}").into())])] })
 }

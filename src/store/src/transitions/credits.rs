@@ -14,12 +14,13 @@ pub(crate) fn move_credits(id: &ClientId, movement: &CreditMove) -> Batch {
     let CreditMove { kind, amount, reference } = movement;
     let (account, known) = (client::client(id), client::reference(id, *kind, reference));
     if !is_allowed(movement) {
-        return Batch { guards: vec![Guard::Present(account.clone()), Guard::Absent(account)], ops: vec![] };
+        return Batch { call: None, guards: vec![Guard::Present(account.clone()), Guard::Absent(account)], ops: vec![] };
     }
     let mut guards = vec![Guard::Present(account.clone()), Guard::Absent(known.clone())];
     guards.extend(balance_guards(id, *amount));
     let (balance, number) = (Operand::Result(0), Operand::Result(1));
     Batch {
+        call: None,
         guards,
         ops: vec![
             Op::Add(account, "balance", (*amount).into()),

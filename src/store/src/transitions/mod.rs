@@ -2,6 +2,9 @@
 //! of the domain in the order of the specification, and have no engine, no clock and no I/O of their own.
 
 pub(crate) mod complete;
+pub(crate) mod credential;
 pub(crate) mod credits;
-mod event;
+pub(crate) mod delivery;
+pub(crate) mod event;
+pub(crate) mod idempotency;
 pub(crate) mod open;

@@ -9,16 +9,15 @@ use sakshi_domain::transaction::Pending;
 
 use super::credits::{append, balance_guards};
 use super::event::place;
+use super::idempotency::{keep, replayed};
 use crate::engine::{Applied, Batch, Guard, Key, Op, Operand};
 use crate::records::{client, event, idempotency, transaction};
+use crate::redis::NodeId;
 use crate::transactions::{OpenOutcome, OpenTransaction};
-use crate::vault::Sealed;
 
-/// The batch of an opening, with what each guard means.
+/// The meanings of the guards of an opening.
 #[derive(Debug)]
 pub(crate) struct Opening {
-    /// The batch.
-    pub(crate) batch: Batch,
     meanings: Vec<Meaning>,
     request: Option<[u8; 32]>,
 }
@@ -35,24 +34,16 @@ enum Meaning {
     Unpaid,
 }
 
-/// The conclusion from a refused or applied batch.
-#[derive(Debug, PartialEq)]
-pub(crate) enum Conclusion {
-    /// The outcome.
-    Outcome(OpenOutcome),
-    /// It was opened before, and its client has this record.
-    OpenedBefore(Key),
-}
-
-/// The batch that opens a transaction with these sealed terms; `grace_ms` is how long it is kept after its window.
+/// The batch that opens a transaction with these sealed terms. It is kept for `grace` after its window. `watcher` is the node that keeps
+/// a copy, if there are others.
 #[must_use]
-pub(crate) fn open(open: &OpenTransaction, sealed: &[u8], grace_ms: i64) -> Opening {
+pub(crate) fn open(open: &OpenTransaction, sealed: Vec<u8>, grace: Duration, watcher: Option<NodeId>) -> (Batch, Opening) {
     let OpenTransaction { pending, cost, idempotency } = open;
     let Pending { id, client: owner, app, opened_at, expires_at, terms, event } = &**pending;
     let (record, account) = (transaction::transaction(*id), client::client(owner));
     // No balance covers a cost beyond 63 bits.
     let cost = i64::try_from(*cost).unwrap_or(i64::MAX);
-    let kept_until = *expires_at + Duration::from_millis(grace_ms.unsigned_abs());
+    let kept_until = Operand::Latest(i64::try_from(grace.as_millis()).unwrap_or(i64::MAX), *expires_at + grace);
     let mut guards = vec![(Meaning::Known, Guard::Absent(record.clone()))];
     let mut ops = vec![
         Op::Add(account.clone(), "balance", (-cost).into()),
@@ -68,11 +59,11 @@ pub(crate) fn open(open: &OpenTransaction, sealed: &[u8], grace_ms: i64) -> Open
         ops.extend([
             Op::Add(at.clone(), "scans", 1.into()),
             // Scans whose window has passed since the last scan are abandoned.
-            Op::Sweep(waiting.clone(), Operand::Now(0)),
+            Op::Sweep(waiting.clone(), i64::MIN, Operand::Now(0)),
             Op::Add(at.clone(), "abandoned", Operand::Result(sweep)),
             Op::Index(waiting, id.as_bytes().to_vec(), (*expires_at).into()),
             // The event outlives its scans.
-            Op::ExpireLater(at, Operand::Latest(grace_ms, kept_until)),
+            Op::ExpireLater(at, kept_until.clone()),
         ]);
     }
     // A client that is gone has no balance.
@@ -82,24 +73,16 @@ pub(crate) fn open(open: &OpenTransaction, sealed: &[u8], grace_ms: i64) -> Open
         ("app", app.as_str().into()),
         ("opened_at", (*opened_at).into()),
         ("expires_at", (*expires_at).into()),
-        ("terms", sealed.into()),
+        ("terms", Operand::from(sealed)),
     ];
+    fields.extend(watcher.map(|node| ("watchers", Operand::from(node.to_string()))));
     fields.extend(event.map(|event| ("event", Operand::from(event.as_bytes().to_vec()))));
     fields.extend(terms.webhook_url.as_ref().map(|url| ("origin", Operand::from(url.origin()))));
     // A late one is kept for the grace period as well, so that a repetition finds it.
-    ops.extend([Op::Put(record.clone(), fields), Op::ExpireAt(record, Operand::Latest(grace_ms, kept_until))]);
-    if let Some(kept) = idempotency {
-        let key = idempotency::idempotency(&kept.scope);
-        let answer = vec![
-            ("request", Operand::from(&kept.request[..])),
-            ("answer", kept.answer.as_bytes().into()),
-            ("until", kept.until.into()),
-            ("subject", Operand::from(&id.as_bytes()[..])),
-        ];
-        ops.extend([Op::Put(key.clone(), answer), Op::ExpireAt(key, kept.until.into())]);
-    }
+    ops.extend([Op::Put(record.clone(), fields), Op::ExpireAt(record, kept_until)]);
+    ops.extend(idempotency.iter().flat_map(|kept| keep(kept, id.as_bytes())));
     let (meanings, guards) = guards.into_iter().unzip();
-    Opening { batch: Batch { guards, ops }, meanings, request: idempotency.as_ref().map(|kept| kept.request) }
+    (Batch { call: None, guards, ops }, Opening { meanings, request: idempotency.as_ref().map(|kept| kept.request) })
 }
 
 /// The guards that admit a guest of this client and app to an event.
@@ -113,25 +96,23 @@ fn admission(event: &Key, account: &Key, client: &str, app: &str) -> impl Iterat
     of_caller.into_iter().chain(place(event).map(|(refusal, guard)| (Meaning::EventRefused(refusal), guard)))
 }
 
-/// The outcome of the batch of [`open`].
-#[must_use]
-pub(crate) fn opened(opening: &Opening, owner: Key, applied: Applied) -> Conclusion {
-    let (guard, seen) = match applied {
-        Applied::Done { results, .. } => return Conclusion::Outcome(OpenOutcome::Opened { balance: results[0].unsigned_abs() }),
-        Applied::Refused { guard, seen, .. } => (guard, seen),
-    };
-    Conclusion::Outcome(match opening.meanings[guard] {
-        Meaning::Known => return Conclusion::OpenedBefore(owner),
-        Meaning::KeyUsed => {
-            let kept = seen.unwrap_or_default();
-            let same = opening.request.is_some_and(|request| kept.bytes("request") == request);
-            match Sealed::from_bytes(kept.bytes("answer").to_vec()) {
-                Some(answer) if same => OpenOutcome::Replayed(answer),
-                _ => OpenOutcome::KeyReused,
-            }
-        }
-        Meaning::NoEvent => OpenOutcome::EventNotFound,
-        Meaning::EventRefused(refusal) => OpenOutcome::EventRefused(refusal),
-        Meaning::Unpaid => OpenOutcome::InsufficientCredits,
-    })
+impl Opening {
+    /// The outcome of the batch of [`open`]; `None` when the transaction was opened before.
+    #[must_use]
+    pub(crate) fn outcome(&self, applied: Applied) -> Option<OpenOutcome> {
+        let (guard, seen) = match applied {
+            Applied::Done { results, .. } => return Some(OpenOutcome::Opened { balance: results[0].unsigned_abs() }),
+            Applied::Refused { guard, seen, .. } => (guard, seen),
+        };
+        Some(match self.meanings[guard] {
+            Meaning::Known => return None,
+            Meaning::KeyUsed => match replayed(self.request, seen) {
+                Some(answer) => OpenOutcome::Replayed(answer),
+                None => OpenOutcome::KeyReused,
+            },
+            Meaning::NoEvent => OpenOutcome::EventNotFound,
+            Meaning::EventRefused(refusal) => OpenOutcome::EventRefused(refusal),
+            Meaning::Unpaid => OpenOutcome::InsufficientCredits,
+        })
+    }
 }

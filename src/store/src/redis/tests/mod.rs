@@ -5,7 +5,6 @@ mod canary;
 mod cluster;
 mod credentials;
 mod data_loss;
-mod engines;
 mod expiry;
 mod installation;
 mod inventory;
@@ -20,7 +19,6 @@ mod notices;
 mod outbox;
 mod pressure;
 mod reseal;
-mod transitions;
 mod unpolled_futures;
 
 use std::sync::Arc;

@@ -1,0 +1,240 @@
+//! Batches: guards and operations, and the answers to them.
+
+use sakshi_domain::time::Timestamp;
+
+use super::{Key, Record, Value};
+
+/// A value as a batch names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Operand {
+    /// This value.
+    Value(Value),
+    /// The engine's time in milliseconds, and so many more.
+    Now(i64),
+    /// The same, or this time if it is later.
+    Latest(i64, Timestamp),
+    /// The result of an earlier operation of the batch, by its number.
+    Result(usize),
+    /// The value of this field of the record that the operation changes.
+    Field(&'static str),
+    /// No value: the field has none from then on.
+    Nothing,
+}
+
+/// A condition of a batch. A guard on a record that is absent fails, but for [`Guard::Absent`]; a list or an index that is absent is
+/// empty.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Guard {
+    /// There is no such record.
+    Absent(Key),
+    /// There is one.
+    Present(Key),
+    /// It has this version; each [`Op::Put`] and [`Op::Set`] raises it.
+    Version(Key, i64),
+    /// The engine's time is before that of the field.
+    Before(Key, &'static str),
+    /// The first field is less than the second.
+    Below(Key, &'static str, &'static str),
+    /// The field is at least this.
+    AtLeast(Key, &'static str, i64),
+    /// The field is at most this.
+    AtMost(Key, &'static str, i64),
+    /// The field has this value.
+    Equal(Key, &'static str, Value),
+    /// The field has no value.
+    Unset(Key, &'static str),
+    /// The list has so many entries.
+    Length(Key, u64),
+    /// The index has fewer members than this.
+    Fewer(Key, u64),
+    /// The entry of the list with this number has these values.
+    Entry(Key, u64, Vec<Value>),
+}
+
+/// An operation of a batch. All but the ones that say otherwise have the result 0.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Op {
+    /// Writes a record with these fields alone.
+    Put(Key, Vec<(&'static str, Operand)>),
+    /// Sets these fields of a record that is there.
+    Set(Key, Vec<(&'static str, Operand)>),
+    /// Adds to an integer field of a record that is there; results in the sum. Guards must keep it within 64 bits.
+    Add(Key, &'static str, Operand),
+    /// Raises an integer field, of a record that is made if there is none, to the engine's time in milliseconds times 2048, or by 1 if
+    /// it is not less than that; results in its value. It does not raise the version.
+    Number(Key, &'static str),
+    /// Appends an entry with all fields of its list; results in its number.
+    Append(Key, Vec<Operand>),
+    /// Replaces the entry with this number, if there is one.
+    Rewrite(Key, u64, Vec<Operand>),
+    /// Adds a member to an index, or moves it to this score.
+    Index(Key, Vec<u8>, Operand),
+    /// Removes a member from an index; results in 0, or in -1 if it was not there.
+    Unindex(Key, Vec<u8>),
+    /// Removes the members of an index whose score is above the first and at most the second; results in their number.
+    Sweep(Key, i64, Operand),
+    /// Ends a record, and what goes with it, at this time.
+    ExpireAt(Key, Operand),
+    /// The same for one that has an end, unless it ends later.
+    ExpireLater(Key, Operand),
+    /// Lets a record stay until it is removed or is given an end.
+    Keep(Key),
+    /// Removes a record, with what goes with it, a list or an index.
+    Remove(Key),
+    /// Tells the other nodes that the field of a record names, each in 32 characters, that it has ended. They may miss it.
+    Tell(Key, &'static str),
+}
+
+/// Identifies the call of a batch, so that one whose answer was lost is not applied again.
+pub(crate) type CallId = [u8; 16];
+
+/// Guards and operations, applied as a whole or not at all. All keys are of one partition, or there is one key alone.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Batch {
+    /// For a batch that must be known again when its answer was lost: the call, and a record that it changes. The record keeps the id
+    /// and the results, until another call replaces them.
+    pub(crate) call: Option<(CallId, Key)>,
+    /// The conditions.
+    pub(crate) guards: Vec<Guard>,
+    /// The operations.
+    pub(crate) ops: Vec<Op>,
+}
+
+/// The answer to a batch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Applied {
+    /// All operations were applied.
+    Done {
+        /// The result of each.
+        results: Vec<i64>,
+        /// The engine's time.
+        now: Timestamp,
+    },
+    /// Nothing was applied.
+    Refused {
+        /// The number of the guard that failed.
+        guard: usize,
+        /// The record that it saw.
+        seen: Option<Record>,
+        /// The engine's time.
+        now: Timestamp,
+    },
+}
+
+impl Guard {
+    /// The record that it looks at.
+    #[must_use]
+    pub(crate) const fn key(&self) -> &Key {
+        match self {
+            Self::Absent(key)
+            | Self::Present(key)
+            | Self::Version(key, _)
+            | Self::Before(key, _)
+            | Self::Below(key, ..)
+            | Self::AtLeast(key, ..)
+            | Self::AtMost(key, ..)
+            | Self::Equal(key, ..)
+            | Self::Unset(key, _)
+            | Self::Length(key, _)
+            | Self::Fewer(key, _)
+            | Self::Entry(key, ..) => key,
+        }
+    }
+
+    /// The fields that it compares.
+    pub(crate) fn fields(&self) -> Vec<&'static str> {
+        match self {
+            Self::Absent(_) | Self::Present(_) | Self::Length(..) | Self::Fewer(..) | Self::Entry(..) => vec![],
+            Self::Version(..) => vec!["version"],
+            Self::Before(_, field) | Self::AtLeast(_, field, _) | Self::AtMost(_, field, _) | Self::Equal(_, field, _) => vec![field],
+            Self::Unset(_, field) => vec!["version", field],
+            Self::Below(_, field, limit) => vec![field, limit],
+        }
+    }
+
+    /// Returns true if a guard about a record holds for what was read.
+    pub(crate) fn holds(&self, seen: Option<&Record>, now: Timestamp) -> bool {
+        let Some(record) = seen else { return matches!(self, Self::Absent(_)) };
+        let has = |field: &str| record.has(field);
+        match self {
+            Self::Absent(_) => false,
+            Self::Present(_) => true,
+            Self::Version(_, version) => record.version == *version,
+            Self::Before(_, field) => has(field) && now.millis() < record.integer(field),
+            Self::Below(_, field, limit) => has(field) && has(limit) && record.integer(field) < record.integer(limit),
+            Self::AtLeast(_, field, least) => has(field) && record.integer(field) >= *least,
+            Self::AtMost(_, field, most) => has(field) && record.integer(field) <= *most,
+            Self::Equal(_, field, value) => record.fields.get(field) == Some(value),
+            Self::Unset(_, field) => !has(field),
+            // They are not about records.
+            Self::Length(..) | Self::Fewer(..) | Self::Entry(..) => false,
+        }
+    }
+}
+
+/// The number that follows `last` in a sequence that follows the time.
+#[must_use]
+pub(crate) fn next_number(last: i64, now: Timestamp) -> i64 {
+    last.saturating_add(1).max(now.millis().saturating_mul(1 << NUMBER_BITS))
+}
+
+/// Numbers of [`Op::Number`] within a millisecond, in bits.
+pub(crate) const NUMBER_BITS: u32 = 11;
+
+impl Op {
+    /// The record that it changes.
+    #[must_use]
+    pub(crate) const fn key(&self) -> &Key {
+        match self {
+            Self::Put(key, _)
+            | Self::Set(key, _)
+            | Self::Add(key, ..)
+            | Self::Number(key, _)
+            | Self::Append(key, _)
+            | Self::Rewrite(key, ..)
+            | Self::Index(key, ..)
+            | Self::Unindex(key, _)
+            | Self::Sweep(key, ..)
+            | Self::ExpireAt(key, _)
+            | Self::ExpireLater(key, _)
+            | Self::Keep(key)
+            | Self::Remove(key)
+            | Self::Tell(key, _) => key,
+        }
+    }
+}
+
+impl Operand {
+    /// The engine's time and this span.
+    #[must_use]
+    pub(crate) fn after(span: std::time::Duration) -> Self {
+        Self::Now(i64::try_from(span.as_millis()).unwrap_or(i64::MAX))
+    }
+
+    /// The value, given the engine's time, the results so far and the record that the operation changes; `None` for nothing.
+    pub(crate) fn resolve(&self, now: Timestamp, results: &[i64], own: &dyn Fn(&'static str) -> Option<Value>) -> Option<Value> {
+        Some(match self {
+            Self::Value(value) => value.clone(),
+            Self::Now(more) => Value::Integer(now.millis().saturating_add(*more)),
+            Self::Latest(more, at) => Value::Integer(now.millis().saturating_add(*more).max(at.millis())),
+            Self::Result(op) => Value::Integer(results.get(*op).copied().unwrap_or_default()),
+            Self::Field(name) => return own(name),
+            Self::Nothing => return None,
+        })
+    }
+
+    /// The same as an integer; 0 for anything else.
+    pub(crate) fn integer(&self, now: Timestamp, results: &[i64], own: &dyn Fn(&'static str) -> Option<Value>) -> i64 {
+        match self.resolve(now, results, own) {
+            Some(Value::Integer(number)) => number,
+            _ => 0,
+        }
+    }
+}
+
+impl<T: Into<Value>> From<T> for Operand {
+    fn from(value: T) -> Self {
+        Self::Value(value.into())
+    }
+}
+

@@ -1,0 +1,100 @@
+//! Credits.
+
+use sakshi_domain::credits::{CreditMove, EntryKind, LedgerEntry};
+use sakshi_domain::ids::{ClientId, TxnId};
+use sakshi_domain::time::Timestamp;
+
+use super::RecordStore;
+use crate::credits::{Audit, CreditOutcome, Credits};
+use crate::engine::{Query, Value};
+use crate::error::{StoreError, StoreFuture};
+use crate::paging::{Page, PageRequest};
+use crate::records::client;
+use crate::transitions::credits;
+
+/// Clients, or entries of a ledger, that an audit reads at once.
+const SLICE: u64 = 1_000;
+
+impl Credits for RecordStore {
+    fn move_credits(&self, client: ClientId, movement: CreditMove) -> StoreFuture<CreditOutcome> {
+        self.run(|store| async move {
+            let applied = store.commit(credits::move_credits(&client, &movement)).await?;
+            match credits::moved(&movement, applied) {
+                CreditOutcome::NotFound => store.confirmed(CreditOutcome::NotFound).await,
+                outcome => Ok(outcome),
+            }
+        })
+    }
+
+    fn balance(&self, client: ClientId) -> StoreFuture<Option<u64>> {
+        self.run(|store| async move {
+            let found = store.read(vec![Query::Fields(client::client(&client), &["balance"])]).await?.record()?;
+            match found {
+                Some(found) => Ok(Some(found.integer("balance").unsigned_abs())),
+                None => store.confirmed(None).await,
+            }
+        })
+    }
+
+    fn statement(&self, client: ClientId, page: PageRequest) -> StoreFuture<Page<LedgerEntry>> {
+        self.run(move |store| async move {
+            let (ledger, first) = (client::ledger(&client), page.offset() + 1);
+            let queries = vec![Query::Length(ledger.clone()), Query::entries(ledger, first, page.page_size.into())];
+            let mut answers = store.read(queries).await?;
+            let total = answers.number()?;
+            let items = (first..).zip(answers.entries()?).map(|(seq, values)| entry(seq, &values)).collect::<Option<_>>();
+            Ok(Page { items: items.ok_or_else(|| StoreError::unreadable("a ledger"))?, total })
+        })
+    }
+
+    fn audit(&self) -> StoreFuture<Vec<Audit>> {
+        self.run(|store| async move {
+            let mut audits = Vec::new();
+            loop {
+                let members = store.read(vec![Query::page(client::clients(), audits.len() as u64, SLICE)]).await?.members()?;
+                if members.is_empty() {
+                    return Ok(audits);
+                }
+                for (member, _) in members {
+                    let id = std::str::from_utf8(&member).ok().and_then(|id| id.parse().ok());
+                    audits.push(store.audit_of(id.ok_or_else(|| StoreError::unreadable("the id of a client"))?).await?);
+                }
+            }
+        })
+    }
+}
+
+impl RecordStore {
+    /// Reads the whole ledger of a client. What is added meanwhile is left out.
+    async fn audit_of(&self, id: ClientId) -> Result<Audit, StoreError> {
+        let ledger = client::ledger(&id);
+        let queries = vec![Query::Fields(client::client(&id), &["balance"]), Query::Length(ledger.clone())];
+        let mut answers = self.read(queries).await?;
+        let balance = answers.record()?.unwrap_or_default().integer("balance").unsigned_abs();
+        let (length, mut audit) = (answers.number()?, Audit::new(id, balance));
+        for first in (1..=length).step_by(usize::try_from(SLICE).unwrap_or(1)) {
+            let limit = SLICE.min(length + 1 - first);
+            let entries = self.read(vec![Query::entries(ledger.clone(), first, limit)]).await?.entries()?;
+            for (seq, values) in (first..).zip(entries) {
+                let LedgerEntry { kind, amount, balance_after, .. } =
+                    entry(seq, &values).ok_or_else(|| StoreError::unreadable("a ledger"))?;
+                audit.add(seq, kind, amount, balance_after);
+            }
+        }
+        Ok(audit.finish(length))
+    }
+}
+
+/// An entry of a ledger with this number.
+fn entry(seq: u64, values: &[Value]) -> Option<LedgerEntry> {
+    let [Value::Text(kind), Value::Integer(amount), Value::Integer(balance_after), Value::Bytes(reference), Value::Integer(at)] = values
+    else {
+        return None;
+    };
+    let kind: EntryKind = kind.parse().ok()?;
+    let reference = match kind {
+        EntryKind::Debit => TxnId::from_bytes(reference.as_slice().try_into().ok()?).to_string(),
+        EntryKind::Grant | EntryKind::Adjust => String::from_utf8(reference.clone()).ok()?,
+    };
+    Some(LedgerEntry { seq, kind, amount: *amount, balance_after: balance_after.unsigned_abs(), reference, at: Timestamp::from_millis(*at) })
+}

@@ -1,0 +1,45 @@
+//! Idempotency keys.
+
+use std::time::Duration;
+
+use super::RecordStore;
+use crate::error::{StoreError, StoreFuture};
+use crate::idempotency::{Idempotency, IdempotencyScope, IdempotentAnswer, OrderLease};
+use crate::records::idempotency::idempotency;
+use crate::transitions::idempotency as transitions;
+use crate::vault::Sealed;
+
+impl Idempotency for RecordStore {
+    fn load_idempotent_answer(&self, scope: IdempotencyScope) -> StoreFuture<Option<IdempotentAnswer>> {
+        self.run(move |store| async move {
+            let Some(kept) = store.record(idempotency(&scope)).await? else { return Ok(None) };
+            let unreadable = || StoreError::unreadable("a kept answer");
+            Ok(Some(IdempotentAnswer {
+                scope,
+                request: kept.array("request")?,
+                answer: Sealed::from_bytes(kept.bytes("answer")).ok_or_else(unreadable)?,
+                until: kept.time("until").ok_or_else(unreadable)?,
+            }))
+        })
+    }
+
+    /// A store of one node has no other node to exclude.
+    fn take_order_lease(&self, lease: OrderLease, lasting: Duration) -> StoreFuture<bool> {
+        self.run(move |store| async move {
+            if !store.engine().is_shared() {
+                return Ok(true);
+            }
+            let applied = store.engine().commit(transitions::take_lease(&lease, lasting).into()).await?;
+            Ok(transitions::has_lease(&applied))
+        })
+    }
+
+    fn end_order_lease(&self, lease: OrderLease) -> StoreFuture<()> {
+        self.run(move |store| async move {
+            if store.engine().is_shared() {
+                store.commit(transitions::end_lease(&lease)).await?;
+            }
+            Ok(())
+        })
+    }
+}

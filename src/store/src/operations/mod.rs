@@ -1,0 +1,143 @@
+//! Operations: what callers can ask of a store. Each reads what it needs, lets a transition decide, and commits the batch; when a guard
+//! has refused that, it decides again.
+
+mod audit_log;
+mod credits;
+mod erasure;
+mod events;
+mod flows;
+mod idempotency;
+mod intent_key;
+mod operators;
+mod outbox;
+mod refusals;
+mod reseal;
+mod sessions;
+mod tenancy;
+#[cfg(test)]
+mod tests;
+mod transactions;
+mod transfers;
+mod upkeep;
+
+use std::fmt;
+use std::future::ready;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Waker};
+
+use sakshi_domain::ids::TxnId;
+use tokio::sync::broadcast;
+use uuid::Uuid;
+
+use crate::engine::{Answers, Applied, Batch, CallId, Engine, Key, Query, Record};
+use crate::error::{StoreError, StoreFuture};
+use crate::redis::NodeId;
+use crate::upkeep::Retention;
+use crate::vault::Vault;
+
+/// A store over an engine. Clones share it.
+#[derive(Clone)]
+pub(crate) struct RecordStore(Arc<Shared>);
+
+struct Shared {
+    engine: Box<dyn Engine>,
+    vault: Arc<Vault>,
+    retention: Retention,
+    node: NodeId,
+    ended_elsewhere: Option<broadcast::Sender<TxnId>>,
+    /// This node has left and begins no further attempt.
+    left: AtomicBool,
+}
+
+impl RecordStore {
+    /// The store of a node. `ended_elsewhere` tells of transactions that other nodes end, if there are any.
+    pub(crate) fn new(
+        engine: Box<dyn Engine>,
+        vault: Arc<Vault>,
+        retention: Retention,
+        node: NodeId,
+        ended_elsewhere: Option<broadcast::Sender<TxnId>>,
+    ) -> Self {
+        Self(Arc::new(Shared { engine, vault, retention, node, ended_elsewhere, left: AtomicBool::new(false) }))
+    }
+
+    fn engine(&self) -> &dyn Engine {
+        &*self.0.engine
+    }
+
+    fn vault(&self) -> &Vault {
+        &self.0.vault
+    }
+
+    fn node(&self) -> NodeId {
+        self.0.node
+    }
+
+    fn has_left(&self) -> bool {
+        self.0.left.load(Ordering::Relaxed)
+    }
+
+    /// Runs an operation, which begins at once: what is asked first of an engine is done first.
+    fn run<T, F>(&self, operation: impl FnOnce(Self) -> F) -> StoreFuture<T>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, StoreError>> + Send + 'static,
+    {
+        let mut work = Box::pin(operation(self.clone()));
+        match work.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(answer) => Box::pin(ready(answer)),
+            Poll::Pending => work,
+        }
+    }
+
+    async fn read(&self, queries: Vec<Query>) -> Result<Answers, StoreError> {
+        self.engine().read(queries).await
+    }
+
+    /// One record.
+    async fn record(&self, key: Key) -> Result<Option<Record>, StoreError> {
+        self.read(vec![Query::Record(key)]).await?.record()
+    }
+
+    async fn commit(&self, batch: Batch) -> Result<Applied, StoreError> {
+        one(self.engine().commit(vec![batch]).await?)
+    }
+
+    /// Commits one batch, and asks until its outcome is known.
+    async fn commit_until_answered(&self, batch: Batch) -> Result<Applied, StoreError> {
+        one(self.engine().commit_until_answered(vec![batch]).await?)
+    }
+
+    /// Gives an answer that the caller takes for final: that something does not exist.
+    async fn confirmed<T>(&self, answer: T) -> Result<T, StoreError> {
+        self.engine().confirm().await?;
+        Ok(answer)
+    }
+}
+
+/// The answer of an operation that is not built yet.
+fn unbuilt<T: Send + 'static>() -> StoreFuture<T> {
+    Box::pin(ready(Err(StoreError::unavailable("it is not built yet"))))
+}
+
+/// The only answer.
+fn one(applied: Vec<Applied>) -> Result<Applied, StoreError> {
+    applied.into_iter().next().ok_or_else(|| StoreError::unreadable("an answer"))
+}
+
+/// A fresh id of a call.
+fn call() -> CallId {
+    *Uuid::new_v4().as_bytes()
+}
+
+/// Returns true if a batch was applied.
+const fn is_done(applied: &Applied) -> bool {
+    matches!(applied, Applied::Done { .. })
+}
+
+impl fmt::Debug for RecordStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RecordStore({:?})", self.0.engine)
+    }
+}

@@ -1,0 +1,225 @@
+//! The outbox. Indexes say which node has which delivery; the claim in the record of a delivery is the only permission to attempt it.
+
+use sakshi_domain::delivery::{Attempt, DeliveryId, DeliveryRecord, QueuedDelivery, Subject};
+use sakshi_domain::ids::{EventId, Partition};
+
+use super::{RecordStore, call, is_done};
+use crate::engine::{Batch, Query, Record};
+use crate::error::{StoreError, StoreFuture};
+use crate::outbox::{Backlog, Outbox, address};
+use crate::records::delivery::{flight, holders, of_member, of_subject, outbox};
+use crate::redis::NodeId;
+use crate::sealing::open_terms;
+use crate::transitions::delivery;
+
+/// Deliveries that are moved or given up at once.
+const SLICE: u64 = 100;
+
+/// What is read of a delivery's record for its address.
+const ADDRESS: &[&str] = &["terms", "event", "address", "size"];
+
+/// A delivery that waits, as an index has it.
+struct Waiting {
+    id: DeliveryId,
+    subject: Subject,
+    origin: String,
+}
+
+impl Outbox for RecordStore {
+    fn due_deliveries(&self, after: Option<DeliveryId>, origin: Option<String>, limit: usize) -> StoreFuture<Vec<QueuedDelivery>> {
+        self.run(move |store| async move {
+            if store.has_left() || limit == 0 {
+                return Ok(Vec::new());
+            }
+            let mut waiting = store.waiting(after, origin.as_deref(), limit).await?;
+            waiting.sort_unstable_by_key(|waiting| waiting.id);
+            waiting.truncate(limit);
+            store.addressed(waiting).await
+        })
+    }
+
+    fn claim_delivery(&self, id: DeliveryId, subject: Subject) -> StoreFuture<bool> {
+        self.run(move |store| async move {
+            if store.has_left() {
+                return Ok(false);
+            }
+            Ok(is_done(&store.commit_until_answered(delivery::claim(&subject, id, store.node(), call())).await?))
+        })
+    }
+
+    fn settle_delivery(&self, id: DeliveryId, subject: Subject, attempt: Attempt) -> StoreFuture<()> {
+        self.run(move |store| async move {
+            let [first, given_up] = delivery::settle(&subject, id, store.node(), attempt);
+            if !is_done(&store.commit_until_answered(first).await?) {
+                store.commit_until_answered(given_up).await?;
+            }
+            Ok(())
+        })
+    }
+
+    fn load_delivery(&self, subject: Subject) -> StoreFuture<Option<DeliveryRecord>> {
+        self.run(move |store| async move {
+            let record = store.read(vec![Query::Fields(of_subject(&subject), delivery::FIELDS)]).await?.record()?;
+            record.map_or(Ok(None), |record| delivery::delivery_of(subject.partition(), &record))
+        })
+    }
+
+    fn backlog(&self) -> StoreFuture<Backlog> {
+        self.run(|store| async move {
+            let holders = store.holders().await?;
+            let queries = holders.iter().flat_map(|(partition, node)| {
+                let index = outbox(*partition, *node);
+                [Query::count(index.clone()), Query::page(index, 0, 1)]
+            });
+            let mut answers = store.read(queries.collect()).await?;
+            let mut first = Vec::new();
+            let mut backlog = Backlog::default();
+            for _ in &holders {
+                backlog.waiting += answers.number()?;
+                first.extend(answers.members()?.iter().filter_map(|(member, _)| of_member(member)).map(|(subject, _)| of_subject(&subject)));
+            }
+            let mut answers = store.read(first.iter().map(|key| Query::Fields(key.clone(), &["queued_at"])).collect()).await?;
+            for _ in &first {
+                let queued = answers.record()?.and_then(|record| record.time("queued_at"));
+                backlog.oldest = backlog.oldest.into_iter().chain(queued).min();
+            }
+            Ok(backlog)
+        })
+    }
+
+    /// A store of one node has no other node: whoever had deliveries there was this one, or one of the store that was moved there.
+    fn abandon_attempts(&self) -> StoreFuture<u64> {
+        self.run(|store| async move {
+            if store.engine().is_shared() {
+                return store.abandon(store.node()).await;
+            }
+            let mut marked = 0;
+            let mut nodes: Vec<NodeId> = store.holders().await?.into_iter().map(|(_, node)| node).collect();
+            nodes.push(store.node());
+            nodes.sort_unstable();
+            nodes.dedup();
+            for node in nodes {
+                marked += store.abandon(node).await?;
+                if node != store.node() {
+                    store.take_over(node).await?;
+                }
+            }
+            Ok(marked)
+        })
+    }
+}
+
+impl RecordStore {
+    /// The nodes that may have deliveries, by partition.
+    pub(crate) async fn holders(&self) -> Result<Vec<(Partition, NodeId)>, StoreError> {
+        let mut answers = self.read(Partition::all().map(|partition| Query::page(holders(partition), 0, u64::MAX)).collect()).await?;
+        let mut found = Vec::new();
+        for partition in Partition::all() {
+            found.extend(answers.members()?.iter().filter_map(|(node, _)| Some((partition, NodeId::from_bytes(node)?))));
+        }
+        Ok(found)
+    }
+
+    /// Deliveries of this node after a position, of one origin or of all: of each partition at most so many, in order.
+    async fn waiting(&self, after: Option<DeliveryId>, origin: Option<&str>, limit: usize) -> Result<Vec<Waiting>, StoreError> {
+        let slice = u64::try_from(limit).unwrap_or(u64::MAX).clamp(1, 1_000);
+        let above = |partition| after.map_or(i64::MIN, |id| delivery::number_not_after(partition, id));
+        let mut asked: Vec<(Partition, i64)> = Partition::all().map(|partition| (partition, above(partition))).collect();
+        let mut waiting = Vec::new();
+        let mut found = [0; 64];
+        while !asked.is_empty() {
+            let members = |(partition, above): &(Partition, i64)| Query::Members {
+                index: outbox(*partition, self.node()),
+                above: *above,
+                until: i64::MAX.into(),
+                offset: 0,
+                limit: slice,
+            };
+            let mut answers = self.read(asked.iter().map(members).collect()).await?;
+            let mut further = Vec::new();
+            for (partition, _) in asked {
+                let page = answers.members()?;
+                let is_full = page.len() as u64 == slice;
+                let last = page.last().map_or(i64::MAX, |(_, number)| *number);
+                for (member, number) in page {
+                    let (subject, of) = of_member(&member).ok_or_else(|| StoreError::unreadable("the outbox"))?;
+                    if origin.is_none_or(|origin| origin == of) {
+                        found[usize::from(partition.number())] += 1;
+                        waiting.push(Waiting { id: delivery::id(partition, number), subject, origin: of.to_owned() });
+                    }
+                }
+                if is_full && found[usize::from(partition.number())] < limit {
+                    further.push((partition, last));
+                }
+            }
+            asked = further;
+        }
+        Ok(waiting)
+    }
+
+    /// Adds the URLs; deliveries that have ended meanwhile are skipped.
+    async fn addressed(&self, waiting: Vec<Waiting>) -> Result<Vec<QueuedDelivery>, StoreError> {
+        let queries = waiting.iter().map(|waiting| Query::Fields(of_subject(&waiting.subject), ADDRESS));
+        let mut answers = self.read(queries.collect()).await?;
+        let mut due = Vec::with_capacity(waiting.len());
+        for Waiting { id, subject, .. } in waiting {
+            let Some(record) = answers.record()? else { continue };
+            due.push(self.queued(id, subject, &record)?);
+        }
+        Ok(due)
+    }
+
+    fn queued(&self, id: DeliveryId, subject: Subject, record: &Record) -> Result<QueuedDelivery, StoreError> {
+        let event = record.has("event").then(|| record.array("event").map(EventId::from_bytes)).transpose()?;
+        let copied = record.has("address").then(|| record.bytes("address").to_vec());
+        let own = || match subject {
+            Subject::Transaction(txn) => Ok(open_terms(self.vault(), txn, record.bytes("terms"))?.webhook_url),
+            Subject::Flow { .. } => Ok(None),
+        };
+        let url = address(self.vault(), subject, event, copied, own)?;
+        Ok(QueuedDelivery { id, subject, url, stored_bytes: usize::try_from(record.integer("size")).unwrap_or(0) })
+    }
+
+    /// Marks the unfinished attempts of a node as unknown; returns how many.
+    pub(crate) async fn abandon(&self, node: NodeId) -> Result<u64, StoreError> {
+        let mut marked = 0;
+        for partition in Partition::all() {
+            loop {
+                let begun = self.read(vec![Query::page(flight(partition, node), 0, SLICE)]).await?.members()?;
+                if begun.is_empty() {
+                    break;
+                }
+                let subject = |member: &[u8]| Subject::from_bytes(member).ok_or_else(|| StoreError::unreadable("an unfinished attempt"));
+                let batches: Vec<[Batch; 2]> =
+                    begun.iter().map(|(member, number)| Ok(delivery::abandon(&subject(member)?, *number, node))).collect::<Result<_, StoreError>>()?;
+                let applied = self.engine().commit(batches.into_iter().flatten().collect()).await?;
+                marked += applied.iter().step_by(2).filter(|applied| is_done(applied)).count() as u64;
+            }
+        }
+        Ok(marked)
+    }
+
+    /// Takes over the waiting deliveries of a node; returns how many.
+    pub(crate) async fn take_over(&self, dead: NodeId) -> Result<u64, StoreError> {
+        let mut taken = 0;
+        for partition in Partition::all() {
+            loop {
+                let index = outbox(partition, dead);
+                let waiting = self.read(vec![Query::page(index.clone(), 0, SLICE)]).await?.members()?;
+                if waiting.is_empty() {
+                    break;
+                }
+                let mut batches = Vec::with_capacity(2 * waiting.len());
+                for (member, number) in waiting {
+                    let (subject, origin) = of_member(&member).ok_or_else(|| StoreError::unreadable("the outbox"))?;
+                    batches.push(delivery::take_over(&subject, origin, number, dead, self.node()));
+                    batches.push(delivery::forget(index.clone(), number));
+                }
+                let applied = self.engine().commit(batches).await?;
+                taken += applied.iter().step_by(2).filter(|applied| is_done(applied)).count() as u64;
+            }
+            self.commit(delivery::forget_holder(partition, dead)).await?;
+        }
+        Ok(taken)
+    }
+}

@@ -1,0 +1,175 @@
+//! Transactions.
+
+use sakshi_domain::ids::{EventId, TxnId};
+use sakshi_domain::tenancy::App;
+use tokio::sync::broadcast;
+
+use super::{RecordStore, call, is_done};
+use crate::engine::{Answers, Query};
+use crate::error::{ATTEMPTS, StoreError, StoreFuture};
+use crate::records::transaction::{seen_of, transaction};
+use crate::records::{client, credential, event, tenancy};
+use crate::sealing::{open_app, seal_terms};
+use crate::transactions::{
+    CompleteOutcome, CompleteTransaction, ExpireOutcome, OpenOutcome, OpenTransaction, TransactionRecord, Transactions,
+};
+use crate::transitions::{complete, credential as memory, open};
+
+impl Transactions for RecordStore {
+    fn open_transaction(&self, open: OpenTransaction) -> StoreFuture<OpenOutcome> {
+        self.run(|store| async move {
+            let sealed = seal_terms(store.vault(), open.pending.id, &open.pending.terms)?;
+            let watcher = store.engine().is_shared().then(|| store.node());
+            let (batch, opening) = open::open(&open, sealed, store.0.retention.expired, watcher);
+            let applied = store.commit(batch).await?;
+            match opening.outcome(applied) {
+                Some(OpenOutcome::EventNotFound) => store.confirmed(OpenOutcome::EventNotFound).await,
+                Some(outcome) => Ok(outcome),
+                None => {
+                    let client = store.record(client::client(&open.pending.client)).await?.unwrap_or_default();
+                    Ok(OpenOutcome::Opened { balance: client.integer("balance").unsigned_abs() })
+                }
+            }
+        })
+    }
+
+    fn complete_transaction(&self, complete: CompleteTransaction) -> StoreFuture<CompleteOutcome> {
+        self.run(|store| async move {
+            let (call, mut known_event) = (call(), complete.event);
+            for _ in 0..ATTEMPTS {
+                let read = store.read_for(&complete, known_event).await?;
+                let of_event = read.transaction.as_ref().filter(|record| record.has("event")).map(|record| record.array("event"));
+                let of_event = of_event.transpose()?.map(EventId::from_bytes);
+                if of_event != known_event && read.transaction.is_some() {
+                    known_event = of_event;
+                    continue;
+                }
+                let completion = match complete::complete(store.vault(), &complete, &read, call, store.node())? {
+                    Ok(completion) => completion,
+                    Err(CompleteOutcome::NotFound) => return store.confirmed(CompleteOutcome::NotFound).await,
+                    Err(outcome) => return Ok(outcome),
+                };
+                if let Some(outcome) = store.commit_completion(completion, &complete, &read).await? {
+                    return Ok(outcome);
+                }
+            }
+            Err(StoreError::Overloaded)
+        })
+    }
+
+    fn expire_transaction(&self, id: TxnId) -> StoreFuture<ExpireOutcome> {
+        self.run(move |store| async move {
+            let mut answers = store.read(vec![Query::Record(transaction(id))]).await?;
+            let opened = match seen_of(store.vault(), id, answers.record()?.as_ref(), answers.now)? {
+                None => return store.confirmed(ExpireOutcome::NotFound).await,
+                Some(TransactionRecord::Completed(record)) => return Ok(ExpireOutcome::AlreadyCompleted(record)),
+                Some(TransactionRecord::Expired(opened)) => return Ok(ExpireOutcome::Expired(opened)),
+                Some(TransactionRecord::Pending(opened)) => opened,
+            };
+            let applied = store.commit(complete::expire(&opened)).await?;
+            complete::expired(store.vault(), &opened, applied)
+        })
+    }
+
+    fn load_transaction(&self, id: TxnId) -> StoreFuture<Option<TransactionRecord>> {
+        self.run(move |store| async move {
+            let answers = store.read(vec![Query::Record(transaction(id))]).await?;
+            store.seen(id, answers).await
+        })
+    }
+
+    fn watch_transaction(&self, id: TxnId) -> StoreFuture<Option<TransactionRecord>> {
+        self.run(move |store| async move {
+            for _ in 0..ATTEMPTS {
+                let answers = store.read(vec![Query::Record(transaction(id))]).await?;
+                let record = answers.clone().record()?.filter(|_| store.engine().is_shared());
+                let watch = record.and_then(|record| complete::watch(&record, id, store.node()));
+                let watches = match watch {
+                    Some(batch) => is_done(&store.commit(batch).await?),
+                    None => true,
+                };
+                if watches {
+                    return store.seen(id, answers).await;
+                }
+            }
+            Err(StoreError::Overloaded)
+        })
+    }
+
+    fn load_transaction_with_app(&self, id: TxnId) -> StoreFuture<Option<(TransactionRecord, Option<App>)>> {
+        self.run(move |store| async move {
+            let answers = store.read(vec![Query::Record(transaction(id))]).await?;
+            let Some(found) = store.seen(id, answers).await? else { return Ok(None) };
+            let id = &found.opened().app;
+            let app = store.record(tenancy::app(id)).await?;
+            let app = app.map(|app| open_app(store.vault(), id, app.bytes("record"))).transpose()?;
+            Ok(Some((found, app)))
+        })
+    }
+
+    fn ended_elsewhere(&self) -> Option<broadcast::Receiver<TxnId>> {
+        self.0.ended_elsewhere.as_ref().map(broadcast::Sender::subscribe)
+    }
+}
+
+impl RecordStore {
+    /// The transaction that was read.
+    async fn seen(&self, id: TxnId, mut answers: Answers) -> Result<Option<TransactionRecord>, StoreError> {
+        match seen_of(self.vault(), id, answers.record()?.as_ref(), answers.now)? {
+            None => self.confirmed(None).await,
+            found => Ok(found),
+        }
+    }
+
+    async fn read_for(
+        &self,
+        command: &CompleteTransaction,
+        event: Option<EventId>,
+    ) -> Result<complete::Read, StoreError> {
+        let mut queries = vec![Query::Record(transaction(command.id))];
+        queries.extend(event.map(|id| Query::Record(event::event(command.id.partition(), id))));
+        let presented = command.credential.as_ref();
+        queries.extend(presented.map(|presented| Query::Record(credential::credential(&presented.digest))));
+        let mut answers = self.read(queries).await?;
+        Ok(complete::Read {
+            transaction: answers.record()?,
+            event: if event.is_some() { answers.record()? } else { None },
+            memory: if presented.is_some() { answers.record()? } else { None },
+            now: answers.now,
+        })
+    }
+
+    /// Commits a completion; `None` when what was read has changed. Where places cannot be joined, the memory of the credential is
+    /// reserved before, and released if the transaction does not end so.
+    async fn commit_completion(
+        &self,
+        mut completion: complete::Completion,
+        command: &CompleteTransaction,
+        read: &complete::Read,
+    ) -> Result<Option<CompleteOutcome>, StoreError> {
+        let reservation = completion.reservation.take();
+        let reserved = match reservation {
+            Some(reservation) if self.engine().is_shared() => {
+                let call = reservation.call.as_ref().map(|(call, _)| *call);
+                if !is_done(&self.commit(reservation).await?) {
+                    return Ok(None);
+                }
+                call.zip(command.credential)
+            }
+            Some(reservation) => {
+                completion.batch.guards.extend(reservation.guards);
+                // Results of the operations before are named by their numbers.
+                completion.batch.ops.extend(reservation.ops);
+                None
+            }
+            None => None,
+        };
+        let batch = std::mem::take(&mut completion.batch);
+        let applied = self.commit(batch).await?;
+        let outcome = completion.outcome(self.vault(), &applied)?;
+        if let (None, Some((call, presented))) = (&outcome, reserved) {
+            self.commit(memory::release(&presented, call, read.memory.as_ref())).await?;
+        }
+        Ok(outcome)
+    }
+}

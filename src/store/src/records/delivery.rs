@@ -1,0 +1,83 @@
+//! Deliveries: each is a part of the record of what it reports, a transaction or a report. Indexes say which node has which.
+//!
+//! The fields of a delivery in such a record: `delivery` is its number, `holder` the node that is to attempt it, `queued_at`, `origin`
+//! and `address` (the sealed URL, if it was copied); `claimed_at` once its attempt has begun; `attempt`, `status` and `duration_ms` once
+//! that has ended. The record stays until then.
+
+use sakshi_domain::delivery::Subject;
+use sakshi_domain::ids::Partition;
+
+use super::{flow, in_partition, table, transaction};
+use crate::engine::Key;
+use crate::redis::NodeId;
+
+table! {
+    /// The last number of a delivery.
+    NUMBERS = "numbers", Record Stays {
+        last: Integer,
+    }
+}
+
+table! {
+    /// The deliveries that wait for their attempt by a node, by number. Members are made by [`member`].
+    OUTBOX = "outbox", Index Stays {}
+}
+
+table! {
+    /// The deliveries whose attempt by a node is under way, by number.
+    FLIGHT = "flight", Index Stays {}
+}
+
+table! {
+    /// The nodes that may have deliveries in a partition.
+    HOLDERS = "holders", Index Stays {}
+}
+
+/// The last number of a partition.
+#[must_use]
+pub(crate) fn numbers(partition: Partition) -> Key {
+    in_partition(&NUMBERS, partition, vec![])
+}
+
+/// What waits for a node.
+#[must_use]
+pub(crate) fn outbox(partition: Partition, node: NodeId) -> Key {
+    in_partition(&OUTBOX, partition, node.to_string().into_bytes())
+}
+
+/// What a node is attempting.
+#[must_use]
+pub(crate) fn flight(partition: Partition, node: NodeId) -> Key {
+    in_partition(&FLIGHT, partition, node.to_string().into_bytes())
+}
+
+/// The nodes that may have deliveries.
+#[must_use]
+pub(crate) fn holders(partition: Partition) -> Key {
+    in_partition(&HOLDERS, partition, vec![])
+}
+
+/// The record that a delivery is a part of.
+#[must_use]
+pub(crate) fn of_subject(subject: &Subject) -> Key {
+    match *subject {
+        Subject::Transaction(txn) => transaction::transaction(txn),
+        Subject::Flow { flow, webhook } => flow::report(flow, webhook),
+    }
+}
+
+/// A delivery as a member of an index: the length of its subject, the subject, its origin.
+#[must_use]
+pub(crate) fn member(subject: &Subject, origin: &str) -> Vec<u8> {
+    let subject = subject.to_bytes();
+    let length = u8::try_from(subject.len()).unwrap_or(u8::MAX);
+    [&[length][..], &subject, origin.as_bytes()].concat()
+}
+
+/// The subject and the origin of a member.
+#[must_use]
+pub(crate) fn of_member(member: &[u8]) -> Option<(Subject, &str)> {
+    let (length, rest) = member.split_first()?;
+    let (subject, origin) = rest.split_at_checked((*length).into())?;
+    Some((Subject::from_bytes(subject)?, std::str::from_utf8(origin).ok()?))
+}

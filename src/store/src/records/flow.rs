@@ -1,0 +1,92 @@
+//! A flow that ends upstream, and what was reported of it.
+
+use sakshi_domain::flow::dedup::DedupDigest;
+use sakshi_domain::flow::flow_id::FlowId;
+use sakshi_domain::ids::Partition;
+
+use super::{in_partition, table};
+use crate::engine::Key;
+
+table! {
+    /// A flow. `fetches` are the states of the fetches under a wealth-data consent, by the digest of their names; `latest` names the
+    /// report that polls show; `lapses_at` is when an invitation ends that is still open.
+    FLOW = "flow", Record Ends(WEBHOOKS) {
+        client: Text,
+        app: Text,
+        until: Integer,
+        lapses_at: Integer,
+        latest: Bytes,
+        state: Sealed(Id),
+        fetches: Sealed(Id),
+    }
+}
+
+table! {
+    /// The webhooks that were queued of a flow. `tells` is what one tells, in words that are nobody's.
+    WEBHOOKS = "webhooks", List With(FLOW) {
+        name: Bytes,
+        tells: Text,
+    }
+}
+
+table! {
+    /// A report, by flow and webhook: the digest of the webhook's deduplication key, or zeros for one that queued none. One whose
+    /// delivery has not ended outlives its flow. `size` is that of the payload.
+    REPORT = "report", Record Ends {
+        until: Integer,
+        size: Integer,
+        delivery: Integer,
+        holder: Text,
+        queued_at: Integer,
+        origin: Text,
+        address: Sealed(Flow),
+        claimed_at: Integer,
+        attempt: Text,
+        status: Integer,
+        duration_ms: Integer,
+        payload: Sealed(Id),
+    }
+}
+
+table! {
+    /// The flow that a webhook's deduplication key belongs to: an upstream may report the same consent or fetch under two flows of an
+    /// app, and a key has one webhook.
+    WEBHOOK_NAME = "webhook_name", Record Ends {
+        flow: Bytes,
+    }
+}
+
+table! {
+    /// Flows whose invitation is open, by when it ends.
+    LAPSING = "lapsing", Index Stays {}
+}
+
+/// The record of a flow.
+#[must_use]
+pub(crate) fn flow(id: FlowId) -> Key {
+    in_partition(&FLOW, id.partition(), id.as_bytes().to_vec())
+}
+
+/// The webhooks of a flow.
+#[must_use]
+pub(crate) fn webhooks(id: FlowId) -> Key {
+    in_partition(&WEBHOOKS, id.partition(), id.as_bytes().to_vec())
+}
+
+/// A report of a flow.
+#[must_use]
+pub(crate) fn report(id: FlowId, name: DedupDigest) -> Key {
+    in_partition(&REPORT, id.partition(), [&id.as_bytes()[..], &name.0].concat())
+}
+
+/// Whose webhook a deduplication key is.
+#[must_use]
+pub(crate) fn webhook_name(partition: Partition, name: DedupDigest) -> Key {
+    in_partition(&WEBHOOK_NAME, partition, name.0.to_vec())
+}
+
+/// The open invitations of a partition.
+#[must_use]
+pub(crate) fn lapsing(partition: Partition) -> Key {
+    in_partition(&LAPSING, partition, vec![])
+}

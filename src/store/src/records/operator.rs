@@ -1,0 +1,46 @@
+//! The people who operate the service.
+
+use sakshi_domain::ids::OperatorId;
+use sakshi_domain::tenancy::KeyDigest;
+
+use super::{of_installation, table};
+use crate::engine::Key;
+
+table! {
+    /// An operator. `record` is sealed because it has a name.
+    OPERATOR = "operator", Record Stays {
+        created_at: Integer,
+        revoked_at: Integer,
+        record: Sealed(Id),
+    }
+}
+
+table! {
+    /// All operators by creation.
+    OPERATORS = "operators", Index Stays {}
+}
+
+table! {
+    /// The operator with a token, by the token's digest.
+    OPERATOR_TOKEN = "operator_token", Record Stays {
+        operator: Text,
+    }
+}
+
+/// The record of an operator.
+#[must_use]
+pub(crate) fn operator(id: &OperatorId) -> Key {
+    of_installation(&OPERATOR, id.as_str().as_bytes().to_vec())
+}
+
+/// The list of all operators.
+#[must_use]
+pub(crate) fn operators() -> Key {
+    of_installation(&OPERATORS, vec![])
+}
+
+/// The record of a token.
+#[must_use]
+pub(crate) fn operator_token(digest: &KeyDigest) -> Key {
+    of_installation(&OPERATOR_TOKEN, digest.0.to_vec())
+}

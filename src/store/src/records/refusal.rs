@@ -1,0 +1,32 @@
+//! The newest refused requests of an app: as many places as are kept, which are used in turn.
+
+use sakshi_domain::ids::{AppId, Partition};
+
+use super::{in_partition, table};
+use crate::engine::Key;
+
+table! {
+    /// How many refused requests of an app were kept so far.
+    REFUSALS = "refusals", Record Ends {
+        kept: Integer,
+    }
+}
+
+table! {
+    /// A refused request, by app and place. The names of fields and ids in it are the client's own.
+    REFUSAL = "refusal", Record Ends {
+        refused: Sealed(Id),
+    }
+}
+
+/// The number of an app's refused requests.
+#[must_use]
+pub(crate) fn refusals(app: &AppId) -> Key {
+    in_partition(&REFUSALS, Partition::of_name(app.as_str()), app.as_str().as_bytes().to_vec())
+}
+
+/// A refused request of an app.
+#[must_use]
+pub(crate) fn refusal(app: &AppId, place: u32) -> Key {
+    in_partition(&REFUSAL, Partition::of_name(app.as_str()), [app.as_str().as_bytes(), b" ", place.to_string().as_bytes()].concat())
+}

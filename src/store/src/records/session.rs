@@ -1,0 +1,20 @@
+//! Sessions of people who have signed in with a key.
+
+use super::{alone, table};
+use crate::engine::Key;
+use crate::sessions::SessionDigest;
+
+table! {
+    /// A session, by the digest of its id. `grant` is the digest of its key, and its app.
+    SESSION = "session", Record Ends {
+        idle_until: Integer,
+        ends_at: Integer,
+        grant: Sealed(Id),
+    }
+}
+
+/// The record of a session.
+#[must_use]
+pub(crate) fn session(digest: &SessionDigest) -> Key {
+    alone(&SESSION, digest.0.to_vec())
+}

@@ -1,0 +1,76 @@
+//! Apps and API keys.
+
+use sakshi_domain::ids::{AppId, ClientId, KeyId};
+use sakshi_domain::tenancy::KeyDigest;
+
+use super::{alone, in_partition, table};
+use crate::engine::Key;
+
+table! {
+    /// An app. `record` is sealed because its URLs can have secrets, and so are the `urls` that it has registered.
+    APP = "app", Record Stays {
+        client: Text,
+        record: Sealed(Id),
+        urls: Sealed(Id),
+    }
+}
+
+table! {
+    /// The apps of a client by creation.
+    APPS = "apps", Index Stays {}
+}
+
+table! {
+    /// An API key, by its digest. `environments` are words.
+    API_KEY = "key", Record Stays {
+        key_id: Text,
+        client: Text,
+        label: Text,
+        environments: Text,
+        created_at: Integer,
+        expires_at: Integer,
+        revoked_at: Integer,
+    }
+}
+
+table! {
+    /// The digest of a key, by its id.
+    API_KEY_ID = "key_id", Record Stays {
+        digest: Bytes,
+    }
+}
+
+table! {
+    /// The ids of a client's keys by creation.
+    API_KEYS = "keys", Index Stays {}
+}
+
+/// The record of an app.
+#[must_use]
+pub(crate) fn app(id: &AppId) -> Key {
+    alone(&APP, id.as_str().as_bytes().to_vec())
+}
+
+/// The apps of a client.
+#[must_use]
+pub(crate) fn apps(client: &ClientId) -> Key {
+    in_partition(&APPS, client.partition(), client.as_str().as_bytes().to_vec())
+}
+
+/// The record of a key.
+#[must_use]
+pub(crate) fn api_key(digest: &KeyDigest) -> Key {
+    alone(&API_KEY, digest.0.to_vec())
+}
+
+/// The digest of a key.
+#[must_use]
+pub(crate) fn api_key_id(id: &KeyId) -> Key {
+    alone(&API_KEY_ID, id.as_str().as_bytes().to_vec())
+}
+
+/// The keys of a client.
+#[must_use]
+pub(crate) fn api_keys(client: &ClientId) -> Key {
+    in_partition(&API_KEYS, client.partition(), client.as_str().as_bytes().to_vec())
+}
