@@ -200,7 +200,7 @@ impl Content {
                 let mut bytes = 0;
                 let within = |entry: &&Vec<Value>| {
                     let fits = bytes == 0 || bytes < *max_bytes;
-                    bytes += entry.iter().map(Value::size).sum::<usize>().max(1);
+                    bytes += entry.last().map_or(0, Value::size).max(1);
                     fits
                 };
                 let skipped = usize::try_from(first.saturating_sub(1)).unwrap_or(usize::MAX);

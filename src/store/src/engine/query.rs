@@ -14,7 +14,7 @@ pub(crate) enum Query {
     Record(Key),
     /// The same with these fields alone.
     Fields(Key, &'static [&'static str]),
-    /// The entries of a list from this number on: at most so many, and no further one once they hold so many bytes.
+    /// The entries of a list from this number on: at most so many, and no further one once their last fields hold so many bytes.
     Entries {
         /// The list.
         list: Key,
