@@ -180,7 +180,7 @@ impl RecordStore {
 }
 
 /// The kinds with sealed fields.
-fn sealed_tables() -> impl Iterator<Item = &'static Table> {
+pub(super) fn sealed_tables() -> impl Iterator<Item = &'static Table> {
     let is_sealed = |column: &Column| matches!(column.kind, ColumnKind::Sealed(_));
     ALL.iter().copied().filter(move |table| table.fields.iter().any(is_sealed))
 }

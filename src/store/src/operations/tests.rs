@@ -14,17 +14,24 @@ use crate::engine::memory::MemoryEngine;
 use crate::redis::NodeId;
 use crate::vault::test_vault;
 
+mod reseal;
+
 /// A store in memory, with a clock that the test moves.
 struct MemoryTestStore {
     store: RecordStore,
+    engine: MemoryEngine,
     clock: Arc<ManualClock>,
 }
 
 fn test_store() -> MemoryTestStore {
     let clock = Arc::new(ManualClock::starting_at(Timestamp::from_millis(1_900_000_000_000)));
-    let engine = Box::new(MemoryEngine::new(clock.clone()));
-    let store = RecordStore::new(engine, Arc::new(test_vault(&[7, 6])), RETENTION, NodeId::generate(), None);
-    MemoryTestStore { store, clock }
+    store_with(MemoryEngine::new(clock.clone()), clock, &[7, 6], NodeId::generate())
+}
+
+/// The store of a node over what is kept, with these keys; the first seals.
+fn store_with(engine: MemoryEngine, clock: Arc<ManualClock>, keys: &[u8], node: NodeId) -> MemoryTestStore {
+    let store = RecordStore::new(Box::new(engine.clone()), Arc::new(test_vault(keys)), RETENTION, node, None);
+    MemoryTestStore { store, engine, clock }
 }
 
 impl TestStore for MemoryTestStore {
