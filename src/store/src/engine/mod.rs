@@ -187,6 +187,11 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync + 'static {
         Box::pin(ready(Ok(None)))
     }
 
+    /// Makes sure that what was removed is in no log of the engine's own.
+    fn purge(&self) -> StoreFuture<()> {
+        Box::pin(ready(Ok(())))
+    }
+
     /// Lets the other nodes know that this one ends.
     fn leave(&self) -> StoreFuture<()> {
         Box::pin(ready(Ok(())))
