@@ -196,6 +196,10 @@ impl Content {
                 record.fields.retain(|name, _| fields.contains(name));
                 record
             })),
+            Query::End(key) => {
+                let end = self.record(key, now).and_then(|kept| kept.end);
+                Found::Number(end.and_then(|end| u64::try_from(end).ok()).unwrap_or(0))
+            }
             Query::Entries { list, first, limit, max_bytes } => {
                 let mut bytes = 0;
                 let within = |entry: &&Vec<Value>| {

@@ -14,6 +14,7 @@ use crate::engine::memory::MemoryEngine;
 use crate::redis::NodeId;
 use crate::vault::test_vault;
 
+mod moving;
 mod reseal;
 
 /// A store in memory, with a clock that the test moves.
