@@ -6,5 +6,6 @@ pub(crate) mod credential;
 pub(crate) mod credits;
 pub(crate) mod delivery;
 pub(crate) mod event;
+pub(crate) mod flow;
 pub(crate) mod idempotency;
 pub(crate) mod open;
