@@ -47,7 +47,7 @@ pub(crate) fn open(open: &OpenFlow, sealed: SealedOpening) -> Batch {
     }
     ops.extend([Op::Put(record.clone(), fields), Op::ExpireAt(record, (*until).into())]);
     ops.extend(idempotency.iter().flat_map(|kept| keep(kept, id.as_bytes())));
-    Batch { call: None, guards, ops }
+    Batch::new(guards, ops)
 }
 
 /// The outcome of the batch of [`open`].
@@ -156,7 +156,7 @@ pub(crate) fn commit(
             ops.push(Op::ExpireAt(own, payload_until.into()));
         }
     }
-    Ok(Ok((Batch { call: Some((call, record)), guards, ops }, number)))
+    Ok(Ok((Batch::new(guards, ops).called(call, record), number)))
 }
 
 /// What makes the deduplication key of a webhook that of a flow; `None` when it is another flow's.
@@ -189,7 +189,7 @@ fn line_up(id: FlowId, lapses_at: Option<Timestamp>) -> Op {
 /// The batch that takes a flow which is gone off the list of open invitations.
 #[must_use]
 pub(crate) fn forget_lapse(id: FlowId) -> Batch {
-    Batch { call: None, guards: vec![Guard::Absent(flow(id))], ops: vec![line_up(id, None)] }
+    Batch::on_full(vec![Guard::Absent(flow(id))], vec![line_up(id, None)])
 }
 
 /// The outcome of the batch of [`commit`]. When a guard has refused it, what it was decided on has changed.
