@@ -159,6 +159,11 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync + 'static {
     /// Answers queries, those about one partition in one step, at a time that is the engine's.
     fn read(&self, queries: Vec<Query>) -> StoreFuture<Answers>;
 
+    /// The same for answers that callers take for final: replicas have what they tell, if writes wait for replicas.
+    fn read_confirmed(&self, queries: Vec<Query>) -> StoreFuture<Answers> {
+        self.read(queries)
+    }
+
     /// Applies batches, each for itself, those about one partition in this order.
     fn commit(&self, batches: Vec<Batch>) -> StoreFuture<Vec<Applied>>;
 

@@ -177,7 +177,7 @@ impl RecordStore {
             }
             let goes_on = !ops.is_empty() && members.len() as u64 == SLICE;
             if !ops.is_empty() {
-                self.commit(Batch { ops, ..Batch::default() }).await?;
+                self.commit(Batch::on_full(vec![], ops)).await?;
             }
             if !goes_on {
                 return Ok(());

@@ -18,7 +18,7 @@ impl Tenancy for RecordStore {
             use crate::engine::*;
             use crate::records::client as records;
             let key = records::client(&client.client_id);
-            store.commit(Batch { call: None, guards: vec![Guard::Absent(key.clone())], ops: vec![Op::Put(key, vec![("balance", 0.into())])] }).await?;
+            store.commit(Batch::new(vec![Guard::Absent(key.clone())], vec![Op::Put(key, vec![("balance", 0.into())])])).await?;
             store.commit(Batch { ops: vec![Op::Index(records::clients(), client.client_id.as_str().as_bytes().to_vec(), client.created_at.into())], ..Batch::default() }).await?;
             Ok(())
         })

@@ -3,16 +3,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use proptest::prelude::*;
 use sakshi_domain::clock::{Clock as _, ManualClock};
 use sakshi_domain::time::Timestamp;
 
 use super::RecordStore;
-use crate::Store;
 use crate::conformance::TestStore;
-use crate::conformance::fixture::RETENTION;
+use crate::conformance::fixture::{RESULT_TTL, RETENTION};
+use crate::conformance::flow_fixture::{FLOW, document, opened, party};
+use crate::conformance::models::flows;
+use crate::conformance::run;
 use crate::engine::memory::MemoryEngine;
 use crate::redis::NodeId;
 use crate::vault::test_vault;
+use crate::{LapseFlowOutcome, Store};
 
 mod moving;
 mod reseal;
@@ -53,4 +57,31 @@ mod conformance {
     use super::test_store;
 
     crate::store_conformance!(test_store());
+}
+
+#[test]
+fn a_flow_that_is_gone_leaves_the_list_of_open_invitations() {
+    run(async {
+        let test = test_store();
+        let party = party(&test).await;
+        let flow = opened(&test, document(&test, &party, None)).await;
+        test.advance(FLOW + RESULT_TTL);
+        assert_eq!(test.store().lapsed_flows(1).await, Ok(vec![flow.id]));
+        assert_eq!(test.store().lapse_flow(flow.id, RESULT_TTL).await, Ok(LapseFlowOutcome::NotFound));
+        assert_eq!(test.store().lapsed_flows(1).await, Ok(vec![]));
+    });
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_interleaving_of_reports_does_what_the_model_says(steps in prop::collection::vec(flows::step(), 1..60)) {
+        run(flows::compare(&test_store(), steps));
+    }
+
+    #[test]
+    fn racing_reports_queue_at_most_one_delivery_for_each_key(steps in prop::collection::vec(flows::step(), 1..24)) {
+        run(flows::race(&test_store(), steps));
+    }
 }

@@ -64,7 +64,7 @@ pub(crate) fn create(create: &CreateEvent, sealed: SealedTerms, usual: Duration)
     ];
     ops.extend(idempotency.iter().flat_map(|kept| keep(kept, id.as_bytes())));
     let (meanings, guards) = guards.into_iter().unzip();
-    (Batch { call: None, guards, ops }, Creation { meanings, request: idempotency.as_ref().map(|kept| kept.request) })
+    (Batch::new(guards, ops), Creation { meanings, request: idempotency.as_ref().map(|kept| kept.request) })
 }
 
 /// The fields of an event that its terms decide.
@@ -119,7 +119,7 @@ pub(crate) fn patch(before: &Record, after: &Event, sealed: SealedTerms, last: O
         Op::ExpireLater(at.clone(), gone_at.into())
     };
     let listed = Op::Index(event::event_ends(id.partition(), &after.app), id.as_bytes().to_vec(), gone_at.into());
-    Batch { call: None, guards, ops: vec![Op::Set(at, terms_of(sealed)), ends, listed] }
+    Batch::new(guards, vec![Op::Set(at, terms_of(sealed)), ends, listed])
 }
 
 /// The operations that take an event which has gone out of the lists of its app.

@@ -7,5 +7,6 @@ pub(crate) mod credits;
 pub(crate) mod delivery;
 pub(crate) mod erasure;
 pub(crate) mod event;
+pub(crate) mod flow;
 pub(crate) mod idempotency;
 pub(crate) mod open;
