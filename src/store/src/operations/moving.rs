@@ -191,7 +191,7 @@ impl Pass<'_> {
             if members != known {
                 differs = true;
                 let ops = members.into_iter().map(|(member, score)| Op::Index(index.clone(), member, score.into())).collect();
-                self.write(vec![Batch { ops, ..Batch::default() }]).await?;
+                self.write(vec![Batch::new(vec![], ops)]).await?;
             }
             offset += MEMBERS;
         }
@@ -263,7 +263,7 @@ fn has_passed(end: u64, answers: &Answers) -> bool {
 }
 
 fn only(op: Op) -> Batch {
-    Batch { ops: vec![op], ..Batch::default() }
+    Batch::new(vec![], vec![op])
 }
 
 /// The batch that writes a record with its end.
@@ -273,7 +273,7 @@ fn put(key: &Key, record: Record, end: u64) -> Batch {
     if end > 0 {
         ops.push(Op::ExpireAt(key.clone(), Value::number(end).into()));
     }
-    Batch { ops, ..Batch::default() }
+    Batch::new(vec![], ops)
 }
 
 /// The batch that makes entries from this number on what they are to be; `None` when they are.
@@ -289,7 +289,7 @@ fn rewrite(list: &Key, first: u64, entries: Vec<Vec<Value>>, known: &[Vec<Value>
             None => ops.push(Op::Append(list.clone(), operands(entry))),
         }
     }
-    (!ops.is_empty()).then_some(Batch { call: None, guards, ops })
+    (!ops.is_empty()).then_some(Batch::new(guards, ops))
 }
 
 fn operands(entry: Vec<Value>) -> Vec<Operand> {

@@ -209,7 +209,7 @@ fn replace(row: Row, old: &[(&'static str, Vec<u8>)], fresh: Vec<(&'static str, 
         let guards = old.iter().map(|(name, sealed)| Guard::Equal(key.clone(), name, sealed.clone().into())).collect();
         (guards, Op::Set(key, fresh.into_iter().map(|(name, sealed)| (name, sealed.into())).collect()))
     };
-    Batch { call: None, guards, ops: vec![op] }
+    Batch::on_full(guards, vec![op])
 }
 
 /// The keys that follow a place, in the order of their digests.

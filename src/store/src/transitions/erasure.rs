@@ -45,7 +45,7 @@ pub(crate) fn answer(key: &Key, record: &Record) -> Batch {
 }
 
 fn as_read(key: &Key, record: &Record, ops: Vec<Op>) -> Batch {
-    Batch { call: None, guards: vec![Guard::Version(key.clone(), record.version)], ops }
+    Batch::on_full(vec![Guard::Version(key.clone(), record.version)], ops)
 }
 
 /// The batch that removes an event with its guests. Its first operation results in their number.
@@ -54,7 +54,7 @@ pub(crate) fn event(id: EventId, app: &AppId) -> Batch {
     let mut ops = vec![Op::Add(at.clone(), "registrations", 0.into())];
     ops.extend(delist(&event::events(id.partition(), app), id.as_bytes()));
     ops.push(Op::Remove(at.clone()));
-    Batch { call: None, guards: vec![Guard::Present(at)], ops }
+    Batch::on_full(vec![Guard::Present(at)], ops)
 }
 
 /// The batch that leaves a guest's place with nothing of the person; `None` when there is nothing left.
@@ -69,11 +69,11 @@ pub(crate) fn guest(list: &Key, number: u64, entry: Vec<Value>, nothing: &Sealed
     }
     let blank = vec![Operand::Value(txn.clone()), Operand::Value(at.clone()), nothing.as_bytes().into()];
     let guards = vec![Guard::Entry(list.clone(), number, entry)];
-    Ok(Some(Batch { call: None, guards, ops: vec![Op::Rewrite(list.clone(), number, blank)] }))
+    Ok(Some(Batch::on_full(guards, vec![Op::Rewrite(list.clone(), number, blank)])))
 }
 
 /// The batch that removes the refused requests of an app.
 pub(crate) fn refusals(app: &AppId, places: Vec<Key>) -> Batch {
     let keys = places.into_iter().chain([refusal::refusals(app)]);
-    Batch { ops: keys.map(Op::Remove).collect(), ..Batch::default() }
+    Batch::on_full(vec![], keys.map(Op::Remove).collect())
 }
