@@ -130,7 +130,13 @@ impl Content {
         }
         let is_held = self.is_held(key, now);
         match op {
-            Op::Append(..) | Op::Rewrite(..) => if is_held { self.change_list(op, now, results) } else { 0 },
+            Op::Append(..) | Op::Rewrite(..) => {
+                if is_held {
+                    self.change_list(op, now, results)
+                } else {
+                    0
+                }
+            }
             Op::Unindex(..) if !is_held => -1,
             Op::Index(..) | Op::Sweep(..) if !is_held => 0,
             Op::Index(..) | Op::Unindex(..) | Op::Sweep(..) => self.change_index(op, now, results),
@@ -293,9 +299,11 @@ impl Engine for MemoryEngine {
         };
         let of_kind = |(kind, place, id): &Name| (*kind == table.name).then(|| Key { table, place: *place, id: id.clone() });
         let keys = all.into_iter().filter_map(of_kind);
+        // A list or an index that is empty is absent.
         let is_there = |key: &Key| match table.form {
             Form::Record => content.record(key, now).is_some(),
-            Form::List | Form::Index => content.is_held(key, now),
+            Form::List => !content.list(key, now).is_empty(),
+            Form::Index => content.members(key, now).is_some_and(|members| !members.is_empty()),
         };
         // Keys that come or go between two steps move the others, so the first step has them all.
         let keys = keys.filter(is_there).collect();

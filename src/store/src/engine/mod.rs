@@ -8,8 +8,10 @@
 //! Not in use yet. Tests compare what is written here with the stores that are in use.
 
 pub(crate) mod batch;
+pub(crate) mod embedded;
 pub(crate) mod memory;
 pub(crate) mod query;
+pub(crate) mod redis;
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -5,6 +5,7 @@ mod canary;
 mod cluster;
 mod credentials;
 mod data_loss;
+mod engines;
 mod expiry;
 mod installation;
 mod inventory;

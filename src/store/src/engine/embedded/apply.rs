@@ -1,0 +1,229 @@
+//! Applying batches.
+
+use rusqlite::types::{Null, ToSqlOutput};
+use rusqlite::{ToSql, params, params_from_iter};
+use sakshi_domain::time::Timestamp;
+
+use super::statements::{Statement, can_end, text};
+use super::{bound, id, read};
+use crate::embedded::database::statements::Database;
+use crate::engine::batch::next_number;
+use crate::engine::{Applied, Batch, Guard, Key, Op, Operand, Record, Value};
+
+/// Bytes that a batch writes, roughly.
+pub(super) fn weight(batch: &Batch) -> usize {
+    let size = |operand: &Operand| if let Operand::Value(value) = operand { value.size() } else { 0 };
+    batch.ops.iter().flat_map(operands).map(size).sum()
+}
+
+/// The values that an operation writes.
+fn operands(op: &Op) -> Vec<&Operand> {
+    match op {
+        Op::Put(_, fields) | Op::Set(_, fields) => fields.iter().map(|(_, operand)| operand).collect(),
+        Op::Append(_, values) | Op::Rewrite(_, _, values) => values.iter().collect(),
+        Op::Add(_, _, operand)
+        | Op::Index(_, _, operand)
+        | Op::Sweep(_, _, operand)
+        | Op::ExpireAt(_, operand)
+        | Op::ExpireLater(_, operand) => vec![operand],
+        Op::Number(..) | Op::Unindex(..) | Op::Keep(_) | Op::Remove(_) | Op::Tell(..) => vec![],
+    }
+}
+
+/// A value as a parameter.
+struct Parameter(Option<Value>);
+
+impl ToSql for Parameter {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        match &self.0 {
+            None => Ok(ToSqlOutput::Owned(Null.into())),
+            Some(Value::Integer(number)) => number.to_sql(),
+            Some(Value::Text(text)) => text.to_sql(),
+            Some(Value::Bytes(bytes)) => bytes.to_sql(),
+        }
+    }
+}
+
+/// A batch that is being applied.
+struct Work<'a> {
+    db: &'a Database,
+    now: Timestamp,
+    batch: &'a Batch,
+    /// The records that guards saw.
+    seen: Vec<(&'a Key, Option<Record>)>,
+    results: Vec<i64>,
+}
+
+/// Applies a batch inside the current transaction.
+pub(super) fn apply(db: &Database, batch: &Batch, now: Timestamp) -> rusqlite::Result<Applied> {
+    let mut work = Work { db, now, batch, seen: Vec::with_capacity(4), results: Vec::with_capacity(batch.ops.len()) };
+    for (guard, condition) in batch.guards.iter().enumerate() {
+        if !work.holds(condition)? {
+            let known = work.seen.into_iter().find(|(key, _)| *key == condition.key());
+            return Ok(Applied::Refused { guard, seen: known.and_then(|(_, record)| record), now });
+        }
+    }
+    for op in &batch.ops {
+        let result = work.operate(op)?;
+        work.results.push(result);
+    }
+    Ok(Applied::Done { results: work.results, now })
+}
+
+impl<'a> Work<'a> {
+    fn holds(&mut self, guard: &'a Guard) -> rusqlite::Result<bool> {
+        let (db, key) = (self.db, guard.key());
+        match guard {
+            Guard::Length(_, length) => Ok(if read::is_there(db, key, self.now)? { read::length(db, key)? } else { 0 } == *length),
+            Guard::Fewer(_, limit) if read::is_there(db, key, self.now)? => read::has_fewer(db, key, *limit),
+            Guard::Fewer(_, limit) => Ok(*limit > 0),
+            Guard::Entry(_, 0, _) => Ok(false),
+            Guard::Entry(_, number, values) => {
+                let found = if read::is_there(db, key, self.now)? { read::entry(db, key, *number)? } else { None };
+                Ok(found.as_ref() == Some(values))
+            }
+            about_record => {
+                // Guards of one record are one read.
+                if !self.seen.iter().any(|(known, _)| *known == key) {
+                    self.seen.push((key, read::record(db, key, self.now)?));
+                }
+                let known = self.seen.iter().find(|(known, _)| *known == key).and_then(|(_, record)| record.as_ref());
+                Ok(about_record.holds(known, self.now))
+            }
+        }
+    }
+
+    /// Returns true if a record is known to be there, because the batch has written it or a guard saw it.
+    fn is_known(&self, key: &Key) -> bool {
+        let before = self.batch.ops.iter().take(self.results.len()).rev().filter(|op| op.key() == key);
+        let mut decisive = before.filter(|op| matches!(op, Op::Put(..) | Op::Number(..) | Op::ExpireAt(..) | Op::Remove(_)));
+        match decisive.next() {
+            Some(op) => matches!(op, Op::Put(..) | Op::Number(..)),
+            None => self.seen.iter().any(|(known, record)| *known == key && record.is_some()),
+        }
+    }
+
+    /// Returns true unless the key goes with a record that is not there.
+    fn is_held(&self, key: &Key) -> rusqlite::Result<bool> {
+        match key.parent() {
+            Some(parent) if !self.is_known(&parent) => read::is_there(self.db, key, self.now),
+            _ => Ok(true),
+        }
+    }
+
+    /// Removes a record that has ended, before another takes its place.
+    fn purge(&self, key: &Key) -> rusqlite::Result<()> {
+        if can_end(key.table)
+            && !self.is_known(key)
+            && self.db.change(&text(key.table, Statement::Purge), params![id(key), self.now.millis()])? > 0
+        {
+            self.remove_children(key)?;
+        }
+        Ok(())
+    }
+
+    fn remove_children(&self, key: &Key) -> rusqlite::Result<()> {
+        let remove = |child| self.db.change(&text(child, Statement::Remove), [id(key)]).map(drop);
+        key.table.children().iter().copied().try_for_each(remove)
+    }
+
+    fn operate(&self, op: &Op) -> rusqlite::Result<i64> {
+        match op {
+            Op::Tell(..) => Ok(0),
+            Op::Remove(key) => {
+                self.db.change(&text(key.table, Statement::Remove), [id(key)])?;
+                self.remove_children(key)?;
+                Ok(0)
+            }
+            Op::Append(key, ..) | Op::Rewrite(key, ..) | Op::Index(key, ..) | Op::Sweep(key, ..) if !self.is_held(key)? => Ok(0),
+            Op::Unindex(key, _) if !self.is_held(key)? => Ok(-1),
+            Op::Append(..) | Op::Rewrite(..) => self.change_list(op),
+            Op::Index(..) | Op::Unindex(..) | Op::Sweep(..) => self.change_index(op),
+            // A kind that stays has no end.
+            Op::ExpireAt(key, _) | Op::ExpireLater(key, _) | Op::Keep(key) if !can_end(key.table) => Ok(0),
+            _ => self.change_record(op),
+        }
+    }
+
+    /// The fields of the record itself that an operation names.
+    fn own(&self, op: &Op) -> rusqlite::Result<Record> {
+        let named = |operand: &Operand| if let Operand::Field(name) = operand { Some(*name) } else { None };
+        let names: Vec<&'static str> = operands(op).into_iter().filter_map(named).collect();
+        let own = if names.is_empty() { None } else { read::fields(self.db, op.key(), &names, self.now)? };
+        Ok(own.unwrap_or_default())
+    }
+
+    fn change_record(&self, op: &Op) -> rusqlite::Result<i64> {
+        let (db, key, own) = (self.db, op.key(), self.own(op)?);
+        let own = |name: &'static str| own.fields.get(name).cloned();
+        let parameter = |operand: &Operand| Parameter(operand.resolve(self.now, &self.results, &own));
+        let sql = |statement| text(key.table, statement);
+        let (id, at) = (id(key), self.now.millis());
+        let first = || [Parameter(Some(Value::Bytes(id.clone()))), Parameter(Some(Value::Integer(at)))].into_iter();
+        match op {
+            Op::Put(_, given) => {
+                if !key.table.children().is_empty() {
+                    self.purge(key)?;
+                }
+                let of_field = |name: &str| given.iter().find(|(field, _)| *field == name).map(|(_, operand)| operand);
+                let values = key.table.fields.iter().map(|column| of_field(column.name).map_or(Parameter(None), parameter));
+                db.change(&sql(Statement::Put), params_from_iter(first().chain(values)))?;
+            }
+            Op::Set(_, given) => {
+                let statement = Statement::Set(given.iter().map(|(field, _)| *field).collect());
+                let values = given.iter().map(|(_, operand)| parameter(operand));
+                db.change(&sql(statement), params_from_iter(first().chain(values)))?;
+            }
+            Op::Add(_, field, more) => {
+                let more = more.integer(self.now, &self.results, &own);
+                let sum = db.first(&sql(Statement::Add(field)), params![id, at, more], |row| row.get(0))?;
+                return Ok(sum.unwrap_or_default());
+            }
+            Op::Number(_, field) => {
+                self.purge(key)?;
+                let number = db.first(&sql(Statement::Number(field)), params![id, next_number(0, self.now)], |row| row.get(0))?;
+                return Ok(number.unwrap_or_default());
+            }
+            Op::ExpireAt(_, end) | Op::ExpireLater(_, end) => {
+                let statement = if matches!(op, Op::ExpireAt(..)) { Statement::ExpireAt } else { Statement::ExpireLater };
+                db.change(&sql(statement), params![id, at, end.integer(self.now, &self.results, &own)])?;
+            }
+            Op::Keep(_) => db.change(&sql(Statement::Keep), params![id, at]).map(drop)?,
+            _ => {}
+        }
+        Ok(0)
+    }
+
+    fn change_list(&self, op: &Op) -> rusqlite::Result<i64> {
+        let (db, key) = (self.db, op.key());
+        let parameter = |operand: &Operand| Parameter(operand.resolve(self.now, &self.results, &|_| None));
+        let first = Parameter(Some(Value::Bytes(id(key))));
+        match op {
+            Op::Append(_, values) => {
+                let parameters = params_from_iter([first].into_iter().chain(values.iter().map(parameter)));
+                db.statement(&text(key.table, Statement::Append))?.query_row(parameters, |row| row.get(0))
+            }
+            Op::Rewrite(_, number, values) => {
+                let first = [first, Parameter(Some(Value::number(*number)))].into_iter();
+                let parameters = params_from_iter(first.chain(values.iter().map(parameter)));
+                db.change(&text(key.table, Statement::Rewrite), parameters).map(|_| 0)
+            }
+            _ => Ok(0),
+        }
+    }
+
+    fn change_index(&self, op: &Op) -> rusqlite::Result<i64> {
+        let (db, key) = (self.db, op.key());
+        let integer = |operand: &Operand| operand.integer(self.now, &self.results, &|_| None);
+        let sql = |statement| text(key.table, statement);
+        match op {
+            Op::Index(_, member, score) => db.change(&sql(Statement::Index), params![id(key), member, integer(score)]).map(|_| 0),
+            Op::Unindex(_, member) => {
+                let removed = db.change(&sql(Statement::Unindex), params![id(key), member])?;
+                Ok(if removed == 0 { -1 } else { 0 })
+            }
+            Op::Sweep(_, above, until) => db.change(&sql(Statement::Sweep), params![id(key), above, integer(until)]).map(bound),
+            _ => Ok(0),
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Records in SQLite: a table for each kind, its columns those of the kind. A key is the number of its place, a byte, and its id.
+//!
+//! Batches are applied on the thread that writes, inside its transaction, so that a group of them is durable with one commit. No answer
+//! is lost on the way, so the calls of batches are not kept.
+
+mod apply;
+mod read;
+mod statements;
+mod sweep;
+
+use std::fmt;
+
+use rusqlite::params;
+use sakshi_domain::time::Timestamp;
+
+use self::statements::{Statement, text};
+use super::{Answers, Applied, Batch, Engine, Form, Key, Place, Query, ScanFrom, Scanned, Table};
+use crate::embedded::EmbeddedStore;
+use crate::embedded::database::statements::Database;
+use crate::error::{StoreError, StoreFuture};
+
+/// Records in the file of a store.
+#[derive(Clone)]
+pub(crate) struct EmbeddedEngine {
+    store: EmbeddedStore,
+    tables: &'static [&'static Table],
+}
+
+impl EmbeddedEngine {
+    /// The records of a store, whose tables are created if they are missing.
+    ///
+    /// # Errors
+    /// The store's.
+    pub(crate) async fn open(store: EmbeddedStore, tables: &'static [&'static Table]) -> Result<Self, StoreError> {
+        let create = move |db: &Database| tables.iter().try_for_each(|table| db.connection.execute_batch(&statements::schema(table)));
+        store.write(0, create).await?;
+        Ok(Self { store, tables })
+    }
+}
+
+/// A key within its kind, as it is kept.
+fn id(key: &Key) -> Vec<u8> {
+    [&[key.place.number()][..], &key.id].concat()
+}
+
+/// A number of SQLite; one beyond 63 bits is the largest.
+fn bound(number: impl TryInto<i64>) -> i64 {
+    number.try_into().unwrap_or(i64::MAX)
+}
+
+/// Some keys of a kind. Those of indexes are all in the first step: they have no rows to go on from.
+fn scan(db: &Database, table: &'static Table, from: &ScanFrom, limit: usize, now: Timestamp) -> rusqlite::Result<Scanned> {
+    let rows: Vec<(Vec<u8>, u64)> = match table.form {
+        Form::Index => db.all(&text(table, Statement::Scan), [], |row| Ok((row.get(0)?, 0)))?,
+        Form::Record | Form::List => {
+            let limits = params![bound(from.number), bound(limit)];
+            db.all(&text(table, Statement::Scan), limits, |row| Ok((row.get(0)?, row.get::<_, i64>(1)?.unsigned_abs())))?
+        }
+    };
+    let number = rows.last().map(|(_, row)| *row).filter(|_| table.form != Form::Index && rows.len() >= limit);
+    let mut keys = Vec::with_capacity(rows.len());
+    for (stored, _) in rows {
+        let Some((place, id)) = stored.split_first() else { continue };
+        let Some(place) = Place::from_number(*place) else { continue };
+        let key = Key { table, place, id: id.to_vec() };
+        if read::is_there(db, &key, now)? {
+            keys.push(key);
+        }
+    }
+    Ok(Scanned { keys, next: number.map(|number| ScanFrom { number, ..ScanFrom::default() }) })
+}
+
+impl Engine for EmbeddedEngine {
+    fn read(&self, queries: Vec<Query>) -> StoreFuture<Answers> {
+        self.store.read(move |db| {
+            let now = db.now();
+            let found = queries.iter().map(|query| read::answer(db, query, now)).collect::<Result<_, _>>()?;
+            Ok(Answers { now, found })
+        })
+    }
+
+    fn commit(&self, batches: Vec<Batch>) -> StoreFuture<Vec<Applied>> {
+        self.store.write(batches.iter().map(apply::weight).sum(), move |db| {
+            let now = db.now();
+            batches.iter().map(|batch| apply::apply(db, batch, now)).collect()
+        })
+    }
+
+    fn scan(&self, table: &'static Table, from: ScanFrom, limit: usize) -> StoreFuture<Scanned> {
+        self.store.read(move |db| scan(db, table, &from, limit, db.now()))
+    }
+
+    fn sweep(&self, now: Timestamp, limit: usize) -> StoreFuture<Vec<(&'static Table, u64)>> {
+        let tables = self.tables;
+        self.store.write(0, move |db| sweep::sweep(db, tables, now.min(db.now()), limit))
+    }
+
+    fn is_shared(&self) -> bool {
+        false
+    }
+}
+
+impl fmt::Debug for EmbeddedEngine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("EmbeddedEngine")
+    }
+}

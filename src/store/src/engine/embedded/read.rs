@@ -1,0 +1,126 @@
+//! Reading records, and answering queries.
+
+use rusqlite::{Row, params};
+use sakshi_domain::time::Timestamp;
+
+use super::statements::{Statement, text};
+use super::{bound, id};
+use crate::embedded::database::statements::Database;
+use crate::engine::{ColumnKind, Form, Found, Key, Operand, Query, Record, Value};
+
+/// The record, if there is one that has not ended.
+pub(super) fn record(db: &Database, key: &Key, now: Timestamp) -> rusqlite::Result<Option<Record>> {
+    let all = key.table.fields.iter().map(|column| (column.name, column.kind));
+    selected(db, key, Statement::Read, all, now)
+}
+
+/// The same with these fields alone.
+pub(super) fn fields(db: &Database, key: &Key, names: &[&'static str], now: Timestamp) -> rusqlite::Result<Option<Record>> {
+    let columns: Vec<_> = names.iter().filter_map(|name| key.table.column(name)).map(|column| (column.name, column.kind)).collect();
+    let statement = Statement::Fields(columns.iter().map(|(name, _)| *name).collect());
+    selected(db, key, statement, columns.into_iter(), now)
+}
+
+fn selected(
+    db: &Database,
+    key: &Key,
+    statement: Statement,
+    columns: impl Iterator<Item = (&'static str, ColumnKind)>,
+    now: Timestamp,
+) -> rusqlite::Result<Option<Record>> {
+    db.first(&text(key.table, statement), params![id(key), now.millis()], |row| {
+        let mut record = Record { version: row.get(0)?, ..Record::default() };
+        for (place, (name, kind)) in columns.enumerate() {
+            if let Some(value) = value(row, place + 1, kind)? {
+                record.fields.insert(name, value);
+            }
+        }
+        Ok(record)
+    })
+}
+
+fn value(row: &Row<'_>, place: usize, kind: ColumnKind) -> rusqlite::Result<Option<Value>> {
+    Ok(match kind {
+        ColumnKind::Integer => row.get::<_, Option<i64>>(place)?.map(Value::Integer),
+        ColumnKind::Text => row.get::<_, Option<String>>(place)?.map(Value::Text),
+        ColumnKind::Bytes | ColumnKind::Sealed(_) => row.get::<_, Option<Vec<u8>>>(place)?.map(Value::Bytes),
+    })
+}
+
+/// Returns true if the record is there, or what the list or the index goes with.
+pub(super) fn is_there(db: &Database, key: &Key, now: Timestamp) -> rusqlite::Result<bool> {
+    let of = match key.table.form {
+        Form::Record => Some(key.clone()),
+        Form::List | Form::Index => key.parent(),
+    };
+    of.map_or(Ok(true), |of| db.any(&text(of.table, Statement::Exists), params![id(&of), now.millis()]))
+}
+
+/// The entries of a list from this number on: at most so many, and no further one once they hold so many bytes.
+pub(super) fn entries(db: &Database, list: &Key, first: u64, limit: u64, max_bytes: usize) -> rusqlite::Result<Vec<Vec<Value>>> {
+    let mut statement = db.statement(&text(list.table, Statement::Entries))?;
+    let mut rows = statement.query(params![id(list), bound(first), bound(limit)])?;
+    let (mut entries, mut bytes) = (Vec::new(), 0);
+    while bytes < max_bytes.max(1)
+        && let Some(row) = rows.next()?
+    {
+        let values = list.table.fields.iter().enumerate().map(|(place, column)| value(row, place + 1, column.kind));
+        let entry: Vec<Value> = values.filter_map(Result::transpose).collect::<Result<_, _>>()?;
+        bytes += entry.iter().map(Value::size).sum::<usize>().max(1);
+        entries.push(entry);
+    }
+    Ok(entries)
+}
+
+/// The entry with this number, if there is one.
+pub(super) fn entry(db: &Database, list: &Key, number: u64) -> rusqlite::Result<Option<Vec<Value>>> {
+    // A list has no gaps: the first entry from a number on has that number.
+    Ok(entries(db, list, number, 1, usize::MAX)?.pop())
+}
+
+/// How many entries a list has.
+pub(super) fn length(db: &Database, list: &Key) -> rusqlite::Result<u64> {
+    number(db, list, Statement::Length, None)
+}
+
+/// Returns true if an index has fewer members than this.
+pub(super) fn has_fewer(db: &Database, index: &Key, limit: u64) -> rusqlite::Result<bool> {
+    Ok(number(db, index, Statement::Fewer, Some(bound(limit)))? < limit)
+}
+
+fn number(db: &Database, key: &Key, statement: Statement, parameter: Option<i64>) -> rusqlite::Result<u64> {
+    let (sql, id) = (text(key.table, statement), id(key));
+    let found = match parameter {
+        Some(parameter) => db.first(&sql, params![id, parameter], |row| row.get::<_, i64>(0))?,
+        None => db.first(&sql, [id], |row| row.get(0))?,
+    };
+    Ok(found.unwrap_or_default().unsigned_abs())
+}
+
+fn member(row: &Row<'_>) -> rusqlite::Result<(Vec<u8>, i64)> {
+    Ok((row.get(0)?, row.get(1)?))
+}
+
+/// The answer to a query.
+pub(super) fn answer(db: &Database, query: &Query, now: Timestamp) -> rusqlite::Result<Found> {
+    let at = |operand: &Operand| operand.integer(now, &[], &|_| None);
+    let is_there = |key: &Key| is_there(db, key, now);
+    Ok(match query {
+        Query::Record(key) => Found::Record(record(db, key, now)?),
+        Query::Fields(key, names) => Found::Record(fields(db, key, names, now)?),
+        Query::Entries { list, first, limit, max_bytes } if is_there(list)? => {
+            Found::Entries(entries(db, list, *first, *limit, *max_bytes)?)
+        }
+        Query::Entries { .. } => Found::Entries(vec![]),
+        Query::Length(list) => Found::Number(if is_there(list)? { length(db, list)? } else { 0 }),
+        Query::Members { index, above, until, offset, limit } if is_there(index)? => {
+            let parameters = params![id(index), above, at(until), bound(*limit), bound(*offset)];
+            Found::Members(db.all(&text(index.table, Statement::Members), parameters, member)?)
+        }
+        Query::Last(index) if is_there(index)? => Found::Members(db.all(&text(index.table, Statement::Last), [id(index)], member)?),
+        Query::Members { .. } | Query::Last(_) => Found::Members(vec![]),
+        Query::Count(index, until) => {
+            Found::Number(if is_there(index)? { number(db, index, Statement::Count, Some(at(until)))? } else { 0 })
+        }
+    })
+}

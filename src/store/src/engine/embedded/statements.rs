@@ -1,0 +1,230 @@
+//! The tables of kinds, and the texts of the statements about them.
+//!
+//! Columns that are not fields begin with an underscore. A statement about records has the key as its first parameter and the time as its
+//! second, and is about a record that has not ended.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::rc::Rc;
+
+use crate::engine::{Column, ColumnKind, Form, Life, Table};
+
+/// A statement about a kind.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(super) enum Statement {
+    /// The version and all fields of a record.
+    Read,
+    /// The version and these fields.
+    Fields(Vec<&'static str>),
+    /// Whether there is such a record.
+    Exists,
+    /// Removes a record that has ended.
+    Purge,
+    Put,
+    Set(Vec<&'static str>),
+    Add(&'static str),
+    Number(&'static str),
+    ExpireAt,
+    ExpireLater,
+    Keep,
+    /// Removes a record, a list or an index.
+    Remove,
+    Append,
+    Rewrite,
+    Entries,
+    Length,
+    Index,
+    Unindex,
+    Sweep,
+    Members,
+    Last,
+    Count,
+    /// How many members an index has, counted up to a limit.
+    Fewer,
+    /// Keys in the order of their rows.
+    Scan,
+    /// Keys of records that have ended.
+    Ended,
+    /// Removes some entries of a list or members of an index.
+    Shorten,
+}
+
+thread_local! {
+    /// The text of each statement: to write it anew takes as long as to execute it.
+    static TEXTS: RefCell<HashMap<(&'static str, Statement), Rc<str>>> = RefCell::default();
+}
+
+/// The text of a statement.
+pub(super) fn text(table: &'static Table, statement: Statement) -> Rc<str> {
+    TEXTS.with_borrow_mut(|texts| {
+        let key = (table.name, statement);
+        if let Some(text) = texts.get(&key) {
+            return Rc::clone(text);
+        }
+        let text: Rc<str> = match table.form {
+            Form::Record => of_record(table, &key.1),
+            Form::List => of_list(table, &key.1),
+            Form::Index => of_index(table, &key.1),
+        }
+        .into();
+        texts.insert(key, Rc::clone(&text));
+        text
+    })
+}
+
+/// Returns true if records of the kind can have an end.
+pub(super) const fn can_end(table: &Table) -> bool {
+    matches!(table.life, Life::Ends(_))
+}
+
+/// The name of the table of a kind.
+fn name(table: &Table) -> String {
+    let form = match table.form {
+        Form::Record => "record",
+        Form::List => "list",
+        Form::Index => "index",
+    };
+    format!("{}_{form}", table.name)
+}
+
+/// The fields, each as it is written.
+fn each(table: &Table, write: impl Fn(usize, &Column) -> String) -> String {
+    table.fields.iter().enumerate().map(|(place, column)| write(place, column)).collect()
+}
+
+/// The names of the fields, each after a comma.
+fn columns(table: &Table) -> String {
+    each(table, |_, Column { name, .. }| format!(", \"{name}\""))
+}
+
+/// The statements that create the table of a kind.
+pub(super) fn schema(table: &Table) -> String {
+    let name = name(table);
+    let fields = each(table, |_, Column { name, kind }| {
+        let kind = match kind {
+            ColumnKind::Integer => "INTEGER",
+            ColumnKind::Text => "TEXT",
+            ColumnKind::Bytes | ColumnKind::Sealed(_) => "BLOB",
+        };
+        format!(", \"{name}\" {kind}")
+    });
+    match table.form {
+        Form::Record => {
+            let end = if can_end(table) { ", _end INTEGER" } else { "" };
+            let mut sql = format!(
+                "CREATE TABLE IF NOT EXISTS {name} \
+                 (_row INTEGER PRIMARY KEY, _id BLOB NOT NULL UNIQUE, _version INTEGER NOT NULL{end}{fields})"
+            );
+            if can_end(table) {
+                // Writing to a string does not fail.
+                let _ = write!(sql, "; CREATE INDEX IF NOT EXISTS {name}_ends ON {name} (_end) WHERE _end IS NOT NULL");
+            }
+            sql
+        }
+        Form::List => format!(
+            "CREATE TABLE IF NOT EXISTS {name} \
+             (_row INTEGER PRIMARY KEY, _id BLOB NOT NULL, _entry INTEGER NOT NULL{fields}, UNIQUE (_id, _entry)); \
+             CREATE INDEX IF NOT EXISTS {name}_first ON {name} (_entry) WHERE _entry = 1"
+        ),
+        Form::Index => format!(
+            "CREATE TABLE IF NOT EXISTS {name} \
+             (_id BLOB NOT NULL, _score INTEGER NOT NULL, _member BLOB NOT NULL, PRIMARY KEY (_id, _member)) WITHOUT ROWID; \
+             CREATE INDEX IF NOT EXISTS {name}_scores ON {name} (_id, _score)"
+        ),
+    }
+}
+
+fn of_record(table: &Table, statement: &Statement) -> String {
+    let name = name(table);
+    // Each statement has its second parameter, whether it needs it or not.
+    let there = if can_end(table) { "_id = ?1 AND (_end IS NULL OR _end > ?2)" } else { "_id = ?1 AND ?2 IS NOT NULL" };
+    match statement {
+        Statement::Read => format!("SELECT _version{} FROM {name} WHERE {there}", columns(table)),
+        Statement::Fields(fields) => {
+            let fields: String = fields.iter().map(|field| format!(", \"{field}\"")).collect();
+            format!("SELECT _version{fields} FROM {name} WHERE {there}")
+        }
+        Statement::Exists => format!("SELECT 1 FROM {name} WHERE {there}"),
+        Statement::Purge => format!("DELETE FROM {name} WHERE _id = ?1 AND _end <= ?2"),
+        Statement::Put => {
+            let values = each(table, |place, _| format!(", ?{}", place + 3));
+            let assigned = each(table, |_, Column { name, .. }| format!(", \"{name}\" = excluded.\"{name}\""));
+            let (version, end) = if can_end(table) {
+                ("CASE WHEN _end <= ?2 THEN 1 ELSE _version + 1 END", ", _end = NULL")
+            } else {
+                ("_version + (?2 IS NOT NULL)", "")
+            };
+            format!(
+                "INSERT INTO {name} (_id, _version{}) VALUES (?1, 1{values}) \
+                 ON CONFLICT (_id) DO UPDATE SET _version = {version}{assigned}{end}",
+                columns(table)
+            )
+        }
+        Statement::Set(fields) => {
+            let assigned: String = fields.iter().enumerate().map(|(place, field)| format!(", \"{field}\" = ?{}", place + 3)).collect();
+            format!("UPDATE {name} SET _version = _version + 1{assigned} WHERE {there}")
+        }
+        Statement::Add(field) => {
+            format!("UPDATE {name} SET \"{field}\" = coalesce(\"{field}\", 0) + ?3 WHERE {there} RETURNING \"{field}\"")
+        }
+        Statement::Number(field) => format!(
+            "INSERT INTO {name} (_id, _version, \"{field}\") VALUES (?1, 1, ?2) \
+             ON CONFLICT (_id) DO UPDATE SET \"{field}\" = max(coalesce(\"{field}\", 0) + 1, ?2) RETURNING \"{field}\""
+        ),
+        Statement::ExpireAt => format!("UPDATE {name} SET _end = ?3 WHERE {there}"),
+        Statement::ExpireLater => format!("UPDATE {name} SET _end = max(_end, ?3) WHERE {there} AND _end IS NOT NULL"),
+        Statement::Keep => format!("UPDATE {name} SET _end = NULL WHERE {there}"),
+        Statement::Scan => format!("SELECT _id, _row FROM {name} WHERE _row > ?1 ORDER BY _row LIMIT ?2"),
+        Statement::Ended => format!("SELECT _id FROM {name} WHERE _end <= ?1 ORDER BY _end LIMIT ?2"),
+        _ => format!("DELETE FROM {name} WHERE _id = ?1"),
+    }
+}
+
+fn of_list(table: &Table, statement: &Statement) -> String {
+    let (name, columns) = (name(table), columns(table));
+    match statement {
+        Statement::Append => {
+            let values = each(table, |place, _| format!(", ?{}", place + 2));
+            format!(
+                "INSERT INTO {name} (_id, _entry{columns}) \
+                 VALUES (?1, 1 + coalesce((SELECT max(_entry) FROM {name} WHERE _id = ?1), 0){values}) RETURNING _entry"
+            )
+        }
+        Statement::Rewrite => {
+            let assigned = each(table, |place, Column { name, .. }| format!(", \"{name}\" = ?{}", place + 3));
+            format!("UPDATE {name} SET _entry = ?2{assigned} WHERE _id = ?1 AND _entry = ?2")
+        }
+        Statement::Entries => format!("SELECT _entry{columns} FROM {name} WHERE _id = ?1 AND _entry >= ?2 ORDER BY _entry LIMIT ?3"),
+        Statement::Length => format!("SELECT coalesce(max(_entry), 0) FROM {name} WHERE _id = ?1"),
+        Statement::Scan => format!("SELECT _id, _row FROM {name} WHERE _entry = 1 AND _row > ?1 ORDER BY _row LIMIT ?2"),
+        // The first entry goes last: a list without it is not found.
+        Statement::Shorten => {
+            format!("DELETE FROM {name} WHERE _row IN (SELECT _row FROM {name} WHERE _id = ?1 ORDER BY _entry DESC LIMIT ?2)")
+        }
+        _ => format!("DELETE FROM {name} WHERE _id = ?1"),
+    }
+}
+
+fn of_index(table: &Table, statement: &Statement) -> String {
+    let name = name(table);
+    match statement {
+        Statement::Index => {
+            format!("INSERT INTO {name} (_id, _member, _score) VALUES (?1, ?2, ?3) ON CONFLICT (_id, _member) DO UPDATE SET _score = ?3")
+        }
+        Statement::Unindex => format!("DELETE FROM {name} WHERE _id = ?1 AND _member = ?2"),
+        Statement::Sweep => format!("DELETE FROM {name} WHERE _id = ?1 AND _score > ?2 AND _score <= ?3"),
+        Statement::Members => format!(
+            "SELECT _member, _score FROM {name} WHERE _id = ?1 AND _score > ?2 AND _score <= ?3 \
+             ORDER BY _score, _member LIMIT ?4 OFFSET ?5"
+        ),
+        Statement::Last => format!("SELECT _member, _score FROM {name} WHERE _id = ?1 ORDER BY _score DESC, _member DESC LIMIT 1"),
+        Statement::Count => format!("SELECT count(*) FROM {name} WHERE _id = ?1 AND _score <= ?2"),
+        Statement::Fewer => format!("SELECT count(*) FROM (SELECT 1 FROM {name} WHERE _id = ?1 LIMIT ?2)"),
+        Statement::Scan => format!("SELECT DISTINCT _id FROM {name}"),
+        Statement::Shorten => {
+            format!("DELETE FROM {name} WHERE (_id, _member) IN (SELECT _id, _member FROM {name} WHERE _id = ?1 LIMIT ?2)")
+        }
+        _ => format!("DELETE FROM {name} WHERE _id = ?1"),
+    }
+}

@@ -1,0 +1,273 @@
+//! Records in Redis: a hash for each record, a list for each list, a sorted set for each index. One script applies batches, and one
+//! answers queries.
+//!
+//! The keys of a partition are in one slot, and a key that is alone is in its own. The call of a batch is kept as a field of a hash that no
+//! kind has. What goes with a record has the same time to live.
+
+mod pack;
+mod unpack;
+
+use std::fmt;
+use std::sync::Arc;
+
+use futures_util::future::try_join_all;
+use redis::cmd;
+use sakshi_domain::time::Timestamp;
+
+use self::pack::{Packer, Teller};
+use self::unpack::{applied, found};
+use super::{Answers, Applied, Batch, Engine, Form, Guard, Key, Op, Place, Query, ScanFrom, Scanned, Table};
+use crate::error::{StoreError, StoreFuture};
+use crate::records::{audit, client};
+use crate::redis::reply::Reply;
+use crate::redis::script::Script;
+use crate::redis::shared::Shared;
+use crate::redis::{RedisStore, data_loss};
+use crate::upkeep::Upkeep as _;
+
+macro_rules! script {
+    ($name:literal, $is_confirmed:literal, $flags:literal) => {
+        Script::new(
+            $name,
+            concat!("the reply to ", $name),
+            concat!(
+                "#!lua",
+                $flags,
+                "\n",
+                include_str!("../../redis/lua/prelude.lua"),
+                include_str!("../../redis/lua/records.lua"),
+                include_str!(concat!("../../redis/lua/", $name, ".lua"))
+            ),
+            $is_confirmed,
+        )
+    };
+}
+
+static APPLY: Script = script!("apply", true, "");
+/// The same on a server whose memory is full.
+static CHANGE: Script = script!("apply", true, " flags=allow-oom");
+static READ: Script = script!("read", false, " flags=no-writes");
+
+/// Records in the servers of a store.
+#[derive(Clone)]
+pub(crate) struct RedisEngine(RedisStore);
+
+impl RedisEngine {
+    /// The records of a store.
+    #[must_use]
+    pub(crate) const fn new(store: RedisStore) -> Self {
+        Self(store)
+    }
+
+    fn commit_as(&self, batches: Vec<Batch>, until_answered: bool) -> StoreFuture<Vec<Applied>> {
+        self.0.run(move |store| async move {
+            let slots = by_slot(&batches, |batch| {
+                batch.guards.first().map(Guard::key).or_else(|| batch.ops.first().map(Op::key)).or(batch.call.as_ref().map(|(_, key)| key))
+            });
+            let calls = slots.iter().map(|places| store.commit_slot(&batches, places, until_answered));
+            Ok(in_order(batches.len(), &slots, try_join_all(calls).await?))
+        })
+    }
+}
+
+/// The name of a key: in the slot of its partition, or in its own.
+fn name(key: &Key) -> Vec<u8> {
+    let (kind, id) = (key.table.name.as_bytes(), &key.id[..]);
+    match key.place {
+        Place::Partition(partition) => {
+            let number = partition.number();
+            let tag = [b'{', b'p', b'0' + number / 10, b'0' + number % 10, b'}'];
+            [&tag[..], kind, b":", id].concat()
+        }
+        Place::Alone => [kind, b":", id].concat(),
+    }
+}
+
+/// The key of a kind with this name; `None` for a name of another one.
+fn named(table: &'static Table, name: &[u8]) -> Option<Key> {
+    let (place, rest) = match name {
+        [b'{', b'p', tens, ones, b'}', rest @ ..] => {
+            let number = tens.checked_sub(b'0')?.checked_mul(10)?.checked_add(ones.checked_sub(b'0')?)?;
+            (Place::from_number(number)?, rest)
+        }
+        rest => (Place::Alone, rest),
+    };
+    let id = rest.strip_prefix(table.name.as_bytes())?.strip_prefix(b":")?;
+    Some(Key { table, place, id: id.to_vec() })
+}
+
+/// The places of those that are about the same slot, in their order.
+fn by_slot<T>(all: &[T], key: impl Fn(&T) -> Option<&Key>) -> Vec<Vec<usize>> {
+    let mut slots: Vec<(Option<&Key>, Vec<usize>)> = Vec::new();
+    for (place, one) in all.iter().enumerate() {
+        let key = key(one);
+        let is_same = |known: Option<&Key>| match (known, key) {
+            (Some(known), Some(key)) => known.place == key.place && (key.place != Place::Alone || known == key),
+            (known, key) => known.is_none() && key.is_none(),
+        };
+        match slots.iter_mut().find(|(known, _)| is_same(*known)) {
+            Some((_, places)) => places.push(place),
+            None => slots.push((key, vec![place])),
+        }
+    }
+    slots.into_iter().map(|(_, places)| places).collect()
+}
+
+/// The answers of slots in the order of what was asked.
+fn in_order<T>(number: usize, slots: &[Vec<usize>], answers: Vec<Vec<T>>) -> Vec<T> {
+    let mut ordered: Vec<Option<T>> = (0..number).map(|_| None).collect();
+    for (place, answer) in slots.iter().flatten().zip(answers.into_iter().flatten()) {
+        ordered[*place] = Some(answer);
+    }
+    ordered.into_iter().flatten().collect()
+}
+
+/// Returns true if a batch makes what was not there. Others are applied on a full server too, so that what has begun can end.
+fn takes_room(batch: &Batch) -> bool {
+    let replaces = |key: &Key| batch.guards.iter().any(|guard| guard.key() == key && !matches!(guard, Guard::Absent(_)));
+    batch.ops.iter().any(|op| match op {
+        Op::Append(..) | Op::Number(..) => true,
+        Op::Put(key, _) => !replaces(key),
+        _ => false,
+    })
+}
+
+impl Shared {
+    /// Applies the batches at these places, which are about one slot.
+    async fn commit_slot(&self, batches: &[Batch], places: &[usize], until_answered: bool) -> Result<Vec<Applied>, StoreError> {
+        let of_slot = || places.iter().map(|place| &batches[*place]);
+        let teller = Teller { node: self.node, is_cluster: self.link.is_cluster() };
+        let (keys, args) = Packer::batches(of_slot(), teller).finish();
+        let script = if of_slot().any(takes_room) { &APPLY } else { &CHANGE };
+        let reply =
+            if until_answered { self.call_until_answered(script, keys, args).await? } else { self.call(script, keys, args).await? };
+        let mut replies = reply.fields()?;
+        let now = replies.time()?;
+        let answers = answered(of_slot(), replies.rest(), |batch, reply| applied(batch, reply, now))?;
+        of_slot().zip(&answers).for_each(|(batch, applied)| self.remember_lengths(batch, applied));
+        Ok(answers)
+    }
+
+    /// Remembers how long the lists are that only grow.
+    fn remember_lengths(&self, batch: &Batch, applied: &Applied) {
+        let Applied::Done { results, .. } = applied else { return };
+        for (op, length) in batch.ops.iter().zip(results) {
+            let Op::Append(list, _) = op else { continue };
+            let mark = match list.place {
+                _ if list.table.name == audit::AUDIT_LOG.name => data_loss::AUDIT_LOG,
+                place if list.table.name == client::LEDGER.name => place.number(),
+                _ => continue,
+            };
+            self.link.loss_guard().record(mark, name(list), length.unsigned_abs());
+        }
+    }
+
+    /// Answers the queries at these places, which are about one slot.
+    async fn read_slot(&self, queries: &[Query], places: &[usize]) -> Result<(Timestamp, Vec<super::Found>), StoreError> {
+        let of_slot = || places.iter().map(|place| &queries[*place]);
+        let (keys, args) = Packer::queries(of_slot()).finish();
+        let mut replies = self.call(&READ, keys, args).await?.fields()?;
+        Ok((replies.time()?, answered(of_slot(), replies.rest(), found)?))
+    }
+
+    async fn scan_records(&self, table: &'static Table, from: ScanFrom, limit: usize) -> Result<Scanned, StoreError> {
+        let kind = match table.form {
+            Form::Record => "hash",
+            Form::List => "list",
+            Form::Index => "zset",
+        };
+        let (ScanFrom { part, mut number }, mut keys) = (from, Vec::new());
+        while keys.is_empty() {
+            let mut command = cmd("SCAN");
+            command.arg(number).arg("MATCH").arg(format!("*{}:*", table.name)).arg("COUNT").arg(limit).arg("TYPE").arg(kind);
+            let Some(answer) = self.link.ask_server(part, command).await? else { return Ok(Scanned::default()) };
+            let mut answer = Reply::new("a scan", answer).fields()?;
+            number = answer.parsed()?;
+            keys.extend(answer.value()?.fields()?.all(Some)?.iter().filter_map(|name| named(table, name)));
+            if number == 0 {
+                break;
+            }
+        }
+        let next = if number == 0 { ScanFrom { part: part + 1, number } } else { ScanFrom { part, number } };
+        Ok(Scanned { keys: self.not_ended(keys).await?, next: Some(next) })
+    }
+
+    /// Leaves out what has ended by a clock that is given. What goes with a record has its end.
+    async fn not_ended(&self, keys: Vec<Key>) -> Result<Vec<Key>, StoreError> {
+        let Some(clock) = &self.clock else { return Ok(keys) };
+        let now = clock.now().millis();
+        let ends = self.read_all("an end", keys.iter().map(|key| cmd("PEXPIRETIME").arg(name(key)).to_owned())).await?;
+        let mut left = Vec::with_capacity(keys.len());
+        for (key, end) in keys.into_iter().zip(ends) {
+            // -1 is no end, and -2 no key.
+            let end: i64 = end.parsed()?;
+            if end == -1 || end > now {
+                left.push(key);
+            }
+        }
+        Ok(left)
+    }
+}
+
+/// The answers to what was asked, as `read` understands them.
+fn answered<'a, Q: 'a, T>(
+    asked: impl ExactSizeIterator<Item = &'a Q>,
+    replies: impl ExactSizeIterator<Item = Reply>,
+    read: impl Fn(&Q, Reply) -> Result<T, StoreError>,
+) -> Result<Vec<T>, StoreError> {
+    if asked.len() != replies.len() {
+        return Err(StoreError::unreadable("the number of replies"));
+    }
+    asked.zip(replies).map(|(asked, reply)| read(asked, reply)).collect()
+}
+
+impl Engine for RedisEngine {
+    fn read(&self, queries: Vec<Query>) -> StoreFuture<Answers> {
+        self.0.run(move |store| async move {
+            let slots = by_slot(&queries, |query| Some(query.key()));
+            let answers = try_join_all(slots.iter().map(|places| store.read_slot(&queries, places))).await?;
+            let now = answers.first().map_or_else(|| store.clock().now(), |(now, _)| *now);
+            let answers = answers.into_iter().map(|(_, found)| found).collect();
+            Ok(Answers { now, found: in_order(queries.len(), &slots, answers).into() })
+        })
+    }
+
+    fn commit(&self, batches: Vec<Batch>) -> StoreFuture<Vec<Applied>> {
+        self.commit_as(batches, false)
+    }
+
+    fn commit_until_answered(&self, batches: Vec<Batch>) -> StoreFuture<Vec<Applied>> {
+        self.commit_as(batches, true)
+    }
+
+    fn scan(&self, table: &'static Table, from: ScanFrom, limit: usize) -> StoreFuture<Scanned> {
+        self.0.run(move |store| async move { store.scan_records(table, from, limit).await })
+    }
+
+    /// Nothing: every key ends by itself when its time has passed.
+    fn sweep(&self, _: Timestamp, _: usize) -> StoreFuture<Vec<(&'static Table, u64)>> {
+        Box::pin(std::future::ready(Ok(vec![])))
+    }
+
+    fn is_shared(&self) -> bool {
+        true
+    }
+
+    fn confirm(&self) -> StoreFuture<()> {
+        self.0.run(|store: Arc<Shared>| async move { store.confirm(()).await })
+    }
+
+    fn accept_loss(&self) -> StoreFuture<Option<Timestamp>> {
+        self.0.accept_loss()
+    }
+
+    fn leave(&self) -> StoreFuture<()> {
+        self.0.leave()
+    }
+}
+
+impl fmt::Debug for RedisEngine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("RedisEngine")
+    }
+}

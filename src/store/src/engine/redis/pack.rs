@@ -1,0 +1,400 @@
+//! Batches and queries as arguments of the scripts (MessagePack).
+//!
+//! Integers are texts on their way: numbers of Lua have 53 bits.
+
+use sakshi_domain::ids::TxnId;
+
+use super::name;
+use crate::engine::batch::NUMBER_BITS;
+use crate::engine::{Batch, ColumnKind, Guard, Key, Life, Op, Operand, Place, Query, Value};
+use crate::redis::{NodeId, keys};
+
+/// What a number of Lua holds for sure; positions and limits are not larger.
+const EXACT: u64 = 1 << 53;
+
+/// Who tells the other nodes of what has ended.
+#[derive(Clone, Copy)]
+pub(super) struct Teller {
+    pub(super) node: NodeId,
+    /// There is a channel for each partition.
+    pub(super) is_cluster: bool,
+}
+
+/// The keys of a script, and its packed arguments.
+#[derive(Default)]
+pub(super) struct Packer {
+    keys: Vec<Vec<u8>>,
+    packed: Vec<u8>,
+    /// The numbers of a record's key and of those that go with it.
+    families: Vec<Vec<usize>>,
+}
+
+impl Packer {
+    /// The keys and the arguments.
+    pub(super) fn finish(self) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
+        let mut families = Self::default();
+        if !self.families.is_empty() {
+            families.array(self.families.len());
+            for family in &self.families {
+                families.array(family.len());
+                family.iter().for_each(|number| families.place(*number));
+            }
+        }
+        (self.keys, vec![self.packed, families.packed])
+    }
+
+    fn array(&mut self, length: usize) {
+        match u8::try_from(length) {
+            Ok(short @ 0..=15) => self.packed.push(0x90 | short),
+            _ => {
+                self.packed.push(0xdd);
+                self.packed.extend(u32::try_from(length).unwrap_or(u32::MAX).to_be_bytes());
+            }
+        }
+    }
+
+    fn text(&mut self, text: &[u8]) {
+        match u8::try_from(text.len()) {
+            Ok(short @ 0..=31) => self.packed.push(0xa0 | short),
+            Ok(length) => self.packed.extend([0xd9, length]),
+            Err(_) => {
+                self.packed.push(0xdb);
+                self.packed.extend(u32::try_from(text.len()).unwrap_or(u32::MAX).to_be_bytes());
+            }
+        }
+        self.packed.extend_from_slice(text);
+    }
+
+    fn texts(&mut self, texts: &[&str]) {
+        texts.iter().for_each(|text| self.text(text.as_bytes()));
+    }
+
+    fn number(&mut self, number: i64) {
+        self.text(number.to_string().as_bytes());
+    }
+
+    /// A whole number that one of Lua holds.
+    fn small(&mut self, number: i64) {
+        self.packed.push(0xd3);
+        self.packed.extend(number.to_be_bytes());
+    }
+
+    /// The same from a number that may be larger.
+    fn bounded(&mut self, number: u64) {
+        self.small(i64::try_from(number.min(EXACT)).unwrap_or(i64::MAX));
+    }
+
+    /// The number of a key.
+    fn place(&mut self, number: usize) {
+        self.packed.push(0xce);
+        self.packed.extend(u32::try_from(number).unwrap_or(u32::MAX).to_be_bytes());
+    }
+
+    /// The number of a key among the script's, from 1. The keys that go with it are among them as well.
+    fn number_of(&mut self, key: &Key) -> usize {
+        let name = name(key);
+        if let Some(known) = self.keys.iter().position(|known| *known == name) {
+            return known + 1;
+        }
+        self.keys.push(name);
+        let number = self.keys.len();
+        if let Some(parent) = key.parent() {
+            self.number_of(&parent);
+        }
+        if !key.table.children().is_empty() {
+            let mut family = vec![number];
+            family.extend(key.table.children().iter().map(|child| self.number_of(&key.of(child))));
+            self.families.push(family);
+        }
+        number
+    }
+
+    fn key(&mut self, key: &Key) {
+        let number = self.number_of(key);
+        self.place(number);
+    }
+
+    fn value(&mut self, value: &Value) {
+        match value {
+            Value::Integer(number) => self.number(*number),
+            Value::Text(text) => self.text(text.as_bytes()),
+            Value::Bytes(bytes) => self.text(bytes),
+        }
+    }
+
+    fn operand(&mut self, operand: &Operand) {
+        match operand {
+            Operand::Value(value) => self.value(value),
+            Operand::Now(more) => self.tagged("now", &[*more]),
+            Operand::Latest(more, at) => self.tagged("latest", &[*more, at.millis()]),
+            Operand::Result(op) => self.tagged("result", &[i64::try_from(op + 1).unwrap_or(i64::MAX)]),
+            Operand::Field(name) => {
+                self.array(2);
+                self.texts(&["field", name]);
+            }
+            Operand::Nothing => self.tagged("nothing", &[]),
+        }
+    }
+
+    fn tagged(&mut self, kind: &str, numbers: &[i64]) {
+        self.array(1 + numbers.len());
+        self.text(kind.as_bytes());
+        numbers.iter().for_each(|number| self.small(*number));
+    }
+
+    /// The beginning of a guard, an operation or a query with so many parts after its key.
+    fn begin(&mut self, kind: &str, key: &Key, parts: usize) {
+        self.array(parts + 2);
+        self.text(kind.as_bytes());
+        self.key(key);
+    }
+
+    /// The fields that guards compare, by key.
+    fn reads(&mut self, guards: &[Guard]) {
+        let mut reads: Vec<(&Key, Vec<&'static str>)> = Vec::new();
+        for guard in guards {
+            let names = guard.fields();
+            if names.is_empty() {
+                continue;
+            }
+            let known = reads.iter().position(|(key, _)| *key == guard.key());
+            let known = known.unwrap_or_else(|| {
+                reads.push((guard.key(), Vec::new()));
+                reads.len() - 1
+            });
+            for name in names {
+                if !reads[known].1.contains(&name) {
+                    reads[known].1.push(name);
+                }
+            }
+        }
+        self.array(reads.len());
+        for (key, fields) in reads {
+            self.array(1 + fields.len());
+            self.key(key);
+            self.texts(&fields);
+        }
+    }
+
+    fn guard(&mut self, guard: &Guard) {
+        match guard {
+            Guard::Absent(key) => self.begin("absent", key, 0),
+            Guard::Present(key) => self.begin("present", key, 0),
+            Guard::Version(key, version) => {
+                self.begin("version", key, 1);
+                self.number(*version);
+            }
+            Guard::Before(key, field) => {
+                self.begin("before", key, 1);
+                self.texts(&[field]);
+            }
+            Guard::Below(key, field, limit) => {
+                self.begin("below", key, 2);
+                self.texts(&[field, limit]);
+            }
+            Guard::AtLeast(key, field, bound) | Guard::AtMost(key, field, bound) => {
+                self.begin(if matches!(guard, Guard::AtLeast(..)) { "least" } else { "most" }, key, 2);
+                self.texts(&[field]);
+                self.number(*bound);
+            }
+            Guard::Equal(key, field, value) => {
+                self.begin("equal", key, 2);
+                self.texts(&[field]);
+                self.value(value);
+            }
+            Guard::Unset(key, field) => {
+                self.begin("unset", key, 1);
+                self.texts(&[field]);
+            }
+            Guard::Length(key, number) | Guard::Fewer(key, number) => {
+                self.begin(if matches!(guard, Guard::Length(..)) { "length" } else { "fewer" }, key, 1);
+                self.bounded(*number);
+            }
+            Guard::Entry(key, number, values) => {
+                self.begin("entry", key, 1 + values.len());
+                self.bounded(*number);
+                values.iter().for_each(|value| self.value(value));
+            }
+        }
+    }
+
+    /// An operation that is one command of Redis with these arguments.
+    fn call(&mut self, key: &Key, command: &str, arguments: &[&dyn Fn(&mut Self)]) {
+        self.begin("call", key, 1 + arguments.len());
+        self.texts(&[command]);
+        arguments.iter().for_each(|argument| argument(self));
+    }
+
+    fn fields(&mut self, fields: &[(&'static str, Operand)]) {
+        for (field, value) in fields {
+            self.texts(&[field]);
+            self.operand(value);
+        }
+    }
+
+    /// An operation; `is_new` says that a guard found its record absent.
+    fn op(&mut self, op: &Op, is_new: bool, teller: Teller) {
+        // What needs nothing of the script but a command.
+        let is_single = op.key().table.children().is_empty() && !matches!(op.key().table.life, Life::With(_));
+        match op {
+            Op::Put(key, fields) if is_new && fields.iter().all(|(_, value)| matches!(value, Operand::Value(_))) => {
+                self.begin("call", key, 3 + 2 * fields.len());
+                self.texts(&["HSET", "version", "1"]);
+                self.fields(fields);
+            }
+            Op::ExpireAt(key, at @ Operand::Value(_)) if is_single => self.call(key, "PEXPIREAT", &[&|packer| packer.operand(at)]),
+            Op::Index(key, member, score @ Operand::Value(_)) if is_single => {
+                self.call(key, "ZADD", &[&|packer| packer.operand(score), &|packer| packer.text(member)]);
+            }
+            Op::Remove(key) if key.table.children().is_empty() => self.call(key, "DEL", &[]),
+            Op::Put(key, fields) | Op::Set(key, fields) => {
+                let kind = match op {
+                    Op::Put(..) if is_new => "new",
+                    Op::Put(..) => "put",
+                    _ => "set",
+                };
+                self.begin(kind, key, 2 * fields.len());
+                self.fields(fields);
+            }
+            Op::Add(key, field, more) => {
+                self.begin("add", key, 2);
+                self.texts(&[field]);
+                self.operand(more);
+            }
+            Op::Number(key, field) => {
+                self.begin("number", key, 2);
+                self.texts(&[field]);
+                self.small(1 << NUMBER_BITS);
+            }
+            Op::Append(key, values) => {
+                self.begin("append", key, values.len());
+                values.iter().for_each(|value| self.operand(value));
+            }
+            Op::Rewrite(key, number, values) => {
+                self.begin("rewrite", key, 1 + values.len());
+                self.bounded(*number);
+                values.iter().for_each(|value| self.operand(value));
+            }
+            Op::Index(..) | Op::Unindex(..) | Op::Sweep(..) => self.index_op(op),
+            Op::ExpireAt(key, at) | Op::ExpireLater(key, at) => {
+                self.begin(if matches!(op, Op::ExpireAt(..)) { "expire" } else { "later" }, key, 1);
+                self.operand(at);
+            }
+            Op::Keep(key) => self.begin("keep", key, 0),
+            Op::Remove(key) => self.begin("remove", key, 0),
+            Op::Tell(key, field) => self.tell(key, field, teller),
+        }
+    }
+
+    fn index_op(&mut self, op: &Op) {
+        match op {
+            Op::Index(key, member, score) => {
+                self.begin("index", key, 2);
+                self.text(member);
+                self.operand(score);
+            }
+            Op::Sweep(key, above, until) => {
+                self.begin("sweep", key, 2);
+                self.above(*above);
+                self.operand(until);
+            }
+            _ => {
+                self.begin("unindex", op.key(), 1);
+                self.text(if let Op::Unindex(_, member) = op { member } else { &[] });
+            }
+        }
+    }
+
+    /// A lower bound that is left out.
+    fn above(&mut self, above: i64) {
+        self.text(if above == i64::MIN { "-inf".to_owned() } else { format!("({above}") }.as_bytes());
+    }
+
+    /// Each node listens to a channel of its own.
+    fn tell(&mut self, key: &Key, field: &str, teller: Teller) {
+        let sharded = if let Place::Partition(partition) = key.place { Some(keys::notices_of(partition)) } else { None };
+        let (publish, channel) = match sharded.filter(|_| teller.is_cluster) {
+            Some(channel) => ("SPUBLISH", channel),
+            None => ("PUBLISH", keys::NOTICES.to_owned()),
+        };
+        let id = <[u8; 16]>::try_from(&key.id[..]).map(|id| TxnId::from_bytes(id).to_string()).unwrap_or_default();
+        self.begin("tell", key, 5);
+        self.texts(&[field, &teller.node.to_string(), publish, &channel, &format!("t{id}")]);
+    }
+
+    /// Batches whose keys are in one slot.
+    pub(super) fn batches<'a>(batches: impl ExactSizeIterator<Item = &'a Batch>, teller: Teller) -> Self {
+        let mut packer = Self::default();
+        packer.array(batches.len());
+        for Batch { call, guards, ops } in batches {
+            packer.array(if call.is_some() { 5 } else { 3 });
+            packer.reads(guards);
+            packer.array(guards.len());
+            guards.iter().for_each(|guard| packer.guard(guard));
+            packer.array(ops.len());
+            for (place, op) in ops.iter().enumerate() {
+                let is_new = guards.iter().any(|guard| matches!(guard, Guard::Absent(absent) if absent == op.key()))
+                    && !ops.iter().take(place).any(|before| before.key() == op.key());
+                packer.op(op, is_new, teller);
+            }
+            if let Some((call, key)) = call {
+                packer.key(key);
+                packer.text(call);
+            }
+        }
+        packer
+    }
+
+    /// Queries about keys in one slot.
+    pub(super) fn queries<'a>(queries: impl ExactSizeIterator<Item = &'a Query>) -> Self {
+        let mut packer = Self::default();
+        packer.array(queries.len());
+        queries.for_each(|query| packer.query(query));
+        packer
+    }
+
+    fn query(&mut self, query: &Query) {
+        match query {
+            Query::Record(key) => self.begin("record", key, 0),
+            Query::Fields(key, fields) => {
+                self.begin("fields", key, 1 + fields.len());
+                self.texts(&["version"]);
+                self.texts(fields);
+            }
+            Query::Entries { list, first, limit, max_bytes } => {
+                let integers = list.table.fields.iter().enumerate().filter(|(_, column)| column.kind == ColumnKind::Integer);
+                let integers: Vec<u64> = integers.map(|(place, _)| place as u64 + 1).collect();
+                self.begin("entries", list, 3 + integers.len());
+                self.bounded(first.saturating_sub(1));
+                self.bounded(*limit);
+                match u64::try_from(*max_bytes) {
+                    Ok(bytes @ ..EXACT) => self.bounded(bytes),
+                    // False: there is no bound.
+                    _ => self.packed.push(0xc2),
+                }
+                integers.into_iter().for_each(|place| self.bounded(place));
+            }
+            Query::Length(list) => self.begin("length", list, 0),
+            Query::Members { index, above: i64::MIN, until: Operand::Value(Value::Integer(i64::MAX)), offset, limit } => {
+                // Nothing is after the last but before the first.
+                let (first, last) = if *limit == 0 { (1, 0) } else { (*offset, offset.saturating_add(limit - 1)) };
+                self.begin("rank", index, 2);
+                [first, last].into_iter().for_each(|rank| self.number(rank.min(EXACT).cast_signed()));
+            }
+            Query::Members { index, above, until, offset, limit } => {
+                self.begin("members", index, 4);
+                self.above(*above);
+                self.operand(until);
+                [offset, limit].into_iter().for_each(|number| self.number((*number).min(EXACT).cast_signed()));
+            }
+            Query::Last(index) => {
+                self.begin("rank", index, 2);
+                self.texts(&["-1", "-1"]);
+            }
+            Query::Count(index, until) => {
+                self.begin("count", index, 1);
+                self.operand(until);
+            }
+        }
+    }
+}

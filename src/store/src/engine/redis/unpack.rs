@@ -1,0 +1,104 @@
+//! What the scripts reply.
+
+use crate::engine::{Applied, Batch, ColumnKind, Found, Query, Record, Table, Value};
+use crate::error::StoreError;
+use crate::redis::reply::{Fields, Reply};
+use sakshi_domain::time::Timestamp;
+
+/// The record of a hash, which is absent when it has no field.
+fn record(table: &'static Table, fields: Fields) -> Result<Option<Record>, StoreError> {
+    let (mut record, mut parts) = (Record::default(), fields.rest());
+    while let (Some(name), Some(part)) = (parts.next(), parts.next()) {
+        take(&mut record, table, &name.text()?.unwrap_or_default(), part)?;
+    }
+    Ok((record.version > 0).then_some(record))
+}
+
+/// The same from the values of these fields, the version first.
+fn fields(table: &'static Table, names: &[&str], values: Fields) -> Result<Option<Record>, StoreError> {
+    let mut record = Record::default();
+    for (name, value) in std::iter::once(&"version").chain(names).zip(values.rest()) {
+        if !value.is_nil() {
+            take(&mut record, table, name, value)?;
+        }
+    }
+    Ok((record.version > 0).then_some(record))
+}
+
+/// Takes a field of a hash into a record. What the kind does not have is not a part of it.
+fn take(record: &mut Record, table: &'static Table, name: &str, part: Reply) -> Result<(), StoreError> {
+    if name == "version" {
+        record.version = part.parsed()?;
+    } else if let Some(column) = table.column(name) {
+        record.fields.insert(column.name, value(column.kind, part.bytes()?.unwrap_or_default())?);
+    }
+    Ok(())
+}
+
+fn value(kind: ColumnKind, bytes: Vec<u8>) -> Result<Value, StoreError> {
+    let unreadable = || StoreError::unreadable("a field");
+    Ok(match kind {
+        ColumnKind::Integer => {
+            let text = std::str::from_utf8(&bytes).ok();
+            Value::Integer(text.and_then(|text| text.parse().ok()).ok_or_else(unreadable)?)
+        }
+        ColumnKind::Text => Value::Text(String::from_utf8(bytes).map_err(|_| unreadable())?),
+        ColumnKind::Bytes | ColumnKind::Sealed(_) => Value::Bytes(bytes),
+    })
+}
+
+/// The answer to a batch that was applied at this time.
+pub(super) fn applied(batch: &Batch, reply: Reply, now: Timestamp) -> Result<Applied, StoreError> {
+    let mut reply = reply.fields()?;
+    match reply.parsed::<usize>()? {
+        0 => {
+            let results = reply.value()?.fields()?.rest().map(Reply::parsed).collect::<Result<_, _>>()?;
+            let first = reply.rest().next().map(Reply::parsed).transpose()?;
+            Ok(Applied::Done { results, now: first.map_or(now, Timestamp::from_millis) })
+        }
+        guard => {
+            let condition = batch.guards.get(guard - 1).ok_or_else(|| reply.unreadable())?;
+            let seen = record(condition.key().table, reply.value()?.fields()?)?;
+            Ok(Applied::Refused { guard: guard - 1, seen, now })
+        }
+    }
+}
+
+/// The answer to a query.
+pub(super) fn found(query: &Query, reply: Reply) -> Result<Found, StoreError> {
+    Ok(match query {
+        Query::Record(key) => Found::Record(record(key.table, reply.fields()?)?),
+        Query::Fields(key, names) => Found::Record(fields(key.table, names, reply.fields()?)?),
+        Query::Entries { list, .. } => Found::Entries(reply.fields()?.all(|packed| entry(list.table, &packed))?),
+        Query::Length(_) | Query::Count(..) => Found::Number(reply.parsed()?),
+        Query::Members { .. } | Query::Last(_) => {
+            let (mut members, mut parts) = (Vec::new(), reply.fields()?.rest());
+            while let (Some(member), Some(score)) = (parts.next(), parts.next()) {
+                members.push((member.bytes()?.unwrap_or_default(), score.parsed()?));
+            }
+            Found::Members(members)
+        }
+    })
+}
+
+/// An entry as the script packs it: an array of texts (MessagePack).
+fn entry(table: &Table, packed: &[u8]) -> Option<Vec<Value>> {
+    let (length, mut rest) = match packed.split_first()? {
+        (first @ 0x90..=0x9f, rest) => (usize::from(first & 0x0f), rest),
+        (0xdc, rest) => (usize::from(u16::from_be_bytes(rest.get(..2)?.try_into().ok()?)), rest.get(2..)?),
+        _ => return None,
+    };
+    let mut values = Vec::with_capacity(length);
+    for column in table.fields.iter().take(length) {
+        let (size, text) = match rest.split_first()? {
+            (first @ 0xa0..=0xbf, text) => (usize::from(first & 0x1f), text),
+            (0xd9, text) => (usize::from(*text.first()?), text.get(1..)?),
+            (0xda, text) => (usize::from(u16::from_be_bytes(text.get(..2)?.try_into().ok()?)), text.get(2..)?),
+            (0xdb, text) => (usize::try_from(u32::from_be_bytes(text.get(..4)?.try_into().ok()?)).ok()?, text.get(4..)?),
+            _ => return None,
+        };
+        values.push(value(column.kind, text.get(..size)?.to_vec()).ok()?);
+        rest = text.get(size..)?;
+    }
+    Some(values)
+}

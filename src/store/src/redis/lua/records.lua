@@ -1,0 +1,26 @@
+-- What the scripts about records share. ARGV[2] are batches or queries, and ARGV[3] families, if there are any: the numbers of a record's
+-- key among KEYS and of those that go with it. MessagePack, both. An operand is a text or {kind, …}.
+local children, parents = {}, {}
+if ARGV[3] ~= '' then
+  for _, family in ipairs(cmsgpack.unpack(ARGV[3])) do
+    children[family[1]] = {}
+    for i = 2, #family do
+      children[family[1]][i - 1], parents[family[i]] = KEYS[family[i]], KEYS[family[1]]
+    end
+  end
+end
+
+-- Whether a list or an index may have anything: it goes with no record, or with one that is there.
+local function held(n)
+  return not parents[n] or seen(parents[n])
+end
+
+local results
+local function value(operand, key)
+  if type(operand) ~= 'table' then return operand end
+  if operand[1] == 'now' then return text(now + operand[2]) end
+  if operand[1] == 'latest' then return text(math.max(now + operand[2], operand[3])) end
+  if operand[1] == 'result' then return results[operand[2]] end
+  if operand[1] == 'field' then return redis.call('HGET', key, operand[2]) or nil end
+  return nil
+end
