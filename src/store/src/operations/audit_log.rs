@@ -1,23 +1,51 @@
-//! Stub.
-#![allow(unused_imports)]
+//! The log of what operators have changed.
 
-use super::{RecordStore, unbuilt};
-use crate::audit_log::*;
-use std::fmt;
-use std::str::FromStr;
-use aws_lc_rs::digest::{Context, SHA256};
-use crate::error::StoreFuture;
+use super::{RecordStore, is_done};
+use crate::audit_log::{AuditHead, AuditLog, AuditRecord};
+use crate::engine::Query;
+use crate::error::{ATTEMPTS, StoreError, StoreFuture};
+use crate::records::audit::audit_log;
+use crate::transitions::audit::{append, entry_of, parts, values};
 
 impl AuditLog for RecordStore {
-    fn append_audit(&self, _: String) -> StoreFuture<AuditRecord> {
-        unbuilt()
+    fn append_audit(&self, entry: String) -> StoreFuture<AuditRecord> {
+        self.run(|store| async move {
+            for _ in 0..ATTEMPTS {
+                let record = store.head().await?.followed_by(entry.clone());
+                let values = values(store.vault(), &record)?;
+                if is_done(&store.commit(append(record.number, &values)).await?) {
+                    return Ok(record);
+                }
+                // What is sealed is never the same twice, so this is the entry of this call, whose answer was lost.
+                if store.read(vec![Query::entries(audit_log(), record.number, 1)]).await?.entries()?.first() == Some(&values) {
+                    return Ok(record);
+                }
+            }
+            Err(StoreError::Overloaded)
+        })
     }
 
-    fn audit_log(&self, _: u64, _: u32) -> StoreFuture<Vec<AuditRecord>> {
-        unbuilt()
+    fn audit_log(&self, after: u64, limit: u32) -> StoreFuture<Vec<AuditRecord>> {
+        self.run(move |store| async move {
+            let first = after.saturating_add(1);
+            let entries = store.read(vec![Query::entries(audit_log(), first, limit.into())]).await?.entries()?;
+            (first..).zip(&entries).map(|(number, values)| entry_of(store.vault(), number, values)).collect()
+        })
     }
 
     fn audit_head(&self) -> StoreFuture<AuditHead> {
-        unbuilt()
+        self.run(|store| async move { store.head().await })
+    }
+}
+
+impl RecordStore {
+    async fn head(&self) -> Result<AuditHead, StoreError> {
+        let number = self.read(vec![Query::Length(audit_log())]).await?.number()?;
+        if number == 0 {
+            return self.confirmed(AuditHead::NONE).await;
+        }
+        let newest = self.read(vec![Query::entries(audit_log(), number, 1)]).await?.entries()?;
+        let (_, hash, _) = parts(newest.first().map_or(&[], Vec::as_slice))?;
+        Ok(AuditHead { number, hash })
     }
 }

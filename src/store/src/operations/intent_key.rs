@@ -1,17 +1,27 @@
-//! Stub.
-#![allow(unused_imports)]
+//! The intent key that was chosen. Without a record the settings decide.
 
-use super::{RecordStore, unbuilt};
-use crate::intent_key::*;
-use sakshi_domain::time::Timestamp;
-use crate::error::StoreFuture;
+use super::RecordStore;
+use crate::engine::{Batch, Op};
+use crate::error::{StoreError, StoreFuture};
+use crate::intent_key::{ChosenIntentKey, IntentKeyChoice};
+use crate::records::installation::intent_key;
 
 impl IntentKeyChoice for RecordStore {
     fn chosen_intent_key(&self) -> StoreFuture<Option<ChosenIntentKey>> {
-        unbuilt()
+        self.run(|store| async move {
+            let Some(record) = store.record(intent_key()).await? else { return store.confirmed(None).await };
+            let since = record.time("since").ok_or_else(|| StoreError::unreadable("the choice of an intent key"))?;
+            Ok(Some(ChosenIntentKey { kid: record.text("kid").to_owned(), since }))
+        })
     }
 
-    fn choose_intent_key(&self, _: Option<ChosenIntentKey>) -> StoreFuture<()> {
-        unbuilt()
+    fn choose_intent_key(&self, chosen: Option<ChosenIntentKey>) -> StoreFuture<()> {
+        self.run(|store| async move {
+            let op = match chosen {
+                Some(ChosenIntentKey { kid, since }) => Op::Put(intent_key(), vec![("kid", kid.into()), ("since", since.into())]),
+                None => Op::Remove(intent_key()),
+            };
+            store.commit(Batch { ops: vec![op], ..Batch::default() }).await.map(drop)
+        })
     }
 }

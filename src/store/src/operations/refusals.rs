@@ -1,18 +1,41 @@
-//! Stub.
-#![allow(unused_imports)]
+//! Refused requests of apps.
 
-use super::{RecordStore, unbuilt};
-use crate::refusals::*;
 use sakshi_domain::ids::AppId;
+use sakshi_domain::limits::REFUSALS_KEPT_MAX;
 use sakshi_domain::refused_request::RefusedRequest;
-use crate::error::StoreFuture;
+
+use super::{RecordStore, call, is_done};
+use crate::engine::Query;
+use crate::error::{ATTEMPTS, StoreError, StoreFuture};
+use crate::records::refusal::{refusal, refusals};
+use crate::refusals::Refusals;
+use crate::sealing::{open_refusal, seal_refusal};
+use crate::transitions::refusal::{keep, place};
 
 impl Refusals for RecordStore {
-    fn keep_refusal(&self, _: AppId, _: RefusedRequest) -> StoreFuture<()> {
-        unbuilt()
+    fn keep_refusal(&self, app: AppId, refused: RefusedRequest) -> StoreFuture<()> {
+        self.run(|store| async move {
+            let (sealed, call) = (seal_refusal(store.vault(), &app, &refused)?, call());
+            for _ in 0..ATTEMPTS {
+                let counted = store.record(refusals(&app)).await?;
+                if is_done(&store.commit(keep(&app, &refused, sealed.clone(), counted.as_ref(), call)).await?) {
+                    return Ok(());
+                }
+            }
+            Err(StoreError::Overloaded)
+        })
     }
 
-    fn refusals(&self, _: AppId) -> StoreFuture<Vec<RefusedRequest>> {
-        unbuilt()
+    fn refusals(&self, app: AppId) -> StoreFuture<Vec<RefusedRequest>> {
+        self.run(|store| async move {
+            // In one step: a place that is used again meanwhile has another number.
+            let places = (0..REFUSALS_KEPT_MAX).map(|place| refusal(&app, place));
+            let mut answers = store.read([refusals(&app)].into_iter().chain(places).map(Query::Record).collect()).await?;
+            let kept = answers.record()?.map_or(0, |counted| counted.integer("kept"));
+            let mut found = (0..REFUSALS_KEPT_MAX).map(|_| answers.record()).collect::<Result<Vec<_>, _>>()?;
+            let newest_first = (1..=i64::from(REFUSALS_KEPT_MAX)).map(|back| place(kept - back));
+            let newest_first = newest_first.filter_map(|place| found.get_mut(usize::try_from(place).ok()?)?.take());
+            newest_first.map(|record| open_refusal(store.vault(), &app, record.bytes("refused"))).collect()
+        })
     }
 }

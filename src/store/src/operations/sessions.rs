@@ -1,29 +1,46 @@
-//! Stub.
-#![allow(unused_imports)]
+//! Sessions of people who have signed in. One whose time has passed is absent.
 
-use super::{RecordStore, unbuilt};
-use crate::sessions::*;
-use std::fmt;
-use sakshi_domain::ids::AppId;
-use sakshi_domain::tenancy::KeyDigest;
 use sakshi_domain::time::Timestamp;
+
+use super::{RecordStore, is_done};
+use crate::engine::{Applied, Batch, Op};
 use crate::error::{StoreError, StoreFuture};
-use crate::vault::{Sealed, Vault};
+use crate::records::session::session;
+use crate::sessions::{SessionDigest, SessionRecord, Sessions, open_grant, seal_grant};
+use crate::transitions::session::{open, prolong};
 
 impl Sessions for RecordStore {
-    fn open_session(&self, _: SessionRecord) -> StoreFuture<()> {
-        unbuilt()
+    fn open_session(&self, opened: SessionRecord) -> StoreFuture<()> {
+        self.run(|store| async move {
+            let grant = seal_grant(store.vault(), &opened);
+            store.commit(open(&opened, grant)).await.map(drop)
+        })
     }
 
-    fn load_session(&self, _: SessionDigest) -> StoreFuture<Option<SessionRecord>> {
-        unbuilt()
+    fn load_session(&self, digest: SessionDigest) -> StoreFuture<Option<SessionRecord>> {
+        self.run(move |store| async move {
+            let Some(found) = store.record(session(&digest)).await? else { return store.confirmed(None).await };
+            let (key, app) = open_grant(store.vault(), digest, found.bytes("grant").to_vec())?;
+            let time = |name| found.time(name).ok_or_else(|| StoreError::unreadable("a session"));
+            Ok(Some(SessionRecord { digest, key, app, idle_until: time("idle_until")?, ends_at: time("ends_at")? }))
+        })
     }
 
-    fn prolong_session(&self, _: SessionDigest, _: Timestamp) -> StoreFuture<bool> {
-        unbuilt()
+    fn prolong_session(&self, digest: SessionDigest, until: Timestamp) -> StoreFuture<bool> {
+        self.run(move |store| async move {
+            let Some(known) = store.record(session(&digest)).await? else { return store.confirmed(false).await };
+            let applied = store.commit(prolong(&digest, &known, until)).await?;
+            // One that is there although it was refused is kept for longer.
+            if is_done(&applied) || matches!(applied, Applied::Refused { seen: Some(_), .. }) {
+                return Ok(true);
+            }
+            store.confirmed(false).await
+        })
     }
 
-    fn end_session(&self, _: SessionDigest) -> StoreFuture<()> {
-        unbuilt()
+    fn end_session(&self, digest: SessionDigest) -> StoreFuture<()> {
+        self.run(
+            move |store| async move { store.commit(Batch { ops: vec![Op::Remove(session(&digest))], ..Batch::default() }).await.map(drop) },
+        )
     }
 }

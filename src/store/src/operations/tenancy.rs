@@ -1,78 +1,272 @@
-//! Stub.
-#![allow(unused_imports)]
+//! Clients, apps, keys, and registered webhook URLs.
 
-use super::{RecordStore, unbuilt};
-use crate::tenancy::*;
+use std::str::FromStr;
+
+use sakshi_domain::client_transfer::TransferredKey;
 use sakshi_domain::flow::api_type::{ApiType, RegisteredUrls};
 use sakshi_domain::http_url::WebhookUrl;
 use sakshi_domain::ids::{AppId, ClientId, KeyId};
-use sakshi_domain::profile::Profile;
-use sakshi_domain::tenancy::{ApiKeyRecord, App, AppPatch, Client, ClientLimits, ClientPatch, KeyDigest};
+use sakshi_domain::tenancy::{ApiKeyRecord, App, AppPatch, Client, ClientPatch, KeyDigest};
 use sakshi_domain::time::Timestamp;
-use crate::error::{StoreError, StoreFuture};
+
+use super::{RecordStore, is_done};
+use crate::engine::{Batch, Key, Query, Record};
+use crate::error::{ATTEMPTS, StoreError, StoreFuture};
 use crate::paging::{Page, PageRequest};
+use crate::records::{client, tenancy};
+use crate::sealing::{open_app, open_urls, seal_app, seal_urls};
+use crate::tenancy::{KeyGrant, Tenancy};
+use crate::transitions::tenancy::{
+    Changes, client_of, create_client, key_of, list, name_key, of_client, of_key, put_app, put_key, retired, write,
+};
 
 impl Tenancy for RecordStore {
-    fn create_client(&self, client: Client) -> StoreFuture<()> {
+    fn create_client(&self, created: Client) -> StoreFuture<()> {
         self.run(|store| async move {
-            use crate::engine::*;
-            use crate::records::client as records;
-            let key = records::client(&client.client_id);
-            store.commit(Batch::new(vec![Guard::Absent(key.clone())], vec![Op::Put(key, vec![("balance", 0.into())])])).await?;
-            store.commit(Batch { ops: vec![Op::Index(records::clients(), client.client_id.as_str().as_bytes().to_vec(), client.created_at.into())], ..Batch::default() }).await?;
+            if store.record(client::client(&created.client_id)).await?.is_none() {
+                // When it is refused, another call has created the client.
+                store.commit_in_order(create_client(&created, None).into()).await?;
+            }
             Ok(())
         })
     }
 
-    fn list_clients(&self, _: PageRequest) -> StoreFuture<Page<Client>> {
-        unbuilt()
+    fn list_clients(&self, page: PageRequest) -> StoreFuture<Page<Client>> {
+        self.run(move |store| async move {
+            let total = store.read(vec![Query::count(client::clients())]).await?.number()?;
+            let ids = store.ids(client::clients(), page.offset(), page.page_size.into()).await?;
+            let items = store.records_of(ids, client::client, |id, record| client_of(id, &record)).await?;
+            Ok(Page { items, total })
+        })
     }
 
-    fn load_client(&self, _: ClientId) -> StoreFuture<Option<Client>> {
-        unbuilt()
+    fn load_client(&self, id: ClientId) -> StoreFuture<Option<Client>> {
+        self.run(|store| async move {
+            match store.record(client::client(&id)).await? {
+                Some(record) => Ok(Some(client_of(id, &record)?)),
+                None => store.confirmed(None).await,
+            }
+        })
     }
 
-    fn patch_client(&self, _: ClientId, _: ClientPatch, _: Timestamp) -> StoreFuture<Option<Client>> {
-        unbuilt()
+    fn patch_client(&self, id: ClientId, patch: ClientPatch, at: Timestamp) -> StoreFuture<Option<Client>> {
+        self.run(move |store| async move {
+            let change = |record: &Record| {
+                let before = client_of(id.clone(), record)?;
+                let mut after = before.clone();
+                after.apply(patch.clone(), at);
+                Ok(((after != before).then(|| of_client(&after)), after))
+            };
+            store.change(client::client(&id), change).await
+        })
     }
 
-    fn create_app(&self, _: App) -> StoreFuture<bool> {
-        unbuilt()
+    fn create_app(&self, app: App) -> StoreFuture<bool> {
+        self.run(|store| async move {
+            let (id, owner) = (&app.app_id, &app.client_id);
+            for _ in 0..ATTEMPTS {
+                let Some((listed, [known])) = store.read_of(owner, tenancy::apps(owner), [tenancy::app(id)]).await? else {
+                    return store.confirmed(false).await;
+                };
+                if known.is_some() {
+                    return Ok(true);
+                }
+                let mut batches = Vec::from_iter(list(tenancy::apps(owner), &listed, [(id.as_str(), app.created_at)]));
+                batches.push(put_app(&app, seal_app(store.vault(), &app)?, None));
+                if store.commit_in_order(batches).await? {
+                    return Ok(true);
+                }
+            }
+            Err(StoreError::Overloaded)
+        })
     }
 
-    fn load_app(&self, _: AppId) -> StoreFuture<Option<App>> {
-        unbuilt()
+    fn load_app(&self, id: AppId) -> StoreFuture<Option<App>> {
+        self.run(move |store| async move {
+            match store.record(tenancy::app(&id)).await? {
+                Some(record) => Ok(Some(open_app(store.vault(), &id, record.bytes("record"))?)),
+                None => store.confirmed(None).await,
+            }
+        })
     }
 
-    fn patch_app(&self, _: AppId, _: AppPatch) -> StoreFuture<Option<App>> {
-        unbuilt()
+    /// An app that the vault cannot open stays as it is.
+    fn patch_app(&self, id: AppId, patch: AppPatch) -> StoreFuture<Option<App>> {
+        self.run(move |store| async move {
+            let change = |record: &Record| {
+                let mut app = open_app(store.vault(), &id, record.bytes("record"))?;
+                app.apply(patch.clone());
+                Ok((Some(vec![("record", seal_app(store.vault(), &app)?.into())]), app))
+            };
+            store.change(tenancy::app(&id), change).await
+        })
     }
 
-    fn list_apps(&self, _: ClientId) -> StoreFuture<Vec<App>> {
-        unbuilt()
+    fn list_apps(&self, client: ClientId) -> StoreFuture<Vec<App>> {
+        self.run(|store| async move { store.apps_of(&client).await })
     }
 
-    fn create_key(&self, _: ApiKeyRecord, _: KeyDigest) -> StoreFuture<bool> {
-        unbuilt()
+    fn create_key(&self, key: ApiKeyRecord, digest: KeyDigest) -> StoreFuture<bool> {
+        self.run(move |store| async move {
+            let (id, owner) = (&key.key_id, &key.client_id);
+            for _ in 0..ATTEMPTS {
+                let asked = [tenancy::api_key_id(id), tenancy::api_key(&digest)];
+                let Some((listed, [named, known])) = store.read_of(owner, tenancy::api_keys(owner), asked).await? else {
+                    return store.confirmed(false).await;
+                };
+                // The first digest of an id stays.
+                if known.is_some() || named.as_ref().is_some_and(|named| named.bytes("digest") != digest.0) {
+                    return Ok(true);
+                }
+                let mut batches = Vec::from_iter(list(tenancy::api_keys(owner), &listed, [(id.as_str(), key.created_at)]));
+                batches.extend(named.is_none().then(|| name_key(id, &digest)));
+                batches.push(put_key(&key, &digest, None));
+                if store.commit_in_order(batches).await? {
+                    return Ok(true);
+                }
+            }
+            Err(StoreError::Overloaded)
+        })
     }
 
-    fn list_keys(&self, _: ClientId) -> StoreFuture<Vec<ApiKeyRecord>> {
-        unbuilt()
+    fn list_keys(&self, client: ClientId) -> StoreFuture<Vec<ApiKeyRecord>> {
+        self.run(|store| async move { Ok(store.keys_of(&client).await?.into_iter().map(|named| named.key).collect()) })
     }
 
-    fn retire_key(&self, _: KeyId, _: Option<Timestamp>, _: Option<Timestamp>) -> StoreFuture<Option<ApiKeyRecord>> {
-        unbuilt()
+    fn retire_key(&self, id: KeyId, revoked_at: Option<Timestamp>, expires_at: Option<Timestamp>) -> StoreFuture<Option<ApiKeyRecord>> {
+        self.run(move |store| async move {
+            let Some(named) = store.record(tenancy::api_key_id(&id)).await? else { return store.confirmed(None).await };
+            let change = |record: &Record| {
+                let before = key_of(record)?;
+                let after = retired(before.clone(), revoked_at, expires_at);
+                Ok(((after != before).then(|| of_key(&after)), after))
+            };
+            store.change(tenancy::api_key(&KeyDigest(named.array("digest")?)), change).await
+        })
     }
 
-    fn find_key(&self, _: KeyDigest, _: AppId) -> StoreFuture<Option<KeyGrant>> {
-        unbuilt()
+    fn find_key(&self, digest: KeyDigest, app: AppId) -> StoreFuture<Option<KeyGrant>> {
+        self.run(move |store| async move {
+            let Some(key) = store.record(tenancy::api_key(&digest)).await? else { return store.confirmed(None).await };
+            let key = key_of(&key)?;
+            let queries = [client::client(&key.client_id), tenancy::app(&app)].map(Query::Record);
+            let mut answers = store.read(queries.into()).await?;
+            let Some(client) = answers.record()? else { return store.confirmed(None).await };
+            let client = client_of(key.client_id.clone(), &client)?;
+            let app = answers.record()?.map(|record| open_app(store.vault(), &app, record.bytes("record"))).transpose()?;
+            Ok(Some(KeyGrant { key, client, app }))
+        })
     }
 
-    fn set_webhook_url(&self, _: AppId, _: ApiType, _: Option<WebhookUrl>) -> StoreFuture<Option<RegisteredUrls>> {
-        unbuilt()
+    /// URLs that the vault cannot open stay as they are.
+    fn set_webhook_url(&self, id: AppId, api_type: ApiType, url: Option<WebhookUrl>) -> StoreFuture<Option<RegisteredUrls>> {
+        self.run(move |store| async move {
+            let change = |record: &Record| {
+                let mut urls = store.urls_of(&id, record)?;
+                urls.set(api_type, url.clone());
+                Ok((Some(vec![("urls", seal_urls(store.vault(), &id, &urls)?.into())]), urls))
+            };
+            store.change(tenancy::app(&id), change).await
+        })
     }
 
-    fn webhook_urls(&self, _: AppId) -> StoreFuture<Option<RegisteredUrls>> {
-        unbuilt()
+    fn webhook_urls(&self, id: AppId) -> StoreFuture<Option<RegisteredUrls>> {
+        self.run(|store| async move {
+            match store.record(tenancy::app(&id)).await? {
+                Some(record) => Ok(Some(store.urls_of(&id, &record)?)),
+                None => store.confirmed(None).await,
+            }
+        })
+    }
+}
+
+impl RecordStore {
+    /// Commits batches in this order, or as one where places can be joined; false when a guard has refused one, and then those after it
+    /// were not committed. None of them uses the result of an operation.
+    pub(super) async fn commit_in_order(&self, mut batches: Vec<Batch>) -> Result<bool, StoreError> {
+        if !self.engine().is_shared() {
+            let (guards, ops): (Vec<_>, Vec<_>) = batches.into_iter().map(|batch| (batch.guards, batch.ops)).unzip();
+            batches = vec![Batch { call: None, on_full: false, guards: guards.concat(), ops: ops.concat() }];
+        }
+        for batch in batches {
+            if !is_done(&self.commit(batch).await?) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Writes what `change` makes of a record, if it is still as it was read, and otherwise begins again; `None` when there is none.
+    async fn change<T>(
+        &self,
+        key: Key,
+        change: impl Fn(&Record) -> Result<(Option<Changes>, T), StoreError>,
+    ) -> Result<Option<T>, StoreError> {
+        for _ in 0..ATTEMPTS {
+            let Some(before) = self.record(key.clone()).await? else { return self.confirmed(None).await };
+            let (changes, after) = change(&before)?;
+            let Some(changes) = changes else { return Ok(Some(after)) };
+            if is_done(&self.commit(write(key.clone(), Some(&before), changes)).await?) {
+                return Ok(Some(after));
+            }
+        }
+        Err(StoreError::Overloaded)
+    }
+
+    /// A list of a client and some records; `None` when there is no such client.
+    async fn read_of<const N: usize>(
+        &self,
+        owner: &ClientId,
+        index: Key,
+        keys: [Key; N],
+    ) -> Result<Option<(Vec<(Vec<u8>, i64)>, [Option<Record>; N])>, StoreError> {
+        let mut queries = vec![Query::Fields(client::client(owner), &["created_at"]), Query::page(index, 0, u64::MAX)];
+        queries.extend(keys.into_iter().map(Query::Record));
+        let mut answers = self.read(queries).await?;
+        let (owner, listed, mut found) = (answers.record()?, answers.members()?, [const { None }; N]);
+        for record in &mut found {
+            *record = answers.record()?;
+        }
+        Ok(owner.map(|_| (listed, found)))
+    }
+
+    /// The ids on a page of a list.
+    pub(super) async fn ids<T: FromStr>(&self, index: Key, offset: u64, limit: u64) -> Result<Vec<T>, StoreError> {
+        let members = self.read(vec![Query::page(index, offset, limit)]).await?.members()?;
+        let ids = members.iter().map(|(member, _)| std::str::from_utf8(member).ok()?.parse().ok()).collect::<Option<_>>();
+        ids.ok_or_else(|| StoreError::unreadable("a list"))
+    }
+
+    /// What is read of the records with these ids that are there.
+    pub(super) async fn records_of<I, T>(
+        &self,
+        ids: Vec<I>,
+        key: impl Fn(&I) -> Key,
+        read: impl Fn(I, Record) -> Result<T, StoreError>,
+    ) -> Result<Vec<T>, StoreError> {
+        let mut answers = self.read(ids.iter().map(|id| Query::Record(key(id))).collect()).await?;
+        let mut found = Vec::with_capacity(ids.len());
+        for id in ids {
+            found.extend(answers.record()?.map(|record| read(id, record)).transpose()?);
+        }
+        Ok(found)
+    }
+
+    /// The apps of a client by creation time.
+    pub(super) async fn apps_of(&self, client: &ClientId) -> Result<Vec<App>, StoreError> {
+        let ids = self.ids(tenancy::apps(client), 0, u64::MAX).await?;
+        self.records_of(ids, tenancy::app, |id, record| open_app(self.vault(), &id, record.bytes("record"))).await
+    }
+
+    /// The keys of a client by creation time.
+    pub(super) async fn keys_of(&self, client: &ClientId) -> Result<Vec<TransferredKey>, StoreError> {
+        let ids = self.ids(tenancy::api_keys(client), 0, u64::MAX).await?;
+        let digests = self.records_of(ids, tenancy::api_key_id, |_, named| named.array("digest").map(KeyDigest)).await?;
+        let key = |digest, record: Record| Ok(TransferredKey { key: key_of(&record)?, digest });
+        self.records_of(digests, tenancy::api_key, key).await
+    }
+
+    fn urls_of(&self, id: &AppId, record: &Record) -> Result<RegisteredUrls, StoreError> {
+        if record.has("urls") { open_urls(self.vault(), id, record.bytes("urls")) } else { Ok(RegisteredUrls::default()) }
     }
 }

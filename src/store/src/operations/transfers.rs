@@ -1,24 +1,76 @@
-//! Stub.
-#![allow(unused_imports)]
+//! Handing a client over. What an import writes is in several places. An import that was cut short is completed by repeating it.
 
-use super::{RecordStore, unbuilt};
-use crate::transfers::*;
-use sakshi_domain::client_transfer::{ClientTransfer, ImportedRecord};
+use sakshi_domain::client_transfer::{ClientTransfer, ImportedRecord, KnownClient, TransferredKey};
 use sakshi_domain::ids::ClientId;
 use sakshi_domain::invalid::Invalid;
 use sakshi_domain::time::Timestamp;
-use crate::error::StoreFuture;
+
+use super::RecordStore;
+use crate::engine::Query;
+use crate::error::{ATTEMPTS, StoreError, StoreFuture};
+use crate::records::{client, tenancy};
+use crate::transfers::Transfers;
+use crate::transitions::tenancy::{client_of, key_of};
+use crate::transitions::transfer::{Here, import, keys};
 
 impl Transfers for RecordStore {
-    fn export_client(&self, _: ClientId) -> StoreFuture<Option<ClientTransfer>> {
-        unbuilt()
+    fn export_client(&self, id: ClientId) -> StoreFuture<Option<ClientTransfer>> {
+        self.run(|store| async move {
+            let Some(record) = store.record(client::client(&id)).await? else { return store.confirmed(None).await };
+            let apps = store.apps_of(&id).await?.into_iter().map(Into::into).collect();
+            let keys = store.keys_of(&id).await?;
+            Ok(Some(ClientTransfer { client: client_of(id, &record)?, apps, keys }))
+        })
     }
 
-    fn import_client(&self, _: ClientTransfer, _: Timestamp) -> StoreFuture<Result<Vec<ImportedRecord>, Invalid>> {
-        unbuilt()
+    fn import_client(&self, transfer: ClientTransfer, at: Timestamp) -> StoreFuture<Result<Vec<ImportedRecord>, Invalid>> {
+        self.run(move |store| async move {
+            let mut told = None;
+            for _ in 0..ATTEMPTS {
+                let (here, known) = store.here(&transfer).await?;
+                let mut decided = match transfer.onto(&known) {
+                    Ok(decided) => decided,
+                    Err(invalid) => return Ok(Err(invalid)),
+                };
+                let is_over = !decided.does_something();
+                // What an attempt has written is no change for the next one.
+                let records = told.get_or_insert(std::mem::take(&mut decided.records));
+                if is_over || store.commit_in_order(import(store.vault(), &decided, &here, at)?).await? {
+                    return Ok(Ok(std::mem::take(records)));
+                }
+            }
+            Err(StoreError::Overloaded)
+        })
     }
 
-    fn imported_at(&self, _: ClientId) -> StoreFuture<Option<Timestamp>> {
-        unbuilt()
+    fn imported_at(&self, id: ClientId) -> StoreFuture<Option<Timestamp>> {
+        self.run(|store| async move {
+            let record = store.read(vec![Query::Fields(client::client(&id), &["imported_at"])]).await?.record()?;
+            Ok(record.and_then(|record| record.time("imported_at")))
+        })
+    }
+}
+
+impl RecordStore {
+    /// What is here under the ids and digests of a transfer.
+    async fn here(&self, transfer: &ClientTransfer) -> Result<(Here, KnownClient), StoreError> {
+        let (id, keys) = (&transfer.client.client_id, keys(transfer));
+        let mut queries = vec![Query::page(tenancy::apps(id), 0, u64::MAX), Query::page(tenancy::api_keys(id), 0, u64::MAX)];
+        queries.extend(keys.iter().cloned().map(Query::Record));
+        let mut answers = self.read(queries).await?;
+        let mut here = Here { apps: answers.members()?, keys: answers.members()?, records: Vec::new() };
+        for key in keys {
+            here.records.extend(answers.record()?.map(|record| (key, record)));
+        }
+        let digests = here.digests(transfer)?;
+        let mut answers = self.read(digests.iter().flatten().map(|digest| Query::Record(tenancy::api_key(digest))).collect()).await?;
+        let mut by_id = Vec::with_capacity(digests.len());
+        for digest in digests {
+            let record = if digest.is_some() { answers.record()? } else { None };
+            let key = record.map(|record| key_of(&record)).transpose()?;
+            by_id.push(key.zip(digest).map(|(key, digest)| TransferredKey { key, digest }));
+        }
+        let known = here.known(self.vault(), transfer, by_id)?;
+        Ok((here, known))
     }
 }

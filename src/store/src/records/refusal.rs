@@ -15,7 +15,8 @@ table! {
 table! {
     /// A refused request, by app and place. The names of fields and ids in it are the client's own.
     REFUSAL = "refusal", Record Ends {
-        refused: Sealed(Id),
+        app: Text,
+        refused: Sealed(Field("app")),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Transitions: each turns a command into a [`Batch`](crate::engine::Batch), and a refused guard into an outcome. They call the rules
 //! of the domain in the order of the specification, and have no engine, no clock and no I/O of their own.
 
+pub(crate) mod audit;
 pub(crate) mod complete;
 pub(crate) mod credential;
 pub(crate) mod credits;
@@ -10,3 +11,8 @@ pub(crate) mod event;
 pub(crate) mod flow;
 pub(crate) mod idempotency;
 pub(crate) mod open;
+pub(crate) mod operator;
+pub(crate) mod refusal;
+pub(crate) mod session;
+pub(crate) mod tenancy;
+pub(crate) mod transfer;

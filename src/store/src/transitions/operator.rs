@@ -1,0 +1,44 @@
+//! The people who operate the service.
+
+use sakshi_domain::ids::OperatorId;
+use sakshi_domain::operator::OperatorRecord;
+use sakshi_domain::tenancy::KeyDigest;
+use sakshi_domain::time::Timestamp;
+
+use crate::engine::{Batch, Guard, Op, Operand, Record};
+use crate::error::StoreError;
+use crate::records::operator::{operator, operator_token, operators};
+use crate::sealing::open_operator;
+use crate::vault::Vault;
+
+/// The batch that adds an operator with this sealed record.
+#[must_use]
+pub(crate) fn add(added: &OperatorRecord, sealed: Vec<u8>, token: &KeyDigest) -> Batch {
+    let OperatorRecord { operator_id, created_at, .. } = added;
+    let (key, id) = (operator(operator_id), operator_id.as_str());
+    Batch {
+        call: None, on_full: false,
+        guards: vec![Guard::Absent(key.clone())],
+        ops: vec![
+            Op::Put(key, vec![("created_at", (*created_at).into()), ("record", Operand::from(sealed))]),
+            Op::Index(operators(), id.as_bytes().to_vec(), (*created_at).into()),
+            Op::Put(operator_token(token), vec![("operator", id.into())]),
+        ],
+    }
+}
+
+/// The batch that revokes an operator who is not revoked.
+#[must_use]
+pub(crate) fn revoke(id: &OperatorId, at: Timestamp) -> Batch {
+    let key = operator(id);
+    let revoked = Op::Set(key.clone(), vec![("revoked_at", at.into())]);
+    Batch { call: None, on_full: false, guards: vec![Guard::Unset(key, "revoked_at")], ops: vec![revoked] }
+}
+
+/// The operator of a record.
+///
+/// # Errors
+/// It cannot be read.
+pub(crate) fn operator_of(vault: &Vault, id: &OperatorId, record: &Record) -> Result<OperatorRecord, StoreError> {
+    Ok(OperatorRecord { revoked_at: record.time("revoked_at"), ..open_operator(vault, id, record.bytes("record"))? })
+}

@@ -1,0 +1,159 @@
+//! Clients, apps and keys. What finds them comes before them: a batch that creates something in several places is ordered so that it
+//! can be repeated after a crash. First the list, whose readers skip what has no record; then the id of a key; last the record, which
+//! makes it valid.
+
+use sakshi_domain::ids::{ClientId, KeyId};
+use sakshi_domain::tenancy::{ApiKeyRecord, App, Client, KeyDigest};
+use sakshi_domain::time::Timestamp;
+
+use crate::engine::{Batch, Guard, Key, Op, Operand, Record};
+use crate::error::StoreError;
+use crate::records::{client, tenancy};
+use crate::tenancy::{join_environments, limits_text, parse_environments, parse_limits};
+
+/// Members of a list that are created within one millisecond and keep their order, in bits. Years of four digits leave 5 of 53 bits.
+const ORDER_BITS: u32 = 5;
+
+/// Fields with the values that they get.
+pub(crate) type Changes = Vec<(&'static str, Operand)>;
+
+/// The batch that writes a record: one that was read, as long as it is as it was; one that was not there, as long as it is not.
+pub(crate) fn write(key: Key, known: Option<&Record>, fields: Changes) -> Batch {
+    let (guard, op) = match known {
+        Some(known) => (Guard::Version(key.clone(), known.version), Op::Set(key, fields)),
+        None => (Guard::Absent(key.clone()), Op::Put(key, fields)),
+    };
+    Batch { call: None, on_full: false, guards: vec![guard], ops: vec![op] }
+}
+
+fn or_nothing(value: Option<impl Into<Operand>>) -> Operand {
+    value.map_or(Operand::Nothing, Into::into)
+}
+
+/// The batches that create a client, whom an import may bring.
+pub(crate) fn create_client(client: &Client, imported_at: Option<Timestamp>) -> [Batch; 2] {
+    let Client { client_id, name, created_at, .. } = client;
+    let member = Op::Index(client::clients(), client_id.as_str().as_bytes().to_vec(), (*created_at).into());
+    let fields = vec![
+        ("name", name.as_str().into()),
+        ("created_at", (*created_at).into()),
+        ("balance", 0.into()),
+        ("imported_at", or_nothing(imported_at)),
+    ];
+    [Batch { ops: vec![member], ..Batch::default() }, write(client::client(client_id), None, fields)]
+}
+
+/// What operators set for a client.
+pub(crate) fn of_client(client: &Client) -> Changes {
+    let Client { name, suspended_at, limits, .. } = client;
+    vec![("name", name.as_str().into()), ("suspended_at", or_nothing(*suspended_at)), ("limits", or_nothing(limits_text(limits)))]
+}
+
+/// The client of a record.
+///
+/// # Errors
+/// It cannot be read.
+pub(crate) fn client_of(client_id: ClientId, record: &Record) -> Result<Client, StoreError> {
+    let created_at = Timestamp::from_millis(record.integer("created_at"));
+    let limits = if record.has("limits") { parse_limits(record.text("limits"))? } else { Default::default() };
+    Ok(Client { client_id, name: record.text("name").to_owned(), created_at, suspended_at: record.time("suspended_at"), limits })
+}
+
+/// The batch that adds what is new to a list of a client, by creation and then by arrival, given the members that were read; `None` when
+/// it has all of them.
+pub(crate) fn list<'a>(index: Key, listed: &[(Vec<u8>, i64)], created: impl IntoIterator<Item = (&'a str, Timestamp)>) -> Option<Batch> {
+    let (mut members, mut ops) = (listed.to_vec(), Vec::new());
+    for (id, created_at) in created {
+        if members.iter().any(|(member, _)| member == id.as_bytes()) {
+            continue;
+        }
+        let first = created_at.millis().saturating_mul(1 << ORDER_BITS);
+        let before = members.iter().filter(|(_, score)| score >> ORDER_BITS == created_at.millis()).count();
+        let score = first | i64::try_from(before).unwrap_or(i64::MAX).min((1 << ORDER_BITS) - 1);
+        members.push((id.into(), score));
+        ops.push(Op::Index(index.clone(), id.into(), score.into()));
+    }
+    // Nothing is ever taken out, so it is as it was read while it has no more members.
+    let guard = Guard::Fewer(index, listed.len() as u64 + 1);
+    (!ops.is_empty()).then(|| Batch { call: None, on_full: false, guards: vec![guard], ops })
+}
+
+/// The batch that writes a sealed app.
+pub(crate) fn put_app(app: &App, sealed: Vec<u8>, known: Option<&Record>) -> Batch {
+    let fields = vec![("client", app.client_id.as_str().into()), ("record", Operand::from(sealed))];
+    write(tenancy::app(&app.app_id), known, fields)
+}
+
+/// The batch that writes under the id of a key which digest it has.
+pub(crate) fn name_key(id: &KeyId, digest: &KeyDigest) -> Batch {
+    write(tenancy::api_key_id(id), None, vec![("digest", digest.0[..].into())])
+}
+
+/// The batch that writes a key.
+pub(crate) fn put_key(key: &ApiKeyRecord, digest: &KeyDigest, known: Option<&Record>) -> Batch {
+    write(tenancy::api_key(digest), known, of_key(key))
+}
+
+/// The fields of a key.
+pub(crate) fn of_key(key: &ApiKeyRecord) -> Changes {
+    let ApiKeyRecord { key_id, client_id, label, environments, created_at, expires_at, revoked_at } = key;
+    vec![
+        ("key_id", key_id.as_str().into()),
+        ("client", client_id.as_str().into()),
+        ("label", label.as_str().into()),
+        ("environments", join_environments(environments).into()),
+        ("created_at", (*created_at).into()),
+        ("expires_at", or_nothing(*expires_at)),
+        ("revoked_at", or_nothing(*revoked_at)),
+    ]
+}
+
+/// The key of a record.
+///
+/// # Errors
+/// It cannot be read.
+pub(crate) fn key_of(record: &Record) -> Result<ApiKeyRecord, StoreError> {
+    Ok(ApiKeyRecord {
+        key_id: record.parsed("key_id")?,
+        client_id: record.parsed("client")?,
+        label: record.text("label").to_owned(),
+        environments: parse_environments(record.text("environments"))?,
+        created_at: Timestamp::from_millis(record.integer("created_at")),
+        expires_at: record.time("expires_at"),
+        revoked_at: record.time("revoked_at"),
+    })
+}
+
+/// The key as it ends: the first time of a revocation stands, and the earlier of two expiry times.
+#[must_use]
+pub(crate) fn retired(key: ApiKeyRecord, revoked_at: Option<Timestamp>, expires_at: Option<Timestamp>) -> ApiKeyRecord {
+    let expires_at = key.expires_at.into_iter().chain(expires_at).min();
+    ApiKeyRecord { revoked_at: key.revoked_at.or(revoked_at), expires_at, ..key }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_in_the_order_of_creation_and_then_of_arrival_and_have_each_id_once() {
+        let (index, at) = (tenancy::apps(&ClientId::generate()), Timestamp::from_millis);
+        let added = |listed: &[(Vec<u8>, i64)], created: &[(&'static str, i64)]| {
+            let batch = list(index.clone(), listed, created.iter().map(|(id, millis)| (*id, at(*millis))));
+            let member = |op| match op {
+                Op::Index(_, member, Operand::Value(crate::engine::Value::Integer(score))) => (member, score),
+                other => panic!("{other:?}"),
+            };
+            batch.map(|batch| batch.ops.into_iter().map(member).collect::<Vec<_>>()).unwrap_or_default()
+        };
+        let mut listed = added(&[], &[("late", 9), ("b", 5), ("a", 5), ("b", 5)]);
+        listed.extend(added(&listed, &[("b", 4), ("0", 5), ("early", -1)]));
+        listed.sort_by_key(|(_, score)| *score);
+        let ids: Vec<&str> = listed.iter().map(|(id, _)| std::str::from_utf8(id).unwrap()).collect();
+        assert_eq!(ids, ["early", "b", "a", "0", "late"]);
+        assert_eq!(list(index.clone(), &listed, [("a", at(7))]), None);
+        let end_of_time = Timestamp::parse_iso8601("9999-12-31T23:59:59.999Z").unwrap();
+        let last = list(index, &[], [("last", end_of_time)]).unwrap();
+        assert!(matches!(last.ops[0], Op::Index(_, _, Operand::Value(crate::engine::Value::Integer(score))) if score < 1 << 53));
+    }
+}

@@ -1,0 +1,102 @@
+//! Importing a client. It is decided on what was read, and what has changed since is decided again. Keys come last: until they are
+//! there, nobody can use anything of a new client.
+
+use sakshi_domain::client_transfer::{ClientImport, ClientTransfer, KnownClient, TransferredKey};
+use sakshi_domain::tenancy::{App, Client, KeyDigest};
+use sakshi_domain::time::Timestamp;
+
+use super::tenancy::{client_of, create_client, list, name_key, put_app, put_key, write};
+use crate::engine::{Batch, Key, Record};
+use crate::error::StoreError;
+use crate::records::{client, tenancy};
+use crate::sealing::{open_app, seal_app};
+use crate::vault::Vault;
+
+/// What is here under the ids and digests of a transfer.
+#[derive(Debug)]
+pub(crate) struct Here {
+    /// The apps that the client has.
+    pub(crate) apps: Vec<(Vec<u8>, i64)>,
+    /// Its keys.
+    pub(crate) keys: Vec<(Vec<u8>, i64)>,
+    /// The records of [`keys`] that are there.
+    pub(crate) records: Vec<(Key, Record)>,
+}
+
+/// The records that a transfer may be about.
+pub(crate) fn keys(transfer: &ClientTransfer) -> Vec<Key> {
+    let of_key = |sent: &TransferredKey| [tenancy::api_key_id(&sent.key.key_id), tenancy::api_key(&sent.digest)];
+    let mut keys = vec![client::client(&transfer.client.client_id)];
+    keys.extend(transfer.apps.iter().map(|app| tenancy::app(&app.app_id)));
+    keys.extend(transfer.keys.iter().flat_map(of_key));
+    keys
+}
+
+impl Here {
+    fn record(&self, key: &Key) -> Option<&Record> {
+        self.records.iter().find_map(|(known, record)| (known == key).then_some(record))
+    }
+
+    /// The digests under the ids of a transfer's keys.
+    ///
+    /// # Errors
+    /// One cannot be read.
+    pub(crate) fn digests(&self, transfer: &ClientTransfer) -> Result<Vec<Option<KeyDigest>>, StoreError> {
+        let named = transfer.keys.iter().map(|sent| self.record(&tenancy::api_key_id(&sent.key.key_id)));
+        named.map(|named| named.map(|named| named.array("digest").map(KeyDigest)).transpose()).collect()
+    }
+
+    /// What is known, given the keys under those digests.
+    ///
+    /// # Errors
+    /// A record cannot be read.
+    pub(crate) fn known(
+        &self,
+        vault: &Vault,
+        transfer: &ClientTransfer,
+        by_id: Vec<Option<TransferredKey>>,
+    ) -> Result<KnownClient, StoreError> {
+        let id = &transfer.client.client_id;
+        let app = |id| -> Result<Option<App>, StoreError> {
+            self.record(&tenancy::app(id)).map(|app| open_app(vault, id, app.bytes("record"))).transpose()
+        };
+        let key = |(by_id, sent): (Option<TransferredKey>, &TransferredKey)| {
+            let by_digest = self.record(&tenancy::api_key(&sent.digest)).map(|key| key.parsed("key_id"));
+            Ok((by_id, by_digest.transpose()?))
+        };
+        Ok(KnownClient {
+            client: self.record(&client::client(id)).map(|record| client_of(id.clone(), record)).transpose()?,
+            apps: transfer.apps.iter().map(|sent| app(&sent.app_id)).collect::<Result<_, _>>()?,
+            keys: by_id.into_iter().zip(&transfer.keys).map(key).collect::<Result<_, StoreError>>()?,
+        })
+    }
+}
+
+/// The batches of an import, in their order.
+///
+/// # Errors
+/// An app cannot be sealed.
+pub(crate) fn import(vault: &Vault, import: &ClientImport, here: &Here, at: Timestamp) -> Result<Vec<Batch>, StoreError> {
+    let ClientImport { client: owner @ Client { client_id, name, .. }, apps, keys, .. } = import;
+    let mut batches = Vec::new();
+    let account = client::client(client_id);
+    match here.record(&account) {
+        None => batches.extend(create_client(owner, Some(at))),
+        Some(known) => {
+            let imported_at = known.time("imported_at").unwrap_or(at);
+            batches.push(write(account, Some(known), vec![("name", name.as_str().into()), ("imported_at", imported_at.into())]));
+        }
+    }
+    let (of_apps, of_keys) = (apps.iter().map(|app| (app.app_id.as_str(), app.created_at)), keys.iter().map(|sent| &sent.key));
+    batches.extend(list(tenancy::apps(client_id), &here.apps, of_apps));
+    batches.extend(list(tenancy::api_keys(client_id), &here.keys, of_keys.map(|key| (key.key_id.as_str(), key.created_at))));
+    for app in apps {
+        batches.push(put_app(app, seal_app(vault, app)?, here.record(&tenancy::app(&app.app_id))));
+    }
+    for TransferredKey { key, digest } in keys {
+        let named = here.record(&tenancy::api_key_id(&key.key_id));
+        batches.extend(named.is_none().then(|| name_key(&key.key_id, digest)));
+        batches.push(put_key(key, digest, here.record(&tenancy::api_key(digest))));
+    }
+    Ok(batches)
+}
