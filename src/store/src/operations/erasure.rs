@@ -130,10 +130,13 @@ impl RecordStore {
             }
         }
         erased.transactions = self.erase_transactions(place, field, is_theirs, &mut ids).await?;
-        let mut search = Search::new(&flow::FLOW, place, field);
-        while let Some(flows) = search.step(self, is_theirs).await? {
+        let (mut search, mut flows) = (Search::new(&flow::FLOW, place, field), Vec::new());
+        while let Some(found) = search.step(self, is_theirs).await? {
+            flows.extend(found);
+        }
+        if !flows.is_empty() {
             ids.extend(flows.iter().map(|key| key.id.clone()));
-            erased.flows += self.erase_flows(place, flows).await?;
+            erased.flows = self.erase_flows(place, flows).await?;
         }
         for app in apps {
             erased.refusals += self.erase_refusals(app).await?;
@@ -191,7 +194,7 @@ impl RecordStore {
     }
 
     async fn erase_refusals(&self, app: &AppId) -> Result<u64, StoreError> {
-        let places = (0..=REFUSALS_KEPT_MAX).map(|place| refusal::refusal(app, place));
+        let places = (0..REFUSALS_KEPT_MAX).map(|place| refusal::refusal(app, place));
         let places: Vec<Key> = self.records(places.collect(), &[]).await?.into_iter().map(|(key, _)| key).collect();
         let erased = places.len() as u64;
         self.commit(erasure::refusals(app, places)).await?;
@@ -253,42 +256,39 @@ impl RecordStore {
         fields: &'static [&'static str],
         removal: impl Fn(&Key, &Record) -> Batch,
     ) -> Result<Vec<(Key, Record)>, StoreError> {
-        let mut removed = Vec::with_capacity(keys.len());
-        for some in keys.chunks(STEP) {
-            let mut left = self.records(some.to_vec(), fields).await?;
-            for _ in 0..ATTEMPTS {
-                if left.is_empty() {
-                    break;
-                }
-                // One whose answer was lost is refused as well, and is not there again.
-                let again = self.records(self.remove_once(&left, &removal).await?, fields).await?;
-                removed.extend(left.into_iter().filter(|(key, _)| again.iter().all(|(other, _)| other != key)));
-                left = again;
+        let (mut left, mut removed) = (self.records(keys, fields).await?, Vec::new());
+        for _ in 0..ATTEMPTS {
+            if left.is_empty() {
+                return Ok(removed);
             }
-            if !left.is_empty() {
-                return Err(StoreError::Overloaded);
-            }
+            // One whose answer was lost is refused as well, and is not there again.
+            let again = self.records(self.remove_once(&left, &removal).await?, fields).await?;
+            removed.extend(left.into_iter().filter(|(key, _)| again.iter().all(|(other, _)| other != key)));
+            left = again;
         }
-        Ok(removed)
+        Err(StoreError::Overloaded)
     }
 
     /// Removes records that are still as they were read; the keys of those that are not.
     async fn remove_once(&self, known: &[(Key, Record)], removal: impl Fn(&Key, &Record) -> Batch) -> Result<Vec<Key>, StoreError> {
-        if known.is_empty() {
-            return Ok(vec![]);
+        let mut refused = Vec::new();
+        for some in known.chunks(STEP) {
+            let applied = self.engine().commit(some.iter().map(|(key, record)| removal(key, record)).collect()).await?;
+            refused.extend(some.iter().zip(applied).filter(|(_, applied)| !is_done(applied)).map(|((key, _), _)| key.clone()));
         }
-        let applied = self.engine().commit(known.iter().map(|(key, record)| removal(key, record)).collect()).await?;
-        Ok(known.iter().zip(applied).filter(|(_, applied)| !is_done(applied)).map(|((key, _), _)| key.clone()).collect())
+        Ok(refused)
     }
 
     /// Those of some records that are there.
     async fn records(&self, keys: Vec<Key>, fields: &'static [&'static str]) -> Result<Vec<(Key, Record)>, StoreError> {
-        if keys.is_empty() {
-            return Ok(vec![]);
+        let mut known = Vec::new();
+        for some in keys.chunks(KEYS) {
+            let mut answers = self.read(some.iter().map(|key| Query::Fields(key.clone(), fields)).collect()).await?;
+            for key in some {
+                known.extend(answers.record()?.map(|record| (key.clone(), record)));
+            }
         }
-        let mut answers = self.read(keys.iter().map(|key| Query::Fields(key.clone(), fields)).collect()).await?;
-        let known = keys.into_iter().map(|key| Ok(answers.record()?.map(|record| (key, record))));
-        known.filter_map(Result::transpose).collect()
+        Ok(known)
     }
 }
 
