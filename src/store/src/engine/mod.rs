@@ -91,8 +91,6 @@ pub(crate) enum Owner {
     Field(&'static str),
     /// The number of its entry, after this word.
     Number(&'static str),
-    /// This.
-    Word(&'static [u8]),
 }
 
 /// Identifies a record.
@@ -261,7 +259,6 @@ impl Owner {
             Self::Flow => id.get(..16).unwrap_or(id).to_vec(),
             Self::Field(name) => fields.bytes(name).to_vec(),
             Self::Number(word) => format!("{word}{number}").into_bytes(),
-            Self::Word(word) => word.to_vec(),
         }
     }
 }

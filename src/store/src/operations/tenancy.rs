@@ -190,7 +190,7 @@ impl RecordStore {
     pub(super) async fn commit_in_order(&self, mut batches: Vec<Batch>) -> Result<bool, StoreError> {
         if !self.engine().is_shared() {
             let (guards, ops): (Vec<_>, Vec<_>) = batches.into_iter().map(|batch| (batch.guards, batch.ops)).unzip();
-            batches = vec![Batch { call: None, guards: guards.concat(), ops: ops.concat() }];
+            batches = vec![Batch::new(guards.concat(), ops.concat())];
         }
         for batch in batches {
             if !is_done(&self.commit(batch).await?) {

@@ -4,20 +4,6 @@ use super::{of_installation, table};
 use crate::engine::Key;
 
 table! {
-    /// One sealed value, which shows whether a node has the keys that the store was written under.
-    CANARY = "canary", Record Stays {
-        sealed: Sealed(Word(crate::canary::OWNER)),
-    }
-}
-
-table! {
-    /// The profile and the authority to which the store belongs.
-    INSTALLATION = "installation", Record Stays {
-        owner: Text,
-    }
-}
-
-table! {
     /// The intent key that operators have chosen; without a record the settings decide.
     INTENT_KEY = "intent_key", Record Stays {
         kid: Text,
@@ -29,13 +15,6 @@ table! {
     /// When a sweep was made last, or the store.
     SWEPT = "swept", Record Stays {
         at: Integer,
-    }
-}
-
-table! {
-    /// What a health check writes.
-    PROBE = "probe", Record Stays {
-        pad: Bytes,
     }
 }
 
@@ -56,24 +35,6 @@ pub(crate) fn moving() -> Key {
 #[must_use]
 pub(crate) fn swept() -> Key {
     of_installation(&SWEPT, vec![])
-}
-
-/// What a health check writes.
-#[must_use]
-pub(crate) fn probe() -> Key {
-    of_installation(&PROBE, vec![])
-}
-
-/// The canary.
-#[must_use]
-pub(crate) fn canary() -> Key {
-    of_installation(&CANARY, vec![])
-}
-
-/// The owner of the store.
-#[must_use]
-pub(crate) fn installation() -> Key {
-    of_installation(&INSTALLATION, vec![])
 }
 
 /// The chosen intent key.

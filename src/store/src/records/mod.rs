@@ -42,11 +42,8 @@ use table;
 
 /// Every kind of record. What is not personal or secret is not sealed; what another kind copies comes before it.
 pub(crate) static ALL: &[&Table] = &[
-    &installation::CANARY,
-    &installation::INSTALLATION,
     &installation::INTENT_KEY,
     &installation::SWEPT,
-    &installation::PROBE,
     &installation::MOVING,
     &operator::OPERATOR,
     &operator::OPERATORS,

@@ -21,7 +21,7 @@ pub(crate) fn values(vault: &Vault, record: &AuditRecord) -> Result<Vec<Value>, 
 #[must_use]
 pub(crate) fn append(number: u64, values: &[Value]) -> Batch {
     let values = values.iter().cloned().map(Operand::Value).collect();
-    Batch { call: None, guards: vec![Guard::Length(audit_log(), number - 1)], ops: vec![Op::Append(audit_log(), values)] }
+    Batch::new(vec![Guard::Length(audit_log(), number - 1)], vec![Op::Append(audit_log(), values)])
 }
 
 /// The hashes of an entry, that before it and its own, and what is sealed.

@@ -16,15 +16,12 @@ use crate::vault::Vault;
 pub(crate) fn add(added: &OperatorRecord, sealed: Vec<u8>, token: &KeyDigest) -> Batch {
     let OperatorRecord { operator_id, created_at, .. } = added;
     let (key, id) = (operator(operator_id), operator_id.as_str());
-    Batch {
-        call: None,
-        guards: vec![Guard::Absent(key.clone())],
-        ops: vec![
-            Op::Put(key, vec![("created_at", (*created_at).into()), ("record", Operand::from(sealed))]),
-            Op::Index(operators(), id.as_bytes().to_vec(), (*created_at).into()),
-            Op::Put(operator_token(token), vec![("operator", id.into())]),
-        ],
-    }
+    let ops = vec![
+        Op::Put(key.clone(), vec![("created_at", (*created_at).into()), ("record", Operand::from(sealed))]),
+        Op::Index(operators(), id.as_bytes().to_vec(), (*created_at).into()),
+        Op::Put(operator_token(token), vec![("operator", id.into())]),
+    ];
+    Batch::new(vec![Guard::Absent(key)], ops)
 }
 
 /// The batch that revokes an operator who is not revoked.
@@ -32,7 +29,7 @@ pub(crate) fn add(added: &OperatorRecord, sealed: Vec<u8>, token: &KeyDigest) ->
 pub(crate) fn revoke(id: &OperatorId, at: Timestamp) -> Batch {
     let key = operator(id);
     let revoked = Op::Set(key.clone(), vec![("revoked_at", at.into())]);
-    Batch { call: None, guards: vec![Guard::Unset(key, "revoked_at")], ops: vec![revoked] }
+    Batch::on_full(vec![Guard::Unset(key, "revoked_at")], vec![revoked])
 }
 
 /// The operator of a record.

@@ -30,5 +30,5 @@ pub(crate) fn keep(app: &AppId, refused: &RefusedRequest, sealed: Vec<u8>, count
     let mut ops = ops.to_vec();
     let fields = vec![("app", app.as_str().into()), ("refused", Operand::from(sealed))];
     ops.extend([Op::Put(place.clone(), fields), Op::ExpireAt(place, until)]);
-    Batch { call: Some((call, counter)), guards: vec![guard], ops }
+    Batch::new(vec![guard], ops).called(call, counter)
 }

@@ -13,7 +13,7 @@ pub(crate) fn open(opened: &SessionRecord, grant: Vec<u8>) -> Batch {
     let (key, idle_until) = (session(digest), (*idle_until).min(*ends_at));
     let fields = vec![("idle_until", idle_until.into()), ("ends_at", (*ends_at).into()), ("grant", grant.into())];
     let ops = vec![Op::Put(key.clone(), fields), Op::ExpireAt(key.clone(), idle_until.into())];
-    Batch { call: None, guards: vec![Guard::Absent(key)], ops }
+    Batch::new(vec![Guard::Absent(key)], ops)
 }
 
 /// The batch that keeps a session until then, at most until its own end. It is refused for one that is kept for longer, and for one
@@ -22,5 +22,5 @@ pub(crate) fn open(opened: &SessionRecord, grant: Vec<u8>) -> Batch {
 pub(crate) fn prolong(digest: &SessionDigest, known: &Record, until: Timestamp) -> Batch {
     let (key, until) = (session(digest), until.millis().min(known.integer("ends_at")));
     let ops = vec![Op::Set(key.clone(), vec![("idle_until", until.into())]), Op::ExpireAt(key.clone(), until.into())];
-    Batch { call: None, guards: vec![Guard::AtMost(key, "idle_until", until)], ops }
+    Batch::on_full(vec![Guard::AtMost(key, "idle_until", until)], ops)
 }

@@ -23,7 +23,7 @@ pub(crate) fn write(key: Key, known: Option<&Record>, fields: Changes) -> Batch 
         Some(known) => (Guard::Version(key.clone(), known.version), Op::Set(key, fields)),
         None => (Guard::Absent(key.clone()), Op::Put(key, fields)),
     };
-    Batch { call: None, guards: vec![guard], ops: vec![op] }
+    Batch::new(vec![guard], vec![op])
 }
 
 fn or_nothing(value: Option<impl Into<Operand>>) -> Operand {
@@ -40,7 +40,7 @@ pub(crate) fn create_client(client: &Client, imported_at: Option<Timestamp>) -> 
         ("balance", 0.into()),
         ("imported_at", or_nothing(imported_at)),
     ];
-    [Batch { ops: vec![member], ..Batch::default() }, write(client::client(client_id), None, fields)]
+    [Batch::new(vec![], vec![member]), write(client::client(client_id), None, fields)]
 }
 
 /// What operators set for a client.
@@ -75,7 +75,7 @@ pub(crate) fn list<'a>(index: Key, listed: &[(Vec<u8>, i64)], created: impl Into
     }
     // Nothing is ever taken out, so it is as it was read while it has no more members.
     let guard = Guard::Fewer(index, listed.len() as u64 + 1);
-    (!ops.is_empty()).then(|| Batch { call: None, guards: vec![guard], ops })
+    (!ops.is_empty()).then(|| Batch::new(vec![guard], ops))
 }
 
 /// The batch that writes a sealed app.
