@@ -94,10 +94,32 @@ pub(crate) struct Batch {
     /// For a batch that must be known again when its answer was lost: the call, and a record that it changes. The record keeps the id
     /// and the results, until another call replaces them.
     pub(crate) call: Option<(CallId, Key)>,
+    /// It takes little memory or frees some, so it is applied also when the memory is full.
+    pub(crate) on_full: bool,
     /// The conditions.
     pub(crate) guards: Vec<Guard>,
     /// The operations.
     pub(crate) ops: Vec<Op>,
+}
+
+impl Batch {
+    /// A batch that is refused when the memory is full.
+    #[must_use]
+    pub(crate) const fn new(guards: Vec<Guard>, ops: Vec<Op>) -> Self {
+        Self { call: None, on_full: false, guards, ops }
+    }
+
+    /// One that is not.
+    #[must_use]
+    pub(crate) const fn on_full(guards: Vec<Guard>, ops: Vec<Op>) -> Self {
+        Self { call: None, on_full: true, guards, ops }
+    }
+
+    /// The same with a call that a record keeps.
+    #[must_use]
+    pub(crate) fn called(self, call: CallId, record: Key) -> Self {
+        Self { call: Some((call, record)), ..self }
+    }
 }
 
 /// The answer to a batch.

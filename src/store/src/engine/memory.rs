@@ -202,11 +202,15 @@ impl Content {
                 record.fields.retain(|name, _| fields.contains(name));
                 record
             })),
+            Query::End(key) => {
+                let end = self.record(key, now).and_then(|kept| kept.end);
+                Found::Number(end.and_then(|end| u64::try_from(end).ok()).unwrap_or(0))
+            }
             Query::Entries { list, first, limit, max_bytes } => {
                 let mut bytes = 0;
                 let within = |entry: &&Vec<Value>| {
                     let fits = bytes == 0 || bytes < *max_bytes;
-                    bytes += entry.iter().map(Value::size).sum::<usize>().max(1);
+                    bytes += entry.last().map_or(0, Value::size).max(1);
                     fits
                 };
                 let skipped = usize::try_from(first.saturating_sub(1)).unwrap_or(usize::MAX);

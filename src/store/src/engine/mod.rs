@@ -161,6 +161,11 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync + 'static {
     /// Answers queries, those about one partition in one step, at a time that is the engine's.
     fn read(&self, queries: Vec<Query>) -> StoreFuture<Answers>;
 
+    /// The same for answers that callers take for final: replicas have what they tell, if writes wait for replicas.
+    fn read_confirmed(&self, queries: Vec<Query>) -> StoreFuture<Answers> {
+        self.read(queries)
+    }
+
     /// Applies batches, each for itself, those about one partition in this order.
     fn commit(&self, batches: Vec<Batch>) -> StoreFuture<Vec<Applied>>;
 
@@ -187,6 +192,11 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync + 'static {
     /// Accepts that data was lost; since when, or `None` when nothing is missing.
     fn accept_loss(&self) -> StoreFuture<Option<Timestamp>> {
         Box::pin(ready(Ok(None)))
+    }
+
+    /// Makes sure that what was removed is in no log of the engine's own.
+    fn purge(&self) -> StoreFuture<()> {
+        Box::pin(ready(Ok(())))
     }
 
     /// Lets the other nodes know that this one ends.

@@ -14,7 +14,9 @@ pub(crate) enum Query {
     Record(Key),
     /// The same with these fields alone.
     Fields(Key, &'static [&'static str]),
-    /// The entries of a list from this number on: at most so many, and no further one once they hold so many bytes.
+    /// When a record ends, in milliseconds; 0 for one that stays, and for none.
+    End(Key),
+    /// The entries of a list from this number on: at most so many, and no further one once their last fields hold so many bytes.
     Entries {
         /// The list.
         list: Key,
@@ -87,7 +89,7 @@ impl Query {
     /// What it is about.
     pub(crate) const fn key(&self) -> &Key {
         match self {
-            Self::Record(key) | Self::Fields(key, _) | Self::Length(key) | Self::Last(key) | Self::Count(key, _) => key,
+            Self::Record(key) | Self::Fields(key, _) | Self::End(key) | Self::Length(key) | Self::Last(key) | Self::Count(key, _) => key,
             Self::Entries { list, .. } => list,
             Self::Members { index, .. } => index,
         }

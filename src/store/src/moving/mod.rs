@@ -81,8 +81,20 @@ pub struct Moved {
 }
 
 impl Moved {
-    fn differences(&self) -> u64 {
-        self.kinds.values().map(|kind| kind.written).sum::<u64>() + self.removed
+    /// Checks a comparison that has written nothing.
+    ///
+    /// # Errors
+    /// It has found differences.
+    pub(crate) fn without_differences(&self) -> Result<(), StoreError> {
+        let differing = self.kinds.iter().filter(|(_, kind)| kind.written > 0);
+        let mut differing: Vec<String> = differing.map(|(name, kind)| format!("{name}: {}", kind.written)).collect();
+        if self.removed > 0 {
+            differing.push(format!("keys too many: {}", self.removed));
+        }
+        if differing.is_empty() {
+            return Ok(());
+        }
+        Err(StoreError::unavailable(format!("the target differs from the source: {}", differing.join(", "))))
     }
 }
 
@@ -106,15 +118,7 @@ pub async fn move_to_redis(
     let target = Arc::new(Target::open(options, &source.mark()).await?);
     let progress = Arc::new(progress);
     let mut moved = pass(&source, &target, true, "copied", Arc::clone(&progress)).await?;
-    let compared = pass(&source, &target, false, "compared", progress).await?;
-    if compared.differences() > 0 {
-        let differing = compared.kinds.iter().filter(|(_, kind)| kind.written > 0);
-        let mut differing: Vec<String> = differing.map(|(name, kind)| format!("{name}: {}", kind.written)).collect();
-        if compared.removed > 0 {
-            differing.push(format!("keys too many: {}", compared.removed));
-        }
-        return Err(StoreError::unavailable(format!("the target differs from the source: {}", differing.join(", "))));
-    }
+    pass(&source, &target, false, "compared", progress).await?.without_differences()?;
     if finish {
         target.finish().await?;
         moved.is_finished = true;

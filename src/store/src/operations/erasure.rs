@@ -1,18 +1,314 @@
-//! Stub.
-#![allow(unused_imports)]
+//! Erasing, some records at a time. What no index leads to is found by going through the keys of its kind.
 
-use super::{RecordStore, unbuilt};
-use crate::erasure::*;
-use std::ops::AddAssign;
-use std::sync::Arc;
+use std::collections::HashSet;
+
 use sakshi_domain::erasure::ErasureSubject;
-use sakshi_domain::ids::TxnId;
-use sakshi_domain::transaction::Outcome;
-use crate::error::StoreFuture;
-use crate::vault::{Sealed, Vault};
+use sakshi_domain::flow::flow_id::FlowId;
+use sakshi_domain::ids::{AppId, ClientId, EventId, TxnId};
+use sakshi_domain::limits::REFUSALS_KEPT_MAX;
+
+use super::{RecordStore, is_done};
+use crate::engine::{Applied, Batch, Key, Place, Query, Record, ScanFrom, Table, Value};
+use crate::erasure::{Erased, Erasure, nothing_of};
+use crate::error::{ATTEMPTS, StoreError, StoreFuture};
+use crate::records::{event, flow, idempotency, refusal, tenancy, transaction};
+use crate::transitions::erasure;
+
+/// Keys that are looked at at once.
+const KEYS: usize = 1_000;
+/// Records that are removed at once.
+const STEP: usize = 100;
+/// Registrations that are read at once, and about how many bytes of them; each may hold a photo.
+const GUESTS: u64 = 16;
+const GUEST_BYTES: usize = 4 * 1_024 * 1_024;
+
+/// The ids of what was erased: kept answers may tell of it.
+type Ids = HashSet<Vec<u8>>;
+
+/// A way through the records of a kind.
+struct Search {
+    table: &'static Table,
+    /// Where they are, if that is known.
+    place: Option<Place>,
+    /// What is read of each.
+    fields: &'static [&'static str],
+    next: Option<ScanFrom>,
+}
+
+/// Whose records are erased: a field, and its value in them.
+struct Whose<'a> {
+    field: &'static [&'static str; 1],
+    name: &'a str,
+}
 
 impl Erasure for RecordStore {
-    fn erase(&self, _: ErasureSubject) -> StoreFuture<Erased> {
-        unbuilt()
+    fn erase(&self, subject: ErasureSubject) -> StoreFuture<Erased> {
+        self.run(|store| async move {
+            let erased = match subject {
+                ErasureSubject::Transaction(id) => store.erase_transaction(id).await?,
+                ErasureSubject::Flow(id) => store.erase_flow(id).await?,
+                ErasureSubject::Event(id) => store.erase_event(id).await?,
+                ErasureSubject::App(id) => store.erase_app(id).await?,
+                ErasureSubject::Client(id) => store.erase_client(&id).await?,
+            };
+            store.engine().purge().await?;
+            if erased == Erased::default() { store.confirmed(erased).await } else { Ok(erased) }
+        })
     }
+}
+
+impl RecordStore {
+    async fn erase_transaction(&self, id: TxnId) -> Result<Erased, StoreError> {
+        let key = transaction::transaction(id);
+        let place = key.place;
+        let removed = self.remove(vec![key], erasure::FIELDS, erasure::transaction).await?;
+        let lists = match removed.first() {
+            Some((_, record)) if record.has("event") && record.integer("passed") == 1 => {
+                vec![event::registrations(id.partition(), EventId::from_bytes(record.array("event")?))]
+            }
+            Some(_) => vec![],
+            // The transaction may be gone long before its event is.
+            None => self.lists_of_guests(place).await?,
+        };
+        let mut erased = Erased { transactions: removed.len() as u64, ..Erased::default() };
+        for list in lists {
+            if let Some(blanked) = self.erase_guest(&list, id).await? {
+                erased.registrations += u64::from(blanked);
+                break;
+            }
+        }
+        erased.answers = self.erase_answers(Some(place), &Ids::from([id.as_bytes().to_vec()])).await?;
+        Ok(erased)
+    }
+
+    async fn erase_flow(&self, id: FlowId) -> Result<Erased, StoreError> {
+        let (key, ids) = (flow::flow(id), Ids::from([id.as_bytes().to_vec()]));
+        let place = Some(key.place);
+        let flows = self.erase_flows(place, vec![key]).await?;
+        Ok(Erased { flows, answers: self.erase_answers(place, &ids).await?, ..Erased::default() })
+    }
+
+    async fn erase_event(&self, id: EventId) -> Result<Erased, StoreError> {
+        let place = Some(Place::Partition(id.partition()));
+        let mut ids = Ids::from([id.as_bytes().to_vec()]);
+        // Whoever has begun cannot be registered any more once it is gone.
+        let mut erased = self.remove_event(id).await?;
+        let is_of_event = |record: &Record| record.bytes("event") == id.as_bytes();
+        erased.transactions = self.erase_transactions(place, &["event"], is_of_event, &mut ids).await?;
+        erased.answers = self.erase_answers(place, &ids).await?;
+        Ok(erased)
+    }
+
+    async fn erase_app(&self, app: AppId) -> Result<Erased, StoreError> {
+        let known = self.read(vec![Query::Fields(tenancy::app(&app), &["client"])]).await?.record()?;
+        let client = known.map(|known| known.parsed::<ClientId>("client")).transpose()?;
+        let place = client.map(|client| Place::Partition(client.partition()));
+        self.erase_all(place, Whose { field: &["app"], name: app.as_str() }, std::slice::from_ref(&app)).await
+    }
+
+    async fn erase_client(&self, client: &ClientId) -> Result<Erased, StoreError> {
+        let mut apps = Vec::new();
+        let mut search = Search::new(&tenancy::APP, None, &["client"]);
+        while let Some(found) = search.step(self, |record| record.text("client") == client.as_str()).await? {
+            let id = |key: Key| String::from_utf8(key.id).ok()?.parse().ok();
+            apps.extend(found.into_iter().filter_map(id));
+        }
+        let place = Some(Place::Partition(client.partition()));
+        self.erase_all(place, Whose { field: &["client"], name: client.as_str() }, &apps).await
+    }
+
+    /// Erases everything of an owner, and the refused requests of apps.
+    async fn erase_all(&self, place: Option<Place>, whose: Whose<'_>, apps: &[AppId]) -> Result<Erased, StoreError> {
+        let (mut erased, mut ids) = (Erased::default(), Ids::new());
+        let Whose { field, name } = whose;
+        let is_theirs = |record: &Record| record.text(field[0]) == name;
+        let mut search = Search::new(&event::EVENT, place, field);
+        while let Some(events) = search.step(self, is_theirs).await? {
+            for Key { id, .. } in events {
+                erased += self.remove_event(event_id(&id)?).await?;
+                ids.insert(id);
+            }
+        }
+        erased.transactions = self.erase_transactions(place, field, is_theirs, &mut ids).await?;
+        let mut search = Search::new(&flow::FLOW, place, field);
+        while let Some(flows) = search.step(self, is_theirs).await? {
+            ids.extend(flows.iter().map(|key| key.id.clone()));
+            erased.flows += self.erase_flows(place, flows).await?;
+        }
+        for app in apps {
+            erased.refusals += self.erase_refusals(app).await?;
+        }
+        erased.answers = self.erase_answers(place, &ids).await?;
+        Ok(erased)
+    }
+
+    async fn erase_transactions(
+        &self,
+        place: Option<Place>,
+        fields: &'static [&'static str],
+        is_theirs: impl Fn(&Record) -> bool,
+        ids: &mut Ids,
+    ) -> Result<u64, StoreError> {
+        let (mut search, mut erased) = (Search::new(&transaction::TRANSACTION, place, fields), 0);
+        while let Some(found) = search.step(self, &is_theirs).await? {
+            ids.extend(found.iter().map(|key| key.id.clone()));
+            erased += self.remove(found, erasure::FIELDS, erasure::transaction).await?.len() as u64;
+        }
+        Ok(erased)
+    }
+
+    /// Erases flows with their reports, which may have outlived them. The version of a flow says whether it has had another one since.
+    async fn erase_flows(&self, place: Option<Place>, flows: Vec<Key>) -> Result<u64, StoreError> {
+        let ids: Ids = flows.iter().map(|key| key.id.clone()).collect();
+        let (mut known, mut erased) = (self.records(flows, &[]).await?, 0);
+        for _ in 0..ATTEMPTS {
+            let mut search = Search::new(&flow::REPORT, place, &[]);
+            while let Some(mut reports) = search.step(self, |_| true).await? {
+                reports.retain(|key| key.id.get(..16).is_some_and(|flow| ids.contains(flow)));
+                self.remove(reports, erasure::FIELDS, erasure::report).await?;
+            }
+            let again = self.records(self.remove_once(&known, erasure::flow).await?, &[]).await?;
+            erased += (known.len() - again.len()) as u64;
+            if again.is_empty() {
+                return Ok(erased);
+            }
+            known = again;
+        }
+        Err(StoreError::Overloaded)
+    }
+
+    async fn remove_event(&self, id: EventId) -> Result<Erased, StoreError> {
+        let key = event::event(id.partition(), id);
+        let Some(record) = self.read(vec![Query::Fields(key, &["app", "registrations"])]).await?.record()? else {
+            return Ok(Erased::default());
+        };
+        let registrations = match self.commit(erasure::event(id, &record.parsed("app")?)).await? {
+            Applied::Done { results, .. } => results.first().copied(),
+            Applied::Refused { .. } => None,
+        };
+        let registrations = registrations.unwrap_or(record.integer("registrations")).unsigned_abs();
+        Ok(Erased { events: 1, registrations, ..Erased::default() })
+    }
+
+    async fn erase_refusals(&self, app: &AppId) -> Result<u64, StoreError> {
+        let places = (0..=REFUSALS_KEPT_MAX).map(|place| refusal::refusal(app, place));
+        let places: Vec<Key> = self.records(places.collect(), &[]).await?.into_iter().map(|(key, _)| key).collect();
+        let erased = places.len() as u64;
+        self.commit(erasure::refusals(app, places)).await?;
+        Ok(erased)
+    }
+
+    async fn erase_answers(&self, place: Option<Place>, ids: &Ids) -> Result<u64, StoreError> {
+        let (mut search, mut erased) = (Search::new(&idempotency::IDEMPOTENCY, place, &["subject"]), 0);
+        while let Some(found) = search.step(self, |record| ids.contains(record.bytes("subject"))).await? {
+            erased += self.remove(found, &[], erasure::answer).await?.len() as u64;
+        }
+        Ok(erased)
+    }
+
+    /// The lists of a partition's events that have guests.
+    async fn lists_of_guests(&self, place: Place) -> Result<Vec<Key>, StoreError> {
+        let (mut search, mut lists) = (Search::new(&event::EVENT, Some(place), &["registrations"]), Vec::new());
+        while let Some(events) = search.step(self, |record| record.integer("registrations") > 0).await? {
+            lists.extend(events.iter().map(|key| key.of(&event::REGISTRATIONS)));
+        }
+        Ok(lists)
+    }
+
+    /// Leaves a guest of an event with nothing of the person; whether there was something. `None` when the guest is not there.
+    async fn erase_guest(&self, list: &Key, id: TxnId) -> Result<Option<bool>, StoreError> {
+        let mut first = 1;
+        loop {
+            let query = Query::Entries { list: list.clone(), first, limit: GUESTS, max_bytes: GUEST_BYTES };
+            let entries = self.read(vec![query]).await?.entries()?;
+            if entries.is_empty() {
+                return Ok(None);
+            }
+            let is_guest = |entry: &Vec<Value>| matches!(&entry[..], [Value::Bytes(txn), ..] if txn == id.as_bytes());
+            if let Some(place) = entries.iter().position(is_guest) {
+                return self.blank_guest(list, first + place as u64, id).await.map(Some);
+            }
+            first += entries.len() as u64;
+        }
+    }
+
+    async fn blank_guest(&self, list: &Key, number: u64, id: TxnId) -> Result<bool, StoreError> {
+        let (nothing, mut was_known) = (nothing_of(self.vault(), id), false);
+        for _ in 0..ATTEMPTS {
+            let entry = self.read(vec![Query::entries(list.clone(), number, 1)]).await?.entries()?.pop();
+            let batch = entry.map_or(Ok(None), |entry| erasure::guest(list, number, entry, &nothing))?;
+            let Some(batch) = batch else { return Ok(was_known) };
+            was_known = true;
+            if is_done(&self.commit(batch).await?) {
+                return Ok(true);
+            }
+        }
+        Err(StoreError::Overloaded)
+    }
+
+    /// Removes records as they were read, until none has changed meanwhile; those that were there, as they were in the end.
+    async fn remove(
+        &self,
+        keys: Vec<Key>,
+        fields: &'static [&'static str],
+        removal: impl Fn(&Key, &Record) -> Batch,
+    ) -> Result<Vec<(Key, Record)>, StoreError> {
+        let mut removed = Vec::with_capacity(keys.len());
+        for some in keys.chunks(STEP) {
+            let mut left = self.records(some.to_vec(), fields).await?;
+            for _ in 0..ATTEMPTS {
+                if left.is_empty() {
+                    break;
+                }
+                // One whose answer was lost is refused as well, and is not there again.
+                let again = self.records(self.remove_once(&left, &removal).await?, fields).await?;
+                removed.extend(left.into_iter().filter(|(key, _)| again.iter().all(|(other, _)| other != key)));
+                left = again;
+            }
+            if !left.is_empty() {
+                return Err(StoreError::Overloaded);
+            }
+        }
+        Ok(removed)
+    }
+
+    /// Removes records that are still as they were read; the keys of those that are not.
+    async fn remove_once(&self, known: &[(Key, Record)], removal: impl Fn(&Key, &Record) -> Batch) -> Result<Vec<Key>, StoreError> {
+        if known.is_empty() {
+            return Ok(vec![]);
+        }
+        let applied = self.engine().commit(known.iter().map(|(key, record)| removal(key, record)).collect()).await?;
+        Ok(known.iter().zip(applied).filter(|(_, applied)| !is_done(applied)).map(|((key, _), _)| key.clone()).collect())
+    }
+
+    /// Those of some records that are there.
+    async fn records(&self, keys: Vec<Key>, fields: &'static [&'static str]) -> Result<Vec<(Key, Record)>, StoreError> {
+        if keys.is_empty() {
+            return Ok(vec![]);
+        }
+        let mut answers = self.read(keys.iter().map(|key| Query::Fields(key.clone(), fields)).collect()).await?;
+        let known = keys.into_iter().map(|key| Ok(answers.record()?.map(|record| (key, record))));
+        known.filter_map(Result::transpose).collect()
+    }
+}
+
+impl Search {
+    fn new(table: &'static Table, place: Option<Place>, fields: &'static [&'static str]) -> Self {
+        Self { table, place, fields, next: Some(ScanFrom::default()) }
+    }
+
+    /// The next keys, of which there may be none, whose records are asked for; `None` at the end.
+    async fn step(&mut self, store: &RecordStore, is_meant: impl Fn(&Record) -> bool) -> Result<Option<Vec<Key>>, StoreError> {
+        let Some(from) = self.next.take() else { return Ok(None) };
+        let scanned = store.engine().scan(self.table, from, KEYS).await?;
+        self.next = scanned.next;
+        let mut keys = scanned.keys;
+        keys.retain(|key| self.place.is_none_or(|place| key.place == place));
+        let known = store.records(keys, self.fields).await?;
+        Ok(Some(known.into_iter().filter(|(_, record)| is_meant(record)).map(|(key, _)| key).collect()))
+    }
+}
+
+fn event_id(id: &[u8]) -> Result<EventId, StoreError> {
+    id.try_into().map(EventId::from_bytes).map_err(|_| StoreError::unreadable("the id of an event"))
 }

@@ -1,35 +1,187 @@
-//! Stub.
-#![allow(unused_imports)]
+//! Events and their registered guests.
 
-use super::{RecordStore, unbuilt};
-use crate::events::*;
 use sakshi_domain::event::{Event, EventPatch};
-use sakshi_domain::ids::{AppId, EventId, TxnId};
-use sakshi_domain::invalid::Invalid;
+use sakshi_domain::ids::{AppId, ClientId, EventId, Partition, TxnId};
 use sakshi_domain::time::Timestamp;
-use crate::error::StoreFuture;
-use crate::idempotency::{CreateOutcome, IdempotentAnswer};
+
+use super::{RecordStore, is_done};
+use crate::engine::{Answers, Batch, Key, Operand, Query, Value};
+use crate::error::{ATTEMPTS, StoreError, StoreFuture};
+use crate::events::{CreateEvent, Events, PatchEventOutcome, Registration};
+use crate::idempotency::CreateOutcome;
 use crate::paging::{Page, PageRequest, Rows};
+use crate::records::{client, event, tenancy};
+use crate::sealing::SealedTerms;
+use crate::transitions::event as transitions;
 use crate::vault::Sealed;
 
+/// Events that are looked at or read at once.
+const SLICE: u64 = 1_000;
+
 impl Events for RecordStore {
-    fn create_event(&self, _: CreateEvent) -> StoreFuture<CreateOutcome> {
-        unbuilt()
+    fn create_event(&self, create: CreateEvent) -> StoreFuture<CreateOutcome> {
+        self.run(|store| async move {
+            let (id, app) = (create.event.id, create.event.app.clone());
+            for is_last in [false, true] {
+                let sealed = SealedTerms::seal(store.vault(), id, &create.event.terms)?;
+                let (batch, creation) = transitions::create(&create, sealed, store.0.retention.events);
+                match creation.outcome(store.commit(batch).await?) {
+                    // Some of them may have gone.
+                    CreateOutcome::LimitReached if !is_last => store.delist_gone(&event::events(id.partition(), &app)).await?,
+                    CreateOutcome::ClientNotFound => return store.confirmed(CreateOutcome::ClientNotFound).await,
+                    outcome => return Ok(outcome),
+                }
+            }
+            Ok(CreateOutcome::LimitReached)
+        })
     }
 
-    fn load_event(&self, _: EventId) -> StoreFuture<Option<Event>> {
-        unbuilt()
+    fn load_event(&self, id: EventId) -> StoreFuture<Option<Event>> {
+        self.run(move |store| async move {
+            let mut answers = store.read(queries(id).into()).await?;
+            let Some(found) = store.event(id, &mut answers)? else { return store.confirmed(None).await };
+            let mut found = [found];
+            store.show(&mut found).await?;
+            let [found] = found;
+            Ok(Some(found))
+        })
     }
 
-    fn list_events(&self, _: AppId, _: PageRequest) -> StoreFuture<Page<Event>> {
-        unbuilt()
+    fn list_events(&self, app: AppId, page: PageRequest) -> StoreFuture<Page<Event>> {
+        self.run(move |store| async move {
+            let Some(events) = store.events_of(&app).await? else { return store.confirmed(Page::empty()).await };
+            store.delist_gone(&events).await?;
+            let queries = vec![Query::count(events.clone()), Query::page(events, page.offset(), page.page_size.into())];
+            let mut answers = store.read(queries).await?;
+            let (total, members) = (answers.number()?, answers.members()?);
+            let mut items = Vec::with_capacity(members.len());
+            for slice in members.chunks(100) {
+                items.extend(store.events(slice).await?);
+            }
+            store.show(&mut items).await?;
+            Ok(Page { items, total })
+        })
     }
 
-    fn patch_event(&self, _: EventId, _: AppId, _: EventPatch) -> StoreFuture<PatchEventOutcome> {
-        unbuilt()
+    fn patch_event(&self, id: EventId, app: AppId, patch: EventPatch) -> StoreFuture<PatchEventOutcome> {
+        self.run(move |store| async move {
+            let at = event::event(id.partition(), id);
+            for _ in 0..ATTEMPTS {
+                let mut asked = queries(id).to_vec();
+                asked.extend([Query::Last(at.of(&event::WAITING)), Query::Record(at.clone())]);
+                let mut answers = store.read(asked).await?;
+                let found = store.event(id, &mut answers)?.filter(|found| found.app == app);
+                let Some(mut found) = found else { return store.confirmed(PatchEventOutcome::NotFound).await };
+                let last = answers.members()?.first().map(|(_, end)| Timestamp::from_millis(*end));
+                let before = answers.record()?.unwrap_or_default();
+                found.terms = match found.patched(patch.clone(), answers.now) {
+                    Ok(terms) => terms,
+                    Err(invalid) => return Ok(PatchEventOutcome::Refused(invalid)),
+                };
+                let sealed = SealedTerms::seal(store.vault(), id, &found.terms)?;
+                let kept = store.0.retention;
+                let batch = transitions::patch(&before, &found, sealed, last, kept.events, kept.expired);
+                if is_done(&store.commit(batch).await?) {
+                    return Ok(PatchEventOutcome::Patched(found));
+                }
+            }
+            Err(StoreError::Overloaded)
+        })
     }
 
-    fn list_registrations(&self, _: EventId, _: Rows) -> StoreFuture<Page<Registration>> {
-        unbuilt()
+    /// Registrations are only appended, so an offset finds the same ones each time.
+    fn list_registrations(&self, id: EventId, rows: Rows) -> StoreFuture<Page<Registration>> {
+        self.run(move |store| async move {
+            let list = event::registrations(id.partition(), id);
+            let Rows { offset, limit, max_bytes } = rows;
+            let entries = Query::Entries { list: list.clone(), first: offset + 1, limit: limit.into(), max_bytes };
+            let mut answers = store.read(vec![Query::Length(list), entries]).await?;
+            let total = answers.number()?;
+            let items = answers.entries()?.into_iter().map(registration).collect::<Option<_>>();
+            Ok(Page { items: items.ok_or_else(|| StoreError::unreadable("a registration"))?, total })
+        })
+    }
+}
+
+/// What is read of an event.
+fn queries(id: EventId) -> [Query; 2] {
+    let at = event::event(id.partition(), id);
+    [Query::Count(at.of(&event::WAITING), Operand::Now(0)), Query::Record(at)]
+}
+
+fn registration(values: Vec<Value>) -> Option<Registration> {
+    let [Value::Bytes(txn), Value::Integer(at), Value::Bytes(outcome)] = <[Value; 3]>::try_from(values).ok()? else { return None };
+    Some(Registration {
+        txn: TxnId::from_bytes(txn.try_into().ok()?),
+        verified_at: Timestamp::from_millis(at),
+        outcome: Sealed::from_bytes(outcome)?,
+    })
+}
+
+impl RecordStore {
+    /// The event that was read.
+    fn event(&self, id: EventId, answers: &mut Answers) -> Result<Option<Event>, StoreError> {
+        let passed = answers.number()?;
+        answers.record()?.map(|record| transitions::event_of(self.vault(), id, &record, passed)).transpose()
+    }
+
+    /// The events of some members of a list. Those that have gone meanwhile are left out.
+    async fn events(&self, members: &[(Vec<u8>, i64)]) -> Result<Vec<Event>, StoreError> {
+        let id = |(member, _): &(Vec<u8>, i64)| member.as_slice().try_into().map(EventId::from_bytes);
+        let ids: Vec<EventId> = members.iter().map(id).collect::<Result<_, _>>().map_err(|_| StoreError::unreadable("the id of an event"))?;
+        let mut answers = self.read(ids.iter().flat_map(|id| queries(*id)).collect()).await?;
+        ids.into_iter().filter_map(|id| self.event(id, &mut answers).transpose()).collect()
+    }
+
+    /// Makes events of one client what is to be seen of them: those of a suspended client are disabled for as long.
+    async fn show(&self, events: &mut [Event]) -> Result<(), StoreError> {
+        let Some(Event { client, .. }) = events.first() else { return Ok(()) };
+        let found = self.read(vec![Query::Fields(client::client(client), &["suspended_at"])]).await?.record()?;
+        if found.is_some_and(|client| client.has("suspended_at")) {
+            events.iter_mut().for_each(|event| event.terms.is_active = false);
+        }
+        Ok(())
+    }
+
+    /// The list of an app's events. An app that is not known may have some all the same.
+    async fn events_of(&self, app: &AppId) -> Result<Option<Key>, StoreError> {
+        let known = self.read(vec![Query::Fields(tenancy::app(app), &["client"])]).await?.record()?;
+        if let Some(known) = known {
+            let client: ClientId = known.parsed("client")?;
+            return Ok(Some(event::events(client.partition(), app)));
+        }
+        let lists: Vec<Key> = Partition::all().map(|partition| event::events(partition, app)).collect();
+        let mut answers = self.read(lists.iter().map(|list| Query::count(list.clone())).collect()).await?;
+        for list in lists {
+            if answers.number()? > 0 {
+                return Ok(Some(list));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Takes the events that have gone out of the lists of their app. One that has been scanned shortly before its end goes later.
+    async fn delist_gone(&self, events: &Key) -> Result<(), StoreError> {
+        let ends = events.of(&event::EVENT_ENDS);
+        loop {
+            let until = Operand::Now(0);
+            let query = Query::Members { index: ends.clone(), above: i64::MIN, until, offset: 0, limit: SLICE };
+            let members = self.read(vec![query]).await?.members()?;
+            let record = |(member, _): &(Vec<u8>, i64)| Query::Fields(Key { table: &event::EVENT, id: member.clone(), ..events.clone() }, &["app"]);
+            let mut answers = self.read(members.iter().map(record).collect()).await?;
+            let mut ops = Vec::new();
+            for (member, _) in &members {
+                if answers.record()?.is_none() {
+                    ops.extend(transitions::delist(events, member));
+                }
+            }
+            let goes_on = !ops.is_empty() && members.len() as u64 == SLICE;
+            if !ops.is_empty() {
+                self.commit(Batch::on_full(vec![], ops)).await?;
+            }
+            if !goes_on {
+                return Ok(());
+            }
+        }
     }
 }

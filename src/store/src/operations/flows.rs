@@ -1,47 +1,150 @@
-//! Stub.
-#![allow(unused_imports)]
+//! Flows.
 
-use super::{RecordStore, unbuilt};
-use crate::flows::*;
 use std::time::Duration;
-use sakshi_domain::delivery::QueuedDelivery;
+
+use sakshi_domain::delivery::FlowDelivery;
+use sakshi_domain::flow::api_type::RegisteredUrls;
 use sakshi_domain::flow::dedup::DedupDigest;
 use sakshi_domain::flow::flow_id::FlowId;
-use sakshi_domain::flow::flow_state::FlowState;
-use sakshi_domain::flow::transition::ReportRefusal;
-use sakshi_domain::ids::AppId;
-use sakshi_domain::time::Timestamp;
-use sakshi_wire::esign::EsignOutcome;
-use sakshi_wire::reports::FlowReport;
-use crate::error::StoreFuture;
-use crate::idempotency::{CreateOutcome, IdempotentAnswer};
+use sakshi_domain::ids::{AppId, Partition};
+use sakshi_domain::tenancy::App;
+
+use super::{RecordStore, call};
+use crate::engine::{Operand, Query, Value};
+use crate::error::{StoreError, StoreFuture};
+use crate::flows::encoding::SealedOpening;
+use crate::flows::reporting::{self, Commit, CommitOutcome, FlowStorage, StoredFlow};
+use crate::flows::{FlowDeliveries, FlowRecord, Flows, LapseFlowOutcome, OpenFlow, ReportFlow, ReportFlowOutcome, SealedPayload};
+use crate::idempotency::CreateOutcome;
+use crate::records::flow::{flow, lapsing, report, webhook_name, webhooks};
+use crate::records::tenancy;
+use crate::sealing::{open_app, open_urls};
+use crate::transitions::{delivery, flow as transitions};
+use crate::vault::Vault;
 
 impl Flows for RecordStore {
-    fn open_flow(&self, _: OpenFlow) -> StoreFuture<CreateOutcome> {
-        unbuilt()
+    fn open_flow(&self, open: OpenFlow) -> StoreFuture<CreateOutcome> {
+        self.run(|store| async move {
+            let sealed = SealedOpening::of(store.vault(), &open)?;
+            let applied = store.commit(transitions::open(&open, sealed)).await?;
+            match transitions::opened(&open, applied) {
+                CreateOutcome::ClientNotFound => store.confirmed(CreateOutcome::ClientNotFound).await,
+                outcome => Ok(outcome),
+            }
+        })
     }
 
-    fn report_flow(&self, _: ReportFlow) -> StoreFuture<ReportFlowOutcome> {
-        unbuilt()
+    fn report_flow(&self, report: ReportFlow) -> StoreFuture<ReportFlowOutcome> {
+        self.run(|store| reporting::report(store, report))
     }
 
-    fn lapse_flow(&self, _: FlowId, _: Duration) -> StoreFuture<LapseFlowOutcome> {
-        unbuilt()
+    /// A flow that is gone is taken off the list of open invitations.
+    fn lapse_flow(&self, id: FlowId, result_ttl: Duration) -> StoreFuture<LapseFlowOutcome> {
+        self.run(move |store| async move {
+            let outcome = reporting::lapse(store.clone(), id, result_ttl).await?;
+            if outcome == LapseFlowOutcome::NotFound {
+                store.commit(transitions::forget_lapse(id)).await?;
+            }
+            Ok(outcome)
+        })
     }
 
-    fn lapsed_flows(&self, _: usize) -> StoreFuture<Vec<FlowId>> {
-        unbuilt()
+    fn lapsed_flows(&self, limit: usize) -> StoreFuture<Vec<FlowId>> {
+        self.run(move |store| async move {
+            let members = |partition| Query::Members {
+                index: lapsing(partition),
+                above: i64::MIN,
+                until: Operand::Now(0),
+                offset: 0,
+                limit: u64::try_from(limit).unwrap_or(u64::MAX),
+            };
+            let mut answers = store.read(Partition::all().map(members).collect()).await?;
+            let mut lapsed = Vec::new();
+            for _ in Partition::all() {
+                lapsed.extend(answers.members()?.into_iter().map(|(id, at)| (at, id)));
+            }
+            lapsed.sort_unstable();
+            lapsed.truncate(limit);
+            let id = |(_, id): (i64, Vec<u8>)| id.try_into().map(FlowId::from_bytes).map_err(|_| StoreError::unreadable("an id of a flow"));
+            lapsed.into_iter().map(id).collect()
+        })
     }
 
-    fn load_flow(&self, _: FlowId, _: AppId) -> StoreFuture<Option<FlowRecord>> {
-        unbuilt()
+    fn load_flow(&self, id: FlowId, app: AppId) -> StoreFuture<Option<FlowRecord>> {
+        self.run(move |store| reporting::load(store, id, app))
     }
 
-    fn flow_deliveries(&self, _: FlowId) -> StoreFuture<Option<FlowDeliveries>> {
-        unbuilt()
+    fn flow_deliveries(&self, id: FlowId) -> StoreFuture<Option<FlowDeliveries>> {
+        self.run(move |store| reporting::deliveries(store, id))
     }
 
-    fn load_webhook(&self, _: FlowId, _: DedupDigest) -> StoreFuture<Option<SealedPayload>> {
-        unbuilt()
+    fn load_webhook(&self, flow: FlowId, webhook: DedupDigest) -> StoreFuture<Option<SealedPayload>> {
+        self.run(move |store| async move {
+            let payload = store.payload(flow, webhook).await?;
+            Ok(payload.map(|payload| SealedPayload::new(flow, webhook, payload)))
+        })
+    }
+}
+
+impl FlowStorage for RecordStore {
+    fn vault(&self) -> &Vault {
+        self.vault()
+    }
+
+    async fn find(&self, id: FlowId, fetch: Option<DedupDigest>) -> Result<Option<StoredFlow>, StoreError> {
+        let mut answers = self.read(vec![Query::Record(flow(id))]).await?;
+        let Some(record) = answers.record()? else { return self.confirmed(None).await };
+        transitions::stored_of(self.vault(), id, &record, fetch, answers.now).map(Some)
+    }
+
+    /// A report has no end until its delivery has ended.
+    async fn payload(&self, id: FlowId, name: DedupDigest) -> Result<Option<Vec<u8>>, StoreError> {
+        let found = self.read(vec![Query::Fields(report(id, name), &["payload"])]).await?.record()?;
+        Ok(found.and_then(|mut record| match record.fields.remove("payload") {
+            Some(Value::Bytes(payload)) => Some(payload),
+            _ => None,
+        }))
+    }
+
+    async fn deliveries(&self, id: FlowId) -> Result<Vec<FlowDelivery>, StoreError> {
+        let listed = self.read(vec![Query::entries(webhooks(id), 1, u64::MAX)]).await?.entries()?;
+        let named = |entry: Vec<Value>| match <[Value; 2]>::try_from(entry) {
+            Ok([Value::Bytes(name), Value::Text(tells)]) => Some((DedupDigest(name.try_into().ok()?), tells)),
+            _ => None,
+        };
+        let listed: Option<Vec<_>> = listed.into_iter().map(named).collect();
+        let listed = listed.ok_or_else(|| StoreError::unreadable("the webhooks of a flow"))?;
+        let queries = listed.iter().map(|(webhook, _)| Query::Fields(report(id, *webhook), delivery::FIELDS));
+        let mut answers = self.read(queries.collect()).await?;
+        let mut found = Vec::with_capacity(listed.len());
+        for (webhook, tells) in listed {
+            let Some(record) = answers.record()? else { continue };
+            let delivery = delivery::delivery_of(id.partition(), &record)?;
+            found.extend(delivery.map(|delivery| FlowDelivery { webhook, tells, delivery }));
+        }
+        Ok(found)
+    }
+
+    async fn receiver(&self, app: AppId) -> Result<Option<(App, RegisteredUrls)>, StoreError> {
+        let Some(found) = self.record(tenancy::app(&app)).await? else { return Ok(None) };
+        let urls = found.has("urls").then(|| open_urls(self.vault(), &app, found.bytes("urls"))).transpose()?;
+        Ok(Some((open_app(self.vault(), &app, found.bytes("record"))?, urls.unwrap_or_default())))
+    }
+
+    async fn commit(&self, commit: Commit) -> Result<CommitOutcome, StoreError> {
+        let (id, name) = (commit.id, commit.name);
+        let mut answers = self
+            .read(vec![
+                Query::Fields(flow(id), &["fetches"]),
+                Query::Record(webhook_name(id.partition(), name)),
+                Query::Fields(report(id, name), &["until"]),
+            ])
+            .await?;
+        let (flow, owner, is_reported) = (answers.record()?, answers.record()?, answers.record()?.is_some());
+        let read = transitions::Read { flow, owner, is_reported };
+        match transitions::commit(self.vault(), commit, &read, call(), self.node())? {
+            Ok((batch, number)) => Ok(transitions::committed(id, number, &self.commit(batch).await?)),
+            Err(outcome) => Ok(outcome),
+        }
     }
 }

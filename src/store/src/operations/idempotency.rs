@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::RecordStore;
+use crate::engine::Query;
 use crate::error::{StoreError, StoreFuture};
 use crate::idempotency::{Idempotency, IdempotencyScope, IdempotentAnswer, OrderLease};
 use crate::records::idempotency::idempotency;
@@ -12,7 +13,7 @@ use crate::vault::Sealed;
 impl Idempotency for RecordStore {
     fn load_idempotent_answer(&self, scope: IdempotencyScope) -> StoreFuture<Option<IdempotentAnswer>> {
         self.run(move |store| async move {
-            let Some(kept) = store.record(idempotency(&scope)).await? else { return Ok(None) };
+            let Some(kept) = store.engine().read_confirmed(vec![Query::Record(idempotency(&scope))]).await?.record()? else { return Ok(None) };
             let unreadable = || StoreError::unreadable("a kept answer");
             Ok(Some(IdempotentAnswer {
                 scope,

@@ -8,6 +8,7 @@ mod events;
 mod flows;
 mod idempotency;
 mod intent_key;
+pub(crate) mod moving;
 mod operators;
 mod outbox;
 mod refusals;

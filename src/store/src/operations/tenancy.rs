@@ -13,8 +13,15 @@ use crate::error::{StoreError, StoreFuture};
 use crate::paging::{Page, PageRequest};
 
 impl Tenancy for RecordStore {
-    fn create_client(&self, _: Client) -> StoreFuture<()> {
-        unbuilt()
+    fn create_client(&self, client: Client) -> StoreFuture<()> {
+        self.run(|store| async move {
+            use crate::engine::*;
+            use crate::records::client as records;
+            let key = records::client(&client.client_id);
+            store.commit(Batch::new(vec![Guard::Absent(key.clone())], vec![Op::Put(key, vec![("balance", 0.into())])])).await?;
+            store.commit(Batch { ops: vec![Op::Index(records::clients(), client.client_id.as_str().as_bytes().to_vec(), client.created_at.into())], ..Batch::default() }).await?;
+            Ok(())
+        })
     }
 
     fn list_clients(&self, _: PageRequest) -> StoreFuture<Page<Client>> {

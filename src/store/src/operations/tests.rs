@@ -1,35 +1,46 @@
-//! The properties of every store, over the engine in memory and the one in SQLite.
+//! The properties of every store, over the memory engine.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use proptest::prelude::*;
 use sakshi_domain::clock::{Clock as _, ManualClock};
 use sakshi_domain::time::Timestamp;
 
 use super::RecordStore;
-use crate::Store;
 use crate::conformance::TestStore;
-use crate::conformance::fixture::RETENTION;
-use crate::engine::Engine;
+use crate::conformance::fixture::{RESULT_TTL, RETENTION};
+use crate::conformance::flow_fixture::{FLOW, document, opened, party};
+use crate::conformance::models::flows;
+use crate::conformance::run;
 use crate::engine::memory::MemoryEngine;
 use crate::redis::NodeId;
 use crate::vault::test_vault;
+use crate::{LapseFlowOutcome, Store};
 
-/// A store with a clock that the test moves.
-struct RecordTestStore {
+mod moving;
+mod reseal;
+mod sqlite;
+
+/// A store in memory, with a clock that the test moves.
+struct MemoryTestStore {
     store: RecordStore,
+    engine: MemoryEngine,
     clock: Arc<ManualClock>,
 }
 
-/// A store over the engine that is made with a clock.
-fn test_store(engine: impl FnOnce(Arc<ManualClock>) -> Box<dyn Engine>) -> RecordTestStore {
+fn test_store() -> MemoryTestStore {
     let clock = Arc::new(ManualClock::starting_at(Timestamp::from_millis(1_900_000_000_000)));
-    let engine = engine(Arc::clone(&clock));
-    let store = RecordStore::new(engine, Arc::new(test_vault(&[7, 6])), RETENTION, NodeId::generate(), None);
-    RecordTestStore { store, clock }
+    store_with(MemoryEngine::new(clock.clone()), clock, &[7, 6], NodeId::generate())
 }
 
-impl TestStore for RecordTestStore {
+/// The store of a node over what is kept, with these keys; the first seals.
+fn store_with(engine: MemoryEngine, clock: Arc<ManualClock>, keys: &[u8], node: NodeId) -> MemoryTestStore {
+    let store = RecordStore::new(Box::new(engine.clone()), Arc::new(test_vault(keys)), RETENTION, node, None);
+    MemoryTestStore { store, engine, clock }
+}
+
+impl TestStore for MemoryTestStore {
     fn store(&self) -> &dyn Store {
         &self.store
     }
@@ -43,30 +54,35 @@ impl TestStore for RecordTestStore {
     }
 }
 
-mod memory {
-    use super::{MemoryEngine, test_store};
+mod conformance {
+    use super::test_store;
 
-    crate::store_conformance!(test_store(|clock| Box::new(MemoryEngine::new(clock))));
+    crate::store_conformance!(test_store());
 }
 
-mod sqlite {
-    use std::sync::Arc;
+#[test]
+fn a_flow_that_is_gone_leaves_the_list_of_open_invitations() {
+    run(async {
+        let test = test_store();
+        let party = party(&test).await;
+        let flow = opened(&test, document(&test, &party, None)).await;
+        test.advance(FLOW + RESULT_TTL);
+        assert_eq!(test.store().lapsed_flows(1).await, Ok(vec![flow.id]));
+        assert_eq!(test.store().lapse_flow(flow.id, RESULT_TTL).await, Ok(LapseFlowOutcome::NotFound));
+        assert_eq!(test.store().lapsed_flows(1).await, Ok(vec![]));
+    });
+}
 
-    use futures_util::FutureExt as _;
-    use sakshi_domain::clock::ManualClock;
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
 
-    use super::test_store;
-    use crate::embedded::EmbeddedStore;
-    use crate::engine::Engine;
-    use crate::engine::embedded::EmbeddedEngine;
-    use crate::installation::test_ownership;
-    use crate::vault::test_vault;
-
-    fn engine(clock: Arc<ManualClock>) -> Box<dyn Engine> {
-        let file = EmbeddedStore::in_memory(clock, Arc::new(test_vault(&[7, 6])), &test_ownership(), None).unwrap();
-        // A store in memory works before it returns.
-        Box::new(EmbeddedEngine::open(file, crate::records::ALL).now_or_never().unwrap().unwrap())
+    #[test]
+    fn any_interleaving_of_reports_does_what_the_model_says(steps in prop::collection::vec(flows::step(), 1..60)) {
+        run(flows::compare(&test_store(), steps));
     }
 
-    crate::store_conformance!(test_store(engine));
+    #[test]
+    fn racing_reports_queue_at_most_one_delivery_for_each_key(steps in prop::collection::vec(flows::step(), 1..24)) {
+        run(flows::race(&test_store(), steps));
+    }
 }

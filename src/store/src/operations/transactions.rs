@@ -2,10 +2,11 @@
 
 use sakshi_domain::ids::{EventId, TxnId};
 use sakshi_domain::tenancy::App;
+use sakshi_domain::time::Timestamp;
 use tokio::sync::broadcast;
 
 use super::{RecordStore, call, is_done};
-use crate::engine::{Answers, Query};
+use crate::engine::{Applied, Batch, Guard, Query, Record};
 use crate::error::{ATTEMPTS, StoreError, StoreFuture};
 use crate::records::transaction::{seen_of, transaction};
 use crate::records::{client, credential, event, tenancy};
@@ -23,7 +24,9 @@ impl Transactions for RecordStore {
             let (batch, opening) = open::open(&open, sealed, store.0.retention.expired, watcher);
             let applied = store.commit(batch).await?;
             match opening.outcome(applied) {
-                Some(OpenOutcome::EventNotFound) => store.confirmed(OpenOutcome::EventNotFound).await,
+                Some(refused @ (OpenOutcome::EventNotFound | OpenOutcome::EventRefused(_) | OpenOutcome::InsufficientCredits)) => {
+                    store.confirmed(refused).await
+                }
                 Some(outcome) => Ok(outcome),
                 None => {
                     let client = store.record(client::client(&open.pending.client)).await?.unwrap_or_default();
@@ -46,7 +49,7 @@ impl Transactions for RecordStore {
                 }
                 let completion = match complete::complete(store.vault(), &complete, &read, call, store.node())? {
                     Ok(completion) => completion,
-                    Err(CompleteOutcome::NotFound) => return store.confirmed(CompleteOutcome::NotFound).await,
+                    Err(final_one @ (CompleteOutcome::NotFound | CompleteOutcome::Expired)) => return store.confirmed(final_one).await,
                     Err(outcome) => return Ok(outcome),
                 };
                 if let Some(outcome) = store.commit_completion(completion, &complete, &read).await? {
@@ -59,11 +62,11 @@ impl Transactions for RecordStore {
 
     fn expire_transaction(&self, id: TxnId) -> StoreFuture<ExpireOutcome> {
         self.run(move |store| async move {
-            let mut answers = store.read(vec![Query::Record(transaction(id))]).await?;
+            let mut answers = store.engine().read_confirmed(vec![Query::Record(transaction(id))]).await?;
             let opened = match seen_of(store.vault(), id, answers.record()?.as_ref(), answers.now)? {
                 None => return store.confirmed(ExpireOutcome::NotFound).await,
                 Some(TransactionRecord::Completed(record)) => return Ok(ExpireOutcome::AlreadyCompleted(record)),
-                Some(TransactionRecord::Expired(opened)) => return Ok(ExpireOutcome::Expired(opened)),
+                Some(TransactionRecord::Expired(opened)) => return store.confirmed(ExpireOutcome::Expired(opened)).await,
                 Some(TransactionRecord::Pending(opened)) => opened,
             };
             let applied = store.commit(complete::expire(&opened)).await?;
@@ -73,23 +76,27 @@ impl Transactions for RecordStore {
 
     fn load_transaction(&self, id: TxnId) -> StoreFuture<Option<TransactionRecord>> {
         self.run(move |store| async move {
-            let answers = store.read(vec![Query::Record(transaction(id))]).await?;
-            store.seen(id, answers).await
+            let mut answers = store.read(vec![Query::Record(transaction(id))]).await?;
+            store.seen(id, answers.record()?, answers.now).await
         })
     }
 
     fn watch_transaction(&self, id: TxnId) -> StoreFuture<Option<TransactionRecord>> {
         self.run(move |store| async move {
             for _ in 0..ATTEMPTS {
-                let answers = store.read(vec![Query::Record(transaction(id))]).await?;
-                let record = answers.clone().record()?.filter(|_| store.engine().is_shared());
-                let watch = record.and_then(|record| complete::watch(&record, id, store.node()));
-                let watches = match watch {
+                // A guard that fails shows what is there, behind the batches that wait.
+                let applied = store.commit(Batch::on_full(vec![Guard::Absent(transaction(id))], vec![])).await?;
+                let (record, now) = match applied {
+                    Applied::Done { now, .. } => (None, now),
+                    Applied::Refused { seen, now, .. } => (seen, now),
+                };
+                let watched = record.as_ref().filter(|_| store.engine().is_shared());
+                let watches = match watched.and_then(|record| complete::watch(record, id, store.node())) {
                     Some(batch) => is_done(&store.commit(batch).await?),
                     None => true,
                 };
                 if watches {
-                    return store.seen(id, answers).await;
+                    return store.seen(id, record, now).await;
                 }
             }
             Err(StoreError::Overloaded)
@@ -98,8 +105,8 @@ impl Transactions for RecordStore {
 
     fn load_transaction_with_app(&self, id: TxnId) -> StoreFuture<Option<(TransactionRecord, Option<App>)>> {
         self.run(move |store| async move {
-            let answers = store.read(vec![Query::Record(transaction(id))]).await?;
-            let Some(found) = store.seen(id, answers).await? else { return Ok(None) };
+            let mut answers = store.read(vec![Query::Record(transaction(id))]).await?;
+            let Some(found) = store.seen(id, answers.record()?, answers.now).await? else { return Ok(None) };
             let id = &found.opened().app;
             let app = store.record(tenancy::app(id)).await?;
             let app = app.map(|app| open_app(store.vault(), id, app.bytes("record"))).transpose()?;
@@ -113,10 +120,14 @@ impl Transactions for RecordStore {
 }
 
 impl RecordStore {
-    /// The transaction that was read.
-    async fn seen(&self, id: TxnId, mut answers: Answers) -> Result<Option<TransactionRecord>, StoreError> {
-        match seen_of(self.vault(), id, answers.record()?.as_ref(), answers.now)? {
-            None => self.confirmed(None).await,
+    /// The transaction that was read. Whoever is told of its end does not ask again, so that is read again behind the replicas.
+    async fn seen(&self, id: TxnId, record: Option<Record>, now: Timestamp) -> Result<Option<TransactionRecord>, StoreError> {
+        match seen_of(self.vault(), id, record.as_ref(), now)? {
+            Some(TransactionRecord::Completed(_)) if self.engine().is_shared() => {
+                let mut answers = self.engine().read_confirmed(vec![Query::Record(transaction(id))]).await?;
+                seen_of(self.vault(), id, answers.record()?.as_ref(), answers.now)
+            }
+            final_one @ (None | Some(TransactionRecord::Expired(_))) => self.confirmed(final_one).await,
             found => Ok(found),
         }
     }
@@ -130,7 +141,7 @@ impl RecordStore {
         queries.extend(event.map(|id| Query::Record(event::event(command.id.partition(), id))));
         let presented = command.credential.as_ref();
         queries.extend(presented.map(|presented| Query::Record(credential::credential(&presented.digest))));
-        let mut answers = self.read(queries).await?;
+        let mut answers = self.engine().read_confirmed(queries).await?;
         Ok(complete::Read {
             transaction: answers.record()?,
             event: if event.is_some() { answers.record()? } else { None },

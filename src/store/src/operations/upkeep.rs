@@ -21,7 +21,7 @@ impl Upkeep for RecordStore {
             if store.engine().is_shared() {
                 return Ok(Swept::default());
             }
-            store.commit(Batch { ops: vec![Op::Put(swept(), vec![("at", now.into())])], ..Batch::default() }).await?;
+            store.commit(Batch::on_full(vec![], vec![Op::Put(swept(), vec![("at", now.into())])])).await?;
             let mut swept = Swept::default();
             for (table, number) in store.engine().sweep(now, limit).await? {
                 let kind = match table.name {
@@ -51,7 +51,7 @@ impl Upkeep for RecordStore {
         self.run(|store| async move {
             let pad = if store.engine().is_shared() { 1 } else { PAD };
             let ops = vec![Op::Put(probe(), vec![("pad", vec![0; pad].into())]), Op::Put(probe(), vec![("pad", Operand::Nothing)])];
-            store.commit(Batch { ops, ..Batch::default() }).await.map(drop)
+            store.commit(Batch::new(vec![], ops)).await.map(drop)
         })
     }
 

@@ -12,9 +12,10 @@ use crate::engine::Key;
 use crate::redis::NodeId;
 
 table! {
-    /// The last number of a delivery.
+    /// The last numbers of a delivery and of an event.
     NUMBERS = "numbers", Record Stays {
         last: Integer,
+        event: Integer,
     }
 }
 
@@ -33,7 +34,7 @@ table! {
     HOLDERS = "holders", Index Stays {}
 }
 
-/// The last number of a partition.
+/// The last numbers of a partition.
 #[must_use]
 pub(crate) fn numbers(partition: Partition) -> Key {
     in_partition(&NUMBERS, partition, vec![])

@@ -47,6 +47,7 @@ pub(crate) static ALL: &[&Table] = &[
     &installation::INTENT_KEY,
     &installation::SWEPT,
     &installation::PROBE,
+    &installation::MOVING,
     &operator::OPERATOR,
     &operator::OPERATORS,
     &operator::OPERATOR_TOKEN,

@@ -124,7 +124,7 @@ fn end(command: &CompleteTransaction, ended: &CompletedRecord, read: &Read, call
     // It stays until its delivery has ended.
     let stays = if target.is_some() { Op::Keep(record.clone()) } else { Op::ExpireAt(record.clone(), until) };
     ops.extend([Op::Set(record.clone(), fields), stays, Op::Tell(record.clone(), "watchers")]);
-    (Batch { call: Some((call, record)), guards, ops }, queued)
+    (Batch::new(guards, ops).called(call, record), queued)
 }
 
 /// Ends the scan of a guest, who is registered after passing.
@@ -180,7 +180,7 @@ pub(crate) fn expire(opened: &Pending) -> Batch {
     let waiting = opened.event.map(|id| event::waiting(opened.client.partition(), id));
     ops.extend(waiting.map(|waiting| Op::Index(waiting, opened.id.as_bytes().to_vec(), Operand::Now(0))));
     ops.push(Op::Tell(record.clone(), "watchers"));
-    Batch { call: None, guards: vec![Guard::Unset(record.clone(), "verified_at"), Guard::Before(record, "expires_at")], ops }
+    Batch::on_full(vec![Guard::Unset(record.clone(), "verified_at"), Guard::Before(record, "expires_at")], ops)
 }
 
 /// The outcome of the batch of [`expire`].
@@ -208,5 +208,5 @@ pub(crate) fn watch(record: &Record, id: TxnId, node: NodeId) -> Option<Batch> {
     }
     let seen = if known.is_empty() { Guard::Unset(key.clone(), "watchers") } else { Guard::Equal(key.clone(), "watchers", known.into()) };
     let guards = vec![Guard::Unset(key.clone(), "verified_at"), seen];
-    Some(Batch { call: None, guards, ops: vec![Op::Set(key, vec![("watchers", format!("{known}{name}").into())])] })
+    Some(Batch::on_full(guards, vec![Op::Set(key, vec![("watchers", format!("{known}{name}").into())])]))
 }

@@ -41,7 +41,7 @@ pub(crate) fn reserve(presented: &PresentedCredential, txn: TxnId, call: CallId,
         ("until", until.clone()),
     ];
     let ops = vec![Op::Put(memory.clone(), fields), Op::ExpireAt(memory.clone(), until)];
-    Some(Batch { call: Some((call, memory)), guards: vec![guard], ops })
+    Some(Batch::new(vec![guard], ops).called(call, memory))
 }
 
 /// The batch that restores the memory from before a call, unless another call has written one since.
@@ -56,5 +56,5 @@ pub(crate) fn release(presented: &PresentedCredential, call: CallId, before: Opt
             vec![Op::Put(memory.clone(), fields), Op::ExpireAt(memory, before.integer("until").into())]
         }
     };
-    Batch { call: None, guards: vec![guard], ops }
+    Batch::on_full(vec![guard], ops)
 }

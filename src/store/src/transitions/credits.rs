@@ -14,20 +14,17 @@ pub(crate) fn move_credits(id: &ClientId, movement: &CreditMove) -> Batch {
     let CreditMove { kind, amount, reference } = movement;
     let (account, known) = (client::client(id), client::reference(id, *kind, reference));
     if !is_allowed(movement) {
-        return Batch { call: None, guards: vec![Guard::Present(account.clone()), Guard::Absent(account)], ops: vec![] };
+        return Batch::new(vec![Guard::Present(account.clone()), Guard::Absent(account)], vec![]);
     }
     let mut guards = vec![Guard::Present(account.clone()), Guard::Absent(known.clone())];
     guards.extend(balance_guards(id, *amount));
     let (balance, number) = (Operand::Result(0), Operand::Result(1));
-    Batch {
-        call: None,
-        guards,
-        ops: vec![
-            Op::Add(account, "balance", (*amount).into()),
-            append(id, *kind, *amount, reference.as_bytes().to_vec(), balance.clone()),
-            Op::Put(known, vec![("number", number), ("amount", (*amount).into()), ("balance_after", balance), ("at", Operand::Now(0))]),
-        ],
-    }
+    let ops = vec![
+        Op::Add(account, "balance", (*amount).into()),
+        append(id, *kind, *amount, reference.as_bytes().to_vec(), balance.clone()),
+        Op::Put(known, vec![("number", number), ("amount", (*amount).into()), ("balance_after", balance), ("at", Operand::Now(0))]),
+    ];
+    Batch::new(guards, ops)
 }
 
 /// The guards that keep a balance within its range when this is added to it.

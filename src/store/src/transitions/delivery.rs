@@ -55,19 +55,17 @@ pub(crate) fn queue(ops: &mut Vec<Op>, subject: &Subject, target: &Target, node:
 /// The batch with which a node takes the permission to make an attempt.
 pub(crate) fn claim(subject: &Subject, id: DeliveryId, node: NodeId, call: CallId) -> Batch {
     let (partition, record, number) = (subject.partition(), of_subject(subject), number(id));
-    Batch {
-        call: Some((call, record.clone())),
-        guards: vec![
-            Guard::Equal(record.clone(), "delivery", number.into()),
-            Guard::Equal(record.clone(), "holder", node.to_string().into()),
-            Guard::Unset(record.clone(), "claimed_at"),
-        ],
-        ops: vec![
-            Op::Set(record, vec![("claimed_at", Operand::Now(0))]),
-            Op::Sweep(outbox(partition, node), number - 1, number.into()),
-            Op::Index(flight(partition, node), subject.to_bytes(), number.into()),
-        ],
-    }
+    let guards = vec![
+        Guard::Equal(record.clone(), "delivery", number.into()),
+        Guard::Equal(record.clone(), "holder", node.to_string().into()),
+        Guard::Unset(record.clone(), "claimed_at"),
+    ];
+    let ops = vec![
+        Op::Set(record.clone(), vec![("claimed_at", Operand::Now(0))]),
+        Op::Sweep(outbox(partition, node), number - 1, number.into()),
+        Op::Index(flight(partition, node), subject.to_bytes(), number.into()),
+    ];
+    Batch::on_full(guards, ops).called(call, record)
 }
 
 /// The batches that record an attempt, of which one is applied at most: the first for an attempt without a record, the second for one
@@ -93,53 +91,46 @@ fn end(subject: &Subject, record: &Key, number: i64, node: NodeId, attempt: Atte
         ("status", status.map_or(Operand::Nothing, |status| i64::from(status).into())),
         ("duration_ms", i64::from(duration_ms).into()),
     ];
-    Batch {
-        call: None,
-        guards: vec![
-            Guard::Equal(record.clone(), "delivery", number.into()),
-            // One that nobody has begun cannot have ended.
-            Guard::AtLeast(record.clone(), "claimed_at", i64::MIN),
-            guard,
-        ],
-        ops: vec![
-            Op::Set(record.clone(), fields),
-            Op::Sweep(flight(subject.partition(), node), number - 1, number.into()),
-            Op::ExpireAt(record.clone(), Operand::Field("until")),
-        ],
-    }
+    let guards = vec![
+        Guard::Equal(record.clone(), "delivery", number.into()),
+        // One that nobody has begun cannot have ended.
+        Guard::AtLeast(record.clone(), "claimed_at", i64::MIN),
+        guard,
+    ];
+    let ops = vec![
+        Op::Set(record.clone(), fields),
+        Op::Sweep(flight(subject.partition(), node), number - 1, number.into()),
+        Op::ExpireAt(record.clone(), Operand::Field("until")),
+    ];
+    Batch::on_full(guards, ops)
 }
 
 /// The batch that takes a delivery out of an index.
 pub(crate) fn forget(index: Key, number: i64) -> Batch {
-    Batch { call: None, guards: vec![], ops: vec![Op::Sweep(index, number - 1, number.into())] }
+    Batch::on_full(vec![], vec![Op::Sweep(index, number - 1, number.into())])
 }
 
 /// The batch that gives a delivery of a node that is dead to another, if it still waits there.
 pub(crate) fn take_over(subject: &Subject, origin: &str, number: i64, dead: NodeId, node: NodeId) -> Batch {
     let (partition, record, name) = (subject.partition(), of_subject(subject), node.to_string());
-    Batch {
-        call: None,
-        guards: vec![
-            Guard::Equal(record.clone(), "delivery", number.into()),
-            Guard::Equal(record.clone(), "holder", dead.to_string().into()),
-            Guard::Unset(record.clone(), "claimed_at"),
-        ],
-        ops: vec![
-            Op::Set(record, vec![("holder", name.clone().into())]),
-            Op::Sweep(outbox(partition, dead), number - 1, number.into()),
-            Op::Index(outbox(partition, node), member(subject, origin), number.into()),
-            Op::Index(holders(partition), name.into_bytes(), 0.into()),
-        ],
-    }
+    let guards = vec![
+        Guard::Equal(record.clone(), "delivery", number.into()),
+        Guard::Equal(record.clone(), "holder", dead.to_string().into()),
+        Guard::Unset(record.clone(), "claimed_at"),
+    ];
+    let ops = vec![
+        Op::Set(record, vec![("holder", name.clone().into())]),
+        Op::Sweep(outbox(partition, dead), number - 1, number.into()),
+        Op::Index(outbox(partition, node), member(subject, origin), number.into()),
+        Op::Index(holders(partition), name.into_bytes(), 0.into()),
+    ];
+    Batch::on_full(guards, ops)
 }
 
 /// The batch that forgets a node without deliveries.
 pub(crate) fn forget_holder(partition: Partition, node: NodeId) -> Batch {
-    Batch {
-        call: None,
-        guards: vec![Guard::Fewer(outbox(partition, node), 1), Guard::Fewer(flight(partition, node), 1)],
-        ops: vec![Op::Unindex(holders(partition), node.to_string().into_bytes())],
-    }
+    let guards = vec![Guard::Fewer(outbox(partition, node), 1), Guard::Fewer(flight(partition, node), 1)];
+    Batch::on_full(guards, vec![Op::Unindex(holders(partition), node.to_string().into_bytes())])
 }
 
 /// The operations that take a delivery out of the indexes, for a record that is removed.

@@ -1,8 +1,19 @@
 //! An event and its guests.
 
-use sakshi_domain::event::EventRefusal;
+use std::time::Duration;
 
-use crate::engine::{Guard, Key, Value};
+use sakshi_domain::event::{Event, EventCounts, EventRefusal};
+use sakshi_domain::ids::EventId;
+use sakshi_domain::time::Timestamp;
+
+use super::idempotency::{keep, replayed};
+use crate::engine::{Applied, Batch, Guard, Key, Op, Operand, Record, Value};
+use crate::error::StoreError;
+use crate::events::CreateEvent;
+use crate::idempotency::CreateOutcome;
+use crate::records::{client, delivery, event, idempotency};
+use crate::sealing::{SealedTerms, open_event};
+use crate::vault::Vault;
 
 /// The guards of an event that takes a guest now, with why it takes none when one fails.
 pub(super) fn place(event: &Key) -> [(EventRefusal, Guard); 3] {
@@ -11,4 +22,128 @@ pub(super) fn place(event: &Key) -> [(EventRefusal, Guard); 3] {
         (EventRefusal::Expired, Guard::Before(event.clone(), "expires_at")),
         (EventRefusal::Full, Guard::Below(event.clone(), "registrations", "max_guests")),
     ]
+}
+
+/// The meaning of a guard of a creation that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Meaning {
+    /// It was created before, by a call whose answer was lost.
+    Known,
+    /// The idempotency key was used before.
+    KeyUsed,
+    NoClient,
+    /// The app may have no more.
+    Limit,
+}
+
+/// The batch that creates an event with these sealed terms, and what its guards mean.
+pub(crate) fn create(create: &CreateEvent, sealed: SealedTerms, usual: Duration) -> (Batch, Creation) {
+    let CreateEvent { event: Event { id, client: owner, app, created_at, terms, .. }, most, idempotency } = create;
+    let (partition, at) = (id.partition(), event::event(id.partition(), *id));
+    let gone_at = terms.expires_at + terms.retention.registrations(usual);
+    let mut guards = vec![(Meaning::Known, Guard::Absent(at.clone()))];
+    guards.extend(idempotency.iter().map(|kept| (Meaning::KeyUsed, Guard::Absent(idempotency::idempotency(&kept.scope)))));
+    guards.push((Meaning::NoClient, Guard::Present(client::client(owner))));
+    guards.extend(most.map(|most| (Meaning::Limit, Guard::Fewer(event::events(partition, app), most.into()))));
+    let mut fields: Vec<(&'static str, Operand)> = vec![
+        ("client", owner.as_str().into()),
+        ("app", app.as_str().into()),
+        ("created_at", (*created_at).into()),
+        ("registrations", 0.into()),
+        ("scans", 0.into()),
+        ("abandoned", 0.into()),
+    ];
+    fields.extend(terms_of(sealed).into_iter().filter(|(_, value)| *value != Operand::Nothing));
+    let mut ops = vec![
+        Op::Number(delivery::numbers(partition), "event"),
+        Op::Put(at.clone(), fields),
+        Op::ExpireAt(at, gone_at.into()),
+        // In the order of creation, also within a millisecond.
+        Op::Index(event::events(partition, app), id.as_bytes().to_vec(), Operand::Result(0)),
+        Op::Index(event::event_ends(partition, app), id.as_bytes().to_vec(), gone_at.into()),
+    ];
+    ops.extend(idempotency.iter().flat_map(|kept| keep(kept, id.as_bytes())));
+    let (meanings, guards) = guards.into_iter().unzip();
+    (Batch::new(guards, ops), Creation { meanings, request: idempotency.as_ref().map(|kept| kept.request) })
+}
+
+/// The fields of an event that its terms decide.
+fn terms_of(sealed: SealedTerms) -> Vec<(&'static str, Operand)> {
+    let SealedTerms { is_active, expires_at, max_guests, origin, webhook, terms, .. } = sealed;
+    vec![
+        ("is_active", is_active.into()),
+        ("expires_at", expires_at.into()),
+        ("max_guests", i64::from(max_guests).into()),
+        ("origin", origin.map_or(Operand::Nothing, Operand::from)),
+        ("webhook", webhook.map_or(Operand::Nothing, Operand::from)),
+        ("terms", terms.into()),
+    ]
+}
+
+/// The meanings of the guards of a creation.
+#[derive(Debug)]
+pub(crate) struct Creation {
+    meanings: Vec<Meaning>,
+    request: Option<[u8; 32]>,
+}
+
+impl Creation {
+    /// The outcome of the batch of [`create`].
+    #[must_use]
+    pub(crate) fn outcome(&self, applied: Applied) -> CreateOutcome {
+        let Applied::Refused { guard, seen, .. } = applied else { return CreateOutcome::Created };
+        match self.meanings[guard] {
+            Meaning::Known => CreateOutcome::Created,
+            Meaning::KeyUsed => replayed(self.request, seen).map_or(CreateOutcome::KeyReused, CreateOutcome::Replayed),
+            Meaning::NoClient => CreateOutcome::ClientNotFound,
+            Meaning::Limit => CreateOutcome::LimitReached,
+        }
+    }
+}
+
+/// The batch that gives an event other terms, if it is still as it was read. `last` is the end of the last scan that waits; scans are
+/// kept for `grace` after their windows, and the event outlives them.
+pub(crate) fn patch(before: &Record, after: &Event, sealed: SealedTerms, last: Option<Timestamp>, usual: Duration, grace: Duration) -> Batch {
+    let (id, at) = (after.id, event::event(after.id.partition(), after.id));
+    let gone_at = after.terms.expires_at + after.terms.retention.registrations(usual);
+    let gone_at = last.map_or(gone_at, |last| gone_at.max(last + grace));
+    let mut guards = vec![
+        Guard::Version(at.clone(), before.version),
+        Guard::AtMost(at.clone(), "registrations", after.terms.max_guests.get().into()),
+    ];
+    let ends = if after.terms.expires_at.millis() < before.integer("expires_at") {
+        // Nobody has scanned it meanwhile, so no later scan needs it longer.
+        guards.push(Guard::Equal(at.clone(), "scans", before.integer("scans").into()));
+        Op::ExpireAt(at.clone(), gone_at.into())
+    } else {
+        Op::ExpireLater(at.clone(), gone_at.into())
+    };
+    let listed = Op::Index(event::event_ends(id.partition(), &after.app), id.as_bytes().to_vec(), gone_at.into());
+    Batch::new(guards, vec![Op::Set(at, terms_of(sealed)), ends, listed])
+}
+
+/// The operations that take an event which has gone out of the lists of its app.
+pub(crate) fn delist(events: &Key, member: &[u8]) -> [Op; 2] {
+    [Op::Unindex(events.clone(), member.to_vec()), Op::Unindex(events.of(&event::EVENT_ENDS), member.to_vec())]
+}
+
+/// The event of a record; `passed` are the scans that wait and whose window has passed.
+///
+/// # Errors
+/// It cannot be read.
+pub(crate) fn event_of(vault: &Vault, id: EventId, record: &Record, passed: u64) -> Result<Event, StoreError> {
+    let unreadable = || StoreError::unreadable("an event");
+    let count = |name: &str| u64::try_from(record.integer(name)).map_err(|_| unreadable());
+    Ok(Event {
+        id,
+        client: record.parsed("client")?,
+        app: record.parsed("app")?,
+        created_at: record.time("created_at").ok_or_else(unreadable)?,
+        terms: open_event(vault, id, record.bytes("terms"))?,
+        counts: EventCounts {
+            registrations: u32::try_from(record.integer("registrations")).map_err(|_| unreadable())?,
+            scans: count("scans")?,
+            abandoned: count("abandoned")?.checked_add(passed).ok_or_else(unreadable)?,
+        },
+    })
 }

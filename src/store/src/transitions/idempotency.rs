@@ -1,10 +1,11 @@
 //! The first answer to a request is kept under its idempotency key, in the batch that does what was requested.
 
+use std::time::Duration;
+
 use crate::engine::{Applied, Batch, Guard, Op, Operand, Record};
 use crate::idempotency::{IdempotentAnswer, OrderLease};
 use crate::records::idempotency::{idempotency, order_lease};
 use crate::vault::Sealed;
-use std::time::Duration;
 
 /// The operations that keep an answer; `subject` is the id of what the request creates.
 pub(crate) fn keep(kept: &IdempotentAnswer, subject: &[u8]) -> [Op; 2] {
@@ -33,12 +34,8 @@ pub(crate) fn take_lease(lease: &OrderLease, lasting: Duration) -> [Batch; 2] {
     let (key, holder) = (order_lease(&lease.scope), lease.holder.as_bytes());
     let ends = Op::ExpireAt(key.clone(), Operand::after(lasting));
     [
-        Batch {
-            call: None,
-            guards: vec![Guard::Absent(key.clone())],
-            ops: vec![Op::Put(key.clone(), vec![("holder", holder[..].into())]), ends.clone()],
-        },
-        Batch { call: None, guards: vec![Guard::Equal(key, "holder", holder[..].into())], ops: vec![ends] },
+        Batch::new(vec![Guard::Absent(key.clone())], vec![Op::Put(key.clone(), vec![("holder", holder[..].into())]), ends.clone()]),
+        Batch::new(vec![Guard::Equal(key, "holder", holder[..].into())], vec![ends]),
     ]
 }
 
@@ -52,5 +49,5 @@ pub(crate) fn has_lease(applied: &[Applied]) -> bool {
 #[must_use]
 pub(crate) fn end_lease(lease: &OrderLease) -> Batch {
     let key = order_lease(&lease.scope);
-    Batch { call: None, guards: vec![Guard::Equal(key.clone(), "holder", lease.holder.as_bytes()[..].into())], ops: vec![Op::Remove(key)] }
+    Batch::on_full(vec![Guard::Equal(key.clone(), "holder", lease.holder.as_bytes()[..].into())], vec![Op::Remove(key)])
 }

@@ -5,6 +5,8 @@ pub(crate) mod complete;
 pub(crate) mod credential;
 pub(crate) mod credits;
 pub(crate) mod delivery;
+pub(crate) mod erasure;
 pub(crate) mod event;
+pub(crate) mod flow;
 pub(crate) mod idempotency;
 pub(crate) mod open;

@@ -82,7 +82,7 @@ pub(crate) fn open(open: &OpenTransaction, sealed: Vec<u8>, grace: Duration, wat
     ops.extend([Op::Put(record.clone(), fields), Op::ExpireAt(record, kept_until)]);
     ops.extend(idempotency.iter().flat_map(|kept| keep(kept, id.as_bytes())));
     let (meanings, guards) = guards.into_iter().unzip();
-    (Batch { call: None, guards, ops }, Opening { meanings, request: idempotency.as_ref().map(|kept| kept.request) })
+    (Batch::new(guards, ops), Opening { meanings, request: idempotency.as_ref().map(|kept| kept.request) })
 }
 
 /// The guards that admit a guest of this client and app to an event.

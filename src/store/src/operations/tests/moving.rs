@@ -1,0 +1,145 @@
+//! Moving: everything is carried as it was, also after an interruption, and nothing else stays.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sakshi_domain::clock::ManualClock;
+
+use super::{MemoryTestStore, test_store};
+use crate::conformance::TestStore as _;
+use crate::conformance::fixture::{WINDOW, client_with, created, event, opened, registered, scanned};
+use crate::conformance::reseal::filled;
+use crate::engine::memory::MemoryEngine;
+use crate::engine::{Batch, Engine as _, Form, Found, Key, Op, Query, ScanFrom};
+use crate::moving::Moved;
+use crate::operations::moving::move_records;
+use crate::records::{ALL, client, event as events, installation, session};
+use crate::vault::test_vault;
+use crate::{SessionDigest, StoreError};
+
+/// Everything that an engine holds, with the ends of records.
+async fn held(engine: &MemoryEngine) -> Vec<(String, u8, Vec<u8>, Vec<Found>)> {
+    let mut held = Vec::new();
+    for table in ALL {
+        for key in engine.scan(table, ScanFrom::default(), usize::MAX).await.unwrap().keys {
+            let queries = match table.form {
+                Form::Record => vec![Query::Record(key.clone()), Query::End(key.clone())],
+                Form::List => vec![Query::entries(key.clone(), 1, u64::MAX)],
+                Form::Index => vec![Query::page(key.clone(), 0, u64::MAX)],
+            };
+            let mut found: Vec<Found> = engine.read(queries).await.unwrap().found.into();
+            if let Some(Found::Record(Some(record))) = found.first_mut() {
+                record.version = 0;
+            }
+            if !matches!(&found[..], [Found::Members(members)] if members.is_empty()) {
+                held.push((table.name.to_owned(), key.place.number(), key.id, found));
+            }
+        }
+    }
+    held.sort_unstable_by(|(one, place, id, _), (other, at, name, _)| (one, place, id).cmp(&(other, at, name)));
+    held
+}
+
+async fn moved(test: &MemoryTestStore, to: &MemoryEngine, finish: bool) -> Result<Moved, StoreError> {
+    move_records(&test.engine, to, "a source", finish, |_, _| ()).await
+}
+
+fn written(moved: &Moved) -> Vec<(&'static str, u64)> {
+    moved.kinds.iter().filter(|(_, kind)| kind.written > 0).map(|(name, kind)| (*name, kind.written)).collect()
+}
+
+async fn apply(engine: &MemoryEngine, ops: Vec<Op>) {
+    engine.commit(vec![Batch { ops, ..Batch::default() }]).await.unwrap();
+}
+
+fn empty(test: &MemoryTestStore) -> MemoryEngine {
+    MemoryEngine::new(test.clock.clone())
+}
+
+/// An event with guests, and transactions, of a client.
+async fn used(test: &MemoryTestStore) -> [Key; 2] {
+    let client = client_with(test, 50).await;
+    for _ in 0..20 {
+        opened(test, &client).await;
+    }
+    let event = created(test, event(test, &client, 9)).await;
+    for _ in 0..3 {
+        registered(test, &event).await;
+    }
+    scanned(test, &event).await;
+    [client::client(&client), events::event(client.partition(), event.id)]
+}
+
+#[tokio::test]
+async fn a_store_with_everything_is_carried_as_it_was() {
+    let test = test_store();
+    filled(&test, &test_vault(&[7])).await;
+    let to = empty(&test);
+    let first = moved(&test, &to, false).await.unwrap();
+    assert!(first.kinds.values().all(|kind| kind.keys > 0 && kind.written == kind.keys), "{first:?}");
+    assert!(!first.is_finished && first.removed == 0);
+    let mark = to.read(vec![Query::Record(installation::moving())]).await.unwrap().record().unwrap();
+    assert_eq!(mark.unwrap().text("source"), "a source");
+    let second = moved(&test, &to, true).await.unwrap();
+    assert_eq!((written(&second), second.removed, second.is_finished), (vec![], 0, true));
+    assert_eq!(held(&to).await, held(&test.engine).await);
+}
+
+#[tokio::test]
+async fn what_was_interrupted_or_has_changed_is_carried_when_a_move_is_begun_again() {
+    let test = test_store();
+    let [client, event] = used(&test).await;
+    let to = empty(&test);
+    moved(&test, &to, false).await.unwrap();
+    let (guests, ledger) = (event.of(&events::REGISTRATIONS), client.of(&client::LEDGER));
+    let other = session::session(&SessionDigest([9; 32]));
+    apply(&to, vec![Op::Set(client.clone(), vec![("name", "Another".into())])]).await;
+    apply(&to, vec![Op::Rewrite(guests.clone(), 2, vec![vec![0].into(), 0.into(), vec![0].into()])]).await;
+    apply(&to, vec![Op::Append(ledger.clone(), vec!["debit".into(), 0.into(), 0.into(), vec![0].into(), 0.into()])]).await;
+    apply(&to, vec![Op::Index(client::clients(), b"nobody".to_vec(), 0.into())]).await;
+    apply(&to, vec![Op::Put(other.clone(), vec![("ends_at", 0.into())])]).await;
+    let again = moved(&test, &to, false).await.unwrap();
+    assert_eq!(written(&again), [("client", 1), ("clients", 1), ("ledger", 1), ("registrations", 1)]);
+    assert_eq!(again.removed, 1);
+
+    // With an event go its guests and its scans.
+    apply(&to, vec![Op::Remove(event.clone())]).await;
+    assert_eq!(written(&moved(&test, &to, false).await.unwrap()), [("event", 1), ("registrations", 1), ("waiting", 1)]);
+    // A source that is used again meanwhile.
+    apply(&test.engine, vec![Op::Remove(event)]).await;
+    used(&test).await;
+    let again = moved(&test, &to, true).await.unwrap();
+    assert_eq!(again.removed, 1, "with an event go its guests and its scans");
+    assert_eq!(held(&to).await, held(&test.engine).await);
+}
+
+#[tokio::test]
+async fn a_target_that_holds_something_else_is_refused() {
+    let (test, other) = (test_store(), test_store());
+    client_with(&test, 5).await;
+    client_with(&other, 5).await;
+    let refused = moved(&test, &other.engine, true).await;
+    assert_eq!(refused, Err(StoreError::unavailable("the target is not empty, and no move into it has begun")));
+    let to = empty(&test);
+    moved(&test, &to, false).await.unwrap();
+    let refused = move_records(&other.engine, &to, "another source", true, |_, _| ()).await;
+    assert_eq!(refused, Err(StoreError::unavailable("another store is being moved into the target")));
+}
+
+#[tokio::test]
+async fn what_has_ended_for_one_of_the_clocks_is_no_difference() {
+    let test = test_store();
+    used(&test).await;
+    for ahead in [Duration::from_secs(1), WINDOW * 2, WINDOW * 10_000] {
+        let clock = Arc::new(ManualClock::starting_at(test.now() + ahead));
+        let to = MemoryEngine::new(clock);
+        moved(&test, &to, false).await.unwrap();
+        moved(&test, &to, true).await.unwrap();
+    }
+    let to = empty(&test);
+    moved(&test, &to, false).await.unwrap();
+    let behind = MemoryEngine::new(Arc::new(ManualClock::starting_at(test.now())));
+    move_records(&to, &behind, "a source", false, |_, _| ()).await.unwrap();
+    test.advance(WINDOW * 10_000);
+    move_records(&to, &behind, "a source", true, |_, _| ()).await.unwrap();
+}

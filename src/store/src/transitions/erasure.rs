@@ -1,0 +1,79 @@
+//! Erasing: each batch removes a record as it was read, with its places in indexes.
+
+use sakshi_domain::ids::{AppId, EventId};
+
+use super::delivery::dropped;
+use super::event::delist;
+use crate::engine::{Batch, Guard, Key, Op, Operand, Record, Value};
+use crate::error::StoreError;
+use crate::records::{event, flow, refusal};
+use crate::vault::Sealed;
+
+/// What is read of a transaction or a report that is to be removed.
+pub(crate) const FIELDS: &[&str] = &["event", "verified_at", "passed", "delivery", "holder"];
+
+/// The batch that removes a transaction with its webhook. A scan that waits counts as abandoned.
+pub(crate) fn transaction(key: &Key, record: &Record) -> Batch {
+    let mut ops = dropped(key, record);
+    if record.has("event") && !record.has("verified_at") {
+        let waiting = Key { table: &event::WAITING, id: record.bytes("event").to_vec(), ..key.clone() };
+        let at = waiting.of(&event::EVENT);
+        // A scan that waits no more was counted before.
+        let known = Operand::Result(ops.len());
+        ops.extend([Op::Unindex(waiting, key.id.clone()), Op::Add(at.clone(), "abandoned", known), Op::Add(at, "abandoned", 1.into())]);
+    }
+    ops.extend([Op::Tell(key.clone(), "watchers"), Op::Remove(key.clone())]);
+    as_read(key, record, ops)
+}
+
+/// The batch that removes a report with its webhook.
+pub(crate) fn report(key: &Key, record: &Record) -> Batch {
+    let mut ops = dropped(key, record);
+    ops.push(Op::Remove(key.clone()));
+    as_read(key, record, ops)
+}
+
+/// The batch that removes a flow. No report of it has come since it was read.
+pub(crate) fn flow(key: &Key, record: &Record) -> Batch {
+    let lapsing = Key { table: &flow::LAPSING, id: vec![], ..key.clone() };
+    as_read(key, record, vec![Op::Unindex(lapsing, key.id.clone()), Op::Remove(key.clone())])
+}
+
+/// The batch that removes a kept answer.
+pub(crate) fn answer(key: &Key, record: &Record) -> Batch {
+    as_read(key, record, vec![Op::Remove(key.clone())])
+}
+
+fn as_read(key: &Key, record: &Record, ops: Vec<Op>) -> Batch {
+    Batch::on_full(vec![Guard::Version(key.clone(), record.version)], ops)
+}
+
+/// The batch that removes an event with its guests. Its first operation results in their number.
+pub(crate) fn event(id: EventId, app: &AppId) -> Batch {
+    let at = event::event(id.partition(), id);
+    let mut ops = vec![Op::Add(at.clone(), "registrations", 0.into())];
+    ops.extend(delist(&event::events(id.partition(), app), id.as_bytes()));
+    ops.push(Op::Remove(at.clone()));
+    Batch::on_full(vec![Guard::Present(at)], ops)
+}
+
+/// The batch that leaves a guest's place with nothing of the person; `None` when there is nothing left.
+///
+/// # Errors
+/// The registration cannot be read.
+pub(crate) fn guest(list: &Key, number: u64, entry: Vec<Value>, nothing: &Sealed) -> Result<Option<Batch>, StoreError> {
+    let [txn, at, Value::Bytes(outcome)] = &entry[..] else { return Err(StoreError::unreadable("a registration")) };
+    // What is there of a guest who was erased is always as long, and nothing else is so short.
+    if outcome.len() == nothing.size() {
+        return Ok(None);
+    }
+    let blank = vec![Operand::Value(txn.clone()), Operand::Value(at.clone()), nothing.as_bytes().into()];
+    let guards = vec![Guard::Entry(list.clone(), number, entry)];
+    Ok(Some(Batch::on_full(guards, vec![Op::Rewrite(list.clone(), number, blank)])))
+}
+
+/// The batch that removes the refused requests of an app.
+pub(crate) fn refusals(app: &AppId, places: Vec<Key>) -> Batch {
+    let keys = places.into_iter().chain([refusal::refusals(app)]);
+    Batch::on_full(vec![], keys.map(Op::Remove).collect())
+}

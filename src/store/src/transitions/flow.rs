@@ -1,0 +1,288 @@
+//! A flow: its opening, what a report changes of it, and its end on the list of open invitations.
+
+use std::collections::BTreeMap;
+
+use sakshi_domain::delivery::Subject;
+use sakshi_domain::flow::dedup::DedupDigest;
+use sakshi_domain::flow::flow_id::FlowId;
+use sakshi_domain::flow::flow_state::FetchState;
+use sakshi_domain::flow::header::FlowHeader;
+use sakshi_domain::time::Timestamp;
+
+use super::delivery;
+use super::idempotency::{keep, replayed};
+use crate::engine::{Applied, Batch, CallId, Guard, Op, Operand, Record, Value};
+use crate::error::StoreError;
+use crate::flows::OpenFlow;
+use crate::flows::encoding::{PROGRESS, SealedOpening};
+use crate::flows::reporting::{Change, Commit, CommitOutcome, StoredFlow};
+use crate::idempotency::CreateOutcome;
+use crate::records::flow::{flow, lapsing, report, webhook_name, webhooks};
+use crate::records::{client, idempotency};
+use crate::redis::NodeId;
+use crate::sealing::{open_of_flow, seal_of_flow};
+use crate::vault::Vault;
+
+/// The batch that opens a flow.
+#[must_use]
+pub(crate) fn open(open: &OpenFlow, sealed: SealedOpening) -> Batch {
+    let OpenFlow { flow: state, until, idempotency, .. } = open;
+    let FlowHeader { id, client: owner, app, .. } = state.header();
+    let (record, lapses_at) = (flow(*id), state.deadline());
+    let mut guards = vec![Guard::Absent(record.clone())];
+    guards.extend(idempotency.iter().map(|kept| Guard::Absent(idempotency::idempotency(&kept.scope))));
+    guards.push(Guard::Present(client::client(owner)));
+    let mut fields: Vec<(&'static str, Operand)> = vec![
+        ("client", owner.as_str().into()),
+        ("app", app.as_str().into()),
+        ("until", (*until).into()),
+        ("lapses_at", lapses_at.map_or(Operand::Nothing, Operand::from)),
+        ("state", sealed.state.into()),
+    ];
+    let mut ops = vec![line_up(*id, lapses_at)];
+    if let Some(payload) = sealed.payload {
+        fields.push(("latest", PROGRESS.0[..].into()));
+        let progress = report(*id, PROGRESS);
+        ops.extend([Op::Put(progress.clone(), report_fields(payload, *until)), Op::ExpireAt(progress, (*until).into())]);
+    }
+    ops.extend([Op::Put(record.clone(), fields), Op::ExpireAt(record, (*until).into())]);
+    ops.extend(idempotency.iter().flat_map(|kept| keep(kept, id.as_bytes())));
+    Batch::new(guards, ops)
+}
+
+/// The outcome of the batch of [`open`].
+#[must_use]
+pub(crate) fn opened(open: &OpenFlow, applied: Applied) -> CreateOutcome {
+    match applied {
+        Applied::Done { .. } | Applied::Refused { guard: 0, .. } => CreateOutcome::Created,
+        Applied::Refused { seen: None, .. } => CreateOutcome::ClientNotFound,
+        Applied::Refused { seen, .. } => match replayed(open.idempotency.as_ref().map(|kept| kept.request), seen) {
+            Some(answer) => CreateOutcome::Replayed(answer),
+            None => CreateOutcome::KeyReused,
+        },
+    }
+}
+
+/// The flow of a record, with the fetch of this name.
+///
+/// # Errors
+/// It cannot be read.
+pub(crate) fn stored_of(
+    vault: &Vault,
+    id: FlowId,
+    record: &Record,
+    fetch: Option<DedupDigest>,
+    now: Timestamp,
+) -> Result<StoredFlow, StoreError> {
+    let fetch = fetch.map(|name| Ok::<_, StoreError>(fetches(vault, id, record)?.remove(&name.to_string()))).transpose()?;
+    let latest = record.has("latest").then(|| record.array("latest").map(DedupDigest));
+    Ok(StoredFlow {
+        state: open_of_flow(vault, id, record.bytes("state"))?,
+        fetch: fetch.flatten(),
+        version: record.version.unsigned_abs(),
+        until: record.time("until").ok_or_else(|| StoreError::unreadable("a flow"))?,
+        latest: latest.transpose()?,
+        now,
+    })
+}
+
+/// The states of the fetches under a flow, by the digests of their names.
+fn fetches(vault: &Vault, id: FlowId, record: &Record) -> Result<BTreeMap<String, FetchState>, StoreError> {
+    if record.has("fetches") { open_of_flow(vault, id, record.bytes("fetches")) } else { Ok(BTreeMap::new()) }
+}
+
+/// What was read for a commit.
+#[derive(Debug)]
+pub(crate) struct Read {
+    /// The flow.
+    pub(crate) flow: Option<Record>,
+    /// Whose webhook it is.
+    pub(crate) owner: Option<Record>,
+    /// There is a report under this name.
+    pub(crate) is_reported: bool,
+}
+
+/// The batch of a commit, and which of its operations numbers the delivery.
+pub(crate) type Writing = (Batch, Option<usize>);
+
+/// Decides on what was read how a commit is written: by a batch, or with an outcome that needs none.
+///
+/// A report under a name appears only with a new version of its flow, so the guard on the version stands for both.
+///
+/// # Errors
+/// A record cannot be read or sealed.
+pub(crate) fn commit(
+    vault: &Vault,
+    commit: Commit,
+    read: &Read,
+    call: CallId,
+    node: NodeId,
+) -> Result<Result<Writing, CommitOutcome>, StoreError> {
+    let Commit { id, version, until, lapses_at, change, payload, payload_until, name, tells, target } = commit;
+    let (record, own) = (flow(id), report(id, name));
+    let version = version.cast_signed();
+    let Some(known) = read.flow.as_ref().filter(|known| known.version == version) else { return Ok(Err(CommitOutcome::Conflict)) };
+    let Some((guard, mut ops)) = take_name(id, name, until, read.owner.as_ref()) else { return Ok(Err(CommitOutcome::KeyTaken)) };
+    let mut guards = vec![Guard::Version(record.clone(), version)];
+    guards.extend(guard);
+    let mut fields: Vec<(&'static str, Operand)> = vec![("until", until.into())];
+    let mut is_reported = read.is_reported;
+    match change {
+        Change::Flow(state) => {
+            let lapse = lapses_at.map_or(Operand::Nothing, Operand::from);
+            fields.extend([("state", state.into()), ("latest", name.0[..].into()), ("lapses_at", lapse)]);
+            // Polls show the new report instead of this one.
+            ops.extend([Op::Remove(report(id, PROGRESS)), line_up(id, lapses_at)]);
+            is_reported &= name != PROGRESS;
+        }
+        Change::Fetch(fetch, state) => {
+            let mut fetches = fetches(vault, id, known)?;
+            fetches.insert(fetch.to_string(), open_of_flow(vault, id, state)?);
+            fields.push(("fetches", seal_of_flow(vault, id, &fetches)?.into()));
+        }
+    }
+    ops.extend([Op::Set(record.clone(), fields), Op::ExpireAt(record.clone(), until.into())]);
+    let mut number = None;
+    // A key has one webhook at most, whatever the domain decided.
+    if !is_reported {
+        let mut fields = report_fields(payload, payload_until);
+        if let Some(target) = &target {
+            number = Some(ops.len());
+            fields.extend(delivery::queue(&mut ops, &Subject::Flow { flow: id, webhook: name }, target, node));
+            ops.push(Op::Append(webhooks(id), vec![name.0[..].into(), tells.into()]));
+        }
+        ops.push(Op::Put(own.clone(), fields));
+        if target.is_none() {
+            ops.push(Op::ExpireAt(own, payload_until.into()));
+        }
+    }
+    Ok(Ok((Batch::new(guards, ops).called(call, record), number)))
+}
+
+/// What makes the deduplication key of a webhook that of a flow; `None` when it is another flow's.
+fn take_name(id: FlowId, name: DedupDigest, until: Timestamp, owner: Option<&Record>) -> Option<(Option<Guard>, Vec<Op>)> {
+    if name == PROGRESS {
+        return Some((None, vec![]));
+    }
+    let (key, flow) = (webhook_name(id.partition(), name), Value::from(&id.as_bytes()[..]));
+    let guard = match owner {
+        None => Guard::Absent(key.clone()),
+        Some(owner) if owner.bytes("flow") == id.as_bytes() => Guard::Equal(key.clone(), "flow", flow.clone()),
+        Some(_) => return None,
+    };
+    Some((Some(guard), vec![Op::Put(key.clone(), vec![("flow", flow.into())]), Op::ExpireAt(key, until.into())]))
+}
+
+fn report_fields(payload: Vec<u8>, until: Timestamp) -> Vec<(&'static str, Operand)> {
+    vec![("until", until.into()), ("size", Value::number(payload.len()).into()), ("payload", payload.into())]
+}
+
+/// Lists a flow by when its open invitation ends, or takes it off the list. The last possible time means that there is none.
+fn line_up(id: FlowId, lapses_at: Option<Timestamp>) -> Op {
+    let (list, member) = (lapsing(id.partition()), id.as_bytes().to_vec());
+    match lapses_at.filter(|at| at.millis() < i64::MAX) {
+        Some(at) => Op::Index(list, member, at.into()),
+        None => Op::Unindex(list, member),
+    }
+}
+
+/// The batch that takes a flow which is gone off the list of open invitations.
+#[must_use]
+pub(crate) fn forget_lapse(id: FlowId) -> Batch {
+    Batch::on_full(vec![Guard::Absent(flow(id))], vec![line_up(id, None)])
+}
+
+/// The outcome of the batch of [`commit`]. When a guard has refused it, what it was decided on has changed.
+#[must_use]
+pub(crate) fn committed(id: FlowId, number: Option<usize>, applied: &Applied) -> CommitOutcome {
+    let Applied::Done { results, .. } = applied else { return CommitOutcome::Conflict };
+    let number = number.and_then(|op| results.get(op));
+    CommitOutcome::Done(number.map(|number| delivery::id(id.partition(), *number)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use sakshi_domain::clock::ManualClock;
+    use sakshi_domain::ids::ClientId;
+
+    use super::*;
+    use crate::conformance::run;
+    use crate::engine::memory::MemoryEngine;
+    use crate::engine::{Answers, Engine as _, Query};
+    use crate::outbox::Target;
+    use crate::vault::test_vault;
+
+    const UNTIL: Timestamp = Timestamp::from_millis(2_000);
+    const NAME: DedupDigest = DedupDigest([5; 16]);
+
+    fn engine() -> MemoryEngine {
+        MemoryEngine::new(Arc::new(ManualClock::starting_at(Timestamp::from_millis(1_000))))
+    }
+
+    async fn apply(engine: &MemoryEngine, batch: Batch) -> Applied {
+        engine.commit(vec![batch]).await.unwrap().remove(0)
+    }
+
+    /// A flow of the version 1.
+    async fn flow_of(engine: &MemoryEngine, owner: &ClientId) -> FlowId {
+        let id = FlowId::generate(owner.partition(), 3);
+        let ops = vec![Op::Put(flow(id), vec![]), Op::ExpireAt(flow(id), UNTIL.into())];
+        apply(engine, Batch { ops, ..Batch::default() }).await;
+        id
+    }
+
+    async fn read(engine: &MemoryEngine, id: FlowId) -> Read {
+        let queries = [flow(id), webhook_name(id.partition(), NAME), report(id, NAME)].map(Query::Record);
+        let mut answers: Answers = engine.read(queries.into()).await.unwrap();
+        let (flow, owner, is_reported) = (answers.record().unwrap(), answers.record().unwrap(), answers.record().unwrap().is_some());
+        Read { flow, owner, is_reported }
+    }
+
+    fn decide(id: FlowId, read: &Read, call: u8) -> Result<Writing, CommitOutcome> {
+        let report = Commit {
+            id,
+            version: 1,
+            until: UNTIL,
+            lapses_at: None,
+            change: Change::Flow(vec![1]),
+            payload: vec![2],
+            payload_until: UNTIL,
+            name: NAME,
+            tells: "it".into(),
+            target: Some(Target { origin: "https://a.example".into(), address: None }),
+        };
+        commit(&test_vault(&[7]), report, read, [call; 16], NodeId::generate()).unwrap()
+    }
+
+    #[test]
+    fn a_commit_that_is_sent_again_is_known_and_one_on_an_old_version_is_refused() {
+        run(async {
+            let engine = engine();
+            let id = flow_of(&engine, &ClientId::generate()).await;
+            let known = read(&engine, id).await;
+            let (batch, number) = decide(id, &known, 1).ok().unwrap();
+            let first = apply(&engine, batch.clone()).await;
+            assert!(matches!(committed(id, number, &first), CommitOutcome::Done(Some(_))));
+            assert_eq!(apply(&engine, batch).await, first);
+            let (other, number) = decide(id, &known, 2).ok().unwrap();
+            assert!(matches!(committed(id, number, &apply(&engine, other).await), CommitOutcome::Conflict));
+            assert!(matches!(decide(id, &read(&engine, id).await, 2), Err(CommitOutcome::Conflict)));
+            let queued = engine.read(vec![Query::Length(webhooks(id))]).await.unwrap().number();
+            assert_eq!(queued, Ok(1));
+        });
+    }
+
+    #[test]
+    fn a_key_that_another_flow_takes_meanwhile_is_taken() {
+        run(async {
+            let (engine, owner) = (engine(), ClientId::generate());
+            let (id, other) = (flow_of(&engine, &owner).await, flow_of(&engine, &owner).await);
+            let (late, number) = decide(id, &read(&engine, id).await, 1).ok().unwrap();
+            apply(&engine, decide(other, &read(&engine, other).await, 2).ok().unwrap().0).await;
+            assert!(matches!(committed(id, number, &apply(&engine, late).await), CommitOutcome::Conflict));
+            assert!(matches!(decide(id, &read(&engine, id).await, 1), Err(CommitOutcome::KeyTaken)));
+        });
+    }
+}
