@@ -20,6 +20,7 @@ use crate::{LapseFlowOutcome, Store};
 
 mod moving;
 mod reseal;
+mod sqlite;
 
 /// A store in memory, with a clock that the test moves.
 struct MemoryTestStore {

@@ -98,6 +98,10 @@ impl Engine for EmbeddedEngine {
     fn is_shared(&self) -> bool {
         false
     }
+
+    fn purge(&self) -> StoreFuture<()> {
+        self.store.empty_log()
+    }
 }
 
 impl fmt::Debug for EmbeddedEngine {

@@ -3,7 +3,7 @@
 use rusqlite::{Row, params};
 use sakshi_domain::time::Timestamp;
 
-use super::statements::{Statement, text};
+use super::statements::{Statement, can_end, text};
 use super::{bound, id};
 use crate::embedded::database::statements::Database;
 use crate::engine::{ColumnKind, Form, Found, Key, Operand, Query, Record, Value};
@@ -56,7 +56,7 @@ pub(super) fn is_there(db: &Database, key: &Key, now: Timestamp) -> rusqlite::Re
     of.map_or(Ok(true), |of| db.any(&text(of.table, Statement::Exists), params![id(&of), now.millis()]))
 }
 
-/// The entries of a list from this number on: at most so many, and no further one once they hold so many bytes.
+/// The entries of a list from this number on: at most so many, and no further one once their last fields hold so many bytes.
 pub(super) fn entries(db: &Database, list: &Key, first: u64, limit: u64, max_bytes: usize) -> rusqlite::Result<Vec<Vec<Value>>> {
     let mut statement = db.statement(&text(list.table, Statement::Entries))?;
     let mut rows = statement.query(params![id(list), bound(first), bound(limit)])?;
@@ -66,7 +66,7 @@ pub(super) fn entries(db: &Database, list: &Key, first: u64, limit: u64, max_byt
     {
         let values = list.table.fields.iter().enumerate().map(|(place, column)| value(row, place + 1, column.kind));
         let entry: Vec<Value> = values.filter_map(Result::transpose).collect::<Result<_, _>>()?;
-        bytes += entry.iter().map(Value::size).sum::<usize>().max(1);
+        bytes += entry.last().map_or(0, Value::size).max(1);
         entries.push(entry);
     }
     Ok(entries)
@@ -108,6 +108,11 @@ pub(super) fn answer(db: &Database, query: &Query, now: Timestamp) -> rusqlite::
     Ok(match query {
         Query::Record(key) => Found::Record(record(db, key, now)?),
         Query::Fields(key, names) => Found::Record(fields(db, key, names, now)?),
+        Query::End(key) if can_end(key.table) => {
+            let end = db.first(&text(key.table, Statement::End), params![id(key), now.millis()], |row| row.get::<_, i64>(0))?;
+            Found::Number(end.and_then(|end| u64::try_from(end).ok()).unwrap_or_default())
+        }
+        Query::End(_) => Found::Number(0),
         Query::Entries { list, first, limit, max_bytes } if is_there(list)? => {
             Found::Entries(entries(db, list, *first, *limit, *max_bytes)?)
         }

@@ -19,6 +19,8 @@ pub(super) enum Statement {
     Fields(Vec<&'static str>),
     /// Whether there is such a record.
     Exists,
+    /// The end of a record.
+    End,
     /// Removes a record that has ended.
     Purge,
     Put,
@@ -146,6 +148,7 @@ fn of_record(table: &Table, statement: &Statement) -> String {
             format!("SELECT _version{fields} FROM {name} WHERE {there}")
         }
         Statement::Exists => format!("SELECT 1 FROM {name} WHERE {there}"),
+        Statement::End => format!("SELECT _end FROM {name} WHERE {there} AND _end IS NOT NULL"),
         Statement::Purge => format!("DELETE FROM {name} WHERE _id = ?1 AND _end <= ?2"),
         Statement::Put => {
             let values = each(table, |place, _| format!(", ?{}", place + 3));

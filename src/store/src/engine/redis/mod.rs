@@ -16,7 +16,7 @@ use sakshi_domain::time::Timestamp;
 
 use self::pack::{Packer, Teller};
 use self::unpack::{applied, found};
-use super::{Answers, Applied, Batch, Engine, Form, Guard, Key, Op, Place, Query, ScanFrom, Scanned, Table};
+use super::{Answers, Applied, Batch, Engine, Form, Found, Guard, Key, Op, Place, Query, ScanFrom, Scanned, Table};
 use crate::error::{StoreError, StoreFuture};
 use crate::records::{audit, client};
 use crate::redis::reply::Reply;
@@ -45,8 +45,10 @@ macro_rules! script {
 
 static APPLY: Script = script!("apply", true, "");
 /// The same on a server whose memory is full.
-static CHANGE: Script = script!("apply", true, " flags=allow-oom");
+static APPLY_ON_FULL: Script = script!("apply", true, " flags=allow-oom");
 static READ: Script = script!("read", false, " flags=no-writes");
+/// The same, and its reply counts when the replicas have what it tells.
+static CONFIRM: Script = script!("read", true, " flags=no-writes");
 
 /// Records in the servers of a store.
 #[derive(Clone)]
@@ -66,6 +68,16 @@ impl RedisEngine {
             });
             let calls = slots.iter().map(|places| store.commit_slot(&batches, places, until_answered));
             Ok(in_order(batches.len(), &slots, try_join_all(calls).await?))
+        })
+    }
+
+    fn read_with(&self, script: &'static Script, queries: Vec<Query>) -> StoreFuture<Answers> {
+        self.0.run(move |store| async move {
+            let slots = by_slot(&queries, |query| Some(query.key()));
+            let answers = try_join_all(slots.iter().map(|places| store.read_slot(script, &queries, places))).await?;
+            let now = answers.first().map_or_else(|| store.clock().now(), |(now, _)| *now);
+            let answers = answers.into_iter().map(|(_, found)| found).collect();
+            Ok(Answers { now, found: in_order(queries.len(), &slots, answers).into() })
         })
     }
 }
@@ -122,23 +134,13 @@ fn in_order<T>(number: usize, slots: &[Vec<usize>], answers: Vec<Vec<T>>) -> Vec
     ordered.into_iter().flatten().collect()
 }
 
-/// Returns true if a batch makes what was not there. Others are applied on a full server too, so that what has begun can end.
-fn takes_room(batch: &Batch) -> bool {
-    let replaces = |key: &Key| batch.guards.iter().any(|guard| guard.key() == key && !matches!(guard, Guard::Absent(_)));
-    batch.ops.iter().any(|op| match op {
-        Op::Append(..) | Op::Number(..) => true,
-        Op::Put(key, _) => !replaces(key),
-        _ => false,
-    })
-}
-
 impl Shared {
     /// Applies the batches at these places, which are about one slot.
     async fn commit_slot(&self, batches: &[Batch], places: &[usize], until_answered: bool) -> Result<Vec<Applied>, StoreError> {
         let of_slot = || places.iter().map(|place| &batches[*place]);
         let teller = Teller { node: self.node, is_cluster: self.link.is_cluster() };
         let (keys, args) = Packer::batches(of_slot(), teller).finish();
-        let script = if of_slot().any(takes_room) { &APPLY } else { &CHANGE };
+        let script = if of_slot().all(|batch| batch.on_full) { &APPLY_ON_FULL } else { &APPLY };
         let reply =
             if until_answered { self.call_until_answered(script, keys, args).await? } else { self.call(script, keys, args).await? };
         let mut replies = reply.fields()?;
@@ -163,10 +165,10 @@ impl Shared {
     }
 
     /// Answers the queries at these places, which are about one slot.
-    async fn read_slot(&self, queries: &[Query], places: &[usize]) -> Result<(Timestamp, Vec<super::Found>), StoreError> {
+    async fn read_slot(&self, script: &'static Script, queries: &[Query], places: &[usize]) -> Result<(Timestamp, Vec<Found>), StoreError> {
         let of_slot = || places.iter().map(|place| &queries[*place]);
         let (keys, args) = Packer::queries(of_slot()).finish();
-        let mut replies = self.call(&READ, keys, args).await?.fields()?;
+        let mut replies = self.call(script, keys, args).await?.fields()?;
         Ok((replies.time()?, answered(of_slot(), replies.rest(), found)?))
     }
 
@@ -223,13 +225,11 @@ fn answered<'a, Q: 'a, T>(
 
 impl Engine for RedisEngine {
     fn read(&self, queries: Vec<Query>) -> StoreFuture<Answers> {
-        self.0.run(move |store| async move {
-            let slots = by_slot(&queries, |query| Some(query.key()));
-            let answers = try_join_all(slots.iter().map(|places| store.read_slot(&queries, places))).await?;
-            let now = answers.first().map_or_else(|| store.clock().now(), |(now, _)| *now);
-            let answers = answers.into_iter().map(|(_, found)| found).collect();
-            Ok(Answers { now, found: in_order(queries.len(), &slots, answers).into() })
-        })
+        self.read_with(&READ, queries)
+    }
+
+    fn read_confirmed(&self, queries: Vec<Query>) -> StoreFuture<Answers> {
+        self.read_with(&CONFIRM, queries)
     }
 
     fn commit(&self, batches: Vec<Batch>) -> StoreFuture<Vec<Applied>> {

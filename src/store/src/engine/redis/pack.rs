@@ -79,7 +79,11 @@ impl Packer {
         self.packed.extend(number.to_be_bytes());
     }
 
-    /// The same from a number that may be larger.
+    fn flag(&mut self, is: bool) {
+        self.packed.push(if is { 0xc3 } else { 0xc2 });
+    }
+
+    /// A number that may be larger.
     fn bounded(&mut self, number: u64) {
         self.small(i64::try_from(number.min(EXACT)).unwrap_or(i64::MAX));
     }
@@ -326,7 +330,7 @@ impl Packer {
     pub(super) fn batches<'a>(batches: impl ExactSizeIterator<Item = &'a Batch>, teller: Teller) -> Self {
         let mut packer = Self::default();
         packer.array(batches.len());
-        for Batch { call, guards, ops } in batches {
+        for Batch { call, guards, ops, .. } in batches {
             packer.array(if call.is_some() { 5 } else { 3 });
             packer.reads(guards);
             packer.array(guards.len());
@@ -361,18 +365,16 @@ impl Packer {
                 self.texts(&["version"]);
                 self.texts(fields);
             }
+            Query::End(key) => self.begin("ending", key, 0),
             Query::Entries { list, first, limit, max_bytes } => {
-                let integers = list.table.fields.iter().enumerate().filter(|(_, column)| column.kind == ColumnKind::Integer);
-                let integers: Vec<u64> = integers.map(|(place, _)| place as u64 + 1).collect();
-                self.begin("entries", list, 3 + integers.len());
+                self.begin("entries", list, 4);
                 self.bounded(first.saturating_sub(1));
                 self.bounded(*limit);
                 match u64::try_from(*max_bytes) {
                     Ok(bytes @ ..EXACT) => self.bounded(bytes),
-                    // False: there is no bound.
-                    _ => self.packed.push(0xc2),
+                    _ => self.flag(false),
                 }
-                integers.into_iter().for_each(|place| self.bounded(place));
+                self.flag(list.table.fields.last().is_some_and(|column| column.kind == ColumnKind::Integer));
             }
             Query::Length(list) => self.begin("length", list, 0),
             Query::Members { index, above: i64::MIN, until: Operand::Value(Value::Integer(i64::MAX)), offset, limit } => {

@@ -1,9 +1,10 @@
 //! What the scripts reply.
 
+use sakshi_domain::time::Timestamp;
+
 use crate::engine::{Applied, Batch, ColumnKind, Found, Query, Record, Table, Value};
 use crate::error::StoreError;
 use crate::redis::reply::{Fields, Reply};
-use sakshi_domain::time::Timestamp;
 
 /// The record of a hash, which is absent when it has no field.
 fn record(table: &'static Table, fields: Fields) -> Result<Option<Record>, StoreError> {
@@ -70,7 +71,7 @@ pub(super) fn found(query: &Query, reply: Reply) -> Result<Found, StoreError> {
         Query::Record(key) => Found::Record(record(key.table, reply.fields()?)?),
         Query::Fields(key, names) => Found::Record(fields(key.table, names, reply.fields()?)?),
         Query::Entries { list, .. } => Found::Entries(reply.fields()?.all(|packed| entry(list.table, &packed))?),
-        Query::Length(_) | Query::Count(..) => Found::Number(reply.parsed()?),
+        Query::End(_) | Query::Length(_) | Query::Count(..) => Found::Number(reply.parsed()?),
         Query::Members { .. } | Query::Last(_) => {
             let (mut members, mut parts) = (Vec::new(), reply.fields()?.rest());
             while let (Some(member), Some(score)) = (parts.next(), parts.next()) {

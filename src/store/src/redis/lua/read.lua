@@ -1,34 +1,31 @@
 -- Answers queries {kind, key, …} at one time: the time and the answers.
 local ENTRIES = 16
 
--- The size of an entry, in which integers, whose places are given, have 8 bytes.
-local function size(packed, integers)
-  local bytes = 0
-  for place, field in ipairs(cmsgpack.unpack(packed)) do
-    bytes = bytes + (integers[place] and 8 or #field)
-  end
-  return math.max(bytes, 1)
+-- The size of the last field of an entry; that of an integer is 8 bytes.
+local function size(packed, is_integer)
+  local fields = cmsgpack.unpack(packed)
+  return math.max(is_integer and 8 or #fields[#fields], 1)
 end
 
 local answers = {
   record = function(key) return redis.call('HGETALL', key) end,
   fields = function(key, q) return redis.call('HMGET', key, unpack(q, 3)) end,
   entries = function(key, q)
-    local first, limit, room, integers = q[3], q[4], q[5], {}
-    for i = 6, #q do integers[q[i]] = true end
+    local first, limit, room, is_integer = unpack(q, 3)
     local entries = {}
     while #entries < limit do
       local more = math.min(ENTRIES, limit - #entries)
       local found = redis.call('LRANGE', key, text(first + #entries), text(first + #entries + more - 1))
       for _, entry in ipairs(found) do
         entries[#entries + 1] = entry
-        if room then room = room - size(entry, integers) end
+        if room then room = room - size(entry, is_integer) end
         if room and room <= 0 then return entries end
       end
       if #found < more then break end
     end
     return entries
   end,
+  ending = function(key) return text(math.max(redis.call('PEXPIRETIME', key), 0)) end,
   length = function(key) return redis.call('LLEN', key) end,
   rank = function(key, q) return redis.call('ZRANGE', key, q[3], q[4], 'WITHSCORES') end,
   members = function(key, q)
@@ -36,7 +33,7 @@ local answers = {
   end,
   count = function(key, q) return redis.call('ZCOUNT', key, '-inf', value(q[3])) end,
 }
-local nothing = {record = {}, fields = {}, entries = {}, length = 0, rank = {}, members = {}, count = 0}
+local nothing = {record = {}, fields = {}, ending = '0', entries = {}, length = 0, rank = {}, members = {}, count = 0}
 
 local replies = {text(now)}
 for _, q in ipairs(cmsgpack.unpack(ARGV[2])) do

@@ -252,7 +252,7 @@ impl Maker {
         }
         let changed = ops.iter().map(Op::key).find(|key| key.table.form == Form::Record).cloned();
         let call = changed.filter(|_| self.random.below(3) == 0).map(|key| (self.call(), key));
-        Batch { call, guards, ops }
+        Batch { call, on_full: self.random.below(2) == 0, guards, ops }
     }
 
     /// Every key that batches name.
@@ -268,7 +268,9 @@ impl Maker {
         for key in self.keys() {
             let (few, at) = (self.random.below(4), self.time());
             match key.table.form {
-                Form::Record => queries.extend([Query::Record(key.clone()), Query::Fields(key.clone(), &["sealed", "number"])]),
+                Form::Record => {
+                    queries.extend([Query::Record(key.clone()), Query::Fields(key.clone(), &["sealed", "number"]), Query::End(key)]);
+                }
                 Form::List => {
                     let max_bytes = self.pick(&[0, 1, 20, 500, usize::MAX]);
                     let (first, limit) = (self.random.below(30), self.pick(&[0, 1, 17, 40, u64::MAX]));

@@ -19,6 +19,7 @@ mod nodes;
 mod notices;
 mod outbox;
 mod pressure;
+mod records;
 mod reseal;
 mod unpolled_futures;
 
