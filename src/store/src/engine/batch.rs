@@ -259,4 +259,3 @@ impl<T: Into<Value>> From<T> for Operand {
         Self::Value(value.into())
     }
 }
-

@@ -187,6 +187,11 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync + 'static {
         Box::pin(ready(Ok(())))
     }
 
+    /// Whether a batch would be applied now.
+    fn check(&self) -> StoreFuture<()> {
+        Box::pin(ready(Ok(())))
+    }
+
     /// Accepts that data was lost; since when, or `None` when nothing is missing.
     fn accept_loss(&self) -> StoreFuture<Option<Timestamp>> {
         Box::pin(ready(Ok(None)))

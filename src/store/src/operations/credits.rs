@@ -96,5 +96,12 @@ fn entry(seq: u64, values: &[Value]) -> Option<LedgerEntry> {
         EntryKind::Debit => TxnId::from_bytes(reference.as_slice().try_into().ok()?).to_string(),
         EntryKind::Grant | EntryKind::Adjust => String::from_utf8(reference.clone()).ok()?,
     };
-    Some(LedgerEntry { seq, kind, amount: *amount, balance_after: balance_after.unsigned_abs(), reference, at: Timestamp::from_millis(*at) })
+    Some(LedgerEntry {
+        seq,
+        kind,
+        amount: *amount,
+        balance_after: balance_after.unsigned_abs(),
+        reference,
+        at: Timestamp::from_millis(*at),
+    })
 }

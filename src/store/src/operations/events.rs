@@ -4,7 +4,7 @@ use sakshi_domain::event::{Event, EventPatch};
 use sakshi_domain::ids::{AppId, ClientId, EventId, Partition, TxnId};
 use sakshi_domain::time::Timestamp;
 
-use super::{RecordStore, is_done};
+use super::{RecordStore, call, is_done};
 use crate::engine::{Answers, Batch, Key, Operand, Query, Value};
 use crate::error::{ATTEMPTS, StoreError, StoreFuture};
 use crate::events::{CreateEvent, Events, PatchEventOutcome, Registration};
@@ -65,7 +65,7 @@ impl Events for RecordStore {
 
     fn patch_event(&self, id: EventId, app: AppId, patch: EventPatch) -> StoreFuture<PatchEventOutcome> {
         self.run(move |store| async move {
-            let at = event::event(id.partition(), id);
+            let (at, call) = (event::event(id.partition(), id), call());
             for _ in 0..ATTEMPTS {
                 let mut asked = queries(id).to_vec();
                 asked.extend([Query::Last(at.of(&event::WAITING)), Query::Record(at.clone())]);
@@ -79,8 +79,7 @@ impl Events for RecordStore {
                     Err(invalid) => return Ok(PatchEventOutcome::Refused(invalid)),
                 };
                 let sealed = SealedTerms::seal(store.vault(), id, &found.terms)?;
-                let kept = store.0.retention;
-                let batch = transitions::patch(&before, &found, sealed, last, kept.events, kept.expired);
+                let batch = transitions::patch(&before, &found, sealed, last, store.0.retention, call);
                 if is_done(&store.commit(batch).await?) {
                     return Ok(PatchEventOutcome::Patched(found));
                 }
@@ -128,7 +127,8 @@ impl RecordStore {
     /// The events of some members of a list. Those that have gone meanwhile are left out.
     async fn events(&self, members: &[(Vec<u8>, i64)]) -> Result<Vec<Event>, StoreError> {
         let id = |(member, _): &(Vec<u8>, i64)| member.as_slice().try_into().map(EventId::from_bytes);
-        let ids: Vec<EventId> = members.iter().map(id).collect::<Result<_, _>>().map_err(|_| StoreError::unreadable("the id of an event"))?;
+        let ids: Vec<EventId> =
+            members.iter().map(id).collect::<Result<_, _>>().map_err(|_| StoreError::unreadable("the id of an event"))?;
         let mut answers = self.read(ids.iter().flat_map(|id| queries(*id)).collect()).await?;
         ids.into_iter().filter_map(|id| self.event(id, &mut answers).transpose()).collect()
     }
@@ -167,7 +167,8 @@ impl RecordStore {
             let until = Operand::Now(0);
             let query = Query::Members { index: ends.clone(), above: i64::MIN, until, offset: 0, limit: SLICE };
             let members = self.read(vec![query]).await?.members()?;
-            let record = |(member, _): &(Vec<u8>, i64)| Query::Fields(Key { table: &event::EVENT, id: member.clone(), ..events.clone() }, &["app"]);
+            let record =
+                |(member, _): &(Vec<u8>, i64)| Query::Fields(Key { table: &event::EVENT, id: member.clone(), ..events.clone() }, &["app"]);
             let mut answers = self.read(members.iter().map(record).collect()).await?;
             let mut ops = Vec::new();
             for (member, _) in &members {

@@ -13,7 +13,9 @@ use crate::vault::Sealed;
 impl Idempotency for RecordStore {
     fn load_idempotent_answer(&self, scope: IdempotencyScope) -> StoreFuture<Option<IdempotentAnswer>> {
         self.run(move |store| async move {
-            let Some(kept) = store.engine().read_confirmed(vec![Query::Record(idempotency(&scope))]).await?.record()? else { return Ok(None) };
+            let Some(kept) = store.engine().read_confirmed(vec![Query::Record(idempotency(&scope))]).await?.record()? else {
+                return Ok(None);
+            };
             let unreadable = || StoreError::unreadable("a kept answer");
             Ok(Some(IdempotentAnswer {
                 scope,

@@ -114,8 +114,11 @@ impl Pass<'_> {
             let [in_source, in_target] = self.sizes(key).await?;
             if in_source > 0 {
                 let is_list = table.form == Form::List;
-                let differs =
-                    if is_list { self.settle_list(key, in_source, in_target).await? } else { self.settle_index(key, in_source, in_target).await? };
+                let differs = if is_list {
+                    self.settle_list(key, in_source, in_target).await?
+                } else {
+                    self.settle_index(key, in_source, in_target).await?
+                };
                 counts.keys += 1;
                 counts.written += u64::from(differs);
             }
@@ -211,7 +214,8 @@ impl Pass<'_> {
                 let mut source = self.from.read(keys.iter().map(presence).collect()).await?;
                 let mut batches = Vec::new();
                 for key in keys {
-                    let (is_in_target, end, is_in_source) = (is_there(table, &mut target)?, target.number()?, is_there(table, &mut source)?);
+                    let (is_in_target, end, is_in_source) =
+                        (is_there(table, &mut target)?, target.number()?, is_there(table, &mut source)?);
                     if is_in_target && !is_in_source && !has_passed(end, &source) {
                         batches.push(only(Op::Remove(key)));
                     }

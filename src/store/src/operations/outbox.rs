@@ -76,7 +76,8 @@ impl Outbox for RecordStore {
             let mut backlog = Backlog::default();
             for _ in &holders {
                 backlog.waiting += answers.number()?;
-                first.extend(answers.members()?.iter().filter_map(|(member, _)| of_member(member)).map(|(subject, _)| of_subject(&subject)));
+                first
+                    .extend(answers.members()?.iter().filter_map(|(member, _)| of_member(member)).map(|(subject, _)| of_subject(&subject)));
             }
             let mut answers = store.read(first.iter().map(|key| Query::Fields(key.clone(), &["queued_at"])).collect()).await?;
             for _ in &first {
@@ -190,8 +191,10 @@ impl RecordStore {
                     break;
                 }
                 let subject = |member: &[u8]| Subject::from_bytes(member).ok_or_else(|| StoreError::unreadable("an unfinished attempt"));
-                let batches: Vec<[Batch; 2]> =
-                    begun.iter().map(|(member, number)| Ok(delivery::abandon(&subject(member)?, *number, node))).collect::<Result<_, StoreError>>()?;
+                let batches: Vec<[Batch; 2]> = begun
+                    .iter()
+                    .map(|(member, number)| Ok(delivery::abandon(&subject(member)?, *number, node, call())))
+                    .collect::<Result<_, StoreError>>()?;
                 let applied = self.engine().commit(batches.into_iter().flatten().collect()).await?;
                 marked += applied.iter().step_by(2).filter(|applied| is_done(applied)).count() as u64;
             }

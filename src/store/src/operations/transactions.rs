@@ -19,6 +19,10 @@ use crate::transitions::{complete, credential as memory, open};
 impl Transactions for RecordStore {
     fn open_transaction(&self, open: OpenTransaction) -> StoreFuture<OpenOutcome> {
         self.run(|store| async move {
+            if open.pending.id.partition() != open.pending.client.partition() {
+                // No client has a transaction in another partition than its own.
+                return Ok(if open.pending.event.is_some() { OpenOutcome::EventNotFound } else { OpenOutcome::InsufficientCredits });
+            }
             let sealed = seal_terms(store.vault(), open.pending.id, &open.pending.terms)?;
             let watcher = store.engine().is_shared().then(|| store.node());
             let (batch, opening) = open::open(&open, sealed, store.0.retention.expired, watcher);
@@ -132,11 +136,7 @@ impl RecordStore {
         }
     }
 
-    async fn read_for(
-        &self,
-        command: &CompleteTransaction,
-        event: Option<EventId>,
-    ) -> Result<complete::Read, StoreError> {
+    async fn read_for(&self, command: &CompleteTransaction, event: Option<EventId>) -> Result<complete::Read, StoreError> {
         let mut queries = vec![Query::Record(transaction(command.id))];
         queries.extend(event.map(|id| Query::Record(event::event(command.id.partition(), id))));
         let presented = command.credential.as_ref();

@@ -6,14 +6,11 @@ use std::sync::atomic::Ordering;
 use sakshi_domain::time::Timestamp;
 
 use super::RecordStore;
-use crate::engine::{Batch, Op, Operand};
+use crate::engine::{Batch, Op};
 use crate::error::StoreFuture;
-use crate::records::installation::{probe, swept};
+use crate::records::installation::swept;
 use crate::records::{credential, event, flow, idempotency, refusal, session, transaction};
 use crate::upkeep::{Retention, Swept, Upkeep};
-
-/// Bytes that a health check takes up for a moment, as an operation would.
-const PAD: usize = 16 * 1_024;
 
 impl Upkeep for RecordStore {
     fn sweep(&self, now: Timestamp, _: Retention, limit: usize) -> StoreFuture<Swept> {
@@ -48,11 +45,7 @@ impl Upkeep for RecordStore {
     }
 
     fn check(&self) -> StoreFuture<()> {
-        self.run(|store| async move {
-            let pad = if store.engine().is_shared() { 1 } else { PAD };
-            let ops = vec![Op::Put(probe(), vec![("pad", vec![0; pad].into())]), Op::Put(probe(), vec![("pad", Operand::Nothing)])];
-            store.commit(Batch::new(vec![], ops)).await.map(drop)
-        })
+        self.engine().check()
     }
 
     fn accept_loss(&self) -> StoreFuture<Option<Timestamp>> {

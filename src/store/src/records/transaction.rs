@@ -52,12 +52,7 @@ pub(crate) fn transaction(id: TxnId) -> Key {
 ///
 /// # Errors
 /// It cannot be read.
-pub(crate) fn seen_of(
-    vault: &Vault,
-    id: TxnId,
-    record: Option<&Record>,
-    now: Timestamp,
-) -> Result<Option<TransactionRecord>, StoreError> {
+pub(crate) fn seen_of(vault: &Vault, id: TxnId, record: Option<&Record>, now: Timestamp) -> Result<Option<TransactionRecord>, StoreError> {
     let is_over = |record: &Record| record.time("until").is_some_and(|until| until <= now);
     record.filter(|record| !is_over(record)).map(|record| transaction_of(vault, id, record, now)).transpose()
 }

@@ -34,12 +34,7 @@ pub(crate) fn reserve(presented: &PresentedCredential, txn: TxnId, call: CallId,
         Some(before) => Guard::Equal(memory.clone(), "call", before.bytes("call").into()),
     };
     let until = Operand::after(window);
-    let fields = vec![
-        ("txn", txn.as_bytes()[..].into()),
-        ("call", call[..].into()),
-        ("under", under.into()),
-        ("until", until.clone()),
-    ];
+    let fields = vec![("txn", txn.as_bytes()[..].into()), ("call", call[..].into()), ("under", under.into()), ("until", until.clone())];
     let ops = vec![Op::Put(memory.clone(), fields), Op::ExpireAt(memory.clone(), until)];
     Some(Batch::new(vec![guard], ops).called(call, memory))
 }

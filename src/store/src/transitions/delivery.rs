@@ -42,12 +42,8 @@ pub(crate) fn queue(ops: &mut Vec<Op>, subject: &Subject, target: &Target, node:
         Op::Index(outbox(partition, node), member(subject, &target.origin), number.clone()),
         Op::Index(holders(partition), name.clone().into_bytes(), 0.into()),
     ]);
-    let mut fields: Vec<(&'static str, Operand)> = vec![
-        ("delivery", number),
-        ("holder", name.into()),
-        ("queued_at", Operand::Now(0)),
-        ("origin", target.origin.as_str().into()),
-    ];
+    let mut fields: Vec<(&'static str, Operand)> =
+        vec![("delivery", number), ("holder", name.into()), ("queued_at", Operand::Now(0)), ("origin", target.origin.as_str().into())];
     fields.extend(target.address.as_ref().map(|address| ("address", Operand::from(&address[..]))));
     fields
 }
@@ -77,11 +73,11 @@ pub(crate) fn settle(subject: &Subject, id: DeliveryId, node: NodeId, attempt: A
 }
 
 /// The batch that gives an attempt up which a node has begun, and one that forgets it if it has ended.
-pub(crate) fn abandon(subject: &Subject, number: i64, node: NodeId) -> [Batch; 2] {
+pub(crate) fn abandon(subject: &Subject, number: i64, node: NodeId, call: CallId) -> [Batch; 2] {
     let record = of_subject(subject);
     let attempt = Attempt { outcome: DeliveryOutcome::Unknown, status: None, duration_ms: 0 };
     let guard = Guard::Unset(record.clone(), "attempt");
-    [end(subject, &record, number, node, attempt, guard), forget(flight(subject.partition(), node), number)]
+    [end(subject, &record, number, node, attempt, guard).called(call, record), forget(flight(subject.partition(), node), number)]
 }
 
 fn end(subject: &Subject, record: &Key, number: i64, node: NodeId, attempt: Attempt, guard: Guard) -> Batch {

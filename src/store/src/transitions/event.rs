@@ -7,12 +7,13 @@ use sakshi_domain::ids::EventId;
 use sakshi_domain::time::Timestamp;
 
 use super::idempotency::{keep, replayed};
-use crate::engine::{Applied, Batch, Guard, Key, Op, Operand, Record, Value};
+use crate::engine::{Applied, Batch, CallId, Guard, Key, Op, Operand, Record, Value};
 use crate::error::StoreError;
 use crate::events::CreateEvent;
 use crate::idempotency::CreateOutcome;
 use crate::records::{client, delivery, event, idempotency};
 use crate::sealing::{SealedTerms, open_event};
+use crate::upkeep::Retention;
 use crate::vault::Vault;
 
 /// The guards of an event that takes a guest now, with why it takes none when one fails.
@@ -101,16 +102,14 @@ impl Creation {
     }
 }
 
-/// The batch that gives an event other terms, if it is still as it was read. `last` is the end of the last scan that waits; scans are
-/// kept for `grace` after their windows, and the event outlives them.
-pub(crate) fn patch(before: &Record, after: &Event, sealed: SealedTerms, last: Option<Timestamp>, usual: Duration, grace: Duration) -> Batch {
+/// The batch that gives an event other terms, if it is still as it was read. `last` is the end of the last scan that waits: the event
+/// outlives it.
+pub(crate) fn patch(before: &Record, after: &Event, sealed: SealedTerms, last: Option<Timestamp>, kept: Retention, call: CallId) -> Batch {
     let (id, at) = (after.id, event::event(after.id.partition(), after.id));
-    let gone_at = after.terms.expires_at + after.terms.retention.registrations(usual);
-    let gone_at = last.map_or(gone_at, |last| gone_at.max(last + grace));
-    let mut guards = vec![
-        Guard::Version(at.clone(), before.version),
-        Guard::AtMost(at.clone(), "registrations", after.terms.max_guests.get().into()),
-    ];
+    let gone_at = after.terms.expires_at + after.terms.retention.registrations(kept.events);
+    let gone_at = last.map_or(gone_at, |last| gone_at.max(last + kept.expired));
+    let mut guards =
+        vec![Guard::Version(at.clone(), before.version), Guard::AtMost(at.clone(), "registrations", after.terms.max_guests.get().into())];
     let ends = if after.terms.expires_at.millis() < before.integer("expires_at") {
         // Nobody has scanned it meanwhile, so no later scan needs it longer.
         guards.push(Guard::Equal(at.clone(), "scans", before.integer("scans").into()));
@@ -119,7 +118,7 @@ pub(crate) fn patch(before: &Record, after: &Event, sealed: SealedTerms, last: O
         Op::ExpireLater(at.clone(), gone_at.into())
     };
     let listed = Op::Index(event::event_ends(id.partition(), &after.app), id.as_bytes().to_vec(), gone_at.into());
-    Batch::new(guards, vec![Op::Set(at, terms_of(sealed)), ends, listed])
+    Batch::new(guards, vec![Op::Set(at.clone(), terms_of(sealed)), ends, listed]).called(call, at)
 }
 
 /// The operations that take an event which has gone out of the lists of its app.

@@ -257,6 +257,10 @@ impl Engine for RedisEngine {
         self.0.run(|store: Arc<Shared>| async move { store.confirm(()).await })
     }
 
+    fn check(&self) -> StoreFuture<()> {
+        self.0.check()
+    }
+
     fn accept_loss(&self) -> StoreFuture<Option<Timestamp>> {
         self.0.accept_loss()
     }

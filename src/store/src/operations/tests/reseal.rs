@@ -5,23 +5,17 @@ use std::collections::BTreeSet;
 use sakshi_domain::clock::Clock as _;
 
 use super::{MemoryTestStore, store_with, test_store};
-use crate::canary;
 use crate::conformance::fixture::{client_with, created, event, opened, registered};
 use crate::conformance::reseal::{filled, pass, read};
 use crate::engine::{Batch, ColumnKind, Engine as _, Form, Op, Query, ScanFrom, Value};
 use crate::operations::reseal::sealed_tables;
-use crate::records::{ALL, event as events, installation, transaction};
+use crate::records::{ALL, event as events, transaction};
 use crate::vault::test_vault;
-use crate::{EncryptionKeyId, Reseal as _, ResealCursor, Vault};
+use crate::{EncryptionKeyId, Reseal as _, ResealCursor};
 
 /// The same records under other keys; the first seals.
 fn reopened(test: &MemoryTestStore, keys: &[u8]) -> MemoryTestStore {
     store_with(test.engine.clone(), test.clock.clone(), keys, test.store.node())
-}
-
-async fn put_canary(test: &MemoryTestStore, vault: &Vault) {
-    let ops = vec![Op::Put(installation::canary(), vec![("sealed", canary::fresh(vault).into())])];
-    test.engine.commit(vec![Batch { ops, ..Batch::default() }]).await.unwrap();
 }
 
 /// The fields with a value that begins as one under this key.
@@ -58,7 +52,6 @@ fn part_of(name: &str) -> ResealCursor {
 async fn after_a_pass_everything_is_read_with_the_new_key_alone() {
     let test = test_store();
     let old = test_vault(&[7]);
-    put_canary(&test, &old).await;
     let filled = filled(&test, &old).await;
     let before = read(&test.store, &old, &filled).await;
     let of_table = |table: &'static crate::engine::Table| {
@@ -76,8 +69,6 @@ async fn after_a_pass_everything_is_read_with_the_new_key_alone() {
     assert_eq!(under(&test, old.sealing_key()).await, BTreeSet::new());
     let second = pass(&test.store).await;
     assert_eq!((second.looked_at, second.resealed, second.left.len()), (first.looked_at, 0, 0));
-    let kept = test.store.record(installation::canary()).await.unwrap().unwrap();
-    assert_eq!(canary::check(&new, Some(kept.bytes("sealed"))), Ok(None));
 
     let test = reopened(&test, &[8]);
     assert_eq!(read(&test.store, &new, &filled).await, before);
