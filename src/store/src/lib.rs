@@ -12,8 +12,7 @@ mod canary;
 mod conformance;
 mod credits;
 pub mod embedded;
-#[cfg(test)]
-mod engine;
+pub mod engine;
 mod erasure;
 mod error;
 mod events;
@@ -22,12 +21,10 @@ mod idempotency;
 mod installation;
 mod intent_key;
 mod moving;
-#[cfg(test)]
 mod operations;
 mod operators;
 mod outbox;
 mod paging;
-#[cfg(test)]
 mod records;
 pub mod redis;
 mod refusals;
@@ -38,7 +35,6 @@ mod store;
 mod tenancy;
 mod transactions;
 mod transfers;
-#[cfg(test)]
 mod transitions;
 mod upkeep;
 mod vault;
@@ -52,8 +48,8 @@ pub use flows::{FlowDeliveries, FlowRecord, Flows, LapseFlowOutcome, OpenFlow, R
 pub use idempotency::{CreateOutcome, Idempotency, IdempotencyScope, IdempotentAnswer, OrderLease};
 pub use installation::{Installation, Ownership};
 pub use intent_key::{ChosenIntentKey, IntentKeyChoice};
-pub use moving::back::move_to_directory;
-pub use moving::{Moved, MovedKind, move_to_redis};
+pub use moving::{Moved, MovedKind, move_to_directory, move_to_redis};
+pub use operations::RecordStore;
 pub use operators::Operators;
 pub use outbox::{Backlog, Outbox};
 pub use paging::{Page, PageRequest, Rows};

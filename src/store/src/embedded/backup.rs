@@ -16,12 +16,12 @@ use rusqlite::{Connection, OpenFlags, params};
 use sakshi_domain::clock::Clock;
 use sakshi_domain::delivery::DeliveryOutcome;
 
-use super::credits::audit;
 use super::database::connection::{Role, connect};
 use super::database::files::{self, LockedDirectory, failed};
 use super::database::schema;
 use super::database::statements::Database;
 use super::errors::Health;
+use crate::credits::Audit;
 use crate::Ownership;
 use crate::error::StoreError;
 use crate::vault::Vault;
@@ -30,7 +30,12 @@ use crate::vault::Vault;
 pub const SUM: &str = "sha256";
 /// Pages that are copied at once.
 const STEP: i32 = 1_024;
-const UNSENT: &str = "UPDATE deliveries SET claimed_at = ?1, outcome = ?2, duration_ms = 0 WHERE claimed_at IS NULL";
+/// Makes what waits, in the records of transactions and of reports, attempts without an outcome.
+const UNSENT: [&str; 3] = [
+    "UPDATE txn_record SET claimed_at = ?1, attempt = ?2, duration_ms = 0, _end = until WHERE delivery IS NOT NULL AND claimed_at IS NULL",
+    "UPDATE report_record SET claimed_at = ?1, attempt = ?2, duration_ms = 0, _end = until WHERE delivery IS NOT NULL AND claimed_at IS NULL",
+    "DELETE FROM outbox_index WHERE ?1 IS NOT NULL AND ?2 IS NOT NULL",
+];
 
 /// What was found in a backup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -158,20 +163,40 @@ pub fn inspect(file: &Path, clock: Arc<dyn Clock>, vault: Arc<Vault>, ownership:
         return Err(corrupt(&verdict));
     }
     schema::verify(&connection, Some(&vault), ownership)?;
-    let db = Database { connection, clock, vault, health: Arc::new(Health::default()) };
-    let audits = audit(&db)?;
+    let now = clock.now().millis();
+    let db = Database { connection, clock, health: Arc::new(Health::default()) };
+    let audits = audits(&db)?;
     if let Some(wrong) = audits.iter().find(|audit| !audit.is_clean()) {
         return Err(corrupt(&format!("the ledger of {} does not add up", wrong.client)));
     }
-    let count = |sql| -> rusqlite::Result<u64> { Ok(db.first(sql, [], |row| row.get::<_, i64>(0))?.unwrap_or(0).unsigned_abs()) };
+    let count = |sql| -> rusqlite::Result<u64> { Ok(db.first(sql, [now], |row| row.get::<_, i64>(0))?.unwrap_or(0).unsigned_abs()) };
     Ok(BackupContents {
         bytes,
         clients: audits.len() as u64,
         ledger_entries: audits.iter().map(|audit| audit.entries).sum(),
-        transactions: count("SELECT count(*) FROM transactions")?,
-        events: count("SELECT count(*) FROM events WHERE closing = 0")?,
-        queued_webhooks: count("SELECT count(*) FROM deliveries WHERE claimed_at IS NULL")?,
+        transactions: count("SELECT count(*) FROM txn_record WHERE _end IS NULL OR _end > ?1")?,
+        events: count("SELECT count(*) FROM event_record WHERE _end IS NULL OR _end > ?1")?,
+        queued_webhooks: count("SELECT count(*) FROM outbox_index WHERE ?1 IS NOT NULL")?,
     })
+}
+
+/// Recomputes every ledger.
+fn audits(db: &Database) -> rusqlite::Result<Vec<Audit>> {
+    let unreadable = || rusqlite::Error::from(StoreError::unreadable("a client"));
+    let clients = db.all("SELECT _id, balance FROM client_record ORDER BY _row", [], |row| Ok((row.get::<_, Vec<u8>>(0)?, row.get::<_, i64>(1)?)))?;
+    let mut audits = Vec::with_capacity(clients.len());
+    for (key, balance) in clients {
+        let client = key.get(1..).and_then(|id| std::str::from_utf8(id).ok()?.parse().ok()).ok_or_else(unreadable)?;
+        let mut audit = Audit::new(client, balance.unsigned_abs());
+        let mut statement = db.statement("SELECT _entry, kind, amount, balance_after FROM ledger_list WHERE _id = ?1 ORDER BY _entry")?;
+        let mut entries = statement.query([key])?;
+        while let Some(row) = entries.next()? {
+            let kind = row.get_ref(1)?.as_str()?.parse().map_err(|_| unreadable())?;
+            audit.add(row.get::<_, i64>(0)?.unsigned_abs(), kind, row.get(2)?, row.get::<_, i64>(3)?.unsigned_abs());
+        }
+        audits.push(audit);
+    }
+    Ok(audits)
 }
 
 /// Puts a backup into a directory that no node has open, and returns the name under which a store that was there is kept. What root
@@ -217,7 +242,9 @@ fn copy(file: &Path, draft: &Path, clock: &dyn Clock, webhooks: QueuedWebhooks) 
     io::copy(&mut source, &mut copy).map_err(|error| failed("write", draft, &error))?;
     if webhooks == QueuedWebhooks::Drop {
         let connection = Connection::open_with_flags(draft, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
-        connection.execute(UNSENT, params![clock.now().millis(), DeliveryOutcome::Unknown.as_str()])?;
+        for sql in UNSENT {
+            connection.execute(sql, params![clock.now().millis(), DeliveryOutcome::Unknown.as_str()])?;
+        }
     }
     Ok(())
 }

@@ -59,7 +59,7 @@ impl EmbeddedStore {
     }
 
     fn database(&self) -> rusqlite::Result<MutexGuard<'_, Database>> {
-        let database = self.in_memory_database().ok_or(rusqlite::Error::InvalidQuery)?;
+        let database = self.sqlite().in_memory_database().ok_or(rusqlite::Error::InvalidQuery)?;
         Ok(database.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

@@ -10,36 +10,18 @@
 //! before an operation is queued and opened after its answer, on the caller's side. `database` holds
 //! the file and its schema, `threads` the writer and the readers.
 
-mod audit_log;
 mod backup;
-mod credits;
 #[cfg(feature = "fuzzing")]
 mod damage;
 pub(crate) mod database;
-mod erasure;
 mod errors;
-mod events;
-mod flows;
-mod guests;
-mod idempotency;
-mod intent_key;
-mod operators;
-mod outbox;
-mod refusals;
-mod reseal;
-pub(crate) mod rows;
-mod sessions;
+pub(crate) mod sqlite;
 mod store;
-mod tenancy;
-#[cfg(test)]
-pub(crate) mod tests;
 mod threads;
-mod transactions;
-mod transfers;
-mod upkeep;
 
 pub use self::backup::{BackupContents, QueuedWebhooks, SUM, backup, inspect, restore};
 #[cfg(feature = "fuzzing")]
 pub use self::damage::LooseTable;
 pub use self::database::check::may_open;
-pub use self::store::{EmbeddedOptions, EmbeddedStore, exists};
+pub use self::sqlite::exists;
+pub use self::store::{EmbeddedOptions, EmbeddedStore};

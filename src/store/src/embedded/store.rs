@@ -1,38 +1,20 @@
-//! [`EmbeddedStore`]: opening and closing it, and handing operations to its threads.
+//! [`EmbeddedStore`]: the store of one node, in one SQLite file.
 
 use std::fmt;
-use std::future::ready;
-use std::path::{Path, PathBuf};
-use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use std::thread::{Builder, JoinHandle};
+use std::ops::Deref;
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use sakshi_domain::clock::Clock;
-use tokio::task::spawn_blocking;
-use tracing::Instrument as _;
 
-#[cfg(any(test, feature = "simulation"))]
-use super::database::connection::keep_statements;
-use super::database::connection::{Role, connect};
-use super::database::files::{self, LockedDirectory};
-use super::database::schema;
-use super::database::statements::Database;
-use super::errors::Health;
-use super::threads::checkpoint;
-#[cfg(any(test, feature = "simulation"))]
-use super::threads::job::execute_all;
-use super::threads::job::{Job, waiting};
-use super::threads::readers::{self, READERS, Reads};
-use super::threads::writer::{self, Writer};
-use crate::Ownership;
-use crate::error::{StoreError, StoreFuture};
+use super::sqlite::Sqlite;
+use crate::engine::embedded::EmbeddedEngine;
+use crate::error::StoreError;
+use crate::operations::RecordStore;
+use crate::redis::NodeId;
+use crate::upkeep::Retention;
 use crate::vault::Vault;
-
-/// Deliveries of a copy do not take up the ids of the original.
-#[cfg(any(test, feature = "simulation"))]
-const OTHER_IDS: &str = "INSERT INTO sqlite_sequence SELECT 'deliveries', 0 \
-         WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = 'deliveries'); \
-     UPDATE sqlite_sequence SET seq = seq + 1000000 WHERE name = 'deliveries'";
+use crate::{Ownership, records};
 
 /// Where the store is, and its limits.
 #[derive(Clone, Debug)]
@@ -41,8 +23,10 @@ pub struct EmbeddedOptions {
     pub directory: PathBuf,
     /// Decides expiry.
     pub clock: Arc<dyn Clock>,
-    /// Seals what is personal or secret in terms, events and apps.
+    /// Seals what is personal or secret.
     pub vault: Arc<Vault>,
+    /// How long records are kept beyond their use.
+    pub retention: Retention,
     /// How many writes and how many reads may wait; further ones are refused at once.
     pub max_waiting: usize,
     /// The installation to which the store belongs.
@@ -52,231 +36,59 @@ pub struct EmbeddedOptions {
 /// The store in one file. Clones share it; dropping the last one stops its threads.
 #[derive(Clone)]
 pub struct EmbeddedStore {
-    shared: Arc<Shared>,
-}
-
-struct Shared {
-    vault: Arc<Vault>,
-    /// The database of a store in memory, which works on the caller's thread.
-    #[cfg(any(test, feature = "simulation"))]
-    in_memory: Option<Mutex<Database>>,
-    /// The database file.
-    path: PathBuf,
-    queues: RwLock<Option<Queues>>,
-    writer: Mutex<Option<JoinHandle<()>>>,
-}
-
-struct Queues {
-    writes: SyncSender<Box<dyn Job>>,
-    reads: Arc<Reads>,
-}
-
-impl Queues {
-    fn write(&self, job: Box<dyn Job>) -> Result<(), StoreError> {
-        self.writes.try_send(job).map_err(|error| match error {
-            TrySendError::Full(_) => StoreError::Overloaded,
-            TrySendError::Disconnected(_) => StoreError::unavailable("it is closed"),
-        })
-    }
-
-    fn read(&self, job: Box<dyn Job>) -> Result<(), StoreError> {
-        self.reads.push(job)
-    }
-}
-
-impl Drop for Queues {
-    fn drop(&mut self) {
-        self.reads.close();
-    }
+    store: RecordStore,
+    sqlite: Sqlite,
 }
 
 impl EmbeddedStore {
     /// Opens the store, or creates one in an empty directory.
     ///
     /// # Errors
-    /// [`StoreError::InUse`] when another process or handle has it open, [`StoreError::Corrupt`] when
-    /// its files are damaged, missing or not a store's, [`StoreError::Full`] when there is no room for
-    /// them, [`StoreError::WrongKey`] when they were written under keys that the vault does not
-    /// have, [`StoreError::OtherInstallation`] when they belong to another installation,
-    /// [`StoreError::Unavailable`] when they cannot be reached or a newer program has
-    /// written them. Nothing is removed or created in any of these cases.
+    /// [`StoreError::InUse`] when another process or handle has it open, [`StoreError::Corrupt`] when its files are damaged, missing or
+    /// not a store's, [`StoreError::Full`] when there is no room for them, [`StoreError::WrongKey`] when they were written under keys
+    /// that the vault does not have, [`StoreError::OtherInstallation`] when they belong to another installation,
+    /// [`StoreError::Unavailable`] when they cannot be reached or have another schema. Nothing is removed or created in any of these
+    /// cases.
     pub fn open(options: EmbeddedOptions) -> Result<Self, StoreError> {
         Self::open_within(options, None)
     }
 
     /// The same with at most so many pages of 4 KiB in the file, as on a small disk.
     pub(crate) fn open_within(options: EmbeddedOptions, max_pages: Option<u32>) -> Result<Self, StoreError> {
-        let EmbeddedOptions { directory, clock, vault, max_waiting, ownership } = options;
-        let mut locked = LockedDirectory::lock(&directory)?;
-        locked.check_files()?;
-        let path = locked.database();
-        let mut main = connect(&path, Role::Writer(max_pages))?;
-        schema::migrate(&mut main, &*clock, &vault, &ownership)?;
-        checkpoint::at_start(&main)?;
-        locked.mark()?;
-
-        let health = Arc::new(Health::default());
-        let database =
-            |connection| Database { connection, clock: Arc::clone(&clock), vault: Arc::clone(&vault), health: Arc::clone(&health) };
-        let (writer_side, thread_side) = checkpoint::pair(&mut main, database(connect(&path, Role::Checkpointer)?))?;
-        let readers: Vec<_> = (0..READERS).map(|_| connect(&path, Role::Reader).map(database)).collect::<Result<_, _>>()?;
-        let (writes, write_jobs) = sync_channel(max_waiting.max(1));
-        let reads = Arc::new(Reads::new(max_waiting.max(1)));
-        // If anything fails from here on, the threads that were started end with the queues.
-        let queues = Queues { writes, reads: Arc::clone(&reads) };
-        let mut others = Vec::new();
-        for db in readers {
-            let reads = Arc::clone(&reads);
-            others.push(start("store-reader", move || readers::run(&db, &reads))?);
-        }
-        others.push(start("store-checkpoint", move || thread_side.run())?);
-        let writer = Writer { db: database(main), checkpoints: writer_side, others };
-        let thread = start("store-writer", move || {
-            writer.run(&write_jobs);
-            // The lock is released last.
-            drop(locked);
-        })?;
-        Ok(Self {
-            shared: Arc::new(Shared {
-                vault,
-                #[cfg(any(test, feature = "simulation"))]
-                in_memory: None,
-                path,
-                queues: RwLock::new(Some(queues)),
-                writer: Mutex::new(Some(thread)),
-            }),
-        })
+        let (vault, retention) = (Arc::clone(&options.vault), options.retention);
+        Ok(Self::over(Sqlite::open(options, max_pages)?, vault, retention))
     }
 
-    /// A store in memory, empty or a copy of another one. Each call takes effect on the caller's thread before it returns, so that what
-    /// happens depends on the order of the calls alone.
+    /// A store in memory. Each call takes effect on the caller's thread before it returns.
     ///
     /// # Errors
     /// What SQLite says.
-    #[cfg(any(test, feature = "simulation"))]
-    pub fn in_memory(clock: Arc<dyn Clock>, vault: Arc<Vault>, ownership: &Ownership, like: Option<&Self>) -> Result<Self, StoreError> {
-        let mut connection = rusqlite::Connection::open_in_memory()?;
-        connection.pragma_update(None, "foreign_keys", true)?;
-        keep_statements(&connection)?;
-        if let Some(like) = like.and_then(|like| like.shared.in_memory.as_ref()) {
-            let like = like.lock().unwrap_or_else(PoisonError::into_inner);
-            rusqlite::backup::Backup::new(&like.connection, &mut connection)?.step(-1)?;
-            // As on a replica of Redis that takes over: what is queued there has another id than what was lost.
-            connection.execute_batch(OTHER_IDS)?;
-        }
-        schema::migrate(&mut connection, &*clock, &vault, ownership)?;
-        let database = Database { connection, clock, vault: Arc::clone(&vault), health: Arc::default() };
-        let in_memory = Some(Mutex::new(database));
-        Ok(Self {
-            shared: Arc::new(Shared { vault, in_memory, path: PathBuf::new(), queues: RwLock::default(), writer: Mutex::default() }),
-        })
+    #[cfg(any(test, feature = "fuzzing"))]
+    pub fn in_memory(clock: Arc<dyn Clock>, vault: Arc<Vault>, retention: Retention, ownership: &Ownership) -> Result<Self, StoreError> {
+        Ok(Self::over(Sqlite::in_memory(clock, &vault, ownership)?, vault, retention))
     }
 
-    /// Finishes what waits, refuses later calls, and ends the threads. Blocks until the files are
-    /// closed; safe to call twice.
+    fn over(sqlite: Sqlite, vault: Arc<Vault>, retention: Retention) -> Self {
+        let engine = Box::new(EmbeddedEngine::new(sqlite.clone(), records::ALL));
+        Self { store: RecordStore::new(engine, vault, retention, NodeId::ALONE, None), sqlite }
+    }
+
+    /// Finishes what waits, refuses later calls, and ends the threads. Blocks until the files are closed; safe to call twice.
     pub fn close(&self) {
-        self.shared.close();
+        self.sqlite.close();
     }
 
-    #[cfg(feature = "fuzzing")]
-    pub(crate) fn in_memory_database(&self) -> Option<&Mutex<Database>> {
-        self.shared.in_memory.as_ref()
-    }
-
-    pub(crate) fn vault(&self) -> &Arc<Vault> {
-        &self.shared.vault
-    }
-
-    /// Copies the log into the database file and empties it, so that nothing of what was deleted is left there.
-    pub(crate) fn empty_log(&self) -> StoreFuture<()> {
-        #[cfg(any(test, feature = "simulation"))]
-        if self.shared.in_memory.is_some() {
-            return Box::pin(ready(Ok(())));
-        }
-        let (store, path) = (self.clone(), self.shared.path.clone());
-        Box::pin(async move { store.apart(move || checkpoint::empty(&path)).await? })
-    }
-
-    /// Runs work that takes long on another thread.
-    pub(crate) async fn apart<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, StoreError> {
-        #[cfg(any(test, feature = "simulation"))]
-        if self.shared.in_memory.is_some() {
-            return Ok(work());
-        }
-        spawn_blocking(work).await.map_err(|_| StoreError::unavailable("the runtime is shutting down"))
-    }
-
-    /// Queues a write of about `weight` bytes.
-    pub(crate) fn write<T: Send + 'static>(
-        &self,
-        weight: usize,
-        work: impl FnMut(&Database) -> rusqlite::Result<T> + Send + 'static,
-    ) -> StoreFuture<T> {
-        self.submit(Queues::write, weight, work)
-    }
-
-    /// Queues the write of what was sealed for it, or answers why it could not be sealed.
-    pub(crate) fn write_sealed<R: Send + 'static, T: Send + 'static>(
-        &self,
-        sealed: Result<R, StoreError>,
-        weight: fn(&R) -> usize,
-        mut work: impl FnMut(&Database, &R) -> rusqlite::Result<T> + Send + 'static,
-    ) -> StoreFuture<T> {
-        match sealed {
-            Ok(sealed) => self.write(weight(&sealed), move |db| work(db, &sealed)),
-            Err(error) => Box::pin(ready(Err(error))),
-        }
-    }
-
-    /// Queues a read.
-    pub(crate) fn read<T: Send + 'static>(&self, work: impl FnMut(&Database) -> rusqlite::Result<T> + Send + 'static) -> StoreFuture<T> {
-        self.submit(Queues::read, 0, work)
-    }
-
-    fn submit<T: Send + 'static>(
-        &self,
-        queue: fn(&Queues, Box<dyn Job>) -> Result<(), StoreError>,
-        weight: usize,
-        work: impl FnMut(&Database) -> rusqlite::Result<T> + Send + 'static,
-    ) -> StoreFuture<T> {
-        let span = sakshi_trace::store_step("sqlite", &work);
-        let (job, answer) = waiting(weight, work);
-        #[cfg(any(test, feature = "simulation"))]
-        if let Some(database) = &self.shared.in_memory {
-            execute_all("BEGIN IMMEDIATE", &database.lock().unwrap_or_else(PoisonError::into_inner), vec![job]);
-            return Box::pin(async move { answer.await.map_err(|_| StoreError::unavailable("it closed before it could answer"))? });
-        }
-        let queues = self.shared.queues.read().unwrap_or_else(PoisonError::into_inner);
-        let sent = queues.as_ref().map_or_else(|| Err(StoreError::unavailable("it is closed")), |queues| queue(queues, job));
-        let answer = async move {
-            sent?;
-            answer.await.map_err(|_| StoreError::unavailable("it closed before it could answer"))?
-        };
-        if span.is_disabled() { Box::pin(answer) } else { Box::pin(answer.instrument(span)) }
+    #[cfg(any(test, feature = "fuzzing"))]
+    pub(crate) const fn sqlite(&self) -> &Sqlite {
+        &self.sqlite
     }
 }
 
-/// Whether there is a store in this directory, damaged or not.
-#[must_use]
-pub fn exists(directory: &Path) -> bool {
-    files::database(directory).exists()
-}
+impl Deref for EmbeddedStore {
+    type Target = RecordStore;
 
-fn start(name: &str, body: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, StoreError> {
-    Builder::new().name(name.into()).spawn(body).map_err(|error| StoreError::unavailable(format!("no thread: {error}")))
-}
-
-impl Shared {
-    fn close(&self) {
-        drop(self.queues.write().unwrap_or_else(PoisonError::into_inner).take());
-        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
-        writer::join(writer);
-    }
-}
-
-impl Drop for Shared {
-    fn drop(&mut self) {
-        self.close();
+    fn deref(&self) -> &RecordStore {
+        &self.store
     }
 }
 

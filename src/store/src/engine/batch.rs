@@ -6,7 +6,7 @@ use super::{Key, Record, Value};
 
 /// A value as a batch names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Operand {
+pub enum Operand {
     /// This value.
     Value(Value),
     /// The engine's time in milliseconds, and so many more.
@@ -24,7 +24,7 @@ pub(crate) enum Operand {
 /// A condition of a batch. A guard on a record that is absent fails, but for [`Guard::Absent`]; a list or an index that is absent is
 /// empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Guard {
+pub enum Guard {
     /// There is no such record.
     Absent(Key),
     /// There is one.
@@ -53,7 +53,7 @@ pub(crate) enum Guard {
 
 /// An operation of a batch. All but the ones that say otherwise have the result 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Op {
+pub enum Op {
     /// Writes a record with these fields alone.
     Put(Key, Vec<(&'static str, Operand)>),
     /// Sets these fields of a record that is there.
@@ -86,45 +86,45 @@ pub(crate) enum Op {
 }
 
 /// Identifies the call of a batch, so that one whose answer was lost is not applied again.
-pub(crate) type CallId = [u8; 16];
+pub type CallId = [u8; 16];
 
 /// Guards and operations, applied as a whole or not at all. All keys are of one partition, or there is one key alone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Batch {
+pub struct Batch {
     /// For a batch that must be known again when its answer was lost: the call, and a record that it changes. The record keeps the id
     /// and the results, until another call replaces them.
-    pub(crate) call: Option<(CallId, Key)>,
+    pub call: Option<(CallId, Key)>,
     /// It takes little memory or frees some, so it is applied also when the memory is full.
-    pub(crate) on_full: bool,
+    pub on_full: bool,
     /// The conditions.
-    pub(crate) guards: Vec<Guard>,
+    pub guards: Vec<Guard>,
     /// The operations.
-    pub(crate) ops: Vec<Op>,
+    pub ops: Vec<Op>,
 }
 
 impl Batch {
     /// A batch that is refused when the memory is full.
     #[must_use]
-    pub(crate) const fn new(guards: Vec<Guard>, ops: Vec<Op>) -> Self {
+    pub const fn new(guards: Vec<Guard>, ops: Vec<Op>) -> Self {
         Self { call: None, on_full: false, guards, ops }
     }
 
     /// One that is not.
     #[must_use]
-    pub(crate) const fn on_full(guards: Vec<Guard>, ops: Vec<Op>) -> Self {
+    pub const fn on_full(guards: Vec<Guard>, ops: Vec<Op>) -> Self {
         Self { call: None, on_full: true, guards, ops }
     }
 
     /// The same with a call that a record keeps.
     #[must_use]
-    pub(crate) fn called(self, call: CallId, record: Key) -> Self {
+    pub fn called(self, call: CallId, record: Key) -> Self {
         Self { call: Some((call, record)), ..self }
     }
 }
 
 /// The answer to a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Applied {
+pub enum Applied {
     /// All operations were applied.
     Done {
         /// The result of each.
@@ -146,7 +146,7 @@ pub(crate) enum Applied {
 impl Guard {
     /// The record that it looks at.
     #[must_use]
-    pub(crate) const fn key(&self) -> &Key {
+    pub const fn key(&self) -> &Key {
         match self {
             Self::Absent(key)
             | Self::Present(key)
@@ -164,7 +164,7 @@ impl Guard {
     }
 
     /// The fields that it compares.
-    pub(crate) fn fields(&self) -> Vec<&'static str> {
+    pub fn fields(&self) -> Vec<&'static str> {
         match self {
             Self::Absent(_) | Self::Present(_) | Self::Length(..) | Self::Fewer(..) | Self::Entry(..) => vec![],
             Self::Version(..) => vec!["version"],
@@ -175,7 +175,7 @@ impl Guard {
     }
 
     /// Returns true if a guard about a record holds for what was read.
-    pub(crate) fn holds(&self, seen: Option<&Record>, now: Timestamp) -> bool {
+    pub fn holds(&self, seen: Option<&Record>, now: Timestamp) -> bool {
         let Some(record) = seen else { return matches!(self, Self::Absent(_)) };
         let has = |field: &str| record.has(field);
         match self {
@@ -196,17 +196,17 @@ impl Guard {
 
 /// The number that follows `last` in a sequence that follows the time.
 #[must_use]
-pub(crate) fn next_number(last: i64, now: Timestamp) -> i64 {
+pub fn next_number(last: i64, now: Timestamp) -> i64 {
     last.saturating_add(1).max(now.millis().saturating_mul(1 << NUMBER_BITS))
 }
 
 /// Numbers of [`Op::Number`] within a millisecond, in bits.
-pub(crate) const NUMBER_BITS: u32 = 11;
+pub const NUMBER_BITS: u32 = 11;
 
 impl Op {
     /// The record that it changes.
     #[must_use]
-    pub(crate) const fn key(&self) -> &Key {
+    pub const fn key(&self) -> &Key {
         match self {
             Self::Put(key, _)
             | Self::Set(key, _)
@@ -229,12 +229,12 @@ impl Op {
 impl Operand {
     /// The engine's time and this span.
     #[must_use]
-    pub(crate) fn after(span: std::time::Duration) -> Self {
+    pub fn after(span: std::time::Duration) -> Self {
         Self::Now(i64::try_from(span.as_millis()).unwrap_or(i64::MAX))
     }
 
     /// The value, given the engine's time, the results so far and the record that the operation changes; `None` for nothing.
-    pub(crate) fn resolve(&self, now: Timestamp, results: &[i64], own: &dyn Fn(&'static str) -> Option<Value>) -> Option<Value> {
+    pub fn resolve(&self, now: Timestamp, results: &[i64], own: &dyn Fn(&'static str) -> Option<Value>) -> Option<Value> {
         Some(match self {
             Self::Value(value) => value.clone(),
             Self::Now(more) => Value::Integer(now.millis().saturating_add(*more)),
@@ -246,7 +246,7 @@ impl Operand {
     }
 
     /// The same as an integer; 0 for anything else.
-    pub(crate) fn integer(&self, now: Timestamp, results: &[i64], own: &dyn Fn(&'static str) -> Option<Value>) -> i64 {
+    pub fn integer(&self, now: Timestamp, results: &[i64], own: &dyn Fn(&'static str) -> Option<Value>) -> i64 {
         match self.resolve(now, results, own) {
             Some(Value::Integer(number)) => number,
             _ => 0,

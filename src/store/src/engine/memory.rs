@@ -17,7 +17,7 @@ type Name = (&'static str, Place, Vec<u8>);
 
 /// Records in memory. Clones share them.
 #[derive(Clone)]
-pub(crate) struct MemoryEngine {
+pub struct MemoryEngine {
     clock: Arc<dyn Clock>,
     content: Arc<Mutex<Content>>,
 }
@@ -49,7 +49,7 @@ fn count(number: usize) -> i64 {
 impl MemoryEngine {
     /// An empty engine.
     #[must_use]
-    pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
         Self { clock, content: Arc::default() }
     }
 

@@ -7,10 +7,10 @@
 //!
 //! Not in use yet. Tests compare what is written here with the stores that are in use.
 
-pub(crate) mod batch;
+mod batch;
 pub(crate) mod embedded;
-pub(crate) mod memory;
-pub(crate) mod query;
+pub mod memory;
+mod query;
 pub(crate) mod redis;
 
 use std::collections::BTreeMap;
@@ -20,25 +20,25 @@ use std::future::ready;
 use sakshi_domain::ids::Partition;
 use sakshi_domain::time::Timestamp;
 
-pub(crate) use self::batch::{Applied, Batch, CallId, Guard, Op, Operand};
-pub(crate) use self::query::{Answers, Found, Query};
+pub use self::batch::{Applied, Batch, CallId, Guard, Op, Operand};
+pub use self::query::{Answers, Found, Query};
 use crate::error::{StoreError, StoreFuture};
 
 /// A kind of record: its name and its fields in the order in which engines keep them.
-pub(crate) struct Table {
+pub struct Table {
     /// The name, a word.
-    pub(crate) name: &'static str,
+    pub name: &'static str,
     /// The fields, words as well.
-    pub(crate) fields: &'static [Column],
+    pub fields: &'static [Column],
     /// The form of its records.
-    pub(crate) form: Form,
+    pub form: Form,
     /// How long they are there.
-    pub(crate) life: Life,
+    pub life: Life,
 }
 
 /// The form in which a kind of record is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
+pub enum Form {
     /// One record for each key.
     Record,
     /// A list of entries for each key, numbered from 1.
@@ -49,7 +49,7 @@ pub(crate) enum Form {
 
 /// How long the records of a kind are there.
 #[derive(Clone, Copy)]
-pub(crate) enum Life {
+pub enum Life {
     /// Until they are removed.
     Stays,
     /// The same, or until a time; the kinds that go with it.
@@ -60,16 +60,16 @@ pub(crate) enum Life {
 
 /// A field of a record.
 #[derive(Debug)]
-pub(crate) struct Column {
+pub struct Column {
     /// The name.
-    pub(crate) name: &'static str,
+    pub name: &'static str,
     /// The type of its values.
-    pub(crate) kind: ColumnKind,
+    pub kind: ColumnKind,
 }
 
 /// The type of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ColumnKind {
+pub enum ColumnKind {
     /// A 64-bit integer.
     Integer,
     /// UTF-8 text.
@@ -82,7 +82,7 @@ pub(crate) enum ColumnKind {
 
 /// For whom a value is sealed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Owner {
+pub enum Owner {
     /// The id of its record.
     Id,
     /// The first 16 bytes of that.
@@ -95,18 +95,18 @@ pub(crate) enum Owner {
 
 /// Identifies a record.
 #[derive(Clone)]
-pub(crate) struct Key {
+pub struct Key {
     /// The kind of record.
-    pub(crate) table: &'static Table,
+    pub table: &'static Table,
     /// Where it is.
-    pub(crate) place: Place,
+    pub place: Place,
     /// The id within its kind.
-    pub(crate) id: Vec<u8>,
+    pub id: Vec<u8>,
 }
 
 /// Where a record is. Records of one partition can be changed in one batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Place {
+pub enum Place {
     /// In a partition.
     Partition(Partition),
     /// Anywhere: a batch about it is about nothing else.
@@ -115,7 +115,7 @@ pub(crate) enum Place {
 
 /// The value of a field.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Value {
+pub enum Value {
     /// A 64-bit integer.
     Integer(i64),
     /// UTF-8 text.
@@ -125,37 +125,37 @@ pub(crate) enum Value {
 }
 
 /// The fields of a record that have values.
-pub(crate) type Fields = BTreeMap<&'static str, Value>;
+pub type Fields = BTreeMap<&'static str, Value>;
 
 /// A record as it was read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Record {
+pub struct Record {
     /// Raised by each [`Op::Put`] and [`Op::Set`], from 1.
-    pub(crate) version: i64,
+    pub version: i64,
     /// The fields.
-    pub(crate) fields: Fields,
+    pub fields: Fields,
 }
 
 /// Where a scan goes on. The default is its beginning.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct ScanFrom {
+pub struct ScanFrom {
     /// Which server.
-    pub(crate) part: u16,
+    pub part: u16,
     /// The row, or the server's own cursor.
-    pub(crate) number: u64,
+    pub number: u64,
 }
 
 /// Some keys of a kind.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Scanned {
+pub struct Scanned {
     /// The keys.
-    pub(crate) keys: Vec<Key>,
+    pub keys: Vec<Key>,
     /// Where the next step begins; `None` at the end.
-    pub(crate) next: Option<ScanFrom>,
+    pub next: Option<ScanFrom>,
 }
 
 /// Keeps records.
-pub(crate) trait Engine: fmt::Debug + Send + Sync + 'static {
+pub trait Engine: fmt::Debug + Send + Sync + 'static {
     /// Answers queries, those about one partition in one step, at a time that is the engine's.
     fn read(&self, queries: Vec<Query>) -> StoreFuture<Answers>;
 
@@ -210,12 +210,12 @@ pub(crate) trait Engine: fmt::Debug + Send + Sync + 'static {
 
 impl Table {
     /// The field with this name.
-    pub(crate) fn column(&self, name: &str) -> Option<&'static Column> {
+    pub fn column(&self, name: &str) -> Option<&'static Column> {
         self.fields.iter().find(|column| column.name == name)
     }
 
     /// The kinds whose records go with one of this kind.
-    pub(crate) const fn children(&self) -> &'static [&'static Self] {
+    pub const fn children(&self) -> &'static [&'static Self] {
         match self.life {
             Life::Ends(children) => children,
             Life::Stays | Life::With(_) => &[],
@@ -225,12 +225,12 @@ impl Table {
 
 impl Key {
     /// The key of the same place and id in another kind.
-    pub(crate) fn of(&self, table: &'static Table) -> Self {
+    pub fn of(&self, table: &'static Table) -> Self {
         Self { table, place: self.place, id: self.id.clone() }
     }
 
     /// The record that it goes with.
-    pub(crate) fn parent(&self) -> Option<Self> {
+    pub fn parent(&self) -> Option<Self> {
         match self.table.life {
             Life::With(parent) => Some(self.of(parent)),
             Life::Stays | Life::Ends(_) => None,
@@ -240,7 +240,7 @@ impl Key {
 
 impl Place {
     /// A number for each place: that of the partition, or 255.
-    pub(crate) const fn number(self) -> u8 {
+    pub const fn number(self) -> u8 {
         match self {
             Self::Partition(partition) => partition.number(),
             Self::Alone => u8::MAX,
@@ -248,7 +248,7 @@ impl Place {
     }
 
     /// The place with this number.
-    pub(crate) fn from_number(number: u8) -> Option<Self> {
+    pub fn from_number(number: u8) -> Option<Self> {
         if number == u8::MAX {
             return Some(Self::Alone);
         }
@@ -258,7 +258,7 @@ impl Place {
 
 impl Owner {
     /// The owner of a value in a record with this id and these fields, or in an entry with this number.
-    pub(crate) fn bytes(self, id: &[u8], fields: &Record, number: u64) -> Vec<u8> {
+    pub fn bytes(self, id: &[u8], fields: &Record, number: u64) -> Vec<u8> {
         match self {
             Self::Id => id.to_vec(),
             Self::Flow => id.get(..16).unwrap_or(id).to_vec(),
@@ -271,7 +271,7 @@ impl Owner {
 impl Record {
     /// An integer field; 0 when it has no value.
     #[must_use]
-    pub(crate) fn integer(&self, name: &str) -> i64 {
+    pub fn integer(&self, name: &str) -> i64 {
         match self.fields.get(name) {
             Some(Value::Integer(number)) => *number,
             _ => 0,
@@ -280,7 +280,7 @@ impl Record {
 
     /// An integer field as a time, if it has a value.
     #[must_use]
-    pub(crate) fn time(&self, name: &str) -> Option<Timestamp> {
+    pub fn time(&self, name: &str) -> Option<Timestamp> {
         self.has(name).then(|| Timestamp::from_millis(self.integer(name)))
     }
 
@@ -288,7 +288,7 @@ impl Record {
     ///
     /// # Errors
     /// It has another length.
-    pub(crate) fn array<const N: usize>(&self, name: &str) -> Result<[u8; N], StoreError> {
+    pub fn array<const N: usize>(&self, name: &str) -> Result<[u8; N], StoreError> {
         self.bytes(name).try_into().map_err(|_| StoreError::unreadable(name))
     }
 
@@ -296,19 +296,19 @@ impl Record {
     ///
     /// # Errors
     /// It is not one.
-    pub(crate) fn parsed<T: std::str::FromStr>(&self, name: &str) -> Result<T, StoreError> {
+    pub fn parsed<T: std::str::FromStr>(&self, name: &str) -> Result<T, StoreError> {
         self.text(name).parse().map_err(|_| StoreError::unreadable(name))
     }
 
     /// Returns true if the field has a value.
     #[must_use]
-    pub(crate) fn has(&self, name: &str) -> bool {
+    pub fn has(&self, name: &str) -> bool {
         self.fields.contains_key(name)
     }
 
     /// A field of text; empty when it has no value.
     #[must_use]
-    pub(crate) fn text(&self, name: &str) -> &str {
+    pub fn text(&self, name: &str) -> &str {
         match self.fields.get(name) {
             Some(Value::Text(text)) => text,
             _ => "",
@@ -317,7 +317,7 @@ impl Record {
 
     /// A field of bytes; empty when it has no value.
     #[must_use]
-    pub(crate) fn bytes(&self, name: &str) -> &[u8] {
+    pub fn bytes(&self, name: &str) -> &[u8] {
         match self.fields.get(name) {
             Some(Value::Bytes(bytes)) => bytes,
             Some(Value::Text(text)) => text.as_bytes(),
@@ -328,12 +328,12 @@ impl Record {
 
 impl Value {
     /// A number; one beyond 63 bits is the largest.
-    pub(crate) fn number(number: impl TryInto<i64>) -> Self {
+    pub fn number(number: impl TryInto<i64>) -> Self {
         Self::Integer(number.try_into().unwrap_or(i64::MAX))
     }
 
     /// Bytes that it takes up, roughly.
-    pub(crate) const fn size(&self) -> usize {
+    pub const fn size(&self) -> usize {
         match self {
             Self::Integer(_) => 8,
             Self::Text(text) => text.len(),

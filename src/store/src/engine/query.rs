@@ -9,7 +9,7 @@ use crate::error::StoreError;
 
 /// A question about what is kept.
 #[derive(Clone, Debug)]
-pub(crate) enum Query {
+pub enum Query {
     /// A record.
     Record(Key),
     /// The same with these fields alone.
@@ -50,7 +50,7 @@ pub(crate) enum Query {
 
 /// The answer to a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Found {
+pub enum Found {
     /// A record, if there is one.
     Record(Option<Record>),
     /// Entries with the values of their fields.
@@ -63,31 +63,31 @@ pub(crate) enum Found {
 
 /// The answers to some queries, in their order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Answers {
+pub struct Answers {
     /// The engine's time.
-    pub(crate) now: Timestamp,
+    pub now: Timestamp,
     /// The answers.
-    pub(crate) found: VecDeque<Found>,
+    pub found: VecDeque<Found>,
 }
 
 impl Query {
     /// All members, in the order of their scores, a page of them.
-    pub(crate) fn page(index: Key, offset: u64, limit: u64) -> Self {
+    pub fn page(index: Key, offset: u64, limit: u64) -> Self {
         Self::Members { index, above: i64::MIN, until: i64::MAX.into(), offset, limit }
     }
 
     /// All entries of a list from this number on, at most so many.
-    pub(crate) const fn entries(list: Key, first: u64, limit: u64) -> Self {
+    pub const fn entries(list: Key, first: u64, limit: u64) -> Self {
         Self::Entries { list, first, limit, max_bytes: usize::MAX }
     }
 
     /// How many members there are.
-    pub(crate) fn count(index: Key) -> Self {
+    pub fn count(index: Key) -> Self {
         Self::Count(index, i64::MAX.into())
     }
 
     /// What it is about.
-    pub(crate) const fn key(&self) -> &Key {
+    pub const fn key(&self) -> &Key {
         match self {
             Self::Record(key) | Self::Fields(key, _) | Self::End(key) | Self::Length(key) | Self::Last(key) | Self::Count(key, _) => key,
             Self::Entries { list, .. } => list,
@@ -105,7 +105,7 @@ impl Answers {
     ///
     /// # Errors
     /// It is something else.
-    pub(crate) fn record(&mut self) -> Result<Option<Record>, StoreError> {
+    pub fn record(&mut self) -> Result<Option<Record>, StoreError> {
         match self.next()? {
             Found::Record(record) => Ok(record),
             _ => Err(StoreError::unreadable("a record")),
@@ -116,7 +116,7 @@ impl Answers {
     ///
     /// # Errors
     /// It is something else.
-    pub(crate) fn entries(&mut self) -> Result<Vec<Vec<Value>>, StoreError> {
+    pub fn entries(&mut self) -> Result<Vec<Vec<Value>>, StoreError> {
         match self.next()? {
             Found::Entries(entries) => Ok(entries),
             _ => Err(StoreError::unreadable("a list")),
@@ -127,7 +127,7 @@ impl Answers {
     ///
     /// # Errors
     /// It is something else.
-    pub(crate) fn members(&mut self) -> Result<Vec<(Vec<u8>, i64)>, StoreError> {
+    pub fn members(&mut self) -> Result<Vec<(Vec<u8>, i64)>, StoreError> {
         match self.next()? {
             Found::Members(members) => Ok(members),
             _ => Err(StoreError::unreadable("an index")),
@@ -138,7 +138,7 @@ impl Answers {
     ///
     /// # Errors
     /// It is something else.
-    pub(crate) fn number(&mut self) -> Result<u64, StoreError> {
+    pub fn number(&mut self) -> Result<u64, StoreError> {
         match self.next()? {
             Found::Number(number) => Ok(number),
             _ => Err(StoreError::unreadable("a number")),

@@ -83,11 +83,6 @@ impl SealedOpening {
         let payload = open.payload.as_ref().map(|payload| sealed(vault, id, PROGRESS, payload, PAYLOAD_BYTES)).transpose()?;
         Ok(Self { state: seal_of_flow(vault, id, &open.flow)?, payload })
     }
-
-    /// Bytes to be written, roughly.
-    pub(crate) fn weight(&self) -> usize {
-        self.state.len() + self.payload.as_ref().map_or(0, Vec::len)
-    }
 }
 
 #[cfg(test)]

@@ -8,15 +8,12 @@ mod events;
 mod flows;
 mod idempotency;
 mod intent_key;
-pub(crate) mod moving;
-mod operators;
+pub(crate) mod operators;
 mod outbox;
 mod refusals;
 mod reseal;
 mod sessions;
 mod tenancy;
-#[cfg(test)]
-mod tests;
 mod transactions;
 mod transfers;
 mod upkeep;
@@ -39,7 +36,7 @@ use crate::vault::Vault;
 
 /// A store over an engine. Clones share it.
 #[derive(Clone)]
-pub(crate) struct RecordStore(Arc<Shared>);
+pub struct RecordStore(Arc<Shared>);
 
 struct Shared {
     engine: Box<dyn Engine>,
@@ -53,7 +50,7 @@ struct Shared {
 
 impl RecordStore {
     /// The store of a node. `ended_elsewhere` tells of transactions that other nodes end, if there are any.
-    pub(crate) fn new(
+    pub fn new(
         engine: Box<dyn Engine>,
         vault: Arc<Vault>,
         retention: Retention,

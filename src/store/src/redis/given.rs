@@ -7,7 +7,6 @@ use redis::Value;
 use sakshi_domain::ids::TxnId;
 
 use super::link::RedisTopology;
-use super::nodes::background::Background;
 use super::options::RedisOptions;
 use super::store::{RedisStore, unwatched};
 use crate::error::StoreError;
@@ -37,7 +36,7 @@ impl RedisStore {
             shared.given = Some(Arc::clone(replies));
         }
         shared.link.loss_guard().join();
-        Self { shared, background: Arc::new(Background::none()) }
+        Self::without_tasks(shared)
     }
 }
 

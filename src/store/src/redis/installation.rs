@@ -9,7 +9,7 @@ use super::shared::Shared;
 use super::store::unwatched;
 use super::{keys, script};
 use crate::error::{OpenError, StoreError};
-use crate::moving::back::MOVED_AWAY;
+use crate::moving::MOVED_AWAY;
 use crate::{Ownership, canary};
 
 const WHAT: &str = "the installation of the store";

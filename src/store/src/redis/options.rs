@@ -17,6 +17,9 @@ use crate::vault::Vault;
 pub struct NodeId(Uuid);
 
 impl NodeId {
+    /// The only node of a store that others do not use.
+    pub const ALONE: Self = Self(Uuid::nil());
+
     /// A fresh id.
     #[must_use]
     pub fn generate() -> Self {

@@ -1,17 +1,18 @@
 //! What the traits of the Redis store and the tasks of a node share: the link, the vault, and calling
 //! scripts.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use redis::{Cmd, Value};
 use sakshi_domain::clock::Clock;
 use sakshi_domain::ids::TxnId;
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, mpsc};
 
 use super::arguments::Argument;
 use super::clock::ServerClock;
 use super::link::Link;
+use super::nodes::membership::Leave;
 use super::options::NodeId;
 use super::reply::Reply;
 use super::script::Script;
@@ -34,8 +35,8 @@ pub(crate) struct Shared {
     pub(crate) clock: Option<Arc<dyn Clock>>,
     pub(crate) server_clock: Arc<ServerClock>,
     pub(crate) ended_elsewhere: broadcast::Sender<TxnId>,
-    /// This node has left and begins no further attempt.
-    pub(crate) left: AtomicBool,
+    /// Asks the thread that sends heartbeats to send the last one.
+    pub(crate) leaving: OnceLock<mpsc::WeakSender<Leave>>,
     #[cfg(feature = "fuzzing")]
     pub(crate) given: Option<Arc<super::given::GivenReplies>>,
     #[cfg(test)]
@@ -43,10 +44,6 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn has_left(&self) -> bool {
-        self.left.load(Ordering::Relaxed)
-    }
-
     /// The clock that decides expiry, as far as this node can tell its time.
     pub(crate) fn clock(&self) -> Arc<dyn Clock> {
         self.clock.clone().unwrap_or_else(|| self.server_clock.clone())

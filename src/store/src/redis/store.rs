@@ -1,21 +1,22 @@
-//! [`RedisStore`]: opening it, and running operations on it.
+//! [`RedisStore`]: the store of many nodes, and how one opens it.
 
 use std::fmt;
-use std::future::ready;
-use std::sync::Arc;
+use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU32};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use sakshi_domain::clock::Clock;
 use tokio::sync::broadcast;
-use tracing::Instrument as _;
 
 use super::link::{Link, LinkFigures, LinkOptions};
 use super::nodes::background::Background;
 use super::nodes::membership::HEARTBEAT_INTERVAL;
 use super::options::RedisOptions;
 use super::shared::Shared;
-use crate::error::{StoreError, StoreFuture};
+use crate::engine::redis::RedisEngine;
+use crate::error::StoreError;
+use crate::operations::RecordStore;
 
 /// Notices that a slow receiver may fall behind by before it misses some.
 const NOTICES_HELD: usize = 4_096;
@@ -23,6 +24,7 @@ const NOTICES_HELD: usize = 4_096;
 /// The store in Redis. Clones share it.
 #[derive(Clone)]
 pub struct RedisStore {
+    store: RecordStore,
     pub(crate) shared: Arc<Shared>,
     pub(crate) background: Arc<Background>,
 }
@@ -48,8 +50,15 @@ impl RedisStore {
             Err(StoreError::Unavailable(reason)) if waits => tracing::warn!(reason, "the store cannot be opened yet; the node waits"),
             joined => joined?,
         }
-        let background = Arc::new(Background::start(&shared, every)?);
-        Ok(Self { shared, background })
+        let store = records(&shared);
+        let background = Arc::new(Background::start(&shared, &store, every)?);
+        Ok(Self { store, shared, background })
+    }
+
+    /// A store that calls no server.
+    #[cfg(feature = "fuzzing")]
+    pub(crate) fn without_tasks(shared: Arc<Shared>) -> Self {
+        Self { store: records(&shared), shared, background: Arc::new(Background::none()) }
     }
 
     /// Tells the time of the server, which decides expiry.
@@ -69,35 +78,11 @@ impl RedisStore {
     pub fn figures(&self) -> LinkFigures {
         self.shared.link.figures()
     }
+}
 
-    /// Runs an operation of an opened store.
-    pub(crate) fn run<T, F>(&self, operation: impl FnOnce(Arc<Shared>) -> F) -> StoreFuture<T>
-    where
-        T: Send + 'static,
-        F: Future<Output = Result<T, StoreError>> + Send + 'static,
-    {
-        let guard = self.shared.link.loss_guard();
-        match guard.lost_since() {
-            _ if guard.has_joined() => self.run_always(operation),
-            Some(since) => Box::pin(ready(Err(StoreError::DataLost(since)))),
-            None => Box::pin(ready(Err(StoreError::unavailable("it cannot be opened yet")))),
-        }
-    }
-
-    /// Runs an operation in a task of its own from the first poll of its future. An operation may hold
-    /// what others wait for, such as a connection that is being opened, and an actor polls no other
-    /// future while it waits for one.
-    pub(crate) fn run_always<T, F>(&self, operation: impl FnOnce(Arc<Shared>) -> F) -> StoreFuture<T>
-    where
-        T: Send + 'static,
-        F: Future<Output = Result<T, StoreError>> + Send + 'static,
-    {
-        let work = operation(Arc::clone(&self.shared)).instrument(sakshi_trace::current());
-        Box::pin(async move {
-            let ended = tokio::spawn(work).await;
-            ended.unwrap_or_else(|_| Err(StoreError::Unavailable("the runtime of the caller is shutting down".to_owned())))
-        })
-    }
+fn records(shared: &Arc<Shared>) -> RecordStore {
+    let engine = Box::new(RedisEngine::new(Arc::clone(shared)));
+    RecordStore::new(engine, Arc::clone(&shared.vault), shared.retention, shared.node, Some(shared.ended_elsewhere.clone()))
 }
 
 impl Shared {
@@ -134,12 +119,20 @@ pub(crate) fn unwatched(options: RedisOptions) -> Arc<Shared> {
         clock,
         server_clock: Arc::default(),
         ended_elsewhere,
-        left: AtomicBool::new(false),
+        leaving: OnceLock::new(),
         #[cfg(feature = "fuzzing")]
         given: None,
         #[cfg(test)]
         faults: super::lost_replies::Faults::default(),
     })
+}
+
+impl Deref for RedisStore {
+    type Target = RecordStore;
+
+    fn deref(&self) -> &RecordStore {
+        &self.store
+    }
 }
 
 impl fmt::Debug for RedisStore {

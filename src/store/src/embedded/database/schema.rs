@@ -1,91 +1,84 @@
-//! The tables, and the migration of a file from one version of them to the next.
-//!
-//! A client is an integer inside the tables. A transaction is a row in arrival order with its
-//! random id in an index of its own, because random keys in a clustered tree touch a page each.
-//! The terms of a transaction are sealed: they can hold a name and a webhook's secret. An outcome is
-//! a row of its own, so a row in `results` also means that the transaction is completed; the outcome
-//! of a registered guest is in `registrations`, which outlives the transaction.
+//! The tables: one for each kind of record, and what the file knows of itself.
 
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use sakshi_domain::clock::Clock;
 
 use super::{canary, installation};
-use crate::Ownership;
+use crate::engine::embedded::schema;
 use crate::error::StoreError;
 use crate::vault::Vault;
+use crate::{Ownership, records};
 
 /// "SAKS": distinguishes this file from any other SQLite database.
 pub(crate) const APPLICATION_ID: i64 = 0x5341_4B53;
 
-/// The migration to each version; `user_version` of a file counts those that were applied.
-const MIGRATIONS: [&str; 17] = [
-    include_str!("schema_1.sql"),
-    include_str!("schema_2.sql"),
-    include_str!("schema_3.sql"),
-    include_str!("schema_4.sql"),
-    include_str!("schema_5.sql"),
-    include_str!("schema_6.sql"),
-    include_str!("schema_7.sql"),
-    include_str!("schema_8.sql"),
-    include_str!("schema_9.sql"),
-    include_str!("schema_10.sql"),
-    include_str!("schema_11.sql"),
-    include_str!("schema_12.sql"),
-    include_str!("schema_13.sql"),
-    include_str!("schema_14.sql"),
-    include_str!("schema_15.sql"),
-    include_str!("schema_16.sql"),
-    include_str!("schema_17.sql"),
-];
+/// The number of the schema, in `user_version`. Files with a lower one were written before the first release.
+pub(crate) const SCHEMA: i64 = 18;
 
-/// Migrates the file to the version of this program; an empty file becomes a store.
+/// What is not a record: the installation, one sealed value by which the file knows its keys; and that the audit log only grows. An
+/// entry of it may be sealed under another key. What it says is held by its hash.
+const OWN: &str = "\
+    CREATE TABLE installation (row INTEGER PRIMARY KEY CHECK (row = 1), made_under TEXT NOT NULL); \
+    CREATE TABLE probe (row INTEGER PRIMARY KEY CHECK (row = 1), pad BLOB); INSERT INTO probe (row) VALUES (1); \
+    CREATE TABLE canary (row INTEGER PRIMARY KEY CHECK (row = 1), box BLOB NOT NULL); \
+    CREATE TRIGGER audit_changed BEFORE UPDATE OF _id, _entry, previous, hash ON audit_list \
+        WHEN old._id <> new._id OR old._entry <> new._entry OR old.previous <> new.previous OR old.hash <> new.hash \
+        BEGIN SELECT raise(ABORT, 'the audit log is append-only'); END; \
+    CREATE TRIGGER audit_cut BEFORE DELETE ON audit_list BEGIN SELECT raise(ABORT, 'the audit log is append-only'); END;";
+
+/// Makes an empty file a store, and checks that a node with these keys and this installation may open the one that is there.
 ///
 /// # Errors
-/// [`StoreError::Corrupt`] for a file that is damaged or not a store's, [`StoreError::Unavailable`]
-/// for one that a newer program has written, [`StoreError::WrongKey`] for one that was written under
-/// other keys, [`StoreError::OtherInstallation`] for one that belongs to another installation. Nothing is changed in any of these cases.
-pub(crate) fn migrate(connection: &mut Connection, clock: &dyn Clock, vault: &Vault, ownership: &Ownership) -> Result<(), StoreError> {
-    let pending = pending(connection)?;
+/// [`StoreError::Corrupt`] for a file that is damaged or not a store's, [`StoreError::Unavailable`] for one with another schema,
+/// [`StoreError::WrongKey`] for one that was written under other keys, [`StoreError::OtherInstallation`] for one that belongs to another
+/// installation. Nothing is changed in any of these cases.
+pub(crate) fn open(connection: &mut Connection, clock: &dyn Clock, vault: &Vault, ownership: &Ownership) -> Result<(), StoreError> {
+    let is_new = is_new(connection)?;
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    if !pending.is_empty() {
-        apply(&transaction, pending, clock)?;
+    if is_new {
+        create(&transaction, clock)?;
     }
     // In the same transaction: a file that is refused stays as it was.
-    canary::check(&transaction, vault)?;
+    canary::check(&transaction, vault, is_new)?;
     installation::check(&transaction, ownership)?;
     Ok(transaction.commit()?)
 }
 
-/// Checks without writing anything that [`migrate`] would not refuse a file.
+/// Checks without writing anything that [`open`] would not refuse a file.
 ///
 /// # Errors
-/// As [`migrate`].
+/// As [`open`].
 pub(crate) fn verify(connection: &Connection, vault: Option<&Vault>, ownership: Option<&Ownership>) -> Result<(), StoreError> {
-    pending(connection)?;
+    if is_new(connection)? {
+        return Ok(());
+    }
     vault.map_or(Ok(()), |vault| canary::verify(connection, vault))?;
     ownership.map_or(Ok(()), |ownership| installation::verify(connection, ownership))
 }
 
-/// The migrations that the file lacks.
-fn pending(connection: &Connection) -> Result<&'static [&'static str], StoreError> {
+/// Whether the file is empty; otherwise it has this schema.
+fn is_new(connection: &Connection) -> Result<bool, StoreError> {
     let number = |sql| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
     let (application, version) = (number("PRAGMA application_id")?, number("PRAGMA user_version")?);
-    let empty = (application, version, number("SELECT count(*) FROM sqlite_schema")?) == (0, 0, 0);
-    if !empty && application != APPLICATION_ID {
+    if (application, version, number("SELECT count(*) FROM sqlite_schema")?) == (0, 0, 0) {
+        return Ok(true);
+    }
+    if application != APPLICATION_ID {
         return Err(StoreError::Corrupt("the database file is not a sakshi store".into()));
     }
-    usize::try_from(version).ok().and_then(|applied| MIGRATIONS.get(applied..)).ok_or_else(|| {
-        let known = MIGRATIONS.len();
-        StoreError::unavailable(format!("a newer program wrote it: schema {version}, this one knows up to {known}"))
-    })
+    if version == SCHEMA {
+        return Ok(false);
+    }
+    let by = if version < SCHEMA { "a program from before the first release" } else { "a newer program" };
+    Err(StoreError::unavailable(format!("{by} wrote it: schema {version}, this one knows {SCHEMA}")))
 }
 
-fn apply(transaction: &Transaction<'_>, migrations: &[&str], clock: &dyn Clock) -> rusqlite::Result<()> {
-    for sql in migrations {
-        transaction.execute_batch(sql)?;
+fn create(transaction: &Transaction<'_>, clock: &dyn Clock) -> rusqlite::Result<()> {
+    for table in records::ALL {
+        transaction.execute_batch(&schema(table))?;
     }
+    transaction.execute_batch(OWN)?;
+    transaction.execute("INSERT INTO swept_record (_id, _version, at) VALUES (x'00', 1, ?1)", [clock.now().millis()])?;
     transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
-    transaction.pragma_update(None, "user_version", i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX))?;
-    transaction.execute("UPDATE probe SET at = ?1", [clock.now().millis()])?;
-    Ok(())
+    transaction.pragma_update(None, "user_version", SCHEMA)
 }

@@ -7,14 +7,11 @@ use sakshi_domain::clock::Clock;
 use sakshi_domain::time::Timestamp;
 
 use crate::embedded::errors::Health;
-use crate::vault::Vault;
 
-/// A connection with what its thread needs: the clock that decides expiry, the vault of the records, and the health of
-/// the file.
+/// A connection with what its thread needs: the clock that decides expiry, and the health of the file.
 pub(crate) struct Database {
     pub(crate) connection: Connection,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) vault: Arc<Vault>,
     pub(crate) health: Arc<Health>,
 }
 

@@ -13,28 +13,25 @@ use std::fmt;
 use rusqlite::params;
 use sakshi_domain::time::Timestamp;
 
+pub(crate) use self::statements::schema;
 use self::statements::{Statement, text};
 use super::{Answers, Applied, Batch, Engine, Form, Key, Place, Query, ScanFrom, Scanned, Table};
-use crate::embedded::EmbeddedStore;
+use crate::embedded::sqlite::Sqlite;
 use crate::embedded::database::statements::Database;
-use crate::error::{StoreError, StoreFuture};
+use crate::error::StoreFuture;
 
 /// Records in the file of a store.
 #[derive(Clone)]
 pub(crate) struct EmbeddedEngine {
-    store: EmbeddedStore,
+    store: Sqlite,
     tables: &'static [&'static Table],
 }
 
 impl EmbeddedEngine {
-    /// The records of a store, whose tables are created if they are missing.
-    ///
-    /// # Errors
-    /// The store's.
-    pub(crate) async fn open(store: EmbeddedStore, tables: &'static [&'static Table]) -> Result<Self, StoreError> {
-        let create = move |db: &Database| tables.iter().try_for_each(|table| db.connection.execute_batch(&statements::schema(table)));
-        store.write(0, create).await?;
-        Ok(Self { store, tables })
+    /// The records of a file that has the tables of these kinds.
+    #[must_use]
+    pub(crate) const fn new(store: Sqlite, tables: &'static [&'static Table]) -> Self {
+        Self { store, tables }
     }
 }
 

@@ -101,7 +101,7 @@ fn columns(table: &Table) -> String {
 }
 
 /// The statements that create the table of a kind.
-pub(super) fn schema(table: &Table) -> String {
+pub(crate) fn schema(table: &Table) -> String {
     let name = name(table);
     let fields = each(table, |_, Column { name, kind }| {
         let kind = match kind {

@@ -8,11 +8,14 @@ mod pack;
 mod unpack;
 
 use std::fmt;
+use std::future::ready;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use futures_util::future::try_join_all;
 use redis::cmd;
 use sakshi_domain::time::Timestamp;
+use tracing::Instrument as _;
 
 use self::pack::{Packer, Teller};
 use self::unpack::{applied, found};
@@ -22,47 +25,60 @@ use crate::records::{audit, client};
 use crate::redis::reply::Reply;
 use crate::redis::script::Script;
 use crate::redis::shared::Shared;
-use crate::redis::{RedisStore, data_loss};
-use crate::upkeep::Upkeep as _;
-
-macro_rules! script {
-    ($name:literal, $is_confirmed:literal, $flags:literal) => {
-        Script::new(
-            $name,
-            concat!("the reply to ", $name),
-            concat!(
-                "#!lua",
-                $flags,
-                "\n",
-                include_str!("../../redis/lua/prelude.lua"),
-                include_str!("../../redis/lua/records.lua"),
-                include_str!(concat!("../../redis/lua/", $name, ".lua"))
-            ),
-            $is_confirmed,
-        )
-    };
-}
-
-static APPLY: Script = script!("apply", true, "");
-/// The same on a server whose memory is full.
-static APPLY_ON_FULL: Script = script!("apply", true, " flags=allow-oom");
-static READ: Script = script!("read", false, " flags=no-writes");
-/// The same, and its reply counts when the replicas have what it tells.
-static CONFIRM: Script = script!("read", true, " flags=no-writes");
+use crate::redis::data_loss;
+use crate::redis::script::{APPLY, APPLY_ON_FULL, CONFIRM_READ, READ};
 
 /// Records in the servers of a store.
 #[derive(Clone)]
-pub(crate) struct RedisEngine(RedisStore);
+pub(crate) struct RedisEngine(Arc<Shared>);
 
 impl RedisEngine {
     /// The records of a store.
     #[must_use]
-    pub(crate) const fn new(store: RedisStore) -> Self {
-        Self(store)
+    pub(crate) const fn new(shared: Arc<Shared>) -> Self {
+        Self(shared)
+    }
+
+    /// Runs an operation of an opened store.
+    fn run<T, F>(&self, operation: impl FnOnce(Arc<Shared>) -> F) -> StoreFuture<T>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, StoreError>> + Send + 'static,
+    {
+        let guard = self.0.link.loss_guard();
+        match guard.lost_since() {
+            _ if guard.has_joined() => self.run_always(operation),
+            Some(since) => Box::pin(ready(Err(StoreError::DataLost(since)))),
+            None => Box::pin(ready(Err(StoreError::unavailable("it cannot be opened yet")))),
+        }
+    }
+
+    /// Runs an operation in a task of its own from the first poll of its future. An operation may hold what others wait for, such as a
+    /// connection that is being opened, and an actor polls no other future while it waits for one.
+    fn run_always<T, F>(&self, operation: impl FnOnce(Arc<Shared>) -> F) -> StoreFuture<T>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, StoreError>> + Send + 'static,
+    {
+        let work = operation(Arc::clone(&self.0)).instrument(sakshi_trace::current());
+        Box::pin(async move {
+            let ended = tokio::spawn(work).await;
+            ended.unwrap_or_else(|_| Err(StoreError::Unavailable("the runtime of the caller is shutting down".to_owned())))
+        })
+    }
+
+    fn read_by(&self, queries: Vec<Query>, script: &'static Script) -> StoreFuture<Answers> {
+        self.run(move |store| async move {
+            let slots = by_slot(&queries, |query| Some(query.key()));
+            let answers = try_join_all(slots.iter().map(|places| store.read_slot(script, &queries, places))).await?;
+            let now = answers.first().map_or_else(|| store.clock().now(), |(now, _)| *now);
+            let answers = answers.into_iter().map(|(_, found)| found).collect();
+            Ok(Answers { now, found: in_order(queries.len(), &slots, answers).into() })
+        })
     }
 
     fn commit_as(&self, batches: Vec<Batch>, until_answered: bool) -> StoreFuture<Vec<Applied>> {
-        self.0.run(move |store| async move {
+        self.run(move |store| async move {
             let slots = by_slot(&batches, |batch| {
                 batch.guards.first().map(Guard::key).or_else(|| batch.ops.first().map(Op::key)).or(batch.call.as_ref().map(|(_, key)| key))
             });
@@ -71,15 +87,6 @@ impl RedisEngine {
         })
     }
 
-    fn read_with(&self, script: &'static Script, queries: Vec<Query>) -> StoreFuture<Answers> {
-        self.0.run(move |store| async move {
-            let slots = by_slot(&queries, |query| Some(query.key()));
-            let answers = try_join_all(slots.iter().map(|places| store.read_slot(script, &queries, places))).await?;
-            let now = answers.first().map_or_else(|| store.clock().now(), |(now, _)| *now);
-            let answers = answers.into_iter().map(|(_, found)| found).collect();
-            Ok(Answers { now, found: in_order(queries.len(), &slots, answers).into() })
-        })
-    }
 }
 
 /// The name of a key: in the slot of its partition, or in its own.
@@ -225,11 +232,11 @@ fn answered<'a, Q: 'a, T>(
 
 impl Engine for RedisEngine {
     fn read(&self, queries: Vec<Query>) -> StoreFuture<Answers> {
-        self.read_with(&READ, queries)
+        self.read_by(queries, &READ)
     }
 
     fn read_confirmed(&self, queries: Vec<Query>) -> StoreFuture<Answers> {
-        self.read_with(&CONFIRM, queries)
+        self.read_by(queries, if self.0.link.waits_for_replicas() { &CONFIRM_READ } else { &READ })
     }
 
     fn commit(&self, batches: Vec<Batch>) -> StoreFuture<Vec<Applied>> {
@@ -241,12 +248,12 @@ impl Engine for RedisEngine {
     }
 
     fn scan(&self, table: &'static Table, from: ScanFrom, limit: usize) -> StoreFuture<Scanned> {
-        self.0.run(move |store| async move { store.scan_records(table, from, limit).await })
+        self.run(move |store| async move { store.scan_records(table, from, limit).await })
     }
 
     /// Nothing: every key ends by itself when its time has passed.
     fn sweep(&self, _: Timestamp, _: usize) -> StoreFuture<Vec<(&'static Table, u64)>> {
-        Box::pin(std::future::ready(Ok(vec![])))
+        Box::pin(ready(Ok(vec![])))
     }
 
     fn is_shared(&self) -> bool {
@@ -254,19 +261,25 @@ impl Engine for RedisEngine {
     }
 
     fn confirm(&self) -> StoreFuture<()> {
-        self.0.run(|store: Arc<Shared>| async move { store.confirm(()).await })
+        self.run(|store: Arc<Shared>| async move { store.confirm(()).await })
     }
 
     fn check(&self) -> StoreFuture<()> {
-        self.0.check()
+        self.run_always(|store| async move { store.check().await })
     }
 
     fn accept_loss(&self) -> StoreFuture<Option<Timestamp>> {
-        self.0.accept_loss()
+        self.run_always(|store| async move {
+            let since = store.accept_loss().await?;
+            store.check_all().await?;
+            store.is_fit.store(true, Ordering::Relaxed);
+            Ok(since)
+        })
     }
 
     fn leave(&self) -> StoreFuture<()> {
-        self.0.leave()
+        let shared = Arc::clone(&self.0);
+        Box::pin(async move { shared.leave().await })
     }
 }
 

@@ -10,6 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::{clock_sync, membership, notices};
 use crate::error::StoreError;
+use crate::operations::RecordStore;
 use crate::redis::shared::Shared;
 
 /// The thread, which ends with the last clone of the store. If the store did not leave before, the
@@ -22,16 +23,18 @@ pub(crate) struct Background {
 
 impl Background {
     /// Starts the thread.
-    pub(crate) fn start(shared: &Arc<Shared>, every: Duration) -> Result<Self, StoreError> {
+    pub(crate) fn start(shared: &Arc<Shared>, store: &RecordStore, every: Duration) -> Result<Self, StoreError> {
         let failed = |error: io::Error| StoreError::Unavailable(format!("no thread for heartbeats: {error}"));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
         let (leaving, asked) = mpsc::channel(1);
-        let shared = Arc::clone(shared);
+        // It is set once.
+        let _ = shared.leaving.set(leaving.downgrade());
+        let (shared, store) = (Arc::clone(shared), store.clone());
         let run = move || {
             runtime.block_on(async {
                 let notices = tokio::spawn(notices::follow(shared.link.clone(), shared.node, shared.ended_elsewhere.clone()));
                 let clock = tokio::spawn(clock_sync::follow(Arc::downgrade(&shared)));
-                membership::run(shared, every, asked).await;
+                membership::run(shared, store, every, asked).await;
                 notices.abort();
                 clock.abort();
             });
@@ -46,11 +49,15 @@ impl Background {
         Self { leaving: None, thread: Mutex::new(None) }
     }
 
+}
+
+impl Shared {
     /// Leaves: other nodes take over at once. This node sends no further heartbeat.
     pub(crate) async fn leave(&self) -> Result<(), StoreError> {
         let closed = || StoreError::Unavailable("the store is closed".to_owned());
+        let leaving = self.leaving.get().and_then(mpsc::WeakSender::upgrade).ok_or_else(closed)?;
         let (done, outcome) = oneshot::channel();
-        self.leaving.as_ref().ok_or_else(closed)?.send(done).await.map_err(|_| closed())?;
+        leaving.send(done).await.map_err(|_| closed())?;
         outcome.await.map_err(|_| closed())?
     }
 }

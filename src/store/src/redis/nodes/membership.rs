@@ -29,6 +29,7 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use super::heartbeats::{DeadNode, Heartbeats};
 use crate::error::StoreError;
+use crate::operations::RecordStore;
 use crate::redis::arguments::arguments;
 use crate::redis::keys;
 use crate::redis::options::NodeId;
@@ -63,10 +64,10 @@ impl Shared {
     }
 
     /// Takes over from a dead node, then forgets it.
-    pub(crate) async fn replace(&self, dead: &DeadNode) -> Result<(), StoreError> {
-        let taken = self.take_over(&dead.node).await?;
+    pub(crate) async fn replace(&self, store: &RecordStore, dead: &DeadNode) -> Result<(), StoreError> {
+        let unknown = store.abandon(dead.node).await?;
+        let waiting = store.take_over(dead.node).await?;
         self.forget(dead).await?;
-        let (waiting, unknown) = (taken.deliveries, taken.unknown);
         metrics::counter!("sakshi_webhook_attempts_total", "outcome" => DeliveryOutcome::Unknown.as_str()).increment(unknown);
         metrics::counter!("sakshi_deliveries_taken_over_total").increment(waiting);
         tracing::warn!(store.node = %dead.node, waiting, unknown, "a node is dead; this one has taken over its deliveries");
@@ -75,11 +76,12 @@ impl Shared {
 }
 
 /// Sends heartbeats until this node leaves or its store is dropped.
-pub(crate) async fn run(shared: Arc<Shared>, every: Duration, mut leaving: mpsc::Receiver<Leave>) {
+pub(crate) async fn run(shared: Arc<Shared>, store: RecordStore, every: Duration, mut leaving: mpsc::Receiver<Leave>) {
     let mut ticks = interval(every);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut monitor = Monitor {
         shared: Arc::clone(&shared),
+        store,
         heartbeats: Heartbeats::default(),
         until_check: CHECK_EVERY,
         takeovers: JoinSet::new(),
@@ -114,6 +116,7 @@ pub(crate) async fn run(shared: Arc<Shared>, every: Duration, mut leaving: mpsc:
 /// What this node knows and does about the others.
 struct Monitor {
     shared: Arc<Shared>,
+    store: RecordStore,
     heartbeats: Heartbeats,
     until_check: u32,
     takeovers: JoinSet<NodeId>,
@@ -142,16 +145,16 @@ impl Monitor {
         self.until_check -= 1;
         if self.until_check == 0 {
             self.until_check = CHECK_EVERY;
-            if let Ok(holders) = self.shared.holders().await {
-                dead.extend(self.heartbeats.record_holders(us, holders));
+            if let Ok(holders) = self.store.holders().await {
+                dead.extend(self.heartbeats.record_holders(us, holders.into_iter().map(|(_, node)| node)));
             }
         }
         for dead in dead {
             // In a task of its own: while it goes on, this node must not stop its heartbeats.
             if self.under_way.insert(dead.node) {
-                let shared = Arc::clone(&self.shared);
+                let (shared, store) = (Arc::clone(&self.shared), self.store.clone());
                 self.takeovers.spawn(async move {
-                    if let Err(error) = shared.replace(&dead).await {
+                    if let Err(error) = shared.replace(&store, &dead).await {
                         tracing::warn!(store.node = %dead.node, %error, "the deliveries of a dead node are not taken over yet");
                     }
                     dead.node

@@ -6,4 +6,3 @@ pub(crate) mod clock_sync;
 pub(crate) mod heartbeats;
 pub(crate) mod membership;
 pub(crate) mod notices;
-pub(crate) mod takeover;

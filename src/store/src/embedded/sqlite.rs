@@ -1,0 +1,228 @@
+//! [`Sqlite`]: opening and closing the file, and handing work to its threads.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::thread::{Builder, JoinHandle};
+
+use tokio::task::spawn_blocking;
+use tracing::Instrument as _;
+
+#[cfg(any(test, feature = "fuzzing"))]
+use super::database::connection::keep_statements;
+use super::database::connection::{Role, connect};
+use super::database::files::{self, LockedDirectory};
+use super::database::schema;
+use super::database::statements::Database;
+use super::errors::Health;
+use super::threads::checkpoint;
+#[cfg(any(test, feature = "fuzzing"))]
+use super::threads::job::execute_all;
+use super::threads::job::{Job, waiting};
+use super::threads::readers::{self, READERS, Reads};
+use super::EmbeddedOptions;
+use super::threads::writer::{self, Writer};
+use crate::error::{StoreError, StoreFuture};
+
+/// A file that is open. Clones share it; dropping the last one stops its threads.
+#[derive(Clone)]
+pub(crate) struct Sqlite {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    /// The database of a store in memory, which works on the caller's thread.
+    #[cfg(any(test, feature = "fuzzing"))]
+    in_memory: Option<Mutex<Database>>,
+    /// The database file.
+    path: PathBuf,
+    queues: RwLock<Option<Queues>>,
+    writer: Mutex<Option<JoinHandle<()>>>,
+}
+
+struct Queues {
+    writes: SyncSender<Box<dyn Job>>,
+    reads: Arc<Reads>,
+}
+
+impl Queues {
+    fn write(&self, job: Box<dyn Job>) -> Result<(), StoreError> {
+        self.writes.try_send(job).map_err(|error| match error {
+            TrySendError::Full(_) => StoreError::Overloaded,
+            TrySendError::Disconnected(_) => StoreError::unavailable("it is closed"),
+        })
+    }
+
+    fn read(&self, job: Box<dyn Job>) -> Result<(), StoreError> {
+        self.reads.push(job)
+    }
+}
+
+impl Drop for Queues {
+    fn drop(&mut self) {
+        self.reads.close();
+    }
+}
+
+impl Sqlite {
+    /// Opens the file, of at most so many pages of 4 KiB, or creates one in an empty directory.
+    ///
+    /// # Errors
+    /// Those of [`EmbeddedStore::open`](super::EmbeddedStore::open).
+    pub(crate) fn open(options: EmbeddedOptions, max_pages: Option<u32>) -> Result<Self, StoreError> {
+        let EmbeddedOptions { directory, clock, vault, max_waiting, ownership, .. } = options;
+        let mut locked = LockedDirectory::lock(&directory)?;
+        locked.check_files()?;
+        let path = locked.database();
+        let mut main = connect(&path, Role::Writer(max_pages))?;
+        schema::open(&mut main, &*clock, &vault, &ownership)?;
+        checkpoint::at_start(&main)?;
+        locked.mark()?;
+
+        let health = Arc::new(Health::default());
+        let database = |connection| Database { connection, clock: Arc::clone(&clock), health: Arc::clone(&health) };
+        let (writer_side, thread_side) = checkpoint::pair(&mut main, database(connect(&path, Role::Checkpointer)?))?;
+        let readers: Vec<_> = (0..READERS).map(|_| connect(&path, Role::Reader).map(database)).collect::<Result<_, _>>()?;
+        let (writes, write_jobs) = sync_channel(max_waiting.max(1));
+        let reads = Arc::new(Reads::new(max_waiting.max(1)));
+        // If anything fails from here on, the threads that were started end with the queues.
+        let queues = Queues { writes, reads: Arc::clone(&reads) };
+        let mut others = Vec::new();
+        for db in readers {
+            let reads = Arc::clone(&reads);
+            others.push(start("store-reader", move || readers::run(&db, &reads))?);
+        }
+        others.push(start("store-checkpoint", move || thread_side.run())?);
+        let writer = Writer { db: database(main), checkpoints: writer_side, others };
+        let thread = start("store-writer", move || {
+            writer.run(&write_jobs);
+            // The lock is released last.
+            drop(locked);
+        })?;
+        Ok(Self {
+            shared: Arc::new(Shared {
+                #[cfg(any(test, feature = "fuzzing"))]
+                in_memory: None,
+                path,
+                queues: RwLock::new(Some(queues)),
+                writer: Mutex::new(Some(thread)),
+            }),
+        })
+    }
+
+    /// A database in memory. Each call takes effect on the caller's thread before it returns, so that what happens depends on the order
+    /// of the calls alone.
+    ///
+    /// # Errors
+    /// What SQLite says.
+    #[cfg(any(test, feature = "fuzzing"))]
+    pub(crate) fn in_memory(
+        clock: Arc<dyn sakshi_domain::clock::Clock>,
+        vault: &crate::Vault,
+        ownership: &crate::Ownership,
+    ) -> Result<Self, StoreError> {
+        let mut connection = rusqlite::Connection::open_in_memory()?;
+        keep_statements(&connection)?;
+        schema::open(&mut connection, &*clock, vault, ownership)?;
+        let database = Database { connection, clock, health: Arc::default() };
+        let in_memory = Some(Mutex::new(database));
+        Ok(Self { shared: Arc::new(Shared { in_memory, path: PathBuf::new(), queues: RwLock::default(), writer: Mutex::default() }) })
+    }
+
+    /// Finishes what waits, refuses later calls, and ends the threads. Blocks until the files are
+    /// closed; safe to call twice.
+    pub(crate) fn close(&self) {
+        self.shared.close();
+    }
+
+    #[cfg(feature = "fuzzing")]
+    pub(crate) fn in_memory_database(&self) -> Option<&Mutex<Database>> {
+        self.shared.in_memory.as_ref()
+    }
+
+    /// Copies the log into the database file and empties it, so that nothing of what was deleted is left there.
+    pub(crate) fn empty_log(&self) -> StoreFuture<()> {
+        #[cfg(any(test, feature = "fuzzing"))]
+        if self.shared.in_memory.is_some() {
+            return Box::pin(std::future::ready(Ok(())));
+        }
+        let (store, path) = (self.clone(), self.shared.path.clone());
+        Box::pin(async move { store.apart(move || checkpoint::empty(&path)).await? })
+    }
+
+    /// Runs work that takes long on another thread.
+    pub(crate) async fn apart<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, StoreError> {
+        #[cfg(any(test, feature = "fuzzing"))]
+        if self.shared.in_memory.is_some() {
+            return Ok(work());
+        }
+        spawn_blocking(work).await.map_err(|_| StoreError::unavailable("the runtime is shutting down"))
+    }
+
+    /// Queues a write of about `weight` bytes.
+    pub(crate) fn write<T: Send + 'static>(
+        &self,
+        weight: usize,
+        work: impl FnMut(&Database) -> rusqlite::Result<T> + Send + 'static,
+    ) -> StoreFuture<T> {
+        self.submit(Queues::write, weight, work)
+    }
+
+    /// Queues a read.
+    pub(crate) fn read<T: Send + 'static>(&self, work: impl FnMut(&Database) -> rusqlite::Result<T> + Send + 'static) -> StoreFuture<T> {
+        self.submit(Queues::read, 0, work)
+    }
+
+    fn submit<T: Send + 'static>(
+        &self,
+        queue: fn(&Queues, Box<dyn Job>) -> Result<(), StoreError>,
+        weight: usize,
+        work: impl FnMut(&Database) -> rusqlite::Result<T> + Send + 'static,
+    ) -> StoreFuture<T> {
+        let span = sakshi_trace::store_step("sqlite", &work);
+        let (job, answer) = waiting(weight, work);
+        #[cfg(any(test, feature = "fuzzing"))]
+        if let Some(database) = &self.shared.in_memory {
+            execute_all("BEGIN IMMEDIATE", &database.lock().unwrap_or_else(PoisonError::into_inner), vec![job]);
+            return Box::pin(async move { answer.await.map_err(|_| StoreError::unavailable("it closed before it could answer"))? });
+        }
+        let queues = self.shared.queues.read().unwrap_or_else(PoisonError::into_inner);
+        let sent = queues.as_ref().map_or_else(|| Err(StoreError::unavailable("it is closed")), |queues| queue(queues, job));
+        let answer = async move {
+            sent?;
+            answer.await.map_err(|_| StoreError::unavailable("it closed before it could answer"))?
+        };
+        if span.is_disabled() { Box::pin(answer) } else { Box::pin(answer.instrument(span)) }
+    }
+}
+
+/// Whether there is a store in this directory, damaged or not.
+#[must_use]
+pub fn exists(directory: &Path) -> bool {
+    files::database(directory).exists()
+}
+
+fn start(name: &str, body: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, StoreError> {
+    Builder::new().name(name.into()).spawn(body).map_err(|error| StoreError::unavailable(format!("no thread: {error}")))
+}
+
+impl Shared {
+    fn close(&self) {
+        drop(self.queues.write().unwrap_or_else(PoisonError::into_inner).take());
+        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        writer::join(writer);
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl fmt::Debug for Sqlite {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Sqlite")
+    }
+}

@@ -1,1 +1,0 @@
-return redis.call('HSETNX', KEYS[1], ARGV[2], ARGV[3])

@@ -1,1 +1,0 @@
-return redis.call('DEL', KEYS[1])

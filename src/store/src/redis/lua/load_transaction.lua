@@ -1,1 +1,0 @@
-return (fields_of(KEYS[1])) or false
