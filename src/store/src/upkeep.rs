@@ -10,8 +10,8 @@ use crate::error::StoreFuture;
 pub trait Upkeep {
     /// Removes at most `limit` records of each kind whose time has passed, at `now` and by the store's
     /// clock: completed transactions after their result's, expired ones and events as the retention
-    /// says, flows and their reports after their own; never a record whose delivery has not ended, and
-    /// no event before its transactions.
+    /// says, flows and their reports after their own; never a record whose delivery has not ended, which
+    /// outlives its event or its flow.
     fn sweep(&self, now: Timestamp, retention: Retention, limit: usize) -> StoreFuture<Swept>;
 
     /// The time of the last sweep, or of the store's creation; `None` for a store that needs no sweeps.
@@ -43,16 +43,16 @@ pub struct Retention {
 pub struct Swept {
     /// Transactions, with their deliveries.
     pub transactions: u64,
-    /// Idempotency records.
+    /// Idempotency records, and the leases of their orders.
     pub idempotency: u64,
     /// Credential digests.
     pub credentials: u64,
-    /// Events and registrations.
+    /// Events with their registrations and the scans that wait, each of them.
     pub events: u64,
-    /// Flows, and reports with their deliveries.
+    /// Flows, their webhooks, and reports with their deliveries.
     pub flows: u64,
     /// Sessions.
     pub sessions: u64,
-    /// Refused requests.
+    /// Refused requests, and what counts them.
     pub refusals: u64,
 }

@@ -181,8 +181,8 @@ pub fn inspect(file: &Path, clock: Arc<dyn Clock>, vault: Arc<Vault>, ownership:
 }
 
 /// Recomputes every ledger.
-fn audits(db: &Database) -> rusqlite::Result<Vec<Audit>> {
-    let unreadable = || rusqlite::Error::from(StoreError::unreadable("a client"));
+fn audits(db: &Database) -> Result<Vec<Audit>, StoreError> {
+    let unreadable = || StoreError::unreadable("a client");
     let clients = db.all("SELECT _id, balance FROM client_record ORDER BY _row", [], |row| Ok((row.get::<_, Vec<u8>>(0)?, row.get::<_, i64>(1)?)))?;
     let mut audits = Vec::with_capacity(clients.len());
     for (key, balance) in clients {
@@ -191,7 +191,7 @@ fn audits(db: &Database) -> rusqlite::Result<Vec<Audit>> {
         let mut statement = db.statement("SELECT _entry, kind, amount, balance_after FROM ledger_list WHERE _id = ?1 ORDER BY _entry")?;
         let mut entries = statement.query([key])?;
         while let Some(row) = entries.next()? {
-            let kind = row.get_ref(1)?.as_str()?.parse().map_err(|_| unreadable())?;
+            let kind = row.get::<_, String>(1)?.parse().map_err(|_| unreadable())?;
             audit.add(row.get::<_, i64>(0)?.unsigned_abs(), kind, row.get(2)?, row.get::<_, i64>(3)?.unsigned_abs());
         }
         audits.push(audit);

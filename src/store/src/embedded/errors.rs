@@ -4,7 +4,6 @@
 
 use std::sync::OnceLock;
 
-use rusqlite::types::Type;
 use rusqlite::{Error, ErrorCode};
 
 use crate::error::StoreError;
@@ -42,25 +41,18 @@ impl From<Error> for StoreError {
                     _ => Self::unavailable(text),
                 }
             }
-            Error::FromSqlConversionFailure(_, _, reason) => {
-                reason.downcast::<Self>().map_or_else(|reason| Self::Corrupt(reason.to_string()), |error| *error)
+            Error::InvalidColumnType(..) | Error::IntegralValueOutOfRange(..) | Error::Utf8Error(..) | Error::FromSqlConversionFailure(..) => {
+                Self::unreadable("a record")
             }
-            Error::InvalidColumnType(..) | Error::IntegralValueOutOfRange(..) => Self::unreadable("a record"),
             _ => Self::unavailable("a statement was refused"),
         }
-    }
-}
-
-/// For what is sealed, opened or read within an operation and is not what it must be.
-impl From<StoreError> for Error {
-    fn from(error: StoreError) -> Self {
-        Self::FromSqlConversionFailure(0, Type::Blob, error.into())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use rusqlite::ffi;
+    use rusqlite::types::Type;
 
     use super::*;
 

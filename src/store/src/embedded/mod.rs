@@ -5,10 +5,9 @@
 //! load, find, list …      ──▶ bounded queue ──▶ readers ── one snapshot for several reads ──▶ answers
 //! ```
 //!
-//! An answer to a write is sent after its commit is on the disk, so a later read sees it. Each trait
-//! of [`crate::Store`] is implemented in the file of its name, with its SQL. Records are sealed
-//! before an operation is queued and opened after its answer, on the caller's side. `database` holds
-//! the file and its schema, `threads` the writer and the readers.
+//! An answer to a write is sent after its commit is on the disk, so a later read sees it. What is asked and decided is in
+//! `operations` and `transitions`; the statements are in `engine/embedded`. `database` holds the file and its schema, `threads` the
+//! writer and the readers.
 
 mod backup;
 #[cfg(feature = "fuzzing")]
@@ -17,6 +16,8 @@ pub(crate) mod database;
 mod errors;
 pub(crate) mod sqlite;
 mod store;
+#[cfg(test)]
+pub(crate) mod tests;
 mod threads;
 
 pub use self::backup::{BackupContents, QueuedWebhooks, SUM, backup, inspect, restore};

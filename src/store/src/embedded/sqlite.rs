@@ -136,6 +136,11 @@ impl Sqlite {
         self.shared.close();
     }
 
+    #[cfg(any(test, feature = "fuzzing"))]
+    pub(crate) fn is_in_memory(&self) -> bool {
+        self.shared.in_memory.is_some()
+    }
+
     #[cfg(feature = "fuzzing")]
     pub(crate) fn in_memory_database(&self) -> Option<&Mutex<Database>> {
         self.shared.in_memory.as_ref()
@@ -144,20 +149,13 @@ impl Sqlite {
     /// Copies the log into the database file and empties it, so that nothing of what was deleted is left there.
     pub(crate) fn empty_log(&self) -> StoreFuture<()> {
         #[cfg(any(test, feature = "fuzzing"))]
-        if self.shared.in_memory.is_some() {
+        if self.is_in_memory() {
             return Box::pin(std::future::ready(Ok(())));
         }
-        let (store, path) = (self.clone(), self.shared.path.clone());
-        Box::pin(async move { store.apart(move || checkpoint::empty(&path)).await? })
-    }
-
-    /// Runs work that takes long on another thread.
-    pub(crate) async fn apart<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, StoreError> {
-        #[cfg(any(test, feature = "fuzzing"))]
-        if self.shared.in_memory.is_some() {
-            return Ok(work());
-        }
-        spawn_blocking(work).await.map_err(|_| StoreError::unavailable("the runtime is shutting down"))
+        let path = self.shared.path.clone();
+        Box::pin(async move {
+            spawn_blocking(move || checkpoint::empty(&path)).await.map_err(|_| StoreError::unavailable("the runtime is shutting down"))?
+        })
     }
 
     /// Queues a write of about `weight` bytes.

@@ -327,6 +327,10 @@ impl Engine for MemoryEngine {
         Box::pin(ready(Ok(swept)))
     }
 
+    fn works_at_once(&self) -> bool {
+        true
+    }
+
     fn is_shared(&self) -> bool {
         false
     }

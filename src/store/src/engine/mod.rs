@@ -177,6 +177,12 @@ pub trait Engine: fmt::Debug + Send + Sync + 'static {
     /// ended goes by itself. Otherwise a batch may be about records of several places, and [`Engine::sweep`] removes what has ended.
     fn is_shared(&self) -> bool;
 
+    /// Returns true if everything is done on the caller's thread before the answer is there: simulations depend on the order of their
+    /// calls alone.
+    fn works_at_once(&self) -> bool {
+        false
+    }
+
     /// The same as [`Engine::commit`], but without a time-out: for a batch whose outcome must be known.
     fn commit_until_answered(&self, batches: Vec<Batch>) -> StoreFuture<Vec<Applied>> {
         self.commit(batches)

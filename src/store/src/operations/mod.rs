@@ -11,9 +11,12 @@ mod intent_key;
 pub(crate) mod operators;
 mod outbox;
 mod refusals;
-mod reseal;
+pub(crate) mod reseal;
 mod sessions;
+mod steps;
 mod tenancy;
+#[cfg(test)]
+mod tests;
 mod transactions;
 mod transfers;
 mod upkeep;
@@ -28,6 +31,7 @@ use sakshi_domain::ids::TxnId;
 use tokio::sync::broadcast;
 use uuid::Uuid;
 
+use self::steps::{Step, Steps};
 use crate::engine::{Answers, Applied, Batch, CallId, Engine, Key, Query, Record};
 use crate::error::{StoreError, StoreFuture};
 use crate::redis::NodeId;
@@ -44,6 +48,8 @@ struct Shared {
     retention: Retention,
     node: NodeId,
     ended_elsewhere: Option<broadcast::Sender<TxnId>>,
+    /// The steps of this node, if it is the only one.
+    steps: Steps,
     /// This node has left and begins no further attempt.
     left: AtomicBool,
 }
@@ -57,7 +63,7 @@ impl RecordStore {
         node: NodeId,
         ended_elsewhere: Option<broadcast::Sender<TxnId>>,
     ) -> Self {
-        Self(Arc::new(Shared { engine, vault, retention, node, ended_elsewhere, left: AtomicBool::new(false) }))
+        Self(Arc::new(Shared { engine, vault, retention, node, ended_elsewhere, steps: Steps::default(), left: AtomicBool::new(false) }))
     }
 
     fn engine(&self) -> &dyn Engine {
@@ -87,6 +93,11 @@ impl RecordStore {
             Poll::Ready(answer) => Box::pin(ready(answer)),
             Poll::Pending => work,
         }
+    }
+
+    /// Begins a step of a transaction. In a store of many nodes a copy is told of those of others in another way.
+    async fn begin(&self, id: TxnId) -> Option<Step<'_>> {
+        if self.engine().is_shared() { None } else { Some(self.0.steps.begin(id).await) }
     }
 
     async fn read(&self, queries: Vec<Query>) -> Result<Answers, StoreError> {

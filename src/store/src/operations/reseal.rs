@@ -143,7 +143,11 @@ impl RecordStore {
         }
         let store = self.clone();
         let work = move || old.into_iter().map(|row| store.replacement(row)).collect::<Vec<_>>();
-        let ready = spawn_blocking(work).await.map_err(|_| StoreError::unavailable("the runtime is shutting down"))?;
+        let ready = if self.engine().works_at_once() {
+            work()
+        } else {
+            spawn_blocking(work).await.map_err(|_| StoreError::unavailable("the runtime is shutting down"))?
+        };
         let mut sent = Vec::with_capacity(ready.len());
         let mut batches = Vec::with_capacity(ready.len());
         for Replacement { row, old, fresh } in ready {
@@ -180,7 +184,7 @@ impl RecordStore {
 }
 
 /// The kinds with sealed fields.
-pub(super) fn sealed_tables() -> impl Iterator<Item = &'static Table> {
+pub(crate) fn sealed_tables() -> impl Iterator<Item = &'static Table> {
     let is_sealed = |column: &Column| matches!(column.kind, ColumnKind::Sealed(_));
     ALL.iter().copied().filter(move |table| table.fields.iter().any(is_sealed))
 }

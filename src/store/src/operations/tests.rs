@@ -11,16 +11,14 @@ use super::RecordStore;
 use crate::conformance::TestStore;
 use crate::conformance::fixture::{RESULT_TTL, RETENTION};
 use crate::conformance::flow_fixture::{FLOW, document, opened, party};
-use crate::conformance::models::flows;
+use crate::conformance::models::{Behaviour, event, flows, transactions};
 use crate::conformance::run;
 use crate::engine::memory::MemoryEngine;
 use crate::redis::NodeId;
 use crate::vault::test_vault;
-use crate::{LapseFlowOutcome, Store};
+use crate::{LapseFlowOutcome, Retention, Store};
 
-mod moving;
 mod reseal;
-mod sqlite;
 
 /// A store in memory, with a clock that the test moves.
 struct MemoryTestStore {
@@ -29,14 +27,21 @@ struct MemoryTestStore {
     clock: Arc<ManualClock>,
 }
 
+/// It does what it is asked for at once.
+const BEHAVIOUR: Behaviour = Behaviour { in_order: true, expires: false };
+
 fn test_store() -> MemoryTestStore {
+    test_store_keeping(RETENTION)
+}
+
+fn test_store_keeping(retention: Retention) -> MemoryTestStore {
     let clock = Arc::new(ManualClock::starting_at(Timestamp::from_millis(1_900_000_000_000)));
-    store_with(MemoryEngine::new(clock.clone()), clock, &[7, 6], NodeId::generate())
+    store_with(MemoryEngine::new(clock.clone()), clock, &[7, 6], NodeId::generate(), retention)
 }
 
 /// The store of a node over what is kept, with these keys; the first seals.
-fn store_with(engine: MemoryEngine, clock: Arc<ManualClock>, keys: &[u8], node: NodeId) -> MemoryTestStore {
-    let store = RecordStore::new(Box::new(engine.clone()), Arc::new(test_vault(keys)), RETENTION, node, None);
+fn store_with(engine: MemoryEngine, clock: Arc<ManualClock>, keys: &[u8], node: NodeId, retention: Retention) -> MemoryTestStore {
+    let store = RecordStore::new(Box::new(engine.clone()), Arc::new(test_vault(keys)), retention, node, None);
     MemoryTestStore { store, engine, clock }
 }
 
@@ -71,6 +76,20 @@ fn a_flow_that_is_gone_leaves_the_list_of_open_invitations() {
         assert_eq!(test.store().lapse_flow(flow.id, RESULT_TTL).await, Ok(LapseFlowOutcome::NotFound));
         assert_eq!(test.store().lapsed_flows(1).await, Ok(vec![]));
     });
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_interleaving_does_what_the_model_says(steps in prop::collection::vec(transactions::step(), 1..160)) {
+        run(transactions::compare(&test_store(), BEHAVIOUR, steps));
+    }
+
+    #[test]
+    fn any_interleaving_at_an_event_does_what_the_model_says(steps in prop::collection::vec(event::step(), 1..200)) {
+        run(event::compare(&test_store_keeping(event::KEPT), BEHAVIOUR, steps));
+    }
 }
 
 proptest! {

@@ -42,6 +42,7 @@ impl Transactions for RecordStore {
 
     fn complete_transaction(&self, complete: CompleteTransaction) -> StoreFuture<CompleteOutcome> {
         self.run(|store| async move {
+            let _step = store.begin(complete.id).await;
             let (call, mut known_event) = (call(), complete.event);
             for _ in 0..ATTEMPTS {
                 let read = store.read_for(&complete, known_event).await?;
@@ -66,6 +67,7 @@ impl Transactions for RecordStore {
 
     fn expire_transaction(&self, id: TxnId) -> StoreFuture<ExpireOutcome> {
         self.run(move |store| async move {
+            let _step = store.begin(id).await;
             let mut answers = store.engine().read_confirmed(vec![Query::Record(transaction(id))]).await?;
             let opened = match seen_of(store.vault(), id, answers.record()?.as_ref(), answers.now)? {
                 None => return store.confirmed(ExpireOutcome::NotFound).await,
@@ -87,6 +89,7 @@ impl Transactions for RecordStore {
 
     fn watch_transaction(&self, id: TxnId) -> StoreFuture<Option<TransactionRecord>> {
         self.run(move |store| async move {
+            store.0.steps.ended(id).await;
             for _ in 0..ATTEMPTS {
                 // A guard that fails shows what is there, behind the batches that wait.
                 let applied = store.commit(Batch::on_full(vec![Guard::Absent(transaction(id))], vec![])).await?;

@@ -75,10 +75,8 @@ impl Model {
         }
     }
 
-    fn expect(&mut self, behaviour: Behaviour, step: &Step, now: Timestamp) -> String {
-        if behaviour.expires {
-            self.sweep(now);
-        }
+    fn expect(&mut self, step: &Step, now: Timestamp) -> String {
+        self.end(now);
         let refusal = self.refusal(now);
         match *step {
             Step::Scan { slot } if self.scans.contains_key(&slot) => return format!("opened {}", self.credits),
@@ -109,13 +107,13 @@ impl Model {
             Step::Enable { active } => self.active = active,
             Step::Extend { minutes } => self.end = now + Duration::from_secs(minutes * 60),
             Step::Grant { credits } => (self.credits, self.granted) = (self.credits + u64::from(credits), self.granted + 1),
-            Step::Sweep => self.sweep(now),
-            Step::Advance { .. } => {}
+            Step::Sweep | Step::Advance { .. } => {}
         }
         "done".into()
     }
 
-    fn sweep(&mut self, now: Timestamp) {
+    /// Takes away what has ended.
+    fn end(&mut self, now: Timestamp) {
         self.scans.retain(|_, scan| match scan {
             // No delivery is ever attempted here, so what has a webhook stays.
             (_, Some((_, registered, until))) => *registered || now < *until,
@@ -226,7 +224,7 @@ pub(crate) async fn compare(test: &impl TestStore, behaviour: Behaviour, steps: 
     let mut model = Model { credits: 6, spent: 0, granted: 1, active: true, end, cap: 3, scans, abandoned_and_gone: 0, registered };
     let mut number = 0;
     for group in steps.split_inclusive(|step| matches!(step, Step::Advance { .. })) {
-        let expected: Vec<String> = group.iter().map(|step| model.expect(behaviour, step, test.now())).collect();
+        let expected: Vec<String> = group.iter().map(|step| model.expect(step, test.now())).collect();
         let calls = group.iter().zip(number..).map(|(step, at)| execute(test, &event, &ids, at, step));
         assert_eq!(call_all(behaviour, calls).await, expected, "{group:?}");
         agree(test, &event, &ids, &model).await;

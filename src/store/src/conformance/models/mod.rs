@@ -14,7 +14,7 @@ use futures_util::future::join_all;
 pub(crate) struct Behaviour {
     /// Calls that are made together are executed in the order in which they were made.
     pub(crate) in_order: bool,
-    /// Records expire by themselves when their time has passed, and leave nothing for `sweep` to delete.
+    /// Records that have ended are gone, and leave nothing for `sweep` to remove.
     pub(crate) expires: bool,
 }
 

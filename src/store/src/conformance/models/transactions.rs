@@ -1,6 +1,6 @@
 //! The ledger and the transactions of one client.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -42,13 +42,13 @@ struct Model {
     transactions: BTreeMap<usize, (Timestamp, Option<(u8, Timestamp)>)>,
     debits: u64,
     queued: u64,
+    /// What has ended and was neither swept nor replaced.
+    unswept: BTreeSet<usize>,
 }
 
 impl Model {
     fn expect(&mut self, behaviour: Behaviour, step: &Step, now: Timestamp) -> String {
-        if behaviour.expires {
-            self.sweep(now);
-        }
+        self.end(now);
         match *step {
             Step::Move { kind, amount, reference } => match self.moved.get(&(kind == EntryKind::Grant, reference)) {
                 Some(known) if *known == amount => "moved".into(),
@@ -65,6 +65,7 @@ impl Model {
             Step::Open { slot } => {
                 (self.balance, self.debits) = (self.balance - 1, self.debits + 1);
                 self.transactions.insert(slot, (now + WINDOW, None));
+                self.unswept.remove(&slot);
                 format!("opened {}", self.balance)
             }
             Step::Complete { slot, answer } => match self.transactions.get_mut(&slot) {
@@ -78,18 +79,19 @@ impl Model {
                     format!("completed, queued {}", has_hook(slot))
                 }
             },
-            Step::Sweep => format!("swept {}", self.sweep(now)),
+            Step::Sweep if behaviour.expires => "swept 0".into(),
+            Step::Sweep => format!("swept {}", std::mem::take(&mut self.unswept).len()),
             Step::Advance { .. } => String::new(),
         }
     }
 
-    fn sweep(&mut self, now: Timestamp) -> usize {
-        let before = self.transactions.len();
-        self.transactions.retain(|slot, (expires_at, ended)| match ended {
-            None => now < *expires_at + RETENTION.expired,
-            Some((_, until)) => now < *until || has_hook(*slot),
-        });
-        before - self.transactions.len()
+    /// Takes away what has ended.
+    fn end(&mut self, now: Timestamp) {
+        let has_ended = |slot: &usize, (expires_at, ended): &mut (Timestamp, Option<(u8, Timestamp)>)| match ended {
+            None => now >= *expires_at + RETENTION.expired,
+            Some((_, until)) => now >= *until && !has_hook(*slot),
+        };
+        self.unswept.extend(self.transactions.extract_if(.., has_ended).map(|(slot, _)| slot));
     }
 }
 

@@ -1,4 +1,4 @@
-//! The installation to which the file belongs. A file has it since version 9 of the schema.
+//! The installation to which the file belongs.
 
 use rusqlite::{Connection, OptionalExtension as _};
 
@@ -8,12 +8,12 @@ use crate::error::StoreError;
 const KEPT: &str = "SELECT made_under FROM installation";
 const KEEP: &str = "INSERT OR REPLACE INTO installation (row, made_under) VALUES (1, ?1)";
 
-/// Checks the installation, within the transaction that opens the file.
+/// Checks the installation, within the transaction that opens the file. Only a new one belongs to none yet.
 ///
 /// # Errors
-/// [`StoreError::OtherInstallation`].
-pub(crate) fn check(connection: &Connection, ownership: &Ownership) -> Result<(), StoreError> {
-    if let Some(made_under) = ownership.check(kept(connection)?.as_deref())? {
+/// [`StoreError::OtherInstallation`], and [`StoreError::Corrupt`] when it is not known whose the file is.
+pub(crate) fn check(connection: &Connection, ownership: &Ownership, is_new: bool) -> Result<(), StoreError> {
+    if let Some(made_under) = examine(connection, ownership, is_new)? {
         connection.execute(KEEP, [made_under])?;
     }
     Ok(())
@@ -22,12 +22,16 @@ pub(crate) fn check(connection: &Connection, ownership: &Ownership) -> Result<()
 /// Checks the installation without writing anything.
 ///
 /// # Errors
-/// [`StoreError::OtherInstallation`].
+/// As [`check`].
 pub(crate) fn verify(connection: &Connection, ownership: &Ownership) -> Result<(), StoreError> {
-    let kept = if connection.table_exists(None, "installation")? { kept(connection)? } else { None };
-    ownership.check(kept.as_deref()).map(drop)
+    examine(connection, ownership, false).map(drop)
 }
 
-fn kept(connection: &Connection) -> rusqlite::Result<Option<String>> {
-    connection.query_row(KEPT, [], |row| row.get(0)).optional()
+/// Checks the installation, and returns what is to be stored, if that is something else.
+fn examine(connection: &Connection, ownership: &Ownership, is_new: bool) -> Result<Option<String>, StoreError> {
+    let kept: Option<String> = connection.query_row(KEPT, [], |row| row.get(0)).optional()?;
+    if kept.is_none() && !is_new {
+        return Err(StoreError::unreadable("the installation"));
+    }
+    ownership.check(kept.as_deref())
 }

@@ -40,7 +40,7 @@ pub(crate) fn open(connection: &mut Connection, clock: &dyn Clock, vault: &Vault
     }
     // In the same transaction: a file that is refused stays as it was.
     canary::check(&transaction, vault, is_new)?;
-    installation::check(&transaction, ownership)?;
+    installation::check(&transaction, ownership, is_new)?;
     Ok(transaction.commit()?)
 }
 

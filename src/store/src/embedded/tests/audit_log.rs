@@ -14,13 +14,14 @@ async fn no_statement_changes_or_removes_an_entry_and_none_is_readable() {
     assert!(!std::fs::read(&path).unwrap().windows(13).any(|window| window == b"planted-entry"));
     let file = Connection::open(path).unwrap();
     for sql in [
-        "UPDATE audit_log SET hash = previous",
-        "UPDATE audit_log SET previous = hash, box = box",
-        "UPDATE audit_log SET number = 2",
-        "DELETE FROM audit_log",
+        "UPDATE audit_list SET hash = previous",
+        "UPDATE audit_list SET previous = hash, entry = entry",
+        "UPDATE audit_list SET _entry = 2",
+        "UPDATE audit_list SET _id = x'01'",
+        "DELETE FROM audit_list",
     ] {
         let refused = file.execute(sql, []).unwrap_err();
         assert!(refused.to_string().contains("append-only"), "{sql}: {refused}");
     }
-    assert_eq!(file.query_row("SELECT count(*) FROM audit_log", [], |row| row.get::<_, i64>(0)), Ok(1));
+    assert_eq!(file.query_row("SELECT count(*) FROM audit_list", [], |row| row.get::<_, i64>(0)), Ok(1));
 }

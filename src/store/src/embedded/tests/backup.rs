@@ -4,16 +4,20 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt as _, chown, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use rusqlite::Connection;
-use sakshi_domain::clock::Clock;
+use sakshi_domain::clock::{Clock, ManualClock};
+use sakshi_domain::delivery::{Attempt, DeliveryOutcome, QueuedDelivery};
 
-use super::{EmbeddedTestStore, open, test_store};
-use crate::conformance::fixture::client_with;
-use crate::embedded::backup::{BackupContents, QueuedWebhooks, SUM, backup, restore};
+use super::{EmbeddedTestStore, open, options, test_store, vault};
+use crate::conformance::fixture::{EVENT_DURATION, RESULT_TTL, RETENTION, client_with, completed, created, event, opened};
+use crate::conformance::flow_fixture::{self, Told, accepted};
+use crate::embedded::EmbeddedStore;
+use crate::embedded::backup::{BackupContents, QueuedWebhooks, SUM, backup, inspect, restore};
 use crate::installation::test_ownership;
 use crate::vault::test_vault;
-use crate::{Credits as _, Ownership, StoreError, Vault};
+use crate::{Backlog, Credits as _, Outbox as _, Ownership, StoreError, Upkeep as _, Vault};
 
 /// A store that was used and closed, and a backup of it.
 async fn backed_up() -> (EmbeddedTestStore, PathBuf) {
@@ -21,7 +25,7 @@ async fn backed_up() -> (EmbeddedTestStore, PathBuf) {
     client_with(&test, 5).await;
     test.store.close();
     let file = test.directory.path().join("backup.db");
-    backup(&test.directory.path().join("store"), &file, test.clock.clone(), Arc::clone(test.store.vault())).unwrap();
+    backup(&test.directory.path().join("store"), &file, test.clock.clone(), vault()).unwrap();
     (test, file)
 }
 
@@ -30,7 +34,7 @@ fn restored(test: &EmbeddedTestStore, file: &Path, to: &Path, replace: bool) -> 
 }
 
 fn with(test: &EmbeddedTestStore) -> (Arc<dyn Clock>, Arc<Vault>) {
-    (test.clock.clone(), Arc::clone(test.store.vault()))
+    (test.clock.clone(), vault())
 }
 
 /// Bytes, without the checksum beside them.
@@ -45,7 +49,7 @@ async fn an_empty_file_is_no_store_to_back_up_and_none_to_replace() {
     let other = tempfile::tempdir().unwrap();
     fs::create_dir(other.path().join("store")).unwrap();
     fs::write(other.path().join("store/sakshi.db"), b"").unwrap();
-    let refused = backup(&other.path().join("store"), &other.path().join("b.db"), test.clock.clone(), Arc::clone(test.store.vault()));
+    let refused = backup(&other.path().join("store"), &other.path().join("b.db"), test.clock.clone(), vault());
     assert!(matches!(refused, Err(StoreError::Unavailable(why)) if why.starts_with("there is no store in")));
     assert_eq!(restored(&test, &file, other.path(), false).unwrap().1, None);
     let balances: Vec<_> = open(other.path()).unwrap().audit().await.unwrap().iter().map(|audit| audit.balance).collect();
@@ -77,8 +81,8 @@ async fn what_a_node_would_not_open_is_neither_backed_up_nor_restored() {
     assert_eq!(restored(&test, &file, to.path(), false), Err(refusal.clone()));
     assert!(!to.path().join("store").exists());
     let again = test.directory.path().join("again.db");
-    let (clock, vault) = with(&test);
-    assert_eq!(backup(&store, &again, clock, vault), Err(refusal));
+    let (clock, keys) = with(&test);
+    assert_eq!(backup(&store, &again, clock, keys), Err(refusal));
 }
 
 #[tokio::test]
@@ -87,8 +91,8 @@ async fn a_backup_that_cannot_be_finished_leaves_no_file() {
     let target = tempfile::tempdir().unwrap();
     let file = target.path().join("b.db");
     fs::create_dir(file.with_extension(format!("db.{SUM}"))).unwrap();
-    let (clock, vault) = with(&test);
-    assert!(backup(&test.directory.path().join("store"), &file, clock, vault).is_err());
+    let (clock, keys) = with(&test);
+    assert!(backup(&test.directory.path().join("store"), &file, clock, keys).is_err());
     let left: Vec<_> = fs::read_dir(&target).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left, ["b.db.sha256"], "the directory that was in the way");
 }
@@ -184,4 +188,121 @@ async fn a_backup_without_a_checksum_is_restored_and_one_whose_checksum_cannot_b
     let refused = restored(&test, &file, to.path(), false);
     assert!(matches!(refused, Err(StoreError::Unavailable(why)) if why.starts_with("cannot read")));
     assert!(!to.path().join("store").exists());
+}
+
+/// A store in which of two transactions' webhooks and of two reports' one waits each, one attempt is under way and one has ended.
+async fn with_webhooks() -> (EmbeddedTestStore, PathBuf, Vec<QueuedDelivery>) {
+    let test = test_store();
+    let client = client_with(&test, 10).await;
+    for _ in 0..4 {
+        completed(&test, &client).await;
+    }
+    let party = flow_fixture::party(&test).await;
+    for _ in 0..2 {
+        let flow = flow_fixture::opened(&test, flow_fixture::document(&test, &party, Some("https://own.example/in"))).await;
+        accepted(&test, &flow, Told::Document("Rejected")).await.unwrap();
+    }
+    let due = test.store.due_deliveries(None, None, 10).await.unwrap();
+    for begun in &due[2..5] {
+        assert!(test.store.claim_delivery(begun.id, begun.subject).await.unwrap());
+    }
+    let attempt = Attempt { outcome: DeliveryOutcome::Delivered, status: Some(200), duration_ms: 3 };
+    test.store.settle_delivery(due[2].id, due[2].subject, attempt).await.unwrap();
+    test.store.close();
+    let file = test.directory.path().join("backup.db");
+    let contents = backup(&test.directory.path().join("store"), &file, test.clock.clone(), vault()).unwrap();
+    assert_eq!((contents.queued_webhooks, contents.transactions, contents.ledger_entries), (3, 4, 5));
+    (test, file, due)
+}
+
+/// The store that a backup is made into after a minute, and its clock.
+fn serving(test: &EmbeddedTestStore, file: &Path, webhooks: QueuedWebhooks) -> EmbeddedTestStore {
+    let directory = tempfile::tempdir().unwrap();
+    let clock = Arc::new(ManualClock::starting_at(test.clock.now() + Duration::from_secs(60)));
+    let with = (clock.clone() as Arc<dyn Clock>, vault());
+    let (contents, _) = restore(file, &directory.path().join("store"), with, Some(&test_ownership()), webhooks, false).unwrap();
+    assert_eq!(contents.queued_webhooks, 3, "as the backup has it");
+    let store = EmbeddedStore::open(options(directory.path(), clock.clone())).unwrap();
+    EmbeddedTestStore { store, clock, directory }
+}
+
+#[tokio::test]
+async fn webhooks_that_wait_in_a_backup_are_not_sent_and_recorded_as_unknown() {
+    let (before, file, due) = with_webhooks().await;
+    let kept = before.clock.now();
+    let test = serving(&before, &file, QueuedWebhooks::Drop);
+    assert_eq!(test.store.due_deliveries(None, None, 10).await, Ok(vec![]));
+    assert_eq!(test.store.backlog().await, Ok(Backlog::default()));
+    let unknown = Some(Attempt { outcome: DeliveryOutcome::Unknown, status: None, duration_ms: 0 });
+    for delivery in [&due[0], &due[1], &due[5]] {
+        let record = test.store.load_delivery(delivery.subject).await.unwrap().unwrap();
+        assert_eq!((record.id, record.queued_at), (delivery.id, kept));
+        assert_eq!((record.claimed_at, record.attempt), (Some(test.clock.now()), unknown));
+        assert_eq!(test.store.claim_delivery(delivery.id, delivery.subject).await, Ok(false));
+    }
+    // What had begun or ended is as it was.
+    let ended = test.store.load_delivery(due[2].subject).await.unwrap().unwrap();
+    assert_eq!((ended.claimed_at, ended.attempt.map(|attempt| attempt.status)), (Some(kept), Some(Some(200))));
+    for begun in &due[3..5] {
+        let record = test.store.load_delivery(begun.subject).await.unwrap().unwrap();
+        assert_eq!((record.claimed_at, record.attempt), (Some(kept), None));
+    }
+    assert_eq!(test.store.abandon_attempts().await, Ok(2));
+    // They go when their time has passed, and a new one is queued behind them.
+    test.clock.advance(RESULT_TTL);
+    let swept = test.store.sweep(test.clock.now(), RETENTION, 100).await.unwrap();
+    assert_eq!(swept.transactions, 4);
+    let client = test.store.audit().await.unwrap()[0].client.clone();
+    assert!(completed(&test, &client).await.1 > due[5].id);
+}
+
+#[tokio::test]
+async fn webhooks_that_wait_in_a_backup_are_sent_again_if_that_is_asked_for() {
+    let (before, file, due) = with_webhooks().await;
+    let test = serving(&before, &file, QueuedWebhooks::Send);
+    let again = test.store.due_deliveries(None, None, 10).await.unwrap();
+    assert_eq!(again, [due[0].clone(), due[1].clone(), due[5].clone()]);
+    for delivery in again {
+        assert_eq!(test.store.claim_delivery(delivery.id, delivery.subject).await, Ok(true));
+    }
+}
+
+#[tokio::test]
+async fn a_file_whose_ledger_does_not_add_up_or_cannot_be_read_is_no_backup() {
+    let (test, file) = backed_up().await;
+    let whole = fs::read(&file).unwrap();
+    let (clock, keys) = with(&test);
+    let inspected = || inspect(&file, Arc::clone(&clock), Arc::clone(&keys), None);
+    assert_eq!(inspected().map(|contents| (contents.clients, contents.ledger_entries)), Ok((1, 1)));
+    for damage in [
+        "UPDATE client_record SET balance = 6",
+        "UPDATE ledger_list SET amount = 6",
+        "UPDATE ledger_list SET balance_after = 6",
+        "UPDATE ledger_list SET _entry = 2",
+        "UPDATE ledger_list SET kind = 'gift'",
+        "UPDATE ledger_list SET kind = NULL",
+        "UPDATE ledger_list SET kind = CAST(x'ff' AS TEXT)",
+        "UPDATE client_record SET _id = x'00'",
+        "DELETE FROM ledger_list",
+    ] {
+        change(&file, damage);
+        assert!(matches!(inspected(), Err(StoreError::Corrupt(_))), "{damage}: {:?}", inspected());
+        fs::write(&file, &whole).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn what_has_ended_and_was_not_swept_yet_is_not_counted() {
+    let test = test_store();
+    let client = client_with(&test, 10).await;
+    opened(&test, &client).await;
+    created(&test, event(&test, &client, 5)).await;
+    let store = test.directory.path().join("store");
+    let contents = |name: &str| {
+        let contents = backup(&store, &test.directory.path().join(name), test.clock.clone(), vault()).unwrap();
+        (contents.transactions, contents.events)
+    };
+    assert_eq!(contents("before"), (1, 1));
+    test.clock.advance(EVENT_DURATION + RETENTION.events);
+    assert_eq!(contents("after"), (0, 0));
 }

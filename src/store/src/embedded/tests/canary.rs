@@ -4,33 +4,20 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rusqlite::Connection;
-use zeroize::Zeroizing;
 
+use super::check::may_open;
 use super::{open_when_free, options, test_store};
-use crate::StoreError;
-use crate::Vault;
 use crate::conformance::TestStore;
-use crate::conformance::fixture::{app, client_with, completed, created, event, opening};
+use crate::conformance::fixture::{client_with, completed, opening};
 use crate::embedded::{EmbeddedStore, exists};
-use crate::{Credits as _, Tenancy as _, Transactions as _};
+use crate::installation::test_ownership;
+use crate::vault::test_vault;
+use crate::{Credits as _, OpenError, StoreError, Transactions as _};
 
 fn open(directory: &Path, keys: &[u8]) -> Result<EmbeddedStore, StoreError> {
     let mut options = options(directory, Arc::new(sakshi_domain::clock::ManualClock::starting_at(super::START)));
-    let keys: Vec<_> = keys.iter().map(|byte| Zeroizing::new(vec![*byte; 32])).collect();
-    options.vault = Arc::new(Vault::new(&keys).unwrap());
+    options.vault = Arc::new(test_vault(keys));
     open_when_free(&options)
-}
-
-fn version(directory: &Path) -> i64 {
-    let file = Connection::open(directory.join("store/sakshi.db")).unwrap();
-    file.query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap()
-}
-
-/// Makes the file one of version 2, which has no canary.
-pub(super) fn set_back(directory: &Path) {
-    let file = Connection::open(directory.join("store/sakshi.db")).unwrap();
-    file.execute_batch(include_str!("version_2.sql")).unwrap();
-    file.pragma_update(None, "user_version", 2).unwrap();
 }
 
 #[tokio::test]
@@ -84,27 +71,20 @@ async fn keys_are_changed_by_keeping_the_old_one_beside_the_new_one() {
 }
 
 #[tokio::test]
-async fn a_store_from_before_the_canary_is_known_by_any_record_that_it_holds() {
-    for kind in ["transaction", "event", "app", "none"] {
-        let test = test_store();
-        let client = client_with(&test, 5).await;
-        match kind {
-            "transaction" => drop(test.store.open_transaction(opening(&test, &client)).await.unwrap()),
-            "event" => drop(created(&test, event(&test, &client, 5)).await),
-            "app" => assert!(test.store.create_app(app(&test, &client)).await.unwrap()),
-            _ => {}
-        }
-        test.store.close();
-        let directory = test.directory.path();
-        set_back(directory);
-        if kind != "none" {
-            assert_eq!(open(directory, &[8]).unwrap_err(), StoreError::WrongKey, "{kind}");
-            assert_eq!(version(directory), 2, "a refused file is not migrated");
-        }
-        open(directory, &[7]).unwrap().close();
-        assert_eq!(version(directory), 17);
-        assert_eq!(open(directory, &[8]).unwrap_err(), StoreError::WrongKey, "{kind}: it has a canary now");
+async fn a_store_without_a_canary_is_refused_under_any_key_and_gets_none() {
+    let test = test_store();
+    let client = client_with(&test, 5).await;
+    completed(&test, &client).await;
+    test.store.close();
+    let path = test.directory.path().join("store/sakshi.db");
+    Connection::open(&path).unwrap().execute("DELETE FROM canary", []).unwrap();
+    let before = std::fs::read(&path).unwrap();
+    for keys in [&[7][..], &[8], &[8, 7]] {
+        assert_eq!(open(test.directory.path(), keys).unwrap_err(), StoreError::unreadable("the canary"));
     }
+    let looked = may_open(&test.directory.path().join("store"), &test_ownership());
+    assert_eq!(looked, Err(OpenError::Refused(StoreError::unreadable("the canary"))));
+    assert!(std::fs::read(&path).unwrap() == before);
 }
 
 #[test]

@@ -81,7 +81,7 @@ async fn a_store_is_checked_beside_a_node_that_writes() {
     let client = client_with(&*test, 1_000_000).await;
     while busy.load(Ordering::Relaxed) {
         completed(&*test, &client).await;
-        test.store.empty_log().await.unwrap();
+        test.store.sqlite().empty_log().await.unwrap();
     }
     let (is_same, checked) = checked.await.unwrap();
     assert!(is_same);

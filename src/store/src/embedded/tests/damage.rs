@@ -89,7 +89,7 @@ async fn a_file_of_a_newer_program_is_refused() {
 async fn damage_that_shows_later_stops_the_store_and_is_said_from_then_on() {
     let (test, path) = closed().await;
     let number = |sql: &str| -> u32 { rusqlite::Connection::open(&path).unwrap().query_row(sql, [], |row| row.get(0)).unwrap() };
-    let first = (number("SELECT rootpage FROM sqlite_schema WHERE name = 'ledger'") as usize - 1) * 4_096;
+    let first = (number("SELECT rootpage FROM sqlite_schema WHERE name = 'ledger_list'") as usize - 1) * 4_096;
     let mut bytes = fs::read(&path).unwrap();
     bytes[first..first + 4_096].fill(0xA5);
     fs::write(&path, &bytes).unwrap();
@@ -98,7 +98,7 @@ async fn damage_that_shows_later_stops_the_store_and_is_said_from_then_on() {
     let seen = store.audit().await.unwrap_err();
     assert!(matches!(seen, StoreError::Corrupt(_)), "{seen:?}");
     assert_eq!(store.check().await, Err(seen.clone()), "even what touches no damaged page");
-    assert_eq!(store.read(|_| Ok(())).await, Err(seen));
+    assert_eq!(store.sqlite().read(|_| Ok(())).await, Err(seen));
     store.close();
     assert!(path.exists());
 }
@@ -110,16 +110,27 @@ async fn a_list_of_events_whose_counts_are_damaged_is_unreadable() {
     let event = created(&test, event(&test, &client, 5)).await;
     let page = PageRequest { page: 1, page_size: 20 };
     assert_eq!(test.store.list_events(event.app.clone(), page).await.unwrap().total, 1);
-    for (column, value) in [("block", i64::MAX), ("block", i64::MIN), ("listed", -1), ("listed", i64::MIN)] {
-        let damage = format!("UPDATE event_blocks SET {column} = {value}");
-        let damaged = test.store.write(0, move |db| db.connection.execute_batch(&damage));
-        // What the schema refuses cannot come about so.
-        if damaged.await.is_ok() {
-            let listed = test.store.list_events(event.app.clone(), page).await;
-            assert!(matches!(listed, Err(StoreError::Corrupt(_))), "{column} {value}: {listed:?}");
-        }
-        test.store.write(0, |db| db.connection.execute_batch("UPDATE event_blocks SET block = 0, listed = 1")).await.unwrap();
+    let change = |sql: String| test.store.sqlite().write(0, move |db| db.connection.execute_batch(&sql));
+    let (max, min) = (i64::MAX.to_string(), i64::MIN.to_string());
+    for (table, column, value) in [
+        ("event_record", "registrations", "-1"),
+        ("event_record", "registrations", &max),
+        ("event_record", "registrations", &min),
+        ("event_record", "scans", "-1"),
+        ("event_record", "scans", &min),
+        ("event_record", "abandoned", "-1"),
+        ("event_record", "abandoned", &min),
+        ("event_record", "scans", "'many'"),
+        ("event_record", "app", "x'01'"),
+        ("event_record", "app", "CAST(x'ff' AS TEXT)"),
+        ("events_index", "_member", "x'01'"),
+    ] {
+        change(format!("CREATE TABLE kept AS SELECT {column} FROM {table}; UPDATE {table} SET {column} = {value}")).await.unwrap();
+        let listed = test.store.list_events(event.app.clone(), page).await;
+        assert!(matches!(listed, Err(StoreError::Corrupt(_))), "{column} {value}: {listed:?}");
+        change(format!("UPDATE {table} SET {column} = (SELECT {column} FROM kept); DROP TABLE kept")).await.unwrap();
     }
+    assert_eq!(test.store.list_events(event.app.clone(), page).await.unwrap().items, [event]);
 }
 
 #[tokio::test]

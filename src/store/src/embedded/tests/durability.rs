@@ -69,7 +69,7 @@ async fn work(test: &EmbeddedTestStore, event: &Event) {
         say("completed", &id);
         if round % 3 == 1 {
             assert!(test.store.claim_delivery(delivery.id, id.into()).await.unwrap());
-            say("claimed", &delivery.id);
+            say("claimed", &format!("{} {id}", delivery.id));
         }
     }
 }
@@ -145,9 +145,12 @@ fn whatever_was_answered_before_a_kill_is_there_after_it() {
 
 async fn check(test: &EmbeddedTestStore, word: &str, what: &str, claimed_before: &mut HashSet<u64>) {
     if word == "claimed" {
-        let id: u64 = what.parse().unwrap();
+        let (id, txn) = what.split_once(' ').unwrap();
+        let (id, txn): (u64, TxnId) = (id.parse().unwrap(), txn.parse().unwrap());
         assert!(claimed_before.insert(id), "no position is used twice");
-        assert_eq!(test.store.claim_delivery(DeliveryId(id), TxnId::from_bytes([0; 16]).into()).await, Ok(false));
+        assert_eq!(test.store.claim_delivery(DeliveryId(id), txn.into()).await, Ok(false));
+        let kept = test.store.load_delivery(txn.into()).await.unwrap().unwrap();
+        assert!(kept.id == DeliveryId(id) && kept.claimed_at.is_some(), "{kept:?}");
         return;
     }
     if word == "reported" {

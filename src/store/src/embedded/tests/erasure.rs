@@ -10,7 +10,7 @@ use sakshi_domain::erasure::ErasureSubject;
 use sakshi_domain::event::Event;
 use sakshi_domain::ids::TxnId;
 
-use super::test_store;
+use super::{test_store, vault};
 use crate::conformance::fixture::{client_with, created, event, passing, scanned};
 use crate::conformance::{TestStore, run};
 use crate::embedded::backup;
@@ -64,7 +64,7 @@ fn no_byte_of_an_erased_record_is_left_in_the_files_or_in_a_backup() {
         let copy = test.directory.path().join("copy");
         fs::create_dir(&copy).unwrap();
         let clock = Arc::new(ManualClock::starting_at(test.now()));
-        backup(&directory, &copy.join("copy.db"), clock, Arc::clone(test.store.vault())).unwrap();
+        backup(&directory, &copy.join("copy.db"), clock, vault()).unwrap();
         for left in [pieces(&directory), pieces(&copy)] {
             for ((_, mine), (_, others)) in gone {
                 assert_eq!((known(mine, &left), known(others, &left)), (0, 0), "of {} bytes", mine.size());

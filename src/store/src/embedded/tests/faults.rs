@@ -25,7 +25,7 @@ async fn occupied(test: &EmbeddedTestStore) -> (std::sync::mpsc::Sender<()>, Sto
         let _ = released.recv();
         Ok(())
     };
-    let busy = test.store.write(0, work);
+    let busy = test.store.sqlite().write(0, work);
     begun.await.unwrap();
     (release, busy)
 }
@@ -40,8 +40,8 @@ async fn a_transition_that_panics_or_is_refused_by_the_database_fails_alone() {
     let client = client_with(&test, 100).await;
     let (release, busy) = occupied(&test).await;
     let before = open_some(&test, &client, 10);
-    let panics = test.store.write(0, |_| -> rusqlite::Result<()> { panic!("a bug") });
-    let refused = test.store.write(0, |db| db.change("UPDATE clients SET balance = -1", []));
+    let panics = test.store.sqlite().write(0, |_| -> rusqlite::Result<()> { panic!("a bug") });
+    let refused = test.store.sqlite().write(0, |db| db.change("UPDATE client_record SET _version = NULL", []));
     let after = open_some(&test, &client, 10);
     drop(release);
     busy.await.unwrap();
@@ -53,13 +53,13 @@ async fn a_transition_that_panics_or_is_refused_by_the_database_fails_alone() {
     assert_eq!(audited_balance(&test, &client).await, 80);
     let times = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&times);
-    let alone = test.store.write(0, move |db| {
+    let alone = test.store.sqlite().write(0, move |db| {
         counted.fetch_add(1, Ordering::Relaxed);
-        db.change("UPDATE clients SET balance = -1", [])
+        db.change("UPDATE client_record SET _version = NULL", [])
     });
     assert!(alone.await.is_err());
     assert_eq!(times.load(Ordering::Relaxed), 1, "nobody else made it fail");
-    let read = test.store.read(|_| -> rusqlite::Result<()> { panic!("a bug") }).await;
+    let read = test.store.sqlite().read(|_| -> rusqlite::Result<()> { panic!("a bug") }).await;
     assert_eq!(read, Err(StoreError::Unavailable("an operation panicked".into())));
     assert_eq!(audited_balance(&test, &client).await, 80);
 }
@@ -121,7 +121,7 @@ async fn fill(test: &EmbeddedTestStore, client: &ClientId) -> Vec<TxnId> {
 
 #[tokio::test]
 async fn a_full_store_says_so_loses_nothing_and_recovers_when_there_is_room() {
-    let test = test_store_within(|_| {}, Some(120));
+    let test = test_store_within(|_| {}, Some(300));
     let client = client_with(&test, 1_000_000).await;
     let answered = fill(&test, &client).await;
     assert!(answered.len() > 100);

@@ -6,12 +6,10 @@ use std::sync::Arc;
 use rusqlite::Connection;
 use sakshi_domain::clock::ManualClock;
 
-use super::canary::set_back;
 use super::check::may_open;
-use super::{open_when_free, options, test_store};
-use crate::conformance::fixture::client_with;
+use super::{open_when_free, options};
 use crate::embedded::EmbeddedStore;
-use crate::{Credits as _, OpenError, Ownership, StoreError};
+use crate::{OpenError, Ownership, StoreError};
 
 const FILE: &str = "store/sakshi.db";
 
@@ -45,19 +43,18 @@ fn a_file_is_refused_under_another_profile_or_authority_and_stays_as_it_was() {
     open(directory.path(), &stage).unwrap();
 }
 
-#[tokio::test]
-async fn a_file_from_before_belongs_to_the_first_that_opens_it() {
-    let test = test_store();
-    let client = client_with(&test, 5).await;
-    test.store.close();
-    let directory = test.directory.path();
-    set_back(directory);
+#[test]
+fn a_file_that_does_not_say_whose_it_is_is_refused_and_becomes_nobodys() {
+    let directory = tempfile::tempdir().unwrap();
     let stage = of("stage https://one.example");
-    assert_eq!(may_open(&directory.join("store"), &stage), Ok(()));
-    let store = open(directory, &stage).unwrap();
-    assert_eq!(store.balance(client).await, Ok(Some(5)));
-    store.close();
-    is_refused(directory, &of("production https://one.example"));
+    open(directory.path(), &stage).unwrap().close();
+    let path = directory.path().join(FILE);
+    Connection::open(&path).unwrap().execute("DELETE FROM installation", []).unwrap();
+    let before = std::fs::read(&path).unwrap();
+    let unknown = StoreError::unreadable("the installation");
+    assert_eq!(open(directory.path(), &stage).unwrap_err(), unknown);
+    assert_eq!(may_open(&directory.path().join("store"), &stage), Err(OpenError::Refused(unknown)));
+    assert!(std::fs::read(&path).unwrap() == before);
 }
 
 #[test]

@@ -13,26 +13,27 @@ mod erasure;
 mod faults;
 mod files;
 mod installation;
-mod migration;
 mod models;
 mod plans;
 mod reseal;
 mod retention;
+mod schema;
 
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures_util::future::join;
 use sakshi_domain::clock::{Clock, ManualClock};
 use sakshi_domain::time::Timestamp;
 use sakshi_kit::redis::TIMEOUT;
 use tempfile::TempDir;
-use zeroize::Zeroizing;
 
 use super::{EmbeddedOptions, EmbeddedStore};
-use crate::conformance::fixture::{client_with, completing, opened};
+use crate::conformance::fixture::{RETENTION, client_with, completing, opened};
 use crate::conformance::{TestStore, run};
 use crate::installation::test_ownership;
+use crate::vault::test_vault;
 use crate::{Store, StoreError, TransactionRecord, Transactions as _, Vault};
 
 const START: Timestamp = Timestamp::from_millis(1_800_000_000_000);
@@ -45,8 +46,13 @@ struct EmbeddedTestStore {
 }
 
 fn options(directory: &Path, clock: Arc<ManualClock>) -> EmbeddedOptions {
-    let vault = Arc::new(Vault::new(&[Zeroizing::new(vec![7; 32])]).unwrap());
-    EmbeddedOptions { directory: directory.join("store"), clock, vault, max_waiting: 4_096, ownership: test_ownership() }
+    let (directory, ownership) = (directory.join("store"), test_ownership());
+    EmbeddedOptions { directory, clock, vault: vault(), retention: RETENTION, max_waiting: 4_096, ownership }
+}
+
+/// The keys of the tests' stores.
+fn vault() -> Arc<Vault> {
+    Arc::new(test_vault(&[7]))
 }
 
 /// A store, once nobody else has its files: a process that another test is about to start has every open file for a moment.
@@ -82,7 +88,7 @@ fn test_store_within(change: impl FnOnce(&mut EmbeddedOptions), max_pages: Optio
 
 impl TestStore for EmbeddedTestStore {
     fn store(&self) -> &dyn Store {
-        &self.store
+        &*self.store
     }
 
     fn now(&self) -> Timestamp {
@@ -106,7 +112,12 @@ mod in_memory {
 
     use super::*;
     use crate::conformance::fixture::{audited_balance, completed};
-    use crate::vault::test_vault;
+    use crate::embedded::database::connection::STATEMENTS;
+    use crate::engine::embedded::EmbeddedEngine;
+    use crate::engine::embedded::statements::known;
+    use crate::operations::RecordStore;
+    use crate::records::ALL;
+    use crate::redis::NodeId;
     use crate::{Reseal as _, ResealCursor};
 
     struct InMemory {
@@ -116,7 +127,7 @@ mod in_memory {
 
     impl TestStore for InMemory {
         fn store(&self) -> &dyn Store {
-            &self.store
+            &*self.store
         }
 
         fn now(&self) -> Timestamp {
@@ -128,28 +139,28 @@ mod in_memory {
         }
     }
 
-    /// A store that seals with the first of these keys, empty or a copy.
-    fn in_memory(keys: &[u8], like: Option<&InMemory>) -> InMemory {
-        let clock = Arc::new(ManualClock::starting_at(START));
-        let vault = Arc::new(test_vault(keys));
-        let store = EmbeddedStore::in_memory(clock.clone(), vault, &test_ownership(), like.map(|like| &like.store)).unwrap();
-        InMemory { store, clock }
-    }
-
     fn test_store() -> InMemory {
-        in_memory(&[7], Some(&in_memory(&[7], None)))
+        let clock = Arc::new(ManualClock::starting_at(START));
+        InMemory { store: EmbeddedStore::in_memory(clock.clone(), vault(), RETENTION, &test_ownership()).unwrap(), clock }
     }
 
-    crate::store_conformance!(test_store());
+    crate::store_conformance!(every_property_holds: _nothing = () => test_store());
+
+    /// Statements are found by the thread that executes them.
+    #[test]
+    fn a_connection_keeps_every_statement_that_the_properties_need() {
+        every_property_holds();
+        assert!((100..=STATEMENTS).contains(&known()), "{}", known());
+    }
 
     #[tokio::test]
     async fn a_step_that_fails_half_way_leaves_nothing_and_the_next_one_is_carried_out() {
-        const TAKES_ALL: &str = "UPDATE clients SET balance = 0";
+        const TAKES_ALL: &str = "UPDATE client_record SET balance = 0";
         let test = test_store();
         let client = client_with(&test, 5).await;
-        let refused = test.store.write(0, |db| db.change(TAKES_ALL, []).and_then(|_| db.change("no SQL", [])));
+        let refused = test.store.sqlite().write(0, |db| db.change(TAKES_ALL, []).and_then(|_| db.change("no SQL", [])));
         assert!(refused.await.is_err());
-        let panics = test.store.write(0, |db| -> rusqlite::Result<()> {
+        let panics = test.store.sqlite().write(0, |db| -> rusqlite::Result<()> {
             db.change(TAKES_ALL, [])?;
             panic!("a bug")
         });
@@ -158,24 +169,15 @@ mod in_memory {
     }
 
     #[tokio::test]
-    async fn what_a_copy_queues_has_another_id_than_what_the_original_queues() {
-        let original = in_memory(&[7], None);
-        let client = client_with(&original, 5).await;
-        for _ in 0..2 {
-            let copy = in_memory(&[7], Some(&original));
-            assert_ne!(completed(&copy, &client).await.1, completed(&original, &client).await.1);
-        }
-    }
-
-    #[tokio::test]
     async fn sealing_anew_is_done_when_it_is_asked_for() {
-        let original = test_store();
-        let client = client_with(&original, 5).await;
-        completed(&original, &client).await;
-        let copy = in_memory(&[8, 7], Some(&original));
+        let test = test_store();
+        let client = client_with(&test, 5).await;
+        completed(&test, &client).await;
+        let engine = Box::new(EmbeddedEngine::new(test.store.sqlite().clone(), ALL));
+        let store = RecordStore::new(engine, Arc::new(test_vault(&[8, 7])), RETENTION, NodeId::ALONE, None);
         let (mut next, mut resealed) = (Some(ResealCursor::default()), 0);
         while let Some(from) = next {
-            let step = copy.store.reseal(from, 100).now_or_never().unwrap().unwrap();
+            let step = store.reseal(from, 100).now_or_never().unwrap().unwrap();
             (next, resealed) = (step.next, resealed + step.resealed);
         }
         assert!(resealed > 0);
@@ -186,13 +188,18 @@ mod in_memory {
 fn a_node_that_takes_a_copy_of_a_transaction_sees_the_steps_that_were_begun_before() {
     run(async {
         let test = test_store();
-        let client = client_with(&test, 100).await;
+        let client = client_with(&test, 200).await;
         for _ in 0..100 {
             let id = opened(&test, &client).await.id;
             let ending = test.store.complete_transaction(completing(id, 1));
-            let seen = test.store.watch_transaction(id).await.unwrap();
-            assert!(matches!(seen, Some(TransactionRecord::Completed(_))), "{seen:?}");
-            ending.await.unwrap();
+            let (seen, ended) = join(test.store.watch_transaction(id), ending).await;
+            ended.unwrap();
+            assert!(matches!(seen, Ok(Some(TransactionRecord::Completed(_)))), "{seen:?}");
+            let id = opened(&test, &client).await.id;
+            let ending = test.store.expire_transaction(id);
+            let (seen, ended) = join(test.store.watch_transaction(id), ending).await;
+            ended.unwrap();
+            assert!(matches!(seen, Ok(Some(TransactionRecord::Expired(_)))), "{seen:?}");
         }
     });
 }

@@ -146,7 +146,7 @@ fn abandoned_scans_stay_counted_after_their_rows_are_swept() {
 }
 
 #[test]
-fn an_event_is_swept_with_its_registrations_and_never_before_its_transactions() {
+fn an_event_is_swept_with_its_registrations_and_without_its_deliveries() {
     run(async {
         let test = &test_store();
         let client = client_with(test, 20).await;
@@ -158,14 +158,16 @@ fn an_event_is_swept_with_its_registrations_and_never_before_its_transactions() 
         assert_eq!(test.store().sweep(test.now(), RETENTION, 100).await, Ok(Swept { transactions: 1, ..Swept::default() }));
         let listed = test.store().list_registrations(event.id, ALL.into()).await.unwrap();
         assert_eq!((listed.items.len(), listed.total), (2, 2), "registrations outlive their transactions");
-        test.advance(RETENTION.events);
-        assert_eq!(test.store().sweep(test.now(), RETENTION, 100).await, Ok(Swept::default()), "a delivery has not ended");
+        test.advance(EVENT_DURATION + RETENTION.events - RESULT_TTL - Duration::from_millis(1));
+        assert_eq!(test.store().sweep(test.now(), RETENTION, 100).await, Ok(Swept::default()), "the time of the event has not passed");
+        test.advance(Duration::from_millis(1));
+        assert_eq!(test.store().sweep(test.now(), RETENTION, 100).await, Ok(Swept { events: 3, ..Swept::default() }));
         let due = test.store().due_deliveries(None, None, 10).await.unwrap().remove(0);
-        assert_eq!(Some(due.url), event.terms.webhook_url);
+        assert_eq!(Some(due.url), event.terms.webhook_url, "a delivery that has not ended outlives its event");
         assert!(test.store().claim_delivery(due.id, due.subject).await.unwrap());
         let attempt = Attempt { outcome: DeliveryOutcome::Delivered, status: Some(200), duration_ms: 1 };
         test.store().settle_delivery(due.id, due.subject, attempt).await.unwrap();
-        assert_eq!(test.store().sweep(test.now(), RETENTION, 100).await, Ok(Swept { transactions: 1, events: 3, ..Swept::default() }));
+        assert_eq!(test.store().sweep(test.now(), RETENTION, 100).await, Ok(Swept { transactions: 1, ..Swept::default() }));
         assert_eq!(test.store().load_event(event.id).await, Ok(None));
         assert_eq!(test.store().list_registrations(event.id, ALL.into()).await, Ok(Page { items: vec![], total: 0 }));
         assert_eq!(test.store().list_events(event.app.clone(), ALL).await, Ok(Page { items: vec![], total: 0 }));
@@ -202,7 +204,7 @@ fn the_registrations_of_an_event_are_swept_a_bounded_number_at_a_time() {
         for _ in 0..4 {
             rounds.push(test.store().sweep(test.now(), RETENTION, 3).await.unwrap().events);
         }
-        assert_eq!(rounds, [3, 3, 1, 0], "seven registrations and three events");
+        assert_eq!(rounds, [3, 4, 0, 0], "four registrations that were left, and three events");
         assert!(test.store().load_event(longer.id).await.unwrap().is_some());
     });
 }
@@ -212,7 +214,7 @@ fn reports_and_flows_are_swept_a_bounded_number_at_a_time() {
     run(async {
         let test = &test_store();
         let party = party(test).await;
-        for _ in 0..2 {
+        for _ in 0..4 {
             let flow = flow_fixture::opened(test, locker(test, &party)).await;
             assert_eq!(accepted(test, &flow, Told::Locker("Fetched", 1)).await, None, "no URL is registered");
         }
@@ -221,6 +223,6 @@ fn reports_and_flows_are_swept_a_bounded_number_at_a_time() {
         for _ in 0..3 {
             rounds.push(test.store().sweep(test.now(), RETENTION, 3).await.unwrap().flows);
         }
-        assert_eq!(rounds, [3, 1, 0], "two reports and two flows");
+        assert_eq!(rounds, [9, 3, 0], "four flows, reports and names of webhooks, at most three of each at a time");
     });
 }

@@ -5,7 +5,7 @@
 
 mod apply;
 mod read;
-mod statements;
+pub(crate) mod statements;
 mod sweep;
 
 use std::fmt;
@@ -94,6 +94,11 @@ impl Engine for EmbeddedEngine {
 
     fn is_shared(&self) -> bool {
         false
+    }
+
+    #[cfg(any(test, feature = "fuzzing"))]
+    fn works_at_once(&self) -> bool {
+        self.store.is_in_memory()
     }
 
     /// Writes as much as a batch would and takes it back, so that a full store says so.

@@ -11,8 +11,8 @@ use std::rc::Rc;
 use crate::engine::{Column, ColumnKind, Form, Life, Table};
 
 /// A statement about a kind.
-#[derive(Debug, PartialEq, Eq, Hash)]
-pub(super) enum Statement {
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Statement {
     /// The version and all fields of a record.
     Read,
     /// The version and these fields.
@@ -58,7 +58,7 @@ thread_local! {
 }
 
 /// The text of a statement.
-pub(super) fn text(table: &'static Table, statement: Statement) -> Rc<str> {
+pub(crate) fn text(table: &'static Table, statement: Statement) -> Rc<str> {
     TEXTS.with_borrow_mut(|texts| {
         let key = (table.name, statement);
         if let Some(text) = texts.get(&key) {
@@ -75,8 +75,14 @@ pub(super) fn text(table: &'static Table, statement: Statement) -> Rc<str> {
     })
 }
 
+/// How many texts this thread has asked for.
+#[cfg(test)]
+pub(crate) fn known() -> usize {
+    TEXTS.with_borrow(HashMap::len)
+}
+
 /// Returns true if records of the kind can have an end.
-pub(super) const fn can_end(table: &Table) -> bool {
+pub(crate) const fn can_end(table: &Table) -> bool {
     matches!(table.life, Life::Ends(_))
 }
 

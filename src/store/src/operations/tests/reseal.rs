@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use sakshi_domain::clock::Clock as _;
 
 use super::{MemoryTestStore, store_with, test_store};
-use crate::conformance::fixture::{client_with, created, event, opened, registered};
+use crate::conformance::fixture::{RETENTION, client_with, created, event, opened, registered};
 use crate::conformance::reseal::{filled, pass, read};
 use crate::engine::{Batch, ColumnKind, Engine as _, Form, Op, Query, ScanFrom, Value};
 use crate::operations::reseal::sealed_tables;
@@ -15,7 +15,7 @@ use crate::{EncryptionKeyId, Reseal as _, ResealCursor};
 
 /// The same records under other keys; the first seals.
 fn reopened(test: &MemoryTestStore, keys: &[u8]) -> MemoryTestStore {
-    store_with(test.engine.clone(), test.clock.clone(), keys, test.store.node())
+    store_with(test.engine.clone(), test.clock.clone(), keys, test.store.node(), RETENTION)
 }
 
 /// The fields with a value that begins as one under this key.
