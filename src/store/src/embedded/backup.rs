@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use aws_lc_rs::digest::{Context, SHA256};
 use rusqlite::backup::{Backup, StepResult};
-use rusqlite::{Connection, OpenFlags, params};
+use rusqlite::{Connection, OpenFlags, Params, params};
 use sakshi_domain::clock::Clock;
 use sakshi_domain::delivery::DeliveryOutcome;
 
@@ -21,8 +21,8 @@ use super::database::files::{self, LockedDirectory, failed};
 use super::database::schema;
 use super::database::statements::Database;
 use super::errors::Health;
-use crate::credits::Audit;
 use crate::Ownership;
+use crate::credits::Audit;
 use crate::error::StoreError;
 use crate::vault::Vault;
 
@@ -30,12 +30,12 @@ use crate::vault::Vault;
 pub const SUM: &str = "sha256";
 /// Pages that are copied at once.
 const STEP: i32 = 1_024;
-/// Makes what waits, in the records of transactions and of reports, attempts without an outcome.
-const UNSENT: [&str; 3] = [
+/// Make what waits, in the records of transactions and of reports, attempts without an outcome.
+const UNSENT: [&str; 2] = [
     "UPDATE txn_record SET claimed_at = ?1, attempt = ?2, duration_ms = 0, _end = until WHERE delivery IS NOT NULL AND claimed_at IS NULL",
     "UPDATE report_record SET claimed_at = ?1, attempt = ?2, duration_ms = 0, _end = until WHERE delivery IS NOT NULL AND claimed_at IS NULL",
-    "DELETE FROM outbox_index WHERE ?1 IS NOT NULL AND ?2 IS NOT NULL",
 ];
+const EMPTY_OUTBOX: &str = "DELETE FROM outbox_index";
 
 /// What was found in a backup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -169,21 +169,25 @@ pub fn inspect(file: &Path, clock: Arc<dyn Clock>, vault: Arc<Vault>, ownership:
     if let Some(wrong) = audits.iter().find(|audit| !audit.is_clean()) {
         return Err(corrupt(&format!("the ledger of {} does not add up", wrong.client)));
     }
-    let count = |sql| -> rusqlite::Result<u64> { Ok(db.first(sql, [now], |row| row.get::<_, i64>(0))?.unwrap_or(0).unsigned_abs()) };
     Ok(BackupContents {
         bytes,
         clients: audits.len() as u64,
         ledger_entries: audits.iter().map(|audit| audit.entries).sum(),
-        transactions: count("SELECT count(*) FROM txn_record WHERE _end IS NULL OR _end > ?1")?,
-        events: count("SELECT count(*) FROM event_record WHERE _end IS NULL OR _end > ?1")?,
-        queued_webhooks: count("SELECT count(*) FROM outbox_index WHERE ?1 IS NOT NULL")?,
+        transactions: count(&db, "SELECT count(*) FROM txn_record WHERE _end IS NULL OR _end > ?1", [now])?,
+        events: count(&db, "SELECT count(*) FROM event_record WHERE _end IS NULL OR _end > ?1", [now])?,
+        queued_webhooks: count(&db, "SELECT count(*) FROM outbox_index", [])?,
     })
+}
+
+fn count(db: &Database, sql: &str, params: impl Params) -> rusqlite::Result<u64> {
+    Ok(db.first(sql, params, |row| row.get::<_, i64>(0))?.unwrap_or(0).unsigned_abs())
 }
 
 /// Recomputes every ledger.
 fn audits(db: &Database) -> Result<Vec<Audit>, StoreError> {
     let unreadable = || StoreError::unreadable("a client");
-    let clients = db.all("SELECT _id, balance FROM client_record ORDER BY _row", [], |row| Ok((row.get::<_, Vec<u8>>(0)?, row.get::<_, i64>(1)?)))?;
+    let clients =
+        db.all("SELECT _id, balance FROM client_record ORDER BY _row", [], |row| Ok((row.get::<_, Vec<u8>>(0)?, row.get::<_, i64>(1)?)))?;
     let mut audits = Vec::with_capacity(clients.len());
     for (key, balance) in clients {
         let client = key.get(1..).and_then(|id| std::str::from_utf8(id).ok()?.parse().ok()).ok_or_else(unreadable)?;
@@ -245,6 +249,7 @@ fn copy(file: &Path, draft: &Path, clock: &dyn Clock, webhooks: QueuedWebhooks) 
         for sql in UNSENT {
             connection.execute(sql, params![clock.now().millis(), DeliveryOutcome::Unknown.as_str()])?;
         }
+        connection.execute(EMPTY_OUTBOX, [])?;
     }
     Ok(())
 }

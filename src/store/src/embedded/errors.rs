@@ -41,9 +41,10 @@ impl From<Error> for StoreError {
                     _ => Self::unavailable(text),
                 }
             }
-            Error::InvalidColumnType(..) | Error::IntegralValueOutOfRange(..) | Error::Utf8Error(..) | Error::FromSqlConversionFailure(..) => {
-                Self::unreadable("a record")
-            }
+            Error::InvalidColumnType(..)
+            | Error::IntegralValueOutOfRange(..)
+            | Error::Utf8Error(..)
+            | Error::FromSqlConversionFailure(..) => Self::unreadable("a record"),
             _ => Self::unavailable("a statement was refused"),
         }
     }
@@ -73,7 +74,9 @@ mod tests {
 
     #[test]
     fn a_column_of_another_type_is_a_record_that_cannot_be_read() {
-        for error in [Error::InvalidColumnType(0, "name".into(), Type::Null), Error::IntegralValueOutOfRange(0, -1)] {
+        let no_text = String::from_utf8(vec![0xff]).unwrap_err().utf8_error();
+        let other_type = Error::InvalidColumnType(0, "name".into(), Type::Null);
+        for error in [other_type, Error::IntegralValueOutOfRange(0, -1), Error::Utf8Error(0, no_text)] {
             assert_eq!(StoreError::from(error), StoreError::unreadable("a record"));
         }
     }

@@ -9,6 +9,7 @@ use std::thread::{Builder, JoinHandle};
 use tokio::task::spawn_blocking;
 use tracing::Instrument as _;
 
+use super::EmbeddedOptions;
 #[cfg(any(test, feature = "fuzzing"))]
 use super::database::connection::keep_statements;
 use super::database::connection::{Role, connect};
@@ -21,7 +22,6 @@ use super::threads::checkpoint;
 use super::threads::job::execute_all;
 use super::threads::job::{Job, waiting};
 use super::threads::readers::{self, READERS, Reads};
-use super::EmbeddedOptions;
 use super::threads::writer::{self, Writer};
 use crate::error::{StoreError, StoreFuture};
 

@@ -50,12 +50,7 @@ impl Moved {
 ///
 /// # Errors
 /// It is not built yet.
-pub async fn move_to_redis(
-    _: &Path,
-    _: RedisOptions,
-    _: bool,
-    _: impl Fn(&str, u64) + Send + Sync + 'static,
-) -> Result<Moved, StoreError> {
+pub async fn move_to_redis(_: &Path, _: RedisOptions, _: bool, _: impl Fn(&str, u64) + Send + Sync + 'static) -> Result<Moved, StoreError> {
     Err(StoreError::unavailable("it is not built yet"))
 }
 

@@ -42,7 +42,6 @@ pub(crate) fn connect(path: &Path, role: Role) -> rusqlite::Result<Connection> {
     set("synchronous", 2)?;
     // What is deleted is overwritten.
     set("secure_delete", 1)?;
-    set("foreign_keys", 1)?;
     set("cell_size_check", 1)?;
     set("temp_store", 2)?;
     set("wal_autocheckpoint", 0)?;

@@ -16,8 +16,8 @@ use sakshi_domain::time::Timestamp;
 pub(crate) use self::statements::schema;
 use self::statements::{Statement, text};
 use super::{Answers, Applied, Batch, Engine, Form, Key, Place, Query, ScanFrom, Scanned, Table};
-use crate::embedded::sqlite::Sqlite;
 use crate::embedded::database::statements::Database;
+use crate::embedded::sqlite::Sqlite;
 use crate::error::StoreFuture;
 
 /// Records in the file of a store.
