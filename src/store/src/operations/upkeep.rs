@@ -25,7 +25,7 @@ impl Upkeep for RecordStore {
                     name if name == transaction::TRANSACTION.name => &mut swept.transactions,
                     name if name == idempotency::IDEMPOTENCY.name => &mut swept.idempotency,
                     name if name == credential::CREDENTIAL.name => &mut swept.credentials,
-                    name if name == event::EVENT.name => &mut swept.events,
+                    name if [&event::EVENT, &event::REGISTRATIONS].iter().any(|kind| kind.name == name) => &mut swept.events,
                     name if name == flow::FLOW.name || name == flow::REPORT.name => &mut swept.flows,
                     name if name == session::SESSION.name => &mut swept.sessions,
                     name if name == refusal::REFUSAL.name => &mut swept.refusals,

@@ -90,7 +90,7 @@ impl RedisEngine {
 }
 
 /// The name of a key: in the slot of its partition, or in its own.
-fn name(key: &Key) -> Vec<u8> {
+pub(crate) fn name(key: &Key) -> Vec<u8> {
     let (kind, id) = (key.table.name.as_bytes(), &key.id[..]);
     match key.place {
         Place::Partition(partition) => {
