@@ -220,9 +220,9 @@ impl Engine for NodeEngine {
         self.call(move |engine| engine.scan(table, from, limit))
     }
 
-    fn sweep(&self, now: Timestamp, limit: usize) -> StoreFuture<Vec<(&'static Table, u64)>> {
+    fn sweep(&self, now: Timestamp, limit: usize, batch: Batch) -> StoreFuture<Vec<(&'static Table, u64)>> {
         self.world.reach("step sweep");
-        self.change(move |engine| engine.sweep(now, limit))
+        self.change(move |engine| engine.sweep(now, limit, batch.clone()))
     }
 
     fn is_shared(&self) -> bool {

@@ -322,8 +322,9 @@ impl Engine for MemoryEngine {
         Box::pin(ready(Ok(Scanned { keys, next: None })))
     }
 
-    fn sweep(&self, now: Timestamp, limit: usize) -> StoreFuture<Vec<(&'static Table, u64)>> {
+    fn sweep(&self, now: Timestamp, limit: usize, batch: Batch) -> StoreFuture<Vec<(&'static Table, u64)>> {
         let (now, mut content) = (self.clock.now().min(now), self.lock());
+        content.apply(&batch, self.clock.now());
         let ended = content.records.iter().filter(|(_, kept)| kept.end.is_some_and(|end| end <= now.millis()));
         let mut ended: Vec<Name> = ended.map(|(name, _)| name.clone()).collect();
         ended.truncate(limit);
