@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use sakshi_store::redis::NodeId;
 use sakshi_supervision::interference::{Interference, interfere_with};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use crate::node::{self, Arbiter, Node};
 use crate::sim::Sim;
@@ -48,6 +48,8 @@ pub(crate) fn interfere(world: &Arc<World>) {
 
 /// Between two looks at whether others are dead, and as much again.
 const TAKE_OVER_MS: u64 = 3_000;
+/// How long a node may take to take over.
+const TAKE_OVER_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Starts a node, for as long as it takes.
 pub(crate) async fn start(sim: Rc<Sim>, number: usize) {
@@ -103,16 +105,22 @@ pub(crate) async fn nodes_take_over(sim: Rc<Sim>) {
     while world.deployment != Deployment::Alone {
         sleep(Duration::from_millis(TAKE_OVER_MS + world.below(TAKE_OVER_MS))).await;
         let living: Vec<Node> = (0..world.nodes()).filter_map(|number| sim.node(number)).collect();
-        let Some(node) = living.get(world.index(living.len())) else { continue };
-        let Ok(holders) = node.store.holders().await else { continue };
-        let mut dead: Vec<NodeId> = holders.into_iter().map(|(_, holder)| holder).collect();
-        dead.retain(|holder| living.iter().all(|node| node.incarnation.id != *holder));
-        dead.sort_unstable();
-        dead.dedup();
-        for holder in dead {
-            if node.store.replace(holder).await.is_ok() {
-                world.reach("a node took over from a dead one");
-            }
+        let Some(node) = living.get(world.index(living.len())).cloned() else { continue };
+        // One that is killed meanwhile gets no answer, and a call may panic.
+        let taking = actix_rt::spawn(takes_over(Arc::clone(&world), node, living));
+        let _ = timeout(TAKE_OVER_TIMEOUT, taking).await;
+    }
+}
+
+async fn takes_over(world: Arc<World>, node: Node, living: Vec<Node>) {
+    let Ok(holders) = node.store.holders().await else { return };
+    let mut dead: Vec<NodeId> = holders.into_iter().map(|(_, holder)| holder).collect();
+    dead.retain(|holder| living.iter().all(|node| node.incarnation.id != *holder));
+    dead.sort_unstable();
+    dead.dedup();
+    for holder in dead {
+        if node.store.replace(holder).await.is_ok() {
+            world.reach("a node took over from a dead one");
         }
     }
 }

@@ -3,20 +3,18 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use aws_lc_rs::digest::{SHA256, digest};
-use sakshi_domain::clock::{Clock, SystemClock};
 use sakshi_domain::credits::{CreditMove, EntryKind};
 use sakshi_domain::ids::{AppId, ClientId, KeyId};
-use sakshi_domain::profile::Profile;
 use sakshi_domain::tenancy::{ApiKeyRecord, Client};
 use sakshi_kit::records;
 use sakshi_sandbox::residents::Resident;
 use sakshi_service::api_key::ApiKey;
 use sakshi_store::engine::memory::MemoryEngine;
-use sakshi_store::{Credits as _, Ownership, Tenancy as _, Vault};
+use sakshi_store::{Credits as _, Tenancy as _};
 use serde::{Deserialize, Serialize};
 use tokio::time::sleep;
 
