@@ -37,3 +37,4 @@ pub use self::installation::may_open;
 pub use self::link::{BadRedisUrl, CallFigures, LinkFigures, RedisServers, RedisTopology};
 pub use self::options::{NodeId, RedisOptions};
 pub use self::store::RedisStore;
+pub(crate) use self::store::unwatched;
