@@ -10,6 +10,7 @@ use sakshi_domain::clock::Clock;
 use tokio::task::spawn_blocking;
 use tracing::Instrument as _;
 
+use super::EmbeddedOptions;
 #[cfg(any(test, feature = "fuzzing"))]
 use super::database::connection::keep_statements;
 use super::database::connection::{Role, connect};
@@ -22,7 +23,6 @@ use super::threads::checkpoint;
 use super::threads::job::execute_all;
 use super::threads::job::{Job, waiting};
 use super::threads::readers::{self, READERS, Reads};
-use super::EmbeddedOptions;
 use super::threads::writer::{self, Writer};
 use crate::error::{StoreError, StoreFuture};
 
@@ -142,11 +142,7 @@ impl Sqlite {
     /// # Errors
     /// What SQLite says.
     #[cfg(any(test, feature = "fuzzing"))]
-    pub(crate) fn in_memory(
-        clock: Arc<dyn Clock>,
-        vault: &crate::Vault,
-        ownership: &crate::Ownership,
-    ) -> Result<Self, StoreError> {
+    pub(crate) fn in_memory(clock: Arc<dyn Clock>, vault: &crate::Vault, ownership: &crate::Ownership) -> Result<Self, StoreError> {
         let mut connection = rusqlite::Connection::open_in_memory()?;
         keep_statements(&connection)?;
         schema::open(&mut connection, &*clock, vault, ownership)?;

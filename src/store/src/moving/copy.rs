@@ -223,8 +223,7 @@ impl Pass<'_> {
                 let mut source = self.from.read(keys.iter().map(presence).collect()).await?;
                 let mut batches = Vec::new();
                 for key in keys {
-                    let (is_in_target, end, is_in_source) =
-                        (is_there(&key, &mut target)?, target.number()?, is_there(&key, &mut source)?);
+                    let (is_in_target, end, is_in_source) = (is_there(&key, &mut target)?, target.number()?, is_there(&key, &mut source)?);
                     if is_in_target && !is_in_source && !has_passed(end, &source) {
                         batches.push(only(Op::Remove(key)));
                     }

@@ -129,7 +129,8 @@ impl Servers {
 
     /// What is on the servers and no part of a store; with `removes` it is removed.
     pub(super) async fn strangers(&self, removes: bool) -> Result<Strangers, StoreError> {
-        let own = [keys::own_marks(), keys::starts().into(), vec![keys::moving(), keys::installation(), keys::probe(), keys::beats()]].concat();
+        let own =
+            [keys::own_marks(), keys::starts().into(), vec![keys::moving(), keys::installation(), keys::probe(), keys::beats()]].concat();
         let mut strangers = Strangers::default();
         for server in 0.. {
             let mut cursor = 0_u64;
@@ -140,7 +141,8 @@ impl Servers {
                 cursor = found.parsed()?;
                 let names = found.value()?.fields()?.all(Some)?;
                 for name in names.into_iter().filter(|name| named_in(ALL, name).is_none() && !own.contains(name)) {
-                    strangers.keys += self.shared.read("a key", cmd(if removes { "DEL" } else { "EXISTS" }).arg(&name)).await?.parsed::<u64>()?;
+                    strangers.keys +=
+                        self.shared.read("a key", cmd(if removes { "DEL" } else { "EXISTS" }).arg(&name)).await?.parsed::<u64>()?;
                     if strangers.kinds.len() < TOLD {
                         strangers.kinds.insert(kind(&name));
                     }
