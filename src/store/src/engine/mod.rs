@@ -184,7 +184,8 @@ pub trait Engine: fmt::Debug + Send + Sync + 'static {
     }
 
     /// Removes at most `limit` records of each kind whose time has passed, by the engine's clock and at `now`; by kind, how many.
-    fn sweep(&self, now: Timestamp, limit: usize) -> StoreFuture<Vec<(&'static Table, u64)>>;
+    /// The batch is applied in the same step.
+    fn sweep(&self, now: Timestamp, limit: usize, batch: Batch) -> StoreFuture<Vec<(&'static Table, u64)>>;
 
     /// Returns true if other nodes use the same records. They are on several servers then, a batch is about one place, and what has
     /// ended goes by itself. Otherwise a batch may be about records of several places, and [`Engine::sweep`] removes what has ended.

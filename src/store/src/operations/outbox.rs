@@ -22,7 +22,6 @@ const ADDRESS: &[&str] = &["terms", "event", "address", "size"];
 struct Waiting {
     id: DeliveryId,
     subject: Subject,
-    origin: String,
 }
 
 impl Outbox for RecordStore {
@@ -111,8 +110,20 @@ impl Outbox for RecordStore {
 }
 
 impl RecordStore {
+    /// Takes over from a node that is dead: how many deliveries wait here instead, and how many attempts stay unknown.
+    ///
+    /// # Errors
+    /// The engine's. It may be repeated.
+    pub async fn replace(&self, dead: NodeId) -> Result<(u64, u64), StoreError> {
+        let unknown = self.abandon(dead).await?;
+        Ok((self.take_over(dead).await?, unknown))
+    }
+
     /// The nodes that may have deliveries, by partition.
-    pub(crate) async fn holders(&self) -> Result<Vec<(Partition, NodeId)>, StoreError> {
+    ///
+    /// # Errors
+    /// The engine's.
+    pub async fn holders(&self) -> Result<Vec<(Partition, NodeId)>, StoreError> {
         let mut answers = self.read(Partition::all().map(|partition| Query::page(holders(partition), 0, u64::MAX)).collect()).await?;
         let mut found = Vec::new();
         for partition in Partition::all() {
@@ -146,7 +157,7 @@ impl RecordStore {
                     let (subject, of) = of_member(&member).ok_or_else(|| StoreError::unreadable("the outbox"))?;
                     if origin.is_none_or(|origin| origin == of) {
                         found[usize::from(partition.number())] += 1;
-                        waiting.push(Waiting { id: delivery::id(partition, number), subject, origin: of.to_owned() });
+                        waiting.push(Waiting { id: delivery::id(partition, number), subject });
                     }
                 }
                 if is_full && found[usize::from(partition.number())] < limit {
@@ -163,7 +174,7 @@ impl RecordStore {
         let queries = waiting.iter().map(|waiting| Query::Fields(of_subject(&waiting.subject), ADDRESS));
         let mut answers = self.read(queries.collect()).await?;
         let mut due = Vec::with_capacity(waiting.len());
-        for Waiting { id, subject, .. } in waiting {
+        for Waiting { id, subject } in waiting {
             let Some(record) = answers.record()? else { continue };
             due.push(self.queued(id, subject, &record)?);
         }

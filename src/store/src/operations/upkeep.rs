@@ -18,14 +18,14 @@ impl Upkeep for RecordStore {
             if store.engine().is_shared() {
                 return Ok(Swept::default());
             }
-            store.commit(Batch::on_full(vec![], vec![Op::Put(swept(), vec![("at", now.into())])])).await?;
+            let noted = Batch::on_full(vec![], vec![Op::Put(swept(), vec![("at", now.into())])]);
             let mut swept = Swept::default();
-            for (table, number) in store.engine().sweep(now, limit).await? {
+            for (table, number) in store.engine().sweep(now, limit, noted).await? {
                 let kind = match table.name {
                     name if name == transaction::TRANSACTION.name => &mut swept.transactions,
                     name if name == idempotency::IDEMPOTENCY.name => &mut swept.idempotency,
                     name if name == credential::CREDENTIAL.name => &mut swept.credentials,
-                    name if name == event::EVENT.name => &mut swept.events,
+                    name if [&event::EVENT, &event::REGISTRATIONS].iter().any(|kind| kind.name == name) => &mut swept.events,
                     name if name == flow::FLOW.name || name == flow::REPORT.name => &mut swept.flows,
                     name if name == session::SESSION.name => &mut swept.sessions,
                     name if name == refusal::REFUSAL.name => &mut swept.refusals,

@@ -264,7 +264,7 @@ impl Engine for RedisEngine {
     }
 
     /// Nothing: every key ends by itself when its time has passed.
-    fn sweep(&self, _: Timestamp, _: usize) -> StoreFuture<Vec<(&'static Table, u64)>> {
+    fn sweep(&self, _: Timestamp, _: usize, _: Batch) -> StoreFuture<Vec<(&'static Table, u64)>> {
         Box::pin(ready(Ok(vec![])))
     }
 
