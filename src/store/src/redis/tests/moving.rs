@@ -204,7 +204,8 @@ pub(super) async fn assert_equal(from: &dyn Store, to: &dyn Store, flows: &[(Flo
         same!(store => store.load_flow(*flow, app.clone()).await.unwrap().is_some());
         same!(store => {
             let found = store.flow_deliveries(*flow).await.unwrap().unwrap();
-            let mut deliveries: Vec<_> = found.deliveries.into_iter().map(|one| (one.webhook, one.tells, told(Some(one.delivery)))).collect();
+            let deliveries = found.deliveries.into_iter();
+            let mut deliveries: Vec<_> = deliveries.map(|one| (one.webhook, one.tells, told(Some(one.delivery)))).collect();
             deliveries.sort_by_key(|(webhook, ..)| webhook.0);
             (found.state, found.kept_until, deliveries)
         });
