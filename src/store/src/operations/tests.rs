@@ -18,7 +18,6 @@ use crate::redis::NodeId;
 use crate::vault::test_vault;
 use crate::{LapseFlowOutcome, Store};
 
-mod moving;
 mod reseal;
 mod sqlite;
 
