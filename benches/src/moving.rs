@@ -65,8 +65,9 @@ async fn moved(transactions: usize) -> Result<Report, Failure> {
     let keys: u64 = second.kinds.values().map(|kind| kind.keys).sum();
     let written: u64 = second.kinds.values().map(|kind| kind.written).sum();
 
-    let source: Arc<dyn Store> = Arc::new(owner.embedded(&path)?);
-    let target: Arc<dyn Store> = Arc::new(RedisStore::open(owner.redis(&redis)?).await?);
+    let source: Arc<dyn Store> = Arc::new((*owner.embedded(&path)?).clone());
+    let on_redis = RedisStore::open(owner.redis(&redis)?).await?;
+    let target: Arc<dyn Store> = Arc::new((*on_redis).clone());
     let compared = owner.compare(&source, &target).await?;
     target.leave().await?;
     drop(target);
@@ -75,7 +76,7 @@ async fn moved(transactions: usize) -> Result<Report, Failure> {
     move_to_directory(owner.redis(&redis)?, &back, |_, _| {}).await?;
     let returned = begun.elapsed().as_secs_f64();
     let memory = own_memory("VmRSS")?;
-    let back: Arc<dyn Store> = Arc::new(owner.embedded(&back)?);
+    let back: Arc<dyn Store> = Arc::new((*owner.embedded(&back)?).clone());
     let compared_back = owner.compare(&source, &back).await?;
     let mut report = Report::new(&format!("A move of {transactions} transactions and {} events", transactions / 100));
     report.figure("first run, with the comparison of every key, s", &[copied]);
@@ -112,6 +113,7 @@ impl Owner {
             directory: directory.to_owned(),
             clock: Arc::new(SystemClock),
             vault: Arc::clone(&self.vault),
+            retention: Retention { expired: DAY, events: DAY * 90 },
             max_waiting: 8_192,
             ownership: self.ownership.clone(),
         })?)
@@ -134,7 +136,7 @@ impl Owner {
 
     /// Adds transactions, most of which have ended with claims, and events.
     async fn fill(&self, store: &EmbeddedStore, transactions: usize, events: usize) -> Result<(), Failure> {
-        let store: &dyn Store = store;
+        let store: &dyn Store = &**store;
         let now = SystemClock.now();
         store.create_client(Client::new(self.client.clone(), "bench".into(), now)).await?;
         let app = App {

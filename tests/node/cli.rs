@@ -161,7 +161,7 @@ async fn an_operator_looks_at_a_flow() {
     let url = serve(&fixture);
     let client = fixture.client().await;
     let party = Party { app: fixture.app(&client).await, client, now: fixture.clock.now() };
-    let flow = party.locker(&fixture.store).await;
+    let flow = party.locker(&*fixture.store).await;
     let (code, out, _) = admin(&url, &["flow", &flow.id.to_string()]).await;
     assert!(code == ExitCode::SUCCESS && out.ends_with("\n\nnone\n"), "{out}");
     assert_eq!((word_after(&out, "kind"), word_after(&out, "state")), ("doclocker", "Pending"));

@@ -65,15 +65,16 @@ impl PagesFixture {
             directory: settings.store.path.clone(),
             clock: clock.clone(),
             vault: Arc::clone(&vault),
+            retention: Retention { expired: Duration::from_secs(3_600), events: Duration::from_secs(3_600) },
             max_waiting: 64,
             ownership: Ownership::of(Profile::Sandbox, "https://issuer.test"),
         })
         .unwrap();
         let client = WebhookClient::new(&client_options());
-        let first = first_client::ensure(&store, clock.now()).await.unwrap().unwrap();
+        let first = first_client::ensure(&*store, clock.now()).await.unwrap().unwrap();
         let app = store.load_app(first.app.clone()).await.unwrap().unwrap();
         let config = TreeConfig {
-            store: Arc::new(store.clone()),
+            store: Arc::new((*store).clone()),
             vault: Arc::clone(&vault),
             clock: clock.clone(),
             client: Arc::new(client.unwrap()),
@@ -85,7 +86,7 @@ impl PagesFixture {
             transactions,
             events,
             flows,
-            store: Arc::new(store),
+            store: Arc::new((*store).clone()),
             vault,
             clock: clock.clone(),
             authority: Arc::new(authority::build(&settings, keys, BASE.to_owned(), clock.clone()).unwrap()),

@@ -20,6 +20,7 @@ use sakshi_operator::{ConnectorTokens, CreditDesk, FailedLogins, FlowDesk, Healt
 use sakshi_service::api_key::ApiKey;
 use sakshi_service::budget::MemoryBudgets;
 use sakshi_service::url_policy::UrlPolicy;
+use sakshi_store::Retention;
 use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore};
 use sakshi_store::{
     CreditOutcome, Credits as _, Flows as _, Ownership, ReportFlow, ReportFlowOutcome, Store, StoreFuture, Tenancy as _, Vault,
@@ -103,12 +104,19 @@ impl StoreFixture {
         let vault = Arc::new(Vault::new(&[vec![7; 32].into()]).unwrap());
         let ownership = Ownership::of(Profile::Sandbox, "https://issuer.test");
         let options =
-            EmbeddedOptions { directory: directory.path().join("store"), clock: clock.clone(), vault, max_waiting: 64, ownership };
+            EmbeddedOptions {
+            directory: directory.path().join("store"),
+            clock: clock.clone(),
+            vault,
+            retention: Retention { expired: Duration::from_secs(3_600), events: Duration::from_secs(3_600) },
+            max_waiting: 64,
+            ownership,
+        };
         Self { store: EmbeddedStore::open(options).unwrap(), clock, health: Arc::default(), directory }
     }
 
     pub(crate) fn shared_store(&self) -> Arc<dyn Store> {
-        Arc::new(self.store.clone())
+        Arc::new((*self.store).clone())
     }
 
     pub(crate) fn internal(&self) -> InternalDeps {

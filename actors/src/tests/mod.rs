@@ -114,6 +114,7 @@ impl Fixture {
             directory: directory.path().join("store"),
             clock: store_clock.clone(),
             vault: vault.clone(),
+            retention: Retention { expired: Duration::from_secs(3_600), events: Duration::from_secs(3_600) },
             max_waiting: 1_000,
             ownership: Ownership::of(Profile::Sandbox, "https://issuer.test"),
         };
@@ -122,7 +123,7 @@ impl Fixture {
         let options = WebhookClientOptions { allow_private: true, connect_timeout, total_timeout, extra_roots_pem: None };
         let client = WebhookClient::new(&options).unwrap();
         let config =
-            TreeConfig { store: Arc::new(store.clone()), vault, clock: clock.clone(), client: Arc::new(client), on_one_arbiter: false };
+            TreeConfig { store: Arc::new((*store).clone()), vault, clock: clock.clone(), client: Arc::new(client), on_one_arbiter: false };
         let (tree, escalations) = Tree::start(config.clone(), bounds).await.unwrap();
         let Handles { transactions, events, flows } = tree.start_shard().unwrap();
         let client = Client::new(ClientId::generate(), "Test".into(), clock.now());

@@ -55,9 +55,9 @@ impl Storage {
                 let directory = settings.store.path.clone();
                 let max_waiting = settings.limits.max_in_flight.saturating_mul(2);
                 let ownership = ownership(settings);
-                let options = EmbeddedOptions { directory, clock: Arc::clone(&clock), vault, max_waiting, ownership };
+                let options = EmbeddedOptions { directory, clock: Arc::clone(&clock), vault, retention, max_waiting, ownership };
                 let embedded = EmbeddedStore::open(options)?;
-                Ok(Self { store: Arc::new(embedded.clone()), clock, kind: Kind::Embedded(embedded, settings.store.path.clone()) })
+                Ok(Self { store: Arc::new((*embedded).clone()), clock, kind: Kind::Embedded(embedded, settings.store.path.clone()) })
             }
             StoreKind::Redis(redis) => {
                 let store = RedisStore::open(redis_options(redis, settings, vault, retention)?).await?;
@@ -65,7 +65,7 @@ impl Storage {
                 if u128::from(ahead_ms.unsigned_abs()) >= CLOCK_OFFSET_REPORTED.as_millis() {
                     tracing::warn!(redis.ahead_ms = ahead_ms, "the clocks of this machine and of Redis differ: one of them is wrong");
                 }
-                Ok(Self { clock: store.clock(), store: Arc::new(store.clone()), kind: Kind::Redis(store) })
+                Ok(Self { clock: store.clock(), store: Arc::new((*store).clone()), kind: Kind::Redis(store) })
             }
         }
     }

@@ -257,7 +257,7 @@ mod tests {
             // As long as an id may be.
             let app = records::app("a".repeat(APP_CHARS_MAX).parse().unwrap(), client.client_id.clone());
             assert!(store.create_app(app.clone()).await.unwrap());
-            let gate = KeyGate::new(Arc::new(store.clone()), clock, Profile::Sandbox);
+            let gate = KeyGate::new(Arc::new((*store).clone()), clock, Profile::Sandbox);
             Self { gate, store, client: client.client_id, app: app.app_id, _directory: directory }
         }
 

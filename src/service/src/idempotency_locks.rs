@@ -149,7 +149,7 @@ mod tests {
 
     fn store() -> (tempfile::TempDir, Arc<dyn Store>) {
         let (directory, store) = test_store::store(Arc::new(SystemClock));
-        (directory, Arc::new(store))
+        (directory, Arc::new((*store).clone()))
     }
 
     fn scope(key: u8) -> IdempotencyScope {

@@ -1,11 +1,12 @@
 //! An embedded store in a directory of its own, for tests.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use sakshi_domain::clock::Clock;
 use sakshi_domain::profile::Profile;
 use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore};
-use sakshi_store::{Ownership, Vault};
+use sakshi_store::{Ownership, Retention, Vault};
 use tempfile::TempDir;
 
 pub(crate) fn store(clock: Arc<dyn Clock>) -> (TempDir, EmbeddedStore) {
@@ -14,6 +15,7 @@ pub(crate) fn store(clock: Arc<dyn Clock>) -> (TempDir, EmbeddedStore) {
         directory: directory.path().join("store"),
         clock,
         vault: Arc::new(Vault::new(&[vec![7; 32].into()]).unwrap()),
+        retention: Retention { expired: Duration::from_secs(3_600), events: Duration::from_secs(3_600) },
         max_waiting: 64,
         ownership: Ownership::of(Profile::Sandbox, "https://issuer.test"),
     };

@@ -232,7 +232,7 @@ mod tests {
         }
 
         async fn list(&self, kept_since: Timestamp, filter: &Filter, before: Option<u64>) -> Listing {
-            let ledger = Ledger { store: &self.store, client: &self.client, app: &self.app, kept_since };
+            let ledger = Ledger { store: &*self.store, client: &self.client, app: &self.app, kept_since };
             ledger.list(filter, before).await.unwrap()
         }
     }

@@ -7,10 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use sakshi_store::Vault;
-use sakshi_store::embedded::EmbeddedStore;
+use sakshi_store::redis::NodeId;
 use sakshi_supervision::interference::{Interference, interfere_with};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use crate::node::{self, Arbiter, Node};
 use crate::sim::Sim;
@@ -47,11 +46,16 @@ pub(crate) fn interfere(world: &Arc<World>) {
     }));
 }
 
+/// Between two looks at whether others are dead, and as much again.
+const TAKE_OVER_MS: u64 = 3_000;
+/// How long a node may take to take over.
+const TAKE_OVER_TIMEOUT: Duration = Duration::from_secs(20);
+
 /// Starts a node, for as long as it takes.
 pub(crate) async fn start(sim: Rc<Sim>, number: usize) {
     let world = &sim.world;
     loop {
-        let incarnation = Incarnation::new(number);
+        let incarnation = Incarnation::new(number, world.deployment);
         let differs = world.deployment != Deployment::Alone && world.goes_wrong("drift", 7_000);
         let difference = if differs { signed(world.below(2 * DRIFT_MS), DRIFT_MS) } else { 0 };
         let (starting, world_of_it) = (Arc::clone(&incarnation), Arc::clone(world));
@@ -95,10 +99,35 @@ pub(crate) fn kill(sim: &Rc<Sim>, incarnation: &Incarnation) {
     });
 }
 
-/// Breaks one thing after the other, until the rough time is over.
-pub(crate) async fn breaks(sim: Rc<Sim>, open: impl Fn(&EmbeddedStore, &Arc<Vault>) -> EmbeddedStore) {
+/// Lets living nodes take over from those that have deliveries and are dead, as their heartbeats would tell them.
+pub(crate) async fn nodes_take_over(sim: Rc<Sim>) {
     let world = Arc::clone(&sim.world);
-    let copy = |store: &EmbeddedStore| open(store, &world.vault());
+    while world.deployment != Deployment::Alone {
+        sleep(Duration::from_millis(TAKE_OVER_MS + world.below(TAKE_OVER_MS))).await;
+        let living: Vec<Node> = (0..world.nodes()).filter_map(|number| sim.node(number)).collect();
+        let Some(node) = living.get(world.index(living.len())).cloned() else { continue };
+        // One that is killed meanwhile gets no answer, and a call may panic.
+        let taking = actix_rt::spawn(takes_over(Arc::clone(&world), node, living));
+        let _ = timeout(TAKE_OVER_TIMEOUT, taking).await;
+    }
+}
+
+async fn takes_over(world: Arc<World>, node: Node, living: Vec<Node>) {
+    let Ok(holders) = node.store.holders().await else { return };
+    let mut dead: Vec<NodeId> = holders.into_iter().map(|(_, holder)| holder).collect();
+    dead.retain(|holder| living.iter().all(|node| node.incarnation.id != *holder));
+    dead.sort_unstable();
+    dead.dedup();
+    for holder in dead {
+        if node.store.replace(holder).await.is_ok() {
+            world.reach("a node took over from a dead one");
+        }
+    }
+}
+
+/// Breaks one thing after the other, until the rough time is over.
+pub(crate) async fn breaks(sim: Rc<Sim>) {
+    let world = Arc::clone(&sim.world);
     while world.is_rough() {
         sleep(Duration::from_millis(world.below(25_000))).await;
         if world.goes_wrong("outages", 2_500) {
@@ -110,7 +139,7 @@ pub(crate) async fn breaks(sim: Rc<Sim>, open: impl Fn(&EmbeddedStore, &Arc<Vaul
             world.say(|line| _ = write!(line, "the store takes nothing in for {full} ms"));
             world.full_until.store(world.now_ms() + full, Ordering::Relaxed);
         } else if matches!(world.deployment, Deployment::Replicated | Deployment::LossyReplica) && world.goes_wrong("failovers", 4_000) {
-            fails_over(&world, &copy).await;
+            fails_over(&world).await;
         } else if world.deployment != Deployment::Alone && world.goes_wrong("clock-jumps", 2_000) {
             clock_jumps(&sim).await;
         } else if world.goes_wrong("store-clock", 1_500) {
@@ -127,14 +156,14 @@ pub(crate) async fn breaks(sim: Rc<Sim>, open: impl Fn(&EmbeddedStore, &Arc<Vaul
 }
 
 /// The replica lags for a while, and then takes over or catches up.
-async fn fails_over(world: &World, copy: &impl Fn(&EmbeddedStore) -> EmbeddedStore) {
-    world.replica_lags(copy(&world.store()));
+async fn fails_over(world: &World) {
+    world.replica_lags(world.engine().replica());
     world.say(|line| line.push_str("the replica lags"));
     sleep(Duration::from_millis(world.below(3_000))).await;
     let takes_over = world.chance(700);
     world.say(|line| line.push_str(if takes_over { "the replica takes over" } else { "the replica has caught up" }));
     world.reach(if takes_over { "replica took over" } else { "replica caught up" });
-    world.replica_catches_up(takes_over, copy);
+    world.replica_catches_up(takes_over);
 }
 
 /// An arbiter of a node hangs, with all that is on it. Who watches the process may kill it meanwhile.

@@ -41,7 +41,7 @@ use sakshi_service::issuer_keys::IssuerKeys;
 use sakshi_service::upstreams::Upstreams;
 use sakshi_service::url_policy::UrlPolicy;
 use sakshi_service::{Rules, Service};
-use sakshi_store::{CreditOutcome, ReportFlowOutcome, Retention, Store, StoreFuture, Vault};
+use sakshi_store::{CreditOutcome, RecordStore, ReportFlowOutcome, Retention, Store, StoreFuture, Vault};
 use sakshi_supervision::Escalation;
 use sakshi_supervision::interference::{on_arbiter, while_on_arbiter};
 use sakshi_web::body::BodyLimit;
@@ -55,7 +55,7 @@ use tokio::sync::mpsc;
 use url::Url;
 
 use crate::network::{Inbox, Network};
-use crate::store::NodeStore;
+use crate::store;
 use crate::world::{Incarnation, SimulatedClock, World};
 
 /// How long a transaction waits: less than in use, so that runs are short.
@@ -141,6 +141,7 @@ impl Edge {
 #[derive(Clone)]
 pub(crate) struct Node {
     pub(crate) incarnation: Arc<Incarnation>,
+    pub(crate) store: RecordStore,
     /// The keys with which its process was started.
     pub(crate) vault: Arc<Vault>,
     pub(crate) clock: Arc<SimulatedClock>,
@@ -204,6 +205,9 @@ pub(crate) fn authority() -> &'static Authority {
     })
 }
 
+/// How long records are kept beyond their use.
+pub(crate) const RETENTION: Retention = Retention { expired: DAY, events: DAY };
+
 fn bounds(shards: usize, in_flight_per_origin: usize) -> TreeBounds {
     TreeBounds {
         shards,
@@ -215,7 +219,7 @@ fn bounds(shards: usize, in_flight_per_origin: usize) -> TreeBounds {
         live_events: 100,
         live_flows: 100,
         flow_result_ttl: DAY,
-        retention: Retention { expired: DAY, events: DAY },
+        retention: RETENTION,
     }
 }
 
@@ -255,7 +259,8 @@ pub(crate) async fn start(
     incarnation: Arc<Incarnation>,
     difference_ms: i64,
 ) -> Option<(Node, mpsc::UnboundedReceiver<Escalation>)> {
-    let store: Arc<dyn Store> = Arc::new(NodeStore { world: Arc::clone(world), incarnation: Arc::clone(&incarnation) });
+    let records = store::store(world, &incarnation);
+    let store: Arc<dyn Store> = Arc::new(records.clone());
     let network = Arc::new(Network { world: Arc::clone(world), incarnation: Arc::clone(&incarnation), inbox: Arc::clone(inbox) });
     let simulated = SimulatedClock::new(world.begun, difference_ms);
     let clock: Arc<dyn Clock> = simulated.clone();
@@ -353,7 +358,7 @@ pub(crate) async fn start(
     };
     let internal = App::new().wrap(from_fn(edge)).configure(move |config| sakshi_operator::configure(config, deps));
     let internal = Edge::of(first, internal).await;
-    Some((Node { incarnation, vault, clock: simulated, tree, public, internal }, escalations))
+    Some((Node { incarnation, store: records, vault, clock: simulated, tree, public, internal }, escalations))
 }
 
 struct LedgerDesk(Tree);

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sakshi_store::Vault;
-use sakshi_store::embedded::EmbeddedStore;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 use zeroize::Zeroizing;
@@ -24,7 +23,7 @@ pub(crate) fn vault(keys: &[u8]) -> Arc<Vault> {
 }
 
 /// Changes the key once, in some runs.
-pub(crate) async fn rotates(sim: Rc<Sim>, open: impl Fn(&EmbeddedStore, &Arc<Vault>) -> EmbeddedStore) {
+pub(crate) async fn rotates(sim: Rc<Sim>) {
     let world = &sim.world;
     sleep(Duration::from_millis(world.below(50_000))).await;
     // A failover that may lose what was answered may also bring back what was sealed with the old key.
@@ -32,17 +31,17 @@ pub(crate) async fn rotates(sim: Rc<Sim>, open: impl Fn(&EmbeddedStore, &Arc<Vau
         return;
     }
     for (keys, what) in [(&[7, 8][..], "also know the new encryption key"), (&[8, 7], "seal with the new encryption key")] {
-        restarts_with(&sim, &open, keys, what).await;
+        restarts_with(&sim, keys, what).await;
     }
     seals_anew(&sim).await;
-    restarts_with(&sim, &open, &[8], "know the new encryption key alone").await;
+    restarts_with(&sim, &[8], "know the new encryption key alone").await;
     world.reach("operator: the encryption key is changed");
 }
 
 /// Restarts every node with these keys, one after the other.
-async fn restarts_with(sim: &Rc<Sim>, open: &impl Fn(&EmbeddedStore, &Arc<Vault>) -> EmbeddedStore, keys: &[u8], what: &str) {
+async fn restarts_with(sim: &Rc<Sim>, keys: &[u8], what: &str) {
     let vault = vault(keys);
-    sim.world.opens_with(&vault, |store| open(store, &vault));
+    sim.world.opens_with(&vault);
     sim.world.say(|line| _ = write!(line, "from now on nodes {what}"));
     for number in 0..sim.world.nodes() {
         while sim.node(number).is_none_or(|node| !Arc::ptr_eq(&node.vault, &vault)) {

@@ -3,20 +3,18 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use aws_lc_rs::digest::{SHA256, digest};
-use sakshi_domain::clock::{Clock, SystemClock};
 use sakshi_domain::credits::{CreditMove, EntryKind};
 use sakshi_domain::ids::{AppId, ClientId, KeyId};
-use sakshi_domain::profile::Profile;
 use sakshi_domain::tenancy::{ApiKeyRecord, Client};
 use sakshi_kit::records;
 use sakshi_sandbox::residents::Resident;
 use sakshi_service::api_key::ApiKey;
-use sakshi_store::embedded::EmbeddedStore;
-use sakshi_store::{Credits as _, Ownership, Tenancy as _, Vault};
+use sakshi_store::engine::memory::MemoryEngine;
+use sakshi_store::{Credits as _, Tenancy as _};
 use serde::{Deserialize, Serialize};
 use tokio::time::sleep;
 
@@ -81,20 +79,9 @@ pub fn shrunk(seed: u64, mut shape: Shape) -> (Shape, Run) {
     (shape, found)
 }
 
-/// Makes what all runs share: keys and the tables of a store, which would take longer than a run.
+/// Makes what all runs share: keys, which would take longer than a run.
 pub(crate) fn prepare() {
     authority();
-    empty_store();
-}
-
-fn in_memory(clock: Arc<dyn Clock>, vault: &Arc<Vault>, like: Option<&EmbeddedStore>) -> EmbeddedStore {
-    let ownership = Ownership::of(Profile::Sandbox, "https://issuer.test");
-    EmbeddedStore::in_memory(clock, Arc::clone(vault), &ownership, like).expect("a store")
-}
-
-fn empty_store() -> &'static EmbeddedStore {
-    static EMPTY: OnceLock<EmbeddedStore> = OnceLock::new();
-    EMPTY.get_or_init(|| in_memory(Arc::new(SystemClock), &vault(&[7]), None))
 }
 
 /// Runs a seed in this process.
@@ -115,8 +102,7 @@ pub(crate) fn run_here(seed: u64, shape: Shape) -> Run {
 async fn simulated(seed: u64, shape: Shape) -> Run {
     let begun = entropy::begin();
     let (vault, clock) = (vault(&[7]), SimulatedClock::new(begun, 0));
-    let store = in_memory(clock.clone(), &vault, Some(empty_store()));
-    let world = World::new(seed, shape, store, vault, Arc::clone(&clock));
+    let world = World::new(seed, shape, MemoryEngine::new(clock.clone()), vault, clock);
     chaos::interfere(&world);
 
     let mut tenants = Vec::new();
@@ -130,9 +116,9 @@ async fn simulated(seed: u64, shape: Shape) -> Run {
     for number in 0..world.nodes() {
         actix_rt::spawn(chaos::start(Rc::clone(&sim), number));
     }
-    let open = move |store: &EmbeddedStore, vault: &Arc<Vault>| in_memory(clock.clone(), vault, Some(store));
-    actix_rt::spawn(chaos::breaks(Rc::clone(&sim), open.clone()));
-    actix_rt::spawn(rotates(Rc::clone(&sim), open));
+    actix_rt::spawn(chaos::breaks(Rc::clone(&sim)));
+    actix_rt::spawn(rotates(Rc::clone(&sim)));
+    actix_rt::spawn(chaos::nodes_take_over(Rc::clone(&sim)));
     for (tenant, key_id) in sim.tenants.iter().zip(key_ids) {
         people(&sim, tenant, key_id, shape);
     }

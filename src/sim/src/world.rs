@@ -13,11 +13,13 @@ use sakshi_domain::clock::Clock;
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::time::Timestamp;
 use sakshi_store::Vault;
-use sakshi_store::embedded::EmbeddedStore;
+use sakshi_store::RecordStore;
+use sakshi_store::engine::memory::MemoryEngine;
+use sakshi_store::redis::NodeId;
 use tokio::sync::{self, Notify, broadcast};
 use tokio::time::Instant;
 
-use crate::node::Arbiter;
+use crate::node::{Arbiter, RETENTION};
 
 /// When runs begin.
 pub(crate) const START: Timestamp = Timestamp::from_millis(1_800_000_000_000);
@@ -136,6 +138,8 @@ impl Clock for SimulatedClock {
 #[derive(Debug)]
 pub(crate) struct Incarnation {
     pub(crate) number: usize,
+    /// By which the store knows it.
+    pub(crate) id: NodeId,
     /// Held by calls until the store has carried them out.
     pub(crate) steps: sync::RwLock<()>,
     is_dead: AtomicBool,
@@ -143,8 +147,9 @@ pub(crate) struct Incarnation {
 }
 
 impl Incarnation {
-    pub(crate) fn new(number: usize) -> Arc<Self> {
-        Arc::new(Self { number, steps: sync::RwLock::default(), is_dead: AtomicBool::new(false), died: Notify::new() })
+    pub(crate) fn new(number: usize, deployment: Deployment) -> Arc<Self> {
+        let id = if deployment == Deployment::Alone { NodeId::ALONE } else { NodeId::generate() };
+        Arc::new(Self { number, id, steps: sync::RwLock::default(), is_dead: AtomicBool::new(false), died: Notify::new() })
     }
 
     pub(crate) fn is_dead(&self) -> bool {
@@ -202,9 +207,9 @@ pub(crate) struct World {
     panics: Mutex<Vec<Duration>>,
     /// What happened, by kind.
     pub(crate) reached: Mutex<BTreeMap<Cow<'static, str>, u64>>,
-    store: RwLock<EmbeddedStore>,
+    engine: RwLock<MemoryEngine>,
     /// While the replica lags: what it has.
-    replica: Mutex<Option<EmbeddedStore>>,
+    replica: Mutex<Option<MemoryEngine>>,
     /// When a replica lagged that took over: who read then may have seen what was lost afterwards.
     unconfirmed: Mutex<Vec<(Duration, Duration)>>,
     /// Since when the replica lags.
@@ -239,7 +244,7 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl World {
-    pub(crate) fn new(seed: u64, shape: Shape, store: EmbeddedStore, vault: Arc<Vault>, store_clock: Arc<SimulatedClock>) -> Arc<Self> {
+    pub(crate) fn new(seed: u64, shape: Shape, engine: MemoryEngine, vault: Arc<Vault>, store_clock: Arc<SimulatedClock>) -> Arc<Self> {
         let (begun, mut random) = (store_clock.begun, SmallRng::seed_from_u64(seed));
         let mut times = std::array::from_fn(|_| [0, 1, 1, 4][random.random_range(0..4)]);
         if random.random_ratio(1, 8) {
@@ -256,7 +261,7 @@ impl World {
             faults: Mutex::default(),
             panics: Mutex::default(),
             reached: Mutex::default(),
-            store: RwLock::new(store),
+            engine: RwLock::new(engine),
             replica: Mutex::default(),
             unconfirmed: Mutex::default(),
             lags_since: Mutex::default(),
@@ -306,24 +311,27 @@ impl World {
         if (self.seed / 32).is_multiple_of(2) { usual } else { 0 }
     }
 
-    /// The store as it is now.
-    pub(crate) fn store(&self) -> EmbeddedStore {
-        self.store.read().unwrap_or_else(PoisonError::into_inner).clone()
+    /// The records as they are now.
+    pub(crate) fn engine(&self) -> MemoryEngine {
+        self.engine.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The store as somebody sees it who is not a node.
+    pub(crate) fn store(&self) -> RecordStore {
+        RecordStore::new(Box::new(self.engine()), self.vault(), RETENTION, NodeId::ALONE, None)
     }
 
     pub(crate) fn vault(&self) -> Arc<Vault> {
         Arc::clone(&lock(&self.vault))
     }
 
-    /// From now on nodes start with these keys, and so is the store opened.
-    pub(crate) fn opens_with(&self, vault: &Arc<Vault>, open: impl Fn(&EmbeddedStore) -> EmbeddedStore) {
+    /// From now on nodes start with these keys.
+    pub(crate) fn opens_with(&self, vault: &Arc<Vault>) {
         *lock(&self.vault) = Arc::clone(vault);
-        let opened = open(&self.store());
-        *self.store.write().unwrap_or_else(PoisonError::into_inner) = opened;
     }
 
     /// From now on the replica has this, and no more.
-    pub(crate) fn replica_lags(&self, replica: EmbeddedStore) {
+    pub(crate) fn replica_lags(&self, replica: MemoryEngine) {
         *lock(&self.replica) = Some(replica);
         *lock(&self.lags_since) = self.begun.elapsed();
     }
@@ -333,11 +341,11 @@ impl World {
     }
 
     /// The replica catches up, or takes over.
-    pub(crate) fn replica_catches_up(&self, takes_over: bool, open: impl Fn(&EmbeddedStore) -> EmbeddedStore) {
+    pub(crate) fn replica_catches_up(&self, takes_over: bool) {
         let Some(replica) = lock(&self.replica).take() else { return };
         if takes_over {
             lock(&self.unconfirmed).push((*lock(&self.lags_since), self.begun.elapsed()));
-            *self.store.write().unwrap_or_else(PoisonError::into_inner) = open(&replica);
+            *self.engine.write().unwrap_or_else(PoisonError::into_inner) = replica;
         }
         // Nobody may wait for it.
         let _ = self.replication.send(!takes_over);

@@ -21,6 +21,7 @@ use sakshi_domain::refused_request::RefusedRequest;
 use sakshi_domain::tenancy::{ApiKeyRecord, App, Client, ClientLimits, KeyDigest};
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::{AnswerDigest, Outcome, Pending, Terms};
+use sakshi_store::Retention;
 use sakshi_store::embedded::{EmbeddedStore, LooseTable};
 use sakshi_store::{
     AuditLog as _, CompleteTransaction, CreateEvent, Credits as _, Events as _, Flows as _, GuestOutcomes, OpenFlow, OpenTransaction,
@@ -110,7 +111,7 @@ fn world() -> &'static Mutex<World> {
         let (vault, ids) = (vault(), Ids::new());
         let clock = Arc::new(ManualClock::starting_at(START));
         let store =
-            EmbeddedStore::in_memory(clock, Arc::clone(&vault), &Ownership::of(Profile::Sandbox, "https://issuer.test"), None).unwrap();
+            EmbeddedStore::in_memory(clock, Arc::clone(&vault), Retention { expired: Duration::from_secs(600), events: Duration::from_secs(86_400) }, &Ownership::of(Profile::Sandbox, "https://issuer.test")).unwrap();
         fill(&store, &ids, &vault);
         let tables = store.loosen().unwrap();
         Mutex::new(World { store, tables, ids, vault })

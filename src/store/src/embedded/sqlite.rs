@@ -6,6 +6,7 @@ use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::{Builder, JoinHandle};
 
+use sakshi_domain::clock::Clock;
 use tokio::task::spawn_blocking;
 use tracing::Instrument as _;
 
@@ -111,17 +112,37 @@ impl Sqlite {
         })
     }
 
+    /// Opens a file that nobody writes, such as a backup, only to read it.
+    ///
+    /// # Errors
+    /// What SQLite says.
+    pub(crate) fn read_only(path: &Path, clock: &Arc<dyn Clock>, max_waiting: usize) -> Result<Self, StoreError> {
+        let reads = Arc::new(Reads::new(max_waiting.max(1)));
+        // Nobody takes what is to be written.
+        let queues = Queues { writes: sync_channel(1).0, reads: Arc::clone(&reads) };
+        for _ in 0..READERS {
+            let db = Database { connection: connect(path, Role::Reader)?, clock: Arc::clone(clock), health: Arc::default() };
+            let reads = Arc::clone(&reads);
+            start("store-reader", move || readers::run(&db, &reads))?;
+        }
+        Ok(Self {
+            shared: Arc::new(Shared {
+                #[cfg(any(test, feature = "fuzzing"))]
+                in_memory: None,
+                path: path.to_owned(),
+                queues: RwLock::new(Some(queues)),
+                writer: Mutex::default(),
+            }),
+        })
+    }
+
     /// A database in memory. Each call takes effect on the caller's thread before it returns, so that what happens depends on the order
     /// of the calls alone.
     ///
     /// # Errors
     /// What SQLite says.
     #[cfg(any(test, feature = "fuzzing"))]
-    pub(crate) fn in_memory(
-        clock: Arc<dyn sakshi_domain::clock::Clock>,
-        vault: &crate::Vault,
-        ownership: &crate::Ownership,
-    ) -> Result<Self, StoreError> {
+    pub(crate) fn in_memory(clock: Arc<dyn Clock>, vault: &crate::Vault, ownership: &crate::Ownership) -> Result<Self, StoreError> {
         let mut connection = rusqlite::Connection::open_in_memory()?;
         keep_statements(&connection)?;
         schema::open(&mut connection, &*clock, vault, ownership)?;

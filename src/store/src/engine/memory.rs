@@ -53,6 +53,18 @@ impl MemoryEngine {
         Self { clock, content: Arc::default() }
     }
 
+    /// A copy that no longer follows. Numbers of deliveries go on elsewhere there, as on a server that takes over: what is queued there has
+    /// another number than what was lost.
+    #[must_use]
+    pub fn replica(&self) -> Self {
+        let mut content = self.lock().clone();
+        for kept in content.records.iter_mut().filter(|((kind, ..), _)| *kind == crate::records::delivery::NUMBERS.name).map(|(_, kept)| kept) {
+            let last = kept.record.integer("last") + (1 << 30);
+            kept.record.fields.insert("last", Value::Integer(last));
+        }
+        Self { clock: Arc::clone(&self.clock), content: Arc::new(Mutex::new(content)) }
+    }
+
     fn lock(&self) -> MutexGuard<'_, Content> {
         self.content.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -310,8 +322,9 @@ impl Engine for MemoryEngine {
         Box::pin(ready(Ok(Scanned { keys, next: None })))
     }
 
-    fn sweep(&self, now: Timestamp, limit: usize) -> StoreFuture<Vec<(&'static Table, u64)>> {
+    fn sweep(&self, now: Timestamp, limit: usize, batch: Batch) -> StoreFuture<Vec<(&'static Table, u64)>> {
         let (now, mut content) = (self.clock.now().min(now), self.lock());
+        content.apply(&batch, self.clock.now());
         let ended = content.records.iter().filter(|(_, kept)| kept.end.is_some_and(|end| end <= now.millis()));
         let mut ended: Vec<Name> = ended.map(|(name, _)| name.clone()).collect();
         ended.truncate(limit);

@@ -170,8 +170,22 @@ pub trait Engine: fmt::Debug + Send + Sync + 'static {
     /// About `limit` keys of a kind, in any order. A key that is there during the whole scan is met at least once.
     fn scan(&self, table: &'static Table, from: ScanFrom, limit: usize) -> StoreFuture<Scanned>;
 
+    /// The same for several kinds, which come one after the other or mixed.
+    fn scan_kinds(&self, tables: Vec<&'static Table>, from: ScanFrom, limit: usize) -> StoreFuture<Scanned> {
+        let ScanFrom { part, number } = from;
+        let Some(table) = tables.get(usize::from(part)) else { return Box::pin(ready(Ok(Scanned::default()))) };
+        let step = self.scan(table, ScanFrom { part: 0, number }, limit);
+        let following = Some(part + 1).filter(|next| usize::from(*next) < tables.len());
+        Box::pin(async move {
+            let Scanned { keys, next } = step.await?;
+            let within = next.map(|next| ScanFrom { part, ..next });
+            Ok(Scanned { keys, next: within.or_else(|| following.map(|part| ScanFrom { part, number: 0 })) })
+        })
+    }
+
     /// Removes at most `limit` records of each kind whose time has passed, by the engine's clock and at `now`; by kind, how many.
-    fn sweep(&self, now: Timestamp, limit: usize) -> StoreFuture<Vec<(&'static Table, u64)>>;
+    /// The batch is applied in the same step.
+    fn sweep(&self, now: Timestamp, limit: usize, batch: Batch) -> StoreFuture<Vec<(&'static Table, u64)>>;
 
     /// Returns true if other nodes use the same records. They are on several servers then, a batch is about one place, and what has
     /// ended goes by itself. Otherwise a batch may be about records of several places, and [`Engine::sweep`] removes what has ended.

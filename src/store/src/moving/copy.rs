@@ -1,24 +1,34 @@
 //! Moving the records of one engine to another. No node works on either meanwhile.
 //!
 //! Each key is compared with what is there, and what differs is written. So a move that was interrupted is simply begun again, a later
-//! one carries what has changed since, and a pass that finds no difference is the verification. Until the move is finished the target
-//! has a mark, with which no node opens it. What is sealed is carried as it is; versions and calls begin anew.
+//! one carries what has changed since, and a pass that finds no difference is the verification. What is sealed is carried as it is;
+//! versions and calls begin anew.
 
-use crate::engine::{Answers, Batch, Engine, Form, Guard, Key, Op, Operand, Query, Record, ScanFrom, Scanned, Table, Value};
+use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
+
+use super::{Moved, MovedKind};
+use crate::engine::{Answers, Batch, Engine, Form, Guard, Key, Life, Op, Operand, Query, Record, ScanFrom, Scanned, Table, Value};
 use crate::error::StoreError;
-use crate::moving::{Moved, MovedKind};
-use crate::records::ALL;
-use crate::records::installation::{MOVING, moving};
+use crate::records::{ALL, idempotency, installation};
 
 /// Keys that are looked at at once.
-const KEYS: usize = 1_000;
-/// Records that are read at once; each may be a document.
-const RECORDS: usize = 16;
+const KEYS: usize = 500;
+/// Records that are read at once, and about how many bytes of those that may be documents.
+const RECORDS: usize = 100;
+const RECORD_BYTES: u64 = 4 * 1_024 * 1_024;
+/// Groups of records, lists and indexes that are compared at once.
+const AT_ONCE: usize = 4;
 /// Entries that are read at once, and about how many bytes of them.
 const ENTRIES: u64 = 1_000;
 const ENTRY_BYTES: usize = 4 * 1_024 * 1_024;
 /// Members that are read at once.
 const MEMBERS: u64 = 1_000;
+
+/// The kinds that belong to a node that runs: leases, and when it has swept last.
+static NOT_MOVED: [&Table; 2] = [&idempotency::ORDER_LEASE, &installation::SWEPT];
+
+/// A key that was compared: its kind, and whether it differs.
+type Settled = (&'static Table, bool);
 
 /// A pass over a source and its target.
 struct Pass<'a> {
@@ -28,124 +38,123 @@ struct Pass<'a> {
     writes: bool,
 }
 
-/// Copies every record, and compares all of them afterwards. With `finish` nodes can open the target then. `source` names the source in
-/// the mark. `progress` is told the number of keys of the source so far, of each pass.
+/// Copies every record that the target does not have so, and removes what the source does not have. `progress` is told the number of
+/// keys of the source so far.
 ///
 /// # Errors
-/// [`StoreError::Unavailable`] for a target that holds something else, and when source and target still differ at the end.
-pub(crate) async fn move_records(
-    from: &dyn Engine,
-    to: &dyn Engine,
-    source: &str,
-    finish: bool,
-    progress: impl Fn(&str, u64) + Sync,
-) -> Result<Moved, StoreError> {
-    begin(to, source).await?;
-    let mut moved = Pass { from, to, writes: true }.run("copied", &progress).await?;
-    Pass { from, to, writes: false }.run("compared", &progress).await?.without_differences()?;
-    if finish {
-        to.commit(vec![only(Op::Remove(moving()))]).await?;
-        moved.is_finished = true;
-    }
-    Ok(moved)
+/// Those of the engines.
+pub(super) async fn copy(from: &dyn Engine, to: &dyn Engine, progress: &(impl Fn(&str, u64) + Sync)) -> Result<Moved, StoreError> {
+    Pass { from, to, writes: true }.run("copied", progress).await
 }
 
-/// Leaves the mark in a target that is empty, or has it.
-async fn begin(to: &dyn Engine, source: &str) -> Result<(), StoreError> {
-    match to.read(vec![Query::Record(moving())]).await?.record()? {
-        Some(known) if known.text("source") == source => return Ok(()),
-        Some(_) => return Err(StoreError::unavailable("another store is being moved into the target")),
-        None => {}
-    }
-    for table in tables() {
-        let mut next = Some(ScanFrom::default());
-        while let Some(at) = next {
-            let Scanned { keys, next: further } = to.scan(table, at, KEYS).await?;
-            next = further;
-            let mut answers = to.read(keys.iter().map(presence).collect()).await?;
-            for _ in &keys {
-                if is_there(table, &mut answers)? {
-                    return Err(StoreError::unavailable("the target is not empty, and no move into it has begun"));
-                }
-            }
-        }
-    }
-    to.commit(vec![only(Op::Put(moving(), vec![("source", source.into())]))]).await.map(drop)
+/// Compares every record; nothing is written. What differs is told as by [`copy`].
+///
+/// # Errors
+/// Those of the engines.
+pub(super) async fn compare(from: &dyn Engine, to: &dyn Engine, progress: &(impl Fn(&str, u64) + Sync)) -> Result<Moved, StoreError> {
+    Pass { from, to, writes: false }.run("compared", progress).await
 }
 
 impl Pass<'_> {
     /// Holds every key of the source against the target, and every key of the target against the source.
     async fn run(&self, what: &str, progress: &(impl Fn(&str, u64) + Sync)) -> Result<Moved, StoreError> {
         let (mut moved, mut seen) = (Moved::default(), 0);
-        for table in tables() {
+        for tables in groups() {
             let mut next = Some(ScanFrom::default());
             while let Some(at) = next {
-                let Scanned { keys, next: further } = self.from.scan(table, at, KEYS).await?;
+                let Scanned { keys, next: further } = self.from.scan_kinds(tables.clone(), at, KEYS).await?;
                 next = further;
-                for some in keys.chunks(RECORDS) {
-                    let MovedKind { keys, written } = self.settle(table, some).await?;
-                    if keys > 0 {
-                        let kind = moved.kinds.entry(table.name).or_default();
-                        kind.keys += keys;
-                        kind.written += written;
-                    }
-                    seen += keys;
+                for (table, differs) in self.settle(keys).await? {
+                    let MovedKind { keys, written } = moved.kinds.entry(table.name).or_default();
+                    *keys += 1;
+                    *written += u64::from(differs);
+                    seen += 1;
                 }
-                progress(what, seen);
+                if seen > 0 {
+                    progress(what, seen);
+                }
             }
         }
         moved.removed = self.remove_others().await?;
         Ok(moved)
     }
 
-    /// Compares some keys of a kind, and writes those that differ; how many there are.
-    async fn settle(&self, table: &Table, keys: &[Key]) -> Result<MovedKind, StoreError> {
-        if table.form == Form::Record {
-            return self.settle_records(keys).await;
-        }
-        let mut counts = MovedKind::default();
-        for key in keys {
-            // Nothing is kept without the record that it goes with, which may have ended.
-            if let Some(parent) = key.parent()
-                && !is_there(parent.table, &mut self.to.read(vec![presence(&parent)]).await?)?
-            {
-                continue;
-            }
-            let [in_source, in_target] = self.sizes(key).await?;
-            if in_source > 0 {
-                let is_list = table.form == Form::List;
-                let differs = if is_list {
-                    self.settle_list(key, in_source, in_target).await?
-                } else {
-                    self.settle_index(key, in_source, in_target).await?
-                };
-                counts.keys += 1;
-                counts.written += u64::from(differs);
-            }
-        }
-        Ok(counts)
+    /// Compares some keys, and writes those that differ.
+    async fn settle(&self, keys: Vec<Key>) -> Result<Vec<Settled>, StoreError> {
+        let (records, others): (Vec<_>, Vec<_>) = keys.into_iter().partition(|key| key.table.form == Form::Record);
+        let groups: Vec<_> = records.chunks(RECORDS).map(|some| self.settle_records(some)).collect();
+        let mut settled: Vec<Settled> = stream::iter(groups).buffer_unordered(AT_ONCE).try_concat().await?;
+        let others: Vec<_> = others.iter().map(|key| self.settle_other(key)).collect();
+        let others: Vec<_> = stream::iter(others).buffer_unordered(AT_ONCE).try_collect().await?;
+        settled.extend(others.into_iter().flatten());
+        Ok(settled)
     }
 
-    async fn settle_records(&self, keys: &[Key]) -> Result<MovedKind, StoreError> {
-        let asked: Vec<Query> = keys.iter().flat_map(|key| [Query::Record(key.clone()), Query::End(key.clone())]).collect();
-        let (mut source, mut target) = (self.from.read(asked.clone()).await?, self.to.read(asked).await?);
-        let (mut counts, mut batches) = (MovedKind::default(), Vec::new());
-        for key in keys {
-            let (record, end) = (source.record()?, source.number()?);
-            let (known, known_end) = (target.record()?, target.number()?);
-            let Some(record) = record else { continue };
-            counts.keys += 1;
-            let is_same = match known {
-                Some(known) => known.fields == record.fields && known_end == end,
-                None => has_passed(end, &target),
-            };
-            if !is_same {
-                batches.push(put(key, record, end));
+    async fn settle_records(&self, keys: &[Key]) -> Result<Vec<Settled>, StoreError> {
+        let mut settled = Vec::with_capacity(keys.len());
+        for some in self.slices(keys).await? {
+            let asked: Vec<Query> = some.iter().flat_map(|key| [Query::Record(key.clone()), Query::End(key.clone())]).collect();
+            let (mut source, mut target) = (self.from.read(asked.clone()).await?, self.to.read(asked).await?);
+            let mut batches = Vec::new();
+            for key in some {
+                let (record, end) = (source.record()?, source.number()?);
+                let (known, known_end) = (target.record()?, target.number()?);
+                let Some(record) = record else { continue };
+                let is_same = match known {
+                    Some(known) => known.fields == record.fields && known_end == end,
+                    None => has_passed(end, &target),
+                };
+                settled.push((key.table, !is_same));
+                if !is_same && self.writes {
+                    batches.push(put(key, record, end));
+                }
+            }
+            self.write(batches).await?;
+        }
+        Ok(settled)
+    }
+
+    /// The keys in pieces: a record that may be a document says how large it is.
+    async fn slices<'k>(&self, keys: &'k [Key]) -> Result<Vec<&'k [Key]>, StoreError> {
+        let may_be_large = |key: &Key| key.table.column("size").is_some();
+        let asked = keys.iter().filter(|key| may_be_large(key)).map(|key| Query::Fields(key.clone(), &["size"]));
+        let mut sizes = self.from.read(asked.collect()).await?;
+        let (mut slices, mut begin, mut bytes) = (Vec::new(), 0, 0);
+        for (place, key) in keys.iter().enumerate() {
+            if may_be_large(key) {
+                bytes += sizes.record()?.map_or(0, |record| record.integer("size").unsigned_abs());
+            }
+            if bytes >= RECORD_BYTES {
+                slices.push(&keys[begin..=place]);
+                (begin, bytes) = (place + 1, 0);
             }
         }
-        counts.written = batches.len() as u64;
-        self.write(batches).await?;
-        Ok(counts)
+        slices.push(&keys[begin..]);
+        Ok(slices)
+    }
+
+    /// Compares a list or an index; `None` for one that is not there any more.
+    async fn settle_other(&self, key: &Key) -> Result<Option<Settled>, StoreError> {
+        if self.has_ended(key).await? {
+            return Ok(None);
+        }
+        let [in_source, in_target] = self.sizes(key).await?;
+        if in_source == 0 {
+            return Ok(None);
+        }
+        let differs = if key.table.form == Form::List {
+            self.settle_list(key, in_source, in_target).await?
+        } else {
+            self.settle_index(key, in_source, in_target).await?
+        };
+        if differs && self.has_ended(key).await? { Ok(None) } else { Ok(Some((key.table, differs))) }
+    }
+
+    /// Returns true if the record that the key goes with is gone: nothing is kept without it.
+    async fn has_ended(&self, key: &Key) -> Result<bool, StoreError> {
+        let Some(parent) = key.parent() else { return Ok(false) };
+        let asked = || vec![presence(&parent)];
+        Ok(self.to.read(asked()).await?.record()?.is_none() || self.from.read(asked()).await?.record()?.is_none())
     }
 
     /// Returns true if the list differs.
@@ -204,18 +213,17 @@ impl Pass<'_> {
     /// Removes what the source does not have; how many keys there are.
     async fn remove_others(&self) -> Result<u64, StoreError> {
         let mut others = 0;
-        for table in tables() {
+        for tables in groups() {
             let mut next = Some(ScanFrom::default());
             while let Some(at) = next {
-                let Scanned { keys, next: further } = self.to.scan(table, at, KEYS).await?;
+                let Scanned { keys, next: further } = self.to.scan_kinds(tables.clone(), at, KEYS).await?;
                 next = further;
                 let asked = keys.iter().flat_map(|key| [presence(key), Query::End(key.parent().unwrap_or_else(|| key.clone()))]);
                 let mut target = self.to.read(asked.collect()).await?;
                 let mut source = self.from.read(keys.iter().map(presence).collect()).await?;
                 let mut batches = Vec::new();
                 for key in keys {
-                    let (is_in_target, end, is_in_source) =
-                        (is_there(table, &mut target)?, target.number()?, is_there(table, &mut source)?);
+                    let (is_in_target, end, is_in_source) = (is_there(&key, &mut target)?, target.number()?, is_there(&key, &mut source)?);
                     if is_in_target && !is_in_source && !has_passed(end, &source) {
                         batches.push(only(Op::Remove(key)));
                     }
@@ -242,9 +250,11 @@ impl Pass<'_> {
     }
 }
 
-/// Every kind that is moved.
-fn tables() -> impl Iterator<Item = &'static Table> {
-    ALL.iter().copied().filter(|table| table.name != MOVING.name)
+/// Every kind that is moved: those that go with another come after it.
+fn groups() -> [Vec<&'static Table>; 2] {
+    let moved = ALL.iter().copied().filter(|table| NOT_MOVED.iter().all(|other| other.name != table.name));
+    let (others, own) = moved.partition(|table| matches!(table.life, Life::With(_)));
+    [own, others]
 }
 
 /// Asks whether there is something: for a record, or for a number of entries or members.
@@ -257,8 +267,8 @@ fn presence(key: &Key) -> Query {
 }
 
 /// The next answer to [`presence`].
-fn is_there(table: &Table, answers: &mut Answers) -> Result<bool, StoreError> {
-    if table.form == Form::Record { Ok(answers.record()?.is_some()) } else { Ok(answers.number()? > 0) }
+fn is_there(key: &Key, answers: &mut Answers) -> Result<bool, StoreError> {
+    if key.table.form == Form::Record { Ok(answers.record()?.is_some()) } else { Ok(answers.number()? > 0) }
 }
 
 /// Returns true if what ends then had ended for an engine when it answered: the clocks of two engines differ.

@@ -1,10 +1,21 @@
 //! Moving a store from a file into Redis, for an installation that outgrows one machine, and back.
+//!
+//! `copy` carries the records of one engine to the other. `files` has the file: a directory or a backup that is read, or a new store,
+//! which has another name until it is the same as what is on the servers. `servers` has Redis, with the mark that keeps nodes away:
+//! until the move into it is finished, or since everything was moved away from it. The canary and the installation are no records:
+//! the target gets its own, for the same keys and the same installation.
 
 mod copy;
+mod files;
+mod servers;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use self::files::{Place, StoreFile};
+use self::servers::Servers;
 use crate::error::StoreError;
 use crate::redis::RedisOptions;
 
@@ -23,7 +34,7 @@ pub struct MovedKind {
 /// What a move did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Moved {
-    /// By kind.
+    /// By kind, as the records of stores are called.
     pub kinds: BTreeMap<&'static str, MovedKind>,
     /// Keys that were removed, because the source has them no more.
     pub removed: u64,
@@ -46,18 +57,58 @@ impl Moved {
     }
 }
 
-/// Copies the store of a directory that no node has open, or of a backup, into Redis.
+/// Copies the store of a directory that no node has open, or of a backup, into Redis, and compares all of it afterwards. With
+/// `finish` nodes can open the target then. `progress` is told the number of keys of the source so far, of each pass.
 ///
 /// # Errors
-/// It is not built yet.
-pub async fn move_to_redis(_: &Path, _: RedisOptions, _: bool, _: impl Fn(&str, u64) + Send + Sync + 'static) -> Result<Moved, StoreError> {
-    Err(StoreError::unavailable("it is not built yet"))
+/// [`StoreError::InUse`] for the directory of a running node, [`StoreError::WrongKey`] and [`StoreError::OtherInstallation`] as when
+/// a store is opened, [`StoreError::Unavailable`] for a target that holds something else, and when source and target still differ
+/// at the end.
+pub async fn move_to_redis(
+    from: &Path,
+    options: RedisOptions,
+    finish: bool,
+    progress: impl Fn(&str, u64) + Send + Sync + 'static,
+) -> Result<Moved, StoreError> {
+    let source = StoreFile::source(from, &options).await?;
+    let mark = source.mark().await?;
+    let target = Servers::target(options, &mark).await?;
+    let mut moved = copy::copy(&source.engine, &target.engine, &progress).await?;
+    moved.removed += target.strangers(true).await?.keys;
+    let mut compared = copy::compare(&source.engine, &target.engine, &progress).await?;
+    compared.removed += target.strangers(false).await?.keys;
+    compared.without_differences()?;
+    source.close().await?;
+    if finish {
+        target.finish(&mark).await?;
+        moved.is_finished = true;
+    }
+    Ok(moved)
 }
 
-/// Copies everything from Redis into a new embedded store.
+/// Copies everything from Redis into a new embedded store, and compares all of it afterwards. No node may have the servers open, and
+/// afterwards none can. A run that was interrupted is begun again. `progress` is told the number of keys so far, of each pass.
 ///
 /// # Errors
-/// It is not built yet.
-pub async fn move_to_directory(_: RedisOptions, _: &Path, _: impl Fn(&str, u64) + Send + Sync + 'static) -> Result<Moved, StoreError> {
-    Err(StoreError::unavailable("it is not built yet"))
+/// [`StoreError::InUse`] while a node has the servers open or when the directory holds a store, [`StoreError::WrongKey`] and
+/// [`StoreError::OtherInstallation`] as when a store is opened, [`StoreError::Unavailable`] for servers without a store or with
+/// something that no store has, and when something was not carried.
+pub async fn move_to_directory(
+    options: RedisOptions,
+    to: &Path,
+    progress: impl Fn(&str, u64) + Send + Sync + 'static,
+) -> Result<Moved, StoreError> {
+    let place = Place::lock(to).await?;
+    let origin = Servers::origin(options.clone()).await?;
+    let strangers = origin.strangers(false).await?;
+    if strangers.keys > 0 {
+        let kinds = strangers.kinds.into_iter().collect::<Vec<_>>().join(", ");
+        return Err(StoreError::unavailable(format!("the servers have {} keys that no store has: {kinds}", strangers.keys)));
+    }
+    let store = place.create(&options).await?;
+    let mut moved = copy::copy(&origin.engine, &store.engine, &progress).await?;
+    copy::compare(&origin.engine, &store.engine, &progress).await?.without_differences()?;
+    place.keep(store).await?;
+    moved.is_finished = true;
+    Ok(moved)
 }

@@ -125,11 +125,6 @@ impl RecordStore {
     }
 }
 
-/// The answer of an operation that is not built yet.
-fn unbuilt<T: Send + 'static>() -> StoreFuture<T> {
-    Box::pin(ready(Err(StoreError::unavailable("it is not built yet"))))
-}
-
 /// The only answer.
 fn one(applied: Vec<Applied>) -> Result<Applied, StoreError> {
     applied.into_iter().next().ok_or_else(|| StoreError::unreadable("an answer"))

@@ -4,7 +4,7 @@ use sakshi_domain::delivery::{Attempt, DeliveryId, DeliveryRecord, QueuedDeliver
 use sakshi_domain::ids::{EventId, Partition};
 
 use super::{RecordStore, call, is_done};
-use crate::engine::{Batch, Query, Record};
+use crate::engine::{Batch, Key, Query, Record};
 use crate::error::{StoreError, StoreFuture};
 use crate::outbox::{Backlog, Outbox, address};
 use crate::records::delivery::{flight, holders, of_member, of_subject, outbox};
@@ -22,7 +22,6 @@ const ADDRESS: &[&str] = &["terms", "event", "address", "size"];
 struct Waiting {
     id: DeliveryId,
     subject: Subject,
-    origin: String,
 }
 
 impl Outbox for RecordStore {
@@ -111,8 +110,20 @@ impl Outbox for RecordStore {
 }
 
 impl RecordStore {
+    /// Takes over from a node that is dead: how many deliveries wait here instead, and how many attempts stay unknown.
+    ///
+    /// # Errors
+    /// The engine's. It may be repeated.
+    pub async fn replace(&self, dead: NodeId) -> Result<(u64, u64), StoreError> {
+        let unknown = self.abandon(dead).await?;
+        Ok((self.take_over(dead).await?, unknown))
+    }
+
     /// The nodes that may have deliveries, by partition.
-    pub(crate) async fn holders(&self) -> Result<Vec<(Partition, NodeId)>, StoreError> {
+    ///
+    /// # Errors
+    /// The engine's.
+    pub async fn holders(&self) -> Result<Vec<(Partition, NodeId)>, StoreError> {
         let mut answers = self.read(Partition::all().map(|partition| Query::page(holders(partition), 0, u64::MAX)).collect()).await?;
         let mut found = Vec::new();
         for partition in Partition::all() {
@@ -146,7 +157,7 @@ impl RecordStore {
                     let (subject, of) = of_member(&member).ok_or_else(|| StoreError::unreadable("the outbox"))?;
                     if origin.is_none_or(|origin| origin == of) {
                         found[usize::from(partition.number())] += 1;
-                        waiting.push(Waiting { id: delivery::id(partition, number), subject, origin: of.to_owned() });
+                        waiting.push(Waiting { id: delivery::id(partition, number), subject });
                     }
                 }
                 if is_full && found[usize::from(partition.number())] < limit {
@@ -163,7 +174,7 @@ impl RecordStore {
         let queries = waiting.iter().map(|waiting| Query::Fields(of_subject(&waiting.subject), ADDRESS));
         let mut answers = self.read(queries.collect()).await?;
         let mut due = Vec::with_capacity(waiting.len());
-        for Waiting { id, subject, .. } in waiting {
+        for Waiting { id, subject } in waiting {
             let Some(record) = answers.record()? else { continue };
             due.push(self.queued(id, subject, &record)?);
         }
@@ -184,45 +195,53 @@ impl RecordStore {
     /// Marks the unfinished attempts of a node as unknown; returns how many.
     pub(crate) async fn abandon(&self, node: NodeId) -> Result<u64, StoreError> {
         let mut marked = 0;
-        for partition in Partition::all() {
-            loop {
-                let begun = self.read(vec![Query::page(flight(partition, node), 0, SLICE)]).await?.members()?;
-                if begun.is_empty() {
-                    break;
-                }
-                let subject = |member: &[u8]| Subject::from_bytes(member).ok_or_else(|| StoreError::unreadable("an unfinished attempt"));
-                let batches: Vec<[Batch; 2]> = begun
-                    .iter()
-                    .map(|(member, number)| Ok(delivery::abandon(&subject(member)?, *number, node, call())))
-                    .collect::<Result<_, StoreError>>()?;
-                let applied = self.engine().commit(batches.into_iter().flatten().collect()).await?;
-                marked += applied.iter().step_by(2).filter(|applied| is_done(applied)).count() as u64;
+        loop {
+            let begun = self.slices(|partition| flight(partition, node)).await?;
+            if begun.is_empty() {
+                return Ok(marked);
             }
+            let mut batches = Vec::with_capacity(2 * begun.len());
+            for (_, member, number) in begun {
+                let subject = Subject::from_bytes(&member).ok_or_else(|| StoreError::unreadable("an unfinished attempt"))?;
+                batches.extend(delivery::abandon(&subject, number, node, call()));
+            }
+            marked += self.firsts(batches).await?;
         }
-        Ok(marked)
     }
 
     /// Takes over the waiting deliveries of a node; returns how many.
     pub(crate) async fn take_over(&self, dead: NodeId) -> Result<u64, StoreError> {
         let mut taken = 0;
-        for partition in Partition::all() {
-            loop {
-                let index = outbox(partition, dead);
-                let waiting = self.read(vec![Query::page(index.clone(), 0, SLICE)]).await?.members()?;
-                if waiting.is_empty() {
-                    break;
-                }
-                let mut batches = Vec::with_capacity(2 * waiting.len());
-                for (member, number) in waiting {
-                    let (subject, origin) = of_member(&member).ok_or_else(|| StoreError::unreadable("the outbox"))?;
-                    batches.push(delivery::take_over(&subject, origin, number, dead, self.node()));
-                    batches.push(delivery::forget(index.clone(), number));
-                }
-                let applied = self.engine().commit(batches).await?;
-                taken += applied.iter().step_by(2).filter(|applied| is_done(applied)).count() as u64;
+        loop {
+            let waiting = self.slices(|partition| outbox(partition, dead)).await?;
+            if waiting.is_empty() {
+                break;
             }
-            self.commit(delivery::forget_holder(partition, dead)).await?;
+            let mut batches = Vec::with_capacity(2 * waiting.len());
+            for (partition, member, number) in waiting {
+                let (subject, origin) = of_member(&member).ok_or_else(|| StoreError::unreadable("the outbox"))?;
+                batches.push(delivery::take_over(&subject, origin, number, dead, self.node()));
+                batches.push(delivery::forget(outbox(partition, dead), number));
+            }
+            taken += self.firsts(batches).await?;
         }
+        self.engine().commit(Partition::all().map(|partition| delivery::forget_holder(partition, dead)).collect()).await?;
         Ok(taken)
+    }
+
+    /// The first members of an index of each partition, with their scores.
+    async fn slices(&self, index: impl Fn(Partition) -> Key) -> Result<Vec<(Partition, Vec<u8>, i64)>, StoreError> {
+        let mut answers = self.read(Partition::all().map(|partition| Query::page(index(partition), 0, SLICE)).collect()).await?;
+        let mut found = Vec::new();
+        for partition in Partition::all() {
+            found.extend(answers.members()?.into_iter().map(|(member, score)| (partition, member, score)));
+        }
+        Ok(found)
+    }
+
+    /// Commits pairs of batches; of how many the first was applied.
+    async fn firsts(&self, batches: Vec<Batch>) -> Result<u64, StoreError> {
+        let applied = self.engine().commit(batches).await?;
+        Ok(applied.iter().step_by(2).filter(|applied| is_done(applied)).count() as u64)
     }
 }

@@ -17,15 +17,15 @@ impl Upkeep for RecordStore {
             if store.engine().is_shared() {
                 return Ok(Swept::default());
             }
+            // The clock may have jumped since the caller looked at it.
+            let at = now.min(store.read(vec![]).await?.now);
+            let noted = Batch::on_full(vec![], vec![Op::Put(swept(), vec![("at", at.into())])]);
             let mut counts = Swept::default();
-            for (table, number) in store.engine().sweep(now, limit).await? {
+            for (table, number) in store.engine().sweep(at, limit, noted).await? {
                 if let Some(count) = count_of(&mut counts, table.name) {
                     *count += number;
                 }
             }
-            // The clock may have jumped since the caller looked at it.
-            let now = now.min(store.read(vec![]).await?.now);
-            store.commit(Batch::on_full(vec![], vec![Op::Put(swept(), vec![("at", now.into())])])).await?;
             Ok(counts)
         })
     }

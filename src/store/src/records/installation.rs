@@ -18,19 +18,6 @@ table! {
     }
 }
 
-table! {
-    /// The store whose records are being moved into this one. No node opens it until that has ended.
-    MOVING = "moving", Record Stays {
-        source: Text,
-    }
-}
-
-/// The mark of a move.
-#[must_use]
-pub(crate) fn moving() -> Key {
-    of_installation(&MOVING, vec![])
-}
-
 /// The time of the last sweep.
 #[must_use]
 pub(crate) fn swept() -> Key {

@@ -44,7 +44,6 @@ use table;
 pub(crate) static ALL: &[&Table] = &[
     &installation::INTENT_KEY,
     &installation::SWEPT,
-    &installation::MOVING,
     &operator::OPERATOR,
     &operator::OPERATORS,
     &operator::OPERATOR_TOKEN,

@@ -10,7 +10,7 @@ const WRITER_CACHE_KIB: i64 = 16 * 1_024;
 /// Pages kept in memory by each reader, in KiB.
 const READER_CACHE_KIB: i64 = 8 * 1_024;
 /// Prepared statements kept by each connection; more than there are.
-pub(crate) const STATEMENTS: usize = 256;
+pub(crate) const STATEMENTS: usize = 512;
 /// How long a connection waits for the lock of another. Only checkpoints hold locks for long.
 const LOCK_WAIT: std::time::Duration = std::time::Duration::from_secs(5);
 

@@ -87,9 +87,12 @@ impl Engine for EmbeddedEngine {
         self.store.read(move |db| scan(db, table, &from, limit, db.now()))
     }
 
-    fn sweep(&self, now: Timestamp, limit: usize) -> StoreFuture<Vec<(&'static Table, u64)>> {
+    fn sweep(&self, now: Timestamp, limit: usize, batch: Batch) -> StoreFuture<Vec<(&'static Table, u64)>> {
         let tables = self.tables;
-        self.store.write(0, move |db| sweep::sweep(db, tables, now.min(db.now()), limit))
+        self.store.write(0, move |db| {
+            apply::apply(db, &batch, db.now())?;
+            sweep::sweep(db, tables, now.min(db.now()), limit)
+        })
     }
 
     fn is_shared(&self) -> bool {

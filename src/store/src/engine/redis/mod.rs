@@ -89,7 +89,7 @@ impl RedisEngine {
 }
 
 /// The name of a key: in the slot of its partition, or in its own.
-fn name(key: &Key) -> Vec<u8> {
+pub(crate) fn name(key: &Key) -> Vec<u8> {
     let (kind, id) = (key.table.name.as_bytes(), &key.id[..]);
     match key.place {
         Place::Partition(partition) => {
@@ -102,7 +102,7 @@ fn name(key: &Key) -> Vec<u8> {
 }
 
 /// The key of a kind with this name; `None` for a name of another one.
-fn named(table: &'static Table, name: &[u8]) -> Option<Key> {
+pub(crate) fn named(table: &'static Table, name: &[u8]) -> Option<Key> {
     let (place, rest) = match name {
         [b'{', b'p', tens, ones, b'}', rest @ ..] => {
             let number = tens.checked_sub(b'0')?.checked_mul(10)?.checked_add(ones.checked_sub(b'0')?)?;
@@ -112,6 +112,11 @@ fn named(table: &'static Table, name: &[u8]) -> Option<Key> {
     };
     let id = rest.strip_prefix(table.name.as_bytes())?.strip_prefix(b":")?;
     Some(Key { table, place, id: id.to_vec() })
+}
+
+/// The key of one of these kinds with this name; `None` for any other.
+pub(crate) fn named_in(tables: &[&'static Table], name: &[u8]) -> Option<Key> {
+    tables.iter().find_map(|table| named(table, name))
 }
 
 /// The places of those that are about the same slot, in their order.
@@ -178,20 +183,23 @@ impl Shared {
         Ok((replies.time()?, answered(of_slot(), replies.rest(), found)?))
     }
 
-    async fn scan_records(&self, table: &'static Table, from: ScanFrom, limit: usize) -> Result<Scanned, StoreError> {
-        let kind = match table.form {
-            Form::Record => "hash",
-            Form::List => "list",
-            Form::Index => "zset",
-        };
+    async fn scan_records(&self, tables: &[&'static Table], from: ScanFrom, limit: usize) -> Result<Scanned, StoreError> {
         let (ScanFrom { part, mut number }, mut keys) = (from, Vec::new());
         while keys.is_empty() {
             let mut command = cmd("SCAN");
-            command.arg(number).arg("MATCH").arg(format!("*{}:*", table.name)).arg("COUNT").arg(limit).arg("TYPE").arg(kind);
+            command.arg(number).arg("COUNT").arg(limit);
+            if let [table] = tables {
+                let kind = match table.form {
+                    Form::Record => "hash",
+                    Form::List => "list",
+                    Form::Index => "zset",
+                };
+                command.arg("MATCH").arg(format!("*{}:*", table.name)).arg("TYPE").arg(kind);
+            }
             let Some(answer) = self.link.ask_server(part, command).await? else { return Ok(Scanned::default()) };
             let mut answer = Reply::new("a scan", answer).fields()?;
             number = answer.parsed()?;
-            keys.extend(answer.value()?.fields()?.all(Some)?.iter().filter_map(|name| named(table, name)));
+            keys.extend(answer.value()?.fields()?.all(Some)?.iter().filter_map(|name| named_in(tables, name)));
             if number == 0 {
                 break;
             }
@@ -247,11 +255,16 @@ impl Engine for RedisEngine {
     }
 
     fn scan(&self, table: &'static Table, from: ScanFrom, limit: usize) -> StoreFuture<Scanned> {
-        self.run(move |store| async move { store.scan_records(table, from, limit).await })
+        self.run(move |store| async move { store.scan_records(&[table], from, limit).await })
+    }
+
+    /// One scan of each server, whatever the number of kinds.
+    fn scan_kinds(&self, tables: Vec<&'static Table>, from: ScanFrom, limit: usize) -> StoreFuture<Scanned> {
+        self.run(move |store| async move { store.scan_records(&tables, from, limit).await })
     }
 
     /// Nothing: every key ends by itself when its time has passed.
-    fn sweep(&self, _: Timestamp, _: usize) -> StoreFuture<Vec<(&'static Table, u64)>> {
+    fn sweep(&self, _: Timestamp, _: usize, _: Batch) -> StoreFuture<Vec<(&'static Table, u64)>> {
         Box::pin(ready(Ok(vec![])))
     }
 

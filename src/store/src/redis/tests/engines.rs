@@ -4,22 +4,24 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ::redis::cmd;
 use sakshi_domain::clock::{Clock as _, ManualClock};
 use sakshi_domain::ids::ClientId;
 use sakshi_domain::time::Timestamp;
 use sakshi_kit::random::Random;
 
-use super::test_store;
+use super::{test_clock, test_store};
 use crate::conformance::run;
 use crate::embedded::EmbeddedStore;
 use crate::engine::embedded::EmbeddedEngine;
 use crate::engine::memory::MemoryEngine;
-use crate::engine::redis::RedisEngine;
+use crate::engine::redis::{self, RedisEngine};
 use crate::engine::{
     Applied, Batch, CallId, Column, ColumnKind, Engine, Form, Guard, Key, Life, Op, Operand, Owner, Place, Query, ScanFrom,
 };
 use crate::engine::{Table, Value};
 use crate::installation::test_ownership;
+use crate::redis::RedisStore;
 use crate::vault::test_vault;
 
 static RECORD: Table = Table { name: "test", form: Form::Record, life: Life::Stays, fields: FIELDS };
@@ -334,8 +336,19 @@ async fn repeat(engines: &[Arc<dyn Engine>], batch: &Batch, first: &Applied, con
     true
 }
 
+/// What goes with a record has its time to live in Redis, which decides without a clock that is given.
+async fn ends_together(store: &RedisStore, maker: &Maker, context: &str) {
+    let names = maker.keys().into_iter().filter_map(|key| key.parent().map(|parent| [redis::name(&parent), redis::name(&key)]));
+    for names in names {
+        let ends = store.shared.read_all("an end", names.iter().map(|name| cmd("PEXPIRETIME").arg(name).to_owned())).await.unwrap();
+        let ends: Vec<i64> = ends.into_iter().map(|end| end.parsed().unwrap()).collect();
+        // -2 is no key.
+        assert!(ends[1] == -2 || ends[0] == ends[1], "{context}, {names:?}, {ends:?}");
+    }
+}
+
 /// Returns the numbers of batches that were applied, refused and repeated.
-async fn compare(clock: &ManualClock, engines: &[Arc<dyn Engine>], seed: u64, batches: usize) -> [usize; 3] {
+async fn compare(clock: &ManualClock, engines: &[Arc<dyn Engine>], redis: &RedisStore, seed: u64, batches: usize) -> [usize; 3] {
     let partition = Place::Partition(ClientId::generate().partition());
     let mut maker = Maker { random: Random::from_seed(seed), partition, only: None, now: 0, entries: vec![] };
     let mut counts = [0; 3];
@@ -363,6 +376,7 @@ async fn compare(clock: &ManualClock, engines: &[Arc<dyn Engine>], seed: u64, ba
         counts[2] += usize::from(repeat(engines, &group[group.len() - 1], &expected[group.len() - 1], &context).await);
         if maker.random.below(20) == 0 {
             compare_content(engines, &mut maker, clock.now(), &context).await;
+            ends_together(redis, &maker, &context).await;
         }
     }
     counts
@@ -382,8 +396,34 @@ fn random_batches_mean_the_same_in_every_engine() {
             Arc::new(EmbeddedEngine::open(sqlite, TABLES).await.unwrap()),
             Arc::new(RedisEngine::new(redis.store.clone())),
         ];
-        let [applied, refused, repeated] = compare(&clock, &engines, seed, batches).await;
+        let [applied, refused, repeated] = compare(&clock, &engines, &redis.store, seed, batches).await;
         eprintln!("{batches} batches from seed {seed}: {applied} applied, {refused} refused, {repeated} repeated");
         assert!(applied > batches / 10 && refused > batches / 10 && repeated > batches / 100);
+    });
+}
+
+#[test]
+fn a_long_list_is_removed_step_by_step_and_its_record_last() {
+    run(async {
+        let clock = test_clock();
+        let sqlite = EmbeddedStore::in_memory(clock.clone(), Arc::new(test_vault(&[7])), &test_ownership(), None).unwrap();
+        let engine = EmbeddedEngine::open(sqlite, TABLES).await.unwrap();
+        let parent = Key { table: &PARENT, place: Place::Alone, id: vec![1] };
+        let entry = || FIELDS.iter().map(|_| Operand::Nothing).collect();
+        let mut ops = vec![Op::Put(parent.clone(), vec![]), Op::ExpireAt(parent.clone(), Operand::Now(1))];
+        ops.extend((0..7).map(|_| Op::Append(parent.of(&HELD_LIST), entry())));
+        ops.extend(MEMBERS.map(|member| Op::Index(parent.of(&HELD_INDEX), member.to_vec(), 1.into())));
+        engine.commit(vec![Batch::new(vec![], ops)]).await.unwrap();
+        let swept = async || {
+            let swept = engine.sweep(clock.now() + Duration::from_secs(9), 3).await.unwrap();
+            swept.into_iter().map(|(table, number)| (table.name, number)).collect::<Vec<_>>()
+        };
+        assert_eq!(swept().await, [], "it has not ended by the clock of the engine");
+        clock.advance(Duration::from_millis(1));
+        assert_eq!(swept().await, [(HELD_LIST.name, 3), (HELD_INDEX.name, 3)]);
+        assert_eq!(engine.read(vec![Query::Length(parent.of(&HELD_LIST))]).await.unwrap().number(), Ok(0));
+        assert_eq!(swept().await, [(HELD_LIST.name, 3), (HELD_INDEX.name, 1)]);
+        assert_eq!(swept().await, [(PARENT.name, 1), (HELD_LIST.name, 1)]);
+        assert_eq!(swept().await, []);
     });
 }

@@ -11,16 +11,8 @@ mod installation;
 mod inventory;
 mod limits;
 mod lost_replies;
-mod membership;
-mod models;
 mod moving;
 mod moving_back;
-mod nodes;
-mod notices;
-mod outbox;
-mod pressure;
-mod records;
-mod reseal;
 mod unpolled_futures;
 
 use std::sync::Arc;
@@ -32,6 +24,7 @@ use sakshi_domain::time::Timestamp;
 use tokio::sync::oneshot;
 
 use self::server::RedisServer;
+use self::server::resp::Reply;
 use super::{NodeId, RedisOptions, RedisServers, RedisStore, RedisTopology};
 use crate::Retention;
 use crate::Store;
@@ -108,6 +101,12 @@ fn connected<S>(server: S, servers: RedisServers, retention: Retention) -> Redis
     RedisTestStore { store: store.recv().unwrap(), clock, server, end: Some(end), connections: Some(connections.unwrap()) }
 }
 
+/// The names of all keys of a server; the ids in them are any bytes.
+fn names(server: &RedisServer) -> Vec<Vec<u8>> {
+    let name = |reply: &Reply| if let Reply::Bulk(Some(name)) = reply { Some(name.clone()) } else { None };
+    server.answer(&["KEYS", "*"]).members().iter().filter_map(name).collect()
+}
+
 impl<S> Drop for RedisTestStore<S> {
     fn drop(&mut self) {
         drop(self.end.take());
@@ -119,7 +118,7 @@ impl<S> Drop for RedisTestStore<S> {
 
 impl<S> TestStore for RedisTestStore<S> {
     fn store(&self) -> &dyn Store {
-        &self.store
+        &*self.store
     }
 
     fn now(&self) -> Timestamp {

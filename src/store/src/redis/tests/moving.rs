@@ -5,29 +5,35 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use redis::cmd;
 use sakshi_domain::clock::{Clock, ManualClock, SystemClock};
-use sakshi_domain::delivery::DeliveryRecord;
+use sakshi_domain::delivery::{DeliveryOutcome, DeliveryRecord, Subject};
 use sakshi_domain::erasure::ErasureSubject;
 use sakshi_domain::event::Event;
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::ids::{AppId, ClientId, TxnId};
+use sakshi_domain::profile::Profile;
 use sakshi_domain::tenancy::Client;
 use sakshi_domain::time::Timestamp;
 use tempfile::TempDir;
 use tokio::sync::Notify;
 
-use super::inventory::{matches, used_for_everything};
+use super::inventory::used_for_everything;
 use super::server::{RedisServer, TIMEOUT};
-use super::{options, standalone};
+use super::{names, options, standalone};
 use crate::conformance::fixture::{RETENTION, client_with, completed, created, event, opened, registered, scanned};
 use crate::conformance::{TestStore, run};
-use crate::embedded::tests::open_when_free;
 use crate::embedded::{EmbeddedOptions, EmbeddedStore};
+use crate::engine::Form;
+use crate::engine::redis::{name, named, named_in};
 use crate::installation::test_ownership;
-use crate::redis::key_table::KEYS;
-use crate::redis::{RedisOptions, RedisStore};
+use crate::records::delivery::of_subject;
+use crate::records::{ALL as KINDS, client, idempotency, installation, transaction};
+use crate::redis::{NodeId, RedisOptions, RedisStore};
 use crate::vault::test_vault;
-use crate::{Moved, PageRequest, SessionDigest, Store, StoreError, Swept, move_to_redis};
+use crate::{
+    Credits as _, Moved, Outbox as _, Ownership, PageRequest, SessionDigest, Store, StoreError, Swept, Transactions as _, move_to_redis,
+};
 
 pub(super) const ALL: PageRequest = PageRequest { page: 1, page_size: 100 };
 
@@ -41,7 +47,7 @@ struct Move {
 
 impl TestStore for Move {
     fn store(&self) -> &dyn Store {
-        &self.store
+        &*self.store
     }
 
     fn now(&self) -> Timestamp {
@@ -53,10 +59,24 @@ impl TestStore for Move {
     }
 }
 
-/// The store of a directory.
+/// The store of a directory, once nobody else has its files: a process that another test is about to start has every open file for a
+/// moment.
 pub(super) fn embedded(directory: &Path, clock: &Arc<ManualClock>) -> EmbeddedStore {
-    let (directory, clock, vault) = (directory.to_owned(), Arc::clone(clock), Arc::new(test_vault(&[7, 6])));
-    open_when_free(&EmbeddedOptions { directory, clock, vault, max_waiting: 64, ownership: test_ownership() }).unwrap()
+    let begun = Instant::now();
+    let options = EmbeddedOptions {
+        directory: directory.to_owned(),
+        clock: Arc::<ManualClock>::clone(clock),
+        vault: Arc::new(test_vault(&[7, 6])),
+        retention: RETENTION,
+        max_waiting: 64,
+        ownership: test_ownership(),
+    };
+    loop {
+        match EmbeddedStore::open(options.clone()) {
+            Err(StoreError::InUse(_)) if begun.elapsed() < TIMEOUT => std::thread::yield_now(),
+            opened => return opened.unwrap(),
+        }
+    }
 }
 
 /// Moves a store that is closed, once nobody else has its files.
@@ -102,8 +122,8 @@ impl Move {
         moved
     }
 
-    async fn target(&self) -> Arc<dyn Store> {
-        Arc::new(RedisStore::open(self.options()).await.unwrap())
+    async fn target(&self) -> RedisStore {
+        RedisStore::open(self.options()).await.unwrap()
     }
 }
 
@@ -115,6 +135,16 @@ pub(super) async fn events_of_one_millisecond(test: &impl TestStore, client: &Cl
     }
     assert_eq!(test.store().list_events(app.clone(), ALL).await.unwrap().total, 6);
     app
+}
+
+/// The canary and the installation.
+fn marks(server: &RedisServer) -> [Option<String>; 2] {
+    ["canary", "installation"].map(|mark| Some(format!("{:?}", server.answer(&["GET", mark]))))
+}
+
+/// What a server says of a key, whose name may be any bytes.
+pub(super) async fn said(store: &RedisStore, command: &str, key: &[u8]) -> String {
+    store.shared.read("an answer", cmd(command).arg(key)).await.unwrap().parsed().unwrap()
 }
 
 fn written(moved: &Moved) -> u64 {
@@ -174,7 +204,8 @@ pub(super) async fn assert_equal(from: &dyn Store, to: &dyn Store, flows: &[(Flo
         same!(store => store.load_flow(*flow, app.clone()).await.unwrap().is_some());
         same!(store => {
             let found = store.flow_deliveries(*flow).await.unwrap().unwrap();
-            let mut deliveries: Vec<_> = found.deliveries.into_iter().map(|one| (one.webhook, one.tells, told(Some(one.delivery)))).collect();
+            let deliveries = found.deliveries.into_iter();
+            let mut deliveries: Vec<_> = deliveries.map(|one| (one.webhook, one.tells, told(Some(one.delivery)))).collect();
             deliveries.sort_by_key(|(webhook, ..)| webhook.0);
             (found.state, found.kept_until, deliveries)
         });
@@ -200,40 +231,49 @@ fn a_moved_store_answers_as_before_and_has_every_kind_of_key() {
         let moved = test.run(true).await.unwrap();
         assert!(moved.is_finished && moved.removed == 0, "{moved:?}");
 
-        // Leases, unfinished attempts, nodes and the health check belong to nodes that run.
-        let not_moved = ["{p*}o:*", "{p*}flight", "{nodes}beats", "probe"];
-        let names = test.server.answer(&["KEYS", "*"]);
-        let names: Vec<String> = names.members().iter().filter_map(|name| name.text()).collect();
-        // So do the marks of a store that may lose data.
-        for kind in KEYS.iter().filter(|kind| !not_moved.contains(&kind.pattern) && !kind.pattern.starts_with("{canary}")) {
-            let found: Vec<_> = names.iter().filter(|name| matches(kind.pattern, name)).collect();
-            assert!(!found.is_empty(), "{} was not moved", kind.pattern);
-            for name in found {
-                assert_eq!(test.server.answer(&["TYPE", name]).text().as_deref(), Some(kind.of_type), "{name}");
+        // Leases, when a file was swept, nodes and the health check belong to nodes that run; the marks of a store that may lose data as
+        // well.
+        let kinds = KINDS.iter().filter(|kind| ![idempotency::ORDER_LEASE.name, installation::SWEPT.name].contains(&kind.name));
+        let (keys, store) = (names(&test.server), test.target().await);
+        for kind in kinds {
+            let found: Vec<_> = keys.iter().filter(|key| named(kind, key).is_some()).collect();
+            assert_eq!(found.len() as u64, moved.kinds.get(kind.name).map_or(0, |counts| counts.keys), "{kind:?}");
+            assert!(!found.is_empty(), "{kind:?} was not moved");
+            let of_type = match kind.form {
+                Form::Record => "hash",
+                Form::List => "list",
+                Form::Index => "zset",
+            };
+            for key in found {
+                assert_eq!(said(&store, "TYPE", key).await, of_type, "{}", String::from_utf8_lossy(key));
             }
         }
+        let others = keys.iter().filter(|key| named_in(KINDS, key).is_none()).map(|key| String::from_utf8_lossy(key).into_owned());
+        assert_eq!(others.collect::<BTreeSet<_>>(), ["canary", "installation"].map(str::to_owned).into());
 
-        let store = RedisStore::open(test.options()).await.unwrap();
-        let target: &dyn Store = &store;
-        // As at the start of a node: attempts whose outcome is not known are not made again.
+        let target: &dyn Store = &*store;
+        // As at the start of a node: attempts whose outcome is not known are not made again. The node of the file does not live here.
         test.store().abandon_attempts().await.unwrap();
+        store.abandon(NodeId::ALONE).await.unwrap();
         assert_equal(test.store(), target, &flows).await;
         assert_eq!(target.list_events(app.clone(), ALL).await, test.store().list_events(app, ALL).await);
         let scope = crate::conformance::fixture::kept(&test, &test.store().list_clients(ALL).await.unwrap().items[0].client_id, 1, 1).scope;
         assert_eq!(target.load_idempotent_answer(scope).await, test.store().load_idempotent_answer(scope).await);
-        // The node that they were assigned to does not live.
-        store.shared.take_over(&crate::redis::NodeId::from_bytes(b"00000000000000000000000000000000").unwrap()).await.unwrap();
+        store.take_over(NodeId::ALONE).await.unwrap();
         let due = target.due_deliveries(None, None, 100).await.unwrap();
         assert_eq!(due.iter().map(|due| due.subject).collect::<BTreeSet<_>>(), waiting.into_iter().collect());
-        let ends = |name: &str| test.server.answer(&["PTTL", name]).text().unwrap().parse::<i64>().unwrap();
         for delivery in &due {
-            let key = String::from_utf8(crate::redis::keys::subject(&delivery.subject)).unwrap();
-            assert_eq!(ends(&key), -1, "what waits is kept: {key}");
+            let key = name(&of_subject(&delivery.subject));
+            assert_eq!(said(&store, "PTTL", &key).await, "-1", "what waits is kept: {:?}", delivery.subject);
         }
-        assert!(names.iter().filter(|name| matches("{p*}t:*", name)).any(|name| ends(name) > 0), "what has ended is not");
-        let unanswered_name = String::from_utf8(crate::redis::keys::transaction(unanswered.id)).unwrap();
-        let kept_until = test.server.answer(&["PEXPIRETIME", &unanswered_name]).integer();
-        assert_eq!(kept_until, Some(i64::try_from(RETENTION.expired.as_millis()).unwrap() + unanswered.expires_at.millis()));
+        let mut ends = 0;
+        for key in keys.iter().filter(|key| named(&transaction::TRANSACTION, key).is_some()) {
+            ends += u64::from(said(&store, "PTTL", key).await != "-1");
+        }
+        assert!(ends > 0, "what has ended is not");
+        let kept_until = said(&store, "PEXPIRETIME", &name(&of_subject(&unanswered.id.into()))).await;
+        let retained = i64::try_from(RETENTION.expired.as_millis()).unwrap();
+        assert_eq!(kept_until, (retained + unanswered.expires_at.millis()).to_string());
         for delivery in due {
             assert_eq!(target.claim_delivery(delivery.id, delivery.subject).await, Ok(true));
         }
@@ -255,6 +295,7 @@ fn a_later_run_carries_what_has_changed_and_nothing_else() {
         let half = RedisStore::open(test.options()).await.unwrap_err();
         assert!(half.to_string().contains("--finish"), "{half}");
         assert_eq!(written(&test.run(false).await.unwrap()), 0, "nothing has changed");
+        let kept = marks(&test.server);
 
         test.store().erase(ErasureSubject::Transaction(gone.id)).await.unwrap();
         test.store().erase(ErasureSubject::Transaction(guest)).await.unwrap();
@@ -262,8 +303,8 @@ fn a_later_run_carries_what_has_changed_and_nothing_else() {
         registered(&test, &event).await;
         let (_, _) = completed(&test, &client).await;
         let moved = test.run(true).await.unwrap();
-        assert!(moved.removed >= 2 && moved.kinds["guests"].written == 1 && moved.kinds["clients"].written == 1, "{moved:?}");
-        assert_eq!(moved.kinds["installation"].written, 0);
+        assert!(moved.removed >= 2 && moved.kinds["registrations"].written == 1 && moved.kinds["client"].written == 1, "{moved:?}");
+        assert_eq!(marks(&test.server), kept);
         let target = test.target().await;
         assert_equal(test.store(), &*target, &[]).await;
         assert!(target.load_transaction(waits.id).await.unwrap().is_some());
@@ -287,15 +328,14 @@ fn a_target_that_somebody_else_changes_meanwhile_is_not_finished() {
             }
         };
         let lost = meddle("copied", |server| {
-            let names: Vec<_> = server.answer(&["KEYS", "*"]).members().iter().filter_map(|name| name.text()).collect();
             // Keys come in batches, and it may be in any of them.
-            if let Some(client) = names.iter().find(|name| matches("{p*}c:*", name)) {
-                server.answer(&["DEL", client]);
+            if let Some(client) = names(server).iter().find(|key| named(&client::CLIENT, key).is_some()) {
+                server.answer(&["DEL", std::str::from_utf8(client).unwrap()]);
             }
         });
         let added = meddle("compared", |server| drop(server.answer(&["SET", "stranger", "1"])));
         let refused = moved(&test.path(), || test.options(), true, lost).await.unwrap_err().to_string();
-        assert!(refused.ends_with("the target differs from the source: clients: 1"), "{refused}");
+        assert!(refused.ends_with("the target differs from the source: client: 1"), "{refused}");
         let refused = moved(&test.path(), || test.options(), true, added).await.unwrap_err().to_string();
         assert!(refused.ends_with("the target differs from the source: keys too many: 1"), "{refused}");
         assert!(moved(&test.path(), || test.options(), true, |_, _| {}).await.unwrap().is_finished);
@@ -324,6 +364,7 @@ fn a_move_that_was_interrupted_is_begun_again() {
         test.run(true).await.unwrap();
         let target = test.target().await;
         test.store().abandon_attempts().await.unwrap();
+        target.abandon(NodeId::ALONE).await.unwrap();
         assert_equal(test.store(), &*target, &flows).await;
     });
 }
@@ -355,5 +396,79 @@ fn a_target_that_holds_something_else_and_a_source_that_is_not_ours_are_refused(
         test.run(true).await.unwrap();
         let finished = test.run(true).await.unwrap_err();
         assert!(finished.to_string().contains("not empty"), "nodes may work on it by now: {finished}");
+    });
+}
+
+#[test]
+fn a_moved_store_is_opened_under_its_keys_and_by_its_installation_alone() {
+    run(async {
+        let mut test = Move::new();
+        client_with(&test, 5).await;
+        test.run(true).await.unwrap();
+        let wrong = RedisOptions { vault: Arc::new(test_vault(&[9])), ..test.options() };
+        assert_eq!(RedisStore::open(wrong).await.unwrap_err(), StoreError::WrongKey);
+        let other = RedisOptions { ownership: Ownership::of(Profile::Stage, "https://issuer.test"), ..test.options() };
+        assert!(matches!(RedisStore::open(other).await, Err(StoreError::OtherInstallation { .. })));
+        test.target().await;
+    });
+}
+
+#[test]
+fn a_node_sends_what_waited_once_and_nothing_of_what_had_begun() {
+    run(async {
+        let mut test = Move::new();
+        let client = client_with(&test, 50).await;
+        let (begun, id) = completed(&test, &client).await;
+        assert!(test.store().claim_delivery(id, begun.id.into()).await.unwrap());
+        let mut waiting = BTreeSet::new();
+        for _ in 0..3 {
+            waiting.insert(Subject::from(completed(&test, &client).await.0.id));
+        }
+        test.run(true).await.unwrap();
+        let beat = Duration::from_millis(20);
+        let [one, other] =
+            [RedisStore::open_with_heartbeats(test.options(), beat).await, RedisStore::open_with_heartbeats(test.options(), beat).await];
+        let nodes = [one.unwrap(), other.unwrap()];
+        let (mut sent, since) = (Vec::new(), Instant::now());
+        while sent.len() < waiting.len() || nodes[0].load_delivery(begun.id.into()).await.unwrap().unwrap().attempt.is_none() {
+            assert!(since.elapsed() < TIMEOUT, "{sent:?}");
+            for node in &nodes {
+                for due in node.due_deliveries(None, None, 10).await.unwrap() {
+                    if node.claim_delivery(due.id, due.subject).await.unwrap() {
+                        sent.push(due.subject);
+                    }
+                }
+            }
+            tokio::time::sleep(beat).await;
+        }
+        assert_eq!(sent.len(), waiting.len());
+        assert_eq!(sent.into_iter().collect::<BTreeSet<_>>(), waiting);
+        let unknown = nodes[1].load_delivery(begun.id.into()).await.unwrap().unwrap();
+        assert_eq!(unknown.attempt.map(|attempt| attempt.outcome), Some(DeliveryOutcome::Unknown));
+        assert_eq!(nodes[0].backlog().await.unwrap().waiting, 0);
+    });
+}
+
+#[test]
+fn a_backup_is_moved_and_left_as_it_is() {
+    run(async {
+        let mut test = Move::new();
+        let client = client_with(&test, 50).await;
+        completed(&test, &client).await;
+        let file = test.directory.path().join("backup.db");
+        let copied = crate::embedded::backup(&test.path(), &file, Arc::<ManualClock>::clone(&test.clock), Arc::new(test_vault(&[7, 6])));
+        assert_eq!(copied.unwrap().clients, 1);
+        let before = std::fs::read(&file).unwrap();
+        assert!(written(&moved(&file, || test.options(), false, |_, _| {}).await.unwrap()) > 0, "while the store is open");
+        let other = || RedisOptions { ownership: Ownership::of(Profile::Stage, "https://issuer.test"), ..test.options() };
+        assert!(matches!(moved(&file, other, false, |_, _| {}).await, Err(StoreError::OtherInstallation { .. })));
+        assert_eq!(std::fs::read(&file).unwrap(), before);
+        let beside = std::fs::read_dir(test.directory.path()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        assert_eq!(beside.collect::<BTreeSet<_>>(), ["backup.db", "backup.db.sha256", "store"].map(str::to_owned).into());
+        completed(&test, &client).await;
+        let second = test.run(true).await.unwrap();
+        assert_eq!((second.kinds["client"].written, second.kinds["clients"].written), (1, 0));
+        let target = test.target().await;
+        assert_eq!(target.statement(client.clone(), ALL).await, test.store().statement(client, ALL).await);
     });
 }

@@ -4,19 +4,20 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rusqlite::Connection;
 use sakshi_domain::clock::{Clock as _, ManualClock};
-use sakshi_domain::delivery::{Attempt, DeliveryOutcome};
+use sakshi_domain::delivery::{Attempt, DeliveryOutcome, Subject};
 use sakshi_domain::erasure::ErasureSubject;
 use sakshi_domain::time::Timestamp;
 
 use super::inventory::used_for_everything;
-use super::moving::{ALL, assert_equal, embedded, events_of_one_millisecond};
+use super::moving::{ALL, assert_equal, embedded, events_of_one_millisecond, said};
 use super::server::RedisServer;
 use super::{RedisTestStore, connected, options, standalone, test_store};
 use crate::conformance::fixture::{RETENTION, WINDOW, client_with, completed, counts, created, event, opened, registered, scanned};
 use crate::conformance::{TestStore, run};
-use crate::embedded::EmbeddedStore;
+use crate::engine::redis::name;
+use crate::operations::RecordStore;
+use crate::records::{client, delivery, installation, transaction};
 use crate::redis::{RedisOptions, RedisStore};
 use crate::vault::test_vault;
 use crate::{
@@ -59,25 +60,16 @@ fn a_store_that_went_back_answers_as_before() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("store");
         let moved = test.move_to(&path).await.unwrap();
-        assert!(moved.is_finished && moved.kinds["transactions"].keys > 5 && moved.kinds["webhooks that wait"].keys > 0, "{moved:?}");
+        assert!(moved.is_finished && moved.kinds["txn"].keys > 5 && moved.kinds["outbox"].keys > 0, "{moved:?}");
 
         let refused = RedisStore::open(test.options()).await.unwrap_err();
         assert!(refused.to_string().contains("moved into a file"), "{refused}");
-        // The outcome of a guest who has a place is kept once, in the list of guests.
-        let sql =
-            "SELECT count(registration), count(DISTINCT registration), sum(length(outcome)) FROM results WHERE registration IS NOT NULL";
-        let of_guests = Connection::open(path.join("sakshi.db")).unwrap().query_row(sql, [], |row| {
-            let [results, guests, bytes] = [row.get(0)?, row.get(1)?, row.get(2)?];
-            Ok::<[i64; 3], _>([results, guests, bytes])
-        });
-        let [results, guests, bytes] = of_guests.unwrap();
-        assert!(guests > 1 && results == guests && bytes == 0, "{results} {guests} {bytes}");
         let (redis, file) = (test.reopened().await, embedded(&path, &test.clock));
         // As at the start of a node: attempts whose outcome is not known are not made again.
-        redis.abandon_attempts().await.unwrap();
-        redis.shared.take_over(&test.store.shared.node).await.unwrap();
+        redis.abandon(test.store.shared.node).await.unwrap();
+        redis.take_over(test.store.shared.node).await.unwrap();
         file.abandon_attempts().await.unwrap();
-        assert_equal(&redis, &file, &flows).await;
+        assert_equal(&*redis, &*file, &flows).await;
         assert_eq!(file.list_events(app.clone(), ALL).await, redis.list_events(app, ALL).await);
         let due = file.due_deliveries(None, None, 100).await.unwrap();
         assert_eq!(due.iter().map(|due| due.subject).collect::<Vec<_>>(), waiting);
@@ -85,27 +77,27 @@ fn a_store_that_went_back_answers_as_before() {
             assert_eq!(file.claim_delivery(delivery.id, delivery.subject).await, Ok(true));
         }
         // It goes on where it was.
-        let test = Continued { file, clock: Arc::clone(&test.clock) };
+        let test = Continued { store: (*file).clone(), clock: Arc::clone(&test.clock) };
         completed(&test, &client).await;
         let (event, before) = (&of_two[1], counts(&test, &of_two[1]).await);
         let guest = registered(&test, event).await;
         assert_eq!(counts(&test, event).await.registrations, before.registrations + 1);
-        assert_eq!(test.file.erase(ErasureSubject::Transaction(guest)).await.unwrap().registrations, 1);
+        assert_eq!(test.store.erase(ErasureSubject::Transaction(guest)).await.unwrap().registrations, 1);
         test.clock.advance(WINDOW * 2);
         assert_eq!(counts(&test, event).await.abandoned, before.abandoned + 1);
-        assert!(test.file.audit().await.unwrap().iter().all(crate::Audit::is_clean));
+        assert!(test.store.audit().await.unwrap().iter().all(crate::Audit::is_clean));
     });
 }
 
-/// The new store, to go on with.
+/// A store on the clock of a test, such as the new one, to go on with.
 struct Continued {
-    file: EmbeddedStore,
+    store: RecordStore,
     clock: Arc<ManualClock>,
 }
 
 impl TestStore for Continued {
     fn store(&self) -> &dyn Store {
-        &self.file
+        &self.store
     }
 
     fn now(&self) -> Timestamp {
@@ -125,12 +117,12 @@ fn a_scan_whose_transaction_is_gone_counts_as_abandoned() {
         let event = created(&test, event(&test, &client, 10)).await;
         let (gone, waits) = (scanned(&test, &event).await, scanned(&test, &event).await);
         test.clock.advance(WINDOW);
-        let name = String::from_utf8(crate::redis::keys::transaction(gone)).unwrap();
-        test.server.answer(&["DEL", &name]);
+        assert_eq!(said(&test.store, "DEL", &name(&transaction::transaction(gone))).await, "1");
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("store");
         test.move_to(&path).await.unwrap();
-        let test = Continued { file: embedded(&path, &test.clock), clock: Arc::clone(&test.clock) };
+        let file = embedded(&path, &test.clock);
+        let test = Continued { store: (*file).clone(), clock: Arc::clone(&test.clock) };
         let counted = counts(&test, &event).await;
         assert_eq!((counted.scans, counted.abandoned), (2, 2), "{waits} has ended as well");
     });
@@ -146,9 +138,8 @@ fn what_is_there_and_says_nothing_is_not_left_behind() {
         assert!(test.store().claim_delivery(id, txn.id.into()).await.unwrap());
         let ended = Attempt { outcome: DeliveryOutcome::Delivered, status: Some(200), duration_ms: 1 };
         test.store().settle_delivery(id, txn.id.into(), ended).await.unwrap();
-        let outbox = format!("{{p{:02}}}out", client.partition().number());
-        assert_eq!([["EXISTS", &outbox], ["EXISTS", "intent-key"]].map(|asked| test.server.answer(&asked).integer()), [Some(1); 2]);
-        assert_eq!(test.server.answer(&["XLEN", &outbox]).integer(), Some(0));
+        assert_eq!(said(&test.store, "EXISTS", &name(&delivery::holders(client.partition()))).await, "1", "who had deliveries");
+        assert_eq!(said(&test.store, "EXISTS", &name(&installation::intent_key())).await, "0", "the settings decide");
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("store");
         assert!(test.move_to(&path).await.unwrap().is_finished);
@@ -212,15 +203,51 @@ fn servers_that_somebody_else_changes_meanwhile_are_not_moved_away_from() {
         test.store.leave().await.unwrap();
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("store");
-        let name = String::from_utf8(crate::redis::keys::client(client.partition(), &client)).unwrap();
+        let name = String::from_utf8(name(&client::client(&client))).unwrap();
         let meddle = move |what: &str, seen: u64| {
             assert!(seen > 0);
             if what == "copied" {
-                server.answer(&["HSET", &name, "b", "99"]);
+                server.answer(&["HSET", &name, "balance", "99"]);
             }
         };
         let options = options(standalone(&test.server.url()), Arc::clone(&test.clock), RETENTION);
         let refused = move_to_directory(options, &path, meddle).await.unwrap_err().to_string();
-        assert!(refused.ends_with("the new store differs in: clients") && !crate::embedded::exists(&path), "{refused}");
+        assert!(refused.ends_with("the target differs from the source: client: 1") && !crate::embedded::exists(&path), "{refused}");
+    });
+}
+
+#[test]
+fn the_node_of_the_file_sends_what_waited_for_any_node_once_and_nothing_of_what_had_begun() {
+    run(async {
+        let test = test_store();
+        let client = client_with(&test, 50).await;
+        let other = test.another_node().await;
+        let (begun, id) = completed(&test, &client).await;
+        assert!(test.store().claim_delivery(id, begun.id.into()).await.unwrap());
+        let mut waiting = vec![Subject::from(completed(&test, &client).await.0.id)];
+        let of_other = Continued { store: (*other).clone(), clock: Arc::clone(&test.clock) };
+        waiting.push(completed(&of_other, &client).await.0.id.into());
+        let (begun_there, id) = completed(&of_other, &client).await;
+        assert!(other.claim_delivery(id, begun_there.id.into()).await.unwrap());
+        waiting.push(completed(&test, &client).await.0.id.into());
+        other.leave().await.unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("store");
+        test.move_to(&path).await.unwrap();
+
+        let file = embedded(&path, &test.clock);
+        assert_eq!(file.abandon_attempts().await, Ok(2));
+        let due = file.due_deliveries(None, None, 10).await.unwrap();
+        assert_eq!(due.iter().map(|due| due.subject).collect::<Vec<_>>(), waiting, "in the order in which it was queued");
+        for due in due {
+            assert_eq!(file.claim_delivery(due.id, due.subject).await, Ok(true));
+            assert_eq!(file.claim_delivery(due.id, due.subject).await, Ok(false));
+        }
+        for begun in [begun, begun_there] {
+            let attempt = file.load_delivery(begun.id.into()).await.unwrap().unwrap().attempt;
+            assert_eq!(attempt.map(|attempt| attempt.outcome), Some(DeliveryOutcome::Unknown));
+        }
+        assert_eq!(file.abandon_attempts().await, Ok(waiting.len() as u64));
+        assert_eq!(file.due_deliveries(None, None, 10).await, Ok(vec![]));
     });
 }

@@ -3,19 +3,48 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sakshi_domain::clock::ManualClock;
+use sakshi_domain::clock::{Clock as _, ManualClock};
+use sakshi_domain::time::Timestamp;
 
-use super::{MemoryTestStore, test_store};
-use crate::conformance::TestStore as _;
-use crate::conformance::fixture::{WINDOW, client_with, created, event, opened, registered, scanned};
+use super::{Moved, copy};
+use crate::conformance::TestStore;
+use crate::conformance::fixture::{RETENTION, WINDOW, client_with, created, event, opened, registered, scanned};
 use crate::conformance::reseal::filled;
 use crate::engine::memory::MemoryEngine;
 use crate::engine::{Batch, Engine as _, Form, Found, Key, Op, Query, ScanFrom};
-use crate::moving::Moved;
-use crate::operations::moving::move_records;
-use crate::records::{ALL, client, event as events, installation, session};
+use crate::operations::RecordStore;
+use crate::records::{ALL, client, event as events, session};
+use crate::redis::NodeId;
 use crate::vault::test_vault;
-use crate::{SessionDigest, StoreError};
+use crate::{SessionDigest, Store, StoreError};
+
+/// A store in memory, with a clock that the test moves.
+struct MemoryTestStore {
+    store: RecordStore,
+    engine: MemoryEngine,
+    clock: Arc<ManualClock>,
+}
+
+fn test_store() -> MemoryTestStore {
+    let clock = Arc::new(ManualClock::starting_at(Timestamp::from_millis(1_900_000_000_000)));
+    let engine = MemoryEngine::new(clock.clone());
+    let store = RecordStore::new(Box::new(engine.clone()), Arc::new(test_vault(&[7, 6])), RETENTION, NodeId::generate(), None);
+    MemoryTestStore { store, engine, clock }
+}
+
+impl TestStore for MemoryTestStore {
+    fn store(&self) -> &dyn Store {
+        &self.store
+    }
+
+    fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    fn advance(&self, span: Duration) {
+        self.clock.advance(span);
+    }
+}
 
 /// Everything that an engine holds, with the ends of records.
 async fn held(engine: &MemoryEngine) -> Vec<(String, u8, Vec<u8>, Vec<Found>)> {
@@ -40,8 +69,14 @@ async fn held(engine: &MemoryEngine) -> Vec<(String, u8, Vec<u8>, Vec<Found>)> {
     held
 }
 
-async fn moved(test: &MemoryTestStore, to: &MemoryEngine, finish: bool) -> Result<Moved, StoreError> {
-    move_records(&test.engine, to, "a source", finish, |_, _| ()).await
+async fn moved_between(from: &MemoryEngine, to: &MemoryEngine) -> Result<Moved, StoreError> {
+    let moved = copy::copy(from, to, &|_, _| ()).await?;
+    copy::compare(from, to, &|_, _| ()).await?.without_differences()?;
+    Ok(moved)
+}
+
+async fn moved(test: &MemoryTestStore, to: &MemoryEngine) -> Moved {
+    moved_between(&test.engine, to).await.unwrap()
 }
 
 fn written(moved: &Moved) -> Vec<(&'static str, u64)> {
@@ -75,13 +110,11 @@ async fn a_store_with_everything_is_carried_as_it_was() {
     let test = test_store();
     filled(&test, &test_vault(&[7])).await;
     let to = empty(&test);
-    let first = moved(&test, &to, false).await.unwrap();
+    let first = moved(&test, &to).await;
     assert!(first.kinds.values().all(|kind| kind.keys > 0 && kind.written == kind.keys), "{first:?}");
-    assert!(!first.is_finished && first.removed == 0);
-    let mark = to.read(vec![Query::Record(installation::moving())]).await.unwrap().record().unwrap();
-    assert_eq!(mark.unwrap().text("source"), "a source");
-    let second = moved(&test, &to, true).await.unwrap();
-    assert_eq!((written(&second), second.removed, second.is_finished), (vec![], 0, true));
+    assert_eq!(first.removed, 0);
+    let second = moved(&test, &to).await;
+    assert_eq!((written(&second), second.removed), (vec![], 0));
     assert_eq!(held(&to).await, held(&test.engine).await);
 }
 
@@ -90,7 +123,7 @@ async fn what_was_interrupted_or_has_changed_is_carried_when_a_move_is_begun_aga
     let test = test_store();
     let [client, event] = used(&test).await;
     let to = empty(&test);
-    moved(&test, &to, false).await.unwrap();
+    moved(&test, &to).await;
     let (guests, ledger) = (event.of(&events::REGISTRATIONS), client.of(&client::LEDGER));
     let other = session::session(&SessionDigest([9; 32]));
     apply(&to, vec![Op::Set(client.clone(), vec![("name", "Another".into())])]).await;
@@ -98,32 +131,38 @@ async fn what_was_interrupted_or_has_changed_is_carried_when_a_move_is_begun_aga
     apply(&to, vec![Op::Append(ledger.clone(), vec!["debit".into(), 0.into(), 0.into(), vec![0].into(), 0.into()])]).await;
     apply(&to, vec![Op::Index(client::clients(), b"nobody".to_vec(), 0.into())]).await;
     apply(&to, vec![Op::Put(other.clone(), vec![("ends_at", 0.into())])]).await;
-    let again = moved(&test, &to, false).await.unwrap();
+    let again = moved(&test, &to).await;
     assert_eq!(written(&again), [("client", 1), ("clients", 1), ("ledger", 1), ("registrations", 1)]);
     assert_eq!(again.removed, 1);
 
     // With an event go its guests and its scans.
     apply(&to, vec![Op::Remove(event.clone())]).await;
-    assert_eq!(written(&moved(&test, &to, false).await.unwrap()), [("event", 1), ("registrations", 1), ("waiting", 1)]);
+    assert_eq!(written(&moved(&test, &to).await), [("event", 1), ("registrations", 1), ("waiting", 1)]);
     // A source that is used again meanwhile.
     apply(&test.engine, vec![Op::Remove(event)]).await;
     used(&test).await;
-    let again = moved(&test, &to, true).await.unwrap();
+    let again = moved(&test, &to).await;
     assert_eq!(again.removed, 1, "with an event go its guests and its scans");
     assert_eq!(held(&to).await, held(&test.engine).await);
 }
 
 #[tokio::test]
-async fn a_target_that_holds_something_else_is_refused() {
-    let (test, other) = (test_store(), test_store());
-    client_with(&test, 5).await;
-    client_with(&other, 5).await;
-    let refused = moved(&test, &other.engine, true).await;
-    assert_eq!(refused, Err(StoreError::unavailable("the target is not empty, and no move into it has begun")));
+async fn a_comparison_writes_nothing_and_tells_what_differs() {
+    let test = test_store();
+    let [client, event] = used(&test).await;
     let to = empty(&test);
-    moved(&test, &to, false).await.unwrap();
-    let refused = move_records(&other.engine, &to, "another source", true, |_, _| ()).await;
-    assert_eq!(refused, Err(StoreError::unavailable("another store is being moved into the target")));
+    moved(&test, &to).await;
+    let guests = event.of(&events::REGISTRATIONS);
+    apply(&to, vec![Op::Rewrite(guests, 1, vec![vec![0].into(), 0.into(), vec![0].into()])]).await;
+    apply(&to, vec![Op::Index(client::clients(), client.id.clone(), 0.into())]).await;
+    apply(&to, vec![Op::Remove(client)]).await;
+    apply(&to, vec![Op::Put(session::session(&SessionDigest([9; 32])), vec![("ends_at", 0.into())])]).await;
+    for _ in 0..2 {
+        let compared = copy::compare(&test.engine, &to, &|_, _| ()).await.unwrap();
+        let refused = compared.without_differences().unwrap_err().to_string();
+        let told = "the target differs from the source: client: 1, clients: 1, registrations: 1, keys too many: 1";
+        assert!(refused.ends_with(told), "{refused}");
+    }
 }
 
 #[tokio::test]
@@ -133,13 +172,13 @@ async fn what_has_ended_for_one_of_the_clocks_is_no_difference() {
     for ahead in [Duration::from_secs(1), WINDOW * 2, WINDOW * 10_000] {
         let clock = Arc::new(ManualClock::starting_at(test.now() + ahead));
         let to = MemoryEngine::new(clock);
-        moved(&test, &to, false).await.unwrap();
-        moved(&test, &to, true).await.unwrap();
+        moved(&test, &to).await;
+        moved(&test, &to).await;
     }
     let to = empty(&test);
-    moved(&test, &to, false).await.unwrap();
+    moved(&test, &to).await;
     let behind = MemoryEngine::new(Arc::new(ManualClock::starting_at(test.now())));
-    move_records(&to, &behind, "a source", false, |_, _| ()).await.unwrap();
+    moved_between(&to, &behind).await.unwrap();
     test.advance(WINDOW * 10_000);
-    move_records(&to, &behind, "a source", true, |_, _| ()).await.unwrap();
+    moved_between(&to, &behind).await.unwrap();
 }

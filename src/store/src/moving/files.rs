@@ -1,0 +1,140 @@
+//! The file of a move: the one that is read, and the new one.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use aws_lc_rs::digest::{SHA256, digest};
+use sakshi_domain::clock::{Clock, SystemClock};
+use tokio::task::spawn_blocking;
+
+use crate::embedded::database::files::{LockedDirectory, database, failed, holds_store, length, log};
+use crate::embedded::sqlite::Sqlite;
+use crate::embedded::{EmbeddedOptions, exists, inspect};
+use crate::engine::Engine as _;
+use crate::engine::embedded::EmbeddedEngine;
+use crate::error::StoreError;
+use crate::records::ALL;
+use crate::redis::RedisOptions;
+
+/// Calls that may wait.
+const CALLS: usize = 4_096;
+
+/// A file that is open, as a store or only to be read.
+pub(super) struct StoreFile {
+    sqlite: Sqlite,
+    pub(super) engine: EmbeddedEngine,
+}
+
+/// The directory of the new store, which nobody else uses meanwhile.
+pub(super) struct Place {
+    directory: PathBuf,
+    locked: LockedDirectory,
+}
+
+/// Work that may wait for a disk.
+async fn apart<T: Send + 'static>(work: impl FnOnce() -> Result<T, StoreError> + Send + 'static) -> Result<T, StoreError> {
+    spawn_blocking(work).await.unwrap_or_else(|_| Err(StoreError::unavailable("the runtime is shutting down")))
+}
+
+/// The options of the store in a directory that is moved from these servers or to them.
+fn as_file(directory: &Path, servers: &RedisOptions) -> EmbeddedOptions {
+    EmbeddedOptions {
+        directory: directory.to_owned(),
+        clock: clock(servers),
+        vault: Arc::clone(&servers.vault),
+        retention: servers.retention,
+        max_waiting: CALLS,
+        ownership: servers.ownership.clone(),
+    }
+}
+
+fn clock(servers: &RedisOptions) -> Arc<dyn Clock> {
+    servers.clock.clone().unwrap_or_else(|| Arc::new(SystemClock))
+}
+
+impl StoreFile {
+    fn new(sqlite: Sqlite) -> Self {
+        Self { engine: EmbeddedEngine::new(sqlite.clone(), ALL), sqlite }
+    }
+
+    /// Opens a directory, which no node can open meanwhile, or a backup; keys and installation are checked.
+    pub(super) async fn source(from: &Path, servers: &RedisOptions) -> Result<Self, StoreError> {
+        let (from, options) = (from.to_owned(), as_file(from, servers));
+        let open = move || {
+            if !from.is_dir() {
+                inspect(&from, Arc::clone(&options.clock), options.vault, Some(&options.ownership))?;
+                return Sqlite::read_only(&from, &options.clock, CALLS);
+            }
+            if !exists(&from) {
+                return Err(StoreError::unavailable(format!("there is no store in {}", from.display())));
+            }
+            Sqlite::open(options, None)
+        };
+        apart(open).await.map(Self::new)
+    }
+
+    /// Tells this store from others.
+    pub(super) async fn mark(&self) -> Result<String, StoreError> {
+        let canary = self.sqlite.read(|db| db.first("SELECT box FROM canary", [], |row| row.get::<_, Vec<u8>>(0)));
+        let canary = canary.await?.ok_or_else(|| StoreError::unreadable("the canary"))?;
+        Ok(digest(&SHA256, &canary).as_ref()[..16].iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+
+    /// Closes it.
+    pub(super) async fn close(self) -> Result<(), StoreError> {
+        apart(move || {
+            self.sqlite.close();
+            Ok(())
+        })
+        .await
+    }
+}
+
+impl Place {
+    /// Locks a directory that holds no store, and has not held one.
+    pub(super) async fn lock(directory: &Path) -> Result<Self, StoreError> {
+        let directory = directory.to_owned();
+        let lock = move || {
+            let locked = LockedDirectory::lock(&directory)?;
+            if exists(&directory) {
+                return Err(StoreError::InUse(format!("{}, which holds a store", directory.display())));
+            }
+            holds_store(&directory)?;
+            Ok(Self { directory, locked })
+        };
+        apart(lock).await
+    }
+
+    /// Where the store is until it is whole.
+    fn draft(&self) -> PathBuf {
+        self.directory.join("unfinished")
+    }
+
+    /// Creates the store; what an earlier run left is removed.
+    pub(super) async fn create(&self, servers: &RedisOptions) -> Result<StoreFile, StoreError> {
+        let (draft, options) = (self.draft(), as_file(&self.draft(), servers));
+        let create = move || match std::fs::remove_dir_all(&draft) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(failed("remove", &draft, &error)),
+            _ => Sqlite::open(options, None),
+        };
+        apart(create).await.map(StoreFile::new)
+    }
+
+    /// Closes the store, and gives it its name, durably.
+    pub(super) async fn keep(mut self, store: StoreFile) -> Result<(), StoreError> {
+        // All of it is in the one file that gets the name.
+        store.engine.purge().await?;
+        store.close().await?;
+        let name = move || {
+            let draft = self.draft();
+            if length(&log(&draft))? > 0 {
+                return Err(StoreError::unavailable(format!("there is a log left in {}", draft.display())));
+            }
+            let renamed = std::fs::rename(database(&draft), database(&self.directory)).and_then(|()| std::fs::remove_dir_all(&draft));
+            let synced = renamed.and_then(|()| std::fs::File::open(&self.directory)?.sync_all());
+            synced.map_err(|error| failed("write", &self.directory, &error))?;
+            self.locked.mark()
+        };
+        apart(name).await
+    }
+}

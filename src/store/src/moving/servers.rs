@@ -1,0 +1,163 @@
+//! The servers of a move: their marks, and what is on them.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use redis::cmd;
+use tokio::time::sleep;
+
+use super::MOVED_AWAY;
+use crate::canary;
+use crate::engine::redis::{RedisEngine, named_in};
+use crate::error::StoreError;
+use crate::records::ALL;
+use crate::redis::arguments::arguments;
+use crate::redis::nodes::membership::HEARTBEAT_INTERVAL;
+use crate::redis::reply::{Pair, Reply};
+use crate::redis::script::KEEP_MARK;
+use crate::redis::shared::Shared;
+use crate::redis::{RedisOptions, keys, unwatched};
+
+/// Calls that may be under way: each key that is alone is one.
+const CALLS: usize = 16_384;
+/// Names that a server is asked for at a time.
+const NAMES: u32 = 1_000;
+/// Kinds that are told at most.
+const TOLD: usize = 10;
+const MARK: &str = "the mark of a move";
+
+/// Servers on which no node works.
+pub(super) struct Servers {
+    shared: Arc<Shared>,
+    pub(super) engine: RedisEngine,
+}
+
+/// Keys of the servers that are no part of a store.
+#[derive(Debug, Default)]
+pub(super) struct Strangers {
+    /// How many there are.
+    pub(super) keys: u64,
+    /// What their names begin with.
+    pub(super) kinds: BTreeSet<String>,
+}
+
+impl Servers {
+    fn connect(options: RedisOptions) -> Self {
+        let shared = unwatched(RedisOptions { max_waiting: CALLS, ..options });
+        Self { engine: RedisEngine::new(Arc::clone(&shared)), shared }
+    }
+
+    /// Connects to servers that are empty or have this mark, and leaves it. They are a store of these keys and this installation then.
+    pub(super) async fn target(options: RedisOptions, mark: &str) -> Result<Self, StoreError> {
+        let servers = Self::connect(options);
+        let shared = &servers.shared;
+        shared.check_servers().await?;
+        let other = || StoreError::unavailable("another store is being moved into the target");
+        match servers.mark().await? {
+            Some(known) if known == mark => {}
+            Some(_) => return Err(other()),
+            None => {
+                for server in 0.. {
+                    let Some(size) = shared.link.ask_server(server, cmd("DBSIZE")).await? else { break };
+                    if Reply::new("the number of keys", size).parsed::<u64>()? > 0 {
+                        return Err(StoreError::unavailable("the target is not empty, and no move into it has begun"));
+                    }
+                }
+                servers.change_mark("", mark).await?;
+                // Somebody else may have been faster.
+                if servers.mark().await?.as_deref() != Some(mark) {
+                    return Err(other());
+                }
+            }
+        }
+        shared.check_installation(&shared.ownership).await?;
+        shared.check_keys().await?;
+        shared.keep_installation(&shared.ownership).await?;
+        shared.link.loss_guard().join();
+        Ok(servers)
+    }
+
+    /// Takes the mark away.
+    pub(super) async fn finish(&self, mark: &str) -> Result<(), StoreError> {
+        self.change_mark(mark, "").await?;
+        self.shared.check_not_moving().await
+    }
+
+    /// Connects to servers that hold a store which no node has open, and leaves a mark that stays.
+    pub(super) async fn origin(options: RedisOptions) -> Result<Self, StoreError> {
+        let servers = Self::connect(options);
+        let shared = &servers.shared;
+        shared.check_servers().await?;
+        shared.compare().await?;
+        let kept = shared.read("the canary", cmd("GET").arg(keys::canary())).await?.bytes()?;
+        if kept.is_none() {
+            return Err(StoreError::unavailable("there is no store on these servers"));
+        }
+        canary::check(&shared.vault, kept.as_deref())?;
+        shared.check_installation(&shared.ownership).await?;
+        let known = servers.mark().await?;
+        if known.as_deref().is_some_and(|known| known != MOVED_AWAY) {
+            return Err(StoreError::unavailable("a store is being moved into these servers; finish that first"));
+        }
+        // No node starts from here on.
+        servers.change_mark(known.as_deref().unwrap_or_default(), MOVED_AWAY).await?;
+        let before = servers.heartbeats().await?;
+        sleep(HEARTBEAT_INTERVAL * 3).await;
+        if before != servers.heartbeats().await? {
+            if known.is_none() {
+                servers.change_mark(MOVED_AWAY, "").await?;
+            }
+            return Err(StoreError::InUse("these servers".to_owned()));
+        }
+        shared.link.loss_guard().join();
+        Ok(servers)
+    }
+
+    async fn mark(&self) -> Result<Option<String>, StoreError> {
+        self.shared.read(MARK, cmd("GET").arg(keys::moving())).await?.text()
+    }
+
+    /// Replaces the mark that is there; nothing is none.
+    async fn change_mark(&self, from: &str, to: &str) -> Result<(), StoreError> {
+        self.shared.call(&KEEP_MARK, vec![keys::moving()], arguments![from, to]).await.map(drop)
+    }
+
+    async fn heartbeats(&self) -> Result<Vec<Pair>, StoreError> {
+        let command = cmd("ZRANGE").arg(keys::beats()).arg(0).arg(-1).arg("WITHSCORES").to_owned();
+        self.shared.read("heartbeats", &command).await?.fields()?.pairs()
+    }
+
+    /// What is on the servers and no part of a store; with `removes` it is removed.
+    pub(super) async fn strangers(&self, removes: bool) -> Result<Strangers, StoreError> {
+        let own =
+            [keys::own_marks(), keys::starts().into(), vec![keys::moving(), keys::installation(), keys::probe(), keys::beats()]].concat();
+        let mut strangers = Strangers::default();
+        for server in 0.. {
+            let mut cursor = 0_u64;
+            loop {
+                let command = cmd("SCAN").arg(cursor).arg("COUNT").arg(NAMES).to_owned();
+                let Some(found) = self.shared.link.ask_server(server, command).await? else { return Ok(strangers) };
+                let mut found = Reply::new("a scan", found).fields()?;
+                cursor = found.parsed()?;
+                let names = found.value()?.fields()?.all(Some)?;
+                for name in names.into_iter().filter(|name| named_in(ALL, name).is_none() && !own.contains(name)) {
+                    strangers.keys +=
+                        self.shared.read("a key", cmd(if removes { "DEL" } else { "EXISTS" }).arg(&name)).await?.parsed::<u64>()?;
+                    if strangers.kinds.len() < TOLD {
+                        strangers.kinds.insert(kind(&name));
+                    }
+                }
+                if cursor == 0 {
+                    break;
+                }
+            }
+        }
+        Ok(strangers)
+    }
+}
+
+/// What a name begins with, up to a colon.
+fn kind(name: &[u8]) -> String {
+    let kind = name.split(|byte| *byte == b':').next().unwrap_or_default();
+    String::from_utf8_lossy(kind).into_owned()
+}
