@@ -225,6 +225,10 @@ impl Engine for NodeEngine {
         self.change(move |engine| engine.sweep(now, limit, batch.clone()))
     }
 
+    fn works_at_once(&self) -> bool {
+        true
+    }
+
     fn is_shared(&self) -> bool {
         self.world.deployment != Deployment::Alone
     }
