@@ -32,8 +32,10 @@ pub const SUM: &str = "sha256";
 const STEP: i32 = 1_024;
 /// Make what waits, in the records of transactions and of reports, attempts without an outcome.
 const UNSENT: [&str; 2] = [
-    "UPDATE txn_record SET claimed_at = ?1, attempt = ?2, duration_ms = 0, _end = until WHERE delivery IS NOT NULL AND claimed_at IS NULL",
-    "UPDATE report_record SET claimed_at = ?1, attempt = ?2, duration_ms = 0, _end = until WHERE delivery IS NOT NULL AND claimed_at IS NULL",
+    "UPDATE txn_record SET claimed_at = ?1, attempt = ?2, duration_ms = 0, _end = until \
+     WHERE delivery IS NOT NULL AND claimed_at IS NULL",
+    "UPDATE report_record SET claimed_at = ?1, attempt = ?2, duration_ms = 0, _end = until \
+     WHERE delivery IS NOT NULL AND claimed_at IS NULL",
 ];
 const EMPTY_OUTBOX: &str = "DELETE FROM outbox_index";
 

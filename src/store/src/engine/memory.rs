@@ -58,7 +58,9 @@ impl MemoryEngine {
     #[must_use]
     pub fn replica(&self) -> Self {
         let mut content = self.lock().clone();
-        for kept in content.records.iter_mut().filter(|((kind, ..), _)| *kind == crate::records::delivery::NUMBERS.name).map(|(_, kept)| kept) {
+        for kept in
+            content.records.iter_mut().filter(|((kind, ..), _)| *kind == crate::records::delivery::NUMBERS.name).map(|(_, kept)| kept)
+        {
             let last = kept.record.integer("last") + (1 << 30);
             kept.record.fields.insert("last", Value::Integer(last));
         }

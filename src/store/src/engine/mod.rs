@@ -191,8 +191,8 @@ pub trait Engine: fmt::Debug + Send + Sync + 'static {
     /// ended goes by itself. Otherwise a batch may be about records of several places, and [`Engine::sweep`] removes what has ended.
     fn is_shared(&self) -> bool;
 
-    /// Returns true if everything is done on the caller's thread before the answer is there: simulations depend on the order of their
-    /// calls alone.
+    /// Returns true if everything is done on the thread of the caller, also what takes long: what happens then depends on the order of
+    /// the calls alone.
     fn works_at_once(&self) -> bool {
         false
     }
