@@ -144,11 +144,11 @@ async fn verifying_names_the_first_entry_that_does_not_follow() {
     let head = word_after(&out, "head: ").to_owned();
     assert_eq!(admin(&url, &["audit-log", "--verify", "--head", &head]).await.0, ExitCode::SUCCESS);
     let file = file(&fixture);
-    file.execute_batch("DROP TRIGGER audit_log_cut; DELETE FROM audit_log WHERE number = 6").unwrap();
+    file.execute_batch("DROP TRIGGER audit_cut; DELETE FROM audit_list WHERE _entry = 6").unwrap();
     assert_eq!(admin(&url, &["audit-log", "--verify"]).await.0, ExitCode::SUCCESS, "nothing in the log tells that its end is missing");
     let (code, out, _) = admin(&url, &["audit-log", "--verify", "--head", &head]).await;
     assert!(code == ExitCode::from(1) && out.ends_with("not as it was written: entry 6 is missing: the end was cut off\n"), "{out}");
-    file.execute_batch("DELETE FROM audit_log WHERE number = 2").unwrap();
+    file.execute_batch("DELETE FROM audit_list WHERE _entry = 2").unwrap();
     let (code, out, _) = admin(&url, &["--json", "audit-log", "--verify", "--since", "2100-01-01T00:00:00Z"]).await;
     let told: Value = serde_json::from_str(&out).unwrap();
     assert_eq!((code, &told["fault"], &told["entries"]), (ExitCode::from(1), &json!("entry 2 is missing"), &json!([])));

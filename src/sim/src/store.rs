@@ -184,6 +184,10 @@ impl NodeEngine {
 }
 
 impl Engine for NodeEngine {
+    fn system(&self) -> &'static str {
+        "memory"
+    }
+
     fn read(&self, queries: Vec<Query>) -> StoreFuture<Answers> {
         self.world.reach("step read");
         self.call(move |engine| engine.read(queries))

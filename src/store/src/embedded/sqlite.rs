@@ -8,7 +8,6 @@ use std::thread::{Builder, JoinHandle};
 
 use sakshi_domain::clock::Clock;
 use tokio::task::spawn_blocking;
-use tracing::Instrument as _;
 
 use super::EmbeddedOptions;
 #[cfg(any(test, feature = "fuzzing"))]
@@ -199,7 +198,6 @@ impl Sqlite {
         weight: usize,
         work: impl FnMut(&Database) -> rusqlite::Result<T> + Send + 'static,
     ) -> StoreFuture<T> {
-        let span = sakshi_trace::store_step("sqlite", &work);
         let (job, answer) = waiting(weight, work);
         #[cfg(any(test, feature = "fuzzing"))]
         if let Some(database) = &self.shared.in_memory {
@@ -212,7 +210,7 @@ impl Sqlite {
             sent?;
             answer.await.map_err(|_| StoreError::unavailable("it closed before it could answer"))?
         };
-        if span.is_disabled() { Box::pin(answer) } else { Box::pin(answer.instrument(span)) }
+        Box::pin(answer)
     }
 }
 

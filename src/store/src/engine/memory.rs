@@ -293,6 +293,10 @@ fn change_record(kept: &mut Kept, op: &Op, now: Timestamp, results: &[i64]) -> i
 }
 
 impl Engine for MemoryEngine {
+    fn system(&self) -> &'static str {
+        "memory"
+    }
+
     fn read(&self, queries: Vec<Query>) -> StoreFuture<Answers> {
         let (now, content) = (self.clock.now(), self.lock());
         let found = queries.iter().map(|query| content.answer(query, now)).collect();

@@ -4,8 +4,6 @@
 //! nothing is, and the answer names the first guard that failed with the record that it saw. What a batch means is decided by
 //! `transitions`, once for all engines: [`memory`], [`embedded`] (SQLite) and [`redis`]. As in etcd's transactions, and with the
 //! commutative guards of FoundationDB: two guests of one event, or two debits of one client, do not conflict.
-//!
-//! Not in use yet. Tests compare what is written here with the stores that are in use.
 
 mod batch;
 pub(crate) mod embedded;
@@ -156,6 +154,9 @@ pub struct Scanned {
 
 /// Keeps records.
 pub trait Engine: fmt::Debug + Send + Sync + 'static {
+    /// What keeps the records, a word for traces.
+    fn system(&self) -> &'static str;
+
     /// Answers queries, those about one partition in one step, at a time that is the engine's.
     fn read(&self, queries: Vec<Query>) -> StoreFuture<Answers>;
 

@@ -29,6 +29,7 @@ use std::task::{Context, Poll, Waker};
 
 use sakshi_domain::ids::TxnId;
 use tokio::sync::broadcast;
+use tracing::Instrument as _;
 use uuid::Uuid;
 
 use self::steps::{Step, Steps};
@@ -88,10 +89,12 @@ impl RecordStore {
         T: Send + 'static,
         F: Future<Output = Result<T, StoreError>> + Send + 'static,
     {
+        let span = sakshi_trace::store_step(self.engine().system(), &operation);
         let mut work = Box::pin(operation(self.clone()));
-        match work.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        match span.in_scope(|| work.as_mut().poll(&mut Context::from_waker(Waker::noop()))) {
             Poll::Ready(answer) => Box::pin(ready(answer)),
-            Poll::Pending => work,
+            Poll::Pending if span.is_disabled() => work,
+            Poll::Pending => Box::pin(work.instrument(span)),
         }
     }
 

@@ -68,6 +68,10 @@ fn scan(db: &Database, table: &'static Table, from: &ScanFrom, limit: usize, now
 }
 
 impl Engine for EmbeddedEngine {
+    fn system(&self) -> &'static str {
+        "sqlite"
+    }
+
     fn read(&self, queries: Vec<Query>) -> StoreFuture<Answers> {
         self.store.read(move |db| {
             let now = db.now();

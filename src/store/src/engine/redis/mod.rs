@@ -238,6 +238,10 @@ fn answered<'a, Q: 'a, T>(
 }
 
 impl Engine for RedisEngine {
+    fn system(&self) -> &'static str {
+        "redis"
+    }
+
     fn read(&self, queries: Vec<Query>) -> StoreFuture<Answers> {
         self.read_by(queries, &READ)
     }
