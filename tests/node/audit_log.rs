@@ -95,7 +95,7 @@ async fn what_changes_nothing_is_not_in_the_log() {
 async fn a_change_that_cannot_be_logged_is_refused_and_not_made() {
     let fixture = StoreFixture::new();
     let service = listener(fixture.internal()).await;
-    let refuse = "CREATE TRIGGER no_room BEFORE INSERT ON audit_log BEGIN SELECT raise(ABORT, 'no room'); END";
+    let refuse = "CREATE TRIGGER no_room BEFORE INSERT ON audit_list BEGIN SELECT raise(ABORT, 'no room'); END";
     file(&fixture).execute_batch(refuse).unwrap();
     let (status, refused) = ask(&service, "POST", "/admin/v1/clients", Some(json!({"name": "Acme"}))).await;
     assert_eq!((status, &refused["code"]), (503, &json!("storage_unavailable")));

@@ -29,7 +29,7 @@ impl AuditLog for RecordStore {
         self.run(move |store| async move {
             let first = after.saturating_add(1);
             let entries = store.read(vec![Query::entries(audit_log(), first, limit.into())]).await?.entries()?;
-            (first..).zip(&entries).map(|(number, values)| entry_of(store.vault(), number, values)).collect()
+            entries.iter().map(|values| entry_of(store.vault(), values)).collect()
         })
     }
 
@@ -45,7 +45,7 @@ impl RecordStore {
             return self.confirmed(AuditHead::NONE).await;
         }
         let newest = self.read(vec![Query::entries(audit_log(), number, 1)]).await?.entries()?;
-        let (_, hash, _) = parts(newest.first().map_or(&[], Vec::as_slice))?;
+        let (number, _, hash, _) = parts(newest.first().map_or(&[], Vec::as_slice))?;
         Ok(AuditHead { number, hash })
     }
 }

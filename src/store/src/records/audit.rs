@@ -4,8 +4,9 @@ use super::{of_installation, table};
 use crate::engine::Key;
 
 table! {
-    /// The entries, numbered from 1, each with the hash of the one before it and its own.
+    /// The entries, each with its number from 1, by which one that is missing is noticed, the hash of the one before it and its own.
     AUDIT_LOG = "audit", List Stays {
+        number: Integer,
         previous: Bytes,
         hash: Bytes,
         entry: Sealed(Number("audit:")),

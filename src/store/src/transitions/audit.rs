@@ -14,7 +14,7 @@ use crate::vault::Vault;
 /// It cannot be sealed.
 pub(crate) fn values(vault: &Vault, record: &AuditRecord) -> Result<Vec<Value>, StoreError> {
     let sealed = seal_audit_entry(vault, record.number, &record.entry)?;
-    Ok(vec![record.previous.0[..].into(), record.hash.0[..].into(), sealed.into()])
+    Ok(vec![Value::number(record.number), record.previous.0[..].into(), record.hash.0[..].into(), sealed.into()])
 }
 
 /// The batch that appends an entry with these values under this number.
@@ -24,22 +24,27 @@ pub(crate) fn append(number: u64, values: &[Value]) -> Batch {
     Batch::new(vec![Guard::Length(audit_log(), number - 1)], vec![Op::Append(audit_log(), values)])
 }
 
-/// The hashes of an entry, that before it and its own, and what is sealed.
+/// The number of an entry, the hash before it and its own, and what is sealed.
+type Parts<'a> = (u64, AuditHash, AuditHash, &'a [u8]);
+
+/// The parts of an entry.
 ///
 /// # Errors
 /// It has other values.
-pub(crate) fn parts(values: &[Value]) -> Result<(AuditHash, AuditHash, &[u8]), StoreError> {
+pub(crate) fn parts(values: &[Value]) -> Result<Parts<'_>, StoreError> {
     let unreadable = || StoreError::unreadable("an entry of the audit log");
-    let [Value::Bytes(previous), Value::Bytes(hash), Value::Bytes(sealed)] = values else { return Err(unreadable()) };
+    let [Value::Integer(number), Value::Bytes(previous), Value::Bytes(hash), Value::Bytes(sealed)] = values else {
+        return Err(unreadable());
+    };
     let hash_of = |bytes: &[u8]| bytes.try_into().map(AuditHash).map_err(|_| unreadable());
-    Ok((hash_of(previous)?, hash_of(hash)?, sealed))
+    Ok((number.unsigned_abs(), hash_of(previous)?, hash_of(hash)?, sealed))
 }
 
-/// The entry with this number and these values.
+/// The entry with these values.
 ///
 /// # Errors
 /// It cannot be read.
-pub(crate) fn entry_of(vault: &Vault, number: u64, values: &[Value]) -> Result<AuditRecord, StoreError> {
-    let (previous, hash, sealed) = parts(values)?;
+pub(crate) fn entry_of(vault: &Vault, values: &[Value]) -> Result<AuditRecord, StoreError> {
+    let (number, previous, hash, sealed) = parts(values)?;
     Ok(AuditRecord { number, previous, hash, entry: open_audit_entry(vault, number, sealed)? })
 }
