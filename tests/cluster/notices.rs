@@ -53,11 +53,11 @@ async fn a_poll_makes_no_copy_and_a_copy_of_what_ended_elsewhere_is_dropped_with
 }
 
 #[tokio::test]
-async fn the_metrics_of_a_node_tell_what_it_asks_of_redis() {
+async fn the_metrics_of_a_node_tell_what_it_asks_of_its_store() {
     let nodes = Nodes::start().await;
     nodes.backend(1).await.open(&["name"]).await;
     let metrics = nodes.all[0].operator().probe("/metrics").await.text;
-    let calls = metrics.lines().find_map(|line| line.strip_prefix("sakshi_redis_calls_total{script=\"open_transaction\"} "));
+    let calls = metrics.lines().find_map(|line| line.strip_prefix("sakshi_store_operations_total{operation=\"open_transaction\"} "));
     assert_eq!(calls, Some("1"), "{metrics}");
 }
 
@@ -127,10 +127,10 @@ async fn a_kiosk_on_one_node_counts_the_guests_of_another() {
     assert_within(accepted.elapsed(), RECHECK / 2, "the count of a guest at another node");
 }
 
-/// How often a node has read a transaction from Redis.
+/// How often a node has read a transaction from its store.
 async fn loads(node: &TestNode) -> u64 {
     let metrics = node.operator().probe("/metrics").await.text;
-    let reads = metrics.lines().find_map(|line| line.strip_prefix("sakshi_redis_calls_total{script=\"load_transaction\"} "));
+    let reads = metrics.lines().find_map(|line| line.strip_prefix("sakshi_store_operations_total{operation=\"load_transaction\"} "));
     reads.map_or(0, |reads| reads.parse().expect("a number"))
 }
 

@@ -61,6 +61,12 @@ pub fn ask<A, M>() -> Span {
     span!("ask", otel.name = %format_args!("ask {message}"), actor.name = actor, actor.message = message)
 }
 
+/// The name of the method within which this function is.
+#[must_use]
+pub fn method_of<W>(_work: &W) -> &'static str {
+    method(type_name::<W>())
+}
+
 /// One step of the store. `work` is a function within the method that is the step, which names it.
 #[must_use]
 pub fn store_step<W>(system: &'static str, _work: &W) -> Span {

@@ -96,6 +96,7 @@ pub const METRICS: &[Metric] = &[
     metric("sakshi_store_clock_offset_seconds", Gauge, "Seconds by which the clock of Redis is ahead of this machine; negative when behind."),
     metric("sakshi_store_commit_seconds", Histogram, "Time of one commit of the embedded store, for all writes in it."),
     metric("sakshi_store_data_lost", Gauge, "1 while the store has lost data and nothing is written."),
+    metric("sakshi_store_operations_total", Counter, "Operations begun on the store, by operation."),
     metric("sakshi_store_sealing_key_info", Gauge, "Always 1; label: id of the encryption key that this node seals with."),
     metric("sakshi_store_size_bytes", Gauge, "Size of the embedded store's files."),
     metric("sakshi_transactions_completed_total", Counter, "Transactions completed, by whether verification passed."),

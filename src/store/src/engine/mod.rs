@@ -213,6 +213,11 @@ pub trait Engine: fmt::Debug + Send + Sync + 'static {
         Box::pin(ready(Ok(())))
     }
 
+    /// Returns true once the records could be reached; until then every call is refused.
+    fn is_open(&self) -> bool {
+        true
+    }
+
     /// Accepts that data was lost; since when, or `None` when nothing is missing.
     fn accept_loss(&self) -> StoreFuture<Option<Timestamp>> {
         Box::pin(ready(Ok(None)))

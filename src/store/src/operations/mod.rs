@@ -90,6 +90,7 @@ impl RecordStore {
         F: Future<Output = Result<T, StoreError>> + Send + 'static,
     {
         let span = sakshi_trace::store_step(self.engine().system(), &operation);
+        metrics::counter!("sakshi_store_operations_total", "operation" => sakshi_trace::method_of(&operation)).increment(1);
         let mut work = Box::pin(operation(self.clone()));
         match span.in_scope(|| work.as_mut().poll(&mut Context::from_waker(Waker::noop()))) {
             Poll::Ready(answer) => Box::pin(ready(answer)),

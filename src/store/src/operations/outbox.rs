@@ -90,6 +90,10 @@ impl Outbox for RecordStore {
     /// A store of one node has no other node: whoever had deliveries there was this one, or one of the store that was moved there.
     fn abandon_attempts(&self) -> StoreFuture<u64> {
         self.run(|store| async move {
+            if !store.engine().is_open() {
+                // A node that waits at its start has begun none.
+                return Ok(0);
+            }
             if store.engine().is_shared() {
                 return store.abandon(store.node()).await;
             }

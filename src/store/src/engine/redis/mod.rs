@@ -284,6 +284,10 @@ impl Engine for RedisEngine {
         self.run_always(|store| async move { store.check().await })
     }
 
+    fn is_open(&self) -> bool {
+        self.0.link.loss_guard().has_joined()
+    }
+
     fn accept_loss(&self) -> StoreFuture<Option<Timestamp>> {
         self.run_always(|store| async move {
             let since = store.accept_loss().await?;
