@@ -19,6 +19,8 @@ pub(crate) mod data_loss;
 #[cfg(feature = "fuzzing")]
 mod given;
 mod installation;
+#[cfg(test)]
+mod key_table;
 pub(crate) mod keys;
 mod link;
 #[cfg(test)]
@@ -30,6 +32,8 @@ pub(crate) mod script;
 mod server_check;
 pub(crate) mod shared;
 mod store;
+#[cfg(test)]
+mod tests;
 
 #[cfg(feature = "fuzzing")]
 pub use self::given::{GivenReplies, masters, notice};

@@ -90,7 +90,7 @@ impl RedisEngine {
 }
 
 /// The name of a key: in the slot of its partition, or in its own.
-fn name(key: &Key) -> Vec<u8> {
+pub(crate) fn name(key: &Key) -> Vec<u8> {
     let (kind, id) = (key.table.name.as_bytes(), &key.id[..]);
     match key.place {
         Place::Partition(partition) => {
@@ -103,7 +103,7 @@ fn name(key: &Key) -> Vec<u8> {
 }
 
 /// The key of a kind with this name; `None` for a name of another one.
-fn named(table: &'static Table, name: &[u8]) -> Option<Key> {
+pub(crate) fn named(table: &'static Table, name: &[u8]) -> Option<Key> {
     let (place, rest) = match name {
         [b'{', b'p', tens, ones, b'}', rest @ ..] => {
             let number = tens.checked_sub(b'0')?.checked_mul(10)?.checked_add(ones.checked_sub(b'0')?)?;

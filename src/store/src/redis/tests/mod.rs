@@ -11,16 +11,6 @@ mod installation;
 mod inventory;
 mod limits;
 mod lost_replies;
-mod membership;
-mod models;
-mod moving;
-mod moving_back;
-mod nodes;
-mod notices;
-mod outbox;
-mod pressure;
-mod records;
-mod reseal;
 mod unpolled_futures;
 
 use std::sync::Arc;
@@ -119,7 +109,7 @@ impl<S> Drop for RedisTestStore<S> {
 
 impl<S> TestStore for RedisTestStore<S> {
     fn store(&self) -> &dyn Store {
-        &self.store
+        &*self.store
     }
 
     fn now(&self) -> Timestamp {
