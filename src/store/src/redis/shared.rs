@@ -1,8 +1,8 @@
 //! What the traits of the Redis store and the tasks of a node share: the link, the vault, and calling
 //! scripts.
 
-use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use redis::{Cmd, Value};
 use sakshi_domain::clock::Clock;

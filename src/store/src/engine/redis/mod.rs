@@ -22,11 +22,11 @@ use self::unpack::{applied, found};
 use super::{Answers, Applied, Batch, Engine, Form, Found, Guard, Key, Op, Place, Query, ScanFrom, Scanned, Table};
 use crate::error::{StoreError, StoreFuture};
 use crate::records::{audit, client};
+use crate::redis::data_loss;
 use crate::redis::reply::Reply;
 use crate::redis::script::Script;
-use crate::redis::shared::Shared;
-use crate::redis::data_loss;
 use crate::redis::script::{APPLY, APPLY_ON_FULL, CONFIRM_READ, READ};
+use crate::redis::shared::Shared;
 
 /// Records in the servers of a store.
 #[derive(Clone)]
@@ -86,7 +86,6 @@ impl RedisEngine {
             Ok(in_order(batches.len(), &slots, try_join_all(calls).await?))
         })
     }
-
 }
 
 /// The name of a key: in the slot of its partition, or in its own.

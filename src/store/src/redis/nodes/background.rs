@@ -48,7 +48,6 @@ impl Background {
     pub(crate) const fn none() -> Self {
         Self { leaving: None, thread: Mutex::new(None) }
     }
-
 }
 
 impl Shared {

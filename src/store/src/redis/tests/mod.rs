@@ -22,6 +22,7 @@ use sakshi_domain::time::Timestamp;
 use tokio::sync::oneshot;
 
 use self::server::RedisServer;
+use self::server::resp::Reply;
 use super::{NodeId, RedisOptions, RedisServers, RedisStore, RedisTopology};
 use crate::Retention;
 use crate::Store;
@@ -96,6 +97,12 @@ fn connected<S>(server: S, servers: RedisServers, retention: Retention) -> Redis
         });
     });
     RedisTestStore { store: store.recv().unwrap(), clock, server, end: Some(end), connections: Some(connections.unwrap()) }
+}
+
+/// The names of all keys of a server; the ids in them are any bytes.
+fn names(server: &RedisServer) -> Vec<Vec<u8>> {
+    let name = |reply: &Reply| if let Reply::Bulk(Some(name)) = reply { Some(name.clone()) } else { None };
+    server.answer(&["KEYS", "*"]).members().iter().filter_map(name).collect()
 }
 
 impl<S> Drop for RedisTestStore<S> {
