@@ -22,24 +22,14 @@ macro_rules! arguments_from {
 
 arguments_from! {
     Vec<u8>: |bytes| bytes;
-    &[u8]: <[u8]>::to_vec;
     String: String::into_bytes;
     &str: |text| text.as_bytes().to_vec();
     bool: |yes| vec![if yes { b'1' } else { b'0' }];
     i64: |number| number.to_string().into_bytes();
     u64: |number| number.to_string().into_bytes();
-    u32: |number| number.to_string().into_bytes();
-    u16: |number| number.to_string().into_bytes();
-    usize: |number| number.to_string().into_bytes();
     // Both are milliseconds.
     Timestamp: |at| at.millis().argument();
     Duration: |span| u64::try_from(span.as_millis()).unwrap_or(u64::MAX).argument();
-}
-
-impl<const N: usize> Argument for &[u8; N] {
-    fn argument(self) -> Vec<u8> {
-        self.to_vec()
-    }
 }
 
 /// `None` is empty.

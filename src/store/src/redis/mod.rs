@@ -1,15 +1,15 @@
 //! The store of many nodes: Redis 7 or later, as one server, under Sentinel or as a cluster.
 //!
 //! ```text
-//! open, complete, claim … ──▶ one Lua script each ──▶ one slot: everything of one client
-//! load, list …            ──▶ read-only scripts and commands, each routed by its key
+//! batches ──▶ one script ──▶ one slot: everything of one client
+//! queries ──▶ one read-only script for each slot
 //! ```
 //!
-//! Each trait of [`crate::Store`] is implemented in the file of its name; the scripts are in `lua/`,
-//! the names of the keys in `keys`. Scripts take the time from the server, so no node's clock decides
-//! anything, and recognise what they did before, so a command whose reply was lost is sent again.
-//! Records expire by their time to live, so there is nothing to sweep. `link` sends commands to the
-//! servers; `nodes` watches the other nodes and takes over from those that have died.
+//! `engine::redis` keeps the records; here is what it needs: `link` sends commands to the servers, `script` has the scripts of `lua/`, and
+//! `keys` the names of the keys that are no records. Scripts take the time from the server, so no node's clock decides anything, and a
+//! command whose reply was lost is sent again: batches recognise what they did before. Records end by their time to live, so there is
+//! nothing to sweep. `data_loss` notices servers that have lost data; `nodes` watches the other nodes and takes over from those that have
+//! died.
 
 pub(crate) mod arguments;
 mod canary;

@@ -6,7 +6,6 @@ use redis::Value;
 use sakshi_domain::time::Timestamp;
 
 use crate::error::StoreError;
-use crate::vault::Sealed;
 
 /// A reply, or a part of one.
 #[derive(Clone, Debug)]
@@ -71,11 +70,6 @@ impl Reply {
         };
         Ok(Fields { what: self.what, values: values.into_iter() })
     }
-
-    /// The fields of a list; `None` for nil.
-    pub(crate) fn optional_fields(self) -> Result<Option<Fields>, StoreError> {
-        if self.is_nil() { Ok(None) } else { self.fields().map(Some) }
-    }
 }
 
 /// A field and its value.
@@ -107,11 +101,6 @@ impl Fields {
         self.optional()?.ok_or_else(|| self.unreadable())
     }
 
-    /// Text that may be empty.
-    pub(crate) fn text(&mut self) -> Result<String, StoreError> {
-        Ok(self.value()?.text()?.unwrap_or_default())
-    }
-
     pub(crate) fn optional_parsed<T: FromStr>(&mut self) -> Result<Option<T>, StoreError> {
         self.value()?.optional_parsed()
     }
@@ -128,19 +117,6 @@ impl Fields {
         self.parsed().map(Timestamp::from_millis)
     }
 
-    pub(crate) fn optional_sealed(&mut self) -> Result<Option<Sealed>, StoreError> {
-        self.optional()?.map(|bytes| Sealed::from_bytes(bytes).ok_or_else(|| self.unreadable())).transpose()
-    }
-
-    pub(crate) fn sealed(&mut self) -> Result<Sealed, StoreError> {
-        self.optional_sealed()?.ok_or_else(|| self.unreadable())
-    }
-
-    /// Exactly `N` bytes.
-    pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], StoreError> {
-        self.bytes()?.try_into().map_err(|_| self.unreadable())
-    }
-
     /// The remaining fields.
     pub(crate) fn rest(self) -> impl ExactSizeIterator<Item = Reply> {
         let what = self.what;
@@ -151,13 +127,6 @@ impl Fields {
     pub(crate) fn all<T>(self, mut read: impl FnMut(Vec<u8>) -> Option<T>) -> Result<Vec<T>, StoreError> {
         let what = self.what;
         self.rest().map(|field| field.bytes()?.and_then(&mut read).ok_or_else(|| StoreError::unreadable(what))).collect()
-    }
-
-    /// The remaining fields in pairs, each as `read` understands it.
-    pub(crate) fn all_pairs<T>(self, mut read: impl FnMut(Vec<u8>, Vec<u8>) -> Option<T>) -> Result<Vec<T>, StoreError> {
-        let what = self.what;
-        let pairs = self.pairs()?.into_iter();
-        pairs.map(|(field, value)| read(field, value).ok_or_else(|| StoreError::unreadable(what))).collect()
     }
 
     /// The remaining fields in pairs.

@@ -1,8 +1,7 @@
-//! The scripts: one for each operation, each on keys of one hash slot, each repeatable with the same
-//! arguments.
+//! The scripts, each on keys of one hash slot, each repeatable with the same arguments.
 //!
-//! A script that is executed again after its reply was lost finds what it did and replies the same: it
-//! recognises the id, the reference, the ciphertext or the call that it wrote.
+//! A script that is executed again after its reply was lost finds what it did and replies the same: it recognises the call, or the value,
+//! that it wrote.
 
 use std::fmt::Write;
 use std::sync::OnceLock;

@@ -33,8 +33,9 @@ pub(crate) fn balance_guards(id: &ClientId, more: i64) -> Option<Guard> {
     match more {
         0 => None,
         1.. => Some(Guard::AtMost(account, "balance", i64::MAX - more)),
-        // `i64::MIN` needs more than any balance.
-        ..0 => Some(Guard::AtLeast(account, "balance", more.checked_neg().unwrap_or(i64::MAX))),
+        // No balance has so much, and none is negative.
+        i64::MIN => Some(Guard::AtMost(account, "balance", -1)),
+        ..0 => Some(Guard::AtLeast(account, "balance", -more)),
     }
 }
 

@@ -42,12 +42,12 @@ pub(crate) fn open(open: &OpenTransaction, sealed: Vec<u8>, grace: Duration, wat
     let Pending { id, client: owner, app, opened_at, expires_at, terms, event } = &**pending;
     let (record, account) = (transaction::transaction(*id), client::client(owner));
     // No balance covers a cost beyond 63 bits.
-    let cost = i64::try_from(*cost).unwrap_or(i64::MAX);
+    let effect = i64::try_from(*cost).map_or(i64::MIN, |cost| -cost);
     let kept_until = Operand::Latest(i64::try_from(grace.as_millis()).unwrap_or(i64::MAX), *expires_at + grace);
     let mut guards = vec![(Meaning::Known, Guard::Absent(record.clone()))];
     let mut ops = vec![
-        Op::Add(account.clone(), "balance", (-cost).into()),
-        append(owner, EntryKind::Debit, cost, id.as_bytes().to_vec(), Operand::Result(0)),
+        Op::Add(account.clone(), "balance", effect.into()),
+        append(owner, EntryKind::Debit, effect.saturating_neg(), id.as_bytes().to_vec(), Operand::Result(0)),
     ];
     if let Some(kept) = idempotency {
         guards.push((Meaning::KeyUsed, Guard::Absent(idempotency::idempotency(&kept.scope))));
@@ -67,7 +67,7 @@ pub(crate) fn open(open: &OpenTransaction, sealed: Vec<u8>, grace: Duration, wat
         ]);
     }
     // A client that is gone has no balance.
-    guards.push((Meaning::Unpaid, balance_guards(owner, -cost).unwrap_or(Guard::Present(account))));
+    guards.push((Meaning::Unpaid, balance_guards(owner, effect).unwrap_or(Guard::Present(account))));
     let mut fields: Vec<(&'static str, Operand)> = vec![
         ("client", owner.as_str().into()),
         ("app", app.as_str().into()),

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use sakshi_domain::ids::TxnId;
+use sakshi_domain::ids::{Partition, TxnId};
 use tokio::sync::broadcast::Sender;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::sleep;
@@ -21,7 +21,7 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// Receives notices for as long as it is polled, and subscribes again after every loss.
 pub(crate) async fn follow(link: Link, node: NodeId, ended: Sender<TxnId>) {
     if link.is_cluster() {
-        let channels: Vec<String> = keys::partitions().map(|partition| format!("{}:{node}", keys::notices_of(partition))).collect();
+        let channels: Vec<String> = Partition::all().map(|partition| format!("{}:{node}", keys::notices_of(partition))).collect();
         return follow_shards(&link, &channels, &ended).await;
     }
     let channel = format!("{}:{node}", keys::NOTICES);

@@ -14,6 +14,8 @@ use crate::conformance::{TestStore, run};
 use crate::redis::{RedisOptions, RedisStore, RedisTopology};
 use crate::{AuditLog as _, Credits as _, StoreError, Transactions as _, Upkeep as _};
 
+const AUDIT_LOG: &str = "{p00}audit:";
+
 /// A server that keeps what it answered.
 fn durable() -> RedisTestStore {
     test_store_on(DURABLE, RETENTION)
@@ -72,11 +74,11 @@ fn an_older_file_is_noticed_and_nothing_is_written_until_an_operator_accepts() {
         assert!(matches!(test.store.balance(client.clone()).await, Err(StoreError::DataLost(_))));
         is_refused(&test.store, &client).await;
         is_refused(&other, &client).await;
-        let entries = server.answer(&["LLEN", "audit"]);
+        let entries = server.answer(&["LLEN", AUDIT_LOG]);
         // A node that starts now has seen nothing at all.
         let fresh = test.another_node().await;
         is_refused(&fresh, &client).await;
-        assert_eq!(server.answer(&["LLEN", "audit"]), entries);
+        assert_eq!(server.answer(&["LLEN", AUDIT_LOG]), entries);
 
         let since = other.accept_loss().await.unwrap();
         assert!(since.is_some());

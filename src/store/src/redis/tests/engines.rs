@@ -12,8 +12,8 @@ use sakshi_kit::random::Random;
 
 use super::{test_clock, test_store};
 use crate::conformance::run;
-use crate::embedded::EmbeddedStore;
-use crate::engine::embedded::EmbeddedEngine;
+use crate::embedded::sqlite::Sqlite;
+use crate::engine::embedded::{EmbeddedEngine, schema};
 use crate::engine::memory::MemoryEngine;
 use crate::engine::redis::{self, RedisEngine};
 use crate::engine::{
@@ -388,13 +388,14 @@ fn random_batches_mean_the_same_in_every_engine() {
     let seed = std::env::var("SAKSHI_BATCHES_SEED").ok().and_then(|number| number.parse().ok()).unwrap_or(1);
     let redis = test_store();
     let clock = Arc::clone(&redis.clock);
-    let vault = Arc::new(test_vault(&[7]));
-    let sqlite = EmbeddedStore::in_memory(clock.clone(), vault, &test_ownership(), None).unwrap();
+    let sqlite = Sqlite::in_memory(clock.clone(), &test_vault(&[7]), &test_ownership()).unwrap();
     run(async {
+        let tables: Vec<String> = TABLES.iter().map(|table| schema(table)).collect();
+        sqlite.write(0, move |db| db.connection.execute_batch(&tables.join("; "))).await.unwrap();
         let engines: [Arc<dyn Engine>; 3] = [
             Arc::new(MemoryEngine::new(clock.clone())),
-            Arc::new(EmbeddedEngine::open(sqlite, TABLES).await.unwrap()),
-            Arc::new(RedisEngine::new(redis.store.clone())),
+            Arc::new(EmbeddedEngine::new(sqlite, TABLES)),
+            Arc::new(RedisEngine::new(Arc::clone(&redis.store.shared))),
         ];
         let [applied, refused, repeated] = compare(&clock, &engines, &redis.store, seed, batches).await;
         eprintln!("{batches} batches from seed {seed}: {applied} applied, {refused} refused, {repeated} repeated");

@@ -5,18 +5,22 @@ use std::time::Duration;
 
 use sakshi_domain::clock::{Clock, SystemClock};
 use sakshi_domain::erasure::ErasureSubject;
+use sakshi_domain::ids::EventId;
 use sakshi_domain::time::Timestamp;
 use zeroize::Zeroizing;
 
 use super::server::{RedisServer, TIMEOUT};
-use super::{standalone, test_store};
+use super::{names, standalone, test_store};
 use crate::Store;
 use crate::Vault;
 use crate::conformance::fixture::{client_with, completing, created, event, opening, registered};
 use crate::conformance::guests::ALL;
 use crate::conformance::{TestStore, run};
+use crate::engine::redis::{RedisEngine, named};
+use crate::engine::{Batch, Engine as _, Op};
 use crate::installation::test_ownership;
-use crate::redis::{NodeId, RedisOptions, RedisStore, keys};
+use crate::records::transaction::{TRANSACTION, transaction};
+use crate::redis::{NodeId, RedisOptions, RedisStore};
 use crate::{CompleteOutcome, CompleteTransaction, Erased, OpenOutcome, Retention};
 
 const SHORT: Duration = Duration::from_millis(300);
@@ -43,7 +47,7 @@ impl Short {
 
 impl TestStore for Short {
     fn store(&self) -> &dyn Store {
-        &self.0
+        &*self.0
     }
 
     fn now(&self) -> Timestamp {
@@ -83,8 +87,8 @@ fn a_transaction_is_expired_and_then_gone_without_anybody_doing_anything() {
         until(|| async { test.store().load_transaction(id).await == Ok(None) }).await;
         assert_eq!(test.store().complete_transaction(completing(id, 1)).await, Ok(CompleteOutcome::NotFound));
         until(|| async { test.store().load_transaction(answered).await == Ok(None) }).await;
-        let left = server.answer(&["KEYS", "*}t:*"]);
-        assert_eq!(left.members(), []);
+        let is_transaction = |name: &Vec<u8>| named(&TRANSACTION, name).is_some();
+        assert!(!names(&server).iter().any(is_transaction));
     });
 }
 
@@ -108,8 +112,9 @@ fn an_event_goes_with_everything_of_it_and_leaves_the_list_of_its_app() {
         until(|| async { test.store().load_event(ending.id).await == Ok(None) }).await;
         until(|| async { test.store().list_events(ending.app.clone(), ALL).await.unwrap().total == 1 }).await;
         registered(test, &lasting).await;
-        let left = server.answer(&["KEYS", &format!("*{}", ending.id)]);
-        assert_eq!(left.members(), []);
+        let is_of = |event: EventId, name: &Vec<u8>| name.ends_with(event.as_bytes());
+        let [left, kept] = [ending.id, lasting.id].map(|id| names(&server).iter().filter(|name| is_of(id, name)).count());
+        assert_eq!((left, kept), (0, 2), "the event that lasts has itself and a guest");
     });
 }
 
@@ -121,7 +126,8 @@ fn a_guest_is_erased_although_the_transaction_went_before() {
         let event = created(test, event(test, &client, 5)).await;
         let guest = registered(test, &event).await;
         registered(test, &event).await;
-        test.server.answer(&["DEL", &String::from_utf8(keys::transaction(guest)).unwrap()]);
+        let gone = Batch::new(vec![], vec![Op::Remove(transaction(guest))]);
+        RedisEngine::new(Arc::clone(&test.store.shared)).commit(vec![gone]).await.unwrap();
         let erased = test.store().erase(ErasureSubject::Transaction(guest)).await;
         assert_eq!(erased, Ok(Erased { registrations: 1, ..Erased::default() }));
     });

@@ -2,6 +2,7 @@
 //! nothing personal is readable.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use sakshi_domain::credits::{CreditMove, EntryKind};
 use sakshi_domain::delivery::{Attempt, DeliveryOutcome};
@@ -13,7 +14,7 @@ use sakshi_domain::tenancy::{ApiKeyRecord, AppPatch, ClientPatch, KeyDigest};
 use sakshi_domain::transaction::{CredentialIdentity, Outcome};
 use uuid::Uuid;
 
-use super::{standalone, test_store, test_store_on};
+use super::{RedisTestStore, names, options, standalone, test_store, test_store_on};
 use crate::LapseFlowOutcome;
 use crate::conformance::fixture::{
     RESULT_TTL, RETENTION, WINDOW, app, client_with, completed, completing, created, event, kept, opened, opening, passing, patched,
@@ -24,15 +25,22 @@ use crate::conformance::operators::operator;
 use crate::conformance::refusals::refused;
 use crate::conformance::reseal::pass;
 use crate::conformance::{TestStore, run};
-use crate::redis::key_table::{KEYS, Lifetime};
+use crate::engine::redis::{RedisEngine, name, named};
+use crate::engine::{Batch, Column, ColumnKind, Engine as _, Fields, Form, Op, Query, ScanFrom, Scanned, Table, Value};
+use crate::moving::MOVED_AWAY;
+use crate::records;
+use crate::records::installation::moving;
+use crate::redis::key_table::{self, Ends, KeyKind};
 use crate::redis::nodes::heartbeats::DeadNode;
-use crate::redis::script;
+use crate::redis::reply::Reply;
+use crate::redis::script::{self, Script};
+use crate::redis::{NodeId, RedisServers, RedisStore};
 use crate::vault::test_vault;
 use crate::{
     ChosenIntentKey, CompleteOutcome, CompleteTransaction, CreditOutcome, ExpireOutcome, OpenOutcome, OrderLease, PageRequest,
     PresentedCredential,
 };
-use crate::{SessionDigest, SessionRecord};
+use crate::{Erasure as _, SessionDigest, SessionRecord, Transactions as _, Upkeep as _};
 
 const ALL: PageRequest = PageRequest { page: 1, page_size: 100 };
 
@@ -180,52 +188,105 @@ async fn flows_of_every_standing(test: &impl TestStore) -> Vec<(FlowId, AppId)> 
     [pending, ended, consent].map(|flow| (flow.id, flow.app)).into()
 }
 
-/// Whether a key's name is of a pattern.
-pub(super) fn matches(pattern: &str, name: &str) -> bool {
-    let Some((before, after)) = pattern.split_once('*') else { return pattern == name };
-    let Some(rest) = name.strip_prefix(before) else { return false };
-    (1..=rest.len()).any(|end| rest.is_char_boundary(end) && !rest[..end].contains(':') && matches(after, &rest[end..]))
-}
-
 /// Loses the steps that counted starts, and accepts it.
-async fn lose_and_accept(test: &super::RedisTestStore) {
+async fn lose_and_accept(test: &RedisTestStore) {
     test.server.answer(&["DEL", "{canary}steps"]);
     assert!(matches!(test.store().check().await, Err(crate::StoreError::DataLost(_))));
     assert!(test.store().accept_loss().await.unwrap().is_some());
     test.store.shared.count_start().await.unwrap();
 }
 
+/// The marks of a loss that nobody has accepted yet, and of moves in both directions.
+async fn losing_and_moving(test: &RedisTestStore) {
+    let mark = Op::Put(moving(), vec![("source", "some store".into())]);
+    engine(test).commit(vec![Batch::new(vec![], vec![mark])]).await.unwrap();
+    test.server.answer(&["SET", "moving", MOVED_AWAY]);
+    test.server.answer(&["SET", "{canary}lost", "1"]);
+}
+
+fn engine(test: &RedisTestStore) -> RedisEngine {
+    RedisEngine::new(Arc::clone(&test.store.shared))
+}
+
+/// What the server says of a key.
+async fn asked(test: &RedisTestStore, command: &str, key: &[u8], field: Option<&str>) -> String {
+    let mut command = redis::cmd(command);
+    command.arg(key).arg(field);
+    let answers = test.store.shared.send_always(vec![command]).await.unwrap();
+    Reply::new("an answer", answers[0].clone()).text().unwrap().unwrap()
+}
+
+/// Compares a key with what the table says of its kind.
+async fn is_as_its_kind_says(test: &RedisTestStore, kind: KeyKind, key: &[u8]) {
+    let context = String::from_utf8_lossy(key);
+    assert_eq!(asked(test, "TYPE", key, None).await, kind.of_type, "{context}");
+    if kind.table.is_some() {
+        assert_eq!(key.starts_with(b"{p"), !kind.is_alone(), "{context}");
+    }
+    let end: i64 = asked(test, "PEXPIRETIME", key, None).await.parse().unwrap();
+    let ends = match kind.ends {
+        Ends::Never => false,
+        Ends::Always => true,
+        Ends::AfterDelivery => {
+            let [queued, ended] = [asked(test, "HEXISTS", key, Some("delivery")).await, asked(test, "HEXISTS", key, Some("attempt")).await];
+            queued == "0" || ended == "1"
+        }
+        Ends::With(record) => {
+            let record = name(&named(kind.table.unwrap(), key).unwrap().of(record));
+            assert_eq!(asked(test, "PEXPIRETIME", &record, None).await, end.to_string(), "{context}");
+            true
+        }
+    };
+    assert_eq!(end >= 0, ends, "{context} ends at {end}");
+}
+
 #[test]
 fn every_key_is_of_the_table_and_goes_when_the_table_says() {
     let test = test_store();
+    let mut seen = BTreeSet::new();
     run(async {
         used_for_everything(&test).await;
         leases(&test).await;
         lose_and_accept(&test).await;
+        losing_and_moving(&test).await;
+        for key in names(&test.server) {
+            let kinds: Vec<_> = key_table::kinds().filter(|kind| kind.has(&key)).collect();
+            let [kind] = kinds[..] else { panic!("{} is of the kinds {kinds:?}", String::from_utf8_lossy(&key)) };
+            seen.insert(kind.name);
+            is_as_its_kind_says(&test, kind, &key).await;
+        }
     });
-    // A loss that nobody has accepted yet.
-    test.server.answer(&["SET", "{canary}lost", "1"]);
-    let text = |command: &[&str]| test.server.answer(command).text().unwrap_or_default();
-    let mut seen = BTreeSet::new();
-    for name in test.server.answer(&["KEYS", "*"]).members().iter().filter_map(|name| name.text()) {
-        let kinds: Vec<_> = KEYS.iter().filter(|kind| matches(kind.pattern, &name)).collect();
-        let [kind] = kinds[..] else { panic!("{name} is of {} patterns", kinds.len()) };
-        seen.insert(kind.pattern);
-        assert_eq!(text(&["TYPE", &name]), kind.of_type, "{name}");
-        let lives: i64 = text(&["PTTL", &name]).parse().unwrap();
-        let unended = kind.of_type == "hash"
-            && test.server.answer(&["HEXISTS", &name, "i"]).integer() == Some(1)
-            && test.server.answer(&["HEXISTS", &name, "w"]).integer() == Some(0);
-        let goes = match kind.lifetime {
-            Lifetime::Always(_) => true,
-            Lifetime::Except(_) => !unended,
-            Lifetime::None(_) => false,
-        };
-        assert_eq!(lives >= 0, goes, "{name} lives {lives} ms");
-    }
     // A row without a key would not be checked.
-    let used: BTreeSet<_> = KEYS.iter().map(|kind| kind.pattern).collect();
-    assert_eq!(seen, used);
+    let all: BTreeSet<_> = key_table::kinds().map(|kind| kind.name).collect();
+    assert_eq!(seen, all, "{:?}", all.symmetric_difference(&seen).collect::<Vec<_>>());
+}
+
+/// Does everything that a store and its nodes can do, by a node with these servers and another one.
+async fn used_by_two_nodes(test: &RedisTestStore, servers: RedisServers) {
+    used_for_everything(test).await;
+    leases(test).await;
+    let (store, other) = (test.store(), RedisStore::open(options(servers, Arc::clone(&test.clock), RETENTION)).await.unwrap());
+    assert!(!store.list_clients(ALL).await.unwrap().items.is_empty());
+    let client = client_with(test, 5).await;
+    let patch = ClientPatch { suspended: Some(false), events_per_app: Some(Some(1)), ..ClientPatch::default() };
+    store.patch_client(client.clone(), patch, test.now()).await.unwrap();
+    let event = created(test, event(test, &client, 2)).await;
+    let guest = registered(test, &event).await;
+    // The other node is told of an end, and gives up what this one had to do.
+    let pending = opened(test, &client).await;
+    assert!(other.watch_transaction(pending.id).await.unwrap().is_some());
+    assert!(matches!(store.complete_transaction(completing(pending.id, 1)).await, Ok(CompleteOutcome::Completed { .. })));
+    assert!(store.backlog().await.unwrap().waiting > 0);
+    let nobody = DeadNode { node: NodeId::generate(), heartbeat: Some("1".into()) };
+    test.store.shared.replace(&test.store, &nobody).await.unwrap();
+    let dead = DeadNode { node: test.store.shared.node, heartbeat: Some("0".into()) };
+    store.leave().await.unwrap();
+    other.shared.replace(&other, &dead).await.unwrap();
+    assert!(other.holders().await.unwrap().iter().all(|(_, node)| *node == other.shared.node));
+    other.erase(ErasureSubject::Transaction(guest)).await.unwrap();
+    other.erase(ErasureSubject::Event(event.id)).await.unwrap();
+    other.leave().await.unwrap();
+    lose_and_accept(test).await;
 }
 
 #[test]
@@ -235,50 +296,80 @@ fn the_user_that_the_deployment_gives_the_service_may_do_all_of_it() {
     let digest = user.split(' ').find(|word| word.starts_with('#')).unwrap();
     let server = super::server::RedisServer::start(&[&user.replace(digest, ">known-here")]);
     let servers = standalone(&format!("redis://sakshi:known-here@{}/", server.address()));
-    let test = super::connected(server, servers, RETENTION);
-    run(async {
-        used_for_everything(&test).await;
-        let gone = crate::redis::NodeId::generate();
-        test.store.shared.take_over(&gone).await.unwrap();
-        test.store().leave().await.unwrap();
-    });
+    let test = super::connected(server, servers.clone(), RETENTION);
+    run(used_by_two_nodes(&test, servers));
+}
+
+/// The commands that scripts call; the other words in capitals are options.
+fn commands_of_scripts() -> BTreeSet<String> {
+    let is_command = |word: &&str| word.len() > 2 && word.bytes().all(|byte| byte.is_ascii_uppercase());
+    let of_script = |script: &&'static Script| script.source.split('\'').filter(is_command).map(str::to_lowercase);
+    let words = script::ALL.iter().flat_map(of_script).chain(["publish".to_owned()]);
+    words.filter(|word| !["withscores", "byscore", "limit"].contains(&&**word)).collect()
 }
 
 #[test]
-fn a_used_store_has_run_every_script() {
+fn a_used_store_has_run_every_script_and_every_command_of_them() {
+    let test = test_store();
+    run(used_by_two_nodes(&test, standalone(&test.server.url())));
+    let called = test.store.shared.faults.called.lock().unwrap().clone();
+    // They are called while every other call is refused, and have tests of their own.
+    let others = ["accept_loss", "note_loss"];
+    let all: BTreeSet<_> = script::ALL.iter().map(|script| script.name).filter(|name| !others.contains(name)).collect();
+    assert!(called.is_superset(&all), "{:?}", all.difference(&called).collect::<Vec<_>>());
+    let is_run = |command: &String| test.server.info(&format!("cmdstat_{command}")).is_some();
+    let (run, unrun): (Vec<_>, Vec<_>) = commands_of_scripts().into_iter().partition(is_run);
+    assert!(run.len() >= 30 && unrun.is_empty(), "{unrun:?}");
+}
+
+/// The sealed fields with values in the records of a kind: every value begins with the id of an encryption key.
+async fn sealed_fields(test: &RedisTestStore, table: &'static Table) -> BTreeSet<(&'static str, &'static str)> {
+    // The last one is that of values which the fixtures make.
+    let keys = [7, 6].map(|key| test_vault(&[key]).sealing_key().0).into_iter().chain([[1; 4]]).collect::<Vec<_>>();
+    let (engine, mut from, mut seen) = (engine(test), Some(ScanFrom::default()), BTreeSet::new());
+    while let Some(at) = from {
+        let Scanned { keys: found, next } = engine.scan(table, at, 100).await.unwrap();
+        from = next;
+        for key in found {
+            let is_list = table.form == Form::List;
+            let query = if is_list { Query::entries(key.clone(), 1, u64::MAX) } else { Query::Record(key.clone()) };
+            let mut answers = engine.read(vec![query]).await.unwrap();
+            let columns = || table.fields.iter().map(|column| column.name);
+            let records: Vec<Fields> = if is_list {
+                answers.entries().unwrap().into_iter().map(|entry| columns().zip(entry).collect()).collect()
+            } else {
+                answers.record().unwrap().into_iter().map(|record| record.fields).collect()
+            };
+            for column in table.fields.iter().filter(|column| matches!(column.kind, ColumnKind::Sealed(_))) {
+                for value in records.iter().filter_map(|fields| fields.get(column.name)) {
+                    let Value::Bytes(sealed) = value else { panic!("{key:?} {value:?}") };
+                    assert!(keys.iter().any(|id| sealed.starts_with(id)), "{key:?} {}", column.name);
+                    seen.insert((table.name, column.name));
+                }
+            }
+        }
+    }
+    seen
+}
+
+#[test]
+fn every_field_that_the_table_calls_sealed_is_sealed() {
     let test = test_store();
     run(async {
         used_for_everything(&test).await;
-        leases(&test).await;
-        let store = test.store();
-        store.list_clients(ALL).await.unwrap();
-        let nobody = crate::redis::NodeId::generate();
-        let shared = &test.store.shared;
-        shared.replace(&DeadNode { node: nobody, heartbeat: Some("1".into()) }).await.unwrap();
-        shared.heartbeat(false).await.unwrap();
-        shared.holders().await.unwrap();
-        let (pending, _) = completed(&test, &client_with(&test, 1).await).await;
-        store.load_transaction(pending.id).await.unwrap();
-        let patch = ClientPatch { suspended: Some(true), events_per_app: Some(Some(1)), ..ClientPatch::default() };
-        store.patch_client(pending.client.clone(), patch, test.now()).await.unwrap();
-        let client = client_with(&test, 2).await;
-        let event = created(&test, event(&test, &client, 2)).await;
-        let guest = registered(&test, &event).await;
-        store.erase(ErasureSubject::Transaction(guest)).await.unwrap();
-        store.erase(ErasureSubject::Event(event.id)).await.unwrap();
+        let is_sealed = |column: &&Column| matches!(column.kind, ColumnKind::Sealed(_));
+        for table in records::ALL.iter().filter(|table| table.form != Form::Index) {
+            let all = table.fields.iter().filter(is_sealed).map(|column| (table.name, column.name)).collect();
+            assert_eq!(sealed_fields(&test, table).await, all);
+        }
     });
-    let called = test.store.shared.faults.called.lock().unwrap().clone();
-    // Heartbeats, dead nodes, moves and losses have tests of their own.
-    let of_nodes = ["beat", "forget_node", "holders", "put_moved", "put_queue", "assign_queue", "load_queue", "accept_loss", "note_loss"];
-    let all: BTreeSet<_> = script::ALL.iter().map(|script| script.name).filter(|name| !of_nodes.contains(name)).collect();
-    assert!(called.is_superset(&all), "{:?}", all.difference(&called).collect::<Vec<_>>());
 }
 
 #[test]
 fn nothing_personal_or_secret_is_readable_in_redis() {
     // What is written to the disk is what is in memory, when it is not compressed.
     let test = test_store_on(&["rdbcompression no"], RETENTION);
-    let vault = std::sync::Arc::clone(&test.store.shared.vault);
+    let vault = Arc::clone(&test.store.shared.vault);
     run(async {
         used_for_everything(&test).await;
         let client = client_with(&test, 1).await;

@@ -13,6 +13,9 @@ use crate::conformance::fixture::{
     patched, scan, scanned,
 };
 use crate::conformance::{TestStore, run};
+use crate::engine::redis::RedisEngine;
+use crate::engine::{Batch, Engine as _, Op};
+use crate::records::client::ledger;
 use crate::redis::RedisOptions;
 use crate::redis::store::unwatched;
 use crate::{Audit, CompleteOutcome, CreditOutcome, OpenOutcome, PageRequest, Retention, StoreError};
@@ -96,8 +99,9 @@ fn a_ledger_longer_than_a_slice_is_audited_to_its_end_and_damage_is_found() {
         assert_eq!(audited_balance(test, &client).await, 2_500);
         let last = test.store().statement(client.clone(), PageRequest { page: 26, page_size: 100 }).await.unwrap();
         assert_eq!((last.total, last.items.len(), last.items[0].balance_after), (2_501, 1, 2_500));
-        let ledger = format!("{{p{:02}}}l:{client}", client.partition().number());
-        test.server.answer(&["LSET", &ledger, "1500", "a 7 9 9 damage"]);
+        let damage = vec!["adjust".into(), 7.into(), 9.into(), b"damage"[..].into(), 9.into()];
+        let damaged = Batch::new(vec![], vec![Op::Rewrite(ledger(&client), 1_501, damage)]);
+        RedisEngine::new(Arc::clone(&test.store.shared)).commit(vec![damaged]).await.unwrap();
         let audit = test.store().audit().await.unwrap().remove(0);
         assert!(!audit.is_clean() && audit.faults > 0 && audit.entries == 2_501, "{audit:?}");
     });
