@@ -38,7 +38,10 @@ async fn a_node_that_starts_a_day_after_its_last_sweep_deletes_when_an_operator_
     node.kill().await;
     let file = Connection::open(node.store().join("sakshi.db")).unwrap();
     // As after a start with a clock that is two days ahead: the result is over.
-    file.execute_batch("UPDATE swept_record SET at = at - 172800000; UPDATE txn_record SET until = until - 172800000, _end = _end - 172800000").unwrap();
+    file.execute_batch(
+        "UPDATE swept_record SET at = at - 172800000; UPDATE txn_record SET until = until - 172800000, _end = _end - 172800000",
+    )
+    .unwrap();
     let results = || file.query_row("SELECT count(*) FROM txn_record", [], |row| row.get::<_, u32>(0)).unwrap();
     node.launch().await;
     assert!(has_jumped(&node).await);

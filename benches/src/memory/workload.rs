@@ -43,15 +43,17 @@ impl Workload {
     pub(super) async fn new(directory: &Path, store_only: bool) -> Result<Self, Failure> {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let vault = Arc::new(Vault::new(&[Zeroizing::new(vec![1; 32])])?);
-        let store: Arc<dyn Store> = Arc::new((*EmbeddedStore::open(EmbeddedOptions {
-            directory: directory.to_owned(),
-            clock: Arc::clone(&clock),
-            vault: Arc::clone(&vault),
-            retention: Retention { expired: Duration::from_secs(86_400), events: Duration::from_secs(86_400) },
-            max_waiting: 8_192,
-            ownership: Ownership::of(Profile::Sandbox, "https://issuer.test"),
-        })?)
-        .clone());
+        let store: Arc<dyn Store> = Arc::new(
+            (*EmbeddedStore::open(EmbeddedOptions {
+                directory: directory.to_owned(),
+                clock: Arc::clone(&clock),
+                vault: Arc::clone(&vault),
+                retention: Retention { expired: Duration::from_secs(86_400), events: Duration::from_secs(86_400) },
+                max_waiting: 8_192,
+                ownership: Ownership::of(Profile::Sandbox, "https://issuer.test"),
+            })?)
+            .clone(),
+        );
         let client = ClientId::generate();
         store.create_client(Client::new(client.clone(), "bench".into(), clock.now())).await?;
         let grant = CreditMove { kind: EntryKind::Grant, amount: 1_000_000_000, reference: "bench".into() };

@@ -4,8 +4,6 @@
 //! path; an event and an app can hold the secrets of their URLs. Each is sealed for the id of its
 //! record. This costs about a microsecond and is done on the caller's side.
 
-use std::time::Duration;
-
 use sakshi_domain::event::EventTerms;
 use sakshi_domain::flow::api_type::RegisteredUrls;
 use sakshi_domain::flow::flow_id::FlowId;
@@ -129,8 +127,6 @@ pub(crate) struct SealedTerms {
     pub(crate) origin: Option<String>,
     pub(crate) webhook: Option<Vec<u8>>,
     pub(crate) terms: Vec<u8>,
-    /// How long it is kept after its end, when that has a time of its own.
-    pub(crate) keep: Option<Duration>,
 }
 
 impl SealedTerms {
@@ -143,7 +139,6 @@ impl SealedTerms {
             origin: webhook.map(|url| url.origin()),
             webhook: webhook.map(|url| seal(vault, id.as_bytes(), url, "the address of an event")).transpose()?,
             terms: seal(vault, id.as_bytes(), terms, "the terms of an event")?,
-            keep: terms.retention.own_registrations(),
         })
     }
 }

@@ -50,6 +50,7 @@ impl Sealed {
         &self.0
     }
 
+    #[cfg(test)]
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         self.0.clone()
     }

@@ -110,8 +110,13 @@ fn world() -> &'static Mutex<World> {
     WORLD.get_or_init(|| {
         let (vault, ids) = (vault(), Ids::new());
         let clock = Arc::new(ManualClock::starting_at(START));
-        let store =
-            EmbeddedStore::in_memory(clock, Arc::clone(&vault), Retention { expired: Duration::from_secs(600), events: Duration::from_secs(86_400) }, &Ownership::of(Profile::Sandbox, "https://issuer.test")).unwrap();
+        let store = EmbeddedStore::in_memory(
+            clock,
+            Arc::clone(&vault),
+            Retention { expired: Duration::from_secs(600), events: Duration::from_secs(86_400) },
+            &Ownership::of(Profile::Sandbox, "https://issuer.test"),
+        )
+        .unwrap();
         fill(&store, &ids, &vault);
         let tables = store.loosen().unwrap();
         Mutex::new(World { store, tables, ids, vault })

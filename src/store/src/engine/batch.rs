@@ -196,12 +196,12 @@ impl Guard {
 
 /// The number that follows `last` in a sequence that follows the time.
 #[must_use]
-pub fn next_number(last: i64, now: Timestamp) -> i64 {
+pub(super) fn next_number(last: i64, now: Timestamp) -> i64 {
     last.saturating_add(1).max(now.millis().saturating_mul(1 << NUMBER_BITS))
 }
 
 /// Numbers of [`Op::Number`] within a millisecond, in bits.
-pub const NUMBER_BITS: u32 = 11;
+pub(super) const NUMBER_BITS: u32 = 11;
 
 impl Op {
     /// The record that it changes.

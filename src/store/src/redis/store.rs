@@ -26,7 +26,8 @@ const NOTICES_HELD: usize = 4_096;
 pub struct RedisStore {
     store: RecordStore,
     pub(crate) shared: Arc<Shared>,
-    pub(crate) background: Arc<Background>,
+    /// It ends with the last clone of the store.
+    _background: Arc<Background>,
 }
 
 impl RedisStore {
@@ -52,13 +53,13 @@ impl RedisStore {
         }
         let store = records(&shared);
         let background = Arc::new(Background::start(&shared, &store, every)?);
-        Ok(Self { store, shared, background })
+        Ok(Self { store, shared, _background: background })
     }
 
     /// A store that calls no server.
     #[cfg(feature = "fuzzing")]
     pub(crate) fn without_tasks(shared: Arc<Shared>) -> Self {
-        Self { store: records(&shared), shared, background: Arc::new(Background::none()) }
+        Self { store: records(&shared), shared, _background: Arc::new(Background::none()) }
     }
 
     /// Tells the time of the server, which decides expiry.

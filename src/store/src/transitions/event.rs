@@ -70,7 +70,7 @@ pub(crate) fn create(create: &CreateEvent, sealed: SealedTerms, usual: Duration)
 
 /// The fields of an event that its terms decide.
 fn terms_of(sealed: SealedTerms) -> Vec<(&'static str, Operand)> {
-    let SealedTerms { is_active, expires_at, max_guests, origin, webhook, terms, .. } = sealed;
+    let SealedTerms { is_active, expires_at, max_guests, origin, webhook, terms } = sealed;
     vec![
         ("is_active", is_active.into()),
         ("expires_at", expires_at.into()),

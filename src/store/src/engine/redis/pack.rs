@@ -4,8 +4,8 @@
 
 use sakshi_domain::ids::TxnId;
 
+use super::super::batch::NUMBER_BITS;
 use super::name;
-use crate::engine::batch::NUMBER_BITS;
 use crate::engine::{Batch, ColumnKind, Guard, Key, Life, Op, Operand, Place, Query, Value};
 use crate::redis::{NodeId, keys};
 

@@ -316,7 +316,7 @@ async fn compare_content(engines: &[Arc<dyn Engine>], maker: &mut Maker, now: Ti
             assert_eq!(expected, found, "{context}, {engine:?}, {query:?}");
         }
         assert_eq!(keys, scanned(&**engine, limit).await, "{context}, {engine:?}");
-        let swept = engine.sweep(now, limit).await.unwrap();
+        let swept = engine.sweep(now, limit, Batch::default()).await.unwrap();
         assert!(swept.iter().all(|(_, number)| (1..=limit as u64).contains(number)), "{context}, {swept:?}");
     }
 }
@@ -382,19 +382,24 @@ async fn compare(clock: &ManualClock, engines: &[Arc<dyn Engine>], redis: &Redis
     counts
 }
 
+/// An engine in memory with the kinds of these tests.
+async fn sqlite_engine(clock: Arc<ManualClock>) -> EmbeddedEngine {
+    let sqlite = Sqlite::in_memory(clock, &test_vault(&[7]), &test_ownership()).unwrap();
+    let tables: Vec<String> = TABLES.iter().map(|table| schema(table)).collect();
+    sqlite.write(0, move |db| db.connection.execute_batch(&tables.join("; "))).await.unwrap();
+    EmbeddedEngine::new(sqlite, TABLES)
+}
+
 #[test]
 fn random_batches_mean_the_same_in_every_engine() {
     let batches = std::env::var("SAKSHI_BATCHES").ok().and_then(|number| number.parse().ok()).unwrap_or(BATCHES);
     let seed = std::env::var("SAKSHI_BATCHES_SEED").ok().and_then(|number| number.parse().ok()).unwrap_or(1);
     let redis = test_store();
     let clock = Arc::clone(&redis.clock);
-    let sqlite = Sqlite::in_memory(clock.clone(), &test_vault(&[7]), &test_ownership()).unwrap();
     run(async {
-        let tables: Vec<String> = TABLES.iter().map(|table| schema(table)).collect();
-        sqlite.write(0, move |db| db.connection.execute_batch(&tables.join("; "))).await.unwrap();
         let engines: [Arc<dyn Engine>; 3] = [
             Arc::new(MemoryEngine::new(clock.clone())),
-            Arc::new(EmbeddedEngine::new(sqlite, TABLES)),
+            Arc::new(sqlite_engine(clock.clone()).await),
             Arc::new(RedisEngine::new(Arc::clone(&redis.store.shared))),
         ];
         let [applied, refused, repeated] = compare(&clock, &engines, &redis.store, seed, batches).await;
@@ -407,8 +412,7 @@ fn random_batches_mean_the_same_in_every_engine() {
 fn a_long_list_is_removed_step_by_step_and_its_record_last() {
     run(async {
         let clock = test_clock();
-        let sqlite = EmbeddedStore::in_memory(clock.clone(), Arc::new(test_vault(&[7])), &test_ownership(), None).unwrap();
-        let engine = EmbeddedEngine::open(sqlite, TABLES).await.unwrap();
+        let engine = sqlite_engine(clock.clone()).await;
         let parent = Key { table: &PARENT, place: Place::Alone, id: vec![1] };
         let entry = || FIELDS.iter().map(|_| Operand::Nothing).collect();
         let mut ops = vec![Op::Put(parent.clone(), vec![]), Op::ExpireAt(parent.clone(), Operand::Now(1))];
@@ -416,7 +420,7 @@ fn a_long_list_is_removed_step_by_step_and_its_record_last() {
         ops.extend(MEMBERS.map(|member| Op::Index(parent.of(&HELD_INDEX), member.to_vec(), 1.into())));
         engine.commit(vec![Batch::new(vec![], ops)]).await.unwrap();
         let swept = async || {
-            let swept = engine.sweep(clock.now() + Duration::from_secs(9), 3).await.unwrap();
+            let swept = engine.sweep(clock.now() + Duration::from_secs(9), 3, Batch::default()).await.unwrap();
             swept.into_iter().map(|(table, number)| (table.name, number)).collect::<Vec<_>>()
         };
         assert_eq!(swept().await, [], "it has not ended by the clock of the engine");

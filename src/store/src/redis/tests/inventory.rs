@@ -26,10 +26,9 @@ use crate::conformance::refusals::refused;
 use crate::conformance::reseal::pass;
 use crate::conformance::{TestStore, run};
 use crate::engine::redis::{RedisEngine, name, named};
-use crate::engine::{Batch, Column, ColumnKind, Engine as _, Fields, Form, Op, Query, ScanFrom, Scanned, Table, Value};
+use crate::engine::{Column, ColumnKind, Engine as _, Fields, Form, Query, ScanFrom, Scanned, Table, Value};
 use crate::moving::MOVED_AWAY;
 use crate::records;
-use crate::records::installation::moving;
 use crate::redis::key_table::{self, Ends, KeyKind};
 use crate::redis::nodes::heartbeats::DeadNode;
 use crate::redis::reply::Reply;
@@ -198,8 +197,6 @@ async fn lose_and_accept(test: &RedisTestStore) {
 
 /// The marks of a loss that nobody has accepted yet, and of moves in both directions.
 async fn losing_and_moving(test: &RedisTestStore) {
-    let mark = Op::Put(moving(), vec![("source", "some store".into())]);
-    engine(test).commit(vec![Batch::new(vec![], vec![mark])]).await.unwrap();
     test.server.answer(&["SET", "moving", MOVED_AWAY]);
     test.server.answer(&["SET", "{canary}lost", "1"]);
 }
