@@ -102,7 +102,10 @@ pub(crate) fn kill(sim: &Rc<Sim>, incarnation: &Incarnation) {
 /// Lets living nodes take over from those that have deliveries and are dead, as their heartbeats would tell them.
 pub(crate) async fn nodes_take_over(sim: Rc<Sim>) {
     let world = Arc::clone(&sim.world);
-    while world.deployment != Deployment::Alone {
+    if world.deployment == Deployment::Alone {
+        return;
+    }
+    loop {
         sleep(Duration::from_millis(TAKE_OVER_MS + world.below(TAKE_OVER_MS))).await;
         let living: Vec<Node> = (0..world.nodes()).filter_map(|number| sim.node(number)).collect();
         let Some(node) = living.get(world.index(living.len())).cloned() else { continue };

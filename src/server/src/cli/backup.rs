@@ -50,7 +50,7 @@ pub(super) fn write(options: &Backup, settings: &Settings, out: &mut dyn Write) 
     let file = options.directory.join(format!("{}{stamp}{}", NAME.0, NAME.1));
     fs::create_dir_all(&options.directory)
         .map_err(|error| CliError::Local(format!("cannot make the directory {}: {error}", options.directory.display())))?;
-    let contents = embedded::backup(&settings.store.path, &file, clock, vault).map_err(local)?;
+    let contents = embedded::backup(&settings.store.path, &file, clock, &vault).map_err(local)?;
     writeln!(out, "{}: {}", file.display(), told(&contents))?;
     if let Some(keep) = options.keep {
         let found = oldest_first(&options.directory)?;

@@ -69,7 +69,7 @@ pub enum QueuedWebhooks {
 ///
 /// # Errors
 /// There is no store, the file exists already, or the copy cannot be written or is not what it should be.
-pub fn backup(directory: &Path, to: &Path, clock: Arc<dyn Clock>, vault: Arc<Vault>) -> Result<BackupContents, StoreError> {
+pub fn backup(directory: &Path, to: &Path, clock: Arc<dyn Clock>, vault: &Vault) -> Result<BackupContents, StoreError> {
     let from = files::database(directory);
     if files::length(&from)? == 0 {
         return Err(StoreError::unavailable(format!("there is no store in {}", directory.display())));
@@ -156,7 +156,7 @@ fn without_log(copy: &Connection) -> rusqlite::Result<()> {
 ///
 /// # Errors
 /// The error of opening it, or [`StoreError::Corrupt`], or the file cannot be read.
-pub fn inspect(file: &Path, clock: Arc<dyn Clock>, vault: Arc<Vault>, ownership: Option<&Ownership>) -> Result<BackupContents, StoreError> {
+pub fn inspect(file: &Path, clock: Arc<dyn Clock>, vault: &Vault, ownership: Option<&Ownership>) -> Result<BackupContents, StoreError> {
     let bytes = file.metadata().map_err(|error| failed("read", file, &error))?.len();
     let connection = Connection::open_with_flags(file, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     let corrupt = |what: &str| StoreError::Corrupt(format!("{}: {what}", file.display()));
@@ -164,7 +164,7 @@ pub fn inspect(file: &Path, clock: Arc<dyn Clock>, vault: Arc<Vault>, ownership:
     if verdict != "ok" {
         return Err(corrupt(&verdict));
     }
-    schema::verify(&connection, Some(&vault), ownership)?;
+    schema::verify(&connection, Some(vault), ownership)?;
     let now = clock.now().millis();
     let db = Database { connection, clock, health: Arc::new(Health::default()) };
     let audits = audits(&db)?;
@@ -220,7 +220,7 @@ pub fn restore(
     replace: bool,
 ) -> Result<(BackupContents, Option<PathBuf>), StoreError> {
     compare_checksum(file)?;
-    let contents = inspect(file, Arc::clone(&clock), vault, ownership)?;
+    let contents = inspect(file, Arc::clone(&clock), &vault, ownership)?;
     let mut locked = LockedDirectory::lock(directory)?;
     let path = locked.database();
     // A log without its file is part of a store as well, and would be applied to the restored one.

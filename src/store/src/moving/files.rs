@@ -62,7 +62,7 @@ impl StoreFile {
         let (from, options) = (from.to_owned(), as_file(from, servers));
         let open = move || {
             if !from.is_dir() {
-                inspect(&from, Arc::clone(&options.clock), options.vault, Some(&options.ownership))?;
+                inspect(&from, Arc::clone(&options.clock), &options.vault, Some(&options.ownership))?;
                 return Sqlite::read_only(&from, &options.clock, CALLS);
             }
             if !exists(&from) {

@@ -33,9 +33,11 @@ pub(crate) fn balance_guards(id: &ClientId, more: i64) -> Option<Guard> {
     match more {
         0 => None,
         1.. => Some(Guard::AtMost(account, "balance", i64::MAX - more)),
-        // No balance has so much, and none is negative.
-        i64::MIN => Some(Guard::AtMost(account, "balance", -1)),
-        ..0 => Some(Guard::AtLeast(account, "balance", -more)),
+        ..0 => Some(match more.checked_neg() {
+            Some(less) => Guard::AtLeast(account, "balance", less),
+            // No balance has so much, and none is negative.
+            None => Guard::AtMost(account, "balance", -1),
+        }),
     }
 }
 

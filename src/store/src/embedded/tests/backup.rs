@@ -25,7 +25,7 @@ async fn backed_up() -> (EmbeddedTestStore, PathBuf) {
     client_with(&test, 5).await;
     test.store.close();
     let file = test.directory.path().join("backup.db");
-    backup(&test.directory.path().join("store"), &file, test.clock.clone(), vault()).unwrap();
+    backup(&test.directory.path().join("store"), &file, test.clock.clone(), &vault()).unwrap();
     (test, file)
 }
 
@@ -49,7 +49,7 @@ async fn an_empty_file_is_no_store_to_back_up_and_none_to_replace() {
     let other = tempfile::tempdir().unwrap();
     fs::create_dir(other.path().join("store")).unwrap();
     fs::write(other.path().join("store/sakshi.db"), b"").unwrap();
-    let refused = backup(&other.path().join("store"), &other.path().join("b.db"), test.clock.clone(), vault());
+    let refused = backup(&other.path().join("store"), &other.path().join("b.db"), test.clock.clone(), &vault());
     assert!(matches!(refused, Err(StoreError::Unavailable(why)) if why.starts_with("there is no store in")));
     assert_eq!(restored(&test, &file, other.path(), false).unwrap().1, None);
     let balances: Vec<_> = open(other.path()).unwrap().audit().await.unwrap().iter().map(|audit| audit.balance).collect();
@@ -82,7 +82,7 @@ async fn what_a_node_would_not_open_is_neither_backed_up_nor_restored() {
     assert!(!to.path().join("store").exists());
     let again = test.directory.path().join("again.db");
     let (clock, keys) = with(&test);
-    assert_eq!(backup(&store, &again, clock, keys), Err(refusal));
+    assert_eq!(backup(&store, &again, clock, &keys), Err(refusal));
 }
 
 #[tokio::test]
@@ -92,7 +92,7 @@ async fn a_backup_that_cannot_be_finished_leaves_no_file() {
     let file = target.path().join("b.db");
     fs::create_dir(file.with_extension(format!("db.{SUM}"))).unwrap();
     let (clock, keys) = with(&test);
-    assert!(backup(&test.directory.path().join("store"), &file, clock, keys).is_err());
+    assert!(backup(&test.directory.path().join("store"), &file, clock, &keys).is_err());
     let left: Vec<_> = fs::read_dir(&target).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left, ["b.db.sha256"], "the directory that was in the way");
 }
@@ -210,7 +210,7 @@ async fn with_webhooks() -> (EmbeddedTestStore, PathBuf, Vec<QueuedDelivery>) {
     test.store.settle_delivery(due[2].id, due[2].subject, attempt).await.unwrap();
     test.store.close();
     let file = test.directory.path().join("backup.db");
-    let contents = backup(&test.directory.path().join("store"), &file, test.clock.clone(), vault()).unwrap();
+    let contents = backup(&test.directory.path().join("store"), &file, test.clock.clone(), &vault()).unwrap();
     assert_eq!((contents.queued_webhooks, contents.transactions, contents.ledger_entries), (3, 4, 5));
     (test, file, due)
 }
@@ -273,7 +273,7 @@ async fn a_file_whose_ledger_does_not_add_up_or_cannot_be_read_is_no_backup() {
     let (test, file) = backed_up().await;
     let whole = fs::read(&file).unwrap();
     let (clock, keys) = with(&test);
-    let inspected = || inspect(&file, Arc::clone(&clock), Arc::clone(&keys), None);
+    let inspected = || inspect(&file, Arc::clone(&clock), &keys, None);
     assert_eq!(inspected().map(|contents| (contents.clients, contents.ledger_entries)), Ok((1, 1)));
     for damage in [
         "UPDATE client_record SET balance = 6",
@@ -300,7 +300,7 @@ async fn what_has_ended_and_was_not_swept_yet_is_not_counted() {
     created(&test, event(&test, &client, 5)).await;
     let store = test.directory.path().join("store");
     let contents = |name: &str| {
-        let contents = backup(&store, &test.directory.path().join(name), test.clock.clone(), vault()).unwrap();
+        let contents = backup(&store, &test.directory.path().join(name), test.clock.clone(), &vault()).unwrap();
         (contents.transactions, contents.events)
     };
     assert_eq!(contents("before"), (1, 1));

@@ -64,7 +64,7 @@ fn no_byte_of_an_erased_record_is_left_in_the_files_or_in_a_backup() {
         let copy = test.directory.path().join("copy");
         fs::create_dir(&copy).unwrap();
         let clock = Arc::new(ManualClock::starting_at(test.now()));
-        backup(&directory, &copy.join("copy.db"), clock, vault()).unwrap();
+        backup(&directory, &copy.join("copy.db"), clock, &vault()).unwrap();
         for left in [pieces(&directory), pieces(&copy)] {
             for ((_, mine), (_, others)) in gone {
                 assert_eq!((known(mine, &left), known(others, &left)), (0, 0), "of {} bytes", mine.size());

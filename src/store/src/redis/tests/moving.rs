@@ -456,7 +456,7 @@ fn a_backup_is_moved_and_left_as_it_is() {
         let client = client_with(&test, 50).await;
         completed(&test, &client).await;
         let file = test.directory.path().join("backup.db");
-        let copied = crate::embedded::backup(&test.path(), &file, Arc::<ManualClock>::clone(&test.clock), Arc::new(test_vault(&[7, 6])));
+        let copied = crate::embedded::backup(&test.path(), &file, Arc::<ManualClock>::clone(&test.clock), &test_vault(&[7, 6]));
         assert_eq!(copied.unwrap().clients, 1);
         let before = std::fs::read(&file).unwrap();
         assert!(written(&moved(&file, || test.options(), false, |_, _| {}).await.unwrap()) > 0, "while the store is open");
