@@ -1,10 +1,10 @@
 //! The durable store. Actors hold live, timed copies of what is in it.
 //!
-//! [`Store`] is the sum of one small trait for each kind of record, in a file beside its request and
-//! outcome types. Every operation is atomic and safe to repeat under the same id. [`embedded`]
-//! implements them with one SQLite file for one process, [`redis`] with Redis for many nodes, each
-//! in files of the same names. Personal data enters only as [`Sealed`] ciphertext, which the
-//! [`Vault`] makes and opens; no implementation sees a claim in plain text.
+//! [`Store`] is the sum of one small trait for each kind of record, in a file beside its request and outcome types. Every operation is
+//! atomic and safe to repeat under the same id. `operations` implements them once, over an [`engine`]: each reads what it needs, asks a
+//! pure function in `transitions` for a batch of guards and operations, and commits it. `records` says which kinds of records there are;
+//! [`embedded`] keeps them in one SQLite file for one process, [`redis`] in Redis for many nodes. Personal data enters only as
+//! [`Sealed`] ciphertext, which the [`Vault`] makes and opens; no engine sees a claim in plain text.
 
 mod audit_log;
 mod canary;
@@ -49,7 +49,7 @@ pub use idempotency::{CreateOutcome, Idempotency, IdempotencyScope, IdempotentAn
 pub use installation::{Installation, Ownership};
 pub use intent_key::{ChosenIntentKey, IntentKeyChoice};
 pub use moving::{Moved, MovedKind, move_to_directory, move_to_redis};
-pub use operations::RecordStore;
+pub use operations::{OPERATIONS, RecordStore};
 pub use operators::Operators;
 pub use outbox::{Backlog, Outbox};
 pub use paging::{Page, PageRequest, Rows};

@@ -8,6 +8,7 @@ use sakshi_domain::checks::{CHECKS, CheckStatus};
 use sakshi_domain::delivery::DeliveryOutcome;
 use sakshi_domain::flow::report_kind::ReportKind;
 use sakshi_service::credential_status::StatusFailure;
+use sakshi_store::OPERATIONS;
 use sakshi_web::error::CODES;
 
 use self::Kind::{Counter, Gauge, Histogram};
@@ -154,6 +155,7 @@ fn begin_labelled() {
     let states =
         ["absent", "valid", "status_missing", "status_malformed", "credential_revoked", "credential_suspended", "credential_not_valid"];
     begin_each("sakshi_credential_status_checks_total", "outcome", states.into_iter().chain(StatusFailure::CODES));
+    begin_each("sakshi_store_operations_total", "operation", OPERATIONS.iter().copied());
     begin_each("sakshi_flows_opened_total", "flow", ["esign", "doclocker", "estamp", "wealth"]);
     begin_each("sakshi_operator_logins_failed_total", "token", ["operator", "connector"]);
     for kind in ReportKind::ALL {

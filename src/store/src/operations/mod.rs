@@ -39,6 +39,77 @@ use crate::redis::NodeId;
 use crate::upkeep::Retention;
 use crate::vault::Vault;
 
+/// What is counted and traced by name.
+pub const OPERATIONS: &[&str] = &[
+    "abandon_attempts",
+    "add_operator",
+    "append_audit",
+    "audit",
+    "audit_head",
+    "audit_log",
+    "backlog",
+    "balance",
+    "choose_intent_key",
+    "chosen_intent_key",
+    "claim_delivery",
+    "complete_transaction",
+    "create_app",
+    "create_client",
+    "create_event",
+    "create_key",
+    "due_deliveries",
+    "end_order_lease",
+    "end_session",
+    "erase",
+    "expire_transaction",
+    "export_client",
+    "find_key",
+    "find_operator",
+    "flow_deliveries",
+    "import_client",
+    "imported_at",
+    "keep_refusal",
+    "lapse_flow",
+    "lapsed_flows",
+    "last_sweep",
+    "list_apps",
+    "list_clients",
+    "list_events",
+    "list_keys",
+    "list_registrations",
+    "load_app",
+    "load_client",
+    "load_delivery",
+    "load_event",
+    "load_flow",
+    "load_idempotent_answer",
+    "load_session",
+    "load_transaction",
+    "load_transaction_with_app",
+    "load_webhook",
+    "move_credits",
+    "open_flow",
+    "open_session",
+    "open_transaction",
+    "operators",
+    "patch_app",
+    "patch_client",
+    "patch_event",
+    "prolong_session",
+    "refusals",
+    "report_flow",
+    "reseal",
+    "retire_key",
+    "revoke_operator",
+    "set_webhook_url",
+    "settle_delivery",
+    "statement",
+    "sweep",
+    "take_order_lease",
+    "watch_transaction",
+    "webhook_urls",
+];
+
 /// A store over an engine. Clones share it.
 #[derive(Clone)]
 pub struct RecordStore(Arc<Shared>);
@@ -90,7 +161,9 @@ impl RecordStore {
         F: Future<Output = Result<T, StoreError>> + Send + 'static,
     {
         let span = sakshi_trace::store_step(self.engine().system(), &operation);
-        metrics::counter!("sakshi_store_operations_total", "operation" => sakshi_trace::method_of(&operation)).increment(1);
+        let name = sakshi_trace::method_of(&operation);
+        debug_assert!(OPERATIONS.contains(&name), "{name} is not among the operations");
+        metrics::counter!("sakshi_store_operations_total", "operation" => name).increment(1);
         let mut work = Box::pin(operation(self.clone()));
         match span.in_scope(|| work.as_mut().poll(&mut Context::from_waker(Waker::noop()))) {
             Poll::Ready(answer) => Box::pin(ready(answer)),

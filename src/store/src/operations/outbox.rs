@@ -30,10 +30,20 @@ impl Outbox for RecordStore {
             if store.has_left() || limit == 0 {
                 return Ok(Vec::new());
             }
-            let mut waiting = store.waiting(after, origin.as_deref(), limit).await?;
-            waiting.sort_unstable_by_key(|waiting| waiting.id);
-            waiting.truncate(limit);
-            store.addressed(waiting).await
+            let (mut after, mut due) = (after, Vec::new());
+            loop {
+                let room = limit - due.len();
+                let mut waiting = store.waiting(after, origin.as_deref(), room).await?;
+                waiting.sort_unstable_by_key(|waiting| waiting.id);
+                waiting.truncate(room);
+                let is_last = waiting.len() < room;
+                after = waiting.last().map(|waiting| waiting.id).or(after);
+                // Those whose record is gone hide no other.
+                due.extend(store.addressed(waiting).await?);
+                if is_last || due.len() == limit {
+                    return Ok(due);
+                }
+            }
         })
     }
 
@@ -42,7 +52,9 @@ impl Outbox for RecordStore {
             if store.has_left() {
                 return Ok(false);
             }
-            Ok(is_done(&store.commit_until_answered(delivery::claim(&subject, id, store.node(), call())).await?))
+            let call = call();
+            let applied = store.commit_until_answered(delivery::claim(&subject, id, store.node(), call)).await?;
+            Ok(delivery::has_claim(call, &applied))
         })
     }
 

@@ -154,21 +154,34 @@ impl RecordStore {
             let (opened, unopened): (Vec<_>, Vec<_>) = old.into_iter().partition(|(name, _)| fresh.iter().any(|(known, _)| known == name));
             unopened.iter().for_each(|(_, sealed)| resealed.leave(sealed));
             if !opened.is_empty() {
+                let (key, number) = (row.key.clone(), row.number);
                 batches.push(replace(row, &opened, fresh));
-                sent.push(opened);
+                sent.push((key, number, opened));
             }
         }
         if batches.is_empty() {
             return Ok(());
         }
-        for (opened, applied) in sent.iter().zip(self.engine().commit(batches).await?) {
-            if is_done(&applied) {
+        for ((key, number, opened), applied) in sent.iter().zip(self.engine().commit(batches).await?) {
+            // A batch whose answer was lost is refused as well, and what it has written is there.
+            if is_done(&applied) || self.is_sealed_anew(key, *number, opened).await? {
                 resealed.resealed += opened.len() as u64;
             } else {
                 opened.iter().for_each(|(_, sealed)| resealed.leave(sealed));
             }
         }
         Ok(())
+    }
+
+    /// Returns true if the values of a row are under the key that seals.
+    async fn is_sealed_anew(&self, key: &Key, number: u64, old: &[(&'static str, Vec<u8>)]) -> Result<bool, StoreError> {
+        let rows = if key.table.form == Form::List {
+            self.entries_as_rows(key, number, 1).await?
+        } else {
+            self.records_as_rows(&[(Digest::default(), key.clone())]).await?
+        };
+        let is_new = |row: &Row, name: &str| self.vault().seals_like(row.record.bytes(name));
+        Ok(rows.first().is_some_and(|row| old.iter().all(|(name, _)| is_new(row, name))))
     }
 
     fn replacement(&self, row: Row) -> Replacement {

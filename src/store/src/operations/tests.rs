@@ -18,6 +18,7 @@ use crate::redis::NodeId;
 use crate::vault::test_vault;
 use crate::{LapseFlowOutcome, Retention, Store};
 
+mod outbox;
 mod reseal;
 
 /// A store in memory, with a clock that the test moves.

@@ -181,7 +181,9 @@ impl RecordStore {
         let batch = std::mem::take(&mut completion.batch);
         let applied = self.commit(batch).await?;
         let outcome = completion.outcome(self.vault(), &applied)?;
-        if let (None, Some((call, presented))) = (&outcome, reserved) {
+        // It was this answer that has ended the transaction when another call has changed the record before the answer was given again.
+        let has_ended_so = matches!(&applied, Applied::Refused { seen: Some(seen), .. } if seen.bytes("answer") == command.answer.0);
+        if let (None, false, Some((call, presented))) = (&outcome, has_ended_so, reserved) {
             self.commit(memory::release(&presented, call, read.memory.as_ref())).await?;
         }
         Ok(outcome)

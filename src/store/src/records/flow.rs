@@ -41,6 +41,7 @@ table! {
         origin: Text,
         address: Sealed(Flow),
         claimed_at: Integer,
+        claim: Bytes,
         attempt: Text,
         status: Integer,
         duration_ms: Integer,

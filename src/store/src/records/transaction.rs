@@ -33,6 +33,7 @@ table! {
         queued_at: Integer,
         address: Sealed(Field("event")),
         claimed_at: Integer,
+        claim: Bytes,
         attempt: Text,
         status: Integer,
         duration_ms: Integer,

@@ -207,6 +207,8 @@ pub(crate) fn watch(record: &Record, id: TxnId, node: NodeId) -> Option<Batch> {
         return None;
     }
     let seen = if known.is_empty() { Guard::Unset(key.clone(), "watchers") } else { Guard::Equal(key.clone(), "watchers", known.into()) };
-    let guards = vec![Guard::Unset(key.clone(), "verified_at"), seen];
+    // It is still as it was seen: neither completed, nor has its window been ended.
+    let window = Guard::Equal(key.clone(), "expires_at", record.integer("expires_at").into());
+    let guards = vec![Guard::Unset(key.clone(), "verified_at"), window, seen];
     Some(Batch::on_full(guards, vec![Op::Set(key, vec![("watchers", format!("{known}{name}").into())])]))
 }

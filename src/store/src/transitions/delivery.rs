@@ -5,7 +5,7 @@
 use sakshi_domain::delivery::{Attempt, DeliveryId, DeliveryOutcome, DeliveryRecord, Subject};
 use sakshi_domain::ids::Partition;
 
-use crate::engine::{Batch, CallId, Guard, Key, Op, Operand, Place, Record};
+use crate::engine::{Applied, Batch, CallId, Guard, Key, Op, Operand, Place, Record};
 use crate::error::StoreError;
 use crate::outbox::Target;
 use crate::records::delivery::{flight, holders, member, numbers, of_subject, outbox};
@@ -48,7 +48,7 @@ pub(crate) fn queue(ops: &mut Vec<Op>, subject: &Subject, target: &Target, node:
     fields
 }
 
-/// The batch with which a node takes the permission to make an attempt.
+/// The batch with which a call takes the permission to make an attempt.
 pub(crate) fn claim(subject: &Subject, id: DeliveryId, node: NodeId, call: CallId) -> Batch {
     let (partition, record, number) = (subject.partition(), of_subject(subject), number(id));
     let guards = vec![
@@ -57,11 +57,20 @@ pub(crate) fn claim(subject: &Subject, id: DeliveryId, node: NodeId, call: CallI
         Guard::Unset(record.clone(), "claimed_at"),
     ];
     let ops = vec![
-        Op::Set(record.clone(), vec![("claimed_at", Operand::Now(0))]),
+        Op::Set(record, vec![("claimed_at", Operand::Now(0)), ("claim", call[..].into())]),
         Op::Sweep(outbox(partition, node), number - 1, number.into()),
         Op::Index(flight(partition, node), subject.to_bytes(), number.into()),
     ];
-    Batch::on_full(guards, ops).called(call, record)
+    Batch::on_full(guards, ops)
+}
+
+/// Returns true if the call has the permission. When its first answer was lost, the record tells, whatever has become of it since.
+#[must_use]
+pub(crate) fn has_claim(call: CallId, applied: &Applied) -> bool {
+    match applied {
+        Applied::Done { .. } => true,
+        Applied::Refused { seen, .. } => seen.as_ref().is_some_and(|record| record.bytes("claim") == call),
+    }
 }
 
 /// The batches that record an attempt, of which one is applied at most: the first for an attempt without a record, the second for one

@@ -1,5 +1,6 @@
 //! Nodes that die, leave, look dead and come back.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use sakshi_domain::delivery::{Attempt, DeliveryOutcome};
@@ -7,9 +8,12 @@ use sakshi_domain::delivery::{Attempt, DeliveryOutcome};
 use super::nodes::Node;
 use super::server::{DURABLE, RedisServer, TIMEOUT, eventually};
 use super::standalone;
-use crate::StoreError;
-use crate::redis::RedisServers;
-use crate::{Outbox as _, Upkeep as _};
+use crate::conformance::fixture::{RETENTION, completing, opened};
+use crate::engine::redis::RedisEngine;
+use crate::operations::RecordStore;
+use crate::redis::{NodeId, RedisServers};
+use crate::vault::test_vault;
+use crate::{CompleteOutcome, Outbox as _, StoreError, Transactions as _, Upkeep as _};
 
 const FAST: Duration = Duration::from_millis(100);
 
@@ -125,5 +129,28 @@ async fn what_a_node_without_a_beat_has_left_is_found_in_the_partitions() {
     becomes_due(&survivor, 1).await;
     assert_eq!(survivor.due().await, [waiting.1]);
     let record = survivor.store.load_delivery(under_way.0.id.into()).await.unwrap().unwrap();
+    assert_eq!(record.attempt.map(|attempt| attempt.outcome), Some(DeliveryOutcome::Unknown));
+}
+
+#[tokio::test]
+async fn what_waited_for_a_node_of_a_store_that_was_moved_here_is_taken_over() {
+    let server = RedisServer::start(&[]);
+    let survivor = Node::start(servers(&server), FAST).await;
+    let client = survivor.client().await;
+    // In a store of one node, that has a name which no node has here.
+    let engine = Box::new(RedisEngine::new(Arc::clone(&survivor.store.shared)));
+    let moved = RecordStore::new(engine, Arc::new(test_vault(&[7])), RETENTION, NodeId::ALONE, None);
+    let mut queued = Vec::new();
+    for _ in 0..2 {
+        let id = opened(&survivor, &client).await.id;
+        match moved.complete_transaction(completing(id, 1)).await {
+            Ok(CompleteOutcome::Completed { queued: Some(delivery), .. }) => queued.push(delivery),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(moved.claim_delivery(queued[0].id, queued[0].subject).await, Ok(true));
+    becomes_due(&survivor, 1).await;
+    assert_eq!(survivor.store.due_deliveries(None, None, 10).await, Ok(vec![queued[1].clone()]));
+    let record = survivor.store.load_delivery(queued[0].subject).await.unwrap().unwrap();
     assert_eq!(record.attempt.map(|attempt| attempt.outcome), Some(DeliveryOutcome::Unknown));
 }

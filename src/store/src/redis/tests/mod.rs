@@ -11,8 +11,15 @@ mod installation;
 mod inventory;
 mod limits;
 mod lost_replies;
+mod membership;
+mod models;
 mod moving;
 mod moving_back;
+mod nodes;
+mod notices;
+mod outbox;
+mod pressure;
+mod reseal;
 mod unpolled_futures;
 
 use std::sync::Arc;

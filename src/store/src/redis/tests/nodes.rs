@@ -73,7 +73,7 @@ impl Node {
 
 impl TestStore for Node {
     fn store(&self) -> &dyn Store {
-        &self.store
+        &*self.store
     }
 
     fn now(&self) -> Timestamp {

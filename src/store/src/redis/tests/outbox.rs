@@ -12,14 +12,29 @@ use crate::ReportFlowOutcome;
 use crate::conformance::fixture::{client_with, completed, completing, opened, opening_with_hook};
 use crate::conformance::flow_fixture::{self, Told};
 use crate::conformance::{TestStore, run};
-use crate::redis::nodes::takeover::TakenOver;
-use crate::{Flows as _, Outbox as _, Store, Transactions as _};
+use crate::engine::redis::RedisEngine;
+use crate::engine::{Batch, Engine as _, Op};
+use crate::operations::RecordStore;
+use crate::records::delivery::{numbers, of_subject};
+use crate::redis::RedisStore;
+use crate::transitions::delivery::number;
+use crate::{Flows as _, Outbox as _, Transactions as _};
 
 async fn of_many_clients(test: &RedisTestStore, count: usize) -> Vec<ClientId> {
     join_all((0..count).map(|_| client_with(test, 1_000))).await
 }
 
-async fn due(store: &impl Store, after: Option<DeliveryId>, origin: Option<&str>, limit: usize) -> Vec<DeliveryId> {
+/// What a survivor does about a dead node: how many attempts are unknown from then on, and how many deliveries it has taken over.
+async fn replaced(heir: &RedisStore, dead: &RedisStore) -> (u64, u64) {
+    (heir.abandon(dead.shared.node).await.unwrap(), heir.take_over(dead.shared.node).await.unwrap())
+}
+
+/// Changes records behind the back of the store.
+async fn change(test: &RedisTestStore, op: Op) {
+    RedisEngine::new(test.store.shared.clone()).commit(vec![Batch::new(vec![], vec![op])]).await.unwrap();
+}
+
+async fn due(store: &RecordStore, after: Option<DeliveryId>, origin: Option<&str>, limit: usize) -> Vec<DeliveryId> {
     let due = store.due_deliveries(after, origin.map(str::to_owned), limit).await.unwrap();
     due.into_iter().map(|delivery| delivery.id).collect()
 }
@@ -84,7 +99,7 @@ fn a_delivery_waits_for_the_node_that_completed_its_transaction_alone() {
         let CompleteOutcome::Completed { queued: Some(delivery), .. } = outcome else { panic!("{outcome:?}") };
         assert_eq!(due(&test.store, None, None, 10).await, [ours]);
         assert_eq!(due(&other, None, None, 10).await, [delivery.id]);
-        // Any node may claim it, whichever node it waits for.
+        // Nodes may race for it.
         let claims = [test.store.claim_delivery(delivery.id, theirs.into()), other.claim_delivery(delivery.id, theirs.into())];
         let claims = join_all(claims).await;
         assert_eq!(claims.iter().filter(|claimed| **claimed == Ok(true)).count(), 1);
@@ -111,8 +126,7 @@ fn what_a_dead_node_had_waiting_is_taken_over_and_what_it_had_under_way_is_unkno
         }
         let (mine, _) = queued(test, &clients[0], "https://other.example/").await;
         waiting.sort_unstable();
-        let taken = heir.shared.take_over(&dead.shared.node).await;
-        assert_eq!(taken, Ok(TakenOver { deliveries: 228, unknown: 12 }));
+        assert_eq!(replaced(&heir, &dead).await, (12, 228));
         assert_eq!(due(&heir, None, None, 1_000).await, waiting);
         assert_eq!(due(&dead, None, None, 1_000).await, []);
         assert_eq!(due(&test.store, None, None, 1_000).await.len(), 1, "the living keep theirs");
@@ -121,7 +135,7 @@ fn what_a_dead_node_had_waiting_is_taken_over_and_what_it_had_under_way_is_unkno
             assert_eq!(attempt.outcome, DeliveryOutcome::Unknown);
             assert_eq!(heir.claim_delivery(*id, (*txn).into()).await, Ok(false));
         }
-        assert_eq!(heir.shared.take_over(&dead.shared.node).await, Ok(TakenOver::default()));
+        assert_eq!(replaced(&heir, &dead).await, (0, 0));
         // It was not dead after all, and records how one of its attempts ended.
         let (id, txn) = under_way[0];
         let delivered = Attempt { outcome: DeliveryOutcome::Delivered, status: Some(200), duration_ms: 9 };
@@ -144,7 +158,7 @@ fn the_webhooks_of_flows_of_a_dead_node_are_taken_over_as_those_of_transactions(
             queued.push(delivery);
         }
         assert!(dead.claim_delivery(queued[0].id, queued[0].subject).await.unwrap());
-        assert_eq!(heir.shared.take_over(&dead.shared.node).await, Ok(TakenOver { deliveries: 1, unknown: 1 }));
+        assert_eq!(replaced(&heir, &dead).await, (1, 1));
         assert_eq!(heir.due_deliveries(None, None, 10).await, Ok(vec![queued[1].clone()]));
         let record = heir.load_delivery(queued[0].subject).await.unwrap().unwrap();
         assert_eq!(record.attempt.unwrap().outcome, DeliveryOutcome::Unknown);
@@ -163,8 +177,7 @@ fn a_delivery_whose_subject_is_gone_is_not_due() {
         let (txn, of_transaction) = queued(test, &client_with(test, 10).await, "https://host.example/").await;
         assert_eq!(due(&test.store, None, None, 10).await.len(), 2);
         for (subject, left) in [(of_flow.subject, vec![of_transaction]), (txn.into(), vec![])] {
-            let name = String::from_utf8(crate::redis::keys::subject(&subject)).unwrap();
-            assert_eq!(test.server.answer(&["DEL", &name]).integer(), Some(1));
+            change(test, Op::Remove(of_subject(&subject))).await;
             assert_eq!(due(&test.store, None, None, 10).await, left);
         }
     });
@@ -184,7 +197,7 @@ fn a_take_over_whose_replies_are_lost_moves_everything_once() {
             waiting.push(delivery.id);
         }
         heir.shared.faults.replies_are_lost.store(true, Ordering::SeqCst);
-        heir.shared.take_over(&dead.shared.node).await.unwrap();
+        replaced(&heir, &dead).await;
         assert_eq!(due(&heir, None, None, 1_000).await, waiting);
         assert_eq!(due(&dead, None, None, 1_000).await, []);
     });
@@ -195,22 +208,22 @@ fn positions_rise_when_the_clock_is_set_back_and_when_a_millisecond_is_full() {
     run(async {
         let test = &test_store();
         let client = client_with(test, 100).await;
-        let stream = format!("{{p{:02}}}out", client.partition().number());
+        let last = |moment: i64, count: i64| Op::Put(numbers(client.partition()), vec![("last", (moment * 2_048 + count).into())]);
         let (_, first) = completed(test, &client).await;
         // A later moment's last place is taken.
         let later = test.now().millis() + 5_000;
-        test.server.answer(&["XADD", &stream, &format!("{later}-16383"), "t", "x"]);
+        change(test, last(later, 2_047)).await;
         let (_, second) = completed(test, &client).await;
-        test.server.answer(&["XADD", &stream, &format!("{}-7", later + 1_000), "t", "x"]);
+        change(test, last(later + 1_000, 7)).await;
         let (_, third) = completed(test, &client).await;
-        let positions = [first, second, third].map(crate::redis::delivery_id::entry);
-        assert_eq!(positions[1..], [format!("{}-0", later + 1), format!("{}-8", later + 1_000)]);
+        assert_eq!([second, third].map(number), [(later + 1) * 2_048, (later + 1_000) * 2_048 + 8]);
         assert!(first < second && second < third);
         // The clock arrives at a full millisecond.
-        test.server.answer(&["XADD", &stream, &format!("{}-16383", later + 10_000), "t", "x"]);
+        change(test, last(later + 10_000, 2_047)).await;
         test.advance(std::time::Duration::from_millis(15_000));
+        assert_eq!(test.now().millis(), later + 10_000);
         let (txn, fourth) = completed(test, &client).await;
-        assert_eq!(crate::redis::delivery_id::entry(fourth), format!("{}-0", later + 10_001));
+        assert_eq!(number(fourth), (later + 10_001) * 2_048);
         assert!(test.store().claim_delivery(fourth, txn.id.into()).await.unwrap());
     });
 }
@@ -223,8 +236,13 @@ fn eight_nodes_racing_for_each_delivery_make_one_attempt() {
         let client = client_with(test, 50).await;
         for _ in 0..50 {
             let (pending, id) = completed(test, &client).await;
-            let claims = join_all(nodes.iter().map(|node| node.claim_delivery(id, pending.id.into()))).await;
-            assert_eq!(claims.iter().filter(|claimed| **claimed == Ok(true)).count(), 1);
+            // Each takes the node that has it for dead.
+            let holder = test.store.shared.node;
+            let claims = join_all(nodes.iter().map(|node| async move {
+                node.replace(holder).await.unwrap();
+                node.claim_delivery(id, pending.id.into()).await
+            }));
+            assert_eq!(claims.await.iter().filter(|claimed| **claimed == Ok(true)).count(), 1);
         }
     });
 }

@@ -2,25 +2,29 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use sakshi_domain::time::Timestamp;
 
 use super::{RedisTestStore, options, standalone, test_store, test_store_on};
-use crate::Vault;
 use crate::conformance::fixture::{RETENTION, client_with, opened};
 use crate::conformance::reseal::{filled, pass, read};
 use crate::conformance::{TestStore, run};
-use crate::redis::key_table::KEYS;
-use crate::redis::keys;
-use crate::redis::reseal::SealedKey;
-use crate::redis::script::REPLACE_SEALED;
+use crate::engine::redis::RedisEngine;
+use crate::engine::{Answers, Applied, Batch, Column, ColumnKind, Engine, Op, Query, ScanFrom, Scanned, Table};
+use crate::error::StoreFuture;
+use crate::operations::RecordStore;
+use crate::records::{ALL, transaction};
 use crate::redis::{RedisOptions, RedisStore};
 use crate::vault::test_vault;
+use crate::{Transactions as _, Vault};
 
 /// Another node with these keys, of which the first seals. It has taken over what waited for the one before.
 async fn successor(test: &RedisTestStore, before: &RedisStore, keys: &[u8]) -> (RedisStore, Arc<Vault>) {
     let vault = Arc::new(test_vault(keys));
     let options = options(standalone(&test.server.url()), Arc::clone(&test.clock), RETENTION);
     let store = RedisStore::open(RedisOptions { vault: Arc::clone(&vault), ..options }).await.unwrap();
-    store.shared.take_over(&before.shared.node).await.unwrap();
+    store.take_over(before.shared.node).await.unwrap();
     (store, vault)
 }
 
@@ -31,11 +35,26 @@ fn dump(test: &RedisTestStore) -> Vec<u8> {
     std::fs::read(std::path::Path::new(&directory).join("dump.rdb")).unwrap()
 }
 
-/// Every key with its time to live, whether it has one or not.
-fn lifetimes(test: &RedisTestStore) -> BTreeMap<String, Option<String>> {
-    let names = test.server.answer(&["KEYS", "*"]);
-    let names = names.members().iter().filter_map(|name| name.text()).filter(|name| name != "{nodes}beats");
-    names.map(|name| (name.clone(), test.server.answer(&["PEXPIRETIME", &name]).text())).collect()
+fn has_sealed_values(table: &Table) -> bool {
+    table.fields.iter().any(|column: &Column| matches!(column.kind, ColumnKind::Sealed(_)))
+}
+
+/// When the records of each kind end that are met on the servers.
+async fn ends(test: &RedisTestStore) -> BTreeMap<(&'static str, u8, Vec<u8>), u64> {
+    let engine = RedisEngine::new(Arc::clone(&test.store.shared));
+    let mut ends = BTreeMap::new();
+    for table in ALL {
+        let mut next = Some(ScanFrom::default());
+        while let Some(from) = next {
+            let scanned = engine.scan(table, from, 100).await.unwrap();
+            for key in scanned.keys {
+                let end = engine.read(vec![Query::End(key.clone())]).await.unwrap().number().unwrap();
+                ends.insert((table.name, key.place.number(), key.id), end);
+            }
+            next = scanned.next;
+        }
+    }
+    ends
 }
 
 #[test]
@@ -48,33 +67,73 @@ fn after_a_pass_everything_is_read_with_the_new_key_alone() {
         let before = read(test.store(), &old, &filled).await;
         assert!(has_old());
         let (store, both) = successor(&test, &test.store, &[8, 7]).await;
-        let lifetimes_before = lifetimes(&test);
-        assert_eq!(read(&store, &both, &filled).await, before);
-        let first = pass(&store).await;
+        let ends_before = ends(&test).await;
+        for table in ALL.iter().filter(|table| has_sealed_values(table)) {
+            assert!(ends_before.keys().any(|(kind, ..)| *kind == table.name), "{table:?} is met nowhere");
+        }
+        assert_eq!(read(&*store, &both, &filled).await, before);
+        let first = pass(&*store).await;
         assert!(first.resealed > 0 && first.left.is_empty(), "{first:?}");
         assert!(!has_old());
-        assert_eq!(lifetimes(&test), lifetimes_before);
-        let second = pass(&store).await;
+        assert_eq!(ends(&test).await, ends_before);
+        let second = pass(&*store).await;
         assert!(second.resealed == 0 && second.left.is_empty() && second.looked_at > 60, "{second:?}");
         let (store, new) = successor(&test, &store, &[8]).await;
-        assert_eq!(read(&store, &new, &filled).await, before);
+        assert_eq!(read(&*store, &new, &filled).await, before);
     });
 }
 
 #[test]
-fn every_key_of_the_table_that_has_something_sealed_is_known() {
-    for kind in KEYS {
-        let digest = "01".repeat(32);
-        let uuid = uuid::Uuid::nil().to_string();
-        let event = sakshi_domain::ids::EventId::from_bytes([0; 12]).to_string();
-        let id = match kind.pattern.trim_start_matches("{p*}").split_once(':').map(|(name, _)| name) {
-            Some("t" | "f") => uuid,
-            Some("fr") => format!("{uuid}:{}", "01".repeat(16)),
-            Some("e" | "r" | "w") => event,
-            _ => digest,
-        };
-        let name = kind.pattern.replacen("{p*}", "{p07}", 1).replace("*:*", "*").replace('*', &id);
-        assert_eq!(SealedKey::named(name.as_bytes()).is_some(), kind.holds.contains("sealed"), "{name}");
+fn a_pass_whose_replies_are_lost_seals_everything_and_leaves_nothing() {
+    let test = test_store();
+    run(async {
+        let old = test_vault(&[7]);
+        let filled = filled(&test, &old).await;
+        let before = read(test.store(), &old, &filled).await;
+        let (store, both) = successor(&test, &test.store, &[8, 7]).await;
+        store.shared.faults.replies_are_lost.store(true, Ordering::SeqCst);
+        let first = pass(&*store).await;
+        assert!(first.left.is_empty() && first.resealed > 60, "{first:?}");
+        let second = pass(&*store).await;
+        assert_eq!((second.resealed, second.left.len()), (0, 0));
+        assert_eq!(read(&*store, &both, &filled).await, before);
+    });
+}
+
+/// Records that another node changes right before the first batch about a transaction.
+#[derive(Debug)]
+struct Changing(RedisEngine, std::sync::Mutex<Option<Batch>>);
+
+impl Engine for Changing {
+    fn system(&self) -> &'static str {
+        self.0.system()
+    }
+
+    fn read(&self, queries: Vec<Query>) -> StoreFuture<Answers> {
+        self.0.read(queries)
+    }
+
+    fn commit(&self, batches: Vec<Batch>) -> StoreFuture<Vec<Applied>> {
+        let is_meant = batches.iter().flat_map(|batch| &batch.ops).any(|op| op.key().table.name == transaction::TRANSACTION.name);
+        let (engine, change) = (self.0.clone(), if is_meant { self.1.lock().unwrap().take() } else { None });
+        Box::pin(async move {
+            if let Some(change) = change {
+                engine.commit(vec![change]).await?;
+            }
+            engine.commit(batches).await
+        })
+    }
+
+    fn scan(&self, table: &'static Table, from: ScanFrom, limit: usize) -> StoreFuture<Scanned> {
+        self.0.scan(table, from, limit)
+    }
+
+    fn sweep(&self, now: Timestamp, limit: usize, batch: Batch) -> StoreFuture<Vec<(&'static Table, u64)>> {
+        self.0.sweep(now, limit, batch)
+    }
+
+    fn is_shared(&self) -> bool {
+        true
     }
 }
 
@@ -84,21 +143,32 @@ fn a_value_that_changed_meanwhile_stays_and_one_that_no_key_opens_is_told_of() {
     run(async {
         let client = client_with(&test, 5).await;
         let pending = opened(&test, &client).await;
-        let key = keys::transaction(pending.id);
-        let name = String::from_utf8(key.clone()).unwrap();
-        let args = |before: &str, after: &str| ["hash", "s", before, after].map(|text| text.as_bytes().to_vec()).to_vec();
+        let key = transaction::transaction(pending.id);
         let shared = &test.store.shared;
-        let replaced = shared.call(&REPLACE_SEALED, vec![key.clone()], args("what was read", "anew")).await.unwrap();
-        assert!(!replaced.succeeded().unwrap());
-        test.server.answer(&["HSET", &name, "s", "what was read"]);
+        let terms = async || {
+            let record = RedisEngine::new(Arc::clone(shared)).read(vec![Query::Record(key.clone())]).await.unwrap().record().unwrap();
+            record.unwrap().bytes("terms").to_vec()
+        };
+        let changed_to = |value: Vec<u8>| {
+            let change = Batch::new(vec![], vec![Op::Set(key.clone(), vec![("terms", value.into())])]);
+            let engine = Box::new(Changing(RedisEngine::new(Arc::clone(shared)), Some(change).into()));
+            RecordStore::new(engine, Arc::new(test_vault(&[8, 7])), RETENTION, shared.node, None)
+        };
+        // Another node has written it under the old key: it is told of, and sealed anew by the next pass.
+        let old = test_vault(&[7]);
+        let again =
+            old.seal(pending.id.as_bytes(), &old.open(pending.id.as_bytes(), &crate::Sealed::from_bytes(terms().await).unwrap()).unwrap());
+        let told = pass(&changed_to(again.as_bytes().to_vec())).await;
+        assert_eq!(terms().await, again.as_bytes());
+        assert_eq!(told.left.into_iter().collect::<Vec<_>>(), [(old.sealing_key(), 1)]);
+        let store = changed_to(b"four bytes and some more".to_vec());
         for _ in 0..2 {
-            let replaced = shared.call(&REPLACE_SEALED, vec![key.clone()], args("what was read", "anew")).await.unwrap();
-            assert!(replaced.succeeded().unwrap(), "the second time its reply was lost");
+            pass(&store).await;
+            assert_eq!(terms().await, b"four bytes and some more");
         }
-        assert_eq!(test.server.answer(&["HGET", &name, "s"]).text().as_deref(), Some("anew"));
-        test.server.answer(&["HSET", &name, "s", "four bytes and some more"]);
-        let told = pass(test.store()).await;
+        let told = pass(&store).await;
         let left: Vec<_> = told.left.into_iter().map(|(key, values)| (key.to_string(), values)).collect();
         assert_eq!(left, [("666f7572".to_owned(), 1)]);
+        assert!(store.load_transaction(pending.id).await.is_err());
     });
 }

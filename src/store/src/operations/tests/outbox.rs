@@ -1,0 +1,542 @@
+//! Deliveries of nodes that share their records: whatever the nodes do at the same time, a delivery has one holder and one attempt, and
+//! none is forgotten.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use futures_util::join;
+use sakshi_domain::clock::{Clock as _, ManualClock};
+use sakshi_domain::delivery::{Attempt, DeliveryId, DeliveryOutcome, Subject};
+use sakshi_domain::ids::{ClientId, TxnId};
+use sakshi_domain::time::Timestamp;
+use sakshi_domain::transaction::CredentialIdentity;
+use sakshi_kit::random::Random;
+use tokio::task::yield_now;
+
+use super::super::RecordStore;
+use crate::conformance::fixture::{RETENTION, client_with, completed, completing, opened, opening_with_hook};
+use crate::conformance::{TestStore, run};
+use crate::engine::memory::MemoryEngine;
+use crate::engine::{Answers, Applied, Batch, Engine, Op, Query, ScanFrom, Scanned, Table};
+use crate::error::{StoreError, StoreFuture};
+use crate::records::delivery::of_subject;
+use crate::redis::NodeId;
+use crate::vault::test_vault;
+use crate::{Backlog, CompleteOutcome, CompleteTransaction, Outbox as _, PresentedCredential, Store, TransactionRecord, Transactions as _};
+
+/// Orders of events that each test tries.
+const SEEDS: u64 = 80;
+
+const DELIVERED: Attempt = Attempt { outcome: DeliveryOutcome::Delivered, status: Some(200), duration_ms: 7 };
+
+/// Nodes, and the transactions that they were told of.
+type Told = BTreeSet<(String, Vec<u8>)>;
+
+/// Records that nodes share. In disorder, calls take turns at random, and answers are lost: a call is made again then, or it fails.
+#[derive(Clone)]
+struct SharedEngine {
+    records: MemoryEngine,
+    clock: Arc<ManualClock>,
+    disorder: Arc<Mutex<Option<Random>>>,
+    /// The nodes that were told of the end of a transaction.
+    told: Arc<Mutex<Told>>,
+}
+
+impl SharedEngine {
+    fn new() -> Self {
+        let clock = Arc::new(ManualClock::starting_at(Timestamp::from_millis(1_900_000_000_000)));
+        Self { records: MemoryEngine::new(clock.clone()), clock, disorder: Arc::default(), told: Arc::default() }
+    }
+
+    fn join(&self) -> Node {
+        self.join_as(NodeId::generate())
+    }
+
+    fn join_as(&self, id: NodeId) -> Node {
+        let store = RecordStore::new(Box::new(self.clone()), Arc::new(test_vault(&[7, 6])), RETENTION, id, None);
+        Node { store, id, engine: self.clone() }
+    }
+
+    fn begin_disorder(&self, seed: u64) {
+        *self.disorder.lock().unwrap() = Some(Random::from_seed(seed));
+    }
+
+    fn end_disorder(&self) {
+        *self.disorder.lock().unwrap() = None;
+    }
+
+    /// One time in so many, in disorder.
+    fn happens_once_in(&self, times: u64) -> bool {
+        self.disorder.lock().unwrap().as_mut().is_some_and(|random| random.below(times) == 0)
+    }
+
+    async fn pause(&self) {
+        while self.happens_once_in(2) {
+            yield_now().await;
+        }
+    }
+
+    async fn apply(&self, batches: Vec<Batch>) -> Result<Vec<Applied>, StoreError> {
+        let applied = self.records.commit(batches.clone()).await?;
+        for (batch, _) in batches.iter().zip(&applied).filter(|(_, applied)| matches!(applied, Applied::Done { .. })) {
+            for op in &batch.ops {
+                let Op::Tell(key, field) = op else { continue };
+                let record = self.records.read(vec![Query::Record(key.clone())]).await?.record()?.unwrap_or_default();
+                let watchers = record.text(field).as_bytes().chunks(32).map(|node| String::from_utf8(node.to_vec()).unwrap());
+                self.told.lock().unwrap().extend(watchers.map(|node| (node, key.id.clone())));
+            }
+        }
+        Ok(applied)
+    }
+
+    fn commit_as(&self, batches: Vec<Batch>, fails: bool) -> StoreFuture<Vec<Applied>> {
+        let engine = self.clone();
+        Box::pin(async move {
+            engine.pause().await;
+            while engine.happens_once_in(4) {
+                engine.apply(batches.clone()).await?;
+                engine.pause().await;
+                if fails && engine.happens_once_in(3) {
+                    return Err(StoreError::unavailable("there was no answer in time"));
+                }
+            }
+            let applied = engine.apply(batches).await?;
+            engine.pause().await;
+            Ok(applied)
+        })
+    }
+}
+
+impl Engine for SharedEngine {
+    fn system(&self) -> &'static str {
+        "memory"
+    }
+
+    fn read(&self, queries: Vec<Query>) -> StoreFuture<Answers> {
+        let engine = self.clone();
+        Box::pin(async move {
+            engine.pause().await;
+            let answers = engine.records.read(queries).await;
+            engine.pause().await;
+            answers
+        })
+    }
+
+    fn commit(&self, batches: Vec<Batch>) -> StoreFuture<Vec<Applied>> {
+        self.commit_as(batches, true)
+    }
+
+    fn commit_until_answered(&self, batches: Vec<Batch>) -> StoreFuture<Vec<Applied>> {
+        self.commit_as(batches, false)
+    }
+
+    fn scan(&self, table: &'static Table, from: ScanFrom, limit: usize) -> StoreFuture<Scanned> {
+        self.records.scan(table, from, limit)
+    }
+
+    fn sweep(&self, _: Timestamp, _: usize, _: Batch) -> StoreFuture<Vec<(&'static Table, u64)>> {
+        Box::pin(std::future::ready(Ok(vec![])))
+    }
+
+    fn is_shared(&self) -> bool {
+        true
+    }
+}
+
+impl fmt::Debug for SharedEngine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SharedEngine")
+    }
+}
+
+struct Node {
+    store: RecordStore,
+    id: NodeId,
+    engine: SharedEngine,
+}
+
+impl TestStore for Node {
+    fn store(&self) -> &dyn Store {
+        &self.store
+    }
+
+    fn now(&self) -> Timestamp {
+        self.engine.clock.now()
+    }
+
+    fn advance(&self, span: Duration) {
+        self.engine.clock.advance(span);
+    }
+}
+
+impl Node {
+    async fn clients(&self, count: usize) -> Vec<ClientId> {
+        join_all((0..count).map(|_| client_with(self, 5_000))).await
+    }
+
+    /// Deliveries that wait for it, of several clients.
+    async fn queue(&self, clients: &[ClientId], count: usize) -> BTreeMap<DeliveryId, Subject> {
+        let mut queued = BTreeMap::new();
+        for number in 0..count {
+            let (pending, id) = completed(self, &clients[number % clients.len()]).await;
+            queued.insert(id, pending.id.into());
+        }
+        queued
+    }
+
+    /// Which deliveries wait for it.
+    async fn due(&self, after: Option<DeliveryId>, origin: Option<&str>, limit: usize) -> Vec<DeliveryId> {
+        let due = self.store.due_deliveries(after, origin.map(str::to_owned), limit).await.unwrap();
+        due.into_iter().map(|delivery| delivery.id).collect()
+    }
+
+    /// Takes over from a node as heartbeats have it done: again until it has succeeded.
+    async fn replace(&self, dead: NodeId) {
+        let replaced = || async {
+            self.store.abandon(dead).await?;
+            self.store.take_over(dead).await
+        };
+        while replaced().await.is_err() {}
+    }
+
+    async fn claim(&self, delivery: (&DeliveryId, &Subject)) -> bool {
+        self.store.claim_delivery(*delivery.0, *delivery.1).await.unwrap()
+    }
+
+    /// Attempts those of these deliveries that it may.
+    async fn attempt(&self, deliveries: &BTreeMap<DeliveryId, Subject>) -> Vec<DeliveryId> {
+        let mut made = Vec::new();
+        for (id, subject) in deliveries {
+            if self.claim((id, subject)).await {
+                made.push(*id);
+                self.engine.pause().await;
+                self.store.settle_delivery(*id, *subject, DELIVERED).await.unwrap();
+            }
+        }
+        made
+    }
+
+    /// Completes a transaction, and asks again until there is an answer.
+    async fn complete(&self, command: CompleteTransaction) -> CompleteOutcome {
+        loop {
+            if let Ok(outcome) = self.store.complete_transaction(command.clone()).await {
+                return outcome;
+            }
+        }
+    }
+
+    async fn outcome(&self, subject: &Subject) -> Option<DeliveryOutcome> {
+        self.store.load_delivery(*subject).await.unwrap().unwrap().attempt.map(|attempt| attempt.outcome)
+    }
+
+    /// Whether the records say that a node may have deliveries.
+    async fn finds(&self, dead: NodeId) -> bool {
+        self.store.holders().await.unwrap().iter().any(|(_, holder)| *holder == dead)
+    }
+}
+
+#[test]
+fn two_survivors_that_take_over_at_the_same_time_have_each_delivery_once() {
+    for seed in 0..SEEDS {
+        run(async {
+            let engine = SharedEngine::new();
+            // A node of another store than this, which was moved here, or one that has lived.
+            let dead = engine.join_as(if seed % 2 == 0 { NodeId::ALONE } else { NodeId::generate() });
+            let survivors = [engine.join(), engine.join()];
+            let clients = dead.clients(5).await;
+            let mut waiting = dead.queue(&clients, 30).await;
+            let begun: BTreeMap<_, _> = waiting.iter().step_by(7).map(|(id, subject)| (*id, *subject)).collect();
+            for delivery in &begun {
+                assert!(dead.claim(delivery).await);
+                waiting.remove(delivery.0);
+            }
+            engine.begin_disorder(seed);
+            join_all(survivors.iter().map(|node| node.replace(dead.id))).await;
+            engine.end_disorder();
+
+            let held = [survivors[0].due(None, None, 100).await, survivors[1].due(None, None, 100).await];
+            let mut all = held.concat();
+            all.sort_unstable();
+            assert_eq!(all, waiting.keys().copied().collect::<Vec<_>>(), "{seed}");
+            assert_eq!(dead.due(None, None, 100).await, []);
+            assert!(!survivors[0].finds(dead.id).await, "{seed}");
+            assert_eq!(dead.store.backlog().await.unwrap().waiting, waiting.len() as u64);
+            for delivery in &begun {
+                assert_eq!(dead.outcome(delivery.1).await, Some(DeliveryOutcome::Unknown), "{seed}");
+                assert!(!dead.claim(delivery).await && !survivors[0].claim(delivery).await && !survivors[1].claim(delivery).await);
+            }
+            for delivery in &waiting {
+                assert!(!dead.claim(delivery).await, "it is its own no more");
+                let holder = usize::from(held[1].contains(delivery.0));
+                assert!(!survivors[1 - holder].claim(delivery).await && survivors[holder].claim(delivery).await);
+            }
+            assert_eq!(dead.store.backlog().await, Ok(Backlog::default()));
+        });
+    }
+}
+
+#[test]
+fn a_claim_that_races_with_take_overs_is_the_only_attempt_and_its_outcome_is_kept() {
+    for seed in 0..SEEDS {
+        run(async {
+            let engine = SharedEngine::new();
+            // It is declared dead, and goes on.
+            let (slow, one, other) = (engine.join(), engine.join(), engine.join());
+            let waiting = slow.queue(&slow.clients(3).await, 16).await;
+            engine.begin_disorder(seed);
+            let survive = async |node: &Node| {
+                node.replace(slow.id).await;
+                node.attempt(&waiting).await
+            };
+            let (mut made, by_one, by_other) = join!(slow.attempt(&waiting), survive(&one), survive(&other));
+            made.extend([by_one, by_other].concat());
+            // The next look finds what the one before has missed.
+            made.extend(survive(&one).await);
+            engine.end_disorder();
+            made.sort_unstable();
+            assert_eq!(made, waiting.keys().copied().collect::<Vec<_>>(), "{seed}: one attempt at each");
+            for subject in waiting.values() {
+                assert_eq!(slow.store.load_delivery(*subject).await.unwrap().unwrap().attempt, Some(DELIVERED), "{seed}");
+            }
+            for node in [&slow, &one, &other] {
+                assert_eq!(node.due(None, None, 100).await, []);
+                assert_eq!(node.store.abandon_attempts().await, Ok(0), "no attempt is under way");
+            }
+            assert_eq!(slow.store.backlog().await, Ok(Backlog::default()));
+        });
+    }
+}
+
+#[test]
+fn nodes_that_take_each_other_for_dead_make_one_attempt_at_each_delivery() {
+    for seed in 0..SEEDS {
+        run(async {
+            let engine = SharedEngine::new();
+            let nodes = [engine.join(), engine.join(), engine.join()];
+            let waiting = nodes[0].queue(&nodes[0].clients(3).await, 12).await;
+            engine.begin_disorder(seed);
+            let work = async |node: &Node| {
+                let mut made = node.attempt(&waiting.iter().step_by(3).map(|(id, subject)| (*id, *subject)).collect()).await;
+                for dead in nodes.iter().filter(|dead| dead.id != node.id) {
+                    node.replace(dead.id).await;
+                    made.extend(node.attempt(&waiting).await);
+                }
+                made
+            };
+            let mut made = join_all(nodes.iter().map(&work)).await.concat();
+            made.extend(work(&nodes[1]).await);
+            engine.end_disorder();
+            made.sort_unstable();
+            assert_eq!(made, waiting.keys().copied().collect::<Vec<_>>(), "{seed}");
+            for subject in waiting.values() {
+                assert_eq!(nodes[0].outcome(subject).await, Some(DeliveryOutcome::Delivered), "{seed}");
+            }
+        });
+    }
+}
+
+#[test]
+fn what_is_queued_for_a_dead_node_after_a_take_over_has_looked_is_found_by_the_next_look() {
+    for seed in 0..SEEDS {
+        run(async {
+            let engine = SharedEngine::new();
+            let (dead, survivor) = (engine.join(), engine.join());
+            let clients = dead.clients(3).await;
+            let mut all = dead.queue(&clients, 4).await;
+            let mut late = Vec::new();
+            for client in &clients {
+                late.push(opened(&dead, client).await.id);
+            }
+            engine.begin_disorder(seed);
+            let ends = async {
+                for id in &late {
+                    dead.complete(completing(*id, 1)).await;
+                }
+            };
+            join!(ends, survivor.replace(dead.id));
+            engine.end_disorder();
+            for id in late {
+                all.insert(dead.store.load_delivery(id.into()).await.unwrap().unwrap().id, id.into());
+            }
+            assert_eq!(survivor.finds(dead.id).await, !dead.due(None, None, 100).await.is_empty(), "{seed}");
+            survivor.replace(dead.id).await;
+            assert_eq!(survivor.due(None, None, 100).await, all.into_keys().collect::<Vec<_>>(), "{seed}");
+            assert!(!survivor.finds(dead.id).await);
+
+            // Nothing was left when it was looked for, and then a delivery was queued, and one begun.
+            let more = dead.queue(&clients, 2).await;
+            assert!(dead.claim(more.first_key_value().unwrap()).await);
+            assert!(survivor.finds(dead.id).await);
+            survivor.replace(dead.id).await;
+            assert!(survivor.due(None, None, 100).await.contains(more.last_key_value().unwrap().0));
+            assert_eq!(survivor.outcome(more.first_key_value().unwrap().1).await, Some(DeliveryOutcome::Unknown));
+            assert!(!survivor.finds(dead.id).await);
+        });
+    }
+}
+
+#[test]
+fn pages_over_several_partitions_have_no_gaps_and_are_in_order() {
+    run(async {
+        let engine = SharedEngine::new();
+        let (node, dead) = (engine.join(), engine.join());
+        let clients = node.clients(24).await;
+        let mut all = Vec::new();
+        for round in 0..6 {
+            for (number, client) in clients.iter().enumerate() {
+                // A node that is dead has every third; the others have the same moments.
+                let on = if number % 3 == 0 { &dead } else { &node };
+                let open = opening_with_hook(&node, client, Some(&format!("https://host{}.example/", number % 5)));
+                let id = open.pending.id;
+                on.store.open_transaction(open).await.unwrap();
+                on.complete(completing(id, 1)).await;
+                all.push((node.store.load_delivery(id.into()).await.unwrap().unwrap().id, number % 5));
+            }
+            node.advance(Duration::from_millis(round % 2));
+        }
+        node.replace(dead.id).await;
+        all.sort_unstable();
+        for limit in [1, 2, 7, 50, 1_000] {
+            for origin in [None, Some(0), Some(4)] {
+                let expected: Vec<_> = all.iter().filter(|(_, of)| origin.is_none_or(|origin| *of == origin)).map(|(id, _)| *id).collect();
+                let origin = origin.map(|number| format!("https://host{number}.example"));
+                for start in [0, 1, expected.len() / 2, expected.len()] {
+                    let mut read = Vec::new();
+                    loop {
+                        let after = read.last().copied().or(start.checked_sub(1).map(|before| expected[before]));
+                        let page = node.due(after, origin.as_deref(), limit).await;
+                        read.extend(page.iter().copied());
+                        if page.len() < limit {
+                            break;
+                        }
+                    }
+                    assert_eq!(read, expected[start..], "{limit} {origin:?} {start}");
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn a_page_that_is_longer_than_what_is_read_at_once_is_whole() {
+    run(async {
+        let node = SharedEngine::new().join();
+        let clients = node.clients(2).await;
+        let mut all = node.queue(&clients[..1], 2_100).await;
+        all.extend(node.queue(&clients[1..], 3).await);
+        let all: Vec<_> = all.into_keys().collect();
+        assert_eq!(node.due(None, None, 5_000).await, all);
+        assert_eq!(node.due(Some(all[10]), None, 2_050).await, all[11..2_061]);
+    });
+}
+
+#[test]
+fn a_reader_that_goes_round_misses_nothing_though_the_clock_is_set_back_and_others_claim() {
+    for seed in 0..SEEDS {
+        run(async {
+            let engine = SharedEngine::new();
+            let node = engine.join();
+            let clients = node.clients(4).await;
+            let (mut random, mut last) = (Random::from_seed(seed), BTreeMap::new());
+            let (mut position, mut waiting, limit) = (None, BTreeMap::new(), 3);
+            for step in 0.. {
+                if step < 60 {
+                    engine.clock.jump(i64::try_from(random.below(2_000)).unwrap() - 1_000);
+                    let client = &clients[random.below(4) as usize];
+                    for (id, subject) in node.queue(std::slice::from_ref(client), random.below(4) as usize).await {
+                        assert!(Some(id) > last.insert(subject.partition(), id), "{seed}: within a partition they rise");
+                        waiting.insert(id, subject);
+                    }
+                }
+                // As the dispatcher does: after a page that is not full it starts over.
+                let page = node.due(position, None, limit).await;
+                position = page.last().copied().filter(|_| page.len() == limit);
+                for id in page {
+                    if let Some(subject) = waiting.remove(&id) {
+                        assert!(node.claim((&id, &subject)).await);
+                    }
+                }
+                if step > 60 && waiting.is_empty() {
+                    break;
+                }
+                assert!(step < 60 + 120, "{seed}: {waiting:?} are never met");
+            }
+            assert_eq!(node.store.backlog().await, Ok(Backlog::default()));
+        });
+    }
+}
+
+#[test]
+fn deliveries_whose_records_are_gone_hide_no_other() {
+    run(async {
+        let engine = SharedEngine::new();
+        let node = engine.join();
+        let queued = node.queue(&node.clients(3).await, 12).await;
+        for subject in queued.values().take(7) {
+            engine.apply(vec![Batch::new(vec![], vec![Op::Remove(of_subject(subject))])]).await.unwrap();
+        }
+        let left: Vec<_> = queued.into_keys().skip(7).collect();
+        assert_eq!(node.due(None, None, 3).await, left[..3]);
+        assert_eq!(node.due(Some(left[0]), None, 3).await, left[1..4]);
+        assert_eq!(node.due(None, None, 100).await, left);
+    });
+}
+
+#[test]
+fn a_node_that_got_a_copy_of_a_transaction_that_waits_is_told_of_its_end() {
+    for seed in 0..2 * SEEDS {
+        run(async {
+            let engine = SharedEngine::new();
+            let (ender, watcher) = (engine.join(), engine.join());
+            let id = opened(&ender, &client_with(&ender, 5).await).await.id;
+            engine.begin_disorder(seed);
+            let watch = async {
+                loop {
+                    if let Ok(seen) = watcher.store.watch_transaction(id).await {
+                        return seen;
+                    }
+                }
+            };
+            let end = async {
+                if seed % 2 == 0 {
+                    while ender.store.expire_transaction(id).await.is_err() {}
+                } else {
+                    ender.complete(completing(id, 1)).await;
+                }
+            };
+            let (seen, ()) = join!(watch, end);
+            let waits = matches!(seen, Some(TransactionRecord::Pending(_)));
+            let was_told = engine.told.lock().unwrap().contains(&(watcher.id.to_string(), id.as_bytes().to_vec()));
+            assert!(!waits || was_told, "{seed}: its copy waits for ever");
+        });
+    }
+}
+
+#[test]
+fn a_completion_whose_delivery_was_claimed_before_its_answer_arrived_frees_no_credential() {
+    for seed in 0..2 * SEEDS {
+        run(async {
+            let engine = SharedEngine::new();
+            let node = engine.join();
+            let client = client_with(&node, 5).await;
+            let (first, second) = (opened(&node, &client).await.id, opened(&node, &client).await.id);
+            let credential = Some(PresentedCredential { digest: CredentialIdentity([3; 32]), holder_bound: false });
+            let command = |id: TxnId| CompleteTransaction { credential, ..completing(id, 1) };
+            engine.begin_disorder(seed);
+            let scan = async {
+                for _ in 0..20 {
+                    for delivery in node.store.due_deliveries(None, None, 10).await.unwrap() {
+                        node.claim((&delivery.id, &delivery.subject)).await;
+                    }
+                }
+            };
+            let (outcome, ()) = join!(node.complete(command(first)), scan);
+            assert!(matches!(outcome, CompleteOutcome::Completed { .. }), "{seed}: {outcome:?}");
+            engine.end_disorder();
+            assert_eq!(node.complete(command(second)).await, CompleteOutcome::CredentialReplayed, "{seed}");
+        });
+    }
+}
