@@ -20,6 +20,7 @@ use crate::{LapseFlowOutcome, Retention, Store};
 
 mod outbox;
 mod reseal;
+mod shared;
 
 /// A store in memory, with a clock that the test moves.
 struct MemoryTestStore {

@@ -1,242 +1,26 @@
 //! Deliveries of nodes that share their records: whatever the nodes do at the same time, a delivery has one holder and one attempt, and
 //! none is forgotten.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use futures_util::future::join_all;
 use futures_util::join;
-use sakshi_domain::clock::{Clock as _, ManualClock};
-use sakshi_domain::delivery::{Attempt, DeliveryId, DeliveryOutcome, Subject};
-use sakshi_domain::ids::{ClientId, TxnId};
-use sakshi_domain::time::Timestamp;
+use sakshi_domain::delivery::DeliveryOutcome;
+use sakshi_domain::ids::TxnId;
 use sakshi_domain::transaction::CredentialIdentity;
 use sakshi_kit::random::Random;
-use tokio::task::yield_now;
 
-use super::super::RecordStore;
-use crate::conformance::fixture::{RETENTION, client_with, completed, completing, opened, opening_with_hook};
-use crate::conformance::{TestStore, run};
-use crate::engine::memory::MemoryEngine;
-use crate::engine::{Answers, Applied, Batch, Engine, Op, Query, ScanFrom, Scanned, Table};
-use crate::error::{StoreError, StoreFuture};
+use super::shared::{DELIVERED, Node, SharedEngine};
+use crate::conformance::fixture::{client_with, completing, opened, opening_with_hook};
+use crate::conformance::{TestStore as _, run};
+use crate::engine::{Batch, Op};
 use crate::records::delivery::of_subject;
 use crate::redis::NodeId;
-use crate::vault::test_vault;
-use crate::{Backlog, CompleteOutcome, CompleteTransaction, Outbox as _, PresentedCredential, Store, TransactionRecord, Transactions as _};
+use crate::{Backlog, CompleteOutcome, CompleteTransaction, Outbox as _, PresentedCredential, TransactionRecord, Transactions as _};
 
 /// Orders of events that each test tries.
 const SEEDS: u64 = 80;
-
-const DELIVERED: Attempt = Attempt { outcome: DeliveryOutcome::Delivered, status: Some(200), duration_ms: 7 };
-
-/// Nodes, and the transactions that they were told of.
-type Told = BTreeSet<(String, Vec<u8>)>;
-
-/// Records that nodes share. In disorder, calls take turns at random, and answers are lost: a call is made again then, or it fails.
-#[derive(Clone)]
-struct SharedEngine {
-    records: MemoryEngine,
-    clock: Arc<ManualClock>,
-    disorder: Arc<Mutex<Option<Random>>>,
-    /// The nodes that were told of the end of a transaction.
-    told: Arc<Mutex<Told>>,
-}
-
-impl SharedEngine {
-    fn new() -> Self {
-        let clock = Arc::new(ManualClock::starting_at(Timestamp::from_millis(1_900_000_000_000)));
-        Self { records: MemoryEngine::new(clock.clone()), clock, disorder: Arc::default(), told: Arc::default() }
-    }
-
-    fn join(&self) -> Node {
-        self.join_as(NodeId::generate())
-    }
-
-    fn join_as(&self, id: NodeId) -> Node {
-        let store = RecordStore::new(Box::new(self.clone()), Arc::new(test_vault(&[7, 6])), RETENTION, id, None);
-        Node { store, id, engine: self.clone() }
-    }
-
-    fn begin_disorder(&self, seed: u64) {
-        *self.disorder.lock().unwrap() = Some(Random::from_seed(seed));
-    }
-
-    fn end_disorder(&self) {
-        *self.disorder.lock().unwrap() = None;
-    }
-
-    /// One time in so many, in disorder.
-    fn happens_once_in(&self, times: u64) -> bool {
-        self.disorder.lock().unwrap().as_mut().is_some_and(|random| random.below(times) == 0)
-    }
-
-    async fn pause(&self) {
-        while self.happens_once_in(2) {
-            yield_now().await;
-        }
-    }
-
-    async fn apply(&self, batches: Vec<Batch>) -> Result<Vec<Applied>, StoreError> {
-        let applied = self.records.commit(batches.clone()).await?;
-        for (batch, _) in batches.iter().zip(&applied).filter(|(_, applied)| matches!(applied, Applied::Done { .. })) {
-            for op in &batch.ops {
-                let Op::Tell(key, field) = op else { continue };
-                let record = self.records.read(vec![Query::Record(key.clone())]).await?.record()?.unwrap_or_default();
-                let watchers = record.text(field).as_bytes().chunks(32).map(|node| String::from_utf8(node.to_vec()).unwrap());
-                self.told.lock().unwrap().extend(watchers.map(|node| (node, key.id.clone())));
-            }
-        }
-        Ok(applied)
-    }
-
-    fn commit_as(&self, batches: Vec<Batch>, fails: bool) -> StoreFuture<Vec<Applied>> {
-        let engine = self.clone();
-        Box::pin(async move {
-            engine.pause().await;
-            while engine.happens_once_in(4) {
-                engine.apply(batches.clone()).await?;
-                engine.pause().await;
-                if fails && engine.happens_once_in(3) {
-                    return Err(StoreError::unavailable("there was no answer in time"));
-                }
-            }
-            let applied = engine.apply(batches).await?;
-            engine.pause().await;
-            Ok(applied)
-        })
-    }
-}
-
-impl Engine for SharedEngine {
-    fn system(&self) -> &'static str {
-        "memory"
-    }
-
-    fn read(&self, queries: Vec<Query>) -> StoreFuture<Answers> {
-        let engine = self.clone();
-        Box::pin(async move {
-            engine.pause().await;
-            let answers = engine.records.read(queries).await;
-            engine.pause().await;
-            answers
-        })
-    }
-
-    fn commit(&self, batches: Vec<Batch>) -> StoreFuture<Vec<Applied>> {
-        self.commit_as(batches, true)
-    }
-
-    fn commit_until_answered(&self, batches: Vec<Batch>) -> StoreFuture<Vec<Applied>> {
-        self.commit_as(batches, false)
-    }
-
-    fn scan(&self, table: &'static Table, from: ScanFrom, limit: usize) -> StoreFuture<Scanned> {
-        self.records.scan(table, from, limit)
-    }
-
-    fn sweep(&self, _: Timestamp, _: usize, _: Batch) -> StoreFuture<Vec<(&'static Table, u64)>> {
-        Box::pin(std::future::ready(Ok(vec![])))
-    }
-
-    fn is_shared(&self) -> bool {
-        true
-    }
-}
-
-impl fmt::Debug for SharedEngine {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("SharedEngine")
-    }
-}
-
-struct Node {
-    store: RecordStore,
-    id: NodeId,
-    engine: SharedEngine,
-}
-
-impl TestStore for Node {
-    fn store(&self) -> &dyn Store {
-        &self.store
-    }
-
-    fn now(&self) -> Timestamp {
-        self.engine.clock.now()
-    }
-
-    fn advance(&self, span: Duration) {
-        self.engine.clock.advance(span);
-    }
-}
-
-impl Node {
-    async fn clients(&self, count: usize) -> Vec<ClientId> {
-        join_all((0..count).map(|_| client_with(self, 5_000))).await
-    }
-
-    /// Deliveries that wait for it, of several clients.
-    async fn queue(&self, clients: &[ClientId], count: usize) -> BTreeMap<DeliveryId, Subject> {
-        let mut queued = BTreeMap::new();
-        for number in 0..count {
-            let (pending, id) = completed(self, &clients[number % clients.len()]).await;
-            queued.insert(id, pending.id.into());
-        }
-        queued
-    }
-
-    /// Which deliveries wait for it.
-    async fn due(&self, after: Option<DeliveryId>, origin: Option<&str>, limit: usize) -> Vec<DeliveryId> {
-        let due = self.store.due_deliveries(after, origin.map(str::to_owned), limit).await.unwrap();
-        due.into_iter().map(|delivery| delivery.id).collect()
-    }
-
-    /// Takes over from a node as heartbeats have it done: again until it has succeeded.
-    async fn replace(&self, dead: NodeId) {
-        let replaced = || async {
-            self.store.abandon(dead).await?;
-            self.store.take_over(dead).await
-        };
-        while replaced().await.is_err() {}
-    }
-
-    async fn claim(&self, delivery: (&DeliveryId, &Subject)) -> bool {
-        self.store.claim_delivery(*delivery.0, *delivery.1).await.unwrap()
-    }
-
-    /// Attempts those of these deliveries that it may.
-    async fn attempt(&self, deliveries: &BTreeMap<DeliveryId, Subject>) -> Vec<DeliveryId> {
-        let mut made = Vec::new();
-        for (id, subject) in deliveries {
-            if self.claim((id, subject)).await {
-                made.push(*id);
-                self.engine.pause().await;
-                self.store.settle_delivery(*id, *subject, DELIVERED).await.unwrap();
-            }
-        }
-        made
-    }
-
-    /// Completes a transaction, and asks again until there is an answer.
-    async fn complete(&self, command: CompleteTransaction) -> CompleteOutcome {
-        loop {
-            if let Ok(outcome) = self.store.complete_transaction(command.clone()).await {
-                return outcome;
-            }
-        }
-    }
-
-    async fn outcome(&self, subject: &Subject) -> Option<DeliveryOutcome> {
-        self.store.load_delivery(*subject).await.unwrap().unwrap().attempt.map(|attempt| attempt.outcome)
-    }
-
-    /// Whether the records say that a node may have deliveries.
-    async fn finds(&self, dead: NodeId) -> bool {
-        self.store.holders().await.unwrap().iter().any(|(_, holder)| *holder == dead)
-    }
-}
 
 #[test]
 fn two_survivors_that_take_over_at_the_same_time_have_each_delivery_once() {
