@@ -20,6 +20,25 @@ struct Plant {
     file: PathBuf,
     code: String,
     instead: String,
+    /// What else is replaced in the file, of a fault that another piece of code would make up for.
+    #[serde(default)]
+    also: Vec<Piece>,
+}
+
+/// A piece of code, and what stands there instead.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Piece {
+    code: String,
+    instead: String,
+}
+
+impl Plant {
+    /// What is replaced, and by what.
+    fn pieces(&self) -> impl Iterator<Item = [&str; 2]> {
+        let also = self.also.iter().map(|Piece { code, instead }| [code, instead]);
+        [[&self.code, &self.instead]].into_iter().chain(also).map(|piece| piece.map(|text| text.trim_matches('\n')))
+    }
 }
 
 fn all() -> BTreeMap<String, Plant> {
@@ -60,7 +79,8 @@ pub(crate) fn run(name: &str, seeds: Option<u64>) -> ExitCode {
 /// Whether the fault is found.
 fn show(plant: &Plant, seeds: Option<u64>) -> io::Result<bool> {
     println!("{}: {}", plant.file.display(), plant.about);
-    println!("\n- {}\n+ {}\n", plant.code.trim(), plant.instead.trim());
+    plant.pieces().for_each(|[code, instead]| println!("\n- {}\n+ {}", code.trim(), instead.trim()));
+    println!();
     let ran = Command::new(build(plant)?).args(["--seeds", &seeds.unwrap_or(plant.seeds).to_string()]).status()?;
     Ok(!ran.success())
 }
@@ -124,7 +144,7 @@ fn copy(from: &Path, to: &Path, plant: &Plant) -> io::Result<()> {
     let mut bytes = fs::read(from)?;
     if from == workspace().join(&plant.file) {
         let text = String::from_utf8(bytes).map_err(Error::other)?;
-        bytes = text.replacen(plant.code.trim_matches('\n'), plant.instead.trim_matches('\n'), 1).into_bytes();
+        bytes = plant.pieces().fold(text, |text, [code, instead]| text.replacen(code, instead, 1)).into_bytes();
     }
     if fs::read(to).is_ok_and(|there| there == bytes) {
         return Ok(());
@@ -141,8 +161,10 @@ mod tests {
     fn every_fault_replaces_code_that_is_there_once() {
         for (name, plant) in all() {
             let text = fs::read_to_string(workspace().join(&plant.file)).unwrap();
-            assert_eq!(text.matches(plant.code.trim_matches('\n')).count(), 1, "{name}");
-            assert_ne!(plant.code, plant.instead, "{name}");
+            for [code, instead] in plant.pieces() {
+                assert_eq!(text.matches(code).count(), 1, "{name}");
+                assert_ne!(code, instead, "{name}");
+            }
         }
     }
 }
