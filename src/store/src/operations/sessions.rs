@@ -39,8 +39,7 @@ impl Sessions for RecordStore {
     }
 
     fn end_session(&self, digest: SessionDigest) -> StoreFuture<()> {
-        self.run(
-            move |store| async move { store.commit(Batch { ops: vec![Op::Remove(session(&digest))], ..Batch::default() }).await.map(drop) },
-        )
+        // It frees memory.
+        self.run(move |store| async move { store.commit(Batch::on_full(vec![], vec![Op::Remove(session(&digest))])).await.map(drop) })
     }
 }
