@@ -75,10 +75,15 @@ impl RecordStore {
         for first in (1..=length).step_by(usize::try_from(SLICE).unwrap_or(1)) {
             let limit = SLICE.min(length + 1 - first);
             let entries = self.read(vec![Query::entries(ledger.clone(), first, limit)]).await?.entries()?;
+            let is_short = (entries.len() as u64) < limit;
             for (seq, values) in (first..).zip(entries) {
                 let LedgerEntry { kind, amount, balance_after, .. } =
                     entry(seq, &values).ok_or_else(|| StoreError::unreadable("a ledger"))?;
                 audit.add(seq, kind, amount, balance_after);
+            }
+            if is_short {
+                // The rest is missing.
+                break;
             }
         }
         Ok(audit.finish(length))
