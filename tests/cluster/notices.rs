@@ -127,7 +127,7 @@ async fn a_kiosk_on_one_node_counts_the_guests_of_another() {
     assert_within(accepted.elapsed(), RECHECK / 2, "the count of a guest at another node");
 }
 
-/// How often a node has read a transaction from its store.
+/// The number of times a node has read a transaction from its store.
 async fn loads(node: &TestNode) -> u64 {
     let metrics = node.operator().probe("/metrics").await.text;
     let reads = metrics.lines().find_map(|line| line.strip_prefix("sakshi_store_operations_total{operation=\"load_transaction\"} "));

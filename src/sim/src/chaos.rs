@@ -48,7 +48,7 @@ pub(crate) fn interfere(world: &Arc<World>) {
 
 /// Between two looks at whether others are dead, and as much again.
 const TAKE_OVER_MS: u64 = 3_000;
-/// How long a node may take to take over.
+/// Time limit of a takeover.
 const TAKE_OVER_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Starts a node, for as long as it takes.

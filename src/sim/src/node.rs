@@ -205,7 +205,7 @@ pub(crate) fn authority() -> &'static Authority {
     })
 }
 
-/// How long records are kept beyond their use.
+/// Retention of records after their use.
 pub(crate) const RETENTION: Retention = Retention { expired: DAY, events: DAY };
 
 fn bounds(shards: usize, in_flight_per_origin: usize) -> TreeBounds {

@@ -20,12 +20,12 @@ struct Plant {
     file: PathBuf,
     code: String,
     instead: String,
-    /// What else is replaced in the file, of a fault that another piece of code would make up for.
+    /// Further replacements in the file, for a fault that other code would hide.
     #[serde(default)]
     also: Vec<Piece>,
 }
 
-/// A piece of code, and what stands there instead.
+/// A piece of code and its replacement.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Piece {
@@ -34,7 +34,7 @@ struct Piece {
 }
 
 impl Plant {
-    /// What is replaced, and by what.
+    /// Pairs of the code and its replacement.
     fn pieces(&self) -> impl Iterator<Item = [&str; 2]> {
         let also = self.also.iter().map(|Piece { code, instead }| [code, instead]);
         [[&self.code, &self.instead]].into_iter().chain(also).map(|piece| piece.map(|text| text.trim_matches('\n')))

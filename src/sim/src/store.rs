@@ -1,8 +1,8 @@
 //! The records as a node reaches them: one atomic step per call, over a network that delays calls, loses them before or after they took
 //! effect, and is away at times. A node that was killed gets no answer any more, and its calls take no effect.
 //!
-//! The records may have a replica that lags and takes over. Then what was written meanwhile is lost, and whoever wrote it got no answer,
-//! if answers wait for the replica.
+//! The records may have a replica that lags and takes over. A failover loses the writes it has not seen; with answers that wait for the
+//! replica, no caller got an answer to them.
 
 use std::future::pending;
 use std::sync::Arc;

@@ -28,11 +28,15 @@ pub(crate) mod transactions;
 pub(crate) mod transfers;
 pub(crate) mod upkeep;
 
+use std::ops::Deref;
+use std::sync::Arc;
 use std::time::Duration;
 
+use sakshi_domain::clock::{Clock as _, ManualClock};
 use sakshi_domain::time::Timestamp;
 
 use crate::Store;
+use crate::operations::RecordStore;
 
 /// A fresh store and its clock.
 pub(crate) trait TestStore {
@@ -42,6 +46,26 @@ pub(crate) trait TestStore {
     fn now(&self) -> Timestamp;
     /// Moves the store's clock forward.
     fn advance(&self, span: Duration);
+}
+
+/// A store and its clock, which the test moves.
+pub(crate) struct ClockedStore<S> {
+    pub(crate) store: S,
+    pub(crate) clock: Arc<ManualClock>,
+}
+
+impl<S: Deref<Target = RecordStore>> TestStore for ClockedStore<S> {
+    fn store(&self) -> &dyn Store {
+        &*self.store
+    }
+
+    fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    fn advance(&self, span: Duration) {
+        self.clock.advance(span);
+    }
 }
 
 /// Runs one property to its end.

@@ -114,7 +114,7 @@ impl Sqlite {
     /// Opens a file that nobody writes, such as a backup, only to read it.
     ///
     /// # Errors
-    /// What SQLite says.
+    /// The error of SQLite.
     pub(crate) fn read_only(path: &Path, clock: &Arc<dyn Clock>, max_waiting: usize) -> Result<Self, StoreError> {
         let reads = Arc::new(Reads::new(max_waiting.max(1)));
         // Nobody takes what is to be written.
@@ -139,7 +139,7 @@ impl Sqlite {
     /// of the calls alone.
     ///
     /// # Errors
-    /// What SQLite says.
+    /// The error of SQLite.
     #[cfg(any(test, feature = "fuzzing"))]
     pub(crate) fn in_memory(clock: Arc<dyn Clock>, vault: &crate::Vault, ownership: &crate::Ownership) -> Result<Self, StoreError> {
         let mut connection = rusqlite::Connection::open_in_memory()?;
@@ -214,7 +214,7 @@ impl Sqlite {
     }
 }
 
-/// Whether there is a store in this directory, damaged or not.
+/// Returns true if the directory has a store, damaged or not.
 #[must_use]
 pub fn exists(directory: &Path) -> bool {
     files::database(directory).exists()

@@ -25,7 +25,7 @@ pub struct EmbeddedOptions {
     pub clock: Arc<dyn Clock>,
     /// Seals what is personal or secret.
     pub vault: Arc<Vault>,
-    /// How long records are kept beyond their use.
+    /// Retention of records after their use.
     pub retention: Retention,
     /// How many writes and how many reads may wait; further ones are refused at once.
     pub max_waiting: usize,

@@ -9,7 +9,7 @@ use sakshi_domain::clock::Clock;
 use sakshi_domain::time::Timestamp;
 
 use super::batch::next_number;
-use super::{Answers, Applied, Batch, CallId, Engine, Form, Found, Guard, Key, Op, Operand, Place, Query, Record, ScanFrom, Scanned};
+use super::{Answer, Answers, Applied, Batch, CallId, Engine, Form, Guard, Key, Op, Operand, Place, Query, Record, ScanFrom, Scanned};
 use super::{Table, Value};
 use crate::error::StoreFuture;
 
@@ -22,17 +22,17 @@ pub struct MemoryEngine {
     content: Arc<Mutex<Content>>,
 }
 
-/// Everything that is kept.
+/// The records, lists and indexes.
 #[derive(Clone, Debug, Default)]
 struct Content {
-    records: BTreeMap<Name, Kept>,
+    records: BTreeMap<Name, StoredRecord>,
     lists: BTreeMap<Name, Vec<Vec<Value>>>,
     indexes: BTreeMap<Name, BTreeSet<(i64, Vec<u8>)>>,
 }
 
 /// A record, its end, and the call that changed it last with its results and its time.
 #[derive(Clone, Debug, Default)]
-struct Kept {
+struct StoredRecord {
     record: Record,
     end: Option<i64>,
     call: Option<(CallId, Vec<i64>, Timestamp)>,
@@ -58,11 +58,11 @@ impl MemoryEngine {
     #[must_use]
     pub fn replica(&self) -> Self {
         let mut content = self.lock().clone();
-        for kept in
-            content.records.iter_mut().filter(|((kind, ..), _)| *kind == crate::records::delivery::NUMBERS.name).map(|(_, kept)| kept)
+        for stored in
+            content.records.iter_mut().filter(|((kind, ..), _)| *kind == crate::records::delivery::NUMBERS.name).map(|(_, stored)| stored)
         {
-            let last = kept.record.integer("last") + (1 << 30);
-            kept.record.fields.insert("last", Value::Integer(last));
+            let last = stored.record.integer("last") + (1 << 30);
+            stored.record.fields.insert("last", Value::Integer(last));
         }
         Self { clock: Arc::clone(&self.clock), content: Arc::new(Mutex::new(content)) }
     }
@@ -74,21 +74,21 @@ impl MemoryEngine {
 
 impl Content {
     /// The record, unless it has ended.
-    fn record(&self, key: &Key, now: Timestamp) -> Option<&Kept> {
-        self.records.get(&name(key)).filter(|kept| kept.end.is_none_or(|end| end > now.millis()))
+    fn record(&self, key: &Key, now: Timestamp) -> Option<&StoredRecord> {
+        self.records.get(&name(key)).filter(|stored| stored.end.is_none_or(|end| end > now.millis()))
     }
 
-    /// Returns true unless it goes with a record that is not there.
-    fn is_held(&self, key: &Key, now: Timestamp) -> bool {
+    /// Returns true unless the record that owns it is missing.
+    fn owner_exists(&self, key: &Key, now: Timestamp) -> bool {
         key.parent().is_none_or(|parent| self.record(&parent, now).is_some())
     }
 
     fn list(&self, key: &Key, now: Timestamp) -> &[Vec<Value>] {
-        self.lists.get(&name(key)).filter(|_| self.is_held(key, now)).map_or(&[], Vec::as_slice)
+        self.lists.get(&name(key)).filter(|_| self.owner_exists(key, now)).map_or(&[], Vec::as_slice)
     }
 
     fn members(&self, key: &Key, now: Timestamp) -> Option<&BTreeSet<(i64, Vec<u8>)>> {
-        self.indexes.get(&name(key)).filter(|_| self.is_held(key, now))
+        self.indexes.get(&name(key)).filter(|_| self.owner_exists(key, now))
     }
 
     fn remove(&mut self, key: &Key) {
@@ -107,20 +107,20 @@ impl Content {
                 let place = usize::try_from(*number).ok().and_then(|number| number.checked_sub(1));
                 place.and_then(|place| self.list(list, now).get(place)) == Some(values)
             }
-            about_record => about_record.holds(self.record(about_record.key(), now).map(|kept| &kept.record), now),
+            about_record => about_record.holds(self.record(about_record.key(), now).map(|stored| &stored.record), now),
         }
     }
 
     fn apply(&mut self, batch: &Batch, now: Timestamp) -> Applied {
         if let Some((call, key)) = &batch.call
-            && let Some((known, results, at)) = self.record(key, now).and_then(|kept| kept.call.as_ref())
+            && let Some((known, results, at)) = self.record(key, now).and_then(|stored| stored.call.as_ref())
             && known == call
         {
             return Applied::Done { results: results.clone(), now: *at };
         }
         for (guard, condition) in batch.guards.iter().enumerate() {
             if !self.holds(condition, now) {
-                let seen = self.record(condition.key(), now).map(|kept| kept.record.clone());
+                let seen = self.record(condition.key(), now).map(|stored| stored.record.clone());
                 return Applied::Refused { guard, seen, now };
             }
         }
@@ -130,9 +130,9 @@ impl Content {
             results.push(result);
         }
         if let Some((call, key)) = &batch.call
-            && let Some(kept) = self.records.get_mut(&name(key))
+            && let Some(stored) = self.records.get_mut(&name(key))
         {
-            kept.call = Some((*call, results.clone(), now));
+            stored.call = Some((*call, results.clone(), now));
         }
         Applied::Done { results, now }
     }
@@ -142,17 +142,17 @@ impl Content {
         if key.table.form == Form::Record && self.record(key, now).is_none() {
             self.remove(key);
         }
-        let is_held = self.is_held(key, now);
+        let owner_exists = self.owner_exists(key, now);
         match op {
             Op::Append(..) | Op::Rewrite(..) => {
-                if is_held {
+                if owner_exists {
                     self.change_list(op, now, results)
                 } else {
                     0
                 }
             }
-            Op::Unindex(..) if !is_held => -1,
-            Op::Index(..) | Op::Sweep(..) if !is_held => 0,
+            Op::Unindex(..) if !owner_exists => -1,
+            Op::Index(..) | Op::Sweep(..) if !owner_exists => 0,
             Op::Index(..) | Op::Unindex(..) | Op::Sweep(..) => self.change_index(op, now, results),
             Op::Remove(key) => {
                 self.remove(key);
@@ -160,10 +160,10 @@ impl Content {
             }
             Op::Tell(..) => 0,
             Op::Put(..) | Op::Number(..) => {
-                let kept = self.records.entry(name(key)).or_default();
-                change_record(kept, op, now, results)
+                let stored = self.records.entry(name(key)).or_default();
+                change_record(stored, op, now, results)
             }
-            _ => self.records.get_mut(&name(key)).map_or(0, |kept| change_record(kept, op, now, results)),
+            _ => self.records.get_mut(&name(key)).map_or(0, |stored| change_record(stored, op, now, results)),
         }
     }
 
@@ -208,17 +208,17 @@ impl Content {
         }
     }
 
-    fn answer(&self, query: &Query, now: Timestamp) -> Found {
+    fn answer(&self, query: &Query, now: Timestamp) -> Answer {
         match query {
-            Query::Record(key) => Found::Record(self.record(key, now).map(|kept| kept.record.clone())),
-            Query::Fields(key, fields) => Found::Record(self.record(key, now).map(|kept| {
-                let mut record = kept.record.clone();
+            Query::Record(key) => Answer::Record(self.record(key, now).map(|stored| stored.record.clone())),
+            Query::Fields(key, fields) => Answer::Record(self.record(key, now).map(|stored| {
+                let mut record = stored.record.clone();
                 record.fields.retain(|name, _| fields.contains(name));
                 record
             })),
             Query::End(key) => {
-                let end = self.record(key, now).and_then(|kept| kept.end);
-                Found::Number(end.and_then(|end| u64::try_from(end).ok()).unwrap_or(0))
+                let end = self.record(key, now).and_then(|stored| stored.end);
+                Answer::Number(end.and_then(|end| u64::try_from(end).ok()).unwrap_or(0))
             }
             Query::Entries { list, first, limit, max_bytes } => {
                 let mut bytes = 0;
@@ -229,33 +229,33 @@ impl Content {
                 };
                 let skipped = usize::try_from(first.saturating_sub(1)).unwrap_or(usize::MAX);
                 let limit = usize::try_from(*limit).unwrap_or(usize::MAX);
-                Found::Entries(self.list(list, now).iter().skip(skipped).take(limit).take_while(within).cloned().collect())
+                Answer::Entries(self.list(list, now).iter().skip(skipped).take(limit).take_while(within).cloned().collect())
             }
-            Query::Length(key) => Found::Number(self.list(key, now).len() as u64),
+            Query::Length(key) => Answer::Number(self.list(key, now).len() as u64),
             Query::Members { index, above, until, offset, limit } => {
                 let until = until.integer(now, &[], &|_| None);
                 let members = self.members(index, now).into_iter().flatten();
                 let members = members.filter(|(score, _)| (*above == i64::MIN || score > above) && *score <= until);
                 let (offset, limit) = (usize::try_from(*offset).unwrap_or(usize::MAX), usize::try_from(*limit).unwrap_or(usize::MAX));
-                Found::Members(members.skip(offset).take(limit).map(|(score, member)| (member.clone(), *score)).collect())
+                Answer::Members(members.skip(offset).take(limit).map(|(score, member)| (member.clone(), *score)).collect())
             }
             Query::Last(index) => {
                 let last = self.members(index, now).and_then(BTreeSet::last);
-                Found::Members(last.map(|(score, member)| (member.clone(), *score)).into_iter().collect())
+                Answer::Members(last.map(|(score, member)| (member.clone(), *score)).into_iter().collect())
             }
             Query::Count(index, until) => {
                 let until = until.integer(now, &[], &|_| None);
                 let members = self.members(index, now).into_iter().flatten();
-                Found::Number(members.filter(|(score, _)| *score <= until).count() as u64)
+                Answer::Number(members.filter(|(score, _)| *score <= until).count() as u64)
             }
         }
     }
 }
 
-fn change_record(kept: &mut Kept, op: &Op, now: Timestamp, results: &[i64]) -> i64 {
-    let before = kept.record.fields.clone();
+fn change_record(stored: &mut StoredRecord, op: &Op, now: Timestamp, results: &[i64]) -> i64 {
+    let before = stored.record.fields.clone();
     let own = |field: &'static str| before.get(field).cloned();
-    let Kept { record, end, .. } = kept;
+    let StoredRecord { record, end, .. } = stored;
     let assign = |record: &mut Record, fields: &[(&'static str, Operand)]| {
         record.version += 1;
         for (field, value) in fields {
@@ -330,8 +330,8 @@ impl Engine for MemoryEngine {
 
     fn sweep(&self, now: Timestamp, limit: usize, batch: Batch) -> StoreFuture<Vec<(&'static Table, u64)>> {
         let (now, mut content) = (self.clock.now().min(now), self.lock());
-        content.apply(&batch, self.clock.now());
-        let ended = content.records.iter().filter(|(_, kept)| kept.end.is_some_and(|end| end <= now.millis()));
+        content.apply(&batch, now);
+        let ended = content.records.iter().filter(|(_, stored)| stored.end.is_some_and(|end| end <= now.millis()));
         let mut ended: Vec<Name> = ended.map(|(name, _)| name.clone()).collect();
         ended.truncate(limit);
         let mut swept: Vec<(&'static Table, u64)> = Vec::new();

@@ -19,7 +19,7 @@ use sakshi_domain::ids::Partition;
 use sakshi_domain::time::Timestamp;
 
 pub use self::batch::{Applied, Batch, CallId, Guard, Op, Operand};
-pub use self::query::{Answers, Found, Query};
+pub use self::query::{Answer, Answers, Query};
 use crate::error::{StoreError, StoreFuture};
 
 /// A kind of record: its name and its fields in the order in which engines keep them.
@@ -30,7 +30,7 @@ pub struct Table {
     pub fields: &'static [Column],
     /// The form of its records.
     pub form: Form,
-    /// How long they are there.
+    /// Their lifetime.
     pub life: Life,
 }
 
@@ -45,7 +45,7 @@ pub enum Form {
     Index,
 }
 
-/// How long the records of a kind are there.
+/// The lifetime of the records of a kind.
 #[derive(Clone, Copy)]
 pub enum Life {
     /// Until they are removed.
@@ -85,7 +85,7 @@ pub enum Owner {
     Id,
     /// The first 16 bytes of that.
     Flow,
-    /// What another field has.
+    /// The value of another field.
     Field(&'static str),
     /// The number of its entry, after this word.
     Number(&'static str),
@@ -96,13 +96,13 @@ pub enum Owner {
 pub struct Key {
     /// The kind of record.
     pub table: &'static Table,
-    /// Where it is.
+    /// The partition.
     pub place: Place,
     /// The id within its kind.
     pub id: Vec<u8>,
 }
 
-/// Where a record is. Records of one partition can be changed in one batch.
+/// The partition of a record. One batch can change all records of one partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Place {
     /// In a partition.
@@ -134,10 +134,10 @@ pub struct Record {
     pub fields: Fields,
 }
 
-/// Where a scan goes on. The default is its beginning.
+/// The position of a scan. The default is its start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ScanFrom {
-    /// Which server.
+    /// The number of the server.
     pub part: u16,
     /// The row, or the server's own cursor.
     pub number: u64,
@@ -148,13 +148,13 @@ pub struct ScanFrom {
 pub struct Scanned {
     /// The keys.
     pub keys: Vec<Key>,
-    /// Where the next step begins; `None` at the end.
+    /// The position of the next step; `None` at the end.
     pub next: Option<ScanFrom>,
 }
 
 /// Keeps records.
 pub trait Engine: fmt::Debug + Send + Sync + 'static {
-    /// What keeps the records, a word for traces.
+    /// The name of the database, for traces.
     fn system(&self) -> &'static str;
 
     /// Answers queries, those about one partition in one step, at a time that is the engine's.
@@ -184,8 +184,8 @@ pub trait Engine: fmt::Debug + Send + Sync + 'static {
         })
     }
 
-    /// Removes at most `limit` records of each kind whose time has passed, by the engine's clock and at `now`; by kind, how many.
-    /// The batch is applied in the same step.
+    /// Removes at most `limit` records of each kind that have ended at `now` and by the engine's clock, which may have jumped since the
+    /// caller read `now`. The batch is applied in the same step, at the earlier of both times. Returns the number removed of each kind.
     fn sweep(&self, now: Timestamp, limit: usize, batch: Batch) -> StoreFuture<Vec<(&'static Table, u64)>>;
 
     /// Returns true if other nodes use the same records. They are on several servers then, a batch is about one place, and what has
@@ -208,7 +208,7 @@ pub trait Engine: fmt::Debug + Send + Sync + 'static {
         Box::pin(ready(Ok(())))
     }
 
-    /// Whether a batch would be applied now.
+    /// Checks that a batch would be applied now.
     fn check(&self) -> StoreFuture<()> {
         Box::pin(ready(Ok(())))
     }

@@ -14,7 +14,7 @@ pub enum Query {
     Record(Key),
     /// The same with these fields alone.
     Fields(Key, &'static [&'static str]),
-    /// When a record ends, in milliseconds; 0 for one that stays, and for none.
+    /// The end of a record, in milliseconds since 1970; 0 for one that stays, and for a missing one.
     End(Key),
     /// The entries of a list from this number on: at most so many, and no further one once their last fields hold so many bytes.
     Entries {
@@ -27,7 +27,7 @@ pub enum Query {
         /// The first entry is given in any case.
         max_bytes: usize,
     },
-    /// How many entries a list has.
+    /// The number of entries of a list.
     Length(Key),
     /// Members of an index by score, and by their bytes where scores are equal.
     Members {
@@ -37,20 +37,20 @@ pub enum Query {
         above: i64,
         /// And at most this; `i64::MAX` for all.
         until: Operand,
-        /// How many of them are left out before the first.
+        /// Members to skip.
         offset: u64,
         /// At most so many.
         limit: u64,
     },
     /// The member with the highest score.
     Last(Key),
-    /// How many members have a score that is at most this.
+    /// The number of members with at most this score.
     Count(Key, Operand),
 }
 
 /// The answer to a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum Answer {
     /// A record, if there is one.
     Record(Option<Record>),
     /// Entries with the values of their fields.
@@ -67,7 +67,7 @@ pub struct Answers {
     /// The engine's time.
     pub now: Timestamp,
     /// The answers.
-    pub found: VecDeque<Found>,
+    pub found: VecDeque<Answer>,
 }
 
 impl Query {
@@ -81,12 +81,12 @@ impl Query {
         Self::Entries { list, first, limit, max_bytes: usize::MAX }
     }
 
-    /// How many members there are.
+    /// Counts all members.
     pub fn count(index: Key) -> Self {
         Self::Count(index, i64::MAX.into())
     }
 
-    /// What it is about.
+    /// The key of the record, list or index.
     pub const fn key(&self) -> &Key {
         match self {
             Self::Record(key) | Self::Fields(key, _) | Self::End(key) | Self::Length(key) | Self::Last(key) | Self::Count(key, _) => key,
@@ -97,7 +97,7 @@ impl Query {
 }
 
 impl Answers {
-    fn next(&mut self) -> Result<Found, StoreError> {
+    fn next(&mut self) -> Result<Answer, StoreError> {
         self.found.pop_front().ok_or_else(|| StoreError::unreadable("an answer"))
     }
 
@@ -107,7 +107,7 @@ impl Answers {
     /// It is something else.
     pub fn record(&mut self) -> Result<Option<Record>, StoreError> {
         match self.next()? {
-            Found::Record(record) => Ok(record),
+            Answer::Record(record) => Ok(record),
             _ => Err(StoreError::unreadable("a record")),
         }
     }
@@ -118,7 +118,7 @@ impl Answers {
     /// It is something else.
     pub fn entries(&mut self) -> Result<Vec<Vec<Value>>, StoreError> {
         match self.next()? {
-            Found::Entries(entries) => Ok(entries),
+            Answer::Entries(entries) => Ok(entries),
             _ => Err(StoreError::unreadable("a list")),
         }
     }
@@ -129,7 +129,7 @@ impl Answers {
     /// It is something else.
     pub fn members(&mut self) -> Result<Vec<(Vec<u8>, i64)>, StoreError> {
         match self.next()? {
-            Found::Members(members) => Ok(members),
+            Answer::Members(members) => Ok(members),
             _ => Err(StoreError::unreadable("an index")),
         }
     }
@@ -140,7 +140,7 @@ impl Answers {
     /// It is something else.
     pub fn number(&mut self) -> Result<u64, StoreError> {
         match self.next()? {
-            Found::Number(number) => Ok(number),
+            Answer::Number(number) => Ok(number),
             _ => Err(StoreError::unreadable("a number")),
         }
     }

@@ -42,7 +42,7 @@ struct Pass<'a> {
 /// keys of the source so far.
 ///
 /// # Errors
-/// Those of the engines.
+/// Errors of the engines.
 pub(super) async fn copy(from: &dyn Engine, to: &dyn Engine, progress: &(impl Fn(&str, u64) + Sync)) -> Result<Moved, StoreError> {
     Pass { from, to, writes: true }.run("copied", progress).await
 }
@@ -50,7 +50,7 @@ pub(super) async fn copy(from: &dyn Engine, to: &dyn Engine, progress: &(impl Fn
 /// Compares every record; nothing is written. What differs is told as by [`copy`].
 ///
 /// # Errors
-/// Those of the engines.
+/// Errors of the engines.
 pub(super) async fn compare(from: &dyn Engine, to: &dyn Engine, progress: &(impl Fn(&str, u64) + Sync)) -> Result<Moved, StoreError> {
     Pass { from, to, writes: false }.run("compared", progress).await
 }
@@ -235,7 +235,7 @@ impl Pass<'_> {
         Ok(others)
     }
 
-    /// How many entries or members a key has in the source and in the target.
+    /// The number of entries or members under a key, in the source and in the target.
     async fn sizes(&self, key: &Key) -> Result<[u64; 2], StoreError> {
         let query = vec![presence(key)];
         Ok([self.from.read(query.clone()).await?.number()?, self.to.read(query).await?.number()?])

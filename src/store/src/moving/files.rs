@@ -105,7 +105,7 @@ impl Place {
         apart(lock).await
     }
 
-    /// Where the store is until it is whole.
+    /// The directory of the unfinished store.
     fn draft(&self) -> PathBuf {
         self.directory.join("unfinished")
     }

@@ -35,9 +35,9 @@ pub(super) struct Servers {
 /// Keys of the servers that are no part of a store.
 #[derive(Debug, Default)]
 pub(super) struct Strangers {
-    /// How many there are.
+    /// Their number.
     pub(super) keys: u64,
-    /// What their names begin with.
+    /// The prefixes of their names.
     pub(super) kinds: BTreeSet<String>,
 }
 
@@ -127,7 +127,7 @@ impl Servers {
         self.shared.read("heartbeats", &command).await?.fields()?.pairs()
     }
 
-    /// What is on the servers and no part of a store; with `removes` it is removed.
+    /// Finds keys that are no part of a store; with `removes` it removes them.
     pub(super) async fn strangers(&self, removes: bool) -> Result<Strangers, StoreError> {
         let own =
             [keys::own_marks(), keys::starts().into(), vec![keys::moving(), keys::installation(), keys::probe(), keys::beats()]].concat();
@@ -156,7 +156,7 @@ impl Servers {
     }
 }
 
-/// What a name begins with, up to a colon.
+/// The prefix of a name, up to a colon.
 fn kind(name: &[u8]) -> String {
     let kind = name.split(|byte| *byte == b':').next().unwrap_or_default();
     String::from_utf8_lossy(kind).into_owned()

@@ -3,52 +3,22 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sakshi_domain::clock::{Clock as _, ManualClock};
-use sakshi_domain::time::Timestamp;
+use sakshi_domain::clock::ManualClock;
 
 use super::{Moved, copy};
 use crate::conformance::TestStore;
-use crate::conformance::fixture::{RETENTION, WINDOW, client_with, created, event, opened, registered, scanned};
+use crate::conformance::fixture::{WINDOW, client_with, created, event, opened, registered, scanned};
 use crate::conformance::reseal::filled;
 use crate::engine::memory::MemoryEngine;
-use crate::engine::{Batch, Engine as _, Form, Found, Key, Op, Query, ScanFrom};
-use crate::operations::RecordStore;
+use crate::engine::{Answer, Batch, Engine as _, Form, Key, Op, Query, ScanFrom};
+use crate::operations::tests::{MemoryTestStore, test_store};
 use crate::records::{ALL, client, event as events, session};
-use crate::redis::NodeId;
 use crate::vault::test_vault;
-use crate::{SessionDigest, Store, StoreError};
+use crate::{SessionDigest, StoreError};
 
-/// A store in memory, with a clock that the test moves.
-struct MemoryTestStore {
-    store: RecordStore,
-    engine: MemoryEngine,
-    clock: Arc<ManualClock>,
-}
-
-fn test_store() -> MemoryTestStore {
-    let clock = Arc::new(ManualClock::starting_at(Timestamp::from_millis(1_900_000_000_000)));
-    let engine = MemoryEngine::new(clock.clone());
-    let store = RecordStore::new(Box::new(engine.clone()), Arc::new(test_vault(&[7, 6])), RETENTION, NodeId::generate(), None);
-    MemoryTestStore { store, engine, clock }
-}
-
-impl TestStore for MemoryTestStore {
-    fn store(&self) -> &dyn Store {
-        &self.store
-    }
-
-    fn now(&self) -> Timestamp {
-        self.clock.now()
-    }
-
-    fn advance(&self, span: Duration) {
-        self.clock.advance(span);
-    }
-}
-
-/// Everything that an engine holds, with the ends of records.
-async fn held(engine: &MemoryEngine) -> Vec<(String, u8, Vec<u8>, Vec<Found>)> {
-    let mut held = Vec::new();
+/// Returns all records, lists and indexes of an engine, with the ends of records.
+async fn contents(engine: &MemoryEngine) -> Vec<(String, u8, Vec<u8>, Vec<Answer>)> {
+    let mut contents = Vec::new();
     for table in ALL {
         for key in engine.scan(table, ScanFrom::default(), usize::MAX).await.unwrap().keys {
             let queries = match table.form {
@@ -56,17 +26,17 @@ async fn held(engine: &MemoryEngine) -> Vec<(String, u8, Vec<u8>, Vec<Found>)> {
                 Form::List => vec![Query::entries(key.clone(), 1, u64::MAX)],
                 Form::Index => vec![Query::page(key.clone(), 0, u64::MAX)],
             };
-            let mut found: Vec<Found> = engine.read(queries).await.unwrap().found.into();
-            if let Some(Found::Record(Some(record))) = found.first_mut() {
+            let mut found: Vec<Answer> = engine.read(queries).await.unwrap().found.into();
+            if let Some(Answer::Record(Some(record))) = found.first_mut() {
                 record.version = 0;
             }
-            if !matches!(&found[..], [Found::Members(members)] if members.is_empty()) {
-                held.push((table.name.to_owned(), key.place.number(), key.id, found));
+            if !matches!(&found[..], [Answer::Members(members)] if members.is_empty()) {
+                contents.push((table.name.to_owned(), key.place.number(), key.id, found));
             }
         }
     }
-    held.sort_unstable_by(|(one, place, id, _), (other, at, name, _)| (one, place, id).cmp(&(other, at, name)));
-    held
+    contents.sort_unstable_by(|(one, place, id, _), (other, at, name, _)| (one, place, id).cmp(&(other, at, name)));
+    contents
 }
 
 async fn moved_between(from: &MemoryEngine, to: &MemoryEngine) -> Result<Moved, StoreError> {
@@ -115,7 +85,7 @@ async fn a_store_with_everything_is_carried_as_it_was() {
     assert_eq!(first.removed, 0);
     let second = moved(&test, &to).await;
     assert_eq!((written(&second), second.removed), (vec![], 0));
-    assert_eq!(held(&to).await, held(&test.engine).await);
+    assert_eq!(contents(&to).await, contents(&test.engine).await);
 }
 
 #[tokio::test]
@@ -143,7 +113,7 @@ async fn what_was_interrupted_or_has_changed_is_carried_when_a_move_is_begun_aga
     used(&test).await;
     let again = moved(&test, &to).await;
     assert_eq!(again.removed, 1, "with an event go its guests and its scans");
-    assert_eq!(held(&to).await, held(&test.engine).await);
+    assert_eq!(contents(&to).await, contents(&test.engine).await);
 }
 
 #[tokio::test]

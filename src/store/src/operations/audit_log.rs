@@ -16,7 +16,7 @@ impl AuditLog for RecordStore {
                 if is_done(&store.commit(append(record.number, &values)).await?) {
                     return Ok(record);
                 }
-                // What is sealed is never the same twice, so this is the entry of this call, whose answer was lost.
+                // Sealed bytes never repeat, so this is the entry of this call, whose answer was lost.
                 if store.read(vec![Query::entries(audit_log(), record.number, 1)]).await?.entries()?.first() == Some(&values) {
                     return Ok(record);
                 }

@@ -28,9 +28,9 @@ type Ids = HashSet<Vec<u8>>;
 /// A way through the records of a kind.
 struct Search {
     table: &'static Table,
-    /// Where they are, if that is known.
+    /// Their partition, if it is known.
     place: Option<Place>,
-    /// What is read of each.
+    /// The fields to read of each.
     fields: &'static [&'static str],
     next: Option<ScanFrom>,
 }
@@ -91,7 +91,7 @@ impl RecordStore {
     async fn erase_event(&self, id: EventId) -> Result<Erased, StoreError> {
         let place = Some(Place::Partition(id.partition()));
         let mut ids = Ids::from([id.as_bytes().to_vec()]);
-        // Whoever has begun cannot be registered any more once it is gone.
+        // Once the event is gone, a pending guest can no longer be registered.
         let mut erased = self.remove_event(id).await?;
         let is_of_event = |record: &Record| record.bytes("event") == id.as_bytes();
         erased.transactions = self.erase_transactions(place, &["event"], is_of_event, &mut ids).await?;
@@ -279,7 +279,7 @@ impl RecordStore {
         Ok(refused)
     }
 
-    /// Those of some records that are there.
+    /// Reads the records under these keys that exist.
     async fn records(&self, keys: Vec<Key>, fields: &'static [&'static str]) -> Result<Vec<(Key, Record)>, StoreError> {
         let mut known = Vec::new();
         for some in keys.chunks(KEYS) {

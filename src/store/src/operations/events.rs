@@ -102,7 +102,7 @@ impl Events for RecordStore {
     }
 }
 
-/// What is read of an event.
+/// The queries that read an event.
 fn queries(id: EventId) -> [Query; 2] {
     let at = event::event(id.partition(), id);
     [Query::Count(at.of(&event::WAITING), Operand::Now(0)), Query::Record(at)]

@@ -141,7 +141,7 @@ impl FlowStorage for RecordStore {
             ])
             .await?;
         let (flow, owner, is_reported) = (answers.record()?, answers.record()?, answers.record()?.is_some());
-        let read = transitions::Read { flow, owner, is_reported };
+        let read = transitions::Snapshot { flow, owner, is_reported };
         match transitions::commit(self.vault(), commit, &read, call(), self.node())? {
             Ok((batch, number)) => Ok(transitions::committed(id, number, &self.commit(batch).await?)),
             Err(outcome) => Ok(outcome),

@@ -16,7 +16,7 @@ mod sessions;
 mod steps;
 mod tenancy;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod transactions;
 mod transfers;
 mod upkeep;
@@ -39,7 +39,7 @@ use crate::redis::NodeId;
 use crate::upkeep::Retention;
 use crate::vault::Vault;
 
-/// What is counted and traced by name.
+/// The names of the operations, for metrics and traces.
 pub const OPERATIONS: &[&str] = &[
     "abandon_attempts",
     "add_operator",

@@ -38,7 +38,7 @@ impl Operators for RecordStore {
 
     fn revoke_operator(&self, id: OperatorId, at: Timestamp) -> StoreFuture<Option<OperatorRecord>> {
         self.run(move |store| async move {
-            // When it is refused, the operator is revoked already, or there is none.
+            // Refused: the operator is revoked already or does not exist.
             store.commit(revoke(&id, at)).await?;
             store.operator(id).await
         })

@@ -15,7 +15,7 @@ use crate::transitions::delivery;
 /// Deliveries that are moved or given up at once.
 const SLICE: u64 = 100;
 
-/// What is read of a delivery's record for its address.
+/// The fields of a delivery's record that give its address.
 const ADDRESS: &[&str] = &["terms", "event", "address", "size"];
 
 /// A delivery that waits, as an index has it.
@@ -38,7 +38,7 @@ impl Outbox for RecordStore {
                 waiting.truncate(room);
                 let is_last = waiting.len() < room;
                 after = waiting.last().map(|waiting| waiting.id).or(after);
-                // Those whose record is gone hide no other.
+                // Read on past deliveries whose record is gone.
                 due.extend(store.addressed(waiting).await?);
                 if is_last || due.len() == limit {
                     return Ok(due);
@@ -99,7 +99,7 @@ impl Outbox for RecordStore {
         })
     }
 
-    /// A store of one node has no other node: whoever had deliveries there was this one, or one of the store that was moved there.
+    /// Without other nodes, every attempt in the store is an earlier one of this node, or of the store that was moved here.
     fn abandon_attempts(&self) -> StoreFuture<u64> {
         self.run(|store| async move {
             if !store.engine().is_open() {

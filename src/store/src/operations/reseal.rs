@@ -24,7 +24,7 @@ type Digest = [u8; 16];
 /// A place in the scan of a kind.
 #[derive(Clone, Copy, Default)]
 struct Place {
-    /// Which server.
+    /// The number of the server.
     part: [u8; 2],
     /// The last key of the scan's step that was looked at.
     after: Digest,
@@ -47,10 +47,10 @@ struct Replacement {
     fresh: Vec<(&'static str, Vec<u8>)>,
 }
 
-/// What was looked at of a step's keys.
+/// The result of a step.
 struct Step {
     resealed: Resealed,
-    /// Where the keys that were not looked at begin.
+    /// The first key that is left.
     rest: Option<Place>,
 }
 

@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use sakshi_domain::ids::TxnId;
 use tokio::sync::{OwnedRwLockReadGuard, RwLock};
 
-type Known = HashMap<TxnId, Arc<RwLock<()>>>;
+type Locks = HashMap<TxnId, Arc<RwLock<()>>>;
 
-/// What has steps under way, or a copy that waits for them.
+/// Transactions with steps in flight, or with a copy that waits for them.
 #[derive(Debug, Default)]
-pub(super) struct Steps(Mutex<Known>);
+pub(super) struct Steps(Mutex<Locks>);
 
 /// A step, under way until it is dropped.
 pub(super) struct Step<'a> {
@@ -34,18 +34,18 @@ impl Steps {
 
     /// Waits until the steps that were begun before have ended.
     pub(super) async fn ended(&self, id: TxnId) {
-        let known = self.known().get(&id).cloned();
-        if let Some(lock) = known {
+        let lock = self.locks().get(&id).cloned();
+        if let Some(lock) = lock {
             let _forgets = Step { steps: self, id, under_way: None };
             drop(lock.write_owned().await);
         }
     }
 
     fn of(&self, id: TxnId) -> Arc<RwLock<()>> {
-        Arc::clone(self.known().entry(id).or_default())
+        Arc::clone(self.locks().entry(id).or_default())
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn locks(&self) -> MutexGuard<'_, Locks> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -53,10 +53,10 @@ impl Steps {
 impl Drop for Step<'_> {
     fn drop(&mut self) {
         self.under_way = None;
-        let mut known = self.steps.known();
-        // Whoever else holds the lock has it from the map.
-        if known.get(&self.id).is_some_and(|lock| Arc::strong_count(lock) == 1) {
-            known.remove(&self.id);
+        let mut locks = self.steps.locks();
+        // Every other holder took its lock from the map.
+        if locks.get(&self.id).is_some_and(|lock| Arc::strong_count(lock) == 1) {
+            locks.remove(&self.id);
         }
     }
 }
@@ -85,7 +85,7 @@ mod tests {
         drop(second);
         copy.await;
         drop(later.await);
-        assert!(steps.known().is_empty());
+        assert!(steps.locks().is_empty());
     }
 
     #[tokio::test]
@@ -98,6 +98,6 @@ mod tests {
         drop(copy);
         drop(steps.begin(id).await);
         drop(step);
-        assert!(steps.known().is_empty());
+        assert!(steps.locks().is_empty());
     }
 }

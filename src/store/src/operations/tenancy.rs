@@ -24,7 +24,7 @@ impl Tenancy for RecordStore {
     fn create_client(&self, created: Client) -> StoreFuture<()> {
         self.run(|store| async move {
             if store.record(client::client(&created.client_id)).await?.is_none() {
-                // When it is refused, another call has created the client.
+                // Refused: another call has created the client.
                 store.commit_in_order(create_client(&created, None).into()).await?;
             }
             Ok(())
@@ -242,7 +242,7 @@ impl RecordStore {
         ids.ok_or_else(|| StoreError::unreadable("a list"))
     }
 
-    /// What is read of the records with these ids that are there.
+    /// Reads the records with these ids that exist.
     pub(super) async fn records_of<I, T>(
         &self,
         ids: Vec<I>,

@@ -127,7 +127,7 @@ impl Transactions for RecordStore {
 }
 
 impl RecordStore {
-    /// The transaction that was read. Whoever is told of its end does not ask again, so that is read again behind the replicas.
+    /// The transaction that was read. A client stops polling at a final state, so a final state is read again behind the replicas.
     async fn seen(&self, id: TxnId, record: Option<Record>, now: Timestamp) -> Result<Option<TransactionRecord>, StoreError> {
         match seen_of(self.vault(), id, record.as_ref(), now)? {
             Some(TransactionRecord::Completed(_)) if self.engine().is_shared() => {
@@ -139,13 +139,13 @@ impl RecordStore {
         }
     }
 
-    async fn read_for(&self, command: &CompleteTransaction, event: Option<EventId>) -> Result<complete::Read, StoreError> {
+    async fn read_for(&self, command: &CompleteTransaction, event: Option<EventId>) -> Result<complete::Snapshot, StoreError> {
         let mut queries = vec![Query::Record(transaction(command.id))];
         queries.extend(event.map(|id| Query::Record(event::event(command.id.partition(), id))));
         let presented = command.credential.as_ref();
         queries.extend(presented.map(|presented| Query::Record(credential::credential(&presented.digest))));
         let mut answers = self.engine().read_confirmed(queries).await?;
-        Ok(complete::Read {
+        Ok(complete::Snapshot {
             transaction: answers.record()?,
             event: if event.is_some() { answers.record()? } else { None },
             memory: if presented.is_some() { answers.record()? } else { None },
@@ -159,7 +159,7 @@ impl RecordStore {
         &self,
         mut completion: complete::Completion,
         command: &CompleteTransaction,
-        read: &complete::Read,
+        read: &complete::Snapshot,
     ) -> Result<Option<CompleteOutcome>, StoreError> {
         let reservation = completion.reservation.take();
         let reserved = match reservation {

@@ -11,7 +11,7 @@ use crate::error::{ATTEMPTS, StoreError, StoreFuture};
 use crate::records::{client, tenancy};
 use crate::transfers::Transfers;
 use crate::transitions::tenancy::{client_of, key_of};
-use crate::transitions::transfer::{Here, import, keys};
+use crate::transitions::transfer::{ExistingRecords, import, keys};
 
 impl Transfers for RecordStore {
     fn export_client(&self, id: ClientId) -> StoreFuture<Option<ClientTransfer>> {
@@ -25,17 +25,17 @@ impl Transfers for RecordStore {
 
     fn import_client(&self, transfer: ClientTransfer, at: Timestamp) -> StoreFuture<Result<Vec<ImportedRecord>, Invalid>> {
         self.run(move |store| async move {
-            let mut told = None;
+            let mut imported = None;
             for _ in 0..ATTEMPTS {
-                let (here, known) = store.here(&transfer).await?;
+                let (existing, known) = store.existing_records(&transfer).await?;
                 let mut decided = match transfer.onto(&known) {
                     Ok(decided) => decided,
                     Err(invalid) => return Ok(Err(invalid)),
                 };
                 let is_over = !decided.does_something();
-                // What an attempt has written is no change for the next one.
-                let records = told.get_or_insert(std::mem::take(&mut decided.records));
-                if is_over || store.commit_in_order(import(store.vault(), &decided, &here, at)?).await? {
+                // A retry finds the records of the first attempt unchanged, so that one names them.
+                let records = imported.get_or_insert(std::mem::take(&mut decided.records));
+                if is_over || store.commit_in_order(import(store.vault(), &decided, &existing, at)?).await? {
                     return Ok(Ok(std::mem::take(records)));
                 }
             }
@@ -52,17 +52,17 @@ impl Transfers for RecordStore {
 }
 
 impl RecordStore {
-    /// What is here under the ids and digests of a transfer.
-    async fn here(&self, transfer: &ClientTransfer) -> Result<(Here, KnownClient), StoreError> {
+    /// Reads the records that a transfer is about.
+    async fn existing_records(&self, transfer: &ClientTransfer) -> Result<(ExistingRecords, KnownClient), StoreError> {
         let (id, keys) = (&transfer.client.client_id, keys(transfer));
         let mut queries = vec![Query::page(tenancy::apps(id), 0, u64::MAX), Query::page(tenancy::api_keys(id), 0, u64::MAX)];
         queries.extend(keys.iter().cloned().map(Query::Record));
         let mut answers = self.read(queries).await?;
-        let mut here = Here { apps: answers.members()?, keys: answers.members()?, records: Vec::new() };
+        let mut existing = ExistingRecords { apps: answers.members()?, keys: answers.members()?, records: Vec::new() };
         for key in keys {
-            here.records.extend(answers.record()?.map(|record| (key, record)));
+            existing.records.extend(answers.record()?.map(|record| (key, record)));
         }
-        let digests = here.digests(transfer)?;
+        let digests = existing.digests(transfer)?;
         let mut answers = self.read(digests.iter().flatten().map(|digest| Query::Record(tenancy::api_key(digest))).collect()).await?;
         let mut by_id = Vec::with_capacity(digests.len());
         for digest in digests {
@@ -70,7 +70,7 @@ impl RecordStore {
             let key = record.map(|record| key_of(&record)).transpose()?;
             by_id.push(key.zip(digest).map(|(key, digest)| TransferredKey { key, digest }));
         }
-        let known = here.known(self.vault(), transfer, by_id)?;
-        Ok((here, known))
+        let known = existing.known_client(self.vault(), transfer, by_id)?;
+        Ok((existing, known))
     }
 }

@@ -41,13 +41,13 @@ pub(crate) fn numbers(partition: Partition) -> Key {
     in_partition(&NUMBERS, partition, vec![])
 }
 
-/// What waits for a node.
+/// The deliveries that wait for a node.
 #[must_use]
 pub(crate) fn outbox(partition: Partition, node: NodeId) -> Key {
     in_partition(&OUTBOX, partition, node.to_string().into_bytes())
 }
 
-/// What a node is attempting.
+/// The attempts of a node.
 #[must_use]
 pub(crate) fn flight(partition: Partition, node: NodeId) -> Key {
     in_partition(&FLIGHT, partition, node.to_string().into_bytes())

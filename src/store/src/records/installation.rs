@@ -1,4 +1,4 @@
-//! What a store knows of itself.
+//! Records of the store about itself.
 
 use super::{of_installation, table};
 use crate::engine::Key;
@@ -12,7 +12,7 @@ table! {
 }
 
 table! {
-    /// When a sweep was made last, or the store.
+    /// The time of the last sweep, or of the store's creation.
     SWEPT = "swept", Record Stays {
         at: Integer,
     }

@@ -6,7 +6,7 @@ use super::{in_partition, table};
 use crate::engine::Key;
 
 table! {
-    /// How many refused requests of an app were kept so far.
+    /// The number of refused requests recorded for an app so far.
     REFUSALS = "refusals", Record Ends {
         kept: Integer,
     }

@@ -11,11 +11,11 @@ use super::script::CHECK;
 use super::shared::Shared;
 use crate::error::StoreError;
 
-/// How long the key that a health check writes is kept.
+/// Lifetime of the key that a health check writes.
 const PROBE_TTL: Duration = Duration::from_secs(60);
 /// Health checks between two looks at the settings of the servers.
 const CHECKS_PER_LOOK: u32 = 25;
-/// How long a health check may take: less than an operation, which waits for a server to come back.
+/// Timeout of a health check: shorter than an operation's, which waits for a server to come back.
 const CHECK_TIMEOUT: Duration = Duration::from_millis(700);
 
 impl Shared {

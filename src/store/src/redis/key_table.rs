@@ -5,7 +5,7 @@ use crate::engine::redis::{name, named};
 use crate::engine::{Form, Key, Life, Table};
 use crate::records::{self, client, credential, installation, session, tenancy};
 
-/// When a key ends.
+/// The end of a key.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Ends {
     /// It stays until it is removed.
@@ -25,7 +25,7 @@ pub(crate) struct KeyKind {
     pub(crate) name: &'static str,
     /// The type as Redis names it.
     pub(crate) of_type: &'static str,
-    /// When such a key ends.
+    /// The end of such a key.
     pub(crate) ends: Ends,
     /// The kind of record; a mark is none.
     pub(crate) table: Option<&'static Table>,
@@ -35,7 +35,7 @@ const fn mark(name: &'static str, of_type: &'static str, ends: Ends) -> KeyKind 
     KeyKind { name, of_type, ends, table: None }
 }
 
-/// What a store has besides its records. Those that tell of starts and losses are in the slot of the canary.
+/// The keys of a store besides its records. Those about starts and losses share the slot of the canary.
 const MARKS: [KeyKind; 10] = [
     mark("canary", "string", Ends::Never),
     mark("{canary}starts", "string", Ends::Never),

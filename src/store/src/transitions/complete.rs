@@ -1,7 +1,7 @@
 //! Completing a transaction, and ending its window early.
 //!
-//! What was read decides how it ends: a guest who passed is registered if the event has a place. The guards make sure that this still
-//! holds; otherwise it is decided again on what is there then.
+//! The records that were read decide the outcome: a guest who passed is registered if the event has a place. The guards hold only while
+//! those records are unchanged; otherwise the caller reads them again.
 
 use sakshi_domain::delivery::{QueuedDelivery, Subject};
 use sakshi_domain::event::{EventRefusal, EventStatus};
@@ -19,9 +19,9 @@ use crate::redis::NodeId;
 use crate::transactions::{CompleteOutcome, CompleteTransaction, CompletedRecord, ExpireOutcome, TransactionRecord, refusal_number};
 use crate::vault::{Sealed, Vault};
 
-/// What was read for a completion.
+/// The records that a completion reads.
 #[derive(Debug)]
-pub(crate) struct Read {
+pub(crate) struct Snapshot {
     /// The transaction.
     pub(crate) transaction: Option<Record>,
     /// Its event.
@@ -51,7 +51,7 @@ pub(crate) struct Completion {
 pub(crate) fn complete(
     vault: &Vault,
     command: &CompleteTransaction,
-    read: &Read,
+    read: &Snapshot,
     call: CallId,
     node: NodeId,
 ) -> Result<Result<Completion, CompleteOutcome>, StoreError> {
@@ -82,7 +82,7 @@ pub(crate) fn complete(
     Ok(Ok(Completion { batch, reservation, record, queued }))
 }
 
-/// Why an event takes no guest now. One that is gone has ended.
+/// The reason why an event takes no guest now. A missing event has ended.
 fn refusal(event: Option<&Record>, now: Timestamp) -> Option<EventRefusal> {
     let Some(event) = event else { return Some(EventRefusal::Expired) };
     let remaining = event.integer("max_guests").saturating_sub(event.integer("registrations"));
@@ -99,7 +99,7 @@ fn outcome(command: &CompleteTransaction, refused: Option<EventRefusal>) -> &Sea
 type Queued = Option<(usize, Option<Vec<u8>>)>;
 
 /// The batch that ends a transaction so, and which of its operations numbers the delivery.
-fn end(command: &CompleteTransaction, ended: &CompletedRecord, read: &Read, call: CallId, node: NodeId) -> (Batch, Queued) {
+fn end(command: &CompleteTransaction, ended: &CompletedRecord, read: &Snapshot, call: CallId, node: NodeId) -> (Batch, Queued) {
     let record = transaction::transaction(command.id);
     let mut guards = vec![Guard::Unset(record.clone(), "verified_at"), Guard::Before(record.clone(), "expires_at")];
     let mut ops = vec![];
@@ -141,9 +141,9 @@ fn conclude(ended: &CompletedRecord, id: EventId, guards: &mut Vec<Guard>, ops: 
     }
 }
 
-/// Where the webhook goes, if there is one: to the transaction's own URL; of a guest who is registered and has none, to the event's
-/// at this moment. A guest who was refused a place has none.
-fn target(ended: &CompletedRecord, read: &Read, guards: &mut Vec<Guard>) -> Option<Target> {
+/// The URL of the webhook: the transaction's own or, for a registered guest without one, the event's at this moment. A guest who was
+/// refused a place has no webhook.
+fn target(ended: &CompletedRecord, read: &Snapshot, guards: &mut Vec<Guard>) -> Option<Target> {
     if let Some(own) = &ended.opened.terms.webhook_url {
         return ended.refused.is_none().then(|| Target { origin: own.origin(), address: None });
     }

@@ -9,7 +9,7 @@ use crate::error::StoreError;
 use crate::records::{event, flow, refusal};
 use crate::vault::Sealed;
 
-/// What is read of a transaction or a report that is to be removed.
+/// The fields that the removal of a transaction or a report needs.
 pub(crate) const FIELDS: &[&str] = &["event", "verified_at", "passed", "delivery", "holder"];
 
 /// The batch that removes a transaction with its webhook. A scan that waits counts as abandoned.
@@ -63,7 +63,7 @@ pub(crate) fn event(id: EventId, app: &AppId) -> Batch {
 /// The registration cannot be read.
 pub(crate) fn guest(list: &Key, number: u64, entry: Vec<Value>, nothing: &Sealed) -> Result<Option<Batch>, StoreError> {
     let [txn, at, Value::Bytes(outcome)] = &entry[..] else { return Err(StoreError::unreadable("a registration")) };
-    // What is there of a guest who was erased is always as long, and nothing else is so short.
+    // An erased outcome always has this length, and every other is longer.
     if outcome.len() == nothing.size() {
         return Ok(None);
     }

@@ -91,9 +91,9 @@ fn fetches(vault: &Vault, id: FlowId, record: &Record) -> Result<BTreeMap<String
     if record.has("fetches") { open_of_flow(vault, id, record.bytes("fetches")) } else { Ok(BTreeMap::new()) }
 }
 
-/// What was read for a commit.
+/// The records that a commit reads.
 #[derive(Debug)]
-pub(crate) struct Read {
+pub(crate) struct Snapshot {
     /// The flow.
     pub(crate) flow: Option<Record>,
     /// Whose webhook it is.
@@ -114,7 +114,7 @@ pub(crate) type Writing = (Batch, Option<usize>);
 pub(crate) fn commit(
     vault: &Vault,
     commit: Commit,
-    read: &Read,
+    read: &Snapshot,
     call: CallId,
     node: NodeId,
 ) -> Result<Result<Writing, CommitOutcome>, StoreError> {
@@ -159,7 +159,7 @@ pub(crate) fn commit(
     Ok(Ok((Batch::new(guards, ops).called(call, record), number)))
 }
 
-/// What makes the deduplication key of a webhook that of a flow; `None` when it is another flow's.
+/// Takes the deduplication key of a webhook for a flow; `None` when another flow has it.
 fn take_name(id: FlowId, name: DedupDigest, until: Timestamp, owner: Option<&Record>) -> Option<(Option<Guard>, Vec<Op>)> {
     if name == PROGRESS {
         return Some((None, vec![]));
@@ -233,14 +233,14 @@ mod tests {
         id
     }
 
-    async fn read(engine: &MemoryEngine, id: FlowId) -> Read {
+    async fn read(engine: &MemoryEngine, id: FlowId) -> Snapshot {
         let queries = [flow(id), webhook_name(id.partition(), NAME), report(id, NAME)].map(Query::Record);
         let mut answers: Answers = engine.read(queries.into()).await.unwrap();
         let (flow, owner, is_reported) = (answers.record().unwrap(), answers.record().unwrap(), answers.record().unwrap().is_some());
-        Read { flow, owner, is_reported }
+        Snapshot { flow, owner, is_reported }
     }
 
-    fn decide(id: FlowId, read: &Read, call: u8) -> Result<Writing, CommitOutcome> {
+    fn decide(id: FlowId, read: &Snapshot, call: u8) -> Result<Writing, CommitOutcome> {
         let report = Commit {
             id,
             version: 1,

@@ -43,7 +43,7 @@ pub(crate) fn create_client(client: &Client, imported_at: Option<Timestamp>) -> 
     [Batch::new(vec![], vec![member]), write(client::client(client_id), None, fields)]
 }
 
-/// What operators set for a client.
+/// The fields of a client that operators set.
 pub(crate) fn of_client(client: &Client) -> Changes {
     let Client { name, suspended_at, limits, .. } = client;
     vec![("name", name.as_str().into()), ("suspended_at", or_nothing(*suspended_at)), ("limits", or_nothing(limits_text(limits)))]

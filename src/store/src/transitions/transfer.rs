@@ -12,9 +12,9 @@ use crate::records::{client, tenancy};
 use crate::sealing::{open_app, seal_app};
 use crate::vault::Vault;
 
-/// What is here under the ids and digests of a transfer.
+/// The existing records under the ids and digests of a transfer.
 #[derive(Debug)]
-pub(crate) struct Here {
+pub(crate) struct ExistingRecords {
     /// The apps that the client has.
     pub(crate) apps: Vec<(Vec<u8>, i64)>,
     /// Its keys.
@@ -32,7 +32,7 @@ pub(crate) fn keys(transfer: &ClientTransfer) -> Vec<Key> {
     keys
 }
 
-impl Here {
+impl ExistingRecords {
     fn record(&self, key: &Key) -> Option<&Record> {
         self.records.iter().find_map(|(known, record)| (known == key).then_some(record))
     }
@@ -46,11 +46,11 @@ impl Here {
         named.map(|named| named.map(|named| named.array("digest").map(KeyDigest)).transpose()).collect()
     }
 
-    /// What is known, given the keys under those digests.
+    /// The client as it is known here, given the keys under those digests.
     ///
     /// # Errors
     /// A record cannot be read.
-    pub(crate) fn known(
+    pub(crate) fn known_client(
         &self,
         vault: &Vault,
         transfer: &ClientTransfer,
@@ -76,11 +76,11 @@ impl Here {
 ///
 /// # Errors
 /// An app cannot be sealed.
-pub(crate) fn import(vault: &Vault, import: &ClientImport, here: &Here, at: Timestamp) -> Result<Vec<Batch>, StoreError> {
+pub(crate) fn import(vault: &Vault, import: &ClientImport, existing: &ExistingRecords, at: Timestamp) -> Result<Vec<Batch>, StoreError> {
     let ClientImport { client: owner @ Client { client_id, name, .. }, apps, keys, .. } = import;
     let mut batches = Vec::new();
     let account = client::client(client_id);
-    match here.record(&account) {
+    match existing.record(&account) {
         None => batches.extend(create_client(owner, Some(at))),
         // A repeated import sees what the one before it has done.
         Some(known) if known.has("imported_at") && known.text("name") == name => {}
@@ -90,15 +90,15 @@ pub(crate) fn import(vault: &Vault, import: &ClientImport, here: &Here, at: Time
         }
     }
     let (of_apps, of_keys) = (apps.iter().map(|app| (app.app_id.as_str(), app.created_at)), keys.iter().map(|sent| &sent.key));
-    batches.extend(list(tenancy::apps(client_id), &here.apps, of_apps));
-    batches.extend(list(tenancy::api_keys(client_id), &here.keys, of_keys.map(|key| (key.key_id.as_str(), key.created_at))));
+    batches.extend(list(tenancy::apps(client_id), &existing.apps, of_apps));
+    batches.extend(list(tenancy::api_keys(client_id), &existing.keys, of_keys.map(|key| (key.key_id.as_str(), key.created_at))));
     for app in apps {
-        batches.push(put_app(app, seal_app(vault, app)?, here.record(&tenancy::app(&app.app_id))));
+        batches.push(put_app(app, seal_app(vault, app)?, existing.record(&tenancy::app(&app.app_id))));
     }
     for TransferredKey { key, digest } in keys {
-        let named = here.record(&tenancy::api_key_id(&key.key_id));
+        let named = existing.record(&tenancy::api_key_id(&key.key_id));
         batches.extend(named.is_none().then(|| name_key(&key.key_id, digest)));
-        batches.push(put_key(key, digest, here.record(&tenancy::api_key(digest))));
+        batches.push(put_key(key, digest, existing.record(&tenancy::api_key(digest))));
     }
     Ok(batches)
 }

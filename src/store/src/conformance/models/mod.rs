@@ -8,6 +8,7 @@ pub(crate) mod transactions;
 use std::pin::Pin;
 
 use futures_util::future::join_all;
+use proptest::prelude::ProptestConfig;
 
 /// How a store behaves where the trait leaves it a choice.
 #[derive(Clone, Copy, Debug)]
@@ -16,6 +17,55 @@ pub(crate) struct Behaviour {
     pub(crate) in_order: bool,
     /// Records that have ended are gone, and leave nothing for `sweep` to remove.
     pub(crate) expires: bool,
+}
+
+/// Compares a store with the models over random sequences of calls. `kept` makes a store that keeps events as [`event::KEPT`]; the
+/// numbers are cases.
+macro_rules! store_models {
+    ($behaviour:expr, $store:expr, $kept:expr, transactions: $transactions:literal, events: $events:literal, flows: $flows:literal) => {
+        use proptest::prelude::*;
+
+        use crate::conformance::models::{Behaviour, event, flows, transactions};
+        use crate::conformance::run;
+
+        proptest! {
+            #![proptest_config($crate::conformance::models::cases($transactions))]
+
+            #[test]
+            fn any_interleaving_does_what_the_model_says(steps in prop::collection::vec(transactions::step(), 1..160)) {
+                run(transactions::compare(&$store, $behaviour, steps));
+            }
+        }
+
+        proptest! {
+            #![proptest_config($crate::conformance::models::cases($events))]
+
+            #[test]
+            fn any_interleaving_at_an_event_does_what_the_model_says(steps in prop::collection::vec(event::step(), 1..200)) {
+                run(event::compare(&$kept, $behaviour, steps));
+            }
+        }
+
+        proptest! {
+            #![proptest_config($crate::conformance::models::cases($flows))]
+
+            #[test]
+            fn any_interleaving_of_reports_does_what_the_model_says(steps in prop::collection::vec(flows::step(), 1..60)) {
+                run(flows::compare(&$store, steps));
+            }
+
+            #[test]
+            fn racing_reports_queue_at_most_one_delivery_for_each_key(steps in prop::collection::vec(flows::step(), 1..24)) {
+                run(flows::race(&$store, steps));
+            }
+        }
+    };
+}
+pub(crate) use store_models;
+
+/// The configuration of proptest for this number of cases.
+pub(crate) fn cases(cases: u32) -> ProptestConfig {
+    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
 }
 
 type AnswerFuture = Pin<Box<dyn Future<Output = String>>>;

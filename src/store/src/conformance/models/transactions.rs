@@ -42,7 +42,7 @@ struct Model {
     transactions: BTreeMap<usize, (Timestamp, Option<(u8, Timestamp)>)>,
     debits: u64,
     queued: u64,
-    /// What has ended and was neither swept nor replaced.
+    /// Ended transactions that were neither swept nor replaced.
     unswept: BTreeSet<usize>,
 }
 

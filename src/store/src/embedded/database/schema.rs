@@ -15,8 +15,8 @@ pub(crate) const APPLICATION_ID: i64 = 0x5341_4B53;
 /// The number of the schema, in `user_version`. Files with a lower one were written before the first release.
 pub(crate) const SCHEMA: i64 = 18;
 
-/// What is not a record: the installation, one sealed value by which the file knows its keys; and that the audit log only grows. An
-/// entry of it may be sealed under another key. What it says is held by its hash.
+/// Tables and triggers besides the records: the installation, the page for health checks, a sealed value that proves the keys, and an
+/// audit log that only grows. An audit entry may be sealed under another key; its hash covers the plain text.
 const OWN: &str = "\
     CREATE TABLE installation (row INTEGER PRIMARY KEY CHECK (row = 1), made_under TEXT NOT NULL); \
     CREATE TABLE probe (row INTEGER PRIMARY KEY CHECK (row = 1), pad BLOB); INSERT INTO probe (row) VALUES (1); \
@@ -56,7 +56,10 @@ pub(crate) fn verify(connection: &Connection, vault: Option<&Vault>, ownership: 
     ownership.map_or(Ok(()), |ownership| installation::verify(connection, ownership))
 }
 
-/// Whether the file is empty; otherwise it has this schema.
+/// Returns true for an empty file.
+///
+/// # Errors
+/// The file has another schema.
 fn is_new(connection: &Connection) -> Result<bool, StoreError> {
     let number = |sql| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
     let (application, version) = (number("PRAGMA application_id")?, number("PRAGMA user_version")?);

@@ -240,7 +240,7 @@ async fn webhooks_that_wait_in_a_backup_are_not_sent_and_recorded_as_unknown() {
         assert_eq!((record.claimed_at, record.attempt), (Some(test.clock.now()), unknown));
         assert_eq!(test.store.claim_delivery(delivery.id, delivery.subject).await, Ok(false));
     }
-    // What had begun or ended is as it was.
+    // Transactions begun or ended before are unchanged.
     let ended = test.store.load_delivery(due[2].subject).await.unwrap().unwrap();
     assert_eq!((ended.claimed_at, ended.attempt.map(|attempt| attempt.status)), (Some(kept), Some(Some(200))));
     for begun in &due[3..5] {

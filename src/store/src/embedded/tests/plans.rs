@@ -1,4 +1,4 @@
-//! How SQLite executes the statements: by an index each time, never by reading a table.
+//! Query plans of SQLite: every statement uses an index and none scans a table.
 
 use rusqlite::Connection;
 

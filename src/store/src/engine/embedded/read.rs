@@ -6,7 +6,7 @@ use sakshi_domain::time::Timestamp;
 use super::statements::{Statement, can_end, text};
 use super::{bound, id};
 use crate::embedded::database::statements::Database;
-use crate::engine::{ColumnKind, Form, Found, Key, Operand, Query, Record, Value};
+use crate::engine::{Answer, ColumnKind, Form, Key, Operand, Query, Record, Value};
 
 /// The record, if there is one that has not ended.
 pub(super) fn record(db: &Database, key: &Key, now: Timestamp) -> rusqlite::Result<Option<Record>> {
@@ -78,7 +78,7 @@ pub(super) fn entry(db: &Database, list: &Key, number: u64) -> rusqlite::Result<
     Ok(entries(db, list, number, 1, usize::MAX)?.pop())
 }
 
-/// How many entries a list has.
+/// Returns the number of entries of a list.
 pub(super) fn length(db: &Database, list: &Key) -> rusqlite::Result<u64> {
     number(db, list, Statement::Length, None)
 }
@@ -102,30 +102,30 @@ fn member(row: &Row<'_>) -> rusqlite::Result<(Vec<u8>, i64)> {
 }
 
 /// The answer to a query.
-pub(super) fn answer(db: &Database, query: &Query, now: Timestamp) -> rusqlite::Result<Found> {
+pub(super) fn answer(db: &Database, query: &Query, now: Timestamp) -> rusqlite::Result<Answer> {
     let at = |operand: &Operand| operand.integer(now, &[], &|_| None);
     let is_there = |key: &Key| is_there(db, key, now);
     Ok(match query {
-        Query::Record(key) => Found::Record(record(db, key, now)?),
-        Query::Fields(key, names) => Found::Record(fields(db, key, names, now)?),
+        Query::Record(key) => Answer::Record(record(db, key, now)?),
+        Query::Fields(key, names) => Answer::Record(fields(db, key, names, now)?),
         Query::End(key) if can_end(key.table) => {
             let end = db.first(&text(key.table, Statement::End), params![id(key), now.millis()], |row| row.get::<_, i64>(0))?;
-            Found::Number(end.and_then(|end| u64::try_from(end).ok()).unwrap_or_default())
+            Answer::Number(end.and_then(|end| u64::try_from(end).ok()).unwrap_or_default())
         }
-        Query::End(_) => Found::Number(0),
+        Query::End(_) => Answer::Number(0),
         Query::Entries { list, first, limit, max_bytes } if is_there(list)? => {
-            Found::Entries(entries(db, list, *first, *limit, *max_bytes)?)
+            Answer::Entries(entries(db, list, *first, *limit, *max_bytes)?)
         }
-        Query::Entries { .. } => Found::Entries(vec![]),
-        Query::Length(list) => Found::Number(if is_there(list)? { length(db, list)? } else { 0 }),
+        Query::Entries { .. } => Answer::Entries(vec![]),
+        Query::Length(list) => Answer::Number(if is_there(list)? { length(db, list)? } else { 0 }),
         Query::Members { index, above, until, offset, limit } if is_there(index)? => {
             let parameters = params![id(index), above, at(until), bound(*limit), bound(*offset)];
-            Found::Members(db.all(&text(index.table, Statement::Members), parameters, member)?)
+            Answer::Members(db.all(&text(index.table, Statement::Members), parameters, member)?)
         }
-        Query::Last(index) if is_there(index)? => Found::Members(db.all(&text(index.table, Statement::Last), [id(index)], member)?),
-        Query::Members { .. } | Query::Last(_) => Found::Members(vec![]),
+        Query::Last(index) if is_there(index)? => Answer::Members(db.all(&text(index.table, Statement::Last), [id(index)], member)?),
+        Query::Members { .. } | Query::Last(_) => Answer::Members(vec![]),
         Query::Count(index, until) => {
-            Found::Number(if is_there(index)? { number(db, index, Statement::Count, Some(at(until)))? } else { 0 })
+            Answer::Number(if is_there(index)? { number(db, index, Statement::Count, Some(at(until)))? } else { 0 })
         }
     })
 }

@@ -17,7 +17,7 @@ pub(crate) enum Statement {
     Read,
     /// The version and these fields.
     Fields(Vec<&'static str>),
-    /// Whether there is such a record.
+    /// 1 if the record exists.
     Exists,
     /// The end of a record.
     End,
@@ -42,7 +42,7 @@ pub(crate) enum Statement {
     Members,
     Last,
     Count,
-    /// How many members an index has, counted up to a limit.
+    /// The number of members of an index, counted up to a limit.
     Fewer,
     /// Keys in the order of their rows.
     Scan,
@@ -75,9 +75,9 @@ pub(crate) fn text(table: &'static Table, statement: Statement) -> Rc<str> {
     })
 }
 
-/// How many texts this thread has asked for.
+/// The number of texts this thread has built.
 #[cfg(test)]
-pub(crate) fn known() -> usize {
+pub(crate) fn text_count() -> usize {
     TEXTS.with_borrow(HashMap::len)
 }
 

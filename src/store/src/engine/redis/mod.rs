@@ -18,8 +18,8 @@ use sakshi_domain::time::Timestamp;
 use tracing::Instrument as _;
 
 use self::pack::{Packer, Teller};
-use self::unpack::{applied, found};
-use super::{Answers, Applied, Batch, Engine, Form, Found, Guard, Key, Op, Place, Query, ScanFrom, Scanned, Table};
+use self::unpack::{answer, applied};
+use super::{Answer, Answers, Applied, Batch, Engine, Form, Guard, Key, Op, Place, Query, ScanFrom, Scanned, Table};
 use crate::error::{StoreError, StoreFuture};
 use crate::records::{audit, client};
 use crate::redis::data_loss;
@@ -72,7 +72,7 @@ impl RedisEngine {
             let slots = by_slot(&queries, |query| Some(query.key()));
             let answers = try_join_all(slots.iter().map(|places| store.read_slot(script, &queries, places))).await?;
             let now = answers.first().map_or_else(|| store.clock().now(), |(now, _)| *now);
-            let answers = answers.into_iter().map(|(_, found)| found).collect();
+            let answers = answers.into_iter().map(|(_, answers)| answers).collect();
             Ok(Answers { now, found: in_order(queries.len(), &slots, answers).into() })
         })
     }
@@ -156,7 +156,7 @@ impl Shared {
             if until_answered { self.call_until_answered(script, keys, args).await? } else { self.call(script, keys, args).await? };
         let mut replies = reply.fields()?;
         let now = replies.time()?;
-        let answers = answered(of_slot(), replies.rest(), |batch, reply| applied(batch, reply, now))?;
+        let answers = parse_all(of_slot(), replies.rest(), |batch, reply| applied(batch, reply, now))?;
         of_slot().zip(&answers).for_each(|(batch, applied)| self.remember_lengths(batch, applied));
         Ok(answers)
     }
@@ -176,11 +176,16 @@ impl Shared {
     }
 
     /// Answers the queries at these places, which are about one slot.
-    async fn read_slot(&self, script: &'static Script, queries: &[Query], places: &[usize]) -> Result<(Timestamp, Vec<Found>), StoreError> {
+    async fn read_slot(
+        &self,
+        script: &'static Script,
+        queries: &[Query],
+        places: &[usize],
+    ) -> Result<(Timestamp, Vec<Answer>), StoreError> {
         let of_slot = || places.iter().map(|place| &queries[*place]);
         let (keys, args) = Packer::queries(of_slot()).finish();
         let mut replies = self.call(script, keys, args).await?.fields()?;
-        Ok((replies.time()?, answered(of_slot(), replies.rest(), found)?))
+        Ok((replies.time()?, parse_all(of_slot(), replies.rest(), answer)?))
     }
 
     async fn scan_records(&self, tables: &[&'static Table], from: ScanFrom, limit: usize) -> Result<Scanned, StoreError> {
@@ -225,16 +230,19 @@ impl Shared {
     }
 }
 
-/// The answers to what was asked, as `read` understands them.
-fn answered<'a, Q: 'a, T>(
-    asked: impl ExactSizeIterator<Item = &'a Q>,
+/// Parses the reply to each request.
+///
+/// # Errors
+/// A reply is missing or cannot be parsed.
+fn parse_all<'a, Q: 'a, T>(
+    requests: impl ExactSizeIterator<Item = &'a Q>,
     replies: impl ExactSizeIterator<Item = Reply>,
-    read: impl Fn(&Q, Reply) -> Result<T, StoreError>,
+    parse: impl Fn(&Q, Reply) -> Result<T, StoreError>,
 ) -> Result<Vec<T>, StoreError> {
-    if asked.len() != replies.len() {
+    if requests.len() != replies.len() {
         return Err(StoreError::unreadable("the number of replies"));
     }
-    asked.zip(replies).map(|(asked, reply)| read(asked, reply)).collect()
+    requests.zip(replies).map(|(request, reply)| parse(request, reply)).collect()
 }
 
 impl Engine for RedisEngine {

@@ -9,10 +9,10 @@ use super::name;
 use crate::engine::{Batch, ColumnKind, Guard, Key, Life, Op, Operand, Place, Query, Value};
 use crate::redis::{NodeId, keys};
 
-/// What a number of Lua holds for sure; positions and limits are not larger.
+/// The largest range of exact integers in Lua; positions and limits stay below it.
 const EXACT: u64 = 1 << 53;
 
-/// Who tells the other nodes of what has ended.
+/// Sender of the notices that a transaction or event has ended.
 #[derive(Clone, Copy)]
 pub(super) struct Teller {
     pub(super) node: NodeId,
@@ -238,7 +238,7 @@ impl Packer {
 
     /// An operation; `is_new` says that a guard found its record absent.
     fn op(&mut self, op: &Op, is_new: bool, teller: Teller) {
-        // What needs nothing of the script but a command.
+        // Operations that are a single command.
         let is_single = op.key().table.children().is_empty() && !matches!(op.key().table.life, Life::With(_));
         match op {
             Op::Put(key, fields) if is_new && fields.iter().all(|(_, value)| matches!(value, Operand::Value(_))) => {

@@ -1,8 +1,8 @@
-//! What the scripts reply.
+//! Replies of the scripts.
 
 use sakshi_domain::time::Timestamp;
 
-use crate::engine::{Applied, Batch, ColumnKind, Found, Query, Record, Table, Value};
+use crate::engine::{Answer, Applied, Batch, ColumnKind, Query, Record, Table, Value};
 use crate::error::StoreError;
 use crate::redis::reply::{Fields, Reply};
 
@@ -66,18 +66,18 @@ pub(super) fn applied(batch: &Batch, reply: Reply, now: Timestamp) -> Result<App
 }
 
 /// The answer to a query.
-pub(super) fn found(query: &Query, reply: Reply) -> Result<Found, StoreError> {
+pub(super) fn answer(query: &Query, reply: Reply) -> Result<Answer, StoreError> {
     Ok(match query {
-        Query::Record(key) => Found::Record(record(key.table, reply.fields()?)?),
-        Query::Fields(key, names) => Found::Record(fields(key.table, names, reply.fields()?)?),
-        Query::Entries { list, .. } => Found::Entries(reply.fields()?.all(|packed| entry(list.table, &packed))?),
-        Query::End(_) | Query::Length(_) | Query::Count(..) => Found::Number(reply.parsed()?),
+        Query::Record(key) => Answer::Record(record(key.table, reply.fields()?)?),
+        Query::Fields(key, names) => Answer::Record(fields(key.table, names, reply.fields()?)?),
+        Query::Entries { list, .. } => Answer::Entries(reply.fields()?.all(|packed| entry(list.table, &packed))?),
+        Query::End(_) | Query::Length(_) | Query::Count(..) => Answer::Number(reply.parsed()?),
         Query::Members { .. } | Query::Last(_) => {
             let (mut members, mut parts) = (Vec::new(), reply.fields()?.rest());
             while let (Some(member), Some(score)) = (parts.next(), parts.next()) {
                 members.push((member.bytes()?.unwrap_or_default(), score.parsed()?));
             }
-            Found::Members(members)
+            Answer::Members(members)
         }
     })
 }

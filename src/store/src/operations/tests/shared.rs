@@ -180,7 +180,7 @@ impl Node {
         queued
     }
 
-    /// Which deliveries wait for it.
+    /// The deliveries that wait for it.
     pub(super) async fn due(&self, after: Option<DeliveryId>, origin: Option<&str>, limit: usize) -> Vec<DeliveryId> {
         let due = self.store.due_deliveries(after, origin.map(str::to_owned), limit).await.unwrap();
         due.into_iter().map(|delivery| delivery.id).collect()
@@ -225,7 +225,7 @@ impl Node {
         self.store.load_delivery(*subject).await.unwrap().unwrap().attempt.map(|attempt| attempt.outcome)
     }
 
-    /// Whether the records say that a node may have deliveries.
+    /// Returns true if the records list a node as one that may have deliveries.
     pub(super) async fn finds(&self, dead: NodeId) -> bool {
         self.store.holders().await.unwrap().iter().any(|(_, holder)| *holder == dead)
     }

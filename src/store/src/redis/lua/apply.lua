@@ -26,10 +26,10 @@ local holds = {
 
 -- Guards about a list or an index.
 local contains = {
-  length = function(g) return (held(g[2]) and redis.call('LLEN', KEYS[g[2]]) or 0) == g[3] end,
-  fewer = function(g) return (held(g[2]) and redis.call('ZCARD', KEYS[g[2]]) or 0) < g[3] end,
+  length = function(g) return (owner_exists(g[2]) and redis.call('LLEN', KEYS[g[2]]) or 0) == g[3] end,
+  fewer = function(g) return (owner_exists(g[2]) and redis.call('ZCARD', KEYS[g[2]]) or 0) < g[3] end,
   entry = function(g)
-    return g[3] > 0 and held(g[2]) and redis.call('LINDEX', KEYS[g[2]], text(g[3] - 1)) == cmsgpack.pack({unpack(g, 4)})
+    return g[3] > 0 and owner_exists(g[2]) and redis.call('LINDEX', KEYS[g[2]], text(g[3] - 1)) == cmsgpack.pack({unpack(g, 4)})
   end,
 }
 
@@ -60,7 +60,7 @@ local function with_children(n, command, ...)
   for _, child in ipairs(children[n] or {}) do redis.call(command, child, ...) end
 end
 
--- Whether a list or an index may be changed. One that is new ends with its record.
+-- Changes a list or an index. A new one ends with its record.
 local function change(n, command, ...)
   local known = not parents[n] or redis.call('EXISTS', KEYS[n]) == 1
   local result = redis.call(command, KEYS[n], ...)
@@ -112,21 +112,21 @@ local operate = {
     return exact(redis.call('HINCRBY', key, field, 1), key, field)
   end,
   append = function(n, op)
-    if held(n) then return text(change(n, 'RPUSH', entry(op, 3))) end
+    if owner_exists(n) then return text(change(n, 'RPUSH', entry(op, 3))) end
   end,
   rewrite = function(n, op)
-    if held(n) and op[3] > 0 and op[3] <= redis.call('LLEN', KEYS[n]) then
+    if owner_exists(n) and op[3] > 0 and op[3] <= redis.call('LLEN', KEYS[n]) then
       redis.call('LSET', KEYS[n], text(op[3] - 1), entry(op, 4))
     end
   end,
   index = function(n, op)
-    if held(n) then change(n, 'ZADD', value(op[4]) or '0', op[3]) end
+    if owner_exists(n) then change(n, 'ZADD', value(op[4]) or '0', op[3]) end
   end,
   unindex = function(n, op)
-    return held(n) and text(redis.call('ZREM', KEYS[n], op[3]) - 1) or '-1'
+    return owner_exists(n) and text(redis.call('ZREM', KEYS[n], op[3]) - 1) or '-1'
   end,
   sweep = function(n, op)
-    if held(n) then return text(redis.call('ZREMRANGEBYSCORE', KEYS[n], op[3], value(op[4]) or '0')) end
+    if owner_exists(n) then return text(redis.call('ZREMRANGEBYSCORE', KEYS[n], op[3], value(op[4]) or '0')) end
   end,
   expire = function(n, op) with_children(n, 'PEXPIREAT', value(op[3], KEYS[n]) or '0') end,
   later = function(n, op) with_children(n, 'PEXPIREAT', value(op[3], KEYS[n]) or '0', 'GT') end,

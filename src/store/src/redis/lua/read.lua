@@ -39,7 +39,7 @@ local replies = {text(now)}
 for _, q in ipairs(cmsgpack.unpack(ARGV[2])) do
   local key = KEYS[q[2]]
   -- Redis ends keys by its own clock.
-  local there = held(q[2]) and (not given or seen(key))
+  local there = owner_exists(q[2]) and (not given or seen(key))
   replies[#replies + 1] = there and answers[q[1]](key, q) or nothing[q[1]]
 end
 return replies

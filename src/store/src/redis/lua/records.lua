@@ -1,4 +1,4 @@
--- What the scripts about records share. ARGV[2] are batches or queries, and ARGV[3] families, if there are any: the numbers of a record's
+-- Shared by the scripts about records. ARGV[2] are batches or queries, and ARGV[3] families, if there are any: the numbers of a record's
 -- key among KEYS and of those that go with it. MessagePack, both. An operand is a text or {kind, …}.
 local children, parents = {}, {}
 if ARGV[3] ~= '' then
@@ -10,8 +10,8 @@ if ARGV[3] ~= '' then
   end
 end
 
--- Whether a list or an index may have anything: it goes with no record, or with one that is there.
-local function held(n)
+-- Returns true if the record that owns the list or index exists, or none owns it.
+local function owner_exists(n)
   return not parents[n] or seen(parents[n])
 end
 

@@ -35,7 +35,7 @@ static TABLES: &[&Table] = &[&RECORD, &BRIEF, &PARENT, &LIST, &INDEX, &HELD_LIST
 static RECORDS: &[&Table] = &[&RECORD, &BRIEF, &PARENT];
 static LISTS: &[&Table] = &[&LIST, &HELD_LIST];
 static INDEXES: &[&Table] = &[&INDEX, &HELD_INDEX];
-/// What goes with another key is not in the slot of that, if it is alone.
+/// Kinds without an owner: alone in its slot, a key would be in another slot than its owner.
 static ALONE: &[&Table] = &[&RECORD, &BRIEF, &LIST, &INDEX];
 
 static FIELDS: &[Column] = &[
@@ -117,7 +117,7 @@ impl Maker {
         self.pick(&[now, result, latest])
     }
 
-    /// When something ends.
+    /// The end of a record.
     fn end(&mut self) -> Operand {
         let (at, after) = (self.time(), self.random.below(6_000) as i64 - 1_000);
         let latest = Operand::Latest(after, Timestamp::from_millis(at));
@@ -184,7 +184,7 @@ impl Maker {
         values.into_iter().map(Operand::Value).collect()
     }
 
-    /// What is added to a sum: it stays small.
+    /// A small number to add.
     fn more(&mut self, ops: &[Op]) -> Operand {
         let is_small = |op: &&Op| matches!(op, Op::Append(..) | Op::Unindex(..) | Op::Sweep(..));
         let results: Vec<Operand> = (0..ops.len()).filter(|op| is_small(&&ops[*op])).map(Operand::Result).collect();
@@ -336,7 +336,7 @@ async fn repeat(engines: &[Arc<dyn Engine>], batch: &Batch, first: &Applied, con
     true
 }
 
-/// What goes with a record has its time to live in Redis, which decides without a clock that is given.
+/// Checks that lists and indexes have the time to live of their record; Redis ends them by its own clock.
 async fn ends_together(store: &RedisStore, maker: &Maker, context: &str) {
     let names = maker.keys().into_iter().filter_map(|key| key.parent().map(|parent| [redis::name(&parent), redis::name(&key)]));
     for names in names {

@@ -205,8 +205,8 @@ fn engine(test: &RedisTestStore) -> RedisEngine {
     RedisEngine::new(Arc::clone(&test.store.shared))
 }
 
-/// What the server says of a key.
-async fn asked(test: &RedisTestStore, command: &str, key: &[u8], field: Option<&str>) -> String {
+/// Sends a command about a key and returns its reply as text.
+async fn reply_to(test: &RedisTestStore, command: &str, key: &[u8], field: Option<&str>) -> String {
     let mut command = redis::cmd(command);
     command.arg(key).arg(field);
     let answers = test.store.shared.send_always(vec![command]).await.unwrap();
@@ -216,21 +216,22 @@ async fn asked(test: &RedisTestStore, command: &str, key: &[u8], field: Option<&
 /// Compares a key with what the table says of its kind.
 async fn is_as_its_kind_says(test: &RedisTestStore, kind: KeyKind, key: &[u8]) {
     let context = String::from_utf8_lossy(key);
-    assert_eq!(asked(test, "TYPE", key, None).await, kind.of_type, "{context}");
+    assert_eq!(reply_to(test, "TYPE", key, None).await, kind.of_type, "{context}");
     if kind.table.is_some() {
         assert_eq!(key.starts_with(b"{p"), !kind.is_alone(), "{context}");
     }
-    let end: i64 = asked(test, "PEXPIRETIME", key, None).await.parse().unwrap();
+    let end: i64 = reply_to(test, "PEXPIRETIME", key, None).await.parse().unwrap();
     let ends = match kind.ends {
         Ends::Never => false,
         Ends::Always => true,
         Ends::AfterDelivery => {
-            let [queued, ended] = [asked(test, "HEXISTS", key, Some("delivery")).await, asked(test, "HEXISTS", key, Some("attempt")).await];
+            let [queued, ended] =
+                [reply_to(test, "HEXISTS", key, Some("delivery")).await, reply_to(test, "HEXISTS", key, Some("attempt")).await];
             queued == "0" || ended == "1"
         }
         Ends::With(record) => {
             let record = name(&named(kind.table.unwrap(), key).unwrap().of(record));
-            assert_eq!(asked(test, "PEXPIRETIME", &record, None).await, end.to_string(), "{context}");
+            assert_eq!(reply_to(test, "PEXPIRETIME", &record, None).await, end.to_string(), "{context}");
             true
         }
     };

@@ -142,8 +142,8 @@ fn marks(server: &RedisServer) -> [Option<String>; 2] {
     ["canary", "installation"].map(|mark| Some(format!("{:?}", server.answer(&["GET", mark]))))
 }
 
-/// What a server says of a key, whose name may be any bytes.
-pub(super) async fn said(store: &RedisStore, command: &str, key: &[u8]) -> String {
+/// The reply of a command about a key, whose name may be any bytes.
+pub(super) async fn reply_to(store: &RedisStore, command: &str, key: &[u8]) -> String {
     store.shared.read("an answer", cmd(command).arg(key)).await.unwrap().parsed().unwrap()
 }
 
@@ -152,7 +152,7 @@ fn written(moved: &Moved) -> u64 {
 }
 
 /// A delivery without its id, which is the store's own.
-fn told(delivery: Option<DeliveryRecord>) -> Option<impl PartialEq + std::fmt::Debug> {
+fn without_id(delivery: Option<DeliveryRecord>) -> Option<impl PartialEq + std::fmt::Debug> {
     delivery.map(|delivery| (delivery.origin, delivery.queued_at, delivery.claimed_at, delivery.attempt))
 }
 
@@ -187,7 +187,7 @@ pub(super) async fn assert_equal(from: &dyn Store, to: &dyn Store, flows: &[(Flo
         for entry in same!(store => store.statement(id.clone(), ALL).await.unwrap()).items {
             let Ok(txn) = entry.reference.parse::<TxnId>() else { continue };
             read += 1;
-            same!(store => told(store.load_delivery(txn.into()).await.unwrap()));
+            same!(store => without_id(store.load_delivery(txn.into()).await.unwrap()));
             apps.extend(same!(store => store.load_transaction(txn).await.unwrap()).map(|record| record.opened().app.clone()));
         }
         for app in apps {
@@ -205,7 +205,7 @@ pub(super) async fn assert_equal(from: &dyn Store, to: &dyn Store, flows: &[(Flo
         same!(store => {
             let found = store.flow_deliveries(*flow).await.unwrap().unwrap();
             let deliveries = found.deliveries.into_iter();
-            let mut deliveries: Vec<_> = deliveries.map(|one| (one.webhook, one.tells, told(Some(one.delivery)))).collect();
+            let mut deliveries: Vec<_> = deliveries.map(|one| (one.webhook, one.tells, without_id(Some(one.delivery)))).collect();
             deliveries.sort_by_key(|(webhook, ..)| webhook.0);
             (found.state, found.kept_until, deliveries)
         });
@@ -245,7 +245,7 @@ fn a_moved_store_answers_as_before_and_has_every_kind_of_key() {
                 Form::Index => "zset",
             };
             for key in found {
-                assert_eq!(said(&store, "TYPE", key).await, of_type, "{}", String::from_utf8_lossy(key));
+                assert_eq!(reply_to(&store, "TYPE", key).await, of_type, "{}", String::from_utf8_lossy(key));
             }
         }
         let others = keys.iter().filter(|key| named_in(KINDS, key).is_none()).map(|key| String::from_utf8_lossy(key).into_owned());
@@ -264,14 +264,14 @@ fn a_moved_store_answers_as_before_and_has_every_kind_of_key() {
         assert_eq!(due.iter().map(|due| due.subject).collect::<BTreeSet<_>>(), waiting.into_iter().collect());
         for delivery in &due {
             let key = name(&of_subject(&delivery.subject));
-            assert_eq!(said(&store, "PTTL", &key).await, "-1", "what waits is kept: {:?}", delivery.subject);
+            assert_eq!(reply_to(&store, "PTTL", &key).await, "-1", "what waits is kept: {:?}", delivery.subject);
         }
         let mut ends = 0;
         for key in keys.iter().filter(|key| named(&transaction::TRANSACTION, key).is_some()) {
-            ends += u64::from(said(&store, "PTTL", key).await != "-1");
+            ends += u64::from(reply_to(&store, "PTTL", key).await != "-1");
         }
         assert!(ends > 0, "what has ended is not");
-        let kept_until = said(&store, "PEXPIRETIME", &name(&of_subject(&unanswered.id.into()))).await;
+        let kept_until = reply_to(&store, "PEXPIRETIME", &name(&of_subject(&unanswered.id.into()))).await;
         let retained = i64::try_from(RETENTION.expired.as_millis()).unwrap();
         assert_eq!(kept_until, (retained + unanswered.expires_at.millis()).to_string());
         for delivery in due {

@@ -2,26 +2,22 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
-use sakshi_domain::clock::{Clock as _, ManualClock};
 use sakshi_domain::delivery::{Attempt, DeliveryOutcome, Subject};
 use sakshi_domain::erasure::ErasureSubject;
-use sakshi_domain::time::Timestamp;
 
 use super::inventory::used_for_everything;
-use super::moving::{ALL, assert_equal, embedded, events_of_one_millisecond, said};
+use super::moving::{ALL, assert_equal, embedded, events_of_one_millisecond, reply_to};
 use super::server::RedisServer;
 use super::{RedisTestStore, connected, options, standalone, test_store};
 use crate::conformance::fixture::{RETENTION, WINDOW, client_with, completed, counts, created, event, opened, registered, scanned};
-use crate::conformance::{TestStore, run};
+use crate::conformance::{ClockedStore, TestStore as _, run};
 use crate::engine::redis::name;
-use crate::operations::RecordStore;
 use crate::records::{client, delivery, installation, transaction};
 use crate::redis::{RedisOptions, RedisStore};
 use crate::vault::test_vault;
 use crate::{
-    Credits as _, Erasure as _, Events as _, IntentKeyChoice as _, Moved, Outbox as _, Store, StoreError, Upkeep as _, move_to_directory,
+    Credits as _, Erasure as _, Events as _, IntentKeyChoice as _, Moved, Outbox as _, StoreError, Upkeep as _, move_to_directory,
 };
 
 impl RedisTestStore {
@@ -77,7 +73,7 @@ fn a_store_that_went_back_answers_as_before() {
             assert_eq!(file.claim_delivery(delivery.id, delivery.subject).await, Ok(true));
         }
         // It goes on where it was.
-        let test = Continued { store: (*file).clone(), clock: Arc::clone(&test.clock) };
+        let test = ClockedStore { store: file, clock: Arc::clone(&test.clock) };
         completed(&test, &client).await;
         let (event, before) = (&of_two[1], counts(&test, &of_two[1]).await);
         let guest = registered(&test, event).await;
@@ -89,26 +85,6 @@ fn a_store_that_went_back_answers_as_before() {
     });
 }
 
-/// A store on the clock of a test, such as the new one, to go on with.
-struct Continued {
-    store: RecordStore,
-    clock: Arc<ManualClock>,
-}
-
-impl TestStore for Continued {
-    fn store(&self) -> &dyn Store {
-        &self.store
-    }
-
-    fn now(&self) -> Timestamp {
-        self.clock.now()
-    }
-
-    fn advance(&self, span: Duration) {
-        self.clock.advance(span);
-    }
-}
-
 #[test]
 fn a_scan_whose_transaction_is_gone_counts_as_abandoned() {
     run(async {
@@ -117,12 +93,12 @@ fn a_scan_whose_transaction_is_gone_counts_as_abandoned() {
         let event = created(&test, event(&test, &client, 10)).await;
         let (gone, waits) = (scanned(&test, &event).await, scanned(&test, &event).await);
         test.clock.advance(WINDOW);
-        assert_eq!(said(&test.store, "DEL", &name(&transaction::transaction(gone))).await, "1");
+        assert_eq!(reply_to(&test.store, "DEL", &name(&transaction::transaction(gone))).await, "1");
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("store");
         test.move_to(&path).await.unwrap();
         let file = embedded(&path, &test.clock);
-        let test = Continued { store: (*file).clone(), clock: Arc::clone(&test.clock) };
+        let test = ClockedStore { store: file, clock: Arc::clone(&test.clock) };
         let counted = counts(&test, &event).await;
         assert_eq!((counted.scans, counted.abandoned), (2, 2), "{waits} has ended as well");
     });
@@ -138,8 +114,8 @@ fn what_is_there_and_says_nothing_is_not_left_behind() {
         assert!(test.store().claim_delivery(id, txn.id.into()).await.unwrap());
         let ended = Attempt { outcome: DeliveryOutcome::Delivered, status: Some(200), duration_ms: 1 };
         test.store().settle_delivery(id, txn.id.into(), ended).await.unwrap();
-        assert_eq!(said(&test.store, "EXISTS", &name(&delivery::holders(client.partition()))).await, "1", "who had deliveries");
-        assert_eq!(said(&test.store, "EXISTS", &name(&installation::intent_key())).await, "0", "the settings decide");
+        assert_eq!(reply_to(&test.store, "EXISTS", &name(&delivery::holders(client.partition()))).await, "1", "who had deliveries");
+        assert_eq!(reply_to(&test.store, "EXISTS", &name(&installation::intent_key())).await, "0", "the settings decide");
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("store");
         assert!(test.move_to(&path).await.unwrap().is_finished);
@@ -225,7 +201,7 @@ fn the_node_of_the_file_sends_what_waited_for_any_node_once_and_nothing_of_what_
         let (begun, id) = completed(&test, &client).await;
         assert!(test.store().claim_delivery(id, begun.id.into()).await.unwrap());
         let mut waiting = vec![Subject::from(completed(&test, &client).await.0.id)];
-        let of_other = Continued { store: (*other).clone(), clock: Arc::clone(&test.clock) };
+        let of_other = ClockedStore { store: other.clone(), clock: Arc::clone(&test.clock) };
         waiting.push(completed(&of_other, &client).await.0.id.into());
         let (begun_there, id) = completed(&of_other, &client).await;
         assert!(other.claim_delivery(id, begun_there.id.into()).await.unwrap());

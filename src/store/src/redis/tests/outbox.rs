@@ -24,7 +24,7 @@ async fn of_many_clients(test: &RedisTestStore, count: usize) -> Vec<ClientId> {
     join_all((0..count).map(|_| client_with(test, 1_000))).await
 }
 
-/// What a survivor does about a dead node: how many attempts are unknown from then on, and how many deliveries it has taken over.
+/// Takes over from a dead node. Returns the number of attempts now unknown and of deliveries taken over.
 async fn replaced(heir: &RedisStore, dead: &RedisStore) -> (u64, u64) {
     (heir.abandon(dead.shared.node).await.unwrap(), heir.take_over(dead.shared.node).await.unwrap())
 }

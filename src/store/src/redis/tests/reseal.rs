@@ -39,7 +39,7 @@ fn has_sealed_values(table: &Table) -> bool {
     table.fields.iter().any(|column: &Column| matches!(column.kind, ColumnKind::Sealed(_)))
 }
 
-/// When the records of each kind end that are met on the servers.
+/// The ends of all records on the servers.
 async fn ends(test: &RedisTestStore) -> BTreeMap<(&'static str, u8, Vec<u8>), u64> {
     let engine = RedisEngine::new(Arc::clone(&test.store.shared));
     let mut ends = BTreeMap::new();
