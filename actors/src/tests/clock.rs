@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures_util::poll;
 use sakshi_domain::clock::Clock as _;
 use sakshi_domain::clock_watch::ClockJump;
 use sakshi_domain::ids::TxnId;
@@ -10,7 +11,7 @@ use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
 use sakshi_store::{ReportFlowOutcome, Retention, Transactions as _, Upkeep as _};
 
 use super::flow_fixture::INVITED;
-use super::{Fixture, roomy, run, verified};
+use super::{Fixture, roomy, run, take_turns, verified};
 use crate::reaper::IDLE;
 use crate::trusted_clock::TrustedClock;
 use crate::{Tree, TreeBounds, TreeConfig};
@@ -27,18 +28,26 @@ fn bounds() -> TreeBounds {
 impl Fixture {
     /// Another tree on the same store, on the test's arbiter, whose timers follow the test's time.
     async fn start_here(&self) -> Tree {
-        Tree::start(TreeConfig { on_one_arbiter: true, ..self.config.clone() }, bounds()).await.unwrap().0
+        let tree = Tree::start(TreeConfig { on_one_arbiter: true, ..self.config.clone() }, bounds()).await.unwrap().0;
+        self.settle().await;
+        tree
     }
 
-    /// Lets the reapers sweep, and waits until the store has done it.
+    /// Lets the reaper sweep once.
     async fn sweep(&self) {
-        for time in [Duration::ZERO, IDLE + Duration::from_secs(1)] {
-            tokio::time::advance(time).await;
-            for _ in 0..100 {
-                tokio::task::yield_now().await;
-            }
+        tokio::time::advance(IDLE + Duration::from_secs(1)).await;
+        self.settle().await;
+    }
+
+    /// Lets the actors of this arbiter run, the store do what they asked for, and the actors see its answer. The runtime is never idle,
+    /// which would move a paused time on.
+    async fn settle(&self) {
+        take_turns().await;
+        let mut check = self.store.check();
+        while poll!(&mut check).is_pending() {
+            tokio::task::yield_now().await;
         }
-        self.store.check().await.unwrap();
+        take_turns().await;
     }
 
     async fn has(&self, id: TxnId) -> bool {

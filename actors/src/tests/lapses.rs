@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::flow_fixture::INVITED;
 use super::panics::PanicIn;
-use super::{Fixture, roomy, run, until};
+use super::{Fixture, roomy, run, take_turns, until};
 use crate::TreeBounds;
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -28,9 +28,7 @@ async fn told_once(fixture: &Fixture, receiver: &WebhookReceiver, id: FlowId) {
 /// Lets the timers of this arbiter ring.
 async fn tick() {
     tokio::time::advance(Duration::from_millis(1_000)).await;
-    for _ in 0..100 {
-        tokio::task::yield_now().await;
-    }
+    take_turns().await;
 }
 
 #[test]

@@ -9,7 +9,7 @@ use sakshi_domain::erasure::ErasureSubject;
 use sakshi_domain::transaction::{Answer, Outcome};
 use sakshi_store::{Erasure as _, Transactions as _};
 
-use super::{Fixture, WINDOW, declined, run, until, verified};
+use super::{Fixture, WINDOW, declined, run, take_turns, until, verified};
 use crate::ask::{Ask, StartWith};
 use crate::router::Unanswered;
 use crate::transaction::GetTransaction;
@@ -40,9 +40,7 @@ fn fifteen_minutes_pass_and_the_actor_ends_with_its_window() {
         let began = Instant::now();
         fixture.clock.advance(WINDOW - Duration::from_millis(1));
         tokio::time::advance(WINDOW - Duration::from_secs(1)).await;
-        for _ in 0..100 {
-            tokio::task::yield_now().await;
-        }
+        take_turns().await;
         assert_eq!(fixture.tree.live_transactions(), 1, "a millisecond before the end it lives");
         fixture.clock.advance(Duration::from_millis(1));
         tokio::time::advance(Duration::from_secs(1)).await;

@@ -213,6 +213,13 @@ pub(super) fn declined() -> Answer {
     Answer::Failure { failure: Failure::new("User Reject", Some("301")), digest: AnswerDigest([1; 32]) }
 }
 
+/// Lets the other tasks and actors of this thread run.
+pub(super) async fn take_turns() {
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+}
+
 /// Lets others run until the condition holds; fails when it does not within ten seconds.
 pub(super) async fn until(what: &str, holds: impl Fn() -> bool) {
     let end = std::time::Instant::now() + Duration::from_secs(10);

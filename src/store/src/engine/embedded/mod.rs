@@ -94,8 +94,9 @@ impl Engine for EmbeddedEngine {
     fn sweep(&self, now: Timestamp, limit: usize, batch: Batch) -> StoreFuture<Vec<(&'static Table, u64)>> {
         let tables = self.tables;
         self.store.write(0, move |db| {
-            apply::apply(db, &batch, db.now())?;
-            sweep::sweep(db, tables, now.min(db.now()), limit)
+            let at = now.min(db.now());
+            apply::apply(db, &batch, at)?;
+            sweep::sweep(db, tables, at, limit)
         })
     }
 
