@@ -39,7 +39,8 @@ pub trait Transactions {
     /// after every step that was begun before; from another node's steps, [`Transactions::ended_elsewhere`] tells of the end.
     fn watch_transaction(&self, id: TxnId) -> StoreFuture<Option<TransactionRecord>>;
 
-    /// The transaction with its app, whose settings decide how a webhook is written.
+    /// Loads the transaction and its app for its webhook. A webhook may wait for longer than the result can be polled, so this also
+    /// returns a result that no longer can.
     fn load_transaction_with_app(&self, id: TxnId) -> StoreFuture<Option<(TransactionRecord, Option<App>)>>;
 
     /// Transactions that this node opened or watches and that another node ends, from now on; `None`

@@ -8,8 +8,8 @@ use sakshi_domain::delivery::{Attempt, DeliveryId, DeliveryOutcome};
 use sakshi_domain::ids::TxnId;
 
 use super::TestStore;
-use super::fixture::{client_with, completed, completing, opening_with_hook};
-use crate::Backlog;
+use super::fixture::{RESULT_TTL, RETENTION, client_with, completed, completing, opening_with_hook};
+use crate::{Backlog, TransactionRecord};
 
 fn attempt(outcome: DeliveryOutcome, status: Option<u16>) -> Attempt {
     Attempt { outcome, status, duration_ms: 42 }
@@ -63,6 +63,22 @@ pub(crate) async fn the_backlog_counts_what_waits_and_knows_the_oldest(test: &im
     assert_eq!(test.store().backlog().await, Ok(Backlog { waiting: 2, oldest: Some(begun) }));
     assert!(test.store().claim_delivery(id, first.id.into()).await.unwrap());
     assert_eq!(test.store().backlog().await, Ok(Backlog { waiting: 1, oldest: Some(begun + Duration::from_secs(5)) }));
+}
+
+pub(crate) async fn a_delivery_that_waits_longer_than_its_result_can_be_polled_is_still_made(test: &impl TestStore) {
+    let client = client_with(test, 1).await;
+    let (pending, id) = completed(test, &client).await;
+    test.advance(RESULT_TTL * 3);
+    test.store().sweep(test.now(), RETENTION, 100).await.unwrap();
+    assert_eq!(test.store().load_transaction(pending.id).await, Ok(None));
+    let (record, _) = test.store().load_transaction_with_app(pending.id).await.unwrap().unwrap();
+    assert!(matches!(record, TransactionRecord::Completed(record) if record.opened.id == pending.id));
+    let due = test.store().due_deliveries(None, None, 10).await.unwrap();
+    assert_eq!(due.iter().map(|due| due.id).collect::<Vec<_>>(), [id]);
+    assert!(test.store().claim_delivery(id, pending.id.into()).await.unwrap());
+    test.store().settle_delivery(id, pending.id.into(), attempt(DeliveryOutcome::Delivered, Some(200))).await.unwrap();
+    test.store().sweep(test.now(), RETENTION, 100).await.unwrap();
+    assert_eq!(test.store().load_transaction_with_app(pending.id).await, Ok(None));
 }
 
 pub(crate) async fn the_first_record_of_an_attempt_stands(test: &impl TestStore) {

@@ -8,7 +8,7 @@ use tokio::sync::broadcast;
 use super::{RecordStore, call, is_done};
 use crate::engine::{Applied, Batch, Guard, Query, Record};
 use crate::error::{ATTEMPTS, StoreError, StoreFuture};
-use crate::records::transaction::{seen_of, transaction};
+use crate::records::transaction::{seen_of, transaction, transaction_of};
 use crate::records::{client, credential, event, tenancy};
 use crate::sealing::{open_app, seal_terms};
 use crate::transactions::{
@@ -113,7 +113,8 @@ impl Transactions for RecordStore {
     fn load_transaction_with_app(&self, id: TxnId) -> StoreFuture<Option<(TransactionRecord, Option<App>)>> {
         self.run(move |store| async move {
             let mut answers = store.read(vec![Query::Record(transaction(id))]).await?;
-            let Some(found) = store.seen(id, answers.record()?, answers.now).await? else { return Ok(None) };
+            let Some(record) = answers.record()? else { return store.confirmed(None).await };
+            let found = transaction_of(store.vault(), id, &record, answers.now)?;
             let id = &found.opened().app;
             let app = store.record(tenancy::app(id)).await?;
             let app = app.map(|app| open_app(store.vault(), id, app.bytes("record"))).transpose()?;

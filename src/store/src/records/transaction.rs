@@ -62,7 +62,7 @@ pub(crate) fn seen_of(vault: &Vault, id: TxnId, record: Option<&Record>, now: Ti
 ///
 /// # Errors
 /// It cannot be read.
-fn transaction_of(vault: &Vault, id: TxnId, record: &Record, now: Timestamp) -> Result<TransactionRecord, StoreError> {
+pub(crate) fn transaction_of(vault: &Vault, id: TxnId, record: &Record, now: Timestamp) -> Result<TransactionRecord, StoreError> {
     let unreadable = || StoreError::unreadable("a transaction");
     let time = |name: &str| Timestamp::from_millis(record.integer(name));
     let event = record.has("event").then(|| record.bytes("event").try_into().map(EventId::from_bytes).map_err(|_| unreadable()));
