@@ -38,7 +38,7 @@ impl Outbox for RecordStore {
                 waiting.truncate(room);
                 let is_last = waiting.len() < room;
                 after = waiting.last().map(|waiting| waiting.id).or(after);
-                // Read on past deliveries whose record is gone.
+                // Read on past deliveries that were skipped.
                 due.extend(store.addressed(waiting).await?);
                 if is_last || due.len() == limit {
                     return Ok(due);
@@ -185,14 +185,17 @@ impl RecordStore {
         Ok(waiting)
     }
 
-    /// Adds the URLs; deliveries that have ended meanwhile are skipped.
+    /// Adds the URLs. Skips deliveries whose record is gone, and those whose address cannot be read: they wait, and hold up no other.
     async fn addressed(&self, waiting: Vec<Waiting>) -> Result<Vec<QueuedDelivery>, StoreError> {
         let queries = waiting.iter().map(|waiting| Query::Fields(of_subject(&waiting.subject), ADDRESS));
         let mut answers = self.read(queries.collect()).await?;
         let mut due = Vec::with_capacity(waiting.len());
         for Waiting { id, subject } in waiting {
             let Some(record) = answers.record()? else { continue };
-            due.push(self.queued(id, subject, &record)?);
+            match self.queued(id, subject, &record) {
+                Ok(delivery) => due.push(delivery),
+                Err(error) => tracing::error!(delivery.id = %id, subject.id = %subject, %error, "the address of a webhook cannot be read"),
+            }
         }
         Ok(due)
     }

@@ -254,18 +254,22 @@ fn a_reader_that_goes_round_misses_nothing_though_the_clock_is_set_back_and_othe
 }
 
 #[test]
-fn deliveries_whose_records_are_gone_hide_no_other() {
+fn deliveries_whose_records_are_gone_or_unreadable_hide_no_other() {
     run(async {
         let engine = SharedEngine::new();
         let node = engine.join();
         let queued = node.queue(&node.clients(3).await, 12).await;
-        for subject in queued.values().take(7) {
-            engine.apply(vec![Batch::new(vec![], vec![Op::Remove(of_subject(subject))])]).await.unwrap();
+        for (number, subject) in queued.values().take(7).enumerate() {
+            let record = of_subject(subject);
+            let unreadable = Op::Set(record.clone(), vec![("terms", vec![0; 40].into())]);
+            let op = if number % 2 == 0 { Op::Remove(record) } else { unreadable };
+            engine.apply(vec![Batch::new(vec![], vec![op])]).await.unwrap();
         }
         let left: Vec<_> = queued.into_keys().skip(7).collect();
         assert_eq!(node.due(None, None, 3).await, left[..3]);
         assert_eq!(node.due(Some(left[0]), None, 3).await, left[1..4]);
         assert_eq!(node.due(None, None, 100).await, left);
+        assert_eq!(node.store.backlog().await.unwrap().waiting, 12, "none is forgotten");
     });
 }
 
