@@ -30,7 +30,8 @@ npm_packages() {
 
 install() {
   from=$1 place=target/${1#tests/} python='' npm=''
-  wanted=$(cat "$from/requirements.txt" "$from/package.json" "$from/package-lock.json" "$from/.npmrc" 2>/dev/null | cksum)
+  # A virtual environment has the path of its folder in it.
+  wanted=$({ pwd; cat "$from/requirements.txt" "$from/package.json" "$from/package-lock.json" "$from/.npmrc" 2>/dev/null; } | cksum)
   mkdir -p "$place"
   exec 9>"$place/lock"
   flock 9
