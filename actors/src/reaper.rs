@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actix::{Actor, ActorFutureExt as _, AsyncContext as _, Context, Supervised, WrapFuture as _};
-use sakshi_store::{Retention, Store, StoreError, Swept};
+use sakshi_store::{Store, StoreError, Swept};
 
 use crate::trusted_clock::TrustedClock;
 
@@ -22,13 +22,12 @@ const LIMIT: usize = 100;
 pub(crate) struct Reaper {
     store: Arc<dyn Store>,
     clock: Arc<TrustedClock>,
-    retention: Retention,
 }
 
 impl Reaper {
-    /// A reaper that keeps records as long as the retention says.
-    pub(crate) const fn new(store: Arc<dyn Store>, clock: Arc<TrustedClock>, retention: Retention) -> Self {
-        Self { store, clock, retention }
+    /// A reaper of this store.
+    pub(crate) const fn new(store: Arc<dyn Store>, clock: Arc<TrustedClock>) -> Self {
+        Self { store, clock }
     }
 
     fn sweep(&mut self, ctx: &mut Context<Self>) {
@@ -36,7 +35,7 @@ impl Reaper {
             ctx.run_later(IDLE, Self::sweep);
             return;
         };
-        let sweep = self.store.sweep(now, self.retention, LIMIT);
+        let sweep = self.store.sweep(now, LIMIT);
         ctx.spawn(sweep.into_actor(self).map(|swept, _, ctx| {
             ctx.run_later(pause_after(swept), Self::sweep);
         }));

@@ -27,7 +27,7 @@ use sakshi_domain::credits::CreditMove;
 use sakshi_domain::delivery::DeliveryOutcome;
 use sakshi_domain::ids::ClientId;
 use sakshi_outbound::client::SendWebhook;
-use sakshi_store::{CreditOutcome, Retention, Store, StoreError, StoreFuture, Vault};
+use sakshi_store::{CreditOutcome, Store, StoreError, StoreFuture, Vault};
 use sakshi_supervision::{Escalation, Gate, Heartbeats, NodeView, Root, ShardActor, ShardBounds, Shards};
 use tokio::sync::{Semaphore, mpsc};
 
@@ -80,8 +80,6 @@ pub struct TreeBounds {
     pub live_flows: usize,
     /// How long the result of a flow can be fetched.
     pub flow_result_ttl: Duration,
-    /// How long records are kept beyond their use.
-    pub retention: Retention,
 }
 
 /// The handles to the actors of a node, as one worker uses them.
@@ -151,7 +149,7 @@ impl Tree {
         };
         {
             let (store, clock) = (Arc::clone(&store), Arc::clone(&trusted_clock));
-            root.start(&effects, "reaper", "reaper", move || Reaper::new(store, clock, bounds.retention));
+            root.start(&effects, "reaper", "reaper", move || Reaper::new(store, clock));
         }
 
         let of_kind = |live| ShardBounds { shards: bounds.shards.clamp(1, 256), live, requests: bounds.mailbox_depth };

@@ -278,6 +278,5 @@ fn bounds() -> TreeBounds {
         live_events: 100,
         live_flows: 100,
         flow_result_ttl: Duration::from_secs(3_600),
-        retention: Retention { expired: Duration::from_secs(3_600), events: Duration::from_secs(3_600) },
     }
 }

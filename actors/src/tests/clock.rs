@@ -8,27 +8,21 @@ use sakshi_domain::clock_watch::ClockJump;
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::limits::CLOCK_AGREEMENT;
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
-use sakshi_store::{ReportFlowOutcome, Retention, Transactions as _, Upkeep as _};
+use sakshi_store::{ReportFlowOutcome, Transactions as _, Upkeep as _};
 
 use super::flow_fixture::INVITED;
 use super::{Fixture, roomy, run, take_turns, verified};
 use crate::reaper::IDLE;
 use crate::trusted_clock::TrustedClock;
-use crate::{Tree, TreeBounds, TreeConfig};
+use crate::{Tree, TreeConfig};
 
-const DAY: Duration = Duration::from_secs(24 * 3_600);
 const TWO_DAYS_MS: i64 = 2 * 24 * 3_600_000;
 const MILLISECOND: Duration = Duration::from_millis(1);
-
-/// Keeps what expires for a day.
-fn bounds() -> TreeBounds {
-    TreeBounds { retention: Retention { expired: DAY, events: DAY }, ..roomy() }
-}
 
 impl Fixture {
     /// Another tree on the same store, on the test's arbiter, whose timers follow the test's time.
     async fn start_here(&self) -> Tree {
-        let tree = Tree::start(TreeConfig { on_one_arbiter: true, ..self.config.clone() }, bounds()).await.unwrap().0;
+        let tree = Tree::start(TreeConfig { on_one_arbiter: true, ..self.config.clone() }, roomy()).await.unwrap().0;
         self.settle().await;
         tree
     }
@@ -58,7 +52,7 @@ impl Fixture {
 #[test]
 fn a_clock_that_is_two_days_ahead_for_twenty_seconds_deletes_nothing() {
     run(async {
-        let fixture = Fixture::with(bounds()).await;
+        let fixture = Fixture::with(roomy()).await;
         let (pending, completed) = (fixture.open().await, fixture.open().await);
         fixture.complete(completed, verified(1)).await;
         fixture.start_here().await;
@@ -79,7 +73,7 @@ fn a_clock_that_is_two_days_ahead_for_twenty_seconds_deletes_nothing() {
 fn a_clock_that_has_run_evenly_for_an_hour_deletes_again() {
     for (time, is_kept) in [(CLOCK_AGREEMENT - MILLISECOND, true), (CLOCK_AGREEMENT, false)] {
         run(async {
-            let fixture = Fixture::with(bounds()).await;
+            let fixture = Fixture::with(roomy()).await;
             let expired = fixture.open().await;
             fixture.start_here().await;
             tokio::time::pause();
@@ -96,7 +90,7 @@ fn a_clock_that_has_run_evenly_for_an_hour_deletes_again() {
 #[test]
 fn a_clock_that_an_operator_accepts_deletes_with_the_next_sweep() {
     run(async {
-        let fixture = Fixture::with(bounds()).await;
+        let fixture = Fixture::with(roomy()).await;
         let expired = fixture.open().await;
         let tree = fixture.start_here().await;
         assert_eq!(tree.accept_clock(), None);
@@ -115,7 +109,7 @@ fn a_clock_that_an_operator_accepts_deletes_with_the_next_sweep() {
 #[test]
 fn a_node_that_starts_far_from_its_stores_time_deletes_nothing() {
     run(async {
-        let fixture = Fixture::with(bounds()).await;
+        let fixture = Fixture::with(roomy()).await;
         let pending = fixture.open().await;
         tokio::time::pause();
         fixture.clock.jump(TWO_DAYS_MS);
@@ -156,12 +150,12 @@ fn a_document_does_not_lapse_by_a_clock_that_jumped() {
 #[test]
 fn a_clock_that_jumps_after_it_was_looked_at_deletes_nothing() {
     run(async {
-        let fixture = Fixture::with(bounds()).await;
+        let fixture = Fixture::with(roomy()).await;
         let pending = fixture.open().await;
         let clock = TrustedClock::starting(fixture.clock.clone(), fixture.store.last_sweep().await.unwrap());
         let now = clock.now().unwrap();
         fixture.clock.jump(TWO_DAYS_MS);
-        fixture.store.sweep(now, bounds().retention, 100).await.unwrap();
+        fixture.store.sweep(now, 100).await.unwrap();
         fixture.clock.jump(-TWO_DAYS_MS);
         assert!(fixture.has(pending).await);
     });

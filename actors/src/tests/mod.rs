@@ -73,7 +73,6 @@ pub(super) fn roomy() -> TreeBounds {
         live_events: 1_000,
         live_flows: 1_000,
         flow_result_ttl: WINDOW,
-        retention: Retention { expired: Duration::from_secs(3_600), events: Duration::from_secs(3_600) },
     }
 }
 

@@ -105,7 +105,6 @@ async fn start_tree(store: &Arc<dyn Store>, vault: &Arc<Vault>, clock: Arc<dyn C
         live_events: 1_000,
         live_flows: 1_000,
         flow_result_ttl: Duration::from_secs(86_400),
-        retention: Retention { expired: Duration::from_secs(86_400), events: Duration::from_secs(86_400) },
     };
     Ok(Tree::start(workload, bounds).await?.0)
 }

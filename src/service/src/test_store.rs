@@ -9,13 +9,16 @@ use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore};
 use sakshi_store::{Ownership, Retention, Vault};
 use tempfile::TempDir;
 
+/// The retention of every store.
+pub(crate) const RETENTION: Retention = Retention { expired: Duration::from_secs(3_600), events: Duration::from_secs(3_600) };
+
 pub(crate) fn store(clock: Arc<dyn Clock>) -> (TempDir, EmbeddedStore) {
     let directory = tempfile::tempdir().unwrap();
     let options = EmbeddedOptions {
         directory: directory.path().join("store"),
         clock,
         vault: Arc::new(Vault::new(&[vec![7; 32].into()]).unwrap()),
-        retention: Retention { expired: Duration::from_secs(3_600), events: Duration::from_secs(3_600) },
+        retention: RETENTION,
         max_waiting: 64,
         ownership: Ownership::of(Profile::Sandbox, "https://issuer.test"),
     };

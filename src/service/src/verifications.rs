@@ -189,7 +189,7 @@ mod tests {
     use sakshi_domain::tenancy::Client;
     use sakshi_kit::records::{self, WINDOW};
     use sakshi_store::embedded::EmbeddedStore;
-    use sakshi_store::{Credits as _, OpenTransaction, Retention, Tenancy as _, Transactions as _, Upkeep as _};
+    use sakshi_store::{Credits as _, OpenTransaction, Tenancy as _, Transactions as _, Upkeep as _};
 
     use super::*;
     use crate::test_store;
@@ -276,12 +276,8 @@ mod tests {
         let (nothing, older) = (Filter { channel: Some("qr".into()), ..Filter::default() }, Some(GRANT + 2));
         let later = START + Duration::from_millis(1);
         assert_eq!(fixture.list(later, &nothing, None).await.older, older, "some are kept all the same");
-        fixture.clock.advance(WINDOW);
-        for id in &fixture.opened {
-            fixture.store.expire_transaction(*id).await.unwrap();
-        }
-        let at_once = Retention { expired: Duration::ZERO, events: Duration::ZERO };
-        fixture.store.sweep(fixture.clock.now(), at_once, fixture.opened.len()).await.unwrap();
+        fixture.clock.advance(WINDOW + test_store::RETENTION.expired);
+        fixture.store.sweep(fixture.clock.now(), fixture.opened.len()).await.unwrap();
         assert_eq!(fixture.list(START, &nothing, None).await.older, older, "older ones may be kept");
         assert_eq!(fixture.list(later, &nothing, None).await.older, None);
     }

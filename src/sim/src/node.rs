@@ -219,7 +219,6 @@ fn bounds(shards: usize, in_flight_per_origin: usize) -> TreeBounds {
         live_events: 100,
         live_flows: 100,
         flow_result_ttl: DAY,
-        retention: RETENTION,
     }
 }
 

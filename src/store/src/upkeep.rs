@@ -8,11 +8,9 @@ use crate::error::StoreFuture;
 
 /// Upkeep of the store itself.
 pub trait Upkeep {
-    /// Removes at most `limit` records of each kind whose time has passed, at `now` and by the store's
-    /// clock: completed transactions after their result's, expired ones and events as the retention
-    /// says, flows and their reports after their own; never a record whose delivery has not ended, which
-    /// outlives its event or its flow.
-    fn sweep(&self, now: Timestamp, retention: Retention, limit: usize) -> StoreFuture<Swept>;
+    /// Removes at most `limit` records of each kind that have ended, at `now` and by the store's clock. Their ends were set when they were
+    /// written, by the retention of the store and of the client. A record with a delivery that is not settled has no end.
+    fn sweep(&self, now: Timestamp, limit: usize) -> StoreFuture<Swept>;
 
     /// The time of the last sweep, or of the store's creation; `None` for a store that needs no sweeps.
     fn last_sweep(&self) -> StoreFuture<Option<Timestamp>>;

@@ -11,8 +11,8 @@ use sakshi_domain::transaction::Outcome;
 
 use super::TestStore;
 use super::fixture::{
-    RESULT_TTL, RETENTION, audited_balance, client_with, completed, completing, counts, created, event, kept, opening, passing, registered,
-    scan, scanned, scope,
+    RESULT_TTL, audited_balance, client_with, completed, completing, counts, created, event, kept, opening, passing, registered, scan,
+    scanned, scope,
 };
 use super::flow_fixture::{self, Told, accepted, loaded, locker, opened, party};
 use super::guests::ALL;
@@ -77,7 +77,7 @@ pub(crate) async fn an_erased_guest_keeps_the_place_and_nothing_else(test: &impl
     assert_eq!(erased, Erased { transactions: 1, registrations: 1, ..Erased::default() });
     // The transactions of the others are gone long before the event is.
     test.advance(RESULT_TTL + Duration::from_secs(1));
-    while test.store().sweep(test.now(), RETENTION, 100).await.unwrap().transactions > 0 {}
+    while test.store().sweep(test.now(), 100).await.unwrap().transactions > 0 {}
     let erased = erase(test, &ErasureSubject::Transaction(guests[2])).await;
     assert_eq!(erased, Erased { registrations: 1, ..Erased::default() });
     let after = test.store().list_registrations(event.id, ALL.into()).await.unwrap();

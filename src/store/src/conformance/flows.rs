@@ -15,7 +15,7 @@ use sakshi_domain::limits::FILE_BYTES_MAX;
 use sakshi_domain::retention::ClientRetention;
 
 use super::TestStore;
-use super::fixture::{RESULT_TTL, RETENTION, app, client, client_with, kept, url};
+use super::fixture::{RESULT_TTL, app, client, client_with, kept, url};
 use super::flow_fixture::{
     FLOW, Party, Told, accepted, document, loaded, locker, locker_kept_for, opened, party, registered, told, wealth,
 };
@@ -23,7 +23,7 @@ use crate::Swept;
 use crate::{CreateOutcome, LapseFlowOutcome, ReportFlowOutcome};
 
 async fn swept(test: &impl TestStore) {
-    while test.store().sweep(test.now(), RETENTION, 3).await.unwrap() != Swept::default() {}
+    while test.store().sweep(test.now(), 3).await.unwrap() != Swept::default() {}
 }
 
 /// Deliveries that wait, by their subjects.

@@ -8,7 +8,7 @@ use sakshi_domain::delivery::{Attempt, DeliveryId, DeliveryOutcome};
 use sakshi_domain::ids::TxnId;
 
 use super::TestStore;
-use super::fixture::{RESULT_TTL, RETENTION, client_with, completed, completing, opening_with_hook};
+use super::fixture::{RESULT_TTL, client_with, completed, completing, opening_with_hook};
 use crate::{Backlog, TransactionRecord};
 
 fn attempt(outcome: DeliveryOutcome, status: Option<u16>) -> Attempt {
@@ -69,7 +69,7 @@ pub(crate) async fn a_delivery_that_waits_longer_than_its_result_can_be_polled_i
     let client = client_with(test, 1).await;
     let (pending, id) = completed(test, &client).await;
     test.advance(RESULT_TTL * 3);
-    test.store().sweep(test.now(), RETENTION, 100).await.unwrap();
+    test.store().sweep(test.now(), 100).await.unwrap();
     assert_eq!(test.store().load_transaction(pending.id).await, Ok(None));
     let (record, _) = test.store().load_transaction_with_app(pending.id).await.unwrap().unwrap();
     assert!(matches!(record, TransactionRecord::Completed(record) if record.opened.id == pending.id));
@@ -77,7 +77,7 @@ pub(crate) async fn a_delivery_that_waits_longer_than_its_result_can_be_polled_i
     assert_eq!(due.iter().map(|due| due.id).collect::<Vec<_>>(), [id]);
     assert!(test.store().claim_delivery(id, pending.id.into()).await.unwrap());
     test.store().settle_delivery(id, pending.id.into(), attempt(DeliveryOutcome::Delivered, Some(200))).await.unwrap();
-    test.store().sweep(test.now(), RETENTION, 100).await.unwrap();
+    test.store().sweep(test.now(), 100).await.unwrap();
     assert_eq!(test.store().load_transaction_with_app(pending.id).await, Ok(None));
 }
 

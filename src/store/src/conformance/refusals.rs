@@ -9,7 +9,6 @@ use sakshi_domain::refused_request::RefusedRequest;
 use sakshi_domain::request_id::RequestId;
 
 use super::TestStore;
-use super::fixture::RETENTION;
 use crate::Swept;
 
 const MOMENT: Duration = Duration::from_millis(1);
@@ -55,6 +54,6 @@ pub(crate) async fn a_refused_request_is_forgotten_after_its_time(test: &impl Te
     assert_eq!(test.store().refusals(app.clone()).await, Ok(vec![later]), "the later one has time left");
     test.advance(REFUSAL_TTL);
     assert_eq!(test.store().refusals(app.clone()).await, Ok(vec![]));
-    while test.store().sweep(test.now(), RETENTION, 1).await.unwrap() != Swept::default() {}
+    while test.store().sweep(test.now(), 1).await.unwrap() != Swept::default() {}
     assert_eq!(test.store().refusals(app).await, Ok(vec![]));
 }

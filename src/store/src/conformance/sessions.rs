@@ -7,7 +7,6 @@ use sakshi_domain::ids::AppId;
 use sakshi_domain::tenancy::KeyDigest;
 
 use super::TestStore;
-use super::fixture::RETENTION;
 use crate::Swept;
 use crate::{SessionDigest, SessionRecord};
 
@@ -47,7 +46,7 @@ pub(crate) async fn a_session_ends_when_it_was_idle_for_too_long_and_is_not_brou
     for _ in 0..2 {
         assert_eq!(test.store().load_session(one.digest).await, Ok(None));
         assert_eq!(test.store().prolong_session(one.digest, test.now() + IDLE).await, Ok(false));
-        while test.store().sweep(test.now(), RETENTION, 1).await.unwrap() != Swept::default() {}
+        while test.store().sweep(test.now(), 1).await.unwrap() != Swept::default() {}
     }
 }
 

@@ -24,7 +24,7 @@ use crate::{
 
 /// Sweeps until there is nothing left to remove.
 async fn swept(test: &impl TestStore) {
-    while test.store().sweep(test.now(), RETENTION, 3).await.unwrap() != Swept::default() {}
+    while test.store().sweep(test.now(), 3).await.unwrap() != Swept::default() {}
 }
 
 async fn completed_without_hook(test: &impl TestStore, client: &ClientId) -> TxnId {
@@ -89,7 +89,7 @@ pub(crate) async fn a_sweep_is_bounded(test: &impl TestStore) {
     test.advance(RESULT_TTL);
     let mut rounds = 0;
     loop {
-        let Swept { transactions, .. } = test.store().sweep(test.now(), RETENTION, 3).await.unwrap();
+        let Swept { transactions, .. } = test.store().sweep(test.now(), 3).await.unwrap();
         assert!(transactions <= 3, "{transactions}");
         if transactions == 0 {
             break;
@@ -145,7 +145,7 @@ pub(crate) async fn abandoned_scans_are_counted_at_any_moment_and_after_they_are
 
 /// Checks the counts of abandoned scans; returns how many transactions each of the sweeps removed.
 pub(crate) async fn abandoned_scans(test: &impl TestStore) -> [u64; 3] {
-    let sweep = |most| async move { test.store().sweep(test.now(), RETENTION, most).await.unwrap().transactions };
+    let sweep = |most| async move { test.store().sweep(test.now(), most).await.unwrap().transactions };
     let client = client_with(test, 20).await;
     let event = created(test, event(test, &client, 10)).await;
     let answered = scanned(test, &event).await;
@@ -275,12 +275,12 @@ pub(crate) async fn nobody_sees_half_of_an_event(test: &impl TestStore) {
     let longer = created(test, longer).await;
     test.advance(EVENT_DURATION + RETENTION.events - Duration::from_millis(1));
     for _ in 0..10 {
-        test.store().sweep(test.now(), RETENTION, 3).await.unwrap();
+        test.store().sweep(test.now(), 3).await.unwrap();
     }
     assert_eq!(counts(test, &old).await.registrations, 7);
     test.advance(Duration::from_millis(1));
     for _ in 0..5 {
-        test.store().sweep(test.now(), RETENTION, 3).await.unwrap();
+        test.store().sweep(test.now(), 3).await.unwrap();
         assert_eq!(test.store().load_event(old.id).await, Ok(None));
         let patch = test.store().patch_event(old.id, old.app.clone(), EventPatch::default()).await;
         assert_eq!(patch, Ok(PatchEventOutcome::NotFound));

@@ -9,10 +9,10 @@ use super::RecordStore;
 use crate::engine::{Batch, Op, Operand};
 use crate::error::StoreFuture;
 use crate::records::installation::swept;
-use crate::upkeep::{Retention, Swept, Upkeep};
+use crate::upkeep::{Swept, Upkeep};
 
 impl Upkeep for RecordStore {
-    fn sweep(&self, now: Timestamp, _: Retention, limit: usize) -> StoreFuture<Swept> {
+    fn sweep(&self, now: Timestamp, limit: usize) -> StoreFuture<Swept> {
         self.run(move |store| async move {
             if store.engine().is_shared() {
                 return Ok(Swept::default());

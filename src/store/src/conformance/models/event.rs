@@ -168,7 +168,7 @@ fn execute(test: &impl TestStore, event: &Event, ids: &[TxnId], number: usize, s
             Box::pin(async move { if matches!(moved.await, Ok(CreditOutcome::Moved(_))) { "done".into() } else { "not moved".into() } })
         }
         Step::Sweep => {
-            let swept = store.sweep(test.now(), KEPT, 1_000);
+            let swept = store.sweep(test.now(), 1_000);
             Box::pin(async move { swept.await.map(|_| "done".into()).unwrap() })
         }
         Step::Advance { .. } => Box::pin(async { "done".into() }),

@@ -119,7 +119,7 @@ fn execute(test: &impl TestStore, client: &ClientId, ids: &[TxnId], step: &Step)
             Box::pin(async move { words_of_completion(&completed.await.unwrap()) })
         }
         Step::Sweep => {
-            let swept = store.sweep(test.now(), RETENTION, 1_000);
+            let swept = store.sweep(test.now(), 1_000);
             Box::pin(async move { format!("swept {}", swept.await.unwrap().transactions) })
         }
         Step::Advance { .. } => Box::pin(async { String::new() }),

@@ -250,7 +250,7 @@ async fn webhooks_that_wait_in_a_backup_are_not_sent_and_recorded_as_unknown() {
     assert_eq!(test.store.abandon_attempts().await, Ok(2));
     // They go when their time has passed, and a new one is queued behind them.
     test.clock.advance(RESULT_TTL);
-    let swept = test.store.sweep(test.clock.now(), RETENTION, 100).await.unwrap();
+    let swept = test.store.sweep(test.clock.now(), 100).await.unwrap();
     assert_eq!(swept.transactions, 4);
     let clients = test.store.audit().await.unwrap();
     let client = clients.iter().find(|audit| audit.balance > 0).unwrap();

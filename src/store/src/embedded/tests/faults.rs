@@ -11,7 +11,7 @@ use super::{EmbeddedTestStore, open, open_when_free, options, test_store, test_s
 use crate::OpenOutcome;
 use crate::StoreError;
 use crate::conformance::TestStore;
-use crate::conformance::fixture::{RESULT_TTL, RETENTION, audited_balance, client_with, opening, opening_with_hook};
+use crate::conformance::fixture::{RESULT_TTL, audited_balance, client_with, opening, opening_with_hook};
 use crate::embedded::database::statements::Database;
 use crate::{Credits as _, StoreFuture, Transactions as _, Upkeep as _};
 
@@ -132,7 +132,7 @@ async fn a_full_store_says_so_loses_nothing_and_recovers_when_there_is_room() {
     assert_eq!(audited_balance(&test, &client).await, 1_000_000 - answered.len() as u64);
 
     test.advance(RESULT_TTL);
-    assert_eq!(test.store.sweep(test.now(), RETENTION, 10_000).await.unwrap().transactions, answered.len() as u64);
+    assert_eq!(test.store.sweep(test.now(), 10_000).await.unwrap().transactions, answered.len() as u64);
     assert_eq!(test.store.check().await, Ok(()));
     let outcome = test.store.open_transaction(opening(&test, &client)).await.unwrap();
     assert_eq!(outcome, OpenOutcome::Opened { balance: 1_000_000 - answered.len() as u64 - 1 });

@@ -33,13 +33,13 @@ fn a_result_is_swept_once_after_its_time() {
         let client = client_with(test, 1).await;
         let id = completed_without_hook(test, &client).await;
         test.advance(RESULT_TTL - Duration::from_millis(1));
-        assert_eq!(test.store().sweep(test.now(), RETENTION, 10).await, Ok(Swept::default()));
+        assert_eq!(test.store().sweep(test.now(), 10).await, Ok(Swept::default()));
         assert!(test.store().load_transaction(id).await.unwrap().is_some());
         test.advance(Duration::from_millis(1));
         assert_eq!(test.store().load_transaction(id).await, Ok(None), "it is gone for readers before it is swept");
         assert_eq!(test.store().complete_transaction(completing(id, 1)).await, Ok(CompleteOutcome::NotFound));
-        assert_eq!(test.store().sweep(test.now(), RETENTION, 10).await, Ok(Swept { transactions: 1, ..Swept::default() }));
-        assert_eq!(test.store().sweep(test.now(), RETENTION, 10).await, Ok(Swept::default()));
+        assert_eq!(test.store().sweep(test.now(), 10).await, Ok(Swept { transactions: 1, ..Swept::default() }));
+        assert_eq!(test.store().sweep(test.now(), 10).await, Ok(Swept::default()));
     });
 }
 
@@ -52,11 +52,11 @@ fn a_sweep_removes_nothing_whose_time_has_not_passed_at_its_own_time() {
         test.advance(RESULT_TTL);
         let just_before = test.now() - Duration::from_millis(1);
         assert_eq!(test.store().last_sweep().await, Ok(Some(created)));
-        assert_eq!(test.store().sweep(just_before, RETENTION, 10).await, Ok(Swept::default()));
+        assert_eq!(test.store().sweep(just_before, 10).await, Ok(Swept::default()));
         test.store().check().await.unwrap();
         assert_eq!(test.store().last_sweep().await, Ok(Some(just_before)), "a health check is no sweep");
         let far_ahead = test.now() + RESULT_TTL;
-        assert_eq!(test.store().sweep(far_ahead, RETENTION, 10).await, Ok(Swept { transactions: 1, ..Swept::default() }));
+        assert_eq!(test.store().sweep(far_ahead, 10).await, Ok(Swept { transactions: 1, ..Swept::default() }));
         assert_eq!(test.store().last_sweep().await, Ok(Some(test.now())), "nor later than the clock of the store");
         assert_eq!(test.store().load_transaction(id).await, Ok(None));
     });
@@ -69,10 +69,10 @@ fn an_expired_transaction_is_swept_once_after_the_grace() {
         let client = client_with(test, 1).await;
         let id = opened(test, &client).await.id;
         test.advance(WINDOW + RETENTION.expired - Duration::from_millis(1));
-        assert_eq!(test.store().sweep(test.now(), RETENTION, 10).await, Ok(Swept::default()));
+        assert_eq!(test.store().sweep(test.now(), 10).await, Ok(Swept::default()));
         assert!(test.store().load_transaction(id).await.unwrap().is_some());
         test.advance(Duration::from_millis(1));
-        assert_eq!(test.store().sweep(test.now(), RETENTION, 10).await, Ok(Swept { transactions: 1, ..Swept::default() }));
+        assert_eq!(test.store().sweep(test.now(), 10).await, Ok(Swept { transactions: 1, ..Swept::default() }));
         assert_eq!(test.store().load_transaction(id).await, Ok(None));
     });
 }
@@ -86,11 +86,11 @@ fn a_transaction_is_swept_only_after_its_delivery_has_ended() {
         let (claimed, claimed_id) = completed(test, &client).await;
         assert!(test.store().claim_delivery(claimed_id, claimed.id.into()).await.unwrap());
         test.advance(RESULT_TTL * 10);
-        assert_eq!(test.store().sweep(test.now(), RETENTION, 10).await, Ok(Swept::default()));
+        assert_eq!(test.store().sweep(test.now(), 10).await, Ok(Swept::default()));
         assert!(test.store().load_delivery(claimed.id.into()).await.unwrap().is_some());
         let attempt = Attempt { outcome: DeliveryOutcome::Delivered, status: Some(200), duration_ms: 1 };
         test.store().settle_delivery(claimed_id, claimed.id.into(), attempt).await.unwrap();
-        assert_eq!(test.store().sweep(test.now(), RETENTION, 10).await, Ok(Swept { transactions: 1, ..Swept::default() }));
+        assert_eq!(test.store().sweep(test.now(), 10).await, Ok(Swept { transactions: 1, ..Swept::default() }));
         assert_eq!(test.store().load_delivery(claimed.id.into()).await, Ok(None));
         let due = test.store().due_deliveries(None, None, 10).await.unwrap();
         assert_eq!(due.iter().map(|due| (due.id, due.subject)).collect::<Vec<_>>(), [(queued_id, queued.id.into())]);
@@ -110,7 +110,7 @@ fn a_sweep_removes_exactly_as_many_as_it_may() {
         test.advance(RESULT_TTL);
         let mut rounds = Vec::new();
         for _ in 0..4 {
-            rounds.push(test.store().sweep(test.now(), RETENTION, 3).await.unwrap().transactions);
+            rounds.push(test.store().sweep(test.now(), 3).await.unwrap().transactions);
         }
         assert_eq!(rounds, [3, 3, 2, 0]);
     });
@@ -131,12 +131,12 @@ fn idempotency_records_and_credentials_are_swept_after_their_time() {
             ..completing(id, 1)
         };
         test.store().complete_transaction(complete).await.unwrap();
-        assert_eq!(test.store().sweep(test.now(), RETENTION, 10).await, Ok(Swept::default()));
+        assert_eq!(test.store().sweep(test.now(), 10).await, Ok(Swept::default()));
         test.advance(REPLAY_WINDOW);
-        assert_eq!(test.store().sweep(test.now(), RETENTION, 10).await, Ok(Swept { credentials: 1, ..Swept::default() }));
+        assert_eq!(test.store().sweep(test.now(), 10).await, Ok(Swept { credentials: 1, ..Swept::default() }));
         assert!(test.store().load_idempotent_answer(scope(&client, 1)).await.unwrap().is_some());
         test.advance(RESULT_TTL - REPLAY_WINDOW);
-        assert_eq!(test.store().sweep(test.now(), RETENTION, 10).await, Ok(Swept { transactions: 1, idempotency: 1, ..Swept::default() }));
+        assert_eq!(test.store().sweep(test.now(), 10).await, Ok(Swept { transactions: 1, idempotency: 1, ..Swept::default() }));
     });
 }
 
@@ -155,19 +155,19 @@ fn an_event_is_swept_with_its_registrations_and_without_its_deliveries() {
         let quiet = patched(test, &event, EventPatch { webhook_url: Some(None), ..EventPatch::default() }).await;
         registered(test, &quiet).await;
         test.advance(RESULT_TTL);
-        assert_eq!(test.store().sweep(test.now(), RETENTION, 100).await, Ok(Swept { transactions: 1, ..Swept::default() }));
+        assert_eq!(test.store().sweep(test.now(), 100).await, Ok(Swept { transactions: 1, ..Swept::default() }));
         let listed = test.store().list_registrations(event.id, ALL.into()).await.unwrap();
         assert_eq!((listed.items.len(), listed.total), (2, 2), "registrations outlive their transactions");
         test.advance(EVENT_DURATION + RETENTION.events - RESULT_TTL - Duration::from_millis(1));
-        assert_eq!(test.store().sweep(test.now(), RETENTION, 100).await, Ok(Swept::default()), "the time of the event has not passed");
+        assert_eq!(test.store().sweep(test.now(), 100).await, Ok(Swept::default()), "the time of the event has not passed");
         test.advance(Duration::from_millis(1));
-        assert_eq!(test.store().sweep(test.now(), RETENTION, 100).await, Ok(Swept { events: 3, ..Swept::default() }));
+        assert_eq!(test.store().sweep(test.now(), 100).await, Ok(Swept { events: 3, ..Swept::default() }));
         let due = test.store().due_deliveries(None, None, 10).await.unwrap().remove(0);
         assert_eq!(Some(due.url), event.terms.webhook_url, "a delivery that has not ended outlives its event");
         assert!(test.store().claim_delivery(due.id, due.subject).await.unwrap());
         let attempt = Attempt { outcome: DeliveryOutcome::Delivered, status: Some(200), duration_ms: 1 };
         test.store().settle_delivery(due.id, due.subject, attempt).await.unwrap();
-        assert_eq!(test.store().sweep(test.now(), RETENTION, 100).await, Ok(Swept { transactions: 1, ..Swept::default() }));
+        assert_eq!(test.store().sweep(test.now(), 100).await, Ok(Swept { transactions: 1, ..Swept::default() }));
         assert_eq!(test.store().load_event(event.id).await, Ok(None));
         assert_eq!(test.store().list_registrations(event.id, ALL.into()).await, Ok(Page { items: vec![], total: 0 }));
         assert_eq!(test.store().list_events(event.app.clone(), ALL).await, Ok(Page { items: vec![], total: 0 }));
@@ -194,15 +194,15 @@ fn the_registrations_of_an_event_are_swept_a_bounded_number_at_a_time() {
         longer.terms.expires_at = old.terms.expires_at + Duration::from_millis(1);
         let longer = created(test, longer).await;
         test.advance(EVENT_DURATION + RETENTION.events - Duration::from_millis(1));
-        assert_eq!(test.store().sweep(test.now(), RETENTION, 100).await.unwrap().events, 0);
+        assert_eq!(test.store().sweep(test.now(), 100).await.unwrap().events, 0);
         test.advance(Duration::from_millis(1));
-        assert_eq!(test.store().sweep(test.now(), RETENTION, 3).await.unwrap().events, 3);
+        assert_eq!(test.store().sweep(test.now(), 3).await.unwrap().events, 3);
         assert_eq!(test.store().load_event(old.id).await, Ok(None), "nobody sees half of an event");
         let patch = test.store().patch_event(old.id, old.app.clone(), EventPatch::default()).await;
         assert_eq!(patch, Ok(PatchEventOutcome::NotFound));
         let mut rounds = Vec::new();
         for _ in 0..4 {
-            rounds.push(test.store().sweep(test.now(), RETENTION, 3).await.unwrap().events);
+            rounds.push(test.store().sweep(test.now(), 3).await.unwrap().events);
         }
         assert_eq!(rounds, [3, 4, 0, 0], "four registrations that were left, and three events");
         assert!(test.store().load_event(longer.id).await.unwrap().is_some());
@@ -221,7 +221,7 @@ fn reports_and_flows_are_swept_a_bounded_number_at_a_time() {
         test.advance(RESULT_TTL);
         let mut rounds = Vec::new();
         for _ in 0..3 {
-            rounds.push(test.store().sweep(test.now(), RETENTION, 3).await.unwrap().flows);
+            rounds.push(test.store().sweep(test.now(), 3).await.unwrap().flows);
         }
         assert_eq!(rounds, [9, 3, 0], "four flows, reports and names of webhooks, at most three of each at a time");
     });

@@ -115,7 +115,7 @@ impl Move {
     /// Moves the store, which is closed before and opened again afterwards.
     async fn run(&mut self, finish: bool) -> Result<Moved, StoreError> {
         // Redis lets go of what is over by itself.
-        while self.store().sweep(self.clock.now(), RETENTION, 100).await.unwrap() != Swept::default() {}
+        while self.store().sweep(self.clock.now(), 100).await.unwrap() != Swept::default() {}
         self.store.close();
         let moved = moved(&self.path(), || self.options(), finish, |_, _| {}).await;
         self.store = embedded(&self.path(), &self.clock);
