@@ -100,10 +100,11 @@ impl Fixture {
         Self::start(roomy(), Duration::from_secs(2), clock(), clock()).await
     }
 
-    /// With receivers that may take an hour: longer than any machine needs for the largest bodies.
+    /// With receivers and actors that may take an hour: longer than any machine needs for the largest bodies.
     pub(super) async fn patient(bounds: TreeBounds) -> Self {
         let clock = clock();
-        Self::start(bounds, Duration::from_secs(3_600), Arc::clone(&clock), clock).await
+        let hour = Duration::from_secs(3_600);
+        Self::start(TreeBounds { ask_timeout: hour, ..bounds }, hour, Arc::clone(&clock), clock).await
     }
 
     async fn start(bounds: TreeBounds, total_timeout: Duration, clock: Arc<ManualClock>, store_clock: Arc<ManualClock>) -> Self {
