@@ -4,8 +4,6 @@
 //! is one step of the store, which changes nothing when it is repeated. It is thin because the store already commits all
 //! movements that wait together; batches made here were measured and gain nothing.
 
-use std::sync::Arc;
-
 use actix::{Actor, Context, Handler, Message, MessageResult, ResponseFuture, Supervised};
 use sakshi_domain::credits::CreditMove;
 use sakshi_domain::ids::ClientId;
@@ -15,12 +13,12 @@ use tracing::Span;
 /// Moves credits.
 #[derive(Debug)]
 pub(crate) struct CreditLedger {
-    store: Arc<dyn Store>,
+    store: Store,
 }
 
 impl CreditLedger {
     /// A ledger over a store.
-    pub(crate) fn new(store: Arc<dyn Store>) -> Self {
+    pub(crate) fn new(store: Store) -> Self {
         Self { store }
     }
 }

@@ -20,13 +20,13 @@ const LIMIT: usize = 100;
 /// Sweeps the store while the clock can be trusted.
 #[derive(Debug)]
 pub(crate) struct Reaper {
-    store: Arc<dyn Store>,
+    store: Store,
     clock: Arc<TrustedClock>,
 }
 
 impl Reaper {
     /// A reaper of this store.
-    pub(crate) const fn new(store: Arc<dyn Store>, clock: Arc<TrustedClock>) -> Self {
+    pub(crate) const fn new(store: Store, clock: Arc<TrustedClock>) -> Self {
         Self { store, clock }
     }
 

@@ -47,7 +47,7 @@ const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug)]
 pub struct TreeConfig {
     /// The durable store.
-    pub store: Arc<dyn Store>,
+    pub store: Store,
     /// Encrypts personal data.
     pub vault: Arc<Vault>,
     /// Tells the time.
@@ -138,25 +138,25 @@ impl Tree {
         }
 
         let ledger = {
-            let store = Arc::clone(&store);
+            let store = store.clone();
             root.start(&effects, "credit-ledger", "credit_ledger", move || CreditLedger::new(store))
         };
         let in_flight = InFlight { attempts: Gate::new(bounds.webhooks.in_flight), body_bytes: Arc::default() };
         let dispatcher = {
-            let (store, vault, in_flight) = (Arc::clone(&store), Arc::clone(&vault), in_flight.clone());
+            let (store, vault, in_flight) = (store.clone(), Arc::clone(&vault), in_flight.clone());
             let make = move || WebhookDispatcher::new(store, vault, client, in_flight, bounds.webhooks);
             root.start(&sending, "webhook-dispatcher", "webhook_dispatcher", make)
         };
         {
-            let (store, clock) = (Arc::clone(&store), Arc::clone(&trusted_clock));
+            let (store, clock) = (store.clone(), Arc::clone(&trusted_clock));
             root.start(&effects, "reaper", "reaper", move || Reaper::new(store, clock));
         }
 
         let of_kind = |live| ShardBounds { shards: bounds.shards.clamp(1, 256), live, requests: bounds.mailbox_depth };
-        let context = Arc::new(EventContext { store: Arc::clone(&store), clock: Arc::clone(&clock) });
+        let context = Arc::new(EventContext { store: store.clone(), clock: Arc::clone(&clock) });
         let events = Shards::new(&root, "events", "event_registry", context, of_kind(bounds.live_events));
         let context = Arc::new(FlowContext {
-            store: Arc::clone(&store),
+            store: store.clone(),
             clock: Arc::clone(&clock),
             trusted_clock: Arc::clone(&trusted_clock),
             dispatcher: dispatcher.clone(),
@@ -165,7 +165,7 @@ impl Tree {
         });
         let flows = Shards::new(&root, "flows", "flow_registry", context, of_kind(bounds.live_flows));
         let context = Arc::new(TransactionContext {
-            store: Arc::clone(&store),
+            store: store.clone(),
             vault: Arc::clone(&vault),
             clock,
             ledger: ledger.clone(),
@@ -175,7 +175,7 @@ impl Tree {
         });
         let transactions = Shards::new(&root, "transactions", "transaction_registry", context, of_kind(bounds.live_transactions));
         {
-            let (store, transactions) = (Arc::clone(&store), Arc::clone(&transactions));
+            let (store, transactions) = (store.clone(), Arc::clone(&transactions));
             root.start(&effects, "change-listener", "change_listener", move || ChangeListener::new(store, transactions));
         }
         let lapsing = Arc::clone(&flows);

@@ -65,9 +65,9 @@ async fn moved(transactions: usize) -> Result<Report, Failure> {
     let keys: u64 = second.kinds.values().map(|kind| kind.keys).sum();
     let written: u64 = second.kinds.values().map(|kind| kind.written).sum();
 
-    let source: Arc<dyn Store> = Arc::new((*owner.embedded(&path)?).clone());
+    let source = (*owner.embedded(&path)?).clone();
     let on_redis = RedisStore::open(owner.redis(&redis)?).await?;
-    let target: Arc<dyn Store> = Arc::new((*on_redis).clone());
+    let target = (*on_redis).clone();
     let compared = owner.compare(&source, &target).await?;
     target.leave().await?;
     drop(target);
@@ -76,7 +76,7 @@ async fn moved(transactions: usize) -> Result<Report, Failure> {
     move_to_directory(owner.redis(&redis)?, &back, |_, _| {}).await?;
     let returned = begun.elapsed().as_secs_f64();
     let memory = own_memory("VmRSS")?;
-    let back: Arc<dyn Store> = Arc::new((*owner.embedded(&back)?).clone());
+    let back = (*owner.embedded(&back)?).clone();
     let compared_back = owner.compare(&source, &back).await?;
     let mut report = Report::new(&format!("A move of {transactions} transactions and {} events", transactions / 100));
     report.figure("first run, with the comparison of every key, s", &[copied]);
@@ -136,7 +136,7 @@ impl Owner {
 
     /// Adds transactions, most of which have ended with claims, and events.
     async fn fill(&self, store: &EmbeddedStore, transactions: usize, events: usize) -> Result<(), Failure> {
-        let store: &dyn Store = &**store;
+        let store: &Store = store;
         let now = SystemClock.now();
         store.create_client(Client::new(self.client.clone(), "bench".into(), now)).await?;
         let app = App {
@@ -212,7 +212,7 @@ impl Owner {
     }
 
     /// Reads everything on both sides; how many reads were compared.
-    async fn compare(&self, source: &Arc<dyn Store>, target: &Arc<dyn Store>) -> Result<usize, Failure> {
+    async fn compare(&self, source: &Store, target: &Store) -> Result<usize, Failure> {
         let mut compared = 0;
         for page in 1.. {
             let page = PageRequest { page, page_size: 100 };

@@ -53,7 +53,7 @@ pub(crate) async fn serve(
     let settings = load(&Sources { overrides, ..Sources::default() })?.settings;
     let _log = telemetry::start(&settings.telemetry)?;
     let node = Node::start(&settings, serve::recorder()?).await?;
-    let Some(FirstClient { client, app, key }) = first_client::ensure(&*node.store, SystemClock.now()).await? else {
+    let Some(FirstClient { client, app, key }) = first_client::ensure(&node.store, SystemClock.now()).await? else {
         // Not the first node of several: the first one has created the client.
         send_line(&json!({ "address": node.public_addr }))?;
         while commands().recv().await.is_some() {}

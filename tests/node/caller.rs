@@ -14,7 +14,6 @@ use sakshi_service::ServiceError;
 use sakshi_service::api_key::ApiKey;
 use sakshi_service::authentication::Caller;
 use sakshi_service::authentication::KeyGate;
-use sakshi_store::Tenancy as _;
 use sakshi_web::authenticated::Authenticated;
 use sakshi_web::edge::edge;
 use serde_json::Value;

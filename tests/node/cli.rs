@@ -15,7 +15,7 @@ use sakshi_domain::flow::api_type::ApiType;
 use sakshi_domain::flow::report_kind::ReportKind;
 use sakshi_domain::http_url::{HttpUrl, Schemes};
 use sakshi_operator::configure;
-use sakshi_store::{Flows as _, ReportFlow, Tenancy as _};
+use sakshi_store::ReportFlow;
 use sakshi_web::edge::edge;
 use sakshi_wire::reports::FlowReport;
 
@@ -161,7 +161,7 @@ async fn an_operator_looks_at_a_flow() {
     let url = serve(&fixture);
     let client = fixture.client().await;
     let party = Party { app: fixture.app(&client).await, client, now: fixture.clock.now() };
-    let flow = party.locker(&*fixture.store).await;
+    let flow = party.locker(&fixture.store).await;
     let (code, out, _) = admin(&url, &["flow", &flow.id.to_string()]).await;
     assert!(code == ExitCode::SUCCESS && out.ends_with("\n\nnone\n"), "{out}");
     assert_eq!((word_after(&out, "kind"), word_after(&out, "state")), ("doclocker", "Pending"));

@@ -13,7 +13,7 @@ use sakshi_domain::ids::EventId;
 use sakshi_kit::records;
 use sakshi_operator::{InternalDeps, configure};
 use sakshi_service::api_key::ApiKey;
-use sakshi_store::{CreateEvent, Events as _};
+use sakshi_store::CreateEvent;
 use sakshi_web::edge::edge;
 use sakshi_wire::ISO_8601;
 use serde_json::{Value, json};

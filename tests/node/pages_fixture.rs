@@ -31,7 +31,7 @@ use sakshi_service::url_policy::UrlPolicy;
 use sakshi_service::{Rules, Service};
 use sakshi_store::OpenOutcome;
 use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore};
-use sakshi_store::{CreateEvent, CreateOutcome, OpenTransaction, Ownership, Retention, Tenancy as _};
+use sakshi_store::{CreateEvent, CreateOutcome, OpenTransaction, Ownership, Retention};
 use sakshi_web::rate_limit::{ClientRates, RateLimit, RateLimits};
 
 use crate::store_fixture::intent_key_in;
@@ -71,10 +71,10 @@ impl PagesFixture {
         })
         .unwrap();
         let client = WebhookClient::new(&client_options());
-        let first = first_client::ensure(&*store, clock.now()).await.unwrap().unwrap();
+        let first = first_client::ensure(&store, clock.now()).await.unwrap().unwrap();
         let app = store.load_app(first.app.clone()).await.unwrap().unwrap();
         let config = TreeConfig {
-            store: Arc::new((*store).clone()),
+            store: (*store).clone(),
             vault: Arc::clone(&vault),
             clock: clock.clone(),
             client: Arc::new(client.unwrap()),
@@ -86,7 +86,7 @@ impl PagesFixture {
             transactions,
             events,
             flows,
-            store: Arc::new((*store).clone()),
+            store: (*store).clone(),
             vault,
             clock: clock.clone(),
             authority: Arc::new(authority::build(&settings, keys, BASE.to_owned(), clock.clone()).unwrap()),
@@ -181,7 +181,7 @@ impl PagesFixture {
         let Service { store, vault, clock, .. } = &self.shared.service;
         let client = WebhookClient::new(&client_options()).unwrap();
         let config = TreeConfig {
-            store: Arc::clone(store),
+            store: store.clone(),
             vault: Arc::clone(vault),
             clock: Arc::clone(clock),
             client: Arc::new(client),

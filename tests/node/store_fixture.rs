@@ -22,9 +22,7 @@ use sakshi_service::budget::MemoryBudgets;
 use sakshi_service::url_policy::UrlPolicy;
 use sakshi_store::Retention;
 use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore};
-use sakshi_store::{
-    CreditOutcome, Credits as _, Flows as _, Ownership, ReportFlow, ReportFlowOutcome, Store, StoreFuture, Tenancy as _, Vault,
-};
+use sakshi_store::{CreditOutcome, Ownership, ReportFlow, ReportFlowOutcome, Store, StoreFuture, Vault};
 use sakshi_web::error::{ApiError, DocsBase};
 use sakshi_wire::operator::views::TreeNode;
 use sakshi_wire::reports::FlowReport;
@@ -114,8 +112,8 @@ impl StoreFixture {
         Self { store: EmbeddedStore::open(options).unwrap(), clock, health: Arc::default(), directory }
     }
 
-    pub(crate) fn shared_store(&self) -> Arc<dyn Store> {
-        Arc::new((*self.store).clone())
+    pub(crate) fn shared_store(&self) -> Store {
+        (*self.store).clone()
     }
 
     pub(crate) fn internal(&self) -> InternalDeps {

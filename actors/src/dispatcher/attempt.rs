@@ -27,7 +27,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(5);
 /// What an attempt needs.
 #[derive(Debug)]
 pub(super) struct Attempter {
-    pub(super) store: Arc<dyn Store>,
+    pub(super) store: Store,
     pub(super) vault: Arc<Vault>,
     pub(super) client: Arc<dyn SendWebhook>,
 }

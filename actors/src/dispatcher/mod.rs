@@ -93,13 +93,7 @@ pub(crate) struct WebhookDispatcher {
 impl WebhookDispatcher {
     /// A dispatcher for the outbox of a store. The counts in `in_flight` go on across restarts.
     #[must_use]
-    pub(crate) fn new(
-        store: Arc<dyn Store>,
-        vault: Arc<Vault>,
-        client: Arc<dyn SendWebhook>,
-        in_flight: InFlight,
-        bounds: DispatchBounds,
-    ) -> Self {
+    pub(crate) fn new(store: Store, vault: Arc<Vault>, client: Arc<dyn SendWebhook>, in_flight: InFlight, bounds: DispatchBounds) -> Self {
         Self {
             attempter: Rc::new(Attempter { store, vault, client }),
             attempts: in_flight.attempts,

@@ -29,7 +29,7 @@ const FOLLOW_PAUSE: Duration = Duration::from_millis(300);
 /// What every event actor of the node uses.
 #[derive(Debug)]
 pub(crate) struct EventContext {
-    pub(crate) store: Arc<dyn Store>,
+    pub(crate) store: Store,
     pub(crate) clock: Arc<dyn Clock>,
 }
 

@@ -36,7 +36,7 @@ const LAPSE_PAUSE: Duration = Duration::from_secs(1);
 /// What every flow actor of the node uses.
 #[derive(Debug)]
 pub(crate) struct FlowContext {
-    pub(crate) store: Arc<dyn Store>,
+    pub(crate) store: Store,
     pub(crate) clock: Arc<dyn Clock>,
     /// Ends documents.
     pub(crate) trusted_clock: Arc<TrustedClock>,

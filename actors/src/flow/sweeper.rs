@@ -29,17 +29,17 @@ const LAPSE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Finds documents that have lapsed.
 #[derive(Debug)]
 pub(crate) struct FlowSweeper {
-    store: Arc<dyn Store>,
+    store: Store,
     flows: Arc<Shards<FlowActor>>,
 }
 
 impl FlowSweeper {
-    pub(crate) const fn new(store: Arc<dyn Store>, flows: Arc<Shards<FlowActor>>) -> Self {
+    pub(crate) const fn new(store: Store, flows: Arc<Shards<FlowActor>>) -> Self {
         Self { store, flows }
     }
 
     fn sweep(&mut self, ctx: &mut Context<Self>) {
-        let sweep = sweep(Arc::clone(&self.store), Arc::clone(&self.flows));
+        let sweep = sweep(self.store.clone(), Arc::clone(&self.flows));
         ctx.spawn(sweep.into_actor(self).map(|pause, _, ctx| {
             ctx.run_later(pause, Self::sweep);
         }));
@@ -47,7 +47,7 @@ impl FlowSweeper {
 }
 
 /// One sweep; returns the pause after it.
-async fn sweep(store: Arc<dyn Store>, flows: Arc<Shards<FlowActor>>) -> Duration {
+async fn sweep(store: Store, flows: Arc<Shards<FlowActor>>) -> Duration {
     let found = match store.lapsed_flows(LIMIT).await {
         Ok(found) => found,
         Err(error) => {

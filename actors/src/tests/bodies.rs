@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_sandbox::receiver::{Arrival, Behaviour, WebhookReceiver, listen};
-use sakshi_store::{Outbox as _, ReportFlowOutcome};
+use sakshi_store::ReportFlowOutcome;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 

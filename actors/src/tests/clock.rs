@@ -8,7 +8,7 @@ use sakshi_domain::clock_watch::ClockJump;
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::limits::CLOCK_AGREEMENT;
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
-use sakshi_store::{ReportFlowOutcome, Transactions as _, Upkeep as _};
+use sakshi_store::ReportFlowOutcome;
 
 use super::flow_fixture::INVITED;
 use super::{Fixture, roomy, run, take_turns, verified};

@@ -13,7 +13,7 @@ use sakshi_domain::http_url::WebhookUrl;
 use sakshi_domain::ids::TxnId;
 use sakshi_outbound::client::SendWebhook;
 use sakshi_sandbox::receiver::{Behaviour, Received, WebhookReceiver};
-use sakshi_store::{OpenOutcome, Outbox as _};
+use sakshi_store::OpenOutcome;
 use serde_json::Value;
 use tokio::sync::watch;
 

@@ -10,7 +10,7 @@ use sakshi_domain::clock::Clock as _;
 use sakshi_domain::event::{Event, EventPatch, EventRefusal, EventStatus, MaxGuests};
 use sakshi_domain::ids::EventId;
 use sakshi_kit::records;
-use sakshi_store::{CreateEvent, CreateOutcome, Events as _, OpenOutcome, PatchEventOutcome};
+use sakshi_store::{CreateEvent, CreateOutcome, OpenOutcome, PatchEventOutcome};
 
 use super::{Fixture, run, until, verified};
 use crate::CompleteReply;

@@ -8,7 +8,7 @@ use sakshi_domain::http_url::{HttpUrl, Schemes};
 pub(super) use sakshi_kit::flow_records::INVITED;
 use sakshi_kit::flow_records::{Party, TestFlow};
 use sakshi_kit::records;
-use sakshi_store::{CreateOutcome, OpenFlow, Tenancy as _};
+use sakshi_store::{CreateOutcome, OpenFlow};
 use sakshi_wire::reports::FlowReport;
 use serde_json::{Value, json};
 

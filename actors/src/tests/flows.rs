@@ -8,7 +8,7 @@ use futures_util::future::join_all;
 use sakshi_domain::flow::flow_state::FlowState;
 use sakshi_domain::ids::AppId;
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
-use sakshi_store::{Outbox as _, ReportFlowOutcome};
+use sakshi_store::ReportFlowOutcome;
 
 use super::panics::{Panic, PanicIn};
 use super::{Fixture, roomy, run, until};

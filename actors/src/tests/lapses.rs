@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
-use sakshi_store::{CreateOutcome, Flows as _, ReportFlowOutcome};
+use sakshi_store::{CreateOutcome, ReportFlowOutcome};
 use serde_json::Value;
 
 use super::flow_fixture::INVITED;

@@ -7,7 +7,6 @@ use futures_util::future::join_all;
 use sakshi_domain::clock::Clock as _;
 use sakshi_domain::erasure::ErasureSubject;
 use sakshi_domain::transaction::{Answer, Outcome};
-use sakshi_store::{Erasure as _, Transactions as _};
 
 use super::{Fixture, WINDOW, declined, run, take_turns, until, verified};
 use crate::ask::{Ask, StartWith};

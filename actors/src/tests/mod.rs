@@ -29,7 +29,7 @@ use sakshi_kit::records;
 pub(super) use sakshi_kit::records::WINDOW;
 use sakshi_outbound::client::{SendWebhook, WebhookClient, WebhookClientOptions};
 use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore};
-use sakshi_store::{Credits as _, OpenOutcome, OpenTransaction, Ownership, Retention, Tenancy as _, Transactions as _, Vault};
+use sakshi_store::{OpenOutcome, OpenTransaction, Ownership, Retention, Vault};
 use tokio::sync::mpsc;
 use zeroize::Zeroizing;
 
@@ -122,8 +122,7 @@ impl Fixture {
         let connect_timeout = Duration::from_secs(2);
         let options = WebhookClientOptions { allow_private: true, connect_timeout, total_timeout, extra_roots_pem: None };
         let client = WebhookClient::new(&options).unwrap();
-        let config =
-            TreeConfig { store: Arc::new((*store).clone()), vault, clock: clock.clone(), client: Arc::new(client), on_one_arbiter: false };
+        let config = TreeConfig { store: (*store).clone(), vault, clock: clock.clone(), client: Arc::new(client), on_one_arbiter: false };
         let (tree, escalations) = Tree::start(config.clone(), bounds).await.unwrap();
         let Handles { transactions, events, flows } = tree.start_shard().unwrap();
         let client = Client::new(ClientId::generate(), "Test".into(), clock.now());

@@ -38,7 +38,7 @@ const DEADLINE_RECHECK: Duration = Duration::from_millis(250);
 /// What every transaction actor of the node uses.
 #[derive(Debug)]
 pub(crate) struct TransactionContext {
-    pub(crate) store: Arc<dyn Store>,
+    pub(crate) store: Store,
     pub(crate) vault: Arc<Vault>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ledger: Addr<CreditLedger>,

@@ -18,13 +18,13 @@ use super::message::EndedElsewhere;
 /// Routes notices to the shards.
 #[derive(Debug)]
 pub(crate) struct ChangeListener {
-    store: Arc<dyn Store>,
+    store: Store,
     transactions: Arc<Shards<TransactionActor>>,
 }
 
 impl ChangeListener {
     /// A listener for the shards of this node.
-    pub(crate) const fn new(store: Arc<dyn Store>, transactions: Arc<Shards<TransactionActor>>) -> Self {
+    pub(crate) const fn new(store: Store, transactions: Arc<Shards<TransactionActor>>) -> Self {
         Self { store, transactions }
     }
 }

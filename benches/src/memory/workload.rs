@@ -33,7 +33,7 @@ const RESULT_TTL: Duration = Duration::from_secs(86_400);
 
 /// Store, vault and, unless the store is measured alone, a tree.
 pub(super) struct Workload {
-    store: Arc<dyn Store>,
+    store: Store,
     vault: Arc<Vault>,
     tree: Option<Tree>,
     opener: Arc<Opener>,
@@ -43,17 +43,15 @@ impl Workload {
     pub(super) async fn new(directory: &Path, store_only: bool) -> Result<Self, Failure> {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let vault = Arc::new(Vault::new(&[Zeroizing::new(vec![1; 32])])?);
-        let store: Arc<dyn Store> = Arc::new(
-            (*EmbeddedStore::open(EmbeddedOptions {
-                directory: directory.to_owned(),
-                clock: Arc::clone(&clock),
-                vault: Arc::clone(&vault),
-                retention: Retention { expired: Duration::from_secs(86_400), events: Duration::from_secs(86_400) },
-                max_waiting: 8_192,
-                ownership: Ownership::of(Profile::Sandbox, "https://issuer.test"),
-            })?)
-            .clone(),
-        );
+        let store = (*EmbeddedStore::open(EmbeddedOptions {
+            directory: directory.to_owned(),
+            clock: Arc::clone(&clock),
+            vault: Arc::clone(&vault),
+            retention: Retention { expired: Duration::from_secs(86_400), events: Duration::from_secs(86_400) },
+            max_waiting: 8_192,
+            ownership: Ownership::of(Profile::Sandbox, "https://issuer.test"),
+        })?)
+        .clone();
         let client = ClientId::generate();
         store.create_client(Client::new(client.clone(), "bench".into(), clock.now())).await?;
         let grant = CreditMove { kind: EntryKind::Grant, amount: 1_000_000_000, reference: "bench".into() };
@@ -68,7 +66,7 @@ impl Workload {
         for _ in 0..load::cores() {
             let arbiter = Arbiter::new();
             let backend = match &self.tree {
-                None => Backend::Store { store: Arc::clone(&self.store), vault: Arc::clone(&self.vault) },
+                None => Backend::Store { store: self.store.clone(), vault: Arc::clone(&self.vault) },
                 Some(tree) => Backend::Shard(start_shard(&arbiter, tree.clone()).await?),
             };
             // Filled once, so that its pages are resident before the measurement.
@@ -81,15 +79,14 @@ impl Workload {
     }
 }
 
-async fn start_tree(store: &Arc<dyn Store>, vault: &Arc<Vault>, clock: Arc<dyn Clock>) -> Result<Tree, Failure> {
+async fn start_tree(store: &Store, vault: &Arc<Vault>, clock: Arc<dyn Clock>) -> Result<Tree, Failure> {
     let client = WebhookClient::new(&WebhookClientOptions {
         allow_private: false,
         connect_timeout: Duration::from_secs(1),
         total_timeout: Duration::from_secs(1),
         extra_roots_pem: None,
     })?;
-    let workload =
-        TreeConfig { store: Arc::clone(store), vault: Arc::clone(vault), clock, client: Arc::new(client), on_one_arbiter: false };
+    let workload = TreeConfig { store: store.clone(), vault: Arc::clone(vault), clock, client: Arc::new(client), on_one_arbiter: false };
     let bounds = TreeBounds {
         shards: load::cores(),
         live_transactions: 10_000_000,
@@ -175,7 +172,7 @@ impl State {
 
 enum Backend {
     Shard(Transactions),
-    Store { store: Arc<dyn Store>, vault: Arc<Vault> },
+    Store { store: Store, vault: Arc<Vault> },
 }
 
 impl Backend {

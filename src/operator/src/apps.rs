@@ -35,7 +35,7 @@ pub(super) async fn create(
 }
 
 pub(super) async fn list(Operator(deps): Operator, Id(client): Id<ClientId>) -> Result<Json<AppsResponse>, ApiError> {
-    balance_of(deps.store.as_ref(), &client).await?;
+    balance_of(&deps.store, &client).await?;
     let apps = deps.store.list_apps(client).await?;
     Ok(Json(AppsResponse { apps: apps.into_iter().map(Into::into).collect() }))
 }

@@ -43,7 +43,7 @@ fn range(query: &str) -> Result<Range, ApiError> {
 pub(super) async fn read(Operator(deps): Operator, range: Range) -> Result<Json<AuditLogPage>, ApiError> {
     let head = deps.store.audit_head().await?;
     let from = match range.since {
-        Some(since) => before(deps.store.as_ref(), head, since).await?.max(range.after),
+        Some(since) => before(&deps.store, head, since).await?.max(range.after),
         None => range.after,
     };
     let entries = deps.store.audit_log(from, range.limit).await?;
@@ -61,7 +61,7 @@ fn entry(record: &AuditRecord) -> Result<AuditLogEntry, ApiError> {
 }
 
 /// The number before the first entry of a time or later. Entries are in the order of their times, but for the clocks of nodes.
-async fn before(store: &dyn Store, head: AuditHead, since: Timestamp) -> Result<u64, ApiError> {
+async fn before(store: &Store, head: AuditHead, since: Timestamp) -> Result<u64, ApiError> {
     let (mut before, mut end) = (0, head.number);
     while before < end {
         let middle = before + (end - before) / 2;

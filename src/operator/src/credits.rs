@@ -23,7 +23,7 @@ pub(super) async fn change(
 ) -> Result<Json<MoveCreditsResponse>, ApiError> {
     match deps.credits.move_credits(client.clone(), asked.movement()).await? {
         CreditOutcome::Moved(entry) => {
-            let balance = balance_of(deps.store.as_ref(), &client).await?;
+            let balance = balance_of(&deps.store, &client).await?;
             tracing::info!(client.id = %client, entry.kind = entry.kind.as_str(), entry.amount = entry.amount, "credits moved");
             Ok(Json(MoveCreditsResponse { balance, entry: entry.into() }))
         }
@@ -34,16 +34,16 @@ pub(super) async fn change(
 }
 
 pub(super) async fn balance(Operator(deps): Operator, Id(client): Id<ClientId>) -> Result<Json<Balance>, ApiError> {
-    Ok(Json(Balance { balance: balance_of(deps.store.as_ref(), &client).await? }))
+    Ok(Json(Balance { balance: balance_of(&deps.store, &client).await? }))
 }
 
 /// The balance of a client, if it exists.
-pub(super) async fn balance_of(store: &dyn Store, client: &ClientId) -> Result<u64, ApiError> {
+pub(super) async fn balance_of(store: &Store, client: &ClientId) -> Result<u64, ApiError> {
     Ok(store.balance(client.clone()).await?.ok_or(ServiceError::NotFound("client"))?)
 }
 
 pub(super) async fn statement(Operator(deps): Operator, Id(client): Id<ClientId>, paged: Paged) -> Result<Json<Statement>, ApiError> {
-    balance_of(deps.store.as_ref(), &client).await?;
+    balance_of(&deps.store, &client).await?;
     let found = deps.store.statement(client, paged.page).await?;
     let (PageRequest { page, page_size }, next) = (paged.page, paged.next(found.total));
     Ok(Json(Statement::new(page, page_size, found.total, found.items, next)))

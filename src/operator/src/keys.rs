@@ -41,13 +41,13 @@ pub(super) async fn issue(
         expires_at,
         revoked_at: None,
     };
-    let (key_id, api_key) = create_key(deps.store.as_ref(), record).await?;
+    let (key_id, api_key) = create_key(&deps.store, record).await?;
     tracing::info!(key.id = %key_id, "key issued");
     Ok(Json(IssueKeyResponse { key_id, api_key }))
 }
 
 /// Makes a key for this record and stores its digest.
-async fn create_key(store: &dyn Store, record: ApiKeyRecord) -> Result<(KeyId, KeyText), ApiError> {
+async fn create_key(store: &Store, record: ApiKeyRecord) -> Result<(KeyId, KeyText), ApiError> {
     let (key, digest) = ApiKey::issue().ok_or_else(|| ServiceError::Internal("the system gives no random bytes".to_owned()))?;
     let id = record.key_id.clone();
     if store.create_key(record, digest).await? {
@@ -58,7 +58,7 @@ async fn create_key(store: &dyn Store, record: ApiKeyRecord) -> Result<(KeyId, K
 }
 
 pub(super) async fn list(Operator(deps): Operator, Id(client): Id<ClientId>) -> Result<Json<KeysResponse>, ApiError> {
-    balance_of(deps.store.as_ref(), &client).await?;
+    balance_of(&deps.store, &client).await?;
     let keys = deps.store.list_keys(client).await?;
     Ok(Json(KeysResponse { keys: keys.into_iter().map(Into::into).collect() }))
 }
@@ -86,7 +86,7 @@ pub(super) async fn rotate(
         return Err(NOT_ACTIVE.into());
     }
     let fresh = ApiKeyRecord { key_id: KeyId::generate(), created_at: now, expires_at: None, ..old };
-    let (key_id, api_key) = create_key(deps.store.as_ref(), fresh).await?;
+    let (key_id, api_key) = create_key(&deps.store, fresh).await?;
     let end = now + Duration::from_secs(overlap);
     let old = deps.store.retire_key(id, None, Some(end)).await?.ok_or(ServiceError::NotFound("key"))?;
     tracing::info!(key.id = %key_id, key.previous_id = %old.key_id, "key rotated");

@@ -95,7 +95,7 @@ pub type AcceptClock = Arc<dyn Fn() -> Option<ClockJump> + Send + Sync>;
 #[derive(Clone)]
 pub struct InternalDeps {
     /// Clients, apps, keys, statements, deliveries.
-    pub store: Arc<dyn Store>,
+    pub store: Store,
     /// Where "now" comes from.
     pub clock: Arc<dyn Clock>,
     /// Accepts that clock after a jump.

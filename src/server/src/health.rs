@@ -29,7 +29,7 @@ pub(crate) struct Health {
 impl Health {
     /// Watches the store on the current arbiter from now on.
     #[must_use]
-    pub(crate) fn watch(tree: Tree, drain: Drain, store: Arc<dyn Store>) -> Self {
+    pub(crate) fn watch(tree: Tree, drain: Drain, store: Store) -> Self {
         let last = Arc::new(Mutex::new(Ok(())));
         let seen = Arc::clone(&last);
         let (interval, patience) =

@@ -17,13 +17,13 @@ const INTERVAL: Duration = Duration::from_millis(400);
 
 /// What a node follows.
 struct Choice {
-    store: Arc<dyn Store>,
+    store: Store,
     signer: Arc<IntentSigner>,
     kid: Option<String>,
 }
 
 /// Follows the choice: from before the node serves, and then on the current arbiter.
-pub(crate) async fn follow(store: Arc<dyn Store>, signer: Arc<IntentSigner>) {
+pub(crate) async fn follow(store: Store, signer: Arc<IntentSigner>) {
     let mut choice = Choice { store, signer, kid: None };
     gauge!("sakshi_intent_key_missing").set(0);
     choice.read().await;

@@ -98,7 +98,7 @@ pub struct Node {
     /// The URL under which the node is reached from outside.
     pub public_base: String,
     /// The durable store.
-    pub store: Arc<dyn Store>,
+    pub store: Store,
     /// Failures that the supervision tree could not handle.
     pub escalations: mpsc::UnboundedReceiver<Escalation>,
     /// The actors.
@@ -140,7 +140,7 @@ impl Node {
         let vault = Arc::clone(&keys.vault);
         let storage = Storage::open(settings, Arc::clone(&vault), bounds::retention(settings)).await?;
         metrics::gauge!("sakshi_store_sealing_key_info", "key" => vault.sealing_key().to_string()).set(1);
-        let (store, clock) = (Arc::clone(&storage.store), Arc::clone(&storage.clock));
+        let (store, clock) = (storage.store.clone(), Arc::clone(&storage.clock));
         let client = WebhookClient::new(&WebhookClientOptions {
             allow_private: settings.webhooks.allow_private_targets,
             connect_timeout: settings.webhooks.connect_timeout,
@@ -148,7 +148,7 @@ impl Node {
             extra_roots_pem: None,
         })?;
         let context = TreeConfig {
-            store: Arc::clone(&store),
+            store: store.clone(),
             vault: Arc::clone(&vault),
             clock: Arc::clone(&clock),
             client: Arc::new(client),
@@ -163,14 +163,14 @@ impl Node {
         let drain = Drain::default();
         let (memory, cpu) = (MemoryBudgets::default(), CpuBudget::for_this_machine());
         let authority = Arc::new(authority::build(settings, keys, public_base.clone(), Arc::clone(&clock))?);
-        intent_key_choice::follow(Arc::clone(&store), Arc::clone(&authority.signer)).await;
+        intent_key_choice::follow(store.clone(), Arc::clone(&authority.signer)).await;
         issuer_keys::watch(settings, Arc::clone(&authority))?;
         let Handles { transactions, events, flows } = tree.handles(0);
         let service = Service {
             transactions,
             events,
             flows: flows.clone(),
-            store: Arc::clone(&store),
+            store: store.clone(),
             vault,
             clock: Arc::clone(&clock),
             authority: Arc::clone(&authority),
@@ -198,12 +198,12 @@ impl Node {
         };
         let config = listener("public", workers, fds.public_per_worker);
         let public = Listener::start(config, public_socket, move || public::app(&shared))?;
-        store_figures::watch(Arc::clone(&store), Arc::clone(&clock), settings.telemetry.low_credits);
+        store_figures::watch(store.clone(), Arc::clone(&clock), settings.telemetry.low_credits);
         let (viewed, watched) = (tree.clone(), tree.clone());
-        let health: Arc<dyn sakshi_operator::Health> = Arc::new(Health::watch(tree.clone(), drain.clone(), Arc::clone(&store)));
+        let health: Arc<dyn sakshi_operator::Health> = Arc::new(Health::watch(tree.clone(), drain.clone(), store.clone()));
         let deps = InternalDeps {
             longest: LongestKept { result_ttl: settings.ovse.result_ttl, registration_ttl: settings.ovse.registration_ttl },
-            store: Arc::clone(&store),
+            store: store.clone(),
             clock,
             accept_clock: Arc::new(move || watched.accept_clock()),
             credits: Arc::new(internal::LedgerDesk(tree.clone())),

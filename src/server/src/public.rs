@@ -60,7 +60,7 @@ pub fn app(
         service.events = events;
         service.flows = flows;
     }
-    let gate = KeyGate::new(Arc::clone(&service.store), Arc::clone(&service.clock), shared.profile);
+    let gate = KeyGate::new(service.store.clone(), Arc::clone(&service.clock), shared.profile);
     let stand_ins = shared.stand_ins.clone();
     App::new()
         .app_data(Data::new(document_of(&service.authority.public_base, PosterApi::openapi, KeyCase::SnakeCase)))

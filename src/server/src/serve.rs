@@ -43,7 +43,7 @@ async fn begin(
     let signals = Signals::listen()?;
     let node = Node::start(settings, metrics).await?;
     if settings.profile == Profile::Sandbox {
-        sandbox::announce_first_client(&*node.store, &node.public_base, err).await?;
+        sandbox::announce_first_client(&node.store, &node.public_base, err).await?;
     }
     if let Err(error) = announce(&node, out) {
         tracing::warn!(%error, "the line on stdout could not be written");

@@ -30,7 +30,7 @@ const CLOCK_OFFSET_REPORTED: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub(crate) struct Storage {
     /// The durable store.
-    pub(crate) store: Arc<dyn Store>,
+    pub(crate) store: Store,
     /// The clock of everything outside the store.
     pub(crate) clock: Arc<dyn Clock>,
     kind: Kind,
@@ -57,7 +57,7 @@ impl Storage {
                 let ownership = ownership(settings);
                 let options = EmbeddedOptions { directory, clock: Arc::clone(&clock), vault, retention, max_waiting, ownership };
                 let embedded = EmbeddedStore::open(options)?;
-                Ok(Self { store: Arc::new((*embedded).clone()), clock, kind: Kind::Embedded(embedded, settings.store.path.clone()) })
+                Ok(Self { store: (*embedded).clone(), clock, kind: Kind::Embedded(embedded, settings.store.path.clone()) })
             }
             StoreKind::Redis(redis) => {
                 let store = RedisStore::open(redis_options(redis, settings, vault, retention)?).await?;
@@ -65,7 +65,7 @@ impl Storage {
                 if u128::from(ahead_ms.unsigned_abs()) >= CLOCK_OFFSET_REPORTED.as_millis() {
                     tracing::warn!(redis.ahead_ms = ahead_ms, "the clocks of this machine and of Redis differ: one of them is wrong");
                 }
-                Ok(Self { clock: store.clock(), store: Arc::new((*store).clone()), kind: Kind::Redis(store) })
+                Ok(Self { clock: store.clock(), store: (*store).clone(), kind: Kind::Redis(store) })
             }
         }
     }

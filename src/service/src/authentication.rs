@@ -121,7 +121,7 @@ enum CachedResult {
 
 /// One worker's gate; put it into the worker's app data as `Rc<KeyGate>`.
 pub struct KeyGate {
-    store: Arc<dyn Store>,
+    store: Store,
     clock: Arc<dyn Clock>,
     profile: Profile,
     entries: RefCell<HashMap<Pair, Entry>>,
@@ -130,7 +130,7 @@ pub struct KeyGate {
 impl KeyGate {
     /// An empty gate for this environment.
     #[must_use]
-    pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, profile: Profile) -> Rc<Self> {
+    pub fn new(store: Store, clock: Arc<dyn Clock>, profile: Profile) -> Rc<Self> {
         Rc::new(Self { store, clock, profile, entries: RefCell::new(HashMap::new()) })
     }
 
@@ -230,7 +230,6 @@ mod tests {
     use sakshi_domain::tenancy::{ApiKeyRecord, Client};
     use sakshi_domain::time::Timestamp;
     use sakshi_kit::records;
-    use sakshi_store::Tenancy as _;
     use sakshi_store::embedded::EmbeddedStore;
 
     use super::*;
@@ -257,7 +256,7 @@ mod tests {
             // As long as an id may be.
             let app = records::app("a".repeat(APP_CHARS_MAX).parse().unwrap(), client.client_id.clone());
             assert!(store.create_app(app.clone()).await.unwrap());
-            let gate = KeyGate::new(Arc::new((*store).clone()), clock, Profile::Sandbox);
+            let gate = KeyGate::new((*store).clone(), clock, Profile::Sandbox);
             Self { gate, store, client: client.client_id, app: app.app_id, _directory: directory }
         }
 

@@ -19,7 +19,7 @@ use crate::service::Service;
 
 /// The guests of an event who are still to be read.
 pub struct GuestList {
-    store: Arc<dyn Store>,
+    store: Store,
     vault: Arc<Vault>,
     cpu: CpuBudget,
     owners: OwnerPath,
@@ -43,7 +43,7 @@ impl GuestList {
     #[must_use]
     pub fn new(service: &Service, caller: &Caller, event: EventId, page: PageRequest) -> Self {
         let Rows { offset: after, limit: left, .. } = page.into();
-        let (store, vault, cpu) = (Arc::clone(&service.store), Arc::clone(&service.vault), service.cpu.clone());
+        let (store, vault, cpu) = (service.store.clone(), Arc::clone(&service.vault), service.cpu.clone());
         Self { store, vault, cpu, owners: caller.owners(), event, after, left }
     }
 

@@ -53,7 +53,7 @@ pub(crate) struct IdempotencyLock {
 /// Keeps other nodes waiting, until this is dropped.
 #[derive(Debug)]
 struct Lease {
-    store: Arc<dyn Store>,
+    store: Store,
     lease: OrderLease,
 }
 
@@ -76,11 +76,11 @@ impl IdempotencyLocks {
     /// # Errors
     /// [`ServiceError::Overloaded`] when the lock is not free in time, or too many wait: the request before may
     /// hang, and the next would only hang as long.
-    pub(crate) async fn acquire(&self, store: &Arc<dyn Store>, scope: IdempotencyScope) -> Result<IdempotencyLock, ServiceError> {
+    pub(crate) async fn acquire(&self, store: &Store, scope: IdempotencyScope) -> Result<IdempotencyLock, ServiceError> {
         let until = Instant::now() + self.patience;
         let (place, queue) = self.join_queue(scope)?;
         let first = timeout_at(until, queue.lock_owned()).await.map_err(|_| ServiceError::Overloaded)?;
-        let lease = Lease { store: Arc::clone(store), lease: OrderLease { scope, holder: Uuid::new_v4() } };
+        let lease = Lease { store: store.clone(), lease: OrderLease { scope, holder: Uuid::new_v4() } };
         until_taken(async || Ok(store.take_order_lease(lease.lease, self.patience + LEASE_MARGIN).await?), until).await?;
         Ok(IdempotencyLock { _lease: lease, _first: first, _place: place })
     }
@@ -147,9 +147,9 @@ mod tests {
 
     const PLENTY: Duration = Duration::from_secs(20);
 
-    fn store() -> (tempfile::TempDir, Arc<dyn Store>) {
+    fn store() -> (tempfile::TempDir, Store) {
         let (directory, store) = test_store::store(Arc::new(SystemClock));
-        (directory, Arc::new((*store).clone()))
+        (directory, (*store).clone())
     }
 
     fn scope(key: u8) -> IdempotencyScope {

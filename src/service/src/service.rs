@@ -27,7 +27,7 @@ pub struct Service {
     /// Reaches all flows.
     pub flows: Flows,
     /// The durable store.
-    pub store: Arc<dyn Store>,
+    pub store: Store,
     /// Seals what is personal.
     pub vault: Arc<Vault>,
     /// Tells the time.

@@ -95,13 +95,13 @@ pub struct Listing {
 /// A store that is away.
 pub async fn list(service: &Service, caller: &Caller, filter: &Filter, before: Option<u64>) -> Result<Listing, ServiceError> {
     let kept_since = service.clock.now() - (service.rules.window + service.rules.result_ttl);
-    let ledger = Ledger { store: &*service.store, client: &caller.client, app: &caller.app.app_id, kept_since };
+    let ledger = Ledger { store: &service.store, client: &caller.client, app: &caller.app.app_id, kept_since };
     ledger.list(filter, before).await
 }
 
 /// The ledger in which the verifications of an app are found.
 struct Ledger<'a> {
-    store: &'a dyn Store,
+    store: &'a Store,
     client: &'a ClientId,
     app: &'a AppId,
     /// A transaction that was opened before may be gone.
@@ -188,8 +188,8 @@ mod tests {
     use sakshi_domain::credits::CreditMove;
     use sakshi_domain::tenancy::Client;
     use sakshi_kit::records::{self, WINDOW};
+    use sakshi_store::OpenTransaction;
     use sakshi_store::embedded::EmbeddedStore;
-    use sakshi_store::{Credits as _, OpenTransaction, Tenancy as _, Transactions as _, Upkeep as _};
 
     use super::*;
     use crate::test_store;
@@ -232,7 +232,7 @@ mod tests {
         }
 
         async fn list(&self, kept_since: Timestamp, filter: &Filter, before: Option<u64>) -> Listing {
-            let ledger = Ledger { store: &*self.store, client: &self.client, app: &self.app, kept_since };
+            let ledger = Ledger { store: &self.store, client: &self.client, app: &self.app, kept_since };
             ledger.list(filter, before).await.unwrap()
         }
     }

@@ -10,11 +10,8 @@ use sakshi_domain::event::Event;
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::ids::{EventId, TxnId};
 use sakshi_domain::time::Timestamp;
-use sakshi_store::RecordStore;
-use sakshi_store::{
-    Audit, Credits as _, Events as _, FlowDeliveries, Flows as _, Outbox as _, PageRequest, Registration, TransactionRecord,
-    Transactions as _,
-};
+use sakshi_store::Store;
+use sakshi_store::{Audit, FlowDeliveries, PageRequest, Registration, TransactionRecord};
 
 use crate::network::Told;
 use crate::sim::{Sim, Tenant};
@@ -105,7 +102,7 @@ impl<'a> Evidence<'a> {
     }
 }
 
-async fn entries(store: &RecordStore, tenant: &Tenant) -> Vec<LedgerEntry> {
+async fn entries(store: &Store, tenant: &Tenant) -> Vec<LedgerEntry> {
     let page = PageRequest { page: 1, page_size: 10_000 };
     let mut entries = store.statement(tenant.client.clone(), page).await.expect("an answer").items;
     entries.sort_by_key(|entry| entry.seq);

@@ -41,7 +41,7 @@ use sakshi_service::issuer_keys::IssuerKeys;
 use sakshi_service::upstreams::Upstreams;
 use sakshi_service::url_policy::UrlPolicy;
 use sakshi_service::{Rules, Service};
-use sakshi_store::{CreditOutcome, RecordStore, ReportFlowOutcome, Retention, Store, StoreFuture, Vault};
+use sakshi_store::{CreditOutcome, ReportFlowOutcome, Retention, Store, StoreFuture, Vault};
 use sakshi_supervision::Escalation;
 use sakshi_supervision::interference::{on_arbiter, while_on_arbiter};
 use sakshi_web::body::BodyLimit;
@@ -141,7 +141,7 @@ impl Edge {
 #[derive(Clone)]
 pub(crate) struct Node {
     pub(crate) incarnation: Arc<Incarnation>,
-    pub(crate) store: RecordStore,
+    pub(crate) store: Store,
     /// The keys with which its process was started.
     pub(crate) vault: Arc<Vault>,
     pub(crate) clock: Arc<SimulatedClock>,
@@ -258,14 +258,13 @@ pub(crate) async fn start(
     incarnation: Arc<Incarnation>,
     difference_ms: i64,
 ) -> Option<(Node, mpsc::UnboundedReceiver<Escalation>)> {
-    let records = store::store(world, &incarnation);
-    let store: Arc<dyn Store> = Arc::new(records.clone());
+    let store = store::store(world, &incarnation);
     let network = Arc::new(Network { world: Arc::clone(world), incarnation: Arc::clone(&incarnation), inbox: Arc::clone(inbox) });
     let simulated = SimulatedClock::new(world.begun, difference_ms);
     let clock: Arc<dyn Clock> = simulated.clone();
     let vault = world.vault();
     let config = TreeConfig {
-        store: Arc::clone(&store),
+        store: store.clone(),
         vault: Arc::clone(&vault),
         clock: Arc::clone(&clock),
         client: network.clone(),
@@ -282,7 +281,7 @@ pub(crate) async fn start(
         transactions,
         events,
         flows: flows.clone(),
-        store: Arc::clone(&store),
+        store: store.clone(),
         vault: Arc::clone(&vault),
         clock: Arc::clone(&clock),
         authority: Arc::clone(&authority.context),
@@ -312,7 +311,7 @@ pub(crate) async fn start(
             .app_data(Data::new(memory.clone()))
             .app_data(Data::new(service))
             .app_data(Data::new(rates.clone()))
-            .app_data(KeyGate::new(Arc::clone(&store), Arc::clone(&clock), Profile::Sandbox))
+            .app_data(KeyGate::new(store.clone(), Arc::clone(&clock), Profile::Sandbox))
             .app_data(BodyLimit(BODY_BYTES))
             .app_data(RouteMetrics::unmatched())
             .app_data(PageIntents::default())
@@ -326,7 +325,7 @@ pub(crate) async fn start(
         public.push(Edge::of(arbiter, app).await);
     }
     let deps = InternalDeps {
-        store,
+        store: store.clone(),
         clock,
         accept_clock: Arc::new(|| None),
         credits: Arc::new(LedgerDesk(tree.clone())),
@@ -357,7 +356,7 @@ pub(crate) async fn start(
     };
     let internal = App::new().wrap(from_fn(edge)).configure(move |config| sakshi_operator::configure(config, deps));
     let internal = Edge::of(first, internal).await;
-    Some((Node { incarnation, store: records, vault, clock: simulated, tree, public, internal }, escalations))
+    Some((Node { incarnation, store, vault, clock: simulated, tree, public, internal }, escalations))
 }
 
 struct LedgerDesk(Tree);

@@ -14,7 +14,6 @@ use sakshi_kit::records;
 use sakshi_sandbox::residents::Resident;
 use sakshi_service::api_key::ApiKey;
 use sakshi_store::engine::memory::MemoryEngine;
-use sakshi_store::{Credits as _, Tenancy as _};
 use serde::{Deserialize, Serialize};
 use tokio::time::sleep;
 

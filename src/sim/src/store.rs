@@ -12,7 +12,7 @@ use sakshi_domain::ids::TxnId;
 use sakshi_domain::time::Timestamp;
 use sakshi_store::engine::memory::MemoryEngine;
 use sakshi_store::engine::{Answers, Applied, Batch, Engine, Op, Query, ScanFrom, Scanned, Table};
-use sakshi_store::{RecordStore, StoreError, StoreFuture};
+use sakshi_store::{Store, StoreError, StoreFuture};
 use tokio::time::sleep;
 
 use crate::world::{CallPlan, Deployment, Fate, Incarnation, World};
@@ -28,10 +28,10 @@ pub(crate) struct NodeEngine {
 }
 
 /// The store of one start of a node.
-pub(crate) fn store(world: &Arc<World>, incarnation: &Arc<Incarnation>) -> RecordStore {
+pub(crate) fn store(world: &Arc<World>, incarnation: &Arc<Incarnation>) -> Store {
     let engine = Box::new(NodeEngine { world: Arc::clone(world), incarnation: Arc::clone(incarnation) });
     let notices = (world.deployment != Deployment::Alone).then(|| world.notices.clone());
-    RecordStore::new(engine, world.vault(), crate::node::RETENTION, incarnation.id, notices)
+    Store::new(engine, world.vault(), crate::node::RETENTION, incarnation.id, notices)
 }
 
 fn lost() -> StoreError {

@@ -12,7 +12,7 @@ use rand::{RngExt as _, SeedableRng as _};
 use sakshi_domain::clock::Clock;
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::time::Timestamp;
-use sakshi_store::RecordStore;
+use sakshi_store::Store;
 use sakshi_store::Vault;
 use sakshi_store::engine::memory::MemoryEngine;
 use sakshi_store::redis::NodeId;
@@ -317,8 +317,8 @@ impl World {
     }
 
     /// The store as somebody sees it who is not a node.
-    pub(crate) fn store(&self) -> RecordStore {
-        RecordStore::new(Box::new(self.engine()), self.vault(), RETENTION, NodeId::ALONE, None)
+    pub(crate) fn store(&self) -> Store {
+        Store::new(Box::new(self.engine()), self.vault(), RETENTION, NodeId::ALONE, None)
     }
 
     pub(crate) fn vault(&self) -> Arc<Vault> {

@@ -8,8 +8,6 @@ use std::str::FromStr;
 
 use aws_lc_rs::digest::{Context, SHA256};
 
-use crate::error::StoreFuture;
-
 /// The hash of an entry.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct AuditHash(pub [u8; 32]);
@@ -87,18 +85,6 @@ impl AuditHead {
     pub(crate) fn followed_by(self, entry: String) -> AuditRecord {
         AuditRecord { number: self.number + 1, previous: self.hash, hash: self.hash.followed_by(&entry), entry }
     }
-}
-
-/// The log of what operators have changed.
-pub trait AuditLog {
-    /// Appends an entry. The same entry again is another one.
-    fn append_audit(&self, entry: String) -> StoreFuture<AuditRecord>;
-
-    /// Entries after this number, oldest first.
-    fn audit_log(&self, after: u64, limit: u32) -> StoreFuture<Vec<AuditRecord>>;
-
-    /// The newest entry.
-    fn audit_head(&self) -> StoreFuture<AuditHead>;
 }
 
 #[cfg(test)]

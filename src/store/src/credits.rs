@@ -3,24 +3,6 @@
 use sakshi_domain::credits::{CreditMove, EntryKind, LedgerEntry, balance_after};
 use sakshi_domain::ids::ClientId;
 
-use crate::error::StoreFuture;
-use crate::paging::{Page, PageRequest};
-
-/// Credits.
-pub trait Credits {
-    /// Grants or adjusts credits. Repeatable by kind and reference.
-    fn move_credits(&self, client: ClientId, movement: CreditMove) -> StoreFuture<CreditOutcome>;
-
-    /// The balance, or `None` for an unknown client.
-    fn balance(&self, client: ClientId) -> StoreFuture<Option<u64>>;
-
-    /// The client's ledger, oldest entry first.
-    fn statement(&self, client: ClientId, page: PageRequest) -> StoreFuture<Page<LedgerEntry>>;
-
-    /// Recomputes every client's ledger and compares it with the balance.
-    fn audit(&self) -> StoreFuture<Vec<Audit>>;
-}
-
 /// The outcome of a grant or adjustment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CreditOutcome {

@@ -7,11 +7,9 @@
 use std::ops::AddAssign;
 use std::sync::Arc;
 
-use sakshi_domain::erasure::ErasureSubject;
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::transaction::Outcome;
 
-use crate::error::StoreFuture;
 use crate::vault::{Sealed, Vault};
 
 /// How many records were erased.
@@ -29,13 +27,6 @@ pub struct Erased {
     pub answers: u64,
     /// Refused requests.
     pub refusals: u64,
-}
-
-/// Erasure.
-pub trait Erasure {
-    /// Erases everything of the subject. A webhook that is not under way is not sent any more. Repeatable: what is gone is not
-    /// counted again. What arises of the subject meanwhile may stay.
-    fn erase(&self, subject: ErasureSubject) -> StoreFuture<Erased>;
 }
 
 impl AddAssign for Erased {

@@ -1,32 +1,12 @@
 //! Events and their registered guests.
 
-use sakshi_domain::event::{Event, EventPatch};
-use sakshi_domain::ids::{AppId, EventId, TxnId};
+use sakshi_domain::event::Event;
+use sakshi_domain::ids::TxnId;
 use sakshi_domain::invalid::Invalid;
 use sakshi_domain::time::Timestamp;
 
-use crate::error::StoreFuture;
-use crate::idempotency::{CreateOutcome, IdempotentAnswer};
-use crate::paging::{Page, PageRequest, Rows};
+use crate::idempotency::IdempotentAnswer;
 use crate::vault::Sealed;
-
-/// Events.
-pub trait Events {
-    /// Creates an event, and keeps the answer for its idempotency key. Repeatable by event id.
-    fn create_event(&self, create: CreateEvent) -> StoreFuture<CreateOutcome>;
-
-    /// The event with its current counts.
-    fn load_event(&self, id: EventId) -> StoreFuture<Option<Event>>;
-
-    /// The app's events by creation time.
-    fn list_events(&self, app: AppId, page: PageRequest) -> StoreFuture<Page<Event>>;
-
-    /// Changes an event of this app, by the store's clock and its current counts.
-    fn patch_event(&self, id: EventId, app: AppId, patch: EventPatch) -> StoreFuture<PatchEventOutcome>;
-
-    /// The registered guests, in the order in which they were registered.
-    fn list_registrations(&self, id: EventId, rows: Rows) -> StoreFuture<Page<Registration>>;
-}
 
 /// Creates an event.
 #[derive(Clone, Debug)]

@@ -1,34 +1,11 @@
 //! Idempotency keys: the answers kept under them, and leases that let one request at a time place
 //! the order of a key.
 
-use std::future::ready;
-use std::time::Duration;
-
 use sakshi_domain::ids::Partition;
 use sakshi_domain::time::Timestamp;
 use uuid::Uuid;
 
-use crate::error::StoreFuture;
 use crate::vault::Sealed;
-
-/// Idempotency keys.
-pub trait Idempotency {
-    /// The answer kept under an idempotency key, while it is replayed.
-    fn load_idempotent_answer(&self, scope: IdempotencyScope) -> StoreFuture<Option<IdempotentAnswer>>;
-
-    /// Lets one request, on any node, place the order of its idempotency key until the lease ends;
-    /// `false` while another request holds the lease. Repeatable by its holder.
-    ///
-    /// A store of one node has no other node to exclude.
-    fn take_order_lease(&self, _lease: OrderLease, _lasting: Duration) -> StoreFuture<bool> {
-        Box::pin(ready(Ok(true)))
-    }
-
-    /// Gives a lease back before its end, if this holder still has it.
-    fn end_order_lease(&self, _lease: OrderLease) -> StoreFuture<()> {
-        Box::pin(ready(Ok(())))
-    }
-}
 
 /// An idempotency key of an app on one operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -10,18 +10,7 @@ use std::str::FromStr;
 
 use zeroize::Zeroizing;
 
-use crate::error::StoreFuture;
 use crate::vault::{EncryptionKeyId, Sealed, Vault};
-
-/// Rewriting what is sealed under an old key.
-pub trait Reseal {
-    /// One step of a pass: looks at about `limit` records from the cursor on, and seals anew what is not under the key that
-    /// seals. Repeatable; a pass can begin again at any time.
-    fn reseal(&self, from: ResealCursor, limit: usize) -> StoreFuture<Resealed>;
-
-    /// The key with which this node seals.
-    fn sealing_key(&self) -> EncryptionKeyId;
-}
 
 /// What a step did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

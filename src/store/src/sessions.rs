@@ -9,23 +9,8 @@ use sakshi_domain::ids::AppId;
 use sakshi_domain::tenancy::KeyDigest;
 use sakshi_domain::time::Timestamp;
 
-use crate::error::{StoreError, StoreFuture};
+use crate::error::StoreError;
 use crate::vault::{Sealed, Vault};
-
-/// Sessions.
-pub trait Sessions {
-    /// Keeps a session. Repeatable by its digest; its key and app never change.
-    fn open_session(&self, session: SessionRecord) -> StoreFuture<()>;
-
-    /// The session, unless its time has passed by the store's clock.
-    fn load_session(&self, digest: SessionDigest) -> StoreFuture<Option<SessionRecord>>;
-
-    /// Keeps a session until then, at most until its own end; `false` when it has ended before.
-    fn prolong_session(&self, digest: SessionDigest, until: Timestamp) -> StoreFuture<bool>;
-
-    /// Ends a session. Repeatable.
-    fn end_session(&self, digest: SessionDigest) -> StoreFuture<()>;
-}
 
 /// SHA-256 of the id that the browser holds.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]

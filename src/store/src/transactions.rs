@@ -6,48 +6,13 @@ use std::time::Duration;
 use sakshi_domain::delivery::{DeliveryId, QueuedDelivery, Subject};
 use sakshi_domain::event::EventRefusal;
 use sakshi_domain::ids::{EventId, TxnId};
-use sakshi_domain::tenancy::App;
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::{AnswerDigest, CredentialIdentity, Pending};
-use tokio::sync::broadcast;
 
-use crate::error::{StoreError, StoreFuture};
+use crate::error::StoreError;
 use crate::idempotency::IdempotentAnswer;
 use crate::outbox;
 use crate::vault::{Sealed, Vault};
-
-/// Transactions.
-pub trait Transactions {
-    /// Checks that the event, if there is one, takes guests now; checks and debits the balance,
-    /// writes the transaction with its ledger entry, counts the scan, and keeps the answer for its
-    /// idempotency key, or does none of it. Repeatable by transaction id.
-    fn open_transaction(&self, open: OpenTransaction) -> StoreFuture<OpenOutcome>;
-
-    /// Ends a pending transaction that is in time by the store's clock, remembers its credential
-    /// and queues its webhook if it has a URL. A guest who passed is registered if the event has a
-    /// place *now*, and ends as refused otherwise; only a registration queues the event's webhook,
-    /// to its current URL. Repeatable by transaction id and answer.
-    fn complete_transaction(&self, complete: CompleteTransaction) -> StoreFuture<CompleteOutcome>;
-
-    /// Ends the window of a pending transaction now, by the store's clock, as if its time had passed. Repeatable.
-    fn expire_transaction(&self, id: TxnId) -> StoreFuture<ExpireOutcome>;
-
-    /// The transaction, while it is retained.
-    fn load_transaction(&self, id: TxnId) -> StoreFuture<Option<TransactionRecord>>;
-
-    /// As [`Transactions::load_transaction`], for a node that keeps a copy of a pending transaction. In the store of one node it comes
-    /// after every step that was begun before; from another node's steps, [`Transactions::ended_elsewhere`] tells of the end.
-    fn watch_transaction(&self, id: TxnId) -> StoreFuture<Option<TransactionRecord>>;
-
-    /// Loads the transaction and its app for its webhook. A webhook may wait for longer than the result can be polled, so this also
-    /// returns a result that no longer can.
-    fn load_transaction_with_app(&self, id: TxnId) -> StoreFuture<Option<(TransactionRecord, Option<App>)>>;
-
-    /// Transactions that this node opened or watches and that another node ends, from now on; `None`
-    /// when there are no other nodes. A notice may be lost, so a caller that waits for one must also
-    /// read the transaction from time to time.
-    fn ended_elsewhere(&self) -> Option<broadcast::Receiver<TxnId>>;
-}
 
 /// Opens a transaction and debits its credit.
 #[derive(Clone, Debug)]
@@ -173,7 +138,7 @@ pub enum CompleteOutcome {
     NotFound,
 }
 
-/// The outcome of [`Transactions::expire_transaction`].
+/// The outcome of [`crate::Store::expire_transaction`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum ExpireOutcome {
     /// Its window has passed, now or before.

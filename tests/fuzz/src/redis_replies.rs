@@ -13,11 +13,7 @@ use sakshi_domain::ids::OperatorId;
 use sakshi_domain::profile::Profile;
 use sakshi_domain::tenancy::{AppPatch, ClientPatch, KeyDigest};
 use sakshi_store::redis::{GivenReplies, NodeId, RedisOptions, RedisServers, RedisStore, RedisTopology, masters, notice};
-use sakshi_store::{
-    AuditLog as _, Credits as _, Events as _, Flows as _, Idempotency as _, IdempotencyScope, IntentKeyChoice as _, Operators as _,
-    Outbox as _, Ownership, PageRequest, Refusals as _, Retention, Rows, SessionDigest, Sessions as _, StoreError, Tenancy as _,
-    Transactions as _, Transfers as _, Vault,
-};
+use sakshi_store::{IdempotencyScope, Ownership, PageRequest, Retention, Rows, SessionDigest, StoreError, Vault};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::CANARY;

@@ -24,9 +24,8 @@ use sakshi_domain::transaction::{AnswerDigest, Outcome, Pending, Terms};
 use sakshi_store::Retention;
 use sakshi_store::embedded::{EmbeddedStore, LooseTable};
 use sakshi_store::{
-    AuditLog as _, CompleteTransaction, CreateEvent, Credits as _, Events as _, Flows as _, GuestOutcomes, OpenFlow, OpenTransaction,
-    Operators as _, Outbox as _, Ownership, PageRequest, Refusals as _, Rows, Sealed, SessionDigest, SessionRecord, Sessions as _,
-    StoreError, StoreFuture, Tenancy as _, Transactions as _, Transfers as _, Vault,
+    CompleteTransaction, CreateEvent, GuestOutcomes, OpenFlow, OpenTransaction, Ownership, PageRequest, Rows, Sealed, SessionDigest,
+    SessionRecord, StoreError, StoreFuture, Vault,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;

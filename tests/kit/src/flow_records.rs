@@ -39,20 +39,20 @@ impl Party {
     }
 
     /// Opens a flow of the document locker in the store.
-    pub async fn locker(&self, store: &dyn Store) -> TestFlow {
+    pub async fn locker(&self, store: &Store) -> TestFlow {
         let flow = self.new_flow();
         flow.open(store, flow.locker_opening()).await
     }
 
     /// Opens a document with one signer in the store.
-    pub async fn document(&self, store: &dyn Store) -> TestFlow {
+    pub async fn document(&self, store: &Store) -> TestFlow {
         let flow = self.new_flow();
         flow.open(store, flow.document_opening(1, None)).await
     }
 }
 
 impl TestFlow {
-    async fn open(&self, store: &dyn Store, open: OpenFlow) -> Self {
+    async fn open(&self, store: &Store, open: OpenFlow) -> Self {
         assert_eq!(store.open_flow(open).await, Ok(CreateOutcome::Created));
         self.clone()
     }

@@ -54,6 +54,6 @@ pub const fn issuer(_: &[u8]) -> Result<Issuer, IssuerError> {
     Err(SetupError)
 }
 
-pub async fn announce_first_client(_: &dyn Store, _: &str, _: &mut dyn Write) -> Result<(), Box<dyn Error>> {
+pub async fn announce_first_client(_: &Store, _: &str, _: &mut dyn Write) -> Result<(), Box<dyn Error>> {
     Ok(())
 }

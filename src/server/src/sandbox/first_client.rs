@@ -41,7 +41,7 @@ pub enum FirstClientError {
 ///
 /// # Errors
 /// The store's, or a failing random source.
-pub async fn ensure(store: &dyn Store, now: Timestamp) -> Result<Option<FirstClient>, FirstClientError> {
+pub async fn ensure(store: &Store, now: Timestamp) -> Result<Option<FirstClient>, FirstClientError> {
     let known = store.list_clients(PageRequest { page: 1, page_size: 1 }).await?;
     if known.total > 0 {
         return Ok(None);

@@ -154,7 +154,7 @@ async fn to_portal() -> HttpResponse {
 ///
 /// # Errors
 /// The store's, or a failing random source.
-pub async fn announce_first_client(store: &dyn Store, public_base: &str, err: &mut dyn Write) -> Result<(), Box<dyn std::error::Error>> {
+pub async fn announce_first_client(store: &Store, public_base: &str, err: &mut dyn Write) -> Result<(), Box<dyn std::error::Error>> {
     let first = match first_client::ensure(store, SystemClock.now()).await {
         // A node that waits for its store serves all the same.
         Err(FirstClientError::Store(error @ (StoreError::Unavailable(_) | StoreError::DataLost(_)))) => {

@@ -17,7 +17,7 @@ const INTERVAL: Duration = Duration::from_secs(10);
 const CLIENTS_EVERY: u32 = 6;
 
 /// Reads the figures from now on, on the current arbiter.
-pub(crate) fn watch(store: Arc<dyn Store>, clock: Arc<dyn Clock>, low_credits: u64) {
+pub(crate) fn watch(store: Store, clock: Arc<dyn Clock>, low_credits: u64) {
     actix_rt::spawn(async move {
         for round in 0_u32.. {
             // While the store is away the last figures stand; the probes and the log say that it is away.
@@ -29,7 +29,7 @@ pub(crate) fn watch(store: Arc<dyn Store>, clock: Arc<dyn Clock>, low_credits: u
                 gauge!("sakshi_outbox_oldest_seconds").set(age.as_secs_f64());
             }
             if round.is_multiple_of(CLIENTS_EVERY)
-                && let Ok(low) = clients_below(&*store, low_credits).await
+                && let Ok(low) = clients_below(&store, low_credits).await
             {
                 gauge!("sakshi_clients_low_on_credits").set(low);
             }
@@ -39,7 +39,7 @@ pub(crate) fn watch(store: Arc<dyn Store>, clock: Arc<dyn Clock>, low_credits: u
 }
 
 /// How many clients have a smaller balance than this, or than their own limit.
-async fn clients_below(store: &dyn Store, usual: u64) -> Result<u32, StoreError> {
+async fn clients_below(store: &Store, usual: u64) -> Result<u32, StoreError> {
     let mut low = 0;
     for page in 1.. {
         let clients = store.list_clients(PageRequest { page, page_size: PAGE_SIZE_MAX }).await?.items;

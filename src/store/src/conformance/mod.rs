@@ -36,12 +36,11 @@ use sakshi_domain::clock::{Clock as _, ManualClock};
 use sakshi_domain::time::Timestamp;
 
 use crate::Store;
-use crate::operations::RecordStore;
 
 /// A fresh store and its clock.
 pub(crate) trait TestStore {
     /// The store under test.
-    fn store(&self) -> &dyn Store;
+    fn store(&self) -> &Store;
     /// The store's clock.
     fn now(&self) -> Timestamp;
     /// Moves the store's clock forward.
@@ -54,9 +53,9 @@ pub(crate) struct ClockedStore<S> {
     pub(crate) clock: Arc<ManualClock>,
 }
 
-impl<S: Deref<Target = RecordStore>> TestStore for ClockedStore<S> {
-    fn store(&self) -> &dyn Store {
-        &*self.store
+impl<S: Deref<Target = Store>> TestStore for ClockedStore<S> {
+    fn store(&self) -> &Store {
+        &self.store
     }
 
     fn now(&self) -> Timestamp {

@@ -112,7 +112,7 @@ pub(crate) struct Read {
 }
 
 /// Reads everything, with these keys alone.
-pub(crate) async fn read(store: &dyn Store, vault: &Vault, filled: &Filled) -> Read {
+pub(crate) async fn read(store: &Store, vault: &Vault, filled: &Filled) -> Read {
     let all = PageRequest { page: 1, page_size: 100 };
     let apps = store.list_apps(filled.client.clone()).await.unwrap();
     let refusals = store.refusals(apps[0].app_id.clone()).await.unwrap();
@@ -159,7 +159,7 @@ pub(crate) async fn read(store: &dyn Store, vault: &Vault, filled: &Filled) -> R
 }
 
 /// A whole pass in steps of a few records.
-pub(crate) async fn pass(store: &dyn Store) -> Resealed {
+pub(crate) async fn pass(store: &Store) -> Resealed {
     let (mut whole, mut next) = (Resealed::default(), Some(ResealCursor::default()));
     while let Some(from) = next.take() {
         whole.add(store.reseal(from.to_string().parse().unwrap(), 3).await.unwrap());

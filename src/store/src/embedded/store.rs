@@ -10,7 +10,7 @@ use sakshi_domain::clock::Clock;
 use super::sqlite::Sqlite;
 use crate::engine::embedded::EmbeddedEngine;
 use crate::error::StoreError;
-use crate::operations::RecordStore;
+use crate::operations::Store;
 use crate::redis::NodeId;
 use crate::upkeep::Retention;
 use crate::vault::Vault;
@@ -36,7 +36,7 @@ pub struct EmbeddedOptions {
 /// The store in one file. Clones share it; dropping the last one stops its threads.
 #[derive(Clone)]
 pub struct EmbeddedStore {
-    store: RecordStore,
+    store: Store,
     sqlite: Sqlite,
 }
 
@@ -70,7 +70,7 @@ impl EmbeddedStore {
 
     fn over(sqlite: Sqlite, vault: Arc<Vault>, retention: Retention) -> Self {
         let engine = Box::new(EmbeddedEngine::new(sqlite.clone(), records::ALL));
-        Self { store: RecordStore::new(engine, vault, retention, NodeId::ALONE, None), sqlite }
+        Self { store: Store::new(engine, vault, retention, NodeId::ALONE, None), sqlite }
     }
 
     /// Finishes what waits, refuses later calls, and ends the threads. Blocks until the files are closed; safe to call twice.
@@ -85,9 +85,9 @@ impl EmbeddedStore {
 }
 
 impl Deref for EmbeddedStore {
-    type Target = RecordStore;
+    type Target = Store;
 
-    fn deref(&self) -> &RecordStore {
+    fn deref(&self) -> &Store {
         &self.store
     }
 }

@@ -11,47 +11,14 @@ pub(crate) mod reporting;
 use std::time::Duration;
 
 use sakshi_domain::delivery::QueuedDelivery;
-use sakshi_domain::flow::dedup::DedupDigest;
-use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::flow::flow_state::FlowState;
 use sakshi_domain::flow::transition::ReportRefusal;
-use sakshi_domain::ids::AppId;
 use sakshi_domain::time::Timestamp;
 use sakshi_wire::esign::EsignOutcome;
 use sakshi_wire::reports::FlowReport;
 
 pub use self::record::{FlowDeliveries, FlowRecord, SealedPayload};
-use crate::error::StoreFuture;
-use crate::idempotency::{CreateOutcome, IdempotentAnswer};
-
-/// Flows.
-pub trait Flows {
-    /// Opens a flow, and keeps the answer for its idempotency key. Repeatable by flow id.
-    fn open_flow(&self, open: OpenFlow) -> StoreFuture<CreateOutcome>;
-
-    /// Records what an upstream reports of a flow: in one step the flow's state and the sealed
-    /// payload are stored, and its webhook is queued if one is due and a URL is known at this
-    /// moment; each webhook at most once. Repeatable by the report's content.
-    fn report_flow(&self, report: ReportFlow) -> StoreFuture<ReportFlowOutcome>;
-
-    /// Ends a document as expired, and queues its webhook, if an invitation has ended by the store's
-    /// clock.
-    fn lapse_flow(&self, id: FlowId, result_ttl: Duration) -> StoreFuture<LapseFlowOutcome>;
-
-    /// Documents whose invitation has ended and that are not marked as expired yet, longest ago
-    /// first.
-    fn lapsed_flows(&self, limit: usize) -> StoreFuture<Vec<FlowId>>;
-
-    /// The flow of this app, while it is retained, with its latest report.
-    fn load_flow(&self, id: FlowId, app: AppId) -> StoreFuture<Option<FlowRecord>>;
-
-    /// A flow of any app with its deliveries, for the operator, while the flow is retained.
-    fn flow_deliveries(&self, id: FlowId) -> StoreFuture<Option<FlowDeliveries>>;
-
-    /// The body of a flow's webhook, while its delivery has not ended and while its result is
-    /// retained.
-    fn load_webhook(&self, flow: FlowId, webhook: DedupDigest) -> StoreFuture<Option<SealedPayload>>;
-}
+use crate::idempotency::IdempotentAnswer;
 
 /// Opens a flow.
 #[derive(Debug)]

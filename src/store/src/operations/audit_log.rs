@@ -1,14 +1,15 @@
 //! The log of what operators have changed.
 
-use super::{RecordStore, is_done};
-use crate::audit_log::{AuditHead, AuditLog, AuditRecord};
+use super::{Store, is_done};
+use crate::audit_log::{AuditHead, AuditRecord};
 use crate::engine::Query;
 use crate::error::{ATTEMPTS, StoreError, StoreFuture};
 use crate::records::audit::audit_log;
 use crate::transitions::audit::{append, entry_of, parts, values};
 
-impl AuditLog for RecordStore {
-    fn append_audit(&self, entry: String) -> StoreFuture<AuditRecord> {
+impl Store {
+    /// Appends an entry. The same entry again is another one.
+    pub fn append_audit(&self, entry: String) -> StoreFuture<AuditRecord> {
         self.run(|store| async move {
             for _ in 0..ATTEMPTS {
                 let record = store.head().await?.followed_by(entry.clone());
@@ -25,7 +26,8 @@ impl AuditLog for RecordStore {
         })
     }
 
-    fn audit_log(&self, after: u64, limit: u32) -> StoreFuture<Vec<AuditRecord>> {
+    /// Entries after this number, oldest first.
+    pub fn audit_log(&self, after: u64, limit: u32) -> StoreFuture<Vec<AuditRecord>> {
         self.run(move |store| async move {
             let first = after.saturating_add(1);
             let entries = store.read(vec![Query::entries(audit_log(), first, limit.into())]).await?.entries()?;
@@ -33,12 +35,11 @@ impl AuditLog for RecordStore {
         })
     }
 
-    fn audit_head(&self) -> StoreFuture<AuditHead> {
+    /// The newest entry.
+    pub fn audit_head(&self) -> StoreFuture<AuditHead> {
         self.run(|store| async move { store.head().await })
     }
-}
 
-impl RecordStore {
     async fn head(&self) -> Result<AuditHead, StoreError> {
         let number = self.read(vec![Query::Length(audit_log())]).await?.number()?;
         if number == 0 {

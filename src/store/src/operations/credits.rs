@@ -4,8 +4,8 @@ use sakshi_domain::credits::{CreditMove, EntryKind, LedgerEntry};
 use sakshi_domain::ids::{ClientId, TxnId};
 use sakshi_domain::time::Timestamp;
 
-use super::RecordStore;
-use crate::credits::{Audit, CreditOutcome, Credits};
+use super::Store;
+use crate::credits::{Audit, CreditOutcome};
 use crate::engine::{Query, Value};
 use crate::error::{StoreError, StoreFuture};
 use crate::paging::{Page, PageRequest};
@@ -15,8 +15,9 @@ use crate::transitions::credits;
 /// Clients, or entries of a ledger, that an audit reads at once.
 const SLICE: u64 = 1_000;
 
-impl Credits for RecordStore {
-    fn move_credits(&self, client: ClientId, movement: CreditMove) -> StoreFuture<CreditOutcome> {
+impl Store {
+    /// Grants or adjusts credits. Repeatable by kind and reference.
+    pub fn move_credits(&self, client: ClientId, movement: CreditMove) -> StoreFuture<CreditOutcome> {
         self.run(|store| async move {
             let applied = store.commit(credits::move_credits(&client, &movement)).await?;
             match credits::moved(&movement, applied) {
@@ -26,7 +27,8 @@ impl Credits for RecordStore {
         })
     }
 
-    fn balance(&self, client: ClientId) -> StoreFuture<Option<u64>> {
+    /// The balance, or `None` for an unknown client.
+    pub fn balance(&self, client: ClientId) -> StoreFuture<Option<u64>> {
         self.run(|store| async move {
             let found = store.read(vec![Query::Fields(client::client(&client), &["balance"])]).await?.record()?;
             match found {
@@ -36,7 +38,8 @@ impl Credits for RecordStore {
         })
     }
 
-    fn statement(&self, client: ClientId, page: PageRequest) -> StoreFuture<Page<LedgerEntry>> {
+    /// The client's ledger, oldest entry first.
+    pub fn statement(&self, client: ClientId, page: PageRequest) -> StoreFuture<Page<LedgerEntry>> {
         self.run(move |store| async move {
             let (ledger, first) = (client::ledger(&client), page.offset() + 1);
             let queries = vec![Query::Length(ledger.clone()), Query::entries(ledger, first, page.page_size.into())];
@@ -47,7 +50,8 @@ impl Credits for RecordStore {
         })
     }
 
-    fn audit(&self) -> StoreFuture<Vec<Audit>> {
+    /// Recomputes every client's ledger and compares it with the balance.
+    pub fn audit(&self) -> StoreFuture<Vec<Audit>> {
         self.run(|store| async move {
             let mut audits = Vec::new();
             loop {
@@ -62,9 +66,7 @@ impl Credits for RecordStore {
             }
         })
     }
-}
 
-impl RecordStore {
     /// Reads the whole ledger of a client. What is added meanwhile is left out.
     async fn audit_of(&self, id: ClientId) -> Result<Audit, StoreError> {
         let ledger = client::ledger(&id);

@@ -7,9 +7,9 @@ use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::ids::{AppId, ClientId, EventId, TxnId};
 use sakshi_domain::limits::REFUSALS_KEPT_MAX;
 
-use super::{RecordStore, is_done};
+use super::{Store, is_done};
 use crate::engine::{Applied, Batch, Key, Place, Query, Record, ScanFrom, Table, Value};
-use crate::erasure::{Erased, Erasure, nothing_of};
+use crate::erasure::{Erased, nothing_of};
 use crate::error::{ATTEMPTS, StoreError, StoreFuture};
 use crate::records::{event, flow, idempotency, refusal, tenancy, transaction};
 use crate::transitions::erasure;
@@ -41,8 +41,10 @@ struct Whose<'a> {
     name: &'a str,
 }
 
-impl Erasure for RecordStore {
-    fn erase(&self, subject: ErasureSubject) -> StoreFuture<Erased> {
+impl Store {
+    /// Erases everything of the subject. A webhook that is not under way is not sent any more. Repeatable: what is gone is not
+    /// counted again. What arises of the subject meanwhile may stay.
+    pub fn erase(&self, subject: ErasureSubject) -> StoreFuture<Erased> {
         self.run(|store| async move {
             let erased = match subject {
                 ErasureSubject::Transaction(id) => store.erase_transaction(id).await?,
@@ -55,9 +57,7 @@ impl Erasure for RecordStore {
             if erased == Erased::default() { store.confirmed(erased).await } else { Ok(erased) }
         })
     }
-}
 
-impl RecordStore {
     async fn erase_transaction(&self, id: TxnId) -> Result<Erased, StoreError> {
         let key = transaction::transaction(id);
         let place = key.place;
@@ -298,7 +298,7 @@ impl Search {
     }
 
     /// The next keys, of which there may be none, whose records are asked for; `None` at the end.
-    async fn step(&mut self, store: &RecordStore, is_meant: impl Fn(&Record) -> bool) -> Result<Option<Vec<Key>>, StoreError> {
+    async fn step(&mut self, store: &Store, is_meant: impl Fn(&Record) -> bool) -> Result<Option<Vec<Key>>, StoreError> {
         let Some(from) = self.next.take() else { return Ok(None) };
         let scanned = store.engine().scan(self.table, from, KEYS).await?;
         self.next = scanned.next;

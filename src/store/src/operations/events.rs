@@ -4,10 +4,10 @@ use sakshi_domain::event::{Event, EventPatch};
 use sakshi_domain::ids::{AppId, ClientId, EventId, Partition, TxnId};
 use sakshi_domain::time::Timestamp;
 
-use super::{RecordStore, call, is_done};
+use super::{Store, call, is_done};
 use crate::engine::{Answers, Batch, Key, Operand, Query, Value};
 use crate::error::{ATTEMPTS, StoreError, StoreFuture};
-use crate::events::{CreateEvent, Events, PatchEventOutcome, Registration};
+use crate::events::{CreateEvent, PatchEventOutcome, Registration};
 use crate::idempotency::CreateOutcome;
 use crate::paging::{Page, PageRequest, Rows};
 use crate::records::{client, event, tenancy};
@@ -18,8 +18,9 @@ use crate::vault::Sealed;
 /// Events that are looked at or read at once.
 const SLICE: u64 = 1_000;
 
-impl Events for RecordStore {
-    fn create_event(&self, create: CreateEvent) -> StoreFuture<CreateOutcome> {
+impl Store {
+    /// Creates an event, and keeps the answer for its idempotency key. Repeatable by event id.
+    pub fn create_event(&self, create: CreateEvent) -> StoreFuture<CreateOutcome> {
         self.run(|store| async move {
             let (id, app) = (create.event.id, create.event.app.clone());
             for is_last in [false, true] {
@@ -36,7 +37,8 @@ impl Events for RecordStore {
         })
     }
 
-    fn load_event(&self, id: EventId) -> StoreFuture<Option<Event>> {
+    /// The event with its current counts.
+    pub fn load_event(&self, id: EventId) -> StoreFuture<Option<Event>> {
         self.run(move |store| async move {
             let mut answers = store.read(queries(id).into()).await?;
             let Some(found) = store.event(id, &mut answers)? else { return store.confirmed(None).await };
@@ -47,7 +49,8 @@ impl Events for RecordStore {
         })
     }
 
-    fn list_events(&self, app: AppId, page: PageRequest) -> StoreFuture<Page<Event>> {
+    /// The app's events by creation time.
+    pub fn list_events(&self, app: AppId, page: PageRequest) -> StoreFuture<Page<Event>> {
         self.run(move |store| async move {
             let Some(events) = store.events_of(&app).await? else { return store.confirmed(Page::empty()).await };
             store.delist_gone(&events).await?;
@@ -63,7 +66,8 @@ impl Events for RecordStore {
         })
     }
 
-    fn patch_event(&self, id: EventId, app: AppId, patch: EventPatch) -> StoreFuture<PatchEventOutcome> {
+    /// Changes an event of this app, by the store's clock and its current counts.
+    pub fn patch_event(&self, id: EventId, app: AppId, patch: EventPatch) -> StoreFuture<PatchEventOutcome> {
         self.run(move |store| async move {
             let (at, call) = (event::event(id.partition(), id), call());
             for _ in 0..ATTEMPTS {
@@ -89,7 +93,8 @@ impl Events for RecordStore {
     }
 
     /// Registrations are only appended, so an offset finds the same ones each time.
-    fn list_registrations(&self, id: EventId, rows: Rows) -> StoreFuture<Page<Registration>> {
+    /// The registered guests, in the order in which they were registered.
+    pub fn list_registrations(&self, id: EventId, rows: Rows) -> StoreFuture<Page<Registration>> {
         self.run(move |store| async move {
             let list = event::registrations(id.partition(), id);
             let Rows { offset, limit, max_bytes } = rows;
@@ -117,7 +122,7 @@ fn registration(values: Vec<Value>) -> Option<Registration> {
     })
 }
 
-impl RecordStore {
+impl Store {
     /// The event that was read.
     fn event(&self, id: EventId, answers: &mut Answers) -> Result<Option<Event>, StoreError> {
         let passed = answers.number()?;

@@ -9,12 +9,12 @@ use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::ids::{AppId, Partition};
 use sakshi_domain::tenancy::App;
 
-use super::{RecordStore, call};
+use super::{Store, call};
 use crate::engine::{Operand, Query, Value};
 use crate::error::{StoreError, StoreFuture};
 use crate::flows::encoding::SealedOpening;
 use crate::flows::reporting::{self, Commit, CommitOutcome, FlowStorage, StoredFlow};
-use crate::flows::{FlowDeliveries, FlowRecord, Flows, LapseFlowOutcome, OpenFlow, ReportFlow, ReportFlowOutcome, SealedPayload};
+use crate::flows::{FlowDeliveries, FlowRecord, LapseFlowOutcome, OpenFlow, ReportFlow, ReportFlowOutcome, SealedPayload};
 use crate::idempotency::CreateOutcome;
 use crate::records::flow::{flow, lapsing, report, webhook_name, webhooks};
 use crate::records::tenancy;
@@ -22,8 +22,9 @@ use crate::sealing::{open_app, open_urls};
 use crate::transitions::{delivery, flow as transitions};
 use crate::vault::Vault;
 
-impl Flows for RecordStore {
-    fn open_flow(&self, open: OpenFlow) -> StoreFuture<CreateOutcome> {
+impl Store {
+    /// Opens a flow, and keeps the answer for its idempotency key. Repeatable by flow id.
+    pub fn open_flow(&self, open: OpenFlow) -> StoreFuture<CreateOutcome> {
         self.run(|store| async move {
             let sealed = SealedOpening::of(store.vault(), &open)?;
             let applied = store.commit(transitions::open(&open, sealed)).await?;
@@ -34,12 +35,17 @@ impl Flows for RecordStore {
         })
     }
 
-    fn report_flow(&self, report: ReportFlow) -> StoreFuture<ReportFlowOutcome> {
+    /// Records what an upstream reports of a flow: in one step the flow's state and the sealed
+    /// payload are stored, and its webhook is queued if one is due and a URL is known at this
+    /// moment; each webhook at most once. Repeatable by the report's content.
+    pub fn report_flow(&self, report: ReportFlow) -> StoreFuture<ReportFlowOutcome> {
         self.run(|store| reporting::report(store, report))
     }
 
     /// A flow that is gone is taken off the list of open invitations.
-    fn lapse_flow(&self, id: FlowId, result_ttl: Duration) -> StoreFuture<LapseFlowOutcome> {
+    /// Ends a document as expired, and queues its webhook, if an invitation has ended by the store's
+    /// clock.
+    pub fn lapse_flow(&self, id: FlowId, result_ttl: Duration) -> StoreFuture<LapseFlowOutcome> {
         self.run(move |store| async move {
             let outcome = reporting::lapse(store.clone(), id, result_ttl).await?;
             if outcome == LapseFlowOutcome::NotFound {
@@ -49,7 +55,9 @@ impl Flows for RecordStore {
         })
     }
 
-    fn lapsed_flows(&self, limit: usize) -> StoreFuture<Vec<FlowId>> {
+    /// Documents whose invitation has ended and that are not marked as expired yet, longest ago
+    /// first.
+    pub fn lapsed_flows(&self, limit: usize) -> StoreFuture<Vec<FlowId>> {
         self.run(move |store| async move {
             let members = |partition| Query::Members {
                 index: lapsing(partition),
@@ -70,15 +78,19 @@ impl Flows for RecordStore {
         })
     }
 
-    fn load_flow(&self, id: FlowId, app: AppId) -> StoreFuture<Option<FlowRecord>> {
+    /// The flow of this app, while it is retained, with its latest report.
+    pub fn load_flow(&self, id: FlowId, app: AppId) -> StoreFuture<Option<FlowRecord>> {
         self.run(move |store| reporting::load(store, id, app))
     }
 
-    fn flow_deliveries(&self, id: FlowId) -> StoreFuture<Option<FlowDeliveries>> {
+    /// A flow of any app with its deliveries, for the operator, while the flow is retained.
+    pub fn flow_deliveries(&self, id: FlowId) -> StoreFuture<Option<FlowDeliveries>> {
         self.run(move |store| reporting::deliveries(store, id))
     }
 
-    fn load_webhook(&self, flow: FlowId, webhook: DedupDigest) -> StoreFuture<Option<SealedPayload>> {
+    /// The body of a flow's webhook, while its delivery has not ended and while its result is
+    /// retained.
+    pub fn load_webhook(&self, flow: FlowId, webhook: DedupDigest) -> StoreFuture<Option<SealedPayload>> {
         self.run(move |store| async move {
             let payload = store.payload(flow, webhook).await?;
             Ok(payload.map(|payload| SealedPayload::new(flow, webhook, payload)))
@@ -86,7 +98,7 @@ impl Flows for RecordStore {
     }
 }
 
-impl FlowStorage for RecordStore {
+impl FlowStorage for Store {
     fn vault(&self) -> &Vault {
         self.vault()
     }

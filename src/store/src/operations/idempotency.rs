@@ -2,16 +2,17 @@
 
 use std::time::Duration;
 
-use super::RecordStore;
+use super::Store;
 use crate::engine::Query;
 use crate::error::{StoreError, StoreFuture};
-use crate::idempotency::{Idempotency, IdempotencyScope, IdempotentAnswer, OrderLease};
+use crate::idempotency::{IdempotencyScope, IdempotentAnswer, OrderLease};
 use crate::records::idempotency::idempotency;
 use crate::transitions::idempotency as transitions;
 use crate::vault::Sealed;
 
-impl Idempotency for RecordStore {
-    fn load_idempotent_answer(&self, scope: IdempotencyScope) -> StoreFuture<Option<IdempotentAnswer>> {
+impl Store {
+    /// The answer kept under an idempotency key, while it is replayed.
+    pub fn load_idempotent_answer(&self, scope: IdempotencyScope) -> StoreFuture<Option<IdempotentAnswer>> {
         self.run(move |store| async move {
             let Some(kept) = store.engine().read_confirmed(vec![Query::Record(idempotency(&scope))]).await?.record()? else {
                 return Ok(None);
@@ -27,7 +28,11 @@ impl Idempotency for RecordStore {
     }
 
     /// A store of one node has no other node to exclude.
-    fn take_order_lease(&self, lease: OrderLease, lasting: Duration) -> StoreFuture<bool> {
+    /// Lets one request, on any node, place the order of its idempotency key until the lease ends;
+    /// `false` while another request holds the lease. Repeatable by its holder.
+    ///
+    /// A store of one node has no other node to exclude.
+    pub fn take_order_lease(&self, lease: OrderLease, lasting: Duration) -> StoreFuture<bool> {
         self.run(move |store| async move {
             if !store.engine().is_shared() {
                 return Ok(true);
@@ -37,7 +42,8 @@ impl Idempotency for RecordStore {
         })
     }
 
-    fn end_order_lease(&self, lease: OrderLease) -> StoreFuture<()> {
+    /// Gives a lease back before its end, if this holder still has it.
+    pub fn end_order_lease(&self, lease: OrderLease) -> StoreFuture<()> {
         self.run(move |store| async move {
             if store.engine().is_shared() {
                 store.commit(transitions::end_lease(&lease)).await?;

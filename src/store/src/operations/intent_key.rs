@@ -1,13 +1,14 @@
 //! The intent key that was chosen. Without a record the settings decide.
 
-use super::RecordStore;
+use super::Store;
 use crate::engine::{Batch, Op};
 use crate::error::{StoreError, StoreFuture};
-use crate::intent_key::{ChosenIntentKey, IntentKeyChoice};
+use crate::intent_key::ChosenIntentKey;
 use crate::records::installation::intent_key;
 
-impl IntentKeyChoice for RecordStore {
-    fn chosen_intent_key(&self) -> StoreFuture<Option<ChosenIntentKey>> {
+impl Store {
+    /// The key that was chosen; `None` when the settings decide.
+    pub fn chosen_intent_key(&self) -> StoreFuture<Option<ChosenIntentKey>> {
         self.run(|store| async move {
             let Some(record) = store.record(intent_key()).await? else { return store.confirmed(None).await };
             let since = record.time("since").ok_or_else(|| StoreError::unreadable("the choice of an intent key"))?;
@@ -15,7 +16,8 @@ impl IntentKeyChoice for RecordStore {
         })
     }
 
-    fn choose_intent_key(&self, chosen: Option<ChosenIntentKey>) -> StoreFuture<()> {
+    /// Chooses a key, or lets the settings decide again.
+    pub fn choose_intent_key(&self, chosen: Option<ChosenIntentKey>) -> StoreFuture<()> {
         self.run(|store| async move {
             let op = match chosen {
                 Some(ChosenIntentKey { kid, since }) => Op::Put(intent_key(), vec![("kid", kid.into()), ("since", since.into())]),

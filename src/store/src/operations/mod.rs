@@ -112,7 +112,7 @@ pub const OPERATIONS: &[&str] = &[
 
 /// A store over an engine. Clones share it.
 #[derive(Clone)]
-pub struct RecordStore(Arc<Shared>);
+pub struct Store(Arc<Shared>);
 
 struct Shared {
     engine: Box<dyn Engine>,
@@ -126,7 +126,7 @@ struct Shared {
     left: AtomicBool,
 }
 
-impl RecordStore {
+impl Store {
     /// The store of a node. `ended_elsewhere` tells of transactions that other nodes end, if there are any.
     pub fn new(
         engine: Box<dyn Engine>,
@@ -217,8 +217,8 @@ const fn is_done(applied: &Applied) -> bool {
     matches!(applied, Applied::Done { .. })
 }
 
-impl fmt::Debug for RecordStore {
+impl fmt::Debug for Store {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "RecordStore({:?})", self.0.engine)
+        write!(f, "Store({:?})", self.0.engine)
     }
 }

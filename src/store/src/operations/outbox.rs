@@ -3,10 +3,10 @@
 use sakshi_domain::delivery::{Attempt, DeliveryId, DeliveryRecord, QueuedDelivery, Subject};
 use sakshi_domain::ids::{EventId, Partition};
 
-use super::{RecordStore, call, is_done};
+use super::{Store, call, is_done};
 use crate::engine::{Batch, Key, Query, Record};
 use crate::error::{StoreError, StoreFuture};
-use crate::outbox::{Backlog, Outbox, address};
+use crate::outbox::{Backlog, address};
 use crate::records::delivery::{flight, holders, of_member, of_subject, outbox};
 use crate::redis::NodeId;
 use crate::sealing::open_terms;
@@ -24,8 +24,10 @@ struct Waiting {
     subject: Subject,
 }
 
-impl Outbox for RecordStore {
-    fn due_deliveries(&self, after: Option<DeliveryId>, origin: Option<String>, limit: usize) -> StoreFuture<Vec<QueuedDelivery>> {
+impl Store {
+    /// Deliveries that wait for their attempt by this node, in order, after a position; of one
+    /// origin or of all.
+    pub fn due_deliveries(&self, after: Option<DeliveryId>, origin: Option<String>, limit: usize) -> StoreFuture<Vec<QueuedDelivery>> {
         self.run(move |store| async move {
             if store.has_left() || limit == 0 {
                 return Ok(Vec::new());
@@ -47,7 +49,8 @@ impl Outbox for RecordStore {
         })
     }
 
-    fn claim_delivery(&self, id: DeliveryId, subject: Subject) -> StoreFuture<bool> {
+    /// Takes the one permission to attempt a delivery; `false` when it was taken before.
+    pub fn claim_delivery(&self, id: DeliveryId, subject: Subject) -> StoreFuture<bool> {
         self.run(move |store| async move {
             if store.has_left() {
                 return Ok(false);
@@ -58,7 +61,9 @@ impl Outbox for RecordStore {
         })
     }
 
-    fn settle_delivery(&self, id: DeliveryId, subject: Subject, attempt: Attempt) -> StoreFuture<()> {
+    /// Records the outcome of the attempt. Repeatable; the first record stands, but `unknown` gives
+    /// way to the record of the node that made the attempt after all.
+    pub fn settle_delivery(&self, id: DeliveryId, subject: Subject, attempt: Attempt) -> StoreFuture<()> {
         self.run(move |store| async move {
             let [first, given_up] = delivery::settle(&subject, id, store.node(), attempt);
             if !is_done(&store.commit_until_answered(first).await?) {
@@ -68,14 +73,16 @@ impl Outbox for RecordStore {
         })
     }
 
-    fn load_delivery(&self, subject: Subject) -> StoreFuture<Option<DeliveryRecord>> {
+    /// The delivery of a subject, for the operator.
+    pub fn load_delivery(&self, subject: Subject) -> StoreFuture<Option<DeliveryRecord>> {
         self.run(move |store| async move {
             let record = store.read(vec![Query::Fields(of_subject(&subject), delivery::FIELDS)]).await?.record()?;
             record.map_or(Ok(None), |record| delivery::delivery_of(subject.partition(), &record))
         })
     }
 
-    fn backlog(&self) -> StoreFuture<Backlog> {
+    /// What waits for its attempt, by whichever node.
+    pub fn backlog(&self) -> StoreFuture<Backlog> {
         self.run(|store| async move {
             let holders = store.holders().await?;
             let queries = holders.iter().flat_map(|(partition, node)| {
@@ -100,7 +107,9 @@ impl Outbox for RecordStore {
     }
 
     /// Without other nodes, every attempt in the store is an earlier one of this node, or of the store that was moved here.
-    fn abandon_attempts(&self) -> StoreFuture<u64> {
+    /// Marks unfinished attempts as `unknown`: those that this node left behind when it was last
+    /// stopped, and those of dead nodes. Returns how many.
+    pub fn abandon_attempts(&self) -> StoreFuture<u64> {
         self.run(|store| async move {
             if !store.engine().is_open() {
                 // A node that waits at its start has begun none.
@@ -123,9 +132,7 @@ impl Outbox for RecordStore {
             Ok(marked)
         })
     }
-}
 
-impl RecordStore {
     /// Takes over from a node that is dead: how many deliveries wait here instead, and how many attempts stay unknown.
     ///
     /// # Errors

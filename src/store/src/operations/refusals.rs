@@ -1,19 +1,22 @@
-//! Refused requests of apps.
+//! Refused requests of an app, for its developers. They are sealed, because the names of fields and the id are the client's own.
 
 use sakshi_domain::ids::AppId;
 use sakshi_domain::limits::REFUSALS_KEPT_MAX;
 use sakshi_domain::refused_request::RefusedRequest;
 
-use super::{RecordStore, call, is_done};
+use super::{Store, call, is_done};
 use crate::engine::Query;
 use crate::error::{ATTEMPTS, StoreError, StoreFuture};
 use crate::records::refusal::{refusal, refusals};
-use crate::refusals::Refusals;
 use crate::sealing::{open_refusal, seal_refusal};
 use crate::transitions::refusal::{keep, place};
 
-impl Refusals for RecordStore {
-    fn keep_refusal(&self, app: AppId, refused: RefusedRequest) -> StoreFuture<()> {
+impl Store {
+    /// Keeps a refused request. Of an app the newest [`REFUSALS_KEPT_MAX`] are kept, each for [`REFUSAL_TTL`].
+    ///
+    /// [`REFUSALS_KEPT_MAX`]: sakshi_domain::limits::REFUSALS_KEPT_MAX
+    /// [`REFUSAL_TTL`]: sakshi_domain::limits::REFUSAL_TTL
+    pub fn keep_refusal(&self, app: AppId, refused: RefusedRequest) -> StoreFuture<()> {
         self.run(|store| async move {
             let (sealed, call) = (seal_refusal(store.vault(), &app, &refused)?, call());
             for _ in 0..ATTEMPTS {
@@ -26,7 +29,8 @@ impl Refusals for RecordStore {
         })
     }
 
-    fn refusals(&self, app: AppId) -> StoreFuture<Vec<RefusedRequest>> {
+    /// The refused requests of an app that are kept, the newest first.
+    pub fn refusals(&self, app: AppId) -> StoreFuture<Vec<RefusedRequest>> {
         self.run(|store| async move {
             // In one step: a place that is used again meanwhile has another number.
             let places = (0..REFUSALS_KEPT_MAX).map(|place| refusal(&app, place));

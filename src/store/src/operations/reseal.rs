@@ -6,11 +6,11 @@
 use aws_lc_rs::digest::{SHA256, digest};
 use tokio::task::spawn_blocking;
 
-use super::{RecordStore, is_done};
+use super::{Store, is_done};
 use crate::engine::{Batch, Column, ColumnKind, Form, Guard, Key, Op, Operand, Owner, Query, Record, ScanFrom, Table, Value};
 use crate::error::{StoreError, StoreFuture};
 use crate::records::ALL;
-use crate::reseal::{Reseal, ResealCursor, Resealed, sealed_anew};
+use crate::reseal::{ResealCursor, Resealed, sealed_anew};
 use crate::vault::EncryptionKeyId;
 
 /// Bytes that one step reads, but for its last slice.
@@ -54,8 +54,10 @@ struct Step {
     rest: Option<Place>,
 }
 
-impl Reseal for RecordStore {
-    fn reseal(&self, from: ResealCursor, limit: usize) -> StoreFuture<Resealed> {
+impl Store {
+    /// One step of a pass: looks at about `limit` records from the cursor on, and seals anew what is not under the key that
+    /// seals. Repeatable; a pass can begin again at any time.
+    pub fn reseal(&self, from: ResealCursor, limit: usize) -> StoreFuture<Resealed> {
         self.run(move |store| async move {
             let Some(table) = sealed_tables().nth(from.part.into()) else { return Ok(Resealed::default()) };
             let place = Place::read(&from.name);
@@ -76,12 +78,11 @@ impl Reseal for RecordStore {
         })
     }
 
-    fn sealing_key(&self) -> EncryptionKeyId {
+    /// The key with which this node seals.
+    pub fn sealing_key(&self) -> EncryptionKeyId {
         self.vault().sealing_key()
     }
-}
 
-impl RecordStore {
     /// Goes through the keys of a scan's step, until so many rows or bytes were read.
     async fn reseal_keys(&self, mut place: Place, keys: Vec<(Digest, Key)>, limit: usize) -> Result<Step, StoreError> {
         let (mut resealed, mut rows_left, mut room) = (Resealed::default(), limit.max(1), STEP_BYTES);

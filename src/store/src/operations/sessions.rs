@@ -2,22 +2,24 @@
 
 use sakshi_domain::time::Timestamp;
 
-use super::{RecordStore, is_done};
+use super::{Store, is_done};
 use crate::engine::{Applied, Batch, Op};
 use crate::error::{StoreError, StoreFuture};
 use crate::records::session::session;
-use crate::sessions::{SessionDigest, SessionRecord, Sessions, open_grant, seal_grant};
+use crate::sessions::{SessionDigest, SessionRecord, open_grant, seal_grant};
 use crate::transitions::session::{open, prolong};
 
-impl Sessions for RecordStore {
-    fn open_session(&self, opened: SessionRecord) -> StoreFuture<()> {
+impl Store {
+    /// Keeps a session. Repeatable by its digest; its key and app never change.
+    pub fn open_session(&self, opened: SessionRecord) -> StoreFuture<()> {
         self.run(|store| async move {
             let grant = seal_grant(store.vault(), &opened);
             store.commit(open(&opened, grant)).await.map(drop)
         })
     }
 
-    fn load_session(&self, digest: SessionDigest) -> StoreFuture<Option<SessionRecord>> {
+    /// The session, unless its time has passed by the store's clock.
+    pub fn load_session(&self, digest: SessionDigest) -> StoreFuture<Option<SessionRecord>> {
         self.run(move |store| async move {
             let Some(found) = store.record(session(&digest)).await? else { return store.confirmed(None).await };
             let (key, app) = open_grant(store.vault(), digest, found.bytes("grant").to_vec())?;
@@ -26,7 +28,8 @@ impl Sessions for RecordStore {
         })
     }
 
-    fn prolong_session(&self, digest: SessionDigest, until: Timestamp) -> StoreFuture<bool> {
+    /// Keeps a session until then, at most until its own end; `false` when it has ended before.
+    pub fn prolong_session(&self, digest: SessionDigest, until: Timestamp) -> StoreFuture<bool> {
         self.run(move |store| async move {
             let Some(known) = store.record(session(&digest)).await? else { return store.confirmed(false).await };
             let applied = store.commit(prolong(&digest, &known, until)).await?;
@@ -38,7 +41,8 @@ impl Sessions for RecordStore {
         })
     }
 
-    fn end_session(&self, digest: SessionDigest) -> StoreFuture<()> {
+    /// Ends a session. Repeatable.
+    pub fn end_session(&self, digest: SessionDigest) -> StoreFuture<()> {
         // It frees memory.
         self.run(move |store| async move { store.commit(Batch::on_full(vec![], vec![Op::Remove(session(&digest))])).await.map(drop) })
     }

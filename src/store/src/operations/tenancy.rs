@@ -9,19 +9,20 @@ use sakshi_domain::ids::{AppId, ClientId, KeyId};
 use sakshi_domain::tenancy::{ApiKeyRecord, App, AppPatch, Client, ClientPatch, KeyDigest};
 use sakshi_domain::time::Timestamp;
 
-use super::{RecordStore, is_done};
+use super::{Store, is_done};
 use crate::engine::{Batch, Key, Query, Record};
 use crate::error::{ATTEMPTS, StoreError, StoreFuture};
 use crate::paging::{Page, PageRequest};
 use crate::records::{client, tenancy};
 use crate::sealing::{open_app, open_urls, seal_app, seal_urls};
-use crate::tenancy::{KeyGrant, Tenancy};
+use crate::tenancy::KeyGrant;
 use crate::transitions::tenancy::{
     Changes, client_of, create_client, key_of, list, name_key, of_client, of_key, put_app, put_key, retired, write,
 };
 
-impl Tenancy for RecordStore {
-    fn create_client(&self, created: Client) -> StoreFuture<()> {
+impl Store {
+    /// Creates a client. Repeatable by client id.
+    pub fn create_client(&self, created: Client) -> StoreFuture<()> {
         self.run(|store| async move {
             if store.record(client::client(&created.client_id)).await?.is_none() {
                 // Refused: another call has created the client.
@@ -31,7 +32,8 @@ impl Tenancy for RecordStore {
         })
     }
 
-    fn list_clients(&self, page: PageRequest) -> StoreFuture<Page<Client>> {
+    /// All clients by creation time.
+    pub fn list_clients(&self, page: PageRequest) -> StoreFuture<Page<Client>> {
         self.run(move |store| async move {
             let total = store.read(vec![Query::count(client::clients())]).await?.number()?;
             let ids = store.ids(client::clients(), page.offset(), page.page_size.into()).await?;
@@ -40,7 +42,8 @@ impl Tenancy for RecordStore {
         })
     }
 
-    fn load_client(&self, id: ClientId) -> StoreFuture<Option<Client>> {
+    /// The client.
+    pub fn load_client(&self, id: ClientId) -> StoreFuture<Option<Client>> {
         self.run(|store| async move {
             match store.record(client::client(&id)).await? {
                 Some(record) => Ok(Some(client_of(id, &record)?)),
@@ -49,7 +52,8 @@ impl Tenancy for RecordStore {
         })
     }
 
-    fn patch_client(&self, id: ClientId, patch: ClientPatch, at: Timestamp) -> StoreFuture<Option<Client>> {
+    /// Changes a client at this time; `None` when there is no such client.
+    pub fn patch_client(&self, id: ClientId, patch: ClientPatch, at: Timestamp) -> StoreFuture<Option<Client>> {
         self.run(move |store| async move {
             let change = |record: &Record| {
                 let before = client_of(id.clone(), record)?;
@@ -61,7 +65,8 @@ impl Tenancy for RecordStore {
         })
     }
 
-    fn create_app(&self, app: App) -> StoreFuture<bool> {
+    /// Creates an app; `false` when its client does not exist. Repeatable by app id.
+    pub fn create_app(&self, app: App) -> StoreFuture<bool> {
         self.run(|store| async move {
             let (id, owner) = (&app.app_id, &app.client_id);
             for _ in 0..ATTEMPTS {
@@ -81,7 +86,8 @@ impl Tenancy for RecordStore {
         })
     }
 
-    fn load_app(&self, id: AppId) -> StoreFuture<Option<App>> {
+    /// The app.
+    pub fn load_app(&self, id: AppId) -> StoreFuture<Option<App>> {
         self.run(move |store| async move {
             match store.record(tenancy::app(&id)).await? {
                 Some(record) => Ok(Some(open_app(store.vault(), &id, record.bytes("record"))?)),
@@ -91,7 +97,8 @@ impl Tenancy for RecordStore {
     }
 
     /// An app that the vault cannot open stays as it is.
-    fn patch_app(&self, id: AppId, patch: AppPatch) -> StoreFuture<Option<App>> {
+    /// Changes an app; `None` when there is no such app.
+    pub fn patch_app(&self, id: AppId, patch: AppPatch) -> StoreFuture<Option<App>> {
         self.run(move |store| async move {
             let change = |record: &Record| {
                 let before = open_app(store.vault(), &id, record.bytes("record"))?;
@@ -104,11 +111,13 @@ impl Tenancy for RecordStore {
         })
     }
 
-    fn list_apps(&self, client: ClientId) -> StoreFuture<Vec<App>> {
+    /// The apps of a client by creation time.
+    pub fn list_apps(&self, client: ClientId) -> StoreFuture<Vec<App>> {
         self.run(|store| async move { store.apps_of(&client).await })
     }
 
-    fn create_key(&self, key: ApiKeyRecord, digest: KeyDigest) -> StoreFuture<bool> {
+    /// Stores a key's digest; `false` when its client does not exist. Repeatable by key id.
+    pub fn create_key(&self, key: ApiKeyRecord, digest: KeyDigest) -> StoreFuture<bool> {
         self.run(move |store| async move {
             let (id, owner) = (&key.key_id, &key.client_id);
             for _ in 0..ATTEMPTS {
@@ -131,11 +140,15 @@ impl Tenancy for RecordStore {
         })
     }
 
-    fn list_keys(&self, client: ClientId) -> StoreFuture<Vec<ApiKeyRecord>> {
+    /// The keys of a client by creation time, revoked ones included.
+    pub fn list_keys(&self, client: ClientId) -> StoreFuture<Vec<ApiKeyRecord>> {
         self.run(|store| async move { Ok(store.keys_of(&client).await?.into_iter().map(|named| named.key).collect()) })
     }
 
-    fn retire_key(&self, id: KeyId, revoked_at: Option<Timestamp>, expires_at: Option<Timestamp>) -> StoreFuture<Option<ApiKeyRecord>> {
+    /// Changes when a key stops working: `revoked_at` at once, `expires_at` later; with neither, the
+    /// key is only read. `None` when there is no such key. A key that is revoked stays revoked as of the first time, and of two
+    /// expiry times the earlier one stands.
+    pub fn retire_key(&self, id: KeyId, revoked_at: Option<Timestamp>, expires_at: Option<Timestamp>) -> StoreFuture<Option<ApiKeyRecord>> {
         self.run(move |store| async move {
             let Some(named) = store.record(tenancy::api_key_id(&id)).await? else { return store.confirmed(None).await };
             let change = |record: &Record| {
@@ -147,7 +160,8 @@ impl Tenancy for RecordStore {
         })
     }
 
-    fn find_key(&self, digest: KeyDigest, app: AppId) -> StoreFuture<Option<KeyGrant>> {
+    /// The key with this digest, with its client and an app.
+    pub fn find_key(&self, digest: KeyDigest, app: AppId) -> StoreFuture<Option<KeyGrant>> {
         self.run(move |store| async move {
             let Some(key) = store.record(tenancy::api_key(&digest)).await? else { return store.confirmed(None).await };
             let key = key_of(&key)?;
@@ -161,7 +175,9 @@ impl Tenancy for RecordStore {
     }
 
     /// URLs that the vault cannot open stay as they are.
-    fn set_webhook_url(&self, id: AppId, api_type: ApiType, url: Option<WebhookUrl>) -> StoreFuture<Option<RegisteredUrls>> {
+    /// Registers where webhooks of an API type go, or removes the URL; what the app has registered
+    /// from now on, or `None` when there is no such app.
+    pub fn set_webhook_url(&self, id: AppId, api_type: ApiType, url: Option<WebhookUrl>) -> StoreFuture<Option<RegisteredUrls>> {
         self.run(move |store| async move {
             let change = |record: &Record| {
                 let before = store.urls_of(&id, record)?;
@@ -174,7 +190,8 @@ impl Tenancy for RecordStore {
         })
     }
 
-    fn webhook_urls(&self, id: AppId) -> StoreFuture<Option<RegisteredUrls>> {
+    /// The URLs that the app has registered.
+    pub fn webhook_urls(&self, id: AppId) -> StoreFuture<Option<RegisteredUrls>> {
         self.run(|store| async move {
             match store.record(tenancy::app(&id)).await? {
                 Some(record) => Ok(Some(store.urls_of(&id, &record)?)),
@@ -182,9 +199,7 @@ impl Tenancy for RecordStore {
             }
         })
     }
-}
 
-impl RecordStore {
     /// Commits batches in this order, or as one where places can be joined; false when a guard has refused one, and then those after it
     /// were not committed. None of them uses the result of an operation.
     pub(super) async fn commit_in_order(&self, mut batches: Vec<Batch>) -> Result<bool, StoreError> {

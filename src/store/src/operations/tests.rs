@@ -6,7 +6,7 @@ use std::time::Duration;
 use sakshi_domain::clock::{Clock as _, ManualClock};
 use sakshi_domain::time::Timestamp;
 
-use super::RecordStore;
+use super::Store;
 use crate::conformance::TestStore;
 use crate::conformance::fixture::{RESULT_TTL, RETENTION};
 use crate::conformance::flow_fixture::{FLOW, document, opened, party};
@@ -14,7 +14,7 @@ use crate::conformance::run;
 use crate::engine::memory::MemoryEngine;
 use crate::redis::NodeId;
 use crate::vault::test_vault;
-use crate::{LapseFlowOutcome, Retention, Store};
+use crate::{LapseFlowOutcome, Retention};
 
 mod outbox;
 mod reseal;
@@ -22,7 +22,7 @@ mod shared;
 
 /// A store in memory, with a clock that the test moves.
 pub(crate) struct MemoryTestStore {
-    store: RecordStore,
+    store: Store,
     pub(crate) engine: MemoryEngine,
     pub(crate) clock: Arc<ManualClock>,
 }
@@ -38,12 +38,12 @@ fn test_store_keeping(retention: Retention) -> MemoryTestStore {
 
 /// Opens the store of a node over the engine's records, with these keys; the first seals.
 fn store_with(engine: MemoryEngine, clock: Arc<ManualClock>, keys: &[u8], node: NodeId, retention: Retention) -> MemoryTestStore {
-    let store = RecordStore::new(Box::new(engine.clone()), Arc::new(test_vault(keys)), retention, node, None);
+    let store = Store::new(Box::new(engine.clone()), Arc::new(test_vault(keys)), retention, node, None);
     MemoryTestStore { store, engine, clock }
 }
 
 impl TestStore for MemoryTestStore {
-    fn store(&self) -> &dyn Store {
+    fn store(&self) -> &Store {
         &self.store
     }
 

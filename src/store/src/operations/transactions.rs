@@ -5,19 +5,20 @@ use sakshi_domain::tenancy::App;
 use sakshi_domain::time::Timestamp;
 use tokio::sync::broadcast;
 
-use super::{RecordStore, call, is_done};
+use super::{Store, call, is_done};
 use crate::engine::{Applied, Batch, Guard, Query, Record};
 use crate::error::{ATTEMPTS, StoreError, StoreFuture};
 use crate::records::transaction::{seen_of, transaction, transaction_of};
 use crate::records::{client, credential, event, tenancy};
 use crate::sealing::{open_app, seal_terms};
-use crate::transactions::{
-    CompleteOutcome, CompleteTransaction, ExpireOutcome, OpenOutcome, OpenTransaction, TransactionRecord, Transactions,
-};
+use crate::transactions::{CompleteOutcome, CompleteTransaction, ExpireOutcome, OpenOutcome, OpenTransaction, TransactionRecord};
 use crate::transitions::{complete, credential as memory, open};
 
-impl Transactions for RecordStore {
-    fn open_transaction(&self, open: OpenTransaction) -> StoreFuture<OpenOutcome> {
+impl Store {
+    /// Checks that the event, if there is one, takes guests now; checks and debits the balance,
+    /// writes the transaction with its ledger entry, counts the scan, and keeps the answer for its
+    /// idempotency key, or does none of it. Repeatable by transaction id.
+    pub fn open_transaction(&self, open: OpenTransaction) -> StoreFuture<OpenOutcome> {
         self.run(|store| async move {
             if open.pending.id.partition() != open.pending.client.partition() {
                 // No client has a transaction in another partition than its own.
@@ -40,7 +41,11 @@ impl Transactions for RecordStore {
         })
     }
 
-    fn complete_transaction(&self, complete: CompleteTransaction) -> StoreFuture<CompleteOutcome> {
+    /// Ends a pending transaction that is in time by the store's clock, remembers its credential
+    /// and queues its webhook if it has a URL. A guest who passed is registered if the event has a
+    /// place *now*, and ends as refused otherwise; only a registration queues the event's webhook,
+    /// to its current URL. Repeatable by transaction id and answer.
+    pub fn complete_transaction(&self, complete: CompleteTransaction) -> StoreFuture<CompleteOutcome> {
         self.run(|store| async move {
             let _step = store.begin(complete.id).await;
             let (call, mut known_event) = (call(), complete.event);
@@ -65,7 +70,8 @@ impl Transactions for RecordStore {
         })
     }
 
-    fn expire_transaction(&self, id: TxnId) -> StoreFuture<ExpireOutcome> {
+    /// Ends the window of a pending transaction now, by the store's clock, as if its time had passed. Repeatable.
+    pub fn expire_transaction(&self, id: TxnId) -> StoreFuture<ExpireOutcome> {
         self.run(move |store| async move {
             let _step = store.begin(id).await;
             let mut answers = store.engine().read_confirmed(vec![Query::Record(transaction(id))]).await?;
@@ -80,14 +86,17 @@ impl Transactions for RecordStore {
         })
     }
 
-    fn load_transaction(&self, id: TxnId) -> StoreFuture<Option<TransactionRecord>> {
+    /// The transaction, while it is retained.
+    pub fn load_transaction(&self, id: TxnId) -> StoreFuture<Option<TransactionRecord>> {
         self.run(move |store| async move {
             let mut answers = store.read(vec![Query::Record(transaction(id))]).await?;
             store.seen(id, answers.record()?, answers.now).await
         })
     }
 
-    fn watch_transaction(&self, id: TxnId) -> StoreFuture<Option<TransactionRecord>> {
+    /// As [`Store::load_transaction`], for a node that keeps a copy of a pending transaction. In the store of one node it comes
+    /// after every step that was begun before; from another node's steps, [`Store::ended_elsewhere`] tells of the end.
+    pub fn watch_transaction(&self, id: TxnId) -> StoreFuture<Option<TransactionRecord>> {
         self.run(move |store| async move {
             store.0.steps.ended(id).await;
             for _ in 0..ATTEMPTS {
@@ -110,7 +119,9 @@ impl Transactions for RecordStore {
         })
     }
 
-    fn load_transaction_with_app(&self, id: TxnId) -> StoreFuture<Option<(TransactionRecord, Option<App>)>> {
+    /// Loads the transaction and its app for its webhook. A webhook may wait for longer than the result can be polled, so this also
+    /// returns a result that no longer can.
+    pub fn load_transaction_with_app(&self, id: TxnId) -> StoreFuture<Option<(TransactionRecord, Option<App>)>> {
         self.run(move |store| async move {
             let mut answers = store.read(vec![Query::Record(transaction(id))]).await?;
             let Some(record) = answers.record()? else { return store.confirmed(None).await };
@@ -122,12 +133,13 @@ impl Transactions for RecordStore {
         })
     }
 
-    fn ended_elsewhere(&self) -> Option<broadcast::Receiver<TxnId>> {
+    /// Transactions that this node opened or watches and that another node ends, from now on; `None`
+    /// when there are no other nodes. A notice may be lost, so a caller that waits for one must also
+    /// read the transaction from time to time.
+    pub fn ended_elsewhere(&self) -> Option<broadcast::Receiver<TxnId>> {
         self.0.ended_elsewhere.as_ref().map(broadcast::Sender::subscribe)
     }
-}
 
-impl RecordStore {
     /// The transaction that was read. A client stops polling at a final state, so a final state is read again behind the replicas.
     async fn seen(&self, id: TxnId, record: Option<Record>, now: Timestamp) -> Result<Option<TransactionRecord>, StoreError> {
         match seen_of(self.vault(), id, record.as_ref(), now)? {

@@ -5,16 +5,16 @@ use sakshi_domain::ids::ClientId;
 use sakshi_domain::invalid::Invalid;
 use sakshi_domain::time::Timestamp;
 
-use super::RecordStore;
+use super::Store;
 use crate::engine::Query;
 use crate::error::{ATTEMPTS, StoreError, StoreFuture};
 use crate::records::{client, tenancy};
-use crate::transfers::Transfers;
 use crate::transitions::tenancy::{client_of, key_of};
 use crate::transitions::transfer::{ExistingRecords, import, keys};
 
-impl Transfers for RecordStore {
-    fn export_client(&self, id: ClientId) -> StoreFuture<Option<ClientTransfer>> {
+impl Store {
+    /// The client with its apps and keys; `None` when there is no such client.
+    pub fn export_client(&self, id: ClientId) -> StoreFuture<Option<ClientTransfer>> {
         self.run(|store| async move {
             let Some(record) = store.record(client::client(&id)).await? else { return store.confirmed(None).await };
             let apps = store.apps_of(&id).await?.into_iter().map(Into::into).collect();
@@ -23,7 +23,10 @@ impl Transfers for RecordStore {
         })
     }
 
-    fn import_client(&self, transfer: ClientTransfer, at: Timestamp) -> StoreFuture<Result<Vec<ImportedRecord>, Invalid>> {
+    /// Makes the client, its apps and its keys the same here; what is here alone stays. Repeatable by content.
+    /// The answer says what was done, or which ids and digests belong to something else here, and then nothing
+    /// was done.
+    pub fn import_client(&self, transfer: ClientTransfer, at: Timestamp) -> StoreFuture<Result<Vec<ImportedRecord>, Invalid>> {
         self.run(move |store| async move {
             let mut imported = None;
             for _ in 0..ATTEMPTS {
@@ -43,15 +46,14 @@ impl Transfers for RecordStore {
         })
     }
 
-    fn imported_at(&self, id: ClientId) -> StoreFuture<Option<Timestamp>> {
+    /// When an import first did something for the client.
+    pub fn imported_at(&self, id: ClientId) -> StoreFuture<Option<Timestamp>> {
         self.run(|store| async move {
             let record = store.read(vec![Query::Fields(client::client(&id), &["imported_at"])]).await?.record()?;
             Ok(record.and_then(|record| record.time("imported_at")))
         })
     }
-}
 
-impl RecordStore {
     /// Reads the records that a transfer is about.
     async fn existing_records(&self, transfer: &ClientTransfer) -> Result<(ExistingRecords, KnownClient), StoreError> {
         let (id, keys) = (&transfer.client.client_id, keys(transfer));

@@ -5,14 +5,16 @@ use std::sync::atomic::Ordering;
 
 use sakshi_domain::time::Timestamp;
 
-use super::RecordStore;
+use super::Store;
 use crate::engine::{Batch, Op, Operand};
 use crate::error::StoreFuture;
 use crate::records::installation::swept;
-use crate::upkeep::{Swept, Upkeep};
+use crate::upkeep::Swept;
 
-impl Upkeep for RecordStore {
-    fn sweep(&self, now: Timestamp, limit: usize) -> StoreFuture<Swept> {
+impl Store {
+    /// Removes at most `limit` records of each kind that have ended, at `now` and by the store's clock. Their ends were set when they were
+    /// written, by the retention of the store and of the client. A record with a delivery that is not settled has no end.
+    pub fn sweep(&self, now: Timestamp, limit: usize) -> StoreFuture<Swept> {
         self.run(move |store| async move {
             if store.engine().is_shared() {
                 return Ok(Swept::default());
@@ -28,22 +30,28 @@ impl Upkeep for RecordStore {
         })
     }
 
-    fn last_sweep(&self) -> StoreFuture<Option<Timestamp>> {
+    /// The time of the last sweep, or of the store's creation; `None` for a store that needs no sweeps.
+    pub fn last_sweep(&self) -> StoreFuture<Option<Timestamp>> {
         if self.engine().is_shared() {
             return Box::pin(ready(Ok(None)));
         }
         self.run(|store| async move { Ok(store.record(swept()).await?.and_then(|record| record.time("at"))) })
     }
 
-    fn check(&self) -> StoreFuture<()> {
+    /// Whether a write would succeed now.
+    pub fn check(&self) -> StoreFuture<()> {
         self.engine().check()
     }
 
-    fn accept_loss(&self) -> StoreFuture<Option<Timestamp>> {
+    /// Accepts that the store has lost data, so that nodes use it again. Returns since when data is missing, or `None` when
+    /// nothing is.
+    pub fn accept_loss(&self) -> StoreFuture<Option<Timestamp>> {
         self.engine().accept_loss()
     }
 
-    fn leave(&self) -> StoreFuture<()> {
+    /// Takes this node out of service: it begins no further attempt, and other nodes take over its
+    /// waiting deliveries.
+    pub fn leave(&self) -> StoreFuture<()> {
         self.0.left.store(true, Ordering::Relaxed);
         self.engine().leave()
     }

@@ -16,7 +16,7 @@ use super::options::RedisOptions;
 use super::shared::Shared;
 use crate::engine::redis::RedisEngine;
 use crate::error::StoreError;
-use crate::operations::RecordStore;
+use crate::operations::Store;
 
 /// Notices that a slow receiver may fall behind by before it misses some.
 const NOTICES_HELD: usize = 4_096;
@@ -24,7 +24,7 @@ const NOTICES_HELD: usize = 4_096;
 /// The store in Redis. Clones share it.
 #[derive(Clone)]
 pub struct RedisStore {
-    store: RecordStore,
+    store: Store,
     pub(crate) shared: Arc<Shared>,
     /// It ends with the last clone of the store.
     _background: Arc<Background>,
@@ -81,9 +81,9 @@ impl RedisStore {
     }
 }
 
-fn records(shared: &Arc<Shared>) -> RecordStore {
+fn records(shared: &Arc<Shared>) -> Store {
     let engine = Box::new(RedisEngine::new(Arc::clone(shared)));
-    RecordStore::new(engine, Arc::clone(&shared.vault), shared.retention, shared.node, Some(shared.ended_elsewhere.clone()))
+    Store::new(engine, Arc::clone(&shared.vault), shared.retention, shared.node, Some(shared.ended_elsewhere.clone()))
 }
 
 impl Shared {
@@ -129,9 +129,9 @@ pub(crate) fn unwatched(options: RedisOptions) -> Arc<Shared> {
 }
 
 impl Deref for RedisStore {
-    type Target = RecordStore;
+    type Target = Store;
 
-    fn deref(&self) -> &RecordStore {
+    fn deref(&self) -> &Store {
         &self.store
     }
 }

@@ -3,7 +3,6 @@
 use rusqlite::Connection;
 
 use super::test_store;
-use crate::AuditLog as _;
 
 #[tokio::test]
 async fn no_statement_changes_or_removes_an_entry_and_none_is_readable() {

@@ -17,7 +17,7 @@ use crate::embedded::EmbeddedStore;
 use crate::embedded::backup::{BackupContents, QueuedWebhooks, SUM, backup, inspect, restore};
 use crate::installation::test_ownership;
 use crate::vault::test_vault;
-use crate::{Backlog, Credits as _, Outbox as _, Ownership, StoreError, Upkeep as _, Vault};
+use crate::{Backlog, Ownership, StoreError, Vault};
 
 /// A store that was used and closed, and a backup of it.
 async fn backed_up() -> (EmbeddedTestStore, PathBuf) {

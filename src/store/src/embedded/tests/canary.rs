@@ -12,7 +12,7 @@ use crate::conformance::fixture::{client_with, completed, opening};
 use crate::embedded::{EmbeddedStore, exists};
 use crate::installation::test_ownership;
 use crate::vault::test_vault;
-use crate::{Credits as _, OpenError, StoreError, Transactions as _};
+use crate::{OpenError, StoreError};
 
 fn open(directory: &Path, keys: &[u8]) -> Result<EmbeddedStore, StoreError> {
     let mut options = options(directory, Arc::new(sakshi_domain::clock::ManualClock::starting_at(super::START)));

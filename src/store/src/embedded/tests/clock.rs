@@ -10,10 +10,10 @@ use sakshi_domain::time::Timestamp;
 
 use super::{START, options, test_store};
 use crate::CompleteOutcome;
+use crate::Store;
 use crate::conformance::TestStore;
 use crate::conformance::fixture::{WINDOW, client_with, counts, created, declining, event, registered, scanned};
 use crate::embedded::EmbeddedStore;
-use crate::{Store, Transactions as _};
 
 #[derive(Debug)]
 struct Settable(AtomicI64);
@@ -35,8 +35,8 @@ struct Adjusted {
 }
 
 impl TestStore for Adjusted {
-    fn store(&self) -> &dyn Store {
-        &*self.store
+    fn store(&self) -> &Store {
+        &self.store
     }
 
     fn now(&self) -> Timestamp {

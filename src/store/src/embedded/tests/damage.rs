@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::{EmbeddedTestStore, open, test_store};
 use crate::conformance::fixture::{audited_balance, client_with, created, event, opened};
-use crate::{Credits as _, Events as _, PageRequest, StoreError, Upkeep as _};
+use crate::{PageRequest, StoreError};
 
 /// The database file of a store that was used and closed.
 async fn closed() -> (EmbeddedTestStore, PathBuf) {

@@ -21,7 +21,6 @@ use crate::conformance::fixture::{audited_balance, client_with, completing, crea
 use crate::conformance::flow_fixture::{self, Told};
 use crate::embedded::EmbeddedStore;
 use crate::{CompleteOutcome, OpenOutcome, PageRequest};
-use crate::{Events as _, Flows as _, Outbox as _, Transactions as _};
 
 const CHILD: &str = "embedded::tests::durability::the_child_works_until_it_is_killed";
 const DIRECTORY: &str = "SAKSHI_TEST_STORE";

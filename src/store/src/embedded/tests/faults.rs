@@ -10,10 +10,10 @@ use sakshi_domain::ids::{ClientId, TxnId};
 use super::{EmbeddedTestStore, open, open_when_free, options, test_store, test_store_with, test_store_within};
 use crate::OpenOutcome;
 use crate::StoreError;
+use crate::StoreFuture;
 use crate::conformance::TestStore;
 use crate::conformance::fixture::{RESULT_TTL, audited_balance, client_with, opening, opening_with_hook};
 use crate::embedded::database::statements::Database;
-use crate::{Credits as _, StoreFuture, Transactions as _, Upkeep as _};
 
 /// Keeps the writer busy until the returned sender is dropped, so that what follows waits together.
 async fn occupied(test: &EmbeddedTestStore) -> (std::sync::mpsc::Sender<()>, StoreFuture<()>) {

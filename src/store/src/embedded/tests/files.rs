@@ -10,7 +10,6 @@ use crate::CompleteTransaction;
 use crate::StoreError;
 use crate::conformance::fixture::{app, client_with, completed, completing, opened, sealed};
 use crate::embedded::EmbeddedStore;
-use crate::{Tenancy as _, Transactions as _};
 
 #[test]
 fn a_second_handle_and_a_second_process_are_told_that_the_store_is_in_use() {

@@ -34,7 +34,7 @@ use crate::conformance::fixture::{RETENTION, client_with, completing, opened};
 use crate::conformance::{TestStore, run};
 use crate::installation::test_ownership;
 use crate::vault::test_vault;
-use crate::{Store, StoreError, TransactionRecord, Transactions as _, Vault};
+use crate::{Store, StoreError, TransactionRecord, Vault};
 
 const START: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 
@@ -87,8 +87,8 @@ fn test_store_within(change: impl FnOnce(&mut EmbeddedOptions), max_pages: Optio
 }
 
 impl TestStore for EmbeddedTestStore {
-    fn store(&self) -> &dyn Store {
-        &*self.store
+    fn store(&self) -> &Store {
+        &self.store
     }
 
     fn now(&self) -> Timestamp {
@@ -111,15 +111,15 @@ mod in_memory {
     use futures_util::FutureExt as _;
 
     use super::*;
+    use crate::ResealCursor;
     use crate::conformance::ClockedStore;
     use crate::conformance::fixture::{audited_balance, completed};
     use crate::embedded::database::connection::STATEMENTS;
     use crate::engine::embedded::EmbeddedEngine;
     use crate::engine::embedded::statements::text_count;
-    use crate::operations::RecordStore;
+    use crate::operations::Store;
     use crate::records::ALL;
     use crate::redis::NodeId;
-    use crate::{Reseal as _, ResealCursor};
 
     fn test_store() -> ClockedStore<EmbeddedStore> {
         let clock = Arc::new(ManualClock::starting_at(START));
@@ -156,7 +156,7 @@ mod in_memory {
         let client = client_with(&test, 5).await;
         completed(&test, &client).await;
         let engine = Box::new(EmbeddedEngine::new(test.store.sqlite().clone(), ALL));
-        let store = RecordStore::new(engine, Arc::new(test_vault(&[8, 7])), RETENTION, NodeId::ALONE, None);
+        let store = Store::new(engine, Arc::new(test_vault(&[8, 7])), RETENTION, NodeId::ALONE, None);
         let (mut next, mut resealed) = (Some(ResealCursor::default()), 0);
         while let Some(from) = next {
             let step = store.reseal(from, 100).now_or_never().unwrap().unwrap();

@@ -13,7 +13,7 @@ use crate::engine::{ColumnKind, Form, Table};
 use crate::operations::reseal::sealed_tables;
 use crate::records::{audit, transaction};
 use crate::vault::test_vault;
-use crate::{AuditLog as _, EncryptionKeyId, Reseal as _, ResealCursor, Vault};
+use crate::{EncryptionKeyId, ResealCursor, Vault};
 
 /// Columns of blobs that are not sealed. Keys and members are not either; the file seals its canary anew by itself.
 const IN_THE_CLEAR: &[&str] = &[

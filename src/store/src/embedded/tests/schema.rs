@@ -9,7 +9,7 @@ use super::{open, test_store};
 use crate::conformance::fixture::{client_with, completed};
 use crate::embedded::database::schema::SCHEMA;
 use crate::installation::test_ownership;
-use crate::{Credits as _, OpenError, StoreError};
+use crate::{OpenError, StoreError};
 
 #[tokio::test]
 async fn a_file_with_another_schema_is_refused_in_a_sentence_and_stays_byte_for_byte() {

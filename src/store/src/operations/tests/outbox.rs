@@ -17,7 +17,7 @@ use crate::conformance::{TestStore as _, run};
 use crate::engine::{Batch, Op};
 use crate::records::delivery::of_subject;
 use crate::redis::NodeId;
-use crate::{Backlog, CompleteOutcome, CompleteTransaction, Outbox as _, PresentedCredential, TransactionRecord, Transactions as _};
+use crate::{Backlog, CompleteOutcome, CompleteTransaction, PresentedCredential, TransactionRecord};
 
 /// Orders of events that each test tries.
 const SEEDS: u64 = 80;

@@ -11,7 +11,7 @@ use crate::engine::{Batch, ColumnKind, Engine as _, Form, Op, Query, ScanFrom, V
 use crate::operations::reseal::sealed_tables;
 use crate::records::{ALL, event as events, transaction};
 use crate::vault::test_vault;
-use crate::{EncryptionKeyId, Reseal as _, ResealCursor};
+use crate::{EncryptionKeyId, ResealCursor};
 
 /// The same records under other keys; the first seals.
 fn reopened(test: &MemoryTestStore, keys: &[u8]) -> MemoryTestStore {

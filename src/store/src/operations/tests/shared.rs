@@ -13,7 +13,7 @@ use sakshi_domain::time::Timestamp;
 use sakshi_kit::random::Random;
 use tokio::task::yield_now;
 
-use super::super::RecordStore;
+use super::super::Store;
 use crate::conformance::TestStore;
 use crate::conformance::fixture::{RETENTION, client_with, completed};
 use crate::engine::memory::MemoryEngine;
@@ -21,7 +21,7 @@ use crate::engine::{Answers, Applied, Batch, Engine, Op, Query, ScanFrom, Scanne
 use crate::error::{StoreError, StoreFuture};
 use crate::redis::NodeId;
 use crate::vault::test_vault;
-use crate::{CompleteOutcome, CompleteTransaction, Outbox as _, Store, Transactions as _};
+use crate::{CompleteOutcome, CompleteTransaction};
 
 pub(super) const DELIVERED: Attempt = Attempt { outcome: DeliveryOutcome::Delivered, status: Some(200), duration_ms: 7 };
 
@@ -49,7 +49,7 @@ impl SharedEngine {
     }
 
     pub(super) fn join_as(&self, id: NodeId) -> Node {
-        let store = RecordStore::new(Box::new(self.clone()), Arc::new(test_vault(&[7, 6])), RETENTION, id, None);
+        let store = Store::new(Box::new(self.clone()), Arc::new(test_vault(&[7, 6])), RETENTION, id, None);
         Node { store, id, engine: self.clone() }
     }
 
@@ -146,13 +146,13 @@ impl fmt::Debug for SharedEngine {
 }
 
 pub(super) struct Node {
-    pub(super) store: RecordStore,
+    pub(super) store: Store,
     pub(super) id: NodeId,
     pub(super) engine: SharedEngine,
 }
 
 impl TestStore for Node {
-    fn store(&self) -> &dyn Store {
+    fn store(&self) -> &Store {
         &self.store
     }
 

@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::{clock_sync, membership, notices};
 use crate::error::StoreError;
-use crate::operations::RecordStore;
+use crate::operations::Store;
 use crate::redis::shared::Shared;
 
 /// The thread, which ends with the last clone of the store. If the store did not leave before, the
@@ -23,7 +23,7 @@ pub(crate) struct Background {
 
 impl Background {
     /// Starts the thread.
-    pub(crate) fn start(shared: &Arc<Shared>, store: &RecordStore, every: Duration) -> Result<Self, StoreError> {
+    pub(crate) fn start(shared: &Arc<Shared>, store: &Store, every: Duration) -> Result<Self, StoreError> {
         let failed = |error: io::Error| StoreError::Unavailable(format!("no thread for heartbeats: {error}"));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
         let (leaving, asked) = mpsc::channel(1);

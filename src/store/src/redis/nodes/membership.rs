@@ -29,7 +29,7 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use super::heartbeats::{DeadNode, Heartbeats};
 use crate::error::StoreError;
-use crate::operations::RecordStore;
+use crate::operations::Store;
 use crate::redis::arguments::arguments;
 use crate::redis::keys;
 use crate::redis::options::NodeId;
@@ -64,7 +64,7 @@ impl Shared {
     }
 
     /// Takes over from a dead node, then forgets it.
-    pub(crate) async fn replace(&self, store: &RecordStore, dead: &DeadNode) -> Result<(), StoreError> {
+    pub(crate) async fn replace(&self, store: &Store, dead: &DeadNode) -> Result<(), StoreError> {
         let (waiting, unknown) = store.replace(dead.node).await?;
         self.forget(dead).await?;
         metrics::counter!("sakshi_webhook_attempts_total", "outcome" => DeliveryOutcome::Unknown.as_str()).increment(unknown);
@@ -75,7 +75,7 @@ impl Shared {
 }
 
 /// Sends heartbeats until this node leaves or its store is dropped.
-pub(crate) async fn run(shared: Arc<Shared>, store: RecordStore, every: Duration, mut leaving: mpsc::Receiver<Leave>) {
+pub(crate) async fn run(shared: Arc<Shared>, store: Store, every: Duration, mut leaving: mpsc::Receiver<Leave>) {
     let mut ticks = interval(every);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut monitor = Monitor {
@@ -115,7 +115,7 @@ pub(crate) async fn run(shared: Arc<Shared>, store: RecordStore, every: Duration
 /// What this node knows and does about the others.
 struct Monitor {
     shared: Arc<Shared>,
-    store: RecordStore,
+    store: Store,
     heartbeats: Heartbeats,
     until_check: u32,
     takeovers: JoinSet<NodeId>,

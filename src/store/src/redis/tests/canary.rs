@@ -16,7 +16,6 @@ use crate::conformance::TestStore;
 use crate::conformance::fixture::{RETENTION, app, client_with, completing, event, opened, opening};
 use crate::conformance::flow_fixture::{Told, locker, party, told};
 use crate::redis::{RedisOptions, RedisStore};
-use crate::{Events as _, Flows as _, Tenancy as _, Transactions as _, Upkeep as _};
 
 fn with_keys(server: &RedisServer, keys: &[u8]) -> RedisOptions {
     let clock = Arc::new(sakshi_domain::clock::ManualClock::starting_at(sakshi_domain::time::Timestamp::from_millis(0)));

@@ -9,10 +9,10 @@ use sakshi_domain::ids::ClientId;
 
 use super::server::{DURABLE, RedisServer};
 use super::{RedisTestStore, connected, options, standalone, test_store_on};
+use crate::StoreError;
 use crate::conformance::fixture::{RETENTION, client_with, opened, opening};
 use crate::conformance::{TestStore, run};
 use crate::redis::{RedisOptions, RedisStore, RedisTopology};
-use crate::{AuditLog as _, Credits as _, StoreError, Transactions as _, Upkeep as _};
 
 const AUDIT_LOG: &str = "{p00}audit:";
 

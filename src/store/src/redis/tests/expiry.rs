@@ -46,8 +46,8 @@ impl Short {
 }
 
 impl TestStore for Short {
-    fn store(&self) -> &dyn Store {
-        &*self.0
+    fn store(&self) -> &Store {
+        &self.0
     }
 
     fn now(&self) -> Timestamp {

@@ -39,7 +39,7 @@ use crate::{
     ChosenIntentKey, CompleteOutcome, CompleteTransaction, CreditOutcome, ExpireOutcome, OpenOutcome, OrderLease, PageRequest,
     PresentedCredential,
 };
-use crate::{Erasure as _, SessionDigest, SessionRecord, Transactions as _, Upkeep as _};
+use crate::{SessionDigest, SessionRecord};
 
 const ALL: PageRequest = PageRequest { page: 1, page_size: 100 };
 

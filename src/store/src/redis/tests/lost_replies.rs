@@ -10,7 +10,7 @@ use super::{connected, options, standalone};
 use crate::conformance::fixture::{RETENTION, client_with, completing, kept, opening, scope};
 use crate::conformance::run;
 use crate::redis::{RedisOptions, RedisStore};
-use crate::{CompleteOutcome, Idempotency as _, OpenOutcome, OpenTransaction, StoreError, TransactionRecord, Transactions as _};
+use crate::{CompleteOutcome, OpenOutcome, OpenTransaction, StoreError, TransactionRecord};
 
 mod conformance {
     use std::sync::atomic::Ordering;

@@ -10,10 +10,10 @@ use super::server::{DURABLE, RedisServer, TIMEOUT, eventually};
 use super::standalone;
 use crate::conformance::fixture::{RETENTION, completing, opened};
 use crate::engine::redis::RedisEngine;
-use crate::operations::RecordStore;
+use crate::operations::Store;
 use crate::redis::{NodeId, RedisServers};
 use crate::vault::test_vault;
-use crate::{CompleteOutcome, Outbox as _, StoreError, Transactions as _, Upkeep as _};
+use crate::{CompleteOutcome, StoreError};
 
 const FAST: Duration = Duration::from_millis(100);
 
@@ -139,7 +139,7 @@ async fn what_waited_for_a_node_of_a_store_that_was_moved_here_is_taken_over() {
     let client = survivor.client().await;
     // In a store of one node, that has a name which no node has here.
     let engine = Box::new(RedisEngine::new(Arc::clone(&survivor.store.shared)));
-    let moved = RecordStore::new(engine, Arc::new(test_vault(&[7])), RETENTION, NodeId::ALONE, None);
+    let moved = Store::new(engine, Arc::new(test_vault(&[7])), RETENTION, NodeId::ALONE, None);
     let mut queued = Vec::new();
     for _ in 0..2 {
         let id = opened(&survivor, &client).await.id;

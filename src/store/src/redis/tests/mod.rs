@@ -124,8 +124,8 @@ impl<S> Drop for RedisTestStore<S> {
 }
 
 impl<S> TestStore for RedisTestStore<S> {
-    fn store(&self) -> &dyn Store {
-        &*self.store
+    fn store(&self) -> &Store {
+        &self.store
     }
 
     fn now(&self) -> Timestamp {

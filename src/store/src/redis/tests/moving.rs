@@ -31,9 +31,7 @@ use crate::records::delivery::of_subject;
 use crate::records::{ALL as KINDS, client, idempotency, installation, transaction};
 use crate::redis::{NodeId, RedisOptions, RedisStore};
 use crate::vault::test_vault;
-use crate::{
-    Credits as _, Moved, Outbox as _, Ownership, PageRequest, SessionDigest, Store, StoreError, Swept, Transactions as _, move_to_redis,
-};
+use crate::{Moved, Ownership, PageRequest, SessionDigest, Store, StoreError, Swept, move_to_redis};
 
 pub(super) const ALL: PageRequest = PageRequest { page: 1, page_size: 100 };
 
@@ -46,8 +44,8 @@ struct Move {
 }
 
 impl TestStore for Move {
-    fn store(&self) -> &dyn Store {
-        &*self.store
+    fn store(&self) -> &Store {
+        &self.store
     }
 
     fn now(&self) -> Timestamp {
@@ -157,7 +155,7 @@ fn without_id(delivery: Option<DeliveryRecord>) -> Option<impl PartialEq + std::
 }
 
 /// What every read answers is the same on both stores.
-pub(super) async fn assert_equal(from: &dyn Store, to: &dyn Store, flows: &[(FlowId, AppId)]) {
+pub(super) async fn assert_equal(from: &Store, to: &Store, flows: &[(FlowId, AppId)]) {
     macro_rules! same {
         ($store:ident => $read:expr) => {{
             let one = {
@@ -251,7 +249,7 @@ fn a_moved_store_answers_as_before_and_has_every_kind_of_key() {
         let others = keys.iter().filter(|key| named_in(KINDS, key).is_none()).map(|key| String::from_utf8_lossy(key).into_owned());
         assert_eq!(others.collect::<BTreeSet<_>>(), ["canary", "installation"].map(str::to_owned).into());
 
-        let target: &dyn Store = &*store;
+        let target: &Store = &store;
         // As at the start of a node: attempts whose outcome is not known are not made again. The node of the file does not live here.
         test.store().abandon_attempts().await.unwrap();
         store.abandon(NodeId::ALONE).await.unwrap();
@@ -306,7 +304,7 @@ fn a_later_run_carries_what_has_changed_and_nothing_else() {
         assert!(moved.removed >= 2 && moved.kinds["registrations"].written == 1 && moved.kinds["client"].written == 1, "{moved:?}");
         assert_eq!(marks(&test.server), kept);
         let target = test.target().await;
-        assert_equal(test.store(), &*target, &[]).await;
+        assert_equal(test.store(), &target, &[]).await;
         assert!(target.load_transaction(waits.id).await.unwrap().is_some());
         assert_eq!(target.load_transaction(gone.id).await, Ok(None));
     });
@@ -365,7 +363,7 @@ fn a_move_that_was_interrupted_is_begun_again() {
         let target = test.target().await;
         test.store().abandon_attempts().await.unwrap();
         target.abandon(NodeId::ALONE).await.unwrap();
-        assert_equal(test.store(), &*target, &flows).await;
+        assert_equal(test.store(), &target, &flows).await;
     });
 }
 

@@ -16,9 +16,7 @@ use crate::engine::redis::name;
 use crate::records::{client, delivery, installation, transaction};
 use crate::redis::{RedisOptions, RedisStore};
 use crate::vault::test_vault;
-use crate::{
-    Credits as _, Erasure as _, Events as _, IntentKeyChoice as _, Moved, Outbox as _, StoreError, Upkeep as _, move_to_directory,
-};
+use crate::{Moved, StoreError, move_to_directory};
 
 impl RedisTestStore {
     fn options(&self) -> RedisOptions {
@@ -65,7 +63,7 @@ fn a_store_that_went_back_answers_as_before() {
         redis.abandon(test.store.shared.node).await.unwrap();
         redis.take_over(test.store.shared.node).await.unwrap();
         file.abandon_attempts().await.unwrap();
-        assert_equal(&*redis, &*file, &flows).await;
+        assert_equal(&redis, &file, &flows).await;
         assert_eq!(file.list_events(app.clone(), ALL).await, redis.list_events(app, ALL).await);
         let due = file.due_deliveries(None, None, 100).await.unwrap();
         assert_eq!(due.iter().map(|due| due.subject).collect::<Vec<_>>(), waiting);

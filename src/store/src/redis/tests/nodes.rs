@@ -11,12 +11,12 @@ use sakshi_domain::transaction::Pending;
 use zeroize::Zeroizing;
 
 use super::server::{RedisServer, TIMEOUT, eventually};
+use crate::Store;
 use crate::Vault;
 use crate::conformance::TestStore;
 use crate::conformance::fixture::{RETENTION, client_with, completed};
 use crate::installation::test_ownership;
 use crate::redis::{NodeId, RedisOptions, RedisServers, RedisStore};
-use crate::{Outbox as _, Store};
 
 /// One node.
 pub(super) struct Node {
@@ -72,8 +72,8 @@ impl Node {
 }
 
 impl TestStore for Node {
-    fn store(&self) -> &dyn Store {
-        &*self.store
+    fn store(&self) -> &Store {
+        &self.store
     }
 
     fn now(&self) -> Timestamp {

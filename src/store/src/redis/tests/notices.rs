@@ -11,7 +11,6 @@ use super::nodes::Node;
 use super::server::groups::RedisCluster;
 use super::server::{DURABLE, RedisServer, TIMEOUT, eventually};
 use super::standalone;
-use crate::Transactions as _;
 use crate::conformance::fixture::{completing, opened, opening};
 use crate::redis::{RedisServers, RedisTopology};
 

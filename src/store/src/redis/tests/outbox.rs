@@ -14,11 +14,10 @@ use crate::conformance::flow_fixture::{self, Told};
 use crate::conformance::{TestStore, run};
 use crate::engine::redis::RedisEngine;
 use crate::engine::{Batch, Engine as _, Op};
-use crate::operations::RecordStore;
+use crate::operations::Store;
 use crate::records::delivery::{numbers, of_subject};
 use crate::redis::RedisStore;
 use crate::transitions::delivery::number;
-use crate::{Flows as _, Outbox as _, Transactions as _};
 
 async fn of_many_clients(test: &RedisTestStore, count: usize) -> Vec<ClientId> {
     join_all((0..count).map(|_| client_with(test, 1_000))).await
@@ -34,7 +33,7 @@ async fn change(test: &RedisTestStore, op: Op) {
     RedisEngine::new(test.store.shared.clone()).commit(vec![Batch::new(vec![], vec![op])]).await.unwrap();
 }
 
-async fn due(store: &RecordStore, after: Option<DeliveryId>, origin: Option<&str>, limit: usize) -> Vec<DeliveryId> {
+async fn due(store: &Store, after: Option<DeliveryId>, origin: Option<&str>, limit: usize) -> Vec<DeliveryId> {
     let due = store.due_deliveries(after, origin.map(str::to_owned), limit).await.unwrap();
     due.into_iter().map(|delivery| delivery.id).collect()
 }

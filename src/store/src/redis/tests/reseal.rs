@@ -7,17 +7,17 @@ use std::sync::atomic::Ordering;
 use sakshi_domain::time::Timestamp;
 
 use super::{RedisTestStore, options, standalone, test_store, test_store_on};
+use crate::Vault;
 use crate::conformance::fixture::{RETENTION, client_with, opened};
 use crate::conformance::reseal::{filled, pass, read};
 use crate::conformance::{TestStore, run};
 use crate::engine::redis::RedisEngine;
 use crate::engine::{Answers, Applied, Batch, Column, ColumnKind, Engine, Op, Query, ScanFrom, Scanned, Table};
 use crate::error::StoreFuture;
-use crate::operations::RecordStore;
+use crate::operations::Store;
 use crate::records::{ALL, transaction};
 use crate::redis::{RedisOptions, RedisStore};
 use crate::vault::test_vault;
-use crate::{Transactions as _, Vault};
 
 /// Another node with these keys, of which the first seals. It has taken over what waited for the one before.
 async fn successor(test: &RedisTestStore, before: &RedisStore, keys: &[u8]) -> (RedisStore, Arc<Vault>) {
@@ -71,15 +71,15 @@ fn after_a_pass_everything_is_read_with_the_new_key_alone() {
         for table in ALL.iter().filter(|table| has_sealed_values(table)) {
             assert!(ends_before.keys().any(|(kind, ..)| *kind == table.name), "{table:?} is met nowhere");
         }
-        assert_eq!(read(&*store, &both, &filled).await, before);
-        let first = pass(&*store).await;
+        assert_eq!(read(&store, &both, &filled).await, before);
+        let first = pass(&store).await;
         assert!(first.resealed > 0 && first.left.is_empty(), "{first:?}");
         assert!(!has_old());
         assert_eq!(ends(&test).await, ends_before);
-        let second = pass(&*store).await;
+        let second = pass(&store).await;
         assert!(second.resealed == 0 && second.left.is_empty() && second.looked_at > 60, "{second:?}");
         let (store, new) = successor(&test, &store, &[8]).await;
-        assert_eq!(read(&*store, &new, &filled).await, before);
+        assert_eq!(read(&store, &new, &filled).await, before);
     });
 }
 
@@ -92,11 +92,11 @@ fn a_pass_whose_replies_are_lost_seals_everything_and_leaves_nothing() {
         let before = read(test.store(), &old, &filled).await;
         let (store, both) = successor(&test, &test.store, &[8, 7]).await;
         store.shared.faults.replies_are_lost.store(true, Ordering::SeqCst);
-        let first = pass(&*store).await;
+        let first = pass(&store).await;
         assert!(first.left.is_empty() && first.resealed > 60, "{first:?}");
-        let second = pass(&*store).await;
+        let second = pass(&store).await;
         assert_eq!((second.resealed, second.left.len()), (0, 0));
-        assert_eq!(read(&*store, &both, &filled).await, before);
+        assert_eq!(read(&store, &both, &filled).await, before);
     });
 }
 
@@ -152,7 +152,7 @@ fn a_value_that_changed_meanwhile_stays_and_one_that_no_key_opens_is_told_of() {
         let changed_to = |value: Vec<u8>| {
             let change = Batch::new(vec![], vec![Op::Set(key.clone(), vec![("terms", value.into())])]);
             let engine = Box::new(Changing(RedisEngine::new(Arc::clone(shared)), Some(change).into()));
-            RecordStore::new(engine, Arc::new(test_vault(&[8, 7])), RETENTION, shared.node, None)
+            Store::new(engine, Arc::new(test_vault(&[8, 7])), RETENTION, shared.node, None)
         };
         // Another node has written it under the old key: it is told of, and sealed anew by the next pass.
         let old = test_vault(&[7]);
