@@ -8,9 +8,12 @@ use actix::{Addr, AsyncContext as _, Handler, Message, ResponseFuture};
 use sakshi_domain::time::Timestamp;
 use sakshi_store::{StoreError, StoreFuture};
 use sakshi_supervision::{Shard, ShardActor};
+use tracing::{Instrument as _, Span};
 
-use crate::router::{Answered, AskError, ShardRouter, Unanswered};
-use crate::traced::{Traced, handle_traced};
+use crate::router::{AskError, ShardRouter, Unanswered};
+
+/// How often a question is asked when actors begin or end before they answer.
+const TRIES: usize = 5;
 
 /// An actor that is a live, timed copy of one record.
 pub(crate) trait RecordActor: ShardActor {
@@ -30,17 +33,12 @@ pub(crate) trait RecordActor: ShardActor {
 }
 
 /// A question that has an answer without an actor, too.
-pub(crate) trait Question<A: RecordActor>: Message<Result = Result<Self::Answer, StoreError>> + Clone + Send + 'static {
+pub(crate) trait Question<A: RecordActor>: Clone + Send + 'static {
     /// What is answered.
     type Answer: Send + 'static;
 
     /// The answer when there is no such record.
     fn unknown(&self) -> Self::Answer;
-
-    /// Reads the record from which it is answered.
-    fn load(&self, shared: &A::Shared, id: A::Id) -> StoreFuture<Option<A::Record>> {
-        A::load(shared, id)
-    }
 
     /// Answers from the record, unless that needs an actor: then the record is given back.
     fn try_answer(&self, record: A::Record, _: &A::Shared) -> Result<Self::Answer, A::Record> {
@@ -53,108 +51,119 @@ pub(crate) trait Question<A: RecordActor>: Message<Result = Result<Self::Answer,
     }
 }
 
+/// A question to an actor, in the span of who asks.
+#[derive(Debug)]
+pub(crate) struct Asked<Q> {
+    pub(crate) question: Q,
+    pub(crate) span: Span,
+}
+
+/// A question about one record to its shard.
+#[derive(Debug)]
+pub(crate) struct Ask<A: ShardActor, Q> {
+    pub(crate) id: A::Id,
+    pub(crate) asked: Asked<Q>,
+    /// An actor has ended without an answer to it.
+    pub(crate) again: bool,
+}
+
+/// Starts an actor with this record, unless one is live.
+pub(crate) struct StartFrom<A: RecordActor> {
+    pub(crate) id: A::Id,
+    pub(crate) record: A::Record,
+}
+
+impl<A: RecordActor> Message for StartFrom<A> {
+    type Result = ();
+}
+
 /// Starts an actor with a timer for its deadline.
 pub(crate) fn start_until<A: ShardActor>(shard: &mut Shard<A>, id: A::Id, deadline: Timestamp, actor: A) -> Addr<A> {
     shard.wake_at(id, deadline.millis());
     shard.start_child(id, actor)
 }
 
-/// A question for one actor.
-#[derive(Debug)]
-pub(crate) struct Ask<A: ShardActor, Q> {
-    pub(crate) id: A::Id,
-    pub(crate) question: Q,
-    /// An actor has ended without an answer to it.
-    pub(crate) again: bool,
-}
-
 impl<A: RecordActor> ShardRouter<A> {
     /// Asks the actor of a record, or the record.
+    ///
+    /// # Errors
+    /// [`AskError`] when there is no answer.
     pub(crate) async fn ask_about<Q>(&self, id: A::Id, question: Q) -> Result<Q::Answer, AskError>
     where
         Q: Question<A>,
-        A: Handler<Traced<Q>>,
+        Asked<Q>: Message<Result = Result<Q::Answer, StoreError>>,
+        A: Handler<Asked<Q>>,
     {
-        self.ask_with(id, |attempt| Ask { id, question: question.clone(), again: attempt > 0 }).await
+        let span = sakshi_trace::ask::<A, Q>();
+        let index = self.shards.index_of(&id);
+        let ask = async {
+            let _permits = self.admit(index)?;
+            let mut again = false;
+            for _ in 0..TRIES {
+                let shard = self.shards.get(index).ok_or(AskError::NoAnswer)?;
+                let asked = Asked { question: question.clone(), span: sakshi_trace::current() };
+                let answered = shard.send(Ask { id, asked, again }).timeout(self.ask_timeout).await;
+                match answered.map_err(Unanswered::from).flatten() {
+                    Ok(answer) => return Ok(answer),
+                    Err(Unanswered::Full) => return Err(AskError::Overloaded),
+                    Err(Unanswered::TimedOut) => return Err(AskError::NoAnswer),
+                    Err(Unanswered::Store(error)) => return Err(error.into()),
+                    Err(Unanswered::Gone) => again = true,
+                    Err(Unanswered::Started) => again = false,
+                }
+            }
+            Err(AskError::NoAnswer)
+        };
+        ask.instrument(span).await
     }
 }
 
 impl<A: RecordActor, Q: Question<A>> Message for Ask<A, Q> {
-    type Result = Answered<Q::Answer>;
+    type Result = Result<Q::Answer, Unanswered>;
 }
 
 impl<A, Q> Handler<Ask<A, Q>> for Shard<A>
 where
     Q: Question<A>,
-    A: RecordActor + Handler<Traced<Q>>,
+    Asked<Q>: Message<Result = Result<Q::Answer, StoreError>>,
+    A: RecordActor + Handler<Asked<Q>>,
 {
-    type Result = ResponseFuture<Answered<Q::Answer>>;
+    type Result = ResponseFuture<Result<Q::Answer, Unanswered>>;
 
-    fn handle(&mut self, Ask { id, question, again }: Ask<A, Q>, ctx: &mut Self::Context) -> Self::Result {
+    fn handle(&mut self, Ask { id, asked, again }: Ask<A, Q>, ctx: &mut Self::Context) -> Self::Result {
         if !again {
             let live = self.get(&id).cloned();
-            let temporary = || question.temporary_actor(self.shared()).map(|(actor, until)| start_until(self, id, until, actor));
+            let temporary = || asked.question.temporary_actor(self.shared()).map(|(actor, until)| start_until(self, id, until, actor));
             if let Some(actor) = live.or_else(temporary) {
-                return forward(&actor, question);
+                let answer = actor.send(asked);
+                return Box::pin(async move { answer.await?.map_err(Unanswered::Store) });
             }
         }
-        let shared = self.shared().clone();
-        let shard = ctx.address();
-        let load = question.load(&shared, id);
-        let span = sakshi_trace::current();
+        let has_no_room = self.is_full() && !A::STARTS_WHEN_FULL;
+        let (shard, shared) = (ctx.address(), self.shared().clone());
+        let load = asked.span.in_scope(|| A::load(&shared, id));
         Box::pin(async move {
-            let record = match load.await {
-                Err(error) => return Ok(Err(error)),
-                Ok(None) => return Ok(Ok(question.unknown())),
-                Ok(Some(record)) => record,
-            };
-            match question.try_answer(record, &shared) {
-                Ok(answer) => Ok(Ok(answer)),
-                Err(record) => shard.send(span.in_scope(|| Traced::new(StartWith { id, record, question }))).await?,
+            let Some(record) = load.await.map_err(Unanswered::Store)? else { return Ok(asked.question.unknown()) };
+            match asked.question.try_answer(record, &shared) {
+                Ok(answer) => Ok(answer),
+                Err(_) if has_no_room => Err(Unanswered::Full),
+                Err(record) => {
+                    shard.do_send(StartFrom { id, record });
+                    Err(Unanswered::Started)
+                }
             }
         })
     }
 }
 
-/// A record that needs an actor, with the question for which it was read.
-pub(crate) struct StartWith<A: RecordActor, Q> {
-    pub(crate) id: A::Id,
-    pub(crate) record: A::Record,
-    pub(crate) question: Q,
-}
+impl<A: RecordActor> Handler<StartFrom<A>> for Shard<A> {
+    type Result = ();
 
-impl<A: RecordActor, Q: Question<A>> Message for StartWith<A, Q> {
-    type Result = Answered<Q::Answer>;
-}
-
-impl<A, Q> Handler<StartWith<A, Q>> for Shard<A>
-where
-    Q: Question<A>,
-    A: RecordActor + Handler<Traced<Q>>,
-{
-    type Result = ResponseFuture<Answered<Q::Answer>>;
-
-    fn handle(&mut self, StartWith { id, record, question }: StartWith<A, Q>, _: &mut Self::Context) -> Self::Result {
-        let deadline = A::deadline(&record);
-        let actor = match self.get(&id) {
-            Some(actor) => actor.clone(),
-            None if self.is_full() && !A::STARTS_WHEN_FULL => return Box::pin(async { Err(Unanswered::Full) }),
-            None => {
-                let actor = A::from_record(record, self.shared());
-                start_until(self, id, deadline, actor)
-            }
-        };
-        forward(&actor, question)
+    fn handle(&mut self, StartFrom { id, record }: StartFrom<A>, _: &mut Self::Context) {
+        if self.get(&id).is_none() {
+            let deadline = A::deadline(&record);
+            let actor = A::from_record(record, self.shared());
+            start_until(self, id, deadline, actor);
+        }
     }
-}
-
-handle_traced! {
-    [A, Q] [Q: Question<A>, A: RecordActor + Handler<Traced<Q>>] Ask<A, Q> => Shard<A>;
-    [A, Q] [Q: Question<A>, A: RecordActor + Handler<Traced<Q>>] StartWith<A, Q> => Shard<A>;
-}
-
-/// Asks the actor.
-fn forward<A: RecordActor + Handler<Traced<Q>>, Q: Question<A>>(actor: &Addr<A>, question: Q) -> ResponseFuture<Answered<Q::Answer>> {
-    let ask = actor.send(Traced::new(question));
-    Box::pin(async move { Ok(ask.await?) })
 }

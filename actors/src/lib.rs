@@ -8,13 +8,12 @@
 mod ask;
 mod dispatcher;
 mod event;
-mod flow;
+mod flow_sweeper;
+mod flows;
 mod ledger;
 mod reaper;
 mod reveal;
 mod router;
-mod take_once;
-mod traced;
 mod transaction;
 mod tree;
 mod trusted_clock;
@@ -24,7 +23,7 @@ mod tests;
 
 pub use dispatcher::{ByteBounds, DispatchBounds};
 pub use event::{EventWatch, Events};
-pub use flow::Flows;
+pub use flows::Flows;
 pub use reveal::{RevealError, reveal_outcome};
 pub use router::AskError;
 pub use sakshi_supervision::{Escalation, Gate, NodeView, Permit};

@@ -4,16 +4,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use actix::{Actor, Context, Handler, MailboxError, Message};
+use actix::MailboxError;
 use sakshi_domain::ids::coarse_time;
 use sakshi_store::StoreError;
-use sakshi_supervision::{Gate, Shard, ShardActor, Shards};
-use tracing::Instrument as _;
-
-use crate::traced::Traced;
-
-/// How often a question is asked when the actor ends before it answers.
-const TRIES: usize = 3;
+use sakshi_supervision::{Gate, Permit, ShardActor, Shards};
 
 /// Why there is no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -29,17 +23,19 @@ pub enum AskError {
     Store(#[from] StoreError),
 }
 
-/// Why an actor gave no answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Why a shard gave no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Unanswered {
-    /// It ended first; ask again.
+    /// The actor ended first; ask the record.
     Gone,
+    /// An actor was started; ask it.
+    Started,
     /// It took too long.
     TimedOut,
     /// The shard holds as many actors as it may.
     Full,
-    /// The actor that had taken the message's contents failed.
-    Lost,
+    /// The store has no answer.
+    Store(StoreError),
 }
 
 impl From<MailboxError> for Unanswered {
@@ -50,9 +46,6 @@ impl From<MailboxError> for Unanswered {
         }
     }
 }
-
-/// What a shard answers: the actor's answer, the store's error, or why there is none.
-pub(crate) type Answered<T> = Result<Result<T, StoreError>, Unanswered>;
 
 /// Asks the shards of one kind of actor on behalf of one worker.
 #[derive(Debug)]
@@ -77,46 +70,13 @@ impl<A: ShardActor> ShardRouter<A> {
         self.shards.shard_byte(self.local, coarse_time())
     }
 
-    /// Asks the shard that serves `id`.
-    pub(crate) async fn ask<M, T>(&self, id: A::Id, message: M) -> Result<T, AskError>
-    where
-        M: Message<Result = Answered<T>> + Clone + Send + 'static,
-        T: Send + 'static,
-        Shard<A>: Actor<Context = Context<Shard<A>>> + Handler<Traced<M>>,
-    {
-        self.ask_with(id, |_| message.clone()).await
-    }
-
-    /// The same with a message of its own for each try, which are numbered from 0.
-    pub(crate) async fn ask_with<M, T>(&self, id: A::Id, message: impl Fn(usize) -> M) -> Result<T, AskError>
-    where
-        M: Message<Result = Answered<T>> + Send + 'static,
-        T: Send + 'static,
-        Shard<A>: Actor<Context = Context<Shard<A>>> + Handler<Traced<M>>,
-    {
-        let span = sakshi_trace::ask::<A, M>();
-        self.try_asking(id, message).instrument(span).await
-    }
-
-    async fn try_asking<M, T>(&self, id: A::Id, message: impl Fn(usize) -> M) -> Result<T, AskError>
-    where
-        M: Message<Result = Answered<T>> + Send + 'static,
-        T: Send + 'static,
-        Shard<A>: Actor<Context = Context<Shard<A>>> + Handler<Traced<M>>,
-    {
-        let index = self.shards.index_of(&id);
-        let _of_shard = self.shards.admit(index).ok_or(AskError::Overloaded)?;
-        let _of_node = self.admission.enter().ok_or(AskError::Overloaded)?;
-        for attempt in 0..TRIES {
-            let shard = self.shards.get(index).ok_or(AskError::NoAnswer)?;
-            let answered = shard.send(Traced::new(message(attempt))).timeout(self.ask_timeout).await.map_err(Unanswered::from);
-            match answered.and_then(|answered| answered) {
-                Ok(answer) => return Ok(answer?),
-                Err(Unanswered::Full) => return Err(AskError::Overloaded),
-                Err(Unanswered::TimedOut | Unanswered::Lost) => return Err(AskError::NoAnswer),
-                Err(Unanswered::Gone) => {}
-            }
-        }
-        Err(AskError::NoAnswer)
+    /// Admits a question to a shard.
+    ///
+    /// # Errors
+    /// [`AskError::Overloaded`] when the shard or the node has too many under way.
+    pub(crate) fn admit(&self, shard: usize) -> Result<[Permit; 2], AskError> {
+        let of_shard = self.shards.admit(shard).ok_or(AskError::Overloaded)?;
+        let of_node = self.admission.enter().ok_or(AskError::Overloaded)?;
+        Ok([of_shard, of_node])
     }
 }

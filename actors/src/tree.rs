@@ -7,8 +7,6 @@
 //! ├─ reaper                   removes expired records
 //! ├─ events-N                 one shard per HTTP worker, on that worker's arbiter
 //! │  └─ event × live          live copy and end of one event
-//! ├─ flows-N                  one shard per HTTP worker, on that worker's arbiter
-//! │  └─ flow × live           order of the reports and deadline of one flow
 //! ├─ transactions-N           one shard per HTTP worker, on that worker's arbiter
 //! │  └─ transaction × live    state and deadline of one transaction
 //! ├─ change-listener          receives notices of what other nodes have ended
@@ -29,12 +27,13 @@ use sakshi_domain::ids::ClientId;
 use sakshi_outbound::client::SendWebhook;
 use sakshi_store::{CreditOutcome, Store, StoreError, StoreFuture, Vault};
 use sakshi_supervision::{Escalation, Gate, Heartbeats, NodeView, Root, ShardActor, ShardBounds, Shards};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::mpsc;
 
 use crate::dispatcher::{DispatchBounds, InFlight, Pause, WebhookDispatcher};
 use crate::event::{EventActor, EventContext, Events};
-use crate::flow::{FlowActor, FlowContext, FlowSweeper, Flows, LAPSES_AT_ONCE};
-use crate::ledger::{CreditLedger, MoveCredits, no_answer};
+use crate::flow_sweeper::FlowSweeper;
+use crate::flows::Flows;
+use crate::ledger::{Balances, CreditLedger, Ledger};
 use crate::reaper::Reaper;
 use crate::router::ShardRouter;
 use crate::transaction::{ChangeListener, TransactionActor, TransactionContext, Transactions};
@@ -76,8 +75,6 @@ pub struct TreeBounds {
     pub webhooks: DispatchBounds,
     /// Live events on this node.
     pub live_events: usize,
-    /// Flows that wait for their deadline on this node; those beyond it are found by the sweeper.
-    pub live_flows: usize,
     /// How long the result of a flow can be fetched.
     pub flow_result_ttl: Duration,
 }
@@ -99,11 +96,11 @@ pub struct Tree {
     root: Root,
     vault: Arc<Vault>,
     trusted_clock: Arc<TrustedClock>,
-    pub(crate) ledger: Addr<CreditLedger>,
+    pub(crate) ledger: Ledger,
     pub(crate) dispatcher: Addr<WebhookDispatcher>,
     pub(crate) transactions: Arc<Shards<TransactionActor>>,
     pub(crate) events: Arc<Shards<EventActor>>,
-    pub(crate) flows: Arc<Shards<FlowActor>>,
+    flows: Flows,
     bounds: TreeBounds,
     admission: Arc<Gate>,
     in_flight: InFlight,
@@ -138,8 +135,10 @@ impl Tree {
         }
 
         let ledger = {
-            let store = store.clone();
-            root.start(&effects, "credit-ledger", "credit_ledger", move || CreditLedger::new(store))
+            let (of_actor, balances) = (store.clone(), Arc::<Balances>::default());
+            let known = Arc::clone(&balances);
+            let actor = root.start(&effects, "credit-ledger", "credit_ledger", move || CreditLedger::new(of_actor, known));
+            Ledger { actor, balances, store: store.clone(), ask_timeout: bounds.ask_timeout }
         };
         let in_flight = InFlight { attempts: Gate::new(bounds.webhooks.in_flight), body_bytes: Arc::default() };
         let dispatcher = {
@@ -155,20 +154,10 @@ impl Tree {
         let of_kind = |live| ShardBounds { shards: bounds.shards.clamp(1, 256), live, requests: bounds.mailbox_depth };
         let context = Arc::new(EventContext { store: store.clone(), clock: Arc::clone(&clock) });
         let events = Shards::new(&root, "events", "event_registry", context, of_kind(bounds.live_events));
-        let context = Arc::new(FlowContext {
-            store: store.clone(),
-            clock: Arc::clone(&clock),
-            trusted_clock: Arc::clone(&trusted_clock),
-            dispatcher: dispatcher.clone(),
-            result_ttl: bounds.flow_result_ttl,
-            lapses: Semaphore::new(LAPSES_AT_ONCE),
-        });
-        let flows = Shards::new(&root, "flows", "flow_registry", context, of_kind(bounds.live_flows));
         let context = Arc::new(TransactionContext {
             store: store.clone(),
             vault: Arc::clone(&vault),
             clock,
-            ledger: ledger.clone(),
             dispatcher: dispatcher.clone(),
             events: Arc::clone(&events),
             shared_store: store.ended_elsewhere().is_some(),
@@ -178,9 +167,18 @@ impl Tree {
             let (store, transactions) = (store.clone(), Arc::clone(&transactions));
             root.start(&effects, "change-listener", "change_listener", move || ChangeListener::new(store, transactions));
         }
-        let lapsing = Arc::clone(&flows);
-        root.start(&effects, "flow-sweeper", "flow_sweeper", move || FlowSweeper::new(store, lapsing));
         let admission = Gate::new(bounds.in_flight);
+        let flows = Flows {
+            store,
+            dispatcher: dispatcher.clone(),
+            admission: Arc::clone(&admission),
+            ask_timeout: bounds.ask_timeout,
+            result_ttl: bounds.flow_result_ttl,
+        };
+        {
+            let (flows, clock) = (flows.clone(), Arc::clone(&trusted_clock));
+            root.start(&effects, "flow-sweeper", "flow_sweeper", move || FlowSweeper::new(flows, clock));
+        }
         let arbiters = Arc::new(vec![effects, sending]);
         let tree = Self {
             root,
@@ -206,7 +204,6 @@ impl Tree {
     #[must_use]
     pub fn start_shard(&self) -> Option<Handles> {
         self.events.start_here()?;
-        self.flows.start_here()?;
         let local = self.transactions.start_here()?;
         if !self.on_one_arbiter {
             self.heartbeats.beat_here(&format!("worker-{local}"));
@@ -218,9 +215,14 @@ impl Tree {
     #[must_use]
     pub fn handles(&self, local: usize) -> Handles {
         Handles {
-            transactions: Transactions { router: self.router(&self.transactions, local), vault: Arc::clone(&self.vault) },
+            transactions: Transactions {
+                router: self.router(&self.transactions, local),
+                ledger: self.ledger.clone(),
+                events: Arc::clone(&self.events),
+                vault: Arc::clone(&self.vault),
+            },
             events: Events(self.router(&self.events, local)),
-            flows: Flows(self.router(&self.flows, local)),
+            flows: self.flows.clone(),
         }
     }
 
@@ -231,14 +233,14 @@ impl Tree {
     /// Whether every shard has started.
     #[must_use]
     pub fn is_complete(&self) -> bool {
-        self.transactions.all_started() && self.events.all_started() && self.flows.all_started()
+        self.transactions.all_started() && self.events.all_started()
     }
 
     /// Grants or adjusts credits for the operator.
     #[must_use]
     pub fn move_credits(&self, client: ClientId, movement: CreditMove) -> StoreFuture<CreditOutcome> {
-        let ask = self.ledger.send(MoveCredits { client, movement }).timeout(self.bounds.ask_timeout);
-        Box::pin(async move { ask.await.unwrap_or_else(|_| Err(no_answer())) })
+        let ledger = self.ledger.clone();
+        Box::pin(async move { ledger.move_credits(client, movement).await })
     }
 
     /// Trusts the clock as it is now; returns the jump because of which nothing was deleted by it.
@@ -265,11 +267,6 @@ impl Tree {
         self.transactions.live()
     }
 
-    /// Flows with an actor on this node.
-    pub(crate) fn live_flows(&self) -> i64 {
-        self.flows.live()
-    }
-
     /// Webhook attempts in flight.
     pub(crate) fn attempts_in_flight(&self) -> usize {
         self.in_flight.attempts.inside()
@@ -286,7 +283,6 @@ impl Tree {
         #[allow(clippy::cast_precision_loss)]
         for (name, figure) in [
             ("sakshi_live_transactions", self.live_transactions() as f64),
-            ("sakshi_live_flows", self.live_flows() as f64),
             ("sakshi_webhook_attempts_in_flight", self.attempts_in_flight() as f64),
             ("sakshi_webhook_body_bytes", self.webhook_body_bytes() as f64),
         ] {

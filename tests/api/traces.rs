@@ -41,7 +41,7 @@ async fn a_verification_is_a_trace_of_its_caller_to_which_callback_and_webhook_a
     let step = collector.span("open_transaction", |span| span.trace == CALLERS_TRACE).await;
     assert!(matches!(step.attribute("db.system.name"), "sqlite" | "redis"), "{step:?}");
     let ask = collector.parent(&step);
-    assert_eq!((&*ask.name, ask.attribute("actor.name")), ("ask Open", "TransactionActor"));
+    assert_eq!((&*ask.name, ask.attribute("actor.name")), ("ask Open", "CreditLedger"));
     assert_eq!(collector.parent(&ask).id, init.id);
     assert!(init.start <= ask.start && ask.start <= step.start && step.end <= ask.end && ask.end <= init.end);
 

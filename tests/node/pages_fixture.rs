@@ -276,7 +276,6 @@ fn bounds() -> TreeBounds {
             flow_bytes: ByteBounds::FLOWS,
         },
         live_events: 100,
-        live_flows: 100,
         flow_result_ttl: Duration::from_secs(3_600),
     }
 }

@@ -20,6 +20,7 @@ use sakshi_supervision::Deadline;
 use tokio::sync::{oneshot, watch};
 
 use super::message::{EventWatch, GetEvent, PatchEvent, Refresh, WatchEvent};
+use crate::ask::Asked;
 
 /// Watchers learn of changes at most this often.
 const COALESCE: Duration = Duration::from_millis(200);
@@ -174,28 +175,29 @@ impl Supervised for EventActor {
     }
 }
 
-impl Handler<GetEvent> for EventActor {
+impl Handler<Asked<GetEvent>> for EventActor {
     type Result = ResponseActFuture<Self, Result<Option<Arc<Event>>, StoreError>>;
 
-    fn handle(&mut self, _: GetEvent, ctx: &mut Self::Context) -> Self::Result {
-        self.read(ctx, |_, event| event)
+    fn handle(&mut self, Asked { span, .. }: Asked<GetEvent>, ctx: &mut Self::Context) -> Self::Result {
+        span.in_scope(|| self.read(ctx, |_, event| event))
     }
 }
 
-impl Handler<WatchEvent> for EventActor {
+impl Handler<Asked<WatchEvent>> for EventActor {
     type Result = ResponseActFuture<Self, Result<Option<EventWatch>, StoreError>>;
 
-    fn handle(&mut self, _: WatchEvent, ctx: &mut Self::Context) -> Self::Result {
+    fn handle(&mut self, Asked { span, .. }: Asked<WatchEvent>, ctx: &mut Self::Context) -> Self::Result {
         self.follow(ctx);
-        self.read(ctx, |actor, _| actor.seen.as_ref().map(watch::Sender::subscribe))
+        span.in_scope(|| self.read(ctx, |actor, _| actor.seen.as_ref().map(watch::Sender::subscribe)))
     }
 }
 
-impl Handler<PatchEvent> for EventActor {
+impl Handler<Asked<PatchEvent>> for EventActor {
     type Result = AtomicResponse<Self, Result<PatchEventOutcome, StoreError>>;
 
-    fn handle(&mut self, PatchEvent { app, patch }: PatchEvent, _: &mut Self::Context) -> Self::Result {
-        let change = self.context.store.patch_event(self.id, app, patch);
+    fn handle(&mut self, Asked { question, span }: Asked<PatchEvent>, _: &mut Self::Context) -> Self::Result {
+        let PatchEvent { app, patch } = question;
+        let change = span.in_scope(|| self.context.store.patch_event(self.id, app, patch));
         AtomicResponse::new(Box::pin(change.into_actor(self).map(|outcome, actor, _| {
             if let Ok(PatchEventOutcome::Patched(event)) = &outcome {
                 actor.changes += 1;

@@ -8,22 +8,21 @@ use sakshi_domain::ids::AppId;
 use sakshi_store::{PatchEventOutcome, StoreError};
 use tokio::sync::watch;
 
+use crate::ask::Asked;
+
 /// Follows an event: the value changes when the event does. The sender goes when the event ends.
 pub type EventWatch = watch::Receiver<Arc<Event>>;
 
 /// What is the event now, with its counts?
-#[derive(Clone, Copy, Debug, Message)]
-#[rtype(result = "Result<Option<Arc<Event>>, StoreError>")]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct GetEvent;
 
 /// Tell me whenever the event changes.
-#[derive(Clone, Copy, Debug, Message)]
-#[rtype(result = "Result<Option<EventWatch>, StoreError>")]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct WatchEvent;
 
 /// Change the event.
-#[derive(Clone, Debug, Message)]
-#[rtype(result = "Result<PatchEventOutcome, StoreError>")]
+#[derive(Clone, Debug)]
 pub(crate) struct PatchEvent {
     /// Who asks.
     pub(crate) app: AppId,
@@ -35,3 +34,15 @@ pub(crate) struct PatchEvent {
 #[derive(Clone, Copy, Debug, Message)]
 #[rtype(result = "()")]
 pub(crate) struct Refresh;
+
+impl Message for Asked<GetEvent> {
+    type Result = Result<Option<Arc<Event>>, StoreError>;
+}
+
+impl Message for Asked<WatchEvent> {
+    type Result = Result<Option<EventWatch>, StoreError>;
+}
+
+impl Message for Asked<PatchEvent> {
+    type Result = Result<PatchEventOutcome, StoreError>;
+}

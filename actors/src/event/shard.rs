@@ -15,7 +15,6 @@ use sakshi_supervision::{Shard, ShardActor, Shards};
 use super::actor::{EventActor, EventContext};
 use super::message::{EventWatch, GetEvent, PatchEvent, Refresh, WatchEvent};
 use crate::ask::{Question, RecordActor};
-use crate::traced::{Traced, handle_traced};
 
 impl ShardActor for EventActor {
     type Id = EventId;
@@ -101,10 +100,4 @@ impl Handler<EventChanged> for Shard<EventActor> {
             }
         }
     }
-}
-
-handle_traced! {
-    [] [] GetEvent => EventActor;
-    [] [] WatchEvent => EventActor;
-    [] [] PatchEvent => EventActor;
 }

@@ -8,11 +8,12 @@ use sakshi_domain::clock::Clock as _;
 use sakshi_domain::erasure::ErasureSubject;
 use sakshi_domain::transaction::{Answer, Outcome};
 
-use super::{Fixture, WINDOW, declined, run, take_turns, until, verified};
-use crate::ask::{Ask, StartWith};
+use super::{Fixture, WINDOW, ask, declined, run, take_turns, until, verified};
+use crate::ask::StartFrom;
 use crate::router::Unanswered;
 use crate::transaction::GetTransaction;
-use crate::{Complete, CompleteReply, View};
+use crate::{Complete, CompleteReply, View, reveal};
+use sakshi_store::{CompleteOutcome, CompleteTransaction, ExpireOutcome};
 
 #[test]
 fn no_actor_outlives_its_terminal_transition() {
@@ -160,10 +161,10 @@ fn what_waits_behind_the_end_of_a_transaction_is_asked_again_and_answered_from_t
         let id = fixture.open().await;
         let shard = fixture.tree.transactions.get(0).unwrap();
         let complete = Complete { answer: verified(1), known: None, replay_window: WINDOW, result_ttl: WINDOW };
-        let end = shard.send(Ask { id, question: complete, again: false });
-        let behind = shard.send(Ask { id, question: GetTransaction { fresh: true }, again: false });
+        let end = shard.send(ask(id, complete));
+        let behind = shard.send(ask(id, GetTransaction { fresh: true }));
         let (end, behind) = tokio::join!(end, behind);
-        assert!(matches!(end, Ok(Ok(Ok(CompleteReply::Accepted)))));
+        assert!(matches!(end, Ok(Ok(CompleteReply::Accepted))));
         assert!(matches!(behind, Ok(Err(Unanswered::Gone))), "{behind:?}");
         fixture.store.erase(ErasureSubject::Transaction(id)).await.unwrap();
         assert!(matches!(fixture.transactions.get(id).await, Ok(View::Unknown)));
@@ -199,11 +200,40 @@ fn what_was_read_before_the_end_of_a_transaction_is_not_shown_after_it() {
         let record = fixture.store.load_transaction(pending.id).await.unwrap().unwrap();
         assert_eq!(fixture.complete_known(&pending, verified(1)).await, CompleteReply::Accepted);
         until("the actor has ended", || fixture.tree.live_transactions() == 0).await;
-        let late = StartWith { id: pending.id, record, question: GetTransaction { fresh: true } };
-        let asked = fixture.tree.transactions.get(0).unwrap().send(late).await.unwrap();
-        assert!(matches!(asked, Err(Unanswered::Gone)), "to be asked again: {asked:?}");
+        fixture.tree.transactions.get(0).unwrap().send(StartFrom { id: pending.id, record }).await.unwrap();
         let view = fixture.transactions.get(pending.id).await;
         assert!(matches!(view, Ok(View::Completed(_))), "{view:?}");
+        until("no copy is left", || fixture.tree.live_transactions() == 0).await;
+        fixture.end().await;
+    });
+}
+
+/// An actor may end while the store commits what it asked for, and the next one may read the record before.
+#[test]
+fn a_copy_shows_the_end_that_an_actor_before_it_had_begun() {
+    run(async {
+        let fixture = Fixture::new().await;
+        let [completed, expired] = [fixture.opened_elsewhere().await, fixture.opened_elsewhere().await];
+        for pending in [&completed, &expired] {
+            assert!(matches!(fixture.transactions.wait_for_end(pending.id, Duration::ZERO).await, Ok(View::Pending(_))));
+        }
+        assert_eq!(fixture.tree.live_transactions(), 2, "each has an actor");
+        let step = CompleteTransaction {
+            id: completed.id,
+            event: None,
+            passed: true,
+            outcome: reveal::seal_outcome(&fixture.transactions.vault, completed.id, &verified(1).outcome()),
+            answer: verified(1).digest(),
+            credential: None,
+            replay_window: WINDOW,
+            result_ttl: WINDOW,
+            guest: None,
+        };
+        assert!(matches!(fixture.store.complete_transaction(step).await, Ok(CompleteOutcome::Completed { .. })));
+        assert!(matches!(fixture.store.expire_transaction(expired.id).await, Ok(ExpireOutcome::Expired(_))));
+        fixture.clock.advance(WINDOW - Duration::from_secs(1));
+        assert!(matches!(fixture.transactions.get(completed.id).await, Ok(View::Completed(_))));
+        assert!(matches!(fixture.transactions.get(expired.id).await, Ok(View::Expired(_))));
         until("no copy is left", || fixture.tree.live_transactions() == 0).await;
         fixture.end().await;
     });

@@ -9,6 +9,7 @@ mod events;
 mod flow_fixture;
 mod flows;
 mod lapses;
+mod ledger;
 mod lifetime;
 mod panics;
 mod restarts;
@@ -31,8 +32,11 @@ use sakshi_outbound::client::{SendWebhook, WebhookClient, WebhookClientOptions};
 use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore};
 use sakshi_store::{OpenOutcome, OpenTransaction, Ownership, Retention, Vault};
 use tokio::sync::mpsc;
+use tracing::Span;
 use zeroize::Zeroizing;
 
+use crate::ask::{Ask, Asked};
+use crate::transaction::TransactionActor;
 use crate::{
     AskError, ByteBounds, Complete, CompleteReply, DispatchBounds, Escalation, Events, Flows, Handles, Transactions, Tree, TreeBounds,
     TreeConfig,
@@ -49,7 +53,6 @@ pub(super) struct Fixture {
     pub(super) store: EmbeddedStore,
     pub(super) clock: Arc<ManualClock>,
     /// The same one, unless a test asked for two.
-    pub(super) store_clock: Arc<ManualClock>,
     pub(super) client: ClientId,
     pub(super) escalations: mpsc::UnboundedReceiver<Escalation>,
     pub(super) app: AppId,
@@ -71,13 +74,17 @@ pub(super) fn roomy() -> TreeBounds {
             flow_bytes: ByteBounds::FLOWS,
         },
         live_events: 1_000,
-        live_flows: 1_000,
         flow_result_ttl: WINDOW,
     }
 }
 
 fn clock() -> Arc<ManualClock> {
     Arc::new(ManualClock::starting_at(Timestamp::parse_iso8601("2026-01-01T00:00:00Z").unwrap()))
+}
+
+/// A question as its shard gets it.
+pub(super) fn ask<Q>(id: TxnId, question: Q) -> Ask<TransactionActor, Q> {
+    Ask { id, asked: Asked { question, span: Span::none() }, again: false }
 }
 
 /// Runs a test on an actix system of its own.
@@ -91,28 +98,22 @@ impl Fixture {
     }
 
     pub(super) async fn with(bounds: TreeBounds) -> Self {
-        let clock = clock();
-        Self::start(bounds, Duration::from_secs(2), Arc::clone(&clock), clock).await
-    }
-
-    /// With a store whose clock is its own.
-    pub(super) async fn with_two_clocks() -> Self {
-        Self::start(roomy(), Duration::from_secs(2), clock(), clock()).await
+        Self::start(bounds, Duration::from_secs(2)).await
     }
 
     /// With receivers and actors that may take an hour: longer than any machine needs for the largest bodies.
     pub(super) async fn patient(bounds: TreeBounds) -> Self {
-        let clock = clock();
         let hour = Duration::from_secs(3_600);
-        Self::start(TreeBounds { ask_timeout: hour, ..bounds }, hour, Arc::clone(&clock), clock).await
+        Self::start(TreeBounds { ask_timeout: hour, ..bounds }, hour).await
     }
 
-    async fn start(bounds: TreeBounds, total_timeout: Duration, clock: Arc<ManualClock>, store_clock: Arc<ManualClock>) -> Self {
+    async fn start(bounds: TreeBounds, total_timeout: Duration) -> Self {
+        let clock = clock();
         let directory = tempfile::tempdir().unwrap();
         let vault = Arc::new(Vault::new(&[Zeroizing::new(vec![7; 32])]).unwrap());
         let options = EmbeddedOptions {
             directory: directory.path().join("store"),
-            clock: store_clock.clone(),
+            clock: clock.clone(),
             vault: vault.clone(),
             retention: Retention { expired: Duration::from_secs(3_600), events: Duration::from_secs(3_600) },
             max_waiting: 1_000,
@@ -137,7 +138,6 @@ impl Fixture {
             flows,
             store,
             clock,
-            store_clock,
             client: id,
             escalations,
             app: AppId::generate(),

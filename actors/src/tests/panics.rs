@@ -4,7 +4,6 @@ use actix::{Handler, Message};
 use sakshi_supervision::{Shard, ShardActor};
 
 use crate::dispatcher::WebhookDispatcher;
-use crate::flow::FlowActor;
 use crate::ledger::CreditLedger;
 use crate::transaction::TransactionActor;
 
@@ -30,13 +29,6 @@ impl Handler<Panic> for CreditLedger {
 }
 
 impl Handler<Panic> for WebhookDispatcher {
-    type Result = ();
-    fn handle(&mut self, _: Panic, _: &mut Self::Context) {
-        panic_now();
-    }
-}
-
-impl Handler<Panic> for FlowActor {
     type Result = ();
     fn handle(&mut self, _: Panic, _: &mut Self::Context) {
         panic_now();

@@ -4,8 +4,7 @@ use futures_util::future::join_all;
 use sakshi_domain::ids::TxnId;
 
 use super::panics::{Panic, PanicIn};
-use super::{Fixture, run, until, verified};
-use crate::ask::Ask;
+use super::{Fixture, ask, run, until, verified};
 use crate::transaction::Subscribe;
 use crate::{CompleteReply, View};
 
@@ -31,7 +30,7 @@ fn a_panic_in_one_transaction_loses_no_state_and_disturbs_no_neighbour() {
         let shard = fixture.tree.transactions.get(0).unwrap();
         let mut neighbours = Vec::new();
         for id in &ids[1..] {
-            let watch = shard.send(Ask { id: *id, question: Subscribe, again: false }).await.unwrap().unwrap().unwrap();
+            let watch = shard.send(ask(*id, Subscribe)).await.unwrap().unwrap();
             let Some(changed) = watch else { panic!("refused") };
             neighbours.push(changed);
         }
@@ -91,7 +90,7 @@ fn the_ledger_restarts_and_every_credit_is_where_it_should_be() {
     run(async {
         let fixture = Fixture::new().await;
         let before = join_all((0..10).map(|_| fixture.open())).await;
-        fixture.tree.ledger.do_send(Panic);
+        fixture.tree.ledger.actor.do_send(Panic);
         let after = join_all((0..10).map(|_| fixture.open())).await;
         assert_eq!(fixture.restarts("credit-ledger"), 1);
         assert_eq!(fixture.spent().await, 20);
@@ -107,7 +106,7 @@ fn a_ledger_in_a_crash_loop_escalates() {
     run(async {
         let mut fixture = Fixture::new().await;
         for _ in 0..4 {
-            fixture.tree.ledger.do_send(Panic);
+            fixture.tree.ledger.actor.do_send(Panic);
         }
         let failure = fixture.escalations.recv().await.unwrap();
         assert_eq!(failure.actor, "credit-ledger");

@@ -13,21 +13,18 @@ use actix::{
 use sakshi_domain::clock::Clock;
 use sakshi_domain::event::EventRefusal;
 use sakshi_domain::ids::TxnId;
-use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::{Answer, Failure, Outcome, Pending};
 use sakshi_store::{
-    CompleteOutcome, CompleteTransaction, ExpireOutcome, GuestOutcomes, OpenOutcome, PresentedCredential, Store, StoreError,
-    TransactionRecord, Vault,
+    CompleteOutcome, CompleteTransaction, ExpireOutcome, GuestOutcomes, PresentedCredential, Store, StoreError, TransactionRecord, Vault,
 };
 use sakshi_supervision::{Deadline, Shards};
 use tokio::sync::oneshot;
 
-use super::message::{Complete, CompleteReply, EndedElsewhere, Expire, GetTransaction, Open, Subscribe, View, Watcher, accepted};
+use super::message::{Complete, CompleteReply, EndedElsewhere, Expire, GetTransaction, Subscribe, View, Watcher, accepted};
+use crate::ask::Asked;
 use crate::dispatcher::{DeliveryQueued, WebhookDispatcher};
 use crate::event::{EventActor, event_changed};
-use crate::ledger::{CreditLedger, DebitAndOpen, no_answer};
 use crate::reveal::seal_outcome;
-use crate::router::Answered;
 
 /// Watchers that one transaction wakes; further ones ask again by themselves.
 const WATCHERS_MAX: usize = 64;
@@ -41,7 +38,6 @@ pub(crate) struct TransactionContext {
     pub(crate) store: Store,
     pub(crate) vault: Arc<Vault>,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) ledger: Addr<CreditLedger>,
     pub(crate) dispatcher: Addr<WebhookDispatcher>,
     pub(crate) events: Arc<Shards<EventActor>>,
     /// Whether other nodes work on the same store.
@@ -49,15 +45,10 @@ pub(crate) struct TransactionContext {
 }
 
 impl TransactionContext {
-    /// The time by which this node decides whether the transaction's window is over. Where nodes share a store, the store alone
-    /// decides, by its own clock: otherwise one node could call expired what another one still completes.
-    fn deciding_time(&self, pending: &Pending) -> Timestamp {
-        if self.shared_store { pending.opened_at } else { self.clock.now() }
-    }
-
-    /// Whether this node knows by itself that the window is over.
+    /// Returns true if this node knows by itself that the window is over. Where nodes share a store, the store alone decides, by its own
+    /// clock: otherwise one node could call expired what another one still completes.
     pub(crate) fn is_over(&self, pending: &Pending) -> bool {
-        pending.is_expired(self.deciding_time(pending))
+        !self.shared_store && pending.is_expired(self.clock.now())
     }
 }
 
@@ -69,20 +60,37 @@ pub(crate) struct TransactionActor {
     view: Option<View>,
     /// Who is told when it is no longer pending: their receivers end.
     watchers: Vec<oneshot::Sender<()>>,
-    /// It was not read from the store, and other nodes do not know of this copy: it ends with its first answer.
-    temporary: bool,
+    role: Role,
     context: Arc<TransactionContext>,
 }
 
+/// How much an actor knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    /// It has seen everything that happened since the transaction was opened, and decides by itself whether the window is over.
+    Witness,
+    /// Others may have ended the transaction: another node, or an actor before this one whose step was under way when it ended. The
+    /// store is asked again.
+    Copy,
+    /// The same, for one answer alone; other nodes do not know of it.
+    Temporary,
+}
+
 impl TransactionActor {
-    /// An actor for a transaction that is known like this. Without a `view` it reads the store before it handles a message.
-    pub(crate) const fn new(id: TxnId, view: Option<View>, context: Arc<TransactionContext>) -> Self {
-        Self { id, view, watchers: Vec::new(), temporary: false, context }
+    /// The actor of a transaction that was just opened here.
+    pub(crate) fn opened(pending: Arc<Pending>, context: Arc<TransactionContext>) -> Self {
+        let role = if context.shared_store { Role::Copy } else { Role::Witness };
+        Self { id: pending.id, view: Some(View::Pending(pending)), watchers: Vec::new(), role, context }
+    }
+
+    /// An actor for a transaction in the store, which it reads before it handles a message.
+    pub(crate) const fn copy(id: TxnId, context: Arc<TransactionContext>) -> Self {
+        Self { id, view: None, watchers: Vec::new(), role: Role::Copy, context }
     }
 
     /// An actor for one answer to a transaction that the caller has just seen pending.
     pub(crate) fn temporary(pending: Arc<Pending>, context: Arc<TransactionContext>) -> Self {
-        Self { temporary: true, ..Self::new(pending.id, Some(View::Pending(pending)), context) }
+        Self { role: Role::Temporary, ..Self::opened(pending, context) }
     }
 
     /// Wakes the watchers and ends the actor. Messages that already wait for it are sent again, and answered from the store: what has
@@ -103,10 +111,15 @@ impl TransactionActor {
         matches!(self.view, Some(View::Pending(_)))
     }
 
-    /// The transaction by the clock.
+    /// Returns true if this actor knows that the window is over.
+    fn is_over(&self, pending: &Pending) -> bool {
+        self.role == Role::Witness && self.context.is_over(pending)
+    }
+
+    /// The transaction as this actor knows it.
     fn view(&mut self, ctx: &mut Context<Self>) -> View {
         match &self.view {
-            Some(View::Pending(pending)) if self.context.is_over(pending) => {
+            Some(View::Pending(pending)) if self.is_over(pending) => {
                 let expired = View::Expired(Arc::clone(pending));
                 self.retire(ctx, expired.clone());
                 expired
@@ -161,45 +174,21 @@ impl Supervised for TransactionActor {
     /// The state that a panic left behind is not trusted; the store's is.
     fn restarting(&mut self, _: &mut Self::Context) {
         self.view = None;
+        self.role = Role::Copy;
         self.watchers.clear();
     }
 }
 
-impl Handler<Open> for TransactionActor {
-    type Result = AtomicResponse<Self, Answered<OpenOutcome>>;
-
-    fn handle(&mut self, Open(open): Open, _: &mut Self::Context) -> Self::Result {
-        let pending = Arc::clone(&open.pending);
-        let ask = self.context.ledger.send(DebitAndOpen { open, span: sakshi_trace::current() });
-        let answer = async {
-            match ask.await {
-                Ok(answer) => answer.await,
-                Err(_) => Err(no_answer()),
-            }
-        };
-        AtomicResponse::new(Box::pin(answer.into_actor(self).map(|outcome, actor, ctx| {
-            match &outcome {
-                Ok(OpenOutcome::Opened { .. }) => {
-                    actor.tell_event(&pending);
-                    actor.view = Some(View::Pending(pending));
-                }
-                _ => actor.retire(ctx, View::Unknown),
-            }
-            Ok(outcome)
-        })))
-    }
-}
-
-impl Handler<GetTransaction> for TransactionActor {
+impl Handler<Asked<GetTransaction>> for TransactionActor {
     type Result = ActorResponse<Self, Result<View, StoreError>>;
 
-    fn handle(&mut self, GetTransaction { fresh }: GetTransaction, ctx: &mut Self::Context) -> Self::Result {
+    fn handle(&mut self, Asked { question, span }: Asked<GetTransaction>, ctx: &mut Self::Context) -> Self::Result {
         let view = self.view(ctx);
-        if !matches!(view, View::Pending(_)) || !fresh || !self.context.shared_store {
+        if !matches!(view, View::Pending(_)) || !question.fresh || self.role == Role::Witness {
             return ActorResponse::reply(Ok(view));
         }
-        // Another node may have ended it, and its notice may be late or lost.
-        let load = self.context.store.load_transaction(self.id);
+        // It may have ended elsewhere, and the notice of another node may be late or lost.
+        let load = span.in_scope(|| self.context.store.load_transaction(self.id));
         ActorResponse::r#async(load.into_actor(self).map(|loaded, actor, ctx| {
             let loaded = loaded?;
             if actor.is_pending() {
@@ -210,10 +199,10 @@ impl Handler<GetTransaction> for TransactionActor {
     }
 }
 
-impl Handler<Subscribe> for TransactionActor {
+impl Handler<Asked<Subscribe>> for TransactionActor {
     type Result = Result<Option<Watcher>, StoreError>;
 
-    fn handle(&mut self, _: Subscribe, ctx: &mut Self::Context) -> Self::Result {
+    fn handle(&mut self, _: Asked<Subscribe>, ctx: &mut Self::Context) -> Self::Result {
         self.watchers.retain(|watcher| !watcher.is_closed());
         if !matches!(self.view(ctx), View::Pending(_)) || self.watchers.len() >= WATCHERS_MAX {
             return Ok(None);
@@ -224,25 +213,20 @@ impl Handler<Subscribe> for TransactionActor {
     }
 }
 
-impl Handler<Complete> for TransactionActor {
+impl Handler<Asked<Complete>> for TransactionActor {
     type Result = AtomicResponse<Self, Result<CompleteReply, StoreError>>;
 
-    fn handle(&mut self, complete: Complete, ctx: &mut Self::Context) -> Self::Result {
+    fn handle(&mut self, Asked { question: complete, span }: Asked<Complete>, ctx: &mut Self::Context) -> Self::Result {
         let pending = match self.view(ctx) {
             View::Pending(pending) => pending,
             view => return AtomicResponse::new(Box::pin(std::future::ready(Ok(complete.reply(view))).into_actor(self))),
         };
-        let commit = transition(&pending, &complete, &self.context).map(|step| self.context.store.complete_transaction(step));
-        let commit = async {
-            match commit {
-                Some(commit) => commit.await,
-                None => Ok(CompleteOutcome::Expired),
-            }
-        };
+        let step = transition(&pending, &complete, &self.context);
+        let commit = span.in_scope(|| self.context.store.complete_transaction(step));
         AtomicResponse::new(Box::pin(commit.into_actor(self).map(move |outcome, actor, ctx| {
             let reply = outcome.map(|outcome| actor.settle(outcome, &complete, ctx));
             // After an error it may have ended all the same.
-            if actor.is_pending() && (actor.temporary || reply.is_err()) {
+            if actor.is_pending() && (actor.role == Role::Temporary || reply.is_err()) {
                 // The messages behind are sent again, and answered from the store.
                 ctx.stop();
             }
@@ -251,14 +235,14 @@ impl Handler<Complete> for TransactionActor {
     }
 }
 
-/// The step that the store is asked for: the domain decides, and the outcome is sealed. `None` when the transaction has expired.
-fn transition(pending: &Pending, complete: &Complete, context: &TransactionContext) -> Option<CompleteTransaction> {
-    let outcome = pending.complete(&complete.answer, context.deciding_time(pending)).ok()?;
+/// The step that the store is asked for, with the outcome sealed. The store decides whether the window is over.
+fn transition(pending: &Pending, complete: &Complete, context: &TransactionContext) -> CompleteTransaction {
+    let outcome = complete.answer.outcome();
     let credential = match &complete.answer {
         Answer::Credential { identity, holder_bound, .. } => Some(PresentedCredential { digest: *identity, holder_bound: *holder_bound }),
         Answer::Failure { .. } => None,
     };
-    Some(CompleteTransaction {
+    CompleteTransaction {
         id: pending.id,
         event: pending.event,
         passed: outcome.passed(),
@@ -268,7 +252,7 @@ fn transition(pending: &Pending, complete: &Complete, context: &TransactionConte
         replay_window: complete.replay_window,
         result_ttl: pending.terms.retention().result(complete.result_ttl),
         guest: pending.event.map(|_| refusals(&context.vault, pending.id)),
-    })
+    }
 }
 
 /// What is stored for a guest who passed when the event refuses the guest.
@@ -316,15 +300,15 @@ impl TransactionActor {
     }
 }
 
-impl Handler<Expire> for TransactionActor {
+impl Handler<Asked<Expire>> for TransactionActor {
     type Result = AtomicResponse<Self, Result<View, StoreError>>;
 
-    fn handle(&mut self, _: Expire, ctx: &mut Self::Context) -> Self::Result {
+    fn handle(&mut self, Asked { span, .. }: Asked<Expire>, ctx: &mut Self::Context) -> Self::Result {
         let view = self.view(ctx);
         if !matches!(view, View::Pending(_)) {
             return AtomicResponse::new(Box::pin(std::future::ready(Ok(view)).into_actor(self)));
         }
-        let expire = self.context.store.expire_transaction(self.id);
+        let expire = span.in_scope(|| self.context.store.expire_transaction(self.id));
         AtomicResponse::new(Box::pin(expire.into_actor(self).map(|outcome, actor, ctx| {
             let view = match outcome? {
                 ExpireOutcome::Expired(pending) => {
@@ -347,7 +331,7 @@ impl Handler<Deadline> for TransactionActor {
     fn handle(&mut self, _: Deadline, ctx: &mut Self::Context) {
         match self.view(ctx) {
             View::Expired(_) => self.has_expired(),
-            View::Pending(_) if self.context.shared_store => {
+            View::Pending(_) if self.role != Role::Witness => {
                 let load = self.context.store.load_transaction(self.id);
                 ctx.wait(load.into_actor(self).map(|loaded, actor, ctx| {
                     if let Ok(loaded) = loaded {

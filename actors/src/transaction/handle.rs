@@ -6,10 +6,13 @@ use std::time::Duration;
 use sakshi_domain::ids::{ClientId, TxnId};
 use sakshi_domain::transaction::Completed;
 use sakshi_store::{CompletedRecord, OpenOutcome, OpenTransaction, Vault};
+use sakshi_supervision::Shards;
 use tokio::time::sleep;
 
 use super::actor::TransactionActor;
-use super::message::{Complete, CompleteReply, Expire, GetTransaction, Open, Subscribe, View};
+use super::message::{Complete, CompleteReply, Expire, GetTransaction, Opened, Subscribe, View};
+use crate::event::{EventActor, event_changed};
+use crate::ledger::Ledger;
 use crate::reveal::{RevealError, reveal};
 use crate::router::{AskError, ShardRouter};
 
@@ -23,6 +26,8 @@ const UNWATCHED_RECHECK: Duration = Duration::from_secs(1);
 #[derive(Clone, Debug)]
 pub struct Transactions {
     pub(crate) router: ShardRouter<TransactionActor>,
+    pub(crate) ledger: Ledger,
+    pub(crate) events: Arc<Shards<EventActor>>,
     pub(crate) vault: Arc<Vault>,
 }
 
@@ -38,8 +43,31 @@ impl Transactions {
     /// # Errors
     /// [`AskError`]; the transaction may then have been opened or not.
     pub async fn open(&self, open: OpenTransaction) -> Result<OpenOutcome, AskError> {
-        let id = open.pending.id;
-        self.router.ask(id, Open(open)).await
+        let pending = Arc::clone(&open.pending);
+        let index = self.router.shards.index_of(&pending.id);
+        let _permits = self.router.admit(index)?;
+        if self.router.shards.is_full(index) {
+            return Err(AskError::Overloaded);
+        }
+        let outcome = self.ledger.open(open).await?;
+        if let OpenOutcome::Opened { .. } = outcome {
+            if let Some(event) = pending.event {
+                event_changed(&self.events, event, None);
+            }
+            if let Some(shard) = self.router.shards.get(index) {
+                // Without an actor, the first question starts one from the record.
+                let _ = shard.send(Opened(pending)).timeout(self.router.ask_timeout).await;
+            }
+        }
+        Ok(outcome)
+    }
+
+    /// Returns true if the client cannot pay so many credits, as far as that is known before anything is done.
+    ///
+    /// # Errors
+    /// [`AskError`] when that cannot be told now.
+    pub async fn is_short(&self, client: &ClientId, cost: u64) -> Result<bool, AskError> {
+        Ok(self.ledger.is_short(client, cost).await?)
     }
 
     /// The transaction as it is now.

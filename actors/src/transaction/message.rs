@@ -7,10 +7,10 @@ use actix::Message;
 use sakshi_domain::event::EventRefusal;
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::transaction::{Answer, Pending};
-use sakshi_store::{CompletedRecord, OpenOutcome, OpenTransaction, StoreError, TransactionRecord};
+use sakshi_store::{CompletedRecord, StoreError, TransactionRecord};
 use tokio::sync::oneshot;
 
-use crate::router::Answered;
+use crate::ask::Asked;
 
 /// A transaction as it is now.
 #[derive(Clone, Debug)]
@@ -36,16 +36,14 @@ impl From<TransactionRecord> for View {
 }
 
 /// What is the transaction now?
-#[derive(Clone, Copy, Debug, Message)]
-#[rtype(result = "Result<View, StoreError>")]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct GetTransaction {
     /// Whether to ask the store, when another node may have ended it.
     pub(crate) fresh: bool,
 }
 
 /// Tell me when the transaction changes.
-#[derive(Clone, Copy, Debug, Message)]
-#[rtype(result = "Result<Option<Watcher>, StoreError>")]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Subscribe;
 
 /// Ends when the transaction has changed, or when nobody can tell any more. There is none when there is nothing to wait
@@ -53,13 +51,11 @@ pub(crate) struct Subscribe;
 pub(crate) type Watcher = oneshot::Receiver<()>;
 
 /// End the window now, as if its time had passed.
-#[derive(Clone, Copy, Debug, Message)]
-#[rtype(result = "Result<View, StoreError>")]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Expire;
 
 /// Here is the identity app's final answer.
-#[derive(Clone, Debug, Message)]
-#[rtype(result = "Result<CompleteReply, StoreError>")]
+#[derive(Clone, Debug)]
 pub struct Complete {
     /// The answer.
     pub answer: Answer,
@@ -110,13 +106,29 @@ impl Complete {
     }
 }
 
-/// Open the transaction: debit the credit and begin to wait.
+/// This transaction was just opened here: begin to wait.
 #[derive(Clone, Debug, Message)]
-#[rtype(result = "Answered<OpenOutcome>")]
-pub(crate) struct Open(pub(crate) OpenTransaction);
+#[rtype(result = "()")]
+pub(crate) struct Opened(pub(crate) Arc<Pending>);
 
 /// Another node has ended this transaction. Its actor stops: its watchers wake, and whoever asks from now on is answered
 /// from the store.
 #[derive(Clone, Copy, Debug, Message)]
 #[rtype(result = "()")]
 pub(crate) struct EndedElsewhere(pub(crate) TxnId);
+
+impl Message for Asked<GetTransaction> {
+    type Result = Result<View, StoreError>;
+}
+
+impl Message for Asked<Subscribe> {
+    type Result = Result<Option<Watcher>, StoreError>;
+}
+
+impl Message for Asked<Expire> {
+    type Result = Result<View, StoreError>;
+}
+
+impl Message for Asked<Complete> {
+    type Result = Result<CompleteReply, StoreError>;
+}

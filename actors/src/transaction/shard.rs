@@ -5,17 +5,15 @@
 
 use std::sync::Arc;
 
-use actix::{Handler, ResponseFuture};
+use actix::Handler;
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::time::Timestamp;
-use sakshi_store::{OpenOutcome, StoreFuture, TransactionRecord};
+use sakshi_store::{StoreFuture, TransactionRecord};
 use sakshi_supervision::{Shard, ShardActor};
 
 use super::actor::{TransactionActor, TransactionContext};
-use super::message::{Complete, CompleteReply, EndedElsewhere, Expire, GetTransaction, Open, Subscribe, View, Watcher};
+use super::message::{Complete, CompleteReply, EndedElsewhere, Expire, GetTransaction, Opened, Subscribe, View, Watcher};
 use crate::ask::{Question, RecordActor, start_until};
-use crate::router::{Answered, Unanswered};
-use crate::traced::{Traced, handle_traced};
 
 impl ShardActor for TransactionActor {
     type Id = TxnId;
@@ -48,10 +46,9 @@ impl RecordActor for TransactionActor {
         record.opened().expires_at
     }
 
-    /// It reads the record once more, with all questions waiting behind it: since the shard has read it, another actor may have
-    /// ended the transaction and be gone.
+    /// It reads the record once more, with all questions waiting behind it: since the shard has read it, the transaction may have ended.
     fn from_record(record: TransactionRecord, context: &Arc<TransactionContext>) -> Self {
-        Self::new(record.opened().id, None, Arc::clone(context))
+        Self::copy(record.opened().id, Arc::clone(context))
     }
 }
 
@@ -115,21 +112,15 @@ impl Question<TransactionActor> for Complete {
     }
 }
 
-impl Handler<Open> for Shard<TransactionActor> {
-    type Result = ResponseFuture<Answered<OpenOutcome>>;
+impl Handler<Opened> for Shard<TransactionActor> {
+    type Result = ();
 
-    fn handle(&mut self, open: Open, _: &mut Self::Context) -> Self::Result {
-        let (id, deadline) = (open.0.pending.id, open.0.pending.expires_at);
-        let actor = match self.get(&id) {
-            Some(actor) => actor.clone(),
-            None if self.is_full() => return Box::pin(async { Err(Unanswered::Full) }),
-            None => {
-                let actor = TransactionActor::new(id, Some(View::Unknown), Arc::clone(self.shared()));
-                start_until(self, id, deadline, actor)
-            }
-        };
-        let ask = actor.send(Traced::new(open));
-        Box::pin(async move { ask.await? })
+    fn handle(&mut self, Opened(pending): Opened, _: &mut Self::Context) {
+        let (id, deadline) = (pending.id, pending.expires_at);
+        if self.get(&id).is_none() {
+            let actor = TransactionActor::opened(pending, Arc::clone(self.shared()));
+            start_until(self, id, deadline, actor);
+        }
     }
 }
 
@@ -141,13 +132,4 @@ impl Handler<EndedElsewhere> for Shard<TransactionActor> {
             actor.do_send(ended);
         }
     }
-}
-
-handle_traced! {
-    [] [] Open => Shard<TransactionActor>;
-    [] [] Open => TransactionActor;
-    [] [] GetTransaction => TransactionActor;
-    [] [] Subscribe => TransactionActor;
-    [] [] Complete => TransactionActor;
-    [] [] Expire => TransactionActor;
 }

@@ -80,6 +80,12 @@ impl<A: ShardActor> Shards<A> {
         self.nodes[index].requests().enter()
     }
 
+    /// Returns true if as many actors live in the shard at a place as should.
+    #[must_use]
+    pub fn is_full(&self, index: usize) -> bool {
+        self.nodes[index].live() >= i64::try_from(self.live_max).unwrap_or(i64::MAX)
+    }
+
     /// A shard byte that this shard serves; which one follows from `pick`.
     #[must_use]
     pub fn shard_byte(&self, index: usize, pick: u64) -> u8 {

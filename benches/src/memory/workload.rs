@@ -100,7 +100,6 @@ async fn start_tree(store: &Store, vault: &Arc<Vault>, clock: Arc<dyn Clock>) ->
             flow_bytes: ByteBounds::FLOWS,
         },
         live_events: 1_000,
-        live_flows: 1_000,
         flow_result_ttl: Duration::from_secs(86_400),
     };
     Ok(Tree::start(workload, bounds).await?.0)

@@ -182,6 +182,17 @@ impl Answer {
             Self::Credential { digest, .. } | Self::Failure { digest, .. } => *digest,
         }
     }
+
+    /// The outcome with which the answer ends its transaction.
+    #[must_use]
+    pub fn outcome(&self) -> Outcome {
+        match self {
+            Self::Credential { missing, .. } if !missing.is_empty() => Outcome::NotVerified(Failure::claims_missing(*missing)),
+            Self::Credential { malformed, .. } if !malformed.is_empty() => Outcome::NotVerified(Failure::claims_malformed(*malformed)),
+            Self::Credential { claims, .. } => Outcome::Verified(Arc::clone(claims)),
+            Self::Failure { failure, .. } => Outcome::NotVerified(failure.clone()),
+        }
+    }
 }
 
 /// Why a verification did not pass.
@@ -252,32 +263,11 @@ pub struct Completed {
     pub answer: AnswerDigest,
 }
 
-/// An answer came too late.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the transaction has expired")]
-pub struct Expired;
-
 impl Pending {
     /// Whether it is expired at `now`.
     #[must_use]
     pub fn is_expired(&self, now: Timestamp) -> bool {
         now >= self.expires_at
-    }
-
-    /// The outcome with which an answer ends the transaction.
-    ///
-    /// # Errors
-    /// The transaction is expired at `now`.
-    pub fn complete(&self, answer: &Answer, now: Timestamp) -> Result<Outcome, Expired> {
-        if self.is_expired(now) {
-            return Err(Expired);
-        }
-        Ok(match answer {
-            Answer::Credential { missing, .. } if !missing.is_empty() => Outcome::NotVerified(Failure::claims_missing(*missing)),
-            Answer::Credential { malformed, .. } if !malformed.is_empty() => Outcome::NotVerified(Failure::claims_malformed(*malformed)),
-            Answer::Credential { claims, .. } => Outcome::Verified(Arc::clone(claims)),
-            Answer::Failure { failure, .. } => Outcome::NotVerified(failure.clone()),
-        })
     }
 }
 
@@ -320,30 +310,29 @@ mod tests {
     }
 
     #[test]
-    fn a_pending_transaction_is_completed_within_its_window_and_not_at_its_end() {
+    fn a_pending_transaction_waits_within_its_window_and_not_at_its_end() {
         let pending = pending();
-        let last = Timestamp::from_millis(pending.expires_at.millis() - 1);
-        assert!(pending.complete(&credential(ClaimSet::default()), last).unwrap().passed());
-        assert_eq!(pending.complete(&credential(ClaimSet::default()), pending.expires_at), Err(Expired));
+        assert!(!pending.is_expired(Timestamp::from_millis(pending.expires_at.millis() - 1)));
+        assert!(pending.is_expired(pending.expires_at));
+        assert!(credential(ClaimSet::default()).outcome().passed());
     }
 
     #[test]
     fn a_requested_claim_that_is_missing_ends_it_without_verification() {
-        let opened = pending().opened_at;
-        let outcome = pending().complete(&credential([Claim::Dob].into_iter().collect()), opened).unwrap();
-        let Outcome::NotVerified(failure) = outcome else { panic!("verified without dob") };
+        let Outcome::NotVerified(failure) = credential([Claim::Dob].into_iter().collect()).outcome() else {
+            panic!("verified without dob")
+        };
         assert_eq!(failure.code.as_deref(), Some("claims_missing"));
         assert!(failure.message.ends_with(": dob"));
     }
 
     #[test]
     fn a_requested_claim_without_a_known_form_ends_it_without_verification() {
-        let opened = pending().opened_at;
         let mut answer = credential(ClaimSet::default());
         if let Answer::Credential { malformed, .. } = &mut answer {
             *malformed = [Claim::Dob].into_iter().collect();
         }
-        let Outcome::NotVerified(failure) = pending().complete(&answer, opened).unwrap() else { panic!("verified without dob") };
+        let Outcome::NotVerified(failure) = answer.outcome() else { panic!("verified without dob") };
         assert_eq!(failure.code.as_deref(), Some("claims_malformed"));
         assert!(failure.message.ends_with(": dob"));
     }

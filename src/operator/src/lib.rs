@@ -64,7 +64,7 @@ pub trait CreditDesk: Send + Sync + 'static {
     fn move_credits(&self, client: ClientId, movement: CreditMove) -> StoreFuture<CreditOutcome>;
 }
 
-/// Where reports of upstreams go: the flow actors, one for each flow.
+/// Where reports of upstreams go.
 pub trait FlowDesk: Send + Sync + 'static {
     /// Takes in a report. Repeatable by its content.
     fn report(&self, report: FlowReport) -> LocalBoxFuture<'static, Result<ReportFlowOutcome, ApiError>>;

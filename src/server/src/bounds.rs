@@ -42,7 +42,6 @@ pub(crate) fn tree(settings: &Settings, fds: &FdBudget) -> TreeBounds {
         },
         // Events and flows have no settings of their own.
         live_events: settings.limits.max_live_transactions,
-        live_flows: settings.limits.max_live_transactions,
         flow_result_ttl: settings.flows.result_ttl,
     }
 }

@@ -41,6 +41,10 @@ pub async fn open_transaction(
         return Ok(Answered::Replayed(json));
     }
     caller.recheck().await?;
+    if service.transactions.is_short(&caller.client, CREDITS_PER_VERIFICATION).await? {
+        // No intent is signed for a transaction that will not be opened.
+        return Err(ServiceError::InsufficientCredits);
+    }
 
     let now = service.clock.now();
     let pending = Arc::new(Pending {

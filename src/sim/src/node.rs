@@ -217,7 +217,6 @@ fn bounds(shards: usize, in_flight_per_origin: usize) -> TreeBounds {
         ask_timeout: ASK_TIMEOUT,
         webhooks: DispatchBounds { in_flight: 8, in_flight_per_origin, outcome_bytes: ByteBounds::OUTCOMES, flow_bytes: ByteBounds::FLOWS },
         live_events: 100,
-        live_flows: 100,
         flow_result_ttl: DAY,
     }
 }

@@ -80,7 +80,6 @@ pub const METRICS: &[Metric] = &[
     metric("sakshi_intent_key_missing", Gauge, "1 while this node does not have the intent key that operators chose."),
     metric("sakshi_issuer_keys_odd", Gauge, "Odd keys in the issuer's key set, by reason."),
     metric("sakshi_issuer_keys_read_total", Counter, "Reads of the issuer keys after the start, by result."),
-    metric("sakshi_live_flows", Gauge, "Flows with an actor on this node."),
     metric("sakshi_live_transactions", Gauge, "Transactions with an actor on this node."),
     metric("sakshi_mailbox_messages", Gauge, "Messages waiting for actors, by kind of actor."),
     metric("sakshi_operator_logins_failed_total", Counter, "Invalid tokens of operators and connectors, by the token expected."),

@@ -13,7 +13,6 @@ mod outbox;
 mod refusals;
 pub(crate) mod reseal;
 mod sessions;
-mod steps;
 mod tenancy;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -32,7 +31,6 @@ use tokio::sync::broadcast;
 use tracing::Instrument as _;
 use uuid::Uuid;
 
-use self::steps::{Step, Steps};
 use crate::engine::{Answers, Applied, Batch, CallId, Engine, Key, Query, Record};
 use crate::error::{StoreError, StoreFuture};
 use crate::redis::NodeId;
@@ -120,8 +118,6 @@ struct Shared {
     retention: Retention,
     node: NodeId,
     ended_elsewhere: Option<broadcast::Sender<TxnId>>,
-    /// The steps of this node, if it is the only one.
-    steps: Steps,
     /// This node has left and begins no further attempt.
     left: AtomicBool,
 }
@@ -135,7 +131,7 @@ impl Store {
         node: NodeId,
         ended_elsewhere: Option<broadcast::Sender<TxnId>>,
     ) -> Self {
-        Self(Arc::new(Shared { engine, vault, retention, node, ended_elsewhere, steps: Steps::default(), left: AtomicBool::new(false) }))
+        Self(Arc::new(Shared { engine, vault, retention, node, ended_elsewhere, left: AtomicBool::new(false) }))
     }
 
     fn engine(&self) -> &dyn Engine {
@@ -154,6 +150,12 @@ impl Store {
         self.0.left.load(Ordering::Relaxed)
     }
 
+    /// The span of an operation that is asked for in the current span and done together with others.
+    #[must_use]
+    pub fn span_of(&self, operation: &'static str) -> tracing::Span {
+        sakshi_trace::store(self.engine().system(), operation)
+    }
+
     /// Runs an operation, which begins at once: what is asked first of an engine is done first.
     fn run<T, F>(&self, operation: impl FnOnce(Self) -> F) -> StoreFuture<T>
     where
@@ -162,19 +164,13 @@ impl Store {
     {
         let span = sakshi_trace::store_step(self.engine().system(), &operation);
         let name = sakshi_trace::method_of(&operation);
-        debug_assert!(OPERATIONS.contains(&name), "{name} is not among the operations");
-        metrics::counter!("sakshi_store_operations_total", "operation" => name).increment(1);
+        count(name, 1);
         let mut work = Box::pin(operation(self.clone()));
         match span.in_scope(|| work.as_mut().poll(&mut Context::from_waker(Waker::noop()))) {
             Poll::Ready(answer) => Box::pin(ready(answer)),
             Poll::Pending if span.is_disabled() => work,
             Poll::Pending => Box::pin(work.instrument(span)),
         }
-    }
-
-    /// Begins a step of a transaction. In a store of many nodes a copy is told of those of others in another way.
-    async fn begin(&self, id: TxnId) -> Option<Step<'_>> {
-        if self.engine().is_shared() { None } else { Some(self.0.steps.begin(id).await) }
     }
 
     async fn read(&self, queries: Vec<Query>) -> Result<Answers, StoreError> {
@@ -200,6 +196,12 @@ impl Store {
         self.engine().confirm().await?;
         Ok(answer)
     }
+}
+
+/// Counts an operation that was asked for so many times.
+fn count(operation: &'static str, times: usize) {
+    debug_assert!(OPERATIONS.contains(&operation), "{operation} is not among the operations");
+    metrics::counter!("sakshi_store_operations_total", "operation" => operation).increment(times as u64);
 }
 
 /// The only answer.

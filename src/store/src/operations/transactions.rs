@@ -1,12 +1,13 @@
 //! Transactions.
 
-use sakshi_domain::ids::{EventId, TxnId};
+use sakshi_domain::ids::{ClientId, EventId, TxnId};
 use sakshi_domain::tenancy::App;
 use sakshi_domain::time::Timestamp;
+use sakshi_domain::transaction::Pending;
 use tokio::sync::broadcast;
 
-use super::{Store, call, is_done};
-use crate::engine::{Applied, Batch, Guard, Query, Record};
+use super::{Store, call, count, is_done};
+use crate::engine::{Applied, Query, Record};
 use crate::error::{ATTEMPTS, StoreError, StoreFuture};
 use crate::records::transaction::{seen_of, transaction, transaction_of};
 use crate::records::{client, credential, event, tenancy};
@@ -19,26 +20,15 @@ impl Store {
     /// writes the transaction with its ledger entry, counts the scan, and keeps the answer for its
     /// idempotency key, or does none of it. Repeatable by transaction id.
     pub fn open_transaction(&self, open: OpenTransaction) -> StoreFuture<OpenOutcome> {
-        self.run(|store| async move {
-            if open.pending.id.partition() != open.pending.client.partition() {
-                // No client has a transaction in another partition than its own.
-                return Ok(if open.pending.event.is_some() { OpenOutcome::EventNotFound } else { OpenOutcome::InsufficientCredits });
-            }
-            let sealed = seal_terms(store.vault(), open.pending.id, &open.pending.terms)?;
-            let watcher = store.engine().is_shared().then(|| store.node());
-            let (batch, opening) = open::open(&open, sealed, store.0.retention.expired, watcher);
-            let applied = store.commit(batch).await?;
-            match opening.outcome(applied) {
-                Some(refused @ (OpenOutcome::EventNotFound | OpenOutcome::EventRefused(_) | OpenOutcome::InsufficientCredits)) => {
-                    store.confirmed(refused).await
-                }
-                Some(outcome) => Ok(outcome),
-                None => {
-                    let client = store.record(client::client(&open.pending.client)).await?.unwrap_or_default();
-                    Ok(OpenOutcome::Opened { balance: client.integer("balance").unsigned_abs() })
-                }
-            }
-        })
+        self.run(|store| async move { store.open_all(vec![open]).await?.pop().unwrap_or_else(|| Err(StoreError::unreadable("an answer"))) })
+    }
+
+    /// [`Store::open_transaction`] for several transactions, each for itself; those of one client in this order, and in one step of the
+    /// engine. After an error each of them may have been opened or not.
+    pub fn open_transactions(&self, opens: Vec<OpenTransaction>) -> StoreFuture<Vec<Result<OpenOutcome, StoreError>>> {
+        count("open_transaction", opens.len());
+        let store = self.clone();
+        Box::pin(async move { store.open_all(opens).await })
     }
 
     /// Ends a pending transaction that is in time by the store's clock, remembers its credential
@@ -47,7 +37,6 @@ impl Store {
     /// to its current URL. Repeatable by transaction id and answer.
     pub fn complete_transaction(&self, complete: CompleteTransaction) -> StoreFuture<CompleteOutcome> {
         self.run(|store| async move {
-            let _step = store.begin(complete.id).await;
             let (call, mut known_event) = (call(), complete.event);
             for _ in 0..ATTEMPTS {
                 let read = store.read_for(&complete, known_event).await?;
@@ -73,7 +62,6 @@ impl Store {
     /// Ends the window of a pending transaction now, by the store's clock, as if its time had passed. Repeatable.
     pub fn expire_transaction(&self, id: TxnId) -> StoreFuture<ExpireOutcome> {
         self.run(move |store| async move {
-            let _step = store.begin(id).await;
             let mut answers = store.engine().read_confirmed(vec![Query::Record(transaction(id))]).await?;
             let opened = match seen_of(store.vault(), id, answers.record()?.as_ref(), answers.now)? {
                 None => return store.confirmed(ExpireOutcome::NotFound).await,
@@ -94,18 +82,13 @@ impl Store {
         })
     }
 
-    /// As [`Store::load_transaction`], for a node that keeps a copy of a pending transaction. In the store of one node it comes
-    /// after every step that was begun before; from another node's steps, [`Store::ended_elsewhere`] tells of the end.
+    /// As [`Store::load_transaction`], for a node that keeps a copy of a pending transaction: [`Store::ended_elsewhere`] tells of the end
+    /// when another node ends it.
     pub fn watch_transaction(&self, id: TxnId) -> StoreFuture<Option<TransactionRecord>> {
         self.run(move |store| async move {
-            store.0.steps.ended(id).await;
             for _ in 0..ATTEMPTS {
-                // A guard that fails shows what is there, behind the batches that wait.
-                let applied = store.commit(Batch::on_full(vec![Guard::Absent(transaction(id))], vec![])).await?;
-                let (record, now) = match applied {
-                    Applied::Done { now, .. } => (None, now),
-                    Applied::Refused { seen, now, .. } => (seen, now),
-                };
+                let mut answers = store.engine().read_confirmed(vec![Query::Record(transaction(id))]).await?;
+                let (record, now) = (answers.record()?, answers.now);
                 let watched = record.as_ref().filter(|_| store.engine().is_shared());
                 let watches = match watched.and_then(|record| complete::watch(record, id, store.node())) {
                     Some(batch) => is_done(&store.commit(batch).await?),
@@ -138,6 +121,43 @@ impl Store {
     /// read the transaction from time to time.
     pub fn ended_elsewhere(&self) -> Option<broadcast::Receiver<TxnId>> {
         self.0.ended_elsewhere.as_ref().map(broadcast::Sender::subscribe)
+    }
+
+    async fn open_all(&self, opens: Vec<OpenTransaction>) -> Result<Vec<Result<OpenOutcome, StoreError>>, StoreError> {
+        let watcher = self.engine().is_shared().then(|| self.node());
+        let (mut outcomes, mut openings, mut batches) = (Vec::with_capacity(opens.len()), Vec::new(), Vec::new());
+        for (place, open) in opens.iter().enumerate() {
+            let Pending { id, client, event, terms, .. } = &*open.pending;
+            // No client has a transaction in another partition than its own.
+            outcomes.push(Ok(if event.is_some() { OpenOutcome::EventNotFound } else { OpenOutcome::InsufficientCredits }));
+            if id.partition() == client.partition() {
+                let sealed = seal_terms(self.vault(), *id, terms)?;
+                let (batch, opening) = open::open(open, sealed, self.0.retention.expired, watcher);
+                batches.push(batch);
+                openings.push((place, client, opening));
+            }
+        }
+        if !batches.is_empty() {
+            let applied = self.engine().commit(batches).await?;
+            for ((place, client, opening), applied) in openings.into_iter().zip(applied) {
+                outcomes[place] = self.opened(client, opening.outcome(applied)).await;
+            }
+        }
+        Ok(outcomes)
+    }
+
+    /// The outcome of an opening, when the transaction was opened before as well, or the refusal is final.
+    async fn opened(&self, id: &ClientId, outcome: Option<OpenOutcome>) -> Result<OpenOutcome, StoreError> {
+        match outcome {
+            Some(refused @ (OpenOutcome::EventNotFound | OpenOutcome::EventRefused(_) | OpenOutcome::InsufficientCredits)) => {
+                self.confirmed(refused).await
+            }
+            Some(outcome) => Ok(outcome),
+            None => {
+                let client = self.record(client::client(id)).await?.unwrap_or_default();
+                Ok(OpenOutcome::Opened { balance: client.integer("balance").unsigned_abs() })
+            }
+        }
     }
 
     /// The transaction that was read. A client stops polling at a final state, so a final state is read again behind the replicas.

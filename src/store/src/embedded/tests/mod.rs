@@ -23,18 +23,17 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use futures_util::future::join;
 use sakshi_domain::clock::{Clock, ManualClock};
 use sakshi_domain::time::Timestamp;
 use sakshi_kit::redis::TIMEOUT;
 use tempfile::TempDir;
 
 use super::{EmbeddedOptions, EmbeddedStore};
-use crate::conformance::fixture::{RETENTION, client_with, completing, opened};
-use crate::conformance::{TestStore, run};
+use crate::conformance::TestStore;
+use crate::conformance::fixture::{RETENTION, client_with};
 use crate::installation::test_ownership;
 use crate::vault::test_vault;
-use crate::{Store, StoreError, TransactionRecord, Vault};
+use crate::{Store, StoreError, Vault};
 
 const START: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 
@@ -164,24 +163,4 @@ mod in_memory {
         }
         assert!(resealed > 0);
     }
-}
-
-#[test]
-fn a_node_that_takes_a_copy_of_a_transaction_sees_the_steps_that_were_begun_before() {
-    run(async {
-        let test = test_store();
-        let client = client_with(&test, 200).await;
-        for _ in 0..100 {
-            let id = opened(&test, &client).await.id;
-            let ending = test.store.complete_transaction(completing(id, 1));
-            let (seen, ended) = join(test.store.watch_transaction(id), ending).await;
-            ended.unwrap();
-            assert!(matches!(seen, Ok(Some(TransactionRecord::Completed(_)))), "{seen:?}");
-            let id = opened(&test, &client).await.id;
-            let ending = test.store.expire_transaction(id);
-            let (seen, ended) = join(test.store.watch_transaction(id), ending).await;
-            ended.unwrap();
-            assert!(matches!(seen, Ok(Some(TransactionRecord::Expired(_)))), "{seen:?}");
-        }
-    });
 }
