@@ -100,6 +100,7 @@ pub struct Tree {
     pub(crate) dispatcher: Addr<WebhookDispatcher>,
     pub(crate) transactions: Arc<Shards<TransactionActor>>,
     pub(crate) events: Arc<Shards<EventActor>>,
+    event_context: Arc<EventContext>,
     flows: Flows,
     bounds: TreeBounds,
     admission: Arc<Gate>,
@@ -152,8 +153,8 @@ impl Tree {
         }
 
         let of_kind = |live| ShardBounds { shards: bounds.shards.clamp(1, 256), live, requests: bounds.mailbox_depth };
-        let context = Arc::new(EventContext { store: store.clone(), clock: Arc::clone(&clock) });
-        let events = Shards::new(&root, "events", "event_registry", context, of_kind(bounds.live_events));
+        let event_context = Arc::new(EventContext { store: store.clone(), clock: Arc::clone(&clock) });
+        let events = Shards::new(&root, "events", "event_registry", Arc::clone(&event_context), of_kind(bounds.live_events));
         let context = Arc::new(TransactionContext {
             store: store.clone(),
             vault: Arc::clone(&vault),
@@ -188,6 +189,7 @@ impl Tree {
             dispatcher,
             transactions,
             events,
+            event_context,
             flows,
             bounds,
             admission,
@@ -221,7 +223,7 @@ impl Tree {
                 events: Arc::clone(&self.events),
                 vault: Arc::clone(&self.vault),
             },
-            events: Events(self.router(&self.events, local)),
+            events: Events { router: self.router(&self.events, local), context: Arc::clone(&self.event_context) },
             flows: self.flows.clone(),
         }
     }

@@ -1,7 +1,7 @@
 //! The event actor: a live copy of one event for those who look at it and watch it.
 //!
 //! It decides nothing. The store decides whether a guest gets a place, in the step that takes it. Guests do not queue
-//! here, because each would wait for the commit of the one before. The actor orders changes by the organiser, tells watchers
+//! here, because each would wait for the commit of the one before, and changes by the organiser do not either. The actor tells watchers
 //! what happens, with many guests in one reading, and ends with the event.
 
 use std::mem;
@@ -9,17 +9,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actix::{
-    Actor, ActorContext as _, ActorFutureExt as _, AsyncContext as _, AtomicResponse, Context, Handler, ResponseActFuture, Supervised,
-    WrapFuture as _,
+    Actor, ActorContext as _, ActorFutureExt as _, AsyncContext as _, Context, Handler, ResponseActFuture, Supervised, WrapFuture as _,
 };
 use sakshi_domain::clock::Clock;
 use sakshi_domain::event::Event;
 use sakshi_domain::ids::EventId;
-use sakshi_store::{PatchEventOutcome, Store, StoreError};
+use sakshi_store::{Store, StoreError};
 use sakshi_supervision::Deadline;
 use tokio::sync::{oneshot, watch};
 
-use super::message::{EventWatch, GetEvent, PatchEvent, Refresh, WatchEvent};
+use super::message::{EventWatch, GetEvent, Refresh, WatchEvent};
 use crate::ask::Asked;
 
 /// Watchers learn of changes at most this often.
@@ -47,8 +46,6 @@ pub(crate) struct EventActor {
     /// Who waits for the reading that begins when the one under way has ended.
     waiting: Vec<Reader>,
     reading: bool,
-    /// The number of changes made here: a reading that began before the last one is outdated.
-    changes: u64,
 }
 
 /// A caller who asked for the event.
@@ -58,7 +55,7 @@ impl EventActor {
     /// An actor for an event that was just read or created.
     pub(crate) fn new(event: Arc<Event>, context: Arc<EventContext>) -> Self {
         let (id, seen) = (event.id, Some(watch::Sender::new(event)));
-        Self { id, context, seen, refreshing: false, following: false, waiting: Vec::new(), reading: false, changes: 0 }
+        Self { id, context, seen, refreshing: false, following: false, waiting: Vec::new(), reading: false }
     }
 
     /// Takes over a reading and tells watchers when it differs from the last.
@@ -140,15 +137,13 @@ impl EventActor {
             return;
         }
         self.reading = true;
-        let (readers, changes) = (mem::take(&mut self.waiting), self.changes);
+        let readers = mem::take(&mut self.waiting);
         metrics::counter!("sakshi_event_reads_total").increment(1);
         let load = self.context.store.load_event(self.id);
         ctx.spawn(load.into_actor(self).map(move |loaded, actor, ctx| {
             actor.reading = false;
             let event = loaded.map(|event| event.map(Arc::new));
-            if let Ok(Some(event)) = &event
-                && actor.changes == changes
-            {
+            if let Ok(Some(event)) = &event {
                 actor.publish(event);
             }
             for reader in readers {
@@ -192,27 +187,13 @@ impl Handler<Asked<WatchEvent>> for EventActor {
     }
 }
 
-impl Handler<Asked<PatchEvent>> for EventActor {
-    type Result = AtomicResponse<Self, Result<PatchEventOutcome, StoreError>>;
-
-    fn handle(&mut self, Asked { question, span }: Asked<PatchEvent>, _: &mut Self::Context) -> Self::Result {
-        let PatchEvent { app, patch } = question;
-        let change = span.in_scope(|| self.context.store.patch_event(self.id, app, patch));
-        AtomicResponse::new(Box::pin(change.into_actor(self).map(|outcome, actor, _| {
-            if let Ok(PatchEventOutcome::Patched(event)) = &outcome {
-                actor.changes += 1;
-                tracing::info!(event.id = %actor.id, event.status = event.status(actor.context.clock.now()).as_str(), "event changed");
-                actor.publish(&Arc::new(event.clone()));
-            }
-            outcome
-        })))
-    }
-}
-
 impl Handler<Refresh> for EventActor {
     type Result = ();
 
-    fn handle(&mut self, _: Refresh, ctx: &mut Self::Context) {
+    fn handle(&mut self, Refresh { now }: Refresh, ctx: &mut Self::Context) {
+        if let Some(event) = now {
+            self.publish(&event);
+        }
         self.refresh(COALESCE, ctx);
     }
 }

@@ -6,20 +6,23 @@ use sakshi_domain::event::{Event, EventPatch};
 use sakshi_domain::ids::{AppId, ClientId, EventId};
 use sakshi_store::PatchEventOutcome;
 
-use super::actor::EventActor;
-use super::message::{EventWatch, GetEvent, PatchEvent, WatchEvent};
+use super::actor::{EventActor, EventContext};
+use super::message::{EventWatch, GetEvent, WatchEvent};
 use super::shard::event_changed;
 use crate::router::{AskError, ShardRouter};
 
 /// Sends questions about events to their shards, on behalf of one HTTP worker.
 #[derive(Clone, Debug)]
-pub struct Events(pub(crate) ShardRouter<EventActor>);
+pub struct Events {
+    pub(crate) router: ShardRouter<EventActor>,
+    pub(crate) context: Arc<EventContext>,
+}
 
 impl Events {
     /// A new id, whose event will be served by this worker's shard.
     #[must_use]
     pub fn new_id(&self, client: &ClientId) -> EventId {
-        EventId::generate(client.partition(), self.0.new_shard_byte())
+        EventId::generate(client.partition(), self.router.new_shard_byte())
     }
 
     /// The event as it is now, counts included; `None` when there is none.
@@ -27,7 +30,7 @@ impl Events {
     /// # Errors
     /// [`AskError`] when there is no answer; asking again is safe.
     pub async fn get(&self, id: EventId) -> Result<Option<Arc<Event>>, AskError> {
-        self.0.ask_about(id, GetEvent).await
+        self.router.ask_about(id, GetEvent).await
     }
 
     /// Follows the event; `None` when there is none.
@@ -35,17 +38,20 @@ impl Events {
     /// # Errors
     /// [`AskError`] when there is no answer; asking again is safe.
     pub async fn watch(&self, id: EventId) -> Result<Option<EventWatch>, AskError> {
-        self.0.ask_about(id, WatchEvent).await
+        self.router.ask_about(id, WatchEvent).await
     }
 
-    /// Changes the event of this app.
+    /// Changes the event of this app, once.
     ///
     /// # Errors
-    /// [`AskError`] when there is no answer; the event may then have been changed or not, and may be changed again.
+    /// [`AskError`] when there is no answer; the event may then have been changed or not.
     pub async fn patch(&self, id: EventId, app: AppId, patch: EventPatch) -> Result<PatchEventOutcome, AskError> {
-        let outcome = self.0.ask_about(id, PatchEvent { app, patch }).await?;
+        let _permits = self.router.admit(self.router.shards.index_of(&id))?;
+        let change = self.context.store.patch_event(id, app, patch);
+        let outcome = tokio::time::timeout(self.router.ask_timeout, change).await.map_err(|_| AskError::NoAnswer)??;
         if let PatchEventOutcome::Patched(event) = &outcome {
-            event_changed(&self.0.shards, id, Some(event.terms.expires_at));
+            tracing::info!(event.id = %id, event.status = event.status(self.context.clock.now()).as_str(), "event changed");
+            event_changed(&self.router.shards, id, Some(Arc::new(event.clone())));
         }
         Ok(outcome)
     }

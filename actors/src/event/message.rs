@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use actix::Message;
-use sakshi_domain::event::{Event, EventPatch};
-use sakshi_domain::ids::AppId;
-use sakshi_store::{PatchEventOutcome, StoreError};
+use sakshi_domain::event::Event;
+use sakshi_store::StoreError;
 use tokio::sync::watch;
 
 use crate::ask::Asked;
@@ -21,19 +20,13 @@ pub(crate) struct GetEvent;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WatchEvent;
 
-/// Change the event.
-#[derive(Clone, Debug)]
-pub(crate) struct PatchEvent {
-    /// Who asks.
-    pub(crate) app: AppId,
-    /// The change.
-    pub(crate) patch: EventPatch,
-}
-
 /// Something happened at the event: read the counts again for those who watch.
-#[derive(Clone, Copy, Debug, Message)]
+#[derive(Clone, Debug, Message)]
 #[rtype(result = "()")]
-pub(crate) struct Refresh;
+pub(crate) struct Refresh {
+    /// The event as a change has just made it.
+    pub(crate) now: Option<Arc<Event>>,
+}
 
 impl Message for Asked<GetEvent> {
     type Result = Result<Option<Arc<Event>>, StoreError>;
@@ -41,8 +34,4 @@ impl Message for Asked<GetEvent> {
 
 impl Message for Asked<WatchEvent> {
     type Result = Result<Option<EventWatch>, StoreError>;
-}
-
-impl Message for Asked<PatchEvent> {
-    type Result = Result<PatchEventOutcome, StoreError>;
 }

@@ -9,11 +9,11 @@ use actix::{Handler, Message};
 use sakshi_domain::event::Event;
 use sakshi_domain::ids::EventId;
 use sakshi_domain::time::Timestamp;
-use sakshi_store::{PatchEventOutcome, StoreFuture};
+use sakshi_store::StoreFuture;
 use sakshi_supervision::{Shard, ShardActor, Shards};
 
 use super::actor::{EventActor, EventContext};
-use super::message::{EventWatch, GetEvent, PatchEvent, Refresh, WatchEvent};
+use super::message::{EventWatch, GetEvent, Refresh, WatchEvent};
 use crate::ask::{Question, RecordActor};
 
 impl ShardActor for EventActor {
@@ -67,34 +67,27 @@ impl Question<EventActor> for WatchEvent {
     }
 }
 
-impl Question<EventActor> for PatchEvent {
-    type Answer = PatchEventOutcome;
-
-    fn unknown(&self) -> PatchEventOutcome {
-        PatchEventOutcome::NotFound
-    }
-}
-
-/// Tells an event's actor, if it is live, that its guests or its terms changed; `end` is its new end, when that was moved.
-pub(crate) fn event_changed(shards: &Shards<EventActor>, id: EventId, end: Option<Timestamp>) {
+/// Tells an event's actor, if it is live, that its guests changed, or that the organiser made the event what it is now.
+pub(crate) fn event_changed(shards: &Shards<EventActor>, id: EventId, now: Option<Arc<Event>>) {
     if let Some(shard) = shards.of(&id) {
-        shard.do_send(EventChanged { id, end });
+        shard.do_send(EventChanged { id, now });
     }
 }
 
-#[derive(Clone, Copy, Debug, Message)]
+#[derive(Clone, Debug, Message)]
 #[rtype(result = "()")]
 struct EventChanged {
     id: EventId,
-    end: Option<Timestamp>,
+    now: Option<Arc<Event>>,
 }
 
 impl Handler<EventChanged> for Shard<EventActor> {
     type Result = ();
 
-    fn handle(&mut self, EventChanged { id, end }: EventChanged, _: &mut Self::Context) {
+    fn handle(&mut self, EventChanged { id, now }: EventChanged, _: &mut Self::Context) {
         if let Some(actor) = self.get(&id) {
-            actor.do_send(Refresh);
+            let end = now.as_ref().map(|event| event.terms.expires_at);
+            actor.do_send(Refresh { now });
             if let Some(end) = end {
                 self.wake_at(id, end.millis());
             }

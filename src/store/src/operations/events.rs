@@ -66,7 +66,7 @@ impl Store {
         })
     }
 
-    /// Changes an event of this app, by the store's clock and its current counts.
+    /// Changes an event of this app, by the store's clock and its current counts. It is changed once, also when an answer is lost.
     pub fn patch_event(&self, id: EventId, app: AppId, patch: EventPatch) -> StoreFuture<PatchEventOutcome> {
         self.run(move |store| async move {
             let (at, call) = (event::event(id.partition(), id), call());
@@ -78,6 +78,10 @@ impl Store {
                 let Some(mut found) = found else { return store.confirmed(PatchEventOutcome::NotFound).await };
                 let last = answers.members()?.first().map(|(_, end)| Timestamp::from_millis(*end));
                 let before = answers.record()?.unwrap_or_default();
+                if transitions::is_changed_by(&before, &call) {
+                    // The answer to an earlier try was lost, and another change came after it.
+                    return Ok(PatchEventOutcome::Patched(found));
+                }
                 found.terms = match found.patched(patch.clone(), answers.now) {
                     Ok(terms) => terms,
                     Err(invalid) => return Ok(PatchEventOutcome::Refused(invalid)),

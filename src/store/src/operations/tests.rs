@@ -16,6 +16,7 @@ use crate::redis::NodeId;
 use crate::vault::test_vault;
 use crate::{LapseFlowOutcome, Retention};
 
+mod changes;
 mod outbox;
 mod reseal;
 mod shared;

@@ -7,7 +7,7 @@ use crate::engine::Key;
 
 table! {
     /// An event of an app. `origin` is where its webhook goes, without the path. `abandoned` counts the scans whose window has passed
-    /// and that wait no more.
+    /// and that wait no more. `changes` are the calls of the last changes of its terms, the newest first.
     EVENT = "event", Record Ends(REGISTRATIONS, WAITING) {
         client: Text,
         app: Text,
@@ -21,6 +21,7 @@ table! {
         origin: Text,
         webhook: Sealed(Id),
         terms: Sealed(Id),
+        changes: Bytes,
     }
 }
 

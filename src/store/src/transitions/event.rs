@@ -16,6 +16,9 @@ use crate::sealing::{SealedTerms, open_event};
 use crate::upkeep::Retention;
 use crate::vault::Vault;
 
+/// Changes of an event that are known by their calls: a change whose answer was lost is found unless so many others came after it.
+const CHANGES_KNOWN: usize = 8;
+
 /// The guards of an event that takes a guest now, with why it takes none when one fails.
 pub(super) fn place(event: &Key) -> [(EventRefusal, Guard); 3] {
     [
@@ -102,6 +105,12 @@ impl Creation {
     }
 }
 
+/// Returns true if this call has changed the event, and at most so many others have since.
+#[must_use]
+pub(crate) fn is_changed_by(event: &Record, call: &CallId) -> bool {
+    event.bytes("changes").chunks(call.len()).any(|known| known == call)
+}
+
 /// The batch that gives an event other terms, if it is still as it was read. `last` is the end of the last scan that waits: the event
 /// outlives it.
 pub(crate) fn patch(before: &Record, after: &Event, sealed: SealedTerms, last: Option<Timestamp>, kept: Retention, call: CallId) -> Batch {
@@ -118,7 +127,11 @@ pub(crate) fn patch(before: &Record, after: &Event, sealed: SealedTerms, last: O
         Op::ExpireLater(at.clone(), gone_at.into())
     };
     let listed = Op::Index(event::event_ends(id.partition(), &after.app), id.as_bytes().to_vec(), gone_at.into());
-    Batch::new(guards, vec![Op::Set(at.clone(), terms_of(sealed)), ends, listed]).called(call, at)
+    let mut fields = terms_of(sealed);
+    let known = before.bytes("changes");
+    let changes = [&call[..], &known[..known.len().min((CHANGES_KNOWN - 1) * call.len())]].concat();
+    fields.push(("changes", changes.into()));
+    Batch::new(guards, vec![Op::Set(at.clone(), fields), ends, listed]).called(call, at)
 }
 
 /// The operations that take an event which has gone out of the lists of its app.

@@ -21,6 +21,7 @@ const IN_THE_CLEAR: &[&str] = &[
     "audit_list.previous",
     "credential_record.call",
     "credential_record.txn",
+    "event_record.changes",
     "flow_record.latest",
     "idempotency_record.request",
     "idempotency_record.subject",

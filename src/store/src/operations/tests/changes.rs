@@ -1,0 +1,41 @@
+//! Changes of an event whose answers are lost.
+
+use futures_util::future::join_all;
+use sakshi_domain::event::{EventPatch, MaxGuests};
+
+use super::shared::SharedEngine;
+use crate::PatchEventOutcome;
+use crate::conformance::fixture::{client_with, created, event};
+use crate::conformance::run;
+use crate::engine::{Engine as _, Query};
+use crate::records::event::event as key;
+
+/// The fourth may find three others before it.
+const CHANGES: usize = 4;
+
+#[test]
+fn a_change_is_made_once_though_its_answer_is_lost_and_another_came_after_it() {
+    run(async {
+        for seed in 0..500 {
+            let engine = SharedEngine::new();
+            let nodes: Vec<_> = (0..CHANGES).map(|_| engine.join()).collect();
+            let client = client_with(&nodes[0], 1).await;
+            let event = created(&nodes[0], event(&nodes[0], &client, 10)).await;
+            let record = || async {
+                let queries = vec![Query::Record(key(event.id.partition(), event.id))];
+                engine.records.read(queries).await.unwrap().record().unwrap().unwrap()
+            };
+            let before = record().await.version;
+            engine.begin_disorder(seed);
+            let changes = nodes.iter().zip(20..).map(|(node, guests)| {
+                let patch = EventPatch { max_guests: Some(MaxGuests::new(guests).unwrap()), ..EventPatch::default() };
+                node.store.patch_event(event.id, event.app.clone(), patch)
+            });
+            let answers = join_all(changes).await;
+            engine.end_disorder();
+            let known = answers.iter().filter(|answer| matches!(answer, Ok(PatchEventOutcome::Patched(_)))).count();
+            let made = usize::try_from(record().await.version - before).unwrap();
+            assert!((known..=CHANGES).contains(&made), "{seed}: {made} changes, {known} answers");
+        }
+    });
+}
