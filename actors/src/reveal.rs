@@ -1,9 +1,8 @@
-//! Sealing outcomes on their way into the store and opening them on their way out.
+//! Opening outcomes on their way out of the store.
 
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::transaction::{Completed, Outcome};
 use sakshi_store::{CompletedRecord, Sealed, Vault, VaultError};
-use zeroize::Zeroizing;
 
 /// Why a stored outcome cannot be shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -14,17 +13,6 @@ pub enum RevealError {
     /// Its content is not an outcome.
     #[error("the sealed outcome is malformed")]
     Malformed,
-}
-
-/// Seals an outcome for its transaction.
-///
-/// # Panics
-/// Never: strings, numbers and maps with string keys always serialise into memory.
-#[must_use]
-#[allow(clippy::expect_used)]
-pub(crate) fn seal_outcome(vault: &Vault, id: TxnId, outcome: &Outcome) -> Sealed {
-    let plain = Zeroizing::new(serde_json::to_vec(outcome).expect("an outcome serialises"));
-    vault.seal(id.as_bytes(), &plain)
 }
 
 /// Opens a stored transaction's outcome.

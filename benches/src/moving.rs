@@ -186,7 +186,6 @@ impl Owner {
             credential: None,
             replay_window: DAY,
             result_ttl: DAY,
-            guest: None,
         })
     }
 

@@ -12,8 +12,8 @@ use super::{Fixture, WINDOW, ask, declined, run, take_turns, until, verified};
 use crate::ask::StartFrom;
 use crate::router::Unanswered;
 use crate::transaction::GetTransaction;
-use crate::{Complete, CompleteReply, View, reveal};
-use sakshi_store::{CompleteOutcome, CompleteTransaction, ExpireOutcome};
+use crate::{Complete, CompleteReply, View};
+use sakshi_store::{CompleteOutcome, CompleteTransaction, ExpireOutcome, seal_outcome};
 
 #[test]
 fn no_actor_outlives_its_terminal_transition() {
@@ -222,12 +222,11 @@ fn a_copy_shows_the_end_that_an_actor_before_it_had_begun() {
             id: completed.id,
             event: None,
             passed: true,
-            outcome: reveal::seal_outcome(&fixture.transactions.vault, completed.id, &verified(1).outcome()),
+            outcome: seal_outcome(&fixture.transactions.vault, completed.id, &verified(1).outcome()),
             answer: verified(1).digest(),
             credential: None,
             replay_window: WINDOW,
             result_ttl: WINDOW,
-            guest: None,
         };
         assert!(matches!(fixture.store.complete_transaction(step).await, Ok(CompleteOutcome::Completed { .. })));
         assert!(matches!(fixture.store.expire_transaction(expired.id).await, Ok(ExpireOutcome::Expired(_))));

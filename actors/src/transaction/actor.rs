@@ -11,11 +11,10 @@ use actix::{
     WrapFuture as _,
 };
 use sakshi_domain::clock::Clock;
-use sakshi_domain::event::EventRefusal;
 use sakshi_domain::ids::TxnId;
-use sakshi_domain::transaction::{Answer, Failure, Outcome, Pending};
+use sakshi_domain::transaction::{Answer, Pending};
 use sakshi_store::{
-    CompleteOutcome, CompleteTransaction, ExpireOutcome, GuestOutcomes, PresentedCredential, Store, StoreError, TransactionRecord, Vault,
+    CompleteOutcome, CompleteTransaction, ExpireOutcome, PresentedCredential, Store, StoreError, TransactionRecord, Vault, seal_outcome,
 };
 use sakshi_supervision::{Deadline, Shards};
 use tokio::sync::oneshot;
@@ -24,7 +23,6 @@ use super::message::{Complete, CompleteReply, EndedElsewhere, Expire, GetTransac
 use crate::ask::Asked;
 use crate::dispatcher::{DeliveryQueued, WebhookDispatcher};
 use crate::event::{EventActor, event_changed};
-use crate::reveal::seal_outcome;
 
 /// Watchers that one transaction wakes; further ones ask again by themselves.
 const WATCHERS_MAX: usize = 64;
@@ -251,14 +249,7 @@ fn transition(pending: &Pending, complete: &Complete, context: &TransactionConte
         credential,
         replay_window: complete.replay_window,
         result_ttl: pending.terms.retention().result(complete.result_ttl),
-        guest: pending.event.map(|_| refusals(&context.vault, pending.id)),
     }
-}
-
-/// What is stored for a guest who passed when the event refuses the guest.
-fn refusals(vault: &Vault, id: TxnId) -> GuestOutcomes {
-    let refused = |refusal| seal_outcome(vault, id, &Outcome::NotVerified(Failure::event_refused(refusal)));
-    GuestOutcomes { full: refused(EventRefusal::Full), disabled: refused(EventRefusal::Disabled), expired: refused(EventRefusal::Expired) }
 }
 
 impl TransactionActor {

@@ -207,7 +207,6 @@ impl Backend {
                     credential: None,
                     replay_window: REPLAY_WINDOW,
                     result_ttl: RESULT_TTL,
-                    guest: None,
                 };
                 matches!(store.complete_transaction(complete).await?, CompleteOutcome::Completed { .. })
             }

@@ -5,12 +5,6 @@
 //! credentials and of the keys of webhooks, until their time.
 
 use std::ops::AddAssign;
-use std::sync::Arc;
-
-use sakshi_domain::ids::TxnId;
-use sakshi_domain::transaction::Outcome;
-
-use crate::vault::{Sealed, Vault};
 
 /// How many records were erased.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,12 +33,6 @@ impl AddAssign for Erased {
         self.answers += answers;
         self.refusals += refusals;
     }
-}
-
-/// What an event keeps of a guest who was erased.
-pub(crate) fn nothing_of(vault: &Vault, txn: TxnId) -> Sealed {
-    let outcome = serde_json::to_vec(&Outcome::Verified(Arc::default()));
-    vault.seal(txn.as_bytes(), &outcome.unwrap_or_default())
 }
 
 #[cfg(test)]

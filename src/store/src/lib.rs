@@ -49,10 +49,11 @@ pub use operations::{OPERATIONS, Store};
 pub use outbox::Backlog;
 pub use paging::{Page, PageRequest, Rows};
 pub use reseal::{ResealCursor, Resealed};
+pub use sealing::seal_outcome;
 pub use sessions::{SessionDigest, SessionRecord};
 pub use tenancy::KeyGrant;
 pub use transactions::{
-    CompleteOutcome, CompleteTransaction, CompletedRecord, ExpireOutcome, GuestOutcomes, OpenOutcome, OpenTransaction, PresentedCredential,
+    CompleteOutcome, CompleteTransaction, CompletedRecord, ExpireOutcome, OpenOutcome, OpenTransaction, PresentedCredential,
     TransactionRecord,
 };
 pub use upkeep::{Retention, Swept};

@@ -13,7 +13,7 @@ use sakshi_domain::operator::OperatorRecord;
 use sakshi_domain::refused_request::RefusedRequest;
 use sakshi_domain::tenancy::App;
 use sakshi_domain::time::Timestamp;
-use sakshi_domain::transaction::Terms;
+use sakshi_domain::transaction::{Outcome, Terms};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use zeroize::Zeroizing;
@@ -33,6 +33,17 @@ fn open<T: DeserializeOwned>(vault: &Vault, owner: &[u8], sealed: impl Into<Vec<
     let sealed = Sealed::from_bytes(sealed).ok_or_else(|| StoreError::unreadable(what))?;
     let json = vault.open_in_place(owner, sealed).map_err(|error| StoreError::Corrupt(error.to_string()))?;
     serde_json::from_slice(&Zeroizing::new(json)).map_err(|_| StoreError::unreadable(what))
+}
+
+/// Seals an outcome for its transaction.
+///
+/// # Panics
+/// Never: strings, numbers and maps with string keys always serialise into memory.
+#[must_use]
+#[allow(clippy::expect_used)]
+pub fn seal_outcome(vault: &Vault, id: TxnId, outcome: &Outcome) -> Sealed {
+    let plain = Zeroizing::new(serde_json::to_vec(outcome).expect("an outcome serialises"));
+    vault.seal(id.as_bytes(), &plain)
 }
 
 /// The sealed terms of a transaction.

@@ -54,7 +54,7 @@ pub struct CompleteTransaction {
     pub event: Option<EventId>,
     /// Whether the verification passed.
     pub passed: bool,
-    /// The sealed outcome.
+    /// The sealed outcome. A guest who passed and for whom the event has no place now ends with that refusal instead.
     pub outcome: Sealed,
     /// Identifies the answer; a repeated call is recognised by it.
     pub answer: AnswerDigest,
@@ -64,31 +64,6 @@ pub struct CompleteTransaction {
     pub replay_window: Duration,
     /// How long the result can be fetched.
     pub result_ttl: Duration,
-    /// For a guest who passed: the outcomes to store instead when the event has no place now.
-    /// A guest without them is refused all the same, and `outcome` is stored as it is.
-    pub guest: Option<GuestOutcomes>,
-}
-
-/// Sealed outcomes for a guest who passed and cannot be registered.
-#[derive(Clone, Debug, PartialEq)]
-pub struct GuestOutcomes {
-    /// The event is full.
-    pub full: Sealed,
-    /// The event was disabled.
-    pub disabled: Sealed,
-    /// The event has ended.
-    pub expired: Sealed,
-}
-
-impl GuestOutcomes {
-    /// The outcome to store for a refusal.
-    pub(crate) const fn of(&self, refusal: EventRefusal) -> &Sealed {
-        match refusal {
-            EventRefusal::Disabled => &self.disabled,
-            EventRefusal::Expired => &self.expired,
-            EventRefusal::Full => &self.full,
-        }
-    }
 }
 
 /// The stored number of a refusal.

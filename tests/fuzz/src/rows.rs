@@ -24,8 +24,8 @@ use sakshi_domain::transaction::{AnswerDigest, Outcome, Pending, Terms};
 use sakshi_store::Retention;
 use sakshi_store::embedded::{EmbeddedStore, LooseTable};
 use sakshi_store::{
-    CompleteTransaction, CreateEvent, GuestOutcomes, OpenFlow, OpenTransaction, Ownership, PageRequest, Rows, Sealed, SessionDigest,
-    SessionRecord, StoreError, StoreFuture, Vault,
+    CompleteTransaction, CreateEvent, OpenFlow, OpenTransaction, Ownership, PageRequest, Rows, Sealed, SessionDigest, SessionRecord,
+    StoreError, StoreFuture, Vault,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -168,7 +168,6 @@ fn fill(store: &EmbeddedStore, ids: &Ids, vault: &Vault) {
         };
         now(store.open_transaction(OpenTransaction { pending: Arc::new(pending), cost: 1, idempotency: None })).unwrap();
         if event.is_some() || id == ids.txn {
-            let guest = GuestOutcomes { full: sealed("full"), disabled: sealed("disabled"), expired: sealed("expired") };
             now(store.complete_transaction(CompleteTransaction {
                 id,
                 event,
@@ -178,7 +177,6 @@ fn fill(store: &EmbeddedStore, ids: &Ids, vault: &Vault) {
                 credential: None,
                 replay_window: Duration::from_secs(60),
                 result_ttl: Duration::from_secs(86_400),
-                guest: Some(guest),
             }))
             .unwrap();
         }

@@ -11,8 +11,8 @@ use sakshi_domain::transaction::Outcome;
 
 use super::TestStore;
 use super::fixture::{
-    RESULT_TTL, audited_balance, client_with, completed, completing, counts, created, event, kept, opening, passing, registered, scan,
-    scanned, scope,
+    RESULT_TTL, audited_balance, client_with, completed, completing, counts, created, event, kept, opening, registered, scan, scanned,
+    scope,
 };
 use super::flow_fixture::{self, Told, accepted, loaded, locker, opened, party};
 use super::guests::ALL;
@@ -56,10 +56,10 @@ pub(crate) async fn an_erased_transaction_that_waits_cannot_be_completed(test: &
     let (guest, stays) = (scanned(test, &event).await, scanned(test, &event).await);
     let erased = erase(test, &ErasureSubject::Transaction(guest)).await;
     assert_eq!(erased, Erased { transactions: 1, ..Erased::default() });
-    assert_eq!(test.store().complete_transaction(passing(guest, 1)).await, Ok(CompleteOutcome::NotFound));
+    assert_eq!(test.store().complete_transaction(completing(guest, 1)).await, Ok(CompleteOutcome::NotFound));
     let told = counts(test, &event).await;
     assert_eq!((told.registrations, told.scans, told.abandoned), (0, 2, 1), "its scan was paid and came to nothing");
-    test.store().complete_transaction(passing(stays, 1)).await.unwrap();
+    test.store().complete_transaction(completing(stays, 1)).await.unwrap();
     assert_eq!(counts(test, &event).await.registrations, 1);
 }
 
@@ -104,7 +104,7 @@ pub(crate) async fn an_erased_event_is_gone_with_all_that_guests_have_begun(test
     assert_eq!(test.store().load_event(gone.id).await, Ok(None));
     assert_eq!(test.store().list_events(gone.app.clone(), ALL).await.unwrap().total, 0);
     assert_eq!(test.store().list_registrations(gone.id, ALL.into()).await.unwrap().total, 0);
-    assert_eq!(test.store().complete_transaction(passing(waits, 1)).await, Ok(CompleteOutcome::NotFound));
+    assert_eq!(test.store().complete_transaction(completing(waits, 1)).await, Ok(CompleteOutcome::NotFound));
     assert_eq!(test.store().open_transaction(scan(test, &gone)).await, Ok(OpenOutcome::EventNotFound));
     assert!(test.store().load_transaction(other).await.unwrap().is_some());
     assert_eq!(counts(test, &stays).await.registrations, 1);

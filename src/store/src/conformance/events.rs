@@ -10,7 +10,7 @@ use sakshi_domain::tenancy::ClientPatch;
 
 use super::TestStore;
 use super::fixture::{
-    EVENT_DURATION, client_with, counts, created, event, kept, opened, passing, patched, places, registered, scan, scanned, scope, url,
+    EVENT_DURATION, client_with, completing, counts, created, event, kept, opened, patched, places, registered, scan, scanned, scope, url,
 };
 use crate::{CreateEvent, CreateOutcome, OpenOutcome, Page, PageRequest, PatchEventOutcome};
 
@@ -144,7 +144,7 @@ pub(crate) async fn transactions_without_an_event_do_not_touch_one(test: &impl T
     let client = client_with(test, 2).await;
     let event = created(test, event(test, &client, 10)).await;
     let plain = opened(test, &client).await;
-    let answer = passing(plain.id, 1);
+    let answer = completing(plain.id, 1);
     match test.store().complete_transaction(answer.clone()).await.unwrap() {
         crate::CompleteOutcome::Completed { record, queued: Some(_), repeated: false } => {
             assert_eq!((record.passed, record.refused, record.outcome), (true, None, answer.outcome));
@@ -188,7 +188,7 @@ pub(crate) async fn a_suspended_client_takes_no_guests_and_keeps_those_that_have
     let seen = test.store().load_event(event.id).await.unwrap().unwrap();
     let listed = test.store().list_events(event.app.clone(), page).await.unwrap().items;
     assert!(!seen.terms.is_active && !listed[0].terms.is_active);
-    test.store().complete_transaction(passing(begun, 1)).await.unwrap();
+    test.store().complete_transaction(completing(begun, 1)).await.unwrap();
     assert_eq!(counts(test, &event).await.registrations, 1);
     // A change that was under way does not make it last.
     patched(test, &event, EventPatch { name: Some(EventText::parse("Closing day").unwrap()), ..EventPatch::default() }).await;

@@ -18,8 +18,8 @@ use sakshi_domain::transaction::{AnswerDigest, OptionalTerms, Pending, Terms};
 use super::TestStore;
 use crate::Sealed;
 use crate::{
-    CompleteOutcome, CompleteTransaction, CreateEvent, CreateOutcome, CreditOutcome, GuestOutcomes, IdempotencyScope, IdempotentAnswer,
-    OpenOutcome, OpenTransaction, PatchEventOutcome, Retention,
+    CompleteOutcome, CompleteTransaction, CreateEvent, CreateOutcome, CreditOutcome, IdempotencyScope, IdempotentAnswer, OpenOutcome,
+    OpenTransaction, PatchEventOutcome, Retention,
 };
 
 pub(crate) const WINDOW: Duration = Duration::from_secs(900);
@@ -122,7 +122,6 @@ pub(crate) fn completing(id: TxnId, answer: u8) -> CompleteTransaction {
         credential: None,
         replay_window: REPLAY_WINDOW,
         result_ttl: RESULT_TTL,
-        guest: None,
     }
 }
 
@@ -222,12 +221,6 @@ pub(crate) async fn scanned(test: &impl TestStore, event: &Event) -> TxnId {
     id
 }
 
-/// The answer of a guest who passed.
-pub(crate) fn passing(id: TxnId, answer: u8) -> CompleteTransaction {
-    let guest = GuestOutcomes { full: sealed("full"), disabled: sealed("disabled"), expired: sealed("expired") };
-    CompleteTransaction { guest: Some(guest), ..completing(id, answer) }
-}
-
 /// The answer of a guest who did not.
 pub(crate) fn declining(id: TxnId, answer: u8) -> CompleteTransaction {
     CompleteTransaction { passed: false, outcome: sealed("declined"), ..completing(id, answer) }
@@ -236,7 +229,7 @@ pub(crate) fn declining(id: TxnId, answer: u8) -> CompleteTransaction {
 /// Scans and registers a guest, which must succeed.
 pub(crate) async fn registered(test: &impl TestStore, event: &Event) -> TxnId {
     let id = scanned(test, event).await;
-    match test.store().complete_transaction(passing(id, 1)).await.unwrap() {
+    match test.store().complete_transaction(completing(id, 1)).await.unwrap() {
         CompleteOutcome::Completed { record, repeated: false, .. } => assert!(record.passed),
         other => panic!("{other:?}"),
     }

@@ -170,7 +170,6 @@ macro_rules! store_conformance {
             guests::a_guest_is_reported_to_its_own_url_first_and_without_any_to_none,
             guests::a_guest_who_does_not_pass_takes_no_place_and_is_not_reported,
             guests::a_guest_whose_answer_finds_no_place_ends_as_refused,
-            guests::a_guest_without_outcomes_to_be_refused_with_is_refused_with_its_own,
             guests::forty_guests_racing_for_ten_places_are_ten_registered_and_thirty_refused,
             guests::a_credential_used_elsewhere_takes_no_place,
             guests::registrations_are_listed_in_order_and_pages_are_stable,

@@ -12,7 +12,7 @@ use sakshi_domain::tenancy::{App, KeyDigest};
 use sakshi_domain::transaction::Pending;
 
 use super::TestStore;
-use super::fixture::{WINDOW, app, client_with, completed, completing, created, event, kept, opening, passing, scanned};
+use super::fixture::{WINDOW, app, client_with, completed, completing, created, event, kept, opening, scanned};
 use super::flow_fixture::{Flow, Told, accepted, document, locker, opened as flow_opened, party, registered, told, wealth};
 use super::operators::operator;
 use super::refusals::refused;
@@ -69,9 +69,9 @@ pub(crate) async fn filled(test: &impl TestStore, vault: &Vault) -> Filled {
         transactions.push(scanned(test, &party).await);
     }
     for (place, id) in transactions.iter().copied().enumerate().skip(1) {
-        let complete = if place == 1 { completing(id, 1) } else { passing(id, 1) };
+        let complete = completing(id, 1);
         let complete = crate::CompleteTransaction { outcome: vault.seal(id.as_bytes(), OUTCOME), ..complete };
-        let complete = crate::CompleteTransaction { event: (place > 1).then_some(party.id), guest: None, ..complete };
+        let complete = crate::CompleteTransaction { event: (place > 1).then_some(party.id), ..complete };
         assert!(matches!(store.complete_transaction(complete).await, Ok(CompleteOutcome::Completed { .. })));
     }
     let (flows, fetched, app) = flows(test, app).await;

@@ -1,17 +1,20 @@
 //! Erasing, some records at a time. What no index leads to is found by going through the keys of its kind.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use sakshi_domain::erasure::ErasureSubject;
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::ids::{AppId, ClientId, EventId, TxnId};
 use sakshi_domain::limits::REFUSALS_KEPT_MAX;
+use sakshi_domain::transaction::Outcome;
 
 use super::{Store, is_done};
 use crate::engine::{Applied, Batch, Key, Place, Query, Record, ScanFrom, Table, Value};
-use crate::erasure::{Erased, nothing_of};
+use crate::erasure::Erased;
 use crate::error::{ATTEMPTS, StoreError, StoreFuture};
 use crate::records::{event, flow, idempotency, refusal, tenancy, transaction};
+use crate::sealing::seal_outcome;
 use crate::transitions::erasure;
 
 /// Keys that are looked at at once.
@@ -236,7 +239,7 @@ impl Store {
     }
 
     async fn blank_guest(&self, list: &Key, number: u64, id: TxnId) -> Result<bool, StoreError> {
-        let (nothing, mut was_known) = (nothing_of(self.vault(), id), false);
+        let (nothing, mut was_known) = (seal_outcome(self.vault(), id, &Outcome::Verified(Arc::default())), false);
         for _ in 0..ATTEMPTS {
             let entry = self.read(vec![Query::entries(list.clone(), number, 1)]).await?.entries()?.pop();
             let batch = entry.map_or(Ok(None), |entry| erasure::guest(list, number, entry, &nothing))?;

@@ -7,7 +7,7 @@ use sakshi_domain::delivery::{QueuedDelivery, Subject};
 use sakshi_domain::event::{EventRefusal, EventStatus};
 use sakshi_domain::ids::{EventId, TxnId};
 use sakshi_domain::time::Timestamp;
-use sakshi_domain::transaction::Pending;
+use sakshi_domain::transaction::{Failure, Outcome, Pending};
 
 use super::{credential, delivery, event::place};
 use crate::engine::{Applied, Batch, CallId, Guard, Op, Operand, Record, Value};
@@ -16,8 +16,9 @@ use crate::outbox::Target;
 use crate::records::event;
 use crate::records::transaction::{self, seen_of};
 use crate::redis::NodeId;
+use crate::sealing::seal_outcome;
 use crate::transactions::{CompleteOutcome, CompleteTransaction, CompletedRecord, ExpireOutcome, TransactionRecord, refusal_number};
-use crate::vault::{Sealed, Vault};
+use crate::vault::Vault;
 
 /// The records that a completion reads.
 #[derive(Debug)]
@@ -76,7 +77,10 @@ pub(crate) fn complete(
         passed: command.passed && refused.is_none(),
         refused,
         answer: command.answer,
-        outcome: outcome(command, refused).clone(),
+        outcome: match refused {
+            Some(refusal) => seal_outcome(vault, command.id, &Outcome::NotVerified(Failure::event_refused(refusal))),
+            None => command.outcome.clone(),
+        },
     };
     let (batch, queued) = end(command, &record, read, call, node);
     Ok(Ok(Completion { batch, reservation, record, queued }))
@@ -89,11 +93,6 @@ fn refusal(event: Option<&Record>, now: Timestamp) -> Option<EventRefusal> {
     let expires_at = Timestamp::from_millis(event.integer("expires_at"));
     let status = EventStatus::at(now, event.integer("is_active") == 1, expires_at, u32::try_from(remaining).unwrap_or(0));
     EventRefusal::of(status)
-}
-
-fn outcome(command: &CompleteTransaction, refused: Option<EventRefusal>) -> &Sealed {
-    let instead = refused.zip(command.guest.as_ref()).map(|(refusal, outcomes)| outcomes.of(refusal));
-    instead.unwrap_or(&command.outcome)
 }
 
 type Queued = Option<(usize, Option<Vec<u8>>)>;

@@ -13,7 +13,7 @@ use sakshi_domain::time::Timestamp;
 use super::{AnswerFuture, Behaviour, call_all};
 use crate::conformance::TestStore;
 use crate::conformance::fixture::{
-    EVENT_DURATION, RESULT_TTL, RETENTION, WINDOW, audited_balance, client_with, created, declining, event, grant, passing, places, scan,
+    EVENT_DURATION, RESULT_TTL, RETENTION, WINDOW, audited_balance, client_with, completing, created, declining, event, grant, places, scan,
 };
 use crate::conformance::guests::ALL;
 use crate::{CompleteOutcome, CreditOutcome, OpenOutcome, PatchEventOutcome, Retention};
@@ -153,7 +153,7 @@ fn execute(test: &impl TestStore, event: &Event, ids: &[TxnId], number: usize, s
             Box::pin(async move { words_of_scan(&opened.await.unwrap()) })
         }
         Step::Answer { slot, passes } => {
-            let complete = if passes { passing(ids[slot], 1) } else { declining(ids[slot], 2) };
+            let complete = if passes { completing(ids[slot], 1) } else { declining(ids[slot], 2) };
             let completed = store.complete_transaction(complete);
             Box::pin(async move { words_of_answer(&completed.await.unwrap()) })
         }

@@ -17,7 +17,7 @@ use sakshi_domain::ids::{EventId, TxnId};
 
 use super::{EmbeddedTestStore, open, options, test_store};
 use crate::TransactionRecord;
-use crate::conformance::fixture::{audited_balance, client_with, completing, created, event, opening, passing, scanned};
+use crate::conformance::fixture::{audited_balance, client_with, completing, created, event, opening, scanned};
 use crate::conformance::flow_fixture::{self, Told};
 use crate::embedded::EmbeddedStore;
 use crate::{CompleteOutcome, OpenOutcome, PageRequest};
@@ -49,7 +49,7 @@ async fn work(test: &EmbeddedTestStore, event: &Event) {
     for round in 0_u64.. {
         let guest = scanned(test, event).await;
         say("opened", &guest);
-        let outcome = test.store.complete_transaction(passing(guest, 1)).await.unwrap();
+        let outcome = test.store.complete_transaction(completing(guest, 1)).await.unwrap();
         assert!(matches!(outcome, CompleteOutcome::Completed { queued: Some(_), .. }), "{outcome:?}");
         say("registered", &guest);
         let flow = flow_fixture::opened(test, flow_fixture::wealth(test, &party)).await;

@@ -11,7 +11,7 @@ use sakshi_domain::event::Event;
 use sakshi_domain::ids::TxnId;
 
 use super::{test_store, vault};
-use crate::conformance::fixture::{client_with, created, event, passing, scanned};
+use crate::conformance::fixture::{client_with, completing, created, event, scanned};
 use crate::conformance::{TestStore, run};
 use crate::embedded::backup;
 use crate::{Sealed, Vault};
@@ -34,7 +34,7 @@ fn of(sealed: &Sealed) -> impl Iterator<Item = [u8; PIECE]> {
 async fn registered(test: &impl TestStore, event: &Event, size: usize) -> (TxnId, Sealed) {
     let id = scanned(test, event).await;
     let outcome = Vault::new(&[vec![7; 32].into()]).unwrap().seal(id.as_bytes(), &vec![b'x'; size]);
-    let complete = crate::CompleteTransaction { outcome: outcome.clone(), ..passing(id, 1) };
+    let complete = crate::CompleteTransaction { outcome: outcome.clone(), ..completing(id, 1) };
     test.store().complete_transaction(complete).await.unwrap();
     (id, outcome)
 }

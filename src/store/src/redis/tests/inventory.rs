@@ -17,8 +17,8 @@ use uuid::Uuid;
 use super::{RedisTestStore, names, options, standalone, test_store, test_store_on};
 use crate::LapseFlowOutcome;
 use crate::conformance::fixture::{
-    RESULT_TTL, RETENTION, WINDOW, app, client_with, completed, completing, created, event, kept, opened, opening, passing, patched,
-    registered, scanned, url,
+    RESULT_TTL, RETENTION, WINDOW, app, client_with, completed, completing, created, event, kept, opened, opening, patched, registered,
+    scanned, url,
 };
 use crate::conformance::flow_fixture::{self, Told, accepted, loaded, locker, party, wealth};
 use crate::conformance::operators::operator;
@@ -123,7 +123,7 @@ pub(super) async fn used_for_everything(test: &impl TestStore) -> Vec<(FlowId, A
     assert_eq!(store.list_events(event.app.clone(), ALL).await.unwrap().total, 1);
     assert_eq!(store.list_registrations(event.id, ALL.into()).await.unwrap().total, 1);
     let guest = scanned(test, &event).await;
-    assert!(matches!(store.complete_transaction(passing(guest, 1)).await, Ok(CompleteOutcome::Completed { .. })));
+    assert!(matches!(store.complete_transaction(completing(guest, 1)).await, Ok(CompleteOutcome::Completed { .. })));
     assert!(store.load_delivery(guest.into()).await.unwrap().is_some());
     assert!(!store.due_deliveries(None, None, 10).await.unwrap().is_empty());
     store.audit().await.unwrap();

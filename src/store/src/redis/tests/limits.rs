@@ -9,7 +9,7 @@ use sakshi_domain::event::EventPatch;
 
 use super::{test_store, test_store_keeping};
 use crate::conformance::fixture::{
-    EVENT_DURATION, RETENTION, WINDOW, audited_balance, client_with, counts, created, declining, event, grant, opened, opening, passing,
+    EVENT_DURATION, RETENTION, WINDOW, audited_balance, client_with, completing, counts, created, declining, event, grant, opened, opening,
     patched, scan, scanned,
 };
 use crate::conformance::{TestStore, run};
@@ -121,7 +121,7 @@ fn an_event_that_is_kept_for_no_time_still_outlives_its_scans() {
         test.advance(WINDOW - Duration::from_millis(1));
         let outcome = test.store().complete_transaction(declining(late, 1)).await.unwrap();
         assert!(matches!(outcome, CompleteOutcome::Completed { .. }));
-        let outcome = test.store().complete_transaction(passing(other, 1)).await.unwrap();
+        let outcome = test.store().complete_transaction(completing(other, 1)).await.unwrap();
         assert!(matches!(&outcome, CompleteOutcome::Completed { record, .. } if record.refused.is_some()), "{outcome:?}");
         assert_eq!(counts(test, &event).await.scans, 2);
         test.advance(RETENTION.expired + Duration::from_millis(1));
