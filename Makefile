@@ -143,9 +143,9 @@ simulation: binaries
 simulate:
 	$(CARGO) run --release --package sakshi-sim -- --from 2000 --seeds 2000000
 
-# Whether the simulator finds the faults of src/sim/plants.toml: a build for each, half an hour. Writes src/sim/PLANTS.md.
+# Whether the simulator finds the faults of tests/sim/plants.toml: a build for each, half an hour. Writes tests/sim/PLANTS.md.
 plants:
-	$(CARGO) run --profile simulation --package sakshi-sim -- --plant all > src/sim/PLANTS.md
+	$(CARGO) run --profile simulation --package sakshi-sim -- --plant all > tests/sim/PLANTS.md
 
 # Three verifiers over many mutated credentials; writes tests/contract/differential/RESULTS.md. Some ten minutes on two cores.
 differential: needs

@@ -16,7 +16,7 @@ use tokio::sync::oneshot;
 use tracing::Instrument as _;
 
 /// Transactions of one client that are opened in one step of the engine at most: other clients wait for it.
-const TOGETHER_MAX: usize = 32;
+const TOGETHER_MAX: usize = 64;
 
 /// Moves credits.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ const COMMIT: &str = "SAKSHI_COMMIT";
 /// Characters of a commit's id.
 const LENGTH: usize = 12;
 /// Crates of the workspace that are no part of the program.
-const APART: [&str; 3] = ["sim", "load", "judge"];
+const APART: [&str; 2] = ["load", "judge"];
 
 fn main() {
     println!("cargo:rerun-if-env-changed={COMMIT}");

@@ -125,10 +125,10 @@ fn what_waits_for_a_step_of_its_client_goes_together_in_order_and_others_do_not_
         let watch = async {
             until("the first step is under way", || setting.steps() == [1]).await;
             setting.engine.gate.add_permits(1);
-            until("as many as may go together", || setting.steps() == [1, 32]).await;
+            until("as many as may go together", || setting.steps() == [1, 64]).await;
             let elsewhere = setting.ledger.open(opening(&other));
             let more = async {
-                until("another client's", || setting.steps() == [1, 32, 1]).await;
+                until("another client's", || setting.steps() == [1, 64, 1]).await;
                 setting.engine.gate.add_permits(100);
             };
             tokio::join!(elsewhere, more).0
@@ -139,7 +139,7 @@ fn what_waits_for_a_step_of_its_client_goes_together_in_order_and_others_do_not_
         let expected: Vec<_> = (0..70).map(|done| OpenOutcome::Opened { balance: 99 - done }).collect();
         assert_eq!(balances, expected, "in the order of arrival");
         assert!(matches!(moved, Ok(CreditOutcome::Moved(entry)) if entry.seq == 72 && entry.balance_after == 35));
-        assert_eq!(setting.steps(), [1, 32, 1, 32, 5, 1]);
+        assert_eq!(setting.steps(), [1, 64, 1, 5, 1]);
     });
 }
 
