@@ -19,7 +19,7 @@ use sakshi_supervision::Deadline;
 use tokio::sync::{oneshot, watch};
 
 use super::message::{EventWatch, GetEvent, Refresh, WatchEvent};
-use crate::ask::Asked;
+use crate::ask::Inquiry;
 
 /// Watchers learn of changes at most this often.
 const COALESCE: Duration = Duration::from_millis(200);
@@ -41,6 +41,8 @@ pub(crate) struct EventActor {
     /// The last reading; what watchers see.
     seen: Option<watch::Sender<Arc<Event>>>,
     refreshing: bool,
+    /// Something happened since the reading for watchers began.
+    outdated: bool,
     /// It is read again every [`FOLLOW_PAUSE`] as long as somebody watches it.
     following: bool,
     /// Who waits for the reading that begins when the one under way has ended.
@@ -55,7 +57,7 @@ impl EventActor {
     /// An actor for an event that was just read or created.
     pub(crate) fn new(event: Arc<Event>, context: Arc<EventContext>) -> Self {
         let (id, seen) = (event.id, Some(watch::Sender::new(event)));
-        Self { id, context, seen, refreshing: false, following: false, waiting: Vec::new(), reading: false }
+        Self { id, context, seen, refreshing: false, outdated: false, following: false, waiting: Vec::new(), reading: false }
     }
 
     /// Takes over a reading and tells watchers when it differs from the last.
@@ -81,15 +83,21 @@ impl EventActor {
     /// Reads the event after a pause, if anybody watches it.
     fn refresh(&mut self, pause: Duration, ctx: &mut Context<Self>) {
         if !self.is_watched() || self.refreshing {
+            // The reading under way may have begun before what is to be seen.
+            self.outdated = self.refreshing;
             return;
         }
         self.refreshing = true;
         ctx.run_later(pause, |actor, ctx| {
+            actor.outdated = false;
             let load = actor.context.store.load_event(actor.id);
-            ctx.spawn(load.into_actor(actor).map(|loaded, actor, _| {
+            ctx.spawn(load.into_actor(actor).map(|loaded, actor, ctx| {
                 actor.refreshing = false;
                 if let Ok(Some(event)) = loaded {
                     actor.publish(&Arc::new(event));
+                }
+                if mem::take(&mut actor.outdated) {
+                    actor.refresh(COALESCE, ctx);
                 }
             }));
         });
@@ -164,24 +172,25 @@ impl Supervised for EventActor {
     fn restarting(&mut self, _: &mut Self::Context) {
         self.seen = None;
         self.refreshing = false;
+        self.outdated = false;
         self.following = false;
         self.waiting.clear();
         self.reading = false;
     }
 }
 
-impl Handler<Asked<GetEvent>> for EventActor {
+impl Handler<Inquiry<GetEvent>> for EventActor {
     type Result = ResponseActFuture<Self, Result<Option<Arc<Event>>, StoreError>>;
 
-    fn handle(&mut self, Asked { span, .. }: Asked<GetEvent>, ctx: &mut Self::Context) -> Self::Result {
+    fn handle(&mut self, Inquiry { span, .. }: Inquiry<GetEvent>, ctx: &mut Self::Context) -> Self::Result {
         span.in_scope(|| self.read(ctx, |_, event| event))
     }
 }
 
-impl Handler<Asked<WatchEvent>> for EventActor {
+impl Handler<Inquiry<WatchEvent>> for EventActor {
     type Result = ResponseActFuture<Self, Result<Option<EventWatch>, StoreError>>;
 
-    fn handle(&mut self, Asked { span, .. }: Asked<WatchEvent>, ctx: &mut Self::Context) -> Self::Result {
+    fn handle(&mut self, Inquiry { span, .. }: Inquiry<WatchEvent>, ctx: &mut Self::Context) -> Self::Result {
         self.follow(ctx);
         span.in_scope(|| self.read(ctx, |actor, _| actor.seen.as_ref().map(watch::Sender::subscribe)))
     }
