@@ -12,7 +12,7 @@ use tracing::{Instrument as _, Span};
 
 use crate::router::{AskError, ShardRouter, Unanswered};
 
-/// How often a question is asked when actors begin or end before they answer.
+/// Tries of a question while actors begin or end before they answer.
 const TRIES: usize = 5;
 
 /// An actor that is a live, timed copy of one record.
@@ -53,7 +53,7 @@ pub(crate) trait Question<A: RecordActor>: Clone + Send + 'static {
 
 /// A question to an actor, in the span of who asks.
 #[derive(Debug)]
-pub(crate) struct Asked<Q> {
+pub(crate) struct Inquiry<Q> {
     pub(crate) question: Q,
     pub(crate) span: Span,
 }
@@ -62,7 +62,7 @@ pub(crate) struct Asked<Q> {
 #[derive(Debug)]
 pub(crate) struct Ask<A: ShardActor, Q> {
     pub(crate) id: A::Id,
-    pub(crate) asked: Asked<Q>,
+    pub(crate) inquiry: Inquiry<Q>,
     /// An actor has ended without an answer to it.
     pub(crate) again: bool,
 }
@@ -91,8 +91,8 @@ impl<A: RecordActor> ShardRouter<A> {
     pub(crate) async fn ask_about<Q>(&self, id: A::Id, question: Q) -> Result<Q::Answer, AskError>
     where
         Q: Question<A>,
-        Asked<Q>: Message<Result = Result<Q::Answer, StoreError>>,
-        A: Handler<Asked<Q>>,
+        Inquiry<Q>: Message<Result = Result<Q::Answer, StoreError>>,
+        A: Handler<Inquiry<Q>>,
     {
         let span = sakshi_trace::ask::<A, Q>();
         let index = self.shards.index_of(&id);
@@ -101,8 +101,8 @@ impl<A: RecordActor> ShardRouter<A> {
             let mut again = false;
             for _ in 0..TRIES {
                 let shard = self.shards.get(index).ok_or(AskError::NoAnswer)?;
-                let asked = Asked { question: question.clone(), span: sakshi_trace::current() };
-                let answered = shard.send(Ask { id, asked, again }).timeout(self.ask_timeout).await;
+                let inquiry = Inquiry { question: question.clone(), span: sakshi_trace::current() };
+                let answered = shard.send(Ask { id, inquiry, again }).timeout(self.ask_timeout).await;
                 match answered.map_err(Unanswered::from).flatten() {
                     Ok(answer) => return Ok(answer),
                     Err(Unanswered::Full) => return Err(AskError::Overloaded),
@@ -125,26 +125,26 @@ impl<A: RecordActor, Q: Question<A>> Message for Ask<A, Q> {
 impl<A, Q> Handler<Ask<A, Q>> for Shard<A>
 where
     Q: Question<A>,
-    Asked<Q>: Message<Result = Result<Q::Answer, StoreError>>,
-    A: RecordActor + Handler<Asked<Q>>,
+    Inquiry<Q>: Message<Result = Result<Q::Answer, StoreError>>,
+    A: RecordActor + Handler<Inquiry<Q>>,
 {
     type Result = ResponseFuture<Result<Q::Answer, Unanswered>>;
 
-    fn handle(&mut self, Ask { id, asked, again }: Ask<A, Q>, ctx: &mut Self::Context) -> Self::Result {
+    fn handle(&mut self, Ask { id, inquiry, again }: Ask<A, Q>, ctx: &mut Self::Context) -> Self::Result {
         if !again {
             let live = self.get(&id).cloned();
-            let temporary = || asked.question.temporary_actor(self.shared()).map(|(actor, until)| start_until(self, id, until, actor));
+            let temporary = || inquiry.question.temporary_actor(self.shared()).map(|(actor, until)| start_until(self, id, until, actor));
             if let Some(actor) = live.or_else(temporary) {
-                let answer = actor.send(asked);
+                let answer = actor.send(inquiry);
                 return Box::pin(async move { answer.await?.map_err(Unanswered::Store) });
             }
         }
         let has_no_room = self.is_full() && !A::STARTS_WHEN_FULL;
         let (shard, shared) = (ctx.address(), self.shared().clone());
-        let load = asked.span.in_scope(|| A::load(&shared, id));
+        let load = inquiry.span.in_scope(|| A::load(&shared, id));
         Box::pin(async move {
-            let Some(record) = load.await.map_err(Unanswered::Store)? else { return Ok(asked.question.unknown()) };
-            match asked.question.try_answer(record, &shared) {
+            let Some(record) = load.await.map_err(Unanswered::Store)? else { return Ok(inquiry.question.unknown()) };
+            match inquiry.question.try_answer(record, &shared) {
                 Ok(answer) => Ok(answer),
                 Err(_) if has_no_room => Err(Unanswered::Full),
                 Err(record) => {

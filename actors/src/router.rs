@@ -23,7 +23,7 @@ pub enum AskError {
     Store(#[from] StoreError),
 }
 
-/// Why a shard gave no answer.
+/// The reason why a shard gave no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Unanswered {
     /// The actor ended first; ask the record.

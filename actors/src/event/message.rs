@@ -7,7 +7,7 @@ use sakshi_domain::event::Event;
 use sakshi_store::StoreError;
 use tokio::sync::watch;
 
-use crate::ask::Asked;
+use crate::ask::Inquiry;
 
 /// Follows an event: the value changes when the event does. The sender goes when the event ends.
 pub type EventWatch = watch::Receiver<Arc<Event>>;
@@ -28,10 +28,10 @@ pub(crate) struct Refresh {
     pub(crate) now: Option<Arc<Event>>,
 }
 
-impl Message for Asked<GetEvent> {
+impl Message for Inquiry<GetEvent> {
     type Result = Result<Option<Arc<Event>>, StoreError>;
 }
 
-impl Message for Asked<WatchEvent> {
+impl Message for Inquiry<WatchEvent> {
     type Result = Result<Option<EventWatch>, StoreError>;
 }

@@ -35,7 +35,7 @@ use tokio::sync::mpsc;
 use tracing::Span;
 use zeroize::Zeroizing;
 
-use crate::ask::{Ask, Asked};
+use crate::ask::{Ask, Inquiry};
 use crate::transaction::TransactionActor;
 use crate::{
     AskError, ByteBounds, Complete, CompleteReply, DispatchBounds, Escalation, Events, Flows, Handles, Transactions, Tree, TreeBounds,
@@ -84,7 +84,7 @@ fn clock() -> Arc<ManualClock> {
 
 /// A question as its shard gets it.
 pub(super) fn ask<Q>(id: TxnId, question: Q) -> Ask<TransactionActor, Q> {
-    Ask { id, asked: Asked { question, span: Span::none() }, again: false }
+    Ask { id, inquiry: Inquiry { question, span: Span::none() }, again: false }
 }
 
 /// Runs a test on an actix system of its own.

@@ -20,7 +20,7 @@ use sakshi_supervision::{Deadline, Shards};
 use tokio::sync::oneshot;
 
 use super::message::{Complete, CompleteReply, EndedElsewhere, Expire, GetTransaction, Subscribe, View, Watcher, accepted};
-use crate::ask::Asked;
+use crate::ask::Inquiry;
 use crate::dispatcher::{DeliveryQueued, WebhookDispatcher};
 use crate::event::{EventActor, event_changed};
 
@@ -62,7 +62,7 @@ pub(crate) struct TransactionActor {
     context: Arc<TransactionContext>,
 }
 
-/// How much an actor knows.
+/// The knowledge of an actor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     /// It has seen everything that happened since the transaction was opened, and decides by itself whether the window is over.
@@ -177,10 +177,10 @@ impl Supervised for TransactionActor {
     }
 }
 
-impl Handler<Asked<GetTransaction>> for TransactionActor {
+impl Handler<Inquiry<GetTransaction>> for TransactionActor {
     type Result = ActorResponse<Self, Result<View, StoreError>>;
 
-    fn handle(&mut self, Asked { question, span }: Asked<GetTransaction>, ctx: &mut Self::Context) -> Self::Result {
+    fn handle(&mut self, Inquiry { question, span }: Inquiry<GetTransaction>, ctx: &mut Self::Context) -> Self::Result {
         let view = self.view(ctx);
         if !matches!(view, View::Pending(_)) || !question.fresh || self.role == Role::Witness {
             return ActorResponse::reply(Ok(view));
@@ -197,10 +197,10 @@ impl Handler<Asked<GetTransaction>> for TransactionActor {
     }
 }
 
-impl Handler<Asked<Subscribe>> for TransactionActor {
+impl Handler<Inquiry<Subscribe>> for TransactionActor {
     type Result = Result<Option<Watcher>, StoreError>;
 
-    fn handle(&mut self, _: Asked<Subscribe>, ctx: &mut Self::Context) -> Self::Result {
+    fn handle(&mut self, _: Inquiry<Subscribe>, ctx: &mut Self::Context) -> Self::Result {
         self.watchers.retain(|watcher| !watcher.is_closed());
         if !matches!(self.view(ctx), View::Pending(_)) || self.watchers.len() >= WATCHERS_MAX {
             return Ok(None);
@@ -211,10 +211,10 @@ impl Handler<Asked<Subscribe>> for TransactionActor {
     }
 }
 
-impl Handler<Asked<Complete>> for TransactionActor {
+impl Handler<Inquiry<Complete>> for TransactionActor {
     type Result = AtomicResponse<Self, Result<CompleteReply, StoreError>>;
 
-    fn handle(&mut self, Asked { question: complete, span }: Asked<Complete>, ctx: &mut Self::Context) -> Self::Result {
+    fn handle(&mut self, Inquiry { question: complete, span }: Inquiry<Complete>, ctx: &mut Self::Context) -> Self::Result {
         let pending = match self.view(ctx) {
             View::Pending(pending) => pending,
             view => return AtomicResponse::new(Box::pin(std::future::ready(Ok(complete.reply(view))).into_actor(self))),
@@ -291,10 +291,10 @@ impl TransactionActor {
     }
 }
 
-impl Handler<Asked<Expire>> for TransactionActor {
+impl Handler<Inquiry<Expire>> for TransactionActor {
     type Result = AtomicResponse<Self, Result<View, StoreError>>;
 
-    fn handle(&mut self, Asked { span, .. }: Asked<Expire>, ctx: &mut Self::Context) -> Self::Result {
+    fn handle(&mut self, Inquiry { span, .. }: Inquiry<Expire>, ctx: &mut Self::Context) -> Self::Result {
         let view = self.view(ctx);
         if !matches!(view, View::Pending(_)) {
             return AtomicResponse::new(Box::pin(std::future::ready(Ok(view)).into_actor(self)));

@@ -10,7 +10,7 @@ use sakshi_domain::transaction::{Answer, Pending};
 use sakshi_store::{CompletedRecord, StoreError, TransactionRecord};
 use tokio::sync::oneshot;
 
-use crate::ask::Asked;
+use crate::ask::Inquiry;
 
 /// A transaction as it is now.
 #[derive(Clone, Debug)]
@@ -117,18 +117,18 @@ pub(crate) struct Opened(pub(crate) Arc<Pending>);
 #[rtype(result = "()")]
 pub(crate) struct EndedElsewhere(pub(crate) TxnId);
 
-impl Message for Asked<GetTransaction> {
+impl Message for Inquiry<GetTransaction> {
     type Result = Result<View, StoreError>;
 }
 
-impl Message for Asked<Subscribe> {
+impl Message for Inquiry<Subscribe> {
     type Result = Result<Option<Watcher>, StoreError>;
 }
 
-impl Message for Asked<Expire> {
+impl Message for Inquiry<Expire> {
     type Result = Result<View, StoreError>;
 }
 
-impl Message for Asked<Complete> {
+impl Message for Inquiry<Complete> {
     type Result = Result<CompleteReply, StoreError>;
 }

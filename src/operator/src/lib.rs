@@ -64,7 +64,7 @@ pub trait CreditDesk: Send + Sync + 'static {
     fn move_credits(&self, client: ClientId, movement: CreditMove) -> StoreFuture<CreditOutcome>;
 }
 
-/// Where reports of upstreams go.
+/// Takes the reports of upstreams.
 pub trait FlowDesk: Send + Sync + 'static {
     /// Takes in a report. Repeatable by its content.
     fn report(&self, report: FlowReport) -> LocalBoxFuture<'static, Result<ReportFlowOutcome, ApiError>>;
@@ -102,7 +102,7 @@ pub struct InternalDeps {
     pub accept_clock: AcceptClock,
     /// Where credits are moved.
     pub credits: Arc<dyn CreditDesk>,
-    /// Where reports of upstreams go.
+    /// Takes the reports of upstreams.
     pub flows: Arc<dyn FlowDesk>,
     /// Signs intents.
     pub signer: Arc<IntentSigner>,

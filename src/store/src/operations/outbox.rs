@@ -81,7 +81,7 @@ impl Store {
         })
     }
 
-    /// What waits for its attempt, by whichever node.
+    /// The deliveries that wait for their attempt, by whichever node.
     pub fn backlog(&self) -> StoreFuture<Backlog> {
         self.run(|store| async move {
             let holders = store.holders().await?;

@@ -46,7 +46,7 @@ impl Store {
         })
     }
 
-    /// When an import first did something for the client.
+    /// The time at which an import first did something for the client.
     pub fn imported_at(&self, id: ClientId) -> StoreFuture<Option<Timestamp>> {
         self.run(|store| async move {
             let record = store.read(vec![Query::Fields(client::client(&id), &["imported_at"])]).await?.record()?;

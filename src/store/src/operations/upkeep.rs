@@ -38,7 +38,7 @@ impl Store {
         self.run(|store| async move { Ok(store.record(swept()).await?.and_then(|record| record.time("at"))) })
     }
 
-    /// Whether a write would succeed now.
+    /// Checks that a write would succeed now.
     pub fn check(&self) -> StoreFuture<()> {
         self.engine().check()
     }
