@@ -4,8 +4,9 @@
 //! the guests of a kiosk are all debits of one client. A failure here touches no balance, because the store changes nothing when a
 //! movement is repeated.
 
-use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use actix::{Actor, Addr, AsyncContext as _, Context, Handler, Message, Supervised};
@@ -22,9 +23,18 @@ const TOGETHER_MAX: usize = 64;
 #[derive(Debug)]
 pub(crate) struct CreditLedger {
     store: Store,
-    balances: Arc<Balances>,
-    /// Clients with a step under way, and what waits for its end.
-    waiting: HashMap<ClientId, VecDeque<Movement>>,
+    accounts: Arc<Accounts>,
+    /// Clients with a step under way.
+    under_way: HashSet<ClientId>,
+}
+
+/// The accounts of clients as this node knows them.
+#[derive(Debug, Default)]
+pub(crate) struct Accounts {
+    /// Movements in the order in which they came. They wait here, not in the mailbox, because waking the ledger costs more than a movement.
+    waiting: Mutex<HashMap<ClientId, VecDeque<Movement>>>,
+    /// The balance after the last movement on this node. Other nodes may have moved it since.
+    balances: Mutex<HashMap<ClientId, u64>>,
 }
 
 /// A movement that waits.
@@ -35,73 +45,105 @@ enum Movement {
 }
 
 /// Debit a credit and open the transaction that it pays for.
-#[derive(Debug, Message)]
-#[rtype(result = "()")]
+#[derive(Debug)]
 struct Open {
     open: OpenTransaction,
     reply: Reply<OpenOutcome>,
 }
 
 /// Grant or adjust credits for the operator.
-#[derive(Debug, Message)]
-#[rtype(result = "()")]
+#[derive(Debug)]
 struct MoveCredits {
-    client: ClientId,
     movement: CreditMove,
     reply: Reply<CreditOutcome>,
 }
 
 type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
 
+/// Movements that are made together.
+enum Step {
+    Open(Vec<Open>),
+    Move(MoveCredits),
+}
+
 impl CreditLedger {
     /// A ledger over a store.
-    pub(crate) fn new(store: Store, balances: Arc<Balances>) -> Self {
-        Self { store, balances, waiting: HashMap::new() }
+    pub(crate) fn new(store: Store, accounts: Arc<Accounts>) -> Self {
+        Self { store, accounts, under_way: HashSet::new() }
     }
 
-    fn take(&mut self, client: ClientId, movement: Movement, ctx: &Context<Self>) {
-        let is_under_way = self.waiting.contains_key(&client);
-        self.waiting.entry(client.clone()).or_default().push_back(movement);
-        if !is_under_way {
-            self.begin_step(client, ctx);
+    fn begin_step(&mut self, client: ClientId, ctx: &Context<Self>) {
+        let Some(step) = self.accounts.next_step(&client) else { return };
+        self.under_way.insert(client.clone());
+        let (store, accounts, ledger) = (self.store.clone(), Arc::clone(&self.accounts), ctx.address());
+        actix_rt::spawn(async move {
+            let _ends = StepEnds { client: client.clone(), ledger };
+            match step {
+                Step::Open(together) => open(&store, &accounts, &client, together).await,
+                Step::Move(MoveCredits { movement, reply }) => {
+                    let outcome = store.move_credits(client.clone(), movement).await;
+                    if let Ok(CreditOutcome::Moved(entry)) = &outcome {
+                        accounts.set_balance(client, entry.balance_after);
+                    }
+                    // A caller that is gone needs no answer.
+                    let _ = reply.send(outcome);
+                }
+            }
+        });
+    }
+}
+
+impl Accounts {
+    fn waiting(&self) -> MutexGuard<'_, HashMap<ClientId, VecDeque<Movement>>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Queues a movement; true if the ledger does not know yet that some wait for this client.
+    fn push(&self, client: ClientId, movement: Movement) -> bool {
+        match self.waiting().entry(client) {
+            Entry::Occupied(mut queue) => {
+                queue.get_mut().push_back(movement);
+                false
+            }
+            Entry::Vacant(place) => {
+                place.insert(VecDeque::from([movement]));
+                true
+            }
         }
     }
 
-    /// Begins the client's next step. What nobody waits for any more is not done.
-    fn begin_step(&mut self, client: ClientId, ctx: &Context<Self>) {
-        let Some(waiting) = self.waiting.get_mut(&client) else { return };
-        waiting.retain(Movement::is_awaited);
+    /// The next movements of a client. Those that nobody waits for any more are not made.
+    fn next_step(&self, client: &ClientId) -> Option<Step> {
+        let mut waiting = self.waiting();
+        let queue = waiting.get_mut(client)?;
+        queue.retain(Movement::is_awaited);
         let mut together = Vec::new();
         while together.len() < TOGETHER_MAX
-            && let Some(Movement::Open(open)) = waiting.pop_front_if(|movement| matches!(movement, Movement::Open(_)))
+            && let Some(Movement::Open(open)) = queue.pop_front_if(|movement| matches!(movement, Movement::Open(_)))
         {
             together.push(open);
         }
-        let (store, balances) = (self.store.clone(), Arc::clone(&self.balances));
-        let ledger = ctx.address();
         if !together.is_empty() {
-            actix_rt::spawn(async move {
-                let _ends = StepEnds { client: client.clone(), ledger };
-                open(&store, &balances, &client, together).await;
-            });
-        } else if let Some(Movement::Move(MoveCredits { movement, reply, .. })) = waiting.pop_front() {
-            actix_rt::spawn(async move {
-                let _ends = StepEnds { client: client.clone(), ledger };
-                let outcome = store.move_credits(client.clone(), movement).await;
-                if let Ok(CreditOutcome::Moved(entry)) = &outcome {
-                    balances.set(client, entry.balance_after);
-                }
-                // A caller that is gone needs no answer.
-                let _ = reply.send(outcome);
-            });
-        } else {
-            self.waiting.remove(&client);
+            return Some(Step::Open(together));
         }
+        let Some(Movement::Move(moved)) = queue.pop_front() else {
+            waiting.remove(client);
+            return None;
+        };
+        Some(Step::Move(moved))
+    }
+
+    fn set_balance(&self, client: ClientId, balance: u64) {
+        self.balances.lock().unwrap_or_else(PoisonError::into_inner).insert(client, balance);
+    }
+
+    fn last_balance(&self, client: &ClientId) -> Option<u64> {
+        self.balances.lock().unwrap_or_else(PoisonError::into_inner).get(client).copied()
     }
 }
 
 /// Opens transactions of one client and answers each caller.
-async fn open(store: &Store, balances: &Balances, client: &ClientId, together: Vec<Open>) {
+async fn open(store: &Store, accounts: &Accounts, client: &ClientId, together: Vec<Open>) {
     let (opens, replies): (Vec<_>, Vec<_>) = together.into_iter().map(|Open { open, reply }| (open, reply)).unzip();
     let costs: Vec<u64> = opens.iter().map(|open| open.cost).collect();
     let outcomes = match store.open_transactions(opens).await {
@@ -110,8 +152,8 @@ async fn open(store: &Store, balances: &Balances, client: &ClientId, together: V
     };
     for ((outcome, reply), cost) in outcomes.into_iter().zip(replies).zip(costs) {
         match &outcome {
-            Ok(OpenOutcome::Opened { balance }) => balances.set(client.clone(), *balance),
-            Ok(OpenOutcome::InsufficientCredits) => balances.set(client.clone(), cost.saturating_sub(1)),
+            Ok(OpenOutcome::Opened { balance }) => accounts.set_balance(client.clone(), *balance),
+            Ok(OpenOutcome::InsufficientCredits) => accounts.set_balance(client.clone(), cost.saturating_sub(1)),
             _ => {}
         }
         let _ = reply.send(outcome);
@@ -132,25 +174,25 @@ impl Actor for CreditLedger {
 }
 
 impl Supervised for CreditLedger {
-    /// Those who wait are told that there is no answer. What is under way goes on.
-    fn restarting(&mut self, _: &mut Self::Context) {
-        self.waiting.clear();
+    /// What waits is begun by the new one. Steps under way go on.
+    fn restarting(&mut self, ctx: &mut Self::Context) {
+        self.under_way.clear();
+        self.accounts.waiting().keys().cloned().for_each(|client| ctx.notify(MovementsWait(client)));
     }
 }
 
-impl Handler<Open> for CreditLedger {
+/// Movements of this client wait.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+struct MovementsWait(ClientId);
+
+impl Handler<MovementsWait> for CreditLedger {
     type Result = ();
 
-    fn handle(&mut self, open: Open, ctx: &mut Self::Context) {
-        self.take(open.open.pending.client.clone(), Movement::Open(open), ctx);
-    }
-}
-
-impl Handler<MoveCredits> for CreditLedger {
-    type Result = ();
-
-    fn handle(&mut self, moved: MoveCredits, ctx: &mut Self::Context) {
-        self.take(moved.client.clone(), Movement::Move(moved), ctx);
+    fn handle(&mut self, MovementsWait(client): MovementsWait, ctx: &mut Self::Context) {
+        if !self.under_way.contains(&client) {
+            self.begin_step(client, ctx);
+        }
     }
 }
 
@@ -175,21 +217,8 @@ impl Handler<StepEnded> for CreditLedger {
     type Result = ();
 
     fn handle(&mut self, StepEnded(client): StepEnded, ctx: &mut Self::Context) {
+        self.under_way.remove(&client);
         self.begin_step(client, ctx);
-    }
-}
-
-/// The balances of clients after their last movement on this node. Other nodes may have moved them since.
-#[derive(Debug, Default)]
-pub(crate) struct Balances(Mutex<HashMap<ClientId, u64>>);
-
-impl Balances {
-    fn set(&self, client: ClientId, balance: u64) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(client, balance);
-    }
-
-    fn last(&self, client: &ClientId) -> Option<u64> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(client).copied()
     }
 }
 
@@ -197,7 +226,7 @@ impl Balances {
 #[derive(Clone, Debug)]
 pub(crate) struct Ledger {
     pub(crate) actor: Addr<CreditLedger>,
-    pub(crate) balances: Arc<Balances>,
+    pub(crate) accounts: Arc<Accounts>,
     pub(crate) store: Store,
     pub(crate) ask_timeout: Duration,
 }
@@ -210,7 +239,8 @@ impl Ledger {
     pub(crate) async fn open(&self, open: OpenTransaction) -> Result<OpenOutcome, StoreError> {
         let opened = async {
             let _step = self.store.span_of("open_transaction");
-            self.ask(|reply| self.actor.do_send(Open { open, reply })).await
+            let client = open.pending.client.clone();
+            self.ask(client, |reply| Movement::Open(Open { open, reply })).await
         };
         opened.instrument(sakshi_trace::ask::<CreditLedger, Open>()).await
     }
@@ -220,7 +250,7 @@ impl Ledger {
     /// # Errors
     /// The store's; they may then have been moved or not.
     pub(crate) async fn move_credits(&self, client: ClientId, movement: CreditMove) -> Result<CreditOutcome, StoreError> {
-        self.ask(|reply| self.actor.do_send(MoveCredits { client, movement, reply })).await
+        self.ask(client, |reply| Movement::Move(MoveCredits { movement, reply })).await
     }
 
     /// Returns true if the client's balance does not cover this cost, as far as this node knows without asking the store, and the store
@@ -229,15 +259,17 @@ impl Ledger {
     /// # Errors
     /// The store's.
     pub(crate) async fn is_short(&self, client: &ClientId, cost: u64) -> Result<bool, StoreError> {
-        if self.balances.last(client).is_none_or(|balance| balance >= cost) {
+        if self.accounts.last_balance(client).is_none_or(|balance| balance >= cost) {
             return Ok(false);
         }
         Ok(self.store.balance(client.clone()).await?.is_none_or(|balance| balance < cost))
     }
 
-    async fn ask<T>(&self, send: impl FnOnce(Reply<T>)) -> Result<T, StoreError> {
+    async fn ask<T>(&self, client: ClientId, movement: impl FnOnce(Reply<T>) -> Movement) -> Result<T, StoreError> {
         let (reply, answer) = oneshot::channel();
-        send(reply);
+        if self.accounts.push(client.clone(), movement(reply)) {
+            self.actor.do_send(MovementsWait(client));
+        }
         match tokio::time::timeout(self.ask_timeout, answer).await {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(_)) | Err(_) => Err(StoreError::Unavailable("the credit ledger did not answer".into())),

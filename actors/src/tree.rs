@@ -33,7 +33,7 @@ use crate::dispatcher::{DispatchBounds, InFlight, Pause, WebhookDispatcher};
 use crate::event::{EventActor, EventContext, Events};
 use crate::flow_sweeper::FlowSweeper;
 use crate::flows::Flows;
-use crate::ledger::{Balances, CreditLedger, Ledger};
+use crate::ledger::{Accounts, CreditLedger, Ledger};
 use crate::reaper::Reaper;
 use crate::router::ShardRouter;
 use crate::transaction::{ChangeListener, TransactionActor, TransactionContext, Transactions};
@@ -136,10 +136,10 @@ impl Tree {
         }
 
         let ledger = {
-            let (of_actor, balances) = (store.clone(), Arc::<Balances>::default());
-            let known = Arc::clone(&balances);
+            let (of_actor, accounts) = (store.clone(), Arc::<Accounts>::default());
+            let known = Arc::clone(&accounts);
             let actor = root.start(&effects, "credit-ledger", "credit_ledger", move || CreditLedger::new(of_actor, known));
-            Ledger { actor, balances, store: store.clone(), ask_timeout: bounds.ask_timeout }
+            Ledger { actor, accounts, store: store.clone(), ask_timeout: bounds.ask_timeout }
         };
         let in_flight = InFlight { attempts: Gate::new(bounds.webhooks.in_flight), body_bytes: Arc::default() };
         let dispatcher = {

@@ -1,5 +1,6 @@
 //! How credits move: in order for each client, and together where they wait.
 
+use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -20,7 +21,7 @@ use tokio::sync::Semaphore;
 use zeroize::Zeroizing;
 
 use super::{WINDOW, run, until};
-use crate::ledger::{Balances, CreditLedger, Ledger};
+use crate::ledger::{Accounts, CreditLedger, Ledger};
 
 const NOW: Timestamp = Timestamp::from_millis(1_900_000_000_000);
 
@@ -79,9 +80,9 @@ impl Setting {
         let vault = Arc::new(Vault::new(&[Zeroizing::new(vec![7; 32])]).unwrap());
         let retention = Retention { expired: WINDOW, events: WINDOW };
         let store = Store::new(Box::new(engine.clone()), vault, retention, NodeId::ALONE, None);
-        let balances = Arc::<Balances>::default();
-        let actor = CreditLedger::new(store.clone(), Arc::clone(&balances)).start();
-        Self { ledger: Ledger { actor, balances, store, ask_timeout: Duration::from_secs(3_600) }, engine }
+        let accounts = Arc::<Accounts>::default();
+        let actor = CreditLedger::new(store.clone(), Arc::clone(&accounts)).start();
+        Self { ledger: Ledger { actor, accounts, store, ask_timeout: Duration::from_secs(3_600) }, engine }
     }
 
     async fn client(&self, credits: u64) -> ClientId {
@@ -97,10 +98,26 @@ impl Setting {
         id
     }
 
+    /// An opening that has begun to wait for the ledger.
+    fn waiting(&self, client: &ClientId) -> Opening<'_> {
+        let mut opening = Box::pin(self.ledger.open(opening(client)));
+        assert!(opening.as_mut().now_or_never().is_none());
+        opening
+    }
+
+    /// An opening whose step waits at the gate.
+    async fn under_way(&self, client: &ClientId) -> Opening<'_> {
+        let opening = self.waiting(client);
+        until("the first step is under way", || self.steps() == [1]).await;
+        opening
+    }
+
     fn steps(&self) -> Vec<usize> {
         self.engine.steps.lock().unwrap().clone()
     }
 }
+
+type Opening<'a> = Pin<Box<dyn Future<Output = Result<OpenOutcome, StoreError>> + 'a>>;
 
 fn grant(amount: u64, reference: &str) -> CreditMove {
     CreditMove { kind: EntryKind::Grant, amount: amount.try_into().unwrap(), reference: reference.into() }
@@ -116,14 +133,14 @@ fn what_waits_for_a_step_of_its_client_goes_together_in_order_and_others_do_not_
     run(async {
         let setting = Setting::new();
         let (client, other) = (setting.client(100).await, setting.client(100).await);
-        let opens = (0..70).map(|_| setting.ledger.open(opening(&client)));
+        let mut opens = vec![setting.under_way(&client).await];
+        opens.extend((1..70).map(|_| setting.waiting(&client)));
         let work = async {
             let opened = join_all(opens).await;
             let moved = setting.ledger.move_credits(client.clone(), grant(5, "later")).await;
             (opened, moved)
         };
         let watch = async {
-            until("the first step is under way", || setting.steps() == [1]).await;
             setting.engine.gate.add_permits(1);
             until("as many as may go together", || setting.steps() == [1, 64]).await;
             let elsewhere = setting.ledger.open(opening(&other));
@@ -148,13 +165,9 @@ fn what_nobody_waits_for_any_more_is_not_begun() {
     run(async {
         let setting = Setting::new();
         let client = setting.client(10).await;
-        let mut first = Box::pin(setting.ledger.open(opening(&client)));
-        let mut given_up = Box::pin(setting.ledger.open(opening(&client)));
-        assert!(first.as_mut().now_or_never().is_none() && given_up.as_mut().now_or_never().is_none());
-        until("the first is under way", || setting.steps() == [1]).await;
-        drop(given_up);
-        let mut last = Box::pin(setting.ledger.open(opening(&client)));
-        assert!(last.as_mut().now_or_never().is_none());
+        let first = setting.under_way(&client).await;
+        drop(setting.waiting(&client));
+        let last = setting.waiting(&client);
         setting.engine.gate.add_permits(100);
         assert_eq!((first.await, last.await), (Ok(OpenOutcome::Opened { balance: 9 }), Ok(OpenOutcome::Opened { balance: 8 })));
         assert_eq!(setting.steps(), [1, 1]);
@@ -184,12 +197,9 @@ fn when_a_step_fails_everyone_in_it_is_told_and_the_next_one_goes_on() {
     run(async {
         let setting = Setting::new();
         let client = setting.client(10).await;
-        let opens = join_all((0..3).map(|_| setting.ledger.open(opening(&client))));
-        let close = async {
-            until("the first step is under way", || setting.steps() == [1]).await;
-            setting.engine.gate.close();
-        };
-        let (outcomes, ()) = tokio::join!(opens, close);
+        let opens = [setting.under_way(&client).await, setting.waiting(&client), setting.waiting(&client)];
+        setting.engine.gate.close();
+        let outcomes = join_all(opens).await;
         assert!(outcomes.iter().all(|outcome| matches!(outcome, Err(StoreError::Unavailable(_)))), "{outcomes:?}");
     });
 }

@@ -1,10 +1,16 @@
 //! What a panic costs: the message at fault, and nothing else.
 
+use std::sync::Arc;
+
+use actix::Actor as _;
+use futures_util::FutureExt as _;
 use futures_util::future::join_all;
 use sakshi_domain::ids::TxnId;
+use sakshi_store::OpenOutcome;
 
 use super::panics::{Panic, PanicIn};
 use super::{Fixture, ask, run, until, verified};
+use crate::ledger::{CreditLedger, Ledger};
 use crate::transaction::Subscribe;
 use crate::{CompleteReply, View};
 
@@ -97,6 +103,23 @@ fn the_ledger_restarts_and_every_credit_is_where_it_should_be() {
         for id in before.iter().chain(&after) {
             assert!(matches!(fixture.transactions.get(*id).await.unwrap(), View::Pending(_)));
         }
+        fixture.end().await;
+    });
+}
+
+#[test]
+fn a_ledger_that_starts_again_begins_what_waits() {
+    run(async {
+        let fixture = Fixture::new().await;
+        let ledger = &fixture.tree.ledger;
+        // The message that something waits reaches a ledger that knows nothing of it.
+        let astray = CreditLedger::new(ledger.store.clone(), Arc::default()).start();
+        let asker = Ledger { actor: astray, ..ledger.clone() };
+        let mut open = Box::pin(asker.open(fixture.opening(fixture.transactions.new_id(&fixture.client), None)));
+        assert!(open.as_mut().now_or_never().is_none());
+        ledger.actor.do_send(Panic);
+        assert!(matches!(open.await, Ok(OpenOutcome::Opened { .. })));
+        assert_eq!(fixture.spent().await, 1);
         fixture.end().await;
     });
 }

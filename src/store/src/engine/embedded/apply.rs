@@ -7,13 +7,15 @@ use sakshi_domain::time::Timestamp;
 use super::statements::{Statement, can_end, text};
 use super::{bound, id, read};
 use crate::embedded::database::statements::Database;
+use crate::embedded::sqlite::Weight;
 use crate::engine::batch::next_number;
 use crate::engine::{Applied, Batch, Guard, Key, Op, Operand, Record, Value};
 
-/// Bytes that a batch writes, roughly.
-pub(super) fn weight(batch: &Batch) -> usize {
+/// What batches write, roughly.
+pub(super) fn weight(batches: &[Batch]) -> Weight {
     let size = |operand: &Operand| if let Operand::Value(value) = operand { value.size() } else { 0 };
-    batch.ops.iter().flat_map(operands).map(size).sum()
+    let operands = batches.iter().flat_map(|batch| &batch.ops).flat_map(operands);
+    Weight { writes: batches.len(), bytes: operands.map(size).sum() }
 }
 
 /// The values that an operation writes.
@@ -49,7 +51,7 @@ struct Work<'a> {
     db: &'a Database,
     now: Timestamp,
     batch: &'a Batch,
-    /// The records that guards saw.
+    /// The records that guards saw, with the fields that they compare.
     seen: Vec<(&'a Key, Option<Record>)>,
     results: Vec<i64>,
 }
@@ -59,8 +61,9 @@ pub(super) fn apply(db: &Database, batch: &Batch, now: Timestamp) -> rusqlite::R
     let mut work = Work { db, now, batch, seen: Vec::with_capacity(4), results: Vec::with_capacity(batch.ops.len()) };
     for (guard, condition) in batch.guards.iter().enumerate() {
         if !work.holds(condition)? {
-            let known = work.seen.into_iter().find(|(key, _)| *key == condition.key());
-            return Ok(Applied::Refused { guard, seen: known.and_then(|(_, record)| record), now });
+            let was_read = work.seen.iter().any(|(key, _)| *key == condition.key());
+            let seen = if was_read { read::record(db, condition.key(), now)? } else { None };
+            return Ok(Applied::Refused { guard, seen, now });
         }
     }
     for op in &batch.ops {
@@ -85,7 +88,8 @@ impl<'a> Work<'a> {
             about_record => {
                 // Guards of one record are one read.
                 if !self.seen.iter().any(|(known, _)| *known == key) {
-                    self.seen.push((key, read::record(db, key, self.now)?));
+                    let names: Vec<_> = self.batch.guards.iter().filter(|guard| guard.key() == key).flat_map(Guard::fields).collect();
+                    self.seen.push((key, read::fields(db, key, &names, self.now)?));
                 }
                 let known = self.seen.iter().find(|(known, _)| *known == key).and_then(|(_, record)| record.as_ref());
                 Ok(about_record.holds(known, self.now))
@@ -141,7 +145,16 @@ impl<'a> Work<'a> {
             Op::Index(..) | Op::Unindex(..) | Op::Sweep(..) => self.change_index(op),
             // A kind that stays has no end.
             Op::ExpireAt(key, _) | Op::ExpireLater(key, _) | Op::Keep(key) if !can_end(key.table) => Ok(0),
+            Op::ExpireAt(..) if self.end_of_put(self.results.len().wrapping_sub(1)).is_some() => Ok(0),
             _ => self.change_record(op),
+        }
+    }
+
+    /// The end that the operation after this one gives to the record that this one puts: they are one statement.
+    fn end_of_put(&self, op: usize) -> Option<&'a Operand> {
+        match self.batch.ops.get(op..)? {
+            [Op::Put(key, _), Op::ExpireAt(ends, end), ..] if key == ends && !matches!(end, Operand::Field(_)) => Some(end),
+            _ => None,
         }
     }
 
@@ -165,9 +178,11 @@ impl<'a> Work<'a> {
                 if !key.table.children().is_empty() {
                     self.purge(key)?;
                 }
+                let end = self.end_of_put(self.results.len()).map(|end| Value::Integer(end.integer(self.now, &self.results, &own)));
+                let end = can_end(key.table).then_some(Parameter(end));
                 let of_field = |name: &str| given.iter().find(|(field, _)| *field == name).map(|(_, operand)| operand);
                 let values = key.table.fields.iter().map(|column| of_field(column.name).map_or(Parameter(None), parameter));
-                db.change(&sql(Statement::Put), params_from_iter(first().chain(values)))?;
+                db.change(&sql(Statement::Put), params_from_iter(first().chain(end).chain(values)))?;
             }
             Op::Set(_, given) => {
                 let statement = Statement::Set(given.iter().map(|(field, _)| *field).collect());

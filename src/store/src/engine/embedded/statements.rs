@@ -23,6 +23,7 @@ pub(crate) enum Statement {
     End,
     /// Removes a record that has ended.
     Purge,
+    /// Its third parameter is the end, of a kind that can have one.
     Put,
     Set(Vec<&'static str>),
     Add(&'static str),
@@ -157,17 +158,21 @@ fn of_record(table: &Table, statement: &Statement) -> String {
         Statement::End => format!("SELECT _end FROM {name} WHERE {there} AND _end IS NOT NULL"),
         Statement::Purge => format!("DELETE FROM {name} WHERE _id = ?1 AND _end <= ?2"),
         Statement::Put => {
-            let values = each(table, |place, _| format!(", ?{}", place + 3));
-            let assigned = each(table, |_, Column { name, .. }| format!(", \"{name}\" = excluded.\"{name}\""));
             let (version, end) = if can_end(table) {
-                ("CASE WHEN _end <= ?2 THEN 1 ELSE _version + 1 END", ", _end = NULL")
+                ("CASE WHEN _end <= ?2 THEN 1 ELSE _version + 1 END", [", _end", ", ?3", ", _end = ?3"])
             } else {
-                ("_version + (?2 IS NOT NULL)", "")
+                ("_version + (?2 IS NOT NULL)", [""; 3])
             };
+            let first = if can_end(table) { 4 } else { 3 };
+            let values = each(table, |place, _| format!(", ?{}", place + first));
+            let assigned = each(table, |_, Column { name, .. }| format!(", \"{name}\" = excluded.\"{name}\""));
             format!(
-                "INSERT INTO {name} (_id, _version{}) VALUES (?1, 1{values}) \
-                 ON CONFLICT (_id) DO UPDATE SET _version = {version}{assigned}{end}",
-                columns(table)
+                "INSERT INTO {name} (_id, _version{}{}) VALUES (?1, 1{}{values}) \
+                 ON CONFLICT (_id) DO UPDATE SET _version = {version}{}{assigned}",
+                end[0],
+                columns(table),
+                end[1],
+                end[2],
             )
         }
         Statement::Set(fields) => {
