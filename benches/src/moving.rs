@@ -179,7 +179,7 @@ impl Owner {
         answer[..16].copy_from_slice(Uuid::new_v4().as_bytes());
         Ok(CompleteTransaction {
             id,
-            event: None,
+            known: None,
             passed: true,
             outcome,
             answer: AnswerDigest(answer),

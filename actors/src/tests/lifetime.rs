@@ -220,7 +220,7 @@ fn a_copy_shows_the_end_that_an_actor_before_it_had_begun() {
         assert_eq!(fixture.tree.live_transactions(), 2, "each has an actor");
         let step = CompleteTransaction {
             id: completed.id,
-            event: None,
+            known: None,
             passed: true,
             outcome: seal_outcome(&fixture.transactions.vault, completed.id, &verified(1).outcome()),
             answer: verified(1).digest(),

@@ -234,7 +234,7 @@ impl Handler<Inquiry<Complete>> for TransactionActor {
 }
 
 /// The step that the store is asked for, with the outcome sealed. The store decides whether the window is over.
-fn transition(pending: &Pending, complete: &Complete, context: &TransactionContext) -> CompleteTransaction {
+fn transition(pending: &Arc<Pending>, complete: &Complete, context: &TransactionContext) -> CompleteTransaction {
     let outcome = complete.answer.outcome();
     let credential = match &complete.answer {
         Answer::Credential { identity, holder_bound, .. } => Some(PresentedCredential { digest: *identity, holder_bound: *holder_bound }),
@@ -242,7 +242,7 @@ fn transition(pending: &Pending, complete: &Complete, context: &TransactionConte
     };
     CompleteTransaction {
         id: pending.id,
-        event: pending.event,
+        known: Some(Arc::clone(pending)),
         passed: outcome.passed(),
         outcome: seal_outcome(&context.vault, pending.id, &outcome),
         answer: complete.answer.digest(),

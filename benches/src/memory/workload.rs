@@ -200,7 +200,7 @@ impl Backend {
                 let outcome = serde_json::to_vec(&Outcome::NotVerified(declined))?;
                 let complete = CompleteTransaction {
                     id,
-                    event: None,
+                    known: None,
                     passed: false,
                     outcome: vault.seal(id.as_bytes(), &outcome),
                     answer: answer.digest(),

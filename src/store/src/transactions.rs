@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use sakshi_domain::delivery::{DeliveryId, QueuedDelivery, Subject};
 use sakshi_domain::event::EventRefusal;
-use sakshi_domain::ids::{EventId, TxnId};
+use sakshi_domain::ids::TxnId;
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::{AnswerDigest, CredentialIdentity, Pending};
 
@@ -50,8 +50,8 @@ pub enum OpenOutcome {
 pub struct CompleteTransaction {
     /// The transaction.
     pub id: TxnId,
-    /// The guest's event as far as the caller knows; the store goes by what it has stored.
-    pub event: Option<EventId>,
+    /// The transaction, if the caller has seen it pending: it is read only if it has ended since.
+    pub known: Option<Arc<Pending>>,
     /// Whether the verification passed.
     pub passed: bool,
     /// The sealed outcome. A guest who passed and for whom the event has no place now ends with that refusal instead.

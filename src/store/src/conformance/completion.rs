@@ -1,14 +1,17 @@
 //! Completing transactions: once, in time, and with a credential that was not used elsewhere.
 #![allow(missing_docs)] // Each name is the sentence that the property states.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use sakshi_domain::ids::TxnId;
+use sakshi_domain::ids::{ClientId, TxnId};
 use sakshi_domain::transaction::{AnswerDigest, CredentialIdentity, Pending};
 
 use super::TestStore;
-use super::fixture::{REPLAY_WINDOW, WINDOW, client_with, completed, completing, opened, opening_with_hook, sealed};
+use super::fixture::{
+    REPLAY_WINDOW, WINDOW, client_with, completed, completing, created, event, opened, opening_with_hook, scanned, sealed,
+};
 use crate::{CompleteOutcome, CompleteTransaction, ExpireOutcome, PresentedCredential};
 use crate::{CompletedRecord, TransactionRecord};
 
@@ -176,6 +179,73 @@ pub(crate) async fn one_credential_racing_under_two_transactions_completes_one(t
     let won = race.iter().filter(|outcome| matches!(outcome, Ok(CompleteOutcome::Completed { .. }))).count();
     let refused = race.iter().filter(|outcome| **outcome == Ok(CompleteOutcome::CredentialReplayed)).count();
     assert_eq!((won, refused), (1, 1));
+}
+
+/// The names of the outcomes of what can happen to an answer, in a fixed order.
+async fn outcomes(test: &impl TestStore, client: &ClientId, is_known: bool) -> Vec<&'static str> {
+    let answer = |pending: &Pending, answer, credential: u8| CompleteTransaction {
+        known: is_known.then(|| Arc::new(pending.clone())),
+        ..with_credential(pending.id, answer, 2 * credential + u8::from(is_known))
+    };
+    let (first, second, ended, late) =
+        (opened(test, client).await, opened(test, client).await, opened(test, client).await, opened(test, client).await);
+    test.store().expire_transaction(ended.id).await.unwrap();
+    let party = created(test, event(test, client, 1)).await;
+    let mut guests = vec![];
+    for _ in 0..2 {
+        let scan = test.store().load_transaction(scanned(test, &party).await).await;
+        let Ok(Some(TransactionRecord::Pending(guest))) = scan else { panic!("{scan:?}") };
+        guests.push(guest);
+    }
+    let nobody = Pending { id: TxnId::generate(client.partition(), 0), ..late.clone() };
+    let mut outcomes = vec![];
+    let answers = [
+        answer(&first, 1, 1),
+        answer(&first, 1, 1),
+        answer(&first, 2, 2),
+        answer(&second, 3, 1),
+        answer(&second, 4, 3),
+        answer(&ended, 5, 4),
+        answer(&guests[0], 6, 5),
+        answer(&guests[1], 7, 6),
+        answer(&nobody, 8, 7),
+    ];
+    for answer in answers {
+        outcomes.push(named(test.store().complete_transaction(answer).await.unwrap()));
+    }
+    test.advance(WINDOW);
+    outcomes.push(named(test.store().complete_transaction(answer(&late, 9, 8)).await.unwrap()));
+    outcomes
+}
+
+fn named(outcome: CompleteOutcome) -> &'static str {
+    match outcome {
+        CompleteOutcome::Completed { record, .. } if record.refused.is_some() => "refused a place",
+        CompleteOutcome::Completed { repeated: false, .. } => "completed",
+        CompleteOutcome::Completed { repeated: true, .. } => "repeated",
+        CompleteOutcome::AlreadyCompleted(_) => "already completed",
+        CompleteOutcome::Expired => "expired",
+        CompleteOutcome::CredentialReplayed => "replayed",
+        CompleteOutcome::NotFound => "not found",
+    }
+}
+
+pub(crate) async fn what_a_caller_knows_of_a_transaction_changes_no_outcome(test: &impl TestStore) {
+    let client = client_with(test, 20).await;
+    let expected = [
+        "completed",
+        "repeated",
+        "already completed",
+        "replayed",
+        "completed",
+        "expired",
+        "completed",
+        "refused a place",
+        "not found",
+        "expired",
+    ];
+    assert_eq!(outcomes(test, &client, false).await, expected);
+    assert_eq!(outcomes(test, &client, true).await, expected);
 }
 
 pub(crate) async fn an_unknown_transaction_cannot_be_completed(test: &impl TestStore) {

@@ -115,7 +115,7 @@ pub(crate) async fn opened(test: &impl TestStore, client: &ClientId) -> Pending 
 pub(crate) fn completing(id: TxnId, answer: u8) -> CompleteTransaction {
     CompleteTransaction {
         id,
-        event: None,
+        known: None,
         passed: true,
         outcome: sealed(&format!("outcome {answer}")),
         answer: AnswerDigest([answer; 32]),

@@ -108,6 +108,7 @@ macro_rules! store_conformance {
             completion::a_credential_that_its_holder_bound_to_a_transaction_is_no_replay,
             completion::one_credential_racing_under_two_transactions_completes_one,
             completion::an_unknown_transaction_cannot_be_completed,
+            completion::what_a_caller_knows_of_a_transaction_changes_no_outcome,
             credits::grants_and_adjustments_move_the_balance_and_are_repeatable,
             credits::a_reference_means_one_amount_and_one_kind,
             credits::the_balance_never_leaves_its_range,

@@ -68,10 +68,9 @@ pub(crate) async fn filled(test: &impl TestStore, vault: &Vault) -> Filled {
     for _ in 0..20 {
         transactions.push(scanned(test, &party).await);
     }
-    for (place, id) in transactions.iter().copied().enumerate().skip(1) {
+    for id in transactions.iter().copied().skip(1) {
         let complete = completing(id, 1);
         let complete = crate::CompleteTransaction { outcome: vault.seal(id.as_bytes(), OUTCOME), ..complete };
-        let complete = crate::CompleteTransaction { event: (place > 1).then_some(party.id), ..complete };
         assert!(matches!(store.complete_transaction(complete).await, Ok(CompleteOutcome::Completed { .. })));
     }
     let (flows, fetched, app) = flows(test, app).await;

@@ -1,5 +1,7 @@
 //! Transactions.
 
+use std::sync::Arc;
+
 use sakshi_domain::ids::{ClientId, EventId, TxnId};
 use sakshi_domain::tenancy::App;
 use sakshi_domain::time::Timestamp;
@@ -37,19 +39,21 @@ impl Store {
     /// to its current URL. Repeatable by transaction id and answer.
     pub fn complete_transaction(&self, complete: CompleteTransaction) -> StoreFuture<CompleteOutcome> {
         self.run(|store| async move {
-            let (call, mut known_event) = (call(), complete.event);
+            let (call, mut known) = (call(), complete.known.clone());
+            let mut known_event = known.as_ref().and_then(|pending| pending.event);
             for _ in 0..ATTEMPTS {
-                let read = store.read_for(&complete, known_event).await?;
-                let of_event = read.transaction.as_ref().filter(|record| record.has("event")).map(|record| record.array("event"));
-                let of_event = of_event.transpose()?.map(EventId::from_bytes);
+                let read = store.read_for(&complete, known.take(), known_event).await?;
+                let of_event = read.transaction.as_ref().and_then(|record| record.opened().event);
                 if of_event != known_event && read.transaction.is_some() {
                     known_event = of_event;
                     continue;
                 }
-                let completion = match complete::complete(store.vault(), &complete, &read, call, store.node())? {
+                let completion = match complete::complete(store.vault(), &complete, &read, call, store.node()) {
                     Ok(completion) => completion,
-                    Err(final_one @ (CompleteOutcome::NotFound | CompleteOutcome::Expired)) => return store.confirmed(final_one).await,
-                    Err(outcome) => return Ok(outcome),
+                    Err(outcome) => match *outcome {
+                        final_one @ (CompleteOutcome::NotFound | CompleteOutcome::Expired) => return store.confirmed(final_one).await,
+                        outcome => return Ok(outcome),
+                    },
                 };
                 if let Some(outcome) = store.commit_completion(completion, &complete, &read).await? {
                     return Ok(outcome);
@@ -172,17 +176,34 @@ impl Store {
         }
     }
 
-    async fn read_for(&self, command: &CompleteTransaction, event: Option<EventId>) -> Result<complete::Snapshot, StoreError> {
-        let mut queries = vec![Query::Record(transaction(command.id))];
+    /// What a completion of a transaction at this event goes by. A transaction that is known, and has no event, is taken to be pending,
+    /// and its credential to be new: if one of them is not so, nothing is committed.
+    async fn read_for(
+        &self,
+        command: &CompleteTransaction,
+        known: Option<Arc<Pending>>,
+        event: Option<EventId>,
+    ) -> Result<complete::Snapshot, StoreError> {
+        let known = known.map(Arc::unwrap_or_clone);
+        if let (Some(pending), None) = (&known, event) {
+            let now = pending.opened_at;
+            return Ok(complete::Snapshot { transaction: known.map(TransactionRecord::Pending), event: None, memory: None, now });
+        }
+        let mut queries = vec![];
+        queries.extend(known.is_none().then(|| Query::Record(transaction(command.id))));
         queries.extend(event.map(|id| Query::Record(event::event(command.id.partition(), id))));
         let presented = command.credential.as_ref();
         queries.extend(presented.map(|presented| Query::Record(credential::credential(&presented.digest))));
         let mut answers = self.engine().read_confirmed(queries).await?;
+        let now = answers.now;
         Ok(complete::Snapshot {
-            transaction: answers.record()?,
+            transaction: match known {
+                Some(pending) => Some(TransactionRecord::Pending(pending)),
+                None => seen_of(self.vault(), command.id, answers.record()?.as_ref(), now)?,
+            },
             event: if event.is_some() { answers.record()? } else { None },
             memory: if presented.is_some() { answers.record()? } else { None },
-            now: answers.now,
+            now,
         })
     }
 

@@ -23,13 +23,13 @@ use crate::vault::Vault;
 /// The records that a completion reads.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
-    /// The transaction.
-    pub(crate) transaction: Option<Record>,
+    /// The transaction, or what the caller knows of it.
+    pub(crate) transaction: Option<TransactionRecord>,
     /// Its event.
     pub(crate) event: Option<Record>,
     /// The memory of the credential.
     pub(crate) memory: Option<Record>,
-    /// The engine's time.
+    /// The engine's time; that of the opening if nothing was read.
     pub(crate) now: Timestamp,
 }
 
@@ -46,28 +46,25 @@ pub(crate) struct Completion {
 }
 
 /// Decides on what was read how a transaction ends: by a batch, or with an outcome that needs none.
-///
-/// # Errors
-/// A record cannot be read.
 pub(crate) fn complete(
     vault: &Vault,
     command: &CompleteTransaction,
     read: &Snapshot,
     call: CallId,
     node: NodeId,
-) -> Result<Result<Completion, CompleteOutcome>, StoreError> {
-    let opened = match seen_of(vault, command.id, read.transaction.as_ref(), read.now)? {
-        None => return Ok(Err(CompleteOutcome::NotFound)),
+) -> Result<Completion, Box<CompleteOutcome>> {
+    let opened = match read.transaction.clone() {
+        None => return Err(Box::new(CompleteOutcome::NotFound)),
         Some(TransactionRecord::Completed(record)) if record.answer == command.answer => {
-            return Ok(Err(CompleteOutcome::Completed { record, queued: None, repeated: true }));
+            return Err(Box::new(CompleteOutcome::Completed { record, queued: None, repeated: true }));
         }
-        Some(TransactionRecord::Completed(record)) => return Ok(Err(CompleteOutcome::AlreadyCompleted(record))),
-        Some(TransactionRecord::Expired(_)) => return Ok(Err(CompleteOutcome::Expired)),
+        Some(TransactionRecord::Completed(record)) => return Err(Box::new(CompleteOutcome::AlreadyCompleted(record))),
+        Some(TransactionRecord::Expired(_)) => return Err(Box::new(CompleteOutcome::Expired)),
         Some(TransactionRecord::Pending(pending)) => pending,
     };
     let memory = |presented| credential::reserve(presented, command.id, call, command.replay_window, read.memory.as_ref());
     let reservation = match command.credential.as_ref().map(memory) {
-        Some(None) => return Ok(Err(CompleteOutcome::CredentialReplayed)),
+        Some(None) => return Err(Box::new(CompleteOutcome::CredentialReplayed)),
         reservation => reservation.flatten(),
     };
     let refused = if command.passed { opened.event.and_then(|_| refusal(read.event.as_ref(), read.now)) } else { None };
@@ -83,7 +80,7 @@ pub(crate) fn complete(
         },
     };
     let (batch, queued) = end(command, &record, read, call, node);
-    Ok(Ok(Completion { batch, reservation, record, queued }))
+    Ok(Completion { batch, reservation, record, queued })
 }
 
 /// The reason why an event takes no guest now. A missing event has ended.
