@@ -113,8 +113,7 @@ fn crates_depend_on_each_other_in_one_direction() {
         ("src/outbound", &["sakshi-domain", "sakshi-trace", "sakshi-wire"]),
         ("src/sandbox", &["sakshi-domain", "sakshi-authority"]),
         ("src/client", &["sakshi-domain", "sakshi-wire"]),
-        ("src/judge", &["sakshi-domain", "sakshi-wire"]),
-        ("src/load", &["sakshi-client", "sakshi-judge", "sakshi-domain", "sakshi-wire", "sakshi-authority", "sakshi-sandbox"]),
+        ("src/load", &["sakshi-client", "sakshi-domain", "sakshi-wire", "sakshi-authority", "sakshi-sandbox"]),
         ("actors/supervision", &[]),
         (
             "actors",
@@ -141,10 +140,7 @@ fn crates_depend_on_each_other_in_one_direction() {
                 "sakshi-wire",
             ],
         ),
-        (
-            "tests/kit",
-            &["sakshi-client", "sakshi-judge", "sakshi-domain", "sakshi-wire", "sakshi-authority", "sakshi-store", "sakshi-sandbox"],
-        ),
+        ("tests/kit", &["sakshi-client", "sakshi-domain", "sakshi-wire", "sakshi-authority", "sakshi-store", "sakshi-sandbox"]),
     ];
     for (folder, allowed) in allowed {
         let ours = names_in(&format!("{folder}/Cargo.toml"), "[dependencies]").into_iter().filter(|name| name.starts_with("sakshi"));

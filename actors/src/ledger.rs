@@ -1,12 +1,10 @@
 //! The credit ledger: the one actor through which every credit of the node moves, in order for each client.
 //!
-//! While a step of a client is committed, further movements of that client wait here, and then go together as one step of the engine:
-//! the guests of a kiosk are all debits of one client. A failure here touches no balance, because the store changes nothing when a
+//! While a step of a client is committed, further movements of that client wait, and then go together as one step of the engine: the
+//! guests of a kiosk are all debits of one client. A failure here touches no balance, because the store changes nothing when a
 //! movement is repeated.
 
-use std::collections::hash_map::Entry;
-use std::collections::{HashMap, HashSet, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use actix::{Actor, Addr, AsyncContext as _, Context, Handler, Message, Supervised};
@@ -16,65 +14,26 @@ use sakshi_store::{CreditOutcome, OpenOutcome, OpenTransaction, Store, StoreErro
 use tokio::sync::oneshot;
 use tracing::Instrument as _;
 
-/// Transactions of one client that are opened in one step of the engine at most: other clients wait for it.
-const TOGETHER_MAX: usize = 64;
+use crate::accounts::{Accounts, MoveCredits, Movement, Next, Open, Reply, Step};
+
+/// How long a step waits for transactions that are announced at most: about as long as one that has just begun takes.
+const PAUSE: Duration = Duration::from_millis(1);
 
 /// Moves credits.
 #[derive(Debug)]
 pub(crate) struct CreditLedger {
     store: Store,
     accounts: Arc<Accounts>,
-    /// Clients with a step under way.
-    under_way: HashSet<ClientId>,
-}
-
-/// The accounts of clients as this node knows them.
-#[derive(Debug, Default)]
-pub(crate) struct Accounts {
-    /// Movements in the order in which they came. They wait here, not in the mailbox, because waking the ledger costs more than a movement.
-    waiting: Mutex<HashMap<ClientId, VecDeque<Movement>>>,
-    /// The balance after the last movement on this node. Other nodes may have moved it since.
-    balances: Mutex<HashMap<ClientId, u64>>,
-}
-
-/// A movement that waits.
-#[derive(Debug)]
-enum Movement {
-    Open(Open),
-    Move(MoveCredits),
-}
-
-/// Debit a credit and open the transaction that it pays for.
-#[derive(Debug)]
-struct Open {
-    open: OpenTransaction,
-    reply: Reply<OpenOutcome>,
-}
-
-/// Grant or adjust credits for the operator.
-#[derive(Debug)]
-struct MoveCredits {
-    movement: CreditMove,
-    reply: Reply<CreditOutcome>,
-}
-
-type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
-
-/// Movements that are made together.
-enum Step {
-    Open(Vec<Open>),
-    Move(MoveCredits),
 }
 
 impl CreditLedger {
     /// A ledger over a store.
-    pub(crate) fn new(store: Store, accounts: Arc<Accounts>) -> Self {
-        Self { store, accounts, under_way: HashSet::new() }
+    pub(crate) const fn new(store: Store, accounts: Arc<Accounts>) -> Self {
+        Self { store, accounts }
     }
 
     fn begin_step(&mut self, client: ClientId, ctx: &Context<Self>) {
-        let Some(step) = self.accounts.next_step(&client) else { return };
-        self.under_way.insert(client.clone());
+        let Some(step) = self.accounts.take_step(&client) else { return };
         let (store, accounts, ledger) = (self.store.clone(), Arc::clone(&self.accounts), ctx.address());
         actix_rt::spawn(async move {
             let _ends = StepEnds { client: client.clone(), ledger };
@@ -90,55 +49,6 @@ impl CreditLedger {
                 }
             }
         });
-    }
-}
-
-impl Accounts {
-    fn waiting(&self) -> MutexGuard<'_, HashMap<ClientId, VecDeque<Movement>>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Queues a movement; true if the ledger does not know yet that some wait for this client.
-    fn push(&self, client: ClientId, movement: Movement) -> bool {
-        match self.waiting().entry(client) {
-            Entry::Occupied(mut queue) => {
-                queue.get_mut().push_back(movement);
-                false
-            }
-            Entry::Vacant(place) => {
-                place.insert(VecDeque::from([movement]));
-                true
-            }
-        }
-    }
-
-    /// The next movements of a client. Those that nobody waits for any more are not made.
-    fn next_step(&self, client: &ClientId) -> Option<Step> {
-        let mut waiting = self.waiting();
-        let queue = waiting.get_mut(client)?;
-        queue.retain(Movement::is_awaited);
-        let mut together = Vec::new();
-        while together.len() < TOGETHER_MAX
-            && let Some(Movement::Open(open)) = queue.pop_front_if(|movement| matches!(movement, Movement::Open(_)))
-        {
-            together.push(open);
-        }
-        if !together.is_empty() {
-            return Some(Step::Open(together));
-        }
-        let Some(Movement::Move(moved)) = queue.pop_front() else {
-            waiting.remove(client);
-            return None;
-        };
-        Some(Step::Move(moved))
-    }
-
-    fn set_balance(&self, client: ClientId, balance: u64) {
-        self.balances.lock().unwrap_or_else(PoisonError::into_inner).insert(client, balance);
-    }
-
-    fn last_balance(&self, client: &ClientId) -> Option<u64> {
-        self.balances.lock().unwrap_or_else(PoisonError::into_inner).get(client).copied()
     }
 }
 
@@ -160,15 +70,6 @@ async fn open(store: &Store, accounts: &Accounts, client: &ClientId, together: V
     }
 }
 
-impl Movement {
-    fn is_awaited(&self) -> bool {
-        match self {
-            Self::Open(open) => !open.reply.is_closed(),
-            Self::Move(moved) => !moved.reply.is_closed(),
-        }
-    }
-}
-
 impl Actor for CreditLedger {
     type Context = Context<Self>;
 }
@@ -176,8 +77,7 @@ impl Actor for CreditLedger {
 impl Supervised for CreditLedger {
     /// What waits is begun by the new one. Steps under way go on.
     fn restarting(&mut self, ctx: &mut Self::Context) {
-        self.under_way.clear();
-        self.accounts.waiting().keys().cloned().for_each(|client| ctx.notify(MovementsWait(client)));
+        self.accounts.waiting().into_iter().for_each(|client| ctx.notify(MovementsWait(client)));
     }
 }
 
@@ -190,9 +90,7 @@ impl Handler<MovementsWait> for CreditLedger {
     type Result = ();
 
     fn handle(&mut self, MovementsWait(client): MovementsWait, ctx: &mut Self::Context) {
-        if !self.under_way.contains(&client) {
-            self.begin_step(client, ctx);
-        }
+        self.begin_step(client, ctx);
     }
 }
 
@@ -217,8 +115,26 @@ impl Handler<StepEnded> for CreditLedger {
     type Result = ();
 
     fn handle(&mut self, StepEnded(client): StepEnded, ctx: &mut Self::Context) {
-        self.under_way.remove(&client);
-        self.begin_step(client, ctx);
+        match self.accounts.after_step(&client) {
+            Next::Step => self.begin_step(client, ctx),
+            Next::Pause => _ = ctx.notify_later(PauseEnds(client), PAUSE),
+            Next::Nothing => {}
+        }
+    }
+}
+
+/// The client's next step has waited for as long as it may.
+#[derive(Debug, Message)]
+#[rtype(result = "()")]
+struct PauseEnds(ClientId);
+
+impl Handler<PauseEnds> for CreditLedger {
+    type Result = ();
+
+    fn handle(&mut self, PauseEnds(client): PauseEnds, ctx: &mut Self::Context) {
+        if self.accounts.end_pause(&client) {
+            self.begin_step(client, ctx);
+        }
     }
 }
 
@@ -267,7 +183,7 @@ impl Ledger {
 
     async fn ask<T>(&self, client: ClientId, movement: impl FnOnce(Reply<T>) -> Movement) -> Result<T, StoreError> {
         let (reply, answer) = oneshot::channel();
-        if self.accounts.push(client.clone(), movement(reply)) {
+        if self.accounts.push(&client, movement(reply)) {
             self.actor.do_send(MovementsWait(client));
         }
         match tokio::time::timeout(self.ask_timeout, answer).await {

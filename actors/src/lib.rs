@@ -5,6 +5,7 @@
 //! store commits, and any actor can be killed and rebuilt. `README.md` in this crate states what is
 //! guaranteed.
 
+mod accounts;
 mod ask;
 mod dispatcher;
 mod event;
@@ -21,6 +22,7 @@ mod trusted_clock;
 #[cfg(test)]
 mod tests;
 
+pub use accounts::Announcement;
 pub use dispatcher::{ByteBounds, DispatchBounds};
 pub use event::{EventWatch, Events};
 pub use flows::Flows;

@@ -29,11 +29,12 @@ use sakshi_store::{CreditOutcome, Store, StoreError, StoreFuture, Vault};
 use sakshi_supervision::{Escalation, Gate, Heartbeats, NodeView, Root, ShardActor, ShardBounds, Shards};
 use tokio::sync::mpsc;
 
+use crate::accounts::Accounts;
 use crate::dispatcher::{DispatchBounds, InFlight, Pause, WebhookDispatcher};
 use crate::event::{EventActor, EventContext, Events};
 use crate::flow_sweeper::FlowSweeper;
 use crate::flows::Flows;
-use crate::ledger::{Accounts, CreditLedger, Ledger};
+use crate::ledger::{CreditLedger, Ledger};
 use crate::reaper::Reaper;
 use crate::router::ShardRouter;
 use crate::transaction::{ChangeListener, TransactionActor, TransactionContext, Transactions};
@@ -161,7 +162,7 @@ impl Tree {
             clock,
             dispatcher: dispatcher.clone(),
             events: Arc::clone(&events),
-            shared_store: store.ended_elsewhere().is_some(),
+            shared_store: store.is_shared(),
         });
         let transactions = Shards::new(&root, "transactions", "transaction_registry", context, of_kind(bounds.live_transactions));
         {

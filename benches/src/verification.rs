@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use sakshi_domain::ids::TxnId;
 use sakshi_kit::redis::RedisServer;
 use sakshi_kit::redis::resp::Reply;
 use serde_json::{Value, json};
@@ -32,15 +33,13 @@ struct RedisMemory {
 
 impl RedisMemory {
     fn sample(&mut self, redis: &RedisServer, id: &str) -> Result<(), Failure> {
-        let key = redis
-            .answer(&["KEYS", &format!("*t:{id}")])
-            .members()
-            .first()
-            .and_then(Reply::text)
-            .ok_or("the transaction is not in Redis")?;
-        let memory = redis.answer(&["MEMORY", "USAGE", &key, "SAMPLES", "0"]).integer().ok_or("Redis reports no memory usage")?;
-        let bytes = |reply: &Reply| if let Reply::Bulk(Some(bytes)) = reply { bytes.len() } else { 0 };
-        let content: usize = redis.answer(&["HGETALL", &key]).members().iter().map(bytes).sum();
+        let id: TxnId = id.parse()?;
+        let keys = redis.answer(&["KEYS", "*}txn:*"]);
+        let is_of = |key: &&[u8]| key.ends_with(id.as_bytes());
+        let key = keys.members().iter().filter_map(Reply::bytes).find(is_of).ok_or("the transaction is not in Redis")?;
+        let memory = redis.answer(&[b"MEMORY", &b"USAGE"[..], key, b"SAMPLES", b"0"]).integer().ok_or("Redis reports no memory usage")?;
+        let size = |reply: &Reply| reply.bytes().map_or(0, <[u8]>::len);
+        let content: usize = redis.answer(&[&b"HGETALL"[..], key]).members().iter().map(size).sum();
         self.memory.push(memory as f64);
         self.content.push((key.len() + content) as f64);
         Ok(())

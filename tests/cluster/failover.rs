@@ -4,8 +4,8 @@
 //! Waiting keeps every promise. Without it, what the old master had answered and not yet passed on is
 //! undone, and the nodes stop until an operator accepts that; the test says in numbers what was undone.
 
+use sakshi_client::judge::journal::{Polled, Reply};
 use sakshi_domain::ids::ClientId;
-use sakshi_judge::journal::{Polled, Reply};
 use sakshi_kit::node::TestNode;
 use sakshi_kit::random::Random;
 use sakshi_kit::redis::groups::RedisCluster;

@@ -106,7 +106,7 @@ impl EventActor {
     /// Begins to read the event regularly where other nodes may change it. Changes are not announced between nodes: few
     /// nodes watch an event, and its guests come to all of them.
     fn follow(&mut self, ctx: &mut Context<Self>) {
-        if !self.following && self.context.store.ended_elsewhere().is_some() {
+        if !self.following && self.context.store.is_shared() {
             self.following = true;
             ctx.run_later(FOLLOW_PAUSE, Self::read_again);
         }

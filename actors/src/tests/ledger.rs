@@ -17,11 +17,12 @@ use sakshi_store::engine::memory::MemoryEngine;
 use sakshi_store::engine::{Answers, Applied, Batch, Engine, Query, ScanFrom, Scanned, Table};
 use sakshi_store::redis::NodeId;
 use sakshi_store::{CreditOutcome, OpenOutcome, OpenTransaction, Retention, Store, StoreError, StoreFuture, Vault};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, oneshot};
 use zeroize::Zeroizing;
 
 use super::{WINDOW, run, until};
-use crate::ledger::{Accounts, CreditLedger, Ledger};
+use crate::accounts::{Accounts, Movement, Next, Open, Step};
+use crate::ledger::{CreditLedger, Ledger};
 
 const NOW: Timestamp = Timestamp::from_millis(1_900_000_000_000);
 
@@ -201,5 +202,56 @@ fn when_a_step_fails_everyone_in_it_is_told_and_the_next_one_goes_on() {
         setting.engine.gate.close();
         let outcomes = join_all(opens).await;
         assert!(outcomes.iter().all(|outcome| matches!(outcome, Err(StoreError::Unavailable(_)))), "{outcomes:?}");
+    });
+}
+
+#[test]
+fn a_step_waits_for_what_is_announced_and_for_nothing_else() {
+    let accounts = Arc::<Accounts>::default();
+    let client = ClientId::generate();
+    let mut replies = vec![];
+    let mut push = || {
+        let (reply, answer) = oneshot::channel();
+        replies.push(answer);
+        accounts.push(&client, Movement::Open(Open { open: opening(&client), reply }))
+    };
+    let size = || match accounts.take_step(&client) {
+        Some(Step::Open(together)) => together.len(),
+        other => panic!("{other:?}"),
+    };
+    assert!(push(), "the ledger is told of the first");
+    assert_eq!(size(), 1);
+    assert!(!push() && !push(), "these wait for the end of the step");
+    let [first, second] = [accounts.announce(&client), accounts.announce(&client)];
+    assert_eq!(accounts.after_step(&client), Next::Pause);
+    drop(first);
+    assert!(!push(), "one is still to come");
+    drop(second);
+    assert!(push(), "all have come");
+    assert!(!accounts.end_pause(&client), "the pause is over");
+    assert_eq!(size(), 4);
+
+    let late = accounts.announce(&client);
+    assert_eq!(accounts.after_step(&client), Next::Pause);
+    assert!(accounts.end_pause(&client));
+    assert!(accounts.take_step(&client).is_none(), "nothing has come");
+    assert!(push(), "the ledger is told of it, although more is announced");
+    assert_eq!(size(), 1);
+    drop(late);
+    assert_eq!(accounts.after_step(&client), Next::Nothing);
+    assert_eq!(format!("{accounts:?}"), format!("{:?}", Accounts::default()), "nothing is kept of a client without movements");
+}
+
+#[test]
+fn what_is_announced_and_never_comes_delays_a_step_only() {
+    run(async {
+        let setting = Setting::new();
+        let client = setting.client(10).await;
+        let first = setting.under_way(&client).await;
+        let second = setting.waiting(&client);
+        let _announced = setting.ledger.accounts.announce(&client);
+        setting.engine.gate.add_permits(100);
+        assert_eq!((first.await, second.await), (Ok(OpenOutcome::Opened { balance: 9 }), Ok(OpenOutcome::Opened { balance: 8 })));
+        assert_eq!(setting.steps(), [1, 1]);
     });
 }

@@ -11,6 +11,7 @@ use tokio::time::sleep;
 
 use super::actor::TransactionActor;
 use super::message::{Complete, CompleteReply, Expire, GetTransaction, Opened, Subscribe, View};
+use crate::accounts::Announcement;
 use crate::event::{EventActor, event_changed};
 use crate::ledger::Ledger;
 use crate::reveal::{RevealError, reveal};
@@ -36,6 +37,13 @@ impl Transactions {
     #[must_use]
     pub fn new_id(&self, client: &ClientId) -> TxnId {
         TxnId::generate(client.partition(), self.router.new_shard_byte())
+    }
+
+    /// Announces a transaction of a client, until it is dropped just before the transaction is opened. Others that the client opens wait
+    /// a moment for it, so that they go together.
+    #[must_use]
+    pub fn announce(&self, client: &ClientId) -> Announcement {
+        self.ledger.accounts.announce(client)
     }
 
     /// Opens a transaction: debits its credit and begins to wait for the person.

@@ -1,4 +1,5 @@
-//! A typed client of a running service: the public API in [`public`], the internal listener in [`internal`].
+//! A typed client of a running service: the public API in [`public`], the internal listener in [`internal`]; and [`judge`], the check from
+//! outside that every promise was kept.
 //!
 //! Each operation is a [`Call`]: a value with the method, the path, the body and the type of the answer. A [`Client`] sends it
 //! to one listener with one set of credentials. Callers that need more than the answer (headers, timing, a deliberately wrong
@@ -7,6 +8,7 @@
 mod call;
 mod error;
 pub mod internal;
+pub mod judge;
 pub mod public;
 
 use std::time::Duration;

@@ -1,6 +1,6 @@
-//! The OVSE transaction: its states and its one transition (specification, "OVSE transaction").
+//! The OVSE transaction (specification, "OVSE transaction"): its terms, the answer that ends it, and what comes of it.
 //!
-//! `Pending` becomes `Completed` at most once. Expiry is not stored: a pending transaction is expired
+//! [`Pending`] becomes [`Completed`] at most once, by a transition of the store. Expiry is not stored: a pending transaction is expired
 //! from `expires_at` on.
 
 use std::fmt;

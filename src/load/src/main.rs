@@ -28,7 +28,7 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::Parser as _;
-use sakshi_judge::Verdict;
+use sakshi_client::judge::Verdict;
 
 use crate::capacity::cli::PlanOptions;
 use crate::capacity::document::{fill, printed};

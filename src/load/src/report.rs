@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sakshi_judge::{Finding, Verdict, WebhookCounts};
+use sakshi_client::judge::{Finding, Verdict, WebhookCounts};
 use serde::Serialize;
 
 use crate::record::{Latencies, Step, StepRecord};

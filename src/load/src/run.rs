@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use sakshi_client::judge::journal::{Journal, Records, Visit};
+use sakshi_client::judge::{Evidence, Finding, judge, owed};
 use sakshi_client::{internal, public};
 use sakshi_domain::clock::{Clock as _, SystemClock};
-use sakshi_judge::journal::{Journal, Records, Visit};
-use sakshi_judge::{Evidence, Finding, judge, owed};
 use thiserror::Error;
 use tokio::time::{Instant, sleep};
 use url::Url;

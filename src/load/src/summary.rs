@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use sakshi_client::judge::journal::{Posted, Reply};
+use sakshi_client::judge::{Evidence, Finding, Verdict, webhooks};
 use sakshi_domain::credits::EntryKind;
 use sakshi_domain::time::Timestamp;
-use sakshi_judge::journal::{Posted, Reply};
-use sakshi_judge::{Evidence, Finding, Verdict, webhooks};
 
 use crate::record::{Step, StepRecord};
 use crate::report::{Credits, Guests, Places, Process, StepSummary, Summary, Tester};

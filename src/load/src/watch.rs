@@ -5,7 +5,7 @@ use std::io::{IsTerminal as _, Write as _};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use sakshi_judge::journal::{Posted, Reply};
+use sakshi_client::judge::journal::{Posted, Reply};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use crate::operator::Operator;

@@ -32,8 +32,7 @@ impl Health {
     pub(crate) fn watch(tree: Tree, drain: Drain, store: Store) -> Self {
         let last = Arc::new(Mutex::new(Ok(())));
         let seen = Arc::clone(&last);
-        let (interval, patience) =
-            if store.ended_elsewhere().is_some() { (INTERVAL_SHARED, PATIENCE_SHARED) } else { (INTERVAL, PATIENCE) };
+        let (interval, patience) = if store.is_shared() { (INTERVAL_SHARED, PATIENCE_SHARED) } else { (INTERVAL, PATIENCE) };
         let (ending, watched) = (drain.clone(), tree.clone());
         actix_rt::spawn(async move {
             let mut hung = None;

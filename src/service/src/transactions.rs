@@ -46,6 +46,7 @@ pub async fn open_transaction(
         return Err(ServiceError::InsufficientCredits);
     }
 
+    let announced = service.transactions.announce(&caller.client);
     let now = service.clock.now();
     let pending = Arc::new(Pending {
         id: service.transactions.new_id(&caller.client),
@@ -59,6 +60,7 @@ pub async fn open_transaction(
     // The answer is kept in the step that debits, so it must exist before.
     let answered = Answered::new(answer(service, &pending, with_qr, now)?)?;
     let idempotency = idempotent.map(|idempotent| idempotent.keep(&service.vault, answered.json(), now));
+    drop(announced);
     match open(service, OpenTransaction { pending, cost: CREDITS_PER_VERIFICATION, idempotency }).await? {
         None => Ok(answered),
         Some(sealed) => IdempotentRequest::replayed(idempotent.as_ref(), &service.vault, &sealed),

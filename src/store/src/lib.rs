@@ -3,8 +3,8 @@
 //! Every operation of a [`Store`] is atomic and safe to repeat under the same id. A future that is dropped may or may not have taken
 //! effect; one that answers `Ok` is durable. `operations` implements them once, over an [`engine`]: each reads what it needs, asks a
 //! pure function in `transitions` for a batch of guards and operations, and commits it. `records` says which kinds of records there are;
-//! [`embedded`] keeps them in one SQLite file for one process, [`redis`] in Redis for many nodes. Personal data enters only as
-//! [`Sealed`] ciphertext, which the [`Vault`] makes and opens; no engine sees a claim in plain text.
+//! [`embedded`] keeps them in one SQLite file for one process, [`redis`] in Redis for many nodes. What is personal or secret
+//! is kept only as [`Sealed`] ciphertext, which the [`Vault`] makes and opens; no engine sees a claim in plain text.
 
 mod audit_log;
 mod canary;

@@ -49,9 +49,9 @@ pub enum JsonRefusal {
 pub struct JsonError {
     /// Why.
     pub refusal: JsonRefusal,
-    /// The page, from 1.
+    /// The line, from 1.
     pub line: usize,
-    /// The page, from 1.
+    /// The column, from 1.
     pub column: usize,
 }
 

@@ -5,6 +5,7 @@
 pub mod groups;
 pub mod resp;
 
+use std::fmt::Debug;
 use std::fs;
 use std::hash::{BuildHasher as _, RandomState};
 use std::io;
@@ -151,12 +152,12 @@ impl RedisServer {
     }
 
     /// Asks it something on a connection of its own.
-    pub fn ask(&self, command: &[&str]) -> io::Result<Reply> {
+    pub fn ask(&self, command: &[impl AsRef<[u8]>]) -> io::Result<Reply> {
         resp::ask(self.port, command)
     }
 
     /// As [`RedisServer::ask`], where it must answer, and not with an error.
-    pub fn answer(&self, command: &[&str]) -> Reply {
+    pub fn answer(&self, command: &[impl AsRef<[u8]> + Debug]) -> Reply {
         match self.ask(command).expect("redis-server answers") {
             Reply::Error(error) => panic!("{command:?}: {error}"),
             reply => reply,

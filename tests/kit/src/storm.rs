@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use reqwest::Method;
+use sakshi_client::judge::journal::{Answered, Entry, Journal, Polled, Posted, REJECTED, Reply, Visit};
+use sakshi_client::judge::webhooks::Arrivals;
+use sakshi_client::judge::{Deliveries, Evidence, judge};
 use sakshi_client::{internal, public};
-use sakshi_judge::journal::{Answered, Entry, Journal, Polled, Posted, REJECTED, Reply, Visit};
-use sakshi_judge::webhooks::Arrivals;
-use sakshi_judge::{Deliveries, Evidence, judge};
 use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
 use serde_json::json;
 use tokio::task::JoinHandle;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sakshi_judge::Blame;
+use sakshi_client::judge::Blame;
 use tokio::time::Instant;
 
 use super::*;

@@ -18,7 +18,6 @@ use super::database::schema;
 use super::database::statements::Database;
 use super::errors::Health;
 use super::threads::checkpoint;
-pub(crate) use super::threads::job::Weight;
 #[cfg(any(test, feature = "fuzzing"))]
 use super::threads::job::execute_all;
 use super::threads::job::{Job, waiting};
@@ -179,10 +178,10 @@ impl Sqlite {
         })
     }
 
-    /// Queues a write.
+    /// Queues a write of about `weight` bytes.
     pub(crate) fn write<T: Send + 'static>(
         &self,
-        weight: Weight,
+        weight: usize,
         work: impl FnMut(&Database) -> rusqlite::Result<T> + Send + 'static,
     ) -> StoreFuture<T> {
         self.submit(Queues::write, weight, work)
@@ -190,13 +189,13 @@ impl Sqlite {
 
     /// Queues a read.
     pub(crate) fn read<T: Send + 'static>(&self, work: impl FnMut(&Database) -> rusqlite::Result<T> + Send + 'static) -> StoreFuture<T> {
-        self.submit(Queues::read, Weight::SMALL, work)
+        self.submit(Queues::read, 0, work)
     }
 
     fn submit<T: Send + 'static>(
         &self,
         queue: fn(&Queues, Box<dyn Job>) -> Result<(), StoreError>,
-        weight: Weight,
+        weight: usize,
         work: impl FnMut(&Database) -> rusqlite::Result<T> + Send + 'static,
     ) -> StoreFuture<T> {
         let (job, answer) = waiting(weight, work);

@@ -96,8 +96,9 @@ impl Store {
         })
     }
 
-    /// Registrations are only appended, so an offset finds the same ones each time.
     /// The registered guests, in the order in which they were registered.
+    ///
+    /// Registrations are only appended, so an offset finds the same ones each time.
     pub fn list_registrations(&self, id: EventId, rows: Rows) -> StoreFuture<Page<Registration>> {
         self.run(move |store| async move {
             let list = event::registrations(id.partition(), id);

@@ -42,9 +42,10 @@ impl Store {
         self.run(|store| reporting::report(store, report))
     }
 
-    /// A flow that is gone is taken off the list of open invitations.
     /// Ends a document as expired, and queues its webhook, if an invitation has ended by the store's
     /// clock.
+    ///
+    /// A flow that is gone is taken off the list of open invitations.
     pub fn lapse_flow(&self, id: FlowId, result_ttl: Duration) -> StoreFuture<LapseFlowOutcome> {
         self.run(move |store| async move {
             let outcome = reporting::lapse(store.clone(), id, result_ttl).await?;

@@ -27,7 +27,6 @@ impl Store {
         })
     }
 
-    /// A store of one node has no other node to exclude.
     /// Lets one request, on any node, place the order of its idempotency key until the lease ends;
     /// `false` while another request holds the lease. Repeatable by its holder.
     ///

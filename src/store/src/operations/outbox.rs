@@ -106,9 +106,10 @@ impl Store {
         })
     }
 
-    /// Without other nodes, every attempt in the store is an earlier one of this node, or of the store that was moved here.
     /// Marks unfinished attempts as `unknown`: those that this node left behind when it was last
     /// stopped, and those of dead nodes. Returns how many.
+    ///
+    /// Without other nodes, every attempt in the store is an earlier one of this node, or of the store that was moved here.
     pub fn abandon_attempts(&self) -> StoreFuture<u64> {
         self.run(|store| async move {
             if !store.engine().is_open() {

@@ -96,8 +96,9 @@ impl Store {
         })
     }
 
-    /// An app that the vault cannot open stays as it is.
     /// Changes an app; `None` when there is no such app.
+    ///
+    /// An app that the vault cannot open stays as it is.
     pub fn patch_app(&self, id: AppId, patch: AppPatch) -> StoreFuture<Option<App>> {
         self.run(move |store| async move {
             let change = |record: &Record| {
@@ -174,9 +175,10 @@ impl Store {
         })
     }
 
-    /// URLs that the vault cannot open stay as they are.
     /// Registers where webhooks of an API type go, or removes the URL; what the app has registered
     /// from now on, or `None` when there is no such app.
+    ///
+    /// URLs that the vault cannot open stay as they are.
     pub fn set_webhook_url(&self, id: AppId, api_type: ApiType, url: Option<WebhookUrl>) -> StoreFuture<Option<RegisteredUrls>> {
         self.run(move |store| async move {
             let change = |record: &Record| {

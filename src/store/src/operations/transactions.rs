@@ -127,6 +127,11 @@ impl Store {
         self.0.ended_elsewhere.as_ref().map(broadcast::Sender::subscribe)
     }
 
+    /// Returns true if other nodes use the same store.
+    pub fn is_shared(&self) -> bool {
+        self.engine().is_shared()
+    }
+
     async fn open_all(&self, opens: Vec<OpenTransaction>) -> Result<Vec<Result<OpenOutcome, StoreError>>, StoreError> {
         let watcher = self.engine().is_shared().then(|| self.node());
         let (mut outcomes, mut openings, mut batches) = (Vec::with_capacity(opens.len()), Vec::new(), Vec::new());

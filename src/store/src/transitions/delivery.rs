@@ -104,8 +104,8 @@ fn end(subject: &Subject, record: &Key, number: i64, node: NodeId, attempt: Atte
     ];
     let ops = vec![
         Op::Set(record.clone(), fields),
-        Op::Sweep(flight(subject.partition(), node), number - 1, number.into()),
         Op::ExpireAt(record.clone(), Operand::Field("until")),
+        Op::Sweep(flight(subject.partition(), node), number - 1, number.into()),
     ];
     Batch::on_full(guards, ops)
 }

@@ -144,10 +144,9 @@ impl RedisCluster {
         to.answer(&["CLUSTER", "SETSLOT", &slot, "IMPORTING", &id(from)]);
         from.answer(&["CLUSTER", "SETSLOT", &slot, "MIGRATING", &id(to)]);
         let keys = from.answer(&["CLUSTER", "GETKEYSINSLOT", &slot, "1000"]);
-        let names: Vec<String> = keys.members().iter().filter_map(Reply::text).collect();
-        let mut migrate = vec!["MIGRATE", "127.0.0.1", &port, "", "0", "5000", "KEYS"];
-        migrate.extend(names.iter().map(String::as_str));
-        from.answer(&migrate);
+        let mut migrate = ["MIGRATE", "127.0.0.1", &port, "", "0", "5000", "KEYS"].map(str::as_bytes).to_vec();
+        migrate.extend(keys.members().iter().filter_map(Reply::bytes));
+        assert_eq!(from.answer(&migrate).text().as_deref(), Some("OK"), "the keys have moved");
         midway.await;
         for node in [to, from].into_iter().chain(&self.nodes) {
             node.answer(&["CLUSTER", "SETSLOT", &slot, "NODE", &id(to)]);

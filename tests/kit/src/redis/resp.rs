@@ -34,6 +34,14 @@ impl Reply {
         }
     }
 
+    /// Its bytes, if it has some.
+    pub fn bytes(&self) -> Option<&[u8]> {
+        match self {
+            Self::Bulk(Some(bytes)) => Some(bytes),
+            _ => None,
+        }
+    }
+
     /// Its members; none if it is no array.
     pub fn members(&self) -> &[Self] {
         match self {
@@ -49,15 +57,15 @@ impl Reply {
 }
 
 /// Sends one command on a connection of its own and waits for its answer.
-pub fn ask(port: u16, command: &[&str]) -> io::Result<Reply> {
+pub fn ask(port: u16, command: &[impl AsRef<[u8]>]) -> io::Result<Reply> {
     let mut stream = TcpStream::connect_timeout(&SocketAddr::from(([127, 0, 0, 1], port)), PATIENCE)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
-    let mut request = format!("*{}\r\n", command.len());
-    for argument in command {
-        request.push_str(&format!("${}\r\n{argument}\r\n", argument.len()));
+    let mut request = format!("*{}\r\n", command.len()).into_bytes();
+    for argument in command.iter().map(AsRef::as_ref) {
+        request.extend([format!("${}\r\n", argument.len()).as_bytes(), argument, b"\r\n"].concat());
     }
-    stream.write_all(request.as_bytes())?;
+    stream.write_all(&request)?;
     read(&mut BufReader::new(stream))
 }
 

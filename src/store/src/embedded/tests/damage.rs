@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 use super::{EmbeddedTestStore, open, test_store};
 use crate::conformance::fixture::{audited_balance, client_with, created, event, opened};
-use crate::embedded::sqlite::Weight;
 use crate::{PageRequest, StoreError};
 
 /// The database file of a store that was used and closed.
@@ -111,7 +110,7 @@ async fn a_list_of_events_whose_counts_are_damaged_is_unreadable() {
     let event = created(&test, event(&test, &client, 5)).await;
     let page = PageRequest { page: 1, page_size: 20 };
     assert_eq!(test.store.list_events(event.app.clone(), page).await.unwrap().total, 1);
-    let change = |sql: String| test.store.sqlite().write(Weight::SMALL, move |db| db.connection.execute_batch(&sql));
+    let change = |sql: String| test.store.sqlite().write(0, move |db| db.connection.execute_batch(&sql));
     let (max, min) = (i64::MAX.to_string(), i64::MIN.to_string());
     for (table, column, value) in [
         ("event_record", "registrations", "-1"),

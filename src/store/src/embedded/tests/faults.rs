@@ -14,7 +14,6 @@ use crate::StoreFuture;
 use crate::conformance::TestStore;
 use crate::conformance::fixture::{RESULT_TTL, audited_balance, client_with, opening, opening_with_hook};
 use crate::embedded::database::statements::Database;
-use crate::embedded::sqlite::Weight;
 
 /// Keeps the writer busy until the returned sender is dropped, so that what follows waits together.
 async fn occupied(test: &EmbeddedTestStore) -> (std::sync::mpsc::Sender<()>, StoreFuture<()>) {
@@ -26,7 +25,7 @@ async fn occupied(test: &EmbeddedTestStore) -> (std::sync::mpsc::Sender<()>, Sto
         let _ = released.recv();
         Ok(())
     };
-    let busy = test.store.sqlite().write(Weight::SMALL, work);
+    let busy = test.store.sqlite().write(0, work);
     begun.await.unwrap();
     (release, busy)
 }
@@ -41,8 +40,8 @@ async fn a_transition_that_panics_or_is_refused_by_the_database_fails_alone() {
     let client = client_with(&test, 100).await;
     let (release, busy) = occupied(&test).await;
     let before = open_some(&test, &client, 10);
-    let panics = test.store.sqlite().write(Weight::SMALL, |_| -> rusqlite::Result<()> { panic!("a bug") });
-    let refused = test.store.sqlite().write(Weight::SMALL, |db| db.change("UPDATE client_record SET _version = NULL", []));
+    let panics = test.store.sqlite().write(0, |_| -> rusqlite::Result<()> { panic!("a bug") });
+    let refused = test.store.sqlite().write(0, |db| db.change("UPDATE client_record SET _version = NULL", []));
     let after = open_some(&test, &client, 10);
     drop(release);
     busy.await.unwrap();
@@ -54,7 +53,7 @@ async fn a_transition_that_panics_or_is_refused_by_the_database_fails_alone() {
     assert_eq!(audited_balance(&test, &client).await, 80);
     let times = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&times);
-    let alone = test.store.sqlite().write(Weight::SMALL, move |db| {
+    let alone = test.store.sqlite().write(0, move |db| {
         counted.fetch_add(1, Ordering::Relaxed);
         db.change("UPDATE client_record SET _version = NULL", [])
     });

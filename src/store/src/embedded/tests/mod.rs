@@ -28,7 +28,6 @@ use sakshi_domain::time::Timestamp;
 use sakshi_kit::redis::TIMEOUT;
 use tempfile::TempDir;
 
-use super::sqlite::Weight;
 use super::{EmbeddedOptions, EmbeddedStore};
 use crate::conformance::TestStore;
 use crate::conformance::fixture::{RETENTION, client_with};
@@ -140,9 +139,9 @@ mod in_memory {
         const TAKES_ALL: &str = "UPDATE client_record SET balance = 0";
         let test = test_store();
         let client = client_with(&test, 5).await;
-        let refused = test.store.sqlite().write(Weight::SMALL, |db| db.change(TAKES_ALL, []).and_then(|_| db.change("no SQL", [])));
+        let refused = test.store.sqlite().write(0, |db| db.change(TAKES_ALL, []).and_then(|_| db.change("no SQL", [])));
         assert!(refused.await.is_err());
-        let panics = test.store.sqlite().write(Weight::SMALL, |db| -> rusqlite::Result<()> {
+        let panics = test.store.sqlite().write(0, |db| -> rusqlite::Result<()> {
             db.change(TAKES_ALL, [])?;
             panic!("a bug")
         });

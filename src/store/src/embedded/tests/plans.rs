@@ -3,7 +3,7 @@
 use rusqlite::Connection;
 
 use super::test_store;
-use crate::engine::embedded::statements::{Statement, can_end, text};
+use crate::engine::embedded::statements::{End, Statement, can_end, text};
 use crate::engine::{Column, ColumnKind, Form, Table};
 use crate::records::ALL;
 
@@ -15,7 +15,8 @@ fn statements(table: &'static Table) -> Vec<Statement> {
             let integers = || table.fields.iter().filter(|Column { kind, .. }| *kind == ColumnKind::Integer).map(|column| column.name);
             let mut statements = vec![Statement::Read, Statement::Exists, Statement::Put, Statement::Fields(names().collect())];
             statements.extend([vec![]].into_iter().chain(names().map(|name| vec![name])).map(Statement::Fields));
-            statements.extend(names().map(|name| Statement::Set(vec![name])));
+            let ends = if can_end(table) { vec![End::Same, End::Given, End::Never] } else { vec![End::Same] };
+            statements.extend(names().flat_map(|name| ends.iter().map(move |end| Statement::Set(vec![name], *end))).collect::<Vec<_>>());
             statements.extend(integers().map(Statement::Add).chain(integers().map(Statement::Number)));
             if can_end(table) {
                 let of_ends = [Statement::End, Statement::Purge, Statement::ExpireAt, Statement::ExpireLater, Statement::Keep];

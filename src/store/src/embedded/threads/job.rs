@@ -10,24 +10,10 @@ use tokio::sync::oneshot;
 use crate::embedded::database::statements::Database;
 use crate::error::StoreError;
 
-/// What a job has to do, roughly.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Weight {
-    /// The number of callers' writes in it.
-    pub(crate) writes: usize,
-    /// Bytes that it will write, besides a small row or two.
-    pub(crate) bytes: usize,
-}
-
-impl Weight {
-    /// One small write, or a read.
-    pub(crate) const SMALL: Self = Self { writes: 1, bytes: 0 };
-}
-
 /// Work that waits for a thread.
 pub(crate) trait Job: Send {
-    /// What it has to do.
-    fn weight(&self) -> Weight;
+    /// Bytes that it will write, roughly, besides a small row or two.
+    fn weight(&self) -> usize;
     /// Does the work inside the current transaction and keeps what it returns.
     fn execute(&mut self, db: &Database) -> rusqlite::Result<()>;
     /// Sends what was kept, or the error.
@@ -37,13 +23,13 @@ pub(crate) trait Job: Send {
 /// A job around a closure.
 pub(crate) struct Waiting<W, T> {
     work: W,
-    weight: Weight,
+    weight: usize,
     kept: Option<T>,
     reply: oneshot::Sender<Result<T, StoreError>>,
 }
 
 /// A boxed job, and where its answer will arrive.
-pub(crate) fn waiting<W, T>(weight: Weight, work: W) -> (Box<dyn Job>, oneshot::Receiver<Result<T, StoreError>>)
+pub(crate) fn waiting<W, T>(weight: usize, work: W) -> (Box<dyn Job>, oneshot::Receiver<Result<T, StoreError>>)
 where
     W: FnMut(&Database) -> rusqlite::Result<T> + Send + 'static,
     T: Send + 'static,
@@ -57,7 +43,7 @@ where
     W: FnMut(&Database) -> rusqlite::Result<T> + Send,
     T: Send,
 {
-    fn weight(&self) -> Weight {
+    fn weight(&self) -> usize {
         self.weight
     }
 

@@ -4,18 +4,16 @@ use rusqlite::types::{Null, ToSqlOutput};
 use rusqlite::{ToSql, params, params_from_iter};
 use sakshi_domain::time::Timestamp;
 
-use super::statements::{Statement, can_end, text};
+use super::statements::{End, Statement, can_end, text};
 use super::{bound, id, read};
 use crate::embedded::database::statements::Database;
-use crate::embedded::sqlite::Weight;
 use crate::engine::batch::next_number;
-use crate::engine::{Applied, Batch, Guard, Key, Op, Operand, Record, Value};
+use crate::engine::{Applied, Batch, ColumnKind, Guard, Key, Op, Operand, Record, Value};
 
-/// What batches write, roughly.
-pub(super) fn weight(batches: &[Batch]) -> Weight {
+/// Bytes that a batch writes, roughly.
+pub(super) fn weight(batch: &Batch) -> usize {
     let size = |operand: &Operand| if let Operand::Value(value) = operand { value.size() } else { 0 };
-    let operands = batches.iter().flat_map(|batch| &batch.ops).flat_map(operands);
-    Weight { writes: batches.len(), bytes: operands.map(size).sum() }
+    batch.ops.iter().flat_map(operands).map(size).sum()
 }
 
 /// The values that an operation writes.
@@ -145,15 +143,33 @@ impl<'a> Work<'a> {
             Op::Index(..) | Op::Unindex(..) | Op::Sweep(..) => self.change_index(op),
             // A kind that stays has no end.
             Op::ExpireAt(key, _) | Op::ExpireLater(key, _) | Op::Keep(key) if !can_end(key.table) => Ok(0),
-            Op::ExpireAt(..) if self.end_of_put(self.results.len().wrapping_sub(1)).is_some() => Ok(0),
+            Op::ExpireAt(..) | Op::Keep(_) if self.end_with(self.results.len().wrapping_sub(1)) != End::Same => Ok(0),
             _ => self.change_record(op),
         }
     }
 
-    /// The end that the operation after this one gives to the record that this one puts: they are one statement.
-    fn end_of_put(&self, op: usize) -> Option<&'a Operand> {
-        match self.batch.ops.get(op..)? {
-            [Op::Put(key, _), Op::ExpireAt(ends, end), ..] if key == ends && !matches!(end, Operand::Field(_)) => Some(end),
+    /// The end that the operation after this one gives to the record that this one writes: they are one statement then.
+    fn end_with(&self, op: usize) -> End {
+        let [written, next, ..] = self.batch.ops.get(op..).unwrap_or_default() else { return End::Same };
+        match (written, next) {
+            _ if written.key() != next.key() || !can_end(next.key().table) => End::Same,
+            (Op::Set(key, given), Op::ExpireAt(_, Operand::Field(name))) => {
+                let is_set = given.iter().any(|(field, _)| field == name);
+                let is_integer = key.table.column(name).is_some_and(|column| column.kind == ColumnKind::Integer);
+                if is_integer && !is_set { End::Field(name) } else { End::Same }
+            }
+            (Op::Put(..), Op::ExpireAt(_, Operand::Field(_))) => End::Same,
+            (Op::Put(..) | Op::Set(..), Op::ExpireAt(..)) => End::Given,
+            (Op::Set(..), Op::Keep(_)) => End::Never,
+            _ => End::Same,
+        }
+    }
+
+    /// The end that the statement of this operation has as a parameter.
+    fn given_end(&self) -> Option<i64> {
+        let at = self.results.len();
+        match self.batch.ops.get(at + 1) {
+            Some(Op::ExpireAt(_, end)) if self.end_with(at) == End::Given => Some(end.integer(self.now, &self.results, &|_| None)),
             _ => None,
         }
     }
@@ -178,16 +194,17 @@ impl<'a> Work<'a> {
                 if !key.table.children().is_empty() {
                     self.purge(key)?;
                 }
-                let end = self.end_of_put(self.results.len()).map(|end| Value::Integer(end.integer(self.now, &self.results, &own)));
-                let end = can_end(key.table).then_some(Parameter(end));
+                let end = can_end(key.table).then(|| Parameter(self.given_end().map(Value::Integer)));
                 let of_field = |name: &str| given.iter().find(|(field, _)| *field == name).map(|(_, operand)| operand);
                 let values = key.table.fields.iter().map(|column| of_field(column.name).map_or(Parameter(None), parameter));
                 db.change(&sql(Statement::Put), params_from_iter(first().chain(end).chain(values)))?;
             }
             Op::Set(_, given) => {
-                let statement = Statement::Set(given.iter().map(|(field, _)| *field).collect());
+                let end = self.end_with(self.results.len());
+                let statement = Statement::Set(given.iter().map(|(field, _)| *field).collect(), end);
                 let values = given.iter().map(|(_, operand)| parameter(operand));
-                db.change(&sql(statement), params_from_iter(first().chain(values)))?;
+                let last = self.given_end().map(|end| Parameter(Some(Value::Integer(end))));
+                db.change(&sql(statement), params_from_iter(first().chain(values).chain(last)))?;
             }
             Op::Add(_, field, more) => {
                 let more = more.integer(self.now, &self.results, &own);

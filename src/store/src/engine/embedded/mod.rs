@@ -17,7 +17,7 @@ pub(crate) use self::statements::schema;
 use self::statements::{Statement, text};
 use super::{Answers, Applied, Batch, Engine, Form, Key, Place, Query, ScanFrom, Scanned, Table};
 use crate::embedded::database::statements::Database;
-use crate::embedded::sqlite::{Sqlite, Weight};
+use crate::embedded::sqlite::Sqlite;
 use crate::error::StoreFuture;
 
 /// Records in the file of a store.
@@ -81,7 +81,7 @@ impl Engine for EmbeddedEngine {
     }
 
     fn commit(&self, batches: Vec<Batch>) -> StoreFuture<Vec<Applied>> {
-        self.store.write(apply::weight(&batches), move |db| {
+        self.store.write(batches.iter().map(apply::weight).sum(), move |db| {
             let now = db.now();
             batches.iter().map(|batch| apply::apply(db, batch, now)).collect()
         })
@@ -93,7 +93,7 @@ impl Engine for EmbeddedEngine {
 
     fn sweep(&self, now: Timestamp, limit: usize, batch: Batch) -> StoreFuture<Vec<(&'static Table, u64)>> {
         let tables = self.tables;
-        self.store.write(Weight::SMALL, move |db| {
+        self.store.write(0, move |db| {
             let at = now.min(db.now());
             apply::apply(db, &batch, at)?;
             sweep::sweep(db, tables, at, limit)
@@ -111,7 +111,7 @@ impl Engine for EmbeddedEngine {
 
     /// Writes as much as a batch would and takes it back, so that a full store says so.
     fn check(&self) -> StoreFuture<()> {
-        self.store.write(Weight::SMALL, |db| {
+        self.store.write(0, |db| {
             db.change("UPDATE probe SET pad = zeroblob(16384) WHERE row = 1", [])?;
             db.change("UPDATE probe SET pad = NULL WHERE row = 1", []).map(drop)
         })

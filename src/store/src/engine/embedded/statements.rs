@@ -25,7 +25,7 @@ pub(crate) enum Statement {
     Purge,
     /// Its third parameter is the end, of a kind that can have one.
     Put,
-    Set(Vec<&'static str>),
+    Set(Vec<&'static str>, End),
     Add(&'static str),
     Number(&'static str),
     ExpireAt,
@@ -51,6 +51,19 @@ pub(crate) enum Statement {
     Ended,
     /// Removes some entries of a list or members of an index.
     Shorten,
+}
+
+/// The end that a record is given by the statement that sets its fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum End {
+    /// The one that it has.
+    Same,
+    /// The last parameter.
+    Given,
+    /// The value of a field that is not set.
+    Field(&'static str),
+    /// None.
+    Never,
 }
 
 thread_local! {
@@ -175,9 +188,15 @@ fn of_record(table: &Table, statement: &Statement) -> String {
                 end[2],
             )
         }
-        Statement::Set(fields) => {
+        Statement::Set(fields, end) => {
             let assigned: String = fields.iter().enumerate().map(|(place, field)| format!(", \"{field}\" = ?{}", place + 3)).collect();
-            format!("UPDATE {name} SET _version = _version + 1{assigned} WHERE {there}")
+            let end = match end {
+                End::Same => String::new(),
+                End::Given => format!(", _end = ?{}", fields.len() + 3),
+                End::Field(field) => format!(", _end = coalesce(\"{field}\", 0)"),
+                End::Never => ", _end = NULL".into(),
+            };
+            format!("UPDATE {name} SET _version = _version + 1{assigned}{end} WHERE {there}")
         }
         Statement::Add(field) => {
             format!("UPDATE {name} SET \"{field}\" = coalesce(\"{field}\", 0) + ?3 WHERE {there} RETURNING \"{field}\"")

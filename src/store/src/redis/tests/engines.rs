@@ -12,7 +12,7 @@ use sakshi_kit::random::Random;
 
 use super::{test_clock, test_store};
 use crate::conformance::run;
-use crate::embedded::sqlite::{Sqlite, Weight};
+use crate::embedded::sqlite::Sqlite;
 use crate::engine::embedded::{EmbeddedEngine, schema};
 use crate::engine::memory::MemoryEngine;
 use crate::engine::redis::{self, RedisEngine};
@@ -386,7 +386,7 @@ async fn compare(clock: &ManualClock, engines: &[Arc<dyn Engine>], redis: &Redis
 async fn sqlite_engine(clock: Arc<ManualClock>) -> EmbeddedEngine {
     let sqlite = Sqlite::in_memory(clock, &test_vault(&[7]), &test_ownership()).unwrap();
     let tables: Vec<String> = TABLES.iter().map(|table| schema(table)).collect();
-    sqlite.write(Weight::SMALL, move |db| db.connection.execute_batch(&tables.join("; "))).await.unwrap();
+    sqlite.write(0, move |db| db.connection.execute_batch(&tables.join("; "))).await.unwrap();
     EmbeddedEngine::new(sqlite, TABLES)
 }
 

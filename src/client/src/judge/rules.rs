@@ -6,8 +6,8 @@ use std::collections::HashSet;
 use sakshi_domain::credits::EntryKind;
 use sakshi_wire::events::EventResponse;
 
+use super::journal::{Entry, Polled, Posted, REJECTED, Reply};
 use super::{Blame, Deliveries, EXAMPLES, Evidence, Expected, Finding, debited};
-use crate::journal::{Entry, Polled, Posted, REJECTED, Reply};
 
 /// The service's clock and ours may differ so much, and an intent may end so much before its transaction, in seconds.
 const EXPIRY_SLACK: i64 = 15;
@@ -151,7 +151,7 @@ pub(super) fn abandoned(evidence: &Evidence, event: &EventResponse) -> Finding {
 }
 
 /// Whether a transaction may still be pending after this answer to it.
-const fn pending(answered: crate::journal::Answered) -> bool {
+const fn pending(answered: super::journal::Answered) -> bool {
     matches!(answered.reply, Reply::Unknown | Reply::Refused(_))
 }
 

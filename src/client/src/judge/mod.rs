@@ -11,8 +11,8 @@ use sakshi_wire::credits::StatementEntry;
 use sakshi_wire::events::EventResponse;
 use serde::Serialize;
 
-use crate::journal::{Posted, Records, Reply};
-use crate::webhooks::Arrivals;
+use self::journal::{Posted, Records, Reply};
+use self::webhooks::Arrivals;
 
 pub mod journal;
 mod rules;

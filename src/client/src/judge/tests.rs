@@ -7,9 +7,9 @@ use sakshi_domain::event::MaxGuests;
 use sakshi_domain::time::Timestamp;
 use serde_json::json;
 
+use super::journal::{Answered, Entry, Journal, Polled, REJECTED, Visit};
+use super::webhooks::Arrival;
 use super::*;
-use crate::journal::{Answered, Entry, Journal, Polled, REJECTED, Visit};
-use crate::webhooks::Arrival;
 
 const RULES_OF_AN_EVENT: usize = 14;
 
