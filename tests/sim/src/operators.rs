@@ -53,8 +53,9 @@ impl Sim {
             let reference = format!("grant-{number}-of-{}", tenant.number);
             let path = format!("/admin/v1/clients/{}/credits", tenant.client);
             let request = Request::post(path).internal(ADMIN_TOKEN).json(&json!({"amount": 3, "reference": reference}));
-            if self.operates_on(&format!("{reference} is made"), &request).await.is_some() {
+            if let Some(mut answer) = self.operates_on(&format!("{reference} is made"), &request).await {
                 tenant.credits.set(tenant.credits.get() + 3);
+                tenant.grants.borrow_mut().push(answer["entry"].take());
             }
         }
     }

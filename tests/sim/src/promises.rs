@@ -7,7 +7,8 @@ use sakshi_domain::credits::EntryKind;
 use sakshi_domain::event::EventRefusal;
 use sakshi_domain::ids::TxnId;
 use sakshi_store::{Audit, CompletedRecord, TransactionRecord};
-use serde_json::Value;
+use sakshi_wire::credits::StatementEntry;
+use serde_json::{Value, json};
 
 use crate::diary::{Fact, Learned};
 use crate::evidence::{Evidence, Kept, KeptEvent, since_start};
@@ -95,9 +96,17 @@ fn grants_are_there(evidence: &Evidence<'_>) -> Found {
         let granted: i64 = entries.iter().filter(|entry| entry.kind == EntryKind::Grant).map(|entry| entry.amount).sum();
         (tenant, u64::try_from(granted).unwrap_or(0))
     });
-    sums.filter(|(tenant, granted)| *granted != of(*tenant))
+    let mut found: Vec<String> = sums
+        .filter(|(tenant, granted)| *granted != of(*tenant))
         .map(|(tenant, granted)| format!("client {tenant} was granted {} credits, and its ledger says {granted}", of(tenant)))
-        .collect()
+        .collect();
+    for (tenant, (entries, _)) in evidence.sim.tenants.iter().zip(&evidence.ledgers) {
+        let kept: Vec<Value> = entries.iter().cloned().map(|entry| json!(StatementEntry::from(entry))).collect();
+        let grants = tenant.grants.borrow();
+        let other = grants.iter().filter(|told| !kept.contains(told));
+        found.extend(other.map(|told| format!("client {} has another entry in its ledger than {told}", tenant.number)));
+    }
+    found
 }
 
 fn credits_are_used(evidence: &Evidence<'_>) -> Found {

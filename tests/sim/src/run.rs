@@ -205,6 +205,7 @@ async fn provide(world: &World, number: usize) -> (Tenant, String) {
         key: RefCell::new(key.reveal().to_owned()),
         resident: Resident::find(["asha", "vikram"][number]).expect("a resident"),
         credits: Cell::new(credits),
+        grants: RefCell::default(),
         event: RefCell::default(),
         has_urls: Cell::new(false),
         may_be_suspended: Cell::new(false),

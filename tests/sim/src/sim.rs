@@ -37,6 +37,8 @@ pub(crate) struct Tenant {
     /// The end user of all its verifications, so that whatever is of them is known as this client's.
     pub(crate) resident: &'static Resident,
     pub(crate) credits: Cell<u64>,
+    /// The entries of the ledger that operators were told when they granted some.
+    pub(crate) grants: RefCell<Vec<Value>>,
     /// Its event, once it is created.
     pub(crate) event: RefCell<Option<String>>,
     /// Whether it has registered where the webhooks of flows go.
