@@ -1,7 +1,7 @@
 //! The accounts of clients as this node knows them: movements of credits that wait for the ledger, and the balances after the last ones.
 //!
 //! Movements wait here and not in the ledger's mailbox, because to wake the ledger costs more than a movement. Who is about to open a
-//! transaction announces it before the intent is signed, so that the ledger knows whether a step waits for others in vain.
+//! transaction announces it before the intent is signed, so that a step waits for others only while some are to come.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -73,7 +73,7 @@ pub(crate) enum Step {
     Move(MoveCredits),
 }
 
-/// What follows a step of a client.
+/// The course after a step of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
     /// Another one.
@@ -131,26 +131,23 @@ impl Accounts {
         }
         let step = match queue.waiting.pop_front_if(|_| together.is_empty()) {
             Some(Movement::Move(moved)) => Some(Step::Move(moved)),
-            _ => Some(Step::Open(together)).filter(|step| !matches!(step, Step::Open(none) if none.is_empty())),
+            _ if together.is_empty() => None,
+            _ => Some(Step::Open(together)),
         };
         queue.state = if step.is_some() { State::UnderWay } else { State::Idle };
         forget_unused(&mut queues, client);
         step
     }
 
-    /// What follows the step of a client that has just ended.
+    /// Decides on the course after the step of a client that has just ended.
     pub(crate) fn after_step(&self, client: &ClientId) -> Next {
         let mut queues = self.queues();
         let Some(queue) = queues.get_mut(client) else { return Next::Nothing };
-        let next = match queue.waiting.is_empty() {
-            _ if !queue.has_all() => Next::Pause,
-            true => Next::Nothing,
-            false => Next::Step,
-        };
-        queue.state = match next {
-            Next::Step => State::UnderWay,
-            Next::Pause => State::Pausing,
-            Next::Nothing => State::Idle,
+        let next;
+        (next, queue.state) = match queue.waiting.is_empty() {
+            _ if !queue.has_all() => (Next::Pause, State::Pausing),
+            true => (Next::Nothing, State::Idle),
+            false => (Next::Step, State::UnderWay),
         };
         forget_unused(&mut queues, client);
         next

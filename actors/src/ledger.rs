@@ -16,7 +16,7 @@ use tracing::Instrument as _;
 
 use crate::accounts::{Accounts, MoveCredits, Movement, Next, Open, Reply, Step};
 
-/// How long a step waits for transactions that are announced at most: about as long as one that has just begun takes.
+/// The longest wait of a step for transactions that are announced: a signature takes a quarter of it.
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// Moves credits.
@@ -75,7 +75,7 @@ impl Actor for CreditLedger {
 }
 
 impl Supervised for CreditLedger {
-    /// What waits is begun by the new one. Steps under way go on.
+    /// The new one begins all that waits. Steps under way go on.
     fn restarting(&mut self, ctx: &mut Self::Context) {
         self.accounts.waiting().into_iter().for_each(|client| ctx.notify(MovementsWait(client)));
     }

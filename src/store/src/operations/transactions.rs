@@ -181,7 +181,7 @@ impl Store {
         }
     }
 
-    /// What a completion of a transaction at this event goes by. A transaction that is known, and has no event, is taken to be pending,
+    /// Reads the records that decide a completion at this event. A transaction that is known, and has no event, is taken to be pending,
     /// and its credential to be new: if one of them is not so, nothing is committed.
     async fn read_for(
         &self,
