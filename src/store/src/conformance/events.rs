@@ -105,7 +105,8 @@ pub(crate) async fn patches_that_race_for_an_event_are_all_made(test: &impl Test
     let name = EventText::parse("Fair").unwrap();
     let named = patched(test, &event, EventPatch { name: Some(name.clone()), ..EventPatch::default() });
     let (raised, _) = join(join_all(raises), named).await;
-    assert!((2..).zip(raised).all(|(count, event)| event.terms.max_guests == places(count)));
+    // An answer that was lost is given again with what the others have made of the event meanwhile.
+    assert!(raised.iter().all(|event| [2, 3, 4].map(places).contains(&event.terms.max_guests)), "{raised:?}");
     assert_eq!(test.store().load_event(event.id).await.unwrap().unwrap().terms.name, name);
 }
 

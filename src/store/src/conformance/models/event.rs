@@ -102,7 +102,8 @@ impl Model {
                 }
             },
             Step::Cap { places } if (places as usize) < self.registered.len() => return "contradicts".into(),
-            Step::Extend { minutes: 0 } => return "contradicts".into(),
+            // It may be given the end that it has.
+            Step::Extend { minutes: 0 } if self.end != now => return "contradicts".into(),
             Step::Cap { places } => self.cap = places,
             Step::Enable { active } => self.active = active,
             Step::Extend { minutes } => self.end = now + Duration::from_secs(minutes * 60),
