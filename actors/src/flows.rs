@@ -93,7 +93,7 @@ impl Flows {
     /// Tells the dispatcher of a webhook that the store has queued.
     fn queued(&self, delivery: Option<QueuedDelivery>) {
         if let Some(delivery) = delivery {
-            self.dispatcher.do_send(DeliveryQueued(delivery));
+            self.dispatcher.do_send(DeliveryQueued(delivery, None));
         }
     }
 

@@ -10,9 +10,10 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use sakshi_domain::delivery::{Attempt, DeliveryId, DeliveryOutcome, QueuedDelivery, Subject};
-use sakshi_domain::ids::TxnId;
+use sakshi_domain::ids::{AppId, TxnId};
+use sakshi_domain::tenancy::App;
 use sakshi_outbound::client::SendWebhook;
-use sakshi_store::{Store, StoreError, TransactionRecord, Vault, VaultError};
+use sakshi_store::{CompletedRecord, Store, StoreError, TransactionRecord, Vault, VaultError};
 use sakshi_wire::ovse::OvsePayload;
 use tracing::Instrument as _;
 use tracing::field::display;
@@ -50,12 +51,19 @@ enum BodyError {
 }
 
 impl Attempter {
-    /// Makes the one attempt. Its body must fit the reserved memory. `true` when the attempt did not begin and must be
-    /// tried later; its body is loaded again then. Sends nothing when the receiver's name was `unresolved` for too long.
-    pub(super) async fn attempt(&self, delivery: QueuedDelivery, unresolved: Option<Duration>, memory: Reservation) -> bool {
+    /// Makes the one attempt, of a transaction that has `just_ended` without reading it again. Its body must fit the reserved memory.
+    /// `true` when the attempt did not begin and must be tried later; its body is loaded again then. Sends nothing when the receiver's
+    /// name was `unresolved` for too long.
+    pub(super) async fn attempt(
+        &self,
+        delivery: QueuedDelivery,
+        just_ended: Option<Box<CompletedRecord>>,
+        unresolved: Option<Duration>,
+        memory: Reservation,
+    ) -> bool {
         let span = sakshi_trace::webhook(|| delivery.url.origin(), delivery.id);
         let (id, subject, has_begun) = (delivery.id, delivery.subject, Cell::new(false));
-        let attempt = AssertUnwindSafe(self.attempt_in_span(delivery, unresolved, memory, &has_begun)).catch_unwind();
+        let attempt = AssertUnwindSafe(self.attempt_in_span(delivery, just_ended, unresolved, memory, &has_begun)).catch_unwind();
         match attempt.instrument(span).await {
             Ok(retry) => retry,
             // It may have been sent. A delivery that was not claimed stays as it is, and a scan finds it again.
@@ -70,11 +78,12 @@ impl Attempter {
     async fn attempt_in_span(
         &self,
         delivery: QueuedDelivery,
+        just_ended: Option<Box<CompletedRecord>>,
         unresolved: Option<Duration>,
         mut memory: Reservation,
         has_begun: &Cell<bool>,
     ) -> bool {
-        let body = match self.body(&delivery).await {
+        let body = match self.body(&delivery, just_ended).await {
             Ok(body) => body,
             // It was erased after it was queued.
             Err(BodyError::Gone) => return false,
@@ -101,9 +110,16 @@ impl Attempter {
     }
 
     /// What is sent: of a flow, the bytes that were sealed when it was reported.
-    async fn body(&self, delivery: &QueuedDelivery) -> Result<Vec<u8>, BodyError> {
+    async fn body(&self, delivery: &QueuedDelivery, just_ended: Option<Box<CompletedRecord>>) -> Result<Vec<u8>, BodyError> {
         match delivery.subject {
-            Subject::Transaction(txn) => self.outcome(txn, delivery.stored_bytes).await,
+            Subject::Transaction(txn) => {
+                let app = delivery.app.clone().ok_or(BodyError::Gone)?;
+                let (record, app) = match just_ended {
+                    Some(record) => (*record, self.store.load_app(app).await?),
+                    None => self.load(txn, app).await?,
+                };
+                self.outcome(record, app, delivery.stored_bytes)
+            }
             Subject::Flow { flow, webhook } => {
                 let payload = self.store.load_webhook(flow, webhook).await?.ok_or(BodyError::Gone)?;
                 Ok(payload.open(&self.vault)?)
@@ -111,15 +127,17 @@ impl Attempter {
         }
     }
 
-    async fn outcome(&self, txn: TxnId, stored_bytes: usize) -> Result<Vec<u8>, BodyError> {
-        let found = self.store.load_transaction_with_app(txn).await?;
-        let (record, app) = match found {
-            Some((TransactionRecord::Completed(record), app)) => (record, app),
-            Some((TransactionRecord::Pending(_) | TransactionRecord::Expired(_), _)) => return Err(BodyError::NotCompleted),
-            None => return Err(BodyError::Gone),
-        };
+    async fn load(&self, txn: TxnId, app: AppId) -> Result<(CompletedRecord, Option<App>), BodyError> {
+        match self.store.load_transaction_with_app(txn, app).await? {
+            Some((TransactionRecord::Completed(record), app)) => Ok((record, app)),
+            Some((TransactionRecord::Pending(_) | TransactionRecord::Expired(_), _)) => Err(BodyError::NotCompleted),
+            None => Err(BodyError::Gone),
+        }
+    }
+
+    fn outcome(&self, record: CompletedRecord, app: Option<App>, stored_bytes: usize) -> Result<Vec<u8>, BodyError> {
         let span = sakshi_trace::current();
-        span.record("txn.id", display(txn));
+        span.record("txn.id", display(record.opened.id));
         if let Some(trace) = record.opened.terms.trace() {
             sakshi_trace::link(&span, trace);
         }

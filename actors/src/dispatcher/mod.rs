@@ -23,7 +23,7 @@ use actix::{Actor, ActorFutureExt as _, Addr, AsyncContext as _, Context, Handle
 use futures_util::FutureExt as _;
 use sakshi_domain::delivery::{DeliveryId, QueuedDelivery};
 use sakshi_outbound::client::SendWebhook;
-use sakshi_store::{Store, StoreError, Vault};
+use sakshi_store::{CompletedRecord, Store, StoreError, Vault};
 use sakshi_supervision::{Gate, Permit};
 use tokio::time::Instant;
 
@@ -88,6 +88,8 @@ pub(crate) struct WebhookDispatcher {
     generation: u64,
     /// The process is about to end; no further attempt begins.
     paused: bool,
+    /// The transaction whose delivery is just being queued. A delivery that has to wait is read again, so that none is held meanwhile.
+    just_ended: Option<(DeliveryId, Box<CompletedRecord>)>,
 }
 
 impl WebhookDispatcher {
@@ -109,6 +111,7 @@ impl WebhookDispatcher {
             caught_up: false,
             generation: 0,
             paused: false,
+            just_ended: None,
         }
     }
 
@@ -233,10 +236,11 @@ impl WebhookDispatcher {
     fn begin(&mut self, origin: &Rc<str>, memory: Reservation, permit: Permit, ctx: &mut Context<Self>) {
         let Some((delivery, unresolved)) = self.queues.get_mut(origin).and_then(OriginQueue::start_attempt) else { return };
         let attempter = Rc::clone(&self.attempter);
+        let just_ended = self.just_ended.take_if(|(id, _)| *id == delivery.id).map(|(_, record)| record);
         let ended = AttemptEnded { origin: origin.as_ref().into(), id: delivery.id, generation: self.generation, retry: true };
         let mut report = ReportAtEnd { dispatcher: ctx.address(), ended: Some(ended), _permit: permit };
         actix_rt::spawn(async move {
-            let retry = attempter.attempt(delivery, unresolved, memory).await;
+            let retry = attempter.attempt(delivery, just_ended, unresolved, memory).await;
             if let Some(ended) = &mut report.ended {
                 ended.retry = retry;
             }
@@ -265,21 +269,24 @@ impl Supervised for WebhookDispatcher {
         self.scan_after = None;
         self.scanning = false;
         self.caught_up = false;
+        self.just_ended = None;
         self.generation += 1;
     }
 }
 
-/// A delivery was queued.
+/// A delivery was queued, perhaps by the end of this transaction.
 #[derive(Clone, Debug, Message)]
 #[rtype(result = "()")]
-pub(crate) struct DeliveryQueued(pub QueuedDelivery);
+pub(crate) struct DeliveryQueued(pub QueuedDelivery, pub Option<Box<CompletedRecord>>);
 
 impl Handler<DeliveryQueued> for WebhookDispatcher {
     type Result = ();
 
-    fn handle(&mut self, DeliveryQueued(delivery): DeliveryQueued, ctx: &mut Self::Context) {
+    fn handle(&mut self, DeliveryQueued(delivery, ended): DeliveryQueued, ctx: &mut Self::Context) {
+        self.just_ended = ended.map(|record| (delivery.id, record));
         self.enqueue(delivery, Source::NoticeOrScan, ctx);
         self.dispatch(ctx);
+        self.just_ended = None;
     }
 }
 

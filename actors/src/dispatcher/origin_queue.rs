@@ -130,7 +130,7 @@ mod tests {
     fn delivery(id: u64) -> QueuedDelivery {
         let url = WebhookUrl::parse("http://127.0.0.1/", Schemes::HttpAndHttps).unwrap();
         let subject = TxnId::generate(ClientId::generate().partition(), 0).into();
-        QueuedDelivery { id: DeliveryId(id), subject, url, stored_bytes: 0 }
+        QueuedDelivery { id: DeliveryId(id), subject, url, app: None, stored_bytes: 0 }
     }
 
     fn begun(queue: &mut OriginQueue, count: usize) -> Vec<u64> {

@@ -264,7 +264,7 @@ impl TransactionActor {
                 }
                 self.tell_event(&record.opened);
                 if let Some(delivery) = queued {
-                    self.context.dispatcher.do_send(DeliveryQueued(delivery));
+                    self.context.dispatcher.do_send(DeliveryQueued(delivery, Some(Box::new(record.clone()))));
                 }
                 let reply = accepted(&record);
                 self.retire(ctx, View::Completed(Box::new(record)));

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::flow::dedup::DedupDigest;
 use crate::flow::flow_id::FlowId;
 use crate::http_url::WebhookUrl;
-use crate::ids::{Partition, TxnId};
+use crate::ids::{AppId, Partition, TxnId};
 use crate::string_enum::string_enum;
 use crate::time::Timestamp;
 
@@ -92,6 +92,8 @@ pub struct QueuedDelivery {
     pub subject: Subject,
     /// The receiver.
     pub url: WebhookUrl,
+    /// The app of its transaction.
+    pub app: Option<AppId>,
     /// Bytes of the stored, encrypted outcome or report from which its body is made.
     pub stored_bytes: usize,
 }

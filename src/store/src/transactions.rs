@@ -155,10 +155,10 @@ pub struct CompletedRecord {
 impl CompletedRecord {
     /// Its delivery, which was queued with this id and perhaps a copy of the event's address.
     pub(crate) fn queued(&self, vault: &Vault, id: DeliveryId, copied: Option<Vec<u8>>) -> Result<QueuedDelivery, StoreError> {
-        let Pending { id: txn, event, terms, .. } = &self.opened;
+        let Pending { id: txn, app, event, terms, .. } = &self.opened;
         let subject = Subject::Transaction(*txn);
         let url = outbox::address(vault, subject, *event, copied, || Ok(terms.webhook_url.clone()))?;
-        Ok(QueuedDelivery { id, subject, url, stored_bytes: self.outcome.size() })
+        Ok(QueuedDelivery { id, subject, url, app: Some(app.clone()), stored_bytes: self.outcome.size() })
     }
 }
 

@@ -102,7 +102,7 @@ async fn call(world: &World, kind: u8) -> Result<(), StoreError> {
     let page = PageRequest { page: 1, page_size: 20 };
     match kind.wrapping_sub(b'A') % 32 {
         0 => store.load_transaction(ids.txn).await.map(drop),
-        1 => store.load_transaction_with_app(ids.txn).await.map(drop),
+        1 => store.load_transaction_with_app(ids.txn, app).await.map(drop),
         2 => store.load_client(client).await.map(drop),
         3 => store.list_clients(page).await.map(drop),
         4 => store.load_app(app).await.map(drop),

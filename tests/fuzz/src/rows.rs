@@ -279,7 +279,7 @@ fn everything(world: &World) {
     if let Ok(Some(sakshi_store::TransactionRecord::Pending(pending))) = now(store.load_transaction(ids.txn)) {
         assert_eq!(pending.id, ids.txn);
     }
-    let _ = now(store.load_transaction_with_app(ids.txn));
+    let _ = now(store.load_transaction_with_app(ids.txn, ids.app.clone()));
     let _ = now(store.load_delivery(ids.txn.into()));
     let _ = now(store.due_deliveries(None, None, 10));
     let _ = now(store.backlog());

@@ -30,10 +30,10 @@ pub(crate) async fn completing_keeps_the_result_and_queues_one_webhook(test: &im
     };
     let CompleteOutcome::Completed { record, queued: Some(delivery), repeated: false } = outcome else { panic!("{outcome:?}") };
     assert_eq!(record, expected);
-    let (record, app) = test.store().load_transaction_with_app(pending.id).await.unwrap().unwrap();
+    let (record, app) = test.store().load_transaction_with_app(pending.id, pending.app.clone()).await.unwrap().unwrap();
     assert_eq!((record, app), (TransactionRecord::Completed(expected.clone()), test.store().load_app(pending.app.clone()).await.unwrap()));
     assert_eq!(test.store().load_transaction(pending.id).await, Ok(Some(TransactionRecord::Completed(expected))));
-    assert_eq!(test.store().load_transaction_with_app(TxnId::generate(client.partition(), 0)).await, Ok(None));
+    assert_eq!(test.store().load_transaction_with_app(TxnId::generate(client.partition(), 0), pending.app).await, Ok(None));
     let due = test.store().due_deliveries(None, None, 10).await.unwrap();
     assert_eq!(due.iter().map(|queued| queued.id).collect::<Vec<_>>(), [delivery.id]);
     assert_eq!(due, std::slice::from_ref(&delivery));

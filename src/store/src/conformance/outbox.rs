@@ -71,14 +71,14 @@ pub(crate) async fn a_delivery_that_waits_longer_than_its_result_can_be_polled_i
     test.advance(RESULT_TTL * 3);
     test.store().sweep(test.now(), 100).await.unwrap();
     assert_eq!(test.store().load_transaction(pending.id).await, Ok(None));
-    let (record, _) = test.store().load_transaction_with_app(pending.id).await.unwrap().unwrap();
+    let (record, _) = test.store().load_transaction_with_app(pending.id, pending.app.clone()).await.unwrap().unwrap();
     assert!(matches!(record, TransactionRecord::Completed(record) if record.opened.id == pending.id));
     let due = test.store().due_deliveries(None, None, 10).await.unwrap();
     assert_eq!(due.iter().map(|due| due.id).collect::<Vec<_>>(), [id]);
     assert!(test.store().claim_delivery(id, pending.id.into()).await.unwrap());
     test.store().settle_delivery(id, pending.id.into(), attempt(DeliveryOutcome::Delivered, Some(200))).await.unwrap();
     test.store().sweep(test.now(), 100).await.unwrap();
-    assert_eq!(test.store().load_transaction_with_app(pending.id).await, Ok(None));
+    assert_eq!(test.store().load_transaction_with_app(pending.id, pending.app.clone()).await, Ok(None));
 }
 
 pub(crate) async fn the_first_record_of_an_attempt_stands(test: &impl TestStore) {

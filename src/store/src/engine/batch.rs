@@ -163,6 +163,12 @@ impl Guard {
         }
     }
 
+    /// Returns true if it compares fields of a record, which is there if it holds.
+    #[must_use]
+    pub const fn compares(&self) -> bool {
+        !matches!(self, Self::Absent(_) | Self::Present(_) | Self::Length(..) | Self::Fewer(..) | Self::Entry(..))
+    }
+
     /// The fields that it compares.
     pub fn fields(&self) -> Vec<&'static str> {
         match self {

@@ -165,6 +165,11 @@ pub trait Engine: fmt::Debug + Send + Sync + 'static {
         self.read(queries)
     }
 
+    /// Returns true if replicas may lack what [`Engine::read`] tells.
+    fn may_be_ahead(&self) -> bool {
+        self.is_shared()
+    }
+
     /// Applies batches, each for itself, those about one partition in this order.
     fn commit(&self, batches: Vec<Batch>) -> StoreFuture<Vec<Applied>>;
 

@@ -15,8 +15,8 @@ use crate::transitions::delivery;
 /// Deliveries that are moved or given up at once.
 const SLICE: u64 = 100;
 
-/// The fields of a delivery's record that give its address.
-const ADDRESS: &[&str] = &["terms", "event", "address", "size"];
+/// The fields of a delivery's record that give its address. That of a flow has no app.
+const ADDRESS: &[&str] = &["app", "terms", "event", "address", "size"];
 
 /// A delivery that waits, as an index has it.
 struct Waiting {
@@ -216,7 +216,8 @@ impl Store {
             Subject::Flow { .. } => Ok(None),
         };
         let url = address(self.vault(), subject, event, copied, own)?;
-        Ok(QueuedDelivery { id, subject, url, stored_bytes: usize::try_from(record.integer("size")).unwrap_or(0) })
+        let app = record.has("app").then(|| record.parsed("app")).transpose()?;
+        Ok(QueuedDelivery { id, subject, url, app, stored_bytes: usize::try_from(record.integer("size")).unwrap_or(0) })
     }
 
     /// Marks the unfinished attempts of a node as unknown; returns how many.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sakshi_domain::ids::{ClientId, EventId, TxnId};
+use sakshi_domain::ids::{AppId, ClientId, EventId, TxnId};
 use sakshi_domain::tenancy::App;
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::Pending;
@@ -108,15 +108,13 @@ impl Store {
 
     /// Loads the transaction and its app for its webhook. A webhook may wait for longer than the result can be polled, so this also
     /// returns a result that no longer can.
-    pub fn load_transaction_with_app(&self, id: TxnId) -> StoreFuture<Option<(TransactionRecord, Option<App>)>> {
+    pub fn load_transaction_with_app(&self, id: TxnId, app: AppId) -> StoreFuture<Option<(TransactionRecord, Option<App>)>> {
         self.run(move |store| async move {
-            let mut answers = store.read(vec![Query::Record(transaction(id))]).await?;
+            let mut answers = store.read(vec![Query::Record(transaction(id)), Query::Record(tenancy::app(&app))]).await?;
             let Some(record) = answers.record()? else { return store.confirmed(None).await };
             let found = transaction_of(store.vault(), id, &record, answers.now)?;
-            let id = &found.opened().app;
-            let app = store.record(tenancy::app(id)).await?;
-            let app = app.map(|app| open_app(store.vault(), id, app.bytes("record"))).transpose()?;
-            Ok(Some((found, app)))
+            let kept = answers.record()?;
+            Ok(Some((found, kept.map(|kept| open_app(store.vault(), &app, kept.bytes("record"))).transpose()?)))
         })
     }
 
@@ -172,7 +170,7 @@ impl Store {
     /// The transaction that was read. A client stops polling at a final state, so a final state is read again behind the replicas.
     async fn seen(&self, id: TxnId, record: Option<Record>, now: Timestamp) -> Result<Option<TransactionRecord>, StoreError> {
         match seen_of(self.vault(), id, record.as_ref(), now)? {
-            Some(TransactionRecord::Completed(_)) if self.engine().is_shared() => {
+            Some(TransactionRecord::Completed(_)) if self.engine().may_be_ahead() => {
                 let mut answers = self.engine().read_confirmed(vec![Query::Record(transaction(id))]).await?;
                 seen_of(self.vault(), id, answers.record()?.as_ref(), answers.now)
             }
@@ -212,7 +210,7 @@ impl Store {
         })
     }
 
-    /// Commits a completion; `None` when what was read has changed. Where places cannot be joined, the memory of the credential is
+    /// Commits a completion of this call; `None` when what was read has changed. Where places cannot be joined, the memory of the credential is
     /// reserved before, and released if the transaction does not end so.
     async fn commit_completion(
         &self,
@@ -223,11 +221,10 @@ impl Store {
         let reservation = completion.reservation.take();
         let reserved = match reservation {
             Some(reservation) if self.engine().is_shared() => {
-                let call = reservation.call.as_ref().map(|(call, _)| *call);
-                if !is_done(&self.commit(reservation).await?) {
+                if !memory::has_reserved(completion.call, &self.commit(reservation).await?) {
                     return Ok(None);
                 }
-                call.zip(command.credential)
+                command.credential.map(|presented| (completion.call, presented))
             }
             Some(reservation) => {
                 completion.batch.guards.extend(reservation.guards);

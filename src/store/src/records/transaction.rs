@@ -13,7 +13,7 @@ use crate::vault::{Sealed, Vault};
 
 table! {
     /// A transaction. `origin` is where its webhook goes, without the path; `watchers` are the nodes that keep a copy of one that waits.
-    /// One with `verified_at` is completed, and is seen until `until`; `refused` is the number of why its guest has no place; `size` is
+    /// One with `verified_at` is completed, by `call`, and is seen until `until`; `refused` is the number of why its guest has no place; `size` is
     /// that of the outcome.
     TRANSACTION = "txn", Record Ends {
         client: Text,
@@ -38,6 +38,7 @@ table! {
         status: Integer,
         duration_ms: Integer,
         answer: Bytes,
+        call: Bytes,
         terms: Sealed(Id),
         outcome: Sealed(Id),
     }

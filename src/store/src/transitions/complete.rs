@@ -40,6 +40,8 @@ pub(crate) struct Completion {
     pub(crate) batch: Batch,
     /// The one that remembers the credential.
     pub(crate) reservation: Option<Batch>,
+    /// The call that both of them keep.
+    pub(crate) call: CallId,
     record: CompletedRecord,
     /// The operation that numbers its delivery, and the address that this copied from the event.
     queued: Option<(usize, Option<Vec<u8>>)>,
@@ -80,7 +82,7 @@ pub(crate) fn complete(
         },
     };
     let (batch, queued) = end(command, &record, read, call, node);
-    Ok(Completion { batch, reservation, record, queued })
+    Ok(Completion { batch, reservation, call, record, queued })
 }
 
 /// The reason why an event takes no guest now. A missing event has ended.
@@ -108,6 +110,7 @@ fn end(command: &CompleteTransaction, ended: &CompletedRecord, read: &Snapshot, 
         ("until", until.clone()),
         ("passed", ended.passed.into()),
         ("answer", command.answer.0[..].into()),
+        ("call", call[..].into()),
         ("outcome", ended.outcome.as_bytes().into()),
         ("size", Value::number(ended.outcome.size()).into()),
     ];
@@ -119,8 +122,8 @@ fn end(command: &CompleteTransaction, ended: &CompletedRecord, read: &Snapshot, 
     }
     // It stays until its delivery has ended.
     let stays = if target.is_some() { Op::Keep(record.clone()) } else { Op::ExpireAt(record.clone(), until) };
-    ops.extend([Op::Set(record.clone(), fields), stays, Op::Tell(record.clone(), "watchers")]);
-    (Batch::new(guards, ops).called(call, record), queued)
+    ops.extend([Op::Set(record.clone(), fields), stays, Op::Tell(record, "watchers")]);
+    (Batch::new(guards, ops), queued)
 }
 
 /// Ends the scan of a guest, who is registered after passing.
@@ -150,18 +153,27 @@ fn target(ended: &CompletedRecord, read: &Snapshot, guards: &mut Vec<Guard>) -> 
 }
 
 impl Completion {
-    /// The outcome of the batch; `None` when what was read has changed.
+    /// The outcome of the batch; `None` when what was read has changed. When its first answer was lost, the record tells.
     ///
     /// # Errors
     /// The address of the event cannot be read.
     pub(crate) fn outcome(self, vault: &Vault, applied: &Applied) -> Result<Option<CompleteOutcome>, StoreError> {
-        let Applied::Done { results, now } = applied else { return Ok(None) };
         let mut record = self.record;
-        record.verified_at = *now;
-        let queued = self.queued.map(|(op, address)| {
-            let number = results.get(op).copied().unwrap_or_default();
-            record.queued(vault, delivery::id(record.opened.id.partition(), number), address)
-        });
+        let number = match applied {
+            Applied::Done { results, now } => {
+                record.verified_at = *now;
+                self.queued.as_ref().and_then(|(op, _)| results.get(*op).copied())
+            }
+            Applied::Refused { seen: Some(seen), .. } if seen.bytes("call") == self.call => {
+                record.verified_at = Timestamp::from_millis(seen.integer("verified_at"));
+                Some(seen.integer("delivery"))
+            }
+            Applied::Refused { .. } => return Ok(None),
+        };
+        let queued = self
+            .queued
+            .zip(number)
+            .map(|((_, address), number)| record.queued(vault, delivery::id(record.opened.id.partition(), number), address));
         let queued: Option<QueuedDelivery> = queued.transpose()?;
         Ok(Some(CompleteOutcome::Completed { record, queued, repeated: false }))
     }

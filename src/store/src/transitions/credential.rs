@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sakshi_domain::ids::TxnId;
 
-use crate::engine::{Batch, CallId, Guard, Op, Operand, Record};
+use crate::engine::{Applied, Batch, CallId, Guard, Op, Operand, Record};
 use crate::records::credential::credential;
 use crate::transactions::PresentedCredential;
 
@@ -36,7 +36,16 @@ pub(crate) fn reserve(presented: &PresentedCredential, txn: TxnId, call: CallId,
     let until = Operand::after(window);
     let fields = vec![("txn", txn.as_bytes()[..].into()), ("call", call[..].into()), ("under", under.into()), ("until", until.clone())];
     let ops = vec![Op::Put(memory.clone(), fields), Op::ExpireAt(memory.clone(), until)];
-    Some(Batch::new(vec![guard], ops).called(call, memory))
+    Some(Batch::new(vec![guard], ops))
+}
+
+/// Returns true if the call has written the memory. When its first answer was lost, the memory tells.
+#[must_use]
+pub(crate) fn has_reserved(call: CallId, applied: &Applied) -> bool {
+    match applied {
+        Applied::Done { .. } => true,
+        Applied::Refused { seen, .. } => seen.as_ref().is_some_and(|memory| memory.bytes("call") == call),
+    }
 }
 
 /// The batch that restores the memory from before a call, unless another call has written one since.

@@ -3,7 +3,7 @@
 use rusqlite::Connection;
 
 use super::test_store;
-use crate::engine::embedded::statements::{End, Statement, can_end, text};
+use crate::engine::embedded::statements::{Condition, End, Statement, can_end, text};
 use crate::engine::{Column, ColumnKind, Form, Table};
 use crate::records::ALL;
 
@@ -16,8 +16,20 @@ fn statements(table: &'static Table) -> Vec<Statement> {
             let mut statements = vec![Statement::Read, Statement::Exists, Statement::Put, Statement::Fields(names().collect())];
             statements.extend([vec![]].into_iter().chain(names().map(|name| vec![name])).map(Statement::Fields));
             let ends = if can_end(table) { vec![End::Same, End::Given, End::Never] } else { vec![End::Same] };
-            statements.extend(names().flat_map(|name| ends.iter().map(move |end| Statement::Set(vec![name], *end))).collect::<Vec<_>>());
-            statements.extend(integers().map(Statement::Add).chain(integers().map(Statement::Number)));
+            statements
+                .extend(names().flat_map(|name| ends.iter().map(move |end| Statement::Set(vec![name], *end, vec![]))).collect::<Vec<_>>());
+            statements.extend(integers().flat_map(|name| [Statement::Add(name, vec![]), Statement::Number(name)]));
+            for name in integers() {
+                let all = vec![
+                    Condition::Below(name, name),
+                    Condition::Before(name),
+                    Condition::AtLeast(name),
+                    Condition::AtMost(name),
+                    Condition::Is(name),
+                    Condition::Version,
+                ];
+                statements.extend([Statement::Set(vec![name], End::Same, all.clone()), Statement::Add(name, all)]);
+            }
             if can_end(table) {
                 let of_ends = [Statement::End, Statement::Purge, Statement::ExpireAt, Statement::ExpireLater, Statement::Keep];
                 statements.extend(of_ends.into_iter().chain([Statement::Ended]));

@@ -4,7 +4,7 @@ use rusqlite::types::{Null, ToSqlOutput};
 use rusqlite::{ToSql, params, params_from_iter};
 use sakshi_domain::time::Timestamp;
 
-use super::statements::{End, Statement, can_end, text};
+use super::statements::{Condition, End, Statement, can_end, text};
 use super::{bound, id, read};
 use crate::embedded::database::statements::Database;
 use crate::engine::batch::next_number;
@@ -57,21 +57,71 @@ struct Work<'a> {
 /// Applies a batch inside the current transaction.
 pub(super) fn apply(db: &Database, batch: &Batch, now: Timestamp) -> rusqlite::Result<Applied> {
     let mut work = Work { db, now, batch, seen: Vec::with_capacity(4), results: Vec::with_capacity(batch.ops.len()) };
-    for (guard, condition) in batch.guards.iter().enumerate() {
-        if !work.holds(condition)? {
-            let was_read = work.seen.iter().any(|(key, _)| *key == condition.key());
-            let seen = if was_read { read::record(db, condition.key(), now)? } else { None };
-            return Ok(Applied::Refused { guard, seen, now });
+    if !work.has_begun()? {
+        for (guard, condition) in batch.guards.iter().enumerate() {
+            if !work.holds(condition)? {
+                let was_read = work.seen.iter().any(|(key, _)| *key == condition.key());
+                let seen = if was_read { read::record(db, condition.key(), now)? } else { None };
+                return Ok(Applied::Refused { guard, seen, now });
+            }
         }
     }
-    for op in &batch.ops {
+    for op in batch.ops.iter().skip(work.results.len()) {
         let result = work.operate(op)?;
         work.results.push(result);
     }
     Ok(Applied::Done { results: work.results, now })
 }
 
+/// The guard as a condition on the record that it is about, and the parameter of that. Only values of the same type are compared.
+fn condition(guard: &Guard) -> Option<(Condition, Option<Parameter>)> {
+    let is_integer = |field: &&str| guard.key().table.column(field).is_some_and(|column| column.kind == ColumnKind::Integer);
+    let bound = |bound: i64| Some(Parameter(Some(Value::Integer(bound))));
+    Some(match guard {
+        Guard::Version(_, version) => (Condition::Version, bound(*version)),
+        Guard::Unset(_, field) => (Condition::Is(field), Some(Parameter(None))),
+        Guard::Equal(key, field, value) => {
+            let is_same = matches!(
+                (key.table.column(field)?.kind, value),
+                (ColumnKind::Integer, Value::Integer(_))
+                    | (ColumnKind::Text, Value::Text(_))
+                    | (ColumnKind::Bytes | ColumnKind::Sealed(_), Value::Bytes(_))
+            );
+            return is_same.then(|| (Condition::Is(field), Some(Parameter(Some(value.clone())))));
+        }
+        Guard::Before(_, field) if is_integer(field) => (Condition::Before(field), None),
+        Guard::Below(_, field, limit) if is_integer(field) && is_integer(limit) => (Condition::Below(field, limit), None),
+        Guard::AtLeast(_, field, least) if is_integer(field) => (Condition::AtLeast(field), bound(*least)),
+        Guard::AtMost(_, field, most) if is_integer(field) => (Condition::AtMost(field), bound(*most)),
+        _ => return None,
+    })
+}
+
 impl<'a> Work<'a> {
+    /// Applies the first operation if it changes a record, in one statement with the guards about that: the usual case. If one of them
+    /// fails, nothing is changed, and they are looked at one after the other.
+    fn has_begun(&mut self) -> rusqlite::Result<bool> {
+        let Some(op @ (Op::Set(key, _) | Op::Add(key, ..))) = self.batch.ops.first() else { return Ok(false) };
+        let mut conditions = Vec::with_capacity(self.batch.guards.len());
+        for guard in &self.batch.guards {
+            if guard.key() != key {
+                if !self.holds(guard)? {
+                    return Ok(false);
+                }
+            } else if let Some(condition) = condition(guard) {
+                conditions.push(condition);
+            } else {
+                return Ok(false);
+            }
+        }
+        let result = if conditions.is_empty() { None } else { self.update(op, conditions)? };
+        if let Some(result) = result {
+            self.results.push(result);
+            self.seen.push((key, Some(Record::default())));
+        }
+        Ok(result.is_some())
+    }
+
     fn holds(&mut self, guard: &'a Guard) -> rusqlite::Result<bool> {
         let (db, key) = (self.db, guard.key());
         match guard {
@@ -199,18 +249,7 @@ impl<'a> Work<'a> {
                 let values = key.table.fields.iter().map(|column| of_field(column.name).map_or(Parameter(None), parameter));
                 db.change(&sql(Statement::Put), params_from_iter(first().chain(end).chain(values)))?;
             }
-            Op::Set(_, given) => {
-                let end = self.end_with(self.results.len());
-                let statement = Statement::Set(given.iter().map(|(field, _)| *field).collect(), end);
-                let values = given.iter().map(|(_, operand)| parameter(operand));
-                let last = self.given_end().map(|end| Parameter(Some(Value::Integer(end))));
-                db.change(&sql(statement), params_from_iter(first().chain(values).chain(last)))?;
-            }
-            Op::Add(_, field, more) => {
-                let more = more.integer(self.now, &self.results, &own);
-                let sum = db.first(&sql(Statement::Add(field)), params![id, at, more], |row| row.get(0))?;
-                return Ok(sum.unwrap_or_default());
-            }
+            Op::Set(..) | Op::Add(..) => return Ok(self.update(op, vec![])?.unwrap_or_default()),
             Op::Number(_, field) => {
                 self.purge(key)?;
                 let number = db.first(&sql(Statement::Number(field)), params![id, next_number(0, self.now)], |row| row.get(0))?;
@@ -224,6 +263,31 @@ impl<'a> Work<'a> {
             _ => {}
         }
         Ok(0)
+    }
+
+    /// Sets fields of a record, or adds to one; `None` if it is not there, or a condition does not hold.
+    fn update(&self, op: &Op, conditions: Vec<(Condition, Option<Parameter>)>) -> rusqlite::Result<Option<i64>> {
+        let (db, key, own) = (self.db, op.key(), self.own(op)?);
+        let own = |name: &'static str| own.fields.get(name).cloned();
+        let (conditions, compared): (Vec<_>, Vec<_>) = conditions.into_iter().unzip();
+        let integer = |number| Parameter(Some(Value::Integer(number)));
+        let mut parameters = vec![Parameter(Some(Value::Bytes(id(key)))), integer(self.now.millis())];
+        match op {
+            Op::Add(_, field, more) => {
+                parameters.push(integer(more.integer(self.now, &self.results, &own)));
+                parameters.extend(compared.into_iter().flatten());
+                db.first(&text(key.table, Statement::Add(field, conditions)), params_from_iter(parameters), |row| row.get(0))
+            }
+            Op::Set(_, given) => {
+                let statement =
+                    Statement::Set(given.iter().map(|(field, _)| *field).collect(), self.end_with(self.results.len()), conditions);
+                parameters.extend(given.iter().map(|(_, operand)| Parameter(operand.resolve(self.now, &self.results, &own))));
+                parameters.extend(self.given_end().map(integer));
+                parameters.extend(compared.into_iter().flatten());
+                Ok((db.change(&text(key.table, statement), params_from_iter(parameters))? > 0).then_some(0))
+            }
+            _ => Ok(None),
+        }
     }
 
     fn change_list(&self, op: &Op) -> rusqlite::Result<i64> {

@@ -25,8 +25,9 @@ pub(crate) enum Statement {
     Purge,
     /// Its third parameter is the end, of a kind that can have one.
     Put,
-    Set(Vec<&'static str>, End),
-    Add(&'static str),
+    /// Then come the parameters of the conditions.
+    Set(Vec<&'static str>, End, Vec<Condition>),
+    Add(&'static str, Vec<Condition>),
     Number(&'static str),
     ExpireAt,
     ExpireLater,
@@ -51,6 +52,20 @@ pub(crate) enum Statement {
     Ended,
     /// Removes some entries of a list or members of an index.
     Shorten,
+}
+
+/// A condition on the record that is changed. All but the first two have a parameter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Condition {
+    /// The first field is less than the second.
+    Below(&'static str, &'static str),
+    /// The time is before that of the field.
+    Before(&'static str),
+    AtLeast(&'static str),
+    AtMost(&'static str),
+    /// The field has this value, or none.
+    Is(&'static str),
+    Version,
 }
 
 /// The end that a record is given by the statement that sets its fields.
@@ -188,18 +203,20 @@ fn of_record(table: &Table, statement: &Statement) -> String {
                 end[2],
             )
         }
-        Statement::Set(fields, end) => {
+        Statement::Set(fields, end, conditions) => {
             let assigned: String = fields.iter().enumerate().map(|(place, field)| format!(", \"{field}\" = ?{}", place + 3)).collect();
+            let holds = all(conditions, fields.len() + 3 + usize::from(*end == End::Given));
             let end = match end {
                 End::Same => String::new(),
                 End::Given => format!(", _end = ?{}", fields.len() + 3),
                 End::Field(field) => format!(", _end = coalesce(\"{field}\", 0)"),
                 End::Never => ", _end = NULL".into(),
             };
-            format!("UPDATE {name} SET _version = _version + 1{assigned}{end} WHERE {there}")
+            format!("UPDATE {name} SET _version = _version + 1{assigned}{end} WHERE {there}{holds}")
         }
-        Statement::Add(field) => {
-            format!("UPDATE {name} SET \"{field}\" = coalesce(\"{field}\", 0) + ?3 WHERE {there} RETURNING \"{field}\"")
+        Statement::Add(field, conditions) => {
+            let holds = all(conditions, 4);
+            format!("UPDATE {name} SET \"{field}\" = coalesce(\"{field}\", 0) + ?3 WHERE {there}{holds} RETURNING \"{field}\"")
         }
         Statement::Number(field) => format!(
             "INSERT INTO {name} (_id, _version, \"{field}\") VALUES (?1, 1, ?2) \
@@ -212,6 +229,24 @@ fn of_record(table: &Table, statement: &Statement) -> String {
         Statement::Ended => format!("SELECT _id FROM {name} WHERE _end <= ?1 ORDER BY _end LIMIT ?2"),
         _ => format!("DELETE FROM {name} WHERE _id = ?1"),
     }
+}
+
+/// Conditions, whose parameters begin with this one.
+fn all(conditions: &[Condition], mut parameter: usize) -> String {
+    let mut text = String::new();
+    for condition in conditions {
+        // Writing to a string does not fail.
+        let _ = match condition {
+            Condition::Below(field, limit) => write!(text, " AND \"{field}\" < \"{limit}\""),
+            Condition::Before(field) => write!(text, " AND ?2 < \"{field}\""),
+            Condition::AtLeast(field) => write!(text, " AND \"{field}\" >= ?{parameter}"),
+            Condition::AtMost(field) => write!(text, " AND \"{field}\" <= ?{parameter}"),
+            Condition::Is(field) => write!(text, " AND \"{field}\" IS ?{parameter}"),
+            Condition::Version => write!(text, " AND _version = ?{parameter}"),
+        };
+        parameter += usize::from(!matches!(condition, Condition::Below(..) | Condition::Before(_)));
+    }
+    text
 }
 
 fn of_list(table: &Table, statement: &Statement) -> String {

@@ -183,7 +183,7 @@ impl Shared {
         places: &[usize],
     ) -> Result<(Timestamp, Vec<Answer>), StoreError> {
         let of_slot = || places.iter().map(|place| &queries[*place]);
-        let (keys, args) = Packer::queries(of_slot()).finish();
+        let (keys, args) = Packer::queries(of_slot());
         let mut replies = self.call(script, keys, args).await?.fields()?;
         Ok((replies.time()?, parse_all(of_slot(), replies.rest(), answer)?))
     }
@@ -255,7 +255,11 @@ impl Engine for RedisEngine {
     }
 
     fn read_confirmed(&self, queries: Vec<Query>) -> StoreFuture<Answers> {
-        self.read_by(queries, if self.0.link.waits_for_replicas() { &CONFIRM_READ } else { &READ })
+        self.read_by(queries, if self.may_be_ahead() { &CONFIRM_READ } else { &READ })
+    }
+
+    fn may_be_ahead(&self) -> bool {
+        self.0.link.waits_for_replicas()
     }
 
     fn commit(&self, batches: Vec<Batch>) -> StoreFuture<Vec<Applied>> {

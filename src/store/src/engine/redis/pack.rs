@@ -20,6 +20,13 @@ pub(super) struct Teller {
     pub(super) is_cluster: bool,
 }
 
+/// The knowledge that guards have of a record.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Known {
+    Absent,
+    There,
+}
+
 /// The keys of a script, and its packed arguments.
 #[derive(Default)]
 pub(super) struct Packer {
@@ -153,24 +160,26 @@ impl Packer {
         self.key(key);
     }
 
-    /// The fields that guards compare, by key.
-    fn reads(&mut self, guards: &[Guard]) {
+    /// The fields that guards compare, by key; and the version of each of these records, for the operation that raises it.
+    fn reads(&mut self, Batch { call, guards, .. }: &Batch) {
         let mut reads: Vec<(&Key, Vec<&'static str>)> = Vec::new();
-        for guard in guards {
-            let names = guard.fields();
-            if names.is_empty() {
-                continue;
+        let mut add = |key, fields: &[&'static str]| {
+            let known = reads.iter().position(|(known, _)| *known == key).unwrap_or(reads.len());
+            if known == reads.len() {
+                reads.push((key, vec![]));
             }
-            let known = reads.iter().position(|(key, _)| *key == guard.key());
-            let known = known.unwrap_or_else(|| {
-                reads.push((guard.key(), Vec::new()));
-                reads.len() - 1
-            });
-            for name in names {
-                if !reads[known].1.contains(&name) {
-                    reads[known].1.push(name);
+            for field in fields {
+                if !reads[known].1.contains(field) {
+                    reads[known].1.push(field);
                 }
             }
+        };
+        for guard in guards.iter().filter(|guard| guard.compares()) {
+            add(guard.key(), &["version"]);
+            add(guard.key(), &guard.fields());
+        }
+        if let Some((_, keeper)) = call {
+            add(keeper, &["@call"]);
         }
         self.array(reads.len());
         for (key, fields) in reads {
@@ -236,8 +245,9 @@ impl Packer {
         }
     }
 
-    /// An operation; `is_new` says that a guard found its record absent.
-    fn op(&mut self, op: &Op, is_new: bool, teller: Teller) {
+    /// An operation on a record of which guards may know whether it is there.
+    fn op(&mut self, op: &Op, known: Option<Known>, teller: Teller) {
+        let is_new = known == Some(Known::Absent);
         // Operations that are a single command.
         let is_single = op.key().table.children().is_empty() && !matches!(op.key().table.life, Life::With(_));
         match op {
@@ -251,10 +261,12 @@ impl Packer {
                 self.call(key, "ZADD", &[&|packer| packer.operand(score), &|packer| packer.text(member)]);
             }
             Op::Remove(key) if key.table.children().is_empty() => self.call(key, "DEL", &[]),
+            Op::Keep(key) if key.table.children().is_empty() => self.call(key, "PERSIST", &[]),
             Op::Put(key, fields) | Op::Set(key, fields) => {
                 let kind = match op {
                     Op::Put(..) if is_new => "new",
                     Op::Put(..) => "put",
+                    _ if known == Some(Known::There) => "change",
                     _ => "set",
                 };
                 self.begin(kind, key, 2 * fields.len());
@@ -330,16 +342,21 @@ impl Packer {
     pub(super) fn batches<'a>(batches: impl ExactSizeIterator<Item = &'a Batch>, teller: Teller) -> Self {
         let mut packer = Self::default();
         packer.array(batches.len());
-        for Batch { call, guards, ops, .. } in batches {
+        for batch in batches {
+            let Batch { call, guards, ops, .. } = batch;
             packer.array(if call.is_some() { 5 } else { 3 });
-            packer.reads(guards);
+            packer.reads(batch);
             packer.array(guards.len());
             guards.iter().for_each(|guard| packer.guard(guard));
             packer.array(ops.len());
             for (place, op) in ops.iter().enumerate() {
-                let is_new = guards.iter().any(|guard| matches!(guard, Guard::Absent(absent) if absent == op.key()))
-                    && !ops.iter().take(place).any(|before| before.key() == op.key());
-                packer.op(op, is_new, teller);
+                let is_first = !ops.iter().take(place).any(|before| before.key() == op.key());
+                let mut of_record = guards.iter().filter(|guard| is_first && guard.key() == op.key());
+                let known = of_record.find_map(|guard| match guard {
+                    Guard::Absent(_) => Some(Known::Absent),
+                    guard => guard.compares().then_some(Known::There),
+                });
+                packer.op(op, known, teller);
             }
             if let Some((call, key)) = call {
                 packer.key(key);
@@ -349,12 +366,22 @@ impl Packer {
         packer
     }
 
-    /// Queries about keys in one slot.
-    pub(super) fn queries<'a>(queries: impl ExactSizeIterator<Item = &'a Query>) -> Self {
-        let mut packer = Self::default();
-        packer.array(queries.len());
-        queries.for_each(|query| packer.query(query));
-        packer
+    /// The keys and the arguments of queries about keys in one slot. One record alone needs no packing.
+    pub(super) fn queries<'a>(queries: impl ExactSizeIterator<Item = &'a Query> + Clone) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
+        let mut few = queries.clone();
+        match (few.next(), few.next()) {
+            (Some(Query::Record(key)), None) => (vec![name(key)], vec![vec![]; 2]),
+            (Some(Query::Fields(key, fields)), None) => {
+                let names = ["version"].iter().chain(*fields).map(|name| name.as_bytes().to_vec());
+                (vec![name(key)], [vec![], vec![]].into_iter().chain(names).collect())
+            }
+            _ => {
+                let mut packer = Self::default();
+                packer.array(queries.len());
+                queries.for_each(|query| packer.query(query));
+                packer.finish()
+            }
+        }
     }
 
     fn query(&mut self, query: &Query) {

@@ -12,26 +12,36 @@ local function below(a, b)
   return a ~= b and (a < b) ~= negative
 end
 
-local holds = {
-  version = function(record, g) return record.version == g[3] end,
-  before = function(record, g) local at = record[g[3]] return at and now < tonumber(at) end,
-  below = function(record, g) local a, b = record[g[3]], record[g[4]] return a and b and below(a, b) end,
-  least = function(record, g) local a = record[g[3]] return a and not below(a, g[4]) end,
-  most = function(record, g) local a = record[g[3]] return a and not below(g[4], a) end,
-  equal = function(record, g) return record[g[3]] == g[4] end,
-  unset = function(record, g) return record.version and not record[g[3]] end,
-  absent = function(_, g) return redis.call('EXISTS', KEYS[g[2]]) == 0 end,
-  present = function(_, g) return redis.call('EXISTS', KEYS[g[2]]) == 1 end,
-}
+-- The fields of the records that guards compare, by key.
+local records
 
--- Guards about a list or an index.
-local contains = {
-  length = function(g) return (owner_exists(g[2]) and redis.call('LLEN', KEYS[g[2]]) or 0) == g[3] end,
-  fewer = function(g) return (owner_exists(g[2]) and redis.call('ZCARD', KEYS[g[2]]) or 0) < g[3] end,
-  entry = function(g)
-    return g[3] > 0 and owner_exists(g[2]) and redis.call('LINDEX', KEYS[g[2]], text(g[3] - 1)) == cmsgpack.pack({unpack(g, 4)})
-  end,
-}
+-- A script is made anew for each call, so that a chain of comparisons costs less than a table of functions.
+local function holds(g)
+  local kind, n = g[1], g[2]
+  if kind == 'absent' then return redis.call('EXISTS', KEYS[n]) == 0 end
+  if kind == 'present' then return redis.call('EXISTS', KEYS[n]) == 1 end
+  if kind == 'length' then return (owner_exists(n) and redis.call('LLEN', KEYS[n]) or 0) == g[3] end
+  if kind == 'fewer' then return (owner_exists(n) and redis.call('ZCARD', KEYS[n]) or 0) < g[3] end
+  if kind == 'entry' then
+    return g[3] > 0 and owner_exists(n) and redis.call('LINDEX', KEYS[n], text(g[3] - 1)) == cmsgpack.pack({unpack(g, 4)})
+  end
+  local record = records[n]
+  local field = record[g[3]]
+  if kind == 'unset' then return record.version and not field end
+  if kind == 'equal' then return field == g[4] end
+  if kind == 'version' then return record.version == g[3] end
+  if kind == 'before' then return field and now < tonumber(field) end
+  if kind == 'least' then return field and not below(field, g[4]) end
+  if kind == 'most' then return field and not below(g[4], field) end
+  local limit = record[g[4]]
+  return field and limit and below(field, limit)
+end
+
+-- The answer to a guard that failed: its number, and the record that it saw.
+local function refusal(number, g)
+  local is_of_record = g[1] ~= 'length' and g[1] ~= 'fewer' and g[1] ~= 'entry'
+  return {number, is_of_record and redis.call('HGETALL', KEYS[g[2]]) or {}}
+end
 
 -- The commands that give a record these values, and take its others away.
 local function assigned(set, op)
@@ -77,69 +87,69 @@ local function exact(number, key, field)
   return redis.call('HGET', key, field)
 end
 
-local operate = {
+-- Writes a record with these fields alone.
+local function put(n, op)
+  local key = KEYS[n]
+  local before = redis.call('HMGET', key, 'version', '@call')
+  local set = assigned({'HSET', key, 'version', text((before[1] or 0) + 1)}, op)
+  redis.call('DEL', key)
+  redis.call(unpack(set))
+  if before[2] then redis.call('HSET', key, '@call', before[2]) end
+  for _, child in ipairs(children[n] or {}) do redis.call('PERSIST', child) end
+end
+
+-- Sets fields of a record that is there.
+local function set_fields(n, op)
+  local key, known = KEYS[n], op[1] == 'change' and records[n].version
+  if not known and redis.call('EXISTS', key) == 0 then return end
+  local set, gone = assigned({'HSET', key, 'version', text((known or redis.call('HGET', key, 'version') or 0) + 1)}, op)
+  redis.call(unpack(set))
+  if #gone > 2 then redis.call(unpack(gone)) end
+end
+
+local function raise(key, field, least)
+  local last = redis.call('HGET', key, field)
+  if not last then redis.call('HSETNX', key, 'version', '1') end
+  if below(last or '0', least) then
+    redis.call('HSET', key, field, least)
+    return least
+  end
+  return exact(redis.call('HINCRBY', key, field, 1), key, field)
+end
+
+-- Each node that is named has a channel of its own.
+local function tell(n, op)
+  local node, publish, channel, message = unpack(op, 4)
+  for watcher in string.gmatch(redis.call('HGET', KEYS[n], op[3]) or '', string.rep('%x', 32)) do
+    if watcher ~= node then redis.call(publish, channel .. ':' .. watcher, message) end
+  end
+end
+
+local function operate(n, op)
+  local kind, key = op[1], KEYS[n]
+  -- A command whose arguments are all known needs nothing else.
+  if kind == 'call' then redis.call(op[3], key, unpack(op, 4)) return end
+  if kind == 'change' or kind == 'set' then return set_fields(n, op) end
   -- A record that a guard found absent.
-  new = function(n, op) redis.call(unpack((assigned({'HSET', KEYS[n], 'version', '1'}, op)))) end,
-  put = function(n, op)
-    local key = KEYS[n]
-    local before = redis.call('HMGET', key, 'version', '@call')
-    local set = assigned({'HSET', key, 'version', text((before[1] or 0) + 1)}, op)
-    redis.call('DEL', key)
-    redis.call(unpack(set))
-    if before[2] then redis.call('HSET', key, '@call', before[2]) end
-    for _, child in ipairs(children[n] or {}) do redis.call('PERSIST', child) end
-  end,
-  set = function(n, op)
-    local key = KEYS[n]
-    if redis.call('EXISTS', key) == 0 then return end
-    local set, gone = assigned({'HSET', key}, op)
-    redis.call('HINCRBY', key, 'version', 1)
-    if #set > 2 then redis.call(unpack(set)) end
-    if #gone > 2 then redis.call(unpack(gone)) end
-  end,
-  add = function(n, op)
-    local key = KEYS[n]
+  if kind == 'new' then redis.call(unpack((assigned({'HSET', key, 'version', '1'}, op)))) return end
+  if kind == 'put' then return put(n, op) end
+  if kind == 'add' then
     if redis.call('EXISTS', key) == 0 then return end
     return exact(redis.call('HINCRBY', key, op[3], value(op[4], key) or '0'), key, op[3])
-  end,
-  number = function(n, op)
-    local key, field, least = KEYS[n], op[3], text(now * op[4])
-    redis.call('HSETNX', key, 'version', '1')
-    if below(redis.call('HGET', key, field) or '0', least) then
-      redis.call('HSET', key, field, least)
-      return least
-    end
-    return exact(redis.call('HINCRBY', key, field, 1), key, field)
-  end,
-  append = function(n, op)
-    if owner_exists(n) then return text(change(n, 'RPUSH', entry(op, 3))) end
-  end,
-  rewrite = function(n, op)
-    if owner_exists(n) and op[3] > 0 and op[3] <= redis.call('LLEN', KEYS[n]) then
-      redis.call('LSET', KEYS[n], text(op[3] - 1), entry(op, 4))
-    end
-  end,
-  index = function(n, op)
-    if owner_exists(n) then change(n, 'ZADD', value(op[4]) or '0', op[3]) end
-  end,
-  unindex = function(n, op)
-    return owner_exists(n) and text(redis.call('ZREM', KEYS[n], op[3]) - 1) or '-1'
-  end,
-  sweep = function(n, op)
-    if owner_exists(n) then return text(redis.call('ZREMRANGEBYSCORE', KEYS[n], op[3], value(op[4]) or '0')) end
-  end,
-  expire = function(n, op) with_children(n, 'PEXPIREAT', value(op[3], KEYS[n]) or '0') end,
-  later = function(n, op) with_children(n, 'PEXPIREAT', value(op[3], KEYS[n]) or '0', 'GT') end,
-  keep = function(n) with_children(n, 'PERSIST') end,
-  remove = function(n) with_children(n, 'DEL') end,
-  -- Each node that is named has a channel of its own.
-  tell = function(n, op)
-    local node, publish, channel, message = unpack(op, 4)
-    for watcher in string.gmatch(redis.call('HGET', KEYS[n], op[3]) or '', string.rep('%x', 32)) do
-      if watcher ~= node then redis.call(publish, channel .. ':' .. watcher, message) end
-    end
-  end,
-}
+  end
+  if kind == 'number' then return raise(key, op[3], text(now * op[4])) end
+  if kind == 'expire' then return with_children(n, 'PEXPIREAT', value(op[3], key) or '0') end
+  if kind == 'later' then return with_children(n, 'PEXPIREAT', value(op[3], key) or '0', 'GT') end
+  if kind == 'keep' then return with_children(n, 'PERSIST') end
+  if kind == 'remove' then return with_children(n, 'DEL') end
+  if kind == 'tell' then return tell(n, op) end
+  if not owner_exists(n) then return kind == 'unindex' and '-1' end
+  if kind == 'append' then return text(change(n, 'RPUSH', entry(op, 3))) end
+  if kind == 'index' then change(n, 'ZADD', value(op[4]) or '0', op[3]) return end
+  if kind == 'unindex' then return text(redis.call('ZREM', key, op[3]) - 1) end
+  if kind == 'sweep' then return text(redis.call('ZREMRANGEBYSCORE', key, op[3], value(op[4]) or '0')) end
+  if op[3] > 0 and op[3] <= redis.call('LLEN', key) then redis.call('LSET', key, text(op[3] - 1), entry(op, 4)) end
+end
 
 -- Redis ends keys by its own clock; a given time is looked at here.
 local function let_end(n)
@@ -148,31 +158,21 @@ local function let_end(n)
 end
 
 local function apply(reads, guards, ops, keeper, call)
-  local kept = keeper and redis.call('HGET', KEYS[keeper], '@call')
-  kept = kept and cmsgpack.unpack(kept)
-  if kept and kept[1] == call then return {0, kept[3], kept[2]} end
-  local records = {}
+  records = {}
   for _, read in ipairs(reads) do
     local values, known = redis.call('HMGET', KEYS[read[1]], unpack(read, 2)), {}
     for i = 2, #read do known[read[i]] = values[i - 1] or nil end
     records[read[1]] = known
   end
+  local kept = keeper and records[keeper]['@call']
+  kept = kept and cmsgpack.unpack(kept)
+  if kept and kept[1] == call then return {0, kept[3], kept[2]} end
   for number, g in ipairs(guards) do
-    if contains[g[1]] then
-      if not contains[g[1]](g) then return {number, {}} end
-    elseif not holds[g[1]](records[g[2]], g) then
-      return {number, redis.call('HGETALL', KEYS[g[2]])}
-    end
+    if not holds(g) then return refusal(number, g) end
   end
   results = {}
   for number, op in ipairs(ops) do
-    -- A command whose arguments are all known needs nothing else.
-    if op[1] == 'call' then
-      redis.call(op[3], KEYS[op[2]], unpack(op, 4))
-      results[number] = '0'
-    else
-      results[number] = operate[op[1]](op[2], op) or '0'
-    end
+    results[number] = operate(op[2], op) or '0'
     if given then let_end(op[2]) end
   end
   if keeper and redis.call('EXISTS', KEYS[keeper]) == 1 then
