@@ -87,7 +87,8 @@ impl NodeEngine {
             if node.world.is_full() {
                 return refused();
             }
-            let (first, Some(pause)) = (work(engine), again) else { return work(engine) };
+            let Some(pause) = again else { return work(engine) };
+            let first = work(engine);
             Box::pin(async move {
                 // Nobody hears this answer.
                 let _ = first.await;
