@@ -148,27 +148,19 @@ string_enum!(
     }
 );
 
-impl EventStatus {
-    /// The first that applies at `now` of disabled, expired, at capacity, active.
-    #[must_use]
-    pub fn at(now: Timestamp, is_active: bool, expires_at: Timestamp, remaining: u32) -> Self {
-        if !is_active {
-            Self::Disabled
-        } else if now >= expires_at {
-            Self::Expired
-        } else if remaining == 0 {
-            Self::AtCapacity
-        } else {
-            Self::Active
-        }
-    }
-}
-
 impl Event {
-    /// Its status at `now`.
+    /// Its status at `now`: the first that applies of disabled, expired, at capacity, active.
     #[must_use]
     pub fn status(&self, now: Timestamp) -> EventStatus {
-        EventStatus::at(now, self.terms.is_active, self.terms.expires_at, self.remaining())
+        if !self.terms.is_active {
+            EventStatus::Disabled
+        } else if now >= self.terms.expires_at {
+            EventStatus::Expired
+        } else if self.remaining() == 0 {
+            EventStatus::AtCapacity
+        } else {
+            EventStatus::Active
+        }
     }
 
     /// Why it takes no guest at `now` although it is active; `is_funded` says that the credits cover one more guest.

@@ -6,7 +6,7 @@ use sakshi_domain::ids::EventId;
 use sakshi_domain::time::Timestamp;
 
 use crate::error::StoreError;
-use crate::sealing::{open_of_flow, open_webhook};
+use crate::sealing::{unseal_of_flow, unseal_webhook};
 use crate::vault::Vault;
 
 /// The deliveries that wait for their attempt.
@@ -34,8 +34,8 @@ pub(crate) fn address(
     own: impl FnOnce() -> Result<Option<WebhookUrl>, StoreError>,
 ) -> Result<WebhookUrl, StoreError> {
     let url = match (subject, event, copied) {
-        (Subject::Flow { flow, .. }, _, Some(copied)) => Some(open_of_flow(vault, flow, copied)?),
-        (Subject::Transaction(_), Some(event), Some(copied)) => Some(open_webhook(vault, event, copied)?),
+        (Subject::Flow { flow, .. }, _, Some(copied)) => Some(unseal_of_flow(vault, flow, copied)?),
+        (Subject::Transaction(_), Some(event), Some(copied)) => Some(unseal_webhook(vault, event, copied)?),
         _ => own()?,
     };
     url.ok_or_else(|| StoreError::unreadable("the address of a delivery"))

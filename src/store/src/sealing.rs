@@ -1,4 +1,4 @@
-//! Sealing what is personal or secret in a record, and opening it again.
+//! Sealing what is personal or secret in a record, and unsealing it.
 //!
 //! The terms of a transaction can hold a person's name (`name_hint`) and the secret in a webhook's
 //! path; an event and an app can hold the secrets of their URLs. Each is sealed for the id of its
@@ -29,7 +29,7 @@ fn seal(vault: &Vault, owner: &[u8], value: &impl Serialize, what: &str) -> Resu
     sealed.map(Sealed::into_bytes).map_err(|_| StoreError::Unavailable(format!("{what} cannot be written")))
 }
 
-fn open<T: DeserializeOwned>(vault: &Vault, owner: &[u8], sealed: impl Into<Vec<u8>>, what: &str) -> Result<T, StoreError> {
+fn unseal<T: DeserializeOwned>(vault: &Vault, owner: &[u8], sealed: impl Into<Vec<u8>>, what: &str) -> Result<T, StoreError> {
     let sealed = Sealed::from_bytes(sealed).ok_or_else(|| StoreError::unreadable(what))?;
     let json = vault.open_in_place(owner, sealed).map_err(|error| StoreError::Corrupt(error.to_string()))?;
     serde_json::from_slice(&Zeroizing::new(json)).map_err(|_| StoreError::unreadable(what))
@@ -52,8 +52,8 @@ pub(crate) fn seal_terms(vault: &Vault, id: TxnId, terms: &Terms) -> Result<Vec<
 }
 
 /// The terms of a transaction.
-pub(crate) fn open_terms(vault: &Vault, id: TxnId, sealed: impl Into<Vec<u8>>) -> Result<Terms, StoreError> {
-    open(vault, id.as_bytes(), sealed, "the terms of a transaction")
+pub(crate) fn unseal_terms(vault: &Vault, id: TxnId, sealed: impl Into<Vec<u8>>) -> Result<Terms, StoreError> {
+    unseal(vault, id.as_bytes(), sealed, "the terms of a transaction")
 }
 
 /// The sealed app.
@@ -62,8 +62,8 @@ pub(crate) fn seal_app(vault: &Vault, app: &App) -> Result<Vec<u8>, StoreError> 
 }
 
 /// The app.
-pub(crate) fn open_app(vault: &Vault, id: &AppId, sealed: impl Into<Vec<u8>>) -> Result<App, StoreError> {
-    open(vault, id.as_str().as_bytes(), sealed, "an app")
+pub(crate) fn unseal_app(vault: &Vault, id: &AppId, sealed: impl Into<Vec<u8>>) -> Result<App, StoreError> {
+    unseal(vault, id.as_str().as_bytes(), sealed, "an app")
 }
 
 /// A sealed refused request of an app.
@@ -72,8 +72,8 @@ pub(crate) fn seal_refusal(vault: &Vault, app: &AppId, refused: &RefusedRequest)
 }
 
 /// A refused request of an app.
-pub(crate) fn open_refusal(vault: &Vault, app: &AppId, sealed: impl Into<Vec<u8>>) -> Result<RefusedRequest, StoreError> {
-    open(vault, app.as_str().as_bytes(), sealed, "a refused request")
+pub(crate) fn unseal_refusal(vault: &Vault, app: &AppId, sealed: impl Into<Vec<u8>>) -> Result<RefusedRequest, StoreError> {
+    unseal(vault, app.as_str().as_bytes(), sealed, "a refused request")
 }
 
 /// A sealed entry of the audit log.
@@ -82,8 +82,8 @@ pub(crate) fn seal_audit_entry(vault: &Vault, number: u64, entry: &str) -> Resul
 }
 
 /// An entry of the audit log.
-pub(crate) fn open_audit_entry(vault: &Vault, number: u64, sealed: impl Into<Vec<u8>>) -> Result<String, StoreError> {
-    open(vault, &audit_owner(number), sealed, "an entry of the audit log")
+pub(crate) fn unseal_audit_entry(vault: &Vault, number: u64, sealed: impl Into<Vec<u8>>) -> Result<String, StoreError> {
+    unseal(vault, &audit_owner(number), sealed, "an entry of the audit log")
 }
 
 pub(crate) fn audit_owner(number: u64) -> Vec<u8> {
@@ -96,8 +96,8 @@ pub(crate) fn seal_operator(vault: &Vault, operator: &OperatorRecord) -> Result<
 }
 
 /// An operator.
-pub(crate) fn open_operator(vault: &Vault, id: &OperatorId, sealed: impl Into<Vec<u8>>) -> Result<OperatorRecord, StoreError> {
-    open(vault, id.as_str().as_bytes(), sealed, "an operator")
+pub(crate) fn unseal_operator(vault: &Vault, id: &OperatorId, sealed: impl Into<Vec<u8>>) -> Result<OperatorRecord, StoreError> {
+    unseal(vault, id.as_str().as_bytes(), sealed, "an operator")
 }
 
 /// The sealed URLs that an app has registered.
@@ -106,8 +106,8 @@ pub(crate) fn seal_urls(vault: &Vault, app: &AppId, urls: &RegisteredUrls) -> Re
 }
 
 /// The URLs that an app has registered.
-pub(crate) fn open_urls(vault: &Vault, app: &AppId, sealed: impl Into<Vec<u8>>) -> Result<RegisteredUrls, StoreError> {
-    open(vault, app.as_str().as_bytes(), sealed, "the webhook URLs of an app")
+pub(crate) fn unseal_urls(vault: &Vault, app: &AppId, sealed: impl Into<Vec<u8>>) -> Result<RegisteredUrls, StoreError> {
+    unseal(vault, app.as_str().as_bytes(), sealed, "the webhook URLs of an app")
 }
 
 /// The sealed state of a flow or of a fetch under it, or the sealed URL of a flow's delivery.
@@ -116,18 +116,18 @@ pub(crate) fn seal_of_flow(vault: &Vault, id: FlowId, value: &impl Serialize) ->
 }
 
 /// What [`seal_of_flow`] sealed.
-pub(crate) fn open_of_flow<T: DeserializeOwned>(vault: &Vault, id: FlowId, sealed: impl Into<Vec<u8>>) -> Result<T, StoreError> {
-    open(vault, id.as_bytes(), sealed, "a flow")
+pub(crate) fn unseal_of_flow<T: DeserializeOwned>(vault: &Vault, id: FlowId, sealed: impl Into<Vec<u8>>) -> Result<T, StoreError> {
+    unseal(vault, id.as_bytes(), sealed, "a flow")
 }
 
 /// The terms of an event.
-pub(crate) fn open_event(vault: &Vault, id: EventId, sealed: impl Into<Vec<u8>>) -> Result<EventTerms, StoreError> {
-    open(vault, id.as_bytes(), sealed, "the terms of an event")
+pub(crate) fn unseal_event(vault: &Vault, id: EventId, sealed: impl Into<Vec<u8>>) -> Result<EventTerms, StoreError> {
+    unseal(vault, id.as_bytes(), sealed, "the terms of an event")
 }
 
 /// The URL that a delivery copied, sealed, from its event.
-pub(crate) fn open_webhook(vault: &Vault, id: EventId, sealed: impl Into<Vec<u8>>) -> Result<WebhookUrl, StoreError> {
-    open(vault, id.as_bytes(), sealed, "the address of an event")
+pub(crate) fn unseal_webhook(vault: &Vault, id: EventId, sealed: impl Into<Vec<u8>>) -> Result<WebhookUrl, StoreError> {
+    unseal(vault, id.as_bytes(), sealed, "the address of an event")
 }
 
 /// The terms of an event: sealed, and in plain values what decides about a guest.

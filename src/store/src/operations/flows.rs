@@ -18,7 +18,7 @@ use crate::flows::{FlowDeliveries, FlowRecord, LapseFlowOutcome, OpenFlow, Repor
 use crate::idempotency::CreateOutcome;
 use crate::records::flow::{flow, lapsing, report, webhook_name, webhooks};
 use crate::records::tenancy;
-use crate::sealing::{open_app, open_urls};
+use crate::sealing::{unseal_app, unseal_urls};
 use crate::transitions::{delivery, flow as transitions};
 use crate::vault::Vault;
 
@@ -140,8 +140,8 @@ impl FlowStorage for Store {
 
     async fn receiver(&self, app: AppId) -> Result<Option<(App, RegisteredUrls)>, StoreError> {
         let Some(found) = self.record(tenancy::app(&app)).await? else { return Ok(None) };
-        let urls = found.has("urls").then(|| open_urls(self.vault(), &app, found.bytes("urls"))).transpose()?;
-        Ok(Some((open_app(self.vault(), &app, found.bytes("record"))?, urls.unwrap_or_default())))
+        let urls = found.has("urls").then(|| unseal_urls(self.vault(), &app, found.bytes("urls"))).transpose()?;
+        Ok(Some((unseal_app(self.vault(), &app, found.bytes("record"))?, urls.unwrap_or_default())))
     }
 
     async fn commit(&self, commit: Commit) -> Result<CommitOutcome, StoreError> {

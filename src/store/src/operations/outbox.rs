@@ -9,7 +9,7 @@ use crate::error::{StoreError, StoreFuture};
 use crate::outbox::{Backlog, address};
 use crate::records::delivery::{flight, holders, of_member, of_subject, outbox};
 use crate::redis::NodeId;
-use crate::sealing::open_terms;
+use crate::sealing::unseal_terms;
 use crate::transitions::delivery;
 
 /// Deliveries that are moved or given up at once.
@@ -212,7 +212,7 @@ impl Store {
         let event = record.has("event").then(|| record.array("event").map(EventId::from_bytes)).transpose()?;
         let copied = record.has("address").then(|| record.bytes("address").to_vec());
         let own = || match subject {
-            Subject::Transaction(txn) => Ok(open_terms(self.vault(), txn, record.bytes("terms"))?.webhook_url),
+            Subject::Transaction(txn) => Ok(unseal_terms(self.vault(), txn, record.bytes("terms"))?.webhook_url),
             Subject::Flow { .. } => Ok(None),
         };
         let url = address(self.vault(), subject, event, copied, own)?;

@@ -8,7 +8,7 @@ use super::{Store, call, is_done};
 use crate::engine::Query;
 use crate::error::{ATTEMPTS, StoreError, StoreFuture};
 use crate::records::refusal::{refusal, refusals};
-use crate::sealing::{open_refusal, seal_refusal};
+use crate::sealing::{seal_refusal, unseal_refusal};
 use crate::transitions::refusal::{keep, place};
 
 impl Store {
@@ -39,7 +39,7 @@ impl Store {
             let mut found = (0..REFUSALS_KEPT_MAX).map(|_| answers.record()).collect::<Result<Vec<_>, _>>()?;
             let newest_first = (1..=i64::from(REFUSALS_KEPT_MAX)).map(|back| place(kept - back));
             let newest_first = newest_first.filter_map(|place| found.get_mut(usize::try_from(place).ok()?)?.take());
-            newest_first.map(|record| open_refusal(store.vault(), &app, record.bytes("refused"))).collect()
+            newest_first.map(|record| unseal_refusal(store.vault(), &app, record.bytes("refused"))).collect()
         })
     }
 }

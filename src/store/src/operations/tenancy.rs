@@ -14,7 +14,7 @@ use crate::engine::{Batch, Key, Query, Record};
 use crate::error::{ATTEMPTS, StoreError, StoreFuture};
 use crate::paging::{Page, PageRequest};
 use crate::records::{client, tenancy};
-use crate::sealing::{open_app, open_urls, seal_app, seal_urls};
+use crate::sealing::{seal_app, seal_urls, unseal_app, unseal_urls};
 use crate::tenancy::KeyGrant;
 use crate::transitions::tenancy::{
     Changes, client_of, create_client, key_of, list, name_key, of_client, of_key, put_app, put_key, retired, write,
@@ -90,7 +90,7 @@ impl Store {
     pub fn load_app(&self, id: AppId) -> StoreFuture<Option<App>> {
         self.run(move |store| async move {
             match store.record(tenancy::app(&id)).await? {
-                Some(record) => Ok(Some(open_app(store.vault(), &id, record.bytes("record"))?)),
+                Some(record) => Ok(Some(unseal_app(store.vault(), &id, record.bytes("record"))?)),
                 None => store.confirmed(None).await,
             }
         })
@@ -102,7 +102,7 @@ impl Store {
     pub fn patch_app(&self, id: AppId, patch: AppPatch) -> StoreFuture<Option<App>> {
         self.run(move |store| async move {
             let change = |record: &Record| {
-                let before = open_app(store.vault(), &id, record.bytes("record"))?;
+                let before = unseal_app(store.vault(), &id, record.bytes("record"))?;
                 let mut after = before.clone();
                 after.apply(patch.clone());
                 let sealed = (after != before).then(|| seal_app(store.vault(), &after)).transpose()?;
@@ -170,7 +170,7 @@ impl Store {
             let mut answers = store.read(queries.into()).await?;
             let Some(client) = answers.record()? else { return store.confirmed(None).await };
             let client = client_of(key.client_id.clone(), &client)?;
-            let app = answers.record()?.map(|record| open_app(store.vault(), &app, record.bytes("record"))).transpose()?;
+            let app = answers.record()?.map(|record| unseal_app(store.vault(), &app, record.bytes("record"))).transpose()?;
             Ok(Some(KeyGrant { key, client, app }))
         })
     }
@@ -277,7 +277,7 @@ impl Store {
     /// The apps of a client by creation time.
     pub(super) async fn apps_of(&self, client: &ClientId) -> Result<Vec<App>, StoreError> {
         let ids = self.ids(tenancy::apps(client), 0, u64::MAX).await?;
-        self.records_of(ids, tenancy::app, |id, record| open_app(self.vault(), &id, record.bytes("record"))).await
+        self.records_of(ids, tenancy::app, |id, record| unseal_app(self.vault(), &id, record.bytes("record"))).await
     }
 
     /// The keys of a client by creation time.
@@ -289,6 +289,6 @@ impl Store {
     }
 
     fn urls_of(&self, id: &AppId, record: &Record) -> Result<RegisteredUrls, StoreError> {
-        if record.has("urls") { open_urls(self.vault(), id, record.bytes("urls")) } else { Ok(RegisteredUrls::default()) }
+        if record.has("urls") { unseal_urls(self.vault(), id, record.bytes("urls")) } else { Ok(RegisteredUrls::default()) }
     }
 }

@@ -13,7 +13,7 @@ use crate::engine::{Applied, Query, Record};
 use crate::error::{ATTEMPTS, StoreError, StoreFuture};
 use crate::records::transaction::{seen_of, transaction, transaction_of};
 use crate::records::{client, credential, event, tenancy};
-use crate::sealing::{open_app, seal_terms};
+use crate::sealing::{seal_terms, unseal_app};
 use crate::transactions::{CompleteOutcome, CompleteTransaction, ExpireOutcome, OpenOutcome, OpenTransaction, TransactionRecord};
 use crate::transitions::{complete, credential as memory, open};
 
@@ -114,7 +114,7 @@ impl Store {
             let Some(record) = answers.record()? else { return store.confirmed(None).await };
             let found = transaction_of(store.vault(), id, &record, answers.now)?;
             let kept = answers.record()?;
-            Ok(Some((found, kept.map(|kept| open_app(store.vault(), &app, kept.bytes("record"))).transpose()?)))
+            Ok(Some((found, kept.map(|kept| unseal_app(store.vault(), &app, kept.bytes("record"))).transpose()?)))
         })
     }
 

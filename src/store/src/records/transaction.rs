@@ -7,7 +7,7 @@ use sakshi_domain::transaction::{AnswerDigest, Pending};
 use super::{in_partition, table};
 use crate::engine::{Key, Record};
 use crate::error::StoreError;
-use crate::sealing::open_terms;
+use crate::sealing::unseal_terms;
 use crate::transactions::{CompletedRecord, TransactionRecord, refusal};
 use crate::vault::{Sealed, Vault};
 
@@ -74,7 +74,7 @@ pub(crate) fn transaction_of(vault: &Vault, id: TxnId, record: &Record, now: Tim
         event: event.transpose()?,
         opened_at: time("opened_at"),
         expires_at: time("expires_at"),
-        terms: open_terms(vault, id, record.bytes("terms"))?,
+        terms: unseal_terms(vault, id, record.bytes("terms"))?,
     };
     if !record.has("verified_at") {
         return Ok(if opened.is_expired(now) { TransactionRecord::Expired(opened) } else { TransactionRecord::Pending(opened) });

@@ -72,7 +72,7 @@ scripts! {
     APPLY = "apply", true, "", ["records"];
     /// The same for batches that take little memory or free some.
     APPLY_ON_FULL = "apply", true, " flags=allow-oom", ["records"];
-    READ = "read", false, " flags=no-writes", ["record", "records"];
+    READ = "read", false, " flags=no-writes", ["records"];
     /// The same, and its reply counts when the replicas have what it tells.
-    CONFIRM_READ = "read", true, " flags=no-writes", ["record", "records"];
+    CONFIRM_READ = "read", true, " flags=no-writes", ["records"];
 }

@@ -5,7 +5,7 @@ use crate::audit_log::{AuditHash, AuditRecord};
 use crate::engine::{Batch, Guard, Op, Operand, Value};
 use crate::error::StoreError;
 use crate::records::audit::audit_log;
-use crate::sealing::{open_audit_entry, seal_audit_entry};
+use crate::sealing::{seal_audit_entry, unseal_audit_entry};
 use crate::vault::Vault;
 
 /// The values of an entry.
@@ -46,5 +46,5 @@ pub(crate) fn parts(values: &[Value]) -> Result<Parts<'_>, StoreError> {
 /// It cannot be read.
 pub(crate) fn entry_of(vault: &Vault, values: &[Value]) -> Result<AuditRecord, StoreError> {
     let (number, previous, hash, sealed) = parts(values)?;
-    Ok(AuditRecord { number, previous, hash, entry: open_audit_entry(vault, number, sealed)? })
+    Ok(AuditRecord { number, previous, hash, entry: unseal_audit_entry(vault, number, sealed)? })
 }

@@ -4,13 +4,13 @@
 //! those records are unchanged; otherwise the caller reads them again.
 
 use sakshi_domain::delivery::{QueuedDelivery, Subject};
-use sakshi_domain::event::{EventRefusal, EventStatus};
+use sakshi_domain::event::EventRefusal;
 use sakshi_domain::ids::{EventId, TxnId};
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::{Failure, Outcome, Pending};
 
 use super::{credential, delivery, event::place};
-use crate::engine::{Applied, Batch, CallId, Guard, Op, Operand, Record, Value};
+use crate::engine::{Applied, Batch, CallId, Guard, Key, Op, Operand, Record, Value};
 use crate::error::StoreError;
 use crate::outbox::Target;
 use crate::records::event;
@@ -69,7 +69,8 @@ pub(crate) fn complete(
         Some(None) => return Err(Box::new(CompleteOutcome::CredentialReplayed)),
         reservation => reservation.flatten(),
     };
-    let refused = if command.passed { opened.event.and_then(|_| refusal(read.event.as_ref(), read.now)) } else { None };
+    let registers_at = opened.event.filter(|_| command.passed);
+    let refused = registers_at.and_then(|id| refusal(&event::event(command.id.partition(), id), read));
     let record = CompletedRecord {
         opened,
         verified_at: read.now,
@@ -85,13 +86,12 @@ pub(crate) fn complete(
     Ok(Completion { batch, reservation, call, record, queued })
 }
 
-/// The reason why an event takes no guest now. A missing event has ended.
-fn refusal(event: Option<&Record>, now: Timestamp) -> Option<EventRefusal> {
-    let Some(event) = event else { return Some(EventRefusal::Expired) };
-    let remaining = event.integer("max_guests").saturating_sub(event.integer("registrations"));
-    let expires_at = Timestamp::from_millis(event.integer("expires_at"));
-    let status = EventStatus::at(now, event.integer("is_active") == 1, expires_at, u32::try_from(remaining).unwrap_or(0));
-    EventRefusal::of(status)
+/// The reason why an event takes no guest now: the first guard of a registration that fails. A missing event has ended.
+fn refusal(at: &Key, read: &Snapshot) -> Option<EventRefusal> {
+    if read.event.is_none() {
+        return Some(EventRefusal::Expired);
+    }
+    place(at).into_iter().find(|(_, guard)| !guard.holds(read.event.as_ref(), read.now)).map(|(refusal, _)| refusal)
 }
 
 type Queued = Option<(usize, Option<Vec<u8>>)>;

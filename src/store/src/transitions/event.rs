@@ -12,7 +12,7 @@ use crate::error::StoreError;
 use crate::events::CreateEvent;
 use crate::idempotency::CreateOutcome;
 use crate::records::{client, delivery, event, idempotency};
-use crate::sealing::{SealedTerms, open_event};
+use crate::sealing::{SealedTerms, unseal_event};
 use crate::upkeep::Retention;
 use crate::vault::Vault;
 
@@ -151,7 +151,7 @@ pub(crate) fn event_of(vault: &Vault, id: EventId, record: &Record, passed: u64)
         client: record.parsed("client")?,
         app: record.parsed("app")?,
         created_at: record.time("created_at").ok_or_else(unreadable)?,
-        terms: open_event(vault, id, record.bytes("terms"))?,
+        terms: unseal_event(vault, id, record.bytes("terms"))?,
         counts: EventCounts {
             registrations: u32::try_from(record.integer("registrations")).map_err(|_| unreadable())?,
             scans: count("scans")?,

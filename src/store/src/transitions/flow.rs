@@ -20,7 +20,7 @@ use crate::idempotency::CreateOutcome;
 use crate::records::flow::{flow, lapsing, report, webhook_name, webhooks};
 use crate::records::{client, idempotency};
 use crate::redis::NodeId;
-use crate::sealing::{open_of_flow, seal_of_flow};
+use crate::sealing::{seal_of_flow, unseal_of_flow};
 use crate::vault::Vault;
 
 /// The batch that opens a flow.
@@ -77,7 +77,7 @@ pub(crate) fn stored_of(
     let fetch = fetch.map(|name| Ok::<_, StoreError>(fetches(vault, id, record)?.remove(&name.to_string()))).transpose()?;
     let latest = record.has("latest").then(|| record.array("latest").map(DedupDigest));
     Ok(StoredFlow {
-        state: open_of_flow(vault, id, record.bytes("state"))?,
+        state: unseal_of_flow(vault, id, record.bytes("state"))?,
         fetch: fetch.flatten(),
         version: record.version.unsigned_abs(),
         until: record.time("until").ok_or_else(|| StoreError::unreadable("a flow"))?,
@@ -88,7 +88,7 @@ pub(crate) fn stored_of(
 
 /// The states of the fetches under a flow, by the digests of their names.
 fn fetches(vault: &Vault, id: FlowId, record: &Record) -> Result<BTreeMap<String, FetchState>, StoreError> {
-    if record.has("fetches") { open_of_flow(vault, id, record.bytes("fetches")) } else { Ok(BTreeMap::new()) }
+    if record.has("fetches") { unseal_of_flow(vault, id, record.bytes("fetches")) } else { Ok(BTreeMap::new()) }
 }
 
 /// The records that a commit reads.
@@ -137,7 +137,7 @@ pub(crate) fn commit(
         }
         Change::Fetch(fetch, state) => {
             let mut fetches = fetches(vault, id, known)?;
-            fetches.insert(fetch.to_string(), open_of_flow(vault, id, state)?);
+            fetches.insert(fetch.to_string(), unseal_of_flow(vault, id, state)?);
             fields.push(("fetches", seal_of_flow(vault, id, &fetches)?.into()));
         }
     }

@@ -8,7 +8,7 @@ use sakshi_domain::time::Timestamp;
 use crate::engine::{Batch, Guard, Op, Operand, Record};
 use crate::error::StoreError;
 use crate::records::operator::{operator, operator_token, operators};
-use crate::sealing::open_operator;
+use crate::sealing::unseal_operator;
 use crate::vault::Vault;
 
 /// The batch that adds an operator with this sealed record.
@@ -37,5 +37,5 @@ pub(crate) fn revoke(id: &OperatorId, at: Timestamp) -> Batch {
 /// # Errors
 /// It cannot be read.
 pub(crate) fn operator_of(vault: &Vault, id: &OperatorId, record: &Record) -> Result<OperatorRecord, StoreError> {
-    Ok(OperatorRecord { revoked_at: record.time("revoked_at"), ..open_operator(vault, id, record.bytes("record"))? })
+    Ok(OperatorRecord { revoked_at: record.time("revoked_at"), ..unseal_operator(vault, id, record.bytes("record"))? })
 }

@@ -9,7 +9,7 @@ use super::tenancy::{client_of, create_client, list, name_key, put_app, put_key,
 use crate::engine::{Batch, Key, Record};
 use crate::error::StoreError;
 use crate::records::{client, tenancy};
-use crate::sealing::{open_app, seal_app};
+use crate::sealing::{seal_app, unseal_app};
 use crate::vault::Vault;
 
 /// The existing records under the ids and digests of a transfer.
@@ -58,7 +58,7 @@ impl ExistingRecords {
     ) -> Result<KnownClient, StoreError> {
         let id = &transfer.client.client_id;
         let app = |id| -> Result<Option<App>, StoreError> {
-            self.record(&tenancy::app(id)).map(|app| open_app(vault, id, app.bytes("record"))).transpose()
+            self.record(&tenancy::app(id)).map(|app| unseal_app(vault, id, app.bytes("record"))).transpose()
         };
         let key = |(by_id, sent): (Option<TransferredKey>, &TransferredKey)| {
             let by_digest = self.record(&tenancy::api_key(&sent.digest)).map(|key| key.parsed("key_id"));

@@ -32,6 +32,7 @@ const IN_THE_CLEAR: &[&str] = &[
     "registrations_list.txn",
     "report_record.claim",
     "txn_record.answer",
+    "txn_record.call",
     "txn_record.claim",
     "txn_record.event",
     "webhook_name_record.flow",
