@@ -45,6 +45,10 @@ pub(crate) trait TestStore {
     fn now(&self) -> Timestamp;
     /// Moves the store's clock forward.
     fn advance(&self, span: Duration);
+    /// Returns true if the store loses answers, and gives them again.
+    fn loses_answers(&self) -> bool {
+        false
+    }
 }
 
 /// A store and its clock, which the test moves.

@@ -11,7 +11,7 @@ use crate::embedded::database::statements::Database;
 
 /// Jobs in one commit.
 const GROUP_MAX: usize = 512;
-/// How long a busy writer waits for more jobs: about as long as a commit takes. A commit costs the
+/// Pause in which a busy writer waits for more jobs: about as long as a commit takes. A commit costs the
 /// same for one job as for many.
 const GATHER: Duration = Duration::from_micros(200);
 /// Bytes in one commit, roughly.
@@ -78,7 +78,7 @@ mod tests {
         waiting(bytes, |_| Ok(())).0
     }
 
-    /// How many of these jobs, which weigh so many bytes each, are in the first group.
+    /// The number of these jobs, which weigh so many bytes each, in the first group.
     fn gathered(jobs: usize, bytes: usize) -> usize {
         let (sender, waiting) = channel();
         (1..jobs).for_each(|_| sender.send(job(bytes)).unwrap());

@@ -22,7 +22,7 @@ pub(super) struct Teller {
 
 /// The knowledge that guards have of a record.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Known {
+enum Presence {
     Absent,
     There,
 }
@@ -246,8 +246,8 @@ impl Packer {
     }
 
     /// An operation on a record of which guards may know whether it is there.
-    fn op(&mut self, op: &Op, known: Option<Known>, teller: Teller) {
-        let is_new = known == Some(Known::Absent);
+    fn op(&mut self, op: &Op, known: Option<Presence>, teller: Teller) {
+        let is_new = known == Some(Presence::Absent);
         // Operations that are a single command.
         let is_single = op.key().table.children().is_empty() && !matches!(op.key().table.life, Life::With(_));
         match op {
@@ -266,7 +266,7 @@ impl Packer {
                 let kind = match op {
                     Op::Put(..) if is_new => "new",
                     Op::Put(..) => "put",
-                    _ if known == Some(Known::There) => "change",
+                    _ if known == Some(Presence::There) => "change",
                     _ => "set",
                 };
                 self.begin(kind, key, 2 * fields.len());
@@ -353,8 +353,8 @@ impl Packer {
                 let is_first = !ops.iter().take(place).any(|before| before.key() == op.key());
                 let mut of_record = guards.iter().filter(|guard| is_first && guard.key() == op.key());
                 let known = of_record.find_map(|guard| match guard {
-                    Guard::Absent(_) => Some(Known::Absent),
-                    guard => guard.compares().then_some(Known::There),
+                    Guard::Absent(_) => Some(Presence::Absent),
+                    guard => guard.compares().then_some(Presence::There),
                 });
                 packer.op(op, known, teller);
             }

@@ -23,6 +23,7 @@ mod reseal;
 mod unpolled_futures;
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
@@ -134,6 +135,10 @@ impl<S> TestStore for RedisTestStore<S> {
 
     fn advance(&self, span: Duration) {
         self.clock.advance(span);
+    }
+
+    fn loses_answers(&self) -> bool {
+        self.store.shared.faults.replies_are_lost.load(Ordering::SeqCst)
     }
 }
 
