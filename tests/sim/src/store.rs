@@ -82,7 +82,7 @@ impl NodeEngine {
     /// engine on Redis does with a step whose reply is lost.
     fn change<T: Send + 'static>(&self, work: impl Fn(&MemoryEngine) -> StoreFuture<T> + Send + 'static) -> StoreFuture<T> {
         let (plan, node) = (self.world.plan(), self.clone());
-        let again = self.world.goes_wrong("repeated-steps", 200).then(|| self.world.pause(10));
+        let again = self.world.goes_wrong("repeated-steps", 500).then(|| self.world.pause(10));
         let called = self.clone().called(plan, true, move |engine| {
             if node.world.is_full() {
                 return refused();

@@ -38,7 +38,8 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// The kinds of faults, and what operators and organisers change. Those that keep a request from an answer come first.
+    /// The kinds of faults, and what operators and organisers change. Those that keep a request from an answer come first;
+    /// nodes are killed for a new encryption key too.
     pub const FAULTS: [&'static str; 24] = [
         "kills",
         "outages",
@@ -50,6 +51,7 @@ impl Shape {
         "actor-panics",
         "hangs",
         "hung-arbiters",
+        "key-rotations",
         "repeated-steps",
         "lost-notices",
         "drift",
@@ -62,7 +64,6 @@ impl Shape {
         "key-changes",
         "suspensions",
         "erasures",
-        "key-rotations",
         "flows",
     ];
 
@@ -70,7 +71,7 @@ impl Shape {
     pub const WHOLE: Self = Self { verifications: None, without: 0 };
 
     /// How many of [`Shape::FAULTS`] keep a request from an answer.
-    const DISTURBING: usize = 10;
+    const DISTURBING: usize = 11;
 
     fn has(self, fault: &str) -> bool {
         self.without & (1 << Self::number(fault)) == 0
