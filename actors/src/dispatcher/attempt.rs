@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use sakshi_domain::delivery::{Attempt, DeliveryId, DeliveryOutcome, QueuedDelivery, Subject};
+use sakshi_domain::http_url::WebhookUrl;
 use sakshi_domain::ids::{AppId, TxnId};
 use sakshi_domain::tenancy::App;
 use sakshi_outbound::client::SendWebhook;
@@ -33,7 +34,7 @@ pub(super) struct Attempter {
     pub(super) client: Arc<dyn SendWebhook>,
 }
 
-/// Why a body could not be built.
+/// Why a webhook could not be built.
 #[derive(Debug, thiserror::Error)]
 enum BodyError {
     #[error(transparent)]
@@ -61,7 +62,7 @@ impl Attempter {
         unresolved: Option<Duration>,
         memory: Reservation,
     ) -> bool {
-        let span = sakshi_trace::webhook(|| delivery.url.origin(), delivery.id);
+        let span = sakshi_trace::webhook(|| delivery.origin.clone(), delivery.id);
         let (id, subject, has_begun) = (delivery.id, delivery.subject, Cell::new(false));
         let attempt = AssertUnwindSafe(self.attempt_in_span(delivery, just_ended, unresolved, memory, &has_begun)).catch_unwind();
         match attempt.instrument(span).await {
@@ -83,12 +84,12 @@ impl Attempter {
         mut memory: Reservation,
         has_begun: &Cell<bool>,
     ) -> bool {
-        let body = match self.body(&delivery, just_ended).await {
-            Ok(body) => body,
-            // It was erased after it was queued.
-            Err(BodyError::Gone) => return false,
+        let (url, body) = match self.content(&delivery, just_ended).await {
+            Ok(content) => content,
+            // It was erased after it was queued, or lost. A delivery that cannot be forgotten now is found again by a scan.
+            Err(BodyError::Gone) => return self.store.forget_delivery(delivery.id, delivery.subject).await.is_err(),
             Err(error) => {
-                tracing::error!(delivery.id = %delivery.id, subject.id = %delivery.subject, %error, "a webhook body could not be built");
+                tracing::error!(delivery.id = %delivery.id, subject.id = %delivery.subject, %error, "a webhook could not be built");
                 return true;
             }
         };
@@ -101,7 +102,7 @@ impl Attempter {
         }
         let attempt = match unresolved {
             Some(waited) => unresolved_for(waited),
-            None => self.client.attempt(&delivery.url, body.into()).await,
+            None => self.client.attempt(&url, body.into()).await,
         };
         drop(memory);
         log(&delivery, attempt);
@@ -109,8 +110,12 @@ impl Attempter {
         false
     }
 
-    /// What is sent: of a flow, the bytes that were sealed when it was reported.
-    async fn body(&self, delivery: &QueuedDelivery, just_ended: Option<Box<CompletedRecord>>) -> Result<Vec<u8>, BodyError> {
+    /// Where it is sent, and what: of a flow, the bytes that were sealed when it was reported.
+    async fn content(
+        &self,
+        delivery: &QueuedDelivery,
+        just_ended: Option<Box<CompletedRecord>>,
+    ) -> Result<(WebhookUrl, Vec<u8>), BodyError> {
         match delivery.subject {
             Subject::Transaction(txn) => {
                 let app = delivery.app.clone().ok_or(BodyError::Gone)?;
@@ -118,11 +123,11 @@ impl Attempter {
                     Some(record) => (*record, self.store.load_app(app).await?),
                     None => self.load(txn, app).await?,
                 };
-                self.outcome(record, app, delivery.stored_bytes)
+                Ok((record.webhook_url(&self.vault)?, self.outcome(record, app, delivery.stored_bytes)?))
             }
             Subject::Flow { flow, webhook } => {
-                let payload = self.store.load_webhook(flow, webhook).await?.ok_or(BodyError::Gone)?;
-                Ok(payload.open(&self.vault)?)
+                let (url, payload) = self.store.load_webhook(flow, webhook).await?.ok_or(BodyError::Gone)?;
+                Ok((url, payload.open(&self.vault)?))
             }
         }
     }
@@ -179,9 +184,9 @@ fn log(delivery: &QueuedDelivery, attempt: Attempt) {
     let (outcome, sent, status) = (attempt.outcome.as_str(), attempt.outcome.sent().as_str(), attempt.status);
     let duration_ms = attempt.duration_ms;
     if attempt.outcome == DeliveryOutcome::Delivered {
-        tracing::info!(subject.id = %delivery.subject, receiver = %delivery.url.origin(), outcome, sent, status, duration_ms, "webhook delivered");
+        tracing::info!(subject.id = %delivery.subject, receiver = delivery.origin, outcome, sent, status, duration_ms, "webhook delivered");
     } else {
-        tracing::warn!(subject.id = %delivery.subject, receiver = %delivery.url.origin(), outcome, sent, status, duration_ms, "webhook lost");
+        tracing::warn!(subject.id = %delivery.subject, receiver = delivery.origin, outcome, sent, status, duration_ms, "webhook lost");
     }
 }
 

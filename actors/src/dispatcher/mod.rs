@@ -146,7 +146,7 @@ impl WebhookDispatcher {
         if self.known.contains(&delivery.id) {
             return;
         }
-        let origin: Rc<str> = delivery.url.origin().into();
+        let origin: Rc<str> = delivery.origin.as_str().into();
         let queue = self.queues.entry(Rc::clone(&origin)).or_default();
         let id = delivery.id;
         if queue.push(delivery, source) {
@@ -158,8 +158,8 @@ impl WebhookDispatcher {
     /// Gives an origin a turn if it has something to send and may begin an attempt, as soon as its name resolves.
     fn make_ready(&mut self, origin: &Rc<str>, ctx: &mut Context<Self>) {
         let next = self.queues.get_mut(origin).and_then(|queue| queue.become_ready(self.bounds.in_flight_per_origin));
-        let Some((url, since)) = next else { return };
-        let mut resolves = self.attempter.client.resolves(url, since);
+        let Some(since) = next else { return };
+        let mut resolves = self.attempter.client.resolves(origin, since);
         if let Some(resolves) = (&mut resolves).now_or_never() {
             return self.take_turn(origin, resolves, since);
         }

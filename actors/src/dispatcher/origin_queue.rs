@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use sakshi_domain::delivery::{DeliveryId, QueuedDelivery};
-use sakshi_domain::http_url::WebhookUrl;
 use tokio::time::Instant;
 
 use super::budget::Need;
@@ -60,15 +59,15 @@ impl OriginQueue {
         true
     }
 
-    /// Becomes ready if the origin should get a turn now. Returns the URL whose name must resolve first, and since when the next
-    /// delivery has waited for that.
-    pub(super) fn become_ready(&mut self, in_flight_max: usize) -> Option<(&WebhookUrl, Instant)> {
+    /// Becomes ready if the origin should get a turn now. Its name must resolve first; returns since when the next delivery has waited
+    /// for that.
+    pub(super) fn become_ready(&mut self, in_flight_max: usize) -> Option<Instant> {
         if self.ready || self.in_flight >= in_flight_max {
             return None;
         }
-        let (came, next) = self.queued.front()?;
+        let (came, _) = self.queued.front()?;
         self.ready = true;
-        Some((&next.url, self.unresolved_since.map_or_else(Instant::now, |since| since.max(*came))))
+        Some(self.unresolved_since.map_or_else(Instant::now, |since| since.max(*came)))
     }
 
     /// Notes whether the name has resolved, or failed for good, for a delivery that has waited since then.
@@ -122,15 +121,13 @@ impl OriginQueue {
 
 #[cfg(test)]
 mod tests {
-    use sakshi_domain::http_url::{Schemes, WebhookUrl};
     use sakshi_domain::ids::{ClientId, TxnId};
 
     use super::*;
 
     fn delivery(id: u64) -> QueuedDelivery {
-        let url = WebhookUrl::parse("http://127.0.0.1/", Schemes::HttpAndHttps).unwrap();
         let subject = TxnId::generate(ClientId::generate().partition(), 0).into();
-        QueuedDelivery { id: DeliveryId(id), subject, url, app: None, stored_bytes: 0 }
+        QueuedDelivery { id: DeliveryId(id), subject, origin: "http://127.0.0.1".into(), app: None, stored_bytes: 0 }
     }
 
     fn begun(queue: &mut OriginQueue, count: usize) -> Vec<u64> {
@@ -198,7 +195,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn each_delivery_waits_for_the_name_since_it_came_or_since_the_name_fails() {
         let (mut queue, second, start) = (OriginQueue::default(), Duration::from_secs(1), Instant::now());
-        let since = |queue: &mut OriginQueue| queue.become_ready(9).map(|(_, since)| (since - start).as_secs());
+        let since = |queue: &mut OriginQueue| queue.become_ready(9).map(|since| (since - start).as_secs());
         let waited = |queue: &mut OriginQueue| queue.start_attempt().unwrap().1.map(|waited| waited.as_secs());
         assert!((1..=2).all(|id| queue.push(delivery(id), Source::NoticeOrScan)));
         tokio::time::advance(second).await;

@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::flow::dedup::DedupDigest;
 use crate::flow::flow_id::FlowId;
-use crate::http_url::WebhookUrl;
 use crate::ids::{AppId, Partition, TxnId};
 use crate::string_enum::string_enum;
 use crate::time::Timestamp;
@@ -90,8 +89,8 @@ pub struct QueuedDelivery {
     pub id: DeliveryId,
     /// What it reports.
     pub subject: Subject,
-    /// The receiver.
-    pub url: WebhookUrl,
+    /// The receiver, without the path.
+    pub origin: String,
     /// The app of its transaction.
     pub app: Option<AppId>,
     /// Bytes of the stored, encrypted outcome or report from which its body is made.

@@ -266,6 +266,7 @@ mod tests {
             refused: None,
             answer: AnswerDigest([1; 32]),
             outcome: Vault::new(&[vec![7; 32].into()]).unwrap().seal(b"owner", b"outcome"),
+            address: None,
         };
         let opened = Arc::new(opened);
         let states = [View::Pending(Arc::clone(&opened)), View::Completed(Box::new(completed)), View::Expired(opened), View::Unknown];

@@ -3,15 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sakshi_domain::delivery::{DeliveryId, QueuedDelivery, Subject};
+use sakshi_domain::delivery::QueuedDelivery;
 use sakshi_domain::event::EventRefusal;
+use sakshi_domain::http_url::WebhookUrl;
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::{AnswerDigest, CredentialIdentity, Pending};
 
 use crate::error::StoreError;
 use crate::idempotency::IdempotentAnswer;
-use crate::outbox;
+use crate::sealing::unseal_webhook;
 use crate::vault::{Sealed, Vault};
 
 /// Opens a transaction and debits its credit.
@@ -150,15 +151,19 @@ pub struct CompletedRecord {
     pub answer: AnswerDigest,
     /// The sealed JSON of a [`sakshi_domain::transaction::Outcome`].
     pub outcome: Sealed,
+    /// The URL of its webhook, sealed, if it was copied from its event.
+    pub address: Option<Vec<u8>>,
 }
 
 impl CompletedRecord {
-    /// Its delivery, which was queued with this id and perhaps a copy of the event's address.
-    pub(crate) fn queued(&self, vault: &Vault, id: DeliveryId, copied: Option<Vec<u8>>) -> Result<QueuedDelivery, StoreError> {
-        let Pending { id: txn, app, event, terms, .. } = &self.opened;
-        let subject = Subject::Transaction(*txn);
-        let url = outbox::address(vault, subject, *event, copied, || Ok(terms.webhook_url.clone()))?;
-        Ok(QueuedDelivery { id, subject, url, app: Some(app.clone()), stored_bytes: self.outcome.size() })
+    /// The URL of its webhook: the event's when it was completed, or its own.
+    ///
+    /// # Errors
+    /// It has none, or it cannot be read.
+    pub fn webhook_url(&self, vault: &Vault) -> Result<WebhookUrl, StoreError> {
+        let Pending { event, terms, .. } = &self.opened;
+        let copied = event.zip(self.address.clone()).map(|(event, address)| unseal_webhook(vault, event, address)).transpose()?;
+        copied.or_else(|| terms.webhook_url.clone()).ok_or_else(|| StoreError::unreadable("the address of a delivery"))
     }
 }
 

@@ -67,7 +67,7 @@ impl Network {
 }
 
 impl SendWebhook for Network {
-    fn resolves(&self, _: &WebhookUrl, _: Instant) -> BoxFuture<'static, bool> {
+    fn resolves(&self, _: &str, _: Instant) -> BoxFuture<'static, bool> {
         if !self.world.goes_wrong("bad-receivers", 500) {
             return ready(true).boxed();
         }

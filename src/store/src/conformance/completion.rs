@@ -10,7 +10,7 @@ use sakshi_domain::transaction::{AnswerDigest, CredentialIdentity, Pending};
 
 use super::TestStore;
 use super::fixture::{
-    REPLAY_WINDOW, WINDOW, client_with, completed, completing, created, event, opened, opening_with_hook, scanned, sealed,
+    REPLAY_WINDOW, WINDOW, client_with, completed, completing, created, event, opened, opening_with_hook, receiver, scanned, sealed,
 };
 use crate::{CompleteOutcome, CompleteTransaction, ExpireOutcome, PresentedCredential};
 use crate::{CompletedRecord, TransactionRecord};
@@ -27,6 +27,7 @@ pub(crate) async fn completing_keeps_the_result_and_queues_one_webhook(test: &im
         refused: None,
         answer: AnswerDigest([5; 32]),
         outcome: sealed("outcome 5"),
+        address: None,
     };
     let CompleteOutcome::Completed { record, queued: Some(delivery), repeated: false } = outcome else { panic!("{outcome:?}") };
     assert_eq!(record, expected);
@@ -37,7 +38,7 @@ pub(crate) async fn completing_keeps_the_result_and_queues_one_webhook(test: &im
     let due = test.store().due_deliveries(None, None, 10).await.unwrap();
     assert_eq!(due.iter().map(|queued| queued.id).collect::<Vec<_>>(), [delivery.id]);
     assert_eq!(due, std::slice::from_ref(&delivery));
-    assert_eq!((delivery.subject, Some(&delivery.url)), (pending.id.into(), pending.terms.webhook_url.as_ref()));
+    assert_eq!((delivery.subject, Some(receiver(test.store(), &delivery).await)), (pending.id.into(), pending.terms.webhook_url));
     assert_eq!(delivery.stored_bytes, sealed("outcome 5").size());
     let kept = test.store().load_delivery(pending.id.into()).await.unwrap().unwrap();
     assert_eq!((kept.id, kept.queued_at, kept.claimed_at, kept.attempt), (delivery.id, test.now(), None, None));

@@ -6,6 +6,7 @@ use std::time::Duration;
 use sakshi_domain::channel::Channel;
 use sakshi_domain::claims::Claim;
 use sakshi_domain::credits::{CreditMove, EntryKind};
+use sakshi_domain::delivery::{QueuedDelivery, Subject};
 use sakshi_domain::event::{Event, EventCounts, EventPatch, EventTerms, EventText, MaxGuests};
 use sakshi_domain::http_url::{HttpUrl, Schemes, WebhookUrl};
 use sakshi_domain::ids::{AppId, ClientId, EventId, TxnId};
@@ -19,7 +20,7 @@ use super::TestStore;
 use crate::Sealed;
 use crate::{
     CompleteOutcome, CompleteTransaction, CreateEvent, CreateOutcome, CreditOutcome, IdempotencyScope, IdempotentAnswer, OpenOutcome,
-    OpenTransaction, PatchEventOutcome, Retention,
+    OpenTransaction, PatchEventOutcome, Retention, Store, TransactionRecord,
 };
 
 pub(crate) const WINDOW: Duration = Duration::from_secs(900);
@@ -135,6 +136,18 @@ pub(crate) async fn completed(test: &impl TestStore, client: &ClientId) -> (Pend
 }
 
 /// An idempotency key of the client, identified by a number.
+/// The URL that the attempt of a delivery goes to.
+pub(crate) async fn receiver(store: &Store, delivery: &QueuedDelivery) -> WebhookUrl {
+    match delivery.subject {
+        Subject::Transaction(txn) => {
+            let found = store.load_transaction_with_app(txn, delivery.app.clone().unwrap()).await.unwrap();
+            let Some((TransactionRecord::Completed(record), _)) = found else { panic!("{found:?}") };
+            record.webhook_url(store.vault()).unwrap()
+        }
+        Subject::Flow { flow, webhook } => store.load_webhook(flow, webhook).await.unwrap().unwrap().0,
+    }
+}
+
 pub(crate) fn scope(client: &ClientId, number: u8) -> IdempotencyScope {
     IdempotencyScope { partition: client.partition(), digest: [number; 32] }
 }

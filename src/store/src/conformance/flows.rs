@@ -15,7 +15,7 @@ use sakshi_domain::limits::FILE_BYTES_MAX;
 use sakshi_domain::retention::ClientRetention;
 
 use super::TestStore;
-use super::fixture::{RESULT_TTL, app, client, client_with, kept, url};
+use super::fixture::{RESULT_TTL, app, client, client_with, kept, receiver, url};
 use super::flow_fixture::{
     FLOW, Party, Told, accepted, document, loaded, locker, locker_kept_for, opened, party, registered, told, wealth,
 };
@@ -68,7 +68,7 @@ pub(crate) async fn three_identical_reports_queue_one_delivery(test: &impl TestS
     registered(test, &party).await;
     let flow = opened(test, locker(test, &party)).await;
     let queued = accepted(test, &flow, Told::Locker("Fetched", 1)).await.unwrap();
-    assert_eq!(queued.url, url("https://doclocker.example/hook"));
+    assert_eq!(receiver(test.store(), &queued).await, url("https://doclocker.example/hook"));
     for _ in 0..2 {
         assert_eq!(test.store().report_flow(told(&flow, Told::Locker("Fetched", 1))).await, Ok(ReportFlowOutcome::Repeated));
     }
@@ -99,8 +99,8 @@ pub(crate) async fn accepted_accepted_revoked_queues_two_with_a_body_each(test: 
     assert_eq!(found.len(), 2);
     for (delivery, status) in found.iter().zip(["Accepted", "Revoked"]) {
         let Subject::Flow { flow: id, webhook } = delivery.subject else { panic!("{delivery:?}") };
-        assert_eq!((id, &delivery.url), (flow.id, &url("https://consent.example/hook")));
-        assert!(test.store().load_webhook(id, webhook).await.unwrap().is_some(), "{status}");
+        let (url, _) = test.store().load_webhook(id, webhook).await.unwrap().unwrap();
+        assert_eq!((id, url.as_str()), (flow.id, "https://consent.example/hook"), "{status}");
         assert!(test.store().claim_delivery(delivery.id, delivery.subject).await.unwrap());
     }
 }
@@ -180,9 +180,10 @@ pub(crate) async fn a_registered_url_holds_at_once_and_a_response_url_comes_firs
     assert_eq!(store.webhook_urls(party.app.clone()).await, Ok(Some(urls)));
     set(Some("https://second.example/b")).await.unwrap();
     let queued = accepted(test, &first, Told::Document("Rejected")).await.unwrap();
-    assert_eq!(queued.url, url("https://second.example/b"));
+    assert_eq!(receiver(store, &queued).await, url("https://second.example/b"));
     let own = opened(test, document(test, &party, Some("https://own.example/c"))).await;
-    assert_eq!(accepted(test, &own, Told::Document("Rejected")).await.unwrap().url, url("https://own.example/c"));
+    let to_own = accepted(test, &own, Told::Document("Rejected")).await.unwrap();
+    assert_eq!(receiver(store, &to_own).await, url("https://own.example/c"));
     let last = opened(test, document(test, &party, None)).await;
     set(None).await.unwrap();
     assert_eq!(store.webhook_urls(party.app.clone()).await.unwrap().unwrap().iter().count(), 0);
@@ -322,9 +323,8 @@ pub(crate) async fn a_document_of_ten_mebibytes_is_kept_once_and_handed_out(test
     assert_eq!(test.store().report_flow(told(&flow, Told::Large(FILE_BYTES_MAX))).await, Ok(ReportFlowOutcome::Repeated));
     assert_eq!(due(test).await, [queued.subject]);
     let Subject::Flow { flow: id, webhook } = queued.subject else { panic!("{queued:?}") };
-    let body = test.store().load_webhook(id, webhook).await.unwrap();
-    assert!(body.is_some());
-    assert_eq!(loaded(test, &flow).await.unwrap().latest, body, "polls show the same box");
+    let (_, body) = test.store().load_webhook(id, webhook).await.unwrap().unwrap();
+    assert_eq!(loaded(test, &flow).await.unwrap().latest, Some(body), "polls show the same box");
 }
 
 pub(crate) async fn flows_and_transactions_wait_in_one_order(test: &impl TestStore) {

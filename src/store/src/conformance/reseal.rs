@@ -5,6 +5,7 @@ use sakshi_domain::delivery::{QueuedDelivery, Subject};
 use sakshi_domain::event::Event;
 use sakshi_domain::flow::api_type::RegisteredUrls;
 use sakshi_domain::flow::flow_state::FlowState;
+use sakshi_domain::http_url::WebhookUrl;
 use sakshi_domain::ids::{AppId, ClientId, TxnId};
 use sakshi_domain::operator::OperatorRecord;
 use sakshi_domain::refused_request::RefusedRequest;
@@ -12,7 +13,7 @@ use sakshi_domain::tenancy::{App, KeyDigest};
 use sakshi_domain::transaction::Pending;
 
 use super::TestStore;
-use super::fixture::{WINDOW, app, client_with, completed, completing, created, event, kept, opening, scanned};
+use super::fixture::{WINDOW, app, client_with, completed, completing, created, event, kept, opening, receiver, scanned};
 use super::flow_fixture::{Flow, Told, accepted, document, locker, opened as flow_opened, party, registered, told, wealth};
 use super::operators::operator;
 use super::refusals::refused;
@@ -98,6 +99,7 @@ pub(crate) struct Read {
     urls: Option<RegisteredUrls>,
     transactions: Vec<(Pending, Option<Vec<u8>>)>,
     queued: Vec<QueuedDelivery>,
+    receivers: Vec<WebhookUrl>,
     answer: Vec<u8>,
     event: Option<Event>,
     guests: Vec<(TxnId, Vec<u8>)>,
@@ -124,12 +126,13 @@ pub(crate) async fn read(store: &Store, vault: &Vault, filled: &Filled) -> Read 
     }
     let mut queued = store.due_deliveries(None, None, 100).await.unwrap();
     queued.sort_by_key(|delivery| delivery.id);
-    let mut webhooks = Vec::new();
+    let (mut webhooks, mut receivers) = (Vec::new(), Vec::new());
     for delivery in &queued {
         if let Subject::Flow { flow, webhook } = delivery.subject {
             let payload = store.load_webhook(flow, webhook).await.unwrap();
-            webhooks.push(payload.map(|payload| payload.open(vault).unwrap()));
+            webhooks.push(payload.map(|(_, payload)| payload.open(vault).unwrap()));
         }
+        receivers.push(receiver(store, delivery).await);
     }
     let mut flows = Vec::new();
     for flow in &filled.flows {
@@ -143,6 +146,7 @@ pub(crate) async fn read(store: &Store, vault: &Vault, filled: &Filled) -> Read 
         apps,
         transactions,
         queued,
+        receivers,
         answer: vault.open(&filled.scope.digest, &answer).unwrap().to_vec(),
         event: store.load_event(filled.event.id).await.unwrap(),
         guests: guests.into_iter().map(|guest| (guest.txn, vault.open(guest.txn.as_bytes(), &guest.outcome).unwrap().to_vec())).collect(),

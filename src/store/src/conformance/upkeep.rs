@@ -15,7 +15,7 @@ use sakshi_domain::transaction::CredentialIdentity;
 use super::TestStore;
 use super::fixture::{
     EVENT_DURATION, REPLAY_WINDOW, RESULT_TTL, RETENTION, WINDOW, audited_balance, client_with, completed, completing, counts, created,
-    declining, event, kept, opened, opening, opening_with_hook, patched, registered, scan, scanned, scope,
+    declining, event, kept, opened, opening, opening_with_hook, patched, receiver, registered, scan, scanned, scope,
 };
 use super::guests::ALL;
 use crate::{
@@ -76,7 +76,7 @@ pub(crate) async fn a_transaction_whose_delivery_has_not_ended_is_never_swept(te
     assert_eq!(test.store().load_delivery(claimed.id.into()).await, Ok(None));
     let due = test.store().due_deliveries(None, None, 10).await.unwrap();
     assert_eq!(due.iter().map(|due| (due.id, due.subject)).collect::<Vec<_>>(), [(queued_id, queued.id.into())]);
-    assert_eq!(Some(&due[0].url), queued.terms.webhook_url.as_ref());
+    assert_eq!(Some(receiver(test.store(), &due[0]).await), queued.terms.webhook_url);
 }
 
 pub(crate) async fn a_sweep_is_bounded(test: &impl TestStore) {
@@ -220,7 +220,7 @@ pub(crate) async fn an_event_goes_with_its_registrations_after_its_time_and_its_
     test.advance(Duration::from_millis(1));
     swept(test).await;
     let due = test.store().due_deliveries(None, None, 10).await.unwrap().remove(0);
-    assert_eq!(Some(due.url), event.terms.webhook_url, "where it goes does not depend on the event");
+    assert_eq!(Some(receiver(test.store(), &due).await), event.terms.webhook_url, "where it goes does not depend on the event");
     assert!(test.store().claim_delivery(due.id, due.subject).await.unwrap());
     let attempt = Attempt { outcome: DeliveryOutcome::Delivered, status: Some(200), duration_ms: 1 };
     test.store().settle_delivery(due.id, due.subject, attempt).await.unwrap();

@@ -210,7 +210,7 @@ async fn write<S: FlowStorage>(
         CommitOutcome::KeyTaken => return Ok(Some(ReportFlowOutcome::Refused(ReportRefusal::ReportedDifferently))),
     };
     let subject = Subject::Flow { flow: id, webhook: name };
-    let queued = delivery.zip(url).map(|(id, url)| QueuedDelivery { id, subject, url, app: None, stored_bytes });
+    let queued = delivery.zip(url).map(|(id, url)| QueuedDelivery { id, subject, origin: url.origin(), app: None, stored_bytes });
     Ok(Some(ReportFlowOutcome::Accepted { flow: Box::new(flow), queued }))
 }
 

@@ -6,6 +6,7 @@ use sakshi_domain::delivery::FlowDelivery;
 use sakshi_domain::flow::api_type::RegisteredUrls;
 use sakshi_domain::flow::dedup::DedupDigest;
 use sakshi_domain::flow::flow_id::FlowId;
+use sakshi_domain::http_url::WebhookUrl;
 use sakshi_domain::ids::{AppId, Partition};
 use sakshi_domain::tenancy::App;
 
@@ -18,7 +19,7 @@ use crate::flows::{FlowDeliveries, FlowRecord, LapseFlowOutcome, OpenFlow, Repor
 use crate::idempotency::CreateOutcome;
 use crate::records::flow::{flow, lapsing, report, webhook_name, webhooks};
 use crate::records::tenancy;
-use crate::sealing::{unseal_app, unseal_urls};
+use crate::sealing::{unseal_app, unseal_of_flow, unseal_urls};
 use crate::transitions::{delivery, flow as transitions};
 use crate::vault::Vault;
 
@@ -89,12 +90,14 @@ impl Store {
         self.run(move |store| reporting::deliveries(store, id))
     }
 
-    /// The body of a flow's webhook, while its delivery has not ended and while its result is
+    /// The URL and the body of a flow's webhook, while its delivery has not ended and while its result is
     /// retained.
-    pub fn load_webhook(&self, flow: FlowId, webhook: DedupDigest) -> StoreFuture<Option<SealedPayload>> {
+    pub fn load_webhook(&self, flow: FlowId, webhook: DedupDigest) -> StoreFuture<Option<(WebhookUrl, SealedPayload)>> {
         self.run(move |store| async move {
-            let payload = store.payload(flow, webhook).await?;
-            Ok(payload.map(|payload| SealedPayload::new(flow, webhook, payload)))
+            let found = store.read(vec![Query::Fields(report(flow, webhook), &["payload", "address"])]).await?.record()?;
+            let Some(record) = found else { return store.confirmed(None).await };
+            let url = unseal_of_flow(store.vault(), flow, record.bytes("address"))?;
+            Ok(Some((url, SealedPayload::new(flow, webhook, record.bytes("payload").to_vec()))))
         })
     }
 }

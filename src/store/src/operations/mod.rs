@@ -64,6 +64,7 @@ pub const OPERATIONS: &[&str] = &[
     "find_key",
     "find_operator",
     "flow_deliveries",
+    "forget_delivery",
     "import_client",
     "imported_at",
     "keep_refusal",
@@ -138,7 +139,7 @@ impl Store {
         &*self.0.engine
     }
 
-    fn vault(&self) -> &Vault {
+    pub(crate) fn vault(&self) -> &Vault {
         &self.0.vault
     }
 

@@ -1,28 +1,18 @@
 //! The outbox. Indexes say which node has which delivery; the claim in the record of a delivery is the only permission to attempt it.
 
 use sakshi_domain::delivery::{Attempt, DeliveryId, DeliveryRecord, QueuedDelivery, Subject};
-use sakshi_domain::ids::{EventId, Partition};
+use sakshi_domain::ids::Partition;
 
 use super::{Store, call, is_done};
-use crate::engine::{Batch, Key, Query, Record};
+use crate::engine::{Batch, Key, Query};
 use crate::error::{StoreError, StoreFuture};
-use crate::outbox::{Backlog, address};
+use crate::outbox::Backlog;
 use crate::records::delivery::{flight, holders, of_member, of_subject, outbox};
 use crate::redis::NodeId;
-use crate::sealing::unseal_terms;
 use crate::transitions::delivery;
 
 /// Deliveries that are moved or given up at once.
 const SLICE: u64 = 100;
-
-/// The fields of a delivery's record that give its address. That of a flow has no app.
-const ADDRESS: &[&str] = &["app", "terms", "event", "address", "size"];
-
-/// A delivery that waits, as an index has it.
-struct Waiting {
-    id: DeliveryId,
-    subject: Subject,
-}
 
 impl Store {
     /// Deliveries that wait for their attempt by this node, in order, after a position; of one
@@ -32,20 +22,10 @@ impl Store {
             if store.has_left() || limit == 0 {
                 return Ok(Vec::new());
             }
-            let (mut after, mut due) = (after, Vec::new());
-            loop {
-                let room = limit - due.len();
-                let mut waiting = store.waiting(after, origin.as_deref(), room).await?;
-                waiting.sort_unstable_by_key(|waiting| waiting.id);
-                waiting.truncate(room);
-                let is_last = waiting.len() < room;
-                after = waiting.last().map(|waiting| waiting.id).or(after);
-                // Read on past deliveries that were skipped.
-                due.extend(store.addressed(waiting).await?);
-                if is_last || due.len() == limit {
-                    return Ok(due);
-                }
-            }
+            let mut due = store.waiting(after, origin.as_deref(), limit).await?;
+            due.sort_unstable_by_key(|delivery| delivery.id);
+            due.truncate(limit);
+            Ok(due)
         })
     }
 
@@ -59,6 +39,11 @@ impl Store {
             let applied = store.commit_until_answered(delivery::claim(&subject, id, store.node(), call)).await?;
             Ok(delivery::has_claim(call, &applied))
         })
+    }
+
+    /// Lets a delivery wait no more whose record is gone.
+    pub fn forget_delivery(&self, id: DeliveryId, subject: Subject) -> StoreFuture<()> {
+        self.run(move |store| async move { store.commit(delivery::forget_gone(&subject, id, store.node())).await.map(drop) })
     }
 
     /// Records the outcome of the attempt. Repeatable; the first record stands, but `unknown` gives
@@ -92,10 +77,11 @@ impl Store {
             let mut answers = store.read(queries.collect()).await?;
             let mut first = Vec::new();
             let mut backlog = Backlog::default();
-            for _ in &holders {
+            for (partition, _) in &holders {
                 backlog.waiting += answers.number()?;
-                first
-                    .extend(answers.members()?.iter().filter_map(|(member, _)| of_member(member)).map(|(subject, _)| of_subject(&subject)));
+                let members = answers.members()?;
+                let waiting = members.iter().filter_map(|(member, number)| of_member(delivery::id(*partition, *number), member));
+                first.extend(waiting.map(|delivery| of_subject(&delivery.subject)));
             }
             let mut answers = store.read(first.iter().map(|key| Query::Fields(key.clone(), &["queued_at"])).collect()).await?;
             for _ in &first {
@@ -157,7 +143,7 @@ impl Store {
     }
 
     /// Deliveries of this node after a position, of one origin or of all: of each partition at most so many, in order.
-    async fn waiting(&self, after: Option<DeliveryId>, origin: Option<&str>, limit: usize) -> Result<Vec<Waiting>, StoreError> {
+    async fn waiting(&self, after: Option<DeliveryId>, origin: Option<&str>, limit: usize) -> Result<Vec<QueuedDelivery>, StoreError> {
         let slice = u64::try_from(limit).unwrap_or(u64::MAX).clamp(1, 1_000);
         let above = |partition| after.map_or(i64::MIN, |id| delivery::number_not_after(partition, id));
         let mut asked: Vec<(Partition, i64)> = Partition::all().map(|partition| (partition, above(partition))).collect();
@@ -178,10 +164,11 @@ impl Store {
                 let is_full = page.len() as u64 == slice;
                 let last = page.last().map_or(i64::MAX, |(_, number)| *number);
                 for (member, number) in page {
-                    let (subject, of) = of_member(&member).ok_or_else(|| StoreError::unreadable("the outbox"))?;
-                    if origin.is_none_or(|origin| origin == of) {
+                    let delivery =
+                        of_member(delivery::id(partition, number), &member).ok_or_else(|| StoreError::unreadable("the outbox"))?;
+                    if origin.is_none_or(|origin| origin == delivery.origin) {
                         found[usize::from(partition.number())] += 1;
-                        waiting.push(Waiting { id: delivery::id(partition, number), subject });
+                        waiting.push(delivery);
                     }
                 }
                 if is_full && found[usize::from(partition.number())] < limit {
@@ -191,33 +178,6 @@ impl Store {
             asked = further;
         }
         Ok(waiting)
-    }
-
-    /// Adds the URLs. Skips deliveries whose record is gone, and those whose address cannot be read: they wait, and hold up no other.
-    async fn addressed(&self, waiting: Vec<Waiting>) -> Result<Vec<QueuedDelivery>, StoreError> {
-        let queries = waiting.iter().map(|waiting| Query::Fields(of_subject(&waiting.subject), ADDRESS));
-        let mut answers = self.read(queries.collect()).await?;
-        let mut due = Vec::with_capacity(waiting.len());
-        for Waiting { id, subject } in waiting {
-            let Some(record) = answers.record()? else { continue };
-            match self.queued(id, subject, &record) {
-                Ok(delivery) => due.push(delivery),
-                Err(error) => tracing::error!(delivery.id = %id, subject.id = %subject, %error, "the address of a webhook cannot be read"),
-            }
-        }
-        Ok(due)
-    }
-
-    fn queued(&self, id: DeliveryId, subject: Subject, record: &Record) -> Result<QueuedDelivery, StoreError> {
-        let event = record.has("event").then(|| record.array("event").map(EventId::from_bytes)).transpose()?;
-        let copied = record.has("address").then(|| record.bytes("address").to_vec());
-        let own = || match subject {
-            Subject::Transaction(txn) => Ok(unseal_terms(self.vault(), txn, record.bytes("terms"))?.webhook_url),
-            Subject::Flow { .. } => Ok(None),
-        };
-        let url = address(self.vault(), subject, event, copied, own)?;
-        let app = record.has("app").then(|| record.parsed("app")).transpose()?;
-        Ok(QueuedDelivery { id, subject, url, app, stored_bytes: usize::try_from(record.integer("size")).unwrap_or(0) })
     }
 
     /// Marks the unfinished attempts of a node as unknown; returns how many.
@@ -247,8 +207,8 @@ impl Store {
             }
             let mut batches = Vec::with_capacity(2 * waiting.len());
             for (partition, member, number) in waiting {
-                let (subject, origin) = of_member(&member).ok_or_else(|| StoreError::unreadable("the outbox"))?;
-                batches.push(delivery::take_over(&subject, origin, number, dead, self.node()));
+                let delivery = of_member(delivery::id(partition, number), &member).ok_or_else(|| StoreError::unreadable("the outbox"))?;
+                batches.push(delivery::take_over(&delivery.subject, member, number, dead, self.node()));
                 batches.push(delivery::forget(outbox(partition, dead), number));
             }
             taken += self.firsts(batches).await?;

@@ -236,7 +236,7 @@ impl Store {
         };
         let batch = std::mem::take(&mut completion.batch);
         let applied = self.commit(batch).await?;
-        let outcome = completion.outcome(self.vault(), &applied)?;
+        let outcome = completion.outcome(&applied);
         // It was this answer that has ended the transaction when another call has changed the record before the answer was given again.
         let has_ended_so = matches!(&applied, Applied::Refused { seen: Some(seen), .. } if seen.bytes("answer") == command.answer.0);
         if let (None, false, Some((call, presented))) = (&outcome, has_ended_so, reserved) {

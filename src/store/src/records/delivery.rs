@@ -5,8 +5,8 @@
 //! the permission, once its attempt has begun; `attempt`, `status` and `duration_ms` once
 //! that has ended. The record stays until then.
 
-use sakshi_domain::delivery::Subject;
-use sakshi_domain::ids::Partition;
+use sakshi_domain::delivery::{DeliveryId, QueuedDelivery, Subject};
+use sakshi_domain::ids::{AppId, Partition};
 
 use super::{flow, in_partition, table, transaction};
 use crate::engine::Key;
@@ -68,18 +68,27 @@ pub(crate) fn of_subject(subject: &Subject) -> Key {
     }
 }
 
-/// A delivery as a member of an index: the length of its subject, the subject, its origin.
+/// A delivery as a member of an index: its subject and its app, each after its length in one byte; the stored bytes of its body in
+/// four; its origin.
 #[must_use]
-pub(crate) fn member(subject: &Subject, origin: &str) -> Vec<u8> {
-    let subject = subject.to_bytes();
-    let length = u8::try_from(subject.len()).unwrap_or(u8::MAX);
-    [&[length][..], &subject, origin.as_bytes()].concat()
+pub(crate) fn member(subject: &Subject, app: Option<&AppId>, stored_bytes: usize, origin: &str) -> Vec<u8> {
+    let (subject, app) = (subject.to_bytes(), app.map_or("", AppId::as_str));
+    let stored_bytes = u32::try_from(stored_bytes).unwrap_or(u32::MAX);
+    let length = |part: &[u8]| [u8::try_from(part.len()).unwrap_or(u8::MAX)];
+    [&length(&subject)[..], &subject, &length(app.as_bytes()), app.as_bytes(), &stored_bytes.to_be_bytes(), origin.as_bytes()].concat()
 }
 
-/// The subject and the origin of a member.
+/// The delivery of a member.
 #[must_use]
-pub(crate) fn of_member(member: &[u8]) -> Option<(Subject, &str)> {
-    let (length, rest) = member.split_first()?;
-    let (subject, origin) = rest.split_at_checked((*length).into())?;
-    Some((Subject::from_bytes(subject)?, std::str::from_utf8(origin).ok()?))
+pub(crate) fn of_member(id: DeliveryId, member: &[u8]) -> Option<QueuedDelivery> {
+    let part = |bytes| {
+        let (length, rest) = <[u8]>::split_first(bytes)?;
+        rest.split_at_checked((*length).into())
+    };
+    let (subject, rest) = part(member)?;
+    let (app, rest) = part(rest)?;
+    let (stored_bytes, origin) = rest.split_first_chunk()?;
+    let app = if app.is_empty() { None } else { Some(std::str::from_utf8(app).ok()?.parse().ok()?) };
+    let (subject, origin) = (Subject::from_bytes(subject)?, std::str::from_utf8(origin).ok()?.to_owned());
+    Some(QueuedDelivery { id, subject, origin, app, stored_bytes: usize::try_from(u32::from_be_bytes(*stored_bytes)).ok()? })
 }

@@ -31,10 +31,9 @@ table! {
 
 table! {
     /// A report, by flow and webhook: the digest of the webhook's deduplication key, or zeros for one that queued none. One whose
-    /// delivery has not ended outlives its flow. `size` is that of the payload.
+    /// delivery has not ended outlives its flow.
     REPORT = "report", Record Ends {
         until: Integer,
-        size: Integer,
         delivery: Integer,
         holder: Text,
         queued_at: Integer,

@@ -13,8 +13,7 @@ use crate::vault::{Sealed, Vault};
 
 table! {
     /// A transaction. `origin` is where its webhook goes, without the path; `watchers` are the nodes that keep a copy of one that waits.
-    /// One with `verified_at` is completed, by `call`, and is seen until `until`; `refused` is the number of why its guest has no place; `size` is
-    /// that of the outcome.
+    /// One with `verified_at` is completed, by `call`, and is seen until `until`; `refused` is the number of why its guest has no place.
     TRANSACTION = "txn", Record Ends {
         client: Text,
         app: Text,
@@ -27,7 +26,6 @@ table! {
         until: Integer,
         passed: Integer,
         refused: Integer,
-        size: Integer,
         delivery: Integer,
         holder: Text,
         queued_at: Integer,
@@ -87,5 +85,6 @@ pub(crate) fn transaction_of(vault: &Vault, id: TxnId, record: &Record, now: Tim
         refused: refused.transpose()?,
         answer: AnswerDigest(record.bytes("answer").try_into().map_err(|_| unreadable())?),
         outcome: Sealed::from_bytes(record.bytes("outcome").to_vec()).ok_or_else(unreadable)?,
+        address: record.has("address").then(|| record.bytes("address").to_vec()),
     }))
 }

@@ -10,9 +10,10 @@ use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::{Failure, Outcome, Pending};
 
 use super::{credential, delivery, event::place};
-use crate::engine::{Applied, Batch, CallId, Guard, Key, Op, Operand, Record, Value};
+use crate::engine::{Applied, Batch, CallId, Guard, Key, Op, Operand, Record};
 use crate::error::StoreError;
 use crate::outbox::Target;
+use crate::records::delivery::member;
 use crate::records::event;
 use crate::records::transaction::{self, seen_of};
 use crate::redis::NodeId;
@@ -43,8 +44,7 @@ pub(crate) struct Completion {
     /// The call that both of them keep.
     pub(crate) call: CallId,
     record: CompletedRecord,
-    /// The operation that numbers its delivery, and the address that this copied from the event.
-    queued: Option<(usize, Option<Vec<u8>>)>,
+    queued: Queued,
 }
 
 /// Decides on what was read how a transaction ends: by a batch, or with an outcome that needs none.
@@ -71,7 +71,7 @@ pub(crate) fn complete(
     };
     let registers_at = opened.event.filter(|_| command.passed);
     let refused = registers_at.and_then(|id| refusal(&event::event(command.id.partition(), id), read));
-    let record = CompletedRecord {
+    let mut record = CompletedRecord {
         opened,
         verified_at: read.now,
         passed: command.passed && refused.is_none(),
@@ -81,8 +81,9 @@ pub(crate) fn complete(
             Some(refusal) => seal_outcome(vault, command.id, &Outcome::NotVerified(Failure::event_refused(refusal))),
             None => command.outcome.clone(),
         },
+        address: None,
     };
-    let (batch, queued) = end(command, &record, read, call, node);
+    let (batch, queued) = end(command, &mut record, read, call, node);
     Ok(Completion { batch, reservation, call, record, queued })
 }
 
@@ -94,10 +95,11 @@ fn refusal(at: &Key, read: &Snapshot) -> Option<EventRefusal> {
     place(at).into_iter().find(|(_, guard)| !guard.holds(read.event.as_ref(), read.now)).map(|(refusal, _)| refusal)
 }
 
-type Queued = Option<(usize, Option<Vec<u8>>)>;
+/// The operation that numbers a delivery, and the origin that it goes to.
+type Queued = Option<(usize, String)>;
 
-/// The batch that ends a transaction so, and which of its operations numbers the delivery.
-fn end(command: &CompleteTransaction, ended: &CompletedRecord, read: &Snapshot, call: CallId, node: NodeId) -> (Batch, Queued) {
+/// The batch that ends a transaction so, with its delivery.
+fn end(command: &CompleteTransaction, ended: &mut CompletedRecord, read: &Snapshot, call: CallId, node: NodeId) -> (Batch, Queued) {
     let record = transaction::transaction(command.id);
     let mut guards = vec![Guard::Unset(record.clone(), "verified_at"), Guard::Before(record.clone(), "expires_at")];
     let mut ops = vec![];
@@ -112,16 +114,17 @@ fn end(command: &CompleteTransaction, ended: &CompletedRecord, read: &Snapshot, 
         ("answer", command.answer.0[..].into()),
         ("call", call[..].into()),
         ("outcome", ended.outcome.as_bytes().into()),
-        ("size", Value::number(ended.outcome.size()).into()),
     ];
     fields.extend(ended.refused.map(|refusal| ("refused", i64::from(refusal_number(refusal)).into())));
-    let target = target(ended, read, &mut guards);
-    let queued = target.as_ref().map(|target| (ops.len(), target.address.clone()));
-    if let Some(target) = &target {
-        fields.extend(delivery::queue(&mut ops, &Subject::Transaction(command.id), target, node));
-    }
+    let queued = target(ended, read, &mut guards).map(|target| {
+        let member = member(&Subject::Transaction(command.id), Some(&ended.opened.app), ended.outcome.size(), &target.origin);
+        let queued = (ops.len(), target.origin.clone());
+        ended.address.clone_from(&target.address);
+        fields.extend(delivery::queue(&mut ops, command.id.partition(), member, target, node));
+        queued
+    });
     // It stays until its delivery has ended.
-    let stays = if target.is_some() { Op::Keep(record.clone()) } else { Op::ExpireAt(record.clone(), until) };
+    let stays = if queued.is_some() { Op::Keep(record.clone()) } else { Op::ExpireAt(record.clone(), until) };
     ops.extend([Op::Set(record.clone(), fields), stays, Op::Tell(record, "watchers")]);
     (Batch::new(guards, ops), queued)
 }
@@ -154,10 +157,7 @@ fn target(ended: &CompletedRecord, read: &Snapshot, guards: &mut Vec<Guard>) -> 
 
 impl Completion {
     /// The outcome of the batch; `None` when what was read has changed. When its first answer was lost, the record tells.
-    ///
-    /// # Errors
-    /// The address of the event cannot be read.
-    pub(crate) fn outcome(self, vault: &Vault, applied: &Applied) -> Result<Option<CompleteOutcome>, StoreError> {
+    pub(crate) fn outcome(self, applied: &Applied) -> Option<CompleteOutcome> {
         let mut record = self.record;
         let number = match applied {
             Applied::Done { results, now } => {
@@ -168,14 +168,16 @@ impl Completion {
                 record.verified_at = Timestamp::from_millis(seen.integer("verified_at"));
                 Some(seen.integer("delivery"))
             }
-            Applied::Refused { .. } => return Ok(None),
+            Applied::Refused { .. } => return None,
         };
-        let queued = self
-            .queued
-            .zip(number)
-            .map(|((_, address), number)| record.queued(vault, delivery::id(record.opened.id.partition(), number), address));
-        let queued: Option<QueuedDelivery> = queued.transpose()?;
-        Ok(Some(CompleteOutcome::Completed { record, queued, repeated: false }))
+        let queued = self.queued.zip(number).map(|((_, origin), number)| QueuedDelivery {
+            id: delivery::id(record.opened.id.partition(), number),
+            subject: Subject::Transaction(record.opened.id),
+            origin,
+            app: Some(record.opened.app.clone()),
+            stored_bytes: record.outcome.size(),
+        });
+        Some(CompleteOutcome::Completed { record, queued, repeated: false })
     }
 }
 

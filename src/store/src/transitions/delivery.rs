@@ -8,7 +8,7 @@ use sakshi_domain::ids::Partition;
 use crate::engine::{Applied, Batch, CallId, Guard, Key, Op, Operand, Place, Record};
 use crate::error::StoreError;
 use crate::outbox::Target;
-use crate::records::delivery::{flight, holders, member, numbers, of_subject, outbox};
+use crate::records::delivery::{flight, holders, numbers, of_subject, outbox};
 use crate::redis::NodeId;
 
 /// Bits of an id that say the partition. Those before are the number of the delivery, so that ids are in the order of time.
@@ -33,18 +33,24 @@ pub(crate) fn number_not_after(partition: Partition, id: DeliveryId) -> i64 {
     number(id) - i64::from(u64::from(partition.number()) > of_id)
 }
 
-/// Adds the operations that queue a delivery, of which the first results in its number; and returns its fields.
-pub(crate) fn queue(ops: &mut Vec<Op>, subject: &Subject, target: &Target, node: NodeId) -> Vec<(&'static str, Operand)> {
-    let partition = subject.partition();
+/// Adds the operations that queue a delivery, of which the first results in its number; and returns its fields. The `member` of the
+/// index is its [`member`](crate::records::delivery::member).
+pub(crate) fn queue(
+    ops: &mut Vec<Op>,
+    partition: Partition,
+    member: Vec<u8>,
+    target: Target,
+    node: NodeId,
+) -> Vec<(&'static str, Operand)> {
     let (number, name) = (Operand::Result(ops.len()), node.to_string());
     ops.extend([
         Op::Number(numbers(partition), "last"),
-        Op::Index(outbox(partition, node), member(subject, &target.origin), number.clone()),
+        Op::Index(outbox(partition, node), member, number.clone()),
         Op::Index(holders(partition), name.clone().into_bytes(), 0.into()),
     ]);
     let mut fields: Vec<(&'static str, Operand)> =
-        vec![("delivery", number), ("holder", name.into()), ("queued_at", Operand::Now(0)), ("origin", target.origin.as_str().into())];
-    fields.extend(target.address.as_ref().map(|address| ("address", Operand::from(&address[..]))));
+        vec![("delivery", number), ("holder", name.into()), ("queued_at", Operand::Now(0)), ("origin", target.origin.into())];
+    fields.extend(target.address.map(|address| ("address", address.into())));
     fields
 }
 
@@ -115,8 +121,14 @@ pub(crate) fn forget(index: Key, number: i64) -> Batch {
     Batch::on_full(vec![], vec![Op::Sweep(index, number - 1, number.into())])
 }
 
+/// The batch that takes a delivery out of the outbox of a node whose record is gone.
+pub(crate) fn forget_gone(subject: &Subject, id: DeliveryId, node: NodeId) -> Batch {
+    let number = number(id);
+    Batch::on_full(vec![Guard::Absent(of_subject(subject))], vec![Op::Sweep(outbox(subject.partition(), node), number - 1, number.into())])
+}
+
 /// The batch that gives a delivery of a node that is dead to another, if it still waits there.
-pub(crate) fn take_over(subject: &Subject, origin: &str, number: i64, dead: NodeId, node: NodeId) -> Batch {
+pub(crate) fn take_over(subject: &Subject, member: Vec<u8>, number: i64, dead: NodeId, node: NodeId) -> Batch {
     let (partition, record, name) = (subject.partition(), of_subject(subject), node.to_string());
     let guards = vec![
         Guard::Equal(record.clone(), "delivery", number.into()),
@@ -126,7 +138,7 @@ pub(crate) fn take_over(subject: &Subject, origin: &str, number: i64, dead: Node
     let ops = vec![
         Op::Set(record, vec![("holder", name.clone().into())]),
         Op::Sweep(outbox(partition, dead), number - 1, number.into()),
-        Op::Index(outbox(partition, node), member(subject, origin), number.into()),
+        Op::Index(outbox(partition, node), member, number.into()),
         Op::Index(holders(partition), name.into_bytes(), 0.into()),
     ];
     Batch::on_full(guards, ops)

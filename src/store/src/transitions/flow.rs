@@ -17,6 +17,7 @@ use crate::flows::OpenFlow;
 use crate::flows::encoding::{PROGRESS, SealedOpening};
 use crate::flows::reporting::{Change, Commit, CommitOutcome, StoredFlow};
 use crate::idempotency::CreateOutcome;
+use crate::records::delivery::member;
 use crate::records::flow::{flow, lapsing, report, webhook_name, webhooks};
 use crate::records::{client, idempotency};
 use crate::redis::NodeId;
@@ -145,15 +146,15 @@ pub(crate) fn commit(
     let mut number = None;
     // A key has one webhook at most, whatever the domain decided.
     if !is_reported {
+        let stored_bytes = payload.len();
         let mut fields = report_fields(payload, payload_until);
-        if let Some(target) = &target {
+        if let Some(target) = target {
             number = Some(ops.len());
-            fields.extend(delivery::queue(&mut ops, &Subject::Flow { flow: id, webhook: name }, target, node));
-            ops.push(Op::Append(webhooks(id), vec![name.0[..].into(), tells.into()]));
-        }
-        ops.push(Op::Put(own.clone(), fields));
-        if target.is_none() {
-            ops.push(Op::ExpireAt(own, payload_until.into()));
+            let member = member(&Subject::Flow { flow: id, webhook: name }, None, stored_bytes, &target.origin);
+            fields.extend(delivery::queue(&mut ops, id.partition(), member, target, node));
+            ops.extend([Op::Append(webhooks(id), vec![name.0[..].into(), tells.into()]), Op::Put(own, fields)]);
+        } else {
+            ops.extend([Op::Put(own.clone(), fields), Op::ExpireAt(own, payload_until.into())]);
         }
     }
     Ok(Ok((Batch::new(guards, ops).called(call, record), number)))
@@ -174,7 +175,7 @@ fn take_name(id: FlowId, name: DedupDigest, until: Timestamp, owner: Option<&Rec
 }
 
 fn report_fields(payload: Vec<u8>, until: Timestamp) -> Vec<(&'static str, Operand)> {
-    vec![("until", until.into()), ("size", Value::number(payload.len()).into()), ("payload", payload.into())]
+    vec![("until", until.into()), ("payload", payload.into())]
 }
 
 /// Lists a flow by when its open invitation ends, or takes it off the list. The last possible time means that there is none.

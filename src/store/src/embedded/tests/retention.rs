@@ -10,7 +10,7 @@ use sakshi_domain::transaction::CredentialIdentity;
 use super::test_store;
 use crate::conformance::fixture::{
     EVENT_DURATION, REPLAY_WINDOW, RESULT_TTL, RETENTION, WINDOW, audited_balance, client_with, completed, completing, created, event,
-    kept, opened, opening, opening_with_hook, patched, registered, scan, scope,
+    kept, opened, opening, opening_with_hook, patched, receiver, registered, scan, scope,
 };
 use crate::conformance::flow_fixture::{self, Told, accepted, locker, party};
 use crate::conformance::guests::ALL;
@@ -94,7 +94,7 @@ fn a_transaction_is_swept_only_after_its_delivery_has_ended() {
         assert_eq!(test.store().load_delivery(claimed.id.into()).await, Ok(None));
         let due = test.store().due_deliveries(None, None, 10).await.unwrap();
         assert_eq!(due.iter().map(|due| (due.id, due.subject)).collect::<Vec<_>>(), [(queued_id, queued.id.into())]);
-        assert_eq!(Some(&due[0].url), queued.terms.webhook_url.as_ref());
+        assert_eq!(Some(receiver(test.store(), &due[0]).await), queued.terms.webhook_url);
     });
 }
 
@@ -163,7 +163,7 @@ fn an_event_is_swept_with_its_registrations_and_without_its_deliveries() {
         test.advance(Duration::from_millis(1));
         assert_eq!(test.store().sweep(test.now(), 100).await, Ok(Swept { events: 3, ..Swept::default() }));
         let due = test.store().due_deliveries(None, None, 10).await.unwrap().remove(0);
-        assert_eq!(Some(due.url), event.terms.webhook_url, "a delivery that has not ended outlives its event");
+        assert_eq!(Some(receiver(test.store(), &due).await), event.terms.webhook_url, "a delivery that has not ended outlives its event");
         assert!(test.store().claim_delivery(due.id, due.subject).await.unwrap());
         let attempt = Attempt { outcome: DeliveryOutcome::Delivered, status: Some(200), duration_ms: 1 };
         test.store().settle_delivery(due.id, due.subject, attempt).await.unwrap();

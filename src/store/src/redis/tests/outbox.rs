@@ -15,7 +15,7 @@ use crate::conformance::{TestStore, run};
 use crate::engine::redis::RedisEngine;
 use crate::engine::{Batch, Engine as _, Op};
 use crate::operations::Store;
-use crate::records::delivery::{numbers, of_subject};
+use crate::records::delivery::numbers;
 use crate::redis::RedisStore;
 use crate::transitions::delivery::number;
 
@@ -163,22 +163,6 @@ fn the_webhooks_of_flows_of_a_dead_node_are_taken_over_as_those_of_transactions(
         assert_eq!(record.attempt.unwrap().outcome, DeliveryOutcome::Unknown);
         assert!(heir.claim_delivery(queued[1].id, queued[1].subject).await.unwrap());
         assert!(!dead.claim_delivery(queued[1].id, queued[1].subject).await.unwrap());
-    });
-}
-
-#[test]
-fn a_delivery_whose_subject_is_gone_is_not_due() {
-    run(async {
-        let test = &test_store();
-        let flow = flow_fixture::opened(test, flow_fixture::wealth(test, &flow_fixture::party(test).await)).await;
-        let outcome = test.store.report_flow(flow_fixture::told(&flow, Told::Data(1, "RAW", 1))).await.unwrap();
-        let ReportFlowOutcome::Accepted { queued: Some(of_flow), .. } = outcome else { panic!("{outcome:?}") };
-        let (txn, of_transaction) = queued(test, &client_with(test, 10).await, "https://host.example/").await;
-        assert_eq!(due(&test.store, None, None, 10).await.len(), 2);
-        for (subject, left) in [(of_flow.subject, vec![of_transaction]), (txn.into(), vec![])] {
-            change(test, Op::Remove(of_subject(&subject))).await;
-            assert_eq!(due(&test.store, None, None, 10).await, left);
-        }
     });
 }
 
