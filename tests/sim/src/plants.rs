@@ -1,22 +1,26 @@
-//! Planted faults: each is put into a copy of the sources, and the simulator that is built from it must find it.
+//! Planted faults: each is put into a copy of the sources, and the simulator that is built from it must find it, or the comparison of
+//! engines with random batches.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead as _, BufReader, Error, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode, Output, Stdio};
 use std::{env, fs};
 
 use serde::Deserialize;
 
 use crate::story::FOUND;
 
+/// The test that compares the engines of the store.
+const BATCHES: &str = "random_batches_mean_the_same_in_every_engine";
+
 /// A fault that is put in on purpose.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Plant {
     about: String,
-    /// Within how many seeds it must be found.
-    seeds: u64,
+    /// Within how many seeds the simulator must find it; random batches must find one without this.
+    seeds: Option<u64>,
     file: PathBuf,
     code: String,
     instead: String,
@@ -81,53 +85,89 @@ fn show(plant: &Plant, seeds: Option<u64>) -> io::Result<bool> {
     println!("{}: {}", plant.file.display(), plant.about);
     plant.pieces().for_each(|[code, instead]| println!("\n- {}\n+ {}", code.trim(), instead.trim()));
     println!();
-    let ran = Command::new(build(plant)?).args(["--seeds", &seeds.unwrap_or(plant.seeds).to_string()]).status()?;
+    let Some(seeds) = seeds.or(plant.seeds) else { return differs(plant) };
+    let ran = Command::new(build(plant)?).args(["--seeds", &seeds.to_string()]).status()?;
     Ok(!ran.success())
+}
+
+/// Whether random batches show a difference between the engines.
+fn differs(plant: &Plant) -> io::Result<bool> {
+    let tested = cargo(&planted(plant)?, &["test", "--quiet", "--locked", "--package", "sakshi-store", "--lib", BATCHES])?;
+    let told = String::from_utf8_lossy(&tested.stdout);
+    // Without a line of its result, it was not run.
+    match told.lines().find(|line| line.starts_with("test result: ")) {
+        Some(_) => Ok(!tested.status.success()),
+        None => Err(Error::other(String::from_utf8_lossy(&tested.stderr))),
+    }
 }
 
 fn table(plants: &BTreeMap<String, Plant>) -> io::Result<bool> {
     let mut are_found = true;
     println!("# Planted faults\n\nWritten by `make plants`: how many seeds the simulator needs to find each fault of `plants.toml`.\n");
+    println!("Those without seeds are found by the random batches that compare the engines of the store.\n");
     println!("| Fault | What it does | Seeds | Allowed |\n|---|---|---:|---:|");
     let mut plants: Vec<_> = plants.iter().collect();
     // Those of one file after each other, so that less is built again.
     plants.sort_by_key(|(_, plant)| &plant.file);
     for (name, plant) in plants {
-        let mut simulator = Command::new(build(plant)?).args(["--seeds", &plant.seeds.to_string()]).stdout(Stdio::piped()).spawn()?;
-        let told = simulator.stdout.take().into_iter().flat_map(|told| BufReader::new(told).lines());
-        let needed = told.map_while(Result::ok).find_map(|line| line.strip_prefix(FOUND).map(str::to_owned));
-        // How it is found is not wanted here. It may have ended.
-        let _ = simulator.kill();
-        simulator.wait()?;
-        are_found &= needed.is_some();
-        println!("| `{name}` | {} | {} | {} |", plant.about, needed.as_deref().unwrap_or("not found"), plant.seeds);
+        let found = match plant.seeds {
+            Some(seeds) => needed(plant, seeds)?,
+            None => differs(plant)?.then(|| "–".to_owned()),
+        };
+        are_found &= found.is_some();
+        let allowed = plant.seeds.map_or_else(|| "–".to_owned(), |seeds| seeds.to_string());
+        println!("| `{name}` | {} | {} | {allowed} |", plant.about, found.as_deref().unwrap_or("not found"));
         io::stdout().flush()?;
     }
     Ok(are_found)
 }
 
-/// Builds the simulator from a copy of the sources with the fault in it.
+/// How many seeds the simulator needs; `None` when it does not find it.
+fn needed(plant: &Plant, seeds: u64) -> io::Result<Option<String>> {
+    let mut simulator = Command::new(build(plant)?).args(["--seeds", &seeds.to_string()]).stdout(Stdio::piped()).spawn()?;
+    let told = simulator.stdout.take().into_iter().flat_map(|told| BufReader::new(told).lines());
+    let needed = told.map_while(Result::ok).find_map(|line| line.strip_prefix(FOUND).map(str::to_owned));
+    // How it is found is not wanted here. It may have ended.
+    let _ = simulator.kill();
+    simulator.wait()?;
+    Ok(needed)
+}
+
+/// Builds the simulator with the fault in it.
 fn build(plant: &Plant) -> io::Result<PathBuf> {
-    let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace().join("target"), PathBuf::from);
-    let tree = target.join("planted");
+    let built = cargo(&planted(plant)?, &["build", "--quiet", "--locked", "--profile", "simulation", "--package", "sakshi-sim"])?;
+    if built.status.success() {
+        Ok(target().join("simulation/sakshi-sim"))
+    } else {
+        Err(Error::other(String::from_utf8_lossy(&built.stderr)))
+    }
+}
+
+fn target() -> PathBuf {
+    env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace().join("target"), PathBuf::from)
+}
+
+/// Runs cargo in a copy of the sources.
+fn cargo(tree: &Path, arguments: &[&str]) -> io::Result<Output> {
+    Command::new(env!("CARGO"))
+        .args(arguments)
+        // With a wrapper, though this one does nothing, cargo tells what it has built of the copy from what it has built of the workspace.
+        .env("RUSTC_WORKSPACE_WRAPPER", "env")
+        .env("CARGO_TARGET_DIR", target())
+        .current_dir(tree)
+        .output()
+}
+
+/// A copy of the sources with the fault in it.
+fn planted(plant: &Plant) -> io::Result<PathBuf> {
+    let tree = target().join("planted");
     for entry in fs::read_dir(workspace())? {
         let name = entry?.file_name();
         if name != "target" && name != ".git" {
             copy(&workspace().join(&name), &tree.join(&name), plant)?;
         }
     }
-    let built = Command::new(env!("CARGO"))
-        .args(["build", "--quiet", "--locked", "--profile", "simulation", "--package", "sakshi-sim", "--target-dir"])
-        .arg(&target)
-        // With a wrapper, though this one does nothing, cargo tells what it has built of the copy from what it has built of the workspace.
-        .env("RUSTC_WORKSPACE_WRAPPER", "env")
-        .current_dir(&tree)
-        .output()?;
-    if built.status.success() {
-        Ok(target.join("simulation/sakshi-sim"))
-    } else {
-        Err(Error::other(String::from_utf8_lossy(&built.stderr)))
-    }
+    Ok(tree)
 }
 
 /// Copies what is not the same there already, so that little is built again.
