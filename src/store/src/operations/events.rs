@@ -4,8 +4,8 @@ use sakshi_domain::event::{Event, EventPatch};
 use sakshi_domain::ids::{AppId, ClientId, EventId, Partition, TxnId};
 use sakshi_domain::time::Timestamp;
 
-use super::{Store, call, is_done};
-use crate::engine::{Answers, Batch, Key, Operand, Query, Value};
+use super::{Store, call};
+use crate::engine::{Answers, Applied, Batch, Key, Operand, Query, Value};
 use crate::error::{ATTEMPTS, StoreError, StoreFuture};
 use crate::events::{CreateEvent, PatchEventOutcome, Registration};
 use crate::idempotency::CreateOutcome;
@@ -88,8 +88,8 @@ impl Store {
                 };
                 let sealed = SealedTerms::seal(store.vault(), id, &found.terms)?;
                 let batch = transitions::patch(&before, &found, sealed, last, store.0.retention, call);
-                if is_done(&store.commit(batch).await?) {
-                    return Ok(PatchEventOutcome::Patched(found));
+                if let Applied::Done { results, .. } = store.commit(batch).await? {
+                    return Ok(PatchEventOutcome::Patched(transitions::patched(found, &results)));
                 }
             }
             Err(StoreError::Overloaded)

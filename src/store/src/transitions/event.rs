@@ -131,7 +131,18 @@ pub(crate) fn patch(before: &Record, after: &Event, sealed: SealedTerms, last: O
     let known = before.bytes("changes");
     let changes = [&call[..], &known[..known.len().min((CHANGES_KNOWN - 1) * call.len())]].concat();
     fields.push(("changes", changes.into()));
-    Batch::new(guards, vec![Op::Set(at.clone(), fields), ends, listed]).called(call, at)
+    let counts = ["registrations", "scans"].map(|count| Op::Add(at.clone(), count, 0.into()));
+    let ops = counts.into_iter().chain([Op::Set(at.clone(), fields), ends, listed]);
+    Batch::new(guards, ops.collect()).called(call, at)
+}
+
+/// The event as it was when the batch of [`patch`] was applied: guests may have come since it was read.
+pub(crate) fn patched(mut after: Event, results: &[i64]) -> Event {
+    if let [registrations, scans, ..] = *results {
+        after.counts.registrations = u32::try_from(registrations).unwrap_or(u32::MAX);
+        after.counts.scans = scans.unsigned_abs();
+    }
+    after
 }
 
 /// The operations that take an event which has gone out of the lists of its app.

@@ -1,14 +1,15 @@
-//! Changes of an event whose answers are lost.
+//! Changes of an event whose answers are lost, and guests who come meanwhile.
 
 use futures_util::future::join_all;
+use futures_util::join;
 use sakshi_domain::event::{EventPatch, MaxGuests};
 
 use super::shared::SharedEngine;
-use crate::PatchEventOutcome;
-use crate::conformance::fixture::{client_with, created, event};
+use crate::conformance::fixture::{client_with, created, event, scan};
 use crate::conformance::run;
 use crate::engine::{Engine as _, Query};
 use crate::records::event::event as key;
+use crate::{OpenOutcome, PatchEventOutcome};
 
 /// The fourth may find three others before it.
 const CHANGES: usize = 4;
@@ -37,5 +38,27 @@ fn a_change_is_made_once_though_its_answer_is_lost_and_another_came_after_it() {
             let made = usize::try_from(record().await.version - before).unwrap();
             assert!((known..=CHANGES).contains(&made), "{seed}: {made} changes, {known} answers");
         }
+    });
+}
+
+#[test]
+fn a_guest_who_is_let_in_before_a_change_is_counted_in_its_answer() {
+    run(async {
+        let mut let_in = 0;
+        for seed in 0..200 {
+            let engine = SharedEngine::new();
+            let [door, office] = [engine.join(), engine.join()];
+            let event = created(&door, event(&door, &client_with(&door, 1).await, 10)).await;
+            engine.begin_disorder(seed);
+            let closing = EventPatch { is_active: Some(false), ..EventPatch::default() };
+            let closed = office.store.patch_event(event.id, event.app.clone(), closing);
+            let (closed, opened) = join!(closed, door.store.open_transaction(scan(&door, &event)));
+            engine.end_disorder();
+            if let (Ok(PatchEventOutcome::Patched(event)), Ok(OpenOutcome::Opened { .. })) = (closed, opened) {
+                assert_eq!(event.counts.scans, 1, "{seed}");
+                let_in += 1;
+            }
+        }
+        assert!(let_in > 10, "{let_in}");
     });
 }
