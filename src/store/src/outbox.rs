@@ -1,12 +1,12 @@
-//! The outbox: deliveries that wait for their one attempt.
+//! The outbox: deliveries until their one attempt has ended.
 
 use sakshi_domain::time::Timestamp;
 
-/// The deliveries that wait for their attempt.
+/// The deliveries whose attempt has not ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Backlog {
     /// How many.
-    pub waiting: u64,
+    pub deliveries: u64,
     /// When the oldest of them was queued.
     pub oldest: Option<Timestamp>,
 }

@@ -122,7 +122,7 @@ async fn takes_over(world: Arc<World>, node: Node, living: Vec<Node>) {
     dead.sort_unstable();
     dead.dedup();
     for holder in dead {
-        if node.store.replace(holder).await.is_ok() {
+        if node.store.take_over(holder).await.is_ok() {
             world.reach("a node took over from a dead one");
         }
     }

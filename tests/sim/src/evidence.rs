@@ -96,7 +96,7 @@ impl<'a> Evidence<'a> {
             flows.insert(reported.flow, store.flow_deliveries(id).await.expect("an answer"));
         }
         let audits = store.audit().await.expect("an answer");
-        let waiting = store.backlog().await.expect("an answer").waiting;
+        let waiting = store.backlog().await.expect("an answer").deliveries;
         let inbox = lock(&sim.inbox).clone();
         Evidence { sim, transactions, ledgers, audits, events, flows, waiting, live, inbox }
     }

@@ -25,7 +25,7 @@ pub(crate) fn watch(store: Store, clock: Arc<dyn Clock>, low_credits: u64) {
                 let age = backlog.oldest.map_or(Duration::ZERO, |oldest| clock.now().since(oldest));
                 // A gauge is a float by its format.
                 #[allow(clippy::cast_precision_loss)]
-                gauge!("sakshi_outbox_deliveries").set(backlog.waiting as f64);
+                gauge!("sakshi_outbox_deliveries").set(backlog.deliveries as f64);
                 gauge!("sakshi_outbox_oldest_seconds").set(age.as_secs_f64());
             }
             if round.is_multiple_of(CLIENTS_EVERY)

@@ -45,7 +45,7 @@ pub(crate) async fn an_erased_transaction_is_gone_with_its_webhook_and_its_kept_
     assert_eq!(test.store().load_idempotent_answer(scope(&client, 1)).await, Ok(None));
     let left = test.store().due_deliveries(None, None, 10).await.unwrap();
     assert_eq!(left.iter().map(|queued| queued.subject).collect::<Vec<_>>(), [Subject::Transaction(other.id)]);
-    assert_eq!(test.store().backlog().await.unwrap().waiting, 1);
+    assert_eq!(test.store().backlog().await.unwrap().deliveries, 1);
     assert_eq!(audited_balance(test, &client).await, 3);
     assert_eq!(test.store().statement(client, ALL).await, Ok(statement));
 }

@@ -122,7 +122,7 @@ macro_rules! store_conformance {
             outbox::a_delivery_is_claimed_at_most_once,
             outbox::due_deliveries_come_in_order_after_a_position_and_of_one_origin,
             outbox::a_delivery_that_waits_longer_than_its_result_can_be_polled_is_still_made,
-            outbox::the_backlog_counts_what_waits_and_knows_the_oldest,
+            outbox::the_backlog_counts_what_has_not_ended_and_knows_the_oldest,
             outbox::the_first_record_of_an_attempt_stands,
             outbox::a_delivery_that_was_not_claimed_cannot_be_settled,
             outbox::abandoned_attempts_are_unknown_and_never_due_again,

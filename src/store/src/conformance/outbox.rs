@@ -23,6 +23,8 @@ pub(crate) async fn a_delivery_is_claimed_at_most_once(test: &impl TestStore) {
         assert_eq!(claims.into_iter().filter(|taken| *taken == Ok(true)).count(), 1);
         let kept = test.store().load_delivery(pending.id.into()).await.unwrap().unwrap();
         assert_eq!((kept.claimed_at, kept.attempt), (Some(test.now()), None));
+        test.store().settle_delivery(id, pending.id.into(), attempt(DeliveryOutcome::Delivered, Some(200))).await.unwrap();
+        assert_eq!(test.store().claim_delivery(id, pending.id.into()).await, Ok(false));
     }
     assert_eq!(test.store().due_deliveries(None, None, 100).await, Ok(vec![]));
     assert_eq!(test.store().claim_delivery(DeliveryId(u64::MAX), TxnId::generate(client.partition(), 0).into()).await, Ok(false));
@@ -50,19 +52,22 @@ pub(crate) async fn due_deliveries_come_in_order_after_a_position_and_of_one_ori
     assert_eq!(due(Some(queued[1]), Some("https://host1.example"), 1).await, [queued[4]]);
     assert_eq!(due(None, Some("https://host1.example:444"), 100).await, []);
     assert!(test.store().claim_delivery(queued[4], txns[4].into()).await.unwrap());
+    test.store().settle_delivery(queued[4], txns[4].into(), attempt(DeliveryOutcome::Delivered, Some(200))).await.unwrap();
     assert_eq!(due(None, Some("https://host1.example"), 100).await, [queued[1], queued[7]]);
 }
 
-pub(crate) async fn the_backlog_counts_what_waits_and_knows_the_oldest(test: &impl TestStore) {
+pub(crate) async fn the_backlog_counts_what_has_not_ended_and_knows_the_oldest(test: &impl TestStore) {
     let client = client_with(test, 3).await;
     assert_eq!(test.store().backlog().await, Ok(Backlog::default()));
     let begun = test.now();
     let (first, id) = completed(test, &client).await;
     test.advance(Duration::from_secs(5));
     completed(test, &client).await;
-    assert_eq!(test.store().backlog().await, Ok(Backlog { waiting: 2, oldest: Some(begun) }));
+    assert_eq!(test.store().backlog().await, Ok(Backlog { deliveries: 2, oldest: Some(begun) }));
     assert!(test.store().claim_delivery(id, first.id.into()).await.unwrap());
-    assert_eq!(test.store().backlog().await, Ok(Backlog { waiting: 1, oldest: Some(begun + Duration::from_secs(5)) }));
+    assert_eq!(test.store().backlog().await, Ok(Backlog { deliveries: 2, oldest: Some(begun) }), "its attempt is under way");
+    test.store().settle_delivery(id, first.id.into(), attempt(DeliveryOutcome::Delivered, Some(200))).await.unwrap();
+    assert_eq!(test.store().backlog().await, Ok(Backlog { deliveries: 1, oldest: Some(begun + Duration::from_secs(5)) }));
 }
 
 pub(crate) async fn a_delivery_that_waits_longer_than_its_result_can_be_polled_is_still_made(test: &impl TestStore) {

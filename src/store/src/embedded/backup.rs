@@ -30,12 +30,15 @@ use crate::vault::Vault;
 pub const SUM: &str = "sha256";
 /// Pages that are copied at once.
 const STEP: i32 = 1_024;
-/// Make what waits, in the records of transactions and of reports, attempts without an outcome.
-const UNSENT: [&str; 2] = [
-    "UPDATE txn_record SET claimed_at = ?1, attempt = ?2, duration_ms = 0, _end = until \
-     WHERE delivery IS NOT NULL AND claimed_at IS NULL",
-    "UPDATE report_record SET claimed_at = ?1, attempt = ?2, duration_ms = 0, _end = until \
-     WHERE delivery IS NOT NULL AND claimed_at IS NULL",
+/// Counts what waits, in the records of transactions and of reports.
+const UNSENT: &str = "SELECT (SELECT count(*) FROM txn_record WHERE delivery IS NOT NULL AND claimed_at IS NULL) \
+     + (SELECT count(*) FROM report_record WHERE delivery IS NOT NULL AND claimed_at IS NULL)";
+/// Give up each attempt that has not ended, also of what waits.
+const GIVEN_UP: [&str; 2] = [
+    "UPDATE txn_record SET claimed_at = coalesce(claimed_at, ?1), attempt = ?2, duration_ms = 0, _end = until \
+     WHERE delivery IS NOT NULL AND attempt IS NULL",
+    "UPDATE report_record SET claimed_at = coalesce(claimed_at, ?1), attempt = ?2, duration_ms = 0, _end = until \
+     WHERE delivery IS NOT NULL AND attempt IS NULL",
 ];
 const EMPTY_OUTBOX: &str = "DELETE FROM outbox_index";
 
@@ -177,7 +180,7 @@ pub fn inspect(file: &Path, clock: Arc<dyn Clock>, vault: &Vault, ownership: Opt
         ledger_entries: audits.iter().map(|audit| audit.entries).sum(),
         transactions: count(&db, "SELECT count(*) FROM txn_record WHERE _end IS NULL OR _end > ?1", [now])?,
         events: count(&db, "SELECT count(*) FROM event_record WHERE _end IS NULL OR _end > ?1", [now])?,
-        queued_webhooks: count(&db, "SELECT count(*) FROM outbox_index", [])?,
+        queued_webhooks: count(&db, UNSENT, [])?,
     })
 }
 
@@ -248,7 +251,7 @@ fn copy(file: &Path, draft: &Path, clock: &dyn Clock, webhooks: QueuedWebhooks) 
     io::copy(&mut source, &mut copy).map_err(|error| failed("write", draft, &error))?;
     if webhooks == QueuedWebhooks::Drop {
         let connection = Connection::open_with_flags(draft, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
-        for sql in UNSENT {
+        for sql in GIVEN_UP {
             connection.execute(sql, params![clock.now().millis(), DeliveryOutcome::Unknown.as_str()])?;
         }
         connection.execute(EMPTY_OUTBOX, [])?;

@@ -4,28 +4,24 @@ use sakshi_domain::delivery::{Attempt, DeliveryId, DeliveryRecord, QueuedDeliver
 use sakshi_domain::ids::Partition;
 
 use super::{Store, call, is_done};
-use crate::engine::{Batch, Key, Query};
+use crate::engine::Query;
 use crate::error::{StoreError, StoreFuture};
 use crate::outbox::Backlog;
-use crate::records::delivery::{flight, holders, of_member, of_subject, outbox};
+use crate::records::delivery::{holders, of_member, of_subject, outbox};
 use crate::redis::NodeId;
 use crate::transitions::delivery;
 
 /// Deliveries that are moved or given up at once.
-const SLICE: u64 = 100;
+const SLICE: usize = 100;
 
 impl Store {
-    /// Deliveries that wait for their attempt by this node, in order, after a position; of one
-    /// origin or of all.
+    /// Deliveries of this node whose attempt has not ended, in order, after a position; of one origin or of all.
     pub fn due_deliveries(&self, after: Option<DeliveryId>, origin: Option<String>, limit: usize) -> StoreFuture<Vec<QueuedDelivery>> {
         self.run(move |store| async move {
             if store.has_left() || limit == 0 {
                 return Ok(Vec::new());
             }
-            let mut due = store.waiting(after, origin.as_deref(), limit).await?;
-            due.sort_unstable_by_key(|delivery| delivery.id);
-            due.truncate(limit);
-            Ok(due)
+            store.deliveries_of(store.node(), after, origin.as_deref(), limit).await
         })
     }
 
@@ -43,7 +39,7 @@ impl Store {
 
     /// Lets a delivery wait no more whose record is gone.
     pub fn forget_delivery(&self, id: DeliveryId, subject: Subject) -> StoreFuture<()> {
-        self.run(move |store| async move { store.commit(delivery::forget_gone(&subject, id, store.node())).await.map(drop) })
+        self.run(move |store| async move { store.commit(delivery::forget(&subject, id, store.node())).await.map(drop) })
     }
 
     /// Records the outcome of the attempt. Repeatable; the first record stands, but `unknown` gives
@@ -66,7 +62,7 @@ impl Store {
         })
     }
 
-    /// The deliveries that wait for their attempt, by whichever node.
+    /// The deliveries whose attempt has not ended, of all nodes.
     pub fn backlog(&self) -> StoreFuture<Backlog> {
         self.run(|store| async move {
             let holders = store.holders().await?;
@@ -78,7 +74,7 @@ impl Store {
             let mut first = Vec::new();
             let mut backlog = Backlog::default();
             for (partition, _) in &holders {
-                backlog.waiting += answers.number()?;
+                backlog.deliveries += answers.number()?;
                 let members = answers.members()?;
                 let waiting = members.iter().filter_map(|(member, number)| of_member(delivery::id(*partition, *number), member));
                 first.extend(waiting.map(|delivery| of_subject(&delivery.subject)));
@@ -111,22 +107,10 @@ impl Store {
             nodes.sort_unstable();
             nodes.dedup();
             for node in nodes {
-                marked += store.abandon(node).await?;
-                if node != store.node() {
-                    store.take_over(node).await?;
-                }
+                marked += if node == store.node() { store.abandon(node).await? } else { store.take_over(node).await?.1 };
             }
             Ok(marked)
         })
-    }
-
-    /// Takes over from a node that is dead: how many deliveries wait here instead, and how many attempts stay unknown.
-    ///
-    /// # Errors
-    /// The engine's. It may be repeated.
-    pub async fn replace(&self, dead: NodeId) -> Result<(u64, u64), StoreError> {
-        let unknown = self.abandon(dead).await?;
-        Ok((self.take_over(dead).await?, unknown))
     }
 
     /// The nodes that may have deliveries, by partition.
@@ -142,16 +126,22 @@ impl Store {
         Ok(found)
     }
 
-    /// Deliveries of this node after a position, of one origin or of all: of each partition at most so many, in order.
-    async fn waiting(&self, after: Option<DeliveryId>, origin: Option<&str>, limit: usize) -> Result<Vec<QueuedDelivery>, StoreError> {
+    /// Deliveries of a node in order, after a position, of one origin or of all, but for those that cannot be read.
+    async fn deliveries_of(
+        &self,
+        node: NodeId,
+        after: Option<DeliveryId>,
+        origin: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<QueuedDelivery>, StoreError> {
         let slice = u64::try_from(limit).unwrap_or(u64::MAX).clamp(1, 1_000);
         let above = |partition| after.map_or(i64::MIN, |id| delivery::number_not_after(partition, id));
         let mut asked: Vec<(Partition, i64)> = Partition::all().map(|partition| (partition, above(partition))).collect();
-        let mut waiting = Vec::new();
+        let mut deliveries = Vec::new();
         let mut found = [0; 64];
         while !asked.is_empty() {
             let members = |(partition, above): &(Partition, i64)| Query::Members {
-                index: outbox(*partition, self.node()),
+                index: outbox(*partition, node),
                 above: *above,
                 until: i64::MAX.into(),
                 offset: 0,
@@ -164,11 +154,15 @@ impl Store {
                 let is_full = page.len() as u64 == slice;
                 let last = page.last().map_or(i64::MAX, |(_, number)| *number);
                 for (member, number) in page {
-                    let delivery =
-                        of_member(delivery::id(partition, number), &member).ok_or_else(|| StoreError::unreadable("the outbox"))?;
-                    if origin.is_none_or(|origin| origin == delivery.origin) {
-                        found[usize::from(partition.number())] += 1;
-                        waiting.push(delivery);
+                    let id = delivery::id(partition, number);
+                    match of_member(id, &member) {
+                        Some(delivery) if origin.is_none_or(|origin| origin == delivery.origin) => {
+                            found[usize::from(partition.number())] += 1;
+                            deliveries.push(delivery);
+                        }
+                        Some(_) => {}
+                        // It holds up no other.
+                        None => tracing::error!(delivery.id = %id, "a delivery in the outbox cannot be read"),
                     }
                 }
                 if is_full && found[usize::from(partition.number())] < limit {
@@ -177,59 +171,41 @@ impl Store {
             }
             asked = further;
         }
-        Ok(waiting)
+        deliveries.sort_unstable_by_key(|delivery| delivery.id);
+        deliveries.truncate(limit);
+        Ok(deliveries)
     }
 
     /// Marks the unfinished attempts of a node as unknown; returns how many.
     pub(crate) async fn abandon(&self, node: NodeId) -> Result<u64, StoreError> {
-        let mut marked = 0;
+        let (mut marked, mut after) = (0, None);
         loop {
-            let begun = self.slices(|partition| flight(partition, node)).await?;
-            if begun.is_empty() {
-                return Ok(marked);
-            }
-            let mut batches = Vec::with_capacity(2 * begun.len());
-            for (_, member, number) in begun {
-                let subject = Subject::from_bytes(&member).ok_or_else(|| StoreError::unreadable("an unfinished attempt"))?;
-                batches.extend(delivery::abandon(&subject, number, node, call()));
-            }
-            marked += self.firsts(batches).await?;
+            let page = self.deliveries_of(node, after, None, SLICE).await?;
+            let Some(last) = page.last() else { return Ok(marked) };
+            after = Some(last.id);
+            let batches = page.iter().map(|delivery| delivery::abandon(&delivery.subject, delivery.id, node, call()));
+            marked += self.engine().commit(batches.collect()).await?.iter().filter(|applied| is_done(applied)).count() as u64;
         }
     }
 
-    /// Takes over the waiting deliveries of a node; returns how many.
-    pub(crate) async fn take_over(&self, dead: NodeId) -> Result<u64, StoreError> {
-        let mut taken = 0;
+    /// Takes over from a node that is dead: how many deliveries wait here instead, and how many attempts stay unknown.
+    ///
+    /// # Errors
+    /// The engine's. It may be repeated.
+    pub async fn take_over(&self, dead: NodeId) -> Result<(u64, u64), StoreError> {
+        let (mut taken, mut unknown) = (0, 0);
         loop {
-            let waiting = self.slices(|partition| outbox(partition, dead)).await?;
-            if waiting.is_empty() {
+            let page = self.deliveries_of(dead, None, None, SLICE).await?;
+            if page.is_empty() {
                 break;
             }
-            let mut batches = Vec::with_capacity(2 * waiting.len());
-            for (partition, member, number) in waiting {
-                let delivery = of_member(delivery::id(partition, number), &member).ok_or_else(|| StoreError::unreadable("the outbox"))?;
-                batches.push(delivery::take_over(&delivery.subject, member, number, dead, self.node()));
-                batches.push(delivery::forget(outbox(partition, dead), number));
+            let batches = page.iter().flat_map(|delivery| delivery::take_over(delivery, dead, self.node(), call()));
+            for applied in self.engine().commit(batches.collect()).await?.chunks(3) {
+                taken += u64::from(is_done(&applied[0]));
+                unknown += u64::from(is_done(&applied[1]));
             }
-            taken += self.firsts(batches).await?;
         }
         self.engine().commit(Partition::all().map(|partition| delivery::forget_holder(partition, dead)).collect()).await?;
-        Ok(taken)
-    }
-
-    /// The first members of an index of each partition, with their scores.
-    async fn slices(&self, index: impl Fn(Partition) -> Key) -> Result<Vec<(Partition, Vec<u8>, i64)>, StoreError> {
-        let mut answers = self.read(Partition::all().map(|partition| Query::page(index(partition), 0, SLICE)).collect()).await?;
-        let mut found = Vec::new();
-        for partition in Partition::all() {
-            found.extend(answers.members()?.into_iter().map(|(member, score)| (partition, member, score)));
-        }
-        Ok(found)
-    }
-
-    /// Commits pairs of batches; of how many the first was applied.
-    async fn firsts(&self, batches: Vec<Batch>) -> Result<u64, StoreError> {
-        let applied = self.engine().commit(batches).await?;
-        Ok(applied.iter().step_by(2).filter(|applied| is_done(applied)).count() as u64)
+        Ok((taken, unknown))
     }
 }

@@ -21,13 +21,8 @@ table! {
 }
 
 table! {
-    /// The deliveries that wait for their attempt by a node, by number. Members are made by [`member`].
+    /// The deliveries of a node whose attempt has not ended, by number. Members are made by [`member`].
     OUTBOX = "outbox", Index Stays {}
-}
-
-table! {
-    /// The deliveries whose attempt by a node is under way, by number.
-    FLIGHT = "flight", Index Stays {}
 }
 
 table! {
@@ -41,16 +36,10 @@ pub(crate) fn numbers(partition: Partition) -> Key {
     in_partition(&NUMBERS, partition, vec![])
 }
 
-/// The deliveries that wait for a node.
+/// The deliveries of a node.
 #[must_use]
 pub(crate) fn outbox(partition: Partition, node: NodeId) -> Key {
     in_partition(&OUTBOX, partition, node.to_string().into_bytes())
-}
-
-/// The attempts of a node.
-#[must_use]
-pub(crate) fn flight(partition: Partition, node: NodeId) -> Key {
-    in_partition(&FLIGHT, partition, node.to_string().into_bytes())
 }
 
 /// The nodes that may have deliveries.

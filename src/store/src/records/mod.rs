@@ -72,7 +72,6 @@ pub(crate) static ALL: &[&Table] = &[
     &flow::LAPSING,
     &delivery::NUMBERS,
     &delivery::OUTBOX,
-    &delivery::FLIGHT,
     &delivery::HOLDERS,
     &session::SESSION,
     &refusal::REFUSALS,

@@ -1,14 +1,14 @@
 //! Deliveries: each is queued with what it reports, for the node that accepted that; claimed before its one attempt; and settled after
-//! it. The claim in the record is the only permission to make the attempt, so a node that was declared dead too early makes none that
+//! it, when it leaves the outbox. The claim in the record is the only permission to make the attempt, so a node that was declared dead too early makes none that
 //! another has begun.
 
-use sakshi_domain::delivery::{Attempt, DeliveryId, DeliveryOutcome, DeliveryRecord, Subject};
+use sakshi_domain::delivery::{Attempt, DeliveryId, DeliveryOutcome, DeliveryRecord, QueuedDelivery, Subject};
 use sakshi_domain::ids::Partition;
 
 use crate::engine::{Applied, Batch, CallId, Guard, Key, Op, Operand, Place, Record};
 use crate::error::StoreError;
 use crate::outbox::Target;
-use crate::records::delivery::{flight, holders, numbers, of_subject, outbox};
+use crate::records::delivery::{holders, member, numbers, of_subject, outbox};
 use crate::redis::NodeId;
 
 /// Bits of an id that say the partition. Those before are the number of the delivery, so that ids are in the order of time.
@@ -56,18 +56,18 @@ pub(crate) fn queue(
 
 /// The batch with which a call takes the permission to make an attempt.
 pub(crate) fn claim(subject: &Subject, id: DeliveryId, node: NodeId, call: CallId) -> Batch {
-    let (partition, record, number) = (subject.partition(), of_subject(subject), number(id));
-    let guards = vec![
-        Guard::Equal(record.clone(), "delivery", number.into()),
+    let record = of_subject(subject);
+    let ops = vec![Op::Set(record.clone(), vec![("claimed_at", Operand::Now(0)), ("claim", call[..].into())])];
+    Batch::on_full(waits(&record, id, node), ops)
+}
+
+/// The guards that a delivery waits for its attempt by this node.
+fn waits(record: &Key, id: DeliveryId, node: NodeId) -> Vec<Guard> {
+    vec![
+        Guard::Equal(record.clone(), "delivery", number(id).into()),
         Guard::Equal(record.clone(), "holder", node.to_string().into()),
         Guard::Unset(record.clone(), "claimed_at"),
-    ];
-    let ops = vec![
-        Op::Set(record, vec![("claimed_at", Operand::Now(0)), ("claim", call[..].into())]),
-        Op::Sweep(outbox(partition, node), number - 1, number.into()),
-        Op::Index(flight(partition, node), subject.to_bytes(), number.into()),
-    ];
-    Batch::on_full(guards, ops)
+    ]
 }
 
 /// Returns true if the call has the permission. When its first answer was lost, the record tells, whatever has become of it since.
@@ -84,78 +84,73 @@ pub(crate) fn has_claim(call: CallId, applied: &Applied) -> bool {
 pub(crate) fn settle(subject: &Subject, id: DeliveryId, node: NodeId, attempt: Attempt) -> [Batch; 2] {
     let record = of_subject(subject);
     [Guard::Unset(record.clone(), "attempt"), Guard::Equal(record.clone(), "attempt", DeliveryOutcome::Unknown.as_str().into())]
-        .map(|guard| end(subject, &record, number(id), node, attempt, guard))
+        .map(|guard| end(subject, &record, id, node, attempt, vec![guard]))
 }
 
-/// The batch that gives an attempt up which a node has begun, and one that forgets it if it has ended.
-pub(crate) fn abandon(subject: &Subject, number: i64, node: NodeId, call: CallId) -> [Batch; 2] {
+/// The batch that gives up an attempt which a node has begun.
+pub(crate) fn abandon(subject: &Subject, id: DeliveryId, node: NodeId, call: CallId) -> Batch {
     let record = of_subject(subject);
     let attempt = Attempt { outcome: DeliveryOutcome::Unknown, status: None, duration_ms: 0 };
-    let guard = Guard::Unset(record.clone(), "attempt");
-    [end(subject, &record, number, node, attempt, guard).called(call, record), forget(flight(subject.partition(), node), number)]
+    let guards = vec![Guard::Unset(record.clone(), "attempt"), Guard::Equal(record.clone(), "holder", node.to_string().into())];
+    end(subject, &record, id, node, attempt, guards).called(call, record)
 }
 
-fn end(subject: &Subject, record: &Key, number: i64, node: NodeId, attempt: Attempt, guard: Guard) -> Batch {
+fn end(subject: &Subject, record: &Key, id: DeliveryId, node: NodeId, attempt: Attempt, further: Vec<Guard>) -> Batch {
     let Attempt { outcome, status, duration_ms } = attempt;
     let fields = vec![
         ("attempt", outcome.as_str().into()),
         ("status", status.map_or(Operand::Nothing, |status| i64::from(status).into())),
         ("duration_ms", i64::from(duration_ms).into()),
     ];
-    let guards = vec![
-        Guard::Equal(record.clone(), "delivery", number.into()),
+    let mut guards = vec![
+        Guard::Equal(record.clone(), "delivery", number(id).into()),
         // One that nobody has begun cannot have ended.
         Guard::AtLeast(record.clone(), "claimed_at", i64::MIN),
-        guard,
     ];
+    guards.extend(further);
     let ops = vec![
         Op::Set(record.clone(), fields),
         Op::ExpireAt(record.clone(), Operand::Field("until")),
-        Op::Sweep(flight(subject.partition(), node), number - 1, number.into()),
+        leave(subject.partition(), node, number(id)),
     ];
     Batch::on_full(guards, ops)
 }
 
-/// The batch that takes a delivery out of an index.
-pub(crate) fn forget(index: Key, number: i64) -> Batch {
-    Batch::on_full(vec![], vec![Op::Sweep(index, number - 1, number.into())])
+/// The operation that takes a delivery out of the outbox of a node.
+fn leave(partition: Partition, node: NodeId, number: i64) -> Op {
+    Op::Sweep(outbox(partition, node), number - 1, number.into())
 }
 
-/// The batch that takes a delivery out of the outbox of a node whose record is gone.
-pub(crate) fn forget_gone(subject: &Subject, id: DeliveryId, node: NodeId) -> Batch {
-    let number = number(id);
-    Batch::on_full(vec![Guard::Absent(of_subject(subject))], vec![Op::Sweep(outbox(subject.partition(), node), number - 1, number.into())])
+/// The batch that takes a delivery out of the outbox of a node if its record is gone.
+pub(crate) fn forget(subject: &Subject, id: DeliveryId, node: NodeId) -> Batch {
+    Batch::on_full(vec![Guard::Absent(of_subject(subject))], vec![leave(subject.partition(), node, number(id))])
 }
 
-/// The batch that gives a delivery of a node that is dead to another, if it still waits there.
-pub(crate) fn take_over(subject: &Subject, member: Vec<u8>, number: i64, dead: NodeId, node: NodeId) -> Batch {
+/// The batches for a delivery of a node that is dead, in this order: the first gives it to another node if it waits, the second gives
+/// its attempt up if that has begun, and the last takes it out of the outbox.
+pub(crate) fn take_over(delivery: &QueuedDelivery, dead: NodeId, node: NodeId, call: CallId) -> [Batch; 3] {
+    let QueuedDelivery { id, subject, origin, app, stored_bytes } = delivery;
     let (partition, record, name) = (subject.partition(), of_subject(subject), node.to_string());
-    let guards = vec![
-        Guard::Equal(record.clone(), "delivery", number.into()),
-        Guard::Equal(record.clone(), "holder", dead.to_string().into()),
-        Guard::Unset(record.clone(), "claimed_at"),
-    ];
+    let member = member(subject, app.as_ref(), *stored_bytes, origin);
     let ops = vec![
-        Op::Set(record, vec![("holder", name.clone().into())]),
-        Op::Sweep(outbox(partition, dead), number - 1, number.into()),
-        Op::Index(outbox(partition, node), member, number.into()),
+        Op::Set(record.clone(), vec![("holder", name.clone().into())]),
+        Op::Index(outbox(partition, node), member, number(*id).into()),
         Op::Index(holders(partition), name.into_bytes(), 0.into()),
     ];
-    Batch::on_full(guards, ops)
+    let given = Batch::on_full(waits(&record, *id, dead), ops);
+    [given, abandon(subject, *id, dead, call), Batch::on_full(vec![], vec![leave(partition, dead, number(*id))])]
 }
 
 /// The batch that forgets a node without deliveries.
 pub(crate) fn forget_holder(partition: Partition, node: NodeId) -> Batch {
-    let guards = vec![Guard::Fewer(outbox(partition, node), 1), Guard::Fewer(flight(partition, node), 1)];
-    Batch::on_full(guards, vec![Op::Unindex(holders(partition), node.to_string().into_bytes())])
+    Batch::on_full(vec![Guard::Fewer(outbox(partition, node), 1)], vec![Op::Unindex(holders(partition), node.to_string().into_bytes())])
 }
 
-/// The operations that take a delivery out of the indexes, for a record that is removed.
+/// The operations that take a delivery out of the outbox, for a record that is removed.
 pub(crate) fn dropped(key: &Key, record: &Record) -> Vec<Op> {
     let (Place::Partition(partition), true) = (key.place, record.has("delivery")) else { return vec![] };
     let (number, holder) = (record.integer("delivery"), NodeId::from_bytes(record.text("holder").as_bytes()));
-    let indexes = holder.map(|node| [outbox(partition, node), flight(partition, node)]);
-    indexes.into_iter().flatten().map(|index| Op::Sweep(index, number - 1, number.into())).collect()
+    holder.map(|node| leave(partition, node, number)).into_iter().collect()
 }
 
 /// The delivery of a record; `None` when none was queued.

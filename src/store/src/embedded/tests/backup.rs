@@ -245,9 +245,9 @@ async fn webhooks_that_wait_in_a_backup_are_not_sent_and_recorded_as_unknown() {
     assert_eq!((ended.claimed_at, ended.attempt.map(|attempt| attempt.status)), (Some(kept), Some(Some(200))));
     for begun in &due[3..5] {
         let record = test.store.load_delivery(begun.subject).await.unwrap().unwrap();
-        assert_eq!((record.claimed_at, record.attempt), (Some(kept), None));
+        assert_eq!((record.claimed_at, record.attempt), (Some(kept), unknown));
     }
-    assert_eq!(test.store.abandon_attempts().await, Ok(2));
+    assert_eq!(test.store.abandon_attempts().await, Ok(0));
     // They go when their time has passed, and a new one is queued behind them.
     test.clock.advance(RESULT_TTL);
     let swept = test.store.sweep(test.clock.now(), 100).await.unwrap();
@@ -261,6 +261,8 @@ async fn webhooks_that_wait_in_a_backup_are_not_sent_and_recorded_as_unknown() {
 async fn webhooks_that_wait_in_a_backup_are_sent_again_if_that_is_asked_for() {
     let (before, file, due) = with_webhooks().await;
     let test = serving(&before, &file, QueuedWebhooks::Send);
+    // As a node does when it starts.
+    assert_eq!(test.store.abandon_attempts().await, Ok(2));
     let again = test.store.due_deliveries(None, None, 10).await.unwrap();
     assert_eq!(again, [due[0].clone(), due[1].clone(), due[5].clone()]);
     for delivery in again {

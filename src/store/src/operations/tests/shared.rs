@@ -188,11 +188,7 @@ impl Node {
 
     /// Takes over from a node as heartbeats have it done: again until it has succeeded.
     pub(super) async fn replace(&self, dead: NodeId) {
-        let replaced = || async {
-            self.store.abandon(dead).await?;
-            self.store.take_over(dead).await
-        };
-        while replaced().await.is_err() {}
+        while self.store.take_over(dead).await.is_err() {}
     }
 
     pub(super) async fn claim(&self, delivery: (&DeliveryId, &Subject)) -> bool {

@@ -65,7 +65,7 @@ impl Shared {
 
     /// Takes over from a dead node, then forgets it.
     pub(crate) async fn replace(&self, store: &Store, dead: &DeadNode) -> Result<(), StoreError> {
-        let (waiting, unknown) = store.replace(dead.node).await?;
+        let (waiting, unknown) = store.take_over(dead.node).await?;
         self.forget(dead).await?;
         metrics::counter!("sakshi_webhook_attempts_total", "outcome" => DeliveryOutcome::Unknown.as_str()).increment(unknown);
         metrics::counter!("sakshi_deliveries_taken_over_total").increment(waiting);

@@ -274,7 +274,7 @@ async fn used_by_two_nodes(test: &RedisTestStore, servers: RedisServers) {
     let pending = opened(test, &client).await;
     assert!(other.watch_transaction(pending.id).await.unwrap().is_some());
     assert!(matches!(store.complete_transaction(completing(pending.id, 1)).await, Ok(CompleteOutcome::Completed { .. })));
-    assert!(store.backlog().await.unwrap().waiting > 0);
+    assert!(store.backlog().await.unwrap().deliveries > 0);
     let nobody = DeadNode { node: NodeId::generate(), heartbeat: Some("1".into()) };
     test.store.shared.replace(&test.store, &nobody).await.unwrap();
     let dead = DeadNode { node: test.store.shared.node, heartbeat: Some("0".into()) };

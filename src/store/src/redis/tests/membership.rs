@@ -43,7 +43,7 @@ async fn a_survivor_takes_what_waits_for_a_dead_node_and_records_its_attempts_as
     let client = dying.client().await;
     let (waiting, under_way) = (dying.queue(&client).await, dying.queue(&client).await);
     assert_eq!(dying.store.claim_delivery(under_way.1, under_way.0.id.into()).await, Ok(true));
-    assert_eq!((dying.due().await, survivor.due().await), (vec![waiting.1], vec![]));
+    assert_eq!((dying.due().await, survivor.due().await), (vec![waiting.1, under_way.1], vec![]));
 
     let id = dying.id.to_string();
     drop(dying);
@@ -102,6 +102,7 @@ async fn a_node_that_was_given_up_by_mistake_comes_back_and_nothing_is_attempted
 
     assert_eq!(survivor.store.claim_delivery(waiting.1, waiting.0.id.into()).await, Ok(true));
     assert_eq!(stopped.store.claim_delivery(waiting.1, waiting.0.id.into()).await, Ok(false));
+    survivor.store.settle_delivery(waiting.1, waiting.0.id.into(), attempt(DeliveryOutcome::Delivered)).await.unwrap();
     stopped.store.settle_delivery(under_way.1, under_way.0.id.into(), attempt(DeliveryOutcome::Delivered)).await.unwrap();
     let record = survivor.store.load_delivery(under_way.0.id.into()).await.unwrap().unwrap();
     assert_eq!(record.attempt, Some(attempt(DeliveryOutcome::Delivered)));

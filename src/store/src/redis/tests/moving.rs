@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use redis::cmd;
 use sakshi_domain::clock::{Clock, ManualClock, SystemClock};
-use sakshi_domain::delivery::{DeliveryOutcome, DeliveryRecord, Subject};
+use sakshi_domain::delivery::{Attempt, DeliveryOutcome, DeliveryRecord, Subject};
 use sakshi_domain::erasure::ErasureSubject;
 use sakshi_domain::event::Event;
 use sakshi_domain::flow::flow_id::FlowId;
@@ -34,6 +34,16 @@ use crate::vault::test_vault;
 use crate::{Moved, Ownership, PageRequest, SessionDigest, Store, StoreError, Swept, move_to_redis};
 
 pub(super) const ALL: PageRequest = PageRequest { page: 1, page_size: 100 };
+
+/// What waits for its attempt, in order.
+pub(super) async fn waiting(store: &Store) -> Vec<Subject> {
+    let mut waiting = Vec::new();
+    for due in store.due_deliveries(None, None, 100).await.unwrap() {
+        let kept = store.load_delivery(due.subject).await.unwrap().unwrap();
+        waiting.extend(kept.claimed_at.is_none().then_some(due.subject));
+    }
+    waiting
+}
 
 /// An embedded store and an empty server, on one clock.
 struct Move {
@@ -224,7 +234,7 @@ fn a_moved_store_answers_as_before_and_has_every_kind_of_key() {
         let client = client_with(&test, 50).await;
         let app = events_of_one_millisecond(&test, &client).await;
         let unanswered = opened(&test, &client).await;
-        let waiting: Vec<_> = test.store().due_deliveries(None, None, 100).await.unwrap().into_iter().map(|due| due.subject).collect();
+        let waiting = waiting(test.store()).await;
         assert!(waiting.len() > 2);
         let moved = test.run(true).await.unwrap();
         assert!(moved.is_finished && moved.removed == 0, "{moved:?}");
@@ -272,10 +282,12 @@ fn a_moved_store_answers_as_before_and_has_every_kind_of_key() {
         let kept_until = reply_to(&store, "PEXPIRETIME", &name(&of_subject(&unanswered.id.into()))).await;
         let retained = i64::try_from(RETENTION.expired.as_millis()).unwrap();
         assert_eq!(kept_until, (retained + unanswered.expires_at.millis()).to_string());
+        let attempt = Attempt { outcome: DeliveryOutcome::Delivered, status: Some(200), duration_ms: 1 };
         for delivery in due {
             assert_eq!(target.claim_delivery(delivery.id, delivery.subject).await, Ok(true));
+            target.settle_delivery(delivery.id, delivery.subject, attempt).await.unwrap();
         }
-        assert_eq!(target.backlog().await.unwrap().waiting, 0);
+        assert_eq!(target.backlog().await.unwrap().deliveries, 0);
     });
 }
 
@@ -428,11 +440,13 @@ fn a_node_sends_what_waited_once_and_nothing_of_what_had_begun() {
             [RedisStore::open_with_heartbeats(test.options(), beat).await, RedisStore::open_with_heartbeats(test.options(), beat).await];
         let nodes = [one.unwrap(), other.unwrap()];
         let (mut sent, since) = (Vec::new(), Instant::now());
+        let attempt = Attempt { outcome: DeliveryOutcome::Delivered, status: Some(200), duration_ms: 1 };
         while sent.len() < waiting.len() || nodes[0].load_delivery(begun.id.into()).await.unwrap().unwrap().attempt.is_none() {
             assert!(since.elapsed() < TIMEOUT, "{sent:?}");
             for node in &nodes {
                 for due in node.due_deliveries(None, None, 10).await.unwrap() {
                     if node.claim_delivery(due.id, due.subject).await.unwrap() {
+                        node.settle_delivery(due.id, due.subject, attempt).await.unwrap();
                         sent.push(due.subject);
                     }
                 }
@@ -443,7 +457,7 @@ fn a_node_sends_what_waited_once_and_nothing_of_what_had_begun() {
         assert_eq!(sent.into_iter().collect::<BTreeSet<_>>(), waiting);
         let unknown = nodes[1].load_delivery(begun.id.into()).await.unwrap().unwrap();
         assert_eq!(unknown.attempt.map(|attempt| attempt.outcome), Some(DeliveryOutcome::Unknown));
-        assert_eq!(nodes[0].backlog().await.unwrap().waiting, 0);
+        assert_eq!(nodes[0].backlog().await.unwrap().deliveries, 0);
     });
 }
 

@@ -7,7 +7,7 @@ use sakshi_domain::delivery::{Attempt, DeliveryOutcome, Subject};
 use sakshi_domain::erasure::ErasureSubject;
 
 use super::inventory::used_for_everything;
-use super::moving::{ALL, assert_equal, embedded, events_of_one_millisecond, reply_to};
+use super::moving::{ALL, assert_equal, embedded, events_of_one_millisecond, reply_to, waiting};
 use super::server::RedisServer;
 use super::{RedisTestStore, connected, options, standalone, test_store};
 use crate::conformance::fixture::{RETENTION, WINDOW, client_with, completed, counts, created, event, opened, registered, scanned};
@@ -49,7 +49,7 @@ fn a_store_that_went_back_answers_as_before() {
             registered(&test, event).await;
         }
         test.store().erase(ErasureSubject::Event(of_two[0].id)).await.unwrap();
-        let waiting: Vec<_> = test.store().due_deliveries(None, None, 100).await.unwrap().into_iter().map(|due| due.subject).collect();
+        let waiting = waiting(test.store()).await;
         assert!(waiting.len() > 2);
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("store");
