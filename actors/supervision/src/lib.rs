@@ -4,6 +4,7 @@
 //! worker arbiter, with one timer wheel each. What keeps failing is escalated to the root, which asks the process to end.
 
 mod children;
+mod fair_slots;
 mod gate;
 mod heartbeat;
 #[cfg(feature = "simulation")]
@@ -19,6 +20,7 @@ mod shards;
 mod tests;
 mod wheel;
 
+pub use fair_slots::{FairSlot, FairSlots};
 pub use gate::{Gate, Permit};
 pub use heartbeat::Heartbeats;
 pub use node::NodeView;

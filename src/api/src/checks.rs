@@ -25,6 +25,6 @@ pub(crate) async fn verify(
     rates.init.take(&caller.app.app_id)?;
     let pattern = request.match_pattern();
     let check = CHECKS.iter().find(|check| pattern.as_deref() == Some(check.path)).ok_or(ServiceError::NotOffered)?;
-    let answer = ask(&service, check, body.sent, |named| adopt_request_id(&request, named)).await?;
+    let answer = ask(&service, &caller.client, check, body.sent, |named| adopt_request_id(&request, named)).await?;
     Ok(HttpResponse::Ok().json(answer))
 }

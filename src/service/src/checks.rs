@@ -1,6 +1,7 @@
 //! The use case of verifications that are answered at once: a question to the source. Nothing is opened, kept or debited.
 
 use sakshi_domain::checks::Check;
+use sakshi_domain::ids::ClientId;
 use sakshi_domain::request_id::RequestId;
 use sakshi_outbound::upstream::check;
 use sakshi_wire::Sent;
@@ -8,7 +9,7 @@ use sakshi_wire::checks::{CheckAnswer, CheckRequest};
 
 use crate::{Service, ServiceError};
 
-/// Verifies what was sent; `adopt` chooses the request's id, given the one that the body names. That a number is not known is an
+/// Verifies what a client has sent; `adopt` chooses the request's id, given the one that the body names. That a number is not known is an
 /// answer, too.
 ///
 /// # Errors
@@ -16,6 +17,7 @@ use crate::{Service, ServiceError};
 /// [`ServiceError::MalformedNumber`]; [`ServiceError::Source`] when the source does not answer.
 pub async fn verify(
     service: &Service,
+    client: &ClientId,
     check: &'static Check,
     sent: Sent,
     adopt: impl FnOnce(Option<RequestId>) -> RequestId,
@@ -25,7 +27,7 @@ pub async fn verify(
     let named = asked.request_id.take();
     let query = asked.query().map_err(ServiceError::MalformedNumber)?;
     let request_id = adopt(named);
-    let result = check::verify(source, &query).await.map_err(ServiceError::Source)?;
+    let result = check::verify(source, client, &query).await.map_err(ServiceError::Source)?;
     metrics::counter!("sakshi_checks_total", "kind" => check.name, "status" => result.status.as_str()).increment(1);
     Ok(CheckAnswer::new(request_id, result))
 }

@@ -135,7 +135,7 @@ async fn open_flow<A: Serialize>(
         if let Some(json) = idempotent.kept(service).await? {
             return Ok(Answered::Replayed(json));
         }
-        _lock = Some(service.idempotency_locks.acquire(&service.store, idempotent.scope).await?);
+        _lock = Some(service.idempotency_locks.acquire(&service.store, &caller.client, idempotent.scope).await?);
         if let Some(json) = idempotent.kept(service).await? {
             return Ok(Answered::Replayed(json));
         }

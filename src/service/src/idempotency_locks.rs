@@ -10,7 +10,9 @@ use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use sakshi_domain::ids::ClientId;
 use sakshi_store::{IdempotencyScope, OrderLease, Store};
+use sakshi_supervision::{FairSlot, FairSlots};
 use tokio::runtime::Handle;
 use tokio::sync::{Mutex as Queue, OwnedMutexGuard};
 use tokio::time::{Instant, sleep, timeout_at};
@@ -20,6 +22,8 @@ use crate::ServiceError;
 
 /// Requests with a key that one node carries out or lets wait; each holds what it has read.
 const AT_ONCE_MAX: usize = 4_096;
+/// Such requests under one key.
+const OF_A_KEY_MAX: usize = 16;
 /// How long a lease lasts beyond the time that an upstream may take: enough for the steps around its order.
 const LEASE_MARGIN: Duration = Duration::from_secs(15);
 /// Between two looks whether another node has given its lease back.
@@ -28,17 +32,10 @@ const LOOK: Duration = Duration::from_millis(50);
 /// The locks of one node. Cloning shares them.
 #[derive(Clone, Debug)]
 pub struct IdempotencyLocks {
-    queues: Arc<Mutex<Queues>>,
-    patience: Duration,
-}
-
-/// The queues of all keys.
-#[derive(Debug, Default)]
-struct Queues {
     /// A key is here as long as a request waits under it or is carried out.
-    by_key: HashMap<IdempotencyScope, Arc<Queue<()>>>,
-    /// In all of them together.
-    requests: usize,
+    queues: Arc<Mutex<HashMap<IdempotencyScope, Arc<Queue<()>>>>>,
+    requests: FairSlots<ClientId>,
+    patience: Duration,
 }
 
 /// The only request under its key, until this is dropped.
@@ -62,40 +59,44 @@ struct Lease {
 struct Place {
     locks: IdempotencyLocks,
     scope: IdempotencyScope,
+    _slot: FairSlot<ClientId>,
 }
 
 impl IdempotencyLocks {
     /// No request yet; none will wait longer than `patience`.
     #[must_use]
     pub fn new(patience: Duration) -> Self {
-        Self { queues: Arc::default(), patience }
+        Self { queues: Arc::default(), requests: FairSlots::new(AT_ONCE_MAX), patience }
     }
 
     /// Waits until no other request under the key is carried out.
     ///
     /// # Errors
-    /// [`ServiceError::Overloaded`] when the lock is not free in time, or too many wait: the request before may
-    /// hang, and the next would only hang as long.
-    pub(crate) async fn acquire(&self, store: &Store, scope: IdempotencyScope) -> Result<IdempotencyLock, ServiceError> {
+    /// [`ServiceError::Overloaded`] when the lock is not free in time, or too many of the client or under the key wait: the request
+    /// before may hang, and the next would only hang as long.
+    pub(crate) async fn acquire(&self, store: &Store, client: &ClientId, scope: IdempotencyScope) -> Result<IdempotencyLock, ServiceError> {
         let until = Instant::now() + self.patience;
-        let (place, queue) = self.join_queue(scope)?;
+        let (place, queue) = self.join_queue(client, scope)?;
         let first = timeout_at(until, queue.lock_owned()).await.map_err(|_| ServiceError::Overloaded)?;
         let lease = Lease { store: store.clone(), lease: OrderLease { scope, holder: Uuid::new_v4() } };
         until_taken(async || Ok(store.take_order_lease(lease.lease, self.patience + LEASE_MARGIN).await?), until).await?;
         Ok(IdempotencyLock { _lease: lease, _first: first, _place: place })
     }
 
-    fn join_queue(&self, scope: IdempotencyScope) -> Result<(Place, Arc<Queue<()>>), ServiceError> {
+    fn join_queue(&self, client: &ClientId, scope: IdempotencyScope) -> Result<(Place, Arc<Queue<()>>), ServiceError> {
+        let slot = self.requests.enter(client).ok_or(ServiceError::Overloaded)?;
         let mut queues = self.queues();
-        if queues.requests >= AT_ONCE_MAX {
+        let queue = queues.entry(scope).or_default();
+        // Each request has a reference.
+        if Arc::strong_count(queue) > OF_A_KEY_MAX {
             return Err(ServiceError::Overloaded);
         }
-        queues.requests += 1;
-        let queue = Arc::clone(queues.by_key.entry(scope).or_default());
-        Ok((Place { locks: self.clone(), scope }, queue))
+        let queue = Arc::clone(queue);
+        drop(queues);
+        Ok((Place { locks: self.clone(), scope, _slot: slot }, queue))
     }
 
-    fn queues(&self) -> MutexGuard<'_, Queues> {
+    fn queues(&self) -> MutexGuard<'_, HashMap<IdempotencyScope, Arc<Queue<()>>>> {
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -125,10 +126,8 @@ impl Drop for Lease {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut queues = self.locks.queues();
-        queues.requests -= 1;
         // Whoever waits for the queue, or holds it, has a reference of its own.
-        if let Entry::Occupied(queue) = queues.by_key.entry(self.scope)
+        if let Entry::Occupied(queue) = self.locks.queues().entry(self.scope)
             && Arc::strong_count(queue.get()) == 1
         {
             queue.remove();
@@ -140,7 +139,6 @@ impl Drop for Place {
 mod tests {
     use futures_util::FutureExt as _;
     use sakshi_domain::clock::SystemClock;
-    use sakshi_domain::ids::ClientId;
 
     use super::*;
     use crate::test_store;
@@ -152,23 +150,27 @@ mod tests {
         (directory, (*store).clone())
     }
 
+    fn client() -> ClientId {
+        "cl_1".parse().unwrap()
+    }
+
     fn scope(key: u8) -> IdempotencyScope {
-        IdempotencyScope { partition: "cl_1".parse::<ClientId>().unwrap().partition(), digest: [key; 32] }
+        IdempotencyScope { partition: client().partition(), digest: [key; 32] }
     }
 
     /// Requests and queues that there are.
     fn left(locks: &IdempotencyLocks) -> (usize, usize) {
-        let queues = locks.queues();
-        (queues.requests, queues.by_key.len())
+        (locks.requests.taken(), locks.queues().len())
     }
 
     #[actix_rt::test]
     async fn requests_under_one_key_go_one_after_the_other_and_those_under_another_do_not_wait() {
         let (_directory, store) = store();
         let locks = IdempotencyLocks::new(PLENTY);
-        let first = locks.acquire(&store, scope(1)).await.unwrap();
-        let _other = locks.acquire(&store, scope(2)).await.unwrap();
-        let mut next = Box::pin(locks.acquire(&store, scope(1)));
+        let first = locks.acquire(&store, &client(), scope(1)).await.unwrap();
+        let _other = locks.acquire(&store, &client(), scope(2)).await.unwrap();
+        let client = client();
+        let mut next = Box::pin(locks.acquire(&store, &client, scope(1)));
         assert!((&mut next).now_or_never().is_none());
         drop(first);
         next.await.unwrap();
@@ -178,8 +180,9 @@ mod tests {
     async fn nothing_is_left_of_requests_that_are_over_or_were_given_up() {
         let (_directory, store) = store();
         let locks = IdempotencyLocks::new(PLENTY);
-        let first = locks.acquire(&store, scope(1)).await.unwrap();
-        let mut given_up = Box::pin(locks.acquire(&store, scope(1)));
+        let first = locks.acquire(&store, &client(), scope(1)).await.unwrap();
+        let client = client();
+        let mut given_up = Box::pin(locks.acquire(&store, &client, scope(1)));
         assert!((&mut given_up).now_or_never().is_none());
         drop(given_up);
         assert_eq!(left(&locks), (1, 1));
@@ -205,11 +208,21 @@ mod tests {
     async fn a_request_that_waits_too_long_is_told_to_come_again() {
         let (_directory, store) = store();
         let locks = IdempotencyLocks::new(Duration::from_millis(1));
-        let _hangs = locks.acquire(&store, scope(1)).await.unwrap();
-        assert_eq!(locks.acquire(&store, scope(1)).await.map(|_| ()).unwrap_err(), ServiceError::Overloaded);
-        let many: Vec<_> = (1..AT_ONCE_MAX).map(|_| locks.join_queue(scope(3)).unwrap()).collect();
-        assert_eq!(locks.join_queue(scope(4)).map(|_| ()).unwrap_err(), ServiceError::Overloaded);
+        let _hangs = locks.acquire(&store, &client(), scope(1)).await.unwrap();
+        assert_eq!(locks.acquire(&store, &client(), scope(1)).await.map(|_| ()).unwrap_err(), ServiceError::Overloaded);
+        let many: Vec<_> = (0..OF_A_KEY_MAX).map(|_| locks.join_queue(&client(), scope(3)).unwrap()).collect();
+        let is_refused = |client: &ClientId, key| locks.join_queue(client, key).map(|_| ()) == Err(ServiceError::Overloaded);
+        assert!(is_refused(&client(), scope(3)) && !is_refused(&client(), scope(4)));
         drop(many);
-        assert!(locks.join_queue(scope(4)).is_ok());
+        assert!(!is_refused(&client(), scope(3)));
+    }
+
+    #[actix_rt::test]
+    async fn a_client_whose_requests_hang_under_many_keys_leaves_places_to_others() {
+        let locks = IdempotencyLocks::new(PLENTY);
+        let key = |number: usize| IdempotencyScope { digest: std::array::from_fn(|at| number.to_be_bytes()[at % 8]), ..scope(0) };
+        let hang: Vec<_> = (0..AT_ONCE_MAX).map_while(|number| locks.join_queue(&client(), key(number)).ok()).collect();
+        assert_eq!(hang.len(), AT_ONCE_MAX / 2);
+        assert!(locks.join_queue(&ClientId::generate(), key(0)).is_ok());
     }
 }

@@ -3,6 +3,7 @@
 
 use sakshi_domain::checks::{CheckQuery, CheckResult, CheckStatus, Detail, DetailForm, DetailValue};
 use sakshi_domain::flow::text::Text;
+use sakshi_domain::ids::ClientId;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
@@ -30,12 +31,12 @@ impl Serialize for Question<'_> {
     }
 }
 
-/// Asks a source. What it does not know is an answer. Comparisons that were not asked for are dropped.
+/// Asks a source for a client. What it does not know is an answer. Comparisons that were not asked for are dropped.
 ///
 /// # Errors
 /// Why there is no answer.
-pub async fn verify(source: &Upstream, query: &CheckQuery) -> Result<CheckResult, UpstreamError> {
-    result(source.send(to_body(&Question(query), 0)).await?, query)
+pub async fn verify(source: &Upstream, client: &ClientId, query: &CheckQuery) -> Result<CheckResult, UpstreamError> {
+    result(source.send(client, to_body(&Question(query), 0)).await?, query)
 }
 
 /// The result in an answer.

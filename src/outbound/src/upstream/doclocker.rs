@@ -31,7 +31,7 @@ pub async fn order(upstream: &Upstream, header: &FlowHeader, request: &DocLocker
         docs: &request.docs.0,
         consent_text: request.consent.0.text(),
     };
-    page(upstream.send(to_body(&order, 0)).await?)
+    page(upstream.send(&header.client, to_body(&order, 0)).await?)
 }
 
 /// The page in an answer.

@@ -60,7 +60,7 @@ pub async fn order(
         document.content.as_str().len() + EXTRA_CAPACITY,
     );
     drop(document);
-    pages(upstream.send(body).await?, latest)
+    pages(upstream.send(&header.client, body).await?, latest)
 }
 
 /// The page of each signer in an answer.

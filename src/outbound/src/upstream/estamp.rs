@@ -38,5 +38,5 @@ pub async fn order(upstream: &Upstream, header: &FlowHeader, request: EStampInit
         request.document.file_data.as_str().len() + EXTRA_CAPACITY,
     );
     drop(request);
-    upstream.send(body).await.map(drop)
+    upstream.send(&header.client, body).await.map(drop)
 }

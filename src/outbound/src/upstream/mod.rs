@@ -22,12 +22,12 @@ use std::time::Duration;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use reqwest::{Client, Response, StatusCode, redirect, retry};
 use sakshi_domain::flow::header::FlowHeader;
-use sakshi_domain::ids::AppId;
+use sakshi_domain::ids::{AppId, ClientId};
 use sakshi_domain::limits::UPSTREAM_ANSWER_BYTES_MAX;
 use sakshi_domain::request_id::RequestId;
+use sakshi_supervision::FairSlots;
 use sakshi_trace::TraceState;
 use serde::Serialize;
-use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tracing::Instrument as _;
 use url::Url;
@@ -71,13 +71,16 @@ struct HttpSender {
     authorization: HeaderValue,
 }
 
+/// How long an order waits for a slot.
+const SLOT_WAIT: Duration = Duration::from_secs(2);
+
 /// Where the orders of one kind of flow go, with a limit on concurrent orders, so that an upstream that
-/// hangs does not use up what the others need.
+/// hangs does not use up what the others need, nor a client what other clients need.
 #[derive(Clone)]
 pub struct Upstream {
     client: UpstreamClient,
     url: Url,
-    permits: Arc<Semaphore>,
+    slots: FairSlots<ClientId>,
 }
 
 impl UpstreamClient {
@@ -112,15 +115,15 @@ impl UpstreamClient {
     /// The upstream at this URL, which gets up to `limit` concurrent orders.
     #[must_use]
     pub fn at(&self, url: Url, limit: usize) -> Upstream {
-        Upstream { client: self.clone(), url, permits: Arc::new(Semaphore::new(limit.min(Semaphore::MAX_PERMITS))) }
+        Upstream { client: self.clone(), url, slots: FairSlots::new(limit) }
     }
 }
 
 impl Upstream {
-    /// Sends an order and reads its answer, a JSON object in UTF-8.
-    async fn send(&self, order: Vec<u8>) -> Result<Answer, UpstreamError> {
+    /// Sends an order of a client and reads its answer, a JSON object in UTF-8.
+    async fn send(&self, client: &ClientId, order: Vec<u8>) -> Result<Answer, UpstreamError> {
         let span = sakshi_trace::order(|| self.url.origin().ascii_serialization());
-        let sent = self.send_in_span(order).instrument(span.clone()).await;
+        let sent = self.send_in_span(client, order).instrument(span.clone()).await;
         if let Err(error) = &sent {
             sakshi_trace::failed(&span, error.code());
         }
@@ -128,8 +131,8 @@ impl Upstream {
     }
 
     /// The upstream is told the trace, so that it can continue it.
-    async fn send_in_span(&self, order: Vec<u8>) -> Result<Answer, UpstreamError> {
-        let _permit = self.permits.try_acquire().map_err(|_| UpstreamError::Busy)?;
+    async fn send_in_span(&self, client: &ClientId, order: Vec<u8>) -> Result<Answer, UpstreamError> {
+        let _slot = self.slots.enter_within(client, SLOT_WAIT).await.ok_or(UpstreamError::Busy)?;
         let exchange = self.client.sender.send(&self.url, order, sakshi_trace::parent_of(&sakshi_trace::current()));
         let body = timeout(self.client.total_timeout, exchange).await.map_err(|_| UpstreamError::TimedOut)??;
         Answer::read(&body)

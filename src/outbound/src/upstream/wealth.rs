@@ -34,7 +34,7 @@ pub struct AskedConsent {
 /// Why the order failed.
 pub async fn order(upstream: &Upstream, header: &FlowHeader, consent: &ConsentGiven) -> Result<AskedConsent, UpstreamError> {
     let order = Order { unique_identifier: header.id, context: OrderContext::of(header), consent_text: consent.text() };
-    asked(upstream.send(to_body(&order, 0)).await?)
+    asked(upstream.send(&header.client, to_body(&order, 0)).await?)
 }
 
 /// The consent in an answer.

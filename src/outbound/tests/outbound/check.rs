@@ -47,7 +47,7 @@ async fn asked(query: CheckQuery, answer: String, patience: Duration) -> (Result
     });
     let url = Url::parse(&format!("http://{}/source", address.await)).unwrap();
     let options = UpstreamOptions { token: "t".to_owned(), connect_timeout: PLENTY, total_timeout: patience, tls: false };
-    let said = check::verify(&UpstreamClient::new(&options).unwrap().at(url, 1), &query).await;
+    let said = check::verify(&UpstreamClient::new(&options).unwrap().at(url, 1), &"cl_1".parse().unwrap(), &query).await;
     let said = said.map(|result| json!(CheckAnswer::new(RequestId::mint(), result))["data"].take());
     let question = seen.lock().unwrap().take();
     (said, question)

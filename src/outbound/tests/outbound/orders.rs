@@ -1,5 +1,6 @@
 //! Orders to upstreams: what is sent, which answers are accepted, and how others fail.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -57,9 +58,9 @@ fn esign_document(signers: usize) -> OpenedEsign {
     parsed::<EsignRequest>(&body).open(header())
 }
 
-fn upstream(url: &str, total_timeout: Duration) -> Upstream {
+fn upstream(url: &str, total_timeout: Duration, limit: usize) -> Upstream {
     let options = UpstreamOptions { token: TOKEN.to_owned(), connect_timeout: PLENTY, total_timeout, tls: false };
-    UpstreamClient::new(&options).unwrap().at(Url::parse(url).unwrap(), 1)
+    UpstreamClient::new(&options).unwrap().at(Url::parse(url).unwrap(), limit)
 }
 
 /// An upstream that records what it receives and answers with `answer`.
@@ -75,7 +76,7 @@ async fn answering(answer: Vec<u8>) -> (Upstream, Arc<Mutex<Vec<String>>>) {
             }
         }
     });
-    (upstream(&format!("http://{}/orders?of=flows", address.await), PLENTY), seen)
+    (upstream(&format!("http://{}/orders?of=flows", address.await), PLENTY, 1), seen)
 }
 
 fn ok(body: impl AsRef<[u8]>) -> Vec<u8> {
@@ -218,7 +219,7 @@ async fn orders_answered(answer: &[u8]) -> [Result<(), UpstreamError>; 5] {
         doclocker::order(&other, &header(), &locker_request("x")).await.map(drop),
         estamp::order(&other, &header(), e_stamp_request()).await,
         wealth::order(&other, &header(), &consent_request().consent.0).await.map(drop),
-        check::verify(&other, &branch).await.map(drop),
+        check::verify(&other, &header().client, &branch).await.map(drop),
     ];
     assert_eq!(seen.lock().unwrap().len(), 4, "each is sent once");
     results
@@ -273,36 +274,70 @@ async fn an_upstream_that_is_slow_times_out_and_one_that_is_gone_is_unreachable(
     let (silent, dripping) = (silent.local_addr().unwrap(), dripping.await);
     for address in [silent, dripping] {
         let began = Instant::now();
-        let slow = upstream(&format!("http://{address}/"), Duration::from_millis(200));
+        let slow = upstream(&format!("http://{address}/"), Duration::from_millis(200), 1);
         assert_eq!(estamp::order(&slow, &header(), e_stamp_request()).await, Err(UpstreamError::TimedOut));
         assert!(began.elapsed() < Duration::from_secs(2));
     }
     let gone = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     assert_eq!(
-        estamp::order(&upstream(&format!("http://{gone}/"), PLENTY), &header(), e_stamp_request()).await,
+        estamp::order(&upstream(&format!("http://{gone}/"), PLENTY, 1), &header(), e_stamp_request()).await,
         Err(UpstreamError::Unreachable)
     );
 }
 
-#[tokio::test]
-async fn an_order_beyond_the_limit_of_concurrent_ones_is_not_sent() {
+/// An upstream that answers when that is said, and how many orders it has received.
+async fn hanging(limit: usize) -> (Upstream, tokio::sync::watch::Sender<()>, Arc<AtomicUsize>) {
     let (ended, end) = tokio::sync::watch::channel(());
+    let received = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&received);
     let address = receiver(move |mut stream| {
-        let mut end = end.clone();
+        let (mut end, counted) = (end.clone(), Arc::clone(&counted));
         async move {
             if read_request(&mut stream).await.is_some() {
+                counted.fetch_add(1, Ordering::SeqCst);
                 let _ = end.changed().await;
                 let _ = stream.write_all(&ok("{}")).await;
             }
         }
     });
-    let one = upstream(&format!("http://{}/", address.await), PLENTY);
+    (upstream(&format!("http://{}/", address.await), PLENTY, limit), ended, received)
+}
+
+#[tokio::test]
+async fn a_client_whose_orders_hang_leaves_slots_to_others_and_an_order_waits_for_one() {
+    let (one, ended, received) = hanging(4).await;
+    let other = FlowHeader { client: "cl_2".parse().unwrap(), ..header() };
+    let order = |header: FlowHeader| {
+        let one = one.clone();
+        tokio::spawn(async move { estamp::order(&one, &header, e_stamp_request()).await })
+    };
+    let greedy: Vec<_> = (0..3).map(|_| order(header())).collect();
+    while received.load(Ordering::SeqCst) < 2 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let modest = order(other);
+    while received.load(Ordering::SeqCst) < 3 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    ended.send(()).unwrap();
+    assert_eq!(modest.await.unwrap(), Ok(()));
+    for one in greedy {
+        // The third was sent when a slot was free, and hangs until then.
+        let _ = ended.send(());
+        assert_eq!(one.await.unwrap(), Ok(()));
+    }
+}
+
+#[tokio::test]
+async fn an_order_beyond_the_limit_of_concurrent_ones_is_not_sent() {
+    let (one, ended, received) = hanging(1).await;
     let first = tokio::spawn({
         let one = one.clone();
         async move { estamp::order(&one, &header(), e_stamp_request()).await }
     });
     tokio::task::yield_now().await;
     assert_eq!(estamp::order(&one, &header(), e_stamp_request()).await, Err(UpstreamError::Busy));
+    assert_eq!(received.load(Ordering::SeqCst), 1);
     ended.send(()).unwrap();
     assert_eq!(first.await.unwrap(), Ok(()));
     drop(ended);
@@ -311,7 +346,7 @@ async fn an_order_beyond_the_limit_of_concurrent_ones_is_not_sent() {
 
 #[test]
 fn neither_the_token_nor_the_path_of_an_upstream_is_shown() {
-    let upstream = upstream("https://u.example/secret-path?key=secret-key", PLENTY);
+    let upstream = upstream("https://u.example/secret-path?key=secret-key", PLENTY, 1);
     let options = UpstreamOptions { token: TOKEN.to_owned(), connect_timeout: PLENTY, total_timeout: PLENTY, tls: false };
     let shown = format!("{upstream:?} {options:?} {:?}", UpstreamClient::new(&options).unwrap());
     assert!(!shown.contains("secret") && !shown.contains(TOKEN) && shown.contains("https://u.example"), "{shown}");

@@ -1,0 +1,188 @@
+//! FairSlots of what is scarce: places that many owners take, of which no owner has more than are free.
+//!
+//! So an owner alone has half of the places at most, two have a third each, and who has none finds one. When a place becomes free, of
+//! those who wait the owner with fewest gets it.
+
+use std::collections::{HashMap, VecDeque};
+use std::hash::Hash;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+/// A number of places, and who has them. Cloning slots them.
+#[derive(Debug)]
+pub struct FairSlots<K: Clone + Eq + Hash>(Arc<Mutex<Places<K>>>);
+
+#[derive(Debug)]
+struct Places<K: Clone + Eq + Hash> {
+    all: usize,
+    free: usize,
+    /// Of owners with one at least.
+    held: HashMap<K, usize>,
+    /// In the order in which they came.
+    waiting: VecDeque<(K, oneshot::Sender<FairSlot<K>>)>,
+}
+
+/// A place, given back when this is dropped.
+#[derive(Debug)]
+pub struct FairSlot<K: Clone + Eq + Hash> {
+    slots: FairSlots<K>,
+    owner: K,
+}
+
+impl<K: Clone + Eq + Hash> Clone for FairSlots<K> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<K: Clone + Eq + Hash> FairSlots<K> {
+    /// So many places.
+    #[must_use]
+    pub fn new(places: usize) -> Self {
+        Self(Arc::new(Mutex::new(Places { all: places, free: places, held: HashMap::new(), waiting: VecDeque::new() })))
+    }
+
+    /// A place, unless the owner has as many as are free.
+    #[must_use]
+    pub fn enter(&self, owner: &K) -> Option<FairSlot<K>> {
+        self.places().take(owner).then(|| FairSlot { slots: self.clone(), owner: owner.clone() })
+    }
+
+    /// A place, as soon as there is one for this owner. `None` when that takes longer, or as many of the owner wait as there are places.
+    pub async fn enter_within(&self, owner: &K, time: Duration) -> Option<FairSlot<K>> {
+        let given = {
+            let mut places = self.places();
+            if places.take(owner) {
+                return Some(FairSlot { slots: self.clone(), owner: owner.clone() });
+            }
+            // Nobody is told who has given up.
+            places.waiting.retain(|(_, place)| !place.is_closed());
+            if places.waiting.iter().filter(|(waiting, _)| waiting == owner).count() >= places.all {
+                return None;
+            }
+            let (place, given) = oneshot::channel();
+            places.waiting.push_back((owner.clone(), place));
+            given
+        };
+        timeout(time, given).await.ok()?.ok()
+    }
+
+    /// Places that owners have.
+    #[must_use]
+    pub fn taken(&self) -> usize {
+        let places = self.places();
+        places.all - places.free
+    }
+
+    fn places(&self) -> MutexGuard<'_, Places<K>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<K: Clone + Eq + Hash> Places<K> {
+    fn held(&self, owner: &K) -> usize {
+        self.held.get(owner).copied().unwrap_or(0)
+    }
+
+    /// Takes a place; false when the owner must not have another.
+    fn take(&mut self, owner: &K) -> bool {
+        let may = self.held(owner) < self.free;
+        if may {
+            self.free -= 1;
+            *self.held.entry(owner.clone()).or_default() += 1;
+        }
+        may
+    }
+
+    fn give_back(&mut self, owner: &K) {
+        self.free += 1;
+        if let Some(held) = self.held.get_mut(owner) {
+            *held -= 1;
+            if *held == 0 {
+                self.held.remove(owner);
+            }
+        }
+    }
+
+    /// Takes a place for the one who waits whose owner has fewest; the first of those that came.
+    fn take_for_next(&mut self) -> Option<(K, oneshot::Sender<FairSlot<K>>)> {
+        let (place, _) = self.waiting.iter().enumerate().min_by_key(|(_, (owner, _))| self.held(owner))?;
+        let owner = self.waiting.get(place)?.0.clone();
+        if self.take(&owner) { self.waiting.remove(place) } else { None }
+    }
+}
+
+impl<K: Clone + Eq + Hash> Drop for FairSlot<K> {
+    fn drop(&mut self) {
+        let next = {
+            let mut places = self.slots.places();
+            places.give_back(&self.owner);
+            places.take_for_next()
+        };
+        if let Some((owner, place)) = next {
+            // Who has given up drops it, and so the next one gets it.
+            drop(place.send(FairSlot { slots: self.slots.clone(), owner }));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn taken<K: Clone + Eq + Hash>(slots: &FairSlots<K>, owner: &K) -> Vec<FairSlot<K>> {
+        std::iter::from_fn(|| slots.enter(owner)).collect()
+    }
+
+    #[test]
+    fn one_owner_has_half_and_two_a_third_each_and_who_has_none_finds_a_place() {
+        let slots = FairSlots::new(12);
+        let first = taken(&slots, &"a");
+        let second = taken(&slots, &"b");
+        assert_eq!((first.len(), second.len(), slots.taken()), (6, 3, 9));
+        let third = slots.enter(&"c");
+        assert!(third.is_some() && slots.enter(&"a").is_none());
+        drop(first);
+        assert_eq!(taken(&slots, &"b").len(), 3, "half of all");
+        drop((second, third));
+        assert_eq!(taken(&slots, &"b").len(), 6);
+        assert_eq!(slots.places().held.len(), 0, "nothing is kept of who has none");
+        assert_eq!(taken(&FairSlots::new(1), &"a").len(), 1);
+        assert_eq!(taken(&FairSlots::new(0), &"a").len(), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn of_those_who_wait_the_owner_with_fewest_comes_first_and_nobody_waits_for_ever() {
+        let (slots, second) = (FairSlots::new(4), Duration::from_secs(1));
+        let (mut of_a, of_b) = (taken(&slots, &"a"), taken(&slots, &"b"));
+        assert_eq!((of_a.len(), of_b.len(), slots.taken()), (2, 1, 3));
+        let _last = slots.enter(&"d").unwrap();
+        let wait = |owner: &'static str| {
+            let slots = slots.clone();
+            tokio::spawn(async move { slots.enter_within(&owner, second).await })
+        };
+        let (greedy, modest) = (wait("a"), wait("c"));
+        tokio::task::yield_now().await;
+        of_a.pop();
+        let modest = modest.await.unwrap();
+        assert!(modest.is_some(), "c has none, and was later");
+        assert!(greedy.await.unwrap().is_none(), "a has one, and none is free");
+        let gone = wait("e");
+        tokio::task::yield_now().await;
+        gone.abort();
+        let patient = wait("f");
+        tokio::task::yield_now().await;
+        drop(of_b);
+        assert!(patient.await.unwrap().is_some(), "who has given up stands in nobody's way");
+        let many: Vec<_> = (0..5).map(|_| wait("a")).collect();
+        tokio::task::yield_now().await;
+        assert_eq!(slots.places().waiting.len(), 4, "no more of an owner wait than there are places");
+        for waited in many {
+            drop(waited.await);
+        }
+        assert_eq!(slots.taken(), 3);
+    }
+}
