@@ -52,7 +52,7 @@ enter() {
   eval "$(sed -n "s/^ *export \(KEY='[^']*' APP='[^']*' BASE='[^']*'\)$/export \1/p" demo)"
   eval "$(sed -n 's/.*"\(http:[^"]*\)\/admin\/v1\/tree" -H "\([^"]*\)"$/INTERNAL="\1" TOKEN="\2"/p' demo)"
   curl -sSf "$BASE/openapi.json" | sed "s#$BASE#http://127.0.0.1:8080#" >openapi.json
-  curl -sSf "$INTERNAL/openapi.json" >internal.json
+  curl -sSf "$INTERNAL/openapi.json" -H "$TOKEN" >internal.json
 }
 
 # once NAME FILE COMMAND...: runs a command in $work/NAME, unless it has succeeded for this content of FILE with these tools. What it

@@ -52,7 +52,8 @@ where
     S: Service<actix_http::Request, Response = ServiceResponse<B>, Error = Error>,
     B: MessageBody,
 {
-    let response = service.call(TestRequest::get().uri("/openapi.json").to_request()).await.unwrap();
+    let request = TestRequest::get().uri("/openapi.json").insert_header(("authorization", format!("Bearer {TOKEN}")));
+    let response = service.call(request.to_request()).await.unwrap();
     assert_eq!((response.status().as_u16(), response.headers().get("content-type").unwrap().as_bytes()), (200, &b"application/json"[..]));
     serde_json::from_slice(&read_body(response).await).unwrap()
 }

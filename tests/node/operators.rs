@@ -16,7 +16,7 @@ use crate::operator_document::{OPERATIONS, uri_of};
 use crate::store_fixture::{CONNECTOR_TOKEN, StoreFixture};
 
 /// What support may do besides reading.
-const BY_SUPPORT: [&str; 7] = ["createClient", "updateClient", "createApp", "updateApp", "issueKey", "revokeKey", "rotateKey"];
+const BY_SUPPORT: [&str; 4] = ["createClient", "updateClient", "createApp", "revokeKey"];
 
 async fn add<S, B>(service: &S, body: Value) -> (String, String)
 where
@@ -101,6 +101,49 @@ async fn the_audit_log_names_the_operator() {
         assert_eq!((&entry(place)["operator_id"], &entry(place)["operator"]), (&json!(id), &json!("Asha")));
     }
     assert!(!log.to_string().contains(&token[3..]));
+}
+
+#[actix_rt::test]
+async fn the_audit_log_has_what_an_operator_may_not_do() {
+    let service = listener(StoreFixture::new().internal()).await;
+    let (id, token) = add(&service, json!({"name": "Asha", "role": "auditor"})).await;
+    let secret = json!({"data_webhook_url": "https://elsewhere.example/planted"});
+    assert_eq!(ask_with(&service, &token, "PATCH", "/admin/v1/apps/app_1", Some(secret)).await.0, 403);
+    assert_eq!(ask_with(&service, &token, "GET", "/admin/v1/clients/cl_1/export", None).await.0, 403);
+    let (_, log) = ask(&service, "GET", "/admin/v1/audit-log", None).await;
+    let refused: Vec<_> =
+        log["entries"].as_array().unwrap().iter().map(|entry| &entry["entry"]).filter(|entry| entry["stage"] == "refused").collect();
+    let told = |entry: &Value| (entry["operation"].clone(), entry["operator_id"].clone(), entry["ids"].clone(), entry["code"].clone());
+    assert_eq!(
+        refused.into_iter().map(told).collect::<Vec<_>>(),
+        [("updateApp", json!({"app_id": "app_1"})), ("exportClient", json!({"client_id": "cl_1"}))].map(|(operation, ids)| (
+            json!(operation),
+            json!(id),
+            ids,
+            json!("forbidden")
+        ))
+    );
+    assert!(!log.to_string().contains("planted"));
+}
+
+#[actix_rt::test]
+async fn whole_urls_are_shown_to_owners_alone() {
+    let service = listener(StoreFixture::new().internal()).await;
+    let (_, client) = ask(&service, "POST", "/admin/v1/clients", Some(json!({"name": "Acme"}))).await;
+    let apps = format!("/admin/v1/clients/{}/apps", client["client_id"].as_str().unwrap());
+    let (_, app) = ask(&service, "POST", &apps, Some(json!({"name": "Till"}))).await;
+    let app = format!("/admin/v1/apps/{}", app["app_id"].as_str().unwrap());
+    let whole = "https://hooks.example:8443/secret-path?token=planted";
+    assert_eq!(ask(&service, "PATCH", &app, Some(json!({"consent_webhook_url": whole, "data_webhook_url": whole}))).await.0, 200);
+    for (role, shown) in [("owner", whole), ("support", "https://hooks.example:8443/"), ("auditor", "https://hooks.example:8443/")] {
+        let (_, token) = add(&service, json!({"name": "Asha", "role": role})).await;
+        let (_, one) = ask_with(&service, &token, "GET", &app, None).await;
+        let (_, all) = ask_with(&service, &token, "GET", &apps, None).await;
+        for seen in [&one, &all["apps"][0]] {
+            assert_eq!((&seen["consent_webhook_url"], &seen["data_webhook_url"]), (&json!(shown), &json!(shown)), "{role}");
+            assert_eq!(seen["historical_webhook_url"], Value::Null);
+        }
+    }
 }
 
 async fn with_token(url: &str, token: &str, words: &[&str]) -> (ExitCode, String, String) {

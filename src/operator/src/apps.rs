@@ -1,5 +1,6 @@
 //! `/admin/v1/clients/{client_id}/apps` and `/admin/v1/apps/{app_id}`
 
+use actix_web::HttpRequest;
 use actix_web::web::Json;
 use sakshi_domain::ids::{AppId, ClientId};
 use sakshi_domain::tenancy::{App, KeyCase};
@@ -8,7 +9,7 @@ use sakshi_web::error::ApiError;
 use sakshi_wire::operator::tenancy::{AppResponse, AppsResponse, CreateAppRequest, CreateAppResponse, PatchAppRequest};
 
 use super::arguments::{Asked, Id};
-use super::bearer::Operator;
+use super::bearer::{Operator, is_owner};
 use super::credits::balance_of;
 
 pub(super) async fn create(
@@ -34,15 +35,21 @@ pub(super) async fn create(
     Ok(Json(CreateAppResponse { app_id }))
 }
 
-pub(super) async fn list(Operator(deps): Operator, Id(client): Id<ClientId>) -> Result<Json<AppsResponse>, ApiError> {
+pub(super) async fn list(Operator(deps): Operator, request: HttpRequest, Id(client): Id<ClientId>) -> Result<Json<AppsResponse>, ApiError> {
     balance_of(&deps.store, &client).await?;
     let apps = deps.store.list_apps(client).await?;
-    Ok(Json(AppsResponse { apps: apps.into_iter().map(Into::into).collect() }))
+    Ok(Json(AppsResponse { apps: apps.into_iter().map(|app| shown(app, &request)).collect() }))
 }
 
-pub(super) async fn show(Operator(deps): Operator, Id(app): Id<AppId>) -> Result<Json<AppResponse>, ApiError> {
+pub(super) async fn show(Operator(deps): Operator, request: HttpRequest, Id(app): Id<AppId>) -> Result<Json<AppResponse>, ApiError> {
     let app = deps.store.load_app(app).await?;
-    Ok(Json(app.ok_or(ServiceError::NotFound("app"))?.into()))
+    Ok(Json(shown(app.ok_or(ServiceError::NotFound("app"))?, &request)))
+}
+
+/// The app as whoever asks may see it: paths and queries of URLs often hold secrets.
+fn shown(app: App, request: &HttpRequest) -> AppResponse {
+    let app = AppResponse::from(app);
+    if is_owner(request) { app } else { app.without_paths() }
 }
 
 pub(super) async fn patch(

@@ -103,14 +103,7 @@ pub(super) async fn logged<T: Answer + 'static, F: Future<Output = T> + 'static>
     let in_body = ["id", "kid"].into_iter().filter_map(|name| Some((name, asked[name].as_str()?.to_owned())));
     let ids: BTreeMap<&str, String> = in_path.chain(in_body).collect();
     let before = standing(&deps, &request).await?;
-    let entry = json!({
-        "operator_id": who.id,
-        "operator": who.name,
-        "operation": operation,
-        "ids": ids,
-        "from": host(&request, &deps.trusted_proxies),
-        "request_id": request_id(&request),
-    });
+    let entry = entry(&deps, &request, &who, operation, &ids);
     let first = with(&entry, deps.clock.now(), &json!({ "stage": "asked", "asked": told(asked), "before": told(before) }));
     let asked_number = match logging {
         Logging::Around => Some(deps.store.append_audit(first).await?.number),
@@ -128,6 +121,28 @@ pub(super) async fn logged<T: Answer + 'static, F: Future<Output = T> + 'static>
         answer
     };
     rt::spawn(carried_out.in_current_span()).await.map_err(ApiError::internal)
+}
+
+/// Keeps that an operator may not do this.
+pub(super) async fn refused(request: &HttpRequest, who: &Who, operation: &'static str) -> Result<(), ApiError> {
+    let deps = deps(request)?;
+    let ids = request.match_info().iter().map(|(name, id)| (name, id.to_owned())).collect();
+    let entry = entry(&deps, request, who, operation, &ids);
+    let code = ApiError::Forbidden.code();
+    deps.store.append_audit(with(&entry, deps.clock.now(), &json!({ "stage": "refused", "status": 403, "code": code }))).await?;
+    Ok(())
+}
+
+/// What every entry says.
+fn entry(deps: &InternalDeps, request: &HttpRequest, who: &Who, operation: &str, ids: &BTreeMap<&str, String>) -> Value {
+    json!({
+        "operator_id": who.id,
+        "operator": who.name,
+        "operation": operation,
+        "ids": ids,
+        "from": host(request, &deps.trusted_proxies),
+        "request_id": request_id(request),
+    })
 }
 
 /// What came of an operation.

@@ -8,6 +8,7 @@ use actix_web::dev::Payload;
 use actix_web::http::header;
 use actix_web::{FromRequest, HttpMessage as _, HttpRequest, web};
 use aws_lc_rs::digest::{SHA256, digest};
+use futures_util::future::LocalBoxFuture;
 use sakshi_domain::flow::report_kind::ReportKind;
 use sakshi_domain::ids::OperatorId;
 use sakshi_domain::operator::{OperatorRecord, Role};
@@ -19,6 +20,7 @@ use subtle::ConstantTimeEq;
 
 use super::InternalDeps;
 use super::arguments::deps;
+use super::audit;
 use super::failed_logins::{Login, refuse};
 
 /// The name of who uses the token of the settings.
@@ -32,6 +34,10 @@ pub struct Operator(pub(super) web::Data<InternalDeps>);
 #[derive(Debug)]
 pub struct Connector(pub(super) web::Data<InternalDeps>);
 
+/// Proof that a request carries the token of an operator, whatever the role, or of a connector.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Insider;
+
 /// Who asks, in the extensions of a request that was admitted.
 #[derive(Clone, Debug)]
 pub(super) struct Who {
@@ -41,8 +47,25 @@ pub(super) struct Who {
     role: Role,
 }
 
-/// Finds out who asks, before anything else of the request is read. A revocation counts at once: nothing is remembered here.
-pub(super) async fn admit(request: &HttpRequest, roles: &[Role]) -> Result<Who, ApiError> {
+/// Finds out who asks, before anything else of the request is read, and whether they may do this. The audit log has each refusal of an
+/// operator.
+pub(super) async fn admit(request: &HttpRequest, operation: &'static str, roles: &[Role]) -> Result<Who, ApiError> {
+    let who = identify(request).await?;
+    if !roles.contains(&who.role) {
+        tracing::warn!(operator.id = who.id.as_ref().map(OperatorId::as_str), operator.role = who.role.as_str(), "refused by role");
+        audit::refused(request, &who, operation).await?;
+        return Err(ApiError::Forbidden);
+    }
+    Ok(who)
+}
+
+/// Returns true if an owner asks.
+pub(super) fn is_owner(request: &HttpRequest) -> bool {
+    request.extensions().get::<Who>().is_some_and(|who| who.role == Role::Owner)
+}
+
+/// A revocation counts at once: nothing is remembered here.
+async fn identify(request: &HttpRequest) -> Result<Who, ApiError> {
     let deps = deps(request)?;
     let token = bearer(request).ok_or(ApiError::BearerUnauthorized)?;
     let who = if is(token, &deps.admin_token) {
@@ -57,10 +80,6 @@ pub(super) async fn admit(request: &HttpRequest, roles: &[Role]) -> Result<Who, 
         Who { id: Some(operator_id), name, role }
     };
     note_operator(request, who.id.as_ref().map_or(SETTINGS, OperatorId::as_str));
-    if !roles.contains(&who.role) {
-        tracing::warn!(operator.id = who.id.as_ref().map(OperatorId::as_str), operator.role = who.role.as_str(), "refused by role");
-        return Err(ApiError::Forbidden);
-    }
     request.extensions_mut().insert(who.clone());
     Ok(who)
 }
@@ -87,6 +106,22 @@ impl FromRequest for Connector {
             None => Err(ApiError::BearerUnauthorized),
         });
         ready(authorized)
+    }
+}
+
+impl FromRequest for Insider {
+    type Error = ApiError;
+    type Future = LocalBoxFuture<'static, Result<Self, ApiError>>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        let request = request.clone();
+        Box::pin(async move {
+            let connectors = &deps(&request)?.connector_tokens;
+            if !bearer(&request).is_some_and(|token| connectors.admit(token, None)) {
+                identify(&request).await?;
+            }
+            Ok(Self)
+        })
     }
 }
 

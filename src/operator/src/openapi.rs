@@ -12,6 +12,7 @@ use sakshi_wire::refusal::Error;
 use sakshi_wire::{Describe as _, Schemas};
 use serde_json::{Value, json};
 
+use super::bearer::Insider;
 use super::examples;
 use super::routes::{GROUPS, Part};
 
@@ -54,7 +55,7 @@ fn is_for_some(operation: &Value) -> bool {
     operation["x-roles"].as_array().is_some_and(|roles| roles.len() < Role::ALL.len())
 }
 
-pub(super) async fn document(document: Data<ApiDocument>) -> ApiDocument {
+pub(super) async fn document(_: Insider, document: Data<ApiDocument>) -> ApiDocument {
     ApiDocument::clone(&document)
 }
 

@@ -18,7 +18,7 @@ use super::InternalDeps;
 use super::arguments::{Asked, Id, Identifies, Paged};
 use super::audit::{self, Logging, Outcome};
 use super::audit_log::Range;
-use super::bearer::{Connector, Operator, admit};
+use super::bearer::{Connector, Insider, Operator, admit};
 use super::probes::MetricsPage;
 
 /// Part of what describes an operation.
@@ -66,7 +66,7 @@ impl Operation {
             web::to(move |request: HttpRequest, payload: Payload| {
                 let handler = handler.clone();
                 async move {
-                    let who = admit(&request, roles).await?;
+                    let who = admit(&request, id, roles).await?;
                     let arguments = A::from_request(&request, &mut payload.into_inner()).await.map_err(Into::into)?;
                     if is_read {
                         return Ok::<_, Error>(handler.call(arguments).await);
@@ -183,6 +183,12 @@ impl Argument for Operator {
 impl Argument for Connector {
     fn describe(to: &mut Described) {
         to.operation["security"] = json!([{ "connector_token": [] }]);
+    }
+}
+
+impl Argument for Insider {
+    fn describe(to: &mut Described) {
+        to.operation["security"] = json!([{ "admin_token": [] }, { "connector_token": [] }]);
     }
 }
 

@@ -116,17 +116,22 @@ fn of_clients() -> Vec<Operation> {
 
 fn of_apps() -> Vec<Operation> {
     vec![
-        Operation::new(Method::GET, APPS, "listApps", "Lists the apps of a client.", apps::list),
+        Operation::new(
+            Method::GET,
+            APPS,
+            "listApps",
+            "Lists the apps of a client. Who is no owner sees their URLs without their paths.",
+            apps::list,
+        ),
         Operation::new(Method::POST, APPS, "createApp", "Creates an app of a client.", apps::create).by_support(),
-        Operation::new(Method::GET, APP, "getApp", "Shows an app.", apps::show),
+        Operation::new(Method::GET, APP, "getApp", "Shows an app. Who is no owner sees its URLs without their paths.", apps::show),
         Operation::new(
             Method::PATCH,
             APP,
             "updateApp",
             "Changes an app. What the body leaves out stays as it is; null removes a URL.",
             apps::patch,
-        )
-        .by_support(),
+        ),
         Operation::new(
             Method::GET,
             "/admin/v1/apps/{app_id}/events",
@@ -147,7 +152,7 @@ fn of_apps() -> Vec<Operation> {
 fn of_keys() -> Vec<Operation> {
     vec![
         Operation::new(Method::GET, KEYS, "listKeys", "Lists the keys of a client, revoked ones included.", keys::list),
-        Operation::new(Method::POST, KEYS, "issueKey", "Issues a key. This answer alone shows its text.", keys::issue).by_support(),
+        Operation::new(Method::POST, KEYS, "issueKey", "Issues a key. This answer alone shows its text.", keys::issue),
         Operation::new(
             Method::DELETE,
             "/admin/v1/keys/{key_id}",
@@ -163,8 +168,7 @@ fn of_keys() -> Vec<Operation> {
             "Issues a successor of a key. It has the same label and environments, and the old key works on for the overlap.",
             keys::rotate,
         )
-        .refuses(keys::NOT_ACTIVE, "The key is revoked or expired.")
-        .by_support(),
+        .refuses(keys::NOT_ACTIVE, "The key is revoked or expired."),
     ]
 }
 

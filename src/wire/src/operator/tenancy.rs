@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU32;
 
-use sakshi_domain::http_url::HttpUrl;
+use sakshi_domain::http_url::{HttpUrl, Schemes};
 use sakshi_domain::ids::{AppId, ClientId};
 use sakshi_domain::tenancy::{App, AppPatch, Client, ClientPatch, KeyCase};
 use sakshi_domain::time::Timestamp;
@@ -227,6 +227,20 @@ impl From<App> for AppResponse {
             data_webhook_url: app.data_webhook_url,
             historical_webhook_url: app.historical_webhook_url,
             created_at: app.created_at,
+        }
+    }
+}
+
+impl AppResponse {
+    /// With URLs that name the origin alone.
+    #[must_use]
+    pub fn without_paths(self) -> Self {
+        let origin = |url: Option<HttpUrl>| url.and_then(|url| HttpUrl::parse(&url.origin(), Schemes::HttpAndHttps).ok());
+        Self {
+            consent_webhook_url: origin(self.consent_webhook_url),
+            data_webhook_url: origin(self.data_webhook_url),
+            historical_webhook_url: origin(self.historical_webhook_url),
+            ..self
         }
     }
 }
