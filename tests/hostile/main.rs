@@ -17,6 +17,7 @@ mod honest;
 mod malformed;
 mod many_values;
 mod mutated;
+mod one_address;
 mod registrations;
 mod revoked;
 #[cfg(feature = "soak")]

@@ -32,7 +32,7 @@ use sakshi_service::{Rules, Service};
 use sakshi_store::OpenOutcome;
 use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore};
 use sakshi_store::{CreateEvent, CreateOutcome, OpenTransaction, Ownership, Retention};
-use sakshi_web::rate_limit::{ClientRates, RateLimit, RateLimits};
+use sakshi_web::rate_limit::{RateLimit, RateLimits};
 
 use crate::store_fixture::intent_key_in;
 
@@ -100,15 +100,10 @@ impl PagesFixture {
             cpu: CpuBudget::new(1),
         };
         let rates = RateLimits {
-            clients: ClientRates::default(),
-            init: RateLimit::per_second(0),
-            polls: RateLimit::per_second(0),
-            callbacks: RateLimit::per_second(0),
             pages: RateLimit::per_second(settings.limits.pages_per_second_per_address),
             event_starts: RateLimit::per_second(settings.limits.event_starts_per_second_per_address),
-            refusals: RateLimit::per_second(0),
             sign_ins: RateLimit::per_minute(settings.limits.sign_ins_per_minute_per_address),
-            trusted_proxies: Vec::new().into(),
+            ..RateLimits::unlimited()
         };
         let shared = Shared { service, tree: tree.clone(), rates, profile: settings.profile, body_bytes: 4_096, stand_ins: None };
         Self { shared, clock, app, first, tree, _directory: directory }

@@ -141,7 +141,7 @@ pub(crate) async fn events(
     let mut registrations = event.counts.registrations;
     let first = Next::State(shown.clone());
     let drain = service.drain.clone();
-    Ok(event_stream(&request, &drain, &first, async move || {
+    event_stream(&request, &drain, Some(id), &first, async move || {
         // When the event ends its state changes without a notification.
         let left = watch.borrow().terms.expires_at.since(service.clock.now());
         let repeat = Instant::now() + if left.is_zero() { STATE_INTERVAL } else { STATE_INTERVAL.min(left) };
@@ -171,7 +171,7 @@ pub(crate) async fn events(
                 return Next::State(state);
             }
         }
-    }))
+    })
 }
 
 fn shows_places(request: &HttpRequest) -> bool {

@@ -63,12 +63,12 @@ pub(crate) async fn events(
     let (id, status) = (opened.id, Status::of(&state, &service));
     let first = if matches!(state, PageState::Waiting(_)) { Next::State(status) } else { Next::Last(status) };
     let drain = service.drain.clone();
-    Ok(event_stream(&request, &drain, &first, async move || {
+    event_stream(&request, &drain, None, &first, async move || {
         let view = service.transactions.wait_for_end(id, STATE_INTERVAL).await;
         match view.map_err(ApiError::from).and_then(|view| PageState::of_view(&service, view)) {
             Ok(state @ PageState::Waiting(_)) => Next::State(Status::of(&state, &service)),
             Ok(state) => Next::Last(Status::of(&state, &service)),
             Err(_) => Next::End,
         }
-    }))
+    })
 }

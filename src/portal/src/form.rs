@@ -15,6 +15,7 @@ use sakshi_service::idempotency::{IdempotentRequest, scope};
 use sakshi_service::{Service, ServiceError};
 use sakshi_web::body::read_bounded;
 use sakshi_web::error::ApiError;
+use sakshi_web::rate_limit::RateLimits;
 use sakshi_web::same_site::refuse_cross_site;
 use sakshi_wire::Sent;
 use sakshi_wire::json::Json;
@@ -208,8 +209,8 @@ pub(super) fn once() -> String {
     if rand::fill(&mut bytes).is_ok() { URL_SAFE_NO_PAD.encode(bytes) } else { String::new() }
 }
 
-/// A form that a page of ours has sent, from a browser that has not signed in.
-pub(crate) struct Posted(pub(super) Form);
+/// A form that a page of ours has sent, from a browser that has not signed in; an error for one attempt too many of an address.
+pub(crate) struct Posted(pub(super) Result<Form, ApiError>);
 
 /// A form that a page of this session has sent.
 pub(crate) struct Submitted {
@@ -245,8 +246,16 @@ impl FromRequest for Posted {
     type Future = LocalBoxFuture<'static, Result<Self, PortalError>>;
 
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
+        // Before anything of the body is read.
+        let counted = match request.app_data::<Data<RateLimits>>() {
+            Some(rates) => rates.sign_ins.take(&rates.client_address(request)),
+            None => Err(ApiError::internal("there are no limits")),
+        };
+        if let Err(error) = counted {
+            return Box::pin(async move { Ok(Self(Err(error))) });
+        }
         let sent = sent(request, payload);
-        Box::pin(async move { Ok(Self(Form::read(&sent.await?))) })
+        Box::pin(async move { Ok(Self(Ok(Form::read(&sent.await?)))) })
     }
 }
 

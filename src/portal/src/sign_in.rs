@@ -12,7 +12,6 @@ use sakshi_service::authentication::KeyGate;
 use sakshi_service::{Service, ServiceError};
 use sakshi_store::SessionRecord;
 use sakshi_web::error::ApiError;
-use sakshi_web::rate_limit::RateLimits;
 
 use super::error::PortalError;
 use super::field::Field;
@@ -63,15 +62,17 @@ pub(crate) async fn show(request: HttpRequest, service: Data<Service>) -> HttpRe
 ///
 /// # Errors
 /// What is not about the form.
-pub(crate) async fn enter(
-    posted: Posted,
-    request: HttpRequest,
-    service: Data<Service>,
-    rates: Data<RateLimits>,
-) -> Result<HttpResponse, PortalError> {
-    let Posted(mut form) = posted;
-    let (key, app) = (form.take("key").unwrap_or_default(), form.take("app_id").unwrap_or_default());
-    match entered(&request, &service, &rates, key.trim(), app.trim()).await {
+pub(crate) async fn enter(posted: Posted, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, PortalError> {
+    let Posted(form) = posted;
+    let mut app = String::new();
+    let entered = match form {
+        Ok(mut form) => {
+            app = form.take("app_id").unwrap_or_default();
+            entered(&request, &service, form.take("key").unwrap_or_default().trim(), app.trim()).await
+        }
+        Err(error) => Err(error),
+    };
+    match entered {
         Ok(cookie) => Ok(with_cookie(redirect("/portal"), &cookie)),
         Err(error @ (ApiError::Service(ServiceError::Unauthorized) | ApiError::RateLimited { .. })) => {
             let words = match error {
@@ -87,8 +88,7 @@ pub(crate) async fn enter(
 }
 
 /// Opens a session under a fresh id and ends the one that the browser had; the cookie for it.
-async fn entered(request: &HttpRequest, service: &Service, rates: &RateLimits, key: &str, app: &str) -> Result<String, ApiError> {
-    rates.sign_ins.take(&rates.client_address(request))?;
+async fn entered(request: &HttpRequest, service: &Service, key: &str, app: &str) -> Result<String, ApiError> {
     let gate = request.app_data::<Rc<KeyGate>>().ok_or_else(|| ApiError::internal("the portal is not configured"))?;
     let caller = gate.admit(key, app).await?;
     let key = ApiKey::parse(key).ok_or(ServiceError::Unauthorized)?.digest();

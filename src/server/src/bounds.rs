@@ -8,6 +8,7 @@ use sakshi_outbound::guard::AddressPolicy;
 use sakshi_service::Rules;
 use sakshi_service::url_policy::UrlPolicy;
 use sakshi_store::Retention;
+use sakshi_web::event_stream::StreamSlots;
 use sakshi_web::rate_limit::{ClientRates, RateLimit, RateLimits};
 
 use crate::fd_budget::FdBudget;
@@ -70,8 +71,8 @@ pub(crate) fn rules(settings: &Settings) -> Rules {
     }
 }
 
-/// The rate limits of the public listener, counted over all workers.
-pub(crate) fn rates(settings: &Settings) -> RateLimits {
+/// The limits of the public listener by who asks, counted over all workers. Streams may take half of the `connections`.
+pub(crate) fn rates(settings: &Settings, connections: usize) -> RateLimits {
     let limits = &settings.limits;
     RateLimits {
         clients: ClientRates::default(),
@@ -82,6 +83,7 @@ pub(crate) fn rates(settings: &Settings) -> RateLimits {
         event_starts: RateLimit::per_second(limits.event_starts_per_second_per_address),
         refusals: RateLimit::per_second(REFUSALS_KEPT_PER_SECOND),
         sign_ins: RateLimit::per_minute(limits.sign_ins_per_minute_per_address),
+        streams: StreamSlots::new((connections / 2).max(1)),
         trusted_proxies: settings.server.trusted_proxies.clone().into(),
     }
 }

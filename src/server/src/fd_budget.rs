@@ -12,6 +12,8 @@ const OWN: usize = 128;
 const OWN_PER_WORKER: usize = 8;
 /// Connections of the operator and the probes, and of connectors that have a listener of their own.
 const INTERNAL: usize = 64;
+/// Connections for probes alone.
+pub(crate) const PROBES: usize = 16;
 /// Kinds of orders to upstreams: four flows, and the checks.
 const ORDERS: usize = 4 + CHECKS.len();
 /// Orders of one kind at a time, however many descriptors there are.
@@ -41,7 +43,7 @@ impl FdBudget {
     #[must_use]
     pub(crate) fn of(limit: usize, workers: usize, listeners: usize, webhooks: usize) -> Self {
         let workers = workers.max(1);
-        let free = limit.saturating_sub(OWN + OWN_PER_WORKER * workers + INTERNAL * listeners);
+        let free = limit.saturating_sub(OWN + OWN_PER_WORKER * workers + INTERNAL * listeners + PROBES);
         let orders_of_a_kind = (free / 8 / ORDERS).clamp(1, ORDERS_OF_A_KIND_MAX);
         let free = free.saturating_sub(ORDERS * orders_of_a_kind);
         // Each worker gets one connection before webhooks get a second one.
@@ -79,10 +81,10 @@ mod tests {
             for workers in [1, 2, 16] {
                 for (webhooks, listeners) in [(1, 1), (64, 1), (64, 2), (4_096, 1), (4_096, 2)] {
                     let budget = FdBudget::of(limit, workers, listeners, webhooks);
-                    let own = OWN + OWN_PER_WORKER * workers + ORDERS * budget.orders_of_a_kind;
+                    let own = OWN + PROBES + OWN_PER_WORKER * workers + ORDERS * budget.orders_of_a_kind;
                     let most = own + budget.internal * listeners + budget.webhooks + budget.public_per_worker * workers;
                     assert!(
-                        most <= limit.max(OWN + OWN_PER_WORKER * workers + INTERNAL * listeners + 1 + workers + ORDERS),
+                        most <= limit.max(OWN + PROBES + OWN_PER_WORKER * workers + INTERNAL * listeners + 1 + workers + ORDERS),
                         "{limit} {workers} {webhooks}: {budget:?}"
                     );
                     assert!(budget.webhooks <= webhooks);

@@ -24,7 +24,7 @@ use tokio::net::TcpSocket;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
 
-use crate::fd_budget::FdBudget;
+use crate::fd_budget::{FdBudget, PROBES};
 use crate::health::Health;
 use crate::intent_key_choice;
 use crate::issuer_keys::{self, ReadError};
@@ -186,17 +186,22 @@ impl Node {
 
         // The listeners, which offer them.
         let answers = memory.answers.clone();
-        let listener =
-            |name, workers, connections_per_worker| ListenerConfig { name, workers, connections_per_worker, answers: answers.clone() };
+        let listener = |name, workers, connections_per_worker, probes_per_worker| ListenerConfig {
+            name,
+            workers,
+            connections_per_worker,
+            probes_per_worker,
+            answers: answers.clone(),
+        };
         let shared = public::Shared {
             service,
             tree: tree.clone(),
-            rates: bounds::rates(settings),
+            rates: bounds::rates(settings, workers * fds.public_per_worker),
             profile: settings.profile,
             body_bytes: settings.limits.body_bytes,
             stand_ins: stand_ins.clone(),
         };
-        let config = listener("public", workers, fds.public_per_worker);
+        let config = listener("public", workers, fds.public_per_worker, 0);
         let public = Listener::start(config, public_socket, move || public::app(&shared))?;
         store_figures::watch(store.clone(), Arc::clone(&clock), settings.telemetry.low_credits);
         let (viewed, watched) = (tree.clone(), tree.clone());
@@ -224,9 +229,9 @@ impl Node {
         };
         let reports = deps.clone();
         let start =
-            |socket| Listener::start(listener("connectors", 1, fds.internal), socket, move || internal::connectors(reports.clone()));
+            |socket| Listener::start(listener("connectors", 1, fds.internal, 0), socket, move || internal::connectors(reports.clone()));
         let connectors = connector_socket.map(start).transpose()?;
-        let config = listener("internal", 1, fds.internal);
+        let config = listener("internal", 1, fds.internal, PROBES);
         let internal = Listener::start(config, internal_socket, move || internal::app(deps.clone(), stand_ins.clone()))?;
         let node = Self {
             public_addr,

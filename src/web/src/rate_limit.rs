@@ -17,6 +17,7 @@ use sakshi_domain::ids::{AppId, ClientId, EventId};
 use sakshi_service::budget::Owner;
 
 use super::error::ApiError;
+use super::event_stream::StreamSlots;
 
 /// Keys kept before unused ones are dropped for the first time.
 const KEYS_KEPT: usize = 10_000;
@@ -131,7 +132,7 @@ fn peer(request: &HttpRequest) -> IpAddr {
     request.peer_addr().map_or(IpAddr::from([0, 0, 0, 0]), |peer| peer.ip().to_canonical())
 }
 
-/// All rate limits of the public listener.
+/// All limits of the public listener by who asks.
 #[derive(Clone)]
 pub struct RateLimits {
     /// Requests to the API by client.
@@ -150,6 +151,8 @@ pub struct RateLimits {
     pub refusals: RateLimit<AppId>,
     /// Attempts to sign in to the portal by address.
     pub sign_ins: RateLimit<IpAddr>,
+    /// Event streams.
+    pub streams: StreamSlots,
     /// Whose `X-Forwarded-For` is believed.
     pub trusted_proxies: TrustedProxies,
 }
@@ -164,6 +167,23 @@ pub(crate) fn sender(request: &HttpRequest) -> Owner {
 }
 
 impl RateLimits {
+    /// No limits, and no trusted proxies.
+    #[must_use]
+    pub fn unlimited() -> Self {
+        Self {
+            clients: ClientRates::default(),
+            init: RateLimit::per_second(0),
+            polls: RateLimit::per_second(0),
+            callbacks: RateLimit::per_second(0),
+            pages: RateLimit::per_second(0),
+            event_starts: RateLimit::per_second(0),
+            refusals: RateLimit::per_second(0),
+            sign_ins: RateLimit::per_minute(0),
+            streams: StreamSlots::new(usize::MAX),
+            trusted_proxies: Arc::default(),
+        }
+    }
+
     /// The address of the client behind a request: the peer's, or the last address of `X-Forwarded-For` that is no trusted
     /// proxy's. Of an IPv6 address the /64 network, which belongs to one subscriber.
     #[must_use]
@@ -200,17 +220,7 @@ mod tests {
     use super::*;
 
     fn rates() -> RateLimits {
-        RateLimits {
-            clients: ClientRates::default(),
-            init: RateLimit::per_second(0),
-            polls: RateLimit::per_second(0),
-            callbacks: RateLimit::per_second(0),
-            pages: RateLimit::per_second(0),
-            event_starts: RateLimit::per_second(0),
-            refusals: RateLimit::per_second(0),
-            sign_ins: RateLimit::per_minute(0),
-            trusted_proxies: ["10.0.0.0/8".parse().unwrap()].into(),
-        }
+        RateLimits { trusted_proxies: ["10.0.0.0/8".parse().unwrap()].into(), ..RateLimits::unlimited() }
     }
 
     fn seen(peer: &str, forwarded: &str) -> String {

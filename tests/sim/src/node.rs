@@ -47,7 +47,7 @@ use sakshi_supervision::interference::{on_arbiter, while_on_arbiter};
 use sakshi_web::body::BodyLimit;
 use sakshi_web::edge::edge;
 use sakshi_web::error::{ApiError, DocsBase};
-use sakshi_web::rate_limit::{ClientRates, RateLimit, RateLimits};
+use sakshi_web::rate_limit::{RateLimit, RateLimits};
 use sakshi_web::routing::{RouteMetrics, configure, unknown_path};
 use sakshi_wire::operator::views::TreeNode;
 use sakshi_wire::reports::FlowReport;
@@ -237,17 +237,7 @@ fn rules() -> Rules {
 }
 
 fn rates() -> RateLimits {
-    RateLimits {
-        clients: ClientRates::default(),
-        init: RateLimit::per_second(0),
-        polls: RateLimit::per_second(0),
-        callbacks: RateLimit::per_second(0),
-        pages: RateLimit::per_second(0),
-        event_starts: RateLimit::per_second(0),
-        refusals: RateLimit::per_second(1),
-        sign_ins: RateLimit::per_minute(0),
-        trusted_proxies: Vec::new().into(),
-    }
+    RateLimits { refusals: RateLimit::per_second(1), ..RateLimits::unlimited() }
 }
 
 /// Starts a node. It may fail as a process that cannot reach its store does. The receiver gets what restarts did not mend.

@@ -81,7 +81,7 @@ pub(crate) async fn events(
     // The watch of an ended event closes after a while.
     let mut followed = true;
     let drain = service.drain.clone();
-    Ok(event_stream(&request, &drain, &first, async move || {
+    Ok(event_stream(&request, &drain, Some(event.id), &first, async move || {
         let repeat = Instant::now() + STATE_INTERVAL;
         loop {
             tokio::select! {
@@ -104,5 +104,5 @@ pub(crate) async fn events(
                 return Next::State(counts);
             }
         }
-    }))
+    })?)
 }

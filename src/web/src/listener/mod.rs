@@ -4,8 +4,8 @@
 //! accept ──▶ worker (a thread with an app of its own) ──▶ [connection] ──▶ the HTTP library ──▶ the app
 //! ```
 //!
-//! Connections go to workers in turn. A worker at its limit closes the connection that has been idle longest ([table]); a new
-//! connection waits only while a request is under way on every other one.
+//! Connections go to workers in turn. A worker near its limit closes a connection of the address that has most ([table]); a new
+//! connection waits only while an answer is computed for every other one.
 
 mod accept;
 mod config;

@@ -1,7 +1,8 @@
-//! State that a connection shares with the requests on it: the stream does not read ahead of the answers, and a connection with a
-//! request under way is not closed as idle.
+//! State that a connection shares with the requests on it: the stream does not read ahead of the answers, and the table knows whose
+//! connection it is and what it is about.
 
 use std::cell::{Cell, RefCell};
+use std::net::IpAddr;
 use std::rc::Rc;
 use std::task::{Context, Waker};
 
@@ -22,9 +23,26 @@ pub(crate) enum Reads {
     Nothing,
 }
 
+/// What a connection is about. Of one address, those that come first here are closed first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Phase {
+    /// No request is under way.
+    Idle,
+    /// Some of an answer has been sent, and more follows.
+    Answering,
+    /// The body of a request arrives.
+    Arriving,
+    /// An answer is being computed.
+    Computing,
+}
+
 /// The state of one connection, shared with the requests on it.
 #[derive(Debug, Default)]
 pub(crate) struct ConnectionState {
+    /// The subscriber at its other end, or who is behind the last request of a trusted proxy.
+    owner: Cell<Option<IpAddr>>,
+    /// It was accepted beyond the limit: it answers probes alone.
+    is_for_probes: Cell<bool>,
     reads: Cell<Reads>,
     /// Bytes that were handed over after the head of a request: the beginning of its body.
     after_head: Cell<u64>,
@@ -76,9 +94,30 @@ impl ConnectionState {
         self.active_at.get()
     }
 
-    /// Whether no request is under way.
-    pub(super) fn is_idle(&self) -> bool {
-        self.reads.get() == Reads::Head
+    pub(super) fn phase(&self) -> Phase {
+        match self.reads.get() {
+            Reads::Head => Phase::Idle,
+            _ if !self.owes_answer.get() => Phase::Answering,
+            Reads::Body(_) | Reads::Chunked => Phase::Arriving,
+            Reads::Nothing => Phase::Computing,
+        }
+    }
+
+    pub(super) const fn owner(&self) -> Option<IpAddr> {
+        self.owner.get()
+    }
+
+    pub(crate) fn set_owner(&self, owner: IpAddr) {
+        self.owner.set(Some(owner));
+    }
+
+    /// Returns true if it may be asked for nothing but whether the service lives and is ready.
+    pub(crate) const fn is_for_probes(&self) -> bool {
+        self.is_for_probes.get()
+    }
+
+    pub(super) fn keep_for_probes(&self) {
+        self.is_for_probes.set(true);
     }
 
     /// Closes the connection as soon as its task runs.
@@ -183,12 +222,14 @@ mod tests {
     #[test]
     fn no_more_is_read_than_the_body_until_the_request_has_ended() {
         let state = Rc::<ConnectionState>::default();
-        assert!(state.reads() == Reads::Head && state.is_idle());
+        assert_eq!((state.reads(), state.phase()), (Reads::Head, Phase::Idle));
         let active = ActiveRequest::begin(Rc::clone(&state), Some(10));
         state.note_read(4);
-        assert_eq!((state.reads(), state.is_idle()), (Reads::Body(6), false));
+        assert_eq!((state.reads(), state.phase()), (Reads::Body(6), Phase::Arriving));
         state.note_read(60);
-        assert_eq!(state.reads(), Reads::Nothing);
+        assert_eq!((state.reads(), state.phase()), (Reads::Nothing, Phase::Computing));
+        state.note_answered();
+        assert_eq!(state.phase(), Phase::Answering);
         drop(active);
         assert_eq!(state.reads(), Reads::Head);
         state.note_head(3);

@@ -1,8 +1,10 @@
-//! The connections of one worker. Near its limit it closes those that have been idle longest, so that nobody can lock others out
-//! by keeping connections open.
+//! The connections of one worker. Near its limit it closes those of the addresses that have most, so that nobody can lock others out
+//! by keeping connections open, whatever they are kept open with.
 
 use std::cell::{Cell, RefCell};
+use std::cmp::Reverse;
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,7 +12,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use metrics::counter;
 use tokio::sync::Notify;
 
-use super::state::ConnectionState;
+use super::config::TableBounds;
+use super::state::{ConnectionState, Phase};
 
 /// One in so many connections is closed at a time, so that the search is paid for by several of them.
 const CLOSED_ONE_IN: usize = 64;
@@ -19,8 +22,7 @@ const CLOSED_ONE_IN: usize = 64;
 #[derive(Debug)]
 pub(super) struct ConnectionTable {
     listener: &'static str,
-    /// Connections from which on idle ones are closed.
-    eviction_threshold: usize,
+    bounds: TableBounds,
     tick: Cell<u64>,
     next_key: Cell<u64>,
     open: RefCell<HashMap<u64, Rc<ConnectionState>>>,
@@ -57,38 +59,59 @@ impl Drop for ConnectionSlot {
 }
 
 impl ConnectionTable {
-    pub(super) fn new(listener: &'static str, eviction_threshold: usize) -> Rc<Self> {
-        for reason in ["quiet", "memory", "unread"] {
+    pub(super) fn new(listener: &'static str, bounds: TableBounds) -> Rc<Self> {
+        for reason in ["quiet", "share", "memory", "unread"] {
             counter!("sakshi_connections_closed_total", "listener" => listener, "reason" => reason).increment(0);
         }
-        Rc::new(Self { listener, eviction_threshold, tick: Cell::new(0), next_key: Cell::new(0), open: RefCell::default() })
+        Rc::new(Self { listener, bounds, tick: Cell::new(0), next_key: Cell::new(0), open: RefCell::default() })
     }
 
-    /// Adds a connection, and closes idle ones if there are too many.
-    pub(super) fn enter(self: &Rc<Self>, slot: ConnectionSlot) -> Entry {
+    /// Adds a connection of a subscriber, and closes others if there are too many.
+    pub(super) fn enter(self: &Rc<Self>, slot: ConnectionSlot, owner: IpAddr) -> Entry {
         let state = Rc::<ConnectionState>::default();
         let key = self.next_key.replace(self.next_key.get() + 1);
+        state.set_owner(owner);
         state.touch(self.tick());
-        if self.open.borrow().len() >= self.eviction_threshold {
-            self.close_idle();
+        let mut staying = self.open.borrow().len();
+        if staying >= self.bounds.eviction_threshold {
+            staying = self.close_surplus();
+        }
+        if staying >= self.bounds.probes_only_from {
+            state.keep_for_probes();
         }
         self.open.borrow_mut().insert(key, Rc::clone(&state));
         Entry { table: Rc::clone(self), key, state, _slot: slot }
     }
 
-    /// Closes the connections that have been idle longest. Those with a request under way stay.
-    fn close_idle(&self) {
+    /// Closes connections of the subscribers who have most: of each, in the order of [`Phase`], those first that have been quiet longest.
+    /// One whose answer is being computed stays. Returns how many stay.
+    fn close_surplus(&self) -> usize {
         let open = self.open.borrow();
-        let idle = open.values().filter(|state| state.is_idle() && !state.is_closing());
-        let mut idle: Vec<_> = idle.map(|state| (state.active_at(), state)).collect();
-        let closing = open.len() - open.values().filter(|state| !state.is_closing()).count();
-        let wanted = (1 + open.len() / CLOSED_ONE_IN).saturating_sub(closing).min(idle.len());
-        if wanted == 0 {
-            return;
+        let mut by_owner: HashMap<_, Vec<_>> = HashMap::new();
+        for state in open.values().filter(|state| !state.is_closing()) {
+            by_owner.entry(state.owner()).or_default().push((state.phase(), state.active_at(), state));
         }
-        idle.select_nth_unstable_by_key(wanted - 1, |(active_at, _)| *active_at);
-        idle[..wanted].iter().for_each(|(_, state)| state.close());
-        counter!("sakshi_connections_closed_total", "listener" => self.listener, "reason" => "quiet").increment(wanted as u64);
+        let staying: usize = by_owner.values().map(Vec::len).sum();
+        if staying < self.bounds.eviction_threshold {
+            return staying;
+        }
+        let wanted = staying + 1 + staying / CLOSED_ONE_IN - self.bounds.eviction_threshold;
+        let mut surplus = Vec::with_capacity(staying);
+        for mut held in by_owner.into_values() {
+            held.sort_unstable_by_key(|(phase, active_at, _)| (*phase, *active_at));
+            let all = held.len();
+            let closable = held.into_iter().enumerate().filter(|(_, (phase, ..))| *phase != Phase::Computing);
+            // Each that is closed leaves its owner one less.
+            surplus.extend(closable.map(|(before, (phase, active_at, state))| ((Reverse(all - before), phase, active_at), state)));
+        }
+        surplus.sort_unstable_by_key(|(order, _)| *order);
+        let closed = surplus.len().min(wanted);
+        for ((_, phase, _), state) in surplus.into_iter().take(closed) {
+            state.close();
+            let reason = if phase == Phase::Idle { "quiet" } else { "share" };
+            counter!("sakshi_connections_closed_total", "listener" => self.listener, "reason" => reason).increment(1);
+        }
+        staying - closed
     }
 
     fn tick(&self) -> u64 {
@@ -116,22 +139,87 @@ impl Drop for Entry {
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
+
     use super::*;
     use crate::listener::state::ActiveRequest;
 
+    const A: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
+    const B: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2));
+
+    fn table(eviction_threshold: usize, probes_only_from: usize) -> Rc<ConnectionTable> {
+        ConnectionTable::new("test", TableBounds { eviction_threshold, probes_only_from })
+    }
+
+    fn enter(table: &Rc<ConnectionTable>, owner: IpAddr) -> Entry {
+        table.enter(ConnectionSlot::of(&Arc::default(), &Arc::default()), owner)
+    }
+
+    fn closing(entries: &[Entry]) -> Vec<usize> {
+        entries.iter().enumerate().filter(|(_, entry)| entry.state.is_closing()).map(|(place, _)| place).collect()
+    }
+
+    /// Begins a request without a body, of whose answer some has been sent.
+    fn answering(entry: &Entry) -> ActiveRequest {
+        let active = ActiveRequest::begin(Rc::clone(&entry.state), Some(0));
+        entry.state.note_answered();
+        active
+    }
+
     #[test]
-    fn the_longest_idle_connection_is_closed_and_one_with_a_request_under_way_stays() {
-        let table = ConnectionTable::new("test", 3);
-        let enter = || table.enter(ConnectionSlot::of(&Arc::default(), &Arc::default()));
-        let entries: Vec<_> = (0..3).map(|_| enter()).collect();
+    fn the_longest_idle_connection_is_closed_and_one_whose_answer_is_computed_stays() {
+        let table = table(3, 9);
+        let entries: Vec<_> = (0..3).map(|_| enter(&table, A)).collect();
         let answered = ActiveRequest::begin(Rc::clone(&entries[0].state), Some(0));
         entries[1].touch();
-        let newcomer = enter();
-        let closing = |entries: &[Entry]| entries.iter().map(|entry| entry.state.is_closing()).collect::<Vec<_>>();
-        assert_eq!((closing(&entries), newcomer.state.is_closing()), (vec![false, false, true], false));
-        let _another = enter();
-        assert_eq!(closing(&entries), [false, false, true], "one that is closing already makes room for this one");
+        let newcomer = enter(&table, A);
+        assert_eq!((closing(&entries), newcomer.state.is_closing()), (vec![2], false));
+        let _another = enter(&table, A);
+        assert_eq!(closing(&entries), [1, 2]);
         drop((answered, entries, newcomer));
         assert_eq!(table.open.borrow().len(), 1);
+    }
+
+    #[test]
+    fn whoever_has_most_gives_way_with_what_is_idle_then_unread_answers_then_bodies() {
+        let table = table(6, 9);
+        let entries: Vec<_> = [A, B, A, A, A, B].into_iter().map(|owner| enter(&table, owner)).collect();
+        let _unread = answering(&entries[2]);
+        let _arrives = ActiveRequest::begin(Rc::clone(&entries[0].state), Some(9));
+        let _computed = ActiveRequest::begin(Rc::clone(&entries[3].state), Some(0));
+        let mut gone = Vec::new();
+        let mut newcomers = Vec::new();
+        for last in 1..=4 {
+            newcomers.push(enter(&table, IpAddr::V4(Ipv4Addr::new(198, 51, 100, last))));
+            // Those that are closing have left.
+            gone.extend(closing(&entries).into_iter().filter(|place| !gone.contains(place)).collect::<Vec<_>>());
+            table.open.borrow_mut().retain(|_, state| !state.is_closing());
+        }
+        assert_eq!(gone, [4, 2, 1, 0], "A has four of six, then three; then both have two, and what is idle comes first");
+        assert_eq!(table.open.borrow().len(), 6);
+    }
+
+    #[test]
+    fn of_many_with_one_each_it_is_the_one_that_is_quiet_longest() {
+        let table = table(4, 9);
+        let mut owners = (1..).map(|last| IpAddr::V4(Ipv4Addr::new(198, 51, 100, last)));
+        let entries: Vec<_> = owners.by_ref().take(4).map(|owner| enter(&table, owner)).collect();
+        entries[0].touch();
+        let _unread = answering(&entries[1]);
+        let _newcomer = enter(&table, owners.next().unwrap());
+        assert_eq!(closing(&entries), [2], "an unread answer is no reason by itself");
+    }
+
+    #[test]
+    fn beyond_the_limit_there_are_connections_for_probes_alone() {
+        let table = table(1, 2);
+        let mut computed = Vec::new();
+        let mut are_for_probes = Vec::new();
+        for owner in [A, B, A] {
+            let entry = enter(&table, owner);
+            are_for_probes.push(entry.state.is_for_probes());
+            computed.push((ActiveRequest::begin(Rc::clone(&entry.state), Some(0)), entry));
+        }
+        assert_eq!(are_for_probes, [false, false, true]);
     }
 }

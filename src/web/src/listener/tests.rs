@@ -41,7 +41,8 @@ struct Served {
 fn serve(connections: usize, most: usize) -> Served {
     let socket = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let (address, answers) = (socket.local_addr().unwrap(), MemoryBudget::new("test", most));
-    let config = ListenerConfig { name: "test", workers: 1, connections_per_worker: connections, answers: answers.clone() };
+    let config =
+        ListenerConfig { name: "test", workers: 1, connections_per_worker: connections, probes_per_worker: 0, answers: answers.clone() };
     Served { listener: Listener::start(config, socket, app).unwrap(), address, answers }
 }
 
@@ -189,8 +190,13 @@ async fn connections_queued_when_the_socket_is_closed_are_accepted_and_served() 
     for _ in 0..3 {
         clients.push(TcpStream::connect(address).await.unwrap());
     }
-    let config =
-        ListenerConfig { name: "test", workers: 1, connections_per_worker: 8, answers: MemoryBudget::new("test", ANSWER_BYTES_HELD_MAX) };
+    let config = ListenerConfig {
+        name: "test",
+        workers: 1,
+        connections_per_worker: 8,
+        probes_per_worker: 0,
+        answers: MemoryBudget::new("test", ANSWER_BYTES_HELD_MAX),
+    };
     let start = || {
         let config = config.clone();
         Worker::start(move |accepted| worker::serve(config, app, accepted))

@@ -21,6 +21,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use super::config::ListenerConfig;
 use super::connection::Connection;
 use super::table::{ConnectionSlot, ConnectionTable};
+use crate::rate_limit::subscriber;
 
 /// How long a client may take to close its side after the service closed a connection before the end of a request.
 const CLIENT_DISCONNECT_MAX: Duration = Duration::from_secs(1);
@@ -92,10 +93,10 @@ where
         tracing::error!(listener = config.name, "a worker could not start its app");
         return;
     };
-    let table = ConnectionTable::new(config.name, config.eviction_threshold());
+    let table = ConnectionTable::new(config.name, config.table_bounds());
     while let Some(Accepted { socket, peer, slot }) = accepted.recv().await {
         let Ok(socket) = TcpStream::from_std(socket) else { continue };
-        let connection = Connection::new(socket, peer.ip(), table.enter(slot), config.answers.clone());
+        let connection = Connection::new(socket, peer.ip(), table.enter(slot, subscriber(peer.ip())), config.answers.clone());
         let state = Rc::clone(&connection.entry.state);
         let served = service.call((connection, Some(peer)));
         actix_rt::spawn(async move {

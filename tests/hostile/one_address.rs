@@ -1,0 +1,102 @@
+//! One address that keeps as many connections open as it can, whatever with, on a process that may have few.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use sakshi_kit::answer::Answer;
+use sakshi_kit::event::{TestEvent, terms};
+use sakshi_kit::node::TestNode;
+use sakshi_kit::waiting::assert_within;
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+
+use crate::honest::Honest;
+
+/// 70 of these are left to the public.
+const DESCRIPTORS: u32 = 400;
+const VISITS: usize = 60;
+/// More than the listener may have.
+const CONNECTIONS: usize = 300;
+/// How long the attacker keeps one of them before it opens another instead.
+const KEPT: Duration = Duration::from_secs(2);
+/// A probe and a newcomer are answered within this, whatever others do.
+const PROBED: Duration = Duration::from_millis(500);
+
+/// A connection from another address than that of honest clients, with a request on it whose answer nobody reads.
+async fn asking(from: &str, to: SocketAddr, request: &str) -> Option<TcpStream> {
+    let socket = TcpSocket::new_v4().expect("a socket");
+    socket.set_recv_buffer_size(4_096).expect("a small buffer");
+    socket.bind(format!("{from}:0").parse().expect("an address")).expect("an address of this machine");
+    let mut stream = timeout(KEPT, socket.connect(to)).await.ok()?.ok()?;
+    let _ = stream.write_all(request.as_bytes()).await;
+    Some(stream)
+}
+
+/// Keeps connections open until it is dropped.
+fn attack(from: &'static str, to: SocketAddr, request: String) -> JoinSet<()> {
+    let mut tasks = JoinSet::new();
+    for number in 0..CONNECTIONS {
+        let request = request.clone();
+        tasks.spawn(async move {
+            sleep(KEPT * u32::try_from(number).unwrap_or(0) / u32::try_from(CONNECTIONS).unwrap_or(1)).await;
+            loop {
+                let _kept = asking(from, to, &request).await;
+                sleep(KEPT).await;
+            }
+        });
+    }
+    tasks
+}
+
+fn get(path: &str) -> String {
+    format!("GET {path} HTTP/1.1\r\nhost: x\r\n\r\n")
+}
+
+#[tokio::test]
+async fn whatever_one_address_keeps_connections_open_with_others_are_served() {
+    let mut node = TestNode::unlaunched(&[]);
+    node.launch_with_descriptors(DESCRIPTORS).await;
+    let honest = Honest::of(&node).await;
+    let alone = honest.visit(VISITS).await;
+    let event = TestEvent::open(&node, &node.backend(100).await, &terms(5)).await;
+    let address = node.addresses.public("").trim_start_matches("http://").parse().expect("an address");
+    let announced =
+        "POST /portal/sign-in HTTP/1.1\r\nhost: x\r\ncontent-type: application/x-www-form-urlencoded\r\ncontent-length: 900\r\n\r\n";
+    for (what, request) in [
+        ("unread answers", get("/docs/errors").repeat(20)),
+        ("event streams", get(&format!("{}/kiosk/events", event.path()))),
+        ("announced bodies", announced.to_owned()),
+        ("half heads", "GET /api/ping HTTP/1.1\r\nhost: x\r\nx: ".to_owned()),
+    ] {
+        let attack = attack("127.0.0.66", address, request);
+        sleep(KEPT).await;
+        honest.is_as_well_off_as(&alone, what).await;
+        for _ in 0..5 {
+            // Who has no connection yet.
+            let newcomer = reqwest::Client::builder().no_proxy().build().expect("an HTTP client");
+            let began = Instant::now();
+            assert_eq!(Answer::to(newcomer.get(node.addresses.public("/api/ping"))).await.status, 200, "{what}");
+            assert_within(began.elapsed(), PROBED, what);
+        }
+        drop(attack);
+    }
+}
+
+#[tokio::test]
+async fn whatever_one_address_keeps_internal_connections_open_with_probes_are_answered() {
+    let node = TestNode::start().await;
+    let address = node.addresses.internal("").trim_start_matches("http://").parse().expect("an address");
+    for request in [get("/readyz").repeat(400), get("/metrics").repeat(50), "GET /livez HTTP/1.1\r\nhost: x\r\nx: ".to_owned()] {
+        let attack = attack("127.0.0.66", address, request);
+        sleep(KEPT).await;
+        for path in ["/livez", "/readyz"].repeat(3) {
+            let began = Instant::now();
+            let answer = node.operator().with_own_connections().probe(path).await;
+            assert_within(began.elapsed(), PROBED, path);
+            assert_eq!(answer.status, 200, "{path}");
+        }
+        drop(attack);
+    }
+}
