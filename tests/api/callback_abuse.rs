@@ -166,6 +166,24 @@ async fn what_the_app_says_is_cut_and_never_breaks_the_answer() {
 }
 
 #[tokio::test]
+async fn a_genuine_callback_is_not_refused_for_what_a_neighbour_sends() {
+    let node = TestNode::with(&[("LIMITS__CALLBACKS_PER_SECOND_PER_ADDRESS", "3")]).await;
+    let (backend, identity_app) = (node.backend(5).await, node.identity_app());
+    let stray = node.addresses.public("/cb/01890000-0000-7000-8000-000000000000/AAAAAAAAAAAAAAAAAAAAAAAA");
+    let mut refused = 0;
+    for round in 0..5 {
+        for _ in 0..8 {
+            let answer = Answer::to(node.http.post(&stray).body("<x/>")).await;
+            refused += u32::from(answer.status == 429);
+        }
+        let opened = backend.open(&["name"]).await;
+        let credential = identity_app.credential(&opened, "asha");
+        assert_eq!(identity_app.present(&opened, &credential).await.status, 200, "{round}");
+    }
+    assert!(refused > 10, "{refused} of 40");
+}
+
+#[tokio::test]
 async fn callbacks_of_one_address_are_limited_where_the_operator_says_so() {
     let node = TestNode::with(&[("LIMITS__CALLBACKS_PER_SECOND_PER_ADDRESS", "3")]).await;
     let (backend, identity_app) = (node.backend(1).await, node.identity_app());

@@ -79,6 +79,7 @@ pub(crate) fn rates(settings: &Settings, connections: usize) -> RateLimits {
         init: RateLimit::per_second(limits.init_per_second_per_app),
         polls: RateLimit::per_second(limits.polls_per_second_per_app),
         callbacks: RateLimit::per_second(limits.callbacks_per_second_per_address),
+        stray_callbacks: RateLimit::per_second(limits.callbacks_per_second_per_address),
         pages: RateLimit::per_second(limits.pages_per_second_per_address),
         event_starts: RateLimit::per_second(limits.event_starts_per_second_per_address),
         refusals: RateLimit::per_second(REFUSALS_KEPT_PER_SECOND),

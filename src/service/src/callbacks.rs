@@ -47,17 +47,17 @@ pub struct CallbackTarget {
     pub owners: OwnerPath,
 }
 
-/// The transaction of a callback address.
+/// The transaction that a callback address was made for; `None` for an address that is none.
+#[must_use]
+pub fn addressed(service: &Service, txn: &str, capability: &str) -> Option<TxnId> {
+    txn.parse().ok().filter(|id| service.authority.callbacks.is_genuine(*id, capability))
+}
+
+/// The transaction of a callback address, as it is now.
 ///
 /// # Errors
 /// What is replied when nothing that is sent can matter.
-pub async fn callback_target(
-    service: &Service,
-    (txn, capability): (&str, &str),
-    sender: IpAddr,
-) -> Result<CallbackTarget, CallbackOutcome> {
-    let id = txn.parse().ok().filter(|id| service.authority.callbacks.is_genuine(*id, capability));
-    let id: TxnId = id.ok_or(CallbackOutcome::Done(CompleteReply::Unknown))?;
+pub async fn callback_target(service: &Service, id: TxnId, sender: IpAddr) -> Result<CallbackTarget, CallbackOutcome> {
     let transaction = match service.transactions.get_maybe_stale(id).await.map_err(|error| not_served(&error))? {
         View::Pending(pending) => OpenOrCompleted::Pending(pending),
         View::Completed(record) => OpenOrCompleted::Completed(record),

@@ -13,7 +13,7 @@ use actix_web::web::Data;
 use governor::clock::{Clock, DefaultClock};
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 use ipnet::IpNet;
-use sakshi_domain::ids::{AppId, ClientId, EventId};
+use sakshi_domain::ids::{AppId, ClientId, EventId, TxnId};
 use sakshi_service::budget::Owner;
 
 use super::error::ApiError;
@@ -141,8 +141,10 @@ pub struct RateLimits {
     pub init: RateLimit<AppId>,
     /// `GET /result` by app.
     pub polls: RateLimit<AppId>,
-    /// The identity app's callback by address.
-    pub callbacks: RateLimit<IpAddr>,
+    /// The identity app's callbacks by transaction.
+    pub callbacks: RateLimit<TxnId>,
+    /// Callbacks to what is no callback address, by address.
+    pub stray_callbacks: RateLimit<IpAddr>,
     /// Pages by address.
     pub pages: RateLimit<IpAddr>,
     /// Verifications that guests start, each at the cost of a credit, by event and address.
@@ -175,6 +177,7 @@ impl RateLimits {
             init: RateLimit::per_second(0),
             polls: RateLimit::per_second(0),
             callbacks: RateLimit::per_second(0),
+            stray_callbacks: RateLimit::per_second(0),
             pages: RateLimit::per_second(0),
             event_starts: RateLimit::per_second(0),
             refusals: RateLimit::per_second(0),

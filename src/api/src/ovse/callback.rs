@@ -13,7 +13,7 @@ use sakshi_authority::callback::{self, CallbackFault, CallbackForm};
 use sakshi_domain::event::EventRefusal;
 use sakshi_domain::limits::{CALLBACK_ARRIVAL_MAX, STATUS_FAILURE_KEPT};
 use sakshi_service::Service;
-use sakshi_service::callbacks::{CallbackOutcome, answer_callback, callback_target};
+use sakshi_service::callbacks::{CallbackOutcome, addressed, answer_callback, callback_target};
 use sakshi_web::body_reader::{BodyError, BodyReader, ReceivedBody, declared_length};
 use sakshi_web::error::ApiError;
 use sakshi_web::rate_limit::RateLimits;
@@ -33,12 +33,21 @@ pub(crate) async fn receive(
     payload: Payload,
 ) -> Result<HttpResponse, ApiError> {
     let address = rates.client_address(&request);
-    rates.callbacks.take(&address)?;
     let (txn, capability) = path.into_inner();
+    // Whoever shares an address with a phone that sends garbage is not refused for it.
+    let id = addressed(&service, &txn, &capability);
+    match &id {
+        Some(id) => rates.callbacks.take(id)?,
+        None => rates.stray_callbacks.take(&address)?,
+    }
     let said = |name: HeaderName| request.headers().get(name).and_then(|value| value.to_str().ok());
     let content_type = said(CONTENT_TYPE);
     let announced = CallbackForm::announced(content_type, said(ACCEPT));
-    let target = match callback_target(&service, (&txn, &capability), address).await {
+    let target = match id {
+        Some(id) => callback_target(&service, id, address).await,
+        None => Err(CallbackOutcome::Done(CompleteReply::Unknown)),
+    };
+    let target = match target {
         Ok(target) => target,
         Err(outcome) => return Ok(reply(announced, &txn, told(&outcome))),
     };
