@@ -169,6 +169,8 @@ fn documents_state_the_defaults_of_settings() {
         ("docs/security.md", "`limits.body_bytes`, 64 KiB", default, "limits.body_bytes", "65536"),
         ("docs/security.md", "for each event, 10 in stage and production", production, "limits.event_starts_per_second_per_address", "10"),
         ("docs/security.md", "for each event, 10 in stage and production", stage, "limits.event_starts_per_second_per_address", "10"),
+        ("docs/security.md", "and 1200 a minute from all", production, "limits.event_starts_per_minute_per_event", "1200"),
+        ("docs/security.md", "and 1200 a minute from all", stage, "limits.event_starts_per_minute_per_event", "1200"),
         ("deploy/README.md", "`server.drain_notice_s` (2 in stage and production)", production, "server.drain_notice_s", "2"),
         ("deploy/README.md", "`server.drain_notice_s` (2 in stage and production)", stage, "server.drain_notice_s", "2"),
         ("deploy/README.md", "`server.drain_timeout_s` (30)", default, "server.drain_timeout_s", "30"),

@@ -199,6 +199,7 @@ impl Owner {
             language: Language::ENGLISH,
             time_zone: TimeZone::INDIA,
             max_guests: MaxGuests::new(100).unwrap_or_else(|_| unreachable!()),
+            max_pending: None,
             expires_at: now + DAY,
             webhook_url: None,
             retention: ClientRetention::default(),

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use sakshi_kit::answer::Answer;
 use sakshi_kit::backend::Opened;
-use sakshi_kit::event::{BROWSER, TestEvent};
+use sakshi_kit::event::{BROWSER, TestEvent, terms};
 use sakshi_kit::identity_app::{CallbackFormat, IdentityApp};
 use sakshi_kit::node::TestNode;
 use sakshi_kit::outbox::txn_of;
@@ -27,6 +27,35 @@ async fn is_reported(node: &TestNode, txn: &str) -> bool {
 /// The guest consents, and the answer is whatever it is.
 async fn consent(identity_app: &IdentityApp, opened: &Opened) -> Answer {
     identity_app.present(opened, &identity_app.credential(opened, "asha")).await
+}
+
+#[tokio::test]
+async fn a_code_that_is_scanned_again_and_again_costs_no_more_than_what_may_be_pending() {
+    let node = TestNode::start().await;
+    let (organiser, identity_app) = (node.backend(100).await, node.identity_app());
+    let event = TestEvent::open(&node, &organiser, &terms(5)).await;
+    let pressed = join_all((0..60).map(|_| event.press(None))).await;
+    let (led, refused): (Vec<_>, Vec<_>) = pressed.iter().partition(|pressed| pressed.status == 303);
+    assert_eq!((led.len(), refused.len()), (20, 40));
+    for pressed in refused {
+        assert_eq!(pressed.status, 429, "{}", pressed.text);
+        assert!(pressed.header("retry-after").is_some() && pressed.text.contains("<html"), "{}", pressed.text);
+    }
+    assert_eq!(node.operator().balance(&organiser.client).await, 80);
+    assert_eq!(organiser.init(&json!({"claims": ["name"], "channel": "web"})).await.status, 200, "the client's own are not refused");
+    // Who is verified makes room for the next.
+    let opened = event.follow(led[0]).await;
+    assert_eq!(consent(&identity_app, &opened).await.status, 200);
+    event.scan().await;
+    assert_eq!(event.press(None).await.status, 429);
+    assert_eq!(event.patch(&json!({"max_pending": 21})).await.ok()["max_pending"], 21);
+    event.scan().await;
+    assert_eq!(event.press(None).await.status, 429);
+    assert_eq!(event.patch(&json!({"max_pending": null})).await.ok()["max_pending"], Value::Null);
+    for wrong in [json!(0), json!(1_000_001), json!("many"), json!(2.5)] {
+        let refused = event.patch(&json!({"max_pending": wrong})).await;
+        assert!(refused.status == 400 && refused.text.contains("max_pending"), "{wrong}: {}", refused.text);
+    }
 }
 
 #[tokio::test]
@@ -145,7 +174,7 @@ async fn disabling_stops_the_next_scan_at_once_and_a_credential_that_is_under_wa
 async fn an_abandoned_scan_costs_a_credit_and_takes_no_place() {
     let node = TestNode::with(&[("OVSE__WINDOW_S", "8")]).await;
     let (organiser, identity_app) = (node.backend(10).await, node.identity_app());
-    let event = TestEvent::open(&node, &organiser, &sakshi_kit::event::terms(1)).await;
+    let event = TestEvent::open(&node, &organiser, &terms(1)).await;
     let abandoned = event.scan().await;
     let late = identity_app.credential(&abandoned, "asha");
     eventually("the end of the window", TIMEOUT, || async { (event.counts().await.3 == 1).then_some(()) }).await;

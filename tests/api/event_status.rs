@@ -114,7 +114,7 @@ async fn the_status_shows_what_was_created() {
     let created_at = state["created_at"].clone();
     let expected = json!({
         "event_id": event.id, "name": "Open day", "status": "active", "status_reason": null, "is_active": true, "claims": ["name", "gender"],
-        "language": "hindi", "max_guests": 250, "registration_count": 0, "remaining": 250, "scan_count": 0, "abandoned_count": 0,
+        "language": "hindi", "max_guests": 250, "max_pending": null, "registration_count": 0, "remaining": 250, "scan_count": 0, "abandoned_count": 0,
         "webhook_url": "https://hooks.example/guests?venue=7", "qr_url": format!("https://verify.example/e/{}", event.id),
         "created_at": created_at, "expires_at": all["expires_at"], "time_zone": "Asia/Kolkata", "organiser": null,
         "purpose": "For the guest list",

@@ -65,6 +65,7 @@ fn of_the_service() -> Vec<ServiceError> {
             | E::Source(_)
             | E::Unavailable { .. }
             | E::Overloaded
+            | E::ScansPending
             | E::Internal(_) => {}
         }
     }

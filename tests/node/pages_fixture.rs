@@ -102,6 +102,7 @@ impl PagesFixture {
         let rates = RateLimits {
             pages: RateLimit::per_second(settings.limits.pages_per_second_per_address),
             event_starts: RateLimit::per_second(settings.limits.event_starts_per_second_per_address),
+            starts_of_events: RateLimit::per_minute(settings.limits.event_starts_per_minute_per_event),
             sign_ins: RateLimit::per_minute(settings.limits.sign_ins_per_minute_per_address),
             ..RateLimits::unlimited()
         };
@@ -114,7 +115,7 @@ impl PagesFixture {
         let (client, app) = (self.app.client_id.clone(), self.app.app_id.clone());
         let mut pending = records::pending(service.transactions.new_id(&client), client, app, self.clock.now());
         change(&mut pending.terms);
-        let open = OpenTransaction { pending: Arc::new(pending.clone()), cost: 1, idempotency: None };
+        let open = OpenTransaction { pending: Arc::new(pending.clone()), cost: 1, idempotency: None, pending_max: None };
         assert!(matches!(service.transactions.open(open).await, Ok(OpenOutcome::Opened { .. })));
         pending
     }

@@ -1,4 +1,4 @@
-//! FairSlots of what is scarce: places that many owners take, of which no owner has more than are free.
+//! Fair slots: places that many owners take, of which no owner has more than are free.
 //!
 //! So an owner alone has half of the places at most, two have a third each, and who has none finds one. When a place becomes free, of
 //! those who wait the owner with fewest gets it.

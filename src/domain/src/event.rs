@@ -11,7 +11,7 @@ use crate::http_url::WebhookUrl;
 use crate::ids::{AppId, ClientId, EventId};
 use crate::invalid::Invalid;
 use crate::language::Language;
-use crate::limits::{EVENT_LIFETIME_MAX, EVENT_NAME_CHARS_MAX, GUESTS_MAX};
+use crate::limits::{EVENT_LIFETIME_MAX, EVENT_NAME_CHARS_MAX, GUESTS_MAX, PENDING_SCANS_MIN};
 use crate::retention::ClientRetention;
 use crate::string_enum::string_enum;
 use crate::time::Timestamp;
@@ -35,8 +35,11 @@ pub struct EventTerms {
     /// The clock of its pages.
     #[serde(default)]
     pub time_zone: TimeZone,
-    /// The limit on registrations; scans are not limited.
+    /// The limit on registrations.
     pub max_guests: MaxGuests,
+    /// The limit on scans that wait for an answer at one time; each has cost a credit.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub max_pending: Option<MaxGuests>,
     /// When the event ends.
     pub expires_at: Timestamp,
     /// Receives one webhook per registered guest.
@@ -174,6 +177,13 @@ impl Event {
     pub const fn remaining(&self) -> u32 {
         self.terms.max_guests.get().saturating_sub(self.counts.registrations)
     }
+
+    /// How many scans may wait for an answer at one time: what the organiser has said, or three for each place that is left, and
+    /// [`PENDING_SCANS_MIN`] at least. So strangers who scan a printed code spend few credits for nothing.
+    #[must_use]
+    pub fn pending_max(&self) -> u32 {
+        self.terms.max_pending.map_or_else(|| self.remaining().saturating_mul(3).max(PENDING_SCANS_MIN), MaxGuests::get)
+    }
 }
 
 /// Checks when an event ends.
@@ -197,6 +207,8 @@ pub struct EventPatch {
     pub is_active: Option<bool>,
     /// A new limit on registrations.
     pub max_guests: Option<MaxGuests>,
+    /// A new limit on scans that wait; `Some(None)` for the usual one.
+    pub max_pending: Option<Option<MaxGuests>>,
     /// A new end.
     pub expires_at: Option<Timestamp>,
     /// A new label.
@@ -229,6 +241,7 @@ impl Event {
             invalid.check("expires_at", check_end(end, now));
             terms.expires_at = end;
         }
+        terms.max_pending = patch.max_pending.unwrap_or(terms.max_pending);
         terms.is_active = patch.is_active.unwrap_or(terms.is_active);
         terms.name = patch.name.unwrap_or(terms.name);
         terms.webhook_url = patch.webhook_url.unwrap_or(terms.webhook_url);
@@ -305,6 +318,7 @@ mod tests {
                 organiser: None,
                 purpose: None,
                 max_guests: MaxGuests::new(10).unwrap(),
+                max_pending: None,
                 expires_at: START + Duration::from_secs(60),
                 webhook_url: None,
                 retention: ClientRetention::default(),
@@ -324,6 +338,14 @@ mod tests {
         let mut disabled = full;
         disabled.terms.is_active = false;
         assert_eq!(disabled.status(end), EventStatus::Disabled);
+    }
+
+    #[test]
+    fn three_scans_may_wait_for_each_place_and_twenty_at_least_unless_the_organiser_says_otherwise() {
+        assert_eq!([event(0), event(3), event(4), event(10)].map(|event| event.pending_max()), [30, 21, 20, 20]);
+        let mut own = event(0);
+        own.terms.max_pending = Some(MaxGuests::new(2).unwrap());
+        assert_eq!(own.pending_max(), 2);
     }
 
     #[test]

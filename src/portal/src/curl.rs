@@ -203,6 +203,7 @@ mod tests {
                 organiser: None,
                 purpose: None,
                 max_guests: MaxGuests::new(3).unwrap(),
+                max_pending: None,
                 expires_at,
                 webhook_url: None,
                 retention: sakshi_domain::retention::ClientRetention::default(),

@@ -82,6 +82,7 @@ pub(crate) fn rates(settings: &Settings, connections: usize) -> RateLimits {
         stray_callbacks: RateLimit::per_second(limits.callbacks_per_second_per_address),
         pages: RateLimit::per_second(limits.pages_per_second_per_address),
         event_starts: RateLimit::per_second(limits.event_starts_per_second_per_address),
+        starts_of_events: RateLimit::per_minute(limits.event_starts_per_minute_per_event),
         refusals: RateLimit::per_second(REFUSALS_KEPT_PER_SECOND),
         sign_ins: RateLimit::per_minute(limits.sign_ins_per_minute_per_address),
         streams: StreamSlots::new((connections / 2).max(1)),

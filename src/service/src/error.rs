@@ -57,6 +57,8 @@ pub enum ServiceError {
     },
     /// More is under way than is admitted.
     Overloaded,
+    /// As many scans of an event wait for an answer as may.
+    ScansPending,
     /// Something broke; the text is for the log.
     Internal(String),
 }

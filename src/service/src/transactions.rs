@@ -61,7 +61,7 @@ pub async fn open_transaction(
     let answered = Answered::new(answer(service, &pending, with_qr, now)?)?;
     let idempotency = idempotent.map(|idempotent| idempotent.keep(&service.vault, answered.json(), now));
     drop(announced);
-    match open(service, OpenTransaction { pending, cost: CREDITS_PER_VERIFICATION, idempotency }).await? {
+    match open(service, OpenTransaction { pending, cost: CREDITS_PER_VERIFICATION, idempotency, pending_max: None }).await? {
         None => Ok(answered),
         Some(sealed) => IdempotentRequest::replayed(idempotent.as_ref(), &service.vault, &sealed),
     }
@@ -108,7 +108,16 @@ pub async fn open_for_guest(service: &Service, event: &Event, request_id: Reques
         expires_at: now + service.rules.window,
         terms,
     });
-    open(service, OpenTransaction { pending: Arc::clone(&pending), cost: CREDITS_PER_VERIFICATION, idempotency: None }).await?;
+    open(
+        service,
+        OpenTransaction {
+            pending: Arc::clone(&pending),
+            cost: CREDITS_PER_VERIFICATION,
+            idempotency: None,
+            pending_max: Some(event.pending_max()),
+        },
+    )
+    .await?;
     Ok(pending)
 }
 
@@ -145,6 +154,7 @@ async fn open(service: &Service, opening: OpenTransaction) -> Result<Option<Seal
         OpenOutcome::Replayed(sealed) => Ok(Some(sealed)),
         OpenOutcome::KeyReused => Err(ServiceError::IdempotencyKeyReused),
         OpenOutcome::EventRefused(refusal) => Err(refusal.into()),
+        OpenOutcome::ScansPending => Err(ServiceError::ScansPending),
         OpenOutcome::EventNotFound => Err(ServiceError::NotFound("event")),
     }
 }

@@ -24,6 +24,8 @@ pub struct OpenTransaction {
     pub cost: u64,
     /// What to replay when the client repeats the request under its `Idempotency-Key`.
     pub idempotency: Option<IdempotentAnswer>,
+    /// How many scans of its event may wait for an answer, this one included.
+    pub pending_max: Option<u32>,
 }
 
 /// The outcome of [`OpenTransaction`].
@@ -42,6 +44,8 @@ pub enum OpenOutcome {
     KeyReused,
     /// The event takes no guest now; nothing was written.
     EventRefused(EventRefusal),
+    /// As many scans of the event wait for an answer as may; nothing was written.
+    ScansPending,
     /// There is no such event; nothing was written.
     EventNotFound,
 }

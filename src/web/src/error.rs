@@ -156,6 +156,9 @@ fn service_row(error: &ServiceError) -> Row<'_> {
         ServiceError::EventRefused(EventRefusal::Full) => row(StatusCode::CONFLICT, "event_full", "The event is full."),
         ServiceError::EventRefused(EventRefusal::Disabled) => row(StatusCode::GONE, "event_closed", "The event was disabled."),
         ServiceError::EventRefused(EventRefusal::Expired) => row(StatusCode::GONE, "event_closed", "The event has ended."),
+        ServiceError::ScansPending => {
+            row(StatusCode::TOO_MANY_REQUESTS, "rate_limited", "Too many requests. Retry after `Retry-After` seconds.")
+        }
         ServiceError::IdempotencyKeyReused => row(
             StatusCode::UNPROCESSABLE_ENTITY,
             "idempotency_key_reused",
@@ -257,6 +260,7 @@ impl ApiError {
                 ServiceError::Overloaded | ServiceError::Upstream(UpstreamError::Busy) | ServiceError::Source(UpstreamError::Busy),
             )
             | Self::Unhealthy(_) => Duration::from_secs(1),
+            Self::Service(ServiceError::ScansPending) => Duration::from_secs(10),
             _ => return None,
         };
         Some(wait.as_secs().saturating_add(u64::from(wait.subsec_nanos() > 0)).max(1))

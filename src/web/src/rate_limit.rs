@@ -149,6 +149,8 @@ pub struct RateLimits {
     pub pages: RateLimit<IpAddr>,
     /// Verifications that guests start, each at the cost of a credit, by event and address.
     pub event_starts: RateLimit<(EventId, IpAddr)>,
+    /// The same by event alone.
+    pub starts_of_events: RateLimit<EventId>,
     /// Refused requests that are kept for developers, by app.
     pub refusals: RateLimit<AppId>,
     /// Attempts to sign in to the portal by address.
@@ -180,6 +182,7 @@ impl RateLimits {
             stray_callbacks: RateLimit::per_second(0),
             pages: RateLimit::per_second(0),
             event_starts: RateLimit::per_second(0),
+            starts_of_events: RateLimit::per_minute(0),
             refusals: RateLimit::per_second(0),
             sign_ins: RateLimit::per_minute(0),
             streams: StreamSlots::new(usize::MAX),

@@ -33,6 +33,9 @@ body! { request
         language: Language,
         /// The most guests that can be verified. Scans do not count.
         max_guests: MaxGuests,
+        /// The most scans that may wait for an answer at one time; each costs a credit when it begins. Default: three for each place
+        /// that is left, and 20 at least.
+        max_pending: Option<MaxGuests>,
         /// In the future, at most 366 days from now.
         expires_at: Timestamp,
         /// Receives one webhook for each registered guest.
@@ -59,7 +62,19 @@ impl CreateEventRequest {
     /// The terms of the event; `time_zone` is that of the installation.
     #[must_use]
     pub fn terms(self, time_zone: TimeZone) -> EventTerms {
-        let Self { name, claims, language, max_guests, expires_at, webhook_url, time_zone: own, organiser, purpose, consent: _ } = self;
+        let Self {
+            name,
+            claims,
+            language,
+            max_guests,
+            max_pending,
+            expires_at,
+            webhook_url,
+            time_zone: own,
+            organiser,
+            purpose,
+            consent: _,
+        } = self;
         let time_zone = own.unwrap_or(time_zone);
         EventTerms {
             name,
@@ -69,6 +84,7 @@ impl CreateEventRequest {
             language,
             time_zone,
             max_guests,
+            max_pending,
             expires_at,
             webhook_url,
             retention: ClientRetention::default(),
@@ -85,6 +101,8 @@ body! { request
         is_active: Change<bool>,
         /// At least the registration count.
         max_guests: Change<MaxGuests>,
+        /// The most scans that may wait at one time, or null for the default.
+        max_pending: Change<Option<MaxGuests>>,
         /// In the future, at most 366 days from now.
         expires_at: Change<Timestamp>,
         /// 1 to 200 characters.
@@ -120,6 +138,7 @@ impl PatchEventRequest {
         EventPatch {
             is_active: self.is_active.0,
             max_guests: self.max_guests.0,
+            max_pending: self.max_pending.0,
             expires_at: self.expires_at.0,
             name: self.name.0,
             webhook_url: self.webhook_url.0,
@@ -267,6 +286,8 @@ body! { answer
         language: LanguageName,
         /// The most guests that can be verified. Scans do not count.
         max_guests: MaxGuests,
+        /// The most scans that may wait at one time, or null for three for each place left and 20 at least.
+        max_pending: Option<MaxGuests>,
         /// Guests verified and registered.
         registration_count: u32,
         /// Places left.
@@ -306,6 +327,7 @@ impl EventResponse {
             claims: terms.claims,
             language: LanguageName(terms.language),
             max_guests: terms.max_guests,
+            max_pending: terms.max_pending,
             registration_count: event.counts.registrations,
             remaining: event.remaining(),
             scan_count: event.counts.scans,

@@ -48,9 +48,10 @@ impl TestEvent {
         Self { id, organiser: organiser.clone(), http: node.http.clone(), addresses: node.addresses.clone(), secrets: node.secrets.clone() }
     }
 
-    /// For `max_guests`, reported to `webhook`.
+    /// For `max_guests`, of whom any number may be verified at one time, reported to `webhook`.
     pub async fn reported(node: &TestNode, organiser: &Backend, max_guests: u64, webhook: &str) -> Self {
         let mut terms = terms(max_guests);
+        terms["max_pending"] = json!(100_000);
         terms["webhook_url"] = json!(webhook);
         Self::open(node, organiser, &terms).await
     }

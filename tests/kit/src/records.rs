@@ -59,6 +59,7 @@ pub fn event(id: EventId, client: ClientId, app: AppId, now: Timestamp, lasting:
         organiser: None,
         purpose: None,
         max_guests: MaxGuests::new(10).expect("a number of guests"),
+        max_pending: None,
         expires_at: now + lasting,
         webhook_url: None,
         retention: sakshi_domain::retention::ClientRetention::default(),

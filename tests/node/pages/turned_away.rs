@@ -87,16 +87,18 @@ async fn an_unknown_or_malformed_event_is_a_404() {
 
 #[actix_rt::test]
 async fn starts_have_a_limit_of_their_own_and_a_busy_answer_is_not_repeated_unseen() {
-    let fixture = PagesFixture::with_settings(&[("limits.event_starts_per_second_per_address", "1")]).await;
-    let event = fixture.event(|_| {}).await;
-    started(&press(&fixture, &event, None).await);
-    let response = press(&fixture, &event, None).await;
-    assert_eq!(response.status(), 429);
-    assert!(response.headers().contains_key("retry-after"));
-    let html = text(response).await;
-    assert!(html.contains("Too many attempts") && html.contains(&format!("href=\"/e/{}\"", event.id)), "{html}");
-    assert!(!html.contains("data-retry") && !html.contains("http-equiv"), "{html}");
-    assert_eq!(fixture.page(&format!("/e/{}", event.id), ANDROID).await.0, 200, "looking has another limit");
+    for limit in ["limits.event_starts_per_second_per_address", "limits.event_starts_per_minute_per_event"] {
+        let fixture = PagesFixture::with_settings(&[(limit, "1")]).await;
+        let event = fixture.event(|_| {}).await;
+        started(&press(&fixture, &event, None).await);
+        let response = press(&fixture, &event, None).await;
+        assert_eq!(response.status(), 429);
+        assert!(response.headers().contains_key("retry-after"));
+        let html = text(response).await;
+        assert!(html.contains("Too many attempts") && html.contains(&format!("href=\"/e/{}\"", event.id)), "{html}");
+        assert!(!html.contains("data-retry") && !html.contains("http-equiv"), "{html}");
+        assert_eq!(fixture.page(&format!("/e/{}", event.id), ANDROID).await.0, 200, "looking has another limit");
+    }
 }
 
 #[actix_rt::test]

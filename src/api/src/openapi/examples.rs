@@ -64,7 +64,7 @@ pub(super) fn attach(document: &mut Value, spelling: KeyCase) {
     let (zone, organiser, purpose) = ("Asia/Kolkata", "Museum of Demopura", "Free entry for residents of the district");
     let (qr_url, ends) = (format!("https://verify.example/e/{event_id}"), end());
     let event = json!({ "event_id": event_id, "name": name, "status": "active", "status_reason": null, "is_active": true, "claims": guests, "language": "hindi",
-        "max_guests": 200, "registration_count": 1, "remaining": 199, "scan_count": 3, "abandoned_count": 1,
+        "max_guests": 200, "max_pending": null, "registration_count": 1, "remaining": 199, "scan_count": 3, "abandoned_count": 1,
         "webhook_url": hook, "qr_url": qr_url, "created_at": times[0], "expires_at": ends, "time_zone": zone, "organiser": organiser,
         "purpose": purpose });
     let registered = json!({ "txn_id": TXN, "verified_at": times[1], "verification_passed": true,

@@ -97,6 +97,7 @@ fn lead_to(path: &str, cookie: Option<String>) -> HttpResponse {
 /// When it is not opened; nothing is debited then.
 pub(super) async fn open(service: &Service, rates: &RateLimits, request: &HttpRequest, event: &Event) -> Result<Arc<Pending>, ApiError> {
     rates.event_starts.take(&(event.id, rates.client_address(request)))?;
+    rates.starts_of_events.take(&event.id)?;
     // A guest's own id must not reach the organiser, who would take it for one of theirs.
     let request_id = adopt_request_id(request, Some(RequestId::mint()));
     Ok(open_for_guest(service, event, request_id).await?)

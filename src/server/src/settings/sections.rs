@@ -107,6 +107,8 @@ pub struct Limits {
     pub pages_per_second_per_address: u32,
     /// Guests' verifications started from one address.
     pub event_starts_per_second_per_address: u32,
+    /// Guests' verifications of one event started from all addresses, per minute.
+    pub event_starts_per_minute_per_event: u32,
     /// Attempts per minute to sign in to the portal from one address.
     pub sign_ins_per_minute_per_address: u32,
     /// Requests under way at one moment.
@@ -205,6 +207,7 @@ impl Limits {
             callbacks_per_second_per_address: reader.number("limits.callbacks_per_second_per_address", RATE),
             pages_per_second_per_address: reader.number("limits.pages_per_second_per_address", RATE),
             event_starts_per_second_per_address: reader.number("limits.event_starts_per_second_per_address", RATE),
+            event_starts_per_minute_per_event: reader.number("limits.event_starts_per_minute_per_event", RATE),
             sign_ins_per_minute_per_address: reader.number("limits.sign_ins_per_minute_per_address", RATE),
             max_in_flight: reader.number("limits.max_in_flight", 1..=1_000_000),
             mailbox_depth: reader.number("limits.mailbox_depth", 1..=1_000_000),

@@ -94,7 +94,7 @@ pub(crate) fn opening(test: &impl TestStore, client: &ClientId) -> OpenTransacti
         expires_at: test.now() + WINDOW,
         terms,
     });
-    OpenTransaction { pending, cost: 1, idempotency: None }
+    OpenTransaction { pending, cost: 1, idempotency: None, pending_max: None }
 }
 
 pub(crate) fn opening_with_hook(test: &impl TestStore, client: &ClientId, hook: Option<&str>) -> OpenTransaction {
@@ -192,6 +192,7 @@ pub(crate) fn event(test: &impl TestStore, client: &ClientId, count: u64) -> Eve
             organiser: None,
             purpose: None,
             max_guests: places(count),
+            max_pending: None,
             expires_at: test.now() + EVENT_DURATION,
             webhook_url: Some(url(EVENT_HOOK)),
             retention: sakshi_domain::retention::ClientRetention::default(),

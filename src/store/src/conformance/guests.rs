@@ -11,11 +11,11 @@ use sakshi_domain::transaction::{AnswerDigest, CredentialIdentity, Failure, Outc
 
 use super::TestStore;
 use super::fixture::{
-    EVENT_DURATION, HOOK, audited_balance, client_with, completing, counts, created, declining, event, patched, places, receiver,
+    EVENT_DURATION, HOOK, WINDOW, audited_balance, client_with, completing, counts, created, declining, event, patched, places, receiver,
     registered, scan, scanned, sealed, url,
 };
 use crate::vault::test_vault;
-use crate::{CompleteOutcome, CompleteTransaction, OpenOutcome, Page, PageRequest, PresentedCredential, Rows};
+use crate::{CompleteOutcome, CompleteTransaction, OpenOutcome, OpenTransaction, Page, PageRequest, PresentedCredential, Rows};
 use crate::{CompletedRecord, Registration, TransactionRecord};
 
 pub(crate) const ALL: PageRequest = PageRequest { page: 1, page_size: 1_000 };
@@ -48,7 +48,7 @@ pub(crate) async fn a_scan_is_refused_as_not_found_then_disabled_then_expired_th
     assert_eq!(asked().await, refused(EventRefusal::Disabled));
 
     let other = client_with(test, 1).await;
-    let strangers: [fn(&mut crate::OpenTransaction, &sakshi_domain::ids::ClientId); 3] = [
+    let strangers: [fn(&mut OpenTransaction, &sakshi_domain::ids::ClientId); 3] = [
         |open, other| Arc::make_mut(&mut open.pending).event = Some(EventId::generate(other.partition(), 3)),
         |open, other| Arc::make_mut(&mut open.pending).client = other.clone(),
         |open, _| Arc::make_mut(&mut open.pending).app = AppId::generate(),
@@ -227,6 +227,26 @@ pub(crate) async fn a_credential_used_elsewhere_takes_no_place(test: &impl TestS
     test.store().complete_transaction(presenting(first)).await.unwrap();
     assert_eq!(test.store().complete_transaction(presenting(second)).await, Ok(CompleteOutcome::CredentialReplayed));
     assert_eq!(counts(test, &event).await.registrations, 1);
+}
+
+pub(crate) async fn no_more_scans_wait_than_may_and_those_whose_window_has_passed_wait_no_more(test: &impl TestStore) {
+    let client = client_with(test, 20).await;
+    let event = created(test, event(test, &client, 10)).await;
+    let scan_of = |most| {
+        let open = OpenTransaction { pending_max: Some(most), ..scan(test, &event) };
+        async move { (open.pending.id, test.store().open_transaction(open).await.unwrap()) }
+    };
+    let opened = join_all((0..8).map(|_| scan_of(3))).await;
+    let (waiting, refused): (Vec<_>, Vec<_>) = opened.into_iter().partition(|(_, outcome)| matches!(outcome, OpenOutcome::Opened { .. }));
+    assert_eq!(waiting.len(), 3);
+    assert!(refused.iter().all(|(_, outcome)| *outcome == OpenOutcome::ScansPending), "{refused:?}");
+    assert_eq!(test.store().balance(client.clone()).await, Ok(Some(17)), "a refused scan costs nothing");
+    test.store().complete_transaction(completing(waiting[0].0, 1)).await.unwrap();
+    assert!(matches!(scan_of(3).await.1, OpenOutcome::Opened { .. }), "one has ended");
+    assert_eq!(scan_of(3).await.1, OpenOutcome::ScansPending);
+    test.advance(WINDOW);
+    assert!(matches!(scan_of(1).await.1, OpenOutcome::Opened { .. }), "the windows of the others have passed");
+    assert_eq!(counts(test, &event).await, EventCounts { registrations: 1, scans: 5, abandoned: 3 });
 }
 
 pub(crate) async fn registrations_are_listed_in_order_and_pages_are_stable(test: &impl TestStore) {

@@ -13,9 +13,10 @@ use crate::engine::{Applied, Query, Record};
 use crate::error::{ATTEMPTS, StoreError, StoreFuture};
 use crate::records::transaction::{seen_of, transaction, transaction_of};
 use crate::records::{client, credential, event, tenancy};
+use crate::redis::NodeId;
 use crate::sealing::{seal_terms, unseal_app};
 use crate::transactions::{CompleteOutcome, CompleteTransaction, ExpireOutcome, OpenOutcome, OpenTransaction, TransactionRecord};
-use crate::transitions::{complete, credential as memory, open};
+use crate::transitions::{complete, credential as memory, event as events, open};
 
 impl Store {
     /// Checks that the event, if there is one, takes guests now; checks and debits the balance,
@@ -147,18 +148,35 @@ impl Store {
         if !batches.is_empty() {
             let applied = self.engine().commit(batches).await?;
             for ((place, client, opening), applied) in openings.into_iter().zip(applied) {
-                outcomes[place] = self.opened(client, opening.outcome(applied)).await;
+                outcomes[place] = match opening.outcome(applied) {
+                    Some(OpenOutcome::ScansPending) => self.open_behind(&opens[place], watcher).await,
+                    outcome => self.opened(client, outcome).await,
+                };
             }
         }
         Ok(outcomes)
     }
 
+    /// Opens the transaction of a guest behind scans that were taken for pending, once those whose window has passed are counted as
+    /// abandoned.
+    async fn open_behind(&self, open: &OpenTransaction, watcher: Option<NodeId>) -> Result<OpenOutcome, StoreError> {
+        let Pending { id, client, event, terms, .. } = &*open.pending;
+        let Some(event) = event else { return Ok(OpenOutcome::EventNotFound) };
+        self.commit(events::abandon(client.partition(), *event)).await?;
+        let (batch, opening) = open::open(open, seal_terms(self.vault(), *id, terms)?, self.0.retention.expired, watcher);
+        let applied = self.commit(batch).await?;
+        self.opened(client, opening.outcome(applied)).await
+    }
+
     /// The outcome of an opening, when the transaction was opened before as well, or the refusal is final.
     async fn opened(&self, id: &ClientId, outcome: Option<OpenOutcome>) -> Result<OpenOutcome, StoreError> {
         match outcome {
-            Some(refused @ (OpenOutcome::EventNotFound | OpenOutcome::EventRefused(_) | OpenOutcome::InsufficientCredits)) => {
-                self.confirmed(refused).await
-            }
+            Some(
+                refused @ (OpenOutcome::EventNotFound
+                | OpenOutcome::EventRefused(_)
+                | OpenOutcome::ScansPending
+                | OpenOutcome::InsufficientCredits),
+            ) => self.confirmed(refused).await,
             Some(outcome) => Ok(outcome),
             None => {
                 let client = self.record(client::client(id)).await?.unwrap_or_default();

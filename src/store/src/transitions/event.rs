@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use sakshi_domain::event::{Event, EventCounts, EventRefusal};
-use sakshi_domain::ids::EventId;
+use sakshi_domain::ids::{EventId, Partition};
 use sakshi_domain::time::Timestamp;
 
 use super::idempotency::{keep, replayed};
@@ -143,6 +143,14 @@ pub(crate) fn patched(mut after: Event, results: &[i64]) -> Event {
         after.counts.scans = scans.unsigned_abs();
     }
     after
+}
+
+/// The batch that counts scans as abandoned whose window has passed.
+pub(crate) fn abandon(partition: Partition, id: EventId) -> Batch {
+    let at = event::event(partition, id);
+    let ops =
+        vec![Op::Sweep(event::waiting(partition, id), i64::MIN, Operand::Now(0)), Op::Add(at.clone(), "abandoned", Operand::Result(0))];
+    Batch::on_full(vec![Guard::Present(at)], ops)
 }
 
 /// The operations that take an event which has gone out of the lists of its app.

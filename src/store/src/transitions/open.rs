@@ -31,6 +31,7 @@ enum Meaning {
     KeyUsed,
     NoEvent,
     EventRefused(EventRefusal),
+    ScansPending,
     Unpaid,
 }
 
@@ -38,7 +39,7 @@ enum Meaning {
 /// a copy, if there are others.
 #[must_use]
 pub(crate) fn open(open: &OpenTransaction, sealed: Vec<u8>, grace: Duration, watcher: Option<NodeId>) -> (Batch, Opening) {
-    let OpenTransaction { pending, cost, idempotency } = open;
+    let OpenTransaction { pending, cost, idempotency, pending_max } = open;
     let Pending { id, client: owner, app, opened_at, expires_at, terms, event } = &**pending;
     let (record, account) = (transaction::transaction(*id), client::client(owner));
     // No balance covers a cost beyond 63 bits.
@@ -55,6 +56,7 @@ pub(crate) fn open(open: &OpenTransaction, sealed: Vec<u8>, grace: Duration, wat
     if let Some(event_id) = event {
         let (at, waiting) = (event::event(owner.partition(), *event_id), event::waiting(owner.partition(), *event_id));
         guards.extend(admission(&at, &account, owner.as_str(), app.as_str()));
+        guards.extend(pending_max.map(|most| (Meaning::ScansPending, Guard::Fewer(waiting.clone(), most.into()))));
         let sweep = ops.len() + 1;
         ops.extend([
             Op::Add(at.clone(), "scans", 1.into()),
@@ -112,6 +114,7 @@ impl Opening {
             },
             Meaning::NoEvent => OpenOutcome::EventNotFound,
             Meaning::EventRefused(refusal) => OpenOutcome::EventRefused(refusal),
+            Meaning::ScansPending => OpenOutcome::ScansPending,
             Meaning::Unpaid => OpenOutcome::InsufficientCredits,
         })
     }

@@ -181,6 +181,7 @@ fn words_of_scan(outcome: &OpenOutcome) -> String {
         OpenOutcome::Opened { balance } => format!("opened {balance}"),
         OpenOutcome::EventRefused(refusal) => format!("refused {refusal:?}"),
         OpenOutcome::InsufficientCredits => "no credits".into(),
+        OpenOutcome::ScansPending => "too many".into(),
         OpenOutcome::EventNotFound => "no event".into(),
         OpenOutcome::Replayed(_) | OpenOutcome::KeyReused => "idempotency".into(),
     }
