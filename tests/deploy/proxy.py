@@ -13,6 +13,7 @@ import threading
 import time
 
 INIT = "/api/v1/nationalid-ovse/init"
+CONNECTIONS_OF_ONE = 300
 
 
 class Node:
@@ -87,6 +88,7 @@ class Proxy:
             "SAKSHI_HTTP": f"127.0.0.1:{self.port}",
             "SAKSHI_STATS": f"127.0.0.1:{self.stats}",
             "SAKSHI_ADMIN_SOCKET": self.folder.name + "/admin.sock",
+            "SAKSHI_CONNECTIONS_PER_ADDRESS": str(CONNECTIONS_OF_ONE),
         }
         for number, node in enumerate(nodes, 1):
             environment[f"SAKSHI_NODE{number}"] = "127.0.0.1:%d" % node.public.getsockname()[1]
@@ -215,6 +217,31 @@ def nodes_that_refuse_connections_cost_no_request(proxy, nodes):
     expect(all(proxy.ask("POST", INIT, body=b"{}")[0] == 200 for _ in range(9)), "every POST is answered by the third node")
 
 
+def an_address_has_no_more_connections_than_it_may(proxy, _nodes):
+    kept, answered = [], 0
+    try:
+        for _ in range(CONNECTIONS_OF_ONE + 20):
+            client = http.client.HTTPConnection("127.0.0.1", proxy.port, timeout=15, source_address=("127.0.0.66", 0))
+            kept.append(client)
+            try:
+                client.request("GET", "/api/ping")
+                answered += client.getresponse().status == 200
+            except (OSError, http.client.HTTPException):
+                pass
+        expect(answered == CONNECTIONS_OF_ONE, f"{answered} of one address are answered")
+        expect(proxy.ask("GET", "/api/ping")[0] == 200, "another address is answered")
+    finally:
+        for client in kept:
+            client.close()
+
+
+def an_id_that_could_forge_a_line_is_replaced(proxy, _nodes):
+    for forged in ("a b retries=9", "\x1b[31m", "x" * 129, ""):
+        proxy.ask("GET", "/api/ping", {"X-Request-ID": forged})
+    said = proxy.written()
+    expect("retries=9" not in said and "\x1b" not in said and "x" * 129 not in said, "the log holds a forged id")
+
+
 def without_nodes_the_answer_is_one_of_the_api(proxy, nodes):
     nodes[2].stop_listening()
     wait_until(lambda: proxy.ask("POST", INIT, body=b"{}")[0] == 503, "nobody is left")
@@ -244,6 +271,8 @@ def main(config):
             what_may_have_been_carried_out_is_not_sent_again,
             a_node_that_is_not_ready_gets_nothing,
             when_none_is_ready_those_that_listen_answer_for_themselves,
+            an_address_has_no_more_connections_than_it_may,
+            an_id_that_could_forge_a_line_is_replaced,
             nodes_that_refuse_connections_cost_no_request,
             without_nodes_the_answer_is_one_of_the_api,
             the_log_names_no_path,

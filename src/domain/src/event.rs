@@ -16,6 +16,7 @@ use crate::retention::ClientRetention;
 use crate::string_enum::string_enum;
 use crate::time::Timestamp;
 use crate::time_zone::TimeZone;
+use crate::unseen::is_unseen;
 
 /// What the organiser requested; a patch can change some of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,7 +53,7 @@ pub struct EventTerms {
     pub is_active: bool,
 }
 
-/// 1 to 200 characters without control characters.
+/// 1 to 200 characters that are all seen.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct EventText(std::sync::Arc<str>);
@@ -64,7 +65,7 @@ impl EventText {
     /// A message that says what is accepted.
     pub fn parse(text: &str) -> Result<Self, String> {
         let count = text.chars().count();
-        if text.trim().is_empty() || count > EVENT_NAME_CHARS_MAX || text.chars().any(char::is_control) {
+        if text.trim().is_empty() || count > EVENT_NAME_CHARS_MAX || text.chars().any(is_unseen) {
             return Err(format!("must be 1 to {EVENT_NAME_CHARS_MAX} characters, not all blank, without control characters"));
         }
         Ok(Self(text.into()))

@@ -30,3 +30,4 @@ pub mod tenancy;
 pub mod time;
 pub mod time_zone;
 pub mod transaction;
+pub mod unseen;

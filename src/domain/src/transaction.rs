@@ -19,6 +19,7 @@ use crate::limits::{REASON_CHARS_MAX, REASON_CODE_CHARS_MAX};
 use crate::request_id::RequestId;
 use crate::retention::ClientRetention;
 use crate::time::Timestamp;
+use crate::unseen::is_unseen;
 
 /// What the client requested; fixed when the transaction is opened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -206,10 +207,10 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// A failure that the identity app reports. Control characters are dropped and long texts cut.
+    /// A failure that the identity app reports. Characters that are not seen are dropped and long texts cut.
     #[must_use]
     pub fn new(message: &str, code: Option<&str>) -> Self {
-        let clean = |text: &str, most: usize| text.chars().filter(|c| !c.is_control()).take(most).collect::<String>();
+        let clean = |text: &str, most: usize| text.chars().filter(|c| !is_unseen(*c)).take(most).collect::<String>();
         let code = code.map(|code| clean(code.trim(), REASON_CODE_CHARS_MAX)).filter(|code| !code.is_empty());
         let message = Some(clean(message.trim(), REASON_CHARS_MAX)).filter(|message| !message.is_empty());
         Self { message: message.unwrap_or_else(|| "The identity app reported a failure".into()), code }

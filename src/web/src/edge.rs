@@ -24,7 +24,7 @@ use super::body_reader::declared_length;
 use super::error::{ApiError, DocsBase, X_REQUEST_ID};
 use super::error_page::error_page;
 use super::refusal_record;
-use super::request_log::{self, AnsweredRequest, is_probe};
+use super::request_log::{self, AnsweredRequest, is_probe, method_name};
 use super::response_body::ResponseBody;
 use super::routing::RouteMetrics;
 use super::unread_body::UnreadBody;
@@ -108,7 +108,7 @@ fn span(request: &ServiceRequest) -> Span {
     if !sakshi_trace::is_on() || is_probe(path) || path.starts_with("/assets/") {
         return Span::none();
     }
-    let span = sakshi_trace::request(request.method().as_str());
+    let span = sakshi_trace::request(method_name(request.method()));
     let header = |name| request.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
     sakshi_trace::set_parent(&span, &TraceState { parent: header("traceparent"), state: header("tracestate") });
     span

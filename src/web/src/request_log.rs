@@ -8,6 +8,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use actix_web::HttpRequest;
+use actix_web::http::Method;
 use ipnet::IpNet;
 use sakshi_domain::request_id::RequestId;
 use tracing::Span;
@@ -37,10 +38,24 @@ pub(crate) fn is_probe(path: &str) -> bool {
     matches!(path, "/livez" | "/readyz" | "/metrics" | "/api/ping")
 }
 
+/// The name of a method in logs and traces: one that nobody knows may be as long as a head.
+pub(crate) fn method_name(method: &Method) -> &'static str {
+    let known = [
+        (Method::GET, "GET"),
+        (Method::POST, "POST"),
+        (Method::HEAD, "HEAD"),
+        (Method::PATCH, "PATCH"),
+        (Method::PUT, "PUT"),
+        (Method::DELETE, "DELETE"),
+        (Method::OPTIONS, "OPTIONS"),
+    ];
+    known.into_iter().find(|(known, _)| known == method).map_or("other", |(_, name)| name)
+}
+
 /// Writes the line and completes the span.
 pub(crate) fn log(answered: &AnsweredRequest<'_>, span: &Span) {
     let AnsweredRequest { request, id, pattern, status, duration, error } = *answered;
-    let method = request.method().as_str();
+    let method = method_name(request.method());
     let duration_ms = duration.as_secs_f64() * 1_000.0;
     let Subject { app, operator, txn, event } = Subject::of(request);
     let (client, app) = (app.as_ref().map(|app| display(&app.client_id)), app.as_ref().map(|app| display(&app.app_id)));

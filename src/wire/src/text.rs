@@ -7,6 +7,7 @@ use std::ops::Deref;
 use sakshi_domain::flow::text::Text;
 use sakshi_domain::http_url::HttpUrl;
 use sakshi_domain::limits::{LABEL_CHARS_MAX, URL_CHARS_MAX};
+use sakshi_domain::unseen::is_unseen;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::{Value, json};
 
@@ -76,7 +77,7 @@ pub struct Change<T>(pub Option<T>);
 impl<const MOST: usize> Field for Words<MOST> {
     fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
         let text = place.text(value)?;
-        let good = (1..=MOST).contains(&text.chars().count()) && !text.chars().any(char::is_control);
+        let good = (1..=MOST).contains(&text.chars().count()) && !text.chars().any(is_unseen);
         if good { Some(Self(text)) } else { place.refuse(format!("must be 1 to {MOST} characters without control characters")) }
     }
 }

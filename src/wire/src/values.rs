@@ -66,7 +66,7 @@ named! {
 }
 
 /// Control characters, within brackets of a pattern.
-pub(crate) const CONTROLS: &str = r"\u0000-\u001f\u007f-\u009f";
+pub(crate) const CONTROLS: &str = r"\u0000-\u001f\u007f-\u009f\u200b\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb";
 /// The same without line feeds.
 pub(crate) const CONTROLS_BUT_LINES: &str = r"\u0000-\u0009\u000b-\u001f\u007f-\u009f";
 /// The same without line ends and tabs.

@@ -5,6 +5,7 @@
 
 use std::io::{self, Write};
 
+use sakshi_domain::unseen::is_unseen;
 use serde_json::{Map, Value};
 
 /// One `name: value` a line.
@@ -65,7 +66,7 @@ fn branch(node: &Value, lead: &str, below: &str, out: &mut dyn Write) -> io::Res
 fn cell(value: &Value) -> String {
     match value {
         Value::Null => "-".to_owned(),
-        Value::String(text) => text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect(),
+        Value::String(text) => text.chars().map(|c| if is_unseen(c) { '\u{fffd}' } else { c }).collect(),
         Value::Array(items) if items.is_empty() => "-".to_owned(),
         Value::Array(items) => items.iter().map(cell).collect::<Vec<_>>().join(","),
         Value::Object(object) => inline(object),

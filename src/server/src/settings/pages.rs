@@ -1,6 +1,7 @@
 //! `[pages]`: what the pages for residents and guests name and link.
 
 use sakshi_domain::language::Language;
+use sakshi_domain::unseen::is_unseen;
 use sakshi_service::page_settings::{Icon, PageSettings};
 use url::Url;
 
@@ -25,7 +26,7 @@ pub(super) fn read(reader: &mut Reader) -> PageSettings {
 }
 
 fn name(text: &str) -> Result<String, &'static str> {
-    let fits = !text.is_empty() && text.chars().count() <= NAME_CHARS_MAX && !text.chars().any(char::is_control);
+    let fits = !text.is_empty() && text.chars().count() <= NAME_CHARS_MAX && !text.chars().any(is_unseen);
     if fits { Ok(text.to_owned()) } else { Err("must be a name of at most 40 characters") }
 }
 

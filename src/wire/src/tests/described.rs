@@ -24,7 +24,7 @@ fn bounds_are_the_limits_and_what_a_request_must_have_is_required() {
     let event = schema::<CreateEventRequest>("CreateEventRequest");
     assert_eq!(event["required"], json!(["name", "claims", "max_guests", "expires_at"]));
     assert_eq!(event["properties"]["max_guests"]["maximum"], json!(GUESTS_MAX));
-    let url = json!({"type": "string", "format": "uri", "maxLength": 2048, "description": "Receives one webhook for each registered guest.", "x-order": 5});
+    let url = json!({"type": "string", "format": "uri", "maxLength": 2048, "description": "Receives one webhook for each registered guest.", "x-order": 6});
     assert_eq!(event["properties"]["webhook_url"], url);
     assert_eq!(schema::<PatchEventRequest>("PatchEventRequest").get("required"), None);
     assert_eq!(schema::<InitRequest>("InitRequest")["required"], json!(["claims", "channel"]));
@@ -51,7 +51,10 @@ fn a_request_has_no_other_fields_and_an_answer_may_have_more() {
 #[test]
 fn patterns_say_which_texts_are_read() {
     let name = &schema::<CreateEventRequest>("CreateEventRequest")["properties"]["name"];
-    assert_eq!(name["pattern"], r"^[^\u0000-\u001f\u007f-\u009f]*[^\s\u0000-\u001f\u007f-\u009f][^\u0000-\u001f\u007f-\u009f]*$");
+    assert_eq!(
+        name["pattern"],
+        r"^[^\u0000-\u001f\u007f-\u009f\u200b\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]*[^\s\u0000-\u001f\u007f-\u009f\u200b\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb][^\u0000-\u001f\u007f-\u009f\u200b\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]*$"
+    );
 }
 
 #[test]

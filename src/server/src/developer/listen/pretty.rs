@@ -1,6 +1,7 @@
 //! A JSON body for people: indented, its members in the order in which they were sent, long Base64
 //! shortened to what it is, and nothing in it that could move the terminal's cursor.
 
+use sakshi_domain::unseen::is_unseen;
 use serde::de::IgnoredAny;
 
 /// Characters of a string that are shown whole.
@@ -118,10 +119,10 @@ fn beginning(string: &str) -> &str {
     &string[..end]
 }
 
-/// Control characters as escapes; JSON allows some of them as they are.
+/// Characters that are not seen as escapes; JSON allows most of them as they are.
 fn visible(text: &str) -> String {
     text.chars().fold(String::with_capacity(text.len()), |mut shown, letter| {
-        if letter.is_control() {
+        if is_unseen(letter) {
             shown.push_str(&format!("\\u{:04x}", u32::from(letter)));
         } else {
             shown.push(letter);

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
+use sakshi_domain::unseen::is_unseen;
 use sakshi_sandbox::receiver::{Behaviour, Received};
 use serde_json::{Value, json};
 
@@ -83,7 +84,7 @@ impl Shown<'_> {
         }
         let text = String::from_utf8_lossy(&request.body);
         let body = pretty(&text, 4).unwrap_or_else(|| {
-            let shown: String = text.chars().take(TEXT_SHOWN).map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c }).collect();
+            let shown: String = text.chars().take(TEXT_SHOWN).map(|c| if is_unseen(c) && c != '\n' { '\u{fffd}' } else { c }).collect();
             format!("    no JSON: {shown}")
         });
         writeln!(out, "{body}\n")?;
