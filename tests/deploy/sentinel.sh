@@ -29,8 +29,20 @@ with_passwords() {
 }
 cat "$files/users.acl" "$files/users.replicas.acl" | with_passwords >"$temp/users.acl"
 with_passwords <"$files/sentinel.acl" >"$temp/sentinel.acl"
-read -r master replica s1 s2 s3 public internal <<<"$(free_ports 7)"
 
+# on_free_port COMMAND...: runs it with a free port, which it leaves in $port; with another one if a process has taken that meanwhile.
+on_free_port() {
+  for _ in 1 2 3 4 5; do
+    port=$(free_ports 1)
+    "$1" "$port" "${@:2}"
+    until grep -qs "Ready to accept connections\|Sentinel ID is" "$temp/$port.log"; do
+      kill -0 "${pids[-1]}" 2>/dev/null || continue 2
+      sleep 0.05
+    done
+    return
+  done
+  fail "$1 has no port"
+}
 server() {
   mkdir -p "$temp/$1"
   # Sentinel lets servers write into this file too.
@@ -42,19 +54,23 @@ server() {
 ask() { redis-cli -p "$1" --user "$2" --pass "of-$2" --no-auth-warning "${@:3}"; }
 says() { [[ $("${@:2}" 2>&1) =~ $1 ]]; }
 
-server "$master"
-first=${pids[0]}
-server "$replica" --replicaof 127.0.0.1 "$master"
+on_free_port server
+master=$port first=${pids[-1]}
+on_free_port server --replicaof 127.0.0.1 "$master"
+replica=$port
 until_true "the replica follows" says 'master_link_status:up' ask "$replica" operator info replication
 
 # As delivered, with the address, the password and a shorter patience.
-for port in "$s1" "$s2" "$s3"; do
-  mkdir "$temp/$port"
+sentinel() {
+  mkdir -p "$temp/$1"
   sed -e "s/^sentinel monitor sakshi .*/sentinel monitor sakshi 127.0.0.1 $master 2/" -e 's/replace-me/of-sentinel/' \
-    -e 's/^\(sentinel down-after-milliseconds sakshi\) .*/\1 500/' "$files/sentinel.conf" >"$temp/$port/sentinel.conf"
-  redis-server "$temp/$port/sentinel.conf" --sentinel --port "$port" --dir "$temp/$port" --aclfile "$temp/sentinel.acl" >"$temp/$port.log" 2>&1 &
+    -e 's/^\(sentinel down-after-milliseconds sakshi\) .*/\1 500/' "$files/sentinel.conf" >"$temp/$1/sentinel.conf"
+  redis-server "$temp/$1/sentinel.conf" --sentinel --port "$1" --dir "$temp/$1" --aclfile "$temp/sentinel.acl" >"$temp/$1.log" 2>&1 &
   pids+=($!)
-done
+}
+on_free_port sentinel; s1=$port
+on_free_port sentinel; s2=$port
+on_free_port sentinel; s3=$port
 for port in "$s1" "$s2" "$s3"; do
   until_true "sentinels know each other" says $'num-other-sentinels\n2' ask "$port" operator sentinel master sakshi
   until_true "sentinels know the replica" says $'num-slaves\n1\n' ask "$port" operator sentinel master sakshi
@@ -66,6 +82,7 @@ says NOPERM ask "$master" sentinel get x || fail "a sentinel may read the store"
 says NOPERM ask "$master" replica set x y || fail "a replica may write to its master"
 
 # A node with the URL that sentinel.conf shows.
+read -r public internal <<<"$(free_ports 2)"
 url() { printf 'redis://sakshi:of-sakshi@127.0.0.1:%s' "$1"; }
 env SAKSHI__SERVER__PUBLIC_ADDR="127.0.0.1:$public" SAKSHI__SERVER__INTERNAL_ADDR="127.0.0.1:$internal" SAKSHI__STORE__PATH="$temp/node" \
   SAKSHI__STORE__ENCRYPTION_KEY="$(openssl rand -base64 32)" SAKSHI__STORE__KIND=redis \

@@ -1,6 +1,6 @@
 //! Deliveries: each is queued with what it reports, for the node that accepted that; claimed before its one attempt; and settled after
-//! it, when it leaves the outbox. The claim in the record is the only permission to make the attempt, so a node that was declared dead too early makes none that
-//! another has begun.
+//! it, when it leaves the outbox. The claim in the record is the only permission to make the attempt, so a node that was declared dead
+//! too early makes none that another has begun.
 
 use sakshi_domain::delivery::{Attempt, DeliveryId, DeliveryOutcome, DeliveryRecord, QueuedDelivery, Subject};
 use sakshi_domain::ids::Partition;
