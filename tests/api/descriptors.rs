@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 use sakshi_kit::node::TestNode;
 use sakshi_kit::waiting::{TIMEOUT, eventually};
 
-/// 86 of these are left to the public, 87 to webhooks.
+/// 78 of these are left to the public, 79 to webhooks.
 const DESCRIPTORS: u32 = 400;
 const STRANGERS: usize = 300;
 const WEBHOOKS: usize = 20;
@@ -21,7 +21,7 @@ async fn strangers_who_take_every_connection_cost_no_webhook_and_leave_the_opera
     node.launch_with_descriptors(DESCRIPTORS).await;
     let warning = eventually("a warning", TIMEOUT, || async { node.log().into_iter().find(|line| line.contains("may open few files")) });
     let warning = warning.await;
-    for figure in ["descriptors.limit=400", "descriptors.public=86", "descriptors.webhooks=87"] {
+    for figure in ["descriptors.limit=400", "descriptors.public=78", "descriptors.webhooks=79"] {
         assert!(warning.contains(figure), "{warning}");
     }
     let (backend, identity_app, operator) = (node.backend(20).await, node.identity_app(), node.operator());

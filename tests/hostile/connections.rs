@@ -16,7 +16,7 @@ const PROBED: Duration = Duration::from_millis(500);
 /// More than either listener may have.
 const IDLE: usize = 200;
 const VISITS: usize = 100;
-/// 86 of these are left to the public.
+/// 78 of these are left to the public.
 const DESCRIPTORS: u32 = 400;
 
 /// Connections with nothing on them, or with the beginning of a request.

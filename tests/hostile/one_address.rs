@@ -14,7 +14,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::honest::Honest;
 
-/// 70 of these are left to the public.
+/// 78 of these are left to the public.
 const DESCRIPTORS: u32 = 400;
 const VISITS: usize = 60;
 /// More than the listener may have.

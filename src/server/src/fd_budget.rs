@@ -97,11 +97,11 @@ mod tests {
     fn webhooks_get_what_they_may_have_unless_that_is_more_than_half() {
         assert_eq!(
             FdBudget::of(20_000, 2, 1, 4_096),
-            FdBudget { public_per_worker: 7_560, internal: 64, webhooks: 4_096, orders_of_a_kind: 64 }
+            FdBudget { public_per_worker: 7_552, internal: 64, webhooks: 4_096, orders_of_a_kind: 64 }
         );
         assert_eq!(
             FdBudget::of(1_024, 2, 1, 4_096),
-            FdBudget { public_per_worker: 179, internal: 64, webhooks: 358, orders_of_a_kind: 11 }
+            FdBudget { public_per_worker: 175, internal: 64, webhooks: 350, orders_of_a_kind: 11 }
         );
         assert_eq!(FdBudget::of(1_048_576, 2, 1, 4_096).public_per_worker, PUBLIC_PER_WORKER_MAX);
         assert_eq!(FdBudget::of(0, 4, 1, 4_096), FdBudget { public_per_worker: 1, internal: 64, webhooks: 1, orders_of_a_kind: 1 });

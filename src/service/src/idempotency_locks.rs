@@ -23,7 +23,7 @@ use crate::ServiceError;
 /// Requests with a key that one node carries out or lets wait; each holds what it has read.
 const AT_ONCE_MAX: usize = 4_096;
 /// Such requests under one key.
-const OF_A_KEY_MAX: usize = 16;
+const OF_A_KEY_MAX: usize = 64;
 /// How long a lease lasts beyond the time that an upstream may take: enough for the steps around its order.
 const LEASE_MARGIN: Duration = Duration::from_secs(15);
 /// Between two looks whether another node has given its lease back.
