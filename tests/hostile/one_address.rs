@@ -35,10 +35,10 @@ async fn asking(from: &str, to: SocketAddr, request: &str) -> Option<TcpStream> 
 }
 
 /// Keeps connections open until it is dropped.
-fn attack(from: &'static str, to: SocketAddr, request: String) -> JoinSet<()> {
+fn attack(from: &'static str, to: SocketAddr, request: &str) -> JoinSet<()> {
     let mut tasks = JoinSet::new();
     for number in 0..CONNECTIONS {
-        let request = request.clone();
+        let request = request.to_owned();
         tasks.spawn(async move {
             sleep(KEPT * u32::try_from(number).unwrap_or(0) / u32::try_from(CONNECTIONS).unwrap_or(1)).await;
             loop {
@@ -70,7 +70,7 @@ async fn whatever_one_address_keeps_connections_open_with_others_are_served() {
         ("announced bodies", announced.to_owned()),
         ("half heads", "GET /api/ping HTTP/1.1\r\nhost: x\r\nx: ".to_owned()),
     ] {
-        let attack = attack("127.0.0.66", address, request);
+        let attack = attack("127.0.0.66", address, &request);
         sleep(KEPT).await;
         honest.is_as_well_off_as(&alone, what).await;
         for _ in 0..5 {
@@ -89,7 +89,7 @@ async fn whatever_one_address_keeps_internal_connections_open_with_probes_are_an
     let node = TestNode::start().await;
     let address = node.addresses.internal("").trim_start_matches("http://").parse().expect("an address");
     for request in [get("/readyz").repeat(400), get("/metrics").repeat(50), "GET /livez HTTP/1.1\r\nhost: x\r\nx: ".to_owned()] {
-        let attack = attack("127.0.0.66", address, request);
+        let attack = attack("127.0.0.66", address, &request);
         sleep(KEPT).await;
         for path in ["/livez", "/readyz"].repeat(3) {
             let began = Instant::now();
