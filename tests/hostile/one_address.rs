@@ -19,7 +19,7 @@ const DESCRIPTORS: u32 = 400;
 const VISITS: usize = 60;
 /// More than the listener may have.
 const CONNECTIONS: usize = 300;
-/// How long the attacker keeps one of them before it opens another instead.
+/// The time that the attacker keeps one of them before it opens another instead.
 const KEPT: Duration = Duration::from_secs(2);
 /// A probe and a newcomer are answered within this, whatever others do.
 const PROBED: Duration = Duration::from_millis(500);

@@ -123,7 +123,7 @@ impl<K: Clone + Eq + Hash> Drop for FairSlot<K> {
             places.take_for_next()
         };
         if let Some((owner, place)) = next {
-            // Who has given up drops it, and so the next one gets it.
+            // A receiver that has given up drops it, and so the next one gets it.
             drop(place.send(FairSlot { slots: self.slots.clone(), owner }));
         }
     }

@@ -46,7 +46,7 @@ pub(super) async fn show(Operator(deps): Operator, request: HttpRequest, Id(app)
     Ok(Json(shown(app.ok_or(ServiceError::NotFound("app"))?, &request)))
 }
 
-/// The app as whoever asks may see it: paths and queries of URLs often hold secrets.
+/// The app as this operator may see it: paths and queries of URLs often hold secrets.
 fn shown(app: App, request: &HttpRequest) -> AppResponse {
     let app = AppResponse::from(app);
     if is_owner(request) { app } else { app.without_paths() }

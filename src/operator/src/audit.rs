@@ -133,7 +133,7 @@ pub(super) async fn refused(request: &HttpRequest, who: &Who, operation: &'stati
     Ok(())
 }
 
-/// What every entry says.
+/// The members of every entry.
 fn entry(deps: &InternalDeps, request: &HttpRequest, who: &Who, operation: &str, ids: &BTreeMap<&str, String>) -> Value {
     json!({
         "operator_id": who.id,

@@ -81,7 +81,7 @@ pub async fn edge<B: MessageBody + Unpin + 'static>(
     Ok(response.map_body(|_, body| ResponseBody::new(body, active, unread)))
 }
 
-/// Whether a path is one of those that a connection for probes answers.
+/// Returns true for the paths that a connection for probes answers.
 fn is_health_check(path: &str) -> bool {
     matches!(path, "/livez" | "/readyz")
 }

@@ -39,17 +39,11 @@ pub(crate) fn is_probe(path: &str) -> bool {
 }
 
 /// The name of a method in logs and traces: one that nobody knows may be as long as a head.
-pub(crate) fn method_name(method: &Method) -> &'static str {
-    let known = [
-        (Method::GET, "GET"),
-        (Method::POST, "POST"),
-        (Method::HEAD, "HEAD"),
-        (Method::PATCH, "PATCH"),
-        (Method::PUT, "PUT"),
-        (Method::DELETE, "DELETE"),
-        (Method::OPTIONS, "OPTIONS"),
-    ];
-    known.into_iter().find(|(known, _)| known == method).map_or("other", |(_, name)| name)
+pub(crate) fn method_name(method: &Method) -> &str {
+    match method.as_str() {
+        known @ ("GET" | "POST" | "HEAD" | "PATCH" | "PUT" | "DELETE" | "OPTIONS") => known,
+        _ => "other",
+    }
 }
 
 /// Writes the line and completes the span.

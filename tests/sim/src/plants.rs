@@ -90,7 +90,7 @@ fn show(plant: &Plant, seeds: Option<u64>) -> io::Result<bool> {
     Ok(!ran.success())
 }
 
-/// Whether random batches show a difference between the engines.
+/// Returns true if random batches show a difference between the engines.
 fn differs(plant: &Plant) -> io::Result<bool> {
     let tested = cargo(&planted(plant)?, &["test", "--quiet", "--locked", "--package", "sakshi-store", "--lib", BATCHES])?;
     let told = String::from_utf8_lossy(&tested.stdout);
@@ -122,7 +122,7 @@ fn table(plants: &BTreeMap<String, Plant>) -> io::Result<bool> {
     Ok(are_found)
 }
 
-/// How many seeds the simulator needs; `None` when it does not find it.
+/// The number of seeds that the simulator needs; `None` when it does not find it.
 fn needed(plant: &Plant, seeds: u64) -> io::Result<Option<String>> {
     let mut simulator = Command::new(build(plant)?).args(["--seeds", &seeds.to_string()]).stdout(Stdio::piped()).spawn()?;
     let told = simulator.stdout.take().into_iter().flat_map(|told| BufReader::new(told).lines());

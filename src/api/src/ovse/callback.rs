@@ -34,7 +34,7 @@ pub(crate) async fn receive(
 ) -> Result<HttpResponse, ApiError> {
     let address = rates.client_address(&request);
     let (txn, capability) = path.into_inner();
-    // Whoever shares an address with a phone that sends garbage is not refused for it.
+    // A phone behind the same address may send garbage; nobody else is refused for it.
     let id = addressed(&service, &txn, &capability);
     match &id {
         Some(id) => rates.callbacks.take(id)?,

@@ -71,7 +71,7 @@ struct HttpSender {
     authorization: HeaderValue,
 }
 
-/// How long an order waits for a slot.
+/// The longest that an order waits for a slot.
 const SLOT_WAIT: Duration = Duration::from_secs(2);
 
 /// Where the orders of one kind of flow go, with a limit on concurrent orders, so that an upstream that

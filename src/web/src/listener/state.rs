@@ -23,7 +23,7 @@ pub(crate) enum Reads {
     Nothing,
 }
 
-/// What a connection is about. Of one address, those that come first here are closed first.
+/// The business of a connection. Of one address, those that come first here are closed first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Phase {
     /// No request is under way.
