@@ -26,6 +26,8 @@ pub(crate) enum Reads {
 /// The business of a connection. Of one address, those that come first here are closed first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Phase {
+    /// Nothing has been answered on it, and no request is under way.
+    Unused,
     /// No request is under way.
     Idle,
     /// Some of an answer has been sent, and more follows.
@@ -53,6 +55,8 @@ pub(crate) struct ConnectionState {
     has_pending_input: Cell<bool>,
     /// A request was read, and nothing of its answer has been sent.
     owes_answer: Cell<bool>,
+    /// A request on it was answered.
+    has_answered: Cell<bool>,
     /// The library has ended the connection.
     has_ended: Cell<bool>,
     task: RefCell<Option<Waker>>,
@@ -96,6 +100,7 @@ impl ConnectionState {
 
     pub(super) fn phase(&self) -> Phase {
         match self.reads.get() {
+            Reads::Head if !self.has_answered.get() => Phase::Unused,
             Reads::Head => Phase::Idle,
             _ if !self.owes_answer.get() => Phase::Answering,
             Reads::Body(_) | Reads::Chunked => Phase::Arriving,
@@ -138,6 +143,7 @@ impl ConnectionState {
     /// Some of an answer has been sent.
     pub(super) fn note_answered(&self) {
         self.owes_answer.set(false);
+        self.has_answered.set(true);
     }
 
     /// The library has ended the connection.
@@ -222,7 +228,7 @@ mod tests {
     #[test]
     fn no_more_is_read_than_the_body_until_the_request_has_ended() {
         let state = Rc::<ConnectionState>::default();
-        assert_eq!((state.reads(), state.phase()), (Reads::Head, Phase::Idle));
+        assert_eq!((state.reads(), state.phase()), (Reads::Head, Phase::Unused));
         let active = ActiveRequest::begin(Rc::clone(&state), Some(10));
         state.note_read(4);
         assert_eq!((state.reads(), state.phase()), (Reads::Body(6), Phase::Arriving));
@@ -231,7 +237,7 @@ mod tests {
         state.note_answered();
         assert_eq!(state.phase(), Phase::Answering);
         drop(active);
-        assert_eq!(state.reads(), Reads::Head);
+        assert_eq!((state.reads(), state.phase()), (Reads::Head, Phase::Idle));
         state.note_head(3);
         drop(ActiveRequest::begin(Rc::clone(&state), Some(3)));
         state.note_head(3);

@@ -108,7 +108,7 @@ impl ConnectionTable {
         let closed = surplus.len().min(wanted);
         for ((_, phase, _), state) in surplus.into_iter().take(closed) {
             state.close();
-            let reason = if phase == Phase::Idle { "quiet" } else { "share" };
+            let reason = if phase <= Phase::Idle { "quiet" } else { "share" };
             counter!("sakshi_connections_closed_total", "listener" => self.listener, "reason" => reason).increment(1);
         }
         staying - closed
@@ -178,6 +178,15 @@ mod tests {
         assert_eq!(closing(&entries), [1, 2]);
         drop((answered, entries, newcomer));
         assert_eq!(table.open.borrow().len(), 1);
+    }
+
+    #[test]
+    fn of_idle_connections_those_that_were_never_used_come_first() {
+        let table = table(3, 9);
+        let entries: Vec<_> = (0..3).map(|_| enter(&table, A)).collect();
+        drop(answering(&entries[0]));
+        let newcomers = [enter(&table, A), enter(&table, A)];
+        assert_eq!((closing(&entries), closing(&newcomers)), (vec![1, 2], vec![]));
     }
 
     #[test]
