@@ -26,7 +26,7 @@ use sakshi_domain::delivery::DeliveryOutcome;
 use sakshi_domain::ids::ClientId;
 use sakshi_outbound::client::SendWebhook;
 use sakshi_store::{CreditOutcome, Store, StoreError, StoreFuture, Vault};
-use sakshi_supervision::{Escalation, Gate, Heartbeats, NodeView, Root, ShardActor, ShardBounds, Shards};
+use sakshi_supervision::{Escalation, FairSlots, Gate, Heartbeats, NodeView, Root, ShardActor, ShardBounds, Shards};
 use tokio::sync::mpsc;
 
 use crate::accounts::Accounts;
@@ -142,7 +142,8 @@ impl Tree {
             let actor = root.start(&effects, "credit-ledger", "credit_ledger", move || CreditLedger::new(of_actor, known));
             Ledger { actor, accounts, store: store.clone(), ask_timeout: bounds.ask_timeout }
         };
-        let in_flight = InFlight { attempts: Gate::new(bounds.webhooks.in_flight), body_bytes: Arc::default() };
+        let in_flight_max = bounds.webhooks.in_flight;
+        let in_flight = InFlight { attempts: Gate::new(in_flight_max), slots: FairSlots::new(in_flight_max), body_bytes: Arc::default() };
         let dispatcher = {
             let (store, vault, in_flight) = (store.clone(), Arc::clone(&vault), in_flight.clone());
             let make = move || WebhookDispatcher::new(store, vault, client, in_flight, bounds.webhooks);

@@ -62,7 +62,7 @@ impl Attempter {
         unresolved: Option<Duration>,
         memory: Reservation,
     ) -> bool {
-        let span = sakshi_trace::webhook(|| delivery.origin.clone(), delivery.id);
+        let span = sakshi_trace::webhook(|| delivery.receiver.origin.clone(), delivery.id);
         let (id, subject, has_begun) = (delivery.id, delivery.subject, Cell::new(false));
         let attempt = AssertUnwindSafe(self.attempt_in_span(delivery, just_ended, unresolved, memory, &has_begun)).catch_unwind();
         match attempt.instrument(span).await {
@@ -184,9 +184,9 @@ fn log(delivery: &QueuedDelivery, attempt: Attempt) {
     let (outcome, sent, status) = (attempt.outcome.as_str(), attempt.outcome.sent().as_str(), attempt.status);
     let duration_ms = attempt.duration_ms;
     if attempt.outcome == DeliveryOutcome::Delivered {
-        tracing::info!(subject.id = %delivery.subject, receiver = delivery.origin, outcome, sent, status, duration_ms, "webhook delivered");
+        tracing::info!(subject.id = %delivery.subject, receiver = delivery.receiver.origin, outcome, sent, status, duration_ms, "webhook delivered");
     } else {
-        tracing::warn!(subject.id = %delivery.subject, receiver = delivery.origin, outcome, sent, status, duration_ms, "webhook lost");
+        tracing::warn!(subject.id = %delivery.subject, receiver = delivery.receiver.origin, outcome, sent, status, duration_ms, "webhook lost");
     }
 }
 

@@ -1,5 +1,5 @@
-//! The memory that webhook bodies may use, in total and per origin, so that a receiver that hangs on large files cannot
-//! starve the others.
+//! The memory that webhook bodies may use, in total, per client and per origin, so that receivers that hang on large files cannot
+//! starve others. No client has more of it than is free.
 //!
 //! Memory is reserved before a body is loaded, for the largest body that the stored bytes can become. When the real size is
 //! known the rest is released. Outcomes of verifications and payloads of flows have separate budgets, so no verification waits
@@ -7,12 +7,15 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::hash::Hash;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use actix::{Message, Recipient};
-use sakshi_domain::delivery::{QueuedDelivery, Subject};
+use sakshi_domain::delivery::{QueuedDelivery, Receiver, Subject};
+use sakshi_domain::ids::ClientId;
 use sakshi_domain::limits::{CALLBACK_BYTES_MAX, REPORT_BYTES_MAX};
 
 /// Bytes that a body may have beyond its stored outcome: the JSON around it, the client's reference, and the message, which
@@ -67,7 +70,7 @@ impl Need {
 pub struct ByteBounds {
     /// To all receivers together.
     pub in_all: usize,
-    /// To one origin.
+    /// To one origin of a client.
     pub per_origin: usize,
 }
 
@@ -75,16 +78,16 @@ impl ByteBounds {
     /// For outcomes of verifications: 128 MiB in total, 16 MiB to one origin.
     pub const OUTCOMES: Self = Self { in_all: 128 * 1_024 * 1_024, per_origin: 16 * 1_024 * 1_024 };
     /// For payloads of flows: 384 MiB in total, 24 MiB to one origin, which is one file of the largest
-    /// size or many small ones. It takes sixteen origins that hang to delay another one.
+    /// size or many small ones.
     pub const FLOWS: Self = Self { in_all: 384 * 1_024 * 1_024, per_origin: 24 * 1_024 * 1_024 };
 }
 
 /// Whose budget is used up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Exceeded {
-    /// The origin's.
-    Origin,
-    /// The one that all origins share.
+    /// What its client or its origin may have.
+    Share,
+    /// The one that all share.
     Total,
 }
 
@@ -93,20 +96,24 @@ pub(super) enum Exceeded {
 struct KindBudget {
     bounds: ByteBounds,
     reserved: usize,
-    by_origin: HashMap<Rc<str>, usize>,
+    by_client: HashMap<ClientId, usize>,
+    by_receiver: HashMap<Arc<Receiver>, usize>,
 }
 
 impl KindBudget {
     fn new(kind: BodyKind, bounds: ByteBounds) -> Self {
         let per_origin = bounds.per_origin.max(kind.largest());
         let bounds = ByteBounds { in_all: bounds.in_all.max(per_origin), per_origin };
-        Self { bounds, reserved: 0, by_origin: HashMap::new() }
+        Self { bounds, reserved: 0, by_client: HashMap::new(), by_receiver: HashMap::new() }
     }
 
-    fn check(&self, origin: &str, bytes: usize) -> Result<(), Exceeded> {
-        let of_origin = self.by_origin.get(origin).copied().unwrap_or(0);
-        if of_origin.saturating_add(bytes) > self.bounds.per_origin {
-            Err(Exceeded::Origin)
+    fn check(&self, receiver: &Receiver, bytes: usize) -> Result<(), Exceeded> {
+        let of_receiver = self.by_receiver.get(receiver).copied().unwrap_or(0);
+        let of_client = self.by_client.get(&receiver.client).copied().unwrap_or(0);
+        let free = self.bounds.in_all.saturating_sub(self.reserved);
+        // A client without any may have what is free.
+        if of_receiver.saturating_add(bytes) > self.bounds.per_origin || (of_client > 0 && of_client.saturating_add(bytes) > free) {
+            Err(Exceeded::Share)
         } else if self.reserved.saturating_add(bytes) > self.bounds.in_all {
             Err(Exceeded::Total)
         } else {
@@ -115,13 +122,28 @@ impl KindBudget {
     }
 
     /// Replaces `from` reserved bytes by `to`.
-    fn change(&mut self, origin: &Rc<str>, from: usize, to: usize) {
+    fn change(&mut self, receiver: &Arc<Receiver>, from: usize, to: usize) {
         self.reserved = self.reserved.saturating_sub(from).saturating_add(to);
-        let of_origin = self.by_origin.entry(Rc::clone(origin)).or_default();
-        *of_origin = of_origin.saturating_sub(from).saturating_add(to);
-        if *of_origin == 0 {
-            self.by_origin.remove(origin);
+        change_share(&mut self.by_client, receiver.client.clone(), from, to);
+        change_share(&mut self.by_receiver, Arc::clone(receiver), from, to);
+    }
+}
+
+/// Replaces `from` bytes of an owner by `to`. Nothing is kept of who has none.
+fn change_share<K: Hash + Eq>(shares: &mut HashMap<K, usize>, owner: K, from: usize, to: usize) {
+    match shares.entry(owner) {
+        Entry::Occupied(mut share) => {
+            let left = share.get().saturating_sub(from).saturating_add(to);
+            if left == 0 {
+                share.remove();
+            } else {
+                share.insert(left);
+            }
         }
+        Entry::Vacant(share) if to > 0 => {
+            share.insert(to);
+        }
+        Entry::Vacant(_) => {}
     }
 }
 
@@ -132,7 +154,7 @@ pub(super) struct Budget {
     kinds: RefCell<[KindBudget; 2]>,
     /// Bytes reserved for all kinds, for metrics.
     reserved: Arc<AtomicUsize>,
-    /// Memory was released since all blocked origins were last checked.
+    /// Memory was released since all blocked receivers were last checked.
     freed: Cell<bool>,
     /// The dispatcher wants to be notified when memory is released.
     notify: Cell<bool>,
@@ -148,19 +170,24 @@ impl Budget {
     ///
     /// # Errors
     /// Whose budget is used up; nothing is reserved then.
-    pub(super) fn reserve(self: &Rc<Self>, need: Need, origin: &Rc<str>, notify: &Recipient<BytesFreed>) -> Result<Reservation, Exceeded> {
+    pub(super) fn reserve(
+        self: &Rc<Self>,
+        need: Need,
+        receiver: &Arc<Receiver>,
+        notify: &Recipient<BytesFreed>,
+    ) -> Result<Reservation, Exceeded> {
         let Need { kind, bytes } = need;
-        self.kinds.borrow()[kind as usize].check(origin, bytes)?;
-        self.change(kind, origin, 0, bytes);
-        Ok(Reservation { budget: Rc::clone(self), kind, origin: Rc::clone(origin), bytes, notify: notify.clone() })
+        self.kinds.borrow()[kind as usize].check(receiver, bytes)?;
+        self.change(kind, receiver, 0, bytes);
+        Ok(Reservation { budget: Rc::clone(self), kind, receiver: Arc::clone(receiver), bytes, notify: notify.clone() })
     }
 
-    /// Whether memory was released since all blocked origins were last checked.
+    /// Whether memory was released since all blocked receivers were last checked.
     pub(super) fn was_freed(&self) -> bool {
         self.freed.get()
     }
 
-    /// Notes that all blocked origins have been checked.
+    /// Notes that all blocked receivers have been checked.
     pub(super) fn all_checked(&self) {
         self.freed.set(false);
     }
@@ -170,9 +197,9 @@ impl Budget {
         self.notify.set(notify);
     }
 
-    fn change(&self, kind: BodyKind, origin: &Rc<str>, from: usize, to: usize) {
+    fn change(&self, kind: BodyKind, receiver: &Arc<Receiver>, from: usize, to: usize) {
         let mut kinds = self.kinds.borrow_mut();
-        kinds[kind as usize].change(origin, from, to);
+        kinds[kind as usize].change(receiver, from, to);
         self.reserved.store(kinds.iter().map(|kind| kind.reserved).sum(), Ordering::Relaxed);
     }
 }
@@ -182,7 +209,7 @@ impl Budget {
 pub(super) struct Reservation {
     budget: Rc<Budget>,
     kind: BodyKind,
-    origin: Rc<str>,
+    receiver: Arc<Receiver>,
     bytes: usize,
     notify: Recipient<BytesFreed>,
 }
@@ -190,7 +217,7 @@ pub(super) struct Reservation {
 impl Reservation {
     /// Sets the reservation to the real size of the body once it is loaded.
     pub(super) fn resize(&mut self, bytes: usize) {
-        self.budget.change(self.kind, &self.origin, self.bytes, bytes);
+        self.budget.change(self.kind, &self.receiver, self.bytes, bytes);
         self.bytes = bytes;
         self.budget.freed.set(true);
         if self.budget.notify.replace(false) {
@@ -205,7 +232,7 @@ impl Drop for Reservation {
     }
 }
 
-/// Memory was released while an origin waits for it.
+/// Memory was released while a receiver waits for it.
 #[derive(Clone, Copy, Debug, Message)]
 #[rtype(result = "()")]
 pub(super) struct BytesFreed;
@@ -244,9 +271,11 @@ mod tests {
             Self { budget, reserved, notify: Counter(Rc::clone(&notices)).start().recipient(), notices }
         }
 
-        /// Reserves memory for the largest body.
+        /// Reserves memory for the largest body. The first letter of an origin is its client.
         fn reserve(&self, kind: BodyKind, origin: &str) -> Result<Reservation, Exceeded> {
-            self.budget.reserve(Need { kind, bytes: kind.largest() }, &origin.into(), &self.notify)
+            let client = format!("cl_{:032x}", origin.as_bytes()[0]).parse().unwrap();
+            let receiver = Arc::new(Receiver { client, origin: origin.to_owned() });
+            self.budget.reserve(Need { kind, bytes: kind.largest() }, &receiver, &self.notify)
         }
 
         fn reserved(&self) -> usize {
@@ -258,18 +287,31 @@ mod tests {
     async fn neither_one_origin_nor_all_together_exceed_their_bound() {
         let fixture = Fixture::new(64 * MIB, 32 * MIB);
         let mut held = Vec::new();
-        for origin in ["a", "a", "b", "b"] {
+        for origin in ["a", "a", "b", "c"] {
             held.push(fixture.reserve(BodyKind::Flow, origin).unwrap());
         }
         assert_eq!(fixture.reserved(), 64 * MIB);
-        assert_eq!(fixture.reserve(BodyKind::Flow, "a").unwrap_err(), Exceeded::Origin);
-        assert_eq!(fixture.reserve(BodyKind::Flow, "c").unwrap_err(), Exceeded::Total);
+        assert_eq!(fixture.reserve(BodyKind::Flow, "a").unwrap_err(), Exceeded::Share);
+        assert_eq!(fixture.reserve(BodyKind::Flow, "d").unwrap_err(), Exceeded::Total);
         held[0].resize(15 * MIB);
-        assert_eq!(fixture.reserve(BodyKind::Flow, "a").unwrap_err(), Exceeded::Origin, "one MiB is too little for the largest body");
+        assert_eq!(fixture.reserve(BodyKind::Flow, "a").unwrap_err(), Exceeded::Share, "one MiB is too little for the largest body");
         held.pop();
         held.push(fixture.reserve(BodyKind::Flow, "c").unwrap());
         held.clear();
         assert_eq!(fixture.reserved(), 0);
+    }
+
+    #[actix::test]
+    async fn no_client_has_more_than_is_free_however_many_origins_it_has() {
+        let fixture = Fixture::new(128 * MIB, 32 * MIB);
+        let reserve = |number: usize, client: &str| fixture.reserve(BodyKind::Flow, &format!("{client}{number}"));
+        let of_one: Vec<_> = (0..9).map_while(|number| reserve(number, "a").ok()).collect();
+        assert_eq!((of_one.len(), reserve(9, "a").unwrap_err()), (4, Exceeded::Share));
+        let of_another: Vec<_> = (0..9).map_while(|number| reserve(number, "b").ok()).collect();
+        assert_eq!((of_another.len(), reserve(9, "b").unwrap_err()), (2, Exceeded::Share));
+        let _third = reserve(0, "c").unwrap();
+        drop(of_one);
+        drop(reserve(9, "b").unwrap());
     }
 
     #[actix::test]
@@ -297,7 +339,7 @@ mod tests {
     #[actix::test]
     async fn a_waiting_dispatcher_is_notified_once_and_one_that_does_not_wait_never() {
         let fixture = Fixture::new(64 * MIB, 64 * MIB);
-        let mut held: Vec<_> = (0..4).map(|_| fixture.reserve(BodyKind::Flow, "a").unwrap()).collect();
+        let mut held: Vec<_> = ["a", "b", "c", "d"].map(|origin| fixture.reserve(BodyKind::Flow, origin).unwrap()).into();
         held.pop();
         fixture.budget.set_notify(true);
         held.clear();

@@ -1,7 +1,7 @@
 //! The webhook dispatcher: takes due deliveries from the outbox and attempts each at most once.
 //!
-//! Each origin (scheme, host, port) has a queue, so that a slow or dead receiver delays nobody else. The number of attempts in
-//! flight is bounded per queue and in total, and the queues take turns. The outbox holds every due delivery; the queues are
+//! Each receiver, an origin of a client, has a queue, so that a slow or dead one delays nobody else. The number of attempts in flight is
+//! bounded per queue and in total, no client has more of them than are free, and clients take turns. The outbox holds every due delivery; the queues are
 //! bounded copies of parts of it. It is read when a queue has room for more, when the dispatcher starts or restarts, and every
 //! few seconds in case a [`DeliveryQueued`] was lost. A queue whose next body does not fit into the memory budget is skipped
 //! until it fits; until then its delivery is not claimed and takes no place among the attempts in flight.
@@ -11,9 +11,10 @@
 
 mod attempt;
 mod budget;
-mod origin_queue;
+mod receiver_queue;
+mod turns;
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -21,16 +22,18 @@ use std::time::Duration;
 
 use actix::{Actor, ActorFutureExt as _, Addr, AsyncContext as _, Context, Handler, Message, Supervised, WrapFuture as _};
 use futures_util::FutureExt as _;
-use sakshi_domain::delivery::{DeliveryId, QueuedDelivery};
+use sakshi_domain::delivery::{DeliveryId, QueuedDelivery, Receiver};
+use sakshi_domain::ids::ClientId;
 use sakshi_outbound::client::SendWebhook;
 use sakshi_store::{CompletedRecord, Store, StoreError, Vault};
-use sakshi_supervision::{Gate, Permit};
+use sakshi_supervision::{FairSlot, FairSlots, Gate, Permit};
 use tokio::time::Instant;
 
 use self::attempt::Attempter;
 pub use self::budget::ByteBounds;
 use self::budget::{BodyKind, Budget, BytesFreed, Exceeded, Reservation};
-use self::origin_queue::{BATCH, OriginQueue, Source};
+use self::receiver_queue::{BATCH, ReceiverQueue, Source};
+use self::turns::Turns;
 
 /// Pause between two scans of the outbox for deliveries whose [`DeliveryQueued`] was lost.
 const RESCAN: Duration = Duration::from_secs(2);
@@ -44,7 +47,7 @@ const ORIGINS_RESOLVING: &str = "sakshi_webhook_origins_resolving";
 pub struct DispatchBounds {
     /// To all receivers together.
     pub in_flight: usize,
-    /// To one origin.
+    /// To one origin of a client.
     pub in_flight_per_origin: usize,
     /// Bytes of webhooks about verifications.
     pub outcome_bytes: ByteBounds,
@@ -56,24 +59,28 @@ pub struct DispatchBounds {
 #[derive(Clone, Debug)]
 pub(crate) struct InFlight {
     pub(crate) attempts: Arc<Gate>,
+    /// Who makes them.
+    pub(crate) slots: FairSlots<ClientId>,
     /// Bytes reserved for webhook bodies.
     pub(crate) body_bytes: Arc<AtomicUsize>,
 }
 
-/// Begins the attempts, one per origin and turn.
+/// Begins the attempts, one per receiver and turn.
 #[derive(Debug)]
 pub(crate) struct WebhookDispatcher {
     attempter: Rc<Attempter>,
-    /// Counts and bounds the attempts in flight.
+    /// Counts the attempts in flight.
     attempts: Arc<Gate>,
-    bounds: DispatchBounds,
-    queues: HashMap<Rc<str>, OriginQueue>,
-    /// Origins that have something to send and may begin an attempt, in the order of their turns.
-    ready: VecDeque<Rc<str>>,
-    /// By the kind of their next body, the origins whose turn has come and whose body does not fit into the memory budget;
+    /// Bounds them.
+    slots: FairSlots<ClientId>,
+    in_flight_per_origin: usize,
+    queues: HashMap<Arc<Receiver>, ReceiverQueue>,
+    /// Receivers that have something to send and may begin an attempt.
+    ready: Turns,
+    /// By the kind of their next body, the receivers whose turn has come and whose body does not fit into the memory budget;
     /// the one that has waited longest is first.
-    blocked: [VecDeque<Rc<str>>; 2],
-    /// By kind, whether a blocked origin waits for the memory that all origins share. Then no other body, however small,
+    blocked: [Vec<Arc<Receiver>>; 2],
+    /// By kind, whether a blocked receiver waits for the memory that all share. Then no other body, however small,
     /// overtakes it.
     exhausted: [bool; 2],
     budget: Rc<Budget>,
@@ -99,9 +106,10 @@ impl WebhookDispatcher {
         Self {
             attempter: Rc::new(Attempter { store, vault, client }),
             attempts: in_flight.attempts,
-            bounds,
+            slots: in_flight.slots,
+            in_flight_per_origin: bounds.in_flight_per_origin,
             queues: HashMap::new(),
-            ready: VecDeque::new(),
+            ready: Turns::default(),
             blocked: Default::default(),
             exhausted: [false; 2],
             budget: Rc::new(Budget::new(bounds.outcome_bytes, bounds.flow_bytes, in_flight.body_bytes)),
@@ -131,8 +139,8 @@ impl WebhookDispatcher {
         let full_batch = due.len() == BATCH;
         self.scan_after = if full_batch { due.last().map(|delivery| delivery.id) } else { None };
         due.into_iter().for_each(|delivery| self.enqueue(delivery, Source::NoticeOrScan, ctx));
-        let origins: Vec<Rc<str>> = self.queues.keys().map(Rc::clone).collect();
-        origins.iter().for_each(|origin| self.refill(origin, ctx));
+        let receivers: Vec<Arc<Receiver>> = self.queues.keys().map(Arc::clone).collect();
+        receivers.iter().for_each(|receiver| self.refill(receiver, ctx));
         self.dispatch(ctx);
         if full_batch && !self.caught_up {
             // After a start the whole outbox is read without a long pause. Later scans read one batch per `RESCAN`.
@@ -146,24 +154,25 @@ impl WebhookDispatcher {
         if self.known.contains(&delivery.id) {
             return;
         }
-        let origin: Rc<str> = delivery.origin.as_str().into();
-        let queue = self.queues.entry(Rc::clone(&origin)).or_default();
+        let known = self.queues.get_key_value(&delivery.receiver).map(|(known, _)| Arc::clone(known));
+        let receiver = known.unwrap_or_else(|| Arc::new(delivery.receiver.clone()));
+        let queue = self.queues.entry(Arc::clone(&receiver)).or_default();
         let id = delivery.id;
         if queue.push(delivery, source) {
             self.known.insert(id);
         }
-        self.make_ready(&origin, ctx);
+        self.make_ready(&receiver, ctx);
     }
 
-    /// Gives an origin a turn if it has something to send and may begin an attempt, as soon as its name resolves.
-    fn make_ready(&mut self, origin: &Rc<str>, ctx: &mut Context<Self>) {
-        let next = self.queues.get_mut(origin).and_then(|queue| queue.become_ready(self.bounds.in_flight_per_origin));
+    /// Gives a receiver a turn if it has something to send and may begin an attempt, as soon as its name resolves.
+    fn make_ready(&mut self, receiver: &Arc<Receiver>, ctx: &mut Context<Self>) {
+        let next = self.queues.get_mut(receiver).and_then(|queue| queue.become_ready(self.in_flight_per_origin));
         let Some(since) = next else { return };
-        let mut resolves = self.attempter.client.resolves(origin, since);
+        let mut resolves = self.attempter.client.resolves(&receiver.origin, since);
         if let Some(resolves) = (&mut resolves).now_or_never() {
-            return self.take_turn(origin, resolves, since);
+            return self.take_turn(receiver, resolves, since);
         }
-        let resolved = NameResolved { origin: origin.as_ref().into(), generation: self.generation, since, resolves: true };
+        let resolved = NameResolved { receiver: Arc::clone(receiver), generation: self.generation, since, resolves: true };
         let mut report = ReportResolved::begin(ctx.address(), resolved);
         actix_rt::spawn(async move {
             let resolves = resolves.await;
@@ -173,38 +182,39 @@ impl WebhookDispatcher {
         });
     }
 
-    fn take_turn(&mut self, origin: &Rc<str>, resolves: bool, since: Instant) {
-        if let Some(queue) = self.queues.get_mut(origin) {
+    fn take_turn(&mut self, receiver: &Arc<Receiver>, resolves: bool, since: Instant) {
+        if let Some(queue) = self.queues.get_mut(receiver) {
             queue.note_resolution(resolves, since);
-            self.ready.push_back(Rc::clone(origin));
+            self.ready.push(Arc::clone(receiver));
         }
     }
 
-    /// Begins attempts while the bounds and the memory budget allow it, one per origin and turn.
+    /// Begins attempts while the bounds and the memory budget allow it, one per receiver and turn.
     fn dispatch(&mut self, ctx: &mut Context<Self>) {
         while !self.paused && (self.budget.was_freed() || !self.ready.is_empty()) {
-            let Some(permit) = self.attempts.enter() else { break };
             let unblocked = if self.budget.was_freed() { self.next_unblocked(ctx) } else { None };
-            if unblocked.is_none() {
-                self.budget.all_checked();
-            }
-            let Some((origin, memory)) = unblocked.or_else(|| self.next_ready(ctx)) else { break };
-            self.begin(&origin, memory, permit, ctx);
+            let Some((receiver, slot, memory)) = unblocked.or_else(|| self.next_ready(ctx)) else { break };
+            self.begin(&receiver, slot, memory, ctx);
         }
         self.budget.set_notify(self.blocked.iter().any(|blocked| !blocked.is_empty()));
     }
 
-    /// The blocked origin that has waited longest among those whose next body fits now.
-    fn next_unblocked(&mut self, ctx: &Context<Self>) -> Option<(Rc<str>, Reservation)> {
+    /// The blocked receiver that has waited longest among those that may have a slot and whose next body fits now.
+    fn next_unblocked(&mut self, ctx: &Context<Self>) -> Option<Begun> {
         let notify = ctx.address().recipient();
+        let mut waits_for_slot = false;
         for kind in BodyKind::ALL {
             let blocked = &mut self.blocked[kind as usize];
             self.exhausted[kind as usize] = false;
             for index in 0..blocked.len() {
-                let Some(need) = self.queues.get(&blocked[index]).and_then(OriginQueue::next_need) else { continue };
+                let Some(need) = self.queues.get(&blocked[index]).and_then(ReceiverQueue::next_need) else { continue };
+                let Some(slot) = self.slots.enter(&blocked[index].client) else {
+                    waits_for_slot = true;
+                    continue;
+                };
                 match self.budget.reserve(need, &blocked[index], &notify) {
-                    Ok(memory) => return Some((blocked.remove(index)?, memory)),
-                    Err(Exceeded::Origin) => {}
+                    Ok(memory) => return Some((blocked.remove(index), slot, memory)),
+                    Err(Exceeded::Share) => {}
                     Err(Exceeded::Total) => {
                         self.exhausted[kind as usize] = true;
                         break;
@@ -212,40 +222,44 @@ impl WebhookDispatcher {
                 }
             }
         }
+        // The end of an attempt, which frees a slot, has them checked again.
+        if !waits_for_slot {
+            self.budget.all_checked();
+        }
         None
     }
 
-    /// The next origin in turn whose body fits into the memory budget; those before it become blocked.
-    fn next_ready(&mut self, ctx: &Context<Self>) -> Option<(Rc<str>, Reservation)> {
+    /// The next receiver in turn whose body fits into the memory budget; those before it become blocked.
+    fn next_ready(&mut self, ctx: &Context<Self>) -> Option<Begun> {
         let notify = ctx.address().recipient();
-        while let Some(origin) = self.ready.pop_front() {
-            let Some(need) = self.queues.get(&origin).and_then(OriginQueue::next_need) else { continue };
+        while let Some((receiver, slot)) = self.ready.next(&self.slots) {
+            let Some(need) = self.queues.get(&receiver).and_then(ReceiverQueue::next_need) else { continue };
             let kind = need.kind as usize;
-            let memory = if self.exhausted[kind] { Err(Exceeded::Total) } else { self.budget.reserve(need, &origin, &notify) };
+            let memory = if self.exhausted[kind] { Err(Exceeded::Total) } else { self.budget.reserve(need, &receiver, &notify) };
             match memory {
-                Ok(memory) => return Some((origin, memory)),
+                Ok(memory) => return Some((receiver, slot, memory)),
                 Err(exceeded) => {
                     self.exhausted[kind] |= exceeded == Exceeded::Total;
-                    self.blocked[kind].push_back(origin);
+                    self.blocked[kind].push(receiver);
                 }
             }
         }
         None
     }
 
-    fn begin(&mut self, origin: &Rc<str>, memory: Reservation, permit: Permit, ctx: &mut Context<Self>) {
-        let Some((delivery, unresolved)) = self.queues.get_mut(origin).and_then(OriginQueue::start_attempt) else { return };
+    fn begin(&mut self, receiver: &Arc<Receiver>, slot: FairSlot<ClientId>, memory: Reservation, ctx: &mut Context<Self>) {
+        let Some((delivery, unresolved)) = self.queues.get_mut(receiver).and_then(ReceiverQueue::start_attempt) else { return };
         let attempter = Rc::clone(&self.attempter);
         let just_ended = self.just_ended.take_if(|(id, _)| *id == delivery.id).map(|(_, record)| record);
-        let ended = AttemptEnded { origin: origin.as_ref().into(), id: delivery.id, generation: self.generation, retry: true };
-        let mut report = ReportAtEnd { dispatcher: ctx.address(), ended: Some(ended), _permit: permit };
+        let ended = AttemptEnded { receiver: Arc::clone(receiver), id: delivery.id, generation: self.generation, retry: true };
+        let mut report = ReportAtEnd { dispatcher: ctx.address(), ended: Some(ended), _slot: slot, _permit: self.attempts.enter_anyway() };
         actix_rt::spawn(async move {
             let retry = attempter.attempt(delivery, just_ended, unresolved, memory).await;
             if let Some(ended) = &mut report.ended {
                 ended.retry = retry;
             }
         });
-        self.make_ready(origin, ctx);
+        self.make_ready(receiver, ctx);
     }
 }
 
@@ -262,7 +276,7 @@ impl Supervised for WebhookDispatcher {
     /// Forgets its queues. Attempts in flight go on and record their outcomes themselves.
     fn restarting(&mut self, _: &mut Self::Context) {
         self.queues.clear();
-        self.ready.clear();
+        self.ready = Turns::default();
         self.blocked = Default::default();
         self.exhausted = [false; 2];
         self.known.clear();
@@ -294,6 +308,7 @@ impl Handler<DeliveryQueued> for WebhookDispatcher {
 struct ReportAtEnd {
     dispatcher: Addr<WebhookDispatcher>,
     ended: Option<AttemptEnded>,
+    _slot: FairSlot<ClientId>,
     _permit: Permit,
 }
 
@@ -304,6 +319,9 @@ impl Drop for ReportAtEnd {
         }
     }
 }
+
+/// What is needed for an attempt, and for whom.
+type Begun = (Arc<Receiver>, FairSlot<ClientId>, Reservation);
 
 /// Counts an origin while its name is looked up, and reports the end on drop, so that a panic is reported too.
 struct ReportResolved {
@@ -331,7 +349,7 @@ impl Drop for ReportResolved {
 #[derive(Clone, Debug, Message)]
 #[rtype(result = "()")]
 struct NameResolved {
-    origin: Box<str>,
+    receiver: Arc<Receiver>,
     generation: u64,
     /// Since when the next delivery has waited.
     since: Instant,
@@ -344,7 +362,7 @@ impl Handler<NameResolved> for WebhookDispatcher {
 
     fn handle(&mut self, resolved: NameResolved, ctx: &mut Self::Context) {
         if resolved.generation == self.generation {
-            self.take_turn(&resolved.origin.into(), resolved.resolves, resolved.since);
+            self.take_turn(&resolved.receiver, resolved.resolves, resolved.since);
             self.dispatch(ctx);
         }
     }
@@ -354,7 +372,7 @@ impl Handler<NameResolved> for WebhookDispatcher {
 #[derive(Clone, Debug, Message)]
 #[rtype(result = "()")]
 struct AttemptEnded {
-    origin: Box<str>,
+    receiver: Arc<Receiver>,
     id: DeliveryId,
     generation: u64,
     /// The attempt could not begin; a scan will find the delivery again.
@@ -373,10 +391,9 @@ impl Handler<AttemptEnded> for WebhookDispatcher {
             } else {
                 self.known.remove(&ended.id);
             }
-            let origin: Rc<str> = ended.origin.into();
-            self.update_queue(&origin, OriginQueue::end_attempt);
-            self.refill(&origin, ctx);
-            self.make_ready(&origin, ctx);
+            self.update_queue(&ended.receiver, ReceiverQueue::end_attempt);
+            self.refill(&ended.receiver, ctx);
+            self.make_ready(&ended.receiver, ctx);
         }
         self.dispatch(ctx);
     }
@@ -384,35 +401,35 @@ impl Handler<AttemptEnded> for WebhookDispatcher {
 
 impl WebhookDispatcher {
     /// Changes a queue, and removes it when it is idle then.
-    fn update_queue(&mut self, origin: &Rc<str>, change: impl FnOnce(&mut OriginQueue)) {
-        if let Some(queue) = self.queues.get_mut(origin) {
+    fn update_queue(&mut self, receiver: &Receiver, change: impl FnOnce(&mut ReceiverQueue)) {
+        if let Some(queue) = self.queues.get_mut(receiver) {
             change(queue);
             if queue.is_idle() {
-                self.queues.remove(origin);
+                self.queues.remove(receiver);
             }
         }
     }
 
     /// Reads more of the outbox for a queue that is behind and has room.
-    fn refill(&mut self, origin: &Rc<str>, ctx: &mut Context<Self>) {
-        let Some(after) = self.queues.get_mut(origin).and_then(OriginQueue::start_refill) else { return };
-        let due = self.attempter.store.due_deliveries(after, Some(origin.to_string()), BATCH);
-        let (origin, generation) = (Rc::clone(origin), self.generation);
+    fn refill(&mut self, receiver: &Arc<Receiver>, ctx: &mut Context<Self>) {
+        let Some(after) = self.queues.get_mut(receiver).and_then(ReceiverQueue::start_refill) else { return };
+        let due = self.attempter.store.due_deliveries(after, Some(Receiver::clone(receiver)), BATCH);
+        let (receiver, generation) = (Arc::clone(receiver), self.generation);
         ctx.spawn(due.into_actor(self).map(move |due, dispatcher, ctx| {
             if dispatcher.generation == generation {
-                dispatcher.enqueue_refill(&origin, due, ctx);
+                dispatcher.enqueue_refill(&receiver, due, ctx);
             }
         }));
     }
 
-    fn enqueue_refill(&mut self, origin: &Rc<str>, due: Result<Vec<QueuedDelivery>, StoreError>, ctx: &mut Context<Self>) {
+    fn enqueue_refill(&mut self, receiver: &Arc<Receiver>, due: Result<Vec<QueuedDelivery>, StoreError>, ctx: &mut Context<Self>) {
         // A store that fails is asked again after the next attempt, or with the next scan.
         let more = due.as_ref().map_or(true, |due| due.len() == BATCH);
         let (failed, until) = (due.is_err(), due.as_ref().ok().and_then(|due| due.last()).map(|last| last.id));
         due.unwrap_or_default().into_iter().for_each(|delivery| self.enqueue(delivery, Source::Refill, ctx));
-        self.update_queue(origin, |queue| queue.finish_refill(until, more));
+        self.update_queue(receiver, |queue| queue.finish_refill(until, more));
         if !failed {
-            self.refill(origin, ctx);
+            self.refill(receiver, ctx);
         }
         self.dispatch(ctx);
     }

@@ -19,6 +19,8 @@ const PATIENCE: Duration = Duration::from_secs(300);
 /// A file, and what it is in Base64.
 const FILE: usize = 7_500_000;
 const BODY: usize = FILE / 3 * 4;
+/// Of these, one client has two.
+const IN_FLIGHT: usize = 4;
 
 impl Fixture {
     /// A document that is signed, with a file, and whose webhook is due.
@@ -92,15 +94,20 @@ impl Peak {
 #[test]
 fn twenty_receivers_that_hang_on_bodies_of_ten_megabytes_delay_no_healthy_one() {
     run(async {
-        let fixture = Fixture::patient(roomy()).await;
+        let mut fixture = Fixture::patient(roomy()).await;
         let bound = ByteBounds::OUTCOMES.in_all + ByteBounds::FLOWS.in_all;
         let peak = Peak::watch(&fixture);
         let mut hanging = Vec::new();
-        for _ in 0..20 {
+        // All of them together may have more than one client may.
+        for number in 0..20 {
+            if number == 10 {
+                fixture.become_another_client().await;
+            }
             let receiver = WebhookReceiver::start(Behaviour::Hang).await.unwrap();
             fixture.file_for(&receiver, FILE).await;
             hanging.push(receiver);
         }
+        hanging.reverse();
         // The first of them has room for one more, and a third to come, which it must not get while it hangs.
         for _ in 0..2 {
             fixture.file_for(&hanging[0], FILE).await;
@@ -130,7 +137,7 @@ fn twenty_receivers_that_hang_on_bodies_of_ten_megabytes_delay_no_healthy_one() 
 fn when_all_memory_is_reserved_files_wait_their_turn_and_verifications_do_not() {
     run(async {
         let least = ByteBounds { in_all: 0, per_origin: 0 };
-        let webhooks = DispatchBounds { in_flight: 2, flow_bytes: least, ..roomy().webhooks };
+        let webhooks = DispatchBounds { in_flight: IN_FLIGHT, flow_bytes: least, ..roomy().webhooks };
         let fixture = Fixture::patient(TreeBounds { webhooks, ..roomy() }).await;
         let mut slow = Vec::new();
         for _ in 0..3 {
@@ -152,6 +159,30 @@ fn when_all_memory_is_reserved_files_wait_their_turn_and_verifications_do_not() 
         until("nothing takes room", || fixture.tree.webhook_body_bytes() == 0).await;
         assert_eq!(fixture.not_begun().await, 0);
         assert!(slow.iter_mut().all(|receiver| receiver.arrivals.try_recv().is_err()), "each file is sent once");
+        fixture.end().await;
+    });
+}
+
+#[test]
+fn receivers_of_one_client_that_hang_delay_no_webhook_of_another() {
+    run(async {
+        let webhooks = DispatchBounds { in_flight: 8, ..roomy().webhooks };
+        let mut fixture = Fixture::patient(TreeBounds { webhooks, ..roomy() }).await;
+        let mut hanging = Vec::new();
+        for _ in 0..12 {
+            let receiver = WebhookReceiver::start(Behaviour::Hang).await.unwrap();
+            fixture.verification_for(&receiver).await;
+            hanging.push(receiver);
+        }
+        until("half of the slots are taken", || fixture.tree.attempts_in_flight() == 4).await;
+        let first = fixture.become_another_client().await;
+        let healthy = WebhookReceiver::start(Behaviour::Answer(200)).await.unwrap();
+        fixture.verification_for(&healthy).await;
+        assert_eq!(healthy.wait_for(1, PATIENCE).await.len(), 1);
+        // The same receiver hangs for the one client, and not for the other.
+        fixture.verification_for(&hanging[0]).await;
+        assert_eq!(hanging[0].wait_for(2, PATIENCE).await.len(), 2);
+        assert_eq!(fixture.not_begun().await, 8, "those of {first} wait");
         fixture.end().await;
     });
 }

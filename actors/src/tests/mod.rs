@@ -30,7 +30,7 @@ use sakshi_kit::records;
 pub(super) use sakshi_kit::records::WINDOW;
 use sakshi_outbound::client::{SendWebhook, WebhookClient, WebhookClientOptions};
 use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore};
-use sakshi_store::{OpenOutcome, OpenTransaction, Ownership, Retention, Vault};
+use sakshi_store::{OpenOutcome, OpenTransaction, Ownership, Retention, Store, Vault};
 use tokio::sync::mpsc;
 use tracing::Span;
 use zeroize::Zeroizing;
@@ -82,6 +82,16 @@ fn clock() -> Arc<ManualClock> {
     Arc::new(ManualClock::starting_at(Timestamp::parse_iso8601("2026-01-01T00:00:00Z").unwrap()))
 }
 
+/// A new client with credits.
+async fn funded(store: &Store, now: Timestamp) -> ClientId {
+    let client = Client::new(ClientId::generate(), "Test".into(), now);
+    let id = client.client_id.clone();
+    store.create_client(client).await.unwrap();
+    let grant = CreditMove { kind: EntryKind::Grant, amount: CREDITS, reference: "start".into() };
+    store.move_credits(id.clone(), grant).await.unwrap();
+    id
+}
+
 /// A question as its shard gets it.
 pub(super) fn ask<Q>(id: TxnId, question: Q) -> Ask<TransactionActor, Q> {
     Ask { id, inquiry: Inquiry { question, span: Span::none() }, again: false }
@@ -126,24 +136,14 @@ impl Fixture {
         let config = TreeConfig { store: (*store).clone(), vault, clock: clock.clone(), client: Arc::new(client), on_one_arbiter: false };
         let (tree, escalations) = Tree::start(config.clone(), bounds).await.unwrap();
         let Handles { transactions, events, flows } = tree.start_shard().unwrap();
-        let client = Client::new(ClientId::generate(), "Test".into(), clock.now());
-        let id = client.client_id.clone();
-        store.create_client(client).await.unwrap();
-        let grant = CreditMove { kind: EntryKind::Grant, amount: CREDITS, reference: "start".into() };
-        store.move_credits(id.clone(), grant).await.unwrap();
-        Self {
-            tree,
-            transactions,
-            events,
-            flows,
-            store,
-            clock,
-            client: id,
-            escalations,
-            app: AppId::generate(),
-            config,
-            _directory: directory,
-        }
+        let client = funded(&store, clock.now()).await;
+        Self { tree, transactions, events, flows, store, clock, client, escalations, app: AppId::generate(), config, _directory: directory }
+    }
+
+    /// Goes on as another client; returns the one before.
+    pub(super) async fn become_another_client(&mut self) -> ClientId {
+        let other = funded(&self.store, self.clock.now()).await;
+        std::mem::replace(&mut self.client, other)
     }
 
     /// Another tree on the same store, with attempts of its own.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::flow::dedup::DedupDigest;
 use crate::flow::flow_id::FlowId;
-use crate::ids::{AppId, Partition, TxnId};
+use crate::ids::{AppId, ClientId, Partition, TxnId};
 use crate::string_enum::string_enum;
 use crate::time::Timestamp;
 
@@ -82,6 +82,15 @@ impl fmt::Display for Subject {
     }
 }
 
+/// The receiver of a client's webhooks.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Receiver {
+    /// The client.
+    pub client: ClientId,
+    /// Scheme, host and port.
+    pub origin: String,
+}
+
 /// A delivery that waits for its attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueuedDelivery {
@@ -89,8 +98,8 @@ pub struct QueuedDelivery {
     pub id: DeliveryId,
     /// What it reports.
     pub subject: Subject,
-    /// The receiver, without the path.
-    pub origin: String,
+    /// The receiver.
+    pub receiver: Receiver,
     /// The app of its transaction.
     pub app: Option<AppId>,
     /// Bytes of the stored, encrypted outcome or report from which its body is made.

@@ -1,5 +1,6 @@
 //! The outbox: deliveries until their one attempt has ended.
 
+use sakshi_domain::delivery::Receiver;
 use sakshi_domain::time::Timestamp;
 
 /// The deliveries whose attempt has not ended.
@@ -14,7 +15,7 @@ pub struct Backlog {
 /// Where a delivery that is queued now goes. Without an address of its own, it goes to the URL in its transaction's terms.
 #[derive(Debug)]
 pub(crate) struct Target {
-    pub(crate) origin: String,
+    pub(crate) receiver: Receiver,
     /// The sealed URL, copied from the event or the flow.
     pub(crate) address: Option<Vec<u8>>,
 }

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use sakshi_domain::delivery::{Attempt, DeliveryOutcome, Subject};
+use sakshi_domain::delivery::{Attempt, DeliveryOutcome, Receiver, Subject};
 use sakshi_domain::flow::api_type::ApiType;
 use sakshi_domain::flow::flow_state::FlowState;
 use sakshi_domain::flow::statuses::SigningStatus;
@@ -341,7 +341,8 @@ pub(crate) async fn flows_and_transactions_wait_in_one_order(test: &impl TestSto
         test.advance(Duration::from_millis(1));
     }
     assert_eq!(due(test).await, expected);
-    let of_data = test.store().due_deliveries(None, Some("https://data.example".into()), 10).await.unwrap();
+    let receiver = Receiver { client: party.client.clone(), origin: "https://data.example".into() };
+    let of_data = test.store().due_deliveries(None, Some(receiver), 10).await.unwrap();
     assert_eq!(of_data.len(), 3);
 }
 

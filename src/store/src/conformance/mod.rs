@@ -120,7 +120,7 @@ macro_rules! store_conformance {
             credits::concurrent_movements_add_up,
             credits::an_audit_covers_every_client,
             outbox::a_delivery_is_claimed_at_most_once,
-            outbox::due_deliveries_come_in_order_after_a_position_and_of_one_origin,
+            outbox::due_deliveries_come_in_order_after_a_position_and_of_one_receiver,
             outbox::a_delivery_that_waits_longer_than_its_result_can_be_polled_is_still_made,
             outbox::the_backlog_counts_what_has_not_ended_and_knows_the_oldest,
             outbox::the_first_record_of_an_attempt_stands,

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use sakshi_domain::delivery::{Attempt, DeliveryId, DeliveryOutcome};
-use sakshi_domain::ids::TxnId;
+use sakshi_domain::delivery::{Attempt, DeliveryId, DeliveryOutcome, Receiver};
+use sakshi_domain::ids::{ClientId, TxnId};
 
 use super::TestStore;
 use super::fixture::{RESULT_TTL, client_with, completed, completing, opening_with_hook};
@@ -30,7 +30,7 @@ pub(crate) async fn a_delivery_is_claimed_at_most_once(test: &impl TestStore) {
     assert_eq!(test.store().claim_delivery(DeliveryId(u64::MAX), TxnId::generate(client.partition(), 0).into()).await, Ok(false));
 }
 
-pub(crate) async fn due_deliveries_come_in_order_after_a_position_and_of_one_origin(test: &impl TestStore) {
+pub(crate) async fn due_deliveries_come_in_order_after_a_position_and_of_one_receiver(test: &impl TestStore) {
     let client = client_with(test, 9).await;
     let (mut queued, mut txns) = (Vec::new(), Vec::new());
     for n in 0..9 {
@@ -42,7 +42,8 @@ pub(crate) async fn due_deliveries_come_in_order_after_a_position_and_of_one_ori
         txns.push(id);
     }
     let due = |after, origin: Option<&str>, limit| {
-        let found = test.store().due_deliveries(after, origin.map(str::to_owned), limit);
+        let receiver = origin.map(|origin| Receiver { client: client.clone(), origin: origin.to_owned() });
+        let found = test.store().due_deliveries(after, receiver, limit);
         async { found.await.unwrap().into_iter().map(|delivery| delivery.id).collect::<Vec<_>>() }
     };
     assert!(queued.is_sorted());
@@ -51,6 +52,8 @@ pub(crate) async fn due_deliveries_come_in_order_after_a_position_and_of_one_ori
     assert_eq!(due(None, Some("https://host1.example"), 100).await, [queued[1], queued[4], queued[7]]);
     assert_eq!(due(Some(queued[1]), Some("https://host1.example"), 1).await, [queued[4]]);
     assert_eq!(due(None, Some("https://host1.example:444"), 100).await, []);
+    let of_another = Receiver { client: ClientId::generate(), origin: "https://host1.example".into() };
+    assert_eq!(test.store().due_deliveries(None, Some(of_another), 100).await, Ok(vec![]));
     assert!(test.store().claim_delivery(queued[4], txns[4].into()).await.unwrap());
     test.store().settle_delivery(queued[4], txns[4].into(), attempt(DeliveryOutcome::Delivered, Some(200))).await.unwrap();
     assert_eq!(due(None, Some("https://host1.example"), 100).await, [queued[1], queued[7]]);

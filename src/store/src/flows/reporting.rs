@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use sakshi_domain::delivery::{DeliveryId, FlowDelivery, QueuedDelivery, Subject};
+use sakshi_domain::delivery::{DeliveryId, FlowDelivery, QueuedDelivery, Receiver, Subject};
 use sakshi_domain::flow::api_type::RegisteredUrls;
 use sakshi_domain::flow::dedup::DedupDigest;
 use sakshi_domain::flow::flow_id::FlowId;
@@ -196,10 +196,14 @@ async fn write<S: FlowStorage>(
         (NextState::Fetch(_), None) => return Err(StoreError::Corrupt("a fetch has no name".into())),
     };
     let name = webhook.unwrap_or(PROGRESS);
-    let target = match &url {
-        Some(url) => Some(Target { origin: url.origin(), address: Some(seal_of_flow(vault, id, url)?) }),
+    let target = match url {
+        Some(url) => {
+            let receiver = Receiver { client: flow.header().client.clone(), origin: url.origin() };
+            Some(Target { receiver, address: Some(seal_of_flow(vault, id, &url)?) })
+        }
         None => None,
     };
+    let receiver = target.as_ref().map(|target| target.receiver.clone());
     let payload_until = if webhook.is_some() { now + result_ttl } else { until };
     let (payload, lapses_at) = (sealed(vault, id, name, report, length)?, flow.deadline());
     let (tells, stored_bytes) = (report.summary(), payload.len());
@@ -210,7 +214,7 @@ async fn write<S: FlowStorage>(
         CommitOutcome::KeyTaken => return Ok(Some(ReportFlowOutcome::Refused(ReportRefusal::ReportedDifferently))),
     };
     let subject = Subject::Flow { flow: id, webhook: name };
-    let queued = delivery.zip(url).map(|(id, url)| QueuedDelivery { id, subject, origin: url.origin(), app: None, stored_bytes });
+    let queued = delivery.zip(receiver).map(|(id, receiver)| QueuedDelivery { id, subject, receiver, app: None, stored_bytes });
     Ok(Some(ReportFlowOutcome::Accepted { flow: Box::new(flow), queued }))
 }
 

@@ -1,6 +1,6 @@
 //! The outbox. Indexes say which node has which delivery; the claim in the record of a delivery is the only permission to attempt it.
 
-use sakshi_domain::delivery::{Attempt, DeliveryId, DeliveryRecord, QueuedDelivery, Subject};
+use sakshi_domain::delivery::{Attempt, DeliveryId, DeliveryRecord, QueuedDelivery, Receiver, Subject};
 use sakshi_domain::ids::Partition;
 
 use super::{Store, call, is_done};
@@ -15,13 +15,13 @@ use crate::transitions::delivery;
 const SLICE: usize = 100;
 
 impl Store {
-    /// Deliveries of this node whose attempt has not ended, in order, after a position; of one origin or of all.
-    pub fn due_deliveries(&self, after: Option<DeliveryId>, origin: Option<String>, limit: usize) -> StoreFuture<Vec<QueuedDelivery>> {
+    /// Deliveries of this node whose attempt has not ended, in order, after a position; of one receiver or of all.
+    pub fn due_deliveries(&self, after: Option<DeliveryId>, of: Option<Receiver>, limit: usize) -> StoreFuture<Vec<QueuedDelivery>> {
         self.run(move |store| async move {
             if store.has_left() || limit == 0 {
                 return Ok(Vec::new());
             }
-            store.deliveries_of(store.node(), after, origin.as_deref(), limit).await
+            store.deliveries_of(store.node(), after, of.as_ref(), limit).await
         })
     }
 
@@ -126,17 +126,18 @@ impl Store {
         Ok(found)
     }
 
-    /// Deliveries of a node in order, after a position, of one origin or of all, but for those that cannot be read.
+    /// Deliveries of a node in order, after a position, of one receiver or of all, but for those that cannot be read.
     async fn deliveries_of(
         &self,
         node: NodeId,
         after: Option<DeliveryId>,
-        origin: Option<&str>,
+        of: Option<&Receiver>,
         limit: usize,
     ) -> Result<Vec<QueuedDelivery>, StoreError> {
         let slice = u64::try_from(limit).unwrap_or(u64::MAX).clamp(1, 1_000);
         let above = |partition| after.map_or(i64::MIN, |id| delivery::number_not_after(partition, id));
-        let mut asked: Vec<(Partition, i64)> = Partition::all().map(|partition| (partition, above(partition))).collect();
+        let has_some = |partition: &Partition| of.is_none_or(|receiver| receiver.client.partition() == *partition);
+        let mut asked: Vec<(Partition, i64)> = Partition::all().filter(has_some).map(|partition| (partition, above(partition))).collect();
         let mut deliveries = Vec::new();
         let mut found = [0; 64];
         while !asked.is_empty() {
@@ -156,7 +157,7 @@ impl Store {
                 for (member, number) in page {
                     let id = delivery::id(partition, number);
                     match of_member(id, &member) {
-                        Some(delivery) if origin.is_none_or(|origin| origin == delivery.origin) => {
+                        Some(delivery) if of.is_none_or(|receiver| *receiver == delivery.receiver) => {
                             found[usize::from(partition.number())] += 1;
                             deliveries.push(delivery);
                         }

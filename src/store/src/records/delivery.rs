@@ -5,7 +5,7 @@
 //! the permission, once its attempt has begun; `attempt`, `status` and `duration_ms` once
 //! that has ended. The record stays until then.
 
-use sakshi_domain::delivery::{DeliveryId, QueuedDelivery, Subject};
+use sakshi_domain::delivery::{DeliveryId, QueuedDelivery, Receiver, Subject};
 use sakshi_domain::ids::{AppId, Partition};
 
 use super::{flow, in_partition, table, transaction};
@@ -57,14 +57,18 @@ pub(crate) fn of_subject(subject: &Subject) -> Key {
     }
 }
 
-/// A delivery as a member of an index: its subject and its app, each after its length in one byte; the stored bytes of its body in
-/// four; its origin.
+/// A delivery as a member of an index: its subject, its client and its app, each after its length in one byte; the stored bytes of its
+/// body in four; its origin.
 #[must_use]
-pub(crate) fn member(subject: &Subject, app: Option<&AppId>, stored_bytes: usize, origin: &str) -> Vec<u8> {
-    let (subject, app) = (subject.to_bytes(), app.map_or("", AppId::as_str));
-    let stored_bytes = u32::try_from(stored_bytes).unwrap_or(u32::MAX);
-    let length = |part: &[u8]| [u8::try_from(part.len()).unwrap_or(u8::MAX)];
-    [&length(&subject)[..], &subject, &length(app.as_bytes()), app.as_bytes(), &stored_bytes.to_be_bytes(), origin.as_bytes()].concat()
+pub(crate) fn member(subject: &Subject, receiver: &Receiver, app: Option<&AppId>, stored_bytes: usize) -> Vec<u8> {
+    let mut member = Vec::new();
+    for part in [&subject.to_bytes()[..], receiver.client.as_str().as_bytes(), app.map_or("", AppId::as_str).as_bytes()] {
+        member.push(u8::try_from(part.len()).unwrap_or(u8::MAX));
+        member.extend(part);
+    }
+    member.extend(u32::try_from(stored_bytes).unwrap_or(u32::MAX).to_be_bytes());
+    member.extend(receiver.origin.as_bytes());
+    member
 }
 
 /// The delivery of a member.
@@ -74,10 +78,13 @@ pub(crate) fn of_member(id: DeliveryId, member: &[u8]) -> Option<QueuedDelivery>
         let (length, rest) = <[u8]>::split_first(bytes)?;
         rest.split_at_checked((*length).into())
     };
+    let text = |bytes| std::str::from_utf8(bytes).ok();
     let (subject, rest) = part(member)?;
+    let (client, rest) = part(rest)?;
     let (app, rest) = part(rest)?;
     let (stored_bytes, origin) = rest.split_first_chunk()?;
-    let app = if app.is_empty() { None } else { Some(std::str::from_utf8(app).ok()?.parse().ok()?) };
-    let (subject, origin) = (Subject::from_bytes(subject)?, std::str::from_utf8(origin).ok()?.to_owned());
-    Some(QueuedDelivery { id, subject, origin, app, stored_bytes: usize::try_from(u32::from_be_bytes(*stored_bytes)).ok()? })
+    let app = if app.is_empty() { None } else { Some(text(app)?.parse().ok()?) };
+    let receiver = Receiver { client: text(client)?.parse().ok()?, origin: text(origin)?.to_owned() };
+    let stored_bytes = usize::try_from(u32::from_be_bytes(*stored_bytes)).ok()?;
+    Some(QueuedDelivery { id, subject: Subject::from_bytes(subject)?, receiver, app, stored_bytes })
 }

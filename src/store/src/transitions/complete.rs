@@ -3,7 +3,7 @@
 //! The records that were read decide the outcome: a guest who passed is registered if the event has a place. The guards hold only while
 //! those records are unchanged; otherwise the caller reads them again.
 
-use sakshi_domain::delivery::{QueuedDelivery, Subject};
+use sakshi_domain::delivery::{QueuedDelivery, Receiver, Subject};
 use sakshi_domain::event::EventRefusal;
 use sakshi_domain::ids::{EventId, TxnId};
 use sakshi_domain::time::Timestamp;
@@ -96,7 +96,7 @@ fn refusal(at: &Key, read: &Snapshot) -> Option<EventRefusal> {
 }
 
 /// The operation that numbers a delivery, and the origin that it goes to.
-type Queued = Option<(usize, String)>;
+type Queued = Option<(usize, Receiver)>;
 
 /// The batch that ends a transaction so, with its delivery.
 fn end(command: &CompleteTransaction, ended: &mut CompletedRecord, read: &Snapshot, call: CallId, node: NodeId) -> (Batch, Queued) {
@@ -117,8 +117,8 @@ fn end(command: &CompleteTransaction, ended: &mut CompletedRecord, read: &Snapsh
     ];
     fields.extend(ended.refused.map(|refusal| ("refused", i64::from(refusal_number(refusal)).into())));
     let queued = target(ended, read, &mut guards).map(|target| {
-        let member = member(&Subject::Transaction(command.id), Some(&ended.opened.app), ended.outcome.size(), &target.origin);
-        let queued = (ops.len(), target.origin.clone());
+        let member = member(&Subject::Transaction(command.id), &target.receiver, Some(&ended.opened.app), ended.outcome.size());
+        let queued = (ops.len(), target.receiver.clone());
         ended.address.clone_from(&target.address);
         fields.extend(delivery::queue(&mut ops, command.id.partition(), member, target, node));
         queued
@@ -146,13 +146,16 @@ fn conclude(ended: &CompletedRecord, id: EventId, guards: &mut Vec<Guard>, ops: 
 /// The URL of the webhook: the transaction's own or, for a registered guest without one, the event's at this moment. A guest who was
 /// refused a place has no webhook.
 fn target(ended: &CompletedRecord, read: &Snapshot, guards: &mut Vec<Guard>) -> Option<Target> {
+    let receiver = |origin| Receiver { client: ended.opened.client.clone(), origin };
     if let Some(own) = &ended.opened.terms.webhook_url {
-        return ended.refused.is_none().then(|| Target { origin: own.origin(), address: None });
+        return ended.refused.is_none().then(|| Target { receiver: receiver(own.origin()), address: None });
     }
     let (id, record) = (ended.opened.event.filter(|_| ended.passed)?, read.event.as_ref()?);
     // A change of the event raises its version; guests do not.
     guards.push(Guard::Version(event::event(ended.opened.client.partition(), id), record.version));
-    record.has("origin").then(|| Target { origin: record.text("origin").to_owned(), address: Some(record.bytes("webhook").to_vec()) })
+    record
+        .has("origin")
+        .then(|| Target { receiver: receiver(record.text("origin").to_owned()), address: Some(record.bytes("webhook").to_vec()) })
 }
 
 impl Completion {
@@ -170,10 +173,10 @@ impl Completion {
             }
             Applied::Refused { .. } => return None,
         };
-        let queued = self.queued.zip(number).map(|((_, origin), number)| QueuedDelivery {
+        let queued = self.queued.zip(number).map(|((_, receiver), number)| QueuedDelivery {
             id: delivery::id(record.opened.id.partition(), number),
             subject: Subject::Transaction(record.opened.id),
-            origin,
+            receiver,
             app: Some(record.opened.app.clone()),
             stored_bytes: record.outcome.size(),
         });

@@ -49,7 +49,7 @@ pub(crate) fn queue(
         Op::Index(holders(partition), name.clone().into_bytes(), 0.into()),
     ]);
     let mut fields: Vec<(&'static str, Operand)> =
-        vec![("delivery", number), ("holder", name.into()), ("queued_at", Operand::Now(0)), ("origin", target.origin.into())];
+        vec![("delivery", number), ("holder", name.into()), ("queued_at", Operand::Now(0)), ("origin", target.receiver.origin.into())];
     fields.extend(target.address.map(|address| ("address", address.into())));
     fields
 }
@@ -129,9 +129,9 @@ pub(crate) fn forget(subject: &Subject, id: DeliveryId, node: NodeId) -> Batch {
 /// The batches for a delivery of a node that is dead, in this order: the first gives it to another node if it waits, the second gives
 /// its attempt up if that has begun, and the last takes it out of the outbox.
 pub(crate) fn take_over(delivery: &QueuedDelivery, dead: NodeId, node: NodeId, call: CallId) -> [Batch; 3] {
-    let QueuedDelivery { id, subject, origin, app, stored_bytes } = delivery;
+    let QueuedDelivery { id, subject, receiver, app, stored_bytes } = delivery;
     let (partition, record, name) = (subject.partition(), of_subject(subject), node.to_string());
-    let member = member(subject, app.as_ref(), *stored_bytes, origin);
+    let member = member(subject, receiver, app.as_ref(), *stored_bytes);
     let ops = vec![
         Op::Set(record.clone(), vec![("holder", name.clone().into())]),
         Op::Index(outbox(partition, node), member, number(*id).into()),

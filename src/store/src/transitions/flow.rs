@@ -150,7 +150,7 @@ pub(crate) fn commit(
         let mut fields = report_fields(payload, payload_until);
         if let Some(target) = target {
             number = Some(ops.len());
-            let member = member(&Subject::Flow { flow: id, webhook: name }, None, stored_bytes, &target.origin);
+            let member = member(&Subject::Flow { flow: id, webhook: name }, &target.receiver, None, stored_bytes);
             fields.extend(delivery::queue(&mut ops, id.partition(), member, target, node));
             ops.extend([Op::Append(webhooks(id), vec![name.0[..].into(), tells.into()]), Op::Put(own, fields)]);
         } else {
@@ -206,6 +206,7 @@ mod tests {
     use std::sync::Arc;
 
     use sakshi_domain::clock::ManualClock;
+    use sakshi_domain::delivery::Receiver;
     use sakshi_domain::ids::ClientId;
 
     use super::*;
@@ -242,6 +243,7 @@ mod tests {
     }
 
     fn decide(id: FlowId, read: &Snapshot, call: u8) -> Result<Writing, CommitOutcome> {
+        let receiver = Receiver { client: ClientId::generate(), origin: "https://a.example".into() };
         let report = Commit {
             id,
             version: 1,
@@ -252,7 +254,7 @@ mod tests {
             payload_until: UNTIL,
             name: NAME,
             tells: "it".into(),
-            target: Some(Target { origin: "https://a.example".into(), address: None }),
+            target: Some(Target { receiver, address: None }),
         };
         commit(&test_vault(&[7]), report, read, [call; 16], NodeId::generate()).unwrap()
     }

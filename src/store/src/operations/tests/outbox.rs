@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use futures_util::join;
-use sakshi_domain::delivery::DeliveryOutcome;
-use sakshi_domain::ids::TxnId;
+use sakshi_domain::delivery::{DeliveryOutcome, Receiver};
+use sakshi_domain::ids::{ClientId, TxnId};
 use sakshi_domain::transaction::CredentialIdentity;
 use sakshi_kit::random::Random;
 
@@ -163,6 +163,10 @@ fn what_is_queued_for_a_dead_node_after_a_take_over_has_looked_is_found_by_the_n
     }
 }
 
+fn receiver(client: &ClientId, origin: u64) -> Receiver {
+    Receiver { client: client.clone(), origin: format!("https://host{origin}.example") }
+}
+
 #[test]
 fn pages_over_several_partitions_have_no_gaps_and_are_in_order() {
     run(async {
@@ -174,31 +178,31 @@ fn pages_over_several_partitions_have_no_gaps_and_are_in_order() {
             for (number, client) in clients.iter().enumerate() {
                 // A node that is dead has every third; the others have the same moments.
                 let on = if number % 3 == 0 { &dead } else { &node };
-                let open = opening_with_hook(&node, client, Some(&format!("https://host{}.example/", number % 5)));
+                let open = opening_with_hook(&node, client, Some(&format!("https://host{}.example/", round % 2)));
                 let id = open.pending.id;
                 on.store.open_transaction(open).await.unwrap();
                 on.complete(completing(id, 1)).await;
-                all.push((node.store.load_delivery(id.into()).await.unwrap().unwrap().id, number % 5));
+                all.push((node.store.load_delivery(id.into()).await.unwrap().unwrap().id, (number, round % 2)));
             }
             node.advance(Duration::from_millis(round % 2));
         }
         node.replace(dead.id).await;
         all.sort_unstable();
         for limit in [1, 2, 7, 50, 1_000] {
-            for origin in [None, Some(0), Some(4)] {
-                let expected: Vec<_> = all.iter().filter(|(_, of)| origin.is_none_or(|origin| *of == origin)).map(|(id, _)| *id).collect();
-                let origin = origin.map(|number| format!("https://host{number}.example"));
+            for of in [None, Some((0, 0)), Some((4, 1))] {
+                let expected: Vec<_> = all.iter().filter(|(_, its)| of.is_none_or(|of| *its == of)).map(|(id, _)| *id).collect();
+                let of = of.map(|(client, origin)| receiver(&clients[client], origin));
                 for start in [0, 1, expected.len() / 2, expected.len()] {
                     let mut read = Vec::new();
                     loop {
                         let after = read.last().copied().or(start.checked_sub(1).map(|before| expected[before]));
-                        let page = node.due(after, origin.as_deref(), limit).await;
+                        let page = node.due(after, of.clone(), limit).await;
                         read.extend(page.iter().copied());
                         if page.len() < limit {
                             break;
                         }
                     }
-                    assert_eq!(read, expected[start..], "{limit} {origin:?} {start}");
+                    assert_eq!(read, expected[start..], "{limit} {of:?} {start}");
                 }
             }
         }

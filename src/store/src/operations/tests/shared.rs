@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use sakshi_domain::clock::{Clock as _, ManualClock};
-use sakshi_domain::delivery::{Attempt, DeliveryId, DeliveryOutcome, Subject};
+use sakshi_domain::delivery::{Attempt, DeliveryId, DeliveryOutcome, Receiver, Subject};
 use sakshi_domain::ids::ClientId;
 use sakshi_domain::time::Timestamp;
 use sakshi_kit::random::Random;
@@ -181,8 +181,8 @@ impl Node {
     }
 
     /// The deliveries that wait for it.
-    pub(super) async fn due(&self, after: Option<DeliveryId>, origin: Option<&str>, limit: usize) -> Vec<DeliveryId> {
-        let due = self.store.due_deliveries(after, origin.map(str::to_owned), limit).await.unwrap();
+    pub(super) async fn due(&self, after: Option<DeliveryId>, of: Option<Receiver>, limit: usize) -> Vec<DeliveryId> {
+        let due = self.store.due_deliveries(after, of, limit).await.unwrap();
         due.into_iter().map(|delivery| delivery.id).collect()
     }
 

@@ -1,4 +1,4 @@
-//! The queue of one origin: a bounded number of deliveries of the outbox, without their bodies, and a count of attempts in flight.
+//! The queue of one receiver: a bounded number of deliveries of the outbox, without their bodies, and a count of attempts in flight.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::budget::Need;
 
-/// Deliveries held in memory for one origin; the rest waits in the outbox.
+/// Deliveries held in memory for one receiver; the rest waits in the outbox.
 const QUEUED_MAX: usize = 1_000;
 /// Deliveries read from the outbox at a time.
 pub(super) const BATCH: usize = 500;
@@ -18,14 +18,14 @@ pub(super) const BATCH: usize = 500;
 pub(super) enum Source {
     /// A notice that it was just queued, or a scan of the whole outbox.
     NoticeOrScan,
-    /// A reading of the outbox for this origin alone.
+    /// A reading of the outbox for this receiver alone.
     Refill,
 }
 
-/// One origin's queue. When a delivery does not fit, the queue is behind: from then on it takes deliveries only in the order of
+/// One receiver's queue. When a delivery does not fit, the queue is behind: from then on it takes deliveries only in the order of
 /// the outbox, until it has read the outbox to the end.
 #[derive(Debug, Default)]
-pub(super) struct OriginQueue {
+pub(super) struct ReceiverQueue {
     /// With the times at which they came.
     queued: VecDeque<(Instant, QueuedDelivery)>,
     in_flight: usize,
@@ -42,7 +42,7 @@ pub(super) struct OriginQueue {
     refilling: bool,
 }
 
-impl OriginQueue {
+impl ReceiverQueue {
     /// Takes a delivery in; `false` when it is left to a refill.
     pub(super) fn push(&mut self, delivery: QueuedDelivery, source: Source) -> bool {
         let id = delivery.id;
@@ -59,7 +59,7 @@ impl OriginQueue {
         true
     }
 
-    /// Becomes ready if the origin should get a turn now. Its name must resolve first; returns since when the next delivery has waited
+    /// Becomes ready if it should get a turn now. Its name must resolve first; returns since when the next delivery has waited
     /// for that.
     pub(super) fn become_ready(&mut self, in_flight_max: usize) -> Option<Instant> {
         if self.ready || self.in_flight >= in_flight_max {
@@ -121,22 +121,24 @@ impl OriginQueue {
 
 #[cfg(test)]
 mod tests {
+    use sakshi_domain::delivery::Receiver;
     use sakshi_domain::ids::{ClientId, TxnId};
 
     use super::*;
 
     fn delivery(id: u64) -> QueuedDelivery {
         let subject = TxnId::generate(ClientId::generate().partition(), 0).into();
-        QueuedDelivery { id: DeliveryId(id), subject, origin: "http://127.0.0.1".into(), app: None, stored_bytes: 0 }
+        let receiver = Receiver { client: ClientId::generate(), origin: "http://127.0.0.1".into() };
+        QueuedDelivery { id: DeliveryId(id), subject, receiver, app: None, stored_bytes: 0 }
     }
 
-    fn begun(queue: &mut OriginQueue, count: usize) -> Vec<u64> {
+    fn begun(queue: &mut ReceiverQueue, count: usize) -> Vec<u64> {
         (0..count).filter_map(|_| queue.start_attempt()).map(|(delivery, _)| delivery.id.0).collect()
     }
 
     #[test]
     fn what_a_full_queue_could_not_take_is_read_in_order_and_nothing_overtakes_it() {
-        let mut queue = OriginQueue::default();
+        let mut queue = ReceiverQueue::default();
         for id in 1..=1_500 {
             assert_eq!(queue.push(delivery(id), Source::NoticeOrScan), id <= 1_000);
         }
@@ -156,7 +158,7 @@ mod tests {
 
     #[test]
     fn a_delivery_that_did_not_fit_is_read_although_a_later_one_was_taken() {
-        let mut queue = OriginQueue::default();
+        let mut queue = ReceiverQueue::default();
         for id in (1..=999).chain([1_001, 1_000, 1_002]) {
             queue.push(delivery(id), Source::NoticeOrScan);
         }
@@ -166,7 +168,7 @@ mod tests {
 
     #[test]
     fn a_notice_during_a_refill_causes_another_refill() {
-        let mut queue = OriginQueue::default();
+        let mut queue = ReceiverQueue::default();
         for id in 1..=1_001 {
             queue.push(delivery(id), Source::NoticeOrScan);
         }
@@ -183,7 +185,7 @@ mod tests {
 
     #[test]
     fn a_delivery_whose_notice_was_lost_is_taken_from_a_scan_though_later_ones_wait_in_the_outbox() {
-        let mut queue = OriginQueue::default();
+        let mut queue = ReceiverQueue::default();
         for id in (1..=1_002).filter(|id| *id != 500) {
             queue.push(delivery(id), Source::NoticeOrScan);
         }
@@ -194,9 +196,9 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn each_delivery_waits_for_the_name_since_it_came_or_since_the_name_fails() {
-        let (mut queue, second, start) = (OriginQueue::default(), Duration::from_secs(1), Instant::now());
-        let since = |queue: &mut OriginQueue| queue.become_ready(9).map(|since| (since - start).as_secs());
-        let waited = |queue: &mut OriginQueue| queue.start_attempt().unwrap().1.map(|waited| waited.as_secs());
+        let (mut queue, second, start) = (ReceiverQueue::default(), Duration::from_secs(1), Instant::now());
+        let since = |queue: &mut ReceiverQueue| queue.become_ready(9).map(|since| (since - start).as_secs());
+        let waited = |queue: &mut ReceiverQueue| queue.start_attempt().unwrap().1.map(|waited| waited.as_secs());
         assert!((1..=2).all(|id| queue.push(delivery(id), Source::NoticeOrScan)));
         tokio::time::advance(second).await;
         assert_eq!(since(&mut queue), Some(1), "it waited for something else before");
