@@ -9,7 +9,7 @@ use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use sakshi_domain::claims::Claim;
 use sakshi_domain::clock::{Clock as _, SystemClock};
 use sakshi_domain::credits::{CreditMove, EntryKind};
-use sakshi_domain::event::{Event, EventCounts, EventTerms, EventText, MaxGuests};
+use sakshi_domain::event::{Event, EventCounts, EventEntry, EventTerms, EventText, MaxGuests};
 use sakshi_domain::ids::{AppId, ClientId, EventId, TxnId};
 use sakshi_domain::language::Language;
 use sakshi_domain::limits::CREDITS_PER_VERIFICATION;
@@ -200,6 +200,8 @@ impl Owner {
             time_zone: TimeZone::INDIA,
             max_guests: MaxGuests::new(100).unwrap_or_else(|_| unreachable!()),
             max_pending: None,
+            credit_budget: None,
+            entry: EventEntry::Open,
             expires_at: now + DAY,
             webhook_url: None,
             retention: ClientRetention::default(),

@@ -69,7 +69,7 @@ test("the kiosk follows the event, says when its network is lost, and comes back
   const service = await Service.start();
   try {
     const made = await eventOf(service, { max_guests: 2 });
-    const page = await visit(browser, "desktop", `${made.qr_url}/kiosk?places=1`, { hurried: !isLong });
+    const page = await visit(browser, "desktop", `${made.kiosk_url}&places=1`, { hurried: !isLong });
     assert.equal(await scan(page, ".code"), made.qr_url);
     await service.patch(made, { max_guests: 7, name: "Open evening" });
     await page.locator("#places", { hasText: "7" }).waitFor(SOON);
@@ -107,11 +107,11 @@ test("the kiosk follows the event without JavaScript", async () => {
 
 test("the whole of a kiosk is seen without scrolling, on screens of every usual shape", async () => {
   for (const language of isLong ? ["english", "tamil", "urdu"] : ["tamil"]) {
-    const { qr_url: address } = await event({ language });
+    const { qr_url: address, kiosk_url: kiosk } = await event({ language });
     const page = await open(browser, "desktop");
     for (const [width, height] of [[1_024, 768], [1_280, 720], [1_366, 768], [1_920, 1_080], [768, 1_024], [800, 1_280], [1_080, 1_920]]) {
       await page.setViewportSize({ width, height });
-      await page.goto(`${address}/kiosk?places=1`);
+      await page.goto(`${kiosk}&places=1`);
       const shape = `${language} on ${width} by ${height}`;
       assert.ok(await page.evaluate(() => document.scrollingElement.scrollHeight <= innerHeight), `${shape} fits`);
       assert.equal(await scan(page, ".code"), address, shape);
@@ -165,7 +165,7 @@ test("a greeting and a lost network move nothing on a kiosk and leave the code f
   await page.route("**/kiosk/events**", (route) => route.abort());
   for (const [width, height] of [[1_280, 720], [1_024, 768], [800, 1_280], [1_920, 1_080]]) {
     await page.setViewportSize({ width, height });
-    await page.goto(`${made.qr_url}/kiosk?places=1`);
+    await page.goto(`${made.kiosk_url}&places=1`);
     const places = () => page.evaluate(() => [".name", ".steps", ".call", ".code"].map((part) => {
       const { top, left } = document.querySelector(part).getBoundingClientRect();
       return [Math.round(top), Math.round(left)];
@@ -199,7 +199,7 @@ test("the type of a kiosk grows with its screen", async () => {
   const sizes = [];
   for (const [width, height] of [[1_280, 720], [1_920, 1_080], [3_840, 2_160]]) {
     await page.setViewportSize({ width, height });
-    await page.goto(`${made.qr_url}/kiosk?places=1`);
+    await page.goto(`${made.kiosk_url}&places=1`);
     const sized = await page.evaluate(() => [".name", ".steps"].map((part) => parseFloat(getComputedStyle(document.querySelector(part)).fontSize)));
     assert.ok(sized[0] > 1.5 * sized[1], `the headline is larger than the steps: ${sized}`);
     assert.ok(await page.evaluate(() => document.scrollingElement.scrollHeight <= innerHeight), `${width} by ${height} fits`);

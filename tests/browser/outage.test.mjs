@@ -17,7 +17,7 @@ test("a kiosk whose network is gone says so, keeps its code, and comes back with
   const service = await Service.start();
   try {
     const made = await event(service, { max_guests: 5 });
-    const page = await visit(browser, "desktop", `${made.qr_url}/kiosk?places=1`);
+    const page = await visit(browser, "desktop", `${made.kiosk_url}&places=1`);
     assert.equal(await places(page), "5");
     await service.attend(made);
     await page.locator("#places", { hasText: "4" }).waitFor(IN_TIME);
@@ -43,7 +43,7 @@ test("a kiosk and a waiting page outlive a service that is away for a while, and
   try {
     const [made, opened] = await Promise.all([event(service, { max_guests: 5 }), service.open()]);
     const hurried = !isLong;
-    const [kiosk, phone] = await Promise.all([visit(browser, "desktop", `${made.qr_url}/kiosk?places=1`, { hurried }), visit(browser, "android", opened.requestUrl, { hurried })]);
+    const [kiosk, phone] = await Promise.all([visit(browser, "desktop", `${made.kiosk_url}&places=1`, { hurried }), visit(browser, "android", opened.requestUrl, { hurried })]);
     await service.attend(made);
     await kiosk.locator("#places", { hasText: "4" }).waitFor(IN_TIME);
 

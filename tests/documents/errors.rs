@@ -65,6 +65,8 @@ fn of_the_service() -> Vec<ServiceError> {
             | E::Source(_)
             | E::Unavailable { .. }
             | E::Overloaded
+            | E::BudgetSpent
+            | E::CodeExpired
             | E::ScansPending
             | E::Internal(_) => {}
         }

@@ -55,6 +55,12 @@ impl PagesFixture {
         Self::with_settings(&[]).await
     }
 
+    /// The parameter with the key of an event's kiosk.
+    pub(crate) fn kiosk_key(&self, event: &Event) -> String {
+        let addresses = self.shared.service.authority.event_addresses(event.id);
+        addresses.kiosk_url.split_once('?').unwrap().1.to_owned()
+    }
+
     pub(crate) async fn with_settings(more: &[(&str, &str)]) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let settings = settings(&directory.path().join("store"), more);

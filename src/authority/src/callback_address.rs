@@ -1,23 +1,14 @@
 //! The URL to which the identity app posts its answer, one for every transaction.
 //!
-//! Its last segment is a capability: an HMAC of the transaction id under a server secret. The id alone,
-//! which is in the path of a public page, does not suffice to post an answer.
+//! Its last segment is a capability. The id alone, which is in the path of a public page, does not suffice to post an answer.
 
 use std::fmt;
 use std::sync::Arc;
 
-use aws_lc_rs::constant_time::verify_slices_are_equal;
-use aws_lc_rs::hmac;
 use sakshi_domain::ids::TxnId;
 use url::Url;
 
-use crate::encoding::base64url;
-
-/// Bytes of the HMAC that are used: 144 bits, exactly 24 characters.
-const CAPABILITY_BYTES: usize = 18;
-
-/// Domain separation from other uses of the secret.
-const PURPOSE: &[u8] = b"callback-capability";
+use crate::capability::{Capabilities, Purpose};
 
 /// Why callback addresses cannot be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -49,8 +40,7 @@ impl fmt::Debug for CallbackAddress {
 pub struct CallbackAddresses {
     base: String,
     audience: Arc<str>,
-    /// The first signs; all are accepted.
-    secrets: Vec<hmac::Key>,
+    capabilities: Capabilities,
 }
 
 impl fmt::Debug for CallbackAddresses {
@@ -71,20 +61,18 @@ impl CallbackAddresses {
         if !web || base.query().is_some() || base.fragment().is_some() {
             return Err(CallbackAddressError::BaseUrl);
         }
-        if secrets.is_empty() || secrets.iter().any(|secret| secret.as_ref().len() < 32) {
-            return Err(CallbackAddressError::Secret);
-        }
+        let capabilities = Capabilities::new(secrets).ok_or(CallbackAddressError::Secret)?;
         Ok(Self {
             base: base.as_str().trim_end_matches('/').to_owned(),
             audience: base.origin().ascii_serialization().into(),
-            secrets: secrets.iter().map(|secret| hmac::Key::new(hmac::HMAC_SHA256, secret.as_ref())).collect(),
+            capabilities,
         })
     }
 
     /// The address for a transaction.
     #[must_use]
     pub fn for_txn(&self, txn: TxnId) -> CallbackAddress {
-        let url = format!("{}/cb/{txn}/{}", self.base, capability(&self.secrets[0], txn));
+        let url = format!("{}/cb/{txn}/{}", self.base, self.capabilities.make(Purpose::Callback, txn.as_bytes()));
         CallbackAddress { url, audience: Arc::clone(&self.audience) }
     }
 
@@ -97,17 +85,14 @@ impl CallbackAddresses {
     /// Whether the capability belongs to this transaction. Compares in constant time.
     #[must_use]
     pub fn is_genuine(&self, txn: TxnId, capability: &str) -> bool {
-        let is_of = |secret| verify_slices_are_equal(self::capability(secret, txn).as_bytes(), capability.as_bytes()).is_ok();
-        self.secrets.iter().any(is_of)
+        self.capabilities.is_genuine(Purpose::Callback, txn.as_bytes(), capability)
     }
-}
 
-fn capability(secret: &hmac::Key, txn: TxnId) -> String {
-    let mut context = hmac::Context::with_key(secret);
-    context.update(PURPOSE);
-    context.update(txn.as_bytes());
-    let tag = context.sign();
-    base64url(&tag.as_ref()[..CAPABILITY_BYTES])
+    /// The capabilities under the same secrets.
+    #[must_use]
+    pub const fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 
 pub mod callback;
 pub mod callback_address;
+pub mod capability;
 pub mod claims;
 mod encoding;
 pub mod intent;

@@ -11,7 +11,7 @@ use crate::http_url::WebhookUrl;
 use crate::ids::{AppId, ClientId, EventId};
 use crate::invalid::Invalid;
 use crate::language::Language;
-use crate::limits::{EVENT_LIFETIME_MAX, EVENT_NAME_CHARS_MAX, GUESTS_MAX, PENDING_SCANS_MIN};
+use crate::limits::{EVENT_BUDGET_MAX, EVENT_LIFETIME_MAX, EVENT_NAME_CHARS_MAX, GUESTS_MAX, PENDING_SCANS_MIN};
 use crate::retention::ClientRetention;
 use crate::string_enum::string_enum;
 use crate::time::Timestamp;
@@ -41,6 +41,12 @@ pub struct EventTerms {
     /// The limit on scans that wait for an answer at one time; each has cost a credit.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub max_pending: Option<MaxGuests>,
+    /// The limit on credits that its guests spend.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub credit_budget: Option<CreditBudget>,
+    /// Who can start.
+    #[serde(skip_serializing_if = "EventEntry::is_open", default)]
+    pub entry: EventEntry,
     /// When the event ends.
     pub expires_at: Timestamp,
     /// Receives one webhook per registered guest.
@@ -78,20 +84,26 @@ impl EventText {
     }
 }
 
-/// A limit of 1 to 1,000,000 guests.
+/// A limit of 1 to `MOST`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct MaxGuests(u32);
+pub struct Limit<const MOST: u32>(u32);
 
-impl MaxGuests {
+/// A limit on guests.
+pub type MaxGuests = Limit<GUESTS_MAX>;
+
+/// A limit on credits that the guests of an event spend.
+pub type CreditBudget = Limit<EVENT_BUDGET_MAX>;
+
+impl<const MOST: u32> Limit<MOST> {
     /// Accepts a limit.
     ///
     /// # Errors
     /// A message that names the bounds.
     pub fn new(count: u64) -> Result<Self, String> {
         match u32::try_from(count) {
-            Ok(count) if (1..=GUESTS_MAX).contains(&count) => Ok(Self(count)),
-            _ => Err(format!("must be a whole number from 1 to {GUESTS_MAX}")),
+            Ok(count) if (1..=MOST).contains(&count) => Ok(Self(count)),
+            _ => Err(format!("must be a whole number from 1 to {MOST}")),
         }
     }
 
@@ -99,6 +111,26 @@ impl MaxGuests {
     #[must_use]
     pub const fn get(self) -> u32 {
         self.0
+    }
+}
+
+string_enum!(
+    /// Who can start at an event.
+    #[derive(Default)]
+    EventEntry {
+        /// Everybody who has its code, which is printed.
+        #[default]
+        Open = "open",
+        /// Who scans the code on a kiosk's screen, which changes.
+        Kiosk = "kiosk",
+    }
+);
+
+impl EventEntry {
+    /// Returns true if everybody with its code can start.
+    #[must_use]
+    pub const fn is_open(&self) -> bool {
+        matches!(self, Self::Open)
     }
 }
 
@@ -111,6 +143,8 @@ pub struct EventCounts {
     pub scans: u64,
     /// Scans that expired without an answer.
     pub abandoned: u64,
+    /// Scans that wait for an answer.
+    pub pending: u64,
 }
 
 /// An event.
@@ -149,6 +183,8 @@ string_enum!(
     StatusReason {
         /// The client's credits do not cover one more guest.
         CreditsExhausted = "credits_exhausted",
+        /// Its guests have spent its credit budget.
+        BudgetSpent = "budget_spent",
     }
 );
 
@@ -170,7 +206,19 @@ impl Event {
     /// Why it takes no guest at `now` although it is active; `is_funded` says that the credits cover one more guest.
     #[must_use]
     pub fn status_reason(&self, now: Timestamp, is_funded: bool) -> Option<StatusReason> {
-        (self.status(now) == EventStatus::Active && !is_funded).then_some(StatusReason::CreditsExhausted)
+        if self.status(now) != EventStatus::Active {
+            None
+        } else if self.is_budget_spent() {
+            Some(StatusReason::BudgetSpent)
+        } else {
+            (!is_funded).then_some(StatusReason::CreditsExhausted)
+        }
+    }
+
+    /// Returns true if its guests have spent its budget. Each scan costs one credit.
+    #[must_use]
+    pub fn is_budget_spent(&self) -> bool {
+        self.terms.credit_budget.is_some_and(|budget| self.counts.scans >= budget.get().into())
     }
 
     /// How many more guests can register.
@@ -210,6 +258,10 @@ pub struct EventPatch {
     pub max_guests: Option<MaxGuests>,
     /// A new limit on scans that wait; `Some(None)` for the usual one.
     pub max_pending: Option<Option<MaxGuests>>,
+    /// A new budget; `Some(None)` for none.
+    pub credit_budget: Option<Option<CreditBudget>>,
+    /// Another way to start.
+    pub entry: Option<EventEntry>,
     /// A new end.
     pub expires_at: Option<Timestamp>,
     /// A new label.
@@ -243,6 +295,8 @@ impl Event {
             terms.expires_at = end;
         }
         terms.max_pending = patch.max_pending.unwrap_or(terms.max_pending);
+        terms.credit_budget = patch.credit_budget.unwrap_or(terms.credit_budget);
+        terms.entry = patch.entry.unwrap_or(terms.entry);
         terms.is_active = patch.is_active.unwrap_or(terms.is_active);
         terms.name = patch.name.unwrap_or(terms.name);
         terms.webhook_url = patch.webhook_url.unwrap_or(terms.webhook_url);
@@ -320,6 +374,8 @@ mod tests {
                 purpose: None,
                 max_guests: MaxGuests::new(10).unwrap(),
                 max_pending: None,
+                credit_budget: None,
+                entry: EventEntry::Open,
                 expires_at: START + Duration::from_secs(60),
                 webhook_url: None,
                 retention: ClientRetention::default(),
@@ -350,10 +406,15 @@ mod tests {
     }
 
     #[test]
-    fn only_an_active_event_has_a_reason_and_only_without_credits() {
+    fn only_an_active_event_has_a_reason_and_only_without_credits_or_budget() {
         assert_eq!(event(9).status_reason(START, true), None);
         assert_eq!(event(9).status_reason(START, false), Some(StatusReason::CreditsExhausted));
         assert_eq!(event(10).status_reason(START, false), None, "a full event is full, whatever the balance");
+        let mut spent = event(2);
+        (spent.terms.credit_budget, spent.counts.scans) = (CreditBudget::new(5).ok(), 4);
+        assert_eq!(spent.status_reason(START, true), None);
+        spent.counts.scans = 5;
+        assert_eq!(spent.status_reason(START, false), Some(StatusReason::BudgetSpent), "more credits would not help");
     }
 
     #[test]

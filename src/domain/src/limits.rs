@@ -124,6 +124,8 @@ pub const CALLBACK_VALUES_MAX: usize = 64;
 pub const EVENT_NAME_CHARS_MAX: usize = 200;
 /// Guests of one event.
 pub const GUESTS_MAX: u32 = 1_000_000;
+/// Credits that the guests of one event may spend.
+pub const EVENT_BUDGET_MAX: u32 = 1_000_000_000;
 /// Scans of an event that may wait for an answer at one time, however few places are left.
 pub const PENDING_SCANS_MIN: u32 = 20;
 /// How far in the future an event may end.

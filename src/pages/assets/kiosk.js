@@ -19,6 +19,7 @@
     element("purpose").textContent = state.purpose ?? "";
     element("until").textContent = state.until;
     element("words").textContent = state.words;
+    if (state.code) document.querySelector(".code path[stroke]").setAttribute("d", state.code);
     if (state.registered) greet();
     const places = element("places");
     if (places) {

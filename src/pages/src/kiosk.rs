@@ -1,10 +1,12 @@
 //! `GET /e/{eventId}/kiosk`: the event's code for a screen at the entrance, with its state as
 //! server-sent events at `GET /e/{eventId}/kiosk/events`.
 //!
-//! Anybody may open it. It shows the places left if the URL has `?places=1`; no other count and no guest is shown. When
-//! a guest is registered, it says so for a moment.
+//! Anybody may open it, unless only its guests can start: then the address needs the kiosk's key, and the code changes. With the key it
+//! shows the places left if the query has `places=1`; no other count and no guest is shown. When a guest is registered, it says so for a
+//! moment.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Path};
@@ -12,6 +14,8 @@ use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
 use sakshi_domain::event::{Event, EventStatus, EventText};
 use sakshi_domain::ids::EventId;
+use sakshi_domain::time::Timestamp;
+use sakshi_service::entrance::CODE_SHOWN_MS;
 use sakshi_service::events::is_funded;
 use sakshi_service::{Service, ServiceError};
 use sakshi_web::error::ApiError;
@@ -57,15 +61,19 @@ struct State {
     registered: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     places_left: Option<u32>,
+    /// The path of the code, where it changes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<String>,
 }
 
 impl State {
     fn of(event: &Event, client: Option<&str>, texts: &Texts, places: bool, funded: bool, service: &Service) -> Self {
-        let status = event.status(service.clock.now());
+        let now = service.clock.now();
+        let status = event.status(now);
         let until = date_and_time(event.terms.expires_at, event.terms.time_zone, texts);
         let texts = &texts.event;
         let text = |text: &Option<EventText>| text.as_ref().map(|text| text.as_str().to_owned());
-        let unavailable = event.status_reason(service.clock.now(), funded).is_some();
+        let unavailable = event.status_reason(now, funded).is_some();
         Self {
             status: if unavailable { UNAVAILABLE } else { status.as_str() },
             words: if unavailable { texts.unavailable_heading } else { texts.status(status) },
@@ -75,8 +83,14 @@ impl State {
             until,
             registered: false,
             places_left: (places && matches!(status, EventStatus::Active | EventStatus::AtCapacity)).then(|| event.remaining()),
+            code: if event.terms.entry.is_open() { None } else { code(event, service).ok().map(|code| code.path()) },
         }
     }
+}
+
+/// The code that is shown now.
+fn code(event: &Event, service: &Service) -> Result<QrCode, ApiError> {
+    QrCode::for_entrance(&service.authority.code_url(event, service.clock.now())).map_err(ApiError::internal)
 }
 
 /// Shows the screen; an event that takes no guest now has one too, because it may open again.
@@ -98,13 +112,13 @@ pub(crate) async fn page(
 async fn shown(path: &str, request: &HttpRequest, service: &Service, rates: &RateLimits) -> Result<HttpResponse, Refusal> {
     rates.pages.take(&rates.client_address(request))?;
     let event = find_event(service, path).await?;
+    let screen = Screen::of(request, service, &event).map_err(ApiError::from)?;
     let language = PageLanguage::of(request, Some(event.terms.language));
     let PageLanguage { texts, .. } = language;
-    let places = shows_places(request);
     let funded = is_funded(service, &event.client).await.map_err(|error| Refusal::at(&event, error.into()))?;
     let client = client_name(service, &event).await;
-    let code = QrCode::for_entrance(&service.authority.event_url(event.id)).map_err(ApiError::internal)?;
-    let asked = if places { "?places=1" } else { "" };
+    let code = code(&event, service)?;
+    let asked = screen.query();
     let template = Kiosk {
         layout: Layout {
             style: KIOSK_STYLE.url(),
@@ -112,7 +126,7 @@ async fn shown(path: &str, request: &HttpRequest, service: &Service, rates: &Rat
             ..Layout::new(service, language, &format!("/e/{}/kiosk{asked}", event.id)).for_guests(service, event.terms.retention)
         },
         stream: language.at(&format!("/e/{}/kiosk/events{asked}", event.id)),
-        state: State::of(&event, client.as_deref(), texts, places, funded, service),
+        state: State::of(&event, client.as_deref(), texts, screen.places, funded, service),
         code: code.inline(),
         event,
     };
@@ -135,7 +149,7 @@ pub(crate) async fn events(
     let event = Arc::clone(&watch.borrow_and_update());
     let mut funded = is_funded(&service, &event.client).await?;
     let client = client_name(&service, &event).await;
-    let places = shows_places(&request);
+    let places = Screen::of(&request, &service, &event)?.places;
     let PageLanguage { texts, .. } = PageLanguage::of(&request, Some(event.terms.language));
     let mut shown = State::of(&event, client.as_deref(), texts, places, funded, &service);
     let mut registrations = event.counts.registrations;
@@ -144,7 +158,8 @@ pub(crate) async fn events(
     event_stream(&request, &drain, Some(id), &first, async move || {
         // When the event ends its state changes without a notification.
         let left = watch.borrow().terms.expires_at.since(service.clock.now());
-        let repeat = Instant::now() + if left.is_zero() { STATE_INTERVAL } else { STATE_INTERVAL.min(left) };
+        let repeat =
+            Instant::now() + if left.is_zero() { STATE_INTERVAL } else { STATE_INTERVAL.min(left) }.min(code_left(service.clock.now()));
         let mut followed = true;
         loop {
             let is_due = tokio::select! {
@@ -174,6 +189,34 @@ pub(crate) async fn events(
     })
 }
 
-fn shows_places(request: &HttpRequest) -> bool {
-    request.query_string().split('&').any(|pair| pair == "places=1")
+/// For how long the code that is shown stays.
+fn code_left(now: Timestamp) -> Duration {
+    Duration::from_millis((CODE_SHOWN_MS - now.millis().rem_euclid(CODE_SHOWN_MS)).unsigned_abs())
+}
+
+/// What the address of a screen asks for and may have.
+struct Screen {
+    /// The parameter with the key, if it is right.
+    key: Option<String>,
+    places: bool,
+}
+
+impl Screen {
+    /// # Errors
+    /// [`ServiceError::NotFound`] if the event has a kiosk for those who have its key alone.
+    fn of(request: &HttpRequest, service: &Service, event: &Event) -> Result<Self, ServiceError> {
+        let query = request.query_string();
+        let key = query.split('&').find(|pair| pair.starts_with("key=")).filter(|_| service.authority.has_kiosk_key(event.id, query));
+        if key.is_none() && !event.terms.entry.is_open() {
+            return Err(ServiceError::NotFound("event"));
+        }
+        let places = key.is_some() && query.split('&').any(|pair| pair == "places=1");
+        Ok(Self { key: key.map(str::to_owned), places })
+    }
+
+    /// The query of an address of the same screen.
+    fn query(&self) -> String {
+        let places = if self.places { "&places=1" } else { "" };
+        self.key.as_ref().map_or_else(String::new, |key| format!("?{key}{places}"))
+    }
 }

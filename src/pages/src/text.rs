@@ -201,6 +201,8 @@ pub(crate) struct EventTexts {
     pub(super) too_late: &'static str,
 
     pub(super) scan: &'static str,
+    /// Under that heading, when the code that was scanned is no longer shown.
+    pub(super) scan_again: &'static str,
     pub(super) steps: [&'static str; 3],
     pub(super) qr_label: &'static str,
     /// On the kiosk, while guests can be verified.

@@ -114,10 +114,12 @@
     const stream = new EventSource(event);
     stream.addEventListener("state", ({ data }) => {
       const counts = JSON.parse(data);
-      for (const name of ["registrations", "remaining", "credits", "scans", "others", "abandoned"]) element(name).textContent = counts[name];
+      for (const name of ["registrations", "remaining", "credits", "scans", "pending", "others", "abandoned"]) element(name).textContent = counts[name];
       element("status").textContent = counts.label;
       element("status").className = `tag ${counts.status}`;
       element("unfunded").hidden = counts.status !== "out_of_credits";
+      element("spent").hidden = counts.status !== "budget_spent";
+      element("abused").hidden = !counts.is_abused;
       if (String(counts.registrations) === registered || fresh.childElementCount) return;
       const show = Object.assign(document.createElement("a"), { href: `${location.pathname}?page=${counts.last_page}`, textContent: "Show them" });
       fresh.replaceChildren(`${fresh.dataset.words} `, show);

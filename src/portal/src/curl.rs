@@ -146,7 +146,7 @@ fn quoted(text: &str) -> String {
 mod tests {
     use sakshi_domain::channel::AndroidApp;
     use sakshi_domain::claims::Claim;
-    use sakshi_domain::event::{EventText, MaxGuests};
+    use sakshi_domain::event::{EventEntry, EventText, MaxGuests};
     use sakshi_domain::language::Language;
     use sakshi_domain::request_id::RequestId;
     use sakshi_domain::time_zone::TimeZone;
@@ -204,6 +204,8 @@ mod tests {
                 purpose: None,
                 max_guests: MaxGuests::new(3).unwrap(),
                 max_pending: None,
+                credit_budget: None,
+                entry: EventEntry::Open,
                 expires_at,
                 webhook_url: None,
                 retention: sakshi_domain::retention::ClientRetention::default(),

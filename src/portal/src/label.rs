@@ -11,6 +11,7 @@ const LABELS: &[(&str, &str)] = &[
     ("client_reference_id", "Your own reference"),
     ("consent", "Consent"),
     ("consent_text", "Wording of the consent"),
+    ("credit_budget", "Credit budget"),
     ("date_of_birth", "Date of birth"),
     ("epic_number", "Voter ID number"),
     ("expires_at", "End"),

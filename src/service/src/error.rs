@@ -57,6 +57,10 @@ pub enum ServiceError {
     },
     /// More is under way than is admitted.
     Overloaded,
+    /// A guest has not scanned the code that the kiosk of the event shows now.
+    CodeExpired,
+    /// The guests of an event have spent its credit budget.
+    BudgetSpent,
     /// As many scans of an event wait for an answer as may.
     ScansPending,
     /// Something broke; the text is for the log.

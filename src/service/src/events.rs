@@ -7,7 +7,7 @@ use sakshi_domain::ids::{AppId, ClientId, EventId};
 use sakshi_domain::limits::CREDITS_PER_VERIFICATION;
 use sakshi_store::{CreateEvent, CreateOutcome, PatchEventOutcome};
 use sakshi_wire::Sent;
-use sakshi_wire::events::{CreateEventResponse, EventResponse, PatchEventRequest};
+use sakshi_wire::events::{CreateEventResponse, EventAddresses, EventResponse, PatchEventRequest};
 
 use crate::authentication::Caller;
 use crate::idempotency::{Answered, IdempotentRequest};
@@ -27,7 +27,8 @@ pub async fn create_event(
     idempotent: Option<IdempotentRequest>,
 ) -> Result<Answered<CreateEventResponse>, ServiceError> {
     let (id, now) = (service.events.new_id(&caller.client), service.clock.now());
-    let answered = Answered::new(CreateEventResponse { event_id: id, qr_url: service.authority.event_url(id) })?;
+    let EventAddresses { qr_url, kiosk_url } = service.authority.event_addresses(id);
+    let answered = Answered::new(CreateEventResponse { event_id: id, qr_url, kiosk_url })?;
     let app = caller.app.app_id.clone();
     let most = caller.limits.events_per_app;
     terms.retention = caller.limits.retention;
@@ -78,7 +79,7 @@ pub async fn change_event(service: &Service, app: &AppId, id: &str, sent: Sent) 
 /// The event as its organiser sees it now; `is_funded` is the answer of [`is_funded`] for its client.
 #[must_use]
 pub fn event_response(service: &Service, event: &Event, is_funded: bool) -> EventResponse {
-    EventResponse::new(event, service.authority.event_url(event.id), service.clock.now(), is_funded)
+    EventResponse::new(event, service.authority.event_addresses(event.id), service.clock.now(), is_funded)
 }
 
 /// Reads whether the client's credits cover one more guest at this moment. Only the debit decides; this spares a guest a button

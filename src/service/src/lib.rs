@@ -13,6 +13,7 @@ pub mod checks;
 pub mod clock_suspicion;
 pub mod credential_status;
 pub mod drain;
+pub mod entrance;
 mod error;
 pub mod events;
 pub mod flow_polls;

@@ -154,6 +154,7 @@ async fn open(service: &Service, opening: OpenTransaction) -> Result<Option<Seal
         OpenOutcome::Replayed(sealed) => Ok(Some(sealed)),
         OpenOutcome::KeyReused => Err(ServiceError::IdempotencyKeyReused),
         OpenOutcome::EventRefused(refusal) => Err(refusal.into()),
+        OpenOutcome::BudgetSpent => Err(ServiceError::BudgetSpent),
         OpenOutcome::ScansPending => Err(ServiceError::ScansPending),
         OpenOutcome::EventNotFound => Err(ServiceError::NotFound("event")),
     }

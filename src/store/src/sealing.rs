@@ -4,7 +4,7 @@
 //! path; an event and an app can hold the secrets of their URLs. Each is sealed for the id of its
 //! record. This costs about a microsecond and is done on the caller's side.
 
-use sakshi_domain::event::EventTerms;
+use sakshi_domain::event::{CreditBudget, EventTerms};
 use sakshi_domain::flow::api_type::RegisteredUrls;
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::http_url::WebhookUrl;
@@ -135,6 +135,7 @@ pub(crate) struct SealedTerms {
     pub(crate) is_active: bool,
     pub(crate) expires_at: Timestamp,
     pub(crate) max_guests: u32,
+    pub(crate) budget: u32,
     pub(crate) origin: Option<String>,
     pub(crate) webhook: Option<Vec<u8>>,
     pub(crate) terms: Vec<u8>,
@@ -147,6 +148,7 @@ impl SealedTerms {
             is_active: terms.is_active,
             expires_at: terms.expires_at,
             max_guests: terms.max_guests.get(),
+            budget: terms.credit_budget.map_or(u32::MAX, CreditBudget::get),
             origin: webhook.map(|url| url.origin()),
             webhook: webhook.map(|url| seal(vault, id.as_bytes(), url, "the address of an event")).transpose()?,
             terms: seal(vault, id.as_bytes(), terms, "the terms of an event")?,

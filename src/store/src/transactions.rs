@@ -44,6 +44,8 @@ pub enum OpenOutcome {
     KeyReused,
     /// The event takes no guest now; nothing was written.
     EventRefused(EventRefusal),
+    /// The guests of the event have spent its budget; nothing was written.
+    BudgetSpent,
     /// As many scans of the event wait for an answer as may; nothing was written.
     ScansPending,
     /// There is no such event; nothing was written.

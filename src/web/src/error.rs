@@ -156,6 +156,10 @@ fn service_row(error: &ServiceError) -> Row<'_> {
         ServiceError::EventRefused(EventRefusal::Full) => row(StatusCode::CONFLICT, "event_full", "The event is full."),
         ServiceError::EventRefused(EventRefusal::Disabled) => row(StatusCode::GONE, "event_closed", "The event was disabled."),
         ServiceError::EventRefused(EventRefusal::Expired) => row(StatusCode::GONE, "event_closed", "The event has ended."),
+        ServiceError::CodeExpired => {
+            row(StatusCode::FORBIDDEN, "code_expired", "The code is no longer valid. Scan the one that the kiosk of the event shows now.")
+        }
+        ServiceError::BudgetSpent => row(StatusCode::CONFLICT, "budget_spent", "The guests of the event have spent its credit budget."),
         ServiceError::ScansPending => {
             row(StatusCode::TOO_MANY_REQUESTS, "rate_limited", "Too many requests. Retry after `Retry-After` seconds.")
         }

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use sakshi_domain::claims::ClaimSet;
-use sakshi_domain::event::{Event, EventPatch, EventStatus, EventTerms, EventText, MaxGuests, StatusReason, check_end};
+use sakshi_domain::event::{
+    CreditBudget, Event, EventEntry, EventPatch, EventStatus, EventTerms, EventText, MaxGuests, StatusReason, check_end,
+};
 use sakshi_domain::http_url::WebhookUrl;
 use sakshi_domain::ids::{EventId, TxnId};
 use sakshi_domain::invalid::Invalid;
@@ -36,6 +38,11 @@ body! { request
         /// The most scans that may wait for an answer at one time; each costs a credit when it begins. Default: three for each place
         /// that is left, and 20 at least.
         max_pending: Option<MaxGuests>,
+        /// The most credits that guests of this event may spend. Default: all that you have.
+        credit_budget: Option<CreditBudget>,
+        /// `open`: everybody with the printed code can start. `kiosk`: only who scans the code on the kiosk's screen, which changes
+        /// every 30 seconds. Default: `open`.
+        entry: Option<EventEntry>,
         /// In the future, at most 366 days from now.
         expires_at: Timestamp,
         /// Receives one webhook for each registered guest.
@@ -68,6 +75,8 @@ impl CreateEventRequest {
             language,
             max_guests,
             max_pending,
+            credit_budget,
+            entry,
             expires_at,
             webhook_url,
             time_zone: own,
@@ -85,6 +94,8 @@ impl CreateEventRequest {
             time_zone,
             max_guests,
             max_pending,
+            credit_budget,
+            entry: entry.unwrap_or_default(),
             expires_at,
             webhook_url,
             retention: ClientRetention::default(),
@@ -103,6 +114,10 @@ body! { request
         max_guests: Change<MaxGuests>,
         /// The most scans that may wait at one time, or null for the default.
         max_pending: Change<Option<MaxGuests>>,
+        /// The most credits that guests may spend in all, or null for all that you have.
+        credit_budget: Change<Option<CreditBudget>>,
+        /// `open` or `kiosk`.
+        entry: Change<EventEntry>,
         /// In the future, at most 366 days from now.
         expires_at: Change<Timestamp>,
         /// 1 to 200 characters.
@@ -139,6 +154,8 @@ impl PatchEventRequest {
             is_active: self.is_active.0,
             max_guests: self.max_guests.0,
             max_pending: self.max_pending.0,
+            credit_budget: self.credit_budget.0,
+            entry: self.entry.0,
             expires_at: self.expires_at.0,
             name: self.name.0,
             webhook_url: self.webhook_url.0,
@@ -154,7 +171,7 @@ impl PatchEventRequest {
 pub struct ReadOnlyFields(Vec<(&'static str, Json)>);
 
 /// How a field that the service changes by itself may differ from the event as it is now.
-const READ_ONLY: [(&str, Moves); 11] = [
+const READ_ONLY: [(&str, Moves); 13] = [
     ("event_id", Moves::Never),
     ("status", Moves::Never),
     ("status_reason", Moves::Freely),
@@ -164,7 +181,9 @@ const READ_ONLY: [(&str, Moves); 11] = [
     ("remaining", Moves::Down),
     ("scan_count", Moves::Up),
     ("abandoned_count", Moves::Up),
+    ("pending_count", Moves::UpAndDown),
     ("qr_url", Moves::Never),
+    ("kiosk_url", Moves::Freely),
     ("created_at", Moves::Never),
 ];
 
@@ -176,7 +195,9 @@ enum Moves {
     Up,
     /// Guests lower it.
     Down,
-    /// Credits come and go, so any value that was read is ignored.
+    /// Guests raise and lower it, so any number that was read is ignored.
+    UpAndDown,
+    /// Any word that was read is ignored: credits come and go, and the kiosk's address depends on `entry`.
     Freely,
 }
 
@@ -197,7 +218,7 @@ impl ReadOnlyFields {
         for ((name, sent), (_, moves)) in self.0.iter().filter_map(|sent| Some((sent, READ_ONLY.iter().find(|known| known.0 == sent.0)?))) {
             let (now, figure) = (&event[name], sent.as_whole());
             let is_unchanged = match (moves, figure, now.as_u64()) {
-                (Moves::Freely, ..) => true,
+                (Moves::Freely | Moves::UpAndDown, ..) => true,
                 (Moves::Up, Some(sent), Some(now)) => sent <= now,
                 (Moves::Down, Some(sent), Some(now)) => sent >= now,
                 _ => *sent == Json::from(now.clone()),
@@ -221,7 +242,7 @@ impl Field for ReadOnlyFields {
                 (_, None) => Some(None),
                 (Moves::Never, Some(value @ (Json::Text(_) | Json::List(_)))) => Some(Some(value)),
                 (Moves::Freely, Some(value @ (Json::Text(_) | Json::Null))) => Some(Some(value)),
-                (Moves::Up | Moves::Down, Some(value)) if value.as_whole().is_some() => Some(Some(value)),
+                (Moves::Up | Moves::Down | Moves::UpAndDown, Some(value)) if value.as_whole().is_some() => Some(Some(value)),
                 _ => place.refuse("is read-only and must be as it was read, if it is given"),
             });
             value.map(|value| value.map(|value| (name, value)))
@@ -261,8 +282,10 @@ body! { answer
     pub struct CreateEventResponse {
         /// Identifies the event.
         event_id: EventId,
-        /// The URL to print as a QR code. `qr_url` + `/kiosk` is a page for a screen at the entrance; `?places=1` shows the places left.
+        /// The URL to print as a QR code.
         qr_url: String,
+        /// A page for a screen at the entrance. Keep it to yourself if `entry` is `kiosk`.
+        kiosk_url: String,
     }
 }
 
@@ -276,7 +299,7 @@ body! { answer
         name: EventText,
         /// `active`, `disabled`, `expired` or `at_capacity`. If several apply: disabled before expired before at_capacity.
         status: EventStatus,
-        /// Why an active event takes no guests now: `credits_exhausted`, or null.
+        /// Why an active event takes no guests now: `budget_spent` before `credits_exhausted`, or null.
         status_reason: Option<StatusReason>,
         /// False if the event is disabled.
         is_active: bool,
@@ -288,6 +311,10 @@ body! { answer
         max_guests: MaxGuests,
         /// The most scans that may wait at one time, or null for three for each place left and 20 at least.
         max_pending: Option<MaxGuests>,
+        /// The most credits that guests may spend, or null.
+        credit_budget: Option<CreditBudget>,
+        /// `open`: the code is printed. `kiosk`: it is on the kiosk's screen alone, and changes.
+        entry: EventEntry,
         /// Guests verified and registered.
         registration_count: u32,
         /// Places left.
@@ -296,10 +323,14 @@ body! { answer
         scan_count: u64,
         /// Scans that expired without an outcome.
         abandoned_count: u64,
+        /// Scans that wait for an answer.
+        pending_count: u64,
         /// Receives one webhook for each registered guest.
         webhook_url: Option<WebhookUrl>,
         /// The URL to print as a QR code.
         qr_url: String,
+        /// A page for a screen at the entrance; `places=1` in its query shows the places left. Keep it to yourself if `entry` is `kiosk`.
+        kiosk_url: String,
         /// The time of creation.
         created_at: Timestamp,
         /// The end of the event.
@@ -313,10 +344,19 @@ body! { answer
     }
 }
 
+/// The addresses of an event's pages.
+#[derive(Clone, Debug)]
+pub struct EventAddresses {
+    /// Its page for guests, to be printed.
+    pub qr_url: String,
+    /// Its page for a screen at the entrance.
+    pub kiosk_url: String,
+}
+
 impl EventResponse {
-    /// The event as it is at `now`, with the URL to be printed; `is_funded` says that the credits cover one more guest.
+    /// The event as it is at `now`, with the addresses of its pages; `is_funded` says that the credits cover one more guest.
     #[must_use]
-    pub fn new(event: &Event, qr_url: String, now: Timestamp, is_funded: bool) -> Self {
+    pub fn new(event: &Event, addresses: EventAddresses, now: Timestamp, is_funded: bool) -> Self {
         let terms = &event.terms;
         Self {
             event_id: event.id,
@@ -328,12 +368,16 @@ impl EventResponse {
             language: LanguageName(terms.language),
             max_guests: terms.max_guests,
             max_pending: terms.max_pending,
+            credit_budget: terms.credit_budget,
+            entry: terms.entry,
             registration_count: event.counts.registrations,
             remaining: event.remaining(),
             scan_count: event.counts.scans,
             abandoned_count: event.counts.abandoned,
+            pending_count: event.counts.pending,
             webhook_url: terms.webhook_url.clone(),
-            qr_url,
+            qr_url: addresses.qr_url,
+            kiosk_url: addresses.kiosk_url,
             created_at: event.created_at,
             expires_at: terms.expires_at,
             time_zone: terms.time_zone,

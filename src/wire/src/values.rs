@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sakshi_domain::claims::{Claim, ClaimSet};
-use sakshi_domain::event::{EventText, MaxGuests};
+use sakshi_domain::event::{CreditBudget, EventText, Limit, MaxGuests};
 use sakshi_domain::flow::dates::{Day, LocalTime};
 use sakshi_domain::flow::file::Base64File;
 use sakshi_domain::flow::flow_id::FlowId;
@@ -13,7 +13,9 @@ use sakshi_domain::flow::text::{ForeignId, Text};
 use sakshi_domain::http_url::HttpUrl;
 use sakshi_domain::ids::{AppId, ClientId, EventId, KeyId, OperatorId, TxnId};
 use sakshi_domain::language::Language;
-use sakshi_domain::limits::{CLAIMS_MAX, EVENT_NAME_CHARS_MAX, FILE_CHARS_MAX, GUESTS_MAX, REQUEST_ID_CHARS_MAX, URL_CHARS_MAX};
+use sakshi_domain::limits::{
+    CLAIMS_MAX, EVENT_BUDGET_MAX, EVENT_NAME_CHARS_MAX, FILE_CHARS_MAX, GUESTS_MAX, REQUEST_ID_CHARS_MAX, URL_CHARS_MAX,
+};
 use sakshi_domain::request_id::RequestId;
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::time_zone::TimeZone;
@@ -53,6 +55,7 @@ described! {
     EventText: { "type": "string", "minLength": 1, "maxLength": EVENT_NAME_CHARS_MAX, "pattern": not_blank(CONTROLS) }
     TimeZone: { "type": "string", "example": "Asia/Kolkata" }
     MaxGuests: { "type": "integer", "format": "int64", "minimum": 1, "maximum": GUESTS_MAX }
+    CreditBudget: { "type": "integer", "format": "int64", "minimum": 1, "maximum": EVENT_BUDGET_MAX }
 }
 
 /// The text of an id that is no UUID.
@@ -149,7 +152,10 @@ impl Field for Timestamp {
     }
 }
 
-impl Field for MaxGuests {
+impl<const MOST: u32> Field for Limit<MOST>
+where
+    Self: Describe,
+{
     fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
         // Zero is no number of guests, and what is no number at all is refused as it is.
         let count = value.as_whole().unwrap_or(0);
@@ -286,6 +292,7 @@ macro_rules! words {
 words! {
     sakshi_domain::delivery::DeliveryOutcome,
     sakshi_domain::delivery::Sent,
+    sakshi_domain::event::EventEntry,
     sakshi_domain::event::EventStatus,
     sakshi_domain::event::StatusReason,
     sakshi_domain::flow::api_type::ApiType,

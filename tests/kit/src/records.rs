@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use sakshi_domain::channel::Channel;
 use sakshi_domain::claims::{Claim, ClaimSet};
-use sakshi_domain::event::{Event, EventCounts, EventTerms, EventText, MaxGuests};
+use sakshi_domain::event::{Event, EventCounts, EventEntry, EventTerms, EventText, MaxGuests};
 use sakshi_domain::ids::{AppId, ClientId, EventId, TxnId};
 use sakshi_domain::language::Language;
 use sakshi_domain::request_id::RequestId;
@@ -60,6 +60,8 @@ pub fn event(id: EventId, client: ClientId, app: AppId, now: Timestamp, lasting:
         purpose: None,
         max_guests: MaxGuests::new(10).expect("a number of guests"),
         max_pending: None,
+        credit_budget: None,
+        entry: EventEntry::Open,
         expires_at: now + lasting,
         webhook_url: None,
         retention: sakshi_domain::retention::ClientRetention::default(),

@@ -180,7 +180,14 @@ fn null_is_in_a_request_only_where_it_differs_from_absent() {
     }
     assert_eq!(
         nullable,
-        ["updateEvent.max_pending", "updateEvent.organiser", "updateEvent.purpose", "updateEvent.webhook_url", "setWebhookUrl.webhookUrl"]
+        [
+            "updateEvent.credit_budget",
+            "updateEvent.max_pending",
+            "updateEvent.organiser",
+            "updateEvent.purpose",
+            "updateEvent.webhook_url",
+            "setWebhookUrl.webhookUrl"
+        ]
     );
 }
 

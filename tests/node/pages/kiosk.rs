@@ -6,7 +6,7 @@ use std::time::Duration;
 use actix_web::body::{BoxBody, MessageBody as _};
 use actix_web::test::TestRequest;
 use futures_util::future::poll_fn;
-use sakshi_domain::event::{Event, EventPatch, MaxGuests};
+use sakshi_domain::event::{Event, EventEntry, EventPatch, MaxGuests};
 use serde_json::{Value, json};
 
 use super::guest::{press, started};
@@ -62,7 +62,10 @@ async fn the_screen_has_the_code_the_steps_and_the_state_and_works_without_javas
     assert!(html.contains("Open for guests") && html.contains("<noscript><meta http-equiv=\"refresh\" content=\"10\"></noscript>"));
     assert!(html.contains("src=\"/assets/kiosk.js?v=") && !html.contains("Places left"), "{html}");
     let (_, html) = fixture.page(&format!("/e/{}/kiosk?places=1", event.id), DESKTOP).await;
-    assert!(html.contains("Places left <b id=\"places\">10</b>") && html.contains("/kiosk/events?places=1\""));
+    assert!(!html.contains("Places left"), "that is for who has the key: {html}");
+    let key = fixture.kiosk_key(&event);
+    let (_, html) = fixture.page(&format!("/e/{}/kiosk?{key}&places=1", event.id), DESKTOP).await;
+    assert!(html.contains("Places left <b id=\"places\">10</b>") && html.contains(&format!("/kiosk/events?{key}&#38;places=1\"")));
 
     let closed = fixture.event(|terms| terms.is_active = false).await;
     let (status, html) = fixture.page(&format!("/e/{}/kiosk", closed.id), DESKTOP).await;
@@ -74,7 +77,7 @@ async fn the_screen_has_the_code_the_steps_and_the_state_and_works_without_javas
 async fn the_stream_tells_of_a_registration_a_full_event_and_a_raised_cap() {
     let fixture = PagesFixture::new().await;
     let event = fixture.event(|terms| terms.max_guests = MaxGuests::new(2).unwrap()).await;
-    let mut stream = Stream::open(&fixture, &format!("/e/{}/kiosk/events?places=1", event.id)).await;
+    let mut stream = Stream::open(&fixture, &format!("/e/{}/kiosk/events?{}&places=1", event.id, fixture.kiosk_key(&event))).await;
     let open = stream.state().await;
     let expected = json!({
         "status": "active", "words": "Open for guests", "name": "Open day & tour", "organiser": "Sandbox client", "purpose": null,
@@ -164,4 +167,18 @@ async fn a_drain_ends_the_stream_and_a_stream_of_nothing_is_a_404() {
     assert_eq!(stream.text().await.unwrap(), "retry: 2000\n\n");
     assert_eq!(stream.text().await, None);
     assert_eq!(fixture.ask(TestRequest::get().uri("/e/00000000000000000/kiosk/events")).await.status(), 404);
+}
+
+#[actix_rt::test]
+async fn where_only_guests_at_the_kiosk_start_the_stream_brings_the_next_code() {
+    let fixture = PagesFixture::new().await;
+    let event = fixture.event(|terms| terms.entry = EventEntry::Kiosk).await;
+    let mut stream = Stream::open(&fixture, &format!("/e/{}/kiosk/events?{}", event.id, fixture.kiosk_key(&event))).await;
+    let shown = stream.state().await;
+    fixture.clock.advance(Duration::from_secs(30));
+    let next = stream.change(&shown).await;
+    let code = |state: &Value| state["code"].as_str().unwrap().to_owned();
+    assert!(code(&next).starts_with("M4 4.5h7") && code(&next) != code(&shown));
+    let (_, html) = fixture.page(&format!("/e/{}/kiosk?{}", event.id, fixture.kiosk_key(&event)), DESKTOP).await;
+    assert!(html.contains(&code(&next)), "a page that is opened now shows the same");
 }

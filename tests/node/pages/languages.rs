@@ -114,7 +114,8 @@ async fn where_nothing_is_known_the_browsers_languages_decide_and_english_is_the
 async fn a_kiosk_is_told_its_state_in_the_language_of_the_event() {
     let fixture = PagesFixture::new().await;
     let event = fixture.event(|terms| terms.language = language("hindi")).await;
-    let html = page_for(&fixture, TestRequest::get().uri(&format!("/e/{}/kiosk?places=1", event.id)), "en").await;
+    let html =
+        page_for(&fixture, TestRequest::get().uri(&format!("/e/{}/kiosk?{}&places=1", event.id, fixture.kiosk_key(&event))), "en").await;
     assert_language(&html, "hi", "ltr", "बची हुई जगहें <b id=\"places\">10</b>");
     assert!(html.contains("<bdi id=\"name\">Open day &#38; tour</bdi>") && html.contains("अतिथियों के लिए खुला है"), "{html}");
 }
@@ -137,8 +138,9 @@ async fn the_reader_may_choose_another_language_and_keeps_it_on_the_way() {
     let started = fixture.ask(TestRequest::post().uri(&format!("/e/{}/start?lang=ta", event.id))).await;
     let next = started.headers().get("location").unwrap().to_str().unwrap().to_owned();
     assert!(next.starts_with("/v/") && next.ends_with("?lang=ta"), "{next}");
-    let (_, html) = fixture.page(&format!("/e/{}/kiosk?places=1&lang=ta", event.id), ANDROID).await;
-    assert_language(&html, "ta", "ltr", &format!("data-stream=\"/e/{}/kiosk/events?places=1&#38;lang=ta\"", event.id));
+    let key = fixture.kiosk_key(&event);
+    let (_, html) = fixture.page(&format!("/e/{}/kiosk?{key}&places=1&lang=ta", event.id), ANDROID).await;
+    assert_language(&html, "ta", "ltr", &format!("data-stream=\"/e/{}/kiosk/events?{key}&#38;places=1&#38;lang=ta\"", event.id));
     let (_, html) = fixture.page("/v/none?lang=nonsense", ANDROID).await;
     assert_language(&html, "en", "ltr", "<h1>This link does not work</h1>");
 }

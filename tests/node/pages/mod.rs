@@ -1,5 +1,6 @@
 //! The pages as residents, the identity app and the page's own script get them.
 
+mod entrance;
 mod files;
 mod guest;
 mod intent;

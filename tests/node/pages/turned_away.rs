@@ -23,7 +23,7 @@ async fn asked(fixture: &PagesFixture, method: Method, path: &str, accept: &str)
 }
 
 /// Holds page, button, JSON and intent of an event against what is expected.
-async fn turned_away(fixture: &PagesFixture, id: &str, status: u16, heading: &str, code: &str) {
+pub(super) async fn turned_away(fixture: &PagesFixture, id: &str, status: u16, heading: &str, code: &str) {
     let before = fixture.balance().await;
     let (page, button) = (format!("/e/{id}"), format!("/e/{id}/start"));
     for (method, path) in [(Method::GET, &page), (Method::POST, &button)] {

@@ -63,9 +63,10 @@ pub(super) fn attach(document: &mut Value, spelling: KeyCase) {
     let (name, guests) = ("Open day", json!(["name", "age_above_18"]));
     let (zone, organiser, purpose) = ("Asia/Kolkata", "Museum of Demopura", "Free entry for residents of the district");
     let (qr_url, ends) = (format!("https://verify.example/e/{event_id}"), end());
+    let kiosk_url = format!("{qr_url}/kiosk?key=x7Qm2h0Tz9aVnB4cLrE8yWpK");
     let event = json!({ "event_id": event_id, "name": name, "status": "active", "status_reason": null, "is_active": true, "claims": guests, "language": "hindi",
-        "max_guests": 200, "max_pending": null, "registration_count": 1, "remaining": 199, "scan_count": 3, "abandoned_count": 1,
-        "webhook_url": hook, "qr_url": qr_url, "created_at": times[0], "expires_at": ends, "time_zone": zone, "organiser": organiser,
+        "max_guests": 200, "max_pending": null, "credit_budget": 500, "entry": "open", "registration_count": 1, "remaining": 199, "scan_count": 3,
+        "abandoned_count": 1, "pending_count": 1, "webhook_url": hook, "qr_url": qr_url, "kiosk_url": kiosk_url, "created_at": times[0], "expires_at": ends, "time_zone": zone, "organiser": organiser,
         "purpose": purpose });
     let registered = json!({ "txn_id": TXN, "verified_at": times[1], "verification_passed": true,
         "verified_claims": { "residentName": "Asha Rao", "ageAbove18": true } });
@@ -94,7 +95,7 @@ pub(super) fn attach(document: &mut Value, spelling: KeyCase) {
         json!({ "name": name, "claims": guests, "language": "hindi", "max_guests": 200, "expires_at": ends, "time_zone": zone,
             "organiser": organiser, "purpose": purpose, "webhook_url": hook }),
     );
-    put(&events, "post", &answer, "example", json!({ "event_id": event_id, "qr_url": qr_url }));
+    put(&events, "post", &answer, "example", json!({ "event_id": event_id, "qr_url": qr_url, "kiosk_url": kiosk_url }));
     put(&events, "get", &answer, "example", json!({ "page": 1, "page_size": 20, "total": 1, "events": [event] }));
     put(&one, "get", &answer, "example", event.clone());
     put(&one, "patch", &["requestBody"], "example", json!({ "max_guests": 250, "expires_at": ends }));

@@ -165,7 +165,8 @@ fn respond(
             let places = usize::try_from(body["max_guests"].as_u64().unwrap()).unwrap();
             let webhook = body["webhook_url"].as_str().unwrap().to_owned();
             state.events.insert(client, Event { places, webhook, ..Event::default() });
-            json_of(200, &json!({ "event_id": event_id(client), "qr_url": format!("http://stand-in.invalid/e/{}", event_id(client)) }))
+            let qr_url = format!("http://stand-in.invalid/e/{}", event_id(client));
+            json_of(200, &json!({ "event_id": event_id(client), "kiosk_url": format!("{qr_url}/kiosk"), "qr_url": qr_url }))
         }
         ("GET", ["api", "v1", "nationalid-ovse", "events", id]) => {
             let event = &state.events[&number(id)];
@@ -175,7 +176,8 @@ fn respond(
                 &json!({
                     "event_id": id, "name": "Load test", "status": "active", "is_active": true, "claims": ["name"], "language": "english",
                     "max_guests": event.places, "registration_count": registered, "remaining": event.places.saturating_sub(registered),
-                    "scan_count": scans, "abandoned_count": 0, "webhook_url": event.webhook, "qr_url": "http://stand-in.invalid",
+                    "scan_count": scans, "abandoned_count": 0, "pending_count": 0, "webhook_url": event.webhook,
+                    "entry": "open", "qr_url": "http://stand-in.invalid", "kiosk_url": "http://stand-in.invalid/kiosk",
                     "time_zone": "Asia/Kolkata", "organiser": null, "purpose": null,
                     "created_at": AT, "expires_at": AT,
                 }),

@@ -54,7 +54,8 @@ impl Refusal {
                 (CLOCK, event.closed_heading, vec![event.closed], None)
             }
             ApiError::Service(ServiceError::EventRefused(EventRefusal::Expired)) => (CLOCK, event.ended_heading, vec![event.ended], None),
-            ApiError::Service(ServiceError::InsufficientCredits) => {
+            ApiError::Service(ServiceError::CodeExpired) => (CLOCK, event.scan, vec![event.scan_again], None),
+            ApiError::Service(ServiceError::InsufficientCredits | ServiceError::BudgetSpent) => {
                 (DOTS, event.unavailable_heading, vec![event.unavailable], Some(texts.try_again))
             }
             ApiError::Service(ServiceError::NotFound(_)) => (QUESTION, event.unknown_heading, vec![event.unknown], None),

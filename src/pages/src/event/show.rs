@@ -8,6 +8,7 @@ use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
 use sakshi_domain::event::{Event, EventRefusal};
 use sakshi_domain::time::Timestamp;
+use sakshi_service::entrance::Admission;
 use sakshi_service::events::is_funded;
 use sakshi_service::{Service, ServiceError};
 use sakshi_web::error::ApiError;
@@ -65,27 +66,33 @@ async fn shown(path: &str, request: &HttpRequest, service: &Service, rates: &Rat
     rates.pages.take(&rates.client_address(request))?;
     let event = find_event(service, path).await?;
     let visits = visit::recall(service, request, &event).await.map_err(|error| Refusal::at(&event, error))?;
-    let closed = EventRefusal::of(event.status(service.clock.now()));
+    let now = service.clock.now();
+    let closed = EventRefusal::of(event.status(now));
     let language = PageLanguage::of(request, Some(event.terms.language));
     let path = format!("/e/{}", event.id);
-    let start = language.at(&format!("{path}/start"));
+    let admission = service.authority.admits(&event, request.query_string(), now);
     let under_way = visits.under_way.map(|pending| language.at(&format!("/v/{}", pending.id)));
     if !visits.registered.is_empty() {
         let open = closed.is_none();
-        let another = language.at(&format!("{path}/start?{ANOTHER}"));
-        let next = Next { under_way: under_way.filter(|_| open), another: open.then_some(another) };
+        let another = admission.filter(|_| open).map(|admission| start_address(&admission, &path, Some(ANOTHER)));
+        let next = Next { under_way: under_way.filter(|_| open), another: another.map(|address| language.at(&address)) };
         let shown = ticket(service, &event, &visits.registered, language, &path, next).await;
         return Ok(with_start(shown, &visits.cookies));
     }
     if let Some(refusal) = closed {
         return Err(Refusal::at(&event, refusal.into()));
     }
-    if under_way.is_none() && !is_funded(service, &event.client).await.map_err(|error| Refusal::at(&event, error.into()))? {
-        return Err(Refusal::at(&event, ApiError::Service(ServiceError::InsufficientCredits)));
+    if under_way.is_none() {
+        may_start(service, &event, admission.as_ref()).await.map_err(|error| Refusal::at(&event, error))?;
     }
     let PageLanguage { texts, .. } = language;
+    let (here, start) = match &admission {
+        Some(admission) => (admission.address(&path), language.at(&start_address(admission, &path, None))),
+        // It continues what this browser has started.
+        None => (path.clone(), String::new()),
+    };
     let template = Page {
-        layout: Layout::new(service, language, &path).for_guests(service, event.terms.retention),
+        layout: Layout::new(service, language, &here).for_guests(service, event.terms.retention),
         groups: grouped(&event.terms.claims, texts),
         until: date_and_time(event.terms.expires_at, event.terms.time_zone, texts),
         expires_at: event.terms.expires_at,
@@ -95,6 +102,26 @@ async fn shown(path: &str, request: &HttpRequest, service: &Service, rates: &Rat
         event: &event,
     };
     Ok(with_start(page(StatusCode::OK, None, &template), &visits.cookies))
+}
+
+/// Where the button leads.
+fn start_address(admission: &Admission, path: &str, further: Option<&str>) -> String {
+    let address = admission.address(&format!("{path}/start"));
+    further.map_or_else(|| address.clone(), |further| format!("{address}{}{further}", if address.contains('?') { '&' } else { '?' }))
+}
+
+/// Refuses a guest who could not start. Only the start itself decides; this spares a button that would lead nowhere.
+async fn may_start(service: &Service, event: &Event, admission: Option<&Admission>) -> Result<(), ApiError> {
+    let refusal = if admission.is_none() {
+        ServiceError::CodeExpired
+    } else if event.is_budget_spent() {
+        ServiceError::BudgetSpent
+    } else if !is_funded(service, &event.client).await? {
+        ServiceError::InsufficientCredits
+    } else {
+        return Ok(());
+    };
+    Err(refusal.into())
 }
 
 /// A page with a button that starts, and these cookies.

@@ -96,6 +96,9 @@ fn lead_to(path: &str, cookie: Option<String>) -> HttpResponse {
 /// # Errors
 /// When it is not opened; nothing is debited then.
 pub(super) async fn open(service: &Service, rates: &RateLimits, request: &HttpRequest, event: &Event) -> Result<Arc<Pending>, ApiError> {
+    if service.authority.admits(event, request.query_string(), service.clock.now()).is_none() {
+        return Err(ServiceError::CodeExpired.into());
+    }
     rates.event_starts.take(&(event.id, rates.client_address(request)))?;
     rates.starts_of_events.take(&event.id)?;
     // A guest's own id must not reach the organiser, who would take it for one of theirs.

@@ -106,6 +106,7 @@ pub(super) static TEXTS: Texts = Texts {
         to_event: "Go to the event’s page",
         too_late: "Your time to answer has run out. Nothing was shared. You can start again.",
         scan: "Scan to register",
+        scan_again: "This code is no longer valid. Please scan the one that the screen at the entrance shows now.",
         steps: [
             "Point your phone’s camera or the identity app at the code.",
             "See what you are asked to share, and start.",

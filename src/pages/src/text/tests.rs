@@ -130,6 +130,7 @@ fn of_event(texts: &'static EventTexts) -> Vec<&'static str> {
         to_event,
         too_late,
         scan,
+        scan_again,
         steps,
         qr_label,
         open,
@@ -149,7 +150,7 @@ fn of_event(texts: &'static EventTexts) -> Vec<&'static str> {
         elsewhere_heading,
         elsewhere,
     ]);
-    found.extend([*to_event, too_late, scan, qr_label, open, places_left, offline]);
+    found.extend([*to_event, too_late, scan, scan_again, qr_label, open, places_left, offline]);
     found.extend([*registered, registered_at, show_at_entrance, another, guest_registered]);
     found.extend(steps);
     found

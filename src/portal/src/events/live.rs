@@ -30,8 +30,11 @@ pub(super) struct Counts {
     pub(super) remaining: u32,
     pub(super) scans: u64,
     pub(super) abandoned: u64,
-    /// Scans without a guest that did not run out of time: declined, failed, or still in progress.
+    pub(super) pending: u64,
+    /// Scans that were declined or failed.
     pub(super) others: u64,
+    /// More scans ran out of time than guests registered.
+    pub(super) is_abused: bool,
     /// Credits of the client.
     pub(super) credits: u64,
     /// The page of the guest list that has the newest guests.
@@ -41,7 +44,8 @@ pub(super) struct Counts {
 impl Counts {
     pub(super) fn of(event: &Event, service: &Service, credits: u64) -> Self {
         let Standing { status, label } = Standing::of(event, service, credits);
-        let EventCounts { registrations, scans, abandoned } = event.counts;
+        let EventCounts { registrations, scans, abandoned, pending } = event.counts;
+        let ended = abandoned + pending + u64::from(registrations);
         Self {
             status,
             label,
@@ -49,7 +53,9 @@ impl Counts {
             remaining: event.remaining(),
             scans,
             abandoned,
-            others: scans.saturating_sub(abandoned).saturating_sub(registrations.into()),
+            pending,
+            others: scans.saturating_sub(ended),
+            is_abused: abandoned > registrations.into(),
             credits,
             last_page: Pages::of(1, registrations.into()).last,
         }
@@ -58,6 +64,11 @@ impl Counts {
     /// True while guests are turned away for lack of credits.
     pub(super) fn is_out_of_credits(&self) -> bool {
         self.status == "out_of_credits"
+    }
+
+    /// True while guests are turned away because they have spent the budget.
+    pub(super) fn is_budget_spent(&self) -> bool {
+        self.status == "budget_spent"
     }
 }
 

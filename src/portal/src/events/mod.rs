@@ -28,8 +28,10 @@ struct Standing {
 impl Standing {
     fn of(event: &Event, service: &Service, credits: u64) -> Self {
         let now = service.clock.now();
-        if let Some(StatusReason::CreditsExhausted) = event.status_reason(now, covers_a_guest(credits)) {
-            return Self { status: "out_of_credits", label: "Out of credits" };
+        match event.status_reason(now, covers_a_guest(credits)) {
+            Some(StatusReason::CreditsExhausted) => return Self { status: "out_of_credits", label: "Out of credits" },
+            Some(StatusReason::BudgetSpent) => return Self { status: "budget_spent", label: "Budget spent" },
+            None => {}
         }
         let status = event.status(now);
         let label = match status {

@@ -18,7 +18,7 @@ use sakshi_service::guest_list::GuestList;
 use sakshi_store::PageRequest;
 use sakshi_web::error::ApiError;
 use sakshi_web::query::Query;
-use sakshi_wire::events::RegistrationRow;
+use sakshi_wire::events::{EventAddresses, RegistrationRow};
 
 use super::event_time;
 use super::live::Counts;
@@ -34,8 +34,13 @@ use crate::trial::asked;
 use crate::when::{EventTime, input};
 
 /// How the fields of the forms stand for those of the request.
-const SHAPE: &[(&str, Kind)] =
-    &[("is_active", Kind::Flag), ("max_guests", Kind::Whole), ("expires_at", Kind::Moment), ("webhook_url", Kind::Removable)];
+const SHAPE: &[(&str, Kind)] = &[
+    ("is_active", Kind::Flag),
+    ("max_guests", Kind::Whole),
+    ("credit_budget", Kind::RemovableWhole),
+    ("expires_at", Kind::Moment),
+    ("webhook_url", Kind::Removable),
+];
 
 /// A guest who was verified.
 struct Guest {
@@ -69,10 +74,11 @@ struct Page {
     form: Form,
     /// What the inputs hold: the event as it is, or what was sent.
     cap: String,
+    budget: String,
     end: String,
     webhook: String,
     name: String,
-    address: String,
+    addresses: EventAddresses,
     code: String,
     guests: Vec<Guest>,
     total: u64,
@@ -130,8 +136,8 @@ async fn shown(
     let number = Query::of(query).number(&["page"], 1..=u32::MAX, 1);
     let page_request = PageRequest { page: number, page_size: ROWS };
     let (guests, total) = GuestList::new(service, &user.caller, event.id, page_request).each(Guest::of).await?;
-    let address = service.authority.event_url(event.id);
-    let code = QrCode::for_entrance(&address).map_err(ApiError::internal)?;
+    let addresses = service.authority.event_addresses(event.id);
+    let code = QrCode::for_entrance(&addresses.qr_url).map_err(ApiError::internal)?;
     let asked: Vec<&str> = event.terms.claims.iter().map(asked).collect();
     let credits = service.store.balance(user.caller.client.clone()).await?.unwrap_or(0);
     let terms = &event.terms;
@@ -147,6 +153,7 @@ async fn shown(
             _ => None,
         },
         cap: sent("max_guests", terms.max_guests.get().to_string()),
+        budget: sent("credit_budget", terms.credit_budget.map_or_else(String::new, |budget| budget.get().to_string())),
         end: sent("expires_at", input(terms.expires_at)),
         webhook: sent("webhook_url", webhook.unwrap_or_default()),
         name: sent("name", terms.name.as_str().to_owned()),
@@ -156,7 +163,7 @@ async fn shown(
         total,
         pages: Pages::of(number, total),
         commands: Curl(&service.authority.public_base).event(event.id, terms, service.clock.now()),
-        address,
+        addresses,
         event,
     };
     Ok(page(status, &template))

@@ -7,7 +7,7 @@ use sakshi_domain::channel::Channel;
 use sakshi_domain::claims::Claim;
 use sakshi_domain::credits::{CreditMove, EntryKind};
 use sakshi_domain::delivery::{QueuedDelivery, Subject};
-use sakshi_domain::event::{Event, EventCounts, EventPatch, EventTerms, EventText, MaxGuests};
+use sakshi_domain::event::{Event, EventCounts, EventEntry, EventPatch, EventTerms, EventText, MaxGuests};
 use sakshi_domain::http_url::{HttpUrl, Schemes, WebhookUrl};
 use sakshi_domain::ids::{AppId, ClientId, EventId, TxnId};
 use sakshi_domain::language::Language;
@@ -193,6 +193,8 @@ pub(crate) fn event(test: &impl TestStore, client: &ClientId, count: u64) -> Eve
             purpose: None,
             max_guests: places(count),
             max_pending: None,
+            credit_budget: None,
+            entry: EventEntry::Open,
             expires_at: test.now() + EVENT_DURATION,
             webhook_url: Some(url(EVENT_HOOK)),
             retention: sakshi_domain::retention::ClientRetention::default(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use sakshi_domain::event::{Event, EventCounts, EventPatch, EventRefusal};
+use sakshi_domain::event::{CreditBudget, Event, EventCounts, EventPatch, EventRefusal};
 use sakshi_domain::ids::{AppId, EventId, TxnId};
 use sakshi_domain::transaction::{AnswerDigest, CredentialIdentity, Failure, Outcome};
 
@@ -30,7 +30,7 @@ pub(crate) async fn a_scan_costs_a_credit_and_takes_no_place(test: &impl TestSto
     scanned(test, &event).await;
     let loaded = test.store().load_transaction(first.pending.id).await;
     assert_eq!(loaded, Ok(Some(TransactionRecord::Pending((*first.pending).clone()))));
-    assert_eq!(counts(test, &event).await, EventCounts { registrations: 0, scans: 2, abandoned: 0 });
+    assert_eq!(counts(test, &event).await, EventCounts { registrations: 0, scans: 2, abandoned: 0, pending: 2 });
     assert_eq!(audited_balance(test, &client).await, 3);
 }
 
@@ -63,7 +63,11 @@ pub(crate) async fn a_scan_is_refused_as_not_found_then_disabled_then_expired_th
     let revived = EventPatch { is_active: Some(true), expires_at: end, max_guests: Some(places(2)), ..EventPatch::default() };
     patched(test, &event, revived).await;
     assert_eq!(asked().await, Ok(OpenOutcome::InsufficientCredits));
-    assert_eq!(counts(test, &event).await, EventCounts { registrations: 1, scans: 1, abandoned: 0 }, "what is refused leaves no trace");
+    assert_eq!(
+        counts(test, &event).await,
+        EventCounts { registrations: 1, scans: 1, abandoned: 0, pending: 0 },
+        "what is refused leaves no trace"
+    );
     assert_eq!(audited_balance(test, &client).await + audited_balance(test, &other).await, 1);
 }
 
@@ -103,7 +107,7 @@ pub(crate) async fn a_guest_who_passes_is_registered_and_reported_to_the_url_of_
         CompleteOutcome::Completed { record, queued: None, repeated: true } => assert_eq!(record, expected),
         other => panic!("{other:?}"),
     }
-    assert_eq!(counts(test, &event).await, EventCounts { registrations: 1, scans: 1, abandoned: 0 });
+    assert_eq!(counts(test, &event).await, EventCounts { registrations: 1, scans: 1, abandoned: 0, pending: 0 });
 }
 
 async fn scanned_with_its_own_url(test: &impl TestStore, event: &Event) -> TxnId {
@@ -145,7 +149,7 @@ pub(crate) async fn a_guest_who_does_not_pass_takes_no_place_and_is_not_reported
         }
     }
     test.advance(EVENT_DURATION);
-    assert_eq!(counts(test, &event).await, EventCounts { registrations: 0, scans: 1, abandoned: 0 });
+    assert_eq!(counts(test, &event).await, EventCounts { registrations: 0, scans: 1, abandoned: 0, pending: 0 });
     assert_eq!(test.store().list_registrations(event.id, ALL.into()).await, Ok(Page { items: vec![], total: 0 }));
     assert_eq!(test.store().due_deliveries(None, None, 10).await, Ok(vec![]));
 }
@@ -184,7 +188,7 @@ pub(crate) async fn a_guest_whose_answer_finds_no_place_ends_as_refused(test: &i
     refused(test, both, EventRefusal::Disabled).await;
     active(true).await;
     refused(test, expired, EventRefusal::Expired).await;
-    assert_eq!(counts(test, &event).await, EventCounts { registrations: 1, scans: 5, abandoned: 0 });
+    assert_eq!(counts(test, &event).await, EventCounts { registrations: 1, scans: 5, abandoned: 0, pending: 0 });
     assert_eq!(test.store().list_registrations(event.id, ALL.into()).await.unwrap().items.len(), 1);
 }
 
@@ -204,7 +208,7 @@ pub(crate) async fn forty_guests_racing_for_ten_places_are_ten_registered_and_th
     }
     assert_eq!((places_taken, full, webhooks), (10, 30, 10));
     assert_eq!(test.store().due_deliveries(None, None, 100).await.unwrap().len(), 10);
-    assert_eq!(counts(test, &event).await, EventCounts { registrations: 10, scans: 40, abandoned: 0 });
+    assert_eq!(counts(test, &event).await, EventCounts { registrations: 10, scans: 40, abandoned: 0, pending: 0 });
     assert_eq!(audited_balance(test, &client).await, 60);
 
     let asked = || test.store().open_transaction(scan(test, &event));
@@ -246,7 +250,26 @@ pub(crate) async fn no_more_scans_wait_than_may_and_those_whose_window_has_passe
     assert_eq!(scan_of(3).await.1, OpenOutcome::ScansPending);
     test.advance(WINDOW);
     assert!(matches!(scan_of(1).await.1, OpenOutcome::Opened { .. }), "the windows of the others have passed");
-    assert_eq!(counts(test, &event).await, EventCounts { registrations: 1, scans: 5, abandoned: 3 });
+    assert_eq!(counts(test, &event).await, EventCounts { registrations: 1, scans: 5, abandoned: 3, pending: 1 });
+}
+
+pub(crate) async fn guests_spend_no_more_than_the_budget_however_many_scan_at_once(test: &impl TestStore) {
+    let client = client_with(test, 20).await;
+    let mut limited = event(test, &client, 10);
+    limited.terms.credit_budget = CreditBudget::new(3).ok();
+    let event = created(test, limited).await;
+    let scan_of = || async { test.store().open_transaction(scan(test, &event)).await.unwrap() };
+    let outcomes = join_all((0..8).map(|_| scan_of())).await;
+    let opened = outcomes.iter().filter(|outcome| matches!(outcome, OpenOutcome::Opened { .. })).count();
+    let refused = outcomes.iter().filter(|outcome| **outcome == OpenOutcome::BudgetSpent).count();
+    assert_eq!((opened, refused, test.store().balance(client.clone()).await), (3, 5, Ok(Some(17))));
+    let raised = EventPatch { credit_budget: Some(CreditBudget::new(4).ok()), ..EventPatch::default() };
+    test.store().patch_event(event.id, event.app.clone(), raised).await.unwrap();
+    assert!(matches!(scan_of().await, OpenOutcome::Opened { .. }));
+    assert_eq!(scan_of().await, OpenOutcome::BudgetSpent);
+    let unlimited = EventPatch { credit_budget: Some(None), ..EventPatch::default() };
+    test.store().patch_event(event.id, event.app.clone(), unlimited).await.unwrap();
+    assert!(matches!(scan_of().await, OpenOutcome::Opened { .. }));
 }
 
 pub(crate) async fn registrations_are_listed_in_order_and_pages_are_stable(test: &impl TestStore) {

@@ -178,6 +178,7 @@ macro_rules! store_conformance {
             guests::forty_guests_racing_for_ten_places_are_ten_registered_and_thirty_refused,
             guests::a_credential_used_elsewhere_takes_no_place,
             guests::no_more_scans_wait_than_may_and_those_whose_window_has_passed_wait_no_more,
+            guests::guests_spend_no_more_than_the_budget_however_many_scan_at_once,
             guests::registrations_are_listed_in_order_and_pages_are_stable,
             flows::the_result_of_a_flow_goes_after_the_clients_own_time,
             flows::a_flow_opened_twice_is_opened_once,

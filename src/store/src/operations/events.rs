@@ -113,9 +113,10 @@ impl Store {
 }
 
 /// The queries that read an event.
-fn queries(id: EventId) -> [Query; 2] {
+fn queries(id: EventId) -> [Query; 3] {
     let at = event::event(id.partition(), id);
-    [Query::Count(at.of(&event::WAITING), Operand::Now(0)), Query::Record(at)]
+    let waiting = at.of(&event::WAITING);
+    [Query::count(waiting.clone()), Query::Count(waiting, Operand::Now(0)), Query::Record(at)]
 }
 
 fn registration(values: Vec<Value>) -> Option<Registration> {
@@ -130,8 +131,8 @@ fn registration(values: Vec<Value>) -> Option<Registration> {
 impl Store {
     /// The event that was read.
     fn event(&self, id: EventId, answers: &mut Answers) -> Result<Option<Event>, StoreError> {
-        let passed = answers.number()?;
-        answers.record()?.map(|record| transitions::event_of(self.vault(), id, &record, passed)).transpose()
+        let (listed, passed) = (answers.number()?, answers.number()?);
+        answers.record()?.map(|record| transitions::event_of(self.vault(), id, &record, listed, passed)).transpose()
     }
 
     /// The events of some members of a list. Those that have gone meanwhile are left out.

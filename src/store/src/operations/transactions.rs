@@ -174,6 +174,7 @@ impl Store {
             Some(
                 refused @ (OpenOutcome::EventNotFound
                 | OpenOutcome::EventRefused(_)
+                | OpenOutcome::BudgetSpent
                 | OpenOutcome::ScansPending
                 | OpenOutcome::InsufficientCredits),
             ) => self.confirmed(refused).await,

@@ -7,7 +7,7 @@ use crate::engine::Key;
 
 table! {
     /// An event of an app. `origin` is where its webhook goes, without the path. `abandoned` counts the scans whose window has passed
-    /// and that wait no more. `changes` are the calls of the last changes of its terms, the newest first.
+    /// and that wait no more. `budget` is above all counts where there is none. `changes` are the calls of the last changes of its terms, the newest first.
     EVENT = "event", Record Ends(REGISTRATIONS, WAITING) {
         client: Text,
         app: Text,
@@ -17,6 +17,7 @@ table! {
         max_guests: Integer,
         registrations: Integer,
         scans: Integer,
+        budget: Integer,
         abandoned: Integer,
         origin: Text,
         webhook: Sealed(Id),

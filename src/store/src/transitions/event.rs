@@ -73,11 +73,12 @@ pub(crate) fn create(create: &CreateEvent, sealed: SealedTerms, usual: Duration)
 
 /// The fields of an event that its terms decide.
 fn terms_of(sealed: SealedTerms) -> Vec<(&'static str, Operand)> {
-    let SealedTerms { is_active, expires_at, max_guests, origin, webhook, terms } = sealed;
+    let SealedTerms { is_active, expires_at, max_guests, budget, origin, webhook, terms } = sealed;
     vec![
         ("is_active", is_active.into()),
         ("expires_at", expires_at.into()),
         ("max_guests", i64::from(max_guests).into()),
+        ("budget", i64::from(budget).into()),
         ("origin", origin.map_or(Operand::Nothing, Operand::from)),
         ("webhook", webhook.map_or(Operand::Nothing, Operand::from)),
         ("terms", terms.into()),
@@ -158,11 +159,11 @@ pub(crate) fn delist(events: &Key, member: &[u8]) -> [Op; 2] {
     [Op::Unindex(events.clone(), member.to_vec()), Op::Unindex(events.of(&event::EVENT_ENDS), member.to_vec())]
 }
 
-/// The event of a record; `passed` are the scans that wait and whose window has passed.
+/// The event of a record; `listed` are the scans without an answer, of which the windows of `passed` have passed.
 ///
 /// # Errors
 /// It cannot be read.
-pub(crate) fn event_of(vault: &Vault, id: EventId, record: &Record, passed: u64) -> Result<Event, StoreError> {
+pub(crate) fn event_of(vault: &Vault, id: EventId, record: &Record, listed: u64, passed: u64) -> Result<Event, StoreError> {
     let unreadable = || StoreError::unreadable("an event");
     let count = |name: &str| u64::try_from(record.integer(name)).map_err(|_| unreadable());
     Ok(Event {
@@ -175,6 +176,7 @@ pub(crate) fn event_of(vault: &Vault, id: EventId, record: &Record, passed: u64)
             registrations: u32::try_from(record.integer("registrations")).map_err(|_| unreadable())?,
             scans: count("scans")?,
             abandoned: count("abandoned")?.checked_add(passed).ok_or_else(unreadable)?,
+            pending: listed.saturating_sub(passed),
         },
     })
 }

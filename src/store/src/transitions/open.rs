@@ -31,6 +31,7 @@ enum Meaning {
     KeyUsed,
     NoEvent,
     EventRefused(EventRefusal),
+    BudgetSpent,
     ScansPending,
     Unpaid,
 }
@@ -56,6 +57,7 @@ pub(crate) fn open(open: &OpenTransaction, sealed: Vec<u8>, grace: Duration, wat
     if let Some(event_id) = event {
         let (at, waiting) = (event::event(owner.partition(), *event_id), event::waiting(owner.partition(), *event_id));
         guards.extend(admission(&at, &account, owner.as_str(), app.as_str()));
+        guards.push((Meaning::BudgetSpent, Guard::Below(at.clone(), "scans", "budget")));
         guards.extend(pending_max.map(|most| (Meaning::ScansPending, Guard::Fewer(waiting.clone(), most.into()))));
         let sweep = ops.len() + 1;
         ops.extend([
@@ -114,6 +116,7 @@ impl Opening {
             },
             Meaning::NoEvent => OpenOutcome::EventNotFound,
             Meaning::EventRefused(refusal) => OpenOutcome::EventRefused(refusal),
+            Meaning::BudgetSpent => OpenOutcome::BudgetSpent,
             Meaning::ScansPending => OpenOutcome::ScansPending,
             Meaning::Unpaid => OpenOutcome::InsufficientCredits,
         })

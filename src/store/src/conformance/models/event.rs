@@ -127,9 +127,14 @@ impl Model {
     }
 
     fn counts(&self, now: Timestamp) -> EventCounts {
-        let unanswered = self.scans.values().filter(|(window, answer)| answer.is_none() && now >= *window).count() as u64;
-        let registrations = u32::try_from(self.registered.len()).unwrap();
-        EventCounts { registrations, scans: self.spent, abandoned: self.abandoned_and_gone + unanswered }
+        let windows = self.scans.values().filter_map(|(window, answer)| answer.is_none().then_some(*window));
+        let (late, waiting): (Vec<_>, Vec<_>) = windows.partition(|window| now >= *window);
+        EventCounts {
+            registrations: u32::try_from(self.registered.len()).unwrap(),
+            scans: self.spent,
+            abandoned: self.abandoned_and_gone + late.len() as u64,
+            pending: waiting.len() as u64,
+        }
     }
 }
 
@@ -181,6 +186,7 @@ fn words_of_scan(outcome: &OpenOutcome) -> String {
         OpenOutcome::Opened { balance } => format!("opened {balance}"),
         OpenOutcome::EventRefused(refusal) => format!("refused {refusal:?}"),
         OpenOutcome::InsufficientCredits => "no credits".into(),
+        OpenOutcome::BudgetSpent => "no budget".into(),
         OpenOutcome::ScansPending => "too many".into(),
         OpenOutcome::EventNotFound => "no event".into(),
         OpenOutcome::Replayed(_) | OpenOutcome::KeyReused => "idempotency".into(),

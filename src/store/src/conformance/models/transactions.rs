@@ -141,7 +141,7 @@ fn words_of_open(outcome: &OpenOutcome) -> String {
         OpenOutcome::Opened { balance } => format!("opened {balance}"),
         OpenOutcome::InsufficientCredits => "no credits".into(),
         OpenOutcome::Replayed(_) | OpenOutcome::KeyReused => "idempotency".into(),
-        OpenOutcome::EventNotFound | OpenOutcome::EventRefused(_) | OpenOutcome::ScansPending => "event".into(),
+        OpenOutcome::EventNotFound | OpenOutcome::EventRefused(_) | OpenOutcome::BudgetSpent | OpenOutcome::ScansPending => "event".into(),
     }
 }
 
