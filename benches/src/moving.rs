@@ -208,8 +208,15 @@ impl Owner {
             is_active: true,
         };
         let id = EventId::generate(self.client.partition(), 0);
-        let event =
-            Event { id, client: self.client.clone(), app: self.app.clone(), created_at: now, terms, counts: EventCounts::default() };
+        let event = Event {
+            id,
+            client: self.client.clone(),
+            app: self.app.clone(),
+            created_at: now,
+            terms,
+            counts: EventCounts::default(),
+            is_funded: true,
+        };
         CreateEvent { event, most: None, idempotency: None }
     }
 

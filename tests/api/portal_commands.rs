@@ -73,7 +73,7 @@ async fn the_commands_beside_events_webhooks_and_credits_do_what_their_titles_sa
     let said = say(&browser, &path, &backend).await;
     let before = of(&said, "Read its status");
     assert_eq!(before["name"], name);
-    let twin = of(&said, "Create an event like this")["event_id"].as_str().expect("an event").to_owned();
+    let twin = of(&said, "Create one like this")["event_id"].as_str().expect("an event").to_owned();
     assert_ne!(created["event_id"], twin.as_str());
     assert_eq!(of(&say(&browser, &format!("/portal/events/{twin}"), &backend).await, "Read its status")["name"], name);
     assert_eq!(of(&said, "List its registrations")["total"], 0);

@@ -77,8 +77,10 @@ export class Service {
     return Object.fromEntries(await Promise.race([told, ended]));
   }
 
-  call(path, body) {
-    return this.ask(`nationalid-ovse/${path}`, body);
+  // A new event comes with the address of its kiosk.
+  async call(path, body) {
+    const answer = await this.ask(`nationalid-ovse/${path}`, body);
+    return path === "events" && body ? this.call(`events/${answer.event_id}`) : answer;
   }
 
   async ask(path, body) {

@@ -256,6 +256,7 @@ fn rules() -> Rules {
         callback_bytes: 4_096,
         flow_result_ttl: Duration::from_secs(3_600),
         flow_pending_ttl: Duration::from_secs(3_600),
+        events_per_app: None,
     }
 }
 

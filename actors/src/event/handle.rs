@@ -41,6 +41,16 @@ impl Events {
         self.router.ask_about(id, WatchEvent).await
     }
 
+    /// What a watcher sees now. Nothing tells of credits that a client gets, so an event without any is read when `is_due`.
+    pub async fn seen(&self, watch: &mut EventWatch, is_due: bool) -> Arc<Event> {
+        let event = Arc::clone(&watch.borrow_and_update());
+        if event.is_funded || !is_due {
+            return event;
+        }
+        // If the store cannot answer, the last value stays.
+        self.get(event.id).await.ok().flatten().unwrap_or(event)
+    }
+
     /// Changes the event of this app, once.
     ///
     /// # Errors

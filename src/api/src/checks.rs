@@ -23,6 +23,7 @@ pub(crate) async fn verify(
     rates: Data<RateLimits>,
 ) -> Result<HttpResponse, ApiError> {
     rates.init.take(&caller.app.app_id)?;
+    rates.orders.take(&caller.client)?;
     let pattern = request.match_pattern();
     let check = CHECKS.iter().find(|check| pattern.as_deref() == Some(check.path)).ok_or(ServiceError::NotOffered)?;
     let answer = ask(&service, &caller.client, check, body.sent, |named| adopt_request_id(&request, named)).await?;

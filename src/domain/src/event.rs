@@ -162,6 +162,8 @@ pub struct Event {
     pub terms: EventTerms,
     /// What happened so far.
     pub counts: EventCounts,
+    /// The client's credits covered one more guest when this was read.
+    pub is_funded: bool,
 }
 
 string_enum!(
@@ -203,15 +205,15 @@ impl Event {
         }
     }
 
-    /// Why it takes no guest at `now` although it is active; `is_funded` says that the credits cover one more guest.
+    /// Why it takes no guest at `now` although it is active.
     #[must_use]
-    pub fn status_reason(&self, now: Timestamp, is_funded: bool) -> Option<StatusReason> {
+    pub fn status_reason(&self, now: Timestamp) -> Option<StatusReason> {
         if self.status(now) != EventStatus::Active {
             None
         } else if self.is_budget_spent() {
             Some(StatusReason::BudgetSpent)
         } else {
-            (!is_funded).then_some(StatusReason::CreditsExhausted)
+            (!self.is_funded).then_some(StatusReason::CreditsExhausted)
         }
     }
 
@@ -382,6 +384,7 @@ mod tests {
                 is_active: true,
             },
             counts: EventCounts { registrations, ..EventCounts::default() },
+            is_funded: true,
         }
     }
 
@@ -407,14 +410,15 @@ mod tests {
 
     #[test]
     fn only_an_active_event_has_a_reason_and_only_without_credits_or_budget() {
-        assert_eq!(event(9).status_reason(START, true), None);
-        assert_eq!(event(9).status_reason(START, false), Some(StatusReason::CreditsExhausted));
-        assert_eq!(event(10).status_reason(START, false), None, "a full event is full, whatever the balance");
+        let unfunded = |registrations| Event { is_funded: false, ..event(registrations) };
+        assert_eq!(event(9).status_reason(START), None);
+        assert_eq!(unfunded(9).status_reason(START), Some(StatusReason::CreditsExhausted));
+        assert_eq!(unfunded(10).status_reason(START), None, "a full event is full, whatever the balance");
         let mut spent = event(2);
         (spent.terms.credit_budget, spent.counts.scans) = (CreditBudget::new(5).ok(), 4);
-        assert_eq!(spent.status_reason(START, true), None);
-        spent.counts.scans = 5;
-        assert_eq!(spent.status_reason(START, false), Some(StatusReason::BudgetSpent), "more credits would not help");
+        assert_eq!(spent.status_reason(START), None);
+        (spent.counts.scans, spent.is_funded) = (5, false);
+        assert_eq!(spent.status_reason(START), Some(StatusReason::BudgetSpent), "more credits would not help");
     }
 
     #[test]

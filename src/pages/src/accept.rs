@@ -4,7 +4,7 @@
 //! media type and prefers it to a page. Wildcards and prefetches get the page.
 
 use actix_web::HttpRequest;
-use actix_web::http::header::{Accept, Header as _, Quality};
+use actix_web::http::header::{Accept, Header as _, Quality, USER_AGENT};
 
 /// The media type that only the identity app asks for; browsers ask for HTML.
 pub(super) const JWT: &str = "application/jwt";
@@ -19,6 +19,13 @@ const PURPOSES: [&str; 4] = ["sec-purpose", "purpose", "x-purpose", "x-moz"];
 pub(super) fn wants_intent(request: &HttpRequest) -> bool {
     let accept = AcceptHeader::of(request);
     accept.names(JWT) && accept.rank(JWT) > accept.rank(HTML) && accept.rank(JWT) >= accept.rank(JSON) && !is_prefetch(request)
+}
+
+/// Whether a browser has sent this that does not say from which site (before Fetch Metadata): perhaps a page of another site has.
+pub(super) fn may_be_of_another_site(request: &HttpRequest) -> bool {
+    let headers = request.headers();
+    let is_browser = headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok()).is_some_and(|agent| agent.starts_with("Mozilla/"));
+    is_browser && !headers.contains_key("sec-fetch-site")
 }
 
 /// Whether the request prefers the JSON bodies of errors to a page.

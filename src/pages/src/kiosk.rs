@@ -16,7 +16,6 @@ use sakshi_domain::event::{Event, EventStatus, EventText};
 use sakshi_domain::ids::EventId;
 use sakshi_domain::time::Timestamp;
 use sakshi_service::entrance::CODE_SHOWN_MS;
-use sakshi_service::events::is_funded;
 use sakshi_service::{Service, ServiceError};
 use sakshi_web::error::ApiError;
 use sakshi_web::event_stream::{Next, STATE_INTERVAL, event_stream};
@@ -31,7 +30,7 @@ use super::files::{KIOSK, KIOSK_STYLE};
 use super::language::PageLanguage;
 use super::layout::Layout;
 use super::qr_code::QrCode;
-use super::requester::client_name;
+use super::requester::{client_name, named};
 use super::text::Texts;
 use super::time_left::date_and_time;
 
@@ -67,18 +66,18 @@ struct State {
 }
 
 impl State {
-    fn of(event: &Event, client: Option<&str>, texts: &Texts, places: bool, funded: bool, service: &Service) -> Self {
+    fn of(event: &Event, client: Option<&str>, texts: &Texts, places: bool, service: &Service) -> Self {
         let now = service.clock.now();
         let status = event.status(now);
         let until = date_and_time(event.terms.expires_at, event.terms.time_zone, texts);
         let texts = &texts.event;
         let text = |text: &Option<EventText>| text.as_ref().map(|text| text.as_str().to_owned());
-        let unavailable = event.status_reason(now, funded).is_some();
+        let unavailable = event.status_reason(now).is_some();
         Self {
             status: if unavailable { UNAVAILABLE } else { status.as_str() },
             words: if unavailable { texts.unavailable_heading } else { texts.status(status) },
             name: event.terms.name.as_str().to_owned(),
-            organiser: text(&event.terms.organiser).or_else(|| client.map(str::to_owned)),
+            organiser: client.map(|client| named(&event.terms, client)),
             purpose: text(&event.terms.purpose),
             until,
             registered: false,
@@ -115,7 +114,6 @@ async fn shown(path: &str, request: &HttpRequest, service: &Service, rates: &Rat
     let screen = Screen::of(request, service, &event).map_err(ApiError::from)?;
     let language = PageLanguage::of(request, Some(event.terms.language));
     let PageLanguage { texts, .. } = language;
-    let funded = is_funded(service, &event.client).await.map_err(|error| Refusal::at(&event, error.into()))?;
     let client = client_name(service, &event).await;
     let code = code(&event, service)?;
     let asked = screen.query();
@@ -126,7 +124,7 @@ async fn shown(path: &str, request: &HttpRequest, service: &Service, rates: &Rat
             ..Layout::new(service, language, &format!("/e/{}/kiosk{asked}", event.id)).for_guests(service, event.terms.retention)
         },
         stream: language.at(&format!("/e/{}/kiosk/events{asked}", event.id)),
-        state: State::of(&event, client.as_deref(), texts, screen.places, funded, service),
+        state: State::of(&event, client.as_deref(), texts, screen.places, service),
         code: code.inline(),
         event,
     };
@@ -147,11 +145,10 @@ pub(crate) async fn events(
     let id: EventId = path.parse().map_err(|_| ServiceError::NotFound("event"))?;
     let mut watch = service.events.watch(id).await?.ok_or(ServiceError::NotFound("event"))?;
     let event = Arc::clone(&watch.borrow_and_update());
-    let mut funded = is_funded(&service, &event.client).await?;
     let client = client_name(&service, &event).await;
     let places = Screen::of(&request, &service, &event)?.places;
     let PageLanguage { texts, .. } = PageLanguage::of(&request, Some(event.terms.language));
-    let mut shown = State::of(&event, client.as_deref(), texts, places, funded, &service);
+    let mut shown = State::of(&event, client.as_deref(), texts, places, &service);
     let mut registrations = event.counts.registrations;
     let first = Next::State(shown.clone());
     let drain = service.drain.clone();
@@ -173,14 +170,9 @@ pub(crate) async fn events(
                     _ => return Next::End,
                 }
             }
-            let event = Arc::clone(&watch.borrow_and_update());
-            if !is_due {
-                // If the store cannot answer, the last value stays.
-                funded = is_funded(&service, &event.client).await.unwrap_or(funded);
-            }
+            let event = service.events.seen(&mut watch, is_due).await;
             let before = std::mem::replace(&mut registrations, event.counts.registrations);
-            let state =
-                State { registered: registrations > before, ..State::of(&event, client.as_deref(), texts, places, funded, &service) };
+            let state = State { registered: registrations > before, ..State::of(&event, client.as_deref(), texts, places, &service) };
             if is_due || state != shown {
                 shown = State { registered: false, ..state.clone() };
                 return Next::State(state);

@@ -1,6 +1,6 @@
 //! The requester: the client with its app, or the organiser that an event names.
 
-use sakshi_domain::event::{Event, EventText};
+use sakshi_domain::event::{Event, EventTerms, EventText};
 use sakshi_domain::ids::{AppId, ClientId};
 use sakshi_service::Service;
 
@@ -8,8 +8,8 @@ use sakshi_service::Service;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Requester {
     pub(crate) name: String,
-    /// The app, on a line of its own.
-    pub(crate) app: Option<String>,
+    /// The app, or the client of an organiser, on a line of its own.
+    pub(crate) further: Option<String>,
 }
 
 impl Requester {
@@ -18,23 +18,29 @@ impl Requester {
     pub(crate) async fn of(service: &Service, client: &ClientId, app: &AppId) -> Option<Self> {
         let name = service.store.load_client(client.clone()).await.ok()??.name;
         let app = service.store.load_app(app.clone()).await.ok().flatten().map(|app| app.name);
-        Some(Self { app: app.filter(|app| *app != name), name })
+        Some(Self { further: app.filter(|app| *app != name), name })
     }
 
-    /// The organiser of an event; the client where the event names none.
+    /// The organiser of an event with its client, because anybody may call themselves anything; the client where the event names none.
     pub(crate) async fn of_event(service: &Service, event: &Event) -> Option<Self> {
-        match &event.terms.organiser {
-            Some(organiser) => Some(Self { name: organiser.as_str().to_owned(), app: None }),
-            None => Self::of(service, &event.client, &event.app).await,
-        }
+        let Some(organiser) = event.terms.organiser.as_ref().map(EventText::as_str) else {
+            return Self::of(service, &event.client, &event.app).await;
+        };
+        let client = client_name(service, event).await?;
+        Some(Self { name: organiser.to_owned(), further: Some(client).filter(|client| client != organiser) })
     }
 }
 
 /// The name that stands where an event shows its organiser: on kiosk, poster and ticket.
 pub(crate) async fn organiser(service: &Service, event: &Event) -> Option<String> {
-    match event.terms.organiser.as_ref().map(EventText::as_str) {
-        Some(organiser) => Some(organiser.to_owned()),
-        None => client_name(service, event).await,
+    Some(named(&event.terms, &client_name(service, event).await?))
+}
+
+/// The organiser with the client, or the client alone.
+pub(crate) fn named(terms: &EventTerms, client: &str) -> String {
+    match terms.organiser.as_ref().map(EventText::as_str).filter(|organiser| *organiser != client) {
+        Some(organiser) => format!("{organiser} · {client}"),
+        None => client.to_owned(),
     }
 }
 

@@ -8,9 +8,9 @@
   const POLL_MS = 3000, PATIENCE_MS = 6000, SILENCE_MS = 25000, AGAIN_MS = 2000;
   const STYLES = { minute: { dateStyle: "medium", timeStyle: "short" }, second: { dateStyle: "medium", timeStyle: "medium" }, time: { timeStyle: "short" } };
 
-  for (const button of document.querySelectorAll("button[data-copy]")) {
+  for (const button of document.querySelectorAll("button.copy")) {
     button.hidden = false;
-    button.addEventListener("click", () => copy(button, element(button.dataset.copy)));
+    button.addEventListener("click", () => copy(button, button.previousElementSibling));
   }
   document.querySelectorAll("time").forEach(showOwnTime);
   document.querySelectorAll("input[type=datetime-local]").forEach(takeOwnTime);

@@ -22,6 +22,13 @@ pub(super) struct Command {
     pub(super) text: String,
 }
 
+impl Command {
+    /// As the content of an element, where quotes need no escaping; a page has many of them here.
+    pub(super) fn html(&self) -> String {
+        self.text.replace('&', "&#38;").replace('<', "&#60;")
+    }
+}
+
 /// Writes commands for the service at this base URL.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Curl<'a>(pub(super) &'a str);
@@ -64,7 +71,7 @@ impl Curl<'_> {
         body.insert("max_guests".into(), json!(terms.max_guests.get()));
         body.insert("expires_at".into(), json!(terms.expires_at));
         body.extend(terms.webhook_url.iter().map(|url| ("webhook_url".to_owned(), json!(url.as_str()))));
-        self.command("Create an event like this", "POST", &format!("{OVSE}/events"), Some(&body.into()))
+        self.command("Create one like this", "POST", &format!("{OVSE}/events"), Some(&body.into()))
     }
 
     /// The commands for an event that exists, as of `now`.

@@ -1,5 +1,6 @@
 //! Limits, times and rates from the settings, for the parts of the process that apply them.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use sakshi_actors::{ByteBounds, DispatchBounds, TreeBounds};
@@ -67,6 +68,7 @@ pub(crate) fn rules(settings: &Settings) -> Rules {
         },
         callback_bytes: settings.limits.callback_bytes,
         flow_result_ttl: settings.flows.result_ttl,
+        events_per_app: NonZeroU32::new(settings.limits.events_per_app).map(NonZeroU32::get),
         flow_pending_ttl: settings.flows.pending_ttl,
     }
 }
@@ -77,6 +79,7 @@ pub(crate) fn rates(settings: &Settings, connections: usize) -> RateLimits {
     RateLimits {
         clients: ClientRates::default(),
         init: RateLimit::per_second(limits.init_per_second_per_app),
+        orders: RateLimit::per_second(limits.orders_per_second_per_client),
         polls: RateLimit::per_second(limits.polls_per_second_per_app),
         callbacks: RateLimit::per_second(limits.callbacks_per_second_per_address),
         stray_callbacks: RateLimit::per_second(limits.callbacks_per_second_per_address),

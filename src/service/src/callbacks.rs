@@ -5,6 +5,7 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use sakshi_actors::{Complete, CompleteReply, View};
 use sakshi_authority::callback::{self, CallbackBody, CallbackFault, CallbackForm, Verdict};
@@ -20,6 +21,9 @@ use crate::budget::{MemoryPermit, OwnerPath};
 use crate::credential_status::StatusRefusal;
 use crate::service::Service;
 use crate::transactions::OpenOrCompleted;
+
+/// Nodes' clocks differ by less: for so long after its end a credential is remembered.
+const CLOCK_SKEW_MAX: Duration = Duration::from_secs(300);
 
 /// What the identity app is told.
 #[derive(Debug)]
@@ -109,13 +113,16 @@ pub async fn answer_callback(
         _ => {}
     }
     let answer = match answer {
-        Ok((answer, None)) => Ok(answer),
-        Ok((answer, Some(status))) => accepted(service, &status, &target.owners, &permit).await.map(|()| answer),
+        Ok((answer, None)) => Ok((answer, Duration::ZERO)),
+        Ok((answer, Some(Presented { status, valid_for }))) => {
+            accepted(service, &status, &target.owners, &permit).await.map(|()| (answer, valid_for))
+        }
         Err(outcome) => Err(outcome),
     };
     let outcome = match answer {
-        Ok(answer) => {
-            let (replay_window, result_ttl) = (service.rules.replay_window, service.rules.result_ttl);
+        Ok((answer, valid_for)) => {
+            let replay_window = valid_for.saturating_add(CLOCK_SKEW_MAX).min(service.rules.replay_window);
+            let result_ttl = service.rules.result_ttl;
             let complete = Complete { answer, known, replay_window, result_ttl };
             service.transactions.complete(id, complete).await.map_or_else(|error| not_served(&error), CallbackOutcome::Done)
         }
@@ -155,11 +162,18 @@ fn unread_for_memory() -> CallbackOutcome {
     CallbackOutcome::TryAgain
 }
 
+/// A credential, once it is verified.
+struct Presented {
+    status: CredentialStatus,
+    /// The time until it expires.
+    valid_for: Duration,
+}
+
 /// The result of reading a body.
 struct Judged {
     form: CallbackForm,
     /// The answer that ends the transaction once its credential's status is good, or the reply to one that does not end it.
-    answer: Result<(Answer, Option<CredentialStatus>), CallbackOutcome>,
+    answer: Result<(Answer, Option<Presented>), CallbackOutcome>,
     /// The key that the credential names and the issuer does not have.
     unknown_key: Option<String>,
 }
@@ -221,7 +235,7 @@ fn understand(
     pending: &Pending,
     body: &CallbackBody,
     now: Timestamp,
-) -> Result<(Answer, Option<CredentialStatus>), CallbackOutcome> {
+) -> Result<(Answer, Option<Presented>), CallbackOutcome> {
     match body {
         CallbackBody::Failure { code, message } => match callback::verdict(code, message) {
             Verdict::Terminal(failure) => Ok((callback::failure_answer(pending.id, failure), None)),
@@ -231,8 +245,8 @@ fn understand(
             let audience = authority.callbacks.audience();
             let expectation = Expectation { nonce: pending.id, audience, now, requested: pending.terms.claims };
             let verified = authority.verifier.verify(credential, &expectation).map_err(CallbackOutcome::CredentialRefused)?;
-            let status = verified.status.clone();
-            Ok((verified.into_answer(), Some(status)))
+            let presented = Presented { status: verified.status.clone(), valid_for: verified.valid_for };
+            Ok((verified.into_answer(), Some(presented)))
         }
     }
 }

@@ -3,11 +3,10 @@
 use std::sync::Arc;
 
 use sakshi_domain::event::{Event, EventCounts, EventTerms};
-use sakshi_domain::ids::{AppId, ClientId, EventId};
-use sakshi_domain::limits::CREDITS_PER_VERIFICATION;
+use sakshi_domain::ids::{AppId, EventId};
 use sakshi_store::{CreateEvent, CreateOutcome, PatchEventOutcome};
 use sakshi_wire::Sent;
-use sakshi_wire::events::{CreateEventResponse, EventAddresses, EventResponse, PatchEventRequest};
+use sakshi_wire::events::{CreateEventResponse, EventResponse, PatchEventRequest};
 
 use crate::authentication::Caller;
 use crate::idempotency::{Answered, IdempotentRequest};
@@ -27,12 +26,12 @@ pub async fn create_event(
     idempotent: Option<IdempotentRequest>,
 ) -> Result<Answered<CreateEventResponse>, ServiceError> {
     let (id, now) = (service.events.new_id(&caller.client), service.clock.now());
-    let EventAddresses { qr_url, kiosk_url } = service.authority.event_addresses(id);
-    let answered = Answered::new(CreateEventResponse { event_id: id, qr_url, kiosk_url })?;
+    let answered = Answered::new(CreateEventResponse { event_id: id, qr_url: service.authority.event_url(id) })?;
     let app = caller.app.app_id.clone();
-    let most = caller.limits.events_per_app;
+    let most = caller.limits.events_per_app.or(service.rules.events_per_app);
     terms.retention = caller.limits.retention;
-    let event = Event { id, client: caller.client, app: app.clone(), created_at: now, terms, counts: EventCounts::default() };
+    let event =
+        Event { id, client: caller.client, app: app.clone(), created_at: now, terms, counts: EventCounts::default(), is_funded: true };
     let idempotency = idempotent.map(|idempotent| idempotent.keep(&service.vault, answered.json(), now));
     match service.store.create_event(CreateEvent { event, most, idempotency }).await? {
         CreateOutcome::Created => {
@@ -67,7 +66,7 @@ pub async fn change_event(service: &Service, app: &AppId, id: &str, sent: Sent) 
     if !asked.read_only.is_empty() {
         let event = service.events.get(id).await?.filter(|event| event.app == *app).ok_or(ServiceError::NotFound("event"))?;
         // What credits decide is not compared.
-        asked.read_only.check(&event_response(service, &event, true)).map_err(|invalid| spellings.told(&invalid))?;
+        asked.read_only.check(&event_response(service, &event)).map_err(|invalid| spellings.told(&invalid))?;
     }
     match service.events.patch(id, app.clone(), asked.patch()).await? {
         PatchEventOutcome::Patched(event) => Ok(event),
@@ -76,25 +75,10 @@ pub async fn change_event(service: &Service, app: &AppId, id: &str, sent: Sent) 
     }
 }
 
-/// The event as its organiser sees it now; `is_funded` is the answer of [`is_funded`] for its client.
+/// The event as its organiser sees it now.
 #[must_use]
-pub fn event_response(service: &Service, event: &Event, is_funded: bool) -> EventResponse {
-    EventResponse::new(event, service.authority.event_addresses(event.id), service.clock.now(), is_funded)
-}
-
-/// Reads whether the client's credits cover one more guest at this moment. Only the debit decides; this spares a guest a button
-/// that would lead nowhere, and tells an organiser that guests are turned away.
-///
-/// # Errors
-/// A store that is away.
-pub async fn is_funded(service: &Service, client: &ClientId) -> Result<bool, ServiceError> {
-    Ok(service.store.balance(client.clone()).await?.is_some_and(covers_a_guest))
-}
-
-/// Returns true if a balance covers one more guest.
-#[must_use]
-pub const fn covers_a_guest(balance: u64) -> bool {
-    balance >= CREDITS_PER_VERIFICATION
+pub fn event_response(service: &Service, event: &Event) -> EventResponse {
+    EventResponse::new(event, service.authority.event_addresses(event.id), service.clock.now())
 }
 
 fn event_id(text: &str) -> Result<EventId, ServiceError> {

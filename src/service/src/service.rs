@@ -71,7 +71,7 @@ pub struct Rules {
     pub time_zone: TimeZone,
     /// How long an event and its registrations are kept after its end.
     pub registration_ttl: Duration,
-    /// How long a credential is refused under another transaction.
+    /// How long a credential is refused under another transaction at most.
     pub replay_window: Duration,
     /// Whether `server.public_base_url` is set: then pages of no other origin are ours.
     pub has_public_base_url: bool,
@@ -81,6 +81,8 @@ pub struct Rules {
     pub callback_bytes: usize,
     /// How long the result of a flow can be fetched.
     pub flow_result_ttl: Duration,
+    /// Events of an app that are kept at one time, unless its client has a limit of its own.
+    pub events_per_app: Option<u32>,
     /// How long a flow waits for its upstream.
     pub flow_pending_ttl: Duration,
 }

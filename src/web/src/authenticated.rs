@@ -42,12 +42,24 @@ impl FromRequest for Authenticated {
                 }
                 Either::Right(lookup) => {
                     let request = request.clone();
-                    Either::Right(Box::pin(async move { Self::noted(&request, lookup.await?) }))
+                    Either::Right(Box::pin(async move {
+                        match lookup.await {
+                            Ok(caller) => Self::noted(&request, caller),
+                            Err(error) => Err(refused(&request, error.into())),
+                        }
+                    }))
                 }
             },
-            _ => Either::Left(ready(Err(ServiceError::Unauthorized.into()))),
+            _ => Either::Left(ready(Err(refused(request, ServiceError::Unauthorized.into())))),
         }
     }
+}
+
+/// The refusal of a request without a good key, which counts as a page of its address. A good key is not refused because of others.
+fn refused(request: &HttpRequest, error: ApiError) -> ApiError {
+    let is_of_key = error == ApiError::Service(ServiceError::Unauthorized);
+    let rates = request.app_data::<Data<RateLimits>>().filter(|_| is_of_key);
+    rates.and_then(|rates| rates.pages.take(&rates.client_address(request)).err()).unwrap_or(error)
 }
 
 impl Authenticated {

@@ -139,6 +139,8 @@ pub struct RateLimits {
     pub clients: ClientRates,
     /// `POST /init` by app.
     pub init: RateLimit<AppId>,
+    /// What costs no credit and yet something: orders to upstreams, questions to sources and new events, by client.
+    pub orders: RateLimit<ClientId>,
     /// `GET /result` by app.
     pub polls: RateLimit<AppId>,
     /// The identity app's callbacks by transaction.
@@ -177,6 +179,7 @@ impl RateLimits {
         Self {
             clients: ClientRates::default(),
             init: RateLimit::per_second(0),
+            orders: RateLimit::per_second(0),
             polls: RateLimit::per_second(0),
             callbacks: RateLimit::per_second(0),
             stray_callbacks: RateLimit::per_second(0),

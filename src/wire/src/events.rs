@@ -282,10 +282,8 @@ body! { answer
     pub struct CreateEventResponse {
         /// Identifies the event.
         event_id: EventId,
-        /// The URL to print as a QR code.
+        /// The URL to print as a QR code. The event itself has `kiosk_url`, a page for a screen at the entrance.
         qr_url: String,
-        /// A page for a screen at the entrance. Keep it to yourself if `entry` is `kiosk`.
-        kiosk_url: String,
     }
 }
 
@@ -354,15 +352,15 @@ pub struct EventAddresses {
 }
 
 impl EventResponse {
-    /// The event as it is at `now`, with the addresses of its pages; `is_funded` says that the credits cover one more guest.
+    /// The event as it is at `now`, with the addresses of its pages.
     #[must_use]
-    pub fn new(event: &Event, addresses: EventAddresses, now: Timestamp, is_funded: bool) -> Self {
+    pub fn new(event: &Event, addresses: EventAddresses, now: Timestamp) -> Self {
         let terms = &event.terms;
         Self {
             event_id: event.id,
             name: terms.name.clone(),
             status: event.status(now),
-            status_reason: event.status_reason(now, is_funded),
+            status_reason: event.status_reason(now),
             is_active: terms.is_active,
             claims: terms.claims,
             language: LanguageName(terms.language),

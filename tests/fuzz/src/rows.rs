@@ -151,6 +151,7 @@ fn fill(store: &EmbeddedStore, ids: &Ids, vault: &Vault) {
         created_at: START,
         terms: event_terms(),
         counts: Default::default(),
+        is_funded: true,
     };
     now(store.create_event(CreateEvent { event, most: None, idempotency: None })).unwrap();
     let sealed = |text: &str| vault.seal(ids.txn.as_bytes(), text.as_bytes());

@@ -124,10 +124,10 @@ pub fn shown(page: &str, id: &str) -> String {
 pub fn commands(page: &str) -> (String, Vec<(String, String)>) {
     let (_, section) = page.split_once("class=\"card commands\"").expect("commands");
     let command = |part: &str| {
-        let (_, text) = part.split_once("<code id=\"curl-").and_then(|(_, rest)| rest.split_once("\">")).expect("a command");
+        let (_, text) = part.split_once("<code").and_then(|(_, rest)| rest.split_once('>')).expect("a command");
         (plain(&between(part, "", "<")), plain(&between(text, "", "<")))
     };
-    (shown(section, "curl-0"), section.split("<summary>").skip(1).map(command).collect())
+    (plain(&between(section, "<code>", "<")), section.split("<summary>").skip(1).map(command).collect())
 }
 
 fn between(page: &str, before: &str, after: &str) -> String {

@@ -67,7 +67,7 @@ pub fn event(id: EventId, client: ClientId, app: AppId, now: Timestamp, lasting:
         retention: sakshi_domain::retention::ClientRetention::default(),
         is_active: true,
     };
-    Event { id, client, app, created_at: now, terms, counts: EventCounts::default() }
+    Event { id, client, app, created_at: now, terms, counts: EventCounts::default(), is_funded: true }
 }
 
 /// A credential with all that [`pending`] asks for, bound by its holder. Different marks are different credentials.

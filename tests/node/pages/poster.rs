@@ -154,7 +154,7 @@ async fn the_poster_has_name_code_three_steps_who_asks_what_for_and_the_end_by_t
     assert_eq!((status, kind.as_str()), (200, "text/html; charset=utf-8"));
     assert!(html.contains(">Open day &#60;i&#62;&#38; tour&#60;/i&#62;</bdi></h1>") && !html.contains("<i>"), "{html}");
     assert_eq!(html.matches("<li>").count(), 3);
-    assert!(html.contains("<bdi>A &#38; B College</bdi> · <bdi>Entry to the campus</bdi>"), "{html}");
+    assert!(html.contains("<bdi>A &#38; B College · Sandbox client</bdi> · <bdi>Entry to the campus</bdi>"), "{html}");
     assert!(
         html.contains("Open until <time datetime=\"2023-11-14T23:13:20.000Z\" dir=\"auto\">15 November 2023, 04:43 IST</time>"),
         "{html}"

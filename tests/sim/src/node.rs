@@ -233,6 +233,7 @@ fn rules() -> Rules {
         callback_bytes: BODY_BYTES,
         flow_result_ttl: DAY,
         flow_pending_ttl: DAY,
+        events_per_app: None,
     }
 }
 

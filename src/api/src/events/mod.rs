@@ -5,12 +5,13 @@ pub(crate) mod registrations;
 use actix_web::web::{Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
 use sakshi_service::Service;
-use sakshi_service::events::{OPERATION, change_event, create_event, event_response, is_funded, own_event};
+use sakshi_service::events::{OPERATION, change_event, create_event, event_response, own_event};
 use sakshi_service::idempotency::Answered;
 use sakshi_web::authenticated::{Authenticated, AuthenticatedBody};
 use sakshi_web::error::ApiError;
 use sakshi_web::idempotency;
 use sakshi_web::query::{Query, next_page, page_of};
+use sakshi_web::rate_limit::RateLimits;
 use sakshi_web::subject::note_event;
 use sakshi_wire::events::{CreateEventRequest, CreateEventResponse, EventResponse, EventsPage, PatchEventRequest};
 
@@ -21,7 +22,7 @@ use sakshi_wire::events::{CreateEventRequest, CreateEventResponse, EventResponse
 #[utoipa::path(
     post, path = "/api/v1/nationalid-ovse/events", tag = "Events", operation_id = "createEvent", request_body = CreateEventRequest,
     summary = "Create an event",
-    description = "Costs nothing; each scan costs one credit. Print `qr_url` as a QR code, or show the page at `qr_url` + `/kiosk` on a screen.",
+    description = "Costs nothing; each scan costs one credit. Print `qr_url` as a QR code, or show the page at the event's `kiosk_url` on a screen.",
     params(("Idempotency-Key" = Option<String>, Header)),
     responses((status = 200, body = CreateEventResponse, description = "Created."))
 )]
@@ -29,7 +30,9 @@ pub(crate) async fn create(
     AuthenticatedBody { caller, body }: AuthenticatedBody,
     request: HttpRequest,
     service: Data<Service>,
+    rates: Data<RateLimits>,
 ) -> Result<HttpResponse, ApiError> {
+    rates.orders.take(&caller.client)?;
     let idempotent = idempotency::of(&request, &caller, OPERATION, &body.bytes)?;
     let asked: CreateEventRequest = body.sent.request(service.request_context())?;
     let answered = create_event(&service, caller, asked.terms(service.rules.time_zone), idempotent).await?;
@@ -59,8 +62,7 @@ pub(crate) async fn show(
 ) -> Result<HttpResponse, ApiError> {
     Query::of(request.query_string()).finish()?;
     let event = own_event(&service, &caller.app.app_id, &path).await?;
-    let is_funded = is_funded(&service, &caller.client).await?;
-    Ok(HttpResponse::Ok().json(event_response(&service, &event, is_funded)))
+    Ok(HttpResponse::Ok().json(event_response(&service, &event)))
 }
 
 /// The app's events.
@@ -81,8 +83,7 @@ pub(crate) async fn list(
 ) -> Result<HttpResponse, ApiError> {
     let page = page_of(request.query_string())?;
     let found = service.store.list_events(caller.app.app_id.clone(), page).await?;
-    let is_funded = is_funded(&service, &caller.client).await?;
-    let events = found.items.iter().map(|event| event_response(&service, event, is_funded)).collect();
+    let events = found.items.iter().map(|event| event_response(&service, event)).collect();
     let next = next_page(request.path(), page, found.total);
     Ok(HttpResponse::Ok().json(EventsPage { page: page.page, page_size: page.page_size, total: found.total, events, next }))
 }
@@ -105,6 +106,5 @@ pub(crate) async fn patch(
     service: Data<Service>,
 ) -> Result<HttpResponse, ApiError> {
     let event = change_event(&service, &caller.app.app_id, &path, body.sent).await?;
-    let is_funded = is_funded(&service, &caller.client).await?;
-    Ok(HttpResponse::Ok().json(event_response(&service, &event, is_funded)))
+    Ok(HttpResponse::Ok().json(event_response(&service, &event)))
 }

@@ -34,6 +34,7 @@ pub(crate) async fn init(
     rates: Data<RateLimits>,
 ) -> Result<HttpResponse, ApiError> {
     rates.init.take(&caller.app.app_id)?;
+    rates.orders.take(&caller.client)?;
     let upstream = service.upstreams.doclocker.as_ref().ok_or(ServiceError::NotOffered)?;
     let idempotent = idempotency::of(&request, &caller, "doclocker", &body.bytes)?;
     let asked: DocLockerInitRequest = body.sent.request(service.request_context())?;

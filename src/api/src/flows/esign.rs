@@ -35,6 +35,7 @@ pub(crate) async fn request(
     payload: Payload,
 ) -> Result<HttpResponse, ApiError> {
     rates.init.take(&caller.app.app_id)?;
+    rates.orders.take(&caller.client)?;
     let upstream = service.upstreams.esign.as_ref().ok_or(ServiceError::NotOffered)?;
     let WithFile { asked, idempotent, _permit } = receive::<EsignRequest>(&service, &caller, &request, payload, "esign").await?;
     let request_id = adopt_request_id(&request, asked.request_id.clone());

@@ -30,6 +30,7 @@ pub(crate) async fn consents(
     rates: Data<RateLimits>,
 ) -> Result<HttpResponse, ApiError> {
     rates.init.take(&caller.app.app_id)?;
+    rates.orders.take(&caller.client)?;
     let upstream = service.upstreams.wealth.as_ref().ok_or(ServiceError::NotOffered)?;
     let idempotent = idempotency::of(&request, &caller, "wealth", &body.bytes)?;
     let asked: WealthConsentRequest = body.sent.request(service.request_context())?;

@@ -95,7 +95,7 @@ pub(super) fn attach(document: &mut Value, spelling: KeyCase) {
         json!({ "name": name, "claims": guests, "language": "hindi", "max_guests": 200, "expires_at": ends, "time_zone": zone,
             "organiser": organiser, "purpose": purpose, "webhook_url": hook }),
     );
-    put(&events, "post", &answer, "example", json!({ "event_id": event_id, "qr_url": qr_url, "kiosk_url": kiosk_url }));
+    put(&events, "post", &answer, "example", json!({ "event_id": event_id, "qr_url": qr_url }));
     put(&events, "get", &answer, "example", json!({ "page": 1, "page_size": 20, "total": 1, "events": [event] }));
     put(&one, "get", &answer, "example", event.clone());
     put(&one, "patch", &["requestBody"], "example", json!({ "max_guests": 250, "expires_at": ends }));

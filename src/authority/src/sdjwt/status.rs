@@ -21,7 +21,7 @@ use super::jose;
 use super::refusal::CredentialRefusal;
 use super::segments::Jws;
 use super::status_list::StatusList;
-use super::validity::{self, NumericDate};
+use super::validity;
 use super::verifier::Verifier;
 
 /// Nesting depth of an answer's JSON.
@@ -290,10 +290,7 @@ fn lifetime(payload: &Map<String, Value>, now: Timestamp) -> Result<Option<Durat
     if validity::is_in_future(issued_at, now) || expiry.is_some_and(|at| !at.is_after(now.seconds())) {
         return Err(StatusFault::Stale);
     }
-    let until_expiry = expiry.map(|at| match at {
-        NumericDate::Whole(at) => Duration::from_secs(at.saturating_sub(now.seconds()).unsigned_abs()),
-        NumericDate::Fraction(at) => Duration::try_from_secs_f64(at - now.seconds() as f64).unwrap_or(Duration::MAX),
-    });
+    let until_expiry = expiry.map(|at| at.left(now.seconds()));
     let ttl = match payload.get("ttl") {
         None => None,
         Some(ttl) => Some(ttl.as_u64().filter(|ttl| *ttl > 0).map(Duration::from_secs).ok_or(StatusFault::Malformed)?),

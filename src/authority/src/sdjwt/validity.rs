@@ -1,6 +1,7 @@
 //! Checks issuer and times of a processed payload (RFC 7519 §4.1).
 
 use std::cmp::Ordering;
+use std::time::Duration;
 
 use sakshi_domain::time::Timestamp;
 use serde_json::{Map, Value};
@@ -10,8 +11,8 @@ use super::refusal::CredentialRefusal;
 /// How far the issuer's clock may be ahead, in seconds.
 const SKEW_SECONDS: i64 = 60;
 
-/// Checks `iss`, `exp`, `nbf` and `iat`.
-pub(super) fn check(payload: &Map<String, Value>, issuer: &str, now: Timestamp) -> Result<(), CredentialRefusal> {
+/// Checks `iss`, `exp`, `nbf` and `iat`; returns the time until `exp`.
+pub(super) fn check(payload: &Map<String, Value>, issuer: &str, now: Timestamp) -> Result<Duration, CredentialRefusal> {
     if payload.get("iss").and_then(Value::as_str) != Some(issuer) {
         return Err(CredentialRefusal::IssuerNotTrusted);
     }
@@ -25,7 +26,7 @@ pub(super) fn check(payload: &Map<String, Value>, issuer: &str, now: Timestamp) 
     if time(payload, "iat")?.is_some_and(|at| is_in_future(at, now)) {
         return Err(CredentialRefusal::IssuedInFuture);
     }
-    Ok(())
+    Ok(expiry.left(now.seconds()))
 }
 
 /// Returns true for a time that lies further in the future than the issuer's clock may be ahead.
@@ -47,10 +48,40 @@ impl NumericDate {
             Self::Fraction(at) => at.partial_cmp(&(seconds as f64)) == Some(Ordering::Greater),
         }
     }
+
+    /// The time until then.
+    pub(super) fn left(self, seconds: i64) -> Duration {
+        match self {
+            Self::Whole(at) => Duration::from_secs(u64::try_from(at.saturating_sub(seconds)).unwrap_or(0)),
+            Self::Fraction(at) if self.is_after(seconds) => Duration::try_from_secs_f64(at - seconds as f64).unwrap_or(Duration::MAX),
+            Self::Fraction(_) => Duration::ZERO,
+        }
+    }
 }
 
 pub(super) fn time(payload: &Map<String, Value>, name: &str) -> Result<Option<NumericDate>, CredentialRefusal> {
     let Some(value) = payload.get(name) else { return Ok(None) };
     let number = value.as_i64().map(NumericDate::Whole).or_else(|| value.as_f64().map(NumericDate::Fraction));
     number.map(Some).ok_or(CredentialRefusal::TimeNotANumber)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_left_is_none_after_the_end_and_bounded_before_it() {
+        for (at, left) in [
+            (NumericDate::Whole(100), Duration::from_secs(40)),
+            (NumericDate::Whole(60), Duration::ZERO),
+            (NumericDate::Whole(i64::MIN), Duration::ZERO),
+            (NumericDate::Whole(i64::MAX), Duration::from_secs(i64::MAX.unsigned_abs() - 60)),
+            (NumericDate::Fraction(60.5), Duration::from_millis(500)),
+            (NumericDate::Fraction(-1e308), Duration::ZERO),
+            (NumericDate::Fraction(f64::NAN), Duration::ZERO),
+            (NumericDate::Fraction(1e308), Duration::MAX),
+        ] {
+            assert_eq!(at.left(60), left);
+        }
+    }
 }

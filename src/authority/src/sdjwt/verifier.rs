@@ -2,6 +2,7 @@
 //! is verified.
 
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 use aws_lc_rs::digest::{SHA256, digest};
 use sakshi_domain::claims::ClaimSet;
@@ -40,13 +41,15 @@ pub struct VerifiedCredential {
     pub holder_bound: bool,
     /// The place where its state is published.
     pub status: CredentialStatus,
+    /// The time until its `exp`.
+    pub valid_for: Duration,
 }
 
 impl VerifiedCredential {
     /// The answer for the transaction.
     #[must_use]
     pub fn into_answer(self) -> Answer {
-        let Self { claims, missing, malformed, identity, digest, holder_bound, status: _ } = self;
+        let Self { claims, missing, malformed, identity, digest, holder_bound, status: _, valid_for: _ } = self;
         Answer::Credential { claims: Arc::new(claims), missing, malformed, holder_bound, identity, digest }
     }
 }
@@ -117,7 +120,7 @@ impl Verifier {
         let issuer = issuer(&issuers, &payload, signer)?;
         let identity = identity(&payload, jws.signed);
         let payload = processing::process(payload, Disclosures::read(&segments.disclosures, &left)?)?;
-        validity::check(&payload, issuer, expected.now)?;
+        let valid_for = validity::check(&payload, issuer, expected.now)?;
         // One pass over what may be megabytes serves both `sd_hash` and the answer's digest.
         let digest = AnswerDigest(sha256(segments.presented));
         if let Some(key_binding) = key_binding {
@@ -125,7 +128,7 @@ impl Verifier {
         }
         let status = CredentialStatus::of(&payload, issuer);
         let Requested { claims, missing, malformed } = normalise::requested_claims(payload, expected.requested)?;
-        Ok(VerifiedCredential { claims, missing, malformed, identity, digest, holder_bound: key_binding.is_some(), status })
+        Ok(VerifiedCredential { claims, missing, malformed, identity, digest, holder_bound: key_binding.is_some(), status, valid_for })
     }
 
     /// Verifies that a key of this issuer signed a status answer.

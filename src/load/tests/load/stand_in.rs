@@ -166,7 +166,7 @@ fn respond(
             let webhook = body["webhook_url"].as_str().unwrap().to_owned();
             state.events.insert(client, Event { places, webhook, ..Event::default() });
             let qr_url = format!("http://stand-in.invalid/e/{}", event_id(client));
-            json_of(200, &json!({ "event_id": event_id(client), "kiosk_url": format!("{qr_url}/kiosk"), "qr_url": qr_url }))
+            json_of(200, &json!({ "event_id": event_id(client), "qr_url": qr_url }))
         }
         ("GET", ["api", "v1", "nationalid-ovse", "events", id]) => {
             let event = &state.events[&number(id)];

@@ -9,7 +9,6 @@ use askama::Template;
 use sakshi_domain::event::{Event, EventRefusal};
 use sakshi_domain::time::Timestamp;
 use sakshi_service::entrance::Admission;
-use sakshi_service::events::is_funded;
 use sakshi_service::{Service, ServiceError};
 use sakshi_web::error::ApiError;
 use sakshi_web::html::page;
@@ -20,7 +19,7 @@ use super::refused::Refusal;
 use super::start::{self, ANOTHER};
 use super::ticket::{Next, ticket};
 use super::{find_event, visit};
-use crate::accept::wants_intent;
+use crate::accept::{may_be_of_another_site, wants_intent};
 use crate::claim_groups::{ClaimGroup, grouped};
 use crate::language::PageLanguage;
 use crate::layout::Layout;
@@ -53,7 +52,8 @@ pub(crate) async fn show(
     service: Data<Service>,
     rates: Data<RateLimits>,
 ) -> Result<HttpResponse, ApiError> {
-    if wants_intent(&request) && request.method() == Method::GET {
+    // Others get the page, and press the button.
+    if wants_intent(&request) && request.method() == Method::GET && !may_be_of_another_site(&request) {
         return intent(&path, &request, &service, &rates).await;
     }
     match shown(&path, &request, &service, &rates).await {
@@ -83,7 +83,7 @@ async fn shown(path: &str, request: &HttpRequest, service: &Service, rates: &Rat
         return Err(Refusal::at(&event, refusal.into()));
     }
     if under_way.is_none() {
-        may_start(service, &event, admission.as_ref()).await.map_err(|error| Refusal::at(&event, error))?;
+        may_start(&event, admission.as_ref()).map_err(|refusal| Refusal::at(&event, refusal.into()))?;
     }
     let PageLanguage { texts, .. } = language;
     let (here, start) = match &admission {
@@ -111,17 +111,16 @@ fn start_address(admission: &Admission, path: &str, further: Option<&str>) -> St
 }
 
 /// Refuses a guest who could not start. Only the start itself decides; this spares a button that would lead nowhere.
-async fn may_start(service: &Service, event: &Event, admission: Option<&Admission>) -> Result<(), ApiError> {
-    let refusal = if admission.is_none() {
-        ServiceError::CodeExpired
+fn may_start(event: &Event, admission: Option<&Admission>) -> Result<(), ServiceError> {
+    if admission.is_none() {
+        Err(ServiceError::CodeExpired)
     } else if event.is_budget_spent() {
-        ServiceError::BudgetSpent
-    } else if !is_funded(service, &event.client).await? {
-        ServiceError::InsufficientCredits
+        Err(ServiceError::BudgetSpent)
+    } else if !event.is_funded {
+        Err(ServiceError::InsufficientCredits)
     } else {
-        return Ok(());
-    };
-    Err(refusal.into())
+        Ok(())
+    }
 }
 
 /// A page with a button that starts, and these cookies.

@@ -10,6 +10,7 @@ use sakshi_domain::ids::EventId;
 use sakshi_service::Service;
 use sakshi_service::events::{OPERATION, create_event};
 use sakshi_web::error::ApiError;
+use sakshi_web::rate_limit::RateLimits;
 use sakshi_wire::events::CreateEventRequest;
 
 use crate::error::PortalError;
@@ -54,9 +55,9 @@ pub(crate) async fn show(user: PortalUser, service: Data<Service>) -> Result<Htt
 ///
 /// # Errors
 /// What is not about the form.
-pub(crate) async fn create(submitted: Submitted, service: Data<Service>) -> Result<HttpResponse, PortalError> {
+pub(crate) async fn create(submitted: Submitted, service: Data<Service>, rates: Data<RateLimits>) -> Result<HttpResponse, PortalError> {
     let Submitted { user, form } = submitted;
-    match created(&user, &form, &service).await {
+    match created(&user, &form, &service, &rates).await {
         Ok(id) => Ok(redirect(&format!("/portal/events/{id}?done=created"))),
         Err(error) => {
             let (status, form) = form.refused(error)?;
@@ -65,8 +66,9 @@ pub(crate) async fn create(submitted: Submitted, service: Data<Service>) -> Resu
     }
 }
 
-async fn created(user: &PortalUser, form: &Form, service: &Service) -> Result<EventId, ApiError> {
+async fn created(user: &PortalUser, form: &Form, service: &Service, rates: &RateLimits) -> Result<EventId, ApiError> {
     let caller = &user.caller;
+    rates.orders.take(&caller.client)?;
     let asked: CreateEventRequest = form.sent(SHAPE).request(service.request_context())?;
     Ok(create_event(service, caller.clone(), asked.terms(service.rules.time_zone), form.once(caller, OPERATION))
         .await?

@@ -31,6 +31,8 @@ use crate::transaction::plain;
 const BYTE_ORDER_MARK: &str = "\u{feff}";
 /// What makes a spreadsheet take a cell for a formula, in either width.
 const FORMULA_SIGNS: [char; 11] = ['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠'];
+/// At these a spreadsheet may begin the next cell or line.
+const SEPARATORS: [char; 5] = [';', '|', '\t', '\r', '\n'];
 
 /// Answers with the guests, oldest first.
 ///
@@ -113,10 +115,14 @@ fn line(claims: &[Claim], guest: &RegistrationRow) -> String {
     line
 }
 
-/// A value as a cell in quotes. An apostrophe stands before what a spreadsheet would calculate.
+/// A value as a cell in quotes. An apostrophe stands before what a spreadsheet would calculate, also after a character at which one of
+/// another country begins the next cell.
 fn cell(value: &str) -> String {
-    let guard = if value.trim_start_matches(' ').starts_with(FORMULA_SIGNS) { "'" } else { "" };
-    format!("\"{guard}{}\"", value.replace('"', "\"\""))
+    let guarded = value.split_inclusive(SEPARATORS).map(|part| {
+        let guard = if part.trim_start_matches([' ', '"']).starts_with(FORMULA_SIGNS) { "'" } else { "" };
+        format!("{guard}{}", part.replace('"', "\"\""))
+    });
+    format!("\"{}\"", guarded.collect::<String>())
 }
 
 #[cfg(test)]
@@ -137,11 +143,14 @@ mod tests {
             ("+919876543210", "\"'+919876543210\""),
             ("-1", "\"'-1\""),
             ("@SUM(A1)", "\"'@SUM(A1)\""),
-            ("\t=1", "\"'\t=1\""),
-            ("\r=1", "\"'\r=1\""),
+            ("\t=1", "\"'\t'=1\""),
+            ("\r=1", "\"'\r'=1\""),
             (" =1", "\"' =1\""),
             ("＝1", "\"'＝1\""),
             ("a=1", "\"a=1\""),
+            ("x;=1+1;-2", "\"x;'=1+1;'-2\""),
+            ("x;\"=1\"", "\"x;'\"\"=1\"\"\""),
+            ("x\t@y\n+z", "\"x\t'@y\n'+z\""),
             ("", "\"\""),
         ] {
             assert_eq!(cell(value), expected);

@@ -44,11 +44,10 @@ pub(crate) async fn show(user: PortalUser, request: HttpRequest, service: Data<S
     let number = Query::of(request.query_string()).number(&["page"], 1..=u32::MAX, 1);
     let app = &user.caller.app.app_id;
     let found = newest(number, |page| service.store.list_events(app.clone(), page)).await?;
-    let credits = service.store.balance(user.caller.client.clone()).await?.unwrap_or(0);
     let row = |event: &Event| Row {
         id: event.id.to_string(),
         name: event.terms.name.as_str().to_owned(),
-        standing: Standing::of(event, &service, credits),
+        standing: Standing::of(event, &service),
         registrations: event.counts.registrations,
         places: event.terms.max_guests.get(),
         scans: event.counts.scans,

@@ -43,7 +43,7 @@ pub(super) struct Counts {
 
 impl Counts {
     pub(super) fn of(event: &Event, service: &Service, credits: u64) -> Self {
-        let Standing { status, label } = Standing::of(event, service, credits);
+        let Standing { status, label } = Standing::of(event, service);
         let EventCounts { registrations, scans, abandoned, pending } = event.counts;
         let ended = abandoned + pending + u64::from(registrations);
         Self {
@@ -104,7 +104,7 @@ pub(crate) async fn events(
                 return Next::End;
             }
             let is_due = Instant::now() >= repeat;
-            let event = watch.borrow_and_update().clone();
+            let event = service.events.seen(&mut watch, is_due).await;
             if is_due || event.counts.scans != shown.scans {
                 // If the store cannot answer, the last value stays.
                 credits = service.store.balance(client.clone()).await.ok().flatten().unwrap_or(credits);

@@ -14,7 +14,6 @@ use sakshi_domain::time::Timestamp;
 use sakshi_pages::text::Texts;
 use sakshi_pages::time_left::date_and_time;
 use sakshi_service::Service;
-use sakshi_service::events::covers_a_guest;
 
 use crate::when::EventTime;
 
@@ -26,9 +25,9 @@ struct Standing {
 }
 
 impl Standing {
-    fn of(event: &Event, service: &Service, credits: u64) -> Self {
+    fn of(event: &Event, service: &Service) -> Self {
         let now = service.clock.now();
-        match event.status_reason(now, covers_a_guest(credits)) {
+        match event.status_reason(now) {
             Some(StatusReason::CreditsExhausted) => return Self { status: "out_of_credits", label: "Out of credits" },
             Some(StatusReason::BudgetSpent) => return Self { status: "budget_spent", label: "Budget spent" },
             None => {}

@@ -137,7 +137,7 @@ async fn shown(
     let page_request = PageRequest { page: number, page_size: ROWS };
     let (guests, total) = GuestList::new(service, &user.caller, event.id, page_request).each(Guest::of).await?;
     let addresses = service.authority.event_addresses(event.id);
-    let code = QrCode::for_entrance(&addresses.qr_url).map_err(ApiError::internal)?;
+    let code = QrCode::for_screen(&addresses.qr_url).map_err(ApiError::internal)?;
     let asked: Vec<&str> = event.terms.claims.iter().map(asked).collect();
     let credits = service.store.balance(user.caller.client.clone()).await?.unwrap_or(0);
     let terms = &event.terms;

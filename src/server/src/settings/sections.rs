@@ -99,6 +99,10 @@ pub struct Limits {
     pub callback_bytes: usize,
     /// Inits of one app.
     pub init_per_second_per_app: u32,
+    /// Orders, checks and new events of one client.
+    pub orders_per_second_per_client: u32,
+    /// Events of one app that are kept, unless its client has a limit of its own; 0 for no limit.
+    pub events_per_app: u32,
     /// Result polls of one app.
     pub polls_per_second_per_app: u32,
     /// Callbacks from one address.
@@ -203,6 +207,8 @@ impl Limits {
             body_bytes: reader.number("limits.body_bytes", 1_024..=16 * 1_024 * 1_024),
             callback_bytes: reader.number("limits.callback_bytes", 1_024..=CALLBACK_BYTES_MAX as u64),
             init_per_second_per_app: reader.number("limits.init_per_second_per_app", RATE),
+            orders_per_second_per_client: reader.number("limits.orders_per_second_per_client", RATE),
+            events_per_app: reader.number("limits.events_per_app", RATE),
             polls_per_second_per_app: reader.number("limits.polls_per_second_per_app", RATE),
             callbacks_per_second_per_address: reader.number("limits.callbacks_per_second_per_address", RATE),
             pages_per_second_per_address: reader.number("limits.pages_per_second_per_address", RATE),

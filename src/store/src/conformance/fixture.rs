@@ -201,6 +201,7 @@ pub(crate) fn event(test: &impl TestStore, client: &ClientId, count: u64) -> Eve
             is_active: true,
         },
         counts: EventCounts::default(),
+        is_funded: true,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use sakshi_domain::event::{Event, EventPatch};
 use sakshi_domain::ids::{AppId, ClientId, EventId, Partition, TxnId};
+use sakshi_domain::limits::CREDITS_PER_VERIFICATION;
 use sakshi_domain::time::Timestamp;
 
 use super::{Store, call};
@@ -80,7 +81,7 @@ impl Store {
                 let before = answers.record()?.unwrap_or_default();
                 if transitions::is_changed_by(&before, &call) {
                     // The answer to an earlier try was lost, and another change came after it.
-                    return Ok(PatchEventOutcome::Patched(found));
+                    return store.patched(found).await;
                 }
                 found.terms = match found.patched(patch.clone(), answers.now) {
                     Ok(terms) => terms,
@@ -89,7 +90,7 @@ impl Store {
                 let sealed = SealedTerms::seal(store.vault(), id, &found.terms)?;
                 let batch = transitions::patch(&before, &found, sealed, last, store.0.retention, call);
                 if let Applied::Done { results, .. } = store.commit(batch).await? {
-                    return Ok(PatchEventOutcome::Patched(transitions::patched(found, &results)));
+                    return store.patched(transitions::patched(found, &results)).await;
                 }
             }
             Err(StoreError::Overloaded)
@@ -129,6 +130,13 @@ fn registration(values: Vec<Value>) -> Option<Registration> {
 }
 
 impl Store {
+    async fn patched(&self, event: Event) -> Result<PatchEventOutcome, StoreError> {
+        let mut events = [event];
+        self.show(&mut events).await?;
+        let [event] = events;
+        Ok(PatchEventOutcome::Patched(event))
+    }
+
     /// The event that was read.
     fn event(&self, id: EventId, answers: &mut Answers) -> Result<Option<Event>, StoreError> {
         let (listed, passed) = (answers.number()?, answers.number()?);
@@ -144,12 +152,15 @@ impl Store {
         ids.into_iter().filter_map(|id| self.event(id, &mut answers).transpose()).collect()
     }
 
-    /// Makes events of one client what is to be seen of them: those of a suspended client are disabled for as long.
+    /// Makes events of one client what is to be seen of them: with its credits, and those of a suspended client disabled for as long.
     async fn show(&self, events: &mut [Event]) -> Result<(), StoreError> {
         let Some(Event { client, .. }) = events.first() else { return Ok(()) };
-        let found = self.read(vec![Query::Fields(client::client(client), &["suspended_at"])]).await?.record()?;
-        if found.is_some_and(|client| client.has("suspended_at")) {
-            events.iter_mut().for_each(|event| event.terms.is_active = false);
+        let found = self.read(vec![Query::Fields(client::client(client), &["suspended_at", "balance"])]).await?.record()?;
+        let client = found.unwrap_or_default();
+        let is_funded = client.integer("balance") >= i64::try_from(CREDITS_PER_VERIFICATION).unwrap_or(i64::MAX);
+        for event in events {
+            event.terms.is_active &= !client.has("suspended_at");
+            event.is_funded = is_funded;
         }
         Ok(())
     }

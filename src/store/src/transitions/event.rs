@@ -178,5 +178,6 @@ pub(crate) fn event_of(vault: &Vault, id: EventId, record: &Record, listed: u64,
             abandoned: count("abandoned")?.checked_add(passed).ok_or_else(unreadable)?,
             pending: listed.saturating_sub(passed),
         },
+        is_funded: false,
     })
 }
