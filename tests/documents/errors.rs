@@ -38,6 +38,8 @@ fn of_the_service() -> Vec<ServiceError> {
         E::ReportRefused(ReportRefusal::InvitationExpired),
         E::IdempotencyKeyReused,
         E::NotOffered,
+        E::BudgetSpent,
+        E::CodeExpired,
         E::Overloaded,
         E::Internal(String::new()),
     ];
