@@ -120,7 +120,7 @@ test("guests are a table by name, and a sheet that a browser downloads", async (
   await Promise.all([service.attend(made), service.attend(unnamed)]);
   const page = await signedIn();
   await page.goto(`${service.base}/portal/events/${unnamed.event_id}`);
-  assert.match(await page.getByRole("rowheader").textContent(), /^[0-9a-f-]{36}$/, "a reference stands for a name that was not shared");
+  assert.match(await page.getByRole("rowheader").textContent(), /^[2-9A-Z]{6}$/, "a reference stands for a name that was not shared");
   await page.goto(`${service.base}/portal/events/${made.event_id}`);
   const [name, reference] = (await page.getByRole("rowheader").textContent()).split(/ (?=\S+$)/);
   assert.equal(name, "Asha Rao");
@@ -131,8 +131,8 @@ test("guests are a table by name, and a sheet that a browser downloads", async (
   assert.equal(sheet.suggestedFilename(), `guests-${made.event_id}.csv`);
   const { readFile } = await import("node:fs/promises");
   const [head, line, end] = (await readFile(await sheet.path(), "utf8")).split("\r\n");
-  assert.equal(head, "\ufefftxn_id,verified_at,name,dob");
-  assert.match(line, new RegExp(`^${reference},20\\S+Z,"Asha Rao","1990-02-14"$`));
+  assert.equal(head, "\ufefftxn_id,registration_code,verified_at,name,dob");
+  assert.match(line, new RegExp(`^[0-9a-f-]{36},${reference},20\\S+Z,"Asha Rao","1990-02-14"$`));
   assert.equal(end, "");
   assert.deepEqual(page.troubles, []);
 });

@@ -14,6 +14,7 @@ use sakshi_wire::events::RegistrationRow;
 
 use crate::authentication::Caller;
 use crate::budget::{CpuBudget, OwnerPath};
+use crate::entrance::registration_code;
 use crate::error::ServiceError;
 use crate::service::Service;
 
@@ -96,7 +97,7 @@ fn revealed(vault: &Vault, guests: Vec<Registration>) -> Result<Vec<Registration
         let Outcome::Verified(claims) = outcome else {
             return Err(ServiceError::internal("a registration without a verification"));
         };
-        Ok(RegistrationRow::new(guest.txn, guest.verified_at, claims))
+        Ok(RegistrationRow::new(guest.txn, registration_code(guest.txn), guest.verified_at, claims))
     };
     guests.into_iter().map(reveal).collect()
 }

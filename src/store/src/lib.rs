@@ -34,6 +34,7 @@ mod transactions;
 mod transitions;
 mod upkeep;
 mod vault;
+mod xaes;
 
 pub use audit_log::{AuditHash, AuditHead, AuditRecord};
 pub use credits::{Audit, CreditOutcome};

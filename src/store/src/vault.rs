@@ -1,5 +1,5 @@
-//! Encryption at rest: AES-256-GCM with a fresh nonce for every ciphertext, bound to the record that
-//! it belongs to (NIST SP 800-38D).
+//! Encryption at rest: XAES-256-GCM with a random nonce for every ciphertext, bound to the record that
+//! it belongs to.
 //!
 //! The id of the key is stored with the ciphertext, so that keys can be changed: the first key seals,
 //! every key opens.
@@ -7,13 +7,15 @@
 use std::convert::Infallible;
 use std::fmt;
 
-use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use aws_lc_rs::aead::{AES_256_GCM, Aad};
 use aws_lc_rs::digest::{SHA256, digest};
 use aws_lc_rs::rand;
 use zeroize::Zeroizing;
 
+use crate::xaes::{XNONCE_LEN, XaesKey};
+
 /// Bytes of key id and nonce, before the ciphertext.
-const HEAD: usize = KEY_ID_LEN + NONCE_LEN;
+const HEAD: usize = KEY_ID_LEN + XNONCE_LEN;
 const KEY_ID_LEN: usize = 4;
 
 /// The id of an encryption key, with which every ciphertext under it begins. It tells nothing of the key.
@@ -32,8 +34,7 @@ impl fmt::Debug for EncryptionKeyId {
     }
 }
 
-/// A sealed record: four bytes of the key's SHA-256, the nonce, the ciphertext with its tag. No nonce is
-/// used twice with one key.
+/// A sealed record: four bytes of the key's SHA-256, the nonce, the ciphertext with its tag.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Sealed(Vec<u8>);
 
@@ -91,7 +92,7 @@ pub enum VaultError {
 
 /// Seals and opens records.
 pub struct Vault {
-    keys: Vec<(EncryptionKeyId, LessSafeKey)>,
+    keys: Vec<(EncryptionKeyId, XaesKey)>,
 }
 
 impl Vault {
@@ -104,10 +105,10 @@ impl Vault {
             return Err(VaultError::NoKey);
         }
         let ready = |key: &Zeroizing<Vec<u8>>| {
-            let unbound = UnboundKey::new(&AES_256_GCM, key).map_err(|_| VaultError::KeyLength)?;
+            let ready = XaesKey::new(key).map_err(|_| VaultError::KeyLength)?;
             let mut id = [0; KEY_ID_LEN];
             id.copy_from_slice(&digest(&SHA256, key).as_ref()[..KEY_ID_LEN]);
-            Ok((EncryptionKeyId(id), LessSafeKey::new(unbound)))
+            Ok((EncryptionKeyId(id), ready))
         };
         keys.iter().map(ready).collect::<Result<_, _>>().map(|keys| Self { keys })
     }
@@ -137,15 +138,15 @@ impl Vault {
         write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
     ) -> Result<Sealed, E> {
         let (key_id, key) = &self.keys[0];
-        let mut nonce = [0; NONCE_LEN];
+        let mut nonce = [0; XNONCE_LEN];
         rand::fill(&mut nonce).expect("the system's random source answers");
         let mut bytes = Vec::with_capacity(HEAD + length + AES_256_GCM.tag_len());
         bytes.extend_from_slice(&key_id.0);
         bytes.extend_from_slice(&nonce);
         write(&mut bytes)?;
-        let tag = key
-            .seal_in_place_separate_tag(Nonce::assume_unique_for_key(nonce), Aad::from(owner), &mut bytes[HEAD..])
-            .expect("the record is below the cipher's bound");
+        let (key, nonce) = key.of_message(&nonce).expect("the library derives keys");
+        let tag =
+            key.seal_in_place_separate_tag(nonce, Aad::from(owner), &mut bytes[HEAD..]).expect("the record is below the cipher's bound");
         bytes.extend_from_slice(tag.as_ref());
         Ok(Sealed(bytes))
     }
@@ -175,9 +176,9 @@ impl Vault {
     /// [`VaultError::UnknownKey`] or [`VaultError::NotAuthentic`].
     pub(crate) fn open_in_place(&self, owner: &[u8], Sealed(mut bytes): Sealed) -> Result<Vec<u8>, VaultError> {
         let (id, rest) = bytes.split_first_chunk::<KEY_ID_LEN>().ok_or(VaultError::NotAuthentic)?;
-        let (nonce, _) = rest.split_first_chunk::<NONCE_LEN>().ok_or(VaultError::NotAuthentic)?;
+        let (nonce, _) = rest.split_first_chunk::<XNONCE_LEN>().ok_or(VaultError::NotAuthentic)?;
         let (_, key) = self.keys.iter().find(|(known, _)| known.0 == *id).ok_or(VaultError::UnknownKey)?;
-        let nonce = Nonce::assume_unique_for_key(*nonce);
+        let (key, nonce) = key.of_message(nonce).map_err(|_| VaultError::NotAuthentic)?;
         let plain = key.open_within(nonce, Aad::from(owner), &mut bytes, HEAD..).map_err(|_| VaultError::NotAuthentic)?.len();
         bytes.truncate(plain);
         Ok(bytes)

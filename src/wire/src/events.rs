@@ -426,6 +426,8 @@ body! { answer
     pub struct RegistrationRow {
         /// The guest's transaction.
         txn_id: TxnId,
+        /// Six characters that the guest's page shows at the entrance.
+        registration_code: String,
         /// When the guest was verified.
         verified_at: Timestamp,
         /// Always true.
@@ -438,7 +440,7 @@ body! { answer
 impl RegistrationRow {
     /// A guest who was verified.
     #[must_use]
-    pub const fn new(txn_id: TxnId, verified_at: Timestamp, verified_claims: Arc<VerifiedClaims>) -> Self {
-        Self { txn_id, verified_at, verification_passed: Always, verified_claims }
+    pub const fn new(txn_id: TxnId, registration_code: String, verified_at: Timestamp, verified_claims: Arc<VerifiedClaims>) -> Self {
+        Self { txn_id, registration_code, verified_at, verification_passed: Always, verified_claims }
     }
 }

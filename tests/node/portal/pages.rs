@@ -148,7 +148,7 @@ async fn guests_of_an_event_are_listed_with_what_they_shared() {
     assert_eq!(sheet.header("content-disposition"), Some(&*format!("attachment; filename=\"guests-{}.csv\"", event.id)));
     assert_eq!(sheet.header("cache-control"), Some("no-store"));
     let lines: Vec<_> = sheet.html.strip_prefix('\u{feff}').unwrap().split("\r\n").collect();
-    assert!(lines[0].starts_with("txn_id,verified_at,name"), "{lines:?}");
+    assert!(lines[0].starts_with("txn_id,registration_code,verified_at,name"), "{lines:?}");
     assert!(lines[1].starts_with(&format!("{},20", guest.id)) && lines[1].contains("\"Asha Rao\""), "{lines:?}");
     assert_eq!(lines[2..], [""]);
 }

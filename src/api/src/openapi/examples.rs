@@ -68,7 +68,7 @@ pub(super) fn attach(document: &mut Value, spelling: KeyCase) {
         "max_guests": 200, "max_pending": null, "credit_budget": 500, "entry": "open", "registration_count": 1, "remaining": 199, "scan_count": 3,
         "abandoned_count": 1, "pending_count": 1, "webhook_url": hook, "qr_url": qr_url, "kiosk_url": kiosk_url, "created_at": times[0], "expires_at": ends, "time_zone": zone, "organiser": organiser,
         "purpose": purpose });
-    let registered = json!({ "txn_id": TXN, "verified_at": times[1], "verification_passed": true,
+    let registered = json!({ "txn_id": TXN, "registration_code": "7KMQ2X", "verified_at": times[1], "verification_passed": true,
         "verified_claims": { "residentName": "Asha Rao", "ageAbove18": true } });
     let mut polled = outcomes(spelling);
     polled["pending"] = named("Waiting for the person", json!(OvsePending::of(TxnId::from_bytes(*TXN.as_bytes()))));

@@ -184,7 +184,7 @@ fn respond(
             )
         }
         ("GET", ["api", "v1", "nationalid-ovse", "events", id, "registrations"]) => {
-            let row = |txn: &String| json!({ "txn_id": txn, "verified_at": AT, "verification_passed": true, "verified_claims": {} });
+            let row = |txn: &String| json!({ "txn_id": txn, "registration_code": "7KMQ2X", "verified_at": AT, "verification_passed": true, "verified_claims": {} });
             let rows: Vec<Value> = state.events[&number(id)].registered.iter().map(row).collect();
             json_of(200, &json!({ "event_id": id, "page": 1, "page_size": 100, "total": rows.len(), "registrations": rows }))
         }

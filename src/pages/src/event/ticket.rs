@@ -6,6 +6,7 @@ use askama::Template;
 use sakshi_domain::event::Event;
 use sakshi_domain::time::Timestamp;
 use sakshi_service::Service;
+use sakshi_service::entrance::registration_code;
 use sakshi_web::html::page;
 
 use super::visit::Registered;
@@ -50,7 +51,7 @@ pub(crate) async fn ticket(
     next: Next,
 ) -> HttpResponse {
     let guest = |guest: &Registered| Guest {
-        reference: guest.txn.to_string(),
+        reference: registration_code(guest.txn),
         at: guest.at,
         at_in_words: date_and_time(guest.at, event.terms.time_zone, language.texts),
     };

@@ -101,12 +101,12 @@ fn columns(asked: ClaimSet) -> Arc<[Claim]> {
 
 fn header(claims: &[Claim]) -> String {
     let names = claims.iter().map(|claim| claim.name());
-    format!("{}\r\n", ["txn_id", "verified_at"].into_iter().chain(names).collect::<Vec<_>>().join(","))
+    format!("{}\r\n", ["txn_id", "registration_code", "verified_at"].into_iter().chain(names).collect::<Vec<_>>().join(","))
 }
 
 fn line(claims: &[Claim], guest: &RegistrationRow) -> String {
     let shared = guest.verified_claims.as_map();
-    let mut line = format!("{},{}", guest.txn_id, guest.verified_at);
+    let mut line = format!("{},{},{}", guest.txn_id, guest.registration_code, guest.verified_at);
     for claim in claims {
         line.push(',');
         line.push_str(&cell(&shared.get(credential_name(*claim)).map(plain).unwrap_or_default()));
@@ -160,12 +160,12 @@ mod tests {
     #[test]
     fn a_guest_is_a_line_with_what_was_asked_for_but_the_photo() {
         let claims = columns([Claim::Photo, Claim::Name, Claim::AgeAbove18, Claim::Dob].into_iter().collect());
-        assert_eq!(header(&claims), "txn_id,verified_at,name,dob,age_above_18\r\n");
+        assert_eq!(header(&claims), "txn_id,registration_code,verified_at,name,dob,age_above_18\r\n");
         let shared = json!({"residentName": "आशा राव", "residentImage": "/9j/AAAA", "ageAbove18": true});
         let txn: TxnId = "00000000-0000-4000-8000-000000000000".parse().unwrap();
         let at = Timestamp::parse_iso8601("2026-03-01T10:00:00Z").unwrap();
-        let guest = RegistrationRow::new(txn, at, VerifiedClaims::new(shared.as_object().unwrap().clone()).into());
-        let expected = "00000000-0000-4000-8000-000000000000,2026-03-01T10:00:00.000Z,\"आशा राव\",\"\",\"true\"\r\n";
+        let guest = RegistrationRow::new(txn, "7KMQ2X".into(), at, VerifiedClaims::new(shared.as_object().unwrap().clone()).into());
+        let expected = "00000000-0000-4000-8000-000000000000,7KMQ2X,2026-03-01T10:00:00.000Z,\"आशा राव\",\"\",\"true\"\r\n";
         assert_eq!(line(&claims, &guest), expected);
     }
 }

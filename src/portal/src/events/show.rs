@@ -45,6 +45,7 @@ const SHAPE: &[(&str, Kind)] = &[
 /// A guest who was verified.
 struct Guest {
     id: String,
+    code: String,
     /// The name, if it was shared.
     name: Option<String>,
     at: Timestamp,
@@ -58,7 +59,7 @@ impl Guest {
         let mut names = shared.extract_if(.., |claim| claim.name == credential_name(Claim::Name));
         let name = names.next().map(|claim| claim.value);
         drop(names);
-        Self { id: row.txn_id.to_string(), name, at: row.verified_at, shared }
+        Self { id: row.txn_id.to_string(), code: row.registration_code.clone(), name, at: row.verified_at, shared }
     }
 }
 
