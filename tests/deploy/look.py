@@ -70,8 +70,9 @@ def kubernetes(*built):
         (container,) = pod["containers"]
         environment = config["data"]
         for key in environment:
-            expect(key in settings(), f"{name}: {key} is no setting")
-        held = [key for key in environment if "TOKEN" in key or key.endswith(("ENCRYPTION_KEY", "ENCRYPTION_KEYS", "REDIS_URL"))]
+            expect(key.removesuffix("_FILE") in settings(), f"{name}: {key} is no setting")
+        secret = lambda key: "TOKEN" in key or key.endswith(("ENCRYPTION_KEY", "ENCRYPTION_KEYS", "REDIS_URL"))
+        held = [key for key in environment if secret(key) and not key.endswith("_FILE")]
         expect(not held, f"{name}: {held} belong into a secret")
         expect(environment["SAKSHI__PROFILE"] == ("production" if is_single else name), f"{name}: the profile is {environment['SAKSHI__PROFILE']}")
 
@@ -97,9 +98,12 @@ def kubernetes(*built):
         expect(may["capabilities"] == {"drop": ["ALL"]}, f"{name}: has capabilities")
         expect(may["seccompProfile"] == {"type": "RuntimeDefault"}, f"{name}: may make any system call")
         expect(pod["automountServiceAccountToken"] is False and not pod.get("hostNetwork"), f"{name}: reaches the cluster or its machine")
-        for source in container["envFrom"]:
-            if "configMapRef" in source:
-                expect(source["configMapRef"]["name"] == config["metadata"]["name"], f"{name}: the map of the environment is another")
+        (source,) = container["envFrom"]
+        expect(source["configMapRef"]["name"] == config["metadata"]["name"], f"{name}: the environment is from elsewhere")
+        mounts = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
+        (settings_at,) = (mounts[one["name"]] for one in pod["volumes"] if one.get("secret", {}).get("secretName") == "sakshi-settings")
+        for key in given.keys() - ({"SAKSHI__STORE__REDIS_URL"} if is_single else set()):
+            expect(environment.get(f"{key}_FILE") == f"{settings_at}/{key}", f"{name}: nothing reads {key}")
         expect(not of("Secret"), f"{name}: a secret stands in the repository")
 
         labels = deployment["spec"]["template"]["metadata"]["labels"].items()

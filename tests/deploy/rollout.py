@@ -91,10 +91,11 @@ class Manifest:
     def fill_in(self):
         """Puts generated values in the place of the example's, and this machine's paths in the place of the pod's."""
         held = {item["metadata"]["name"]: item["stringData"] for item in yaml.safe_load_all(open(secrets))}
-        for source in self.container["envFrom"]:
-            for key, value in held[source["secretRef"]["name"]].items() if "secretRef" in source else ():
-                made = run("openssl", "rand", "-base64", "32") if key.endswith("_KEY") else run("openssl", "rand", "-hex", "32")
-                self.environment[key] = value if "://" in value else made
+        settings = work / "settings"
+        settings.mkdir()
+        for key, value in held["sakshi-settings"].items():
+            made = run("openssl", "rand", "-base64", "32") if key.endswith("_KEY") else run("openssl", "rand", "-hex", "32")
+            (settings / key).write_text((value if "://" in value else made) + "\n")
         authority = work / "authority"
         authority.mkdir()
         contents = {"intent.pem": run("openssl", "genrsa", "2048"), "jwks.json": run(sys.executable, jwks)}
@@ -113,8 +114,6 @@ class Manifest:
         keys = pathlib.Path(self.environment["SAKSHI__AUTHORITY__JWKS_PATH"])
         if not keys.exists():
             shutil.copy(authority / "jwks.json", keys)
-        if self.environment["SAKSHI__STORE__KIND"] == "embedded":
-            del self.environment["SAKSHI__STORE__REDIS_URL"]
 
     def probe(self, name):
         """Path, seconds between two questions, time for an answer, failures in a row."""
@@ -261,7 +260,7 @@ def start_redis(manifest):
     port = free_port()
     settings = ["--port", str(port), "--bind", "127.0.0.1", "--dir", str(work), "--appendonly", "yes", "--maxmemory-policy", "noeviction"]
     start(["redis-server", *settings], stdout=subprocess.DEVNULL)
-    manifest.environment["SAKSHI__STORE__REDIS_URL"] = f"redis://127.0.0.1:{port}"
+    pathlib.Path(manifest.environment["SAKSHI__STORE__REDIS_URL_FILE"]).write_text(f"redis://127.0.0.1:{port}\n")
 
 
 def roll(manifest, pods):
@@ -288,7 +287,7 @@ if manifest.environment["SAKSHI__STORE__KIND"] == "redis":
 pods = [Pod(manifest, f"old-{number}") for number in range(manifest.replicas)]
 for pod in pods:
     pod.become_available()
-headers = become_client(pods[0], manifest.environment["SAKSHI__ADMIN__TOKEN"])
+headers = become_client(pods[0], pathlib.Path(manifest.environment["SAKSHI__ADMIN__TOKEN_FILE"]).read_text().strip())
 clients = Clients(pods, headers)
 clients.send_more(50)
 roll(manifest, pods)

@@ -3,6 +3,7 @@
 //! Values from the environment are text, so numbers, flags and lists are read from text too. After a problem
 //! a stand-in is returned, so that the rules between settings are still checked.
 
+use std::fs;
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -85,9 +86,10 @@ impl Reader {
         })
     }
 
-    /// A text that is not shown.
+    /// A text that is not shown. The file that the same key with `_file` names goes first.
     pub(super) fn secret(&mut self, path: &str) -> Option<SecretString> {
         let text = self.take_text(path);
+        let text = self.take_file(path).unwrap_or(text);
         self.secrets.push(path.to_owned());
         self.show(path, if text.is_empty() { "\"\"" } else { "\"[set, not shown]\"" });
         (!text.is_empty()).then(|| SecretString::from(text))
@@ -102,6 +104,9 @@ impl Reader {
     /// A list of secrets with a meaning.
     pub(super) fn secrets<T>(&mut self, path: &str, parse: impl Fn(&str) -> Result<T, &'static str>) -> Vec<T> {
         let texts = self.take_list(path);
+        let file = self.take_file(path);
+        let texts =
+            file.map_or(texts, |text| text.split([',', '\n']).map(str::trim).filter(|item| !item.is_empty()).map(str::to_owned).collect());
         self.secrets.push(path.to_owned());
         self.show(path, format!("[{} set, not shown]", texts.len()));
         self.parse_list(path, &texts, parse)
@@ -193,6 +198,19 @@ impl Reader {
                 String::new()
             }
         }
+    }
+
+    /// The content of the file that a secret's twin names, which goes first; `None` when it names none.
+    fn take_file(&mut self, path: &str) -> Option<String> {
+        let twin = format!("{path}_file");
+        let file = Some(self.take_text(&twin)).filter(|file| !file.is_empty())?;
+        self.show(&twin, format!("{file:?}"));
+        match fs::read_to_string(&file) {
+            Ok(text) if text.trim().is_empty() => self.problems.add(&twin, format!("names a file that is empty: {file}")),
+            Ok(text) => return Some(text.trim().to_owned()),
+            Err(error) => self.problems.add(&twin, format!("cannot be read: {file}: {error}")),
+        }
+        None
     }
 
     /// The items that are not empty.

@@ -70,6 +70,33 @@ fn the_environment_wins_over_the_file_and_the_file_over_the_profile() {
 }
 
 #[test]
+fn a_secret_may_be_in_a_file_that_its_twin_names() {
+    let directory = tempfile::tempdir().unwrap();
+    let in_file = |name: &str, text: &str| {
+        let path = directory.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    };
+    let token = in_file("token", "from-a-mounted-secret-from-a-mounted-secret\n");
+    let keys_before = in_file("keys", &format!("{KEY}\n{KEY}\n"));
+    let mut sources = environment(&[
+        ("SAKSHI__ADMIN__TOKEN", "what-goes-second-what-goes-second-what"),
+        ("SAKSHI__ADMIN__TOKEN_FILE", &token),
+        ("SAKSHI__STORE__ENCRYPTION_KEY", KEY),
+        ("SAKSHI__STORE__PREVIOUS_ENCRYPTION_KEYS_FILE", &keys_before),
+    ]);
+    let loaded = load(&sources).unwrap();
+    assert_eq!(loaded.settings.admin.token.expose_secret(), "from-a-mounted-secret-from-a-mounted-secret");
+    assert_eq!(loaded.settings.store.previous_encryption_keys.len(), 2);
+    assert!(loaded.effective.iter().all(|(_, value)| !value.contains("mounted-secret")), "{:?}", loaded.effective);
+    let absent = directory.path().join("absent").display().to_string();
+    sources.environment.insert("SAKSHI__ADMIN__TOKEN_FILE".into(), in_file("empty", " \n"));
+    sources.environment.insert("SAKSHI__STORE__ENCRYPTION_KEY_FILE".into(), absent);
+    sources.environment.insert("SAKSHI__SERVER__WORKERS_FILE".into(), "x".into());
+    assert_eq!(keys(&load(&sources).unwrap_err()), ["store.encryption_key_file", "admin.token_file", "server.workers_file"]);
+}
+
+#[test]
 fn a_command_needs_only_the_settings_that_it_uses() {
     let (sources, _file) = file(&format!(
         "profile = \"production\"\ncolour = \"red\"\n[store]\nencryption_key = \"{KEY}\"\n[server]\nworkers = \"many\"\n\
