@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use sakshi_kit::backend::Backend;
 use sakshi_kit::identity_app::IdentityApp;
-use sakshi_kit::node::TestNode;
+use sakshi_kit::node::{Addresses, TestNode};
 
 /// The slowest hundredth may take this many times what it took alone.
 const RATIO_MAX: u32 = 3;
@@ -30,6 +30,11 @@ impl Honest {
     /// With a key and credits of its own.
     pub(crate) async fn of(node: &TestNode) -> Self {
         Self { backend: node.backend(10_000).await, identity_app: node.identity_app() }
+    }
+
+    /// The same client, through another address of the service.
+    pub(crate) fn through(&self, addresses: &Addresses) -> Self {
+        Self { backend: self.backend.through(addresses), identity_app: self.identity_app.through(addresses) }
     }
 
     /// So many verifications, one after the other: init, callback, result.

@@ -12,6 +12,7 @@
     reason = "whatever goes wrong here is a failed test, and what it prints is for its reader"
 )]
 
+mod balanced;
 mod connections;
 mod honest;
 mod malformed;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use sakshi_kit::answer::Answer;
 use sakshi_kit::event::{TestEvent, terms};
-use sakshi_kit::node::TestNode;
+use sakshi_kit::node::{Addresses, TestNode};
 use sakshi_kit::waiting::assert_within;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpSocket, TcpStream};
@@ -15,12 +15,12 @@ use tokio::time::{sleep, timeout};
 use crate::honest::Honest;
 
 /// 78 of these are left to the public.
-const DESCRIPTORS: u32 = 400;
+pub(crate) const DESCRIPTORS: u32 = 400;
 const VISITS: usize = 60;
 /// More than the listener may have.
 const CONNECTIONS: usize = 300;
 /// The time that the attacker keeps one of them before it opens another instead.
-const KEPT: Duration = Duration::from_secs(2);
+pub(crate) const KEPT: Duration = Duration::from_secs(2);
 /// A probe and a newcomer are answered within this, whatever others do.
 const PROBED: Duration = Duration::from_millis(500);
 
@@ -35,7 +35,7 @@ async fn asking(from: &str, to: SocketAddr, request: &str) -> Option<TcpStream> 
 }
 
 /// Keeps connections open until it is dropped.
-fn attack(from: &'static str, to: SocketAddr, request: &str) -> JoinSet<()> {
+pub(crate) fn attack(from: &'static str, to: SocketAddr, request: &str) -> JoinSet<()> {
     let mut tasks = JoinSet::new();
     for number in 0..CONNECTIONS {
         let request = request.to_owned();
@@ -54,6 +54,28 @@ fn get(path: &str) -> String {
     format!("GET {path} HTTP/1.1\r\nhost: x\r\n\r\n")
 }
 
+/// What connections are kept open with.
+pub(crate) fn attacks(event: &TestEvent) -> [(&'static str, String); 4] {
+    let announced =
+        "POST /portal/sign-in HTTP/1.1\r\nhost: x\r\ncontent-type: application/x-www-form-urlencoded\r\ncontent-length: 900\r\n\r\n";
+    [
+        ("unread answers", get("/openapi.json")),
+        ("event streams", get(&format!("/e/{}/kiosk/events", event.id))),
+        ("announced bodies", announced.to_owned()),
+        ("half heads", "GET /api/ping HTTP/1.1\r\nhost: x\r\nx: ".to_owned()),
+    ]
+}
+
+/// Those who have no connection yet are answered.
+pub(crate) async fn assert_newcomers_are_served(addresses: &Addresses, attack: &str) {
+    for _ in 0..5 {
+        let newcomer = reqwest::Client::builder().no_proxy().build().expect("an HTTP client");
+        let began = Instant::now();
+        assert_eq!(Answer::to(newcomer.get(addresses.public("/api/ping"))).await.status, 200, "{attack}");
+        assert_within(began.elapsed(), PROBED, attack);
+    }
+}
+
 #[tokio::test]
 async fn whatever_one_address_keeps_connections_open_with_others_are_served() {
     let mut node = TestNode::unlaunched(&[]);
@@ -62,24 +84,11 @@ async fn whatever_one_address_keeps_connections_open_with_others_are_served() {
     let alone = honest.visit(VISITS).await;
     let event = TestEvent::open(&node, &node.backend(100).await, &terms(5)).await;
     let address = node.addresses.public("").trim_start_matches("http://").parse().expect("an address");
-    let announced =
-        "POST /portal/sign-in HTTP/1.1\r\nhost: x\r\ncontent-type: application/x-www-form-urlencoded\r\ncontent-length: 900\r\n\r\n";
-    for (what, request) in [
-        ("unread answers", get("/docs/errors").repeat(20)),
-        ("event streams", get(&format!("{}/kiosk/events", event.path()))),
-        ("announced bodies", announced.to_owned()),
-        ("half heads", "GET /api/ping HTTP/1.1\r\nhost: x\r\nx: ".to_owned()),
-    ] {
+    for (what, request) in attacks(&event) {
         let attack = attack("127.0.0.66", address, &request);
         sleep(KEPT).await;
         honest.is_as_well_off_as(&alone, what).await;
-        for _ in 0..5 {
-            // Who has no connection yet.
-            let newcomer = reqwest::Client::builder().no_proxy().build().expect("an HTTP client");
-            let began = Instant::now();
-            assert_eq!(Answer::to(newcomer.get(node.addresses.public("/api/ping"))).await.status, 200, "{what}");
-            assert_within(began.elapsed(), PROBED, what);
-        }
+        assert_newcomers_are_served(&node.addresses, what).await;
         drop(attack);
     }
 }

@@ -41,7 +41,10 @@ pub(super) enum Phase {
 /// The state of one connection, shared with the requests on it.
 #[derive(Debug, Default)]
 pub(crate) struct ConnectionState {
-    /// The subscriber at its other end, or who is behind the last request of a trusted proxy.
+    /// The subscriber at its other end.
+    peer: Cell<Option<IpAddr>>,
+    /// The same, or who is behind the request under way of a trusted proxy; nobody between two requests of a proxy, which sends those of
+    /// anybody there.
     owner: Cell<Option<IpAddr>>,
     /// It was accepted beyond the limit: it answers probes alone.
     is_for_probes: Cell<bool>,
@@ -110,6 +113,11 @@ impl ConnectionState {
 
     pub(super) const fn owner(&self) -> Option<IpAddr> {
         self.owner.get()
+    }
+
+    pub(super) fn set_peer(&self, peer: IpAddr) {
+        self.peer.set(Some(peer));
+        self.owner.set(Some(peer));
     }
 
     pub(crate) fn set_owner(&self, owner: IpAddr) {
@@ -215,6 +223,9 @@ impl ActiveRequest {
 impl Drop for ActiveRequest {
     fn drop(&mut self) {
         self.0.reads.set(Reads::Head);
+        if self.0.owner != self.0.peer {
+            self.0.owner.set(None);
+        }
         if self.0.has_pending_input.take() {
             self.0.wake();
         }

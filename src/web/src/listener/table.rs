@@ -70,7 +70,7 @@ impl ConnectionTable {
     pub(super) fn enter(self: &Rc<Self>, slot: ConnectionSlot, owner: IpAddr) -> Entry {
         let state = Rc::<ConnectionState>::default();
         let key = self.next_key.replace(self.next_key.get() + 1);
-        state.set_owner(owner);
+        state.set_peer(owner);
         state.touch(self.tick());
         let mut staying = self.open.borrow().len();
         if staying >= self.bounds.eviction_threshold {
@@ -84,7 +84,8 @@ impl ConnectionTable {
     }
 
     /// Closes connections of the subscribers who have most: of each, in the order of [`Phase`], those first that have been quiet longest.
-    /// One whose answer is being computed stays. Returns how many stay.
+    /// Those of proxies that are idle come last: a proxy may send somebody's request there at this moment. One whose answer is being
+    /// computed stays. Returns how many stay.
     fn close_surplus(&self) -> usize {
         let open = self.open.borrow();
         let mut by_owner: HashMap<_, Vec<_>> = HashMap::new();
@@ -97,16 +98,18 @@ impl ConnectionTable {
         }
         let wanted = staying + 1 + staying / CLOSED_ONE_IN - self.bounds.eviction_threshold;
         let mut surplus = Vec::with_capacity(staying);
-        for mut held in by_owner.into_values() {
+        for (owner, mut held) in by_owner {
             held.sort_unstable_by_key(|(phase, active_at, _)| (*phase, *active_at));
             let all = held.len();
             let closable = held.into_iter().enumerate().filter(|(_, (phase, ..))| *phase != Phase::Computing);
             // Each that is closed leaves its owner one less.
-            surplus.extend(closable.map(|(before, (phase, active_at, state))| ((Reverse(all - before), phase, active_at), state)));
+            surplus.extend(
+                closable.map(|(before, (phase, active_at, state))| ((owner.is_none(), Reverse(all - before), phase, active_at), state)),
+            );
         }
         surplus.sort_unstable_by_key(|(order, _)| *order);
         let closed = surplus.len().min(wanted);
-        for ((_, phase, _), state) in surplus.into_iter().take(closed) {
+        for ((.., phase, _), state) in surplus.into_iter().take(closed) {
             state.close();
             let reason = if phase <= Phase::Idle { "quiet" } else { "share" };
             counter!("sakshi_connections_closed_total", "listener" => self.listener, "reason" => reason).increment(1);
@@ -206,6 +209,26 @@ mod tests {
         }
         assert_eq!(gone, [4, 2, 1, 0], "A has four of six, then three; then both have two, and what is idle comes first");
         assert_eq!(table.open.borrow().len(), 6);
+    }
+
+    #[test]
+    fn a_proxys_idle_connections_are_nobodys_and_come_last() {
+        let table = table(4, 9);
+        let entries: Vec<_> = [A, A, A, B].into_iter().map(|owner| enter(&table, owner)).collect();
+        for entry in &entries[..2] {
+            let request = answering(entry);
+            entry.state.set_owner(B);
+            drop(request);
+            assert_eq!(entry.state.owner(), None);
+        }
+        let under_way = answering(&entries[2]);
+        entries[2].state.set_owner(B);
+        let mut newcomers = vec![enter(&table, A)];
+        assert_eq!(closing(&entries), [3], "B has most, through the proxy and without it");
+        newcomers.push(enter(&table, A));
+        assert_eq!(closing(&entries).len() + closing(&newcomers).len(), 2);
+        assert!(closing(&entries).iter().all(|place| *place >= 2), "those of the proxy stay");
+        drop((under_way, newcomers));
     }
 
     #[test]
