@@ -27,7 +27,7 @@ use tokio::time::{MissedTickBehavior, interval, sleep, sleep_until};
 use crate::connections::idle;
 use crate::many_values::{MEMBERS, many, unsigned};
 use crate::registrations::{crowded, list};
-use crate::{malformed, registrations, unread, withheld_bodies, withheld_files};
+use crate::{malformed, one_address, registrations, unread, withheld_bodies, withheld_files};
 use sakshi_kit::raw::Raw;
 
 /// Of this many seconds each, honest clients come alone for two parts and then beside the attacks for ten.
@@ -287,11 +287,13 @@ fn attack(attackers: &Arc<Attackers>) {
         for _ in 0..registrations::UNREAD {
             all.spawn(Arc::clone(attackers).leave_lists());
         }
+        let address = attackers.node.addresses.public("").trim_start_matches("http://").parse().expect("an address");
+        let kept_open = one_address::attacks(&attackers.crowd).map(|(_, request)| one_address::attack("127.0.0.66", address, &request));
         all.spawn(Arc::clone(attackers).look_at_pages());
         all.spawn(Arc::clone(attackers).send_malformed_chunks());
         all.spawn(Arc::clone(attackers).poll_with_revoked_keys());
         all.join_all().await;
-        drop(idle_ones);
+        drop((idle_ones, kept_open));
     });
 }
 
