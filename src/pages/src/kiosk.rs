@@ -66,7 +66,7 @@ struct State {
 }
 
 impl State {
-    fn of(event: &Event, client: Option<&str>, texts: &Texts, places: bool, service: &Service) -> Self {
+    fn of(event: &Event, client: Option<&str>, texts: &Texts, screen: &Screen, service: &Service) -> Self {
         let now = service.clock.now();
         let status = event.status(now);
         let until = date_and_time(event.terms.expires_at, event.terms.time_zone, texts);
@@ -81,8 +81,12 @@ impl State {
             purpose: text(&event.terms.purpose),
             until,
             registered: false,
-            places_left: (places && matches!(status, EventStatus::Active | EventStatus::AtCapacity)).then(|| event.remaining()),
-            code: if event.terms.entry.is_open() { None } else { code(event, service).ok().map(|code| code.path()) },
+            places_left: (screen.places && matches!(status, EventStatus::Active | EventStatus::AtCapacity)).then(|| event.remaining()),
+            code: if event.terms.entry.is_open() || screen.key.is_none() {
+                None
+            } else {
+                code(event, service).ok().map(|code| code.path())
+            },
         }
     }
 }
@@ -124,7 +128,7 @@ async fn shown(path: &str, request: &HttpRequest, service: &Service, rates: &Rat
             ..Layout::new(service, language, &format!("/e/{}/kiosk{asked}", event.id)).for_guests(service, event.terms.retention)
         },
         stream: language.at(&format!("/e/{}/kiosk/events{asked}", event.id)),
-        state: State::of(&event, client.as_deref(), texts, screen.places, service),
+        state: State::of(&event, client.as_deref(), texts, &screen, service),
         code: code.inline(),
         event,
     };
@@ -146,17 +150,22 @@ pub(crate) async fn events(
     let mut watch = service.events.watch(id).await?.ok_or(ServiceError::NotFound("event"))?;
     let event = Arc::clone(&watch.borrow_and_update());
     let client = client_name(&service, &event).await;
-    let places = Screen::of(&request, &service, &event)?.places;
+    let screen = Screen::of(&request, &service, &event)?;
     let PageLanguage { texts, .. } = PageLanguage::of(&request, Some(event.terms.language));
-    let mut shown = State::of(&event, client.as_deref(), texts, places, &service);
+    let mut shown = State::of(&event, client.as_deref(), texts, &screen, &service);
     let mut registrations = event.counts.registrations;
     let first = Next::State(shown.clone());
     let drain = service.drain.clone();
     event_stream(&request, &drain, Some(id), &first, async move || {
         // When the event ends its state changes without a notification.
-        let left = watch.borrow().terms.expires_at.since(service.clock.now());
-        let repeat =
-            Instant::now() + if left.is_zero() { STATE_INTERVAL } else { STATE_INTERVAL.min(left) }.min(code_left(service.clock.now()));
+        let now = service.clock.now();
+        let (left, is_open) = {
+            let terms = &watch.borrow().terms;
+            (terms.expires_at.since(now), terms.entry.is_open())
+        };
+        let left = if left.is_zero() { STATE_INTERVAL } else { STATE_INTERVAL.min(left) };
+        // So does a code that changes.
+        let repeat = Instant::now() + if is_open { left } else { left.min(code_left(now)) };
         let mut followed = true;
         loop {
             let is_due = tokio::select! {
@@ -171,8 +180,11 @@ pub(crate) async fn events(
                 }
             }
             let event = service.events.seen(&mut watch, is_due).await;
+            if !screen.may_show(&event) {
+                return Next::End;
+            }
             let before = std::mem::replace(&mut registrations, event.counts.registrations);
-            let state = State { registered: registrations > before, ..State::of(&event, client.as_deref(), texts, places, &service) };
+            let state = State { registered: registrations > before, ..State::of(&event, client.as_deref(), texts, &screen, &service) };
             if is_due || state != shown {
                 shown = State { registered: false, ..state.clone() };
                 return Next::State(state);
@@ -199,11 +211,14 @@ impl Screen {
     fn of(request: &HttpRequest, service: &Service, event: &Event) -> Result<Self, ServiceError> {
         let query = request.query_string();
         let key = query.split('&').find(|pair| pair.starts_with("key=")).filter(|_| service.authority.has_kiosk_key(event.id, query));
-        if key.is_none() && !event.terms.entry.is_open() {
-            return Err(ServiceError::NotFound("event"));
-        }
         let places = key.is_some() && query.split('&').any(|pair| pair == "places=1");
-        Ok(Self { key: key.map(str::to_owned), places })
+        let screen = Self { key: key.map(str::to_owned), places };
+        if screen.may_show(event) { Ok(screen) } else { Err(ServiceError::NotFound("event")) }
+    }
+
+    /// Without the key there is no screen where only guests at the kiosk start.
+    const fn may_show(&self, event: &Event) -> bool {
+        self.key.is_some() || event.terms.entry.is_open()
     }
 
     /// The query of an address of the same screen.

@@ -170,6 +170,19 @@ async fn a_drain_ends_the_stream_and_a_stream_of_nothing_is_a_404() {
 }
 
 #[actix_rt::test]
+async fn a_stream_without_the_key_ends_when_only_guests_at_the_kiosk_may_start() {
+    let fixture = PagesFixture::new().await;
+    let event = fixture.event(|_| {}).await;
+    let mut stream = Stream::open(&fixture, &format!("/e/{}/kiosk/events", event.id)).await;
+    assert_eq!(stream.state().await["code"], Value::Null);
+    let patch = EventPatch { entry: Some(EventEntry::Kiosk), ..EventPatch::default() };
+    fixture.shared.service.events.patch(event.id, event.app.clone(), patch).await.unwrap();
+    while let Some(text) = stream.text().await {
+        assert!(!text.contains("\"code\""), "{text}");
+    }
+}
+
+#[actix_rt::test]
 async fn where_only_guests_at_the_kiosk_start_the_stream_brings_the_next_code() {
     let fixture = PagesFixture::new().await;
     let event = fixture.event(|terms| terms.entry = EventEntry::Kiosk).await;
