@@ -209,7 +209,7 @@ async fn a_registered_guest_finds_that_at_the_event_when_it_is_full_or_over_and_
     let code = event.registrations().await[0]["registration_code"].as_str().expect("a code").to_owned();
     let is_ticket = |shown: &Answer| {
         // The id of the transaction opens the ticket, so it is not on it.
-        let is_told = shown.text.contains(&format!("<span dir=\"ltr\">{}</span>", opened.txn));
+        let is_told = shown.text.contains(&format!("<bdi dir=\"ltr\">{}</bdi>", opened.txn));
         shown.status == 200 && !is_told && ["You are registered", "Open day", &code].iter().all(|part| shown.text.contains(part))
     };
 
