@@ -9,7 +9,7 @@ use sakshi_domain::erasure::ErasureSubject;
 use sakshi_domain::transaction::{Answer, Outcome};
 
 use super::{Fixture, WINDOW, ask, declined, run, take_turns, until, verified};
-use crate::ask::StartFrom;
+use crate::ask::{Ask, StartFrom};
 use crate::router::Unanswered;
 use crate::transaction::GetTransaction;
 use crate::{Complete, CompleteReply, View};
@@ -168,6 +168,22 @@ fn what_waits_behind_the_end_of_a_transaction_is_asked_again_and_answered_from_t
         assert!(matches!(behind, Ok(Err(Unanswered::Gone))), "{behind:?}");
         fixture.store.erase(ErasureSubject::Transaction(id)).await.unwrap();
         assert!(matches!(fixture.transactions.get(id).await, Ok(View::Unknown)));
+        fixture.end().await;
+    });
+}
+
+/// The shard learns late that an actor has ended, and would ask it for ever.
+#[test]
+fn what_an_actor_has_not_answered_is_asked_of_the_record_whatever_actor_there_is() {
+    run(async {
+        let fixture = Fixture::new().await;
+        let id = fixture.open().await;
+        assert!(matches!(fixture.store.expire_transaction(id).await, Ok(ExpireOutcome::Expired(_))));
+        let shard = fixture.tree.transactions.get(0).unwrap();
+        let first = ask(id, GetTransaction { fresh: false });
+        assert!(matches!(shard.send(first).await, Ok(Ok(View::Pending(_)))), "the actor has not heard of the end");
+        let again = Ask { again: true, ..ask(id, GetTransaction { fresh: false }) };
+        assert!(matches!(shard.send(again).await, Ok(Ok(View::Expired(_)))));
         fixture.end().await;
     });
 }
