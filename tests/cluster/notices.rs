@@ -118,7 +118,7 @@ async fn a_kiosk_on_one_node_counts_the_guests_of_another() {
     let nodes = Nodes::start().await;
     let (organiser, identity_app) = (nodes.backend(10).await, nodes.all[0].identity_app());
     let event = TestEvent::reported(&nodes.all[0], &organiser, 5, "https://hooks.example/x").await;
-    let mut screen = Screen::at(&nodes.all[2], &event.id).await;
+    let mut screen = Screen::at(&nodes.all[2], &event).await;
     assert_eq!(screen.places_left().await, 5);
     let opened = event.through(&nodes.all[0].addresses).scan().await;
     identity_app.through(&nodes.all[1].addresses).approve(&opened, "asha").await;
@@ -148,8 +148,11 @@ struct Screen {
 }
 
 impl Screen {
-    async fn at(node: &TestNode, event: &str) -> Self {
-        let response = node.http.get(node.addresses.public(&format!("/e/{event}/kiosk/events?places=1"))).send().await.expect("a stream");
+    async fn at(node: &TestNode, event: &TestEvent) -> Self {
+        let address = event.state().await["kiosk_url"].as_str().expect("an address").to_owned();
+        let (_, key) = address.split_once('?').expect("a key");
+        let stream = node.addresses.public(&format!("/e/{}/kiosk/events?{key}&places=1", event.id));
+        let response = node.http.get(stream).send().await.expect("a stream");
         Self { response, read: String::new() }
     }
 
