@@ -54,7 +54,7 @@ fn get(path: &str) -> String {
     format!("GET {path} HTTP/1.1\r\nhost: x\r\n\r\n")
 }
 
-/// What connections are kept open with.
+/// Requests with which connections are kept open.
 pub(crate) fn attacks(event: &TestEvent) -> [(&'static str, String); 4] {
     let announced =
         "POST /portal/sign-in HTTP/1.1\r\nhost: x\r\ncontent-type: application/x-www-form-urlencoded\r\ncontent-length: 900\r\n\r\n";

@@ -85,7 +85,7 @@ impl ByteBounds {
 /// Whose budget is used up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Exceeded {
-    /// What its client or its origin may have.
+    /// The share of its client or of its origin.
     Share,
     /// The one that all share.
     Total,
@@ -182,7 +182,7 @@ impl Budget {
         Ok(Reservation { budget: Rc::clone(self), kind, receiver: Arc::clone(receiver), bytes, notify: notify.clone() })
     }
 
-    /// Whether memory was released since all blocked receivers were last checked.
+    /// Returns true if memory was released since all blocked receivers were last checked.
     pub(super) fn was_freed(&self) -> bool {
         self.freed.get()
     }

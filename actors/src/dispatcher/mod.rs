@@ -59,7 +59,7 @@ pub struct DispatchBounds {
 #[derive(Clone, Debug)]
 pub(crate) struct InFlight {
     pub(crate) attempts: Arc<Gate>,
-    /// Who makes them.
+    /// The slots of those who make them.
     pub(crate) slots: FairSlots<ClientId>,
     /// Bytes reserved for webhook bodies.
     pub(crate) body_bytes: Arc<AtomicUsize>,
@@ -320,7 +320,7 @@ impl Drop for ReportAtEnd {
     }
 }
 
-/// What is needed for an attempt, and for whom.
+/// A receiver with the slot and the memory for an attempt.
 type Begun = (Arc<Receiver>, FairSlot<ClientId>, Reservation);
 
 /// Counts an origin while its name is looked up, and reports the end on drop, so that a panic is reported too.

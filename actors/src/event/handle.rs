@@ -41,7 +41,7 @@ impl Events {
         self.router.ask_about(id, WatchEvent).await
     }
 
-    /// What a watcher sees now. Nothing tells of credits that a client gets, so an event without any is read when `is_due`.
+    /// The event as a watcher sees it now. Nothing tells of credits that a client gets, so an event without any is read when `is_due`.
     pub async fn seen(&self, watch: &mut EventWatch, is_due: bool) -> Arc<Event> {
         let event = Arc::clone(&watch.borrow_and_update());
         if event.is_funded || !is_due {

@@ -1,4 +1,4 @@
-//! Capabilities: HMACs under a server secret. Whoever sends one has got it from this service.
+//! Capabilities: HMACs under a server secret. A sender of one has got it from this service.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use crate::encoding::base64url;
 const CAPABILITY_BYTES: usize = 18;
 const SECRET_BYTES_MIN: usize = 32;
 
-/// What a capability is for. Those of one purpose are none of another.
+/// The purpose of a capability. Those of one purpose are none of another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// To answer a transaction.
@@ -64,7 +64,7 @@ impl Capabilities {
         capability(&self.secrets[0], purpose, subject)
     }
 
-    /// Whether a capability is one for this subject. Compares in constant time.
+    /// Returns true for a capability of this subject. Compares in constant time.
     #[must_use]
     pub fn is_genuine(&self, purpose: Purpose, subject: &[u8], given: &str) -> bool {
         let is_of = |secret| verify_slices_are_equal(capability(secret, purpose, subject).as_bytes(), given.as_bytes()).is_ok();

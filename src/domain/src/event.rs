@@ -44,7 +44,7 @@ pub struct EventTerms {
     /// The limit on credits that its guests spend.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub credit_budget: Option<CreditBudget>,
-    /// Who can start.
+    /// The guests who can start.
     #[serde(skip_serializing_if = "EventEntry::is_open", default)]
     pub entry: EventEntry,
     /// When the event ends.
@@ -115,13 +115,13 @@ impl<const MOST: u32> Limit<MOST> {
 }
 
 string_enum!(
-    /// Who can start at an event.
+    /// The guests who can start at an event.
     #[derive(Default)]
     EventEntry {
         /// Everybody who has its code, which is printed.
         #[default]
         Open = "open",
-        /// Who scans the code on a kiosk's screen, which changes.
+        /// Those who scan the code on a kiosk's screen, which changes.
         Kiosk = "kiosk",
     }
 );
@@ -205,7 +205,7 @@ impl Event {
         }
     }
 
-    /// Why it takes no guest at `now` although it is active.
+    /// The reason for which it takes no guest at `now` although it is active.
     #[must_use]
     pub fn status_reason(&self, now: Timestamp) -> Option<StatusReason> {
         if self.status(now) != EventStatus::Active {

@@ -21,7 +21,8 @@ pub(super) fn wants_intent(request: &HttpRequest) -> bool {
     accept.names(JWT) && accept.rank(JWT) > accept.rank(HTML) && accept.rank(JWT) >= accept.rank(JSON) && !is_prefetch(request)
 }
 
-/// Whether a browser has sent this that does not say from which site (before Fetch Metadata): perhaps a page of another site has.
+/// Returns true for a request of a browser that does not say from which site (before Fetch Metadata): perhaps a page of another site
+/// has sent it.
 pub(super) fn may_be_of_another_site(request: &HttpRequest) -> bool {
     let headers = request.headers();
     let is_browser = headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok()).is_some_and(|agent| agent.starts_with("Mozilla/"));

@@ -198,7 +198,7 @@ fn code_left(now: Timestamp) -> Duration {
     Duration::from_millis((CODE_SHOWN_MS - now.millis().rem_euclid(CODE_SHOWN_MS)).unsigned_abs())
 }
 
-/// What the address of a screen asks for and may have.
+/// A screen as its address asks for it.
 struct Screen {
     /// The parameter with the key, if it is right.
     key: Option<String>,

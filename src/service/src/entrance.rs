@@ -26,7 +26,7 @@ const KEY: &str = "key";
 const CODE_LETTERS: &[u8; 32] = b"23456789ABCDEFGHJKLMNPQRSTUVWXYZ";
 
 /// The code of a registered guest, for the people at the entrance: six characters, from which the id of the transaction cannot be told.
-/// Whoever has that can open the guest's ticket.
+/// The id opens the guest's ticket.
 #[must_use]
 pub fn registration_code(txn: TxnId) -> String {
     let digest = digest(&SHA256, &[&b"registration"[..], txn.as_bytes()].concat());

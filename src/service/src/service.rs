@@ -71,7 +71,7 @@ pub struct Rules {
     pub time_zone: TimeZone,
     /// How long an event and its registrations are kept after its end.
     pub registration_ttl: Duration,
-    /// How long a credential is refused under another transaction at most.
+    /// The longest time for which a credential is refused under another transaction.
     pub replay_window: Duration,
     /// Whether `server.public_base_url` is set: then pages of no other origin are ours.
     pub has_public_base_url: bool,

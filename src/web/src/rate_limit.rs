@@ -139,7 +139,7 @@ pub struct RateLimits {
     pub clients: ClientRates,
     /// `POST /init` by app.
     pub init: RateLimit<AppId>,
-    /// What costs no credit and yet something: orders to upstreams, questions to sources and new events, by client.
+    /// Requests that cost no credit and yet something: orders to upstreams, questions to sources and new events, by client.
     pub orders: RateLimit<ClientId>,
     /// `GET /result` by app.
     pub polls: RateLimit<AppId>,

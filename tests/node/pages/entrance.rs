@@ -23,7 +23,7 @@ fn scanned(fixture: &PagesFixture, event: &Event) -> String {
     authority.code_url(event, fixture.clock.now()).strip_prefix(&authority.public_base).unwrap().to_owned()
 }
 
-/// Where the button of the event's page leads.
+/// The address of the button on the event's page.
 fn button(html: &str) -> String {
     let (_, rest) = html.split_once("<form method=\"post\" action=\"").unwrap_or_else(|| panic!("{html}"));
     rest.split('"').next().unwrap().to_owned()

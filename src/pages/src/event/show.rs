@@ -104,7 +104,7 @@ async fn shown(path: &str, request: &HttpRequest, service: &Service, rates: &Rat
     Ok(with_start(page(StatusCode::OK, None, &template), &visits.cookies))
 }
 
-/// Where the button leads.
+/// The address of the button.
 fn start_address(admission: &Admission, path: &str, further: Option<&str>) -> String {
     let address = admission.address(&format!("{path}/start"));
     further.map_or_else(|| address.clone(), |further| format!("{address}{}{further}", if address.contains('?') { '&' } else { '?' }))
