@@ -46,6 +46,7 @@ mod key_files;
 mod keys_at_rest;
 mod kit_checks;
 mod lifecycle;
+mod limits;
 mod logging;
 mod metrics;
 mod moving;

@@ -37,20 +37,13 @@ impl FromRequest for Authenticated {
         };
         match (header("x-api-key"), header("x-api-app-id")) {
             (Some(key), Some(app)) => match gate.admit(key, app) {
-                Either::Left(known) => {
-                    Either::Left(ready(known.into_inner().map_err(ApiError::from).and_then(|caller| Self::noted(request, caller))))
-                }
+                Either::Left(known) => Either::Left(ready(Self::noted(request, known.into_inner()))),
                 Either::Right(lookup) => {
                     let request = request.clone();
-                    Either::Right(Box::pin(async move {
-                        match lookup.await {
-                            Ok(caller) => Self::noted(&request, caller),
-                            Err(error) => Err(refused(&request, error.into())),
-                        }
-                    }))
+                    Either::Right(Box::pin(async move { Self::noted(&request, lookup.await) }))
                 }
             },
-            _ => Either::Left(ready(Err(refused(request, ServiceError::Unauthorized.into())))),
+            _ => Either::Left(ready(Self::noted(request, Err(ServiceError::Unauthorized)))),
         }
     }
 }
@@ -63,8 +56,9 @@ fn refused(request: &HttpRequest, error: ApiError) -> ApiError {
 }
 
 impl Authenticated {
-    /// Counts the request for its client, and tells the log whose it is.
-    fn noted(request: &HttpRequest, caller: Caller) -> Result<Self, ApiError> {
+    /// Counts the request for its client, and tells the log whose it is; without a good key it counts for its address.
+    fn noted(request: &HttpRequest, caller: Result<Caller, ServiceError>) -> Result<Self, ApiError> {
+        let caller = caller.map_err(|error| refused(request, error.into()))?;
         note_caller(request, &caller.app);
         if let Some(rates) = request.app_data::<Data<RateLimits>>() {
             rates.clients.take(&caller.client, caller.limits.requests_per_second)?;

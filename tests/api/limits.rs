@@ -1,0 +1,67 @@
+//! What costs no credit is limited all the same, and whose limit it is.
+
+use reqwest::Method;
+use serde_json::json;
+
+use sakshi_kit::answer::Answer;
+use sakshi_kit::backend::Backend;
+use sakshi_kit::event::{EVENTS, IDENTITY_APP, TestEvent, terms};
+use sakshi_kit::node::TestNode;
+
+/// The statuses of so many requests, one after the other.
+async fn statuses(count: usize, mut ask: impl AsyncFnMut() -> Answer) -> Vec<u16> {
+    let mut statuses = Vec::new();
+    for _ in 0..count {
+        statuses.push(ask().await.status);
+    }
+    statuses
+}
+
+async fn create(organiser: &Backend) -> Answer {
+    organiser.post(EVENTS, &terms(5)).await
+}
+
+#[tokio::test]
+async fn new_events_of_one_client_have_a_rate_that_another_client_does_not_share() {
+    let node = TestNode::with(&[("LIMITS__ORDERS_PER_SECOND_PER_CLIENT", "2")]).await;
+    let (organiser, other) = (node.backend(1).await, node.backend(1).await);
+    let created = statuses(40, async || create(&organiser).await).await;
+    assert!(created.starts_with(&[200, 200]) && created.contains(&429), "{created:?}");
+    assert_eq!(create(&other).await.status, 200);
+    assert_eq!(organiser.init(&json!({"claims": ["name"], "channel": "qr"})).await.status, 200, "what is paid for has another limit");
+}
+
+#[tokio::test]
+async fn an_app_has_no_more_events_than_the_settings_say_unless_its_client_has_a_limit_of_its_own() {
+    let node = TestNode::with(&[("LIMITS__EVENTS_PER_APP", "2")]).await;
+    let (organiser, other) = (node.backend(1).await, node.backend(1).await);
+    let change = json!({"events_per_app": 3});
+    node.operator().patch(&format!("/admin/v1/clients/{}", other.client), &change).await.ok();
+    assert_eq!(statuses(4, async || create(&organiser).await).await, [200, 200, 409, 409]);
+    assert_eq!(statuses(4, async || create(&other).await).await, [200, 200, 200, 409]);
+    assert_eq!(create(&organiser).await.refusal(409), "limit_reached");
+}
+
+#[tokio::test]
+async fn keys_that_are_none_count_against_their_address_and_a_good_one_is_not_refused_for_them() {
+    let node = TestNode::with(&[("LIMITS__PAGES_PER_SECOND_PER_ADDRESS", "3")]).await;
+    let backend = node.backend(1).await;
+    let guess = backend.with_credentials("sk_none", &backend.app);
+    let guessed = statuses(40, async || guess.get("/api/v1/credits").await).await;
+    assert!(guessed.starts_with(&[401, 401, 401]) && guessed.contains(&429), "{guessed:?}");
+    backend.get("/api/v1/credits").await.ok();
+}
+
+#[tokio::test]
+async fn a_browser_that_does_not_say_which_site_it_comes_from_gets_a_button_and_spends_nothing() {
+    let node = TestNode::start().await;
+    let organiser = node.backend(5).await;
+    let event = TestEvent::open(&node, &organiser, &terms(5)).await;
+    let old = || event.visit(Method::GET, IDENTITY_APP).header("user-agent", "Mozilla/5.0 (iPhone; CPU iPhone OS 15_0 like Mac OS X)");
+    let page = Answer::to(old()).await;
+    assert!(page.status == 200 && page.text.contains("<form method=\"post\""), "{}", page.text);
+    assert_eq!(node.operator().balance(&organiser.client).await, 5);
+    let intent = Answer::to(old().header("sec-fetch-site", "none")).await;
+    assert!(intent.status == 200 && intent.text.split('.').count() == 3, "{}", intent.text);
+    assert_eq!(node.operator().balance(&organiser.client).await, 4);
+}
