@@ -168,7 +168,7 @@ async fn the_poster_has_name_code_three_steps_who_asks_what_for_and_the_end_by_t
     let svg = String::from_utf8(svg).unwrap();
     assert_eq!((status, kind.as_str()), (200, "image/svg+xml"));
     assert!(svg.contains("width=\"210mm\" height=\"297mm\"") && svg.contains("&#60;i&#62;") && !svg.contains("<i>"), "{svg}");
-    assert!(svg.contains(">A &#38; B College</tspan> · <tspan") && svg.contains(">Entry to the campus<"), "{svg}");
+    assert!(svg.contains(">A &#38; B College · Sandbox client</tspan> · <tspan") && svg.contains(">Entry to the campus<"), "{svg}");
     let (_, _, large) = file(&fixture, &event, "poster.svg?size=A3").await;
     assert_eq!(String::from_utf8(large).unwrap(), svg.replace("width=\"210mm\" height=\"297mm\"", "width=\"297mm\" height=\"420mm\""));
     let (_, _, large) = file(&fixture, &event, "poster?size=A3").await;
