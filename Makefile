@@ -62,7 +62,7 @@ needs:
 	need chromium-headless-shell chromium-headless-shell; need zbarimg zbar-tools; need gs ghostscript; \
 	[ -n "$$(fc-list :lang=ur family 2>/dev/null)" ] || missing="$$missing fontconfig fonts-noto-core"; \
 	need redis-server redis-server; need redis-cli redis-tools; need haproxy haproxy; need zsh zsh; \
-	need kubectl kubernetes-client; need systemd-analyze systemd; need openssl openssl; \
+	need softhsm2-util softhsm2; need kubectl kubernetes-client; need systemd-analyze systemd; need openssl openssl; \
 	need buildah buildah; need promtool prometheus; need mmdebstrap mmdebstrap; need ip iproute2; need javac default-jdk-headless; \
 	[ -f /usr/share/java/jakarta-annotation-api.jar ] || missing="$$missing libjakarta-annotation-api-java"; \
 	[ -f /usr/share/java/jackson-databind.jar ] || missing="$$missing libjackson2-databind-java"; \

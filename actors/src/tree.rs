@@ -22,7 +22,6 @@ use actix_rt::Arbiter;
 use sakshi_domain::clock::Clock;
 use sakshi_domain::clock_watch::ClockJump;
 use sakshi_domain::credits::CreditMove;
-use sakshi_domain::delivery::DeliveryOutcome;
 use sakshi_domain::ids::ClientId;
 use sakshi_outbound::client::SendWebhook;
 use sakshi_store::{CreditOutcome, Store, StoreError, StoreFuture, Vault};
@@ -121,7 +120,6 @@ impl Tree {
         let TreeConfig { store, vault, clock, client, on_one_arbiter } = config;
         let unfinished = store.abandon_attempts().await?;
         if unfinished > 0 {
-            metrics::counter!("sakshi_webhook_attempts_total", "outcome" => DeliveryOutcome::Unknown.as_str()).increment(unfinished);
             tracing::warn!(count = unfinished, "webhook attempts were under way when the process ended; their outcome is unknown");
         }
         let trusted_clock = Arc::new(TrustedClock::starting(Arc::clone(&clock), store.last_sweep().await?));

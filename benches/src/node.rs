@@ -45,7 +45,7 @@ pub(crate) async fn serve(
         set("telemetry.log_format", "json".into()),
         set("limits.max_live_transactions", "4000000".into()),
     ];
-    overrides.extend(intent_key.map(|path| set("authority.intent_key_path", path.display().to_string())));
+    overrides.extend(intent_key.map(|path| set("authority.intent_key", path.display().to_string())));
     if let Some(url) = redis {
         overrides.extend([set("store.kind", "redis".into()), set("store.redis_url", url.into()), set("store.encryption_key", KEY.into())]);
     }

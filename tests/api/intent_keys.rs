@@ -102,7 +102,7 @@ async fn anybody_can_verify_an_intent_with_the_key_that_it_names() {
         let forged = format!("{signed}.{}{}", if signature.starts_with('A') { "B" } else { "A" }, &signature[1..]);
         assert_eq!(verify(&forged, key).unwrap_err(), IntentReadError::Signature);
 
-        node.set("AUTHORITY__INTENT_KEY_PATH", elliptic.to_str().unwrap());
+        node.set("AUTHORITY__INTENT_KEY", elliptic.to_str().unwrap());
         node.restart().await;
     }
 }

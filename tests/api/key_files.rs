@@ -26,10 +26,10 @@ fn both(directory: &Path, settings: &[(&str, &str)]) -> (Ending, Ending) {
 fn a_key_file_that_serve_refuses_is_refused_by_check_config_in_the_same_words_and_with_the_same_code() {
     let private = json!({"keys": [{"kty": "EC", "crv": "P-256", "kid": "a", "d": "AA"}]}).to_string();
     for (setting, key, content, words) in [
-        ("AUTHORITY__INTENT_KEY_PATH", "authority.intent_key_path", Some(SMALL_KEY), "at least 2048 bits"),
-        ("AUTHORITY__INTENT_KEY_PATH", "authority.intent_key_path", Some("root:x:0:0"), "not a PEM document"),
-        ("AUTHORITY__INTENT_KEY_PATH", "authority.intent_key_path", Some(""), "not a PEM document"),
-        ("AUTHORITY__INTENT_KEY_PATH", "authority.intent_key_path", None, "the file cannot be read"),
+        ("AUTHORITY__INTENT_KEY", "authority.intent_key", Some(SMALL_KEY), "at least 2048 bits"),
+        ("AUTHORITY__INTENT_KEY", "authority.intent_key", Some("root:x:0:0"), "not a PEM document"),
+        ("AUTHORITY__INTENT_KEY", "authority.intent_key", Some(""), "not a PEM document"),
+        ("AUTHORITY__INTENT_KEY", "authority.intent_key", None, "the file cannot be read"),
         ("AUTHORITY__JWKS_PATH", "authority.jwks_path", Some("{}"), "not a JSON object with an array of keys"),
         ("AUTHORITY__JWKS_PATH", "authority.jwks_path", Some("{\"keys\": []}"), "no P-256 signing key"),
         ("AUTHORITY__JWKS_PATH", "authority.jwks_path", Some(&private), "a private key"),
@@ -64,7 +64,7 @@ fn outside_the_sandbox_an_intent_key_that_the_authority_cannot_read_is_refused()
     };
     for profile in ["stage", "production"] {
         for (first, further, key) in
-            [(&p256, String::new(), "authority.intent_key_path"), (&rsa, format!("next {p256}"), "authority.further_intent_keys")]
+            [(&p256, String::new(), "authority.intent_key"), (&rsa, format!("next {p256}"), "authority.further_intent_keys")]
         {
             std::fs::write(&rsa, intent_key()).unwrap();
             let checked = run(profile, first, &further);

@@ -11,6 +11,7 @@
 
 mod authentication;
 mod backup;
+mod bank;
 mod callback;
 mod callback_abuse;
 mod callback_bodies;
@@ -63,6 +64,7 @@ mod protocol;
 mod qr_intent;
 mod result;
 mod test_clock;
+mod tokens;
 mod traces;
 mod transfers;
 mod webhook_configuration;

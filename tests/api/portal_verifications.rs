@@ -100,5 +100,8 @@ async fn the_page_of_a_transaction_tells_what_became_of_its_webhook() {
         text.contains(" ms").then_some(text)
     })
     .await;
-    assert!(told.contains("unreachable (no connection, or no TLS)") && told.contains("it is not sent again, poll for it"), "{told}");
+    assert!(
+        told.contains("unreachable (refused: nothing listens at this port)") && told.contains("it is not sent again, poll for it"),
+        "{told}"
+    );
 }

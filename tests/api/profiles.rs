@@ -24,7 +24,7 @@ pub(crate) fn production(key_path: &str) -> Vec<(&'static str, String)> {
         ("ADMIN__TOKEN", text(TOKEN)),
         ("ADMIN__CONNECTOR_TOKEN", text("a-connectors-own-token-of-enough-length")),
         ("UPSTREAMS__TOKEN", text("an-upstreams-own-token-of-enough-length")),
-        ("AUTHORITY__INTENT_KEY_PATH", text(key_path)),
+        ("AUTHORITY__INTENT_KEY", text(key_path)),
         ("AUTHORITY__QR_HOST", text("https://id-authority.example")),
         ("AUTHORITY__CLIENT_ID", text("verifier")),
         ("AUTHORITY__REGISTRATION", text("0001")),
@@ -117,7 +117,7 @@ fn check_config_lists_every_problem_at_once() {
 
 #[test]
 fn check_config_says_what_production_demands_and_serve_refuses_to_start_without() {
-    let bare = [("PROFILE", "production"), ("AUTHORITY__ISSUER", ""), ("AUTHORITY__JWKS_PATH", ""), ("AUTHORITY__INTENT_KEY_PATH", "")];
+    let bare = [("PROFILE", "production"), ("AUTHORITY__ISSUER", ""), ("AUTHORITY__JWKS_PATH", ""), ("AUTHORITY__INTENT_KEY", "")];
     let keys = [
         "server.public_base_url",
         "store.encryption_key",
@@ -125,7 +125,7 @@ fn check_config_says_what_production_demands_and_serve_refuses_to_start_without(
         "admin.connector_token",
         "authority.issuer",
         "authority.jwks_path",
-        "authority.intent_key_path",
+        "authority.intent_key",
         "authority.qr_host",
         "authority.client_id",
         "authority.registration",

@@ -8,6 +8,7 @@ use sakshi_kit::answer::Answer;
 use sakshi_kit::backend::{Backend, INIT, Opened};
 use sakshi_kit::identity_app::IdentityApp;
 use sakshi_kit::node::TestNode;
+use sakshi_kit::operator::ADMIN_TOKEN;
 use sakshi_kit::waiting::TIMEOUT;
 
 async fn receiver(behaviour: Behaviour) -> WebhookReceiver {
@@ -167,10 +168,18 @@ async fn a_receiver_that_is_not_there_is_recorded_as_unreachable() {
     let node = TestNode::start().await;
     let (backend, identity_app, operator) = (node.backend(2).await, node.identity_app(), node.operator());
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    for (url, outcome) in [(format!("http://{free}/"), "unreachable"), ("http://nowhere.invalid/".to_owned(), "unresolved")] {
+    for (url, outcome, reason, part) in [
+        (format!("http://{free}/"), "unreachable", "refused", "connection"),
+        ("http://nowhere.invalid/".to_owned(), "unresolved", "dns", "name"),
+    ] {
         let opened = backend.open_reported(&["name"], &url).await;
         identity_app.approve(&opened, "asha").await;
         assert_eq!(operator.outcome(&opened.txn).await, outcome, "{url}");
+        let attempt = &operator.delivery(&opened.txn).await["attempt"];
+        assert_eq!((&attempt["reason"], &attempt["part"]), (&json!(reason), &json!(part)), "{url}");
+        let metrics =
+            node.http.get(node.addresses.internal("/metrics")).bearer_auth(ADMIN_TOKEN).send().await.unwrap().text().await.unwrap();
+        assert!(metrics.contains(&format!("sakshi_webhook_failures_total{{reason=\"{reason}\"}} 1\n")), "{reason}");
     }
 }
 

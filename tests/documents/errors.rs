@@ -102,6 +102,7 @@ fn examples() -> Vec<ApiError> {
         ApiError::MalformedBody(VARIES.into()),
         ApiError::BearerUnauthorized,
         ApiError::Forbidden,
+        ApiError::CertificateRequired,
         ApiError::CrossSite,
         ApiError::MethodNotAllowed { allow: "GET".into() },
         ApiError::BodyTooLarge { limit: LIMIT },
@@ -116,6 +117,7 @@ fn examples() -> Vec<ApiError> {
             | ApiError::MalformedBody(_)
             | ApiError::BearerUnauthorized
             | ApiError::Forbidden
+            | ApiError::CertificateRequired
             | ApiError::CrossSite => {}
             ApiError::MethodNotAllowed { .. } | ApiError::BodyTooLarge { .. } | ApiError::BodyTooSlow => {}
             ApiError::UnsupportedMediaType(_) | ApiError::RateLimited { .. } | ApiError::Unhealthy(_) => {}

@@ -36,7 +36,7 @@ impl InProcessNode {
             ("server.public_addr", anywhere),
             ("server.internal_addr", anywhere),
             ("server.workers", "1"),
-            ("authority.intent_key_path", &intent_key),
+            ("authority.intent_key", &intent_key),
         ];
         let overrides = set.iter().chain(more).map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
         let settings = load(&Sources { overrides, ..Sources::default() }).unwrap().settings;

@@ -23,6 +23,7 @@ use sakshi_domain::time_zone::TimeZone;
 use sakshi_domain::transaction::{Answer, AnswerDigest, Failure, OptionalTerms, Pending, Terms};
 use sakshi_kit::records;
 pub(crate) use sakshi_kit::records::WINDOW;
+use sakshi_outbound::Egress;
 use sakshi_outbound::client::{WebhookClient, WebhookClientOptions};
 use sakshi_service::budget::{CpuBudget, FlowFetches, MemoryBudgets};
 use sakshi_service::drain::Drain;
@@ -95,11 +96,11 @@ impl PagesFixture {
             store: (*store).clone(),
             vault,
             clock: clock.clone(),
-            authority: Arc::new(authority::build(&settings, keys, BASE.to_owned(), clock.clone()).unwrap()),
+            authority: Arc::new(authority::build(&settings, keys, &Egress::default(), BASE.to_owned(), clock.clone()).unwrap()),
             rules: rules(),
             pages: Arc::new(settings.pages.clone()),
             drain: Drain::default(),
-            upstreams: upstreams::build(&settings, ([127, 0, 0, 1], 9).into(), 1).unwrap(),
+            upstreams: upstreams::build(&settings, &Egress::default(), ([127, 0, 0, 1], 9).into(), 1).unwrap(),
             idempotency_locks: IdempotencyLocks::new(settings.upstreams.timeout),
             flow_fetches: FlowFetches::default(),
             memory: MemoryBudgets::default(),
@@ -236,7 +237,7 @@ fn settings(store: &std::path::Path, more: &[(&str, &str)]) -> Settings {
     let mut sources = Sources::default();
     sources.overrides.push(("store.path".to_owned(), store.to_string_lossy().into_owned()));
     if let Some(directory) = store.parent() {
-        sources.overrides.push(("authority.intent_key_path".to_owned(), intent_key_in(directory)));
+        sources.overrides.push(("authority.intent_key".to_owned(), intent_key_in(directory)));
     }
     sources.overrides.extend(more.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())));
     *load(&sources).unwrap().settings
@@ -262,7 +263,7 @@ fn rules() -> Rules {
 
 fn client_options() -> WebhookClientOptions {
     let second = Duration::from_secs(1);
-    WebhookClientOptions { allow_private: true, connect_timeout: second, total_timeout: second, extra_roots_pem: None }
+    WebhookClientOptions { allow_private: true, connect_timeout: second, total_timeout: second, egress: Egress::default() }
 }
 
 fn bounds() -> TreeBounds {

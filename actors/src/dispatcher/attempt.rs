@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
-use sakshi_domain::delivery::{Attempt, DeliveryId, DeliveryOutcome, QueuedDelivery, Subject};
+use sakshi_domain::delivery::{Attempt, AttemptFailure, AttemptPart, DeliveryId, DeliveryOutcome, FailureReason, QueuedDelivery, Subject};
 use sakshi_domain::http_url::WebhookUrl;
 use sakshi_domain::ids::{AppId, TxnId};
 use sakshi_domain::tenancy::App;
@@ -69,7 +69,7 @@ impl Attempter {
             Ok(retry) => retry,
             // It may have been sent. A delivery that was not claimed stays as it is, and a scan finds it again.
             Err(_) if has_begun.get() => {
-                self.settle(id, subject, Attempt { outcome: DeliveryOutcome::Unknown, status: None, duration_ms: 0 }).await;
+                self.settle(id, subject, Attempt::unknown()).await;
                 false
             }
             Err(_) => true,
@@ -170,7 +170,7 @@ async fn until_recorded<Recording: Future<Output = Result<(), StoreError>>>(reco
 
 fn unresolved_for(waited: Duration) -> Attempt {
     let duration_ms = u32::try_from(waited.as_millis()).unwrap_or(u32::MAX);
-    Attempt { outcome: DeliveryOutcome::Unresolved, status: None, duration_ms }
+    Attempt::unanswered(DeliveryOutcome::Unresolved, FailureReason::Dns, Some(AttemptPart::Name), duration_ms)
 }
 
 /// One line and one count per attempt; the receiver is named by its origin alone.
@@ -178,16 +178,16 @@ fn log(delivery: &QueuedDelivery, attempt: Attempt) {
     metrics::counter!("sakshi_webhook_attempts_total", "outcome" => attempt.outcome.as_str()).increment(1);
     metrics::histogram!("sakshi_webhook_attempt_seconds").record(f64::from(attempt.duration_ms) / 1_000.0);
     sakshi_trace::current().record("http.response.status_code", attempt.status);
-    if attempt.outcome != DeliveryOutcome::Delivered {
-        sakshi_trace::failed(&sakshi_trace::current(), attempt.outcome.as_str());
-    }
     let (outcome, sent, status) = (attempt.outcome.as_str(), attempt.outcome.sent().as_str(), attempt.status);
     let duration_ms = attempt.duration_ms;
-    if attempt.outcome == DeliveryOutcome::Delivered {
+    let Some(AttemptFailure { reason, part }) = attempt.failure else {
         tracing::info!(subject.id = %delivery.subject, receiver = delivery.receiver.origin, outcome, sent, status, duration_ms, "webhook delivered");
-    } else {
-        tracing::warn!(subject.id = %delivery.subject, receiver = delivery.receiver.origin, outcome, sent, status, duration_ms, "webhook lost");
-    }
+        return;
+    };
+    let (reason, part) = (reason.as_str(), part.map(AttemptPart::as_str));
+    metrics::counter!("sakshi_webhook_failures_total", "reason" => reason).increment(1);
+    sakshi_trace::failed(&sakshi_trace::current(), reason);
+    tracing::warn!(subject.id = %delivery.subject, receiver = delivery.receiver.origin, outcome, reason, part, sent, status, duration_ms, "webhook lost");
 }
 
 #[cfg(test)]

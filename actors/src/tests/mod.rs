@@ -28,6 +28,7 @@ use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::{Answer, AnswerDigest, Failure, Pending};
 use sakshi_kit::records;
 pub(super) use sakshi_kit::records::WINDOW;
+use sakshi_outbound::Egress;
 use sakshi_outbound::client::{SendWebhook, WebhookClient, WebhookClientOptions};
 use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore};
 use sakshi_store::{OpenOutcome, OpenTransaction, Ownership, Retention, Store, Vault};
@@ -131,7 +132,7 @@ impl Fixture {
         };
         let store = EmbeddedStore::open(options).unwrap();
         let connect_timeout = Duration::from_secs(2);
-        let options = WebhookClientOptions { allow_private: true, connect_timeout, total_timeout, extra_roots_pem: None };
+        let options = WebhookClientOptions { allow_private: true, connect_timeout, total_timeout, egress: Egress::default() };
         let client = WebhookClient::new(&options).unwrap();
         let config = TreeConfig { store: (*store).clone(), vault, clock: clock.clone(), client: Arc::new(client), on_one_arbiter: false };
         let (tree, escalations) = Tree::start(config.clone(), bounds).await.unwrap();

@@ -10,6 +10,7 @@ use reqwest::header::CONTENT_TYPE;
 use reqwest::{Certificate, Client, redirect, retry};
 use sakshi_domain::http_url::{Schemes, WebhookUrl};
 use sakshi_outbound::client::{WebhookClient, WebhookClientOptions};
+use sakshi_outbound::{Egress, EgressOptions};
 use serde_json::{Value, json};
 
 use crate::Failure;
@@ -68,8 +69,8 @@ fn body(id: u64) -> Bytes {
 
 impl SendMode {
     fn service(root: Vec<u8>, timeout: Duration) -> Result<Self, Failure> {
-        let options =
-            WebhookClientOptions { allow_private: true, connect_timeout: timeout, total_timeout: timeout, extra_roots_pem: Some(root) };
+        let egress = Egress::new(&EgressOptions { roots_pem: Some(root), ..EgressOptions::default() })?;
+        let options = WebhookClientOptions { allow_private: true, connect_timeout: timeout, total_timeout: timeout, egress };
         Ok(Self::Service(WebhookClient::new(&options)?))
     }
 

@@ -16,6 +16,7 @@ use sakshi_domain::limits::CREDITS_PER_VERIFICATION;
 use sakshi_domain::profile::Profile;
 use sakshi_domain::tenancy::Client;
 use sakshi_domain::transaction::{Failure as Declined, Outcome};
+use sakshi_outbound::Egress;
 use sakshi_outbound::client::{WebhookClient, WebhookClientOptions};
 use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore};
 use sakshi_store::{CompleteOutcome, CompleteTransaction, OpenOutcome, Ownership, Retention, Store, Vault};
@@ -84,7 +85,7 @@ async fn start_tree(store: &Store, vault: &Arc<Vault>, clock: Arc<dyn Clock>) ->
         allow_private: false,
         connect_timeout: Duration::from_secs(1),
         total_timeout: Duration::from_secs(1),
-        extra_roots_pem: None,
+        egress: Egress::default(),
     })?;
     let workload = TreeConfig { store: store.clone(), vault: Arc::clone(vault), clock, client: Arc::new(client), on_one_arbiter: false };
     let bounds = TreeBounds {

@@ -14,6 +14,7 @@ use hyper::{Method, Request};
 use hyper_util::rt::TokioIo;
 use sakshi_domain::delivery::DeliveryOutcome;
 use sakshi_domain::http_url::{Schemes, WebhookUrl};
+use sakshi_outbound::Egress;
 use sakshi_outbound::client::{WebhookClient, WebhookClientOptions};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
@@ -87,7 +88,8 @@ impl Batch {
         for header in order["headers"].as_array().into_iter().flatten() {
             headers.insert(HeaderName::try_from(text(&header[0])?)?, HeaderValue::try_from(text(&header[1])?)?);
         }
-        let options = WebhookClientOptions { allow_private: true, connect_timeout: TIMEOUT, total_timeout: TIMEOUT, extra_roots_pem: None };
+        let options =
+            WebhookClientOptions { allow_private: true, connect_timeout: TIMEOUT, total_timeout: TIMEOUT, egress: Egress::default() };
         Ok(Self {
             mode,
             client: WebhookClient::new(&options)?,

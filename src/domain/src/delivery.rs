@@ -131,6 +131,71 @@ string_enum!(
 );
 
 string_enum!(
+    /// The cause of a failed attempt.
+    FailureReason {
+        /// The host name has no address, or the resolver failed.
+        Dns = "dns",
+        /// Nothing listens at the receiver's port.
+        Refused = "refused",
+        /// No route leads to the receiver's address.
+        NoRoute = "no_route",
+        /// A part of the attempt took too long.
+        TimedOut = "timed_out",
+        /// The receiver closed or reset the connection.
+        Reset = "reset",
+        /// The receiver's certificate is not valid now.
+        TlsExpired = "tls_expired",
+        /// The receiver's certificate is for another name.
+        TlsName = "tls_name",
+        /// No trusted authority vouches for the receiver's certificate; often the intermediate certificate is missing.
+        TlsChain = "tls_chain",
+        /// The receiver offers no TLS 1.2 or 1.3, or no common cipher.
+        TlsVersion = "tls_version",
+        /// The receiver wants a client certificate, or refuses the one that it got.
+        TlsClientCertificate = "tls_client_certificate",
+        /// TLS failed in another way; for example, the receiver does not speak TLS at this port.
+        Tls = "tls",
+        /// The receiver answered 3xx. Redirects are not followed.
+        Redirect = "redirect",
+        /// The receiver answered with another status than 2xx or 3xx.
+        Status = "status",
+        /// The forward proxy refused the connection, failed, or cannot be reached.
+        Proxy = "proxy",
+        /// The address guard forbids the receiver's address.
+        Blocked = "blocked",
+        /// This machine ran out of file descriptors, ports or memory.
+        Local = "local",
+        /// The process ended during the attempt, or the receiver's answer is not HTTP.
+        Unknown = "unknown",
+    }
+);
+
+string_enum!(
+    /// The part of an attempt in which it failed.
+    AttemptPart {
+        /// Resolving the host name.
+        Name = "name",
+        /// Connecting.
+        Connection = "connection",
+        /// Asking the forward proxy for a connection.
+        Proxy = "proxy",
+        /// The TLS handshake.
+        Tls = "tls",
+        /// Sending the webhook and waiting for the status.
+        Answer = "answer",
+    }
+);
+
+/// Why an attempt failed, and how far it came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AttemptFailure {
+    /// The cause.
+    pub reason: FailureReason,
+    /// The part that failed; `None` before the first one, and when it is not known.
+    pub part: Option<AttemptPart>,
+}
+
+string_enum!(
     /// Proof of what was sent of a webhook.
     Sent {
         /// The receiver answered.
@@ -155,14 +220,45 @@ impl DeliveryOutcome {
 }
 
 /// An attempt, as it is recorded for the operator.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attempt {
     /// Its result.
     pub outcome: DeliveryOutcome,
+    /// Why it failed; `None` when the webhook was delivered.
+    pub failure: Option<AttemptFailure>,
     /// The receiver's HTTP status, if it answered.
     pub status: Option<u16>,
     /// How long it took, in milliseconds.
     pub duration_ms: u32,
+}
+
+impl Attempt {
+    /// An attempt that was answered: only 2xx means that the webhook was delivered (specification, "Delivery rules" 4).
+    #[must_use]
+    pub const fn answered(status: u16, duration_ms: u32) -> Self {
+        let failure = match status {
+            200..300 => None,
+            300..400 => Some(FailureReason::Redirect),
+            _ => Some(FailureReason::Status),
+        };
+        let (outcome, failure) = match failure {
+            None => (DeliveryOutcome::Delivered, None),
+            Some(reason) => (DeliveryOutcome::Rejected, Some(AttemptFailure { reason, part: Some(AttemptPart::Answer) })),
+        };
+        Self { outcome, failure, status: Some(status), duration_ms }
+    }
+
+    /// An attempt without an answer.
+    #[must_use]
+    pub const fn unanswered(outcome: DeliveryOutcome, reason: FailureReason, part: Option<AttemptPart>, duration_ms: u32) -> Self {
+        Self { outcome, failure: Some(AttemptFailure { reason, part }), status: None, duration_ms }
+    }
+
+    /// An attempt that was under way when the process ended.
+    #[must_use]
+    pub const fn unknown() -> Self {
+        Self::unanswered(DeliveryOutcome::Unknown, FailureReason::Unknown, None, 0)
+    }
 }
 
 /// A delivery as the operator sees it.

@@ -113,7 +113,7 @@ fn of(id: &str) -> (Value, Value) {
 fn intent_keys(chosen: Option<&str>) -> Value {
     let key = |kid: &str, setting: &str, signs_from: Option<&str>, signs| json!({ "kid": kid, "algorithm": "ES256", "setting": setting, "signs_from": signs_from, "signs": signs });
     let keys = [
-        key("sakshi-1", "authority.intent_key_path", None, chosen.is_none()),
+        key("sakshi-1", "authority.intent_key", None, chosen.is_none()),
         key("sakshi-2", "authority.further_intent_keys", Some("2027-01-15T10:00:00.000Z"), chosen.is_some()),
     ];
     json!({ "keys": keys, "chosen": chosen, "chosen_at": chosen.map(|_| LATER) })
@@ -148,7 +148,7 @@ fn entry(seq: u64, kind: &str, amount: u64, balance_after: u64, reference: &str)
 }
 
 fn delivery() -> Value {
-    let attempt = json!({ "outcome": "delivered", "sent": "yes", "status": 200, "duration_ms": 41 });
+    let attempt = json!({ "outcome": "delivered", "reason": null, "part": null, "sent": "yes", "status": 200, "duration_ms": 41 });
     json!({ "id": 7, "origin": "https://client.example", "queued_at": CREATED, "claimed_at": CREATED, "attempt": attempt })
 }
 
@@ -172,8 +172,8 @@ fn transaction() -> Value {
 }
 
 fn flow() -> Value {
-    let webhook = json!({ "id": 8, "tells": "esign Completed", "state": "delivered", "sent": "yes", "status": 200, "duration_ms": 41,
-        "origin": "https://client.example", "queued_at": LATER, "claimed_at": LATER, "webhook": "9f86d081884c7d659a2feaa0c55ad015" });
+    let webhook = json!({ "id": 8, "tells": "esign Completed", "state": "unreachable", "reason": "tls_expired", "part": "tls",
+        "sent": "no", "status": null, "duration_ms": 41, "origin": "https://client.example", "queued_at": LATER, "claimed_at": LATER, "webhook": "9f86d081884c7d659a2feaa0c55ad015" });
     json!({ "flow_id": TXN, "kind": "esign", "state": "Completed", "app_id": APP, "client_id": CLIENT, "request_id": "order-42-try-1",
         "opened_at": CREATED, "kept_until": "2026-01-16T10:15:00.000Z", "deliveries": [webhook] })
 }

@@ -33,7 +33,7 @@ fn view(deps: &InternalDeps, chosen: Option<ChosenIntentKey>) -> IntentKeysRespo
     let keys = deps.signer.keys(deps.clock.now()).into_iter().map(|key| IntentKeyResponse {
         kid: key.kid,
         algorithm: key.algorithm.to_owned(),
-        setting: if key.is_first { "authority.intent_key_path" } else { "authority.further_intent_keys" }.to_owned(),
+        setting: if key.is_first { "authority.intent_key" } else { "authority.further_intent_keys" }.to_owned(),
         signs_from: key.signs_from,
         signs: key.signs,
     });

@@ -2,7 +2,7 @@
 //!
 //! An HTTP/1.1 connection carries one request: if the receiver closed a reused connection just as the
 //! request is sent, the delivery would be lost, because it is never repeated. HTTP/2 says which requests
-//! were not processed, so its connections carry many. Redirects and proxies are off. The status alone
+//! were not processed, so its connections carry many. Redirects are not followed. The status alone
 //! decides the result, whatever happens to the body.
 //!
 //! A request is sent again, until its time is over, only when it provably did not reach the receiver's
@@ -19,23 +19,28 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, ready};
-use sakshi_domain::delivery::{Attempt, DeliveryOutcome};
+use hyper::Uri;
+use hyper_util::client::proxy::matcher::Intercept;
+use sakshi_domain::delivery::{Attempt, AttemptPart, DeliveryOutcome, FailureReason};
 use sakshi_domain::http_url::WebhookUrl;
 use sakshi_domain::limits::WEBHOOK_RESOLUTION_MAX;
 use tokio::net::TcpStream;
 use tokio::time::{Instant as Deadline, sleep, timeout_at};
 use url::{Host, Url};
 
-use crate::connect::{connect, is_exhaustion};
+use crate::connect::connect;
+use crate::egress::Egress;
 use crate::error::ClientError;
-use crate::exchange::{Answer, Failure, Target};
+use crate::exchange::{Answer, Target};
+use crate::failure::{Failure, is_exhaustion};
 use crate::guard::AddressPolicy;
 use crate::http1;
 use crate::http2;
 use crate::pool::{Checkout, Connecting, OriginPools, StreamSlot};
-use crate::resolver::{GuardedResolver, ResolveError};
+use crate::resolver::{Addresses, GuardedResolver, ResolveError};
 use crate::tls::{Protocol, Tls};
 use crate::tls_runtime::TlsRuntime;
+use crate::tunnel;
 
 /// The first pause between two tries; it doubles each time.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -55,8 +60,8 @@ pub struct WebhookClientOptions {
     pub connect_timeout: Duration,
     /// Limit on the time until the receiver's status, connecting included.
     pub total_timeout: Duration,
-    /// PEM of certificate authorities that are trusted in addition to the system's.
-    pub extra_roots_pem: Option<Vec<u8>>,
+    /// The way out.
+    pub egress: Egress,
 }
 
 /// Makes the one attempt of a webhook.
@@ -83,6 +88,9 @@ pub struct WebhookClient {
 struct Sender {
     policy: AddressPolicy,
     resolver: GuardedResolver,
+    /// For the proxy, which the operator chose: any address may be connected to.
+    proxy_resolver: GuardedResolver,
+    egress: Egress,
     tls: Tls,
     pools: OriginPools,
     connect_timeout: Duration,
@@ -109,7 +117,7 @@ impl WebhookClient {
     /// Builds a client.
     ///
     /// # Errors
-    /// The extra roots are unreadable, or TLS cannot be set up.
+    /// TLS cannot be set up.
     pub fn new(options: &WebhookClientOptions) -> Result<Self, ClientError> {
         Self::resolving(options, GuardedResolver::new(AddressPolicy { allow_private: options.allow_private }))
     }
@@ -118,7 +126,9 @@ impl WebhookClient {
         let sender = Arc::new(Sender {
             policy: AddressPolicy { allow_private: options.allow_private },
             resolver,
-            tls: Tls::new(options.extra_roots_pem.as_deref())?,
+            proxy_resolver: GuardedResolver::new(AddressPolicy { allow_private: true }),
+            tls: Tls::new(&options.egress)?,
+            egress: options.egress.clone(),
             pools: OriginPools::default(),
             connect_timeout: options.connect_timeout,
             total_timeout: options.total_timeout,
@@ -131,34 +141,42 @@ impl WebhookClient {
     pub async fn attempt(&self, url: &WebhookUrl, body: Bytes) -> Attempt {
         let started = Instant::now();
         let Ok(url) = Url::parse(url.as_str()) else {
-            return ended(started, DeliveryOutcome::Unresolved);
+            return Attempt::unanswered(DeliveryOutcome::Unresolved, FailureReason::Dns, None, elapsed_ms(started));
         };
         if !self.sender.policy.permits_host(&url) {
-            return ended(started, DeliveryOutcome::Blocked);
+            return Attempt::unanswered(DeliveryOutcome::Blocked, FailureReason::Blocked, None, elapsed_ms(started));
         }
         let Some(target) = Target::of(url) else {
-            return ended(started, DeliveryOutcome::Broken);
+            return Attempt::unanswered(DeliveryOutcome::Broken, FailureReason::Unknown, None, elapsed_ms(started));
         };
         let sender = Arc::clone(&self.sender);
         if !target.secure {
             return Box::pin(sender.attempt(target, body, started)).await;
         }
         match self.tls_runtime.run(sender.attempt(target, body, started)) {
-            Ok(task) => task.await.unwrap_or_else(|_panic| ended(started, DeliveryOutcome::Broken)),
-            Err(_) => ended(started, DeliveryOutcome::LocalFailure),
+            Ok(task) => task
+                .await
+                .unwrap_or_else(|_panic| Attempt::unanswered(DeliveryOutcome::Broken, FailureReason::Unknown, None, elapsed_ms(started))),
+            Err(_) => Attempt::unanswered(DeliveryOutcome::LocalFailure, FailureReason::Local, None, elapsed_ms(started)),
         }
     }
 }
 
-fn ended(started: Instant, outcome: DeliveryOutcome) -> Attempt {
-    let duration_ms = u32::try_from(started.elapsed().as_millis()).unwrap_or(u32::MAX);
-    Attempt { outcome, status: None, duration_ms }
+fn elapsed_ms(started: Instant) -> u32 {
+    u32::try_from(started.elapsed().as_millis()).unwrap_or(u32::MAX)
+}
+
+/// Does one part of an attempt, until its time is over. A webhook that was not sent by then is not `timed_out`.
+async fn within<T>(until: Deadline, part: AttemptPart, step: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let late = if part == AttemptPart::Answer { DeliveryOutcome::TimedOut } else { DeliveryOutcome::Unreachable };
+    timeout_at(until, step).await.unwrap_or(Err(Failure::Ended(late, FailureReason::TimedOut, part)))
 }
 
 impl Sender {
     async fn resolves(&self, url: &Url, until: Deadline) -> bool {
+        let is_direct = || Uri::try_from(url.as_str()).is_ok_and(|uri| self.egress.proxy_for(&uri).is_none());
         match url.host() {
-            Some(Host::Domain(name)) => self.resolver.answers(name, until).await,
+            Some(Host::Domain(name)) if is_direct() => self.resolver.answers(name, until).await,
             _ => true,
         }
     }
@@ -169,101 +187,132 @@ impl Sender {
         loop {
             let failure = match self.exchange(&target, body.clone(), end).await {
                 Ok(answer) => {
-                    let success = answer.status.is_success();
-                    let outcome = if success { DeliveryOutcome::Delivered } else { DeliveryOutcome::Rejected };
-                    let attempt = Attempt { status: Some(answer.status.as_u16()), ..ended(started, outcome) };
+                    let attempt = Attempt::answered(answer.status.as_u16(), elapsed_ms(started));
                     drop(body);
                     answer.discard().await;
                     return attempt;
                 }
                 Err(failure) => failure,
             };
-            let outcome = match failure {
-                Failure::Ended(outcome) => return ended(started, outcome),
+            let (outcome, reason, part) = match failure {
+                Failure::Ended(outcome, reason, part) => {
+                    return Attempt::unanswered(outcome, reason, Some(part), elapsed_ms(started));
+                }
                 Failure::Unprocessed if immediate_retries > 0 => {
                     immediate_retries -= 1;
                     continue;
                 }
-                Failure::Local => DeliveryOutcome::LocalFailure,
-                Failure::Refused | Failure::Unprocessed => DeliveryOutcome::TimedOut,
+                Failure::Local => (DeliveryOutcome::LocalFailure, FailureReason::Local, AttemptPart::Connection),
+                Failure::Refused | Failure::Unprocessed => (DeliveryOutcome::TimedOut, FailureReason::TimedOut, AttemptPart::Answer),
             };
             if started.elapsed() + pause >= self.total_timeout {
-                return ended(started, outcome);
+                return Attempt::unanswered(outcome, reason, Some(part), elapsed_ms(started));
             }
             sleep(pause).await;
             pause = (pause * 2).min(PAUSE_MAX);
         }
     }
 
-    /// Sends the request once. An attempt that ends before it has a connection has sent nothing, so it is not `timed_out`.
+    /// Sends the request once.
     async fn exchange(&self, target: &Target, body: Bytes, end: Deadline) -> Result<Answer, Failure> {
         let until = end.min(Deadline::now() + self.connect_timeout);
-        let late = |_| Failure::Ended(DeliveryOutcome::Unreachable);
-        let unanswered = |_| Failure::Ended(DeliveryOutcome::TimedOut);
         if !target.secure {
-            let stream = timeout_at(until, self.connect_tcp(target)).await.map_err(late)??;
-            return timeout_at(end, http1::post(stream, target, body)).await.map_err(unanswered)?;
+            let stream = self.connect_tcp(target, until).await?;
+            return within(end, AttemptPart::Answer, http1::post(stream, target, body)).await;
         }
         let pool = self.pools.get(target.authority.as_str());
-        let checkout = timeout_at(until, pool.checkout(body.len() > SHARED_BYTES_MAX)).await.map_err(late)?;
-        let slot = match checkout {
+        let checkout = async { Ok(pool.checkout(body.len() > SHARED_BYTES_MAX).await) };
+        let slot = match within(until, AttemptPart::Connection, checkout).await? {
             Checkout::Reuse(slot) => slot,
-            Checkout::Connect(connecting) => {
-                match timeout_at(until, Box::pin(self.connect_tls(target, connecting))).await.map_err(late)?? {
-                    TlsConnection::Http1(stream) => {
-                        return timeout_at(end, http1::post(*stream, target, body)).await.map_err(unanswered)?;
-                    }
-                    TlsConnection::Http2(slot) => slot,
-                }
-            }
+            Checkout::Connect(connecting) => match Box::pin(self.connect_tls(target, connecting, until)).await? {
+                TlsConnection::Http1(stream) => return within(end, AttemptPart::Answer, http1::post(*stream, target, body)).await,
+                TlsConnection::Http2(slot) => slot,
+            },
         };
-        timeout_at(end, http2::post(slot, target, body)).await.map_err(unanswered)?
+        within(end, AttemptPart::Answer, http2::post(slot, target, body)).await
     }
 
-    /// Connects to a permitted address of the host.
-    async fn connect_tcp(&self, target: &Target) -> Result<TcpStream, Failure> {
-        let unreachable = |error| if is_exhaustion(&error) { Failure::Local } else { Failure::Ended(DeliveryOutcome::Unreachable) };
-        let name = match target.host() {
-            Some(Host::Domain(name)) => name,
-            Some(Host::Ipv4(address)) => return connect(&[(address, 0).into()], target.port).await.map_err(unreachable),
-            Some(Host::Ipv6(address)) => return connect(&[(address, 0).into()], target.port).await.map_err(unreachable),
-            None => return Err(Failure::Ended(DeliveryOutcome::Unresolved)),
+    /// Connects to the receiver: through the proxy, or to a permitted address of its host.
+    async fn connect_tcp(&self, target: &Target, until: Deadline) -> Result<TcpStream, Failure> {
+        match self.egress.proxy_for(&target.uri) {
+            Some(proxy) => self.connect_through(&proxy, target, until).await,
+            None => self.connect_directly(target, until).await,
+        }
+    }
+
+    async fn connect_directly(&self, target: &Target, until: Deadline) -> Result<TcpStream, Failure> {
+        let host = target.host().ok_or(UNRESOLVED)?;
+        let addresses = async {
+            addresses(&self.resolver, &host).await.map_err(|error| match error {
+                ResolveError::Blocked => Failure::Ended(DeliveryOutcome::Blocked, FailureReason::Blocked, AttemptPart::Name),
+                ResolveError::Exhausted => Failure::Local,
+                ResolveError::NotFound | ResolveError::Unavailable => UNRESOLVED,
+            })
         };
-        let addresses = self.resolver.addresses(name).await.map_err(|error| match error {
-            ResolveError::Blocked => Failure::Ended(DeliveryOutcome::Blocked),
-            ResolveError::Exhausted => Failure::Local,
-            ResolveError::NotFound | ResolveError::Unavailable => Failure::Ended(DeliveryOutcome::Unresolved),
-        })?;
-        connect(&addresses, target.port).await.map_err(|error| {
+        let addresses = within(until, AttemptPart::Name, addresses).await?;
+        let connecting =
+            async { connect(&addresses, target.port).await.map_err(|error| Failure::connecting(&error, AttemptPart::Connection)) };
+        let connected = within(until, AttemptPart::Connection, connecting).await;
+        if let (Err(_), Host::Domain(name)) = (&connected, host) {
             self.resolver.forget(name);
-            unreachable(error)
-        })
+        }
+        connected
+    }
+
+    async fn connect_through(&self, proxy: &Intercept, target: &Target, until: Deadline) -> Result<TcpStream, Failure> {
+        let connecting = async {
+            let url = Url::parse(&proxy.uri().to_string()).map_err(|_| tunnel::NO_TUNNEL)?;
+            let (host, port) = (url.host().ok_or(tunnel::NO_TUNNEL)?, url.port_or_known_default().unwrap_or_default());
+            let addresses = addresses(&self.proxy_resolver, &host).await.map_err(|_| tunnel::NO_TUNNEL)?;
+            connect(&addresses, port).await.map_err(|error| if is_exhaustion(&error) { Failure::Local } else { tunnel::NO_TUNNEL })
+        };
+        let late = |_| tunnel::NO_TUNNEL;
+        let stream = timeout_at(until, connecting).await.map_err(late)??;
+        // A receiver that does not answer its proxy is late as well.
+        within(until, AttemptPart::Proxy, tunnel::open(stream, proxy, target)).await
     }
 
     /// Connects with TLS, ready for a request.
-    async fn connect_tls(&self, target: &Target, connecting: Connecting) -> Result<TlsConnection, Failure> {
-        let unreachable = Failure::Ended(DeliveryOutcome::Unreachable);
-        let stream = self.connect_tcp(target).await?;
-        let host = target.host().ok_or(unreachable)?;
-        let connected = self.tls.handshake(stream, &host, connecting.offer_http2).await;
-        let (stream, protocol) = connected.map_err(|error| if is_exhaustion(&error) { Failure::Local } else { unreachable })?;
+    async fn connect_tls(&self, target: &Target, connecting: Connecting, until: Deadline) -> Result<TlsConnection, Failure> {
+        let stream = self.connect_tcp(target, until).await?;
+        let handshake = async {
+            let host = target.host().ok_or(Failure::Unprocessed)?;
+            let connected = self.tls.handshake(stream, &host, connecting.offer_http2).await;
+            connected.map_err(|error| Failure::connecting(&error, AttemptPart::Tls))
+        };
+        let (stream, protocol) = within(until, AttemptPart::Tls, handshake).await?;
         match protocol {
             Protocol::Http1 => {
                 connecting.http1();
                 Ok(TlsConnection::Http1(Box::new(stream)))
             }
-            Protocol::Http2 => match http2::handshake(stream).await {
-                Ok(http2::Handshake { requests, activity, connection }) => {
-                    let (slot, pool) = connecting.http2(requests, Arc::clone(&activity));
-                    tokio::spawn(http2::drive(connection, activity, pool, slot.id));
-                    Ok(TlsConnection::Http2(slot))
+            Protocol::Http2 => {
+                let settings = async { Ok(http2::handshake(stream).await) };
+                match within(until, AttemptPart::Connection, settings).await? {
+                    Ok(http2::Handshake { requests, activity, connection }) => {
+                        let (slot, pool) = connecting.http2(requests, Arc::clone(&activity));
+                        tokio::spawn(http2::drive(connection, activity, pool, slot.id));
+                        Ok(TlsConnection::Http2(slot))
+                    }
+                    Err(_) => {
+                        connecting.failed();
+                        Err(Failure::Unprocessed)
+                    }
                 }
-                Err(_) => {
-                    connecting.failed();
-                    Err(Failure::Unprocessed)
-                }
-            },
+            }
         }
+    }
+}
+
+/// The name of the receiver's host has no address.
+const UNRESOLVED: Failure = Failure::Ended(DeliveryOutcome::Unresolved, FailureReason::Dns, AttemptPart::Name);
+
+/// The addresses of a host, with any port.
+async fn addresses(resolver: &GuardedResolver, host: &Host<&str>) -> Addresses {
+    match host {
+        Host::Domain(name) => resolver.addresses(name).await,
+        Host::Ipv4(address) => Ok(Arc::new([(*address, 0).into()])),
+        Host::Ipv6(address) => Ok(Arc::new([(*address, 0).into()])),
     }
 }
 
@@ -280,7 +329,8 @@ mod tests {
     use super::*;
 
     fn failing(total_timeout: Duration) -> WebhookClient {
-        let options = WebhookClientOptions { allow_private: true, connect_timeout: total_timeout, total_timeout, extra_roots_pem: None };
+        let options =
+            WebhookClientOptions { allow_private: true, connect_timeout: total_timeout, total_timeout, egress: Egress::default() };
         let policy = AddressPolicy { allow_private: true };
         WebhookClient::resolving(&options, GuardedResolver::finding(policy, Arc::new(|_| Err(ResolveError::Unavailable)))).unwrap()
     }

@@ -1,12 +1,8 @@
 //! TCP connections to a host: the first of its addresses that answers is used.
-//!
-//! Also tells whether a failure is this machine's, because it ran out of file descriptors, ports or
-//! memory, or the receiver's.
 
-use std::error::Error;
 use std::future::Future;
 use std::io;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
@@ -14,6 +10,8 @@ use futures_util::stream::FuturesUnordered;
 use socket2::{SockRef, TcpKeepalive};
 use tokio::net::TcpStream;
 use tokio::time::sleep;
+
+use crate::failure::is_exhaustion;
 
 /// How long to wait for an address before the next one is tried in parallel (RFC 8305 §5).
 const HEAD_START: Duration = Duration::from_millis(300);
@@ -62,34 +60,6 @@ async fn to(address: SocketAddr) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// System errors that mean that this machine ran out of a resource.
-const EXHAUSTION_CODES: [i32; 5] = [libc::EMFILE, libc::ENFILE, libc::ENOBUFS, libc::ENOMEM, libc::EADDRNOTAVAIL];
-
-/// Whether a failure to resolve or connect was caused by an exhausted resource of this machine.
-pub(crate) fn is_exhaustion(error: &(dyn Error + 'static)) -> bool {
-    let mut cause = Some(error);
-    while let Some(error) = cause {
-        if let Some(error) = error.downcast_ref::<io::Error>() {
-            // `source()` of an error that wraps another skips the wrapped error.
-            let wrapped = error.get_ref().is_some_and(|wrapped| is_exhaustion(wrapped));
-            if wrapped || is_exhaustion_code(error) {
-                return true;
-            }
-        }
-        cause = error.source();
-    }
-    false
-}
-
-/// Whether this machine can open no socket now. The system's resolver then reports misleading errors.
-pub(crate) fn is_out_of_sockets() -> bool {
-    UdpSocket::bind(("127.0.0.1", 0)).is_err_and(|error| is_exhaustion_code(&error))
-}
-
-fn is_exhaustion_code(error: &io::Error) -> bool {
-    error.raw_os_error().is_some_and(|code| EXHAUSTION_CODES.contains(&code))
-}
-
 #[cfg(test)]
 mod tests {
     use std::net::Ipv4Addr;
@@ -112,16 +82,5 @@ mod tests {
         let refused = connect(&[refusing, refusing], port).await.unwrap_err();
         assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
         assert!(connect(&[], port).await.is_err());
-    }
-
-    #[test]
-    fn an_exhausted_machine_is_told_from_a_fault_of_the_receiver() {
-        for code in EXHAUSTION_CODES {
-            assert!(is_exhaustion(&io::Error::other(io::Error::from_raw_os_error(code))), "{code}");
-        }
-        for code in [libc::ECONNREFUSED, libc::ECONNRESET, libc::EHOSTUNREACH, libc::ENETUNREACH, libc::ETIMEDOUT] {
-            assert!(!is_exhaustion(&io::Error::from_raw_os_error(code)), "{code}");
-        }
-        assert!(!is_out_of_sockets() && !is_exhaustion(&io::Error::other("failed to lookup address information")));
     }
 }

@@ -7,12 +7,14 @@ use std::time::Duration;
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::ACCEPT;
-use reqwest::{Client, StatusCode, redirect, retry};
+use reqwest::{Client, StatusCode};
 use tokio::sync::OnceCell;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 use url::Url;
 
+use crate::egress::Egress;
+use crate::error::ClientError;
 use crate::guard::AddressPolicy;
 use crate::resolver::{GuardedResolver, ResolveError};
 
@@ -59,6 +61,7 @@ impl DocumentError {
 pub struct DocumentClient {
     /// For `https`, and for `http`, which needs no root certificates: loading them takes long.
     clients: Arc<[OnceCell<Client>; 2]>,
+    egress: Egress,
     resolver: Option<Guarded>,
     time: Duration,
 }
@@ -66,27 +69,28 @@ pub struct DocumentClient {
 impl DocumentClient {
     /// A client for URLs that the operator chose: any address may be connected to. It waits so long for a document.
     #[must_use]
-    pub fn new(time: Duration) -> Self {
-        Self { clients: Arc::default(), resolver: None, time }
+    pub fn new(time: Duration, egress: &Egress) -> Self {
+        Self { clients: Arc::default(), egress: egress.clone(), resolver: None, time }
     }
 
-    /// A client for URLs that others chose: only the addresses of this policy are connected to.
+    /// A client for URLs that others chose: only the proxy and addresses of this policy are connected to.
     #[must_use]
-    pub fn guarded(time: Duration, policy: AddressPolicy) -> Self {
-        Self { resolver: Some(Guarded { policy, resolver: Arc::new(GuardedResolver::new(policy)) }), ..Self::new(time) }
+    pub fn guarded(time: Duration, egress: &Egress, policy: AddressPolicy) -> Self {
+        let [resolver, unguarded] = [policy, AddressPolicy { allow_private: true }].map(|policy| Arc::new(GuardedResolver::new(policy)));
+        Self { resolver: Some(Guarded { policy, resolver, unguarded, egress: egress.clone() }), ..Self::new(time, egress) }
     }
 
     async fn client(&self, url: &Url) -> Result<&Client, DocumentError> {
         let is_open = url.scheme() == "http";
         let resolver = self.resolver.clone();
+        let egress = self.egress.clone();
         let build = move || {
-            let builder = Client::builder().http1_only().redirect(redirect::Policy::none()).no_proxy().retry(retry::never());
-            let builder = builder.referer(false).pool_max_idle_per_host(0);
+            let builder = egress.http_client(!is_open)?;
             let builder = match resolver {
                 Some(guarded) => builder.dns_resolver(Arc::new(guarded)),
                 None => builder,
             };
-            if is_open { builder.tls_certs_only([]).build() } else { builder.build() }
+            builder.build().map_err(ClientError::tls)
         };
         let built = || async {
             let client = spawn_blocking(build).await.map_err(|_| DocumentError::NoTls)?;
@@ -141,11 +145,14 @@ fn failure(error: &reqwest::Error) -> DocumentError {
 struct Guarded {
     policy: AddressPolicy,
     resolver: Arc<GuardedResolver>,
+    /// For the proxy.
+    unguarded: Arc<GuardedResolver>,
+    egress: Egress,
 }
 
 impl Resolve for Guarded {
     fn resolve(&self, name: Name) -> Resolving {
-        let resolver = Arc::clone(&self.resolver);
+        let resolver = Arc::clone(if self.egress.is_proxy(name.as_str()) { &self.unguarded } else { &self.resolver });
         Box::pin(async move {
             let addresses = resolver.addresses(name.as_str()).await?;
             let addresses: Vec<SocketAddr> = addresses.iter().copied().collect();

@@ -7,7 +7,6 @@ use futures_util::future::BoxFuture;
 use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
 use hyper::http::uri::{Authority, PathAndQuery, Scheme};
 use hyper::{StatusCode, Uri};
-use sakshi_domain::delivery::DeliveryOutcome;
 use sakshi_domain::limits::WEBHOOK_RESPONSE_BYTES_MAX;
 use tokio::time::timeout;
 use url::{Host, Url};
@@ -24,6 +23,7 @@ pub(crate) struct Target {
     pub(crate) port: u16,
     pub(crate) authority: Authority,
     pub(crate) path: PathAndQuery,
+    pub(crate) uri: Uri,
 }
 
 impl Target {
@@ -32,7 +32,7 @@ impl Target {
         let uri = Uri::try_from(url.as_str()).ok()?;
         let (secure, port) = (uri.scheme() == Some(&Scheme::HTTPS), url.port_or_known_default()?);
         let path = uri.path_and_query()?.clone();
-        Some(Self { secure, port, authority: uri.authority()?.clone(), path, url: Arc::new(url) })
+        Some(Self { secure, port, authority: uri.authority()?.clone(), path, uri, url: Arc::new(url) })
     }
 
     pub(crate) fn host(&self) -> Option<Host<&str>> {
@@ -46,19 +46,6 @@ pub(crate) fn headers() -> HeaderMap {
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(ACCEPT, HeaderValue::from_static("*/*"));
     headers
-}
-
-/// Why there is no status.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Failure {
-    /// The attempt ended with this result.
-    Ended(DeliveryOutcome),
-    /// This machine ran out of a resource for the connection; nothing was sent.
-    Local,
-    /// The receiver refused the request without processing it; it may accept it later.
-    Refused,
-    /// The request was not sent, or the receiver closes the connection and says that it did not process it.
-    Unprocessed,
 }
 
 /// An answer whose status is known.

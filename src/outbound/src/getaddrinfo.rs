@@ -23,7 +23,7 @@ use std::ptr::{copy_nonoverlapping, null, null_mut};
 use libc::{addrinfo, c_int};
 use socket2::SockAddr;
 
-use crate::connect::{is_exhaustion, is_out_of_sockets};
+use crate::failure::{is_exhaustion, is_out_of_sockets};
 use crate::resolver::ResolveError;
 
 /// Returns the addresses of a host, with port 0. Blocks the thread, for 10 s when no name server answers.

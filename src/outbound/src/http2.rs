@@ -18,12 +18,13 @@ use h2::{Reason, RecvStream};
 use hyper::header::{CONTENT_LENGTH, HeaderValue};
 use hyper::http::uri::Scheme;
 use hyper::{Method, Request, Uri};
-use sakshi_domain::delivery::DeliveryOutcome;
+use sakshi_domain::delivery::{AttemptPart, DeliveryOutcome, FailureReason};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::activity::{Activity, HEADERS_MAX, TrackedIo};
-use crate::exchange::{Answer, Failure, ReadBudget, Target, headers};
+use crate::exchange::{Answer, ReadBudget, Target, headers};
+use crate::failure::Failure;
 use crate::pool::{ConnectionId, OriginPool, StreamSlot};
 
 /// Flow-control windows of a stream and of a connection, in bytes.
@@ -100,7 +101,8 @@ where
 /// No status arrived. [`Failure::Refused`] and [`Failure::Unprocessed`] prove that the receiver did not
 /// process the request.
 pub(crate) async fn post(mut slot: StreamSlot, target: &Target, body: Bytes) -> Result<Answer, Failure> {
-    let request = request(target, body.len()).ok_or(Failure::Ended(DeliveryOutcome::Broken))?;
+    let request =
+        request(target, body.len()).ok_or(Failure::Ended(DeliveryOutcome::Broken, FailureReason::Unknown, AttemptPart::Answer))?;
     let (before, began) = (slot.activity.written(), Instant::now());
     slot.activity.add_request();
     let Ok((response, mut sending)) = slot.requests.send_request(request, body.is_empty()) else {
@@ -143,7 +145,14 @@ fn judge(error: &h2::Error, unwritten: bool, slot: &StreamSlot) -> Failure {
     if !error.is_reset() {
         slot.pool.retire(slot.id);
     }
-    if unwritten { Failure::Unprocessed } else { Failure::Ended(DeliveryOutcome::Broken) }
+    match error.get_io() {
+        _ if unwritten => Failure::Unprocessed,
+        Some(error) => Failure::broken(error),
+        None => {
+            let reason = if error.is_remote() { FailureReason::Reset } else { FailureReason::Unknown };
+            Failure::Ended(DeliveryOutcome::Broken, reason, AttemptPart::Answer)
+        }
+    }
 }
 
 /// A request that waits for its status.

@@ -2,7 +2,7 @@
 //! memory and connections.
 //!
 //! [`client`] sends webhooks: over plain HTTP/1.1 (`http1`), or over TLS with HTTP/1.1 or HTTP/2
-//! (`http2`), whose connections `pool` holds. [`guard`] says which addresses may be connected to, and
+//! (`http2`), whose connections `pool` holds. `egress` has the forward proxy, by which `tunnel` connects. [`guard`] says which addresses may be connected to, and
 //! `resolver` returns no others; it asks the system in `getaddrinfo`. [`upstream`] sends the orders that open flows and reads the answers.
 //! The actors decide when to send and record the result.
 
@@ -10,16 +10,21 @@ mod activity;
 pub mod client;
 mod connect;
 pub mod document;
+mod egress;
 mod error;
 mod exchange;
+mod failure;
 mod getaddrinfo;
 pub mod guard;
 mod http1;
 mod http2;
+mod pinned;
 mod pool;
 mod resolver;
 mod tls;
 mod tls_runtime;
+mod tunnel;
 pub mod upstream;
 
+pub use egress::{Egress, EgressOptions};
 pub use error::ClientError;

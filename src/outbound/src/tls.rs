@@ -1,5 +1,4 @@
-//! TLS to receivers: trusted certificate authorities, offered protocols, and session tickets that
-//! shorten later handshakes.
+//! TLS to receivers: offered protocols, and session tickets that shorten later handshakes.
 
 use std::io;
 use std::sync::Arc;
@@ -8,12 +7,10 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::client::Resumption;
-use tokio_rustls::rustls::crypto::aws_lc_rs;
-use tokio_rustls::rustls::pki_types::pem::PemObject as _;
-use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
-use tokio_rustls::rustls::{ALL_VERSIONS, ClientConfig};
+use tokio_rustls::rustls::pki_types::ServerName;
 use url::Host;
 
+use crate::egress::Egress;
 use crate::error::ClientError;
 
 /// Sessions that are remembered: eight for each of 512 receivers.
@@ -38,16 +35,12 @@ pub(crate) enum Protocol {
 }
 
 impl Tls {
-    /// Trusts the system's certificate authorities and these.
+    /// By the rules of this way out.
     ///
     /// # Errors
-    /// The extra roots are unreadable, or the system trusts no authority.
-    pub(crate) fn new(extra_roots_pem: Option<&[u8]>) -> Result<Self, ClientError> {
-        let provider = Arc::new(aws_lc_rs::default_provider());
-        let extra = extra_roots_pem.map(certificates).transpose()?.unwrap_or_default();
-        let verifier = rustls_platform_verifier::Verifier::new_with_extra_roots(extra, Arc::clone(&provider)).map_err(ClientError::tls)?;
-        let builder = ClientConfig::builder_with_provider(provider).with_protocol_versions(ALL_VERSIONS).map_err(ClientError::tls)?;
-        let mut config = builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier)).with_no_client_auth();
+    /// The system trusts no certificate authority.
+    pub(crate) fn new(egress: &Egress) -> Result<Self, ClientError> {
+        let mut config = egress.tls()?;
         config.resumption = Resumption::in_memory_sessions(SESSIONS);
         config.alpn_protocols = vec![HTTP1.to_vec()];
         let http1 = TlsConnector::from(Arc::new(config.clone()));
@@ -76,12 +69,6 @@ impl Tls {
         let protocol = if agreed == Some(HTTP2) { Protocol::Http2 } else { Protocol::Http1 };
         Ok((stream, protocol))
     }
-}
-
-/// The certificates of a bundle, at least one.
-fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, ClientError> {
-    let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
-    read.ok().filter(|read| !read.is_empty()).ok_or(ClientError::ExtraRoots)
 }
 
 impl std::fmt::Debug for Tls {

@@ -30,8 +30,8 @@ pub struct PageIntent {
 }
 
 impl PageIntent {
-    fn sign(service: &Service, pending: &Pending, now: Timestamp) -> Result<Self, ApiError> {
-        let jwt = service.authority.intent(pending, now).map_err(ApiError::internal)?;
+    async fn sign(service: &Service, pending: &Pending, now: Timestamp) -> Result<Self, ApiError> {
+        let jwt = service.authority.intent(pending, now).await?;
         let exp = decode_unverified(&jwt).map_err(ApiError::internal)?.exp;
         // At most a quarter of its lifetime, so that pages never show an intent that is about to expire.
         let quarter = Timestamp::from_millis(exp.saturating_mul(1_000)).since(now) / 4;
@@ -65,8 +65,8 @@ impl PageIntents {
     ///
     /// # Errors
     /// Only if the cryptographic library fails.
-    pub fn sign(&self, service: &Service, pending: &Pending, now: Timestamp) -> Result<Rc<PageIntent>, ApiError> {
-        let intent = Rc::new(PageIntent::sign(service, pending, now)?);
+    pub async fn sign(&self, service: &Service, pending: &Pending, now: Timestamp) -> Result<Rc<PageIntent>, ApiError> {
+        let intent = Rc::new(PageIntent::sign(service, pending, now).await?);
         let mut kept = self.0.borrow_mut();
         if kept.len() >= PAGE_INTENTS_KEPT_MAX {
             kept.retain(|_, intent| now < intent.reused_until);

@@ -42,7 +42,7 @@ pub(crate) async fn verify(
         if matches!(state, PageState::Waiting(_)) {
             rates.pages.take_extra(&rates.client_address(&request), PAGE_SIGNATURE_COST)?;
         }
-        return intent(&service, &state);
+        return intent(&service, &state).await;
     }
     let opened = state.as_ref().ok().and_then(PageState::opened);
     let language = PageLanguage::of(&request, opened.map(|opened| opened.terms.language));
@@ -71,7 +71,7 @@ async fn shown_waiting(
         Some(intent) => intent,
         None => {
             rates.pages.take_extra(&rates.client_address(request), PAGE_SIGNATURE_COST)?;
-            intents.sign(service, pending, now)?
+            intents.sign(service, pending, now).await?
         }
     };
     waiting(service, pending, &intent, language, Platform::of(request), asks_for_help(request)).await
@@ -87,9 +87,9 @@ async fn shown_registered(service: &Service, state: &PageState, language: PageLa
     Some(response)
 }
 
-fn intent(service: &Service, state: &PageState) -> Result<HttpResponse, ApiError> {
+async fn intent(service: &Service, state: &PageState) -> Result<HttpResponse, ApiError> {
     match state {
-        PageState::Waiting(pending) => intent_response(service, pending),
+        PageState::Waiting(pending) => intent_response(service, pending).await,
         PageState::Verified(..) | PageState::NotVerified(..) => Err(ApiError::Service(ServiceError::AlreadyCompleted)),
         PageState::Expired(_) => Err(ApiError::Service(ServiceError::TransactionExpired)),
         PageState::Unknown => Err(ApiError::Service(ServiceError::TransactionNotFound)),
@@ -100,8 +100,8 @@ fn intent(service: &Service, state: &PageState) -> Result<HttpResponse, ApiError
 ///
 /// # Errors
 /// An intent that cannot be signed.
-pub(super) fn intent_response(service: &Service, pending: &Pending) -> Result<HttpResponse, ApiError> {
-    let intent = service.authority.intent(pending, service.clock.now()).map_err(ApiError::internal)?;
+pub(super) async fn intent_response(service: &Service, pending: &Pending) -> Result<HttpResponse, ApiError> {
+    let intent = service.authority.intent(pending, service.clock.now()).await?;
     Ok(private(StatusCode::OK).content_type(JWT).body(intent))
 }
 

@@ -1,6 +1,6 @@
 //! What became of a transaction's webhook, in one line.
 
-use sakshi_domain::delivery::{Attempt, DeliveryOutcome, DeliveryRecord};
+use sakshi_domain::delivery::{Attempt, AttemptFailure, AttemptPart, DeliveryOutcome, DeliveryRecord, FailureReason};
 
 use super::when::When;
 
@@ -26,19 +26,44 @@ impl DeliveryLine {
 }
 
 fn attempt_words(attempt: Attempt) -> String {
-    let why = match attempt.outcome {
-        DeliveryOutcome::Delivered => "delivered",
-        DeliveryOutcome::Rejected => "rejected",
-        DeliveryOutcome::Blocked => "blocked (its address is not allowed here)",
-        DeliveryOutcome::Unresolved => "unresolved (no address was found for the host name)",
-        DeliveryOutcome::LocalFailure => "not sent (this service could open no connection)",
-        DeliveryOutcome::Unreachable => "unreachable (no connection, or no TLS)",
-        DeliveryOutcome::Broken => "broken (the connection ended before an answer)",
-        DeliveryOutcome::TimedOut => "timed out (no answer)",
-        DeliveryOutcome::Unknown => return "unknown (this service ended during the attempt)".to_owned(),
-    };
     let status = attempt.status.map(|status| format!(" with status {status}")).unwrap_or_default();
-    format!("{why}{status}, {} ms", attempt.duration_ms)
+    let why = attempt.failure.map(|failure| format!(" ({}: {})", failure.reason, advice(failure))).unwrap_or_default();
+    format!("{}{status}{why}, {} ms", attempt.outcome, attempt.duration_ms)
+}
+
+/// What the receiver's developer should know of a failure.
+const fn advice(failure: AttemptFailure) -> &'static str {
+    match failure.reason {
+        FailureReason::Dns => "no address was found for the host name",
+        FailureReason::Refused => "nothing listens at this port",
+        FailureReason::NoRoute => "no route leads to the address",
+        FailureReason::TimedOut => match failure.part {
+            Some(AttemptPart::Name) => "the name servers did not answer in time",
+            Some(AttemptPart::Connection) => "the receiver did not accept a connection in time",
+            Some(AttemptPart::Proxy) => "the proxy of this service did not answer in time",
+            Some(AttemptPart::Tls) => "the TLS handshake did not end in time",
+            Some(AttemptPart::Answer) | None => "the receiver did not answer in time",
+        },
+        FailureReason::Reset => match failure.part {
+            Some(AttemptPart::Tls) => "the receiver closed the connection during the TLS handshake",
+            _ => "the receiver closed the connection before an answer",
+        },
+        FailureReason::TlsExpired => "the receiver's certificate is not valid now",
+        FailureReason::TlsName => "the receiver's certificate is for another name",
+        FailureReason::TlsChain => "no trusted authority vouches for the certificate; often the intermediate certificate is missing",
+        FailureReason::TlsVersion => "the receiver must offer TLS 1.2 or 1.3 with a usual cipher",
+        FailureReason::TlsClientCertificate => "the receiver asks for a client certificate, or refuses ours",
+        FailureReason::Tls => "no TLS session; does this port speak https?",
+        FailureReason::Redirect => "redirects are not followed; register the final URL",
+        FailureReason::Status => "only an answer with 2xx means that the webhook has arrived",
+        FailureReason::Proxy => "the proxy of this service made no connection",
+        FailureReason::Blocked => "the receiver's address is not allowed here",
+        FailureReason::Local => "this service could open no connection",
+        FailureReason::Unknown => match failure.part {
+            Some(_) => "the receiver's answer is not HTTP",
+            None => "this service ended during the attempt",
+        },
+    }
 }
 
 #[cfg(test)]
@@ -58,16 +83,20 @@ mod tests {
             claimed_at,
             attempt,
         };
-        let attempt = |outcome, status| Attempt { outcome, status, duration_ms: 12 };
         let line = |claimed_at, attempt| {
             let DeliveryLine { words, is_lost, .. } = DeliveryLine::of(&record(claimed_at, attempt));
             (words, is_lost)
         };
         assert_eq!(line(None, None), ("waits to be sent".to_owned(), false));
         assert_eq!(line(Some(at), None), ("is being sent".to_owned(), false));
-        let delivered = Some(attempt(DeliveryOutcome::Delivered, Some(200)));
+        let delivered = Some(Attempt::answered(200, 12));
         assert_eq!(line(Some(at), delivered), ("delivered with status 200, 12 ms".to_owned(), false));
-        let unreachable = Some(attempt(DeliveryOutcome::Unreachable, None));
-        assert_eq!(line(Some(at), unreachable), ("unreachable (no connection, or no TLS), 12 ms".to_owned(), true));
+        let redirected = "rejected with status 302 (redirect: redirects are not followed; register the final URL), 12 ms".to_owned();
+        assert_eq!(line(Some(at), Some(Attempt::answered(302, 12))), (redirected, true));
+        let expired = Attempt::unanswered(DeliveryOutcome::Unreachable, FailureReason::TlsExpired, Some(AttemptPart::Tls), 12);
+        let told = "unreachable (tls_expired: the receiver's certificate is not valid now), 12 ms".to_owned();
+        assert_eq!(line(Some(at), Some(expired)), (told, true));
+        let unknown = "unknown (unknown: this service ended during the attempt), 0 ms".to_owned();
+        assert_eq!(line(Some(at), Some(Attempt::unknown())), (unknown, true));
     }
 }

@@ -113,7 +113,7 @@ pub(crate) async fn show(user: PortalUser, path: Path<String>, service: Data<Ser
     let app = &user.caller.app;
     let mut answered_at = None;
     let (opened, stage) = match service.transactions.get(id).await? {
-        View::Pending(pending) if pending.app == app.app_id => (Pending::clone(&pending), waiting(&service, &pending)?),
+        View::Pending(pending) if pending.app == app.app_id => (Pending::clone(&pending), waiting(&service, &pending).await?),
         View::Expired(opened) if opened.app == app.app_id => (Pending::clone(&opened), Stage::Expired),
         View::Completed(record) if record.opened.app == app.app_id => {
             let (completed, body) = outcome_body(&service, *record, app)?;
@@ -159,10 +159,10 @@ pub(crate) async fn show(user: PortalUser, path: Path<String>, service: Data<Ser
     Ok(page(StatusCode::OK, &template))
 }
 
-fn waiting(service: &Service, pending: &Pending) -> Result<Stage, ApiError> {
+async fn waiting(service: &Service, pending: &Pending) -> Result<Stage, ApiError> {
     let now = service.clock.now();
     let authority = &service.authority;
-    let intent = authority.intent(pending, now).map_err(ApiError::internal)?;
+    let intent = authority.intent(pending, now).await?;
     let way = match pending.terms.channel {
         Channel::Web | Channel::Qr => {
             let code = QrCode::for_screen(&authority.request_url(pending.id)).map_err(ApiError::internal)?;

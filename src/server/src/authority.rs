@@ -8,6 +8,7 @@ use sakshi_authority::sdjwt::Verifier;
 use sakshi_domain::clock::Clock;
 use sakshi_domain::limits::STATUS_FETCH_MAX;
 use sakshi_domain::profile::Profile;
+use sakshi_outbound::Egress;
 use sakshi_outbound::document::DocumentClient;
 use sakshi_outbound::guard::AddressPolicy;
 use sakshi_service::authority::AuthorityContext;
@@ -26,6 +27,7 @@ use crate::settings::Settings;
 pub fn build(
     settings: &Settings,
     keys: KeyMaterial,
+    egress: &Egress,
     public_base: String,
     clock: Arc<dyn Clock>,
 ) -> Result<AuthorityContext, CallbackAddressError> {
@@ -34,7 +36,7 @@ pub fn build(
     let issuer_keys = IssuerKeys::default();
     let rules = status_rules(settings, &public_base, keys.sandbox_issuer.is_some());
     let policy = AddressPolicy { allow_private: settings.profile == Profile::Sandbox };
-    let source = Arc::new(DocumentClient::guarded(STATUS_FETCH_MAX, policy));
+    let source = Arc::new(DocumentClient::guarded(STATUS_FETCH_MAX, egress, policy));
     Ok(AuthorityContext {
         signer: Arc::new(IntentSigner::new(keys.intent_key, authority.intent.clone()).with_further(keys.further_intent_keys)),
         callbacks: CallbackAddresses::new(&public_base, &keys.callback_secrets)?,

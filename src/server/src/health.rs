@@ -1,10 +1,12 @@
-//! What the probes report: whether every arbiter runs, every shard has started, the store accepts
-//! writes, and the process is not about to end. A change is logged here, because probes come too often to be logged themselves.
+//! What the probes report: whether every arbiter runs, every shard has started, the store accepts writes, the token that signs intents
+//! is there, and the process is not about to end. A change is logged here, because probes come too often to be logged themselves.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use sakshi_actors::Tree;
+use sakshi_authority::intent::IntentSigner;
+use sakshi_domain::clock::Clock;
 use sakshi_service::drain::Drain;
 use sakshi_store::{Store, StoreError};
 use tokio::time::{sleep, timeout};
@@ -24,12 +26,14 @@ pub(crate) struct Health {
     tree: Tree,
     drain: Drain,
     store: Arc<Mutex<Result<(), StoreError>>>,
+    signer: Arc<IntentSigner>,
+    clock: Arc<dyn Clock>,
 }
 
 impl Health {
     /// Watches the store on the current arbiter from now on.
     #[must_use]
-    pub(crate) fn watch(tree: Tree, drain: Drain, store: Store) -> Self {
+    pub(crate) fn watch(tree: Tree, drain: Drain, store: Store, signer: Arc<IntentSigner>, clock: Arc<dyn Clock>) -> Self {
         let last = Arc::new(Mutex::new(Ok(())));
         let seen = Arc::clone(&last);
         let (interval, patience) = if store.is_shared() { (INTERVAL_SHARED, PATIENCE_SHARED) } else { (INTERVAL, PATIENCE) };
@@ -57,7 +61,7 @@ impl Health {
                 sleep(interval).await;
             }
         });
-        Self { tree, drain, store: last }
+        Self { tree, drain, store: last, signer, clock }
     }
 }
 
@@ -75,6 +79,7 @@ impl sakshi_operator::Health for Health {
             return Err("starting".to_owned());
         }
         let store = self.store.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        store.map_err(|error| error.to_string())
+        store.map_err(|error| error.to_string())?;
+        self.signer.is_available(self.clock.now()).map_err(|error| error.to_string())
     }
 }

@@ -13,6 +13,7 @@ use std::time::{Duration, SystemTime};
 use metrics::{counter, gauge};
 use sakshi_authority::sdjwt::{Jwks, JwksError, OddKey};
 use sakshi_domain::limits::JWKS_BYTES_MAX;
+use sakshi_outbound::Egress;
 use sakshi_outbound::document::{DocumentClient, DocumentError};
 use sakshi_service::authority::AuthorityContext;
 use tempfile::NamedTempFile;
@@ -21,6 +22,7 @@ use tokio::time::{Instant, interval};
 use url::Url;
 
 use crate::settings::Settings;
+use crate::tls_files::stamp;
 
 /// How often the file is looked at.
 const LOOK: Duration = Duration::from_secs(5);
@@ -60,10 +62,10 @@ struct Source {
 
 impl Source {
     /// `None` when no issuer is set.
-    fn of(settings: &Settings) -> Option<Self> {
+    fn of(settings: &Settings, egress: &Egress) -> Option<Self> {
         let authority = &settings.authority;
         let (issuer, path) = (authority.issuer.clone()?, authority.jwks_path.clone()?);
-        let remote = authority.jwks_url.clone().map(|url| (url, DocumentClient::new(FETCH)));
+        let remote = authority.jwks_url.clone().map(|url| (url, DocumentClient::new(FETCH, egress)));
         let (bytes, seen) = (fs::read(&path).unwrap_or_default(), stamp(&path));
         Some(Self { issuer, path, remote, refresh: authority.jwks_refresh, bytes, seen })
     }
@@ -96,11 +98,6 @@ impl Source {
     }
 }
 
-fn stamp(path: &Path) -> Option<(SystemTime, u64)> {
-    let about = fs::metadata(path).ok()?;
-    Some((about.modified().ok()?, about.len()))
-}
-
 /// Writes a whole file or none.
 fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let mut draft = NamedTempFile::new_in(path.parent().unwrap_or(Path::new(".")))?;
@@ -113,8 +110,8 @@ fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
 ///
 /// # Errors
 /// They could not be fetched, and there is no copy from before.
-pub(crate) async fn prepare(settings: &Settings) -> Result<(), ReadError> {
-    let Some(mut source) = Source::of(settings) else { return Ok(()) };
+pub(crate) async fn prepare(settings: &Settings, egress: &Egress) -> Result<(), ReadError> {
+    let Some(mut source) = Source::of(settings, egress) else { return Ok(()) };
     if source.remote.is_none() {
         return Ok(());
     }
@@ -132,8 +129,8 @@ pub(crate) async fn prepare(settings: &Settings) -> Result<(), ReadError> {
 ///
 /// # Errors
 /// There can be no signal handler.
-pub(crate) fn watch(settings: &Settings, authority: Arc<AuthorityContext>) -> std::io::Result<()> {
-    let source = Source::of(settings);
+pub(crate) fn watch(settings: &Settings, egress: &Egress, authority: Arc<AuthorityContext>) -> std::io::Result<()> {
+    let source = Source::of(settings, egress);
     let mut hangups = signal(SignalKind::hangup())?;
     if source.is_some() {
         authority.issuer_keys.has_reader();

@@ -11,12 +11,18 @@ use aws_lc_rs::{hmac, rand};
 use sakshi_authority::intent::{FurtherIntentKey, IntentKey, IntentKeyError};
 use sakshi_authority::sdjwt::{Jwks, JwksError, TrustedIssuer};
 use sakshi_domain::profile::Profile;
+use sakshi_outbound::{ClientError, Egress, EgressOptions};
 use sakshi_store::{Vault, VaultError, embedded};
+use secrecy::ExposeSecret as _;
 use tempfile::NamedTempFile;
+use url::Url;
 use zeroize::Zeroizing;
 
+use crate::key_command::{self, KeyCommandError};
+use crate::pkcs11::{self, TokenError, TokenKey};
 use crate::sandbox;
-use crate::settings::{FurtherKey, Settings};
+use crate::settings::{FurtherKey, KeyPlace, KeySource, Outbound, Settings};
+use crate::tls_files::{Listeners, TlsFileError};
 
 /// The file of the key that a sandbox makes for itself.
 const ENCRYPTION_KEY: &str = "encryption.key";
@@ -63,32 +69,46 @@ pub enum KeyError {
     /// The sandbox has a store, and the key that sealed it is gone.
     #[error("store.encryption_key: {0} is gone, and the store beside it was sealed with it; put it back, or set the key")]
     KeyLost(PathBuf),
-    /// The intent key cannot be read.
-    #[error("authority.intent_key_path: {0}")]
-    IntentKey(#[from] IntentKeyError),
+    /// An intent key cannot be read.
+    #[error("{key}: {error}")]
+    IntentKey {
+        /// The setting that leads to it.
+        key: &'static str,
+        /// Why.
+        error: IntentKeyError,
+    },
+    /// A key on a token cannot be used.
+    #[error("{key}: {error}")]
+    Token {
+        /// The setting that leads to it.
+        key: &'static str,
+        /// Why.
+        error: TokenError,
+    },
     /// The authority reads RS256 only.
     #[error("{key}: must be an RSA key outside the sandbox profile: the authority reads RS256 only")]
     IntentKeyAlgorithm {
         /// The setting that leads to it.
         key: &'static str,
     },
-    /// A further intent key cannot be read.
-    #[error("authority.further_intent_keys: {kid}: {error}")]
-    FurtherIntentKey {
-        /// Which.
-        kid: String,
-        /// Why.
-        error: IntentKeyError,
-    },
     /// The issuer's keys are not a key set.
     #[error("authority.jwks_path: {0}")]
     Jwks(#[from] JwksError),
+    /// The command that prints the encryption key.
+    #[error("store.encryption_key_command: {0}")]
+    KeyCommand(#[from] KeyCommandError),
     /// An encryption key does not fit.
     #[error("store.encryption_key: {0}")]
     Vault(#[from] VaultError),
     /// The sandbox issuer's key cannot be used.
     #[error("the sandbox issuer's key: {0}")]
     Sandbox(#[from] sandbox::IssuerError),
+    /// A listener cannot speak TLS.
+    #[error(transparent)]
+    Listener(#[from] TlsFileError),
+    /// A certificate of `[outbound]` cannot be used.
+    #[error(transparent)]
+    Outbound(#[from] ClientError),
     /// A key is required outside the sandbox and is not set.
     #[error("{0} must be set outside the sandbox profile")]
     Missing(&'static str),
@@ -103,8 +123,8 @@ pub fn read_all(settings: &Settings) -> Result<KeyMaterial, KeyError> {
     let keys = encryption_keys(settings, sandbox_keys.as_ref())?.ok_or(KeyError::Missing("store.encryption_key"))?;
     let callback_secrets = keys.iter().map(|key| derive(key, b"sakshi callback capability 1")).collect();
     let vault = Arc::new(Vault::new(&keys)?);
-    let intent_key = intent_key(settings, sandbox_keys.as_ref())?.ok_or(KeyError::Missing("authority.intent_key_path"))?;
-    let further_intent_keys = further_intent_keys(settings)?;
+    let intent_key = intent_key(settings, sandbox_keys.as_ref(), TokenUse::Sign)?.ok_or(KeyError::Missing("authority.intent_key"))?;
+    let further_intent_keys = further_intent_keys(settings, TokenUse::Sign)?;
     let mut issuers: Vec<TrustedIssuer> = trusted_issuer(settings)?.into_iter().collect();
     let sandbox = sandbox_issuer(sandbox_keys.as_ref())?;
     let sandbox_issuer = sandbox.map(|(issuer, trusted)| {
@@ -132,8 +152,10 @@ pub fn check_all(settings: &Settings) -> Vec<KeyError> {
     let vault = encryption_keys(settings, sandbox_keys.as_ref()).and_then(|keys| Ok(keys.map(|keys| Vault::new(&keys)).transpose()?));
     let found = [
         vault.err(),
-        intent_key(settings, sandbox_keys.as_ref()).err(),
-        further_intent_keys(settings).err(),
+        intent_key(settings, sandbox_keys.as_ref(), TokenUse::Check).err(),
+        further_intent_keys(settings, TokenUse::Check).err(),
+        egress(settings).err(),
+        Listeners::read(&settings.server).err().map(KeyError::from),
         trusted_issuer(settings).err(),
         sandbox_issuer(sandbox_keys.as_ref()).err(),
     ];
@@ -143,49 +165,100 @@ pub fn check_all(settings: &Settings) -> Vec<KeyError> {
 /// The key that encrypts new records, and those that decrypt older ones; `None` when there is none yet.
 fn encryption_keys(settings: &Settings, sandbox_keys: Option<&SandboxKeys>) -> Result<Option<Vec<Zeroizing<Vec<u8>>>>, KeyError> {
     let store = &settings.store;
-    let main = match (&store.encryption_key, sandbox_keys) {
-        (Some(key), _) => key.bytes().clone(),
+    let mut keys = match (&store.encryption_key, sandbox_keys) {
+        (Some(KeySource::Given(key)), _) => vec![key.bytes().clone()],
+        (Some(KeySource::Command(command)), _) => key_command::run(command)?.iter().map(|key| key.bytes().clone()).collect(),
+        (Some(KeySource::Wrapped { keys, by }), _) => {
+            let unwrapped: Result<_, _> = keys.iter().map(|key| pkcs11::unwrap_key(by, key)).collect();
+            unwrapped.map_err(|error| KeyError::Token { key: "store.encryption_key_wrapped", error })?
+        }
         (None, Some(sandbox_keys)) => {
             let path = sandbox_keys.path(ENCRYPTION_KEY);
             if !path.exists() && embedded::exists(&store.path) {
                 return Err(KeyError::KeyLost(path));
             }
             match sandbox_keys.read_or_generate(ENCRYPTION_KEY, random_key)? {
-                Some(key) => key,
+                Some(key) => vec![key],
                 None => return Ok(None),
             }
         }
         (None, None) => return Ok(None),
     };
-    let previous = store.previous_encryption_keys.iter().map(|key| key.bytes().clone());
-    Ok(Some(std::iter::once(main).chain(previous).collect()))
+    keys.extend(store.previous_encryption_keys.iter().map(|key| key.bytes().clone()));
+    Ok(Some(keys))
 }
 
-fn intent_key(settings: &Settings, sandbox_keys: Option<&SandboxKeys>) -> Result<Option<IntentKey>, KeyError> {
-    let pem = match (&settings.authority.intent_key_path, sandbox_keys) {
-        (Some(path), _) => Some(read("authority.intent_key_path", path)?),
-        (None, Some(sandbox_keys)) => sandbox_keys.read_or_generate("intent.pem", || Ok(IntentKey::generate_rs256()?.1.into_bytes()))?,
-        (None, None) => None,
+fn intent_key(settings: &Settings, sandbox_keys: Option<&SandboxKeys>, use_of: TokenUse) -> Result<Option<IntentKey>, KeyError> {
+    const SETTING: &str = "authority.intent_key";
+    match (&settings.authority.intent_key, sandbox_keys) {
+        (Some(place), _) => key_at(settings, SETTING, place, use_of),
+        (None, Some(sandbox_keys)) => {
+            let pem = sandbox_keys.read_or_generate("intent.pem", || Ok(new_intent_key()?.into_bytes()))?;
+            pem.map(|pem| IntentKey::from_pem(&String::from_utf8_lossy(&pem)).map_err(|error| unusable(SETTING, error))).transpose()
+        }
+        (None, None) => Ok(None),
+    }
+}
+
+fn new_intent_key() -> Result<String, KeyError> {
+    IntentKey::generate_rs256().map(|(_, pem)| pem).map_err(|error| unusable("authority.intent_key", error))
+}
+
+/// What is done with a key on a token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum TokenUse {
+    /// It is opened for signatures.
+    Sign,
+    /// It signs once, for a check of the settings.
+    Check,
+}
+
+/// A private key for intents; `None` for one on a token that was checked.
+fn key_at(settings: &Settings, setting: &'static str, place: &KeyPlace, use_of: TokenUse) -> Result<Option<IntentKey>, KeyError> {
+    match place {
+        KeyPlace::File(path) => {
+            let pem = read(setting, path)?;
+            let key = IntentKey::from_pem(&String::from_utf8_lossy(&pem)).map_err(|error| unusable(setting, error))?;
+            let is_readable = key.algorithm() == "RS256" || settings.profile == Profile::Sandbox;
+            if is_readable { Ok(Some(key)) } else { Err(KeyError::IntentKeyAlgorithm { key: setting }) }
+        }
+        KeyPlace::Token(uri) => {
+            let opened = match use_of {
+                TokenUse::Sign => TokenKey::open(uri).map(Some),
+                TokenUse::Check => pkcs11::check(uri).map(|()| None),
+            };
+            opened.map_err(|error| KeyError::Token { key: setting, error })
+        }
+    }
+}
+
+fn unusable(key: &'static str, error: IntentKeyError) -> KeyError {
+    KeyError::IntentKey { key, error }
+}
+
+fn further_intent_keys(settings: &Settings, use_of: TokenUse) -> Result<Vec<FurtherIntentKey>, KeyError> {
+    let read = |FurtherKey { kid, place, not_before }: &FurtherKey| {
+        let key = key_at(settings, "authority.further_intent_keys", place, use_of)?;
+        Ok(key.map(|key| FurtherIntentKey { kid: kid.clone(), key, not_before: *not_before }))
     };
-    let key = pem.map(|pem| IntentKey::from_pem(&String::from_utf8_lossy(&pem))).transpose()?;
-    key.map(|key| readable(settings, "authority.intent_key_path", key)).transpose()
+    settings.authority.further_intent_keys.iter().filter_map(|key| read(key).transpose()).collect()
 }
 
-/// Returns the key if the authority can verify its signatures.
-fn readable(settings: &Settings, setting: &'static str, key: IntentKey) -> Result<IntentKey, KeyError> {
-    let is_readable = key.algorithm() == "RS256" || settings.profile == Profile::Sandbox;
-    if is_readable { Ok(key) } else { Err(KeyError::IntentKeyAlgorithm { key: setting }) }
-}
-
-fn further_intent_keys(settings: &Settings) -> Result<Vec<FurtherIntentKey>, KeyError> {
-    let read = |FurtherKey { kid, path, not_before }: &FurtherKey| {
-        let pem = read("authority.further_intent_keys", path)?;
-        let key = IntentKey::from_pem(&String::from_utf8_lossy(&pem));
-        let key = key.map_err(|error| KeyError::FurtherIntentKey { kid: kid.clone(), error })?;
-        let key = readable(settings, "authority.further_intent_keys", key)?;
-        Ok(FurtherIntentKey { kid: kid.clone(), key, not_before: *not_before })
-    };
-    settings.authority.further_intent_keys.iter().map(read).collect()
+/// The way out that the settings describe.
+///
+/// # Errors
+/// A file that cannot be read or used.
+pub(crate) fn egress(settings: &Settings) -> Result<Egress, KeyError> {
+    let Outbound { proxy, no_proxy, ca_file, client_cert, client_key } = &settings.outbound;
+    let file = |key, path: &Option<PathBuf>| path.as_deref().map(|path| read(key, path)).transpose();
+    let (chain, key) = (file("outbound.client_cert", client_cert)?, file("outbound.client_key", client_key)?);
+    Ok(Egress::new(&EgressOptions {
+        proxy: proxy.as_ref().and_then(|url| Url::parse(url.expose_secret()).ok()),
+        no_proxy: no_proxy.clone(),
+        roots_pem: file("outbound.ca_file", ca_file)?.map(|pem| pem.to_vec()),
+        identity_pem: chain.zip(key).map(|(chain, key)| (chain.to_vec(), key)),
+        pinned_pem: None,
+    })?)
 }
 
 fn trusted_issuer(settings: &Settings) -> Result<Option<TrustedIssuer>, KeyError> {

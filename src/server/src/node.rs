@@ -19,7 +19,7 @@ use sakshi_service::drain::Drain;
 use sakshi_service::idempotency_locks::IdempotencyLocks;
 use sakshi_store::{Store, StoreError};
 use sakshi_web::error::DocsBase;
-use sakshi_web::listener::{Listener, ListenerConfig};
+use sakshi_web::listener::{Listener, ListenerConfig, ListenerTls};
 use tokio::net::TcpSocket;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
@@ -34,7 +34,7 @@ use crate::settings::endpoints::reachable;
 use crate::settings::{Settings, StoreKind};
 use crate::storage::{self, Storage};
 use crate::telemetry::{PrometheusRecorder, store_figures};
-use crate::{authority, bounds, internal, public, upstreams};
+use crate::{authority, bounds, internal, public, tls_files, upstreams};
 
 /// Connections that may wait to be accepted.
 const BACKLOG: u32 = 4_096;
@@ -103,6 +103,7 @@ pub struct Node {
     pub escalations: mpsc::UnboundedReceiver<Escalation>,
     /// The actors.
     pub tree: Tree,
+    pub(crate) tls: tls_files::Listeners,
     storage: Storage,
     drain: Drain,
     drain_notice: Duration,
@@ -126,14 +127,16 @@ impl Node {
         }
         let workers = bounds::workers(settings);
         let fds = FdBudget::claim(workers, 1 + usize::from(settings.server.connector_addr.is_some()), settings.webhooks.max_in_flight);
-        issuer_keys::prepare(settings).await?;
+        let tls = tls_files::Listeners::read(&settings.server).map_err(KeyError::from)?;
+        let egress = keys::egress(settings)?;
+        issuer_keys::prepare(settings, &egress).await?;
         let keys = keys::read_all(settings)?;
         let (public_socket, public_addr) = listen(settings.server.public_addr)?;
         let (internal_socket, internal_addr) = listen(settings.server.internal_addr)?;
         let (connector_socket, connector_addr) = settings.server.connector_addr.map(listen).transpose()?.unzip();
         let public_base = match &settings.server.public_base_url {
             Some(url) => url.as_str().trim_end_matches('/').to_owned(),
-            None => format!("http://{}", reachable(public_addr)),
+            None => tls_files::url(&tls.public, reachable(public_addr)),
         };
 
         // The store, and the actors on it.
@@ -145,7 +148,7 @@ impl Node {
             allow_private: settings.webhooks.allow_private_targets,
             connect_timeout: settings.webhooks.connect_timeout,
             total_timeout: settings.webhooks.timeout,
-            extra_roots_pem: None,
+            egress: egress.clone(),
         })?;
         let context = TreeConfig {
             store: store.clone(),
@@ -162,9 +165,9 @@ impl Node {
             StandIns::of(settings, keys.sandbox_issuer.as_ref(), (&public_base, connector_addr.map_or(internal_at, reachable)), &clock)?;
         let drain = Drain::default();
         let (memory, cpu) = (MemoryBudgets::default(), CpuBudget::for_this_machine());
-        let authority = Arc::new(authority::build(settings, keys, public_base.clone(), Arc::clone(&clock))?);
+        let authority = Arc::new(authority::build(settings, keys, &egress, public_base.clone(), Arc::clone(&clock))?);
         intent_key_choice::follow(store.clone(), Arc::clone(&authority.signer)).await;
-        issuer_keys::watch(settings, Arc::clone(&authority))?;
+        issuer_keys::watch(settings, &egress, Arc::clone(&authority))?;
         let Handles { transactions, events, flows } = tree.handles(0);
         let service = Service {
             transactions,
@@ -177,7 +180,7 @@ impl Node {
             rules: bounds::rules(settings),
             pages: Arc::new(settings.pages.clone()),
             drain: drain.clone(),
-            upstreams: upstreams::build(settings, internal_at, fds.orders_of_a_kind)?,
+            upstreams: upstreams::build(settings, &egress, internal_at, fds.orders_of_a_kind)?,
             idempotency_locks: IdempotencyLocks::new(settings.upstreams.timeout),
             flow_fetches: FlowFetches::default(),
             memory: memory.clone(),
@@ -186,12 +189,13 @@ impl Node {
 
         // The listeners, which offer them.
         let answers = memory.answers.clone();
-        let listener = |name, workers, connections_per_worker, probes_per_worker| ListenerConfig {
+        let listener = |name, tls: &Option<ListenerTls>, workers, connections_per_worker, probes_per_worker| ListenerConfig {
             name,
             workers,
             connections_per_worker,
             probes_per_worker,
             answers: answers.clone(),
+            tls: tls.clone(),
         };
         let shared = public::Shared {
             service,
@@ -201,11 +205,15 @@ impl Node {
             body_bytes: settings.limits.body_bytes,
             stand_ins: stand_ins.clone(),
         };
-        let config = listener("public", workers, fds.public_per_worker, 0);
+        let config = listener("public", &tls.public, workers, fds.public_per_worker, 0);
         let public = Listener::start(config, public_socket, move || public::app(&shared))?;
+        tls.watch(&settings.server)?;
         store_figures::watch(store.clone(), Arc::clone(&clock), settings.telemetry.low_credits);
         let (viewed, watched) = (tree.clone(), tree.clone());
-        let health: Arc<dyn sakshi_operator::Health> = Arc::new(Health::watch(tree.clone(), drain.clone(), store.clone()));
+        let health: Arc<dyn sakshi_operator::Health> = {
+            let signer = Arc::clone(&authority.signer);
+            Arc::new(Health::watch(tree.clone(), drain.clone(), store.clone(), signer, Arc::clone(&clock)))
+        };
         let deps = InternalDeps {
             longest: LongestKept { result_ttl: settings.ovse.result_ttl, registration_ttl: settings.ovse.registration_ttl },
             store: store.clone(),
@@ -228,10 +236,10 @@ impl Node {
             body_bytes: settings.limits.body_bytes,
         };
         let reports = deps.clone();
-        let start =
-            |socket| Listener::start(listener("connectors", 1, fds.internal, 0), socket, move || internal::connectors(reports.clone()));
+        let config = listener("connectors", &tls.connectors, 1, fds.internal, 0);
+        let start = |socket| Listener::start(config, socket, move || internal::connectors(reports.clone()));
         let connectors = connector_socket.map(start).transpose()?;
-        let config = listener("internal", 1, fds.internal, PROBES);
+        let config = listener("internal", &tls.internal, 1, fds.internal, PROBES);
         let internal = Listener::start(config, internal_socket, move || internal::app(deps.clone(), stand_ins.clone()))?;
         let node = Self {
             public_addr,
@@ -241,6 +249,7 @@ impl Node {
             store,
             escalations,
             tree,
+            tls,
             storage,
             drain,
             drain_notice: settings.server.drain_notice,

@@ -11,6 +11,7 @@ use crate::node::Node;
 use crate::sandbox;
 use crate::settings::{Loaded, Problem, Server, Settings};
 use crate::telemetry::{self, PrometheusRecorder};
+use crate::tls_files::url;
 
 /// The supervision tree gave up (`EX_SOFTWARE` of sysexits.h); the init system should restart us.
 const GAVE_UP: u8 = 70;
@@ -80,12 +81,12 @@ pub fn recorder() -> Result<PrometheusRecorder, metrics::SetRecorderError<Promet
 fn announce(node: &Node, out: &mut dyn Write) -> std::io::Result<()> {
     let mut line = json!({
         "event": "listening",
-        "public": format!("http://{}", node.public_addr),
-        "internal": format!("http://{}", node.internal_addr),
+        "public": url(&node.tls.public, node.public_addr),
+        "internal": url(&node.tls.internal, node.internal_addr),
         "pid": std::process::id(),
     });
     if let Some(address) = node.connector_addr {
-        line["connectors"] = format!("http://{address}").into();
+        line["connectors"] = url(&node.tls.connectors, address).into();
     }
     writeln!(out, "{line}")?;
     out.flush()

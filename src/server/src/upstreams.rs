@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use sakshi_domain::checks::CHECKS;
 use sakshi_domain::profile::Profile;
-use sakshi_outbound::ClientError;
 use sakshi_outbound::upstream::{UpstreamClient, UpstreamOptions};
+use sakshi_outbound::{ClientError, Egress};
 use sakshi_service::upstreams::Upstreams;
 use secrecy::ExposeSecret as _;
 use url::Url;
@@ -21,12 +21,13 @@ const CONNECT_MAX: Duration = Duration::from_secs(5);
 ///
 /// # Errors
 /// There can be no client.
-pub fn build(settings: &Settings, internal: SocketAddr, most: usize) -> Result<Upstreams, ClientError> {
+pub fn build(settings: &Settings, egress: &Egress, internal: SocketAddr, most: usize) -> Result<Upstreams, ClientError> {
     let set = &settings.upstreams;
     let client = UpstreamClient::new(&UpstreamOptions {
         token: set.token.expose_secret().to_owned(),
         connect_timeout: CONNECT_MAX.min(set.timeout),
         total_timeout: set.timeout,
+        egress: egress.clone(),
         tls: set.urls().any(|(_, url)| url.scheme() == "https"),
     })?;
     let at = |url: &Option<Url>, flow: &str| {
@@ -51,7 +52,7 @@ mod tests {
     fn upstreams(change: impl FnOnce(&mut Settings)) -> Upstreams {
         let mut settings = load(&Sources::default()).unwrap().settings;
         change(&mut settings);
-        build(&settings, SocketAddr::from(([127, 0, 0, 1], 7)), 1).unwrap()
+        build(&settings, &Egress::default(), SocketAddr::from(([127, 0, 0, 1], 7)), 1).unwrap()
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use sakshi_authority::callback_address::CallbackAddresses;
-use sakshi_authority::intent::{IntentError, IntentSigner};
+use sakshi_authority::intent::IntentSigner;
 use sakshi_authority::launch::AppLinks;
 use sakshi_authority::qr;
 use sakshi_authority::sdjwt::Verifier;
@@ -12,6 +12,7 @@ use sakshi_domain::ids::{EventId, TxnId};
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::Pending;
 
+use crate::ServiceError;
 use crate::clock_suspicion::ClockSuspicion;
 use crate::credential_status::StatusChecks;
 use crate::issuer_keys::IssuerKeys;
@@ -45,9 +46,9 @@ impl AuthorityContext {
     /// The intent of a transaction, signed afresh.
     ///
     /// # Errors
-    /// Only if the cryptographic library fails.
-    pub fn intent(&self, pending: &Pending, now: Timestamp) -> Result<String, IntentError> {
-        self.signer.sign(pending, &self.callbacks.for_txn(pending.id), now)
+    /// [`ServiceError::Unavailable`] while the token that signs is away; otherwise only if the cryptographic library fails.
+    pub async fn intent(&self, pending: &Pending, now: Timestamp) -> Result<String, ServiceError> {
+        Ok(self.signer.sign(pending, &self.callbacks.for_txn(pending.id), now).await?)
     }
 
     /// The value of a QR code that the identity app scans.

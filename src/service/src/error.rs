@@ -3,12 +3,16 @@
 use std::time::Duration;
 
 use sakshi_actors::AskError;
+use sakshi_authority::intent::IntentError;
 use sakshi_domain::checks::NumberForm;
 use sakshi_domain::event::EventRefusal;
 use sakshi_domain::flow::transition::ReportRefusal;
 use sakshi_domain::invalid::Invalid;
 use sakshi_outbound::upstream::UpstreamError;
 use sakshi_store::StoreError;
+
+/// When to come again while the token that signs is away.
+const SIGNER_RETRY: Duration = Duration::from_secs(5);
 
 /// Why a use case was refused. Nothing was changed or debited, unless a variant says otherwise.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,6 +91,15 @@ impl From<Invalid> for ServiceError {
 impl From<EventRefusal> for ServiceError {
     fn from(refusal: EventRefusal) -> Self {
         Self::EventRefused(refusal)
+    }
+}
+
+impl From<IntentError> for ServiceError {
+    fn from(error: IntentError) -> Self {
+        match error {
+            IntentError::Unavailable => Self::Unavailable { code: "signer_unavailable", retry_after: SIGNER_RETRY },
+            IntentError::Serialisation | IntentError::Signature => Self::internal(error),
+        }
     }
 }
 

@@ -58,7 +58,7 @@ pub async fn open_transaction(
         terms: in_this_trace(kept_for(terms, caller.limits.retention)),
     });
     // The answer is kept in the step that debits, so it must exist before.
-    let answered = Answered::new(answer(service, &pending, with_qr, now)?)?;
+    let answered = Answered::new(answer(service, &pending, with_qr, now).await?)?;
     let idempotency = idempotent.map(|idempotent| idempotent.keep(&service.vault, answered.json(), now));
     drop(announced);
     match open(service, OpenTransaction { pending, cost: CREDITS_PER_VERIFICATION, idempotency, pending_max: None }).await? {
@@ -68,9 +68,9 @@ pub async fn open_transaction(
 }
 
 /// Builds the response to `init`, with every way to launch the identity app on this channel.
-fn answer(service: &Service, pending: &Pending, with_qr: bool, now: Timestamp) -> Result<InitResponse, ServiceError> {
+async fn answer(service: &Service, pending: &Pending, with_qr: bool, now: Timestamp) -> Result<InitResponse, ServiceError> {
     let authority = &service.authority;
-    let intent_jwt = authority.intent(pending, now).map_err(ServiceError::internal)?;
+    let intent_jwt = authority.intent(pending, now).await?;
     let channel = &pending.terms.channel;
     Ok(InitResponse {
         txn_id: pending.id,
@@ -89,6 +89,8 @@ fn answer(service: &Service, pending: &Pending, with_qr: bool, now: Timestamp) -
 /// When it is not opened; nothing is debited then.
 pub async fn open_for_guest(service: &Service, event: &Event, request_id: RequestId) -> Result<Arc<Pending>, ServiceError> {
     let now = service.clock.now();
+    // The guest's page signs an intent only after the organiser has paid.
+    service.authority.signer.is_available(now)?;
     let terms = Terms {
         claims: event.terms.claims,
         channel: Channel::Web,
@@ -214,7 +216,7 @@ fn owned(view: View, app: &App) -> Result<OpenOrCompleted, ServiceError> {
 pub async fn qr_intent(service: &Service, app: &App, id: TxnId) -> Result<QrIntentResponse, ServiceError> {
     match own_transaction(service, app, id).await? {
         OpenOrCompleted::Pending(pending) => {
-            let intent = service.authority.intent(&pending, service.clock.now()).map_err(ServiceError::internal)?;
+            let intent = service.authority.intent(&pending, service.clock.now()).await?;
             Ok(QrIntentResponse { qr_payload: service.authority.qr_payload(&intent) })
         }
         OpenOrCompleted::Completed(_) => Err(ServiceError::AlreadyCompleted),

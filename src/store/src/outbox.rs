@@ -1,6 +1,6 @@
 //! The outbox: deliveries until their one attempt has ended.
 
-use sakshi_domain::delivery::Receiver;
+use sakshi_domain::delivery::{DeliveryOutcome, FailureReason, Receiver};
 use sakshi_domain::time::Timestamp;
 
 /// The deliveries whose attempt has not ended.
@@ -18,4 +18,10 @@ pub(crate) struct Target {
     pub(crate) receiver: Receiver,
     /// The sealed URL, copied from the event or the flow.
     pub(crate) address: Option<Vec<u8>>,
+}
+
+/// Counts attempts that were given up.
+pub(crate) fn count_unknown(attempts: u64) {
+    metrics::counter!("sakshi_webhook_attempts_total", "outcome" => DeliveryOutcome::Unknown.as_str()).increment(attempts);
+    metrics::counter!("sakshi_webhook_failures_total", "reason" => FailureReason::Unknown.as_str()).increment(attempts);
 }

@@ -15,7 +15,6 @@ use actix_web::middleware::Next;
 use actix_web::{Error, HttpMessage, HttpRequest};
 use futures_util::FutureExt as _;
 use sakshi_domain::request_id::RequestId;
-use sakshi_service::ServiceError;
 use sakshi_service::budget::Owner;
 use sakshi_trace::TraceState;
 use tracing::{Instrument as _, Span};
@@ -59,15 +58,15 @@ pub async fn edge<B: MessageBody + Unpin + 'static>(
     let connection = request.conn_data::<Rc<ConnectionState>>().cloned();
     let unread = UnreadBody::of(&mut request, connection.clone());
     let length = if unread.is_some() { None } else { Some(declared_length(request.headers()).unwrap_or(0) as u64) };
-    let is_refused = connection.as_ref().is_some_and(|connection| connection.is_for_probes()) && !is_health_check(request.path());
+    let refusal = connection.as_ref().and_then(|connection| connection.refusal()).filter(|_| !is_health_check(request.path()));
     if let (Some(connection), Owner::Address(owner)) = (&connection, sender(request.request())) {
         connection.set_owner(owner);
     }
     let active = connection.map(|connection| ActiveRequest::begin(connection, length));
     request.extensions_mut().insert(id.clone());
     let span = span(&request);
-    if is_refused {
-        return Err(without_response(&ServiceError::Overloaded.into(), (&id, &docs), unread, &span));
+    if let Some(refusal) = refusal {
+        return Err(without_response(&refusal, (&id, &docs), unread, &span));
     }
     let response = match AssertUnwindSafe(next.call(request)).catch_unwind().instrument(span.clone()).await {
         Ok(Ok(response)) => finish(response.map_into_left_body(), started, &docs, &span),
@@ -81,7 +80,7 @@ pub async fn edge<B: MessageBody + Unpin + 'static>(
     Ok(response.map_body(|_, body| ResponseBody::new(body, active, unread)))
 }
 
-/// Returns true for the paths that a connection for probes answers.
+/// Returns true for the paths that every connection answers.
 fn is_health_check(path: &str) -> bool {
     matches!(path, "/livez" | "/readyz")
 }

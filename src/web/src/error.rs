@@ -30,6 +30,7 @@ pub const CODES: &[&str] = &[
     "body_too_large",
     "body_too_slow",
     "budget_spent",
+    "client_certificate_required",
     "client_too_large",
     "code_expired",
     "cross_site",
@@ -58,6 +59,7 @@ pub const CODES: &[&str] = &[
     "rate_limited",
     "reference_reused",
     "report_refused",
+    "signer_unavailable",
     "storage_corrupt",
     "storage_full",
     "storage_in_use",
@@ -92,6 +94,8 @@ pub enum ApiError {
     BearerUnauthorized,
     /// The role of the operator does not include the operation.
     Forbidden,
+    /// The connection has no client certificate.
+    CertificateRequired,
     /// A page of another site sent the request.
     CrossSite,
     /// The path has other methods.
@@ -208,6 +212,11 @@ impl ApiError {
             }
             Self::BearerUnauthorized => row(StatusCode::UNAUTHORIZED, "unauthorized", "Missing or invalid Authorization header"),
             Self::Forbidden => row(StatusCode::FORBIDDEN, "forbidden", "Your role does not include this operation."),
+            Self::CertificateRequired => row(
+                StatusCode::FORBIDDEN,
+                "client_certificate_required",
+                "This listener answers clients that show a certificate of the authority it trusts.",
+            ),
             Self::CrossSite => row(StatusCode::FORBIDDEN, "cross_site", "Pages of other sites may not send this request."),
             Self::MethodNotAllowed { .. } => {
                 row(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", "The path does not support this method; see the `Allow` header.")

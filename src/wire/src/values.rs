@@ -290,7 +290,9 @@ macro_rules! words {
 }
 
 words! {
+    sakshi_domain::delivery::AttemptPart,
     sakshi_domain::delivery::DeliveryOutcome,
+    sakshi_domain::delivery::FailureReason,
     sakshi_domain::delivery::Sent,
     sakshi_domain::event::EventEntry,
     sakshi_domain::event::EventStatus,

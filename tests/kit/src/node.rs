@@ -102,7 +102,7 @@ pub fn environment(directory: &Path, settings: &[(&str, &str)]) -> BTreeMap<Stri
         ("SAKSHI__STORE__PATH".to_owned(), path("store")),
         ("SAKSHI__AUTHORITY__ISSUER".to_owned(), issuer::ISSUER.to_owned()),
         ("SAKSHI__AUTHORITY__JWKS_PATH".to_owned(), path("jwks.json")),
-        ("SAKSHI__AUTHORITY__INTENT_KEY_PATH".to_owned(), path("intent.pem")),
+        ("SAKSHI__AUTHORITY__INTENT_KEY".to_owned(), path("intent.pem")),
     ]);
     std::fs::write(path("intent.pem"), intent_key()).expect("a file");
     for (key, value) in settings {
@@ -181,6 +181,11 @@ impl TestNode {
     /// Changes a setting for the next start.
     pub fn set(&mut self, key: &str, value: &str) {
         self.environment.insert(format!("SAKSHI__{key}"), value.to_owned());
+    }
+
+    /// Sets a variable of the environment for the next start.
+    pub fn set_variable(&mut self, name: &str, value: &str) {
+        self.environment.insert(name.to_owned(), value.to_owned());
     }
 
     /// A setting of the next start.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, pending, ready};
-use sakshi_domain::delivery::{Attempt, DeliveryOutcome};
+use sakshi_domain::delivery::{Attempt, AttemptPart, DeliveryOutcome, FailureReason};
 use sakshi_domain::http_url::WebhookUrl;
 use sakshi_outbound::client::SendWebhook;
 use sakshi_outbound::upstream::{SendOrder, Sending, UpstreamError};
@@ -86,27 +86,34 @@ impl SendWebhook for Network {
             let fate = if self.world.goes_wrong("bad-receivers", 3_300) { self.world.below(4) } else { 4 };
             self.is_reached(way).await;
             if fate == 0 {
-                return ended(way, DeliveryOutcome::Unreachable, None);
+                return Attempt::unanswered(
+                    DeliveryOutcome::Unreachable,
+                    FailureReason::Refused,
+                    Some(AttemptPart::Connection),
+                    millis(way),
+                );
             }
             let told: Value = serde_json::from_slice(&body).expect("JSON");
             let (key, number) = (deduplication_key(&told), self.incarnation.number);
             self.world.say(|line| _ = write!(line, "{key}: its receiver is told by node {number}"));
             lock(&self.inbox).entry(key).or_default().push(Told { url: url.as_str().to_owned(), body });
-            let (time, outcome, status) = match fate {
-                1 => (ATTEMPT_TIMEOUT, DeliveryOutcome::TimedOut, None),
-                2 => (back, DeliveryOutcome::Broken, None),
-                3 => (back, DeliveryOutcome::Rejected, Some(500)),
-                _ => (back, DeliveryOutcome::Delivered, Some(200)),
+            let time = if fate == 1 { ATTEMPT_TIMEOUT } else { back };
+            let unanswered = |outcome, reason| Attempt::unanswered(outcome, reason, Some(AttemptPart::Answer), millis(time));
+            let attempt = match fate {
+                1 => unanswered(DeliveryOutcome::TimedOut, FailureReason::TimedOut),
+                2 => unanswered(DeliveryOutcome::Broken, FailureReason::Reset),
+                3 => Attempt::answered(500, millis(time)),
+                _ => Attempt::answered(200, millis(time)),
             };
-            self.world.reach(format!("webhook {}", outcome.as_str()));
+            self.world.reach(format!("webhook {}", attempt.outcome.as_str()));
             self.is_reached(time).await;
-            ended(time, outcome, status)
+            attempt
         })
     }
 }
 
-fn ended(time: Duration, outcome: DeliveryOutcome, status: Option<u16>) -> Attempt {
-    Attempt { outcome, status, duration_ms: u32::try_from(time.as_millis()).unwrap_or(u32::MAX) }
+fn millis(time: Duration) -> u32 {
+    u32::try_from(time.as_millis()).unwrap_or(u32::MAX)
 }
 
 impl SendOrder for Network {

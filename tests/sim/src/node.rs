@@ -26,6 +26,7 @@ use sakshi_domain::ids::ClientId;
 use sakshi_domain::profile::Profile;
 use sakshi_domain::time_zone::TimeZone;
 use sakshi_operator::{ConnectorTokens, CreditDesk, FailedLogins, FlowDesk, Health, InternalDeps, LongestKept};
+use sakshi_outbound::Egress;
 use sakshi_outbound::document::DocumentClient;
 use sakshi_outbound::upstream::UpstreamClient;
 use sakshi_pages::intents::PageIntents;
@@ -194,7 +195,13 @@ pub(crate) fn authority() -> &'static Authority {
                 ..AppLinks::default()
             },
             qr_host: BASE.into(),
-            status: StatusChecks::new(rules, Arc::new(DocumentClient::new(ASK_TIMEOUT)), Arc::clone(&verifier), issuer_keys.clone(), clock),
+            status: StatusChecks::new(
+                rules,
+                Arc::new(DocumentClient::new(ASK_TIMEOUT, &Egress::default())),
+                Arc::clone(&verifier),
+                issuer_keys.clone(),
+                clock,
+            ),
             verifier,
             clock_suspicion: ClockSuspicion::default(),
             issuer_keys,

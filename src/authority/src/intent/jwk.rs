@@ -1,19 +1,12 @@
 //! Public keys as JWKs (RFC 7518 §6), and verification with them.
 
-use aws_lc_rs::signature::{
-    ECDSA_P256_SHA256_FIXED, RSA_PKCS1_2048_8192_SHA256, RsaPublicKeyComponents, RsaSubjectPublicKey, UnparsedPublicKey,
-};
+use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED, RSA_PKCS1_2048_8192_SHA256, RsaPublicKeyComponents, UnparsedPublicKey};
 use serde_json::{Value, json};
 
 use crate::encoding::{base64url, from_base64url};
 
-pub(super) fn rsa(key: &RsaSubjectPublicKey) -> Value {
-    let (n, e) = (key.modulus(), key.exponent());
-    json!({
-        "kty": "RSA", "alg": "RS256", "use": "sig",
-        "n": base64url(n.big_endian_without_leading_zero()),
-        "e": base64url(e.big_endian_without_leading_zero()),
-    })
+pub(super) fn rsa(modulus: &[u8], exponent: &[u8]) -> Value {
+    json!({ "kty": "RSA", "alg": "RS256", "use": "sig", "n": base64url(modulus), "e": base64url(exponent) })
 }
 
 /// `point` is uncompressed: the byte 4, then 32 bytes of x and 32 of y.

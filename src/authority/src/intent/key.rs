@@ -1,6 +1,8 @@
-//! The operator's signing key: RSA with at least 2048 bits for RS256, or P-256 for ES256.
+//! The operator's signing key: RSA with at least 2048 bits for RS256, or P-256 for ES256; in this process, or where it never leaves.
 
 use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
 
 use aws_lc_rs::encoding::AsDer;
 use aws_lc_rs::error::KeyRejected;
@@ -10,6 +12,9 @@ use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPai
 use serde_json::Value;
 
 use super::jwk;
+
+/// Bits of the smallest RSA key.
+const RSA_BITS_MIN: usize = 2_048;
 
 /// Why a key cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -31,9 +36,31 @@ pub enum IntentKeyError {
     Generation,
 }
 
+/// A signature once it is there; `None` when there is none.
+pub type Signing = Pin<Box<dyn Future<Output = Option<Vec<u8>>> + Send>>;
+
+/// An RSA key that never enters this process: a token or a vault signs with it.
+pub trait RemoteKey: fmt::Debug + Send + Sync {
+    /// Makes the signature of RS256 over a message.
+    fn sign(&self, message: Vec<u8>) -> Signing;
+
+    /// Whether signatures are made now, as far as is known.
+    fn is_available(&self) -> bool;
+}
+
+/// The numbers of an RSA key that everybody may know, big-endian (RFC 8017 §3.1).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RsaPublicNumbers {
+    /// The modulus.
+    pub modulus: Vec<u8>,
+    /// The exponent.
+    pub exponent: Vec<u8>,
+}
+
 enum Pair {
     Rs256(Box<RsaKeyPair>),
     Es256(Box<EcdsaKeyPair>),
+    Remote { key: Arc<dyn RemoteKey>, public: RsaPublicNumbers },
 }
 
 /// A private key that signs intents.
@@ -64,6 +91,15 @@ impl IntentKey {
         Ok(Self(Pair::Rs256(Box::new(rsa))))
     }
 
+    /// A key that signs elsewhere.
+    ///
+    /// # Errors
+    /// A modulus under 2048 bits.
+    pub fn remote(key: Arc<dyn RemoteKey>, public: RsaPublicNumbers) -> Result<Self, IntentKeyError> {
+        let bits = public.modulus.iter().skip_while(|byte| **byte == 0).count() * 8;
+        if bits < RSA_BITS_MIN { Err(IntentKeyError::TooSmall) } else { Ok(Self(Pair::Remote { key, public })) }
+    }
+
     /// Generates an RSA-2048 key and its PKCS#8 PEM. Takes up to a second.
     ///
     /// # Errors
@@ -90,7 +126,7 @@ impl IntentKey {
     #[must_use]
     pub const fn algorithm(&self) -> &'static str {
         match self.0 {
-            Pair::Rs256(_) => "RS256",
+            Pair::Rs256(_) | Pair::Remote { .. } => "RS256",
             Pair::Es256(_) => "ES256",
         }
     }
@@ -99,19 +135,32 @@ impl IntentKey {
     #[must_use]
     pub fn public_jwk(&self) -> Value {
         match &self.0 {
-            Pair::Rs256(pair) => jwk::rsa(pair.public_key()),
+            Pair::Rs256(pair) => {
+                let (modulus, exponent) = (pair.public_key().modulus(), pair.public_key().exponent());
+                jwk::rsa(modulus.big_endian_without_leading_zero(), exponent.big_endian_without_leading_zero())
+            }
+            Pair::Remote { public, .. } => jwk::rsa(&public.modulus, &public.exponent),
             Pair::Es256(pair) => jwk::p256(pair.public_key().as_ref()),
         }
     }
 
-    /// The signature over `message`; `None` when the library fails.
-    pub(super) fn sign(&self, message: &[u8]) -> Option<Vec<u8>> {
+    /// Whether it signs now, as far as is known.
+    pub(super) fn is_available(&self) -> bool {
+        match &self.0 {
+            Pair::Rs256(_) | Pair::Es256(_) => true,
+            Pair::Remote { key, .. } => key.is_available(),
+        }
+    }
+
+    /// The signature over `message`; `None` when the library or the token fails.
+    pub(super) async fn sign(&self, message: &[u8]) -> Option<Vec<u8>> {
         match &self.0 {
             Pair::Rs256(pair) => {
                 let mut signature = vec![0; pair.public_modulus_len()];
                 pair.sign(&RSA_PKCS1_SHA256, &SystemRandom::new(), message, &mut signature).ok()?;
                 Some(signature)
             }
+            Pair::Remote { key, .. } => key.sign(message.to_vec()).await,
             Pair::Es256(pair) => Some(pair.sign(&SystemRandom::new(), message).ok()?.as_ref().to_vec()),
         }
     }

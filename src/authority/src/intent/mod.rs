@@ -11,7 +11,7 @@ mod signer;
 #[cfg(test)]
 mod tests;
 
-pub use key::{IntentKey, IntentKeyError};
+pub use key::{IntentKey, IntentKeyError, RemoteKey, RsaPublicNumbers, Signing};
 pub use payload::{IntentSettings, LanguageForm, ModeForm};
 pub use reader::{IntentClaims, IntentReadError, decode_unverified, verify};
 pub use signer::{FurtherIntentKey, IntentError, IntentKeyView, IntentSigner};

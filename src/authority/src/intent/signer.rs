@@ -1,5 +1,5 @@
 //! Signs intents. An RSA signature takes a third of a millisecond, so it is made on the thread that serves
-//! the request and never in an actor.
+//! the request and never in an actor. A key on a token has threads of its own.
 
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -23,9 +23,12 @@ pub enum IntentError {
     /// The payload could not be serialised.
     #[error("the intent could not be serialised")]
     Serialisation,
-    /// The cryptographic library failed.
+    /// The cryptographic library or the token failed.
     #[error("the intent could not be signed")]
     Signature,
+    /// The token that has the key is away.
+    #[error("the token that signs intents is away")]
+    Unavailable,
 }
 
 /// A key beside the first one.
@@ -145,8 +148,8 @@ impl IntentSigner {
     /// The intent JWT of a transaction as a compact JWS; each has its own `jti`.
     ///
     /// # Errors
-    /// A library failed.
-    pub fn sign(&self, pending: &Pending, callback: &CallbackAddress, now: Timestamp) -> Result<String, IntentError> {
+    /// A library failed, or the token is away.
+    pub async fn sign(&self, pending: &Pending, callback: &CallbackAddress, now: Timestamp) -> Result<String, IntentError> {
         // The first key has no beginning.
         let signing = self.signing(now).ok_or(IntentError::Signature)?;
         let scope = scope_bitmap(pending.terms.claims, self.settings.scope_length);
@@ -156,10 +159,20 @@ impl IntentSigner {
         let mut jwt = String::with_capacity(signing.prefix.len() + json.len() * 4 / 3 + 400);
         jwt.push_str(&signing.prefix);
         push_base64url(&json, &mut jwt);
-        let signature = signing.key.sign(jwt.as_bytes()).ok_or(IntentError::Signature)?;
+        let signature = signing.key.sign(jwt.as_bytes()).await;
+        let signature = signature.ok_or_else(|| self.is_available(now).err().unwrap_or(IntentError::Signature))?;
         jwt.push('.');
         push_base64url(&signature, &mut jwt);
         Ok(jwt)
+    }
+
+    /// Returns an error while the key that signs now is known to be away.
+    ///
+    /// # Errors
+    /// [`IntentError::Unavailable`].
+    pub fn is_available(&self, now: Timestamp) -> Result<(), IntentError> {
+        let is_away = self.signing(now).is_some_and(|signing| !signing.key.is_available());
+        if is_away { Err(IntentError::Unavailable) } else { Ok(()) }
     }
 
     /// The public halves of all keys as JWKs with their `kid`, also of those that do not sign yet or any more.

@@ -3,6 +3,7 @@
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use proptest::prelude::*;
 use sakshi_domain::channel::{AndroidApp, Channel};
 use sakshi_domain::claims::{Claim, ClaimSet};
@@ -71,13 +72,18 @@ fn rsa_pem() -> &'static str {
     PEM.get_or_init(|| IntentKey::generate_rs256().unwrap().1)
 }
 
+/// The intent, from a key in this process.
+fn sign(signer: &IntentSigner, pending: &Pending, callback: &CallbackAddress, now: Timestamp) -> String {
+    signer.sign(pending, callback, now).now_or_never().expect("at once").unwrap()
+}
+
 #[test]
 fn a_key_that_is_chosen_signs_whatever_the_times_say() {
     let further = |kid: &str, not_before| FurtherIntentKey { kid: kid.into(), key: IntentKey::generate_es256().unwrap().0, not_before };
     let since = Some(now() - Duration::from_secs(1));
     let signer = signer().with_further(vec![further("since", since), further("published", None)]);
     let pending = pending(Channel::Web);
-    let kid = || segment(&signer.sign(&pending, &callback(&pending), now()).unwrap(), 0)["kid"].clone();
+    let kid = || segment(&sign(&signer, &pending, &callback(&pending), now()), 0)["kid"].clone();
     let listed = || signer.keys(now()).into_iter().filter(|key| key.signs).map(|key| key.kid).collect::<Vec<_>>();
     assert_eq!((kid(), listed()), ("since".into(), vec!["since".to_owned()]));
     for chosen in ["published", "key-1", "since"] {
@@ -98,7 +104,7 @@ fn a_key_that_is_chosen_signs_whatever_the_times_say() {
 fn the_payload_has_exactly_the_fields_of_the_protocol() {
     let pending = pending(Channel::Web);
     let address = callback(&pending);
-    let payload = segment(&signer().sign(&pending, &address, now()).unwrap(), 1);
+    let payload = segment(&sign(&signer(), &pending, &address, now()), 1);
     let mut expected = serde_json::json!({
         "txn": pending.id, "i": "credential", "lang": "23", "sc": format!("0000010000011000{}", "0".repeat(48)), "pop": 1,
         "ch": "web", "m": 1, "ac": "client-7", "sa": "reg-9", "cb": address.url, "aud": "https://verify.example",
@@ -113,7 +119,7 @@ fn the_payload_has_exactly_the_fields_of_the_protocol() {
 fn the_header_names_algorithm_type_and_key() {
     let pending = pending(Channel::Web);
     for (key, algorithm) in [(IntentKey::from_pem(rsa_pem()).unwrap(), "RS256"), (IntentKey::generate_es256().unwrap().0, "ES256")] {
-        let jwt = IntentSigner::new(key, settings()).sign(&pending, &callback(&pending), now()).unwrap();
+        let jwt = sign(&IntentSigner::new(key, settings()), &pending, &callback(&pending), now());
         assert_eq!(segment(&jwt, 0), serde_json::json!({"alg": algorithm, "typ": "credential-req+jwt", "kid": "key-1"}));
     }
 }
@@ -129,7 +135,7 @@ fn both_kinds_of_key_survive_their_pem_and_sign_what_their_jwk_verifies() {
     }
     for key in [reread, IntentKey::from_pem(rsa_pem()).unwrap()] {
         let signer = IntentSigner::new(key, settings());
-        let jwt = signer.sign(&pending, &callback(&pending), now()).unwrap();
+        let jwt = sign(&signer, &pending, &callback(&pending), now());
         assert_eq!(verify(&jwt, &signer.public_jwks()[0]).unwrap(), decode_unverified(&jwt).unwrap());
         assert_eq!(signer.public_jwks()[0]["kid"], "key-1");
         let other = IntentKey::generate_es256().unwrap().0.public_jwk();
@@ -165,7 +171,7 @@ fn only_a_native_android_app_is_named() {
         [(android, "app", true), (Channel::Ios, "app", false), (Channel::Qr, "qr", false), (Channel::Web, "web", false)]
     {
         let pending = pending(channel);
-        let intent = decode_unverified(&signer().sign(&pending, &callback(&pending), now()).unwrap()).unwrap();
+        let intent = decode_unverified(&sign(&signer(), &pending, &callback(&pending), now())).unwrap();
         assert_eq!(intent.ch, word);
         assert_eq!(intent.aid.is_some() && intent.asig.is_some(), named);
         assert_eq!(intent.aid.is_none() && intent.asig.is_none(), !named);
@@ -179,7 +185,7 @@ fn language_face_scan_and_name_hint_follow_the_request() {
     pending.terms.language = Language::from_code(6).unwrap();
     pending.terms.face_auth = false;
     pending.terms.extras = Some(Box::new(OptionalTerms { name_hint: Some("Asha \"R\"".into()), ..OptionalTerms::default() }));
-    let intent = decode_unverified(&signer().sign(&pending, &callback(&pending), now()).unwrap()).unwrap();
+    let intent = decode_unverified(&sign(&signer(), &pending, &callback(&pending), now())).unwrap();
     assert_eq!((intent.lang.as_str(), intent.m, intent.ht.as_deref()), ("6", 0, Some("Asha \"R\"")));
     assert!(!format!("{intent:?}").contains("Asha"));
 }
@@ -191,7 +197,7 @@ fn mode_and_language_have_the_form_that_the_settings_say() {
         let mut settings = settings();
         change(&mut settings);
         let signer = IntentSigner::new(IntentKey::from_pem(rsa_pem()).unwrap(), settings);
-        let jwt = signer.sign(pending, &callback(pending), now()).unwrap();
+        let jwt = sign(&signer, pending, &callback(pending), now());
         let payload = segment(&jwt, 1);
         (payload["i"].clone(), payload["m"].clone(), payload["lang"].clone(), decode_unverified(&jwt).unwrap().m)
     };
@@ -212,7 +218,7 @@ fn an_intent_never_outlives_its_transaction() {
     let pending = pending(Channel::Web);
     let signer =
         IntentSigner::new(IntentKey::generate_es256().unwrap().0, IntentSettings { lifetime: Duration::from_secs(u64::MAX), ..settings() });
-    let intent = decode_unverified(&signer.sign(&pending, &callback(&pending), now()).unwrap()).unwrap();
+    let intent = decode_unverified(&sign(&signer, &pending, &callback(&pending), now())).unwrap();
     assert_eq!(intent.exp, pending.expires_at.seconds());
 }
 
@@ -220,7 +226,7 @@ fn an_intent_never_outlives_its_transaction() {
 fn every_intent_has_an_id_of_its_own() {
     let pending = pending(Channel::Web);
     let signer = signer();
-    let jti = || decode_unverified(&signer.sign(&pending, &callback(&pending), now()).unwrap()).unwrap().jti;
+    let jti = || decode_unverified(&sign(&signer, &pending, &callback(&pending), now())).unwrap().jti;
     assert_ne!(jti(), jti());
 }
 
@@ -260,7 +266,7 @@ fn a_further_key_signs_from_its_time_on_and_all_are_published() {
     let published = signer.public_jwks();
     assert_eq!(published.iter().map(|jwk| jwk["kid"].as_str().unwrap()).collect::<Vec<_>>(), ["key-1", "retired", "after-next", "next"]);
     for (seconds, kid) in [(0, "key-1"), (99, "key-1"), (100, "next"), (199, "next"), (200, "after-next"), (9_999, "after-next")] {
-        let jwt = signer.sign(&pending, &callback(&pending), at(seconds)).unwrap();
+        let jwt = sign(&signer, &pending, &callback(&pending), at(seconds));
         let header: Value = serde_json::from_slice(&from_base64url(jwt.split('.').next().unwrap()).unwrap()).unwrap();
         assert_eq!(header["kid"], kid, "{seconds}");
         assert!(verify(&jwt, published.iter().find(|jwk| jwk["kid"] == kid).unwrap()).is_ok());

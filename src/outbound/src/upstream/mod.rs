@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
-use reqwest::{Client, Response, StatusCode, redirect, retry};
+use reqwest::{Client, Response, StatusCode};
 use sakshi_domain::flow::header::FlowHeader;
 use sakshi_domain::ids::{AppId, ClientId};
 use sakshi_domain::limits::UPSTREAM_ANSWER_BYTES_MAX;
@@ -34,6 +34,7 @@ use url::Url;
 
 use self::answer::Answer;
 pub use self::error::UpstreamError;
+use crate::egress::Egress;
 use crate::error::ClientError;
 
 /// How orders are sent.
@@ -47,6 +48,8 @@ pub struct UpstreamOptions {
     pub total_timeout: Duration,
     /// True if an upstream is called by HTTPS. Otherwise no root certificates are loaded.
     pub tls: bool,
+    /// The way out.
+    pub egress: Egress,
 }
 
 /// Sends orders. Cloning is cheap.
@@ -89,18 +92,7 @@ impl UpstreamClient {
     /// # Errors
     /// No header can carry the token, or TLS cannot be set up.
     pub fn new(options: &UpstreamOptions) -> Result<Self, ClientError> {
-        let mut builder = Client::builder()
-            .http1_only()
-            .redirect(redirect::Policy::none())
-            .no_proxy()
-            .retry(retry::never())
-            .pool_max_idle_per_host(0)
-            .referer(false)
-            .connect_timeout(options.connect_timeout);
-        if !options.tls {
-            builder = builder.tls_certs_only([]);
-        }
-        let http = builder.build().map_err(ClientError::tls)?;
+        let http = options.egress.http_client(options.tls)?.connect_timeout(options.connect_timeout).build().map_err(ClientError::tls)?;
         let mut authorization = HeaderValue::from_str(&format!("Bearer {}", options.token)).map_err(|_| ClientError::Token)?;
         authorization.set_sensitive(true);
         Ok(Self::over(Arc::new(HttpSender { http, authorization }), options.total_timeout))

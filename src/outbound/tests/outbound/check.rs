@@ -7,6 +7,7 @@ use crate::receiver::{PLENTY, read_request, receiver};
 use sakshi_domain::checks::{Check, CheckQuery};
 use sakshi_domain::flow::consent_given::ConsentGiven;
 use sakshi_domain::request_id::RequestId;
+use sakshi_outbound::Egress;
 use sakshi_outbound::upstream::{UpstreamClient, UpstreamError, UpstreamOptions, check};
 use sakshi_wire::checks::CheckAnswer;
 use serde_json::{Value, json};
@@ -46,7 +47,8 @@ async fn asked(query: CheckQuery, answer: String, patience: Duration) -> (Result
         }
     });
     let url = Url::parse(&format!("http://{}/source", address.await)).unwrap();
-    let options = UpstreamOptions { token: "t".to_owned(), connect_timeout: PLENTY, total_timeout: patience, tls: false };
+    let options =
+        UpstreamOptions { token: "t".to_owned(), connect_timeout: PLENTY, total_timeout: patience, tls: false, egress: Egress::default() };
     let said = check::verify(&UpstreamClient::new(&options).unwrap().at(url, 1), &"cl_1".parse().unwrap(), &query).await;
     let said = said.map(|result| json!(CheckAnswer::new(RequestId::mint(), result))["data"].take());
     let question = seen.lock().unwrap().take();

@@ -13,7 +13,7 @@ use tokio_rustls::server::TlsStream;
 
 use crate::authority::authority;
 use crate::receiver::receiver;
-use crate::sender::url;
+use crate::sender::{trusting, url};
 
 pub(crate) const DATA: u8 = 0;
 pub(crate) const HEADERS: u8 = 1;
@@ -92,7 +92,7 @@ where
         }
     })
     .await;
-    let client = WebhookClient::new(&WebhookClientOptions { extra_roots_pem: Some(root), ..options }).unwrap();
+    let client = WebhookClient::new(&WebhookClientOptions { egress: trusting(root), ..options }).unwrap();
     (client, url(&format!("https://localhost:{}/hook", address.port())))
 }
 

@@ -9,7 +9,7 @@ use crate::frames::{
     DATA, HEADERS, PING, Peer, RST_STREAM, SETTINGS, STATUS_200, STATUS_500, frame, http2_receiver, http2_receiver_without_settings,
 };
 use crate::receiver::{read_request, receiver};
-use crate::sender::{options, url};
+use crate::sender::{options, trusting, url};
 use bytes::Bytes;
 use futures_util::future::join_all;
 use sakshi_domain::delivery::DeliveryOutcome::{Broken, Delivered, Rejected, TimedOut};
@@ -73,7 +73,7 @@ async fn a_webhook_over_http2_is_the_same_post_and_the_library_of_the_receiver_r
         }
     })
     .await;
-    let client = WebhookClient::new(&WebhookClientOptions { extra_roots_pem: Some(root), ..options() }).unwrap();
+    let client = WebhookClient::new(&WebhookClientOptions { egress: trusting(root), ..options() }).unwrap();
     let at = format!("localhost:{}", address.port());
     // The second does not fit into one frame, nor into the window that a stream has at first.
     for body in [BODY, Bytes::from(vec![b'x'; 3 << 20])] {
@@ -177,7 +177,7 @@ async fn also_http1(
         }
     })
     .await;
-    let client = WebhookClient::new(&WebhookClientOptions { extra_roots_pem: Some(root), ..options() }).unwrap();
+    let client = WebhookClient::new(&WebhookClientOptions { egress: trusting(root), ..options() }).unwrap();
     (client, url(&format!("https://localhost:{}/", address.port())), connections)
 }
 

@@ -11,6 +11,8 @@ mod http2;
 mod interface;
 mod orders;
 mod parsed;
+mod proxy;
+mod reasons;
 mod receiver;
 mod sender;
 mod storm;

@@ -10,6 +10,7 @@ use sakshi_domain::checks::{Check, CheckQuery};
 use sakshi_domain::flow::header::FlowHeader;
 use sakshi_domain::request_id::RequestId;
 use sakshi_domain::time::Timestamp;
+use sakshi_outbound::Egress;
 use sakshi_outbound::upstream::{Upstream, UpstreamClient, UpstreamError, UpstreamOptions, check, doclocker, esign, estamp, wealth};
 use sakshi_wire::doclocker::DocLockerInitRequest;
 use sakshi_wire::esign::{EsignRequest, OpenedEsign};
@@ -59,7 +60,8 @@ fn esign_document(signers: usize) -> OpenedEsign {
 }
 
 fn upstream(url: &str, total_timeout: Duration, limit: usize) -> Upstream {
-    let options = UpstreamOptions { token: TOKEN.to_owned(), connect_timeout: PLENTY, total_timeout, tls: false };
+    let options =
+        UpstreamOptions { token: TOKEN.to_owned(), connect_timeout: PLENTY, total_timeout, tls: false, egress: Egress::default() };
     UpstreamClient::new(&options).unwrap().at(Url::parse(url).unwrap(), limit)
 }
 
@@ -347,7 +349,8 @@ async fn an_order_beyond_the_limit_of_concurrent_ones_is_not_sent() {
 #[test]
 fn neither_the_token_nor_the_path_of_an_upstream_is_shown() {
     let upstream = upstream("https://u.example/secret-path?key=secret-key", PLENTY, 1);
-    let options = UpstreamOptions { token: TOKEN.to_owned(), connect_timeout: PLENTY, total_timeout: PLENTY, tls: false };
+    let options =
+        UpstreamOptions { token: TOKEN.to_owned(), connect_timeout: PLENTY, total_timeout: PLENTY, tls: false, egress: Egress::default() };
     let shown = format!("{upstream:?} {options:?} {:?}", UpstreamClient::new(&options).unwrap());
     assert!(!shown.contains("secret") && !shown.contains(TOKEN) && shown.contains("https://u.example"), "{shown}");
     assert!(UpstreamClient::new(&UpstreamOptions { token: "two\nlines".to_owned(), ..options }).is_err());

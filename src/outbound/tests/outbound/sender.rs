@@ -2,11 +2,17 @@
 
 use sakshi_domain::http_url::{Schemes, WebhookUrl};
 use sakshi_outbound::client::{WebhookClient, WebhookClientOptions};
+use sakshi_outbound::{Egress, EgressOptions};
 
 use crate::receiver::PLENTY;
 
 pub(crate) fn options() -> WebhookClientOptions {
-    WebhookClientOptions { allow_private: true, connect_timeout: PLENTY, total_timeout: PLENTY, extra_roots_pem: None }
+    WebhookClientOptions { allow_private: true, connect_timeout: PLENTY, total_timeout: PLENTY, egress: Egress::default() }
+}
+
+/// The way out that trusts this authority.
+pub(crate) fn trusting(root: Vec<u8>) -> Egress {
+    Egress::new(&EgressOptions { roots_pem: Some(root), ..EgressOptions::default() }).unwrap()
 }
 
 pub(crate) fn client() -> WebhookClient {

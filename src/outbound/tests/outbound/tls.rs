@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use crate::authority::authority;
 use crate::receiver::{read_request, receiver};
-use crate::sender::{client, options, url};
+use crate::sender::{client, options, trusting, url};
 use bytes::Bytes;
 use sakshi_domain::delivery::DeliveryOutcome;
-use sakshi_outbound::ClientError;
 use sakshi_outbound::client::{WebhookClient, WebhookClientOptions};
+use sakshi_outbound::{ClientError, Egress, EgressOptions};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ALL_VERSIONS;
@@ -36,7 +36,7 @@ async fn tls_receiver(name: &str) -> (Vec<u8>, u16) {
 #[tokio::test]
 async fn a_receiver_with_a_trusted_certificate_for_its_host_is_delivered_to() {
     let (root, port) = tls_receiver("localhost").await;
-    let client = WebhookClient::new(&WebhookClientOptions { extra_roots_pem: Some(root), ..options() }).unwrap();
+    let client = WebhookClient::new(&WebhookClientOptions { egress: trusting(root), ..options() }).unwrap();
     for _ in 0..3 {
         let attempt = client.attempt(&url(&format!("https://localhost:{port}/")), BODY).await;
         assert_eq!((attempt.outcome, attempt.status), (DeliveryOutcome::Delivered, Some(200)));
@@ -46,8 +46,8 @@ async fn a_receiver_with_a_trusted_certificate_for_its_host_is_delivered_to() {
 #[tokio::test]
 async fn a_certificate_for_another_host_or_of_an_unknown_authority_is_unreachable() {
     let (root, port) = tls_receiver("elsewhere.example").await;
-    let trusting = WebhookClient::new(&WebhookClientOptions { extra_roots_pem: Some(root), ..options() }).unwrap();
-    let wrong_host = trusting.attempt(&url(&format!("https://localhost:{port}/")), BODY).await;
+    let trustful = WebhookClient::new(&WebhookClientOptions { egress: trusting(root), ..options() }).unwrap();
+    let wrong_host = trustful.attempt(&url(&format!("https://localhost:{port}/")), BODY).await;
     assert_eq!(wrong_host.outcome, DeliveryOutcome::Unreachable);
 
     let (_root, port) = tls_receiver("localhost").await;
@@ -67,7 +67,7 @@ async fn a_handshake_that_never_ends_is_unreachable_after_the_connect_time() {
 #[test]
 fn extra_roots_that_hold_no_certificate_are_an_error() {
     for pem in [b"".to_vec(), b"no certificate".to_vec()] {
-        let refused = WebhookClient::new(&WebhookClientOptions { extra_roots_pem: Some(pem), ..options() });
+        let refused = Egress::new(&EgressOptions { roots_pem: Some(pem), ..EgressOptions::default() });
         assert!(matches!(refused, Err(ClientError::ExtraRoots)));
     }
 }

@@ -138,5 +138,5 @@ async fn intent(path: &str, request: &HttpRequest, service: &Service, rates: &Ra
     same_site::refuse_cross_site(request, service)?;
     let event = find_event(service, path).await?;
     let pending = start::open(service, rates, request, &event).await?;
-    intent_response(service, &pending)
+    intent_response(service, &pending).await
 }

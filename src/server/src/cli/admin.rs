@@ -18,6 +18,7 @@ use url::Url;
 use super::api::Api;
 use super::audit_log::{self, AuditLog};
 use super::clients::Clients;
+use super::connection::Certificates;
 use super::erase::Erase;
 use super::error::CliError;
 use super::intent_keys::IntentKeys;
@@ -33,6 +34,8 @@ pub struct Admin {
     /// Token of an operator. Default: `admin.token` of the settings.
     #[arg(long, global = true, value_name = "TOKEN", env = "SAKSHI_ADMIN_TOKEN", hide_env_values = true)]
     token: Option<SecretString>,
+    #[command(flatten)]
+    certificates: Certificates,
     /// Print the service's answer as JSON.
     #[arg(long, global = true)]
     json: bool,
@@ -302,19 +305,20 @@ const KEY: &[&str] = &["key_id", "label", "environments", "created_at", "expires
 const OPERATOR: &[&str] = &["operator_id", "name", "role", "created_at", "expires_at", "revoked_at"];
 const ENTRY: &[&str] = &["seq", "kind", "amount", "balance_after", "reference", "at"];
 const WEBHOOK_URL: &[&str] = &["apiType", "origin"];
-const FLOW_DELIVERY: &[&str] = &["id", "tells", "state", "sent", "status", "duration_ms", "origin", "queued_at", "claimed_at"];
+const FLOW_DELIVERY: &[&str] =
+    &["id", "tells", "state", "reason", "part", "sent", "status", "duration_ms", "origin", "queued_at", "claimed_at"];
 const REFUSED: &[&str] = &["at", "client_id", "app_id", "method", "route", "status", "code", "fields"];
 const AUDIT: &[&str] = &["client_id", "balance", "sum", "entries", "faults", "clean"];
 
 pub(super) async fn run(admin: &Admin, sources: &Sources, out: &mut dyn Write) -> Result<bool, CliError> {
-    let (url, token) = match (&admin.url, &admin.token) {
-        (Some(url), Some(token)) => (url.clone(), token.clone()),
+    let (url, token, certificate) = match (&admin.url, &admin.token) {
+        (Some(url), Some(token)) => (url.clone(), token.clone(), None),
         (url, token) => {
             let internal = internal_endpoint(sources, url.as_ref())?;
-            (internal.url, token.clone().unwrap_or(internal.admin_token))
+            (internal.url, token.clone().unwrap_or(internal.admin_token), internal.certificate)
         }
     };
-    let api = Api::new(url, Credentials::Bearer(token))?;
+    let api = Api::new(url, Credentials::Bearer(token), &admin.certificates.egress(certificate.as_deref())?)?;
     let (answer, view) = ask(&api, &admin.subject).await?;
     if admin.json {
         writeln!(out, "{answer:#}")?;

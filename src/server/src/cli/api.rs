@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use sakshi_client::{Call, Client, Credentials, Error};
+use sakshi_outbound::Egress;
 use serde::de::DeserializeOwned;
 use url::Url;
 
@@ -24,9 +25,10 @@ const WRONG_KEY: &str = "the service does not take this API key with this app id
 pub(crate) struct Api(Client);
 
 impl Api {
-    pub(crate) fn new(base: Url, credentials: Credentials) -> Result<Self, CliError> {
+    pub(crate) fn new(base: Url, credentials: Credentials, egress: &Egress) -> Result<Self, CliError> {
         // Without https no root certificates are needed, and some images have none.
-        let http = sakshi_client::http(TIMEOUT, base.scheme() != "http").map_err(|error| CliError::Unreachable(error.to_string()))?;
+        let builder = egress.http_client(base.scheme() != "http").map_err(|error| CliError::Local(error.to_string()))?;
+        let http = builder.timeout(TIMEOUT).build().map_err(|error| CliError::Unreachable(error.to_string()))?;
         Ok(Self(Client::new(http, base, credentials)))
     }
 

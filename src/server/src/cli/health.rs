@@ -10,11 +10,15 @@ use super::error::CliError;
 use crate::settings::{Sources, internal_endpoint};
 
 pub(super) async fn run(options: &Healthcheck, sources: &Sources, out: &mut dyn Write) -> Result<bool, CliError> {
-    let base = match &options.url {
-        Some(url) => url.clone(),
-        None => internal_endpoint(sources, None)?.url,
+    let (base, certificate) = match &options.url {
+        Some(url) => (url.clone(), None),
+        None => {
+            let internal = internal_endpoint(sources, None)?;
+            (internal.url, internal.certificate)
+        }
     };
-    match Api::new(base, Credentials::None)?.done(Call::<()>::get("/readyz")).await {
+    let egress = options.certificates.egress(certificate.as_deref())?;
+    match Api::new(base, Credentials::None, &egress)?.done(Call::<()>::get("/readyz")).await {
         Ok(()) => {
             writeln!(out, "ready")?;
             Ok(true)

@@ -11,6 +11,7 @@ mod backup;
 mod check;
 mod clients;
 mod clock;
+mod connection;
 mod erase;
 pub mod error;
 mod health;
@@ -89,6 +90,8 @@ pub struct Healthcheck {
     /// URL of the internal listener; default: from the settings.
     #[arg(long, value_name = "URL")]
     pub url: Option<url::Url>,
+    #[command(flatten)]
+    pub(crate) certificates: connection::Certificates,
 }
 
 /// Options of `completions`.

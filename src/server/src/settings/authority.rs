@@ -13,8 +13,10 @@ use url::Url;
 
 use super::reader::Reader;
 use super::sections::origin;
+use crate::pkcs11::KeyUri;
 
-const FURTHER_KEY: &str = "must be a key id, a path without spaces, and if the key is to sign a time such as 2026-12-01T00:00:00Z";
+const FURTHER_KEY: &str =
+    "must be a key id, a path or a PKCS#11 URI without spaces, and if the key is to sign a time such as 2026-12-01T00:00:00Z";
 /// Characters of the scope bitmap that have a meaning.
 const SCOPE_BITS: u64 = 40;
 
@@ -40,7 +42,7 @@ pub struct Authority {
     /// How long an accepted credential is refused under other transactions.
     pub credential_replay_window: Duration,
     /// The private key that signs intents.
-    pub intent_key_path: Option<PathBuf>,
+    pub intent_key: Option<KeyPlace>,
     /// Keys beside that one, each with its id and from when on it signs.
     pub further_intent_keys: Vec<FurtherKey>,
     /// What all intents have in common.
@@ -49,13 +51,33 @@ pub struct Authority {
     pub links: AppLinks,
 }
 
+/// Where a private key is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeyPlace {
+    /// In a PEM file.
+    File(PathBuf),
+    /// On a PKCS#11 token.
+    Token(KeyUri),
+}
+
+impl KeyPlace {
+    fn parse(text: &str) -> Result<Self, &'static str> {
+        if KeyUri::is_meant(text) { KeyUri::parse(text).map(Self::Token) } else { Ok(Self::File(text.into())) }
+    }
+
+    /// Whether the PIN of a token stands in the settings.
+    pub(super) const fn has_open_pin(&self) -> bool {
+        matches!(self, Self::Token(uri) if uri.has_open_pin())
+    }
+}
+
 /// An entry of `authority.further_intent_keys`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FurtherKey {
     /// Its id at the authority.
     pub kid: String,
     /// The private key.
-    pub path: PathBuf,
+    pub place: KeyPlace,
     /// From when on it signs; never without a time.
     pub not_before: Option<Timestamp>,
 }
@@ -63,10 +85,10 @@ pub struct FurtherKey {
 impl FurtherKey {
     fn parse(text: &str) -> Result<Self, &'static str> {
         let mut words = text.split_whitespace();
-        let (kid, path, time, end) = (words.next(), words.next(), words.next(), words.next());
+        let (kid, place, time, end) = (words.next(), words.next(), words.next(), words.next());
         let not_before = time.map(|time| Timestamp::parse_iso8601(time).ok_or(FURTHER_KEY)).transpose()?;
-        match (kid, path, end) {
-            (Some(kid), Some(path), None) => Ok(Self { kid: kid.to_owned(), path: path.into(), not_before }),
+        match (kid, place, end) {
+            (Some(kid), Some(place), None) => Ok(Self { kid: kid.to_owned(), place: KeyPlace::parse(place)?, not_before }),
             _ => Err(FURTHER_KEY),
         }
     }
@@ -87,7 +109,7 @@ impl Authority {
             key_binding: reader.one_of("authority.key_binding", &policies),
             qr_host: reader.optional("authority.qr_host", origin),
             credential_replay_window: reader.seconds("authority.credential_replay_window_s", 1..=31 * 86_400),
-            intent_key_path: reader.optional("authority.intent_key_path", path),
+            intent_key: reader.optional("authority.intent_key", KeyPlace::parse),
             further_intent_keys: reader.list("authority.further_intent_keys", FurtherKey::parse),
             intent: IntentSettings {
                 scope_length: reader.number("authority.sc_length", SCOPE_BITS..=1_024),

@@ -2,6 +2,7 @@
 //! are good enough to serve with.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
 
 use sakshi_domain::profile::Profile;
 use secrecy::SecretString;
@@ -19,6 +20,8 @@ pub struct InternalEndpoint {
     pub url: Url,
     /// The operator's token; empty when it is not set.
     pub admin_token: SecretString,
+    /// The file of its certificate, if it speaks TLS and is where the settings say.
+    pub certificate: Option<PathBuf>,
 }
 
 /// Reads where the internal listener is, unless the command line says it.
@@ -29,9 +32,11 @@ pub fn internal_endpoint(sources: &Sources, given: Option<&Url>) -> Result<Inter
     let mut reader = Reader::new(merge(sources)?.1);
     let address = reader.address("server.internal_addr");
     let admin_token = reader.secret("admin.token").unwrap_or_default();
+    let certificate = reader.optional("server.internal_tls_cert", |text| Ok(PathBuf::from(text))).filter(|_| given.is_none());
     reader.finish()?;
-    let url = given.map_or_else(|| url_of(address, "server.internal_addr", "--url"), |url| Ok(url.clone()))?;
-    Ok(InternalEndpoint { url, admin_token })
+    let scheme = if certificate.is_some() { "https" } else { "http" };
+    let url = given.map_or_else(|| url_of(scheme, address, "server.internal_addr", "--url"), |url| Ok(url.clone()))?;
+    Ok(InternalEndpoint { url, admin_token, certificate })
 }
 
 /// Reads where the public listener is: its public name, or its address.
@@ -43,7 +48,7 @@ pub fn public_endpoint(sources: &Sources) -> Result<Url, Problems> {
     let name = reader.optional("server.public_base_url", origin);
     let address = reader.address("server.public_addr");
     reader.finish()?;
-    name.map_or_else(|| url_of(address, "server.public_addr", "--base"), Ok)
+    name.map_or_else(|| url_of("http", address, "server.public_addr", "--base"), Ok)
 }
 
 /// Reads the profile.
@@ -55,8 +60,8 @@ pub fn profile(sources: &Sources) -> Result<Profile, Problems> {
 }
 
 /// A URL to connect to. `flag` says where the service is instead of the settings.
-fn url_of(address: SocketAddr, key: &str, flag: &str) -> Result<Url, Problems> {
-    let url = Url::parse(&format!("http://{}/", reachable(address))).ok().filter(|_| address.port() != 0);
+fn url_of(scheme: &str, address: SocketAddr, key: &str, flag: &str) -> Result<Url, Problems> {
+    let url = Url::parse(&format!("{scheme}://{}/", reachable(address))).ok().filter(|_| address.port() != 0);
     url.ok_or_else(|| Problems::one(key, format!("leaves the port to the system; say where the service is with {flag}")))
 }
 

@@ -7,6 +7,7 @@ mod authority;
 pub(crate) mod endpoints;
 mod flows;
 mod layers;
+mod outbound;
 mod pages;
 mod problem;
 mod reader;
@@ -18,16 +19,17 @@ mod store;
 use sakshi_domain::profile::Profile;
 use sakshi_service::page_settings::PageSettings;
 
-pub use authority::{Authority, FurtherKey};
+pub use authority::{Authority, FurtherKey, KeyPlace};
 pub use endpoints::{InternalEndpoint, internal_endpoint, profile, public_endpoint};
 pub use flows::{Flows, Upstreams};
 pub use layers::Sources;
+pub use outbound::Outbound;
 pub use problem::{Problem, Problems};
 pub use sakshi_authority::sdjwt::KeyBinding;
 pub use secret_key::SecretKey;
 pub(crate) use sections::WORKERS_MAX;
-pub use sections::{Admin, Limits, LogFormat, Ovse, Server, Telemetry, Webhooks};
-pub use store::{RedisSettings, StoreKind, StoreSettings};
+pub use sections::{Admin, Limits, ListenerFiles, LogFormat, Ovse, Server, Telemetry, Webhooks};
+pub use store::{KeySource, RedisSettings, StoreKind, StoreSettings};
 
 use reader::Reader;
 
@@ -50,6 +52,8 @@ pub struct Settings {
     pub pages: PageSettings,
     /// How webhooks are sent.
     pub webhooks: Webhooks,
+    /// The way out.
+    pub outbound: Outbound,
     /// Where flows are ordered.
     pub upstreams: Upstreams,
     /// How long flows are kept.
@@ -106,6 +110,7 @@ fn read(sources: &Sources, matters: impl Fn(&Problem) -> bool) -> Result<Loaded,
     let ovse = Ovse::read(&mut reader);
     let pages = pages::read(&mut reader);
     let webhooks = Webhooks::read(&mut reader);
+    let outbound = Outbound::read(&mut reader);
     let upstreams = Upstreams::read(&mut reader);
     let flows = Flows::read(&mut reader);
     let limits = Limits::read(&mut reader);
@@ -113,7 +118,8 @@ fn read(sources: &Sources, matters: impl Fn(&Problem) -> bool) -> Result<Loaded,
     reader.refuse_unknown_keys();
     let Reader { mut problems, effective, secrets, .. } = reader;
     let exposed = sources.file.as_deref().and_then(|file| layers::exposed(file, &secrets));
-    let settings = Settings { profile, server, store, admin, authority, ovse, pages, webhooks, upstreams, flows, limits, telemetry };
+    let settings =
+        Settings { profile, server, store, admin, authority, ovse, pages, webhooks, outbound, upstreams, flows, limits, telemetry };
     rules::refuse(&settings, &mut problems);
     problems.0.retain(&matters);
     if !problems.0.is_empty() {

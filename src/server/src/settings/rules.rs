@@ -12,7 +12,7 @@ use secrecy::ExposeSecret;
 use super::flows::is_private;
 use super::problem::{Problem, Problems};
 use super::sections::CONNECTOR_TOKENS;
-use super::{Settings, StoreKind};
+use super::{KeySource, Settings, StoreKind};
 
 /// Characters below which a token can be guessed.
 const TOKEN_CHARS_MIN: usize = 32;
@@ -123,7 +123,7 @@ fn demands(settings: &Settings, problems: &mut Problems) {
         (store.encryption_key.is_some(), "store.encryption_key"),
         (!issuer.is_empty(), "authority.issuer"),
         (authority.jwks_path.is_some(), "authority.jwks_path"),
-        (authority.intent_key_path.is_some(), "authority.intent_key_path"),
+        (authority.intent_key.is_some(), "authority.intent_key"),
         (authority.qr_host.is_some(), "authority.qr_host"),
         (!authority.intent.client_id.is_empty(), "authority.client_id"),
         (!authority.intent.registration.is_empty(), "authority.registration"),
@@ -141,6 +141,12 @@ fn demands(settings: &Settings, problems: &mut Problems) {
         "authority.status",
         "must not be \"off\" unless authority.accept_revoked is true: revoked credentials would be accepted",
     );
+    let places = authority.further_intent_keys.iter().map(|key| ("authority.further_intent_keys", &key.place));
+    for (key, place) in authority.intent_key.iter().map(|place| ("authority.intent_key", place)).chain(places) {
+        demand(!place.has_open_pin(), key, "must have a pin-source instead of a pin-value");
+    }
+    let has_open_pin = matches!(&store.encryption_key, Some(KeySource::Wrapped { by, .. }) if by.has_open_pin());
+    demand(!has_open_pin, "store.unwrapping_key", "must have a pin-source instead of a pin-value");
     demand(webhooks.schemes == Schemes::HttpsOnly, "webhooks.allow_http", "must be false");
     demand(!webhooks.allow_private_targets, "webhooks.allow_private_targets", "must be false");
     for (key, url) in upstreams.urls() {

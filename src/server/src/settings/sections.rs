@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use ipnet::IpNet;
@@ -41,6 +42,12 @@ pub struct Server {
     pub connector_addr: Option<SocketAddr>,
     /// The origin under which the public listener is reached; `None` (sandbox only) means the bound address.
     pub public_base_url: Option<Url>,
+    /// TLS of the public listener.
+    pub tls: Option<ListenerFiles>,
+    /// TLS of the internal listener.
+    pub internal_tls: Option<ListenerFiles>,
+    /// TLS of the connectors' listener.
+    pub connector_tls: Option<ListenerFiles>,
     /// HTTP workers; zero means one per core.
     pub workers: usize,
     /// Peers whose `X-Forwarded-For` is believed.
@@ -49,6 +56,21 @@ pub struct Server {
     pub drain_notice: Duration,
     /// How long work under way may take to finish after SIGTERM.
     pub drain_timeout: Duration,
+}
+
+/// The PEM files of a listener that speaks TLS.
+#[derive(Clone, Debug)]
+pub struct ListenerFiles {
+    /// What the names of its settings begin with, after `server.`.
+    pub listener: &'static str,
+    /// Its certificate, with the chain.
+    pub certificate: PathBuf,
+    /// The private key of that.
+    pub key: PathBuf,
+    /// The authorities of whose certificates clients must have one.
+    pub client_authorities: Option<PathBuf>,
+    /// Probes, which have no certificate, ask it.
+    pub has_probes: bool,
 }
 
 /// `[admin]`
@@ -152,11 +174,32 @@ impl Server {
             internal_addr: reader.address("server.internal_addr"),
             connector_addr: reader.optional("server.connector_addr", |text| text.parse().map_err(|_| ADDRESS)),
             public_base_url: reader.optional("server.public_base_url", origin),
+            tls: ListenerFiles::read(reader, ""),
+            internal_tls: ListenerFiles::read(reader, "internal_"),
+            connector_tls: ListenerFiles::read(reader, "connector_"),
             workers: reader.number("server.workers", 0..=WORKERS_MAX.into()),
             trusted_proxies: reader.list("server.trusted_proxies", network),
             drain_notice: reader.seconds("server.drain_notice_s", 0..=300),
             drain_timeout: reader.seconds("server.drain_timeout_s", 0..=3_600),
         }
+    }
+}
+
+impl ListenerFiles {
+    fn read(reader: &mut Reader, listener: &'static str) -> Option<Self> {
+        let [certificate, key, authorities] = ["tls_cert", "tls_key", "client_ca"].map(|name| format!("server.{listener}{name}"));
+        let mut file = |path: &str| reader.optional(path, |text| Ok(PathBuf::from(text)));
+        let (chain, private) = (file(&certificate), file(&key));
+        // Guests and clients of the public listener have none.
+        let client_authorities = if listener.is_empty() { None } else { file(&authorities) };
+        reader.problems.require(chain.is_some() || client_authorities.is_none(), &authorities, &format!("needs a {certificate} beside it"));
+        reader.problems.require(
+            chain.is_some() == private.is_some(),
+            &certificate,
+            &format!("must be set together with {key}, or neither"),
+        );
+        let has_probes = listener == "internal_";
+        Some(Self { listener, certificate: chain?, key: private?, client_authorities, has_probes })
     }
 }
 

@@ -10,6 +10,7 @@ use url::Url;
 use super::problem::Problems;
 use super::reader::Reader;
 use super::secret_key::SecretKey;
+use crate::pkcs11::KeyUri;
 
 /// `[store]`
 #[derive(Clone, Debug)]
@@ -19,11 +20,42 @@ pub struct StoreSettings {
     /// The directory of the embedded store, and of what the sandbox generates.
     pub path: PathBuf,
     /// Seals what is personal; `None` (sandbox only) means one is generated under the path.
-    pub encryption_key: Option<SecretKey>,
+    pub encryption_key: Option<KeySource>,
     /// Still open what they sealed.
     pub previous_encryption_keys: Vec<SecretKey>,
     /// The installation whose store becomes this one's.
     pub take_over_from: Option<Installation>,
+}
+
+/// Where the encryption key comes from.
+#[derive(Clone, Debug)]
+pub enum KeySource {
+    /// From the settings.
+    Given(SecretKey),
+    /// This program with these arguments prints it.
+    Command(Vec<String>),
+    /// A key on a token decrypts it; earlier keys follow.
+    Wrapped {
+        /// The keys, encrypted, in Base64.
+        keys: Vec<String>,
+        /// The key on the token.
+        by: KeyUri,
+    },
+}
+
+impl KeySource {
+    fn read(reader: &mut Reader) -> Option<Self> {
+        let given = reader.parsed_secret("store.encryption_key", SecretKey::from_base64);
+        let command = reader.list("store.encryption_key_command", |text| Ok(text.to_owned()));
+        let wrapped = reader.secrets("store.encryption_key_wrapped", |text| Ok(text.to_owned()));
+        let by = reader.parsed_secret("store.unwrapping_key", KeyUri::parse);
+        let is_pair = wrapped.is_empty() == by.is_none() || reader.problems.has("store.unwrapping_key");
+        reader.problems.require(is_pair, "store.unwrapping_key", "must be set together with store.encryption_key_wrapped, or neither");
+        let ways = [given.is_some(), !command.is_empty(), !wrapped.is_empty()].into_iter().filter(|is_set| *is_set).count();
+        reader.problems.require(ways <= 1, "store.encryption_key", "must come one way: itself, by a command, or wrapped");
+        let wrapped = by.filter(|_| !wrapped.is_empty()).map(|by| Self::Wrapped { keys: wrapped, by });
+        given.map(Self::Given).or_else(|| Some(command).filter(|command| !command.is_empty()).map(Self::Command)).or(wrapped)
+    }
 }
 
 /// Where everything is kept.
@@ -73,7 +105,7 @@ impl StoreSettings {
         Self {
             kind: if is_redis { StoreKind::Redis(redis) } else { StoreKind::Embedded },
             path: path.into(),
-            encryption_key: reader.parsed_secret("store.encryption_key", SecretKey::from_base64),
+            encryption_key: KeySource::read(reader),
             previous_encryption_keys: reader.secrets("store.previous_encryption_keys", SecretKey::from_base64),
             take_over_from: reader.optional("store.take_over_from", str::parse),
         }

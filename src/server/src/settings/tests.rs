@@ -37,7 +37,7 @@ fn production() -> Vec<(&'static str, &'static str)> {
         ("SAKSHI__ADMIN__CONNECTOR_TOKEN", "fedcba9876543210fedcba9876543210"),
         ("SAKSHI__AUTHORITY__ISSUER", "https://issuer.example"),
         ("SAKSHI__AUTHORITY__JWKS_PATH", "/etc/sakshi/jwks.json"),
-        ("SAKSHI__AUTHORITY__INTENT_KEY_PATH", "/etc/sakshi/intent.pem"),
+        ("SAKSHI__AUTHORITY__INTENT_KEY", "/etc/sakshi/intent.pem"),
         ("SAKSHI__AUTHORITY__QR_HOST", "https://qr.example"),
         ("SAKSHI__AUTHORITY__CLIENT_ID", "verifier"),
         ("SAKSHI__AUTHORITY__REGISTRATION", "0042"),

@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge};
 use sakshi_authority::sdjwt::CredentialRefusal;
 use sakshi_domain::checks::{CHECKS, CheckStatus};
-use sakshi_domain::delivery::DeliveryOutcome;
+use sakshi_domain::delivery::{DeliveryOutcome, FailureReason};
 use sakshi_domain::flow::report_kind::ReportKind;
 use sakshi_service::credential_status::StatusFailure;
 use sakshi_store::OPERATIONS;
@@ -93,12 +93,14 @@ pub const METRICS: &[Metric] = &[
     metric("sakshi_redis_calls_total", Counter, "Completed calls to Redis, by script."),
     metric("sakshi_redis_refused_total", Counter, "Calls to Redis refused because too many were in flight."),
     metric("sakshi_redis_retries_total", Counter, "Retried calls to Redis."),
+    metric("sakshi_signer_available", Gauge, "1 while the token that signs intents signs, 0 while it is away; absent without a token."),
     metric("sakshi_store_clock_offset_seconds", Gauge, "Seconds by which the clock of Redis is ahead of this machine; negative when behind."),
     metric("sakshi_store_commit_seconds", Histogram, "Time of one commit of the embedded store, for all writes in it."),
     metric("sakshi_store_data_lost", Gauge, "1 while the store has lost data and nothing is written."),
     metric("sakshi_store_operations_total", Counter, "Operations begun on the store, by operation."),
     metric("sakshi_store_sealing_key_info", Gauge, "Always 1; label: id of the encryption key that this node seals with."),
     metric("sakshi_store_size_bytes", Gauge, "Size of the embedded store's files."),
+    metric("sakshi_tls_certificates_read_total", Counter, "Certificates of listeners that were read again, by result."),
     metric("sakshi_transactions_completed_total", Counter, "Transactions completed, by whether verification passed."),
     metric("sakshi_transactions_expired_total", Counter, "Transactions expired."),
     metric("sakshi_transactions_opened_total", Counter, "Transactions opened."),
@@ -110,6 +112,7 @@ pub const METRICS: &[Metric] = &[
     metric("sakshi_webhook_attempts_in_flight", Gauge, "Webhook attempts in flight."),
     metric("sakshi_webhook_attempts_total", Counter, "Webhook attempts, by outcome."),
     metric("sakshi_webhook_body_bytes", Gauge, "Bytes of webhook bodies in memory."),
+    metric("sakshi_webhook_failures_total", Counter, "Webhook attempts that failed, by reason."),
     metric("sakshi_webhook_origins_resolving", Gauge, "Receivers whose webhooks wait for name resolution."),
 ];
 
@@ -145,9 +148,11 @@ pub fn begin() {
 /// Begins the counters of this process that have labels, but for those of routes, actors and connections, which begin with them.
 fn begin_labelled() {
     begin_each("sakshi_webhook_attempts_total", "outcome", DeliveryOutcome::ALL.iter().map(|outcome| outcome.as_str()));
+    begin_each("sakshi_webhook_failures_total", "reason", FailureReason::ALL.iter().map(|reason| reason.as_str()));
     begin_each("sakshi_http_refusals_total", "code", CODES.iter().copied());
     begin_each("sakshi_transactions_completed_total", "verification_passed", ["true", "false"]);
     begin_each("sakshi_issuer_keys_read_total", "result", ["changed", "same", "failed"]);
+    begin_each("sakshi_tls_certificates_read_total", "result", ["replaced", "failed"]);
     begin_each("sakshi_callbacks_unread_total", "reason", ["broken", "memory", "too_slow"]);
     let refused = CredentialRefusal::ALL.iter().map(|refusal| refusal.code());
     begin_each("sakshi_credentials_refused_total", "reason", refused.chain(["credential_replayed"]));

@@ -231,7 +231,7 @@ pub(crate) async fn a_flow_whose_delivery_has_not_ended_is_kept(test: &impl Test
     assert!(test.store().claim_delivery(queued.id, queued.subject).await.unwrap());
     assert!(!test.store().claim_delivery(queued.id, queued.subject).await.unwrap());
     assert!(test.store().load_webhook(id, webhook).await.unwrap().is_some());
-    let attempt = Attempt { outcome: DeliveryOutcome::Delivered, status: Some(204), duration_ms: 3 };
+    let attempt = Attempt::answered(204, 3);
     test.store().settle_delivery(queued.id, queued.subject, attempt).await.unwrap();
     swept(test).await;
     assert_eq!(test.store().load_webhook(id, webhook).await, Ok(None));
@@ -245,7 +245,7 @@ pub(crate) async fn the_attempt_of_a_flow_is_recorded_as_that_of_a_transaction(t
     for delivery in [&begun, &ended] {
         assert!(test.store().claim_delivery(delivery.id, delivery.subject).await.unwrap());
     }
-    let attempt = Attempt { outcome: DeliveryOutcome::Rejected, status: Some(500), duration_ms: 7 };
+    let attempt = Attempt::answered(500, 7);
     test.store().settle_delivery(ended.id, ended.subject, attempt).await.unwrap();
     assert_eq!(test.store().abandon_attempts().await, Ok(1));
     let record = test.store().load_delivery(ended.subject).await.unwrap().unwrap();
@@ -266,7 +266,7 @@ pub(crate) async fn the_operator_sees_every_delivery_of_a_flow_in_order_with_wha
         queued.push(accepted(test, &flow, report).await.unwrap());
         test.advance(Duration::from_millis(1));
     }
-    let attempt = Attempt { outcome: DeliveryOutcome::Rejected, status: Some(500), duration_ms: 7 };
+    let attempt = Attempt::answered(500, 7);
     for delivery in &queued[..2] {
         assert!(store.claim_delivery(delivery.id, delivery.subject).await.unwrap());
     }

@@ -11,9 +11,8 @@ use super::TestStore;
 use super::fixture::{RESULT_TTL, client_with, completed, completing, opening_with_hook};
 use crate::{Backlog, TransactionRecord};
 
-fn attempt(outcome: DeliveryOutcome, status: Option<u16>) -> Attempt {
-    Attempt { outcome, status, duration_ms: 42 }
-}
+/// The milliseconds of an attempt.
+const MS: u32 = 42;
 
 pub(crate) async fn a_delivery_is_claimed_at_most_once(test: &impl TestStore) {
     let client = client_with(test, 10).await;
@@ -23,7 +22,7 @@ pub(crate) async fn a_delivery_is_claimed_at_most_once(test: &impl TestStore) {
         assert_eq!(claims.into_iter().filter(|taken| *taken == Ok(true)).count(), 1);
         let kept = test.store().load_delivery(pending.id.into()).await.unwrap().unwrap();
         assert_eq!((kept.claimed_at, kept.attempt), (Some(test.now()), None));
-        test.store().settle_delivery(id, pending.id.into(), attempt(DeliveryOutcome::Delivered, Some(200))).await.unwrap();
+        test.store().settle_delivery(id, pending.id.into(), Attempt::answered(200, MS)).await.unwrap();
         assert_eq!(test.store().claim_delivery(id, pending.id.into()).await, Ok(false));
     }
     assert_eq!(test.store().due_deliveries(None, None, 100).await, Ok(vec![]));
@@ -55,7 +54,7 @@ pub(crate) async fn due_deliveries_come_in_order_after_a_position_and_of_one_rec
     let of_another = Receiver { client: ClientId::generate(), origin: "https://host1.example".into() };
     assert_eq!(test.store().due_deliveries(None, Some(of_another), 100).await, Ok(vec![]));
     assert!(test.store().claim_delivery(queued[4], txns[4].into()).await.unwrap());
-    test.store().settle_delivery(queued[4], txns[4].into(), attempt(DeliveryOutcome::Delivered, Some(200))).await.unwrap();
+    test.store().settle_delivery(queued[4], txns[4].into(), Attempt::answered(200, MS)).await.unwrap();
     assert_eq!(due(None, Some("https://host1.example"), 100).await, [queued[1], queued[7]]);
 }
 
@@ -69,7 +68,7 @@ pub(crate) async fn the_backlog_counts_what_has_not_ended_and_knows_the_oldest(t
     assert_eq!(test.store().backlog().await, Ok(Backlog { deliveries: 2, oldest: Some(begun) }));
     assert!(test.store().claim_delivery(id, first.id.into()).await.unwrap());
     assert_eq!(test.store().backlog().await, Ok(Backlog { deliveries: 2, oldest: Some(begun) }), "its attempt is under way");
-    test.store().settle_delivery(id, first.id.into(), attempt(DeliveryOutcome::Delivered, Some(200))).await.unwrap();
+    test.store().settle_delivery(id, first.id.into(), Attempt::answered(200, MS)).await.unwrap();
     assert_eq!(test.store().backlog().await, Ok(Backlog { deliveries: 1, oldest: Some(begun + Duration::from_secs(5)) }));
 }
 
@@ -84,7 +83,7 @@ pub(crate) async fn a_delivery_that_waits_longer_than_its_result_can_be_polled_i
     let due = test.store().due_deliveries(None, None, 10).await.unwrap();
     assert_eq!(due.iter().map(|due| due.id).collect::<Vec<_>>(), [id]);
     assert!(test.store().claim_delivery(id, pending.id.into()).await.unwrap());
-    test.store().settle_delivery(id, pending.id.into(), attempt(DeliveryOutcome::Delivered, Some(200))).await.unwrap();
+    test.store().settle_delivery(id, pending.id.into(), Attempt::answered(200, MS)).await.unwrap();
     test.store().sweep(test.now(), 100).await.unwrap();
     assert_eq!(test.store().load_transaction_with_app(pending.id, pending.app.clone()).await, Ok(None));
 }
@@ -93,9 +92,9 @@ pub(crate) async fn the_first_record_of_an_attempt_stands(test: &impl TestStore)
     let client = client_with(test, 1).await;
     let (pending, id) = completed(test, &client).await;
     assert!(test.store().claim_delivery(id, pending.id.into()).await.unwrap());
-    let first = attempt(DeliveryOutcome::Rejected, Some(503));
+    let first = Attempt::answered(503, MS);
     test.store().settle_delivery(id, pending.id.into(), first).await.unwrap();
-    test.store().settle_delivery(id, pending.id.into(), attempt(DeliveryOutcome::Delivered, Some(200))).await.unwrap();
+    test.store().settle_delivery(id, pending.id.into(), Attempt::answered(200, MS)).await.unwrap();
     let kept = test.store().load_delivery(pending.id.into()).await.unwrap().unwrap();
     assert_eq!(kept.attempt, Some(first));
     assert_eq!(test.store().abandon_attempts().await, Ok(0));
@@ -105,7 +104,7 @@ pub(crate) async fn the_first_record_of_an_attempt_stands(test: &impl TestStore)
 pub(crate) async fn a_delivery_that_was_not_claimed_cannot_be_settled(test: &impl TestStore) {
     let client = client_with(test, 1).await;
     let (pending, id) = completed(test, &client).await;
-    test.store().settle_delivery(id, pending.id.into(), attempt(DeliveryOutcome::Delivered, Some(200))).await.unwrap();
+    test.store().settle_delivery(id, pending.id.into(), Attempt::answered(200, MS)).await.unwrap();
     assert_eq!(test.store().load_delivery(pending.id.into()).await.unwrap().unwrap().attempt, None);
     assert!(test.store().claim_delivery(id, pending.id.into()).await.unwrap());
 }
@@ -117,7 +116,7 @@ pub(crate) async fn abandoned_attempts_are_unknown_and_never_due_again(test: &im
     let (ended, ended_id) = completed(test, &client).await;
     assert!(test.store().claim_delivery(begun_id, begun.id.into()).await.unwrap());
     assert!(test.store().claim_delivery(ended_id, ended.id.into()).await.unwrap());
-    let delivered = attempt(DeliveryOutcome::Delivered, Some(204));
+    let delivered = Attempt::answered(204, MS);
     test.store().settle_delivery(ended_id, ended.id.into(), delivered).await.unwrap();
     test.advance(Duration::from_secs(1));
     assert_eq!(test.store().abandon_attempts().await, Ok(1));
@@ -137,10 +136,10 @@ pub(crate) async fn who_made_an_attempt_that_was_given_up_may_still_say_how_it_e
     let (pending, id) = completed(test, &client).await;
     assert!(test.store().claim_delivery(id, pending.id.into()).await.unwrap());
     assert_eq!(test.store().abandon_attempts().await, Ok(1));
-    for outcome in [DeliveryOutcome::Delivered, DeliveryOutcome::Rejected] {
-        test.store().settle_delivery(id, pending.id.into(), attempt(outcome, Some(200))).await.unwrap();
+    for status in [200, 500] {
+        test.store().settle_delivery(id, pending.id.into(), Attempt::answered(status, MS)).await.unwrap();
         let kept = test.store().load_delivery(pending.id.into()).await.unwrap().unwrap();
-        assert_eq!(kept.attempt, Some(attempt(DeliveryOutcome::Delivered, Some(200))));
+        assert_eq!(kept.attempt, Some(Attempt::answered(200, MS)));
     }
     assert_eq!(test.store().abandon_attempts().await, Ok(0));
 }

@@ -6,7 +6,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sakshi_domain::delivery::{Attempt, DeliveryOutcome};
+use sakshi_domain::delivery::Attempt;
 use sakshi_domain::event::{EventCounts, EventPatch};
 use sakshi_domain::ids::{AppId, ClientId, EventId, TxnId};
 use sakshi_domain::retention::ClientRetention;
@@ -70,7 +70,7 @@ pub(crate) async fn a_transaction_whose_delivery_has_not_ended_is_never_swept(te
     swept(test).await;
     assert!(test.store().load_delivery(claimed.id.into()).await.unwrap().is_some());
     assert_eq!(test.store().load_transaction(claimed.id).await, Ok(None), "its result has had its time all the same");
-    let attempt = Attempt { outcome: DeliveryOutcome::Delivered, status: Some(200), duration_ms: 1 };
+    let attempt = Attempt::answered(200, 1);
     test.store().settle_delivery(claimed_id, claimed.id.into(), attempt).await.unwrap();
     swept(test).await;
     assert_eq!(test.store().load_delivery(claimed.id.into()).await, Ok(None));
@@ -222,7 +222,7 @@ pub(crate) async fn an_event_goes_with_its_registrations_after_its_time_and_its_
     let due = test.store().due_deliveries(None, None, 10).await.unwrap().remove(0);
     assert_eq!(Some(receiver(test.store(), &due).await), event.terms.webhook_url, "where it goes does not depend on the event");
     assert!(test.store().claim_delivery(due.id, due.subject).await.unwrap());
-    let attempt = Attempt { outcome: DeliveryOutcome::Delivered, status: Some(200), duration_ms: 1 };
+    let attempt = Attempt::answered(200, 1);
     test.store().settle_delivery(due.id, due.subject, attempt).await.unwrap();
     swept(test).await;
     assert_eq!(test.store().load_event(event.id).await, Ok(None));

@@ -6,7 +6,7 @@ use sakshi_domain::ids::Partition;
 use super::{Store, call, is_done};
 use crate::engine::Query;
 use crate::error::{StoreError, StoreFuture};
-use crate::outbox::Backlog;
+use crate::outbox::{Backlog, count_unknown};
 use crate::records::delivery::{holders, of_member, of_subject, outbox};
 use crate::redis::NodeId;
 use crate::transitions::delivery;
@@ -99,7 +99,7 @@ impl Store {
                 return Ok(0);
             }
             if store.engine().is_shared() {
-                return store.abandon(store.node()).await;
+                return store.abandon(store.node()).await.inspect(|marked| count_unknown(*marked));
             }
             let mut marked = 0;
             let mut nodes: Vec<NodeId> = store.holders().await?.into_iter().map(|(_, node)| node).collect();
@@ -109,6 +109,7 @@ impl Store {
             for node in nodes {
                 marked += if node == store.node() { store.abandon(node).await? } else { store.take_over(node).await?.1 };
             }
+            count_unknown(marked);
             Ok(marked)
         })
     }

@@ -1,9 +1,8 @@
 //! Deliveries: each is a part of the record of what it reports, a transaction or a report. Indexes say which node has which.
 //!
 //! The fields of a delivery in such a record: `delivery` is its number, `holder` the node that is to attempt it, `queued_at`, `origin`
-//! and `address` (the sealed URL, if it was copied); `claimed_at` and `claim`, the call that has
-//! the permission, once its attempt has begun; `attempt`, `status` and `duration_ms` once
-//! that has ended. The record stays until then.
+//! and `address` (the sealed URL, if it was copied); `claimed_at` and `claim`, the call that has the permission, once its attempt has
+//! begun; `attempt`, `reason` and `part` of a failure, `status` and `duration_ms` once that has ended. The record stays until then.
 
 use sakshi_domain::delivery::{DeliveryId, QueuedDelivery, Receiver, Subject};
 use sakshi_domain::ids::{AppId, Partition};

@@ -42,6 +42,8 @@ table! {
         claimed_at: Integer,
         claim: Bytes,
         attempt: Text,
+        reason: Text,
+        part: Text,
         status: Integer,
         duration_ms: Integer,
         payload: Sealed(Id),

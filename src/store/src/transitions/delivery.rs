@@ -2,7 +2,7 @@
 //! it, when it leaves the outbox. The claim in the record is the only permission to make the attempt, so a node that was declared dead
 //! too early makes none that another has begun.
 
-use sakshi_domain::delivery::{Attempt, DeliveryId, DeliveryOutcome, DeliveryRecord, QueuedDelivery, Subject};
+use sakshi_domain::delivery::{Attempt, AttemptFailure, AttemptPart, DeliveryId, DeliveryOutcome, DeliveryRecord, QueuedDelivery, Subject};
 use sakshi_domain::ids::Partition;
 
 use crate::engine::{Applied, Batch, CallId, Guard, Key, Op, Operand, Place, Record};
@@ -15,7 +15,7 @@ use crate::redis::NodeId;
 const PARTITION_BITS: u32 = 6;
 
 /// The fields of a record that are its delivery.
-pub(crate) const FIELDS: &[&str] = &["delivery", "origin", "queued_at", "claimed_at", "attempt", "status", "duration_ms"];
+pub(crate) const FIELDS: &[&str] = &["delivery", "origin", "queued_at", "claimed_at", "attempt", "reason", "part", "status", "duration_ms"];
 
 /// The delivery with this number.
 pub(crate) fn id(partition: Partition, number: i64) -> DeliveryId {
@@ -90,15 +90,17 @@ pub(crate) fn settle(subject: &Subject, id: DeliveryId, node: NodeId, attempt: A
 /// The batch that gives up an attempt which a node has begun.
 pub(crate) fn abandon(subject: &Subject, id: DeliveryId, node: NodeId, call: CallId) -> Batch {
     let record = of_subject(subject);
-    let attempt = Attempt { outcome: DeliveryOutcome::Unknown, status: None, duration_ms: 0 };
     let guards = vec![Guard::Unset(record.clone(), "attempt"), Guard::Equal(record.clone(), "holder", node.to_string().into())];
-    end(subject, &record, id, node, attempt, guards).called(call, record)
+    end(subject, &record, id, node, Attempt::unknown(), guards).called(call, record)
 }
 
 fn end(subject: &Subject, record: &Key, id: DeliveryId, node: NodeId, attempt: Attempt, further: Vec<Guard>) -> Batch {
-    let Attempt { outcome, status, duration_ms } = attempt;
+    let Attempt { outcome, failure, status, duration_ms } = attempt;
+    let word = |word: Option<&'static str>| word.map_or(Operand::Nothing, Operand::from);
     let fields = vec![
         ("attempt", outcome.as_str().into()),
+        ("reason", word(failure.map(|failure| failure.reason.as_str()))),
+        ("part", word(failure.and_then(|failure| failure.part).map(AttemptPart::as_str))),
         ("status", status.map_or(Operand::Nothing, |status| i64::from(status).into())),
         ("duration_ms", i64::from(duration_ms).into()),
     ];
@@ -158,15 +160,21 @@ pub(crate) fn dropped(key: &Key, record: &Record) -> Vec<Op> {
 /// # Errors
 /// It cannot be read.
 pub(crate) fn delivery_of(partition: Partition, record: &Record) -> Result<Option<DeliveryRecord>, StoreError> {
-    let unreadable = || StoreError::unreadable("a delivery");
     let Some(queued_at) = record.time("queued_at") else { return Ok(None) };
-    let attempt = if record.has("attempt") {
-        let status = record.has("status").then(|| u16::try_from(record.integer("status")).map_err(|_| unreadable()));
-        let duration_ms = record.integer("duration_ms").try_into().map_err(|_| unreadable())?;
-        Some(Attempt { outcome: record.text("attempt").parse().map_err(|_| unreadable())?, status: status.transpose()?, duration_ms })
-    } else {
-        None
-    };
+    let attempt = record.has("attempt").then(|| attempt_of(record)).transpose()?;
     let id = id(partition, record.integer("delivery"));
     Ok(Some(DeliveryRecord { id, origin: record.text("origin").to_owned(), queued_at, claimed_at: record.time("claimed_at"), attempt }))
+}
+
+fn attempt_of(record: &Record) -> Result<Attempt, StoreError> {
+    let unreadable = || StoreError::unreadable("a delivery");
+    let part = record.has("part").then(|| record.text("part").parse().map_err(|_| unreadable())).transpose()?;
+    let reason = record.has("reason").then(|| record.text("reason").parse().map_err(|_| unreadable())).transpose()?;
+    let status = record.has("status").then(|| u16::try_from(record.integer("status")).map_err(|_| unreadable())).transpose()?;
+    Ok(Attempt {
+        outcome: record.text("attempt").parse().map_err(|_| unreadable())?,
+        failure: reason.map(|reason| AttemptFailure { reason, part }),
+        status,
+        duration_ms: record.integer("duration_ms").try_into().map_err(|_| unreadable())?,
+    })
 }

@@ -2,6 +2,8 @@
 
 use sakshi_service::budget::MemoryBudget;
 
+use super::tls::ListenerTls;
+
 /// The settings of a listener.
 #[derive(Clone, Debug)]
 pub struct ListenerConfig {
@@ -15,6 +17,8 @@ pub struct ListenerConfig {
     pub probes_per_worker: usize,
     /// What answers that wait to be sent are charged to.
     pub answers: MemoryBudget,
+    /// TLS; `None` for HTTP in the clear.
+    pub tls: Option<ListenerTls>,
 }
 
 /// Numbers of connections of one worker.

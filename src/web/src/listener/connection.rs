@@ -17,13 +17,13 @@ use futures_util::future::LocalBoxFuture;
 use sakshi_domain::limits::{ANSWER_PROGRESS_BYTES, ANSWER_STALL_MAX, READ_BODY_BYTES, READ_HEAD_BYTES};
 use sakshi_service::budget::{MemoryBudget, MemoryPermit, Owner, OwnerPath, Stage};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use tokio::task::{JoinHandle, spawn_local, yield_now};
 use tokio::time::{Instant, Sleep, sleep};
 
 use super::state::Reads;
 use super::table::Entry;
+use super::transport::Transport;
 use crate::rate_limit::subscriber;
 
 /// The answer to a request whose body cannot be read, where the library gives none.
@@ -31,7 +31,7 @@ const BAD_REQUEST: &[u8] = b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\nco
 
 /// A connection, its entry in the worker's table, and what it holds.
 pub(super) struct Connection {
-    socket: TcpStream,
+    transport: Transport,
     pub(super) entry: Entry,
     answers: MemoryBudget,
     owner: IpAddr,
@@ -54,24 +54,23 @@ struct Unsent {
 }
 
 impl Connection {
-    pub(super) fn new(socket: TcpStream, peer: IpAddr, entry: Entry, answers: MemoryBudget) -> Self {
-        Self { socket, entry, answers, owner: subscriber(peer), handed_over: 0, pause: None, ahead: Vec::new(), unsent: None }
+    pub(super) fn new(transport: Transport, peer: IpAddr, entry: Entry, answers: MemoryBudget) -> Self {
+        Self { transport, entry, answers, owner: subscriber(peer), handed_over: 0, pause: None, ahead: Vec::new(), unsent: None }
     }
 
     fn check(&self) -> io::Result<()> {
         if self.entry.state.is_closing() { Err(io::ErrorKind::ConnectionAborted.into()) } else { Ok(()) }
     }
 
-    /// Ready when the client has closed; reads nothing of what it has sent.
-    fn poll_closed(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+    /// Ready when the client has closed; hands over nothing of what it has sent.
+    fn poll_closed(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         if !self.ahead.is_empty() {
             self.entry.state.note_pending_input();
             return Poll::Pending;
         }
-        let mut byte = [0];
-        match self.socket.poll_peek(context, &mut ReadBuf::new(&mut byte)) {
-            Poll::Ready(Ok(0)) => Poll::Ready(Ok(())),
-            Poll::Ready(Ok(_)) => {
+        match self.transport.poll_readable(context, &mut self.ahead) {
+            Poll::Ready(Ok(false)) => Poll::Ready(Ok(())),
+            Poll::Ready(Ok(true)) => {
                 self.entry.state.note_pending_input();
                 Poll::Pending
             }
@@ -101,7 +100,7 @@ impl Connection {
         let room = buffer.remaining().min(most - self.handed_over);
         let mut part = ReadBuf::new(buffer.initialize_unfilled_to(room));
         if self.ahead.is_empty() {
-            match Pin::new(&mut self.socket).poll_read(context, &mut part) {
+            match Pin::new(&mut self.transport).poll_read(context, &mut part) {
                 Poll::Ready(Ok(())) => {}
                 other => {
                     self.handed_over = 0;
@@ -112,6 +111,9 @@ impl Connection {
             let bytes = self.ahead.len().min(room);
             part.put_slice(&self.ahead[..bytes]);
             self.ahead.drain(..bytes);
+        }
+        if self.entry.state.reads() == Reads::Head {
+            self.entry.state.set_lacks_certificate(self.transport.lacks_certificate());
         }
         let arrived = part.filled();
         let end = if is_one { arrived.len() } else { end_of_first(arrived) };
@@ -132,20 +134,26 @@ impl Connection {
     }
 
     /// Some bytes of an answer were sent.
-    fn note_sent(&mut self, bytes: usize, left: usize) {
+    fn note_sent(&mut self, bytes: usize, left: usize, context: &Context<'_>) {
         self.entry.touch();
         self.entry.state.note_answered();
-        let Some(unsent) = &mut self.unsent else { return };
         if left == 0 {
-            self.unsent = None;
-            return;
+            return self.end_unsent(context);
         }
+        let Some(unsent) = &mut self.unsent else { return };
         unsent.sent += bytes;
         if unsent.sent >= ANSWER_PROGRESS_BYTES {
             unsent.sent = 0;
             unsent.deadline.as_mut().reset(Instant::now() + ANSWER_STALL_MAX);
         }
         unsent.permit.shrink_to(left);
+    }
+
+    /// Nothing waits to be sent any more. Nothing was read meanwhile, so nothing else would wake the task to read.
+    fn end_unsent(&mut self, context: &Context<'_>) {
+        if self.unsent.take().is_some() {
+            context.waker().wake_by_ref();
+        }
     }
 
     /// The socket takes nothing at the moment: waits until the deadline, or until the memory permit is revoked.
@@ -171,8 +179,7 @@ impl Connection {
 impl Drop for Connection {
     fn drop(&mut self) {
         if self.unsent.is_none() && self.entry.state.lacks_answer() {
-            // A client that cannot receive this at once is gone.
-            let _ = self.socket.try_write(BAD_REQUEST);
+            self.transport.send_now(BAD_REQUEST);
         }
     }
 }
@@ -202,14 +209,9 @@ impl AsyncWrite for Connection {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         this.check()?;
-        match Pin::new(&mut this.socket).poll_write(context, bytes) {
+        match Pin::new(&mut this.transport).poll_write(context, bytes) {
             Poll::Ready(Ok(sent)) => {
-                let waited = this.unsent.is_some();
-                this.note_sent(sent, bytes.len() - sent);
-                if waited && this.unsent.is_none() {
-                    // Nothing was read meanwhile, so nothing else would wake the task to read.
-                    context.waker().wake_by_ref();
-                }
+                this.note_sent(sent, bytes.len() - sent, context);
                 Poll::Ready(Ok(sent))
             }
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
@@ -218,11 +220,20 @@ impl AsyncWrite for Connection {
     }
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().socket).poll_flush(context)
+        let this = self.get_mut();
+        this.check()?;
+        match Pin::new(&mut this.transport).poll_flush(context) {
+            // The session has taken all of the answer, and the socket has not.
+            Poll::Pending => this.poll_unsent(context, 0).map_ok(|_| ()),
+            flushed => {
+                this.end_unsent(context);
+                flushed
+            }
+        }
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().socket).poll_shutdown(context)
+        Pin::new(&mut self.get_mut().transport).poll_shutdown(context)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Listening sockets: accepting connections, distributing them over workers, and bounding what a connection may hold.
 //!
 //! ```text
-//! accept ──▶ worker (a thread with an app of its own) ──▶ [connection] ──▶ the HTTP library ──▶ the app
+//! accept ──▶ worker (a thread with an app of its own) ──▶ [connection], with TLS or without ──▶ the HTTP library ──▶ the app
 //! ```
 //!
 //! Connections go to workers in turn. A worker near its limit closes a connection of the address that has most ([table]); a new
@@ -14,6 +14,8 @@ mod state;
 mod table;
 #[cfg(test)]
 mod tests;
+mod tls;
+mod transport;
 mod worker;
 
 use std::fmt;
@@ -34,6 +36,7 @@ use tokio::sync::oneshot;
 pub use self::config::ListenerConfig;
 pub(crate) use self::state::{ActiveRequest, ConnectionState};
 pub use self::state::{CloseWatch, close_connection_when};
+pub use self::tls::{ListenerPem, ListenerTls, ListenerTlsError};
 use self::worker::{Worker, serve};
 
 /// A running listener. Dropping it closes the listening socket; [`Listener::stop`] also stops its threads.

@@ -7,7 +7,10 @@ use std::rc::Rc;
 use std::task::{Context, Waker};
 
 use actix_web::HttpRequest;
+use sakshi_service::ServiceError;
 use tokio::task::AbortHandle;
+
+use crate::error::ApiError;
 
 /// What may be read from a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,6 +51,8 @@ pub(crate) struct ConnectionState {
     owner: Cell<Option<IpAddr>>,
     /// It was accepted beyond the limit: it answers probes alone.
     is_for_probes: Cell<bool>,
+    /// Its client has shown no certificate, and needs one for all but probes.
+    lacks_certificate: Cell<bool>,
     reads: Cell<Reads>,
     /// Bytes that were handed over after the head of a request: the beginning of its body.
     after_head: Cell<u64>,
@@ -124,9 +129,16 @@ impl ConnectionState {
         self.owner.set(Some(owner));
     }
 
-    /// Returns true if it may be asked for nothing but whether the service lives and is ready.
-    pub(crate) const fn is_for_probes(&self) -> bool {
-        self.is_for_probes.get()
+    /// The answer to all but probes; `None` if the connection may be asked for anything.
+    pub(crate) fn refusal(&self) -> Option<ApiError> {
+        if self.lacks_certificate.get() {
+            return Some(ApiError::CertificateRequired);
+        }
+        self.is_for_probes.get().then(|| ServiceError::Overloaded.into())
+    }
+
+    pub(super) fn set_lacks_certificate(&self, lacks: bool) {
+        self.lacks_certificate.set(lacks);
     }
 
     pub(super) fn keep_for_probes(&self) {

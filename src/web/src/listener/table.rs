@@ -249,7 +249,7 @@ mod tests {
         let mut are_for_probes = Vec::new();
         for owner in [A, B, A] {
             let entry = enter(&table, owner);
-            are_for_probes.push(entry.state.is_for_probes());
+            are_for_probes.push(entry.state.refusal().is_some());
             computed.push((ActiveRequest::begin(Rc::clone(&entry.state), Some(0)), entry));
         }
         assert_eq!(are_for_probes, [false, false, true]);

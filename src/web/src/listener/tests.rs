@@ -1,6 +1,6 @@
 //! A listener with a small app, and clients over real sockets.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use actix_web::body::MessageBody;
@@ -8,15 +8,21 @@ use actix_web::dev::{ServiceFactory, ServiceRequest, ServiceResponse};
 use actix_web::middleware::from_fn;
 use actix_web::web::{self, Bytes};
 use actix_web::{App, Error, HttpResponse};
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use sakshi_domain::limits::ANSWER_BYTES_HELD_MAX;
 use sakshi_service::budget::MemoryBudget;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+use tokio_rustls::rustls::pki_types::pem::PemObject as _;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 use super::worker::{self, Worker};
-use super::{Listener, ListenerConfig, accept};
+use super::{Listener, ListenerConfig, ListenerPem, ListenerTls, accept};
 use crate::edge::edge;
 
 const PLENTY: Duration = Duration::from_secs(20);
@@ -41,8 +47,14 @@ struct Served {
 fn serve(connections: usize, most: usize) -> Served {
     let socket = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let (address, answers) = (socket.local_addr().unwrap(), MemoryBudget::new("test", most));
-    let config =
-        ListenerConfig { name: "test", workers: 1, connections_per_worker: connections, probes_per_worker: 0, answers: answers.clone() };
+    let config = ListenerConfig {
+        name: "test",
+        workers: 1,
+        connections_per_worker: connections,
+        probes_per_worker: 0,
+        answers: answers.clone(),
+        tls: None,
+    };
     Served { listener: Listener::start(config, socket, app).unwrap(), address, answers }
 }
 
@@ -196,6 +208,7 @@ async fn connections_queued_when_the_socket_is_closed_are_accepted_and_served() 
         connections_per_worker: 8,
         probes_per_worker: 0,
         answers: MemoryBudget::new("test", ANSWER_BYTES_HELD_MAX),
+        tls: None,
     };
     let start = || {
         let config = config.clone();
@@ -209,4 +222,166 @@ async fn connections_queued_when_the_socket_is_closed_are_accepted_and_served() 
         pong(client).await;
     }
     assert!(TcpStream::connect(address).await.is_err());
+}
+
+/// A certificate authority of a test.
+struct Authority {
+    pem: String,
+    issuer: Issuer<'static, KeyPair>,
+}
+
+impl Authority {
+    fn new() -> Self {
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().unwrap();
+        Self { pem: params.self_signed(&key).unwrap().pem(), issuer: Issuer::new(params, key) }
+    }
+
+    /// PEM of a certificate for `localhost`, and of its key.
+    fn issue(&self) -> (String, String) {
+        let key = KeyPair::generate().unwrap();
+        let certificate = CertificateParams::new(["localhost".to_owned()]).unwrap().signed_by(&key, &self.issuer).unwrap();
+        (certificate.pem(), key.serialize_pem())
+    }
+
+    /// What a client that trusts this authority speaks, with a certificate or without.
+    fn connector(&self, identity: Option<(String, String)>) -> TlsConnector {
+        let mut roots = RootCertStore::empty();
+        roots.add(CertificateDer::from_pem_slice(self.pem.as_bytes()).unwrap()).unwrap();
+        let builder = ClientConfig::builder().with_root_certificates(roots);
+        let config = match identity {
+            None => builder.with_no_client_auth(),
+            Some((chain, key)) => {
+                let chain = vec![CertificateDer::from_pem_slice(chain.as_bytes()).unwrap()];
+                builder.with_client_auth_cert(chain, PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap()).unwrap()
+            }
+        };
+        TlsConnector::from(Arc::new(config))
+    }
+}
+
+/// A listener with TLS that asks for certificates of `clients`, if there are any.
+fn serve_tls(authority: &Authority, clients: Option<&Authority>, probes_without_certificate: bool) -> (Served, ListenerTls) {
+    let (certificate, key) = authority.issue();
+    let pem = ListenerPem {
+        certificate: certificate.as_bytes(),
+        key: key.as_bytes(),
+        client_authorities: clients.map(|clients| clients.pem.as_bytes()),
+        probes_without_certificate,
+    };
+    let tls = ListenerTls::new(pem).unwrap();
+    let answers = MemoryBudget::new("test", ANSWER_BYTES_HELD_MAX);
+    let socket = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = socket.local_addr().unwrap();
+    let config = ListenerConfig {
+        name: "test",
+        workers: 1,
+        connections_per_worker: 8,
+        probes_per_worker: 0,
+        answers: answers.clone(),
+        tls: Some(tls.clone()),
+    };
+    (Served { listener: Listener::start(config, socket, app).unwrap(), address, answers }, tls)
+}
+
+impl Served {
+    async fn tls_client(&self, connector: &TlsConnector) -> std::io::Result<TlsStream<TcpStream>> {
+        connector.connect(ServerName::try_from("localhost").unwrap(), self.client().await).await
+    }
+}
+
+async fn ask(client: &mut (impl AsyncRead + AsyncWrite + Unpin), requests: &str) -> String {
+    client.write_all(requests.as_bytes()).await.unwrap();
+    let mut seen = Vec::new();
+    let _ = timeout(PLENTY, client.read_to_end(&mut seen)).await.expect("closed");
+    String::from_utf8(seen).unwrap()
+}
+
+fn last(path: &str) -> String {
+    format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
+}
+
+#[actix_rt::test]
+async fn over_tls_requests_sent_ahead_are_answered_and_large_answers_arrive_whole() {
+    let authority = Authority::new();
+    let (served, _) = serve_tls(&authority, None, false);
+    let connector = authority.connector(None);
+    let mut client = served.tls_client(&connector).await.unwrap();
+    let echo = "POST /echo HTTP/1.1\r\nhost: x\r\ncontent-length: 3\r\n\r\none";
+    let seen = ask(&mut client, &[&get("/ping"), echo, &get("/ping"), &get("/large"), &last("/ping")].concat()).await;
+    let answers: Vec<&str> = seen.split("HTTP/1.1 200 OK\r\n").skip(1).collect();
+    assert_eq!(answers.len(), 5);
+    assert!(answers[1].ends_with("one") && answers[3].len() > LARGE && answers[4].ends_with("pong"));
+    assert_eq!(served.answers.held(), 0);
+    served.listener.stop().await;
+}
+
+#[actix_rt::test]
+async fn over_tls_an_unread_answer_is_counted_and_a_client_without_tls_gets_nothing() {
+    let authority = Authority::new();
+    let (served, _) = serve_tls(&authority, None, false);
+    let connector = authority.connector(None);
+    let socket = served.small_client().await;
+    let mut unread = connector.connect(ServerName::try_from("localhost").unwrap(), socket).await.unwrap();
+    unread.write_all(get("/large").as_bytes()).await.unwrap();
+    while served.answers.held() == 0 {
+        tokio::task::yield_now().await;
+    }
+    drop(unread);
+    while served.answers.held() > 0 {
+        tokio::task::yield_now().await;
+    }
+    let mut plain = served.client().await;
+    assert!(!ask(&mut plain, &get("/ping")).await.contains("HTTP/1.1"));
+    served.listener.stop().await;
+}
+
+#[actix_rt::test]
+async fn a_client_without_a_certificate_gets_no_session_or_probes_alone() {
+    let (authority, clients) = (Authority::new(), Authority::new());
+    let (with, without) = (authority.connector(Some(clients.issue())), authority.connector(None));
+    let foreign = authority.connector(Some(authority.issue()));
+    let (strict, _) = serve_tls(&authority, Some(&clients), false);
+    assert!(ask(&mut strict.tls_client(&with).await.unwrap(), &last("/ping")).await.ends_with("pong"));
+    for refused in [&without, &foreign] {
+        // With TLS 1.3 a client learns it at its first read.
+        let mut client = strict.tls_client(refused).await.unwrap();
+        let _ = client.write_all(last("/ping").as_bytes()).await;
+        assert!(client.read(&mut [0; 64]).await.is_err());
+    }
+    strict.listener.stop().await;
+
+    let (open, _) = serve_tls(&authority, Some(&clients), true);
+    assert!(ask(&mut open.tls_client(&with).await.unwrap(), &last("/ping")).await.ends_with("pong"));
+    let refused = ask(&mut open.tls_client(&without).await.unwrap(), &(get("/livez") + &last("/ping"))).await;
+    assert!(refused.starts_with("HTTP/1.1 404") && refused.contains("client_certificate_required"), "{refused}");
+    open.listener.stop().await;
+}
+
+#[actix_rt::test]
+async fn a_certificate_is_replaced_while_connections_stay_and_what_cannot_be_used_changes_nothing() {
+    let (authority, next) = (Authority::new(), Authority::new());
+    let (served, tls) = serve_tls(&authority, None, false);
+    let (before, after) = (authority.connector(None), next.connector(None));
+    let mut open = served.tls_client(&before).await.unwrap();
+    let (certificate, key) = next.issue();
+    let pem = ListenerPem {
+        certificate: certificate.as_bytes(),
+        key: key.as_bytes(),
+        client_authorities: None,
+        probes_without_certificate: false,
+    };
+    for bad in [
+        ListenerPem { certificate: b"", ..pem },
+        ListenerPem { key: b"garbage", ..pem },
+        ListenerPem { key: authority.issue().1.as_bytes(), ..pem },
+    ] {
+        assert!(tls.replace(bad).is_err());
+        assert!(served.tls_client(&before).await.is_ok());
+    }
+    tls.replace(pem).unwrap();
+    assert!(served.tls_client(&after).await.is_ok() && served.tls_client(&before).await.is_err());
+    assert!(ask(&mut open, &last("/ping")).await.ends_with("pong"));
+    served.listener.stop().await;
 }

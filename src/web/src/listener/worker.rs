@@ -21,6 +21,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use super::config::ListenerConfig;
 use super::connection::Connection;
 use super::table::{ConnectionSlot, ConnectionTable};
+use super::transport::Transport;
 use crate::rate_limit::subscriber;
 
 /// How long a client may take to close its side after the service closed a connection before the end of a request.
@@ -96,7 +97,8 @@ where
     let table = ConnectionTable::new(config.name, config.table_bounds());
     while let Some(Accepted { socket, peer, slot }) = accepted.recv().await {
         let Ok(socket) = TcpStream::from_std(socket) else { continue };
-        let connection = Connection::new(socket, peer.ip(), table.enter(slot, subscriber(peer.ip())), config.answers.clone());
+        let transport = Transport::new(socket, config.tls.as_ref());
+        let connection = Connection::new(transport, peer.ip(), table.enter(slot, subscriber(peer.ip())), config.answers.clone());
         let state = Rc::clone(&connection.entry.state);
         let served = service.call((connection, Some(peer)));
         actix_rt::spawn(async move {

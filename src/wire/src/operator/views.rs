@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use sakshi_domain::delivery::{Attempt, DeliveryOutcome, DeliveryRecord, FlowDelivery, Sent};
+use sakshi_domain::delivery::{Attempt, AttemptPart, DeliveryOutcome, DeliveryRecord, FailureReason, FlowDelivery, Sent};
 use sakshi_domain::event::{Event, EventStatus, EventText, MaxGuests};
 use sakshi_domain::flow::api_type::ApiType;
 use sakshi_domain::flow::flow_id::FlowId;
@@ -159,6 +159,10 @@ body! { answer
     pub struct DeliveryAttempt {
         /// How it ended.
         outcome: DeliveryOutcome,
+        /// Why it failed; null when the webhook was delivered.
+        reason: Option<FailureReason>,
+        /// The part of the attempt that failed; null when it is not known.
+        part: Option<AttemptPart>,
         /// `yes` when the receiver answered, `no` when no byte was sent, else `unknown`.
         sent: Sent,
         /// The receiver's HTTP status, if it answered.
@@ -171,9 +175,13 @@ body! { answer
 impl From<DeliveryRecord> for DeliveryResponse {
     fn from(record: DeliveryRecord) -> Self {
         let DeliveryRecord { id, origin, queued_at, claimed_at, attempt } = record;
-        let attempt = attempt.map(|Attempt { outcome, status, duration_ms }| {
-            let sent = outcome.sent();
-            DeliveryAttempt { outcome, sent, status, duration_ms }
+        let attempt = attempt.map(|Attempt { outcome, failure, status, duration_ms }| DeliveryAttempt {
+            outcome,
+            reason: failure.map(|failure| failure.reason),
+            part: failure.and_then(|failure| failure.part),
+            sent: outcome.sent(),
+            status,
+            duration_ms,
         });
         Self { id: id.0, origin, queued_at, claimed_at, attempt }
     }
@@ -213,6 +221,10 @@ body! { answer
         tells: String,
         /// `waiting`, `under_way`, or how the attempt ended.
         state: Cow<'static, str>,
+        /// Why the attempt failed; null until then.
+        reason: Option<FailureReason>,
+        /// The part of the attempt that failed; null when it is not known.
+        part: Option<AttemptPart>,
         /// `yes` when the receiver answered, `no` when no byte was sent, else `unknown`; null until the attempt ended.
         sent: Option<Sent>,
         /// The receiver's HTTP status, if it answered.
@@ -242,6 +254,8 @@ impl From<FlowDelivery> for FlowWebhook {
             id: delivery.id.0,
             tells,
             state: state.into(),
+            reason: delivery.attempt.and_then(|attempt| attempt.failure).map(|failure| failure.reason),
+            part: delivery.attempt.and_then(|attempt| attempt.failure).and_then(|failure| failure.part),
             sent: delivery.attempt.map(|attempt| attempt.outcome.sent()),
             status: delivery.attempt.and_then(|attempt| attempt.status),
             duration_ms: delivery.attempt.map(|attempt| attempt.duration_ms),

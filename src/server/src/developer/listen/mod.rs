@@ -24,6 +24,7 @@ use forward::Forwarder;
 use manner::Manner;
 use recognise::{Recognised, recognise};
 use sakshi_client::Credentials;
+use sakshi_outbound::Egress;
 use sakshi_sandbox::receiver::{self, Arrival, Behaviour, Received};
 use secrecy::SecretString;
 use serde_json::Value;
@@ -90,7 +91,7 @@ pub(super) async fn run(options: &Listen, out: &mut dyn Write) -> Result<bool, C
     let forwarder = options.forward.clone().map(Forwarder::new).transpose()?;
     let mut log = Log { options, forwarder, seen: HashMap::new(), tally: Tally::default() };
     if let (Some(base), Some(key), Some(app)) = (&options.base, &options.key, &options.app) {
-        let api = Api::new(base.clone(), Credentials::Client { key: key.clone(), app: app.clone() })?;
+        let api = Api::new(base.clone(), Credentials::Client { key: key.clone(), app: app.clone() }, &Egress::default())?;
         let inbox = Inbox::open(&api).await?;
         let how = "Use it as webhook_url, responseUrl or a registered URL; the sandbox answers each webhook with 200.";
         show::listening(&inbox.url, &log.notes(how), options.json, out)?;

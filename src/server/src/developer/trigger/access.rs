@@ -9,6 +9,7 @@ use clap::Args;
 use sakshi_client::{Call, Credentials, Page, internal};
 use sakshi_domain::clock::{Clock as _, SystemClock};
 use sakshi_domain::profile::Profile;
+use sakshi_outbound::Egress;
 use secrecy::SecretString;
 use serde_json::{Value, json};
 use url::Url;
@@ -75,7 +76,8 @@ impl Session {
             (None, _) if profile(sources)? != Profile::Sandbox => return Err(CliError::Local(NO_KEY.to_owned())),
             (None, given) => {
                 let internal = internal_endpoint(sources, access.internal.as_ref())?;
-                let operator = Api::new(internal.url, Credentials::Bearer(access.token.clone().unwrap_or(internal.admin_token)))?;
+                let operator =
+                    Api::new(internal.url, Credentials::Bearer(access.token.clone().unwrap_or(internal.admin_token)), &Egress::default())?;
                 let (client, app) = app_for_run(&operator, given.as_deref()).await.map_err(|error| match error {
                     CliError::Unreachable(reason) => CliError::Unreachable(format!("{reason}; {NO_KEY}")),
                     other => other,
@@ -84,7 +86,7 @@ impl Session {
                 (key, app, given.is_none(), Some((operator, id)))
             }
         };
-        let client = Api::new(base.clone(), Credentials::Client { key, app: app.clone() })?;
+        let client = Api::new(base.clone(), Credentials::Client { key, app: app.clone() }, &Egress::default())?;
         Ok(Self { base, client, app, is_own_app, issued })
     }
 
@@ -113,7 +115,7 @@ impl Session {
 
 /// Nothing is ordered from a service that would order it from a real upstream.
 async fn require_sandbox(base: &Url) -> Result<(), CliError> {
-    match Api::new(base.clone(), Credentials::None)?.done(Call::<()>::get("/sandbox/flows")).await {
+    match Api::new(base.clone(), Credentials::None, &Egress::default())?.done(Call::<()>::get("/sandbox/flows")).await {
         Err(CliError::NotFound(_)) => Err(CliError::Refused(format!(
             "the service at {base} is no sandbox: trigger plays the outcomes of a sandbox's own upstreams, and drives nothing else"
         ))),

@@ -146,6 +146,9 @@ impl FlowRun<'_, '_> {
     fn attempt(&mut self, tells: &Value, state: &Value, row: &Value) -> Result<(), CliError> {
         let word = state.as_str().unwrap_or("still under way");
         let mut told = format!("{}: {word}", tells.as_str().unwrap_or("webhook"));
+        if let Some(reason) = row["reason"].as_str() {
+            told.push_str(&format!(", {reason}"));
+        }
         if let Some(status) = row["status"].as_u64() {
             told.push_str(&format!(", {status}"));
         }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 use sakshi_domain::clock::{Clock, ManualClock};
-use sakshi_domain::delivery::{Attempt, DeliveryOutcome, QueuedDelivery};
+use sakshi_domain::delivery::{Attempt, QueuedDelivery};
 
 use super::{EmbeddedTestStore, open, options, test_store, vault};
 use crate::conformance::fixture::{EVENT_DURATION, RESULT_TTL, RETENTION, client_with, completed, created, event, opened};
@@ -206,7 +206,7 @@ async fn with_webhooks() -> (EmbeddedTestStore, PathBuf, Vec<QueuedDelivery>) {
     for begun in &due[2..5] {
         assert!(test.store.claim_delivery(begun.id, begun.subject).await.unwrap());
     }
-    let attempt = Attempt { outcome: DeliveryOutcome::Delivered, status: Some(200), duration_ms: 3 };
+    let attempt = Attempt::answered(200, 3);
     test.store.settle_delivery(due[2].id, due[2].subject, attempt).await.unwrap();
     test.store.close();
     let file = test.directory.path().join("backup.db");
@@ -233,7 +233,7 @@ async fn webhooks_that_wait_in_a_backup_are_not_sent_and_recorded_as_unknown() {
     let test = serving(&before, &file, QueuedWebhooks::Drop);
     assert_eq!(test.store.due_deliveries(None, None, 10).await, Ok(vec![]));
     assert_eq!(test.store.backlog().await, Ok(Backlog::default()));
-    let unknown = Some(Attempt { outcome: DeliveryOutcome::Unknown, status: None, duration_ms: 0 });
+    let unknown = Some(Attempt::unknown());
     for delivery in [&due[0], &due[1], &due[5]] {
         let record = test.store.load_delivery(delivery.subject).await.unwrap().unwrap();
         assert_eq!((record.id, record.queued_at), (delivery.id, kept));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sakshi_domain::delivery::{Attempt, DeliveryOutcome};
+use sakshi_domain::delivery::Attempt;
 use sakshi_domain::event::EventPatch;
 use sakshi_domain::transaction::CredentialIdentity;
 
@@ -88,7 +88,7 @@ fn a_transaction_is_swept_only_after_its_delivery_has_ended() {
         test.advance(RESULT_TTL * 10);
         assert_eq!(test.store().sweep(test.now(), 10).await, Ok(Swept::default()));
         assert!(test.store().load_delivery(claimed.id.into()).await.unwrap().is_some());
-        let attempt = Attempt { outcome: DeliveryOutcome::Delivered, status: Some(200), duration_ms: 1 };
+        let attempt = Attempt::answered(200, 1);
         test.store().settle_delivery(claimed_id, claimed.id.into(), attempt).await.unwrap();
         assert_eq!(test.store().sweep(test.now(), 10).await, Ok(Swept { transactions: 1, ..Swept::default() }));
         assert_eq!(test.store().load_delivery(claimed.id.into()).await, Ok(None));
@@ -165,7 +165,7 @@ fn an_event_is_swept_with_its_registrations_and_without_its_deliveries() {
         let due = test.store().due_deliveries(None, None, 10).await.unwrap().remove(0);
         assert_eq!(Some(receiver(test.store(), &due).await), event.terms.webhook_url, "a delivery that has not ended outlives its event");
         assert!(test.store().claim_delivery(due.id, due.subject).await.unwrap());
-        let attempt = Attempt { outcome: DeliveryOutcome::Delivered, status: Some(200), duration_ms: 1 };
+        let attempt = Attempt::answered(200, 1);
         test.store().settle_delivery(due.id, due.subject, attempt).await.unwrap();
         assert_eq!(test.store().sweep(test.now(), 100).await, Ok(Swept { transactions: 1, ..Swept::default() }));
         assert_eq!(test.store().load_event(event.id).await, Ok(None));

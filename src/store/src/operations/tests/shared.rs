@@ -23,7 +23,7 @@ use crate::redis::NodeId;
 use crate::vault::test_vault;
 use crate::{CompleteOutcome, CompleteTransaction};
 
-pub(super) const DELIVERED: Attempt = Attempt { outcome: DeliveryOutcome::Delivered, status: Some(200), duration_ms: 7 };
+pub(super) const DELIVERED: Attempt = Attempt::answered(200, 7);
 
 /// Nodes, and the transactions that they were told of.
 type Told = BTreeSet<(String, Vec<u8>)>;

@@ -22,7 +22,6 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sakshi_domain::delivery::DeliveryOutcome;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval};
@@ -30,6 +29,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use super::heartbeats::{DeadNode, Heartbeats};
 use crate::error::StoreError;
 use crate::operations::Store;
+use crate::outbox::count_unknown;
 use crate::redis::arguments::arguments;
 use crate::redis::keys;
 use crate::redis::options::NodeId;
@@ -67,7 +67,7 @@ impl Shared {
     pub(crate) async fn replace(&self, store: &Store, dead: &DeadNode) -> Result<(), StoreError> {
         let (waiting, unknown) = store.take_over(dead.node).await?;
         self.forget(dead).await?;
-        metrics::counter!("sakshi_webhook_attempts_total", "outcome" => DeliveryOutcome::Unknown.as_str()).increment(unknown);
+        count_unknown(unknown);
         metrics::counter!("sakshi_deliveries_taken_over_total").increment(waiting);
         tracing::warn!(store.node = %dead.node, waiting, unknown, "a node is dead; this one has taken over its deliveries");
         Ok(())

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use sakshi_domain::credits::{CreditMove, EntryKind};
-use sakshi_domain::delivery::{Attempt, DeliveryOutcome};
+use sakshi_domain::delivery::Attempt;
 use sakshi_domain::erasure::ErasureSubject;
 use sakshi_domain::event::{EventPatch, EventText};
 use sakshi_domain::flow::flow_id::FlowId;
@@ -101,7 +101,7 @@ pub(super) async fn used_for_everything(test: &impl TestStore) -> Vec<(FlowId, A
     assert_eq!(store.abandon_attempts().await, Ok(1));
     let (ended, id) = completed(test, &client).await;
     assert!(store.claim_delivery(id, ended.id.into()).await.unwrap());
-    let attempt = Attempt { outcome: DeliveryOutcome::Delivered, status: Some(200), duration_ms: 1 };
+    let attempt = Attempt::answered(200, 1);
     store.settle_delivery(id, ended.id.into(), attempt).await.unwrap();
     let (claimed, id) = completed(test, &client).await;
     assert!(store.claim_delivery(id, claimed.id.into()).await.unwrap());
@@ -173,7 +173,7 @@ async fn flows_of_every_standing(test: &impl TestStore) -> Vec<(FlowId, AppId)> 
     accepted(test, &pending, Told::Locker("Pending", 1)).await;
     let delivery = accepted(test, &ended, Told::Locker("Fetched", 1)).await.unwrap();
     assert!(store.claim_delivery(delivery.id, delivery.subject).await.unwrap());
-    let attempt = Attempt { outcome: DeliveryOutcome::Delivered, status: Some(200), duration_ms: 1 };
+    let attempt = Attempt::answered(200, 1);
     store.settle_delivery(delivery.id, delivery.subject, attempt).await.unwrap();
     let consent = flow_fixture::opened(test, wealth(test, &party)).await;
     accepted(test, &consent, Told::Consent("Accepted", 1)).await.unwrap();

@@ -24,9 +24,7 @@ fn servers(server: &RedisServer) -> RedisServers {
     standalone(&server.url())
 }
 
-const fn attempt(outcome: DeliveryOutcome) -> Attempt {
-    Attempt { outcome, status: None, duration_ms: 1 }
-}
+const DELIVERED: Attempt = Attempt::answered(200, 1);
 
 async fn becomes_due(node: &Node, count: usize) {
     let deadline = tokio::time::Instant::now() + TIMEOUT;
@@ -102,10 +100,10 @@ async fn a_node_that_was_given_up_by_mistake_comes_back_and_nothing_is_attempted
 
     assert_eq!(survivor.store.claim_delivery(waiting.1, waiting.0.id.into()).await, Ok(true));
     assert_eq!(stopped.store.claim_delivery(waiting.1, waiting.0.id.into()).await, Ok(false));
-    survivor.store.settle_delivery(waiting.1, waiting.0.id.into(), attempt(DeliveryOutcome::Delivered)).await.unwrap();
-    stopped.store.settle_delivery(under_way.1, under_way.0.id.into(), attempt(DeliveryOutcome::Delivered)).await.unwrap();
+    survivor.store.settle_delivery(waiting.1, waiting.0.id.into(), DELIVERED).await.unwrap();
+    stopped.store.settle_delivery(under_way.1, under_way.0.id.into(), DELIVERED).await.unwrap();
     let record = survivor.store.load_delivery(under_way.0.id.into()).await.unwrap().unwrap();
-    assert_eq!(record.attempt, Some(attempt(DeliveryOutcome::Delivered)));
+    assert_eq!(record.attempt, Some(DELIVERED));
 
     stopped.store.shared.heartbeat(false).await.unwrap();
     assert!(stopped.beat(&server).is_some());

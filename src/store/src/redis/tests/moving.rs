@@ -282,7 +282,7 @@ fn a_moved_store_answers_as_before_and_has_every_kind_of_key() {
         let kept_until = reply_to(&store, "PEXPIRETIME", &name(&of_subject(&unanswered.id.into()))).await;
         let retained = i64::try_from(RETENTION.expired.as_millis()).unwrap();
         assert_eq!(kept_until, (retained + unanswered.expires_at.millis()).to_string());
-        let attempt = Attempt { outcome: DeliveryOutcome::Delivered, status: Some(200), duration_ms: 1 };
+        let attempt = Attempt::answered(200, 1);
         for delivery in due {
             assert_eq!(target.claim_delivery(delivery.id, delivery.subject).await, Ok(true));
             target.settle_delivery(delivery.id, delivery.subject, attempt).await.unwrap();
@@ -440,7 +440,7 @@ fn a_node_sends_what_waited_once_and_nothing_of_what_had_begun() {
             [RedisStore::open_with_heartbeats(test.options(), beat).await, RedisStore::open_with_heartbeats(test.options(), beat).await];
         let nodes = [one.unwrap(), other.unwrap()];
         let (mut sent, since) = (Vec::new(), Instant::now());
-        let attempt = Attempt { outcome: DeliveryOutcome::Delivered, status: Some(200), duration_ms: 1 };
+        let attempt = Attempt::answered(200, 1);
         while sent.len() < waiting.len() || nodes[0].load_delivery(begun.id.into()).await.unwrap().unwrap().attempt.is_none() {
             assert!(since.elapsed() < TIMEOUT, "{sent:?}");
             for node in &nodes {

@@ -110,7 +110,7 @@ fn what_is_there_and_says_nothing_is_not_left_behind() {
         let (txn, id) = completed(&test, &client).await;
         test.store().choose_intent_key(None).await.unwrap();
         assert!(test.store().claim_delivery(id, txn.id.into()).await.unwrap());
-        let ended = Attempt { outcome: DeliveryOutcome::Delivered, status: Some(200), duration_ms: 1 };
+        let ended = Attempt::answered(200, 1);
         test.store().settle_delivery(id, txn.id.into(), ended).await.unwrap();
         assert_eq!(reply_to(&test.store, "EXISTS", &name(&delivery::holders(client.partition()))).await, "1", "who had deliveries");
         assert_eq!(reply_to(&test.store, "EXISTS", &name(&installation::intent_key())).await, "0", "the settings decide");

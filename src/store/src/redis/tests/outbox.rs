@@ -138,7 +138,7 @@ fn what_a_dead_node_had_waiting_is_taken_over_and_what_it_had_under_way_is_unkno
         assert_eq!(replaced(&heir, &dead).await, (0, 0));
         // It was not dead after all, and records how one of its attempts ended.
         let (id, txn) = under_way[0];
-        let delivered = Attempt { outcome: DeliveryOutcome::Delivered, status: Some(200), duration_ms: 9 };
+        let delivered = Attempt::answered(200, 9);
         dead.settle_delivery(id, txn.into(), delivered).await.unwrap();
         assert_eq!(heir.load_delivery(txn.into()).await.unwrap().unwrap().attempt, Some(delivered));
         assert_eq!(test.store.load_delivery(mine.into()).await.unwrap().unwrap().attempt, None);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 use sakshi_domain::clock::{Clock, ManualClock, SystemClock};
-use sakshi_domain::delivery::{Attempt, DeliveryOutcome};
+use sakshi_domain::delivery::Attempt;
 use sakshi_domain::transaction::CredentialIdentity;
 
 use super::server::{RedisServer, TIMEOUT};
@@ -33,7 +33,7 @@ fn a_full_server_refuses_what_adds_to_it_whole_and_lets_deliveries_end() {
         assert!(test.store().load_transaction(pending.id).await.unwrap().is_some());
         assert_eq!(audited_balance(test, &client).await, 8);
         assert!(test.store().claim_delivery(id, delivered.id.into()).await.unwrap());
-        let attempt = Attempt { outcome: DeliveryOutcome::Delivered, status: Some(200), duration_ms: 1 };
+        let attempt = Attempt::answered(200, 1);
         test.store().settle_delivery(id, delivered.id.into(), attempt).await.unwrap();
         assert_eq!(test.store().load_delivery(delivered.id.into()).await.unwrap().unwrap().attempt, Some(attempt));
         test.server.answer(&["CONFIG", "SET", "maxmemory", "0"]);

@@ -1,0 +1,142 @@
+//! How this installation reaches others: through which forward proxy, which certificate authorities it trusts, and the certificate
+//! that it shows to those who ask for one. Every HTTP client of the service uses it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use hyper::Uri;
+use hyper_util::client::proxy::matcher::{Intercept, Matcher};
+use reqwest::{ClientBuilder, Proxy, redirect, retry};
+use rustls_platform_verifier::Verifier;
+use tokio_rustls::rustls::client::danger::ServerCertVerifier;
+use tokio_rustls::rustls::crypto::aws_lc_rs;
+use tokio_rustls::rustls::pki_types::pem::PemObject as _;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::sign::{CertifiedKey, SingleCertAndKey};
+use tokio_rustls::rustls::{ALL_VERSIONS, ClientConfig};
+use url::Url;
+use zeroize::Zeroizing;
+
+use crate::error::ClientError;
+use crate::pinned::Pinned;
+
+/// Hosts that are reached without the proxy, whatever is set.
+const NEVER_PROXIED: &str = "localhost,127.0.0.0/8,::1";
+
+/// What can be set.
+#[derive(Clone, Default)]
+pub struct EgressOptions {
+    /// The forward proxy, `http://[user:password@]host:port`.
+    pub proxy: Option<Url>,
+    /// Hosts, domains with their subdomains, and networks that are reached without it. Those of this machine are in any case.
+    pub no_proxy: Vec<String>,
+    /// PEM of certificate authorities that are trusted in addition to the system's.
+    pub roots_pem: Option<Vec<u8>>,
+    /// PEM of this installation's certificate with its chain, and of its private key.
+    pub identity_pem: Option<(Vec<u8>, Zeroizing<Vec<u8>>)>,
+    /// PEM of the only certificate that servers may show; without it, authorities decide.
+    pub pinned_pem: Option<Vec<u8>>,
+}
+
+/// The way out. Clones share it.
+#[derive(Clone, Default)]
+pub struct Egress {
+    proxy: Option<Arc<ForwardProxy>>,
+    roots: Vec<CertificateDer<'static>>,
+    identity: Option<Arc<SingleCertAndKey>>,
+    pinned: Option<CertificateDer<'static>>,
+}
+
+struct ForwardProxy {
+    url: Url,
+    /// Knows the URLs that it is for.
+    matcher: Matcher,
+}
+
+impl Egress {
+    /// The way that these options describe.
+    ///
+    /// # Errors
+    /// What is not PEM, or a key that does not fit its certificate.
+    pub fn new(options: &EgressOptions) -> Result<Self, ClientError> {
+        let no = [&[NEVER_PROXIED.to_owned()], &options.no_proxy[..]].concat().join(",");
+        let proxy = |url: &Url| Arc::new(ForwardProxy { url: url.clone(), matcher: Matcher::builder().all(url.as_str()).no(no).build() });
+        let identity = options.identity_pem.as_ref().map(|(chain, key)| identity(chain, key)).transpose()?;
+        Ok(Self {
+            proxy: options.proxy.as_ref().map(proxy),
+            roots: options.roots_pem.as_deref().map(certificates).transpose()?.unwrap_or_default(),
+            identity,
+            pinned: options.pinned_pem.as_deref().map(certificates).transpose()?.and_then(|chain| chain.into_iter().next()),
+        })
+    }
+
+    /// The proxy for a URL; `None` for one that is connected to directly.
+    pub(crate) fn proxy_for(&self, url: &Uri) -> Option<Intercept> {
+        self.proxy.as_ref()?.matcher.intercept(url)
+    }
+
+    /// Whether this is the host of the proxy.
+    pub(crate) fn is_proxy(&self, host: &str) -> bool {
+        self.proxy.as_ref().is_some_and(|proxy| proxy.url.host_str() == Some(host))
+    }
+
+    /// The rules of TLS. Reads the system's certificate authorities, which takes long.
+    ///
+    /// # Errors
+    /// The system trusts no authority.
+    pub(crate) fn tls(&self) -> Result<ClientConfig, ClientError> {
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        let verifier: Arc<dyn ServerCertVerifier> = match self.pinned.clone() {
+            Some(certificate) => Arc::new(Pinned { certificate, provider: Arc::clone(&provider) }),
+            None => {
+                let roots = self.roots.iter().cloned();
+                Arc::new(Verifier::new_with_extra_roots(roots, Arc::clone(&provider)).map_err(ClientError::tls)?)
+            }
+        };
+        let builder = ClientConfig::builder_with_provider(provider).with_protocol_versions(ALL_VERSIONS).map_err(ClientError::tls)?;
+        let builder = builder.dangerous().with_custom_certificate_verifier(verifier);
+        Ok(match &self.identity {
+            Some(identity) => builder.with_client_cert_resolver(Arc::clone(identity) as Arc<_>),
+            None => builder.with_no_client_auth(),
+        })
+    }
+
+    /// A client that sends each request once and follows no redirect; by TLS if it `is_secure`.
+    ///
+    /// # Errors
+    /// Those of [`Egress::tls`].
+    pub fn http_client(&self, is_secure: bool) -> Result<ClientBuilder, ClientError> {
+        let builder = ClientBuilder::new().http1_only().redirect(redirect::Policy::none()).no_proxy().retry(retry::never());
+        let builder = builder.referer(false).pool_max_idle_per_host(0);
+        let builder = if is_secure { builder.tls_backend_preconfigured(self.tls()?) } else { builder.tls_certs_only([]) };
+        let Some(proxy) = self.proxy.clone() else { return Ok(builder) };
+        let is_for = move |url: &Url| Uri::try_from(url.as_str()).is_ok_and(|uri| proxy.matcher.intercept(&uri).is_some());
+        let url = self.proxy.as_ref().map(|proxy| proxy.url.clone());
+        Ok(builder.proxy(Proxy::custom(move |to| url.clone().filter(|_| is_for(to)))))
+    }
+}
+
+fn identity(chain: &[u8], key: &[u8]) -> Result<Arc<SingleCertAndKey>, ClientError> {
+    let chain = certificates(chain).map_err(|_| ClientError::Identity)?;
+    let key = PrivateKeyDer::from_pem_slice(key).map_err(|_| ClientError::Identity)?;
+    let certified = CertifiedKey::from_der(chain, key, &aws_lc_rs::default_provider()).map_err(|_| ClientError::Identity)?;
+    Ok(Arc::new(SingleCertAndKey::from(certified)))
+}
+
+/// The certificates of a bundle, at least one.
+fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, ClientError> {
+    let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
+    read.ok().filter(|read| !read.is_empty()).ok_or(ClientError::ExtraRoots)
+}
+
+impl fmt::Debug for EgressOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("EgressOptions")
+    }
+}
+
+impl fmt::Debug for Egress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Egress")
+    }
+}

@@ -1,0 +1,172 @@
+//! The cause of a failure, from what libraries and the system say of it; and whether it is this machine's, because it ran out of
+//! file descriptors, ports or memory, or the receiver's.
+
+use std::error::Error;
+use std::io::{self, ErrorKind};
+use std::iter::successors;
+use std::net::UdpSocket;
+
+use sakshi_domain::delivery::{AttemptPart, DeliveryOutcome, FailureReason};
+use tokio_rustls::rustls::{AlertDescription, CertificateError, Error as TlsError};
+
+/// Why there is no status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// The attempt ended with this result.
+    Ended(DeliveryOutcome, FailureReason, AttemptPart),
+    /// This machine ran out of a resource for the connection; nothing was sent.
+    Local,
+    /// The receiver refused the request without processing it; it may accept it later.
+    Refused,
+    /// The request was not sent, or the receiver closes the connection and says that it did not process it.
+    Unprocessed,
+}
+
+impl Failure {
+    /// No connection, or no TLS: nothing was sent.
+    pub(crate) fn connecting(error: &(dyn Error + 'static), part: AttemptPart) -> Self {
+        match reason(error) {
+            FailureReason::Local => Self::Local,
+            reason => Self::Ended(DeliveryOutcome::Unreachable, reason, part),
+        }
+    }
+
+    /// The connection broke before an answer.
+    pub(crate) fn broken(error: &(dyn Error + 'static)) -> Self {
+        Self::Ended(DeliveryOutcome::Broken, reason(error), AttemptPart::Answer)
+    }
+}
+
+/// The cause of a failure.
+pub(crate) fn reason(error: &(dyn Error + 'static)) -> FailureReason {
+    if is_exhaustion(error) {
+        return FailureReason::Local;
+    }
+    causes(error).find_map(reason_of).unwrap_or(FailureReason::Unknown)
+}
+
+/// What one error of a chain says; `None` when the next one says more.
+fn reason_of(error: &(dyn Error + 'static)) -> Option<FailureReason> {
+    if let Some(error) = error.downcast_ref::<TlsError>() {
+        return Some(tls_reason(error));
+    }
+    if let Some(error) = error.downcast_ref::<hyper::Error>() {
+        let is_closed = error.is_incomplete_message() || error.is_closed() || error.is_canceled();
+        return (is_closed && error.source().is_none()).then_some(FailureReason::Reset);
+    }
+    match error.downcast_ref::<io::Error>()?.kind() {
+        ErrorKind::ConnectionRefused => Some(FailureReason::Refused),
+        ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable | ErrorKind::NetworkDown => Some(FailureReason::NoRoute),
+        ErrorKind::ConnectionReset | ErrorKind::ConnectionAborted | ErrorKind::BrokenPipe | ErrorKind::UnexpectedEof => {
+            Some(FailureReason::Reset)
+        }
+        ErrorKind::TimedOut => Some(FailureReason::TimedOut),
+        _ => None,
+    }
+}
+
+fn tls_reason(error: &TlsError) -> FailureReason {
+    use AlertDescription as Alert;
+    match error {
+        TlsError::InvalidCertificate(error) => certificate_reason(error),
+        TlsError::PeerIncompatible(_)
+        | TlsError::AlertReceived(Alert::ProtocolVersion | Alert::HandshakeFailure | Alert::InsufficientSecurity) => {
+            FailureReason::TlsVersion
+        }
+        // What receivers say of our certificate.
+        TlsError::AlertReceived(
+            Alert::CertificateRequired
+            | Alert::NoCertificate
+            | Alert::BadCertificate
+            | Alert::UnsupportedCertificate
+            | Alert::CertificateRevoked
+            | Alert::CertificateExpired
+            | Alert::CertificateUnknown
+            | Alert::UnknownCA
+            | Alert::AccessDenied,
+        ) => FailureReason::TlsClientCertificate,
+        _ => FailureReason::Tls,
+    }
+}
+
+fn certificate_reason(error: &CertificateError) -> FailureReason {
+    use CertificateError as Certificate;
+    match error {
+        Certificate::Expired | Certificate::ExpiredContext { .. } | Certificate::NotValidYet | Certificate::NotValidYetContext { .. } => {
+            FailureReason::TlsExpired
+        }
+        Certificate::NotValidForName | Certificate::NotValidForNameContext { .. } => FailureReason::TlsName,
+        _ => FailureReason::TlsChain,
+    }
+}
+
+/// An error and all that it wraps, outermost first.
+fn causes<'error>(error: &'error (dyn Error + 'static)) -> impl Iterator<Item = &'error (dyn Error + 'static)> {
+    successors(Some(error), |error: &&'error (dyn Error + 'static)| cause(*error))
+}
+
+fn cause<'error>(error: &'error (dyn Error + 'static)) -> Option<&'error (dyn Error + 'static)> {
+    // `source()` of an `io::Error` skips the error that it wraps.
+    match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+        Some(wrapped) => Some(wrapped),
+        None => error.source(),
+    }
+}
+
+/// System errors that mean that this machine ran out of a resource.
+const EXHAUSTION_CODES: [i32; 5] = [libc::EMFILE, libc::ENFILE, libc::ENOBUFS, libc::ENOMEM, libc::EADDRNOTAVAIL];
+
+/// Whether a failure to resolve or connect was caused by an exhausted resource of this machine.
+pub(crate) fn is_exhaustion(error: &(dyn Error + 'static)) -> bool {
+    causes(error).any(|error| error.downcast_ref().is_some_and(is_exhaustion_code))
+}
+
+/// Whether this machine can open no socket now. The system's resolver then reports misleading errors.
+pub(crate) fn is_out_of_sockets() -> bool {
+    UdpSocket::bind(("127.0.0.1", 0)).is_err_and(|error| is_exhaustion_code(&error))
+}
+
+fn is_exhaustion_code(error: &io::Error) -> bool {
+    error.raw_os_error().is_some_and(|code| EXHAUSTION_CODES.contains(&code))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_exhausted_machine_is_told_from_a_fault_of_the_receiver() {
+        for code in EXHAUSTION_CODES {
+            assert!(is_exhaustion(&io::Error::other(io::Error::from_raw_os_error(code))), "{code}");
+            assert_eq!(reason(&io::Error::other(io::Error::from_raw_os_error(code))), FailureReason::Local, "{code}");
+        }
+        for (code, expected) in [
+            (libc::ECONNREFUSED, FailureReason::Refused),
+            (libc::ECONNRESET, FailureReason::Reset),
+            (libc::EPIPE, FailureReason::Reset),
+            (libc::EHOSTUNREACH, FailureReason::NoRoute),
+            (libc::ENETUNREACH, FailureReason::NoRoute),
+            (libc::ETIMEDOUT, FailureReason::TimedOut),
+            (libc::EIO, FailureReason::Unknown),
+        ] {
+            let error = io::Error::other(io::Error::from_raw_os_error(code));
+            assert!(!is_exhaustion(&error), "{code}");
+            assert_eq!(reason(&error), expected, "{code}");
+        }
+        assert!(!is_out_of_sockets() && !is_exhaustion(&io::Error::other("failed to lookup address information")));
+    }
+
+    #[test]
+    fn what_a_receiver_says_of_our_certificate_is_told_from_what_is_wrong_with_its_own() {
+        for (error, expected) in [
+            (TlsError::InvalidCertificate(CertificateError::NotValidYet), FailureReason::TlsExpired),
+            (TlsError::InvalidCertificate(CertificateError::UnknownIssuer), FailureReason::TlsChain),
+            (TlsError::InvalidCertificate(CertificateError::NotValidForName), FailureReason::TlsName),
+            (TlsError::AlertReceived(AlertDescription::UnknownCA), FailureReason::TlsClientCertificate),
+            (TlsError::AlertReceived(AlertDescription::ProtocolVersion), FailureReason::TlsVersion),
+            (TlsError::AlertReceived(AlertDescription::InternalError), FailureReason::Tls),
+        ] {
+            assert_eq!(reason(&io::Error::new(ErrorKind::InvalidData, error.clone())), expected, "{error}");
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Webhooks, orders and documents through a forward proxy.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use crate::authority::authority;
+use crate::receiver::{PLENTY, read_request, receiver};
+use crate::sender::{options, url};
+use bytes::Bytes;
+use sakshi_domain::delivery::{Attempt, AttemptPart, DeliveryOutcome, FailureReason};
+use sakshi_outbound::client::{WebhookClient, WebhookClientOptions};
+use sakshi_outbound::document::{DocumentClient, DocumentError};
+use sakshi_outbound::guard::AddressPolicy;
+use sakshi_outbound::{Egress, EgressOptions};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy_bidirectional};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ALL_VERSIONS;
+use url::Url;
+
+/// A proxy that leads every name to this port, and the requests that it got.
+async fn proxy(to: u16) -> (u16, mpsc::UnboundedReceiver<String>) {
+    let (seen, requests) = mpsc::unbounded_channel();
+    let serve = move |mut stream: TcpStream| {
+        let seen = seen.clone();
+        async move {
+            let head = read_request(&mut stream).await.unwrap_or_default();
+            let is_tunnel = head.starts_with("CONNECT ");
+            let _ = seen.send(head.clone());
+            let Ok(mut receiver) = TcpStream::connect(("127.0.0.1", to)).await else { return };
+            if is_tunnel {
+                let _ = stream.write_all(b"HTTP/1.1 200 Connection established\r\n\r\n").await;
+            } else {
+                let _ = receiver.write_all(head.as_bytes()).await;
+            }
+            let _ = copy_bidirectional(&mut stream, &mut receiver).await;
+        }
+    };
+    (receiver(serve).await.port(), requests)
+}
+
+fn through(port: u16, user: &str, root: Option<Vec<u8>>) -> Egress {
+    let proxy = Url::parse(&format!("http://{user}localhost:{port}")).ok();
+    Egress::new(&EgressOptions { proxy, roots_pem: root, no_proxy: vec!["direct.example".into()], ..EgressOptions::default() }).unwrap()
+}
+
+async fn attempt(egress: Egress, to: &str) -> Attempt {
+    let options = WebhookClientOptions { egress, allow_private: false, ..options() };
+    WebhookClient::new(&options).unwrap().attempt(&url(to), Bytes::from_static(b"{}")).await
+}
+
+#[tokio::test]
+async fn a_webhook_goes_through_the_proxy_to_a_name_that_only_the_proxy_knows() {
+    let (root, config) = authority("receiver.invalid", &["http/1.1"], ALL_VERSIONS);
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let port = receiver(move |stream| {
+        let acceptor = acceptor.clone();
+        async move {
+            let Ok(mut stream) = acceptor.accept(stream).await else { return };
+            read_request(&mut stream).await;
+            let _ = stream.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").await;
+            let _ = stream.shutdown().await;
+        }
+    })
+    .await
+    .port();
+    let (proxy, mut requests) = proxy(port).await;
+    let sent = attempt(through(proxy, "Aladdin:open%20sesame@", Some(root)), "https://receiver.invalid/hook").await;
+    assert_eq!((sent.outcome, sent.status), (DeliveryOutcome::Delivered, Some(204)), "{sent:?}");
+    let asked = requests.recv().await.unwrap();
+    assert!(asked.starts_with("CONNECT receiver.invalid:443 HTTP/1.1\r\n"), "{asked}");
+    assert!(asked.contains("proxy-authorization: Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==\r\n"), "{asked}");
+    assert!(!asked.contains("/hook"), "{asked}");
+}
+
+#[tokio::test]
+async fn what_the_proxy_does_wrong_is_told_from_what_receivers_do() {
+    let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
+    let answering = async |answer: &'static str| {
+        let serve = move |mut stream: TcpStream| async move {
+            read_request(&mut stream).await;
+            let _ = stream.write_all(answer.as_bytes()).await;
+        };
+        receiver(serve).await.port()
+    };
+    for port in [
+        closed,
+        answering("").await,
+        answering("garbage\r\n\r\n").await,
+        answering("HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n").await,
+        answering("HTTP/1.1 502 Bad Gateway\r\ncontent-length: 5\r\n\r\n").await,
+        answering("HTTP/1.1 200 OK\r\n\r\nSSH-2.0").await,
+    ] {
+        for scheme in ["http", "https"] {
+            let lost = attempt(through(port, "", None), &format!("{scheme}://receiver.invalid/")).await;
+            let failure = lost.failure.unwrap();
+            assert_eq!(
+                (lost.outcome, failure.reason, failure.part),
+                (DeliveryOutcome::Unreachable, FailureReason::Proxy, Some(AttemptPart::Proxy))
+            );
+        }
+    }
+    let silent = receiver(|mut stream| async move { while stream.read(&mut [0; 64]).await.is_ok_and(|read| read > 0) {} }).await.port();
+    let options = WebhookClientOptions { egress: through(silent, "", None), connect_timeout: Duration::from_millis(100), ..options() };
+    let late = WebhookClient::new(&options).unwrap().attempt(&url("https://receiver.invalid/"), Bytes::new()).await;
+    let failure = late.failure.unwrap();
+    assert_eq!(
+        (late.outcome, failure.reason, failure.part),
+        (DeliveryOutcome::Unreachable, FailureReason::TimedOut, Some(AttemptPart::Proxy))
+    );
+}
+
+#[tokio::test]
+async fn internal_addresses_and_hosts_that_are_excepted_do_not_go_through_the_proxy() {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&asked);
+    let port = receiver(move |_stream| {
+        counter.fetch_add(1, Ordering::SeqCst);
+        async {}
+    })
+    .await
+    .port();
+    let egress = through(port, "", None);
+    for (to, outcome) in [
+        ("http://10.0.0.1/", DeliveryOutcome::Blocked),
+        ("https://localhost/", DeliveryOutcome::Blocked),
+        ("http://direct.example/", DeliveryOutcome::Unresolved),
+        ("http://a.direct.example/", DeliveryOutcome::Unresolved),
+    ] {
+        assert_eq!(attempt(egress.clone(), to).await.outcome, outcome, "{to}");
+    }
+    assert_eq!(asked.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test]
+async fn documents_come_through_the_proxy_too() {
+    let serve = |mut stream: TcpStream| async move {
+        read_request(&mut stream).await;
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nhi").await;
+    };
+    let (proxy, mut requests) = proxy(receiver(serve).await.port()).await;
+    let document = Url::parse("http://status.invalid/list").unwrap();
+    let client = DocumentClient::guarded(PLENTY, &through(proxy, "", None), AddressPolicy { allow_private: false });
+    assert_eq!(client.fetch(&document, "*/*", 10).await, Ok(b"hi".to_vec()));
+    let asked = requests.recv().await.unwrap();
+    assert!(asked.starts_with("GET http://status.invalid/list HTTP/1.1\r\n"), "{asked}");
+    let inside = Url::parse("http://127.0.0.1:9/list").unwrap();
+    assert_eq!(client.fetch(&inside, "*/*", 10).await, Err(DocumentError::Blocked));
+}

@@ -1,0 +1,47 @@
+//! How commands reach a listener: the certificates that they trust and show.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use sakshi_outbound::{Egress, EgressOptions};
+use zeroize::Zeroizing;
+
+use super::error::CliError;
+
+/// Certificates for a listener that speaks TLS.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct Certificates {
+    /// PEM of the authority from which the listener's certificate comes, in addition to the system's. Default: without --url, exactly the
+    /// certificate that the settings name.
+    #[arg(long, global = true, value_name = "FILE", env = "SAKSHI_ADMIN_CA")]
+    pub(super) ca: Option<PathBuf>,
+    /// PEM of a certificate to show, with its chain.
+    #[arg(long, global = true, value_name = "FILE", env = "SAKSHI_ADMIN_CLIENT_CERT")]
+    pub(super) client_cert: Option<PathBuf>,
+    /// PEM of its private key.
+    #[arg(long, global = true, value_name = "FILE", env = "SAKSHI_ADMIN_CLIENT_KEY")]
+    pub(super) client_key: Option<PathBuf>,
+}
+
+impl Certificates {
+    /// The way to a listener. `own` is its certificate if the settings say where it is.
+    ///
+    /// # Errors
+    /// A file cannot be read or used.
+    pub(crate) fn egress(&self, own: Option<&Path>) -> Result<Egress, CliError> {
+        let read = |path: &Path| fs::read(path).map_err(|error| CliError::Local(format!("{} cannot be read: {error}", path.display())));
+        let file = |path: &Option<PathBuf>| path.as_deref().map(read).transpose();
+        let (chain, key) = (file(&self.client_cert)?, file(&self.client_key)?);
+        if chain.is_some() != key.is_some() {
+            return Err(CliError::Local("--client-cert and --client-key go together".to_owned()));
+        }
+        let options = EgressOptions {
+            roots_pem: file(&self.ca)?,
+            identity_pem: chain.zip(key.map(Zeroizing::new)),
+            pinned_pem: own.filter(|_| self.ca.is_none()).map(read).transpose()?,
+            ..EgressOptions::default()
+        };
+        Egress::new(&options).map_err(|error| CliError::Local(error.to_string()))
+    }
+}

@@ -1,0 +1,199 @@
+//! Signs with a key on a token, on threads of its own, each with a session.
+//!
+//! A signature that fails is tried again once in a new session, because a token that restarts ends all sessions. After that the key is
+//! away: every request for a signature is refused at once, the node is not ready, and its threads try again each second until the token
+//! signs. An idle token is asked now and then, so that the node notices when it goes away.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, sleep};
+use std::time::Duration;
+
+use aws_lc_rs::signature::{RSA_PKCS1_2048_8192_SHA256, RsaPublicKeyComponents};
+use cryptoki::mechanism::Mechanism;
+use sakshi_authority::intent::{IntentKey, IntentKeyError, RemoteKey, RsaPublicNumbers, Signing};
+use tokio::sync::oneshot;
+
+use super::module::{KeySession, Module, TokenError};
+use super::uri::KeyUri;
+
+/// Sessions of a key, and threads: a token on the network answers after milliseconds.
+const SESSIONS: usize = 8;
+/// Requests that wait for a session at most.
+const WAITING_MAX: usize = 1_024;
+/// How often an idle token is asked.
+const LOOK: Duration = Duration::from_secs(5);
+/// The pause before a token that is away is tried again.
+const PAUSE: Duration = Duration::from_secs(1);
+/// What an idle token signs.
+const PROBE: &[u8] = b"sakshi asks whether the token signs";
+
+/// A request for a signature.
+struct Job {
+    message: Vec<u8>,
+    answer: oneshot::Sender<Vec<u8>>,
+}
+
+/// A key on a token.
+pub(crate) struct TokenKey {
+    jobs: SyncSender<Job>,
+    is_available: Arc<AtomicBool>,
+}
+
+impl fmt::Debug for TokenKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "TokenKey(available: {})", self.is_available())
+    }
+}
+
+impl TokenKey {
+    /// Opens the key, checks a signature of it, and starts its threads.
+    ///
+    /// # Errors
+    /// The token or the key cannot be used.
+    pub(crate) fn open(uri: &KeyUri) -> Result<IntentKey, TokenError> {
+        let (module, public) = checked(uri)?;
+        let (jobs, waiting) = sync_channel(WAITING_MAX);
+        let (waiting, is_available) = (Arc::new(Mutex::new(waiting)), Arc::new(AtomicBool::new(true)));
+        for number in 0..SESSIONS {
+            let thread = SigningThread {
+                module: Arc::clone(&module),
+                waiting: Arc::clone(&waiting),
+                is_available: Arc::clone(&is_available),
+                looks: number == 0,
+            };
+            let started = thread::Builder::new().name(format!("token-{number}")).spawn(move || thread.run());
+            started.map_err(|error| TokenError::Failed(error.to_string()))?;
+        }
+        metrics::gauge!("sakshi_signer_available").set(1);
+        Ok(IntentKey::remote(Arc::new(Self { jobs, is_available }), public)?)
+    }
+}
+
+/// Opens a key and checks a signature of it.
+///
+/// # Errors
+/// The token or the key cannot be used.
+pub(crate) fn check(uri: &KeyUri) -> Result<(), TokenError> {
+    checked(uri).map(drop)
+}
+
+/// The module of a key whose signatures its public half verifies.
+fn checked(uri: &KeyUri) -> Result<(Arc<Module>, RsaPublicNumbers), TokenError> {
+    let module = Module::load(uri)?;
+    let (public, signature) = module.call(|library| {
+        let open = module.open(library)?;
+        Ok((open.public_numbers()?, open.sign(PROBE)?))
+    })?;
+    let key = RsaPublicKeyComponents { n: &public.modulus, e: &public.exponent };
+    let verified = key.verify(&RSA_PKCS1_2048_8192_SHA256, PROBE, &signature);
+    verified.map_err(|_| TokenError::Unverified)?;
+    Ok((module, public))
+}
+
+impl From<IntentKeyError> for TokenError {
+    fn from(error: IntentKeyError) -> Self {
+        Self::Failed(error.to_string())
+    }
+}
+
+impl RemoteKey for TokenKey {
+    fn sign(&self, message: Vec<u8>) -> Signing {
+        let (answer, signature) = oneshot::channel();
+        let is_queued = self.is_available() && self.jobs.try_send(Job { message, answer }).is_ok();
+        Box::pin(async move { if is_queued { signature.await.ok() } else { None } })
+    }
+
+    fn is_available(&self) -> bool {
+        self.is_available.load(Ordering::Acquire)
+    }
+}
+
+impl KeySession {
+    fn sign(&self, message: &[u8]) -> Result<Vec<u8>, TokenError> {
+        Ok(self.session.sign(&Mechanism::Sha256RsaPkcs, self.key, message)?)
+    }
+}
+
+struct SigningThread {
+    module: Arc<Module>,
+    waiting: Arc<Mutex<Receiver<Job>>>,
+    is_available: Arc<AtomicBool>,
+    /// Asks an idle token.
+    looks: bool,
+}
+
+impl SigningThread {
+    fn run(self) {
+        let mut open = None;
+        loop {
+            let job = {
+                let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+                waiting.recv_timeout(LOOK)
+            };
+            match job {
+                Ok(job) if job.answer.is_closed() => {}
+                Ok(Job { message, answer }) => match self.signature(&mut open, &message) {
+                    // Nobody may wait for it any more.
+                    Some(signature) => drop(answer.send(signature)),
+                    None => {
+                        drop(answer);
+                        self.note_away(&mut open);
+                    }
+                },
+                Err(RecvTimeoutError::Timeout) if self.looks => {
+                    if self.signature(&mut open, PROBE).is_none() {
+                        self.note_away(&mut open);
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+
+    /// A signature; `None` when the token makes none.
+    fn signature(&self, open: &mut Option<KeySession>, message: &[u8]) -> Option<Vec<u8>> {
+        let signed = self.try_to_sign(open, message).or_else(|_| self.try_to_sign(open, message));
+        signed.inspect_err(|error| tracing::error!(%error, "the token that signs intents makes no signature")).ok()
+    }
+
+    /// The token is away. The thread that notices this first waits until it signs again.
+    fn note_away(&self, open: &mut Option<KeySession>) {
+        if self.is_available.swap(false, Ordering::AcqRel) {
+            metrics::gauge!("sakshi_signer_available").set(0);
+            self.wait_for_token(open);
+            self.is_available.store(true, Ordering::Release);
+            metrics::gauge!("sakshi_signer_available").set(1);
+            tracing::info!("the token that signs intents is back");
+        }
+    }
+
+    fn wait_for_token(&self, open: &mut Option<KeySession>) {
+        loop {
+            sleep(PAUSE);
+            let signed = self.try_to_sign(open, PROBE).or_else(|_| {
+                self.module.restart()?;
+                self.try_to_sign(open, PROBE)
+            });
+            if signed.is_ok() {
+                return;
+            }
+        }
+    }
+
+    /// Signs in this session, or in a new one.
+    fn try_to_sign(&self, open: &mut Option<KeySession>, message: &[u8]) -> Result<Vec<u8>, TokenError> {
+        self.module.call(|library| {
+            let session = match open.take() {
+                Some(session) => session,
+                None => self.module.open(library)?,
+            };
+            let signature = session.sign(message)?;
+            *open = Some(session);
+            Ok(signature)
+        })
+    }
+}

@@ -1,0 +1,29 @@
+//! The encryption key by envelope: the settings have it encrypted for a key on a token, which decrypts it once, at the start.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use cryptoki::mechanism::rsa::{PkcsMgfType, PkcsOaepParams, PkcsOaepSource};
+use cryptoki::mechanism::{Mechanism, MechanismType};
+use zeroize::Zeroizing;
+
+use super::module::{Module, TokenError};
+use super::uri::KeyUri;
+
+const FORM: &str = "must be 32 bytes, encrypted with RSA-OAEP for the key on the token, in Base64";
+
+/// Decrypts a key that was encrypted with RSA-OAEP (RFC 8017 §7.1), by SHA-256 or SHA-1.
+///
+/// # Errors
+/// The token cannot be used, or has not what was encrypted for it.
+pub(crate) fn unwrap_key(uri: &KeyUri, wrapped: &str) -> Result<Zeroizing<Vec<u8>>, TokenError> {
+    let wrapped = STANDARD.decode(wrapped.trim()).map_err(|_| TokenError::Unwrapped(FORM))?;
+    let module = Module::load(uri)?;
+    let open = module.call(|library| module.open(library))?;
+    let hashes = [(MechanismType::SHA256, PkcsMgfType::MGF1_SHA256), (MechanismType::SHA1, PkcsMgfType::MGF1_SHA1)];
+    let decrypt = |(hash, mask): (MechanismType, PkcsMgfType)| {
+        let mechanism = Mechanism::RsaPkcsOaep(PkcsOaepParams::new(hash, mask, PkcsOaepSource::empty()));
+        open.session.decrypt(&mechanism, open.key, &wrapped).ok().map(Zeroizing::new)
+    };
+    let key = hashes.into_iter().find_map(decrypt).ok_or(TokenError::Unwrapped(FORM))?;
+    if key.len() == 32 { Ok(key) } else { Err(TokenError::Unwrapped(FORM)) }
+}

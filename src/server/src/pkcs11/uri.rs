@@ -1,0 +1,166 @@
+//! The name of a key on a token: a `pkcs11:` URI (RFC 7512), with the library and the file of the PIN.
+
+use std::fmt;
+use std::fs;
+use std::path::PathBuf;
+
+use percent_encoding::percent_decode_str;
+use secrecy::SecretString;
+
+use super::module::TokenError;
+
+/// What is accepted.
+const FORM: &str = "must be a PKCS#11 URI such as pkcs11:token=NAME;object=NAME?module-path=/usr/lib/MODULE.so&pin-source=/run/secrets/pin, \
+                               with `token`, `serial` or `slot-id`, and `object` or `id`";
+
+/// The name of a key on a token.
+#[derive(Clone, PartialEq, Eq)]
+pub struct KeyUri {
+    /// The token's label.
+    pub(super) token: Option<String>,
+    /// The token's serial number.
+    pub(super) serial: Option<String>,
+    /// The number of the slot that the token is in.
+    pub(super) slot: Option<u64>,
+    /// The key's label.
+    pub(super) object: Option<String>,
+    /// The key's id.
+    pub(super) id: Option<Vec<u8>>,
+    /// The library that speaks with the token.
+    pub(super) module: PathBuf,
+    pin: Pin,
+}
+
+#[derive(Clone, PartialEq, Eq)]
+enum Pin {
+    /// The file that has it.
+    File(PathBuf),
+    /// In the URI itself.
+    Value(String),
+    None,
+}
+
+/// Shows no PIN.
+impl fmt::Debug for KeyUri {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "pkcs11:token={:?};object={:?}", self.token, self.object)
+    }
+}
+
+impl KeyUri {
+    /// Whether a text is meant as such a URI.
+    pub(crate) fn is_meant(text: &str) -> bool {
+        text.starts_with("pkcs11:")
+    }
+
+    /// Reads a URI.
+    ///
+    /// # Errors
+    /// What is accepted.
+    pub(crate) fn parse(text: &str) -> Result<Self, &'static str> {
+        let rest = text.strip_prefix("pkcs11:").ok_or(FORM)?;
+        let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let mut uri = Self { token: None, serial: None, slot: None, object: None, id: None, module: PathBuf::new(), pin: Pin::None };
+        for pair in path.split(';').filter(|pair| !pair.is_empty()) {
+            let (name, value) = pair.split_once('=').ok_or(FORM)?;
+            match name {
+                "token" => set(&mut uri.token, text_of(value)?)?,
+                "serial" => set(&mut uri.serial, text_of(value)?)?,
+                "slot-id" => set(&mut uri.slot, value.parse().map_err(|_| FORM)?)?,
+                "object" => set(&mut uri.object, text_of(value)?)?,
+                "id" => set(&mut uri.id, percent_decode_str(value).collect())?,
+                "type" if value == "private" => {}
+                _ => return Err(FORM),
+            }
+        }
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            let (name, value) = pair.split_once('=').ok_or(FORM)?;
+            let value = text_of(value)?;
+            match name {
+                "module-path" if uri.module.as_os_str().is_empty() => uri.module = value.into(),
+                "pin-source" if uri.pin == Pin::None => uri.pin = Pin::File(value.strip_prefix("file:").unwrap_or(&value).into()),
+                "pin-value" if uri.pin == Pin::None => uri.pin = Pin::Value(value),
+                _ => return Err(FORM),
+            }
+        }
+        let names_token = uri.token.is_some() || uri.serial.is_some() || uri.slot.is_some();
+        let names_key = uri.object.is_some() || uri.id.is_some();
+        if names_token && names_key && uri.module.is_absolute() { Ok(uri) } else { Err(FORM) }
+    }
+
+    /// Whether the PIN stands in the URI, where everybody who sees the settings can read it.
+    pub(crate) const fn has_open_pin(&self) -> bool {
+        matches!(self.pin, Pin::Value(_))
+    }
+
+    /// The PIN, read again each time; `None` when the token needs none.
+    ///
+    /// # Errors
+    /// Its file cannot be read.
+    pub(super) fn pin(&self) -> Result<Option<SecretString>, TokenError> {
+        match &self.pin {
+            Pin::None => Ok(None),
+            Pin::Value(pin) => Ok(Some(pin.as_str().into())),
+            Pin::File(path) => match fs::read_to_string(path) {
+                Ok(text) => Ok(Some(text.trim_end_matches(['\r', '\n']).into())),
+                Err(error) => Err(TokenError::Pin { path: path.clone(), error: error.kind() }),
+            },
+        }
+    }
+}
+
+fn set<T>(field: &mut Option<T>, value: T) -> Result<(), &'static str> {
+    if field.is_some() {
+        return Err(FORM);
+    }
+    *field = Some(value);
+    Ok(())
+}
+
+fn text_of(value: &str) -> Result<String, &'static str> {
+    percent_decode_str(value).decode_utf8().map(String::from).map_err(|_| FORM)
+}
+
+#[cfg(test)]
+mod tests {
+    use secrecy::ExposeSecret as _;
+
+    use super::*;
+
+    #[test]
+    fn a_uri_names_token_key_library_and_pin() {
+        let text = "pkcs11:token=Bank%20HSM;object=intent;id=%01%ff;type=private?module-path=/usr/lib/m.so&pin-source=file:/run/pin";
+        let uri = KeyUri::parse(text).unwrap();
+        assert_eq!(
+            (uri.token.as_deref(), uri.object.as_deref(), uri.id.as_deref()),
+            (Some("Bank HSM"), Some("intent"), Some(&[1, 255][..]))
+        );
+        assert_eq!((uri.module.to_str(), uri.has_open_pin()), (Some("/usr/lib/m.so"), false));
+        assert_eq!(uri.pin().unwrap_err(), TokenError::Pin { path: "/run/pin".into(), error: std::io::ErrorKind::NotFound });
+        let open = KeyUri::parse("pkcs11:slot-id=7;id=%01?module-path=/m.so&pin-value=12%2034").unwrap();
+        assert_eq!((open.slot, open.has_open_pin()), (Some(7), true));
+        assert_eq!(open.pin().unwrap().unwrap().expose_secret(), "12 34");
+        assert!(!format!("{open:?}").contains("34"));
+    }
+
+    #[test]
+    fn what_names_no_key_is_refused() {
+        for text in [
+            "",
+            "/etc/intent.pem",
+            "pkcs11:",
+            "pkcs11:token=a?module-path=/m.so",
+            "pkcs11:object=a?module-path=/m.so",
+            "pkcs11:token=a;object=b",
+            "pkcs11:token=a;object=b?module-path=m.so",
+            "pkcs11:token=a;token=b;object=b?module-path=/m.so",
+            "pkcs11:token=a;object=b;colour=red?module-path=/m.so",
+            "pkcs11:token=a;object=b;type=cert?module-path=/m.so",
+            "pkcs11:token=a;object=b?module-path=/m.so&pin-value=1&pin-source=/p",
+            "pkcs11:token=%ff;object=b?module-path=/m.so",
+            "pkcs11:slot-id=x;object=b?module-path=/m.so",
+        ] {
+            assert_eq!(KeyUri::parse(text), Err(FORM), "{text}");
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! TLS of the listeners: files that the settings name, read at the start and again when they change or on SIGHUP. Files that cannot be
+//! used are refused at the start; later, the earlier ones stay.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use metrics::counter;
+use sakshi_web::listener::{ListenerPem, ListenerTls, ListenerTlsError};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::interval;
+use zeroize::Zeroizing;
+
+use crate::settings::{ListenerFiles, Server};
+
+/// How often the files are looked at.
+const LOOK: Duration = Duration::from_secs(5);
+
+/// Why a listener cannot speak TLS.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsFileError {
+    /// A file cannot be read.
+    #[error("{path} cannot be read: {error}")]
+    Unreadable {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// They cannot be used.
+    #[error("server.{listener}tls_cert: {error}")]
+    Unusable {
+        /// The beginning of the keys of the listener.
+        listener: &'static str,
+        /// Why.
+        error: ListenerTlsError,
+    },
+}
+
+/// The TLS of the listeners that have one.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Listeners {
+    pub(crate) public: Option<ListenerTls>,
+    pub(crate) internal: Option<ListenerTls>,
+    pub(crate) connectors: Option<ListenerTls>,
+}
+
+impl Listeners {
+    /// Reads the files.
+    ///
+    /// # Errors
+    /// The first that cannot be used.
+    pub(crate) fn read(server: &Server) -> Result<Self, TlsFileError> {
+        let read = |files: &Option<ListenerFiles>| files.as_ref().map(|files| load(files, ListenerTls::new)).transpose();
+        Ok(Self { public: read(&server.tls)?, internal: read(&server.internal_tls)?, connectors: read(&server.connector_tls)? })
+    }
+
+    /// Follows changes of the files from now on, on the current arbiter.
+    ///
+    /// # Errors
+    /// There can be no signal handler.
+    pub(crate) fn watch(&self, server: &Server) -> std::io::Result<()> {
+        let pairs = [(&self.public, &server.tls), (&self.internal, &server.internal_tls), (&self.connectors, &server.connector_tls)];
+        let mut followed: Vec<_> = pairs.into_iter().filter_map(|(tls, files)| Some(Followed::new(tls.clone()?, files.clone()?))).collect();
+        if followed.is_empty() {
+            return Ok(());
+        }
+        let mut hangups = signal(SignalKind::hangup())?;
+        actix_rt::spawn(async move {
+            let mut look = interval(LOOK);
+            loop {
+                let is_asked = tokio::select! {
+                    _ = look.tick() => false,
+                    _ = hangups.recv() => true,
+                };
+                for listener in &mut followed {
+                    listener.follow(is_asked);
+                }
+            }
+        });
+        Ok(())
+    }
+}
+
+/// Where a listener is reached.
+pub(crate) fn url(tls: &Option<ListenerTls>, address: SocketAddr) -> String {
+    format!("{}://{address}", if tls.is_some() { "https" } else { "http" })
+}
+
+/// When each file was written, and its length.
+type Stamps = Vec<Option<(SystemTime, u64)>>;
+
+/// A listener whose files are looked at.
+struct Followed {
+    tls: ListenerTls,
+    files: ListenerFiles,
+    seen: Stamps,
+}
+
+impl Followed {
+    fn new(tls: ListenerTls, files: ListenerFiles) -> Self {
+        Self { tls, seen: stamps(&files), files }
+    }
+
+    fn follow(&mut self, is_asked: bool) {
+        let found = stamps(&self.files);
+        if found == self.seen && !is_asked {
+            return;
+        }
+        self.seen = found;
+        let result = match load(&self.files, |pem| self.tls.replace(pem)) {
+            Ok(()) => {
+                tracing::info!(listener.files = ?self.files, "the certificate of a listener was read again");
+                "replaced"
+            }
+            Err(error) => {
+                tracing::error!(%error, "the certificate of a listener could not be read again; the earlier one stays");
+                "failed"
+            }
+        };
+        counter!("sakshi_tls_certificates_read_total", "result" => result).increment(1);
+    }
+}
+
+fn load<T>(files: &ListenerFiles, make: impl FnOnce(ListenerPem<'_>) -> Result<T, ListenerTlsError>) -> Result<T, TlsFileError> {
+    let read = |path: &PathBuf| fs::read(path).map_err(|error| TlsFileError::Unreadable { path: path.clone(), error });
+    let (certificate, key) = (read(&files.certificate)?, Zeroizing::new(read(&files.key)?));
+    let authorities = files.client_authorities.as_ref().map(read).transpose()?;
+    let pem = ListenerPem {
+        certificate: &certificate,
+        key: &key,
+        client_authorities: authorities.as_deref(),
+        probes_without_certificate: files.has_probes,
+    };
+    make(pem).map_err(|error| TlsFileError::Unusable { listener: files.listener, error })
+}
+
+fn stamps(files: &ListenerFiles) -> Stamps {
+    [Some(&files.certificate), Some(&files.key), files.client_authorities.as_ref()].into_iter().flatten().map(|path| stamp(path)).collect()
+}
+
+/// When a file was written, and its length; `None` when there is none.
+pub(crate) fn stamp(path: &Path) -> Option<(SystemTime, u64)> {
+    let about = fs::metadata(path).ok()?;
+    Some((about.modified().ok()?, about.len()))
+}

@@ -1,0 +1,114 @@
+//! TLS of a listener: the certificate that it shows, which may change while it serves, and whose certificates it asks for.
+
+use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::crypto::aws_lc_rs;
+use tokio_rustls::rustls::pki_types::pem::{self, PemObject as _};
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::server::{ServerConfig, VerifierBuilderError, WebPkiClientVerifier};
+use tokio_rustls::rustls::{ALL_VERSIONS, Error, RootCertStore};
+
+/// What a listener shows and asks for, as PEM.
+#[derive(Clone, Copy)]
+pub struct ListenerPem<'a> {
+    /// Its certificate, with the chain.
+    pub certificate: &'a [u8],
+    /// The private key of that.
+    pub key: &'a [u8],
+    /// The authorities of whose certificates clients must have one.
+    pub client_authorities: Option<&'a [u8]>,
+    /// A client without a certificate may ask whether the service lives and is ready, and nothing else. Otherwise it gets no session.
+    pub probes_without_certificate: bool,
+}
+
+/// Why a listener cannot speak TLS.
+#[derive(Debug, thiserror::Error)]
+pub enum ListenerTlsError {
+    /// The certificate.
+    #[error("the certificate must be PEM: {0}")]
+    Certificate(pem::Error),
+    /// The private key.
+    #[error("the key must be a PEM private key: {0}")]
+    Key(pem::Error),
+    /// The authorities of clients.
+    #[error("the clients' authorities must be PEM certificates")]
+    ClientAuthorities,
+    /// They do not belong together, or TLS cannot use them.
+    #[error("{0}")]
+    Refused(#[from] Error),
+}
+
+impl From<VerifierBuilderError> for ListenerTlsError {
+    fn from(_: VerifierBuilderError) -> Self {
+        Self::ClientAuthorities
+    }
+}
+
+/// The TLS of a listener. Clones share it.
+#[derive(Clone)]
+pub struct ListenerTls {
+    config: Arc<RwLock<Arc<ServerConfig>>>,
+    asks_for_certificate: bool,
+}
+
+impl ListenerTls {
+    /// TLS with these files.
+    ///
+    /// # Errors
+    /// What cannot be used.
+    pub fn new(files: ListenerPem<'_>) -> Result<Self, ListenerTlsError> {
+        Ok(Self { config: Arc::new(RwLock::new(config(files)?)), asks_for_certificate: files.client_authorities.is_some() })
+    }
+
+    /// Shows these files from the next connection on.
+    ///
+    /// # Errors
+    /// What cannot be used; the earlier files stay.
+    pub fn replace(&self, files: ListenerPem<'_>) -> Result<(), ListenerTlsError> {
+        *self.config.write().unwrap_or_else(PoisonError::into_inner) = config(files)?;
+        Ok(())
+    }
+
+    pub(super) fn acceptor(&self) -> TlsAcceptor {
+        Arc::clone(&self.config.read().unwrap_or_else(PoisonError::into_inner)).into()
+    }
+
+    pub(super) const fn asks_for_certificate(&self) -> bool {
+        self.asks_for_certificate
+    }
+}
+
+impl fmt::Debug for ListenerTls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ListenerTls")
+    }
+}
+
+fn config(files: ListenerPem<'_>) -> Result<Arc<ServerConfig>, ListenerTlsError> {
+    let chain = certificates(files.certificate).map_err(ListenerTlsError::Certificate)?;
+    let key = PrivateKeyDer::from_pem_slice(files.key).map_err(ListenerTlsError::Key)?;
+    let provider = Arc::new(aws_lc_rs::default_provider());
+    let builder = ServerConfig::builder_with_provider(Arc::clone(&provider)).with_protocol_versions(ALL_VERSIONS)?;
+    let builder = match files.client_authorities {
+        None => builder.with_no_client_auth(),
+        Some(pem) => {
+            let mut roots = RootCertStore::empty();
+            for root in certificates(pem).map_err(|_| ListenerTlsError::ClientAuthorities)? {
+                roots.add(root)?;
+            }
+            let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
+            let verifier = if files.probes_without_certificate { verifier.allow_unauthenticated() } else { verifier };
+            builder.with_client_cert_verifier(verifier.build()?)
+        }
+    };
+    let mut config = builder.with_single_cert(chain, key)?;
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(Arc::new(config))
+}
+
+fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, pem::Error> {
+    let read = CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>()?;
+    if read.is_empty() { Err(pem::Error::NoItemsFound) } else { Ok(read) }
+}

@@ -1,0 +1,128 @@
+//! The bytes of a connection: as they arrive, or out of TLS. The handshake is made when the library first reads, so it has the limits
+//! of a request's head.
+
+use std::io::{self, Write};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use sakshi_domain::limits::READ_HEAD_BYTES;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio_rustls::Accept;
+use tokio_rustls::server::TlsStream;
+
+use super::tls::ListenerTls;
+
+/// The bytes of a connection.
+pub(super) enum Transport {
+    Plain(TcpStream),
+    /// It ends as [`Transport::Tls`] or with an error.
+    Handshake {
+        accept: Accept<TcpStream>,
+        asks_for_certificate: bool,
+    },
+    Tls {
+        stream: Box<TlsStream<TcpStream>>,
+        lacks_certificate: bool,
+    },
+}
+
+impl Transport {
+    pub(super) fn new(socket: TcpStream, tls: Option<&ListenerTls>) -> Self {
+        match tls {
+            None => Self::Plain(socket),
+            Some(tls) => Self::Handshake { accept: tls.acceptor().accept(socket), asks_for_certificate: tls.asks_for_certificate() },
+        }
+    }
+
+    /// Whether the client was asked for a certificate and has shown none.
+    pub(super) const fn lacks_certificate(&self) -> bool {
+        matches!(self, Self::Tls { lacks_certificate: true, .. })
+    }
+
+    /// Ready with `true` once there are bytes to read, or with `false` once there will be none. A byte that had to be taken for that is
+    /// added to `ahead`.
+    pub(super) fn poll_readable(&mut self, context: &mut Context<'_>, ahead: &mut Vec<u8>) -> Poll<io::Result<bool>> {
+        let mut byte = [0];
+        let mut one = ReadBuf::new(&mut byte);
+        if let Self::Plain(socket) = self {
+            return socket.poll_peek(context, &mut one).map_ok(|bytes| bytes > 0);
+        }
+        ready!(Pin::new(self).poll_read(context, &mut one))?;
+        ahead.extend_from_slice(one.filled());
+        Poll::Ready(Ok(!one.filled().is_empty()))
+    }
+
+    /// Sends some bytes if that is possible at once.
+    pub(super) fn send_now(&mut self, bytes: &[u8]) {
+        // A client that cannot receive them is gone.
+        match self {
+            Self::Plain(socket) => drop(socket.try_write(bytes)),
+            Self::Handshake { .. } => {}
+            Self::Tls { stream, .. } => {
+                let (socket, session) = stream.get_mut();
+                if session.writer().write_all(bytes).is_ok() {
+                    drop(session.write_tls(&mut Now(socket)));
+                }
+            }
+        }
+    }
+}
+
+/// Writes what the socket takes at once.
+struct Now<'a>(&'a TcpStream);
+
+impl Write for Now<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.try_write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl AsyncRead for Transport {
+    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        loop {
+            match &mut *self {
+                Self::Plain(socket) => return Pin::new(socket).poll_read(context, buffer),
+                Self::Tls { stream, .. } => return Pin::new(stream).poll_read(context, buffer),
+                Self::Handshake { accept, asks_for_certificate } => {
+                    let mut stream = Box::new(ready!(Pin::new(accept).poll(context))?);
+                    let session = stream.get_mut().1;
+                    // What waits in the session is not counted as memory of the answer.
+                    session.set_buffer_limit(Some(READ_HEAD_BYTES));
+                    let lacks_certificate = *asks_for_certificate && session.peer_certificates().is_none();
+                    *self = Self::Tls { stream, lacks_certificate };
+                }
+            }
+        }
+    }
+}
+
+impl AsyncWrite for Transport {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        match &mut *self {
+            Self::Plain(socket) => Pin::new(socket).poll_write(context, bytes),
+            Self::Tls { stream, .. } => Pin::new(stream).poll_write(context, bytes),
+            Self::Handshake { .. } => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
+        }
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut *self {
+            Self::Plain(socket) => Pin::new(socket).poll_flush(context),
+            Self::Tls { stream, .. } => Pin::new(stream).poll_flush(context),
+            Self::Handshake { .. } => Poll::Ready(Ok(())),
+        }
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut *self {
+            Self::Plain(socket) => Pin::new(socket).poll_shutdown(context),
+            Self::Tls { stream, .. } => Pin::new(stream).poll_shutdown(context),
+            Self::Handshake { .. } => Poll::Ready(Ok(())),
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! A production node as docs/operating.md describes it for a bank: keys on a token, TLS on the listeners, client certificates for the
+//! operator, and webhooks through a forward proxy to a receiver with certificates of the bank's own authority.
+
+use std::path::Path;
+use std::time::Duration;
+
+use sakshi_kit::identity_app::CallbackFormat;
+use sakshi_kit::node::TestNode;
+use sakshi_kit::process::Process;
+use sakshi_kit::soft_token::SoftToken;
+use sakshi_kit::tls::{Authority, Identity, forward_proxy, receiver};
+use sakshi_kit::waiting::{TIMEOUT, eventually};
+use serde_json::json;
+
+use crate::profiles::production;
+use crate::tokens::wrapped;
+
+const DOCUMENT: &str = include_str!("../../docs/operating.md");
+
+/// The settings of the document's block, with the files in this directory.
+fn documented(directory: &Path) -> Vec<(String, String)> {
+    let block = DOCUMENT.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a block of settings");
+    let here = block.replace("/etc/sakshi", &directory.display().to_string());
+    let table: toml::Table = here.parse().expect("TOML");
+    let of_section = |(section, keys): (String, toml::Value)| {
+        let keys = keys.as_table().expect("a section").clone();
+        keys.into_iter().map(move |(key, value)| {
+            let value = value.as_str().expect("a text").to_owned();
+            (format!("{}__{}", section.to_uppercase(), key.to_uppercase()), value)
+        })
+    };
+    table.into_iter().flat_map(of_section).collect()
+}
+
+fn write(directory: &Path, name: &str, text: &str) {
+    std::fs::write(directory.join(name), text).unwrap();
+}
+
+/// A client that trusts the authority, with a certificate or without.
+fn client(authority: &Authority, identity: Option<&Identity>) -> reqwest::Client {
+    let root = reqwest::Certificate::from_pem(authority.pem.as_bytes()).unwrap();
+    let builder = reqwest::Client::builder().no_proxy().tls_certs_only([root]).timeout(Duration::from_secs(60));
+    let builder = match identity {
+        Some(Identity { certificate, key }) => {
+            builder.identity(reqwest::Identity::from_pem(format!("{certificate}{key}").as_bytes()).unwrap())
+        }
+        None => builder,
+    };
+    builder.build().unwrap()
+}
+
+#[tokio::test]
+async fn a_verification_on_a_token_over_tls_and_through_a_proxy() {
+    let bank = Authority::create();
+    let (hook, mut received) = receiver(&bank, "receiver.bank.example").await;
+    let (proxy, mut asked) = forward_proxy(hook).await;
+
+    let required = production("");
+    let required: Vec<(&str, &str)> = required.iter().map(|(key, value)| (*key, value.as_str())).collect();
+    let mut node = TestNode::unlaunched(&required);
+    let directory = node.directory.path().to_owned();
+    let token = SoftToken::create(&directory);
+    token.import("wrapping", "02");
+    token.configure(&mut node);
+    let operator = bank.issue(&["operator"]);
+    let listener = bank.issue(&["127.0.0.1", "verify.bank.example"]);
+    for (name, Identity { certificate, key }) in [("public", &listener), ("internal", &listener), ("sakshi", &bank.issue(&["sakshi"]))] {
+        write(&directory, &format!("{name}.pem"), certificate);
+        write(&directory, &format!("{name}.key"), key);
+    }
+    write(&directory, "bank-ca.pem", &bank.pem);
+    write(&directory, "operator.pem", &operator.certificate);
+    write(&directory, "operator.key", &operator.key);
+    write(&directory, "encryption.wrapped", &wrapped(&directory, b"0123456789abcdef0123456789abcdef"));
+    node.set("STORE__ENCRYPTION_KEY", "");
+    for (key, value) in documented(&directory) {
+        if !key.ends_with("_ADDR") {
+            node.set(&key, &value);
+        }
+    }
+    node.set("OUTBOUND__PROXY", &format!("http://sakshi:secret@127.0.0.1:{proxy}"));
+    node.http = client(&bank, Some(&operator));
+    node.launch().await;
+
+    // Without a certificate the internal listener answers probes alone.
+    let stranger = client(&bank, None);
+    assert_eq!(stranger.get(node.addresses.internal("/readyz")).send().await.unwrap().status(), 200);
+    let refused = stranger.get(node.addresses.internal("/admin/v1/clients")).send().await.unwrap();
+    assert!(refused.status() == 403 && refused.text().await.unwrap().contains("client_certificate_required"));
+
+    let backend = node.backend(2).await;
+    let hook = "https://receiver.bank.example/hook";
+    let opened = backend.open_with(&json!({"claims": ["name"], "channel": "qr", "webhook_url": hook})).await;
+    let published = node.get("/.well-known/jwks.json").await.ok();
+    sakshi_authority::intent::verify(opened.answer["intentJwt"].as_str().unwrap(), &published["keys"][0]).unwrap();
+    let credential = node.issuer.bind(&node.issuer.sign(&node.issuer.good()), &opened, |_, _| {});
+    let form = CallbackFormat::Json;
+    let callback = node.http.post(node.addresses.public(&opened.callback_path())).header("content-type", "application/json");
+    let answer = callback.body(form.success(&opened.txn, &credential)).send().await.unwrap();
+    assert_eq!(answer.status(), 200, "{}", answer.text().await.unwrap());
+
+    let webhook = received.recv().await.expect("a webhook");
+    assert!(webhook.starts_with("POST /hook HTTP/1.1") && webhook.contains("\"verification_passed\":true"), "{webhook}");
+    let tunnel = asked.recv().await.expect("a tunnel");
+    assert!(tunnel.starts_with("CONNECT receiver.bank.example:443 ") && tunnel.contains("proxy-authorization: Basic "), "{tunnel}");
+    let delivered = || async {
+        let attempt = node.operator().delivery(&opened.txn).await["attempt"].clone();
+        (!attempt.is_null()).then_some(attempt)
+    };
+    let attempt = eventually("the attempt", TIMEOUT, delivered).await;
+    assert_eq!((&attempt["outcome"], &attempt["reason"]), (&json!("delivered"), &json!(null)));
+
+    // The commands read from the settings which certificate the internal listener shows.
+    let port = node.addresses.internal_base().port().unwrap().to_string();
+    let mut environment = node.environment().clone();
+    environment.insert("SAKSHI__SERVER__INTERNAL_ADDR".to_owned(), format!("127.0.0.1:{port}"));
+    let run = |words: &[&str]| Process::run(words, &environment, &directory);
+    assert_eq!(run(&["healthcheck"]).out, "ready");
+    let [certificate, key] = ["operator.pem", "operator.key"].map(|name| directory.join(name).display().to_string());
+    let shown = run(&["admin", "--client-cert", &certificate, "--client-key", &key, "transaction", &opened.txn]);
+    assert!(shown.status.success() && shown.out.contains("completed"), "{}{}", shown.out, shown.err);
+    let refused = run(&["admin", "transaction", &opened.txn]);
+    assert!(!refused.status.success() && refused.err.contains("certificate of the authority"), "{}", refused.err);
+
+    // The kit's own audit has no certificate.
+    let audit = run(&["admin", "--client-cert", &certificate, "--client-key", &key, "credits", "audit"]);
+    assert!(audit.status.success(), "{}{}", audit.out, audit.err);
+    let process = node.take_process();
+    process.signal("TERM");
+    node.conclude(&process);
+}
