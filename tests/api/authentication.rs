@@ -106,6 +106,31 @@ async fn one_key_works_for_every_app_of_its_client() {
 }
 
 #[tokio::test]
+async fn a_key_works_from_its_networks_alone_as_the_trusted_proxy_tells_them() {
+    let node = TestNode::with(&[("SERVER__TRUSTED_PROXIES", "127.0.0.1")]).await;
+    let operator = node.operator();
+    let client = operator.create_client().await;
+    let app = operator.create_app(&client).await;
+    let (_, key) = operator.issue_key(&client, &json!({"networks": ["203.0.113.0/24", "2001:db8::7"]})).await;
+    let ask = async |forwarded: &str| {
+        let request = node.http.get(node.addresses.public("/api/v1/credits")).header("X-API-KEY", &key).header("X-API-APP-ID", &app);
+        Answer::to(request.header("X-Forwarded-For", forwarded)).await
+    };
+    for good in ["203.0.113.9", "10.0.0.1, 203.0.113.9", "2001:db8::7"] {
+        assert_eq!(ask(good).await.status, 200, "{good}");
+    }
+    for elsewhere in ["203.0.114.9", "203.0.113.9, 198.51.100.1", "2001:db8::8"] {
+        assert_eq!(ask(elsewhere).await.refusal(403), "address_not_allowed", "{elsewhere}");
+    }
+    let keys = operator.get(&format!("/admin/v1/clients/{client}/keys")).await.ok();
+    assert_eq!(keys["keys"][0]["networks"], json!(["203.0.113.0/24", "2001:db8::7/128"]));
+    for bad in [json!([]), json!(["bank.example"]), json!("203.0.113.0/24"), json!(["10.0.0.0/33"])] {
+        let answer = operator.post(&format!("/admin/v1/clients/{client}/keys"), &json!({"networks": bad})).await;
+        assert!(answer.refused_fields()[0].starts_with("networks"), "{bad}");
+    }
+}
+
+#[tokio::test]
 async fn a_key_issued_for_other_environments_does_not_work_here() {
     let node = TestNode::start().await;
     let operator = node.operator();

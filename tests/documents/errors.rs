@@ -102,6 +102,7 @@ fn examples() -> Vec<ApiError> {
         ApiError::MalformedBody(VARIES.into()),
         ApiError::BearerUnauthorized,
         ApiError::Forbidden,
+        ApiError::AddressNotAllowed,
         ApiError::CertificateRequired,
         ApiError::CrossSite,
         ApiError::MethodNotAllowed { allow: "GET".into() },
@@ -117,6 +118,7 @@ fn examples() -> Vec<ApiError> {
             | ApiError::MalformedBody(_)
             | ApiError::BearerUnauthorized
             | ApiError::Forbidden
+            | ApiError::AddressNotAllowed
             | ApiError::CertificateRequired
             | ApiError::CrossSite => {}
             ApiError::MethodNotAllowed { .. } | ApiError::BodyTooLarge { .. } | ApiError::BodyTooSlow => {}

@@ -169,6 +169,7 @@ impl StoreFixture {
             client_id: client.clone(),
             label: String::new(),
             environments: vec![],
+            networks: Default::default(),
             created_at: Timestamp::from_millis(0),
             expires_at: None,
             revoked_at: None,

@@ -145,6 +145,7 @@ impl TransferredKey {
         let key = ApiKeyRecord {
             label: self.key.label.clone(),
             environments: self.key.environments.clone(),
+            networks: self.key.networks.clone(),
             expires_at: earlier(known.expires_at, self.key.expires_at),
             revoked_at: known.revoked_at.or(self.key.revoked_at),
             ..known.clone()
@@ -220,7 +221,7 @@ impl ClientTransfer {
             let after = sent.onto(by_id.as_ref());
             let changed = by_id.as_ref().map(|TransferredKey { key: before, .. }| {
                 let after = &after.key;
-                changed!(before, after, label environments expires_at revoked_at)
+                changed!(before, after, label environments networks expires_at revoked_at)
             });
             if import.note(RecordKind::Key, sent.key.key_id.as_str(), changed) {
                 import.keys.push(after);
@@ -252,6 +253,7 @@ impl ClientImport {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::network::Networks;
     use crate::profile::Profile;
 
     fn key(client: &ClientId, digest: u8) -> TransferredKey {
@@ -260,6 +262,7 @@ mod tests {
             client_id: client.clone(),
             label: "kiosk".into(),
             environments: vec![],
+            networks: Networks::default(),
             created_at: Timestamp::from_millis(0),
             expires_at: None,
             revoked_at: None,

@@ -20,6 +20,7 @@ pub mod ids;
 pub mod invalid;
 pub mod language;
 pub mod limits;
+pub mod network;
 pub mod operator;
 pub mod profile;
 pub mod refused_request;

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::http_url::HttpUrl;
 use crate::ids::{AppId, ClientId, KeyId};
+use crate::network::Networks;
 use crate::profile::Profile;
 use crate::retention::ClientRetention;
 use crate::time::Timestamp;
@@ -155,7 +156,7 @@ impl App {
 pub struct KeyDigest(pub [u8; 32]);
 
 /// An API key as it is stored.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApiKeyRecord {
     /// Its name among operators.
     pub key_id: KeyId,
@@ -165,6 +166,8 @@ pub struct ApiKeyRecord {
     pub label: String,
     /// The environments in which it is valid; empty means all.
     pub environments: Vec<Profile>,
+    /// The networks from which it may be used; none means all.
+    pub networks: Networks,
     /// When it was issued.
     pub created_at: Timestamp,
     /// When it expires.
@@ -205,6 +208,7 @@ mod tests {
             client_id: ClientId::generate(),
             label: String::new(),
             environments: vec![],
+            networks: Networks::default(),
             created_at: at(0),
             expires_at: Some(at(10)),
             revoked_at: None,

@@ -55,6 +55,7 @@ const TOLD: &[&str] = &[
     "looked_at",
     "low_credits",
     "name",
+    "networks",
     "operator_id",
     "outcome",
     "overlap_s",

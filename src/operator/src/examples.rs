@@ -55,7 +55,8 @@ fn of(id: &str) -> (Value, Value) {
         }
         "listAppWebhookOrigins" => (Value::Null, json!({ "webhook_urls": [{ "apiType": "ESign", "origin": "https://client.example" }] })),
         "issueKey" => (
-            json!({ "label": "kiosk", "environments": ["stage", "production"], "expires_at": "2027-01-15T10:00:00.000Z" }),
+            json!({ "label": "kiosk", "environments": ["stage", "production"], "networks": ["203.0.113.0/24"],
+                "expires_at": "2027-01-15T10:00:00.000Z" }),
             json!({ "key_id": KEY, "api_key": KEY_TEXT }),
         ),
         "listKeys" => (Value::Null, json!({ "keys": [key(None, None)] })),
@@ -139,7 +140,7 @@ fn app(consent_webhook_url: Option<&str>) -> Value {
 }
 
 fn key(expires_at: Option<&str>, revoked_at: Option<&str>) -> Value {
-    json!({ "key_id": KEY, "client_id": CLIENT, "label": "kiosk", "environments": [], "created_at": CREATED,
+    json!({ "key_id": KEY, "client_id": CLIENT, "label": "kiosk", "environments": [], "networks": ["203.0.113.0/24"], "created_at": CREATED,
         "expires_at": expires_at, "revoked_at": revoked_at })
 }
 

@@ -31,12 +31,13 @@ pub(super) async fn issue(
     Id(client_id): Id<ClientId>,
     Asked(asked): Asked<IssueKeyRequest>,
 ) -> Result<Json<IssueKeyResponse>, ApiError> {
-    let IssueKeyRequest { label, environments, expires_at } = asked;
+    let IssueKeyRequest { label, environments, networks, expires_at } = asked;
     let record = ApiKeyRecord {
         key_id: KeyId::generate(),
         client_id,
         label: label.map(|label| label.0.0).unwrap_or_default(),
         environments: environments.unwrap_or_default().0,
+        networks: networks.unwrap_or_default().0,
         created_at: deps.clock.now(),
         expires_at,
         revoked_at: None,
@@ -71,7 +72,7 @@ pub(super) async fn revoke(Operator(deps): Operator, Id(id): Id<KeyId>) -> Resul
     Ok(Json(KeyResponse { note, ..record.into() }))
 }
 
-/// Issues a key with the old one's label and environments, then lets the old one expire after the overlap: at no moment is the
+/// Issues a key with the old one's label, environments and networks, then lets the old one expire after the overlap: at no moment is the
 /// client without a valid key.
 pub(super) async fn rotate(
     Operator(deps): Operator,

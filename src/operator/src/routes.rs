@@ -165,7 +165,7 @@ fn of_keys() -> Vec<Operation> {
             Method::POST,
             "/admin/v1/keys/{key_id}/rotate",
             "rotateKey",
-            "Issues a successor of a key. It has the same label and environments, and the old key works on for the overlap.",
+            "Issues a successor of a key. It has the same label, environments and networks, and the old key works on for the overlap.",
             keys::rotate,
         )
         .refuses(keys::NOT_ACTIVE, "The key is revoked or expired."),

@@ -13,6 +13,7 @@ use futures_util::future::LocalBoxFuture;
 use sakshi_service::authentication::{Caller, KeyGate};
 use sakshi_service::{Service, ServiceError};
 use sakshi_store::{SessionDigest, SessionRecord};
+use sakshi_web::authenticated::refuse_elsewhere;
 use sakshi_web::error::ApiError;
 use sakshi_web::rate_limit::RateLimits;
 
@@ -71,6 +72,7 @@ impl PortalUser {
         let session = Session { gate, record };
         match session.check().await {
             Ok(caller) => {
+                refuse_elsewhere(request, &caller)?;
                 let client = service.store.load_client(caller.client.clone()).await?.map(|client| client.name).unwrap_or_default();
                 let user = Self { caller, client, csrf_token: id.csrf_token(), session };
                 request.extensions_mut().insert(user.layout_user(None));

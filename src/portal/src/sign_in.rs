@@ -11,6 +11,7 @@ use sakshi_service::api_key::{ApiKey, PREFIX};
 use sakshi_service::authentication::KeyGate;
 use sakshi_service::{Service, ServiceError};
 use sakshi_store::SessionRecord;
+use sakshi_web::authenticated::refuse_elsewhere;
 use sakshi_web::error::ApiError;
 
 use super::error::PortalError;
@@ -74,8 +75,9 @@ pub(crate) async fn enter(posted: Posted, request: HttpRequest, service: Data<Se
     };
     match entered {
         Ok(cookie) => Ok(with_cookie(redirect("/portal"), &cookie)),
-        Err(error @ (ApiError::Service(ServiceError::Unauthorized) | ApiError::RateLimited { .. })) => {
+        Err(error @ (ApiError::Service(ServiceError::Unauthorized) | ApiError::AddressNotAllowed | ApiError::RateLimited { .. })) => {
             let words = match error {
+                ApiError::AddressNotAllowed => error.message(),
                 ApiError::Service(ServiceError::Unauthorized) => {
                     "This key and app id do not match, or the key is no longer valid.".to_owned()
                 }
@@ -91,6 +93,7 @@ pub(crate) async fn enter(posted: Posted, request: HttpRequest, service: Data<Se
 async fn entered(request: &HttpRequest, service: &Service, key: &str, app: &str) -> Result<String, ApiError> {
     let gate = request.app_data::<Rc<KeyGate>>().ok_or_else(|| ApiError::internal("the portal is not configured"))?;
     let caller = gate.admit(key, app).await?;
+    refuse_elsewhere(request, &caller)?;
     let key = ApiKey::parse(key).ok_or(ServiceError::Unauthorized)?.digest();
     if let Some(before) = SessionId::of(request) {
         service.store.end_session(before.digest()).await?;

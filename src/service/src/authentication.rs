@@ -15,6 +15,7 @@ use futures_util::FutureExt as _;
 use futures_util::future::{Either, LocalBoxFuture, Ready, Shared, ready};
 use sakshi_domain::clock::Clock;
 use sakshi_domain::ids::{AppId, ClientId, KeyId};
+use sakshi_domain::network::Networks;
 use sakshi_domain::profile::Profile;
 use sakshi_domain::tenancy::{App, ClientLimits, KeyDigest};
 use sakshi_store::{KeyGrant, Store};
@@ -44,6 +45,8 @@ pub struct Caller {
     pub key_id: KeyId,
     /// What the client may use; at most a second old.
     pub limits: ClientLimits,
+    /// From where the key may be used; at most a second old.
+    pub networks: Arc<Networks>,
     check: Check,
 }
 
@@ -199,7 +202,14 @@ impl KeyGate {
                 until = until.min(Instant::now() + end.since(now));
             }
             let check = Check { gate: Rc::downgrade(self), key: digest, until };
-            Some(Caller { client: key.client_id, app: Arc::new(app), key_id: key.key_id, limits: client.limits, check })
+            Some(Caller {
+                client: key.client_id,
+                app: Arc::new(app),
+                key_id: key.key_id,
+                limits: client.limits,
+                networks: Arc::new(key.networks),
+                check,
+            })
         });
         self.cache(pair, Entry { until, result: CachedResult::Known(good.clone()) });
         good.ok_or(ServiceError::Unauthorized)
@@ -268,6 +278,7 @@ mod tests {
                 client_id,
                 label: String::new(),
                 environments: vec![],
+                networks: Networks::default(),
                 created_at: NOW,
                 expires_at,
                 revoked_at: None,

@@ -1,5 +1,6 @@
 //! Clients, their apps, their API keys, and the webhook URLs that an app has registered.
 
+use sakshi_domain::network::{Networks, parse_network};
 use sakshi_domain::profile::Profile;
 use sakshi_domain::tenancy::{ApiKeyRecord, App, Client, ClientLimits};
 
@@ -25,6 +26,12 @@ pub(crate) fn join_environments(environments: &[Profile]) -> String {
 pub(crate) fn parse_environments(text: &str) -> Result<Vec<Profile>, StoreError> {
     let environments = text.split_terminator(' ').map(|word| word.parse().ok()).collect::<Option<_>>();
     environments.ok_or_else(|| StoreError::unreadable("the environments of a key"))
+}
+
+/// The networks in a stored text.
+pub(crate) fn parse_networks(text: &str) -> Result<Networks, StoreError> {
+    let networks = text.split_terminator(' ').map(|word| parse_network(word).ok()).collect::<Option<_>>();
+    networks.map(Networks).ok_or_else(|| StoreError::unreadable("the networks of a key"))
 }
 
 /// The limits of a client as they are stored; nothing when there are none.

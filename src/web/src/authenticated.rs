@@ -50,15 +50,26 @@ impl FromRequest for Authenticated {
 
 /// The refusal of a request without a good key, which counts as a page of its address. A good key is not refused because of others.
 fn refused(request: &HttpRequest, error: ApiError) -> ApiError {
-    let is_of_key = error == ApiError::Service(ServiceError::Unauthorized);
+    let is_of_key = matches!(error, ApiError::Service(ServiceError::Unauthorized) | ApiError::AddressNotAllowed);
     let rates = request.app_data::<Data<RateLimits>>().filter(|_| is_of_key);
     rates.and_then(|rates| rates.pages.take(&rates.client_address(request)).err()).unwrap_or(error)
+}
+
+/// Refuses a caller whose key may not be used from the address of the request.
+///
+/// # Errors
+/// [`ApiError::AddressNotAllowed`].
+pub fn refuse_elsewhere(request: &HttpRequest, caller: &Caller) -> Result<(), ApiError> {
+    let rates = request.app_data::<Data<RateLimits>>();
+    let is_permitted = rates.is_none_or(|rates| caller.networks.permit(rates.host(request)));
+    if is_permitted { Ok(()) } else { Err(ApiError::AddressNotAllowed) }
 }
 
 impl Authenticated {
     /// Counts the request for its client, and tells the log whose it is; without a good key it counts for its address.
     fn noted(request: &HttpRequest, caller: Result<Caller, ServiceError>) -> Result<Self, ApiError> {
         let caller = caller.map_err(|error| refused(request, error.into()))?;
+        refuse_elsewhere(request, &caller).map_err(|error| refused(request, error))?;
         note_caller(request, &caller.app);
         if let Some(rates) = request.app_data::<Data<RateLimits>>() {
             rates.clients.take(&caller.client, caller.limits.requests_per_second)?;

@@ -25,6 +25,7 @@ pub(crate) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-i
 
 /// Every code of a refusal outside the sandbox's own routes; the `node` ones and `no_node` come from the proxy in `deploy/haproxy/`.
 pub const CODES: &[&str] = &[
+    "address_not_allowed",
     "already_completed",
     "balance_out_of_range",
     "body_too_large",
@@ -94,6 +95,8 @@ pub enum ApiError {
     BearerUnauthorized,
     /// The role of the operator does not include the operation.
     Forbidden,
+    /// The key may be used from other addresses alone.
+    AddressNotAllowed,
     /// The connection has no client certificate.
     CertificateRequired,
     /// A page of another site sent the request.
@@ -212,6 +215,7 @@ impl ApiError {
             }
             Self::BearerUnauthorized => row(StatusCode::UNAUTHORIZED, "unauthorized", "Missing or invalid Authorization header"),
             Self::Forbidden => row(StatusCode::FORBIDDEN, "forbidden", "Your role does not include this operation."),
+            Self::AddressNotAllowed => row(StatusCode::FORBIDDEN, "address_not_allowed", "This API key may not be used from this address."),
             Self::CertificateRequired => row(
                 StatusCode::FORBIDDEN,
                 "client_certificate_required",

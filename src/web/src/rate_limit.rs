@@ -197,7 +197,13 @@ impl RateLimits {
     /// proxy's. Of an IPv6 address the /64 network, which belongs to one subscriber.
     #[must_use]
     pub fn client_address(&self, request: &HttpRequest) -> IpAddr {
-        subscriber(host(request, &self.trusted_proxies))
+        subscriber(self.host(request))
+    }
+
+    /// The address behind a request.
+    #[must_use]
+    pub fn host(&self, request: &HttpRequest) -> IpAddr {
+        host(request, &self.trusted_proxies)
     }
 }
 

@@ -139,6 +139,7 @@ fn fill(store: &EmbeddedStore, ids: &Ids, vault: &Vault) {
         client_id: client.clone(),
         label: "first".into(),
         environments: vec![Profile::Sandbox],
+        networks: Default::default(),
         created_at: START,
         expires_at: None,
         revoked_at: None,

@@ -9,6 +9,7 @@ use std::time::Duration;
 use aws_lc_rs::digest::{SHA256, digest};
 use sakshi_domain::credits::{CreditMove, EntryKind};
 use sakshi_domain::ids::{AppId, ClientId, KeyId};
+use sakshi_domain::network::Networks;
 use sakshi_domain::tenancy::{ApiKeyRecord, Client};
 use sakshi_kit::records;
 use sakshi_sandbox::residents::Resident;
@@ -188,6 +189,7 @@ async fn provide(world: &World, number: usize) -> (Tenant, String) {
         client_id: client_id.clone(),
         label: "first".into(),
         environments: Vec::new(),
+        networks: Networks::default(),
         created_at: world.store_time(),
         expires_at: None,
         revoked_at: None,

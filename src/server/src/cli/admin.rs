@@ -191,6 +191,9 @@ enum Keys {
         /// Environments where it works: sandbox, stage, production. Default: all.
         #[arg(long, value_delimiter = ',')]
         environments: Vec<String>,
+        /// Addresses and networks from which it may be used, such as 203.0.113.0/24. Default: all.
+        #[arg(long, value_delimiter = ',', value_name = "NETWORKS")]
+        from: Vec<String>,
         /// Expiry, ISO 8601 with an offset.
         #[arg(long)]
         expires_at: Option<String>,
@@ -301,7 +304,7 @@ pub(super) enum View {
 
 const APP: &[&str] = &["app_id", "name", "payload_spelling", "created_at"];
 const EVENT: &[&str] = &["event_id", "name", "status", "max_guests", "registrations", "scans", "abandoned", "expires_at"];
-const KEY: &[&str] = &["key_id", "label", "environments", "created_at", "expires_at", "revoked_at"];
+const KEY: &[&str] = &["key_id", "label", "environments", "networks", "created_at", "expires_at", "revoked_at"];
 const OPERATOR: &[&str] = &["operator_id", "name", "role", "created_at", "expires_at", "revoked_at"];
 const ENTRY: &[&str] = &["seq", "kind", "amount", "balance_after", "reference", "at"];
 const WEBHOOK_URL: &[&str] = &["apiType", "origin"];
@@ -362,9 +365,10 @@ async fn ask(api: &Api, subject: &Subject) -> Result<(Value, View), CliError> {
             let change = PatchAppRequest { payload_spelling: Change(Some(spelling)), ..PatchAppRequest::default() };
             answer(api, internal::change_app(app_id, &change), View::Pairs).await
         }
-        Subject::Keys(Keys::Issue { client_id, label, environments, expires_at }) => {
+        Subject::Keys(Keys::Issue { client_id, label, environments, from, expires_at }) => {
             let environments = (!environments.is_empty()).then_some(environments);
-            let terms = json!({ "label": label, "environments": environments, "expires_at": expires_at });
+            let networks = (!from.is_empty()).then_some(from);
+            let terms = json!({ "label": label, "environments": environments, "networks": networks, "expires_at": expires_at });
             answer(api, internal::issue_key(client_id, &terms), View::Pairs).await
         }
         Subject::Keys(Keys::List { client_id }) => answer(api, internal::keys(client_id), View::Rows("keys", KEY)).await,

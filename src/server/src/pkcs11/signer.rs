@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{self, sleep};
+use std::thread;
 use std::time::Duration;
 
 use aws_lc_rs::signature::{RSA_PKCS1_2048_8192_SHA256, RsaPublicKeyComponents};
@@ -173,7 +173,7 @@ impl SigningThread {
 
     fn wait_for_token(&self, open: &mut Option<KeySession>) {
         loop {
-            sleep(PAUSE);
+            thread::park_timeout(PAUSE);
             let signed = self.try_to_sign(open, PROBE).or_else(|_| {
                 self.module.restart()?;
                 self.try_to_sign(open, PROBE)

@@ -6,6 +6,7 @@ use std::io;
 
 use sakshi_domain::credits::{CreditMove, EntryKind};
 use sakshi_domain::ids::{AppId, ClientId, KeyId};
+use sakshi_domain::network::Networks;
 use sakshi_domain::tenancy::{ApiKeyRecord, App, Client, KeyCase};
 use sakshi_domain::time::Timestamp;
 use sakshi_service::api_key::ApiKey;
@@ -63,6 +64,7 @@ pub async fn ensure(store: &Store, now: Timestamp) -> Result<Option<FirstClient>
         client_id: client.client_id.clone(),
         label: "sandbox".to_owned(),
         environments: Vec::new(),
+        networks: Networks::default(),
         created_at: now,
         expires_at: None,
         revoked_at: None,

@@ -1,6 +1,6 @@
 //! The typed sections, apart from `[authority]`, and how each is read.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,6 +9,7 @@ use ipnet::IpNet;
 use sakshi_domain::flow::report_kind::ReportKind;
 use sakshi_domain::http_url::Schemes;
 use sakshi_domain::limits::CALLBACK_BYTES_MAX;
+use sakshi_domain::network::parse_network;
 use sakshi_domain::time_zone::TimeZone;
 use sakshi_operator::ConnectorTokens;
 use secrecy::SecretString;
@@ -178,7 +179,7 @@ impl Server {
             internal_tls: ListenerFiles::read(reader, "internal_"),
             connector_tls: ListenerFiles::read(reader, "connector_"),
             workers: reader.number("server.workers", 0..=WORKERS_MAX.into()),
-            trusted_proxies: reader.list("server.trusted_proxies", network),
+            trusted_proxies: reader.list("server.trusted_proxies", parse_network),
             drain_notice: reader.seconds("server.drain_notice_s", 0..=300),
             drain_timeout: reader.seconds("server.drain_timeout_s", 0..=3_600),
         }
@@ -284,9 +285,4 @@ pub(super) fn origin(text: &str) -> Result<Url, &'static str> {
     };
     let url = Url::parse(text).ok().filter(is_origin);
     url.ok_or("must be an http or https URL without credentials, path, query or fragment")
-}
-
-fn network(text: &str) -> Result<IpNet, &'static str> {
-    let single = || text.parse::<IpAddr>().map(IpNet::from);
-    text.parse::<IpNet>().or_else(|_| single()).map_err(|_| "must be an address or a network such as 10.0.0.0/8")
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use sakshi_domain::client_transfer::{ClientTransfer, ImportOutcome, ImportedRecord, RecordKind};
 use sakshi_domain::ids::{AppId, ClientId, KeyId};
+use sakshi_domain::network::Networks;
 use sakshi_domain::profile::Profile;
 use sakshi_domain::tenancy::{ApiKeyRecord, AppPatch, Client, KeyCase, KeyDigest};
 
@@ -17,6 +18,7 @@ fn key(test: &impl TestStore, client: &ClientId, environments: Vec<Profile>) -> 
         client_id: client.clone(),
         label: "kiosk".into(),
         environments,
+        networks: Networks::default(),
         created_at: test.now(),
         expires_at: None,
         revoked_at: None,

@@ -27,6 +27,7 @@ table! {
         client: Text,
         label: Text,
         environments: Text,
+        networks: Text,
         created_at: Integer,
         expires_at: Integer,
         revoked_at: Integer,

@@ -9,7 +9,7 @@ use sakshi_domain::time::Timestamp;
 use crate::engine::{Batch, Guard, Key, Op, Operand, Record};
 use crate::error::StoreError;
 use crate::records::{client, tenancy};
-use crate::tenancy::{join_environments, limits_text, parse_environments, parse_limits};
+use crate::tenancy::{join_environments, limits_text, parse_environments, parse_limits, parse_networks};
 
 /// Members of a list that are created within one millisecond and keep their order, in bits. Years of four digits leave 5 of 53 bits.
 const ORDER_BITS: u32 = 5;
@@ -96,12 +96,13 @@ pub(crate) fn put_key(key: &ApiKeyRecord, digest: &KeyDigest, known: Option<&Rec
 
 /// The fields of a key.
 pub(crate) fn of_key(key: &ApiKeyRecord) -> Changes {
-    let ApiKeyRecord { key_id, client_id, label, environments, created_at, expires_at, revoked_at } = key;
+    let ApiKeyRecord { key_id, client_id, label, environments, networks, created_at, expires_at, revoked_at } = key;
     vec![
         ("key_id", key_id.as_str().into()),
         ("client", client_id.as_str().into()),
         ("label", label.as_str().into()),
         ("environments", join_environments(environments).into()),
+        ("networks", networks.texts().collect::<Vec<_>>().join(" ").into()),
         ("created_at", (*created_at).into()),
         ("expires_at", or_nothing(*expires_at)),
         ("revoked_at", or_nothing(*revoked_at)),
@@ -118,6 +119,7 @@ pub(crate) fn key_of(record: &Record) -> Result<ApiKeyRecord, StoreError> {
         client_id: record.parsed("client")?,
         label: record.text("label").to_owned(),
         environments: parse_environments(record.text("environments"))?,
+        networks: parse_networks(record.text("networks"))?,
         created_at: Timestamp::from_millis(record.integer("created_at")),
         expires_at: record.time("expires_at"),
         revoked_at: record.time("revoked_at"),

@@ -18,7 +18,7 @@ pub(super) enum Transport {
     Plain(TcpStream),
     /// It ends as [`Transport::Tls`] or with an error.
     Handshake {
-        accept: Accept<TcpStream>,
+        accept: Box<Accept<TcpStream>>,
         asks_for_certificate: bool,
     },
     Tls {
@@ -31,7 +31,9 @@ impl Transport {
     pub(super) fn new(socket: TcpStream, tls: Option<&ListenerTls>) -> Self {
         match tls {
             None => Self::Plain(socket),
-            Some(tls) => Self::Handshake { accept: tls.acceptor().accept(socket), asks_for_certificate: tls.asks_for_certificate() },
+            Some(tls) => {
+                Self::Handshake { accept: Box::new(tls.acceptor().accept(socket)), asks_for_certificate: tls.asks_for_certificate() }
+            }
         }
     }
 
@@ -89,7 +91,7 @@ impl AsyncRead for Transport {
                 Self::Plain(socket) => return Pin::new(socket).poll_read(context, buffer),
                 Self::Tls { stream, .. } => return Pin::new(stream).poll_read(context, buffer),
                 Self::Handshake { accept, asks_for_certificate } => {
-                    let mut stream = Box::new(ready!(Pin::new(accept).poll(context))?);
+                    let mut stream = Box::new(ready!(Pin::new(accept.as_mut()).poll(context))?);
                     let session = stream.get_mut().1;
                     // What waits in the session is not counted as memory of the answer.
                     session.set_buffer_limit(Some(READ_HEAD_BYTES));

@@ -3,10 +3,11 @@
 use std::fmt;
 
 use sakshi_domain::ids::{ClientId, KeyId};
+use sakshi_domain::network::{Networks, parse_network};
 use sakshi_domain::profile::Profile;
 use sakshi_domain::tenancy::ApiKeyRecord;
 use sakshi_domain::time::Timestamp;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::body::{Field, body, described};
 use crate::fields::Place;
@@ -15,6 +16,8 @@ use crate::text::{Label, Whole};
 
 /// The longest overlap of two keys: a year, in seconds.
 pub const OVERLAP_MAX_S: u64 = 366 * 24 * 3_600;
+/// What is said to a list of networks that is empty or too long.
+const SOME_NETWORKS: &str = "must be an array of 1 to 64 addresses or networks; leave it out for all";
 /// What is said to a list of environments that names none.
 const SOME_ENVIRONMENTS: &str = "must be an array that names some of sandbox, stage and production; leave it out for all";
 
@@ -26,6 +29,8 @@ body! { request
         label: Option<Label>,
         /// Where it works; everywhere if it is left out.
         environments: Option<Environments>,
+        /// The addresses and networks from which it may be used; from everywhere if it is left out.
+        networks: Option<KeyNetworks>,
         /// When it stops working by itself.
         expires_at: Option<Timestamp>,
     }
@@ -54,6 +59,31 @@ impl Field for Environments {
         let read = |place: &mut Place<'_>, item| place.accept(if let Json::Text(word) = item { word } else { String::new() }.parse());
         place.items(items, read).map(Self)
     }
+}
+
+/// From where a key may be used. A list that names nothing is refused.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KeyNetworks(pub Networks);
+
+impl Serialize for KeyNetworks {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.texts())
+    }
+}
+
+impl Field for KeyNetworks {
+    fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
+        let items = match value {
+            Json::List(items) if (1..=Networks::MAX).contains(&items.len()) => items,
+            _ => return place.refuse(SOME_NETWORKS),
+        };
+        let read = |place: &mut Place<'_>, item| place.accept(parse_network(if let Json::Text(text) = &item { text } else { "" }));
+        place.items(items, read).map(|networks| Self(Networks(networks)))
+    }
+}
+
+described! {
+    KeyNetworks: { "type": "array", "minItems": 1, "maxItems": 64, "items": { "type": "string" } }
 }
 
 described! {
@@ -125,6 +155,8 @@ body! { answer
         label: String,
         /// Where it works; everywhere if this is empty.
         environments: Vec<Profile>,
+        /// From where it may be used; from everywhere if this is empty.
+        networks: Vec<String>,
         /// When it was issued.
         created_at: Timestamp,
         /// When it stops working by itself.
@@ -139,7 +171,8 @@ body! { answer
 
 impl From<ApiKeyRecord> for KeyResponse {
     fn from(key: ApiKeyRecord) -> Self {
-        let ApiKeyRecord { key_id, client_id, label, environments, created_at, expires_at, revoked_at } = key;
-        Self { key_id, client_id, label, environments, created_at, expires_at, revoked_at, note: None }
+        let ApiKeyRecord { key_id, client_id, label, environments, networks, created_at, expires_at, revoked_at } = key;
+        let networks = networks.texts().collect();
+        Self { key_id, client_id, label, environments, networks, created_at, expires_at, revoked_at, note: None }
     }
 }

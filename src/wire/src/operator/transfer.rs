@@ -9,7 +9,7 @@ use sakshi_domain::limits::{TRANSFERRED_APPS_MAX, TRANSFERRED_KEYS_MAX};
 use sakshi_domain::tenancy::{ApiKeyRecord, AppPatch, Client, KeyCase, KeyDigest};
 use sakshi_domain::time::Timestamp;
 
-use super::keys::Environments;
+use super::keys::{Environments, KeyNetworks};
 use crate::body::{Field, body, described};
 use crate::fields::Place;
 use crate::json::Json;
@@ -74,6 +74,8 @@ body! { request
         label: Option<Label>,
         /// Where it works; everywhere if it is left out.
         environments: Option<Environments>,
+        /// The addresses and networks from which it may be used; from everywhere if it is left out.
+        networks: Option<KeyNetworks>,
         /// When it was issued.
         created_at: Timestamp,
         /// When it stops working by itself. Of two times the earlier one stands.
@@ -142,6 +144,7 @@ impl From<ClientTransfer> for ExportedClient {
             digest: DigestText(digest),
             label: (!key.label.is_empty()).then(|| label(key.label)),
             environments: (!key.environments.is_empty()).then_some(Environments(key.environments)),
+            networks: (!key.networks.0.is_empty()).then_some(KeyNetworks(key.networks)),
             created_at: key.created_at,
             expires_at: key.expires_at,
             revoked_at: key.revoked_at,
@@ -175,6 +178,7 @@ impl From<ExportedClient> for ClientTransfer {
                 client_id: client_id.clone(),
                 label: key.label.map(|label| label.0.0).unwrap_or_default(),
                 environments: key.environments.unwrap_or_default().0,
+                networks: key.networks.unwrap_or_default().0,
                 created_at: key.created_at,
                 expires_at: key.expires_at,
                 revoked_at: key.revoked_at,

@@ -10,6 +10,7 @@ use sakshi_domain::erasure::ErasureSubject;
 use sakshi_domain::event::{EventPatch, EventText};
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::ids::{AppId, KeyId};
+use sakshi_domain::network::Networks;
 use sakshi_domain::tenancy::{ApiKeyRecord, AppPatch, ClientPatch, KeyDigest};
 use sakshi_domain::transaction::{CredentialIdentity, Outcome};
 use uuid::Uuid;
@@ -64,6 +65,7 @@ pub(super) async fn used_for_everything(test: &impl TestStore) -> Vec<(FlowId, A
         client_id: client.clone(),
         label: "kiosk".into(),
         environments: vec![],
+        networks: Networks::default(),
         created_at: test.now(),
         expires_at: None,
         revoked_at: None,
