@@ -50,7 +50,7 @@ pub(crate) fn run(command: &[String]) -> Result<Vec<SecretKey>, KeyCommandError>
     });
     let Ok(text) = printed.recv_timeout(TIME) else {
         // It is over whether or not this succeeds.
-        drop(child.kill());
+        drop(child.kill().and_then(|()| child.wait()));
         return Err(KeyCommandError::TooLong);
     };
     let (text, status) = (text?, child.wait()?);

@@ -149,7 +149,21 @@ fn show(figures: &LinkFigures) {
 fn servers(redis: &RedisSettings) -> Result<RedisServers, StoreError> {
     let addresses: Vec<&str> = redis.addresses.iter().map(ExposeSecret::expose_secret).collect();
     // The settings have checked the URLs; what is refused here is a detail of their paths.
-    RedisServers::new(&addresses, redis.topology.clone()).map_err(|error| StoreError::Unavailable(error.to_string()))
+    let unusable = |error: &dyn std::fmt::Display| StoreError::Unavailable(error.to_string());
+    let servers = RedisServers::new(&addresses, redis.topology.clone()).map_err(|error| unusable(&error))?;
+    let RedisSettings { ca_file, client_cert, client_key, .. } = redis;
+    if ca_file.is_none() && client_cert.is_none() {
+        return Ok(servers);
+    }
+    let read = |path: &Option<PathBuf>| {
+        let bytes =
+            path.as_ref().map(|path| fs::read(path).map_err(|error| unusable(&format!("{} cannot be read: {error}", path.display()))));
+        bytes.transpose()
+    };
+    let identity = read(client_cert)?.zip(read(client_key)?);
+    servers
+        .with_certificates(read(ca_file)?, identity)
+        .map_err(|error| unusable(&format!("store.redis_ca_file, store.redis_client_cert: {error}")))
 }
 
 /// Whose store the settings ask for. Without an `authority.issuer` it is the sandbox's.

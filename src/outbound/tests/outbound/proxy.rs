@@ -142,10 +142,11 @@ async fn documents_come_through_the_proxy_too() {
     };
     let (proxy, mut requests) = proxy(receiver(serve).await.port()).await;
     let document = Url::parse("http://status.invalid/list").unwrap();
-    let client = DocumentClient::guarded(PLENTY, &through(proxy, "", None), AddressPolicy { allow_private: false });
+    let client = DocumentClient::guarded(PLENTY, &through(proxy, "Aladdin:open%20sesame@", None), AddressPolicy { allow_private: false });
     assert_eq!(client.fetch(&document, "*/*", 10).await, Ok(b"hi".to_vec()));
     let asked = requests.recv().await.unwrap();
     assert!(asked.starts_with("GET http://status.invalid/list HTTP/1.1\r\n"), "{asked}");
+    assert!(asked.to_lowercase().contains("proxy-authorization: basic qwxhzgrpbjpvcgvuihnlc2ftzq==\r\n"), "{asked}");
     let inside = Url::parse("http://127.0.0.1:9/list").unwrap();
     assert_eq!(client.fetch(&inside, "*/*", 10).await, Err(DocumentError::Blocked));
 }

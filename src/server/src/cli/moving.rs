@@ -62,9 +62,15 @@ pub(super) async fn run(options: &Move, settings: &Settings, out: &mut dyn Write
         _ => return Err(local(&"say by --from or --to where the embedded store is, or is to be")),
     };
     let redis = match (url, &settings.store.kind) {
-        (Some(Place::Redis(url)), _) => {
-            RedisSettings { addresses: vec![url.clone()], topology: RedisTopology::Standalone, wait_replicas: 0, waits_at_start: false }
-        }
+        (Some(Place::Redis(url)), _) => RedisSettings {
+            addresses: vec![url.clone()],
+            topology: RedisTopology::Standalone,
+            wait_replicas: 0,
+            ca_file: None,
+            client_cert: None,
+            client_key: None,
+            waits_at_start: false,
+        },
         (_, StoreKind::Redis(redis)) => redis.clone(),
         (_, StoreKind::Embedded) => return Err(local(&"say which Redis by --from or --to, or by store.kind and store.redis_url")),
     };

@@ -76,6 +76,12 @@ pub struct RedisSettings {
     pub topology: RedisTopology,
     /// Replicas that must confirm a write before it is answered.
     pub wait_replicas: u32,
+    /// The certificate authorities that are trusted instead of the system's.
+    pub ca_file: Option<PathBuf>,
+    /// The certificate that this installation shows.
+    pub client_cert: Option<PathBuf>,
+    /// Its private key.
+    pub client_key: Option<PathBuf>,
     /// A node starts and waits while Redis cannot be reached.
     pub waits_at_start: bool,
 }
@@ -126,12 +132,17 @@ impl RedisSettings {
             addresses,
             topology,
             wait_replicas: reader.number("store.redis_wait_replicas", 0..=16),
+            ca_file: reader.optional("store.redis_ca_file", |text| Ok(text.into())),
+            client_cert: reader.optional("store.redis_client_cert", |text| Ok(text.into())),
+            client_key: reader.optional("store.redis_client_key", |text| Ok(text.into())),
             waits_at_start: reader.flag("store.redis_wait_at_start"),
         }
     }
 
     fn check(&self, problems: &mut Problems) {
         problems.require(!self.addresses.is_empty(), "store.redis_url", "must be set while store.kind is \"redis\"");
+        let is_pair = self.client_cert.is_some() == self.client_key.is_some();
+        problems.require(is_pair, "store.redis_client_cert", "must be set together with store.redis_client_key, or neither");
         let single = self.topology != RedisTopology::Standalone || self.addresses.len() <= 1;
         problems.require(single, "store.redis_url", "must be one address while store.redis_topology is \"standalone\"");
         let named = !matches!(&self.topology, RedisTopology::Sentinel { service } if service.is_empty());

@@ -38,7 +38,7 @@ mod tests;
 #[cfg(feature = "fuzzing")]
 pub use self::given::{GivenReplies, masters, notice};
 pub use self::installation::may_open;
-pub use self::link::{BadRedisUrl, CallFigures, LinkFigures, RedisServers, RedisTopology};
+pub use self::link::{BadCertificates, BadRedisUrl, CallFigures, LinkFigures, RedisServers, RedisTopology};
 pub use self::options::{NodeId, RedisOptions};
 pub use self::store::RedisStore;
 pub(crate) use self::store::unwatched;

@@ -18,6 +18,10 @@ use crate::text::{Label, Whole};
 pub const OVERLAP_MAX_S: u64 = 366 * 24 * 3_600;
 /// What is said to a list of networks that is empty or too long.
 const SOME_NETWORKS: &str = "must be an array of 1 to 64 addresses or networks; leave it out for all";
+/// The usual forms of an address or a network: IPv4, and IPv6 in whole or with one gap.
+const NETWORK_PATTERN: &str = "^(((25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])\\.){3}(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])(/([12]?[0-9]|3[0-2]))?\
+                               |(([0-9a-f]{1,4}:){7}[0-9a-f]{1,4}|([0-9a-f]{1,4}:){1,6}:|([0-9a-f]{1,4}:){1,4}(:[0-9a-f]{1,4}){1,3})\
+                               (/([1-9]?[0-9]|1[01][0-9]|12[0-8]))?)$";
 /// What is said to a list of environments that names none.
 const SOME_ENVIRONMENTS: &str = "must be an array that names some of sandbox, stage and production; leave it out for all";
 
@@ -83,7 +87,7 @@ impl Field for KeyNetworks {
 }
 
 described! {
-    KeyNetworks: { "type": "array", "minItems": 1, "maxItems": 64, "items": { "type": "string" } }
+    KeyNetworks: { "type": "array", "minItems": 1, "maxItems": 64, "items": { "type": "string", "pattern": NETWORK_PATTERN } }
 }
 
 described! {

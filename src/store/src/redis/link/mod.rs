@@ -35,4 +35,4 @@ pub(crate) use self::retry::Backoff;
 #[cfg(feature = "fuzzing")]
 pub(crate) use self::slot_ranges::masters;
 pub(crate) use self::topology::Address;
-pub use self::topology::{BadRedisUrl, RedisServers, RedisTopology};
+pub use self::topology::{BadCertificates, BadRedisUrl, RedisServers, RedisTopology};

@@ -8,7 +8,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo as _, RedisConnectionInfo};
+use redis::{Client, ClientTlsConfig, ConnectionAddr, ConnectionInfo, IntoConnectionInfo as _, RedisConnectionInfo, TlsCertificates};
 
 /// How the servers are organised.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,6 +46,11 @@ pub(crate) struct Address {
 #[error("not a redis:// or rediss:// URL")]
 pub struct BadRedisUrl;
 
+/// Certificates cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("must be PEM, with a key that fits its certificate, for rediss:// URLs")]
+pub struct BadCertificates;
+
 impl RedisServers {
     /// From one `redis://` or `rediss://` URL for each server, sentinel or node; the first one says
     /// how to log in.
@@ -58,6 +63,23 @@ impl RedisServers {
         let seeds = parsed.iter().map(address_of).collect::<Result<_, _>>()?;
         let login = parsed.into_iter().next().ok_or(BadRedisUrl)?;
         Ok(Self { topology, seeds, login })
+    }
+
+    /// The same with certificates for encrypted connections, as PEM: of the authorities that are trusted instead of the system's, and of
+    /// this installation with its private key.
+    ///
+    /// # Errors
+    /// [`BadCertificates`] when they are not such, or the URLs are not `rediss://`.
+    pub fn with_certificates(
+        mut self,
+        authorities: Option<Vec<u8>>,
+        identity: Option<(Vec<u8>, Vec<u8>)>,
+    ) -> Result<Self, BadCertificates> {
+        let client_tls = identity.map(|(client_cert, client_key)| ClientTlsConfig { client_cert, client_key });
+        let certificates = TlsCertificates { client_tls, root_cert: authorities };
+        let client = Client::build_with_tls(self.login.clone(), certificates).map_err(|_| BadCertificates)?;
+        self.login = client.get_connection_info().clone();
+        Ok(self)
     }
 
     /// Everything that a connection to a server needs.

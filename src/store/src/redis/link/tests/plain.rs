@@ -3,10 +3,11 @@
 use redis::{Value, cmd};
 
 use super::harness::{RedisServer, TIMEOUT};
-use super::{COUNT, count, link, number, options, together};
+use super::{COUNT, count, link, number, options, options_of, together};
 use crate::StoreError;
 use crate::redis::link::{Link, LinkOptions, RedisServers, RedisTopology};
 use crate::redis::script::Script;
+use sakshi_kit::tls::Authority;
 
 /// A link that does not repeat what a busy machine takes long for.
 fn patient(url: &str) -> Link {
@@ -160,6 +161,40 @@ async fn a_server_that_does_not_speak_tls_is_not_spoken_to_without() {
         assert!(matches!(count(&link, "a").await, Err(StoreError::Unavailable(_))));
     }
     assert_eq!(server.answer(&["DBSIZE"]).integer(), Some(0));
+}
+
+#[tokio::test]
+async fn a_server_that_asks_for_certificates_gets_ours_and_is_trusted_by_its_own_authority() {
+    let (authority, directory) = (Authority::create(), tempfile::tempdir().unwrap());
+    let server = authority.issue(&["127.0.0.1"]);
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    for (name, text) in [("ca", &authority.pem), ("cert", &server.certificate), ("key", &server.key)] {
+        std::fs::write(path(name), text).unwrap();
+    }
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let lines = [
+        format!("tls-port {port}"),
+        format!("tls-cert-file {}", path("cert")),
+        format!("tls-key-file {}", path("key")),
+        format!("tls-ca-cert-file {}", path("ca")),
+        "tls-auth-clients yes".to_owned(),
+    ];
+    let _server = RedisServer::start(&lines.each_ref().map(String::as_str));
+    let servers = || RedisServers::new(&[format!("rediss://127.0.0.1:{port}/")], RedisTopology::Standalone).unwrap();
+    let ours = authority.issue(&["sakshi"]);
+    let pem = |text: &str| text.as_bytes().to_vec();
+    let identity = || Some((pem(&ours.certificate), pem(&ours.key)));
+    let reached = async |servers: RedisServers| count(&Link::new(options_of(servers)), "a").await;
+    assert_eq!(reached(servers().with_certificates(Some(pem(&authority.pem)), identity()).unwrap()).await, Ok(1));
+    let other = Authority::create();
+    for (authorities, identity) in [(Some(pem(&authority.pem)), None), (Some(pem(&other.pem)), identity())] {
+        let refused = reached(servers().with_certificates(authorities, identity).unwrap()).await;
+        assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
+    }
+    assert!(
+        servers().with_certificates(Some(pem("garbage")), None).is_err()
+            || servers().with_certificates(None, Some((vec![], vec![]))).is_err()
+    );
 }
 
 #[test]
