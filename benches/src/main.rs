@@ -34,6 +34,7 @@ mod scale;
 mod scaling;
 mod steps;
 mod summary;
+mod token;
 mod transactions;
 mod verification;
 mod webhooks;
@@ -75,6 +76,8 @@ struct Cli {
 enum What {
     /// Inits beside a bare handler that makes one signature.
     Init,
+    /// Inits whose key is on a token in software, beside those whose key is in a file.
+    Token,
     /// Polls beside a bare handler with the same authentication.
     Poll,
     /// Callbacks beside a bare handler that makes the same two signature checks.
@@ -125,6 +128,7 @@ fn main() -> ExitCode {
     let done = match &cli.what {
         What::Role(role) => role.run(),
         What::Init => one(&cli, init::run, scale).map(drop),
+        What::Token => one(&cli, token::run, scale).map(drop),
         What::Poll => one(&cli, poll::run, scale).map(drop),
         What::Completion => one(&cli, completion::run, scale).map(drop),
         What::Memory => one(&cli, memory::run, scale).map(drop),

@@ -41,7 +41,7 @@ async fn ten_megabytes_of_signed_pdf_arrive_byte_for_byte_in_webhook_and_poll() 
     let body = Flow::Esign.body_with(&[("/documentInfo/content", Some(json!(file)))]);
     let opened = fixture.backend.open_flow_with(Flow::Esign, &body).await;
     assert_same(fixture.upstream.last().body["document"]["content"].as_str().expect("a document"), &file);
-    fixture.connector.report_new("esign", &opened.report_with(ESIGN_COMPLETED, &[("/content", Some(json!(file)))])).await;
+    tell_when_there_is_room(&fixture, &opened, &opened.report_with(ESIGN_COMPLETED, &[("/content", Some(json!(file)))])).await;
     let expected = sent_with(&opened, ESIGN_COMPLETED, &file);
     assert_same(body_of(&fixture.webhooks(1).await[0]), &expected);
     assert_same(&fixture.backend.poll(&opened).await.text, &expected);
@@ -55,14 +55,13 @@ async fn the_other_flows_carry_files_of_the_same_size() {
     let stamp_body = Flow::EStamp.body_with(&[("/document/base64FileData", Some(json!(file)))]);
     let stamp = fixture.backend.open_flow_with(Flow::EStamp, &stamp_body).await;
     assert_same(fixture.upstream.last().body["document"]["base64FileData"].as_str().expect("a document"), &file);
-    fixture
-        .connector
-        .report_new("estamp", &stamp.report_with(ESTAMP_COMPLETED, &[("/data/fileList/0/base64FileData", Some(json!(file)))]))
-        .await;
+    let report = stamp.report_with(ESTAMP_COMPLETED, &[("/data/fileList/0/base64FileData", Some(json!(file)))]);
+    tell_when_there_is_room(&fixture, &stamp, &report).await;
     assert_same(body_of(&fixture.webhooks(1).await[0]), &sent_with(&stamp, ESTAMP_COMPLETED, &file));
 
     let locker = fixture.backend.open_flow(Flow::DocLocker).await;
-    fixture.connector.report_new("doclocker", &locker.report_with(DOCLOCKER_FETCHED, &[("/data/docs/0/dataPdf", Some(json!(file)))])).await;
+    tell_when_there_is_room(&fixture, &locker, &locker.report_with(DOCLOCKER_FETCHED, &[("/data/docs/0/dataPdf", Some(json!(file)))]))
+        .await;
     let expected = sent_with(&locker, DOCLOCKER_FETCHED, &file);
     assert_same(&ordered_details(body_of(&fixture.webhooks(2).await[1])), &expected);
     assert_same(&ordered_details(&fixture.backend.poll(&locker).await.text), &expected);
@@ -87,12 +86,16 @@ async fn tell_when_there_is_room(fixture: &FlowFixture, opened: &OpenedFlow, rep
     let result = eventually("room for a report", 3 * TIMEOUT, || async {
         // Who is refused in the middle of a large body may find the connection closed before the answer.
         let answer = fixture.connector.attempt(opened.flow.kind(), report).await.ok()?;
-        if answer.status != 503 {
-            return Some(result_of(&answer));
+        match answer.status {
+            // On a busy machine a body may arrive too slowly; nothing of it was taken.
+            408 => None,
+            503 => {
+                answer.refusal(503);
+                assert!(answer.header("retry-after").is_some(), "{}", answer.text);
+                None
+            }
+            _ => Some(result_of(&answer)),
         }
-        answer.refusal(503);
-        assert!(answer.header("retry-after").is_some(), "{}", answer.text);
-        None
     });
     // A store that answers late may have kept what was answered with 503, and then knows it.
     assert!(["accepted", "repeated"].contains(&&*result.await));
@@ -134,7 +137,7 @@ async fn a_dozen_large_webhooks_to_a_hanging_receiver_hold_up_nobody_and_fill_no
         fixture.webhooks(number).await;
     }
     let large_too = neighbour.open_flow(Flow::Esign).await;
-    fixture.connector.report_new("esign", &large_too.report_with(ESIGN_COMPLETED, &[("/content", Some(json!(file)))])).await;
+    tell_when_there_is_room(&fixture, &large_too, &large_too.report_with(ESIGN_COMPLETED, &[("/content", Some(json!(file)))])).await;
     assert_same(body_of(&fixture.webhooks(6).await[5]), &sent_with(&large_too, ESIGN_COMPLETED, &file));
     for opened in &large {
         assert_same(&fixture.backend.poll(opened).await.text, &sent_with(opened, ESIGN_COMPLETED, &file));
@@ -166,7 +169,7 @@ async fn a_dozen_large_webhooks_to_a_healthy_receiver_all_arrive() {
 
 #[tokio::test]
 async fn large_orders_at_a_hanging_upstream_leave_room_for_one_of_every_other_client_while_there_is_any() {
-    let fixture = FlowFixture::with(&[("SERVER__DRAIN_TIMEOUT_S", "1"), ("UPSTREAMS__TIMEOUT_MS", "60000")]).await;
+    let fixture = FlowFixture::with(&[("SERVER__DRAIN_TIMEOUT_S", "1"), ("UPSTREAMS__TIMEOUT_MS", "600000")]).await;
     let large = Flow::Esign.body_with(&[("/documentInfo/content", Some(json!(file(9))))]);
     let (second, third) = (fixture.node.backend(0).await, fixture.node.backend(0).await);
     let fourth = fixture.node.backend(0).await;
@@ -180,7 +183,7 @@ async fn large_orders_at_a_hanging_upstream_leave_room_for_one_of_every_other_cl
     for backend in [&fixture.backend, &second, &fourth] {
         // Who is refused in the middle of a large body may find the connection closed before the answer.
         let refused =
-            eventually("a refusal", TIMEOUT, || async { Answer::attempt(backend.flow_request(Flow::Esign, &large)).await.ok() }).await;
+            eventually("a refusal", 3 * TIMEOUT, || async { Answer::attempt(backend.flow_request(Flow::Esign, &large)).await.ok() }).await;
         assert_eq!(refused.refusal(503), "overloaded");
         assert!(refused.header("retry-after").is_some());
     }

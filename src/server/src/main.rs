@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::Parser as _;
 use sakshi::allocator;
 use sakshi::cli::{self, Cli};
+use sakshi::pkcs11;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -14,5 +15,7 @@ fn main() -> ExitCode {
     allocator::give_memory_back_soon();
     let cli = Cli::parse();
     let (mut out, mut err) = (io::stdout(), io::stderr());
-    actix_rt::System::new().block_on(cli::run(&cli, &mut out, &mut err))
+    let code = actix_rt::System::new().block_on(cli::run(&cli, &mut out, &mut err));
+    pkcs11::end();
+    code
 }

@@ -215,7 +215,9 @@ impl ApiError {
             }
             Self::BearerUnauthorized => row(StatusCode::UNAUTHORIZED, "unauthorized", "Missing or invalid Authorization header"),
             Self::Forbidden => row(StatusCode::FORBIDDEN, "forbidden", "Your role does not include this operation."),
-            Self::AddressNotAllowed => row(StatusCode::FORBIDDEN, "address_not_allowed", "This API key may not be used from this address."),
+            Self::AddressNotAllowed => {
+                row(StatusCode::UNAUTHORIZED, "address_not_allowed", "This API key may not be used from this address.")
+            }
             Self::CertificateRequired => row(
                 StatusCode::FORBIDDEN,
                 "client_certificate_required",

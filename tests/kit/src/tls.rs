@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -30,6 +30,8 @@ impl Authority {
     pub fn create() -> Self {
         let mut params = CertificateParams::new(Vec::new()).expect("no names");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        // OpenSSL takes a certificate with the name of its issuer for one that has signed itself.
+        params.distinguished_name.push(DnType::CommonName, "the authority of a test");
         let key = KeyPair::generate().expect("a key");
         Self { pem: params.self_signed(&key).expect("a certificate").pem(), issuer: Issuer::new(params, key) }
     }

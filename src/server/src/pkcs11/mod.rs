@@ -7,7 +7,7 @@ mod signer;
 mod unwrap;
 mod uri;
 
-pub use module::TokenError;
+pub use module::{TokenError, end};
 pub(crate) use signer::{TokenKey, check};
 pub(crate) use unwrap::unwrap_key;
 pub use uri::KeyUri;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use cryptoki::context::{CInitializeArgs, CInitializeFlags, Pkcs11};
@@ -77,6 +78,21 @@ type Library = RwLock<Option<Pkcs11>>;
 /// Every library of this process, by its path: it starts once for all keys, and is never unloaded, because some cannot be.
 static LIBRARIES: Mutex<BTreeMap<PathBuf, Arc<Library>>> = Mutex::new(BTreeMap::new());
 
+/// Ends every library, once no call is under way: some crash a process that ends without. No key can be used any more.
+pub fn end() {
+    for library in LIBRARIES.lock().unwrap_or_else(PoisonError::into_inner).values() {
+        let mut library = library.write().unwrap_or_else(PoisonError::into_inner);
+        HAS_ENDED.store(true, Ordering::Release);
+        if let Some(started) = library.take() {
+            // The process ends whatever it says.
+            drop(started.finalize());
+        }
+    }
+}
+
+/// Libraries do not start again.
+static HAS_ENDED: AtomicBool = AtomicBool::new(false);
+
 /// The library of a key, shared by its sessions.
 pub(super) struct Module {
     uri: KeyUri,
@@ -118,6 +134,9 @@ impl Module {
     /// Starts the library again: some find a token that came back only then. All sessions end.
     pub(super) fn restart(&self) -> Result<(), TokenError> {
         let mut library = self.library.write().unwrap_or_else(PoisonError::into_inner);
+        if HAS_ENDED.load(Ordering::Acquire) {
+            return Err(TokenError::Failed("the process ends".to_owned()));
+        }
         if let Some(old) = library.take() {
             // It is started again whatever it says.
             drop(old.finalize());

@@ -58,12 +58,8 @@ impl TokenKey {
         let (jobs, waiting) = sync_channel(WAITING_MAX);
         let (waiting, is_available) = (Arc::new(Mutex::new(waiting)), Arc::new(AtomicBool::new(true)));
         for number in 0..SESSIONS {
-            let thread = SigningThread {
-                module: Arc::clone(&module),
-                waiting: Arc::clone(&waiting),
-                is_available: Arc::clone(&is_available),
-                looks: number == 0,
-            };
+            let thread =
+                SigningThread { module: Arc::clone(&module), waiting: Arc::clone(&waiting), is_available: Arc::clone(&is_available) };
             let started = thread::Builder::new().name(format!("token-{number}")).spawn(move || thread.run());
             started.map_err(|error| TokenError::Failed(error.to_string()))?;
         }
@@ -121,8 +117,6 @@ struct SigningThread {
     module: Arc<Module>,
     waiting: Arc<Mutex<Receiver<Job>>>,
     is_available: Arc<AtomicBool>,
-    /// Asks an idle token.
-    looks: bool,
 }
 
 impl SigningThread {
@@ -143,12 +137,12 @@ impl SigningThread {
                         self.note_away(&mut open);
                     }
                 },
-                Err(RecvTimeoutError::Timeout) if self.looks => {
+                // One thread waits at a time, so the token is asked once.
+                Err(RecvTimeoutError::Timeout) => {
                     if self.signature(&mut open, PROBE).is_none() {
                         self.note_away(&mut open);
                     }
                 }
-                Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }
         }
