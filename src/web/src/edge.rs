@@ -12,7 +12,7 @@ use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::error::InternalError;
 use actix_web::http::header::{self, HeaderMap, HeaderValue};
 use actix_web::middleware::Next;
-use actix_web::{Error, HttpMessage, HttpRequest};
+use actix_web::{Error, HttpMessage, HttpRequest, ResponseError as _};
 use futures_util::FutureExt as _;
 use sakshi_domain::request_id::RequestId;
 use sakshi_service::budget::Owner;
@@ -88,7 +88,11 @@ fn is_health_check(path: &str) -> bool {
 /// The answer when the inner service returned no response.
 fn without_response(error: &ApiError, (id, docs): (&RequestId, &DocsBase), unread: Option<UnreadBody>, span: &Span) -> Error {
     sakshi_trace::failed(span, error.code());
-    tracing::error!(request.id = %id, error.type = error.code(), error.detail = error.detail().as_deref(), "request lost");
+    if error.status_code().is_server_error() {
+        tracing::error!(request.id = %id, error.type = error.code(), error.detail = error.detail().as_deref(), "request lost");
+    } else {
+        tracing::warn!(request.id = %id, error.type = error.code(), "request refused");
+    }
     metrics::counter!("sakshi_http_refusals_total", "code" => error.code()).increment(1);
     let answer = error.render(id, docs).map_body(|_, body| ResponseBody::new(body, None, unread).boxed());
     InternalError::from_response(error.code(), answer).into()

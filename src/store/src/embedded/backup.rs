@@ -14,7 +14,7 @@ use aws_lc_rs::digest::{Context, SHA256};
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, OpenFlags, Params, params};
 use sakshi_domain::clock::Clock;
-use sakshi_domain::delivery::DeliveryOutcome;
+use sakshi_domain::delivery::{DeliveryOutcome, FailureReason};
 
 use super::database::connection::{Role, connect};
 use super::database::files::{self, LockedDirectory, failed};
@@ -35,9 +35,9 @@ const UNSENT: &str = "SELECT (SELECT count(*) FROM txn_record WHERE delivery IS 
      + (SELECT count(*) FROM report_record WHERE delivery IS NOT NULL AND claimed_at IS NULL)";
 /// Give up each attempt that has not ended, also of what waits.
 const GIVEN_UP: [&str; 2] = [
-    "UPDATE txn_record SET claimed_at = coalesce(claimed_at, ?1), attempt = ?2, duration_ms = 0, _end = until \
+    "UPDATE txn_record SET claimed_at = coalesce(claimed_at, ?1), attempt = ?2, reason = ?3, duration_ms = 0, _end = until \
      WHERE delivery IS NOT NULL AND attempt IS NULL",
-    "UPDATE report_record SET claimed_at = coalesce(claimed_at, ?1), attempt = ?2, duration_ms = 0, _end = until \
+    "UPDATE report_record SET claimed_at = coalesce(claimed_at, ?1), attempt = ?2, reason = ?3, duration_ms = 0, _end = until \
      WHERE delivery IS NOT NULL AND attempt IS NULL",
 ];
 const EMPTY_OUTBOX: &str = "DELETE FROM outbox_index";
@@ -252,7 +252,7 @@ fn copy(file: &Path, draft: &Path, clock: &dyn Clock, webhooks: QueuedWebhooks) 
     if webhooks == QueuedWebhooks::Drop {
         let connection = Connection::open_with_flags(draft, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
         for sql in GIVEN_UP {
-            connection.execute(sql, params![clock.now().millis(), DeliveryOutcome::Unknown.as_str()])?;
+            connection.execute(sql, params![clock.now().millis(), DeliveryOutcome::Unknown.as_str(), FailureReason::Unknown.as_str()])?;
         }
         connection.execute(EMPTY_OUTBOX, [])?;
     }
