@@ -7,13 +7,13 @@ use ipnet::IpNet;
 /// Reads an address or a network.
 ///
 /// # Errors
-/// What is accepted.
+/// The accepted forms.
 pub fn parse_network(text: &str) -> Result<IpNet, &'static str> {
     let single = || text.parse::<IpAddr>().map(IpNet::from);
     text.parse::<IpNet>().or_else(|_| single()).map_err(|_| "must be an address or a network such as 10.0.0.0/8")
 }
 
-/// Where an API key may be used.
+/// The networks from which an API key may be used.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Networks(pub Vec<IpNet>);
 
@@ -21,7 +21,7 @@ impl Networks {
     /// Networks of one list at most.
     pub const MAX: usize = 64;
 
-    /// Whether an address is in one of them. Without any, every address is.
+    /// Returns true for an address in one of them, and for every address if there are none.
     #[must_use]
     pub fn permit(&self, address: IpAddr) -> bool {
         self.0.is_empty() || self.0.iter().any(|network| network.contains(&address))

@@ -23,7 +23,7 @@ use crate::pinned::Pinned;
 /// Hosts that are reached without the proxy, whatever is set.
 const NEVER_PROXIED: &str = "localhost,127.0.0.0/8,::1";
 
-/// What can be set.
+/// The settings of the way out.
 #[derive(Clone, Default)]
 pub struct EgressOptions {
     /// The forward proxy, `http://[user:password@]host:port`.
@@ -57,7 +57,7 @@ impl Egress {
     /// The way that these options describe.
     ///
     /// # Errors
-    /// What is not PEM, or a key that does not fit its certificate.
+    /// A file that is not PEM, or a key that does not fit its certificate.
     pub fn new(options: &EgressOptions) -> Result<Self, ClientError> {
         let no = [&[NEVER_PROXIED.to_owned()], &options.no_proxy[..]].concat().join(",");
         let proxy = |url: &Url| Arc::new(ForwardProxy { url: url.clone(), matcher: Matcher::builder().all(url.as_str()).no(no).build() });
@@ -75,7 +75,7 @@ impl Egress {
         self.proxy.as_ref()?.matcher.intercept(url)
     }
 
-    /// Whether this is the host of the proxy.
+    /// Returns true for the host of the proxy.
     pub(crate) fn is_proxy(&self, host: &str) -> bool {
         self.proxy.as_ref().is_some_and(|proxy| proxy.url.host_str() == Some(host))
     }

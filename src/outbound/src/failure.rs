@@ -45,7 +45,7 @@ pub(crate) fn reason(error: &(dyn Error + 'static)) -> FailureReason {
     causes(error).find_map(reason_of).unwrap_or(FailureReason::Unknown)
 }
 
-/// What one error of a chain says; `None` when the next one says more.
+/// The cause that one error of a chain names; `None` when the next one says more.
 fn reason_of(error: &(dyn Error + 'static)) -> Option<FailureReason> {
     if let Some(error) = error.downcast_ref::<TlsError>() {
         return Some(tls_reason(error));
@@ -116,12 +116,12 @@ fn cause<'error>(error: &'error (dyn Error + 'static)) -> Option<&'error (dyn Er
 /// System errors that mean that this machine ran out of a resource.
 const EXHAUSTION_CODES: [i32; 5] = [libc::EMFILE, libc::ENFILE, libc::ENOBUFS, libc::ENOMEM, libc::EADDRNOTAVAIL];
 
-/// Whether a failure to resolve or connect was caused by an exhausted resource of this machine.
+/// Returns true if an exhausted resource of this machine made resolving or connecting fail.
 pub(crate) fn is_exhaustion(error: &(dyn Error + 'static)) -> bool {
     causes(error).any(|error| error.downcast_ref().is_some_and(is_exhaustion_code))
 }
 
-/// Whether this machine can open no socket now. The system's resolver then reports misleading errors.
+/// Returns true if this machine can open no socket now. The system's resolver then reports misleading errors.
 pub(crate) fn is_out_of_sockets() -> bool {
     UdpSocket::bind(("127.0.0.1", 0)).is_err_and(|error| is_exhaustion_code(&error))
 }

@@ -31,7 +31,7 @@ fn attempt_words(attempt: Attempt) -> String {
     format!("{}{status}{why}, {} ms", attempt.outcome, attempt.duration_ms)
 }
 
-/// What the receiver's developer should know of a failure.
+/// A failure in words for the receiver's developer.
 const fn advice(failure: AttemptFailure) -> &'static str {
     match failure.reason {
         FailureReason::Dns => "no address was found for the host name",

@@ -204,7 +204,7 @@ fn new_intent_key() -> Result<String, KeyError> {
     IntentKey::generate_rs256().map(|(_, pem)| pem).map_err(|error| unusable("authority.intent_key", error))
 }
 
-/// What is done with a key on a token.
+/// The use of a key on a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TokenUse {
     /// It is opened for signatures.

@@ -83,12 +83,12 @@ impl Listeners {
     }
 }
 
-/// Where a listener is reached.
+/// The URL of a listener.
 pub(crate) fn url(tls: &Option<ListenerTls>, address: SocketAddr) -> String {
     format!("{}://{address}", if tls.is_some() { "https" } else { "http" })
 }
 
-/// When each file was written, and its length.
+/// The time and the length of each file.
 type Stamps = Vec<Option<(SystemTime, u64)>>;
 
 /// A listener whose files are looked at.
@@ -140,7 +140,7 @@ fn stamps(files: &ListenerFiles) -> Stamps {
     [Some(&files.certificate), Some(&files.key), files.client_authorities.as_ref()].into_iter().flatten().map(|path| stamp(path)).collect()
 }
 
-/// When a file was written, and its length; `None` when there is none.
+/// The time and the length of a file; `None` when there is none.
 pub(crate) fn stamp(path: &Path) -> Option<(SystemTime, u64)> {
     let about = fs::metadata(path).ok()?;
     Some((about.modified().ok()?, about.len()))

@@ -11,7 +11,7 @@ use sakshi_domain::invalid::Invalid;
 use sakshi_outbound::upstream::UpstreamError;
 use sakshi_store::StoreError;
 
-/// When to come again while the token that signs is away.
+/// The pause before a retry while the token that signs is away.
 const SIGNER_RETRY: Duration = Duration::from_secs(5);
 
 /// Why a use case was refused. Nothing was changed or debited, unless a variant says otherwise.

@@ -44,7 +44,7 @@ pub trait RemoteKey: fmt::Debug + Send + Sync {
     /// Makes the signature of RS256 over a message.
     fn sign(&self, message: Vec<u8>) -> Signing;
 
-    /// Whether signatures are made now, as far as is known.
+    /// Returns false while the key is known to be away.
     fn is_available(&self) -> bool;
 }
 
@@ -144,7 +144,7 @@ impl IntentKey {
         }
     }
 
-    /// Whether it signs now, as far as is known.
+    /// Returns false while it is known to be away.
     pub(super) fn is_available(&self) -> bool {
         match &self.0 {
             Pair::Rs256(_) | Pair::Es256(_) => true,

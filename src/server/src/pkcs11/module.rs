@@ -51,7 +51,7 @@ pub enum TokenError {
     /// The token makes signatures that the public half does not verify.
     #[error("the token's signature does not fit the public half of the key")]
     Unverified,
-    /// What was unwrapped, or is to be, is no key.
+    /// The wrapped or the unwrapped bytes are no key.
     #[error("{0}")]
     Unwrapped(&'static str),
     /// Another failure of the token.
@@ -97,7 +97,7 @@ static HAS_ENDED: AtomicBool = AtomicBool::new(false);
 pub(super) struct Module {
     uri: KeyUri,
     library: Arc<Library>,
-    /// Whether the PIN was refused. One session at a time logs in.
+    /// True once the PIN was refused. One session at a time logs in.
     pin_refused: Mutex<bool>,
 }
 

@@ -27,7 +27,7 @@ const WAITING_MAX: usize = 1_024;
 const LOOK: Duration = Duration::from_secs(5);
 /// The pause before a token that is away is tried again.
 const PAUSE: Duration = Duration::from_secs(1);
-/// What an idle token signs.
+/// The message that an idle token signs.
 const PROBE: &[u8] = b"sakshi asks whether the token signs";
 
 /// A request for a signature.

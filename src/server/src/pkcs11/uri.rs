@@ -9,7 +9,7 @@ use secrecy::SecretString;
 
 use super::module::TokenError;
 
-/// What is accepted.
+/// The accepted form.
 const FORM: &str = "must be a PKCS#11 URI such as pkcs11:token=NAME;object=NAME?module-path=/usr/lib/MODULE.so&pin-source=/run/secrets/pin, \
                                with `token`, `serial` or `slot-id`, and `object` or `id`";
 
@@ -48,7 +48,7 @@ impl fmt::Debug for KeyUri {
 }
 
 impl KeyUri {
-    /// Whether a text is meant as such a URI.
+    /// Returns true for a text with the scheme of such a URI.
     pub(crate) fn is_meant(text: &str) -> bool {
         text.starts_with("pkcs11:")
     }
@@ -56,7 +56,7 @@ impl KeyUri {
     /// Reads a URI.
     ///
     /// # Errors
-    /// What is accepted.
+    /// The accepted form.
     pub(crate) fn parse(text: &str) -> Result<Self, &'static str> {
         let rest = text.strip_prefix("pkcs11:").ok_or(FORM)?;
         let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
@@ -88,7 +88,7 @@ impl KeyUri {
         if names_token && names_key && uri.module.is_absolute() { Ok(uri) } else { Err(FORM) }
     }
 
-    /// Whether the PIN stands in the URI, where everybody who sees the settings can read it.
+    /// Returns true if the PIN stands in the URI, for everybody who sees the settings.
     pub(crate) const fn has_open_pin(&self) -> bool {
         matches!(self.pin, Pin::Value(_))
     }

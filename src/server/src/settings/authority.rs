@@ -51,7 +51,7 @@ pub struct Authority {
     pub links: AppLinks,
 }
 
-/// Where a private key is.
+/// The place of a private key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeyPlace {
     /// In a PEM file.
@@ -65,7 +65,7 @@ impl KeyPlace {
         if KeyUri::is_meant(text) { KeyUri::parse(text).map(Self::Token) } else { Ok(Self::File(text.into())) }
     }
 
-    /// Whether the PIN of a token stands in the settings.
+    /// Returns true if the PIN of a token stands in the settings.
     pub(super) const fn has_open_pin(&self) -> bool {
         matches!(self, Self::Token(uri) if uri.has_open_pin())
     }

@@ -62,7 +62,7 @@ pub struct Server {
 /// The PEM files of a listener that speaks TLS.
 #[derive(Clone, Debug)]
 pub struct ListenerFiles {
-    /// What the names of its settings begin with, after `server.`.
+    /// The beginning of the names of its settings, after `server.`.
     pub listener: &'static str,
     /// Its certificate, with the chain.
     pub certificate: PathBuf,

@@ -27,7 +27,7 @@ pub struct StoreSettings {
     pub take_over_from: Option<Installation>,
 }
 
-/// Where the encryption key comes from.
+/// The source of the encryption key.
 #[derive(Clone, Debug)]
 pub enum KeySource {
     /// From the settings.

@@ -245,7 +245,7 @@ impl Authority {
         (certificate.pem(), key.serialize_pem())
     }
 
-    /// What a client that trusts this authority speaks, with a certificate or without.
+    /// A client that trusts this authority, with a certificate or without.
     fn connector(&self, identity: Option<(String, String)>) -> TlsConnector {
         let mut roots = RootCertStore::empty();
         roots.add(CertificateDer::from_pem_slice(self.pem.as_bytes()).unwrap()).unwrap();

@@ -10,7 +10,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::server::{ServerConfig, VerifierBuilderError, WebPkiClientVerifier};
 use tokio_rustls::rustls::{ALL_VERSIONS, Error, RootCertStore};
 
-/// What a listener shows and asks for, as PEM.
+/// The certificates that a listener shows and asks for, as PEM.
 #[derive(Clone, Copy)]
 pub struct ListenerPem<'a> {
     /// Its certificate, with the chain.
@@ -57,7 +57,7 @@ impl ListenerTls {
     /// TLS with these files.
     ///
     /// # Errors
-    /// What cannot be used.
+    /// A file that cannot be used.
     pub fn new(files: ListenerPem<'_>) -> Result<Self, ListenerTlsError> {
         Ok(Self { config: Arc::new(RwLock::new(config(files)?)), asks_for_certificate: files.client_authorities.is_some() })
     }
@@ -65,7 +65,7 @@ impl ListenerTls {
     /// Shows these files from the next connection on.
     ///
     /// # Errors
-    /// What cannot be used; the earlier files stay.
+    /// A file that cannot be used; the earlier ones stay.
     pub fn replace(&self, files: ListenerPem<'_>) -> Result<(), ListenerTlsError> {
         *self.config.write().unwrap_or_else(PoisonError::into_inner) = config(files)?;
         Ok(())

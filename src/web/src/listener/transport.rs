@@ -37,7 +37,7 @@ impl Transport {
         }
     }
 
-    /// Whether the client was asked for a certificate and has shown none.
+    /// Returns true if the client was asked for a certificate and has shown none.
     pub(super) const fn lacks_certificate(&self) -> bool {
         matches!(self, Self::Tls { lacks_certificate: true, .. })
     }

@@ -16,7 +16,7 @@ use crate::text::{Label, Whole};
 
 /// The longest overlap of two keys: a year, in seconds.
 pub const OVERLAP_MAX_S: u64 = 366 * 24 * 3_600;
-/// What is said to a list of networks that is empty or too long.
+/// The refusal of a list of networks that is empty or too long.
 const SOME_NETWORKS: &str = "must be an array of 1 to 64 addresses or networks; leave it out for all";
 /// The usual forms of an address or a network: IPv4, and IPv6 in whole or with one gap.
 const NETWORK_PATTERN: &str = "^(((25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])\\.){3}(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])(/([12]?[0-9]|3[0-2]))?\
