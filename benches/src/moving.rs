@@ -113,7 +113,7 @@ impl Owner {
             directory: directory.to_owned(),
             clock: Arc::new(SystemClock),
             vault: Arc::clone(&self.vault),
-            retention: Retention { expired: DAY, events: DAY * 90 },
+            retention: Retention { expired: DAY, events: DAY * 90, consents: DAY * 90 },
             max_waiting: 8_192,
             ownership: self.ownership.clone(),
         })?)
@@ -125,7 +125,7 @@ impl Owner {
             wait_replicas: 0,
             node: NodeId::generate(),
             vault: Arc::clone(&self.vault),
-            retention: Retention { expired: DAY, events: DAY * 90 },
+            retention: Retention { expired: DAY, events: DAY * 90, consents: DAY * 90 },
             max_waiting: 8_192,
             must_persist: false,
             waits_at_start: false,
@@ -140,6 +140,7 @@ impl Owner {
         let now = SystemClock.now();
         store.create_client(Client::new(self.client.clone(), "bench".into(), now)).await?;
         let app = App {
+            evidence: false,
             app_id: self.app.clone(),
             client_id: self.client.clone(),
             name: "bench".into(),
@@ -178,6 +179,8 @@ impl Owner {
         let mut answer = [0; 32];
         answer[..16].copy_from_slice(Uuid::new_v4().as_bytes());
         Ok(CompleteTransaction {
+            code: None,
+            evidence: None,
             id,
             known: None,
             passed: true,

@@ -16,7 +16,7 @@ use crate::operator::{document, listener};
 use crate::store_fixture::{CONNECTOR_TOKEN, StoreFixture, TOKEN};
 
 /// Every operation: method, path, the name that generated clients call it by, and the token that it takes.
-pub(crate) const OPERATIONS: [(&str, &str, &str, Option<&str>); 40] = [
+pub(crate) const OPERATIONS: [(&str, &str, &str, Option<&str>); 41] = [
     ("GET", "/admin/v1/clients", "listClients", Some("admin_token")),
     ("POST", "/admin/v1/clients", "createClient", Some("admin_token")),
     ("POST", "/admin/v1/clients/import", "importClient", Some("admin_token")),
@@ -45,6 +45,7 @@ pub(crate) const OPERATIONS: [(&str, &str, &str, Option<&str>); 40] = [
     ("GET", "/admin/v1/intent-keys", "listIntentKeys", Some("admin_token")),
     ("POST", "/admin/v1/intent-keys", "useIntentKey", Some("admin_token")),
     ("GET", "/admin/v1/audit-log", "getAuditLog", Some("admin_token")),
+    ("GET", "/admin/v1/clients/{client_id}/consents", "listConsents", Some("admin_token")),
     ("GET", "/admin/v1/transactions/{txn_id}", "getTransaction", Some("admin_token")),
     ("GET", "/admin/v1/requests/{request_id}", "findRefusedRequest", Some("admin_token")),
     ("GET", "/admin/v1/transactions/{txn_id}/delivery", "getTransactionDelivery", Some("admin_token")),

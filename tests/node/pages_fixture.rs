@@ -72,7 +72,11 @@ impl PagesFixture {
             directory: settings.store.path.clone(),
             clock: clock.clone(),
             vault: Arc::clone(&vault),
-            retention: Retention { expired: Duration::from_secs(3_600), events: Duration::from_secs(3_600) },
+            retention: Retention {
+                expired: Duration::from_secs(3_600),
+                events: Duration::from_secs(3_600),
+                consents: Duration::from_secs(3_600),
+            },
             max_waiting: 64,
             ownership: Ownership::of(Profile::Sandbox, "https://issuer.test"),
         })
@@ -176,7 +180,12 @@ impl PagesFixture {
 
     async fn complete(&self, pending: &Pending, answer: Answer) -> CompleteReply {
         let Rules { replay_window, result_ttl, .. } = rules();
-        self.shared.service.transactions.complete(pending.id, Complete { answer, known: None, replay_window, result_ttl }).await.unwrap()
+        self.shared
+            .service
+            .transactions
+            .complete(pending.id, Complete { answer, known: None, evidence: None, replay_window, result_ttl })
+            .await
+            .unwrap()
     }
 
     /// From now on no question is admitted.

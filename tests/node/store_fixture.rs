@@ -105,7 +105,11 @@ impl StoreFixture {
             directory: directory.path().join("store"),
             clock: clock.clone(),
             vault,
-            retention: Retention { expired: Duration::from_secs(3_600), events: Duration::from_secs(3_600) },
+            retention: Retention {
+                expired: Duration::from_secs(3_600),
+                events: Duration::from_secs(3_600),
+                consents: Duration::from_secs(3_600),
+            },
             max_waiting: 64,
             ownership,
         };

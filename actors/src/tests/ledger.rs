@@ -79,7 +79,7 @@ impl Setting {
             steps: Arc::default(),
         };
         let vault = Arc::new(Vault::new(&[Zeroizing::new(vec![7; 32])]).unwrap());
-        let retention = Retention { expired: WINDOW, events: WINDOW };
+        let retention = Retention { expired: WINDOW, events: WINDOW, consents: WINDOW };
         let store = Store::new(Box::new(engine.clone()), vault, retention, NodeId::ALONE, None);
         let accounts = Arc::<Accounts>::default();
         let actor = CreditLedger::new(store.clone(), Arc::clone(&accounts)).start();

@@ -160,7 +160,7 @@ fn what_waits_behind_the_end_of_a_transaction_is_asked_again_and_answered_from_t
         let fixture = Fixture::new().await;
         let id = fixture.open().await;
         let shard = fixture.tree.transactions.get(0).unwrap();
-        let complete = Complete { answer: verified(1), known: None, replay_window: WINDOW, result_ttl: WINDOW };
+        let complete = Complete { answer: verified(1), known: None, evidence: None, replay_window: WINDOW, result_ttl: WINDOW };
         let end = shard.send(ask(id, complete));
         let behind = shard.send(ask(id, GetTransaction { fresh: true }));
         let (end, behind) = tokio::join!(end, behind);
@@ -235,6 +235,8 @@ fn a_copy_shows_the_end_that_an_actor_before_it_had_begun() {
         }
         assert_eq!(fixture.tree.live_transactions(), 2, "each has an actor");
         let step = CompleteTransaction {
+            code: None,
+            evidence: None,
             id: completed.id,
             known: None,
             passed: true,

@@ -126,7 +126,11 @@ impl Fixture {
             directory: directory.path().join("store"),
             clock: clock.clone(),
             vault: vault.clone(),
-            retention: Retention { expired: Duration::from_secs(3_600), events: Duration::from_secs(3_600) },
+            retention: Retention {
+                expired: Duration::from_secs(3_600),
+                events: Duration::from_secs(3_600),
+                consents: Duration::from_secs(3_600),
+            },
             max_waiting: 1_000,
             ownership: Ownership::of(Profile::Sandbox, "https://issuer.test"),
         };
@@ -184,12 +188,12 @@ impl Fixture {
 
     /// Completes what the caller has just seen wait.
     pub(super) async fn complete_known(&self, pending: &Arc<Pending>, answer: Answer) -> CompleteReply {
-        let complete = Complete { answer, known: Some(Arc::clone(pending)), replay_window: WINDOW, result_ttl: WINDOW };
+        let complete = Complete { answer, known: Some(Arc::clone(pending)), evidence: None, replay_window: WINDOW, result_ttl: WINDOW };
         self.transactions.complete(pending.id, complete).await.unwrap()
     }
 
     pub(super) async fn complete(&self, id: TxnId, answer: Answer) -> CompleteReply {
-        let complete = Complete { answer, known: None, replay_window: WINDOW, result_ttl: WINDOW };
+        let complete = Complete { answer, known: None, evidence: None, replay_window: WINDOW, result_ttl: WINDOW };
         self.transactions.complete(id, complete).await.unwrap()
     }
 

@@ -7,7 +7,7 @@ use actix::Message;
 use sakshi_domain::event::EventRefusal;
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::transaction::{Answer, Pending};
-use sakshi_store::{CompletedRecord, StoreError, TransactionRecord};
+use sakshi_store::{CompletedRecord, Sealed, StoreError, TransactionRecord};
 use tokio::sync::oneshot;
 
 use crate::ask::Inquiry;
@@ -62,6 +62,8 @@ pub struct Complete {
     /// The transaction, if the caller has just seen that it is pending: then the store is not read before the step that
     /// decides.
     pub known: Option<Arc<Pending>>,
+    /// The sealed proof to keep beside it.
+    pub evidence: Option<Sealed>,
     /// How long its credential is refused under other transactions.
     pub replay_window: Duration,
     /// How long the result can be fetched.

@@ -48,7 +48,11 @@ impl Workload {
             directory: directory.to_owned(),
             clock: Arc::clone(&clock),
             vault: Arc::clone(&vault),
-            retention: Retention { expired: Duration::from_secs(86_400), events: Duration::from_secs(86_400) },
+            retention: Retention {
+                expired: Duration::from_secs(86_400),
+                events: Duration::from_secs(86_400),
+                consents: Duration::from_secs(86_400),
+            },
             max_waiting: 8_192,
             ownership: Ownership::of(Profile::Sandbox, "https://issuer.test"),
         })?)
@@ -194,12 +198,14 @@ impl Backend {
         let answer = failure_answer(id, declined.clone());
         let accepted = match self {
             Self::Shard(shard) => {
-                let complete = Complete { answer, known: None, replay_window: REPLAY_WINDOW, result_ttl: RESULT_TTL };
+                let complete = Complete { answer, known: None, evidence: None, replay_window: REPLAY_WINDOW, result_ttl: RESULT_TTL };
                 shard.complete(id, complete).await? == CompleteReply::Accepted
             }
             Self::Store { store, vault } => {
                 let outcome = serde_json::to_vec(&Outcome::NotVerified(declined))?;
                 let complete = CompleteTransaction {
+                    code: None,
+                    evidence: None,
                     id,
                     known: None,
                     passed: false,

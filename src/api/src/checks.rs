@@ -26,6 +26,6 @@ pub(crate) async fn verify(
     rates.orders.take(&caller.client)?;
     let pattern = request.match_pattern();
     let check = CHECKS.iter().find(|check| pattern.as_deref() == Some(check.path)).ok_or(ServiceError::NotOffered)?;
-    let answer = ask(&service, &caller.client, check, body.sent, |named| adopt_request_id(&request, named)).await?;
+    let answer = ask(&service, &caller, check, body.sent, |named| adopt_request_id(&request, named)).await?;
     Ok(HttpResponse::Ok().json(answer))
 }

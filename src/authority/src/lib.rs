@@ -9,6 +9,7 @@ pub mod callback_address;
 pub mod capability;
 pub mod claims;
 mod encoding;
+pub mod evidence;
 pub mod intent;
 pub mod launch;
 pub mod qr;

@@ -4,6 +4,7 @@ use reqwest::Method;
 use sakshi_wire::credits::{Balance, Statement};
 use sakshi_wire::operator::audit_log::AuditLogPage;
 use sakshi_wire::operator::clock::AcceptClockResponse;
+use sakshi_wire::operator::consents::ConsentsPage;
 use sakshi_wire::operator::credits::{AuditResponse, MoveCreditsResponse};
 use sakshi_wire::operator::data_loss::AcceptLossResponse;
 use sakshi_wire::operator::erasure::EraseResponse;
@@ -182,6 +183,17 @@ pub fn use_intent_key(kid: Option<&str>) -> Call<IntentKeysResponse> {
 pub fn audit_log(after: u64, limit: u32, since: Option<&str>) -> Call<AuditLogPage> {
     let since = since.map(|since| format!("&since={}", segment(since))).unwrap_or_default();
     Call::get(format!("/admin/v1/audit-log?after={after}&limit={limit}{since}"))
+}
+
+/// The first part of the register of consents of a client, of people who were asked between these times.
+pub fn consents(client: &str, from: Option<&str>, to: Option<&str>, limit: u32) -> Call<ConsentsPage> {
+    let time = |name: &str, at: Option<&str>| at.map(|at| format!("&{name}={}", segment(at))).unwrap_or_default();
+    Call::get(format!("{}?limit={limit}{}{}", of_client(client, "consents"), time("from", from), time("to", to)))
+}
+
+/// A further part of it, at the path and query that the one before names.
+pub fn more_consents(next: impl Into<String>) -> Call<ConsentsPage> {
+    Call::get(next.into())
 }
 
 /// The state of a flow and of its webhooks.

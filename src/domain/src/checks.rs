@@ -166,6 +166,13 @@ impl ComparedKind {
 }
 
 impl CheckQuery {
+    /// The fields that the client has asked about.
+    #[must_use]
+    pub fn asked(&self) -> Vec<String> {
+        let compared = self.check.compared.iter().zip(&self.compared).filter(|(_, asked)| asked.is_some()).map(|(known, _)| known.field);
+        self.check.numbers.iter().map(|form| form.field).chain(compared).map(str::to_owned).collect()
+    }
+
     /// What was asked to be compared under this name of the source.
     #[must_use]
     pub fn compares(&self, source_field: &str) -> bool {

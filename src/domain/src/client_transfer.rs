@@ -108,6 +108,7 @@ impl From<App> for TransferredApp {
     fn from(app: App) -> Self {
         let settings = AppPatch {
             payload_spelling: Some(app.payload_spelling),
+            evidence: Some(app.evidence),
             consent_webhook_url: app.consent_webhook_url.map(Some),
             data_webhook_url: app.data_webhook_url.map(Some),
             historical_webhook_url: app.historical_webhook_url.map(Some),
@@ -125,6 +126,7 @@ impl TransferredApp {
             client_id: client.clone(),
             name: String::new(),
             payload_spelling: KeyCase::default(),
+            evidence: false,
             consent_webhook_url: None,
             data_webhook_url: None,
             historical_webhook_url: None,
@@ -203,7 +205,7 @@ impl ClientTransfer {
             let after = app.onto(owner, known.as_ref());
             let changed = known
                 .as_ref()
-                .map(|before| changed!(before, after, name payload_spelling consent_webhook_url data_webhook_url historical_webhook_url));
+                .map(|before| changed!(before, after, name payload_spelling evidence consent_webhook_url data_webhook_url historical_webhook_url));
             if import.note(RecordKind::App, app.app_id.as_str(), changed) {
                 import.apps.push(after);
             }

@@ -10,6 +10,7 @@ pub mod claims;
 pub mod client_transfer;
 pub mod clock;
 pub mod clock_watch;
+pub mod consent;
 pub mod credits;
 pub mod delivery;
 pub mod erasure;

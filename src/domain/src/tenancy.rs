@@ -111,6 +111,9 @@ pub struct App {
     pub name: String,
     /// The case of the keys in its payloads.
     pub payload_spelling: KeyCase,
+    /// Whether evidence is kept of a verification that does not say so itself.
+    #[serde(default)]
+    pub evidence: bool,
     /// Receives the webhooks of wealth-data consents.
     pub consent_webhook_url: Option<HttpUrl>,
     /// Receives the webhooks of wealth data.
@@ -126,6 +129,8 @@ pub struct App {
 pub struct AppPatch {
     /// A new case of keys.
     pub payload_spelling: Option<KeyCase>,
+    /// Whether evidence is kept.
+    pub evidence: Option<bool>,
     /// A new URL for consents.
     pub consent_webhook_url: Option<Option<HttpUrl>>,
     /// A new URL for data.
@@ -138,6 +143,7 @@ impl App {
     /// Applies a change.
     pub fn apply(&mut self, patch: AppPatch) {
         self.payload_spelling = patch.payload_spelling.unwrap_or(self.payload_spelling);
+        self.evidence = patch.evidence.unwrap_or(self.evidence);
         let urls = [
             (&mut self.consent_webhook_url, patch.consent_webhook_url),
             (&mut self.data_webhook_url, patch.data_webhook_url),

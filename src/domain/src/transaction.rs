@@ -11,7 +11,8 @@ use serde_json::{Map, Value};
 
 use crate::channel::Channel;
 use crate::claims::{Claim, ClaimSet};
-use crate::event::EventRefusal;
+use crate::event::{EventRefusal, EventText};
+use crate::flow::consent_given::ConsentDigest;
 use crate::http_url::{HttpUrl, WebhookUrl};
 use crate::ids::{AppId, ClientId, EventId, TxnId};
 use crate::language::Language;
@@ -49,6 +50,15 @@ pub struct OptionalTerms {
     /// Tells the identity app whose credential is expected; personal data.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name_hint: Option<String>,
+    /// The purpose that the person is shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub purpose: Option<EventText>,
+    /// The digest of the declaration that the client says it has shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub consent_text: Option<ConsentDigest>,
+    /// Whether the credential is kept as evidence while the result lives.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub evidence: bool,
     /// The client's own reference, returned in result and webhook.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_reference_id: Option<String>,
@@ -68,6 +78,18 @@ impl Terms {
     #[must_use]
     pub fn retention(&self) -> ClientRetention {
         self.extras.as_ref().map(|extras| extras.retention).unwrap_or_default()
+    }
+
+    /// Whether the credential is kept as evidence.
+    #[must_use]
+    pub fn keeps_evidence(&self) -> bool {
+        self.extras.as_ref().is_some_and(|extras| extras.evidence)
+    }
+
+    /// The purpose that the person is shown.
+    #[must_use]
+    pub fn purpose(&self) -> Option<&str> {
+        self.extras.as_ref()?.purpose.as_ref().map(EventText::as_str)
     }
 
     /// The W3C `traceparent` of the span in which the transaction was opened, when spans were recorded.
@@ -244,6 +266,15 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// The code of a failure that has one.
+    #[must_use]
+    pub fn code(&self) -> Option<&str> {
+        match self {
+            Self::Verified(_) => None,
+            Self::NotVerified(failure) => failure.code.as_deref(),
+        }
+    }
+
     /// `verification_passed` of result and webhook.
     #[must_use]
     pub const fn passed(&self) -> bool {

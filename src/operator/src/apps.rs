@@ -22,6 +22,7 @@ pub(super) async fn create(
         client_id,
         name: asked.name.0.0,
         payload_spelling: KeyCase::default(),
+        evidence: false,
         consent_webhook_url: None,
         data_webhook_url: None,
         historical_webhook_url: None,

@@ -43,6 +43,7 @@ const TOLD: &[&str] = &[
     "environments",
     "events",
     "events_per_app",
+    "evidence",
     "expires_at",
     "flows",
     "id",

@@ -96,6 +96,7 @@ fn of(id: &str) -> (Value, Value) {
         "listIntentKeys" => (Value::Null, intent_keys(None)),
         "useIntentKey" => (json!({ "kid": "sakshi-2" }), intent_keys(Some("sakshi-2"))),
         "getAuditLog" => (Value::Null, audit_log()),
+        "listConsents" => (Value::Null, consents()),
         "getTransaction" => (Value::Null, transaction()),
         "findRefusedRequest" => {
             let request = json!({ "at": CREATED, "client_id": CLIENT, "app_id": APP, "method": "POST", "route": "/api/v1/nationalid-ovse/init",
@@ -120,6 +121,14 @@ fn intent_keys(chosen: Option<&str>) -> Value {
     json!({ "keys": keys, "chosen": chosen, "chosen_at": chosen.map(|_| LATER) })
 }
 
+fn consents() -> Value {
+    let entry = json!({ "kind": "verification", "id": TXN, "client_id": CLIENT, "app_id": APP, "event_id": null,
+        "purpose": "To open your savings account", "asked": ["name", "dob"], "language": "hindi",
+        "consent_text_sha256": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08", "release": "0.1.0",
+        "opened_at": CREATED, "answered_at": LATER, "answer": "given", "code": null });
+    json!({ "consents": [entry], "next": format!("/admin/v1/clients/{CLIENT}/consents?after=2971.100&limit=100") })
+}
+
 fn exported() -> Value {
     json!({
         "client": { "client_id": CLIENT, "name": "Example Bank", "created_at": CREATED },
@@ -135,7 +144,7 @@ fn client(suspended_at: Option<&str>) -> Value {
 }
 
 fn app(consent_webhook_url: Option<&str>) -> Value {
-    json!({ "app_id": APP, "client_id": CLIENT, "name": "Kiosk", "payload_spelling": "snake_case",
+    json!({ "app_id": APP, "client_id": CLIENT, "name": "Kiosk", "payload_spelling": "snake_case", "evidence": false,
         "consent_webhook_url": consent_webhook_url, "data_webhook_url": null, "historical_webhook_url": null, "created_at": CREATED })
 }
 

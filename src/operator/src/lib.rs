@@ -12,6 +12,7 @@ mod audit_log;
 mod bearer;
 mod clients;
 mod clock;
+mod consents;
 mod credits;
 mod data_loss;
 mod erasure;

@@ -19,6 +19,7 @@ use super::arguments::{Asked, Id, Identifies, Paged};
 use super::audit::{self, Logging, Outcome};
 use super::audit_log::Range;
 use super::bearer::{Connector, Insider, Operator, admit};
+use super::consents::Period;
 use super::probes::MetricsPage;
 
 /// Part of what describes an operation.
@@ -221,6 +222,21 @@ impl Argument for Range {
             ("after", json!({ "type": "integer", "format": "int64", "minimum": 0, "default": 0 }), "Entries with a higher number."),
             ("limit", limit, "At most so many entries."),
             ("since", json!({ "type": "string", "format": "date-time" }), "Entries of this time and later."),
+        ] {
+            to.parameter(json!({ "name": name, "in": "query", "required": false, "description": about, "schema": schema }));
+        }
+    }
+}
+
+impl Argument for Period {
+    fn describe(to: &mut Described) {
+        let limit = json!({ "type": "integer", "format": "int32", "minimum": 1, "maximum": PAGE_SIZE_MAX, "default": PAGE_SIZE_DEFAULT });
+        let time = json!({ "type": "string", "format": "date-time" });
+        for (name, schema, about) in [
+            ("from", time.clone(), "People who were asked at this time or later."),
+            ("to", time, "People who were asked before this time."),
+            ("after", json!({ "type": "string", "pattern": "^[0-9]{1,6}[.][0-9]{1,18}$" }), "A place, from the `next` of an answer."),
+            ("limit", limit, "At most so many entries."),
         ] {
             to.parameter(json!({ "name": name, "in": "query", "required": false, "description": about, "schema": schema }));
         }

@@ -9,7 +9,7 @@ use sakshi_wire::reports::FlowReport;
 
 use super::operation::Operation;
 use super::{
-    apps, audit_log, clients, clock, credits, data_loss, erasure, intent_keys, keys, openapi, operators, probes, reports, reseal,
+    apps, audit_log, clients, clock, consents, credits, data_loss, erasure, intent_keys, keys, openapi, operators, probes, reports, reseal,
     transfers, views,
 };
 
@@ -35,7 +35,7 @@ pub(super) struct Group {
 }
 
 /// Every group, in the order of the document.
-pub(super) const GROUPS: [Group; 12] = [
+pub(super) const GROUPS: [Group; 13] = [
     Group { tag: "Clients", about: "Who pays for verifications; a client has apps, keys and credits.", operations: of_clients },
     Group { tag: "Apps", about: "The applications of a client, which it names as `X-API-APP-ID`.", operations: of_apps },
     Group { tag: "Keys", about: "The API keys of a client. The text of a key is shown once.", operations: of_keys },
@@ -44,6 +44,7 @@ pub(super) const GROUPS: [Group; 12] = [
     Group { tag: "Encryption", about: "The keys with which the service encrypts and signs.", operations: of_encryption },
     Group { tag: "Erasure", about: "Removing what is known of people before its time.", operations: of_erasure },
     Group { tag: "Audit", about: "What operators have changed.", operations: of_audit },
+    Group { tag: "Consents", about: "What people were asked, and whether they agreed.", operations: of_consents },
     Group { tag: "Support", about: "What is known of one transaction or one refused request.", operations: of_support },
     Group { tag: "Webhooks", about: "What became of the webhooks of a transaction or a flow.", operations: of_webhooks },
     Group { tag: CONNECTORS, about: "What upstreams report of the flows that they carry out.", operations: of_connectors },
@@ -264,6 +265,16 @@ fn of_audit() -> Vec<Operation> {
         "Lists what operators have changed, oldest first. Each change has an entry before it and one with what came of it; where the second is \
         missing, the node ended in between. Each entry is chained to the one before by its hash.",
         audit_log::read,
+    )]
+}
+
+fn of_consents() -> Vec<Operation> {
+    vec![Operation::new(
+        Method::GET,
+        "/admin/v1/clients/{client_id}/consents",
+        "listConsents",
+        "Lists what people were asked for a client, and whether they agreed. It has an entry for each verification that was answered, and for         each check and each flow whose request declares a consent. An erasure leaves it as it is.",
+        consents::list,
     )]
 }
 

@@ -126,7 +126,7 @@ async fn answered(
 ) -> Result<Answered, ApiError> {
     rates.init.take(&user.caller.app.app_id)?;
     rates.orders.take(&user.caller.client)?;
-    let answer = verify(service, &user.caller.client, check, form.sent(&[]), |named| adopt_request_id(request, named)).await?;
+    let answer = verify(service, &user.caller, check, form.sent(&[]), |named| adopt_request_id(request, named)).await?;
     let consent: &[&str] = if check.needs_consent { &["consent", "consent_text"] } else { &[] };
     let names = check.numbers.iter().map(|form| form.field).chain(check.compared.iter().map(|known| known.field));
     let filled = names.chain(consent.iter().copied()).filter(|name| !form.value(name).is_empty());

@@ -139,6 +139,8 @@ fn init_body(terms: &Terms) -> Value {
     if let Some(extras) = &terms.extras {
         let texts = [("name_hint", &extras.name_hint), ("client_reference_id", &extras.client_reference_id)];
         body.extend(texts.into_iter().filter_map(|(name, text)| Some((name.to_owned(), json!(text.as_ref()?)))));
+        body.extend(extras.evidence.then(|| ("evidence".to_owned(), json!(true))));
+        body.extend(extras.purpose.iter().map(|purpose| ("purpose".to_owned(), json!(purpose))));
         body.extend(extras.redirect_url.iter().map(|url| ("redirect_url".to_owned(), json!(url.as_str()))));
     }
     body.into()
@@ -177,6 +179,8 @@ mod tests {
         let extras = OptionalTerms {
             name_hint: Some("O’Neil's".into()),
             client_reference_id: Some("order 7".into()),
+            evidence: true,
+            purpose: Some(EventText::parse("To open your savings account").unwrap()),
             redirect_url: Some(addresses.page("https://shop.example/back?x=1").unwrap()),
             ..OptionalTerms::default()
         };
@@ -193,7 +197,7 @@ mod tests {
             let body = init_body(&terms).to_string();
             let sent = Sent::read(body.as_bytes()).unwrap();
             let read: InitRequest = sent.request(addresses.at(Timestamp::from_millis(0))).unwrap();
-            let read = read.terms(terms.request_id.clone());
+            let read = read.terms(terms.request_id.clone(), false);
             assert_eq!(read, terms, "{body}");
         }
     }

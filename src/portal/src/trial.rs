@@ -157,7 +157,7 @@ async fn opened(user: &PortalUser, form: &Form, request: &HttpRequest, service: 
     let caller = &user.caller;
     rates.init.take(&caller.app.app_id)?;
     let asked: InitRequest = form.sent(SHAPE).request(service.request_context())?;
-    let terms = asked.terms(request_id(request));
+    let terms = asked.terms(request_id(request), user.caller.app.evidence);
     Ok(open_transaction(service, caller.clone(), terms, false, form.once(caller, OPERATION)).await?.into_answer()?.txn_id)
 }
 

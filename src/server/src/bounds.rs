@@ -50,7 +50,7 @@ pub(crate) fn tree(settings: &Settings, fds: &FdBudget) -> TreeBounds {
 
 /// How long the store keeps expired records.
 pub(crate) fn retention(settings: &Settings) -> Retention {
-    Retention { expired: EXPIRED_GRACE, events: settings.ovse.registration_ttl }
+    Retention { expired: EXPIRED_GRACE, events: settings.ovse.registration_ttl, consents: settings.ovse.consent_ttl }
 }
 
 /// The rules of the use cases.

@@ -9,16 +9,19 @@ use std::time::Duration;
 
 use sakshi_actors::{Complete, CompleteReply, View};
 use sakshi_authority::callback::{self, CallbackBody, CallbackFault, CallbackForm, Verdict};
+use sakshi_authority::evidence::{Proof, StatusProof};
 use sakshi_authority::sdjwt::{self, CredentialRefusal, CredentialStatus, Expectation};
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::limits::CALLBACK_INLINE_BYTES_MAX;
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::{Answer, Pending};
-use sakshi_store::CompletedRecord;
+use sakshi_store::{CompletedRecord, Sealed};
+use serde_json::Value;
 
 use crate::authority::AuthorityContext;
 use crate::budget::{MemoryPermit, OwnerPath};
 use crate::credential_status::StatusRefusal;
+use crate::evidence::seal;
 use crate::service::Service;
 use crate::transactions::OpenOrCompleted;
 
@@ -113,17 +116,18 @@ pub async fn answer_callback(
         _ => {}
     }
     let answer = match answer {
-        Ok((answer, None)) => Ok((answer, Duration::ZERO)),
-        Ok((answer, Some(Presented { status, valid_for }))) => {
-            accepted(service, &status, &target.owners, &permit).await.map(|()| (answer, valid_for))
+        Ok((answer, None)) => Ok((answer, Duration::ZERO, None)),
+        Ok((answer, Some(presented))) => {
+            let valid_for = presented.valid_for;
+            accepted(service, &target, presented, &permit).await.map(|evidence| (answer, valid_for, evidence))
         }
         Err(outcome) => Err(outcome),
     };
     let outcome = match answer {
-        Ok((answer, valid_for)) => {
+        Ok((answer, valid_for, evidence)) => {
             let replay_window = valid_for.saturating_add(CLOCK_SKEW_MAX).min(service.rules.replay_window);
             let result_ttl = service.rules.result_ttl;
-            let complete = Complete { answer, known, replay_window, result_ttl };
+            let complete = Complete { answer, known, evidence, replay_window, result_ttl };
             service.transactions.complete(id, complete).await.map_or_else(|error| not_served(&error), CallbackOutcome::Done)
         }
         Err(outcome) => outcome,
@@ -145,15 +149,30 @@ fn not_served(error: &sakshi_actors::AskError) -> CallbackOutcome {
     CallbackOutcome::TryAgain
 }
 
-/// Asks the issuer whether the credential was revoked.
-async fn accepted(service: &Service, status: &CredentialStatus, owners: &OwnerPath, permit: &MemoryPermit) -> Result<(), CallbackOutcome> {
+/// Asks the issuer whether the credential was revoked. Returns the sealed proof if evidence is kept.
+async fn accepted(
+    service: &Service,
+    target: &CallbackTarget,
+    presented: Presented,
+    permit: &MemoryPermit,
+) -> Result<Option<Sealed>, CallbackOutcome> {
     let checked = tokio::select! {
-        checked = service.authority.status.check(status, owners) => checked,
+        checked = service.authority.status.check(&presented.status, &target.owners) => checked,
         () = permit.revoked() => return Err(unread_for_memory()),
     };
-    checked.map_err(|refusal| match refusal {
+    let document = checked.map_err(|refusal| match refusal {
         StatusRefusal::Credential(refusal) => CallbackOutcome::CredentialRefused(refusal),
         StatusRefusal::Unavailable(_) => CallbackOutcome::StatusUnavailable,
+    })?;
+    let Some(mut proof) = presented.proof else { return Ok(None) };
+    proof.status = document.map(|document| StatusProof {
+        token: document.token.clone(),
+        key: Value::clone(&document.key),
+        checked_at: document.read_at,
+    });
+    seal(service, target.id, &proof).map(Some).map_err(|error| {
+        tracing::error!(?error, "the evidence of a verification was not sealed");
+        CallbackOutcome::TryAgain
     })
 }
 
@@ -167,6 +186,8 @@ struct Presented {
     status: CredentialStatus,
     /// The time until it expires.
     valid_for: Duration,
+    /// What proves it, if evidence is kept.
+    proof: Option<Proof>,
 }
 
 /// The result of reading a body.
@@ -245,7 +266,14 @@ fn understand(
             let audience = authority.callbacks.audience();
             let expectation = Expectation { nonce: pending.id, audience, now, requested: pending.terms.claims };
             let verified = authority.verifier.verify(credential, &expectation).map_err(CallbackOutcome::CredentialRefused)?;
-            let presented = Presented { status: verified.status.clone(), valid_for: verified.valid_for };
+            let proof = pending.terms.keeps_evidence().then(|| Proof {
+                credential: credential.to_string(),
+                issuer: verified.issuer.clone(),
+                issuer_key: Value::clone(&verified.issuer_key),
+                status: None,
+                received_at: now,
+            });
+            let presented = Presented { status: verified.status.clone(), valid_for: verified.valid_for, proof };
             Ok((verified.into_answer(), Some(presented)))
         }
     }

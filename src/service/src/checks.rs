@@ -1,12 +1,14 @@
-//! The use case of verifications that are answered at once: a question to the source. Nothing is opened, kept or debited.
+//! The use case of verifications that are answered at once: a question to the source. Nothing is opened or debited, and nothing is
+//! kept but the consent.
 
 use sakshi_domain::checks::Check;
-use sakshi_domain::ids::ClientId;
 use sakshi_domain::request_id::RequestId;
 use sakshi_outbound::upstream::check;
 use sakshi_wire::Sent;
 use sakshi_wire::checks::{CheckAnswer, CheckRequest};
 
+use crate::authentication::Caller;
+use crate::consents::{self, Declared};
 use crate::{Service, ServiceError};
 
 /// Verifies what a client has sent; `adopt` chooses the request's id, given the one that the body names. That a number is not known is an
@@ -17,7 +19,7 @@ use crate::{Service, ServiceError};
 /// [`ServiceError::MalformedNumber`]; [`ServiceError::Source`] when the source does not answer.
 pub async fn verify(
     service: &Service,
-    client: &ClientId,
+    caller: &Caller,
     check: &'static Check,
     sent: Sent,
     adopt: impl FnOnce(Option<RequestId>) -> RequestId,
@@ -27,7 +29,11 @@ pub async fn verify(
     let named = asked.request_id.take();
     let query = asked.query().map_err(ServiceError::MalformedNumber)?;
     let request_id = adopt(named);
-    let result = check::verify(source, client, &query).await.map_err(ServiceError::Source)?;
+    if let Some(given) = &query.consent {
+        let (client, app, id) = (&caller.client, &caller.app.app_id, request_id.to_string());
+        consents::keep(service, Declared { client, app, kind: check.name, id, asked: query.asked(), given }).await?;
+    }
+    let result = check::verify(source, &caller.client, &query).await.map_err(ServiceError::Source)?;
     metrics::counter!("sakshi_checks_total", "kind" => check.name, "status" => result.status.as_str()).increment(1);
     Ok(CheckAnswer::new(request_id, result))
 }

@@ -180,20 +180,20 @@ impl StatusChecks {
         Self(Arc::new(Parts { rules, source, verifier, issuer_keys, clock, slots, fetches: Mutex::default() }))
     }
 
-    /// Checks the status of a verified credential that these owners sent.
+    /// Checks the status of a verified credential that these owners sent; returns the issuer's answer, if it was asked.
     ///
     /// # Errors
     /// The credential is not valid, or its status is not known now.
-    pub async fn check(&self, status: &CredentialStatus, owners: &OwnerPath) -> Result<(), StatusRefusal> {
+    pub async fn check(&self, status: &CredentialStatus, owners: &OwnerPath) -> Result<Option<Arc<StatusDocument>>, StatusRefusal> {
         let policy = self.0.rules.policy;
         let (outcome, checked) = match status {
-            _ if policy == StatusPolicy::Off => return Ok(()),
-            CredentialStatus::Absent if policy == StatusPolicy::IfPresent => ("absent", Ok(())),
+            _ if policy == StatusPolicy::Off => return Ok(None),
+            CredentialStatus::Absent if policy == StatusPolicy::IfPresent => ("absent", Ok(None)),
             CredentialStatus::Absent => refused(CredentialRefusal::StatusMissing),
             CredentialStatus::Malformed => refused(CredentialRefusal::StatusMalformed),
             CredentialStatus::At(reference) => match self.state(reference, owners).await {
-                Ok(None) => ("valid", Ok(())),
-                Ok(Some(refusal)) => refused(refusal),
+                Ok((document, None)) => ("valid", Ok(Some(document))),
+                Ok((_, Some(refusal))) => refused(refusal),
                 Err(failure) => {
                     let host = reference.url.host_str().unwrap_or_default();
                     tracing::warn!(reason = failure.code(), status.host = host, "the status of a credential is not known: {failure}");
@@ -205,7 +205,11 @@ impl StatusChecks {
         checked
     }
 
-    async fn state(&self, reference: &StatusReference, owners: &OwnerPath) -> Result<Option<CredentialRefusal>, StatusFailure> {
+    async fn state(
+        &self,
+        reference: &StatusReference,
+        owners: &OwnerPath,
+    ) -> Result<(Arc<StatusDocument>, Option<CredentialRefusal>), StatusFailure> {
         if !self.0.rules.permit(&reference.url) {
             return Err(StatusFailure::HostNotListed);
         }
@@ -215,7 +219,9 @@ impl StatusChecks {
             // The fetch was another owner's, who had too many.
             answer = self.fetch(reference, owners).0.answer.await.0;
         }
-        Ok(answer?.state(reference)?.refusal())
+        let document = answer?;
+        let refusal = document.state(reference)?.refusal();
+        Ok((document, refusal))
     }
 
     /// Joins or begins the fetch of a URL; returns true if it was begun.
@@ -240,7 +246,7 @@ impl StatusChecks {
 }
 
 /// The outcome of a check that refuses the credential for good.
-const fn refused(refusal: CredentialRefusal) -> (&'static str, Result<(), StatusRefusal>) {
+const fn refused<T>(refusal: CredentialRefusal) -> (&'static str, Result<T, StatusRefusal>) {
     (refusal.code(), Err(StatusRefusal::Credential(refusal)))
 }
 
@@ -402,8 +408,8 @@ mod tests {
         OwnerPath::new([Owner::Address(IpAddr::from([203, 0, 113, last]))])
     }
 
-    fn unavailable(failure: StatusFailure) -> Result<(), StatusRefusal> {
-        Err(StatusRefusal::Unavailable(failure))
+    fn unavailable(failure: StatusFailure) -> Option<StatusRefusal> {
+        Some(StatusRefusal::Unavailable(failure))
     }
 
     #[tokio::test(start_paused = true)]
@@ -412,13 +418,13 @@ mod tests {
         let hanging: Vec<_> = (0..STATUS_FETCHES_MAX + 10)
             .map(|number| {
                 let (checks, status) = (scene.checks.clone(), scene.status(&format!("hangs/{number}")));
-                tokio::spawn(async move { checks.check(&status, &owners(1)).await })
+                tokio::spawn(async move { checks.check(&status, &owners(1)).await.err() })
             })
             .collect();
         while scene.host.asked.load(SeqCst) < STATUS_FETCHES_MAX {
             yield_now().await;
         }
-        assert_eq!(scene.checks.check(&scene.status("good"), &owners(2)).await, Ok(()));
+        assert!(scene.checks.check(&scene.status("good"), &owners(2)).await.is_ok());
         let answers: Vec<_> = join_all(hanging).await.into_iter().map(Result::unwrap).collect();
         let count = |failure| answers.iter().filter(|answer| **answer == unavailable(failure)).count();
         assert_eq!((count(StatusFailure::Overloaded), count(StatusFailure::Evicted)), (10, 1));
@@ -431,10 +437,10 @@ mod tests {
         let scene = Scene::new();
         let status = scene.status("good");
         drop(timeout(Duration::ZERO, scene.checks.check(&status, &owners(1))).await);
-        assert_eq!(scene.checks.check(&status, &owners(2)).await, Ok(()));
+        assert!(scene.checks.check(&status, &owners(2)).await.is_ok());
         assert_eq!(scene.host.asked.load(SeqCst), 1);
         tokio::time::advance(Duration::from_secs(301)).await;
-        assert_eq!(scene.checks.check(&status, &owners(2)).await, Ok(()));
+        assert!(scene.checks.check(&status, &owners(2)).await.is_ok());
         assert_eq!(scene.host.asked.load(SeqCst), 2, "the first answer is too old");
     }
 

@@ -3,6 +3,7 @@
 //! Each is ordered first and opened with the upstream's answer, so that the client's answer is kept under its idempotency key in
 //! the step that opens. An order whose flow was never opened concerns nobody: its reports find no flow.
 
+use sakshi_domain::flow::consent_given::ConsentGiven;
 use sakshi_domain::flow::doclocker::DocLockerFlow;
 use sakshi_domain::flow::estamp::{EStampFlow, EStampTerms};
 use sakshi_domain::flow::flow_state::FlowState;
@@ -19,6 +20,7 @@ use sakshi_wire::wealth::{WealthConsentRequest, WealthConsentResponse};
 use serde::Serialize;
 
 use crate::authentication::Caller;
+use crate::consents::{self, Declared};
 use crate::idempotency::{Answered, IdempotentRequest};
 use crate::{Service, ServiceError};
 
@@ -63,6 +65,8 @@ pub async fn request_documents(
     asked: &DocLockerInitRequest,
 ) -> Result<Answered<DocLockerResponse>, ServiceError> {
     let order = async |header: FlowHeader| {
+        let kinds = asked.docs.0.iter().map(|kind| kind.as_str().to_owned()).collect();
+        consents::keep(service, declared("doclocker", &header, kinds, &asked.consent.0)).await?;
         let request_url = doclocker::order(upstream, &header, asked).await?;
         let answer = DocLockerResponse { transaction_id: header.id, request_url };
         Ok(Ordered { flow: FlowState::DocLocker(DocLockerFlow::new(header)), payload: None, answer })
@@ -100,11 +104,17 @@ pub async fn request_consent(
     asked: &WealthConsentRequest,
 ) -> Result<Answered<WealthConsentResponse>, ServiceError> {
     let order = async |header: FlowHeader| {
+        consents::keep(service, declared("wealth", &header, vec![], &asked.consent.0)).await?;
         let AskedConsent { handle, page } = wealth::order(upstream, &header, &asked.consent.0).await?;
         let answer = WealthConsentResponse { unique_identifier: header.id, consent_handle: handle.clone(), request_url: page };
         Ok(Ordered { flow: FlowState::Wealth(WealthConsent::Asked(WealthTerms { header, consent_handle: handle })), payload: None, answer })
     };
     open_flow(service, call, order).await
+}
+
+/// The consent of a request that opens a flow.
+fn declared<'a>(kind: &'a str, header: &'a FlowHeader, asked: Vec<String>, given: &'a ConsentGiven) -> Declared<'a> {
+    Declared { client: &header.client, app: &header.app, kind, id: header.id.to_string(), asked, given }
 }
 
 /// A flow whose order was taken, and the answer to the caller.

@@ -12,7 +12,7 @@ use sakshi_domain::request_id::RequestId;
 use sakshi_domain::retention::ClientRetention;
 use sakshi_domain::tenancy::App;
 use sakshi_domain::time::Timestamp;
-use sakshi_domain::transaction::{Completed, Pending, Terms};
+use sakshi_domain::transaction::{Completed, OptionalTerms, Pending, Terms};
 use sakshi_store::{CompletedRecord, OpenOutcome, OpenTransaction, Sealed};
 use sakshi_wire::ovse::{InitResponse, OvsePayload, QrIntentResponse};
 
@@ -98,7 +98,7 @@ pub async fn open_for_guest(service: &Service, event: &Event, request_id: Reques
         face_auth: true,
         webhook_url: None,
         request_id,
-        extras: None,
+        extras: event.terms.purpose.clone().map(|purpose| Box::new(OptionalTerms { purpose: Some(purpose), ..OptionalTerms::default() })),
     };
     let terms = in_this_trace(kept_for(terms, event.terms.retention));
     let pending = Arc::new(Pending {
@@ -176,7 +176,7 @@ pub enum OpenOrCompleted {
 /// # Errors
 /// [`ServiceError::TransactionNotFound`] unless the app has such a transaction, [`ServiceError::TransactionExpired`] when its window
 /// has passed.
-async fn own_transaction(service: &Service, app: &App, id: TxnId) -> Result<OpenOrCompleted, ServiceError> {
+pub(crate) async fn own_transaction(service: &Service, app: &App, id: TxnId) -> Result<OpenOrCompleted, ServiceError> {
     owned(service.transactions.get(id).await?, app)
 }
 

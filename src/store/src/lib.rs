@@ -10,6 +10,7 @@ mod audit_log;
 mod canary;
 #[cfg(test)]
 mod conformance;
+mod consents;
 mod credits;
 pub mod embedded;
 pub mod engine;
@@ -37,6 +38,7 @@ mod vault;
 mod xaes;
 
 pub use audit_log::{AuditHash, AuditHead, AuditRecord};
+pub use consents::{AskedConsents, ConsentPage, ConsentPlace, KeptConsent};
 pub use credits::{Audit, CreditOutcome};
 pub use erasure::Erased;
 pub use error::{OpenError, StoreError, StoreFuture};

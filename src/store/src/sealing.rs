@@ -4,6 +4,7 @@
 //! path; an event and an app can hold the secrets of their URLs. Each is sealed for the id of its
 //! record. This costs about a microsecond and is done on the caller's side.
 
+use sakshi_domain::consent::Consent;
 use sakshi_domain::event::{CreditBudget, EventTerms};
 use sakshi_domain::flow::api_type::RegisteredUrls;
 use sakshi_domain::flow::flow_id::FlowId;
@@ -44,6 +45,21 @@ fn unseal<T: DeserializeOwned>(vault: &Vault, owner: &[u8], sealed: impl Into<Ve
 pub fn seal_outcome(vault: &Vault, id: TxnId, outcome: &Outcome) -> Sealed {
     let plain = Zeroizing::new(serde_json::to_vec(outcome).expect("an outcome serialises"));
     vault.seal(id.as_bytes(), &plain)
+}
+
+/// Seals an entry of the register of consents for its list.
+///
+/// # Panics
+/// Never, as [`seal_outcome`].
+#[must_use]
+#[allow(clippy::expect_used)]
+pub(crate) fn seal_consent(vault: &Vault, list: &[u8], entry: &Consent) -> Sealed {
+    vault.seal(list, &serde_json::to_vec(entry).expect("a consent serialises"))
+}
+
+/// An entry of the register of consents.
+pub(crate) fn unseal_consent(vault: &Vault, list: &[u8], sealed: impl Into<Vec<u8>>) -> Result<Consent, StoreError> {
+    unseal(vault, list, sealed, "a consent")
 }
 
 /// The sealed terms of a transaction.

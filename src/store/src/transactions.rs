@@ -61,8 +61,12 @@ pub struct CompleteTransaction {
     pub known: Option<Arc<Pending>>,
     /// Whether the verification passed.
     pub passed: bool,
+    /// The code of a failure, for the register of consents.
+    pub code: Option<String>,
     /// The sealed outcome. A guest who passed and for whom the event has no place now ends with that refusal instead.
     pub outcome: Sealed,
+    /// The sealed proof to keep beside it.
+    pub evidence: Option<Sealed>,
     /// Identifies the answer; a repeated call is recognised by it.
     pub answer: AnswerDigest,
     /// The credential that was presented; `None` when the answer carried none.

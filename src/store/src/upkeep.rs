@@ -9,6 +9,8 @@ pub struct Retention {
     pub expired: Duration,
     /// Events with their registrations, after their end.
     pub events: Duration,
+    /// Entries of the register of consents, after the week in which the person was asked; zero for no register.
+    pub consents: Duration,
 }
 
 /// How many records a sweep removed.
@@ -28,4 +30,6 @@ pub struct Swept {
     pub sessions: u64,
     /// Refused requests, and what counts them.
     pub refusals: u64,
+    /// Weeks of the register of consents, with their entries.
+    pub consents: u64,
 }

@@ -52,12 +52,17 @@ impl Query {
 
     /// A time; `None` when it is absent.
     pub fn time(&mut self, name: &'static str) -> Option<Timestamp> {
+        self.parsed(name, Timestamp::parse_iso8601, ISO_8601)
+    }
+
+    /// A value of its own form; `None` when it is absent or refused with this sentence.
+    pub fn parsed<T>(&mut self, name: &'static str, parse: impl FnOnce(&str) -> Option<T>, refusal: &str) -> Option<T> {
         let (name, text) = self.take(&[name])?;
-        let time = Timestamp::parse_iso8601(&text);
-        if time.is_none() {
-            self.invalid.add(name, ISO_8601);
+        let parsed = parse(&text);
+        if parsed.is_none() {
+            self.invalid.add(name, refusal);
         }
-        time
+        parsed
     }
 
     /// One of a few words; the first is the default.

@@ -51,6 +51,43 @@ impl Serialize for Consent {
     }
 }
 
+/// `consent` and `consent_text` of a request that does not need them and keeps the digest of the text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NotedConsent(pub Option<ConsentGiven>);
+
+impl Field for NotedConsent {
+    fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
+        Consent::read(value, place).map(|Consent(given)| Self(Some(given)))
+    }
+
+    fn take(fields: &mut Fields<'_>, name: &'static str) -> Option<Self> {
+        let (consent, text) = (fields.text(name), fields.text("consent_text"));
+        fields.agreed(ConsentGiven::parse_optional(consent.as_deref(), text.as_deref())).map(Self)
+    }
+}
+
+impl Describe for NotedConsent {
+    const REQUIRED: bool = false;
+
+    fn schema() -> Value {
+        Consent::schema()
+    }
+
+    fn describe(object: &mut Properties, _: &str, _: &str, _: bool) {
+        describe(object, false);
+    }
+
+    fn is_absent(&self) -> bool {
+        self.0.is_none()
+    }
+}
+
+impl Serialize for NotedConsent {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.clone().map(Consent).serialize(serializer)
+    }
+}
+
 /// `consent` and `consent_text` of a request that does not need them: their form is checked, and they are not kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct OptionalConsent;
@@ -62,7 +99,7 @@ impl Field for OptionalConsent {
 
     fn take(fields: &mut Fields<'_>, name: &'static str) -> Option<Self> {
         let (consent, text) = (fields.text(name), fields.text("consent_text"));
-        fields.agreed(ConsentGiven::check(consent.as_deref(), text.as_deref())).map(|()| Self)
+        fields.agreed(ConsentGiven::parse_optional(consent.as_deref(), text.as_deref())).map(|_| Self)
     }
 }
 

@@ -20,6 +20,7 @@ mod values;
 
 pub mod checks;
 pub mod credits;
+pub mod csv;
 pub mod doclocker;
 pub mod esign;
 pub mod estamp;

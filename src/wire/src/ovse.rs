@@ -5,6 +5,8 @@ use std::fmt;
 
 use sakshi_domain::channel::Channel;
 use sakshi_domain::claims::ClaimSet;
+use sakshi_domain::event::EventText;
+use sakshi_domain::flow::consent_given::ConsentGiven;
 use sakshi_domain::http_url::WebhookUrl;
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::language::Language;
@@ -19,7 +21,7 @@ use serde_json::{Value, json};
 use unicode_segmentation::UnicodeSegmentation as _;
 
 use crate::body::{Describe, Field, Properties, Schemas, alternatives, body};
-use crate::consent::OptionalConsent;
+use crate::consent::{NotedConsent, OptionalConsent};
 use crate::fields::{Fields, Place};
 use crate::json::Json;
 use crate::text::{Always, Flag, PageAddress, Undescribed, Words};
@@ -43,23 +45,32 @@ body! { request
         redirect_url: Option<PageAddress>,
         /// The name of the person, which helps the identity app to choose a profile. More than 100 characters are cut.
         name_hint: Option<NameHint>,
+        /// The purpose shown to the person, 1 to 200 characters.
+        purpose: Option<EventText>,
         /// Your own reference, returned in the result and the webhook.
         client_reference_id: Option<Words<CLIENT_REFERENCE_CHARS_MAX>>,
+        /// Keep the signed credential for as long as the result, for `getEvidence`. Default: as the app is set.
+        evidence: Option<bool>,
         /// Also return `qrPayload`. Default: `false`.
         qr: Flag<false>,
-        /// Checked, and not kept.
-        consent: OptionalConsent,
+        /// Checked; the digest of the text is kept in the register of consents.
+        #[serde(flatten)]
+        consent: NotedConsent,
         /// The correlation id; it wins over the header `X-Request-ID`.
         request_id: Option<RequestId>,
     }
 }
 
 impl InitRequest {
-    /// The terms of the transaction; `minted` is its correlation id unless the request names one.
+    /// The terms of the transaction; `minted` is its correlation id, and `keeps_evidence` whether evidence is kept, unless the request
+    /// says so itself.
     #[must_use]
-    pub fn terms(self, minted: RequestId) -> Terms {
+    pub fn terms(self, minted: RequestId, keeps_evidence: bool) -> Terms {
         let extras = OptionalTerms {
+            evidence: self.evidence.unwrap_or(keeps_evidence),
             name_hint: self.name_hint.map(|hint| hint.0),
+            purpose: self.purpose,
+            consent_text: self.consent.0.as_ref().map(ConsentGiven::digest),
             client_reference_id: self.client_reference_id.map(|reference| reference.0),
             redirect_url: self.redirect_url.map(|url| url.0),
             ..OptionalTerms::default()
@@ -190,6 +201,19 @@ body! { answer
         /// The value of a QR code, as `/qr-intent` returns it, if the request asks for it with `qr`.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         qr_payload as "qrPayload": Option<String>,
+    }
+}
+
+body! { answer
+    /// Evidence of a verification: a JWS in its flattened form (RFC 7515). `sakshi verify-evidence` checks it. Its payload has the SD-JWT as
+    /// `credential`, which any library for RFC 9901 checks with `issuer_key`.
+    pub struct EvidenceFile {
+        /// The evidence, JSON in Base64url.
+        payload: String,
+        /// The header in Base64url. Its `jwk` is the public key that verifies the signature; the service publishes it in its JWKS too.
+        protected: String,
+        /// The signature over both in Base64url.
+        signature: String,
     }
 }
 

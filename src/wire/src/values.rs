@@ -290,6 +290,7 @@ macro_rules! words {
 }
 
 words! {
+    sakshi_domain::consent::ConsentAnswer,
     sakshi_domain::delivery::AttemptPart,
     sakshi_domain::delivery::DeliveryOutcome,
     sakshi_domain::delivery::FailureReason,

@@ -36,7 +36,11 @@ fn world() -> &'static World {
             wait_replicas: 0,
             node: NodeId::generate(),
             vault: Arc::clone(&vault),
-            retention: Retention { expired: Duration::from_secs(600), events: Duration::from_secs(86_400) },
+            retention: Retention {
+                expired: Duration::from_secs(600),
+                events: Duration::from_secs(86_400),
+                consents: Duration::from_secs(86_400),
+            },
             max_waiting: 64,
             must_persist: false,
             waits_at_start: false,

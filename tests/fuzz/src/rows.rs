@@ -112,7 +112,7 @@ fn world() -> &'static Mutex<World> {
         let store = EmbeddedStore::in_memory(
             clock,
             Arc::clone(&vault),
-            Retention { expired: Duration::from_secs(600), events: Duration::from_secs(86_400) },
+            Retention { expired: Duration::from_secs(600), events: Duration::from_secs(86_400), consents: Duration::from_secs(86_400) },
             &Ownership::of(Profile::Sandbox, "https://issuer.test"),
         )
         .unwrap();
@@ -171,6 +171,8 @@ fn fill(store: &EmbeddedStore, ids: &Ids, vault: &Vault) {
         now(store.open_transaction(OpenTransaction { pending: Arc::new(pending), cost: 1, idempotency: None, pending_max: None })).unwrap();
         if event.is_some() || id == ids.txn {
             now(store.complete_transaction(CompleteTransaction {
+                code: None,
+                evidence: None,
                 id,
                 known: None,
                 passed: true,

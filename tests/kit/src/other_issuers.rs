@@ -20,16 +20,25 @@ pub fn root() -> PathBuf {
 
 /// Has a library issue what the request describes, installing it first when it is not there.
 pub fn issue(library: Library, request: &Value) -> Value {
+    run(library, if matches!(library, Library::Python) { "issue.py" } else { "issue.mjs" }, &request.to_string())
+}
+
+/// Has libraries of Python check an evidence file; returns what they read in it.
+pub fn check_evidence(file: &str) -> Value {
+    run(Library::Python, "evidence.py", file)
+}
+
+fn run(library: Library, script: &str, input: &str) -> Value {
     let scripts = root().join("tests/contract");
     let installed = Command::new(scripts.join("setup.sh")).status().expect("tests/contract/setup.sh can be run");
     assert!(installed.success(), "tests/contract/setup.sh failed: are python3, node and npm there?");
-    let (mut command, script) = match library {
-        Library::Python => (Command::new(root().join("target/contract/venv/bin/python")), "issue.py"),
-        Library::Node => (Command::new("node"), "issue.mjs"),
+    let mut command = match library {
+        Library::Python => Command::new(root().join("target/contract/venv/bin/python")),
+        Library::Node => Command::new("node"),
     };
-    let mut child = command.arg(scripts.join(script)).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the issuer can be run");
-    child.stdin.take().expect("a pipe").write_all(request.to_string().as_bytes()).expect("the issuer reads");
-    let output = child.wait_with_output().expect("the issuer ends");
-    assert!(output.status.success(), "{library:?} could not issue");
-    serde_json::from_slice(&output.stdout).expect("the issuer's answer is JSON")
+    let mut child = command.arg(scripts.join(script)).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it can be run");
+    child.stdin.take().expect("a pipe").write_all(input.as_bytes()).expect("it reads");
+    let output = child.wait_with_output().expect("it ends");
+    assert!(output.status.success(), "{script} of {library:?} has failed");
+    serde_json::from_slice(&output.stdout).expect("its answer is JSON")
 }

@@ -24,6 +24,7 @@ pub fn app(app_id: AppId, client_id: ClientId) -> App {
         client_id,
         name: "Kiosk".into(),
         payload_spelling: KeyCase::default(),
+        evidence: false,
         consent_webhook_url: None,
         data_webhook_url: None,
         historical_webhook_url: None,

@@ -66,6 +66,7 @@ fn each_operation_keeps_the_name_that_generated_clients_call_it_by() {
             "getEventPosterSvg",
             "getEventQrPng",
             "getEventQrSvg",
+            "getEvidence",
             "getIntentKeys",
             "getOpenApiDocument",
             "getResult",

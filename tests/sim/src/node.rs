@@ -213,7 +213,7 @@ pub(crate) fn authority() -> &'static Authority {
 }
 
 /// Retention of records after their use.
-pub(crate) const RETENTION: Retention = Retention { expired: DAY, events: DAY };
+pub(crate) const RETENTION: Retention = Retention { expired: DAY, events: DAY, consents: DAY };
 
 fn bounds(shards: usize, in_flight_per_origin: usize) -> TreeBounds {
     TreeBounds {

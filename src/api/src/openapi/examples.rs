@@ -44,7 +44,7 @@ pub(super) fn attach(document: &mut Value, spelling: KeyCase) {
     let named = |summary: &str, value: Value| json!({ "summary": summary, "value": value });
     let (claims, hook) = (json!(["name", "dob", "gender", "address", "pincode"]), "https://client.example/hooks/ovse");
     let mut init = json!({
-        "web": named("Web: a page on the phone", json!({ "claims": claims, "channel": "web", "language": "hindi", "face_auth": true, "webhook_url": hook })),
+        "web": named("Web: a page on the phone", json!({ "claims": claims, "channel": "web", "language": "hindi", "face_auth": true, "purpose": "To open your savings account", "webhook_url": hook })),
         "qr": named("A QR code at a counter", json!({ "claims": ["name", "photo", "age_above_18"], "channel": "qr", "client_reference_id": "order-42" })),
         "android": named("A native app on Android", json!({ "claims": ["name"], "channel": "app", "app_id": "com.client.example",
             "app_signature": "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=" })),
@@ -86,6 +86,9 @@ pub(super) fn attach(document: &mut Value, spelling: KeyCase) {
     put(&format!("{ovse}/qr-intent"), "post", &["requestBody"], "example", json!({ "txnId": TXN }));
     put(&format!("{ovse}/qr-intent"), "post", &answer, "example", qr);
     put(&format!("{ovse}/result/{{txnId}}"), "get", &answer, "examples", polled);
+    let evidence =
+        json!({ "payload": "eyJ2ZXJzaW9uIjoxLCJ0eG5faWQi…", "protected": "eyJhbGciOiJSUzI1NiIs…", "signature": "Xk2h0Tz9aVnB4cLrE8yW…" });
+    put(&format!("{ovse}/result/{{txnId}}/evidence"), "get", &answer, "example", evidence);
     let (events, one) = (format!("{ovse}/events"), format!("{ovse}/events/{{eventId}}"));
     put(
         &events,

@@ -56,6 +56,7 @@ const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
         ovse::init,
         ovse::qr_intent,
         ovse::result,
+        ovse::evidence,
         events::create,
         events::list,
         events::show,

@@ -8,6 +8,7 @@ use actix_web::web::{Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::limits::LONG_POLL_SECONDS_MAX;
+use sakshi_service::evidence::evidence_file;
 use sakshi_service::idempotency::Answered;
 use sakshi_service::transactions::{self, OPERATION, OpenOrCompleted, await_outcome, open_transaction, outcome_body};
 use sakshi_service::{Service, ServiceError};
@@ -18,7 +19,7 @@ use sakshi_web::idempotency;
 use sakshi_web::query::Query;
 use sakshi_web::rate_limit::RateLimits;
 use sakshi_web::subject::note_transaction;
-use sakshi_wire::ovse::{InitRequest, InitResponse, OvsePending, OvseResult, QrIntentRequest, QrIntentResponse};
+use sakshi_wire::ovse::{EvidenceFile, InitRequest, InitResponse, OvsePending, OvseResult, QrIntentRequest, QrIntentResponse};
 
 pub(crate) use self::callback::receive;
 
@@ -45,8 +46,8 @@ pub(crate) async fn init(
     let idempotent = idempotency::of(&request, &caller, OPERATION, &body.bytes)?;
     let asked: InitRequest = body.sent.request(service.request_context())?;
     let request_id = adopt_request_id(&request, asked.request_id.clone());
-    let with_qr = asked.qr.0;
-    let answered = open_transaction(&service, caller, asked.terms(request_id), with_qr, idempotent).await?;
+    let (with_qr, terms) = (asked.qr.0, asked.terms(request_id, caller.app.evidence));
+    let answered = open_transaction(&service, caller, terms, with_qr, idempotent).await?;
     if let Answered::New { answer, .. } = &answered {
         note_transaction(&request, answer.txn_id);
     }
@@ -110,4 +111,31 @@ pub(crate) async fn result(
             Ok(HttpResponse::Ok().content_type("application/json").body(json))
         }
     }
+}
+
+/// Answers with the evidence of a completed transaction.
+///
+/// # Errors
+/// 404 unless the app has such a transaction and evidence of it is kept, 410 when it has expired.
+#[utoipa::path(
+    get, path = "/api/v1/nationalid-ovse/result/{txnId}/evidence", tag = "OVSE", operation_id = "getEvidence",
+    summary = "Get the evidence",
+    description = "Returns the signed credential with its disclosures, the issuer's key, the proof of its status and the times, in one sealed \
+        file, if the transaction was opened with `evidence`. Keep it: it is kept here for as long as the result. It holds all that was shared.",
+    params(("txnId" = String, Path, format = "uuid", description = "The `txnId` of `openTransaction`.")),
+    responses((status = 200, body = EvidenceFile, description = "The evidence."),
+              (status = 404, description = "The application has no such transaction, or no evidence of it is kept."),
+              (status = 410, description = "The transaction has expired."))
+)]
+pub(crate) async fn evidence(
+    Authenticated(caller): Authenticated,
+    path: Path<String>,
+    request: HttpRequest,
+    service: Data<Service>,
+    rates: Data<RateLimits>,
+) -> Result<HttpResponse, ApiError> {
+    rates.polls.take(&caller.app.app_id)?;
+    Query::of(request.query_string()).finish()?;
+    let id: TxnId = path.parse().map_err(|_| ServiceError::TransactionNotFound)?;
+    Ok(HttpResponse::Ok().json(evidence_file(&service, &caller.app, id).await?))
 }

@@ -16,7 +16,7 @@ pub(super) fn p256(point: &[u8]) -> Value {
 }
 
 /// Whether the signature is valid; `None` when the JWK is not a usable key for the algorithm.
-pub(super) fn verifies(jwk: &Value, algorithm: &str, message: &[u8], signature: &[u8]) -> Option<bool> {
+pub(crate) fn verifies(jwk: &Value, algorithm: &str, message: &[u8], signature: &[u8]) -> Option<bool> {
     let part = |name: &str| jwk.get(name).and_then(Value::as_str).and_then(from_base64url);
     match (jwk.get("kty").and_then(Value::as_str)?, algorithm) {
         ("RSA", "RS256") => {

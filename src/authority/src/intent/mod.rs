@@ -11,7 +11,8 @@ mod signer;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use jwk::verifies as verify_with_jwk;
 pub use key::{IntentKey, IntentKeyError, RemoteKey, RsaPublicNumbers, Signing};
 pub use payload::{IntentSettings, LanguageForm, ModeForm};
 pub use reader::{IntentClaims, IntentReadError, decode_unverified, verify};
-pub use signer::{FurtherIntentKey, IntentError, IntentKeyView, IntentSigner};
+pub use signer::{FurtherIntentKey, IntentError, IntentKeyView, IntentSigner, SealedFile};

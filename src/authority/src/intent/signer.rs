@@ -13,6 +13,7 @@ use super::payload::{IntentPayload, IntentSettings};
 use crate::callback_address::CallbackAddress;
 use crate::claims::scope_bitmap;
 use crate::encoding::{base64url, push_base64url};
+use crate::evidence::{self, Evidence};
 
 /// Initial capacity for a payload; few are larger.
 const PAYLOAD_BYTES: usize = 768;
@@ -69,6 +70,17 @@ pub struct IntentSigner {
     /// The place of the key that was chosen.
     chosen: AtomicUsize,
     settings: IntentSettings,
+}
+
+/// A JWS in its flattened JSON form (RFC 7515 §7.2.2), each part in Base64url.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SealedFile {
+    /// What is signed.
+    pub payload: String,
+    /// The header, which is signed too.
+    pub protected: String,
+    /// The signature.
+    pub signature: String,
 }
 
 /// What is told of a key of a signer.
@@ -164,6 +176,20 @@ impl IntentSigner {
         jwt.push('.');
         push_base64url(&signature, &mut jwt);
         Ok(jwt)
+    }
+
+    /// An evidence file with this payload, as a JWS in its flattened form.
+    ///
+    /// # Errors
+    /// As [`IntentSigner::sign`].
+    pub async fn seal(&self, evidence: &Evidence, now: Timestamp) -> Result<SealedFile, IntentError> {
+        let signing = self.signing(now).ok_or(IntentError::Signature)?;
+        let header = evidence::header(signing.key.algorithm(), &signing.kid, &signing.key.public_jwk());
+        let json = serde_json::to_vec(evidence).map_err(|_| IntentError::Serialisation)?;
+        let (protected, payload) = (base64url(header.to_string().as_bytes()), base64url(&json));
+        let signature = signing.key.sign(format!("{protected}.{payload}").as_bytes()).await;
+        let signature = signature.ok_or_else(|| self.is_available(now).err().unwrap_or(IntentError::Signature))?;
+        Ok(SealedFile { payload, protected, signature: base64url(&signature) })
     }
 
     /// Returns an error while the key that signs now is known to be away.

@@ -67,8 +67,14 @@ impl OddKey {
 pub struct Jwks(Arc<KeySet>);
 
 struct KeySet {
-    by_id: HashMap<String, Vec<ParsedPublicKey>>,
+    by_id: HashMap<String, Vec<IssuerKey>>,
     odd: Vec<OddKey>,
+}
+
+/// A key with the JWK that it was read from.
+pub(super) struct IssuerKey {
+    pub(super) key: ParsedPublicKey,
+    pub(super) jwk: Arc<Value>,
 }
 
 impl fmt::Debug for Jwks {
@@ -97,7 +103,7 @@ impl Jwks {
                     if !same.is_empty() {
                         keys.odd.push(OddKey::KeyIdRepeated);
                     }
-                    same.push(key);
+                    same.push(IssuerKey { key, jwk: Arc::new(jwk.clone()) });
                 }
                 Err(odd) => keys.odd.push(odd),
             }
@@ -112,7 +118,7 @@ impl Jwks {
     }
 
     /// The keys with this `kid`; more than one only if the issuer repeats it.
-    pub(super) fn get(&self, kid: &str) -> &[ParsedPublicKey] {
+    pub(super) fn get(&self, kid: &str) -> &[IssuerKey] {
         self.0.by_id.get(kid).map_or(&[], Vec::as_slice)
     }
 }

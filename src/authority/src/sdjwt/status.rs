@@ -9,6 +9,7 @@
 //! | a URL | a JWT about this credential, with a word for its state |
 //! | `{"status_list": {"idx", "uri"}}` | a Token Status List (IETF `draft-ietf-oauth-status-list`), which holds the states of many |
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use sakshi_domain::limits::{STATUS_ANSWER_BYTES_MAX, STATUS_VALUES_MAX, URL_CHARS_MAX};
@@ -141,6 +142,12 @@ impl StatusFault {
 #[derive(Debug)]
 pub struct StatusDocument {
     statement: Statement,
+    /// The answer itself, a compact JWS.
+    pub token: String,
+    /// The issuer's key that signed it, as a JWK.
+    pub key: Arc<Value>,
+    /// When it was verified.
+    pub read_at: Timestamp,
     /// The time for which the answer may be used, if it says so.
     pub lifetime: Option<Duration>,
 }
@@ -220,7 +227,7 @@ impl Verifier {
         let token = token(answer).ok_or(StatusFault::Malformed)?;
         let jws = Jws::read(&token).map_err(malformed)?;
         let key_id = jose::status_key_id(&jws.header, reference.is_list())?;
-        self.verify_signature(&jws, key_id, &reference.issuer)?;
+        let key = self.verify_signature(&jws, key_id, &reference.issuer)?;
         let payload = jws.payload(&ValuesLeft::new(STATUS_VALUES_MAX)).map_err(malformed)?;
         if payload.get("iss").is_some_and(|named| named.as_str() != Some(&reference.issuer)) {
             return Err(StatusFault::Foreign);
@@ -230,7 +237,7 @@ impl Verifier {
             Place::Own { .. } => own_statement(&payload)?,
             Place::List { .. } => list_statement(&payload, &reference.spelled)?,
         };
-        Ok(StatusDocument { statement, lifetime })
+        Ok(StatusDocument { statement, token, key, read_at: now, lifetime })
     }
 }
 
@@ -252,12 +259,12 @@ impl StatusDocument {
         }
     }
 
-    /// Bytes of the list that it holds, if it is one.
+    /// Bytes of the list that it holds, if it is one, with the answer.
     #[must_use]
     pub fn list_bytes(&self) -> usize {
         match &self.statement {
             Statement::Own { .. } => 0,
-            Statement::List(list) => list.bytes(),
+            Statement::List(list) => list.bytes() + self.token.len(),
         }
     }
 }

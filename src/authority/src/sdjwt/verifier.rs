@@ -41,6 +41,10 @@ pub struct VerifiedCredential {
     pub holder_bound: bool,
     /// The place where its state is published.
     pub status: CredentialStatus,
+    /// The `iss` of its issuer.
+    pub issuer: String,
+    /// The issuer's key that signed it, as a JWK.
+    pub issuer_key: Arc<Value>,
     /// The time until its `exp`.
     pub valid_for: Duration,
 }
@@ -49,7 +53,7 @@ impl VerifiedCredential {
     /// The answer for the transaction.
     #[must_use]
     pub fn into_answer(self) -> Answer {
-        let Self { claims, missing, malformed, identity, digest, holder_bound, status: _, valid_for: _ } = self;
+        let Self { claims, missing, malformed, identity, digest, holder_bound, .. } = self;
         Answer::Credential { claims: Arc::new(claims), missing, malformed, holder_bound, identity, digest }
     }
 }
@@ -114,7 +118,7 @@ impl Verifier {
         let key_binding = self.key_binding.admit(segments.key_binding)?;
         let jws = Jws::read(segments.issuer_jws)?;
         let issuers = self.issuers();
-        let signer = signer(&issuers, &jws, jose::issuer_key_id(&jws.header)?)?;
+        let (signer, issuer_key) = signer(&issuers, &jws, jose::issuer_key_id(&jws.header)?)?;
         let left = ValuesLeft::new(CREDENTIAL_VALUES_MAX);
         let payload = jws.payload(&left)?;
         let issuer = issuer(&issuers, &payload, signer)?;
@@ -128,16 +132,27 @@ impl Verifier {
         }
         let status = CredentialStatus::of(&payload, issuer);
         let Requested { claims, missing, malformed } = normalise::requested_claims(payload, expected.requested)?;
-        Ok(VerifiedCredential { claims, missing, malformed, identity, digest, holder_bound: key_binding.is_some(), status, valid_for })
+        Ok(VerifiedCredential {
+            claims,
+            missing,
+            malformed,
+            identity,
+            digest,
+            holder_bound: key_binding.is_some(),
+            status,
+            issuer: issuer.to_owned(),
+            issuer_key,
+            valid_for,
+        })
     }
 
-    /// Verifies that a key of this issuer signed a status answer.
-    pub(super) fn verify_signature(&self, jws: &Jws<'_>, key_id: &str, issuer: &str) -> Result<(), StatusFault> {
+    /// Verifies that a key of this issuer signed a status answer; returns the key.
+    pub(super) fn verify_signature(&self, jws: &Jws<'_>, key_id: &str, issuer: &str) -> Result<Arc<Value>, StatusFault> {
         let issuers = self.issuers();
         let mut keys = issuers.iter().filter(|known| known.issuer == issuer).flat_map(|known| known.jwks.get(key_id)).peekable();
         keys.peek().ok_or(StatusFault::KeyUnknown)?;
-        let is_signer = keys.any(|key| key.verify_sig(jws.signed.as_bytes(), &jws.signature).is_ok());
-        if is_signer { Ok(()) } else { Err(StatusFault::Unsigned) }
+        let signer = keys.find(|known| known.key.verify_sig(jws.signed.as_bytes(), &jws.signature).is_ok());
+        signer.map(|known| Arc::clone(&known.jwk)).ok_or(StatusFault::Unsigned)
     }
 
     fn issuers(&self) -> Arc<[TrustedIssuer]> {
@@ -145,16 +160,16 @@ impl Verifier {
     }
 }
 
-/// The issuer whose key verifies the signature. Does not read the payload, so that a forged credential
+/// The issuer whose key verifies the signature, and that key. Does not read the payload, so that a forged credential
 /// costs only a hash and a signature check.
-fn signer<'a>(issuers: &'a [TrustedIssuer], jws: &Jws<'_>, kid: &str) -> Result<&'a TrustedIssuer, CredentialRefusal> {
+fn signer<'a>(issuers: &'a [TrustedIssuer], jws: &Jws<'_>, kid: &str) -> Result<(&'a TrustedIssuer, Arc<Value>), CredentialRefusal> {
     if issuers.is_empty() {
         return Err(CredentialRefusal::IssuerNotTrusted);
     }
     let mut keys = issuers.iter().flat_map(|issuer| issuer.jwks.get(kid).iter().map(move |key| (issuer, key))).peekable();
     keys.peek().ok_or(CredentialRefusal::KeyIdUnknown)?;
-    let signer = keys.find(|(_, key)| key.verify_sig(jws.signed.as_bytes(), &jws.signature).is_ok());
-    signer.map(|(issuer, _)| issuer).ok_or(CredentialRefusal::SignatureInvalid)
+    let signer = keys.find(|(_, known)| known.key.verify_sig(jws.signed.as_bytes(), &jws.signature).is_ok());
+    signer.map(|(issuer, known)| (issuer, Arc::clone(&known.jwk))).ok_or(CredentialRefusal::SignatureInvalid)
 }
 
 /// The issuer that the payload names, which must be the signer. It is checked again after processing.

@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use aws_lc_rs::digest::{SHA256, digest};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::invalid::Invalid;
 use crate::limits::CONSENT_TEXT_CHARS_MAX;
@@ -28,20 +30,56 @@ impl ConsentGiven {
         invalid.or_ok().map(|()| Self(text.into()))
     }
 
-    /// Checks the form of `consent` and `consent_text`, of which both may be absent.
+    /// Reads `consent` and `consent_text`, of which both may be absent.
     ///
     /// # Errors
     /// As [`ConsentGiven::parse`], for those that are given.
-    pub fn check(consent: Option<&str>, consent_text: Option<&str>) -> Result<(), Invalid> {
+    pub fn parse_optional(consent: Option<&str>, consent_text: Option<&str>) -> Result<Option<Self>, Invalid> {
         let mut invalid = Invalid::none();
         check(consent, consent_text, &mut invalid);
-        invalid.or_ok()
+        invalid.or_ok().map(|()| consent_text.map(|text| Self(text.into())))
+    }
+
+    /// The digest by which the declaration is known again.
+    #[must_use]
+    pub fn digest(&self) -> ConsentDigest {
+        let mut bytes = [0; 32];
+        bytes.copy_from_slice(digest(&SHA256, self.0.as_bytes()).as_ref());
+        ConsentDigest(bytes)
     }
 
     /// The declaration.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.0
+    }
+}
+
+/// SHA-256 of the UTF-8 text of a declaration, in JSON as hexadecimal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConsentDigest(pub [u8; 32]);
+
+impl fmt::Display for ConsentDigest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl Serialize for ConsentDigest {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for ConsentDigest {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let byte = |place: usize| text.get(2 * place..2 * place + 2).and_then(|pair| u8::from_str_radix(pair, 16).ok());
+        let mut bytes = [0; 32];
+        for (place, into) in bytes.iter_mut().enumerate() {
+            *into = byte(place).ok_or_else(|| D::Error::custom("expected 64 hexadecimal digits"))?;
+        }
+        Ok(Self(bytes))
     }
 }
 

@@ -64,6 +64,7 @@ mod tests {
             client_id: ClientId::generate(),
             name: String::new(),
             payload_spelling: KeyCase::SnakeCase,
+            evidence: false,
             consent_webhook_url: url("consent"),
             data_webhook_url: url("data"),
             historical_webhook_url: url("historical"),

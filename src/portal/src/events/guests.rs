@@ -1,7 +1,6 @@
 //! `GET /portal/events/{eventId}/guests.csv`: all guests of an event for a spreadsheet (RFC 4180).
 //!
-//! It begins with a byte order mark, without which Excel does not read UTF-8. Photos are left out. The list leaves as it is
-//! read, so that no more than a slice of it is ever in memory.
+//! Photos are left out. The list leaves as it is read, so that no more than a slice of it is ever in memory.
 
 use std::io;
 use std::sync::Arc;
@@ -22,17 +21,12 @@ use sakshi_store::PageRequest;
 use sakshi_web::error::ApiError;
 use sakshi_web::html::private;
 use sakshi_web::listener::{CloseWatch, close_connection_when};
+use sakshi_wire::csv::{BYTE_ORDER_MARK, cell};
 use sakshi_wire::events::RegistrationRow;
 
 use crate::error::PortalError;
 use crate::portal_user::PortalUser;
 use crate::transaction::plain;
-
-const BYTE_ORDER_MARK: &str = "\u{feff}";
-/// What makes a spreadsheet take a cell for a formula, in either width.
-const FORMULA_SIGNS: [char; 11] = ['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠'];
-/// At these a spreadsheet may begin the next cell or line.
-const SEPARATORS: [char; 5] = [';', '|', '\t', '\r', '\n'];
 
 /// Answers with the guests, oldest first.
 ///
@@ -115,16 +109,6 @@ fn line(claims: &[Claim], guest: &RegistrationRow) -> String {
     line
 }
 
-/// A value as a cell in quotes. An apostrophe stands before what a spreadsheet would calculate, also after a character at which one of
-/// another country begins the next cell.
-fn cell(value: &str) -> String {
-    let guarded = value.split_inclusive(SEPARATORS).map(|part| {
-        let guard = if part.trim_start_matches([' ', '"']).starts_with(FORMULA_SIGNS) { "'" } else { "" };
-        format!("{guard}{}", part.replace('"', "\"\""))
-    });
-    format!("\"{}\"", guarded.collect::<String>())
-}
-
 #[cfg(test)]
 mod tests {
     use sakshi_domain::ids::TxnId;
@@ -133,29 +117,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-
-    #[test]
-    fn no_cell_is_calculated_and_none_spills_into_the_next() {
-        for (value, expected) in [
-            ("Asha Rao", "\"Asha Rao\""),
-            ("12, \"Rose\" Road\nPune", "\"12, \"\"Rose\"\" Road\nPune\""),
-            ("=HYPERLINK(\"http://x\")", "\"'=HYPERLINK(\"\"http://x\"\")\""),
-            ("+919876543210", "\"'+919876543210\""),
-            ("-1", "\"'-1\""),
-            ("@SUM(A1)", "\"'@SUM(A1)\""),
-            ("\t=1", "\"'\t'=1\""),
-            ("\r=1", "\"'\r'=1\""),
-            (" =1", "\"' =1\""),
-            ("＝1", "\"'＝1\""),
-            ("a=1", "\"a=1\""),
-            ("x;=1+1;-2", "\"x;'=1+1;'-2\""),
-            ("x;\"=1\"", "\"x;'\"\"=1\"\"\""),
-            ("x\t@y\n+z", "\"x\t'@y\n'+z\""),
-            ("", "\"\""),
-        ] {
-            assert_eq!(cell(value), expected);
-        }
-    }
 
     #[test]
     fn a_guest_is_a_line_with_what_was_asked_for_but_the_photo() {

@@ -19,6 +19,7 @@ use super::api::Api;
 use super::audit_log::{self, AuditLog};
 use super::clients::Clients;
 use super::connection::Certificates;
+use super::consents::Consents;
 use super::erase::Erase;
 use super::error::CliError;
 use super::intent_keys::IntentKeys;
@@ -106,6 +107,8 @@ enum Subject {
     AcceptLoss,
     /// The audit log: changes by operators, and whether the log is complete.
     AuditLog(AuditLog),
+    /// The register of consents of a client: what people were asked, and whether they agreed.
+    Consents(Consents),
     /// The live supervision tree.
     Tree,
 }
@@ -166,8 +169,11 @@ enum Apps {
         /// Id of the application.
         app_id: String,
         /// The spelling.
-        #[arg(long, value_enum)]
-        spelling: SpellingWord,
+        #[arg(long, value_enum, required_unless_present = "evidence")]
+        spelling: Option<SpellingWord>,
+        /// Keep evidence of each verification that does not say otherwise, or keep none.
+        #[arg(long, value_name = "true|false")]
+        evidence: Option<bool>,
     },
 }
 
@@ -302,7 +308,7 @@ pub(super) enum View {
     Json,
 }
 
-const APP: &[&str] = &["app_id", "name", "payload_spelling", "created_at"];
+const APP: &[&str] = &["app_id", "name", "payload_spelling", "evidence", "created_at"];
 const EVENT: &[&str] = &["event_id", "name", "status", "max_guests", "registrations", "scans", "abandoned", "expires_at"];
 const KEY: &[&str] = &["key_id", "label", "environments", "networks", "created_at", "expires_at", "revoked_at"];
 const OPERATOR: &[&str] = &["operator_id", "name", "role", "created_at", "expires_at", "revoked_at"];
@@ -322,6 +328,9 @@ pub(super) async fn run(admin: &Admin, sources: &Sources, out: &mut dyn Write) -
         }
     };
     let api = Api::new(url, Credentials::Bearer(token), &admin.certificates.egress(certificate.as_deref())?)?;
+    if let Subject::Consents(consents) = &admin.subject {
+        return consents.export(&api, admin.json, out).await.map(|()| true);
+    }
     let (answer, view) = ask(&api, &admin.subject).await?;
     if admin.json {
         writeln!(out, "{answer:#}")?;
@@ -357,12 +366,12 @@ async fn ask(api: &Api, subject: &Subject) -> Result<(Value, View), CliError> {
         Subject::Clients(clients) => clients.ask(api).await,
         Subject::Apps(Apps::Create { client_id, name }) => answer(api, internal::create_app(client_id, name), View::Pairs).await,
         Subject::Apps(Apps::List { client_id }) => answer(api, internal::apps(client_id), View::Rows("apps", APP)).await,
-        Subject::Apps(Apps::Patch { app_id, spelling }) => {
-            let spelling = match spelling {
+        Subject::Apps(Apps::Patch { app_id, spelling, evidence }) => {
+            let spelling = spelling.map(|spelling| match spelling {
                 SpellingWord::Snake => KeyCase::SnakeCase,
                 SpellingWord::Camel => KeyCase::CamelCase,
-            };
-            let change = PatchAppRequest { payload_spelling: Change(Some(spelling)), ..PatchAppRequest::default() };
+            });
+            let change = PatchAppRequest { payload_spelling: Change(spelling), evidence: Change(*evidence), ..PatchAppRequest::default() };
             answer(api, internal::change_app(app_id, &change), View::Pairs).await
         }
         Subject::Keys(Keys::Issue { client_id, label, environments, from, expires_at }) => {
@@ -405,6 +414,8 @@ async fn ask(api: &Api, subject: &Subject) -> Result<(Value, View), CliError> {
         Subject::IntentKeys(intent_keys) => intent_keys.ask(api).await,
         Subject::Reseal => Ok((reseal::ask(api).await?, View::Reseal)),
         Subject::AcceptClock => answer(api, internal::accept_clock(), View::Clock).await,
+        // It is written part by part, and before.
+        Subject::Consents(_) => Ok((Value::Null, View::Json)),
         Subject::Tree => answer(api, internal::tree(), View::Tree).await,
     }
 }

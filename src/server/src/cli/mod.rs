@@ -12,8 +12,10 @@ mod check;
 mod clients;
 mod clock;
 mod connection;
+mod consents;
 mod erase;
 pub mod error;
+mod evidence;
 mod health;
 mod intent_keys;
 mod manual;
@@ -35,6 +37,7 @@ use crate::settings::{Loaded, OF_FILES, OF_MOVE, Problems, Sources, Used, load, 
 
 pub use admin::Admin;
 pub use backup::{Backup, Restore};
+pub use evidence::VerifyEvidence;
 pub use moving::Move;
 
 /// Identity verification and callback service.
@@ -70,6 +73,8 @@ pub enum Command {
     Move(Move),
     /// Ask a running service whether it is ready; exit code 1 when it is not.
     Healthcheck(Healthcheck),
+    /// Check an evidence file, without a service and a network; exit code 1 when something in it does not hold.
+    VerifyEvidence(VerifyEvidence),
     /// Print completions of this command line for a shell.
     Completions(Completions),
     /// Print the manual page, or write one for each command into a directory.
@@ -159,6 +164,7 @@ pub async fn run(cli: &Cli, out: &mut dyn Write, err: &mut dyn Write) -> ExitCod
             Err(error) => Err(error),
         },
         Command::Healthcheck(options) => health::run(options, &cli.sources(), out).await,
+        Command::VerifyEvidence(options) => options.run(out),
         Command::Completions(options) => manual::completions(options.shell, out),
         Command::Man(options) => manual::pages(options.out.as_deref(), out),
     };

@@ -53,6 +53,7 @@ pub async fn ensure(store: &Store, now: Timestamp) -> Result<Option<FirstClient>
         client_id: client.client_id.clone(),
         name: "Sandbox app".to_owned(),
         payload_spelling: KeyCase::SnakeCase,
+        evidence: false,
         consent_webhook_url: None,
         data_webhook_url: None,
         historical_webhook_url: None,

@@ -92,6 +92,8 @@ pub struct Ovse {
     pub result_ttl: Duration,
     /// How long registrations are kept.
     pub registration_ttl: Duration,
+    /// How long the register of consents keeps an entry; zero for no register.
+    pub consent_ttl: Duration,
     /// The clock of an event that names none.
     pub time_zone: TimeZone,
 }
@@ -227,6 +229,7 @@ impl Ovse {
             window: reader.seconds("ovse.window_s", 1..=DAY),
             result_ttl: reader.seconds("ovse.result_ttl_s", 1..=366 * DAY),
             registration_ttl: reader.days("ovse.registration_ttl_days", 1..=3_660),
+            consent_ttl: reader.days("ovse.consent_ttl_days", 0..=36_600),
             time_zone: reader.optional("ovse.time_zone", TimeZone::parse).unwrap_or_default(),
         }
     }

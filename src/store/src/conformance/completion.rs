@@ -5,12 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use sakshi_domain::erasure::ErasureSubject;
 use sakshi_domain::ids::{ClientId, TxnId};
 use sakshi_domain::transaction::{AnswerDigest, CredentialIdentity, Pending};
 
 use super::TestStore;
 use super::fixture::{
-    REPLAY_WINDOW, WINDOW, client_with, completed, completing, created, event, opened, opening_with_hook, receiver, scanned, sealed,
+    REPLAY_WINDOW, RESULT_TTL, WINDOW, client_with, completed, completing, created, event, opened, opening_with_hook, receiver, scanned,
+    sealed,
 };
 use crate::{CompleteOutcome, CompleteTransaction, ExpireOutcome, PresentedCredential};
 use crate::{CompletedRecord, TransactionRecord};
@@ -253,4 +255,23 @@ pub(crate) async fn an_unknown_transaction_cannot_be_completed(test: &impl TestS
     let client = client_with(test, 0).await;
     let id = TxnId::generate(client.partition(), 0);
     assert_eq!(test.store().complete_transaction(completing(id, 1)).await, Ok(CompleteOutcome::NotFound));
+}
+
+pub(crate) async fn evidence_is_kept_beside_the_result_and_goes_with_it(test: &impl TestStore) {
+    let client = client_with(test, 5).await;
+    let proof = |text: &str| Some(sealed(text));
+    let (expires, erased, without) = (opened(test, &client).await, opened(test, &client).await, opened(test, &client).await);
+    for (pending, evidence) in [(&expires, proof("one")), (&erased, proof("two")), (&without, None)] {
+        let complete = CompleteTransaction { evidence: evidence.clone(), ..completing(pending.id, 1) };
+        test.store().complete_transaction(complete.clone()).await.unwrap();
+        // Another answer replaces nothing.
+        let other = CompleteTransaction { evidence: proof("other"), ..completing(pending.id, 2) };
+        assert!(matches!(test.store().complete_transaction(other).await, Ok(CompleteOutcome::AlreadyCompleted(_))));
+        assert_eq!(test.store().load_evidence(pending.id).await, Ok(evidence));
+    }
+    test.store().erase(ErasureSubject::Transaction(erased.id)).await.unwrap();
+    assert_eq!(test.store().load_evidence(erased.id).await, Ok(None));
+    assert_eq!(test.store().load_evidence(expires.id).await, Ok(proof("one")));
+    test.advance(RESULT_TTL);
+    assert_eq!(test.store().load_evidence(expires.id).await, Ok(None), "though its webhook waits");
 }

@@ -26,7 +26,11 @@ use crate::{
 pub(crate) const WINDOW: Duration = Duration::from_secs(900);
 pub(crate) const RESULT_TTL: Duration = Duration::from_secs(24 * 3_600);
 pub(crate) const REPLAY_WINDOW: Duration = Duration::from_secs(3_600);
-pub(crate) const RETENTION: Retention = Retention { expired: Duration::from_secs(600), events: Duration::from_secs(30 * 24 * 3_600) };
+pub(crate) const RETENTION: Retention = Retention {
+    expired: Duration::from_secs(600),
+    events: Duration::from_secs(30 * 24 * 3_600),
+    consents: Duration::from_secs(30 * 24 * 3_600),
+};
 pub(crate) const HOOK: &str = "https://hooks.example/secret-path";
 
 pub(crate) const EVENT_HOOK: &str = "https://events.example/guest-list";
@@ -51,6 +55,7 @@ pub(crate) fn app(test: &impl TestStore, client: &ClientId) -> App {
         client_id: client.clone(),
         name: "Onboarding".into(),
         payload_spelling: KeyCase::SnakeCase,
+        evidence: false,
         consent_webhook_url: None,
         data_webhook_url: Some(url("https://data.example/in?key=1")),
         historical_webhook_url: None,
@@ -118,6 +123,8 @@ pub(crate) fn completing(id: TxnId, answer: u8) -> CompleteTransaction {
         id,
         known: None,
         passed: true,
+        code: None,
+        evidence: None,
         outcome: sealed(&format!("outcome {answer}")),
         answer: AnswerDigest([answer; 32]),
         credential: None,

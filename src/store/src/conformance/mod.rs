@@ -9,6 +9,7 @@
 
 pub(crate) mod audit_log;
 pub(crate) mod completion;
+pub(crate) mod consents;
 pub(crate) mod credits;
 pub(crate) mod erasure;
 pub(crate) mod events;
@@ -113,6 +114,7 @@ macro_rules! store_conformance {
             completion::one_credential_racing_under_two_transactions_completes_one,
             completion::an_unknown_transaction_cannot_be_completed,
             completion::what_a_caller_knows_of_a_transaction_changes_no_outcome,
+            completion::evidence_is_kept_beside_the_result_and_goes_with_it,
             credits::grants_and_adjustments_move_the_balance_and_are_repeatable,
             credits::a_reference_means_one_amount_and_one_kind,
             credits::the_balance_never_leaves_its_range,
@@ -146,6 +148,11 @@ macro_rules! store_conformance {
             refusals::a_refused_request_is_forgotten_after_its_time,
             audit_log::entries_of_the_audit_log_follow_each_other_in_one_chain,
             audit_log::entries_that_race_are_all_in_the_audit_log,
+            consents::a_verification_that_is_answered_is_in_the_register_once,
+            consents::a_guest_without_a_place_has_shared_all_the_same,
+            consents::the_register_is_read_in_parts_by_the_time_of_the_question,
+            consents::the_register_stays_as_it_is_until_its_own_time_is_over,
+            consents::consents_that_race_for_a_new_week_are_all_kept,
             operators::an_operator_is_found_by_its_token_and_listed_by_creation,
             operators::a_revoked_operator_stays_revoked_as_of_the_first_time,
             sessions::a_session_is_kept_once_under_its_digest_and_no_other,

@@ -10,6 +10,7 @@ use sakshi_domain::ids::{AppId, ClientId, TxnId};
 use sakshi_domain::operator::OperatorRecord;
 use sakshi_domain::refused_request::RefusedRequest;
 use sakshi_domain::tenancy::{App, KeyDigest};
+use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::Pending;
 
 use super::TestStore;
@@ -18,11 +19,12 @@ use super::flow_fixture::{Flow, Told, accepted, document, locker, opened as flow
 use super::operators::operator;
 use super::refusals::refused;
 use crate::{
-    AuditRecord, CompleteOutcome, IdempotencyScope, PageRequest, ReportFlowOutcome, ResealCursor, Resealed, SessionDigest, SessionRecord,
-    Store, TransactionRecord, Vault,
+    AskedConsents, AuditRecord, CompleteOutcome, ConsentPage, ConsentPlace, IdempotencyScope, PageRequest, ReportFlowOutcome, ResealCursor,
+    Resealed, SessionDigest, SessionRecord, Store, TransactionRecord, Vault,
 };
 
 const OUTCOME: &[u8] = b"what was shared";
+const PROOF: &[u8] = b"what proves it";
 const ANSWER: &[u8] = b"what was answered";
 
 /// What the store was filled with.
@@ -71,7 +73,8 @@ pub(crate) async fn filled(test: &impl TestStore, vault: &Vault) -> Filled {
     }
     for id in transactions.iter().copied().skip(1) {
         let complete = completing(id, 1);
-        let complete = crate::CompleteTransaction { outcome: vault.seal(id.as_bytes(), OUTCOME), ..complete };
+        let (outcome, evidence) = (vault.seal(id.as_bytes(), OUTCOME), Some(vault.seal(id.as_bytes(), PROOF)));
+        let complete = crate::CompleteTransaction { outcome, evidence, ..complete };
         assert!(matches!(store.complete_transaction(complete).await, Ok(CompleteOutcome::Completed { .. })));
     }
     let (flows, fetched, app) = flows(test, app).await;
@@ -109,6 +112,8 @@ pub(crate) struct Read {
     session: Option<SessionRecord>,
     refusals: Vec<RefusedRequest>,
     audit_log: Vec<AuditRecord>,
+    evidence: Vec<Option<Vec<u8>>>,
+    consents: ConsentPage,
     operators: Vec<OperatorRecord>,
 }
 
@@ -139,6 +144,14 @@ pub(crate) async fn read(store: &Store, vault: &Vault, filled: &Filled) -> Read 
         let record = store.load_flow(flow.id, flow.app.clone()).await.unwrap().unwrap();
         flows.push((record.state, record.latest.map(|payload| payload.open(vault).unwrap())));
     }
+    let mut evidence = Vec::new();
+    for id in &filled.transactions {
+        let kept = store.load_evidence(*id).await.unwrap();
+        evidence.push(kept.map(|kept| vault.open(id.as_bytes(), &kept).unwrap().to_vec()));
+    }
+    let (from, to) = (Timestamp::from_millis(0), Timestamp::from_millis(4_000_000_000_000));
+    let asked = AskedConsents { client: filled.client.clone(), from, to, after: ConsentPlace::default(), limit: 100 };
+    let consents = store.consents(asked).await.unwrap();
     let answer = store.load_idempotent_answer(filled.scope).await.unwrap().unwrap().answer;
     let guests = store.list_registrations(filled.event.id, all.into()).await.unwrap().items;
     Read {
@@ -157,6 +170,8 @@ pub(crate) async fn read(store: &Store, vault: &Vault, filled: &Filled) -> Read 
         session: store.load_session(SessionDigest([1; 32])).await.unwrap(),
         refusals,
         audit_log: store.audit_log(0, 100).await.unwrap(),
+        evidence,
+        consents,
         operators: store.operators().await.unwrap(),
     }
 }

@@ -111,6 +111,7 @@ pub(crate) async fn a_patch_changes_what_it_names(test: &impl TestStore) {
     let mut app = app(test, &client);
     test.store().create_app(app.clone()).await.unwrap();
     let patch = AppPatch {
+        evidence: None,
         payload_spelling: Some(KeyCase::CamelCase),
         consent_webhook_url: Some(Some(url("https://consent.example/x"))),
         data_webhook_url: Some(None),

@@ -2,6 +2,7 @@
 //! has refused that, it decides again.
 
 mod audit_log;
+mod consents;
 mod credits;
 mod erasure;
 mod events;
@@ -51,6 +52,7 @@ pub const OPERATIONS: &[&str] = &[
     "chosen_intent_key",
     "claim_delivery",
     "complete_transaction",
+    "consents",
     "create_app",
     "create_client",
     "create_event",
@@ -67,6 +69,7 @@ pub const OPERATIONS: &[&str] = &[
     "forget_delivery",
     "import_client",
     "imported_at",
+    "keep_consent",
     "keep_refusal",
     "lapse_flow",
     "lapsed_flows",
@@ -80,6 +83,7 @@ pub const OPERATIONS: &[&str] = &[
     "load_client",
     "load_delivery",
     "load_event",
+    "load_evidence",
     "load_flow",
     "load_idempotent_answer",
     "load_session",

@@ -11,12 +11,14 @@ use tokio::sync::broadcast;
 use super::{Store, call, count, is_done};
 use crate::engine::{Applied, Query, Record};
 use crate::error::{ATTEMPTS, StoreError, StoreFuture};
+use crate::records::evidence::evidence;
 use crate::records::transaction::{seen_of, transaction, transaction_of};
 use crate::records::{client, credential, event, tenancy};
 use crate::redis::NodeId;
 use crate::sealing::{seal_terms, unseal_app};
 use crate::transactions::{CompleteOutcome, CompleteTransaction, ExpireOutcome, OpenOutcome, OpenTransaction, TransactionRecord};
 use crate::transitions::{complete, credential as memory, event as events, open};
+use crate::vault::Sealed;
 
 impl Store {
     /// Checks that the event, if there is one, takes guests now; checks and debits the balance,
@@ -49,7 +51,7 @@ impl Store {
                     known_event = of_event;
                     continue;
                 }
-                let completion = match complete::complete(store.vault(), &complete, &read, call, store.node()) {
+                let completion = match complete::complete(store.vault(), &complete, &read, call, store.node(), store.keeps_consents()) {
                     Ok(completion) => completion,
                     Err(outcome) => match *outcome {
                         final_one @ (CompleteOutcome::NotFound | CompleteOutcome::Expired) => return store.confirmed(final_one).await,
@@ -84,6 +86,14 @@ impl Store {
         self.run(move |store| async move {
             let mut answers = store.read(vec![Query::Record(transaction(id))]).await?;
             store.seen(id, answers.record()?, answers.now).await
+        })
+    }
+
+    /// The sealed proof of a completed transaction, if one was kept and its result lives.
+    pub fn load_evidence(&self, id: TxnId) -> StoreFuture<Option<Sealed>> {
+        self.run(move |store| async move {
+            let Some(kept) = store.record(evidence(id)).await? else { return store.confirmed(None).await };
+            Sealed::from_bytes(kept.bytes("proof").to_vec()).map(Some).ok_or_else(|| StoreError::unreadable("evidence"))
         })
     }
 
@@ -255,6 +265,12 @@ impl Store {
         };
         let batch = std::mem::take(&mut completion.batch);
         let applied = self.commit(batch).await?;
+        if let (Applied::Refused { guard, .. }, Some(opened)) = (&applied, &read.transaction)
+            && Some(*guard) == completion.week
+        {
+            let Pending { client, opened_at, .. } = opened.opened();
+            self.begin_consents(client, *opened_at).await?;
+        }
         let outcome = completion.outcome(&applied);
         // It was this answer that has ended the transaction when another call has changed the record before the answer was given again.
         let has_ended_so = matches!(&applied, Applied::Refused { seen: Some(seen), .. } if seen.bytes("answer") == command.answer.0);

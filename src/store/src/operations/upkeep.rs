@@ -60,13 +60,14 @@ impl Store {
 /// The number that counts the records of a kind; `None` for one that is not swept.
 fn count_of<'a>(counts: &'a mut Swept, kind: &str) -> Option<&'a mut u64> {
     Some(match kind {
-        "txn" => &mut counts.transactions,
+        "txn" | "evidence" => &mut counts.transactions,
         "idempotency" | "order_lease" => &mut counts.idempotency,
         "credential" => &mut counts.credentials,
         "event" | "registrations" | "waiting" => &mut counts.events,
         "flow" | "webhooks" | "report" | "webhook_name" => &mut counts.flows,
         "session" => &mut counts.sessions,
         "refusals" | "refusal" => &mut counts.refusals,
+        "consent_week" | "consents" => &mut counts.consents,
         _ => return None,
     })
 }

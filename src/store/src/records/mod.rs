@@ -3,9 +3,11 @@
 
 pub(crate) mod audit;
 pub(crate) mod client;
+pub(crate) mod consent;
 pub(crate) mod credential;
 pub(crate) mod delivery;
 pub(crate) mod event;
+pub(crate) mod evidence;
 pub(crate) mod flow;
 pub(crate) mod idempotency;
 pub(crate) mod installation;
@@ -62,6 +64,7 @@ pub(crate) static ALL: &[&Table] = &[
     &event::EVENTS,
     &event::EVENT_ENDS,
     &transaction::TRANSACTION,
+    &evidence::EVIDENCE,
     &idempotency::IDEMPOTENCY,
     &idempotency::ORDER_LEASE,
     &credential::CREDENTIAL,
@@ -77,6 +80,8 @@ pub(crate) static ALL: &[&Table] = &[
     &refusal::REFUSALS,
     &refusal::REFUSAL,
     &audit::AUDIT_LOG,
+    &consent::CONSENT_WEEK,
+    &consent::CONSENTS,
 ];
 
 /// A record that is in the partition of a client.

@@ -3,19 +3,20 @@
 //! The records that were read decide the outcome: a guest who passed is registered if the event has a place. The guards hold only while
 //! those records are unchanged; otherwise the caller reads them again.
 
+use sakshi_domain::consent::Consent;
 use sakshi_domain::delivery::{QueuedDelivery, Receiver, Subject};
 use sakshi_domain::event::EventRefusal;
 use sakshi_domain::ids::{EventId, TxnId};
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::{Failure, Outcome, Pending};
 
-use super::{credential, delivery, event::place};
+use super::{consent, credential, delivery, event::place};
 use crate::engine::{Applied, Batch, CallId, Guard, Key, Op, Operand, Record};
 use crate::error::StoreError;
 use crate::outbox::Target;
 use crate::records::delivery::member;
-use crate::records::event;
 use crate::records::transaction::{self, seen_of};
+use crate::records::{event, evidence};
 use crate::redis::NodeId;
 use crate::sealing::seal_outcome;
 use crate::transactions::{CompleteOutcome, CompleteTransaction, CompletedRecord, ExpireOutcome, TransactionRecord, refusal_number};
@@ -43,6 +44,8 @@ pub(crate) struct Completion {
     pub(crate) reservation: Option<Batch>,
     /// The call that both of them keep.
     pub(crate) call: CallId,
+    /// The number of the guard that fails until the week of its consent has begun.
+    pub(crate) week: Option<usize>,
     record: CompletedRecord,
     queued: Queued,
 }
@@ -54,6 +57,7 @@ pub(crate) fn complete(
     read: &Snapshot,
     call: CallId,
     node: NodeId,
+    keeps_consents: bool,
 ) -> Result<Completion, Box<CompleteOutcome>> {
     let opened = match read.transaction.clone() {
         None => return Err(Box::new(CompleteOutcome::NotFound)),
@@ -83,8 +87,20 @@ pub(crate) fn complete(
         },
         address: None,
     };
-    let (batch, queued) = end(command, &mut record, read, call, node);
-    Ok(Completion { batch, reservation, call, record, queued })
+    let (mut batch, queued) = end(command, &mut record, read, call, node);
+    let week = keeps_consents.then(|| {
+        let (guard, op) = consent::append(vault, &record.opened.client, &entry(command, &record));
+        batch.guards.push(guard);
+        batch.ops.push(op);
+        batch.guards.len() - 1
+    });
+    Ok(Completion { batch, reservation, call, week, record, queued })
+}
+
+/// The entry of the register of consents. A guest who has no place has shared the claims all the same.
+fn entry(command: &CompleteTransaction, ended: &CompletedRecord) -> Consent {
+    let code = ended.refused.map_or_else(|| command.code.clone(), |refusal| Some(refusal.code().to_owned()));
+    Consent::of_verification(&ended.opened, command.passed, code)
 }
 
 /// The reason why an event takes no guest now: the first guard of a registration that fails. A missing event has ended.
@@ -123,6 +139,10 @@ fn end(command: &CompleteTransaction, ended: &mut CompletedRecord, read: &Snapsh
         fields.extend(delivery::queue(&mut ops, command.id.partition(), member, target, node));
         queued
     });
+    if let Some(proof) = &command.evidence {
+        let kept = evidence::evidence(command.id);
+        ops.extend([Op::Put(kept.clone(), vec![("proof", proof.as_bytes().into())]), Op::ExpireAt(kept, until.clone())]);
+    }
     // It stays until its delivery has ended.
     let stays = if queued.is_some() { Op::Keep(record.clone()) } else { Op::ExpireAt(record.clone(), until) };
     ops.extend([Op::Set(record.clone(), fields), stays, Op::Tell(record, "watchers")]);

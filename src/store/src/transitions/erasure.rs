@@ -6,6 +6,7 @@ use super::delivery::dropped;
 use super::event::delist;
 use crate::engine::{Batch, Guard, Key, Op, Operand, Record, Value};
 use crate::error::StoreError;
+use crate::records::evidence::EVIDENCE;
 use crate::records::{event, flow, refusal};
 use crate::vault::Sealed;
 
@@ -22,7 +23,7 @@ pub(crate) fn transaction(key: &Key, record: &Record) -> Batch {
         let known = Operand::Result(ops.len());
         ops.extend([Op::Unindex(waiting, key.id.clone()), Op::Add(at.clone(), "abandoned", known), Op::Add(at, "abandoned", 1.into())]);
     }
-    ops.extend([Op::Tell(key.clone(), "watchers"), Op::Remove(key.clone())]);
+    ops.extend([Op::Tell(key.clone(), "watchers"), Op::Remove(key.of(&EVIDENCE)), Op::Remove(key.clone())]);
     as_read(key, record, ops)
 }
 

@@ -2,6 +2,7 @@
 
 pub mod audit_log;
 pub mod clock;
+pub mod consents;
 pub mod credits;
 pub mod data_loss;
 pub mod erasure;

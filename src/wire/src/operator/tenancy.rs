@@ -163,6 +163,8 @@ body! { request
     pub struct PatchAppRequest {
         /// How its payloads are spelled.
         payload_spelling: Change<KeyCase>,
+        /// Keep evidence of each verification that does not say otherwise.
+        evidence: Change<bool>,
         /// Receives changes of wealth-data consents.
         consent_webhook_url: Change<Option<HttpUrl>>,
         /// Receives wealth data.
@@ -178,6 +180,7 @@ impl PatchAppRequest {
     pub fn patch(self) -> AppPatch {
         AppPatch {
             payload_spelling: self.payload_spelling.0,
+            evidence: self.evidence.0,
             consent_webhook_url: self.consent_webhook_url.0,
             data_webhook_url: self.data_webhook_url.0,
             historical_webhook_url: self.historical_webhook_url.0,
@@ -205,6 +208,8 @@ body! { answer
         name: String,
         /// How its payloads are spelled.
         payload_spelling: KeyCase,
+        /// Whether evidence is kept of each verification that does not say otherwise.
+        evidence: bool,
         /// Receives changes of wealth-data consents.
         consent_webhook_url: Option<HttpUrl>,
         /// Receives wealth data.
@@ -223,6 +228,7 @@ impl From<App> for AppResponse {
             client_id: app.client_id,
             name: app.name,
             payload_spelling: app.payload_spelling,
+            evidence: app.evidence,
             consent_webhook_url: app.consent_webhook_url,
             data_webhook_url: app.data_webhook_url,
             historical_webhook_url: app.historical_webhook_url,

@@ -51,6 +51,8 @@ body! { request
         name: Label,
         /// How its payloads are spelled.
         payload_spelling: Change<KeyCase>,
+        /// Keep evidence of each verification that does not say otherwise.
+        evidence: Change<bool>,
         /// Receives changes of wealth-data consents.
         consent_webhook_url: Change<Option<HttpUrl>>,
         /// Receives wealth data.
@@ -128,11 +130,12 @@ impl From<ClientTransfer> for ExportedClient {
         let ClientTransfer { client: Client { client_id, name, created_at, .. }, apps, keys } = transfer;
         let app = |app: TransferredApp| {
             let TransferredApp { app_id, name, created_at, settings } = app;
-            let AppPatch { payload_spelling, consent_webhook_url, data_webhook_url, historical_webhook_url } = settings;
+            let AppPatch { payload_spelling, evidence, consent_webhook_url, data_webhook_url, historical_webhook_url } = settings;
             ExportedApp {
                 app_id,
                 name: label(name),
                 payload_spelling: Change(payload_spelling),
+                evidence: Change(evidence),
                 consent_webhook_url: Change(consent_webhook_url),
                 data_webhook_url: Change(data_webhook_url),
                 historical_webhook_url: Change(historical_webhook_url),
@@ -166,6 +169,7 @@ impl From<ExportedClient> for ClientTransfer {
             created_at: app.created_at,
             settings: AppPatch {
                 payload_spelling: app.payload_spelling.0,
+                evidence: app.evidence.0,
                 consent_webhook_url: app.consent_webhook_url.0,
                 data_webhook_url: app.data_webhook_url.0,
                 historical_webhook_url: app.historical_webhook_url.0,

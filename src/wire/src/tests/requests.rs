@@ -148,11 +148,11 @@ fn a_large_text_is_moved_out_of_the_body_and_not_copied() {
 fn an_init_is_read_in_both_spellings_and_both_forms_of_a_language() {
     for language in [r#""TAMIL""#, "20", r#""20""#] {
         let body = format!(r#"{{"claims":["name"],"channel":"qr","language":{language},"faceAuth":false}}"#);
-        let terms = read::<InitRequest>(&body).terms(RequestId::mint());
+        let terms = read::<InitRequest>(&body).terms(RequestId::mint(), false);
         assert_eq!((terms.language.name(), terms.face_auth), ("tamil", false));
     }
     for more in ["", r#","language":null,"face_auth":null,"webhook_url":null,"name_hint":null,"request_id":null"#] {
-        let terms = read::<InitRequest>(&format!(r#"{{"claims":["name"],"channel":"qr"{more}}}"#)).terms(RequestId::mint());
+        let terms = read::<InitRequest>(&format!(r#"{{"claims":["name"],"channel":"qr"{more}}}"#)).terms(RequestId::mint(), false);
         assert_eq!((terms.language.name(), terms.face_auth, terms.webhook_url, terms.extras), ("english", true, None, None));
     }
 }
@@ -161,7 +161,7 @@ fn an_init_is_read_in_both_spellings_and_both_forms_of_a_language() {
 fn what_an_init_says_beyond_the_usual_is_in_the_terms() {
     let body =
         r#"{"claims":["name"],"channel":"qr","name_hint":"Asha","client_reference_id":"order 7","redirect_url":"https://a.example/"}"#;
-    let extras = *read::<InitRequest>(body).terms(RequestId::mint()).extras.unwrap();
+    let extras = *read::<InitRequest>(body).terms(RequestId::mint(), false).extras.unwrap();
     assert_eq!((extras.name_hint.as_deref(), extras.client_reference_id.as_deref()), (Some("Asha"), Some("order 7")));
     assert_eq!(extras.redirect_url.unwrap().as_str(), "https://a.example/");
 }

@@ -34,7 +34,7 @@ impl Short {
             wait_replicas: 0,
             node: NodeId::generate(),
             vault: Arc::new(Vault::new(&[Zeroizing::new(vec![7; 32])]).unwrap()),
-            retention: Retention { expired: SHORT, events: SHORT },
+            retention: Retention { expired: SHORT, events: SHORT, consents: SHORT },
             max_waiting: 100,
             must_persist: false,
             waits_at_start: false,

@@ -12,6 +12,7 @@ use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::ids::{AppId, KeyId};
 use sakshi_domain::network::Networks;
 use sakshi_domain::tenancy::{ApiKeyRecord, AppPatch, ClientPatch, KeyDigest};
+use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::{CredentialIdentity, Outcome};
 use uuid::Uuid;
 
@@ -36,11 +37,11 @@ use crate::redis::reply::Reply;
 use crate::redis::script::{self, Script};
 use crate::redis::{NodeId, RedisServers, RedisStore};
 use crate::vault::test_vault;
+use crate::{AskedConsents, ConsentPlace, SessionDigest, SessionRecord};
 use crate::{
     ChosenIntentKey, CompleteOutcome, CompleteTransaction, CreditOutcome, ExpireOutcome, OpenOutcome, OrderLease, PageRequest,
     PresentedCredential,
 };
-use crate::{SessionDigest, SessionRecord};
 
 const ALL: PageRequest = PageRequest { page: 1, page_size: 100 };
 
@@ -97,7 +98,12 @@ pub(super) async fn used_for_everything(test: &impl TestStore) -> Vec<(FlowId, A
     store.complete_transaction(CompleteTransaction { outcome, ..completing(resealed, 1) }).await.unwrap();
     assert_eq!(pass(store).await.resealed, 1);
     // Queued, under way, ended, abandoned.
-    store.complete_transaction(presenting(completing(pending.id, 1), 1)).await.unwrap();
+    let evidence = Some(test_vault(&[7]).seal(pending.id.as_bytes(), b"planted-proof"));
+    store.complete_transaction(CompleteTransaction { evidence, ..presenting(completing(pending.id, 1), 1) }).await.unwrap();
+    assert!(store.load_evidence(pending.id).await.unwrap().is_some());
+    let (from, to, after) = (Timestamp::from_millis(0), test.now() + WINDOW, ConsentPlace::default());
+    let asked = AskedConsents { client: client.clone(), from, to, after, limit: 10 };
+    assert!(!store.consents(asked).await.unwrap().entries.is_empty());
     let (under_way, id) = completed(test, &client).await;
     assert!(store.claim_delivery(id, under_way.id.into()).await.unwrap());
     assert_eq!(store.abandon_attempts().await, Ok(1));

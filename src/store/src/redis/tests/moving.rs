@@ -31,7 +31,7 @@ use crate::records::delivery::of_subject;
 use crate::records::{ALL as KINDS, client, idempotency, installation, transaction};
 use crate::redis::{NodeId, RedisOptions, RedisStore};
 use crate::vault::test_vault;
-use crate::{Moved, Ownership, PageRequest, SessionDigest, Store, StoreError, Swept, move_to_redis};
+use crate::{AskedConsents, ConsentPlace, Moved, Ownership, PageRequest, SessionDigest, Store, StoreError, Swept, move_to_redis};
 
 pub(super) const ALL: PageRequest = PageRequest { page: 1, page_size: 100 };
 
@@ -189,6 +189,11 @@ pub(super) async fn assert_equal(from: &Store, to: &Store, flows: &[(FlowId, App
         let id = client.client_id;
         same!(store => store.balance(id.clone()).await.unwrap());
         same!(store => store.list_keys(id.clone()).await.unwrap());
+        same!(store => {
+            let (from, to) = (Timestamp::from_millis(0), SystemClock.now() + Duration::from_secs(30 * 24 * 3_600));
+            let asked = AskedConsents { client: id.clone(), from, to, after: ConsentPlace::default(), limit: 100 };
+            store.consents(asked).await.unwrap()
+        });
         same!(store => store.imported_at(id.clone()).await.unwrap());
         let mut apps: BTreeSet<AppId> =
             same!(store => store.list_apps(id.clone()).await.unwrap()).into_iter().map(|app| app.app_id).collect();
@@ -196,6 +201,7 @@ pub(super) async fn assert_equal(from: &Store, to: &Store, flows: &[(FlowId, App
             let Ok(txn) = entry.reference.parse::<TxnId>() else { continue };
             read += 1;
             same!(store => without_id(store.load_delivery(txn.into()).await.unwrap()));
+            same!(store => store.load_evidence(txn).await.unwrap().is_some());
             apps.extend(same!(store => store.load_transaction(txn).await.unwrap()).map(|record| record.opened().app.clone()));
         }
         for app in apps {

@@ -1,0 +1,235 @@
+//! Evidence of a verification: the credential as it came, with what verified it, in a sealed file that can be checked years later
+//! without this service.
+//!
+//! The file is a JWS in its flattened JSON form (RFC 7515 §7.2.2), signed with the intent key, whose public half is in its header. Its
+//! payload holds the SD-JWT with its disclosures (RFC 9901), the issuer's key, and the issuer's answer about the credential's status.
+
+use aws_lc_rs::digest::{SHA256, digest};
+use sakshi_domain::claims::ClaimSet;
+use sakshi_domain::ids::{AppId, ClientId, TxnId};
+use sakshi_domain::time::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::encoding::{base64url, from_base64url};
+use crate::intent::verify_with_jwk;
+use crate::sdjwt::{CredentialRefusal, CredentialStatus, Expectation, Jwks, KeyBinding, StatusFault, TrustedIssuer, Verifier};
+
+/// `typ` of the header of a sealed file.
+pub const TYPE: &str = "evidence+jws";
+
+/// The form of the payload.
+const VERSION: u32 = 1;
+
+/// The proof that a node keeps when it has verified a credential. It holds all that was shared.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Proof {
+    /// The credential as it came: SD-JWT, disclosures, and the key binding if there was one.
+    pub credential: String,
+    /// The issuer's name.
+    pub issuer: String,
+    /// The issuer's key that verified it, as a JWK.
+    pub issuer_key: Value,
+    /// The issuer's answer about its status; `None` where none was asked for.
+    pub status: Option<StatusProof>,
+    /// When it was verified, by the clock of the node.
+    pub received_at: Timestamp,
+}
+
+/// The issuer's signed answer about the status of a credential.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StatusProof {
+    /// The answer, a compact JWS.
+    pub token: String,
+    /// The issuer's key that verified it, as a JWK.
+    pub key: Value,
+    /// When it was looked at, by the clock of the node. The answer was valid then.
+    pub checked_at: Timestamp,
+}
+
+impl std::fmt::Debug for Proof {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Proof({} bytes redacted)", self.credential.len())
+    }
+}
+
+/// The payload of a sealed file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Evidence {
+    /// The form of this payload.
+    pub version: u32,
+    /// The transaction: the nonce of a key binding.
+    pub txn_id: TxnId,
+    /// The client that asked.
+    pub client_id: ClientId,
+    /// Its app.
+    pub app_id: AppId,
+    /// The client's own reference.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub client_reference_id: Option<String>,
+    /// The purpose that the person was shown.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub purpose: Option<String>,
+    /// The claims that were asked for.
+    pub requested: ClaimSet,
+    /// The audience of a key binding.
+    pub audience: String,
+    /// When the transaction was opened.
+    pub opened_at: Timestamp,
+    /// When it was completed.
+    pub verified_at: Timestamp,
+    /// Whether the verification passed.
+    pub verification_passed: bool,
+    /// What was verified.
+    #[serde(flatten)]
+    pub proof: Proof,
+}
+
+impl Evidence {
+    /// The version of the form that is written.
+    pub const VERSION: u32 = VERSION;
+}
+
+/// What is wrong with a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EvidenceFault {
+    /// It is no such file.
+    #[error("the file is not an evidence file in a form that is known")]
+    Malformed,
+    /// Its seal does not fit.
+    #[error("the seal does not fit: the file was changed")]
+    Seal,
+    /// Another key than one that is trusted has sealed it.
+    #[error("the key that sealed the file is not among those that are trusted")]
+    SealKey,
+    /// Another key than one that is trusted has signed the credential.
+    #[error("the key that signed the credential is not among those that are trusted")]
+    IssuerKey,
+    /// The credential is refused.
+    #[error("the credential is refused: {0}")]
+    Credential(CredentialRefusal),
+    /// The answer about its status cannot be used.
+    #[error("the answer about the status of the credential cannot be used: {0}")]
+    Status(StatusFault),
+    /// The credential was not valid.
+    #[error("the status of the credential was not `valid`")]
+    NotValid,
+}
+
+/// A file whose seal fits.
+#[derive(Clone, Debug)]
+pub struct Sealed {
+    /// The payload.
+    pub evidence: Evidence,
+    /// The id of the key that sealed it.
+    pub kid: String,
+    /// That key as a JWK.
+    pub key: Value,
+}
+
+/// A credential that was checked again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Checked {
+    /// The claims that were asked for and shared, in a known form.
+    pub shared: ClaimSet,
+    /// Whether the holder's key bound it to this transaction.
+    pub holder_bound: bool,
+    /// Whether the issuer had said that it was valid; false where nobody had asked.
+    pub has_status: bool,
+}
+
+/// The protected header of a file that this key seals.
+pub(crate) fn header(algorithm: &str, kid: &str, key: &Value) -> Value {
+    json!({ "alg": algorithm, "typ": TYPE, "kid": kid, "jwk": key })
+}
+
+/// The thumbprint of an RSA or P-256 key (RFC 7638).
+#[must_use]
+pub fn thumbprint(jwk: &Value) -> Option<String> {
+    let members: &[&str] = match jwk.get("kty")?.as_str()? {
+        "RSA" => &["e", "kty", "n"],
+        "EC" => &["crv", "kty", "x", "y"],
+        _ => return None,
+    };
+    // Their order is that of their names, and `Map` sorts them.
+    let of_key: Map<String, Value> =
+        members.iter().map(|name| Some(((*name).to_owned(), jwk.get(*name)?.clone()))).collect::<Option<_>>()?;
+    Some(base64url(digest(&SHA256, Value::Object(of_key).to_string().as_bytes()).as_ref()))
+}
+
+/// Whether a set of JWKs has this key.
+fn has(trusted: &[Value], key: &Value) -> bool {
+    let wanted = thumbprint(key);
+    wanted.is_some() && trusted.iter().any(|known| thumbprint(known) == wanted)
+}
+
+impl Sealed {
+    /// Reads a file, and checks its seal with the key in its header. With `trusted` keys, that must be one of them.
+    ///
+    /// # Errors
+    /// [`EvidenceFault::Malformed`], [`EvidenceFault::Seal`] and [`EvidenceFault::SealKey`].
+    pub fn open(file: &[u8], trusted: Option<&[Value]>) -> Result<Self, EvidenceFault> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Flattened {
+            payload: String,
+            protected: String,
+            signature: String,
+        }
+        let malformed = || EvidenceFault::Malformed;
+        let Flattened { payload, protected, signature } = serde_json::from_slice(file).map_err(|_| malformed())?;
+        let decoded = |text: &str| from_base64url(text).ok_or_else(malformed);
+        let header: Value = serde_json::from_slice(&decoded(&protected)?).map_err(|_| malformed())?;
+        let text = |name: &str| header.get(name).and_then(Value::as_str).ok_or_else(malformed);
+        if text("typ")? != TYPE || header.get("crit").is_some() {
+            return Err(malformed());
+        }
+        let key = header.get("jwk").cloned().ok_or_else(malformed)?;
+        let signed = format!("{protected}.{payload}");
+        match verify_with_jwk(&key, text("alg")?, signed.as_bytes(), &decoded(&signature)?) {
+            Some(true) => {}
+            Some(false) => return Err(EvidenceFault::Seal),
+            None => return Err(malformed()),
+        }
+        if trusted.is_some_and(|trusted| !has(trusted, &key)) {
+            return Err(EvidenceFault::SealKey);
+        }
+        let evidence: Evidence = serde_json::from_slice(&decoded(&payload)?).map_err(|_| malformed())?;
+        if evidence.version != VERSION {
+            return Err(malformed());
+        }
+        Ok(Self { evidence, kid: text("kid")?.to_owned(), key })
+    }
+}
+
+impl Evidence {
+    /// Verifies the credential and the answer about its status again, as of the time when they were looked at. With `trusted` keys of the
+    /// issuer, those in the file must be among them.
+    ///
+    /// # Errors
+    /// The first check that fails.
+    pub fn check(&self, trusted: Option<&[Value]>) -> Result<Checked, EvidenceFault> {
+        let Proof { credential, issuer, issuer_key, status, received_at } = &self.proof;
+        let keys: Vec<&Value> = [issuer_key].into_iter().chain(status.as_ref().map(|status| &status.key)).collect();
+        if trusted.is_some_and(|trusted| !keys.iter().all(|key| has(trusted, key))) {
+            return Err(EvidenceFault::IssuerKey);
+        }
+        let jwks = Jwks::parse(json!({ "keys": keys }).to_string().as_bytes()).map_err(|_| EvidenceFault::Malformed)?;
+        let verifier = Verifier::new(vec![TrustedIssuer { issuer: issuer.clone(), jwks }], KeyBinding::WhenPresent);
+        let expected = Expectation { nonce: self.txn_id, audience: &self.audience, now: *received_at, requested: self.requested };
+        let verified = verifier.verify(credential, &expected).map_err(EvidenceFault::Credential)?;
+        if let Some(StatusProof { token, checked_at, .. }) = status {
+            let CredentialStatus::At(reference) = &verified.status else { return Err(EvidenceFault::Malformed) };
+            let document = verifier.read_status(reference, token.as_bytes(), *checked_at).map_err(EvidenceFault::Status)?;
+            if document.state(reference).map_err(EvidenceFault::Status)?.refusal().is_some() {
+                return Err(EvidenceFault::NotValid);
+            }
+        }
+        let is_shared = |claim: &sakshi_domain::claims::Claim| !verified.missing.contains(*claim) && !verified.malformed.contains(*claim);
+        Ok(Checked {
+            shared: self.requested.iter().filter(is_shared).collect(),
+            holder_bound: verified.holder_bound,
+            has_status: status.is_some(),
+        })
+    }
+}

@@ -1,0 +1,106 @@
+//! The register of consents: who asked a person for what, for which purpose and when, and whether the person agreed. It holds no value of
+//! a claim and no number that was verified.
+
+use serde::{Deserialize, Serialize};
+
+use crate::claims::{Claim, ClaimSet};
+use crate::flow::consent_given::ConsentDigest;
+use crate::ids::{AppId, EventId};
+use crate::language::Language;
+use crate::string_enum::string_enum;
+use crate::time::Timestamp;
+use crate::transaction::Pending;
+
+/// The release of the service, whose pages the person saw.
+const RELEASE: &str = env!("CARGO_PKG_VERSION");
+
+/// The kind of an entry about a transaction; others have the name of their check or their flow.
+const VERIFICATION: &str = "verification";
+
+string_enum!(
+    /// The answer of the person.
+    ConsentAnswer {
+        /// The person agreed, and what was asked was shared or fetched.
+        Given = "given",
+        /// Nothing was shared: the person refused, was not recognised, or withheld a claim.
+        NotGiven = "not_given",
+    }
+);
+
+/// An entry of the register, but for the client and the time of the answer, which are kept beside it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Consent {
+    /// `verification`, or the name of the check or flow.
+    pub kind: String,
+    /// The transaction, the flow, or the correlation id of the check.
+    pub id: String,
+    /// The app that asked.
+    pub app: AppId,
+    /// The event whose guest the person was.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub event: Option<EventId>,
+    /// The purpose that the person was shown.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub purpose: Option<String>,
+    /// The claims, or the fields of the check.
+    pub asked: Vec<String>,
+    /// The language of the pages.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub language: Option<Language>,
+    /// The digest of the declaration, if the client sent one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub text: Option<ConsentDigest>,
+    /// The release of the service, whose pages the person saw.
+    pub release: String,
+    /// When the person was asked.
+    pub opened_at: Timestamp,
+    /// The answer.
+    pub answer: ConsentAnswer,
+    /// The code of the identity app, or of this service, for an answer that is `not_given`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub code: Option<String>,
+}
+
+impl Consent {
+    /// The entry of a verification that has ended so; `code` says why nothing was shared.
+    #[must_use]
+    pub fn of_verification(opened: &Pending, is_given: bool, code: Option<String>) -> Self {
+        Self {
+            kind: VERIFICATION.to_owned(),
+            id: opened.id.to_string(),
+            app: opened.app.clone(),
+            event: opened.event,
+            purpose: opened.terms.purpose().map(str::to_owned),
+            asked: names(opened.terms.claims),
+            language: Some(opened.terms.language),
+            text: opened.terms.extras.as_ref().and_then(|extras| extras.consent_text),
+            release: RELEASE.to_owned(),
+            opened_at: opened.opened_at,
+            answer: if is_given { ConsentAnswer::Given } else { ConsentAnswer::NotGiven },
+            code,
+        }
+    }
+
+    /// The entry of a check or a flow: the client says that the person has agreed to the declaration with this digest.
+    #[must_use]
+    pub fn declared(kind: &str, id: String, app: AppId, asked: Vec<String>, text: ConsentDigest, at: Timestamp) -> Self {
+        Self {
+            kind: kind.to_owned(),
+            id,
+            app,
+            event: None,
+            purpose: None,
+            asked,
+            language: None,
+            text: Some(text),
+            release: RELEASE.to_owned(),
+            opened_at: at,
+            answer: ConsentAnswer::Given,
+            code: None,
+        }
+    }
+}
+
+fn names(claims: ClaimSet) -> Vec<String> {
+    claims.iter().map(Claim::name).map(str::to_owned).collect()
+}

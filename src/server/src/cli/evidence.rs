@@ -1,0 +1,95 @@
+//! `sakshi verify-evidence`: checks an evidence file without a service and without a network.
+//!
+//! The seal and the credential are checked with the keys that the file itself holds. Whoever made a file of their own could have put
+//! keys of their own into it, so the answer names the keys, and options say which ones are trusted.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use sakshi_authority::evidence::{Checked, Evidence, EvidenceFault, Sealed, thumbprint};
+use sakshi_domain::claims::Claim;
+use serde_json::{Value, json};
+
+use super::error::CliError;
+use super::paint;
+
+/// Options of `verify-evidence`.
+#[derive(Args, Clone, Debug)]
+pub struct VerifyEvidence {
+    /// The file, as the API has answered.
+    file: PathBuf,
+    /// The issuer's keys, a JWKS: the file's must be among them.
+    #[arg(long, value_name = "FILE")]
+    issuer_keys: Option<PathBuf>,
+    /// The keys of the service, a JWKS as /.well-known/jwks.json: the one that sealed the file must be among them.
+    #[arg(long, value_name = "FILE")]
+    seal_keys: Option<PathBuf>,
+    /// Print the answer as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+impl VerifyEvidence {
+    /// Checks the file; returns true if all is well.
+    ///
+    /// # Errors
+    /// A file that cannot be read.
+    pub(super) fn run(&self, out: &mut dyn Write) -> Result<bool, CliError> {
+        let file = read(&self.file)?;
+        let issuer_keys = self.issuer_keys.as_deref().map(keys).transpose()?;
+        let seal_keys = self.seal_keys.as_deref().map(keys).transpose()?;
+        let sealed = Sealed::open(&file, seal_keys.as_deref());
+        let checked = sealed.and_then(|sealed| sealed.evidence.check(issuer_keys.as_deref()).map(|checked| (sealed, checked)));
+        let (answer, is_good) = match checked {
+            Ok((sealed, checked)) => (told(&sealed, checked, (issuer_keys.is_some(), seal_keys.is_some())), true),
+            Err(fault) => (refused(fault), false),
+        };
+        if self.json {
+            writeln!(out, "{answer:#}")?;
+        } else {
+            paint::pairs(&answer, out)?;
+        }
+        Ok(is_good)
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, CliError> {
+    std::fs::read(path).map_err(|error| CliError::Local(format!("{}: {error}", path.display())))
+}
+
+/// The keys of a JWKS.
+fn keys(path: &Path) -> Result<Vec<Value>, CliError> {
+    let set: Option<Value> = serde_json::from_slice(&read(path)?).ok();
+    let listed = set.and_then(|mut set| set.get_mut("keys").and_then(Value::as_array_mut).map(std::mem::take));
+    listed.ok_or_else(|| CliError::Local(format!("{} is not a JWKS", path.display())))
+}
+
+fn told(Sealed { evidence, kid, key }: &Sealed, checked: Checked, (knows_issuer, knows_seal): (bool, bool)) -> Value {
+    let Evidence { txn_id, client_id, app_id, requested, opened_at, verified_at, verification_passed, proof, .. } = evidence;
+    let trust = |is_known: bool| if is_known { "trusted" } else { "compare it with the published one" };
+    let names = |claims: sakshi_domain::claims::ClaimSet| claims.iter().map(Claim::name).collect::<Vec<_>>();
+    json!({
+        "verified": true,
+        "txn_id": txn_id,
+        "client_id": client_id,
+        "app_id": app_id,
+        "opened_at": opened_at,
+        "verified_at": verified_at,
+        "verification_passed": verification_passed,
+        "requested": names(*requested),
+        "shared": names(checked.shared),
+        "issuer": proof.issuer,
+        "issuer_key": thumbprint(&proof.issuer_key),
+        "issuer_key_is": trust(knows_issuer),
+        "holder_bound": checked.holder_bound,
+        "status": if checked.has_status { "valid" } else { "not asked for" },
+        "sealed_by": kid,
+        "seal_key": thumbprint(key),
+        "seal_key_is": trust(knows_seal),
+    })
+}
+
+fn refused(fault: EvidenceFault) -> Value {
+    json!({ "verified": false, "reason": fault.to_string() })
+}

@@ -1,0 +1,55 @@
+//! The use case of evidence: the proof that was kept of a verification, as a sealed file.
+
+use sakshi_authority::evidence::{Evidence, Proof};
+use sakshi_domain::ids::TxnId;
+use sakshi_domain::tenancy::App;
+use sakshi_store::{CompletedRecord, Sealed};
+use sakshi_wire::ovse::EvidenceFile;
+use zeroize::Zeroizing;
+
+use crate::transactions::{OpenOrCompleted, own_transaction};
+use crate::{Service, ServiceError};
+
+const NONE: ServiceError = ServiceError::NotFound("evidence");
+
+/// Seals a proof for its transaction.
+///
+/// # Errors
+/// It cannot be written as JSON.
+pub(crate) fn seal(service: &Service, id: TxnId, proof: &Proof) -> Result<Sealed, ServiceError> {
+    let plain = Zeroizing::new(serde_json::to_vec(proof).map_err(ServiceError::internal)?);
+    Ok(service.vault.seal(id.as_bytes(), &plain))
+}
+
+/// The evidence of a completed transaction of this app.
+///
+/// # Errors
+/// [`ServiceError::NotFound`] when none is kept, or not yet or any more; [`ServiceError::TransactionNotFound`] and
+/// [`ServiceError::TransactionExpired`]; [`ServiceError::Unavailable`] while the token that signs is away.
+pub async fn evidence_file(service: &Service, app: &App, id: TxnId) -> Result<EvidenceFile, ServiceError> {
+    let OpenOrCompleted::Completed(record) = own_transaction(service, app, id).await? else { return Err(NONE) };
+    let kept = service.store.load_evidence(id).await?.ok_or(NONE)?;
+    let proof = Zeroizing::new(service.vault.open(id.as_bytes(), &kept).map_err(ServiceError::internal)?);
+    let proof = serde_json::from_slice(&proof).map_err(ServiceError::internal)?;
+    let sealed = service.authority.signer.seal(&evidence(service, *record, proof), service.clock.now()).await?;
+    Ok(EvidenceFile { payload: sealed.payload, protected: sealed.protected, signature: sealed.signature })
+}
+
+fn evidence(service: &Service, record: CompletedRecord, proof: Proof) -> Evidence {
+    let opened = record.opened;
+    let extras = opened.terms.extras.as_ref();
+    Evidence {
+        version: Evidence::VERSION,
+        txn_id: opened.id,
+        client_reference_id: extras.and_then(|extras| extras.client_reference_id.clone()),
+        purpose: opened.terms.purpose().map(str::to_owned),
+        requested: opened.terms.claims,
+        audience: service.authority.callbacks.audience().to_owned(),
+        opened_at: opened.opened_at,
+        verified_at: record.verified_at,
+        verification_passed: record.passed,
+        client_id: opened.client,
+        app_id: opened.app,
+        proof,
+    }
+}

@@ -1,0 +1,47 @@
+//! The register of consents, as callers see it.
+
+use sakshi_domain::consent::Consent;
+use sakshi_domain::ids::ClientId;
+use sakshi_domain::time::Timestamp;
+
+/// Which entries are asked for.
+#[derive(Clone, Debug)]
+pub struct AskedConsents {
+    /// The client that asked the people.
+    pub client: ClientId,
+    /// Those of people who were asked at this time or later.
+    pub from: Timestamp,
+    /// And before this time.
+    pub to: Timestamp,
+    /// Behind this place.
+    pub after: ConsentPlace,
+    /// At most so many.
+    pub limit: u32,
+}
+
+/// A place in the register of a client: a week since 1970, and a number in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ConsentPlace {
+    /// The week.
+    pub week: i64,
+    /// The number of an entry; 0 before the first.
+    pub number: u64,
+}
+
+/// An entry of the register.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptConsent {
+    /// The entry.
+    pub consent: Consent,
+    /// When the person answered.
+    pub answered_at: Timestamp,
+}
+
+/// Entries with their places, by week and in the order of the answers within it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ConsentPage {
+    /// The entries.
+    pub entries: Vec<(ConsentPlace, KeptConsent)>,
+    /// Where to go on; `None` at the end.
+    pub next: Option<ConsentPlace>,
+}

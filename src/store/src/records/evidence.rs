@@ -1,0 +1,19 @@
+//! The evidence of a verification, which is too large to be read with each look at its transaction.
+
+use sakshi_domain::ids::TxnId;
+
+use super::{in_partition, table};
+use crate::engine::Key;
+
+table! {
+    /// The proof of a completed transaction, for as long as its result can be fetched.
+    EVIDENCE = "evidence", Record Ends {
+        proof: Sealed(Id),
+    }
+}
+
+/// The evidence of a transaction.
+#[must_use]
+pub(crate) fn evidence(id: TxnId) -> Key {
+    in_partition(&EVIDENCE, id.partition(), id.as_bytes().to_vec())
+}

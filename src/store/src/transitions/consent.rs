@@ -1,0 +1,42 @@
+//! The register of consents: an entry goes into the week in which the person was asked.
+
+use std::time::Duration;
+
+use sakshi_domain::consent::Consent;
+use sakshi_domain::ids::ClientId;
+use sakshi_domain::time::Timestamp;
+
+use crate::consents::KeptConsent;
+use crate::engine::{Batch, Guard, Op, Operand, Value};
+use crate::error::StoreError;
+use crate::records::consent::{CONSENT_WEEK, consent_week, consents, end_of_week, week_of};
+use crate::sealing::{seal_consent, unseal_consent};
+use crate::vault::Vault;
+
+/// The guard and the operation that append an entry. The guard fails until the week has begun.
+#[must_use]
+pub(crate) fn append(vault: &Vault, client: &ClientId, entry: &Consent) -> (Guard, Op) {
+    let list = consents(client, week_of(entry.opened_at));
+    let sealed = seal_consent(vault, &list.id, entry);
+    (Guard::Present(list.of(&CONSENT_WEEK)), Op::Append(list, vec![Operand::Now(0), sealed.into_bytes().into()]))
+}
+
+/// The batch that begins the week of a time, whose entries are kept for this long after its end.
+#[must_use]
+pub(crate) fn begin(client: &ClientId, at: Timestamp, kept: Duration) -> Batch {
+    let week = consent_week(client, week_of(at));
+    let end = Op::ExpireAt(week.clone(), (end_of_week(at) + kept).into());
+    Batch::new(vec![Guard::Absent(week.clone())], vec![Op::Put(week, vec![("client", client.as_str().into())]), end])
+}
+
+/// The entry with these values.
+///
+/// # Errors
+/// It cannot be read.
+pub(crate) fn entry_of(vault: &Vault, client: &ClientId, week: i64, values: Vec<Value>) -> Result<KeptConsent, StoreError> {
+    let Ok([Value::Integer(answered_at), Value::Bytes(sealed)]) = <[Value; 2]>::try_from(values) else {
+        return Err(StoreError::unreadable("a consent"));
+    };
+    let consent = unseal_consent(vault, &consents(client, week).id, sealed)?;
+    Ok(KeptConsent { consent, answered_at: Timestamp::from_millis(answered_at) })
+}

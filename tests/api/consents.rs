@@ -1,0 +1,121 @@
+//! The register of consents: who asked a person for what, when, and whether the person agreed; no value that was shared.
+
+use aws_lc_rs::digest::{SHA256, digest};
+use reqwest::Method;
+use sakshi_kit::answer::Answer;
+use sakshi_kit::backend::Opened;
+use sakshi_kit::event::{TestEvent, terms};
+use sakshi_kit::flow_fixture::FlowFixture;
+use sakshi_kit::node::TestNode;
+use serde_json::{Value, json};
+
+const PURPOSE: &str = "=To open your savings account";
+const CONSENT_TEXT: &str = "I agree that Example Bank verifies me.";
+
+fn sha256(text: &str) -> String {
+    digest(&SHA256, text.as_bytes()).as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+async fn register(node: &TestNode, client: &str, query: &str) -> Vec<Value> {
+    let mut entries = Vec::new();
+    let mut next = Some(format!("/admin/v1/clients/{client}/consents{query}"));
+    while let Some(path) = next {
+        let page = node.operator().get(&path).await.ok();
+        entries.extend(page["consents"].as_array().unwrap().clone());
+        next = page["next"].as_str().map(str::to_owned);
+    }
+    entries
+}
+
+#[tokio::test]
+async fn answered_verifications_are_in_the_register_with_their_purpose_and_without_claims() {
+    let node = TestNode::start().await;
+    let (backend, identity_app) = (node.backend(9).await, node.identity_app());
+    let asked = json!({"claims": ["name", "dob"], "channel": "web", "language": "hindi", "purpose": PURPOSE,
+        "consent": "Y", "consent_text": CONSENT_TEXT});
+    let opened = Opened::read(&backend.post("/api/v1/nationalid-ovse/init", &asked).await.ok());
+    let page = node.get(&format!("/v/{}", opened.txn)).await.text;
+    assert!(page.contains(PURPOSE), "{page}");
+    let declined = backend.open(&["gender"]).await;
+    let unanswered = backend.open(&["name"]).await;
+    assert_eq!(register(&node, &backend.client, "").await, [] as [Value; 0], "nobody has answered");
+
+    identity_app.approve(&opened, "asha").await;
+    identity_app.fail(&declined, "301", "User Reject").await;
+    let mut terms = terms(5);
+    terms["purpose"] = json!("Free entry for residents");
+    let event = TestEvent::open(&node, &backend, &terms).await;
+    let guest = event.scan().await;
+    identity_app.approve(&guest, "asha").await;
+
+    let entries = register(&node, &backend.client, "?limit=1").await;
+    let told = |field: &str| entries.iter().map(|entry| entry[field].clone()).collect::<Vec<_>>();
+    assert_eq!(told("id"), [&opened.txn, &declined.txn, &guest.txn].map(|txn| json!(txn)), "{entries:?}");
+    assert_eq!(told("answer"), ["given", "not_given", "given"]);
+    assert_eq!(told("code"), [Value::Null, json!("301"), Value::Null]);
+    assert_eq!(told("purpose"), [json!(PURPOSE), Value::Null, json!("Free entry for residents")]);
+    assert_eq!(told("event_id"), [Value::Null, Value::Null, json!(event.id)]);
+    assert_eq!(told("consent_text_sha256"), [json!(sha256(CONSENT_TEXT)), Value::Null, Value::Null]);
+    assert_eq!((&entries[0]["asked"], &entries[0]["language"]), (&json!(["name", "dob"]), &json!("hindi")));
+    assert_eq!((&entries[0]["client_id"], &entries[0]["app_id"]), (&json!(backend.client), &json!(backend.app)));
+    assert!(entries.iter().all(|entry| entry["kind"] == "verification" && entry["opened_at"].as_str() <= entry["answered_at"].as_str()));
+    assert!(!json!(entries).to_string().contains("Asha"), "{entries:?}");
+    assert!(!json!(entries).to_string().contains(&unanswered.txn), "{entries:?}");
+
+    node.operator().post("/admin/v1/erasures", &json!({"kind": "client", "id": backend.client})).await.ok();
+    assert_eq!(register(&node, &backend.client, "").await, entries, "the register has its own time");
+    let until = entries[1]["opened_at"].as_str().unwrap();
+    assert_eq!(register(&node, &backend.client, &format!("?to={until}")).await, entries[..1]);
+    assert_eq!(register(&node, &backend.client, &format!("?from={until}")).await, entries[1..]);
+}
+
+#[tokio::test]
+async fn checks_and_flows_are_in_the_register_before_anybody_is_asked() {
+    let fixture = FlowFixture::start().await;
+    let (backend, client) = (&fixture.backend, &fixture.backend.client);
+    let with_consent = |mut body: Value| {
+        body["consent"] = json!("Y");
+        body["consent_text"] = json!(CONSENT_TEXT);
+        backend.secrets.keep_personal(&body);
+        body
+    };
+    let pan = with_consent(json!({"pan": "ABCPE1234F", "name_as_per_pan": "Asha Rao"}));
+    Answer::to(backend.request(Method::POST, "/api/v1/pan/verify").header("X-Request-ID", "check-1").json(&pan)).await.ok();
+    backend.post("/api/v1/ifsc/verify", &json!({"ifsc": "EXMP0001234"})).await;
+    let documents = backend.post("/api/v1/doclocker/init", &with_consent(json!({"docs": ["PAN card", "Driving licence"]}))).await.ok();
+    let wealth = backend.post("/api/v1/wealth/consents", &with_consent(json!({}))).await.ok();
+
+    let entries = register(&fixture.node, client, "").await;
+    let told = |field: &str| entries.iter().map(|entry| entry[field].clone()).collect::<Vec<_>>();
+    assert_eq!(told("kind"), ["pan", "doclocker", "wealth"], "{entries:?}");
+    assert_eq!(told("id"), [json!("check-1"), documents["transactionId"].clone(), wealth["uniqueIdentifier"].clone()]);
+    assert_eq!(told("asked"), [json!(["pan", "name_as_per_pan"]), json!(["PAN card", "Driving licence"]), json!([])]);
+    assert_eq!(told("consent_text_sha256"), [sha256(CONSENT_TEXT), sha256(CONSENT_TEXT), sha256(CONSENT_TEXT)]);
+    assert_eq!(told("answer"), ["given", "given", "given"]);
+    assert!(!json!(entries).to_string().contains("ABCPE1234F"), "{entries:?}");
+}
+
+#[tokio::test]
+async fn an_operator_writes_the_register_into_a_file() {
+    let node = TestNode::start().await;
+    let (backend, identity_app) = (node.backend(5).await, node.identity_app());
+    let asked = json!({"claims": ["name"], "channel": "web", "purpose": PURPOSE});
+    let opened = Opened::read(&backend.post("/api/v1/nationalid-ovse/init", &asked).await.ok());
+    identity_app.approve(&opened, "asha").await;
+
+    let lines = node.admin(&["consents", &backend.client, "--format", "jsonl"]).await;
+    let entry: Value = serde_json::from_str(lines.out.trim()).expect("one line");
+    assert_eq!((&entry["id"], &entry["purpose"]), (&json!(opened.txn), &json!(PURPOSE)), "{}{}", lines.out, lines.err);
+    let sheet = node.admin(&["consents", &backend.client, "--format", "csv"]).await;
+    let rows: Vec<&str> = sheet.out.trim_start_matches('\u{feff}').split("\r\n").collect();
+    assert!(rows[0].starts_with("kind,id,client_id,app_id,event_id,purpose,asked,"), "{}", sheet.out);
+    assert!(rows[1].contains(&opened.txn) && rows[1].contains("\"'=To open your savings account\""), "{}", sheet.out);
+    let table = node.admin(&["consents", &backend.client]).await;
+    assert!(table.out.contains("ANSWERED_AT") && table.out.contains(&opened.txn), "{}", table.out);
+    let later = node.admin(&["consents", &backend.client, "--from", "2999-01-01T00:00:00Z", "--format", "jsonl"]).await;
+    assert_eq!((later.out.as_str(), later.status.success()), ("", true));
+    assert!(!node.admin(&["consents", "cl_unknown"]).await.status.success());
+    let refused = node.operator().get(&format!("/admin/v1/clients/{}/consents?after=x&from=yesterday", backend.client)).await;
+
+    assert_eq!(refused.refused_fields(), ["from", "after"], "{}", refused.text);
+}

@@ -1,0 +1,130 @@
+//! Evidence of a verification: one sealed file that others can check years later.
+
+use sakshi_kit::backend::{Backend, Opened};
+use sakshi_kit::issuer::{ISSUER, KID, TestIssuer, now};
+use sakshi_kit::node::TestNode;
+use sakshi_kit::other_issuers::check_evidence;
+use sakshi_kit::process::{Ending, Process};
+use sakshi_kit::status_host::{Reply, StatusHost};
+use sakshi_kit::waiting::{TIMEOUT, eventually};
+use serde_json::{Value, json};
+
+const ID: &str = "7d1a3b1c-5c0e-4f43-9a31-8f1f2f4d6c11";
+
+fn path(txn: &str) -> String {
+    format!("/api/v1/nationalid-ovse/result/{txn}/evidence")
+}
+
+async fn open(backend: &Backend, evidence: Option<bool>) -> Opened {
+    let mut body = json!({"claims": ["name", "dob", "gender"], "channel": "web", "purpose": "To open an account"});
+    if let Some(evidence) = evidence {
+        body["evidence"] = json!(evidence);
+    }
+    Opened::read(&backend.post("/api/v1/nationalid-ovse/init", &body).await.ok())
+}
+
+/// Runs `verify-evidence` on a file with these options.
+fn verify(node: &TestNode, file: &str, options: &[&str]) -> Ending {
+    let directory = node.directory.path();
+    std::fs::write(directory.join("evidence.json"), file).unwrap();
+    Process::run(&[&["verify-evidence", "evidence.json"], options].concat(), node.environment(), directory)
+}
+
+/// A node whose status host answers, and a completed verification of which evidence is kept.
+async fn scene() -> (TestNode, StatusHost, Backend, Opened) {
+    let host = StatusHost::start().await;
+    let node = TestNode::with(&[("AUTHORITY__STATUS_HOSTS", host.authority.as_str())]).await;
+    let payload = json!({"iss": ISSUER, "sub": ID, "status": "VALID", "iat": now(), "exp": now() + 60});
+    let header = json!({"alg": "ES256", "typ": "JWT", "kid": KID});
+    host.publish("status", Reply::Body(node.issuer.issuer.sign(&header, &payload).expect("a signature")));
+    let backend = node.backend(9).await;
+    let opened = open(&backend, Some(true)).await;
+    assert_eq!(backend.get(&path(&opened.txn)).await.refusal(404), "not_found", "there is none yet");
+    let mut draft = node.issuer.good();
+    draft.payload["id"] = ID.into();
+    draft.payload["status"] = host.url("status").into();
+    let credential = node.issuer.bind(&node.issuer.sign(&draft), &opened, |_, _| {});
+    let reply = node.identity_app().present(&opened, &credential).await;
+    assert_eq!(reply.status, 200, "{}", reply.text);
+    (node, host, backend, opened)
+}
+
+#[tokio::test]
+async fn a_sealed_file_holds_what_was_verified_and_others_can_check_it() {
+    let (node, _host, backend, opened) = scene().await;
+    let answer = backend.get(&path(&opened.txn)).await;
+    answer.ok();
+    let file = answer.text;
+    let checked = {
+        let file = file.clone();
+        tokio::task::spawn_blocking(move || check_evidence(&file)).await.unwrap()
+    };
+    assert_eq!((&checked["claims"]["residentName"], &checked["claims"]["iss"]), (&json!("Asha Rao"), &json!(ISSUER)), "{checked}");
+    assert_eq!((&checked["status"]["status"], &checked["bound"]), (&json!("VALID"), &json!(true)), "{checked}");
+
+    let directory = node.directory.path();
+    std::fs::write(directory.join("issuer.json"), node.issuer.jwks().to_string()).unwrap();
+    std::fs::write(directory.join("service.json"), node.get("/.well-known/jwks.json").await.text).unwrap();
+    let told = verify(&node, &file, &["--json", "--issuer-keys", "issuer.json", "--seal-keys", "service.json"]);
+    assert!(told.status.success(), "{}{}", told.out, told.err);
+    let told: Value = serde_json::from_str(&told.out).unwrap();
+    assert_eq!((&told["txn_id"], &told["shared"]), (&json!(opened.txn), &json!(["name", "dob", "gender"])), "{told}");
+    assert_eq!((&told["status"], &told["holder_bound"]), (&json!("valid"), &json!(true)), "{told}");
+    assert_eq!((&told["issuer_key_is"], &told["seal_key_is"]), (&json!("trusted"), &json!("trusted")), "{told}");
+    let shown = verify(&node, &file, &[]);
+    assert!(
+        shown.status.success() && shown.out.contains("compare it with the published one") && !shown.out.contains("Asha"),
+        "{}",
+        shown.out
+    );
+}
+
+#[tokio::test]
+async fn a_file_that_was_changed_or_that_strangers_have_made_is_refused() {
+    let (node, _host, backend, opened) = scene().await;
+    let file = backend.get(&path(&opened.txn)).await.ok();
+    let refused = |file: &Value, options: &[&str], reason: &str| {
+        let ending = verify(&node, &file.to_string(), options);
+        assert!(ending.status.code() == Some(1) && ending.out.contains(reason), "{}{}", ending.out, ending.err);
+    };
+    for part in ["payload", "protected", "signature"] {
+        let mut changed = file.clone();
+        let text = file[part].as_str().unwrap();
+        let other = if &text[30..31] == "A" { "B" } else { "A" };
+        changed[part] = json!(format!("{}{other}{}", &text[..30], &text[31..]));
+        let ending = verify(&node, &changed.to_string(), &[]);
+        assert_eq!(ending.status.code(), Some(1), "{part}: {}{}", ending.out, ending.err);
+    }
+    refused(&json!({"payload": "", "protected": "", "signature": ""}), &[], "not an evidence file");
+    let directory = node.directory.path();
+    std::fs::write(directory.join("others.json"), TestIssuer::generate().jwks().to_string()).unwrap();
+    refused(&file, &["--issuer-keys", "others.json"], "the key that signed the credential is not among those that are trusted");
+    refused(&file, &["--seal-keys", "others.json"], "the key that sealed the file is not among those that are trusted");
+    assert_eq!(verify(&node, "{}", &["--issuer-keys", "missing.json"]).status.code(), Some(2));
+}
+
+#[tokio::test]
+async fn evidence_is_kept_where_the_request_or_the_app_says_so_and_goes_with_the_result() {
+    let node = TestNode::start().await;
+    let (backend, other, identity_app) = (node.backend(900).await, node.backend(1).await, node.identity_app());
+    let completed = async |evidence: Option<bool>| {
+        let opened = open(&backend, evidence).await;
+        identity_app.approve(&opened, "asha").await;
+        (backend.get(&path(&opened.txn)).await.status, opened)
+    };
+    assert_eq!(completed(None).await.0, 404);
+    let (status, kept) = completed(Some(true)).await;
+    assert_eq!(status, 200);
+    let patched = node.admin(&["apps", "patch", &backend.app, "--evidence", "true"]).await;
+    assert!(patched.status.success() && patched.out.contains("evidence"), "{}{}", patched.out, patched.err);
+    let as_the_app_is_set = async || (completed(None).await.0 == 200).then_some(());
+    eventually("evidence of what does not say so itself", TIMEOUT, as_the_app_is_set).await;
+    assert_eq!(completed(Some(false)).await.0, 404, "the request says otherwise");
+
+    assert_eq!(other.get(&path(&kept.txn)).await.refusal(404), "transaction_not_found");
+    let declined = open(&backend, Some(true)).await;
+    identity_app.fail(&declined, "301", "User Reject").await;
+    assert_eq!(backend.get(&path(&declined.txn)).await.refusal(404), "not_found", "nothing was signed");
+    node.operator().post("/admin/v1/erasures", &json!({"kind": "transaction", "id": kept.txn})).await.ok();
+    assert_eq!(backend.get(&path(&kept.txn)).await.refusal(404), "transaction_not_found");
+}
