@@ -6,8 +6,10 @@
 use std::net::SocketAddr;
 use std::ops::Range;
 
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::pki_types::ServerName;
 
 use crate::Failure;
 
@@ -42,16 +44,25 @@ fn number(digits: &[u8]) -> Option<usize> {
     std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
+/// A connection in the clear or over TLS.
+trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
+
 /// A connection for use in a tokio runtime.
 pub(crate) struct Connection {
-    stream: TcpStream,
+    stream: Box<dyn Stream>,
     buffer: Vec<u8>,
 }
 
 impl Connection {
-    pub(crate) async fn open(address: SocketAddr) -> Result<Self, Failure> {
+    pub(crate) async fn open(address: SocketAddr, tls: Option<&TlsConnector>) -> Result<Self, Failure> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
+        let stream: Box<dyn Stream> = match tls {
+            Some(tls) => Box::new(tls.connect(ServerName::from(address.ip()), stream).await?),
+            None => Box::new(stream),
+        };
         Ok(Self { stream, buffer: Vec::with_capacity(BUFFER_BYTES) })
     }
 

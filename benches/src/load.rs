@@ -9,6 +9,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use tokio_rustls::TlsConnector;
+
 use crate::Failure;
 use crate::connection::Connection;
 use crate::process::Server;
@@ -48,7 +50,7 @@ pub(crate) fn cores() -> usize {
 
 struct Shared {
     /// Connections are spread over these.
-    addresses: Vec<SocketAddr>,
+    addresses: Vec<(SocketAddr, Option<TlsConnector>)>,
     requests: Requests,
     /// Repeats the requests until `stop`, instead of sending each once.
     repeat: bool,
@@ -78,7 +80,8 @@ impl Shared {
     }
 
     async fn drive(&self, number: usize) -> Result<Vec<Vec<u8>>, Failure> {
-        let mut connection = Connection::open(self.addresses[number % self.addresses.len()]).await?;
+        let (address, tls) = &self.addresses[number % self.addresses.len()];
+        let mut connection = Connection::open(*address, tls.as_ref()).await?;
         let mut bodies = Vec::new();
         while let Some(request) = self.next().await {
             let (status, body) = connection.exchange(request).await?;
@@ -155,7 +158,7 @@ pub(crate) fn cycle(server: &Server, requests: &Requests, scale: Scale) -> Resul
 /// The same over several servers, with as many connections to each.
 pub(crate) fn cycle_over(servers: &[&Server], requests: &Requests, scale: Scale) -> Result<Measured, Failure> {
     let shared = Shared {
-        addresses: servers.iter().map(|server| server.address).collect(),
+        addresses: servers.iter().map(|server| (server.address, server.tls.clone())).collect(),
         requests: Arc::clone(requests),
         repeat: true,
         keep: false,
@@ -193,7 +196,7 @@ pub(crate) fn each_once_over(
     let count = requests.len() as u64;
     let sent: usize = requests.iter().map(Vec::len).sum();
     let shared = Shared {
-        addresses: servers.iter().map(|server| server.address).collect(),
+        addresses: servers.iter().map(|server| (server.address, server.tls.clone())).collect(),
         requests,
         repeat: false,
         keep,

@@ -5,6 +5,7 @@
 //! Servers run in child processes of this binary, see [`role`].
 
 mod balancer;
+mod bank;
 mod bare;
 mod bare_redis;
 mod completion;
@@ -34,7 +35,6 @@ mod scale;
 mod scaling;
 mod steps;
 mod summary;
-mod token;
 mod transactions;
 mod verification;
 mod webhooks;
@@ -76,8 +76,8 @@ struct Cli {
 enum What {
     /// Inits beside a bare handler that makes one signature.
     Init,
-    /// Inits whose key is on a token in software, beside those whose key is in a file.
-    Token,
+    /// What a bank adds to an init: a key on a token in software beside one in a file, and TLS beside plain HTTP.
+    Bank,
     /// Polls beside a bare handler with the same authentication.
     Poll,
     /// Callbacks beside a bare handler that makes the same two signature checks.
@@ -128,7 +128,7 @@ fn main() -> ExitCode {
     let done = match &cli.what {
         What::Role(role) => role.run(),
         What::Init => one(&cli, init::run, scale).map(drop),
-        What::Token => one(&cli, token::run, scale).map(drop),
+        What::Bank => one(&cli, bank::run, scale).map(drop),
         What::Poll => one(&cli, poll::run, scale).map(drop),
         What::Completion => one(&cli, completion::run, scale).map(drop),
         What::Memory => one(&cli, memory::run, scale).map(drop),

@@ -8,6 +8,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
+use tokio_rustls::TlsConnector;
 
 use crate::Failure;
 
@@ -18,6 +19,8 @@ const TICK: Duration = Duration::from_millis(10);
 pub(crate) struct Server {
     /// Its address, if it serves.
     pub(crate) address: SocketAddr,
+    /// How it is reached by TLS, if it is.
+    pub(crate) tls: Option<TlsConnector>,
     /// The first line that it printed.
     pub(crate) first_line: Value,
     child: Child,
@@ -38,7 +41,7 @@ impl Server {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
         let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else { return Err("a child without pipes".into()) };
         let nowhere = SocketAddr::from(([127, 0, 0, 1], 0));
-        let mut server = Self { address: nowhere, first_line: Value::Null, child, stdin, stdout: BufReader::new(stdout) };
+        let mut server = Self { address: nowhere, tls: None, first_line: Value::Null, child, stdin, stdout: BufReader::new(stdout) };
         server.first_line = server.read_line()?;
         if let Some(address) = server.first_line["address"].as_str() {
             server.address = address.parse()?;

@@ -90,7 +90,7 @@ async fn a_verification_on_a_token_over_tls_and_through_a_proxy() {
 
     let backend = node.backend(2).await;
     let hook = "https://receiver.bank.example/hook";
-    let opened = backend.open_with(&json!({"claims": ["name"], "channel": "qr", "webhook_url": hook})).await;
+    let opened = backend.open_with(&json!({"claims": ["name"], "channel": "qr", "webhook_url": hook, "evidence": true})).await;
     let published = node.get("/.well-known/jwks.json").await.ok();
     sakshi_authority::intent::verify(opened.answer["intentJwt"].as_str().unwrap(), &published["keys"][0]).unwrap();
     let credential = node.issuer.bind(&node.issuer.sign(&node.issuer.good()), &opened, |_, _| {});
@@ -121,6 +121,17 @@ async fn a_verification_on_a_token_over_tls_and_through_a_proxy() {
     assert!(shown.status.success() && shown.out.contains("completed"), "{}{}", shown.out, shown.err);
     let refused = run(&["admin", "transaction", &opened.txn]);
     assert!(!refused.status.success() && refused.err.contains("certificate of the authority"), "{}", refused.err);
+
+    // The papers for the auditor. The token seals the evidence.
+    let evidence = backend.get(&format!("/api/v1/nationalid-ovse/result/{}/evidence", opened.txn)).await;
+    evidence.ok();
+    write(&directory, "evidence.json", &evidence.text);
+    write(&directory, "issuer-jwks.json", &node.issuer.jwks().to_string());
+    write(&directory, "jwks.json", &published.to_string());
+    let checked = run(&["verify-evidence", "evidence.json", "--issuer-keys", "issuer-jwks.json", "--seal-keys", "jwks.json"]);
+    assert!(checked.status.success() && checked.out.contains(&opened.txn), "{}{}", checked.out, checked.err);
+    let register = run(&["admin", "--client-cert", &certificate, "--client-key", &key, "consents", &backend.client, "--format", "csv"]);
+    assert!(register.status.success() && register.out.contains(&opened.txn), "{}{}", register.out, register.err);
 
     // The kit's own audit has no certificate.
     let audit = run(&["admin", "--client-cert", &certificate, "--client-key", &key, "credits", "audit"]);

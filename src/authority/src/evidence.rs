@@ -233,3 +233,32 @@ impl Evidence {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_thumbprint_is_that_of_the_example_in_rfc_7638() {
+        let jwk = json!({ "kty": "RSA", "alg": "RS256", "kid": "2011-04-29", "e": "AQAB",
+            "n": "0vx7agoebGcQSuuPiLJXZptN9nndrQmbXEps2aiAFbWhM78LhWx4cbbfAAtVT86zwu1RK7aPFFxuhDR1L6tSoc_BJECPebWKRXjBZCiFV4n3oknjhMst\
+                  n64tZ_2W-5JsGY4Hc5n9yBXArwl93lqt7_RN5w6Cf0h4QyQ5v-65YGjQR0_FDW2QvzqY368QQMicAtaSqzs8KJZgnYb9c7d0zgdAZHzu6qMQvRL5hajrn1n91C\
+                  bOpbISD08qNLyrdkt-bFTWhAI4vMQFh6WeZu0fM4lFd2NcRwr3XPksINHaQ-G_xBniIqbw0Ls1jF44-csFCur-kEgU8awapJzKnqDKgw" });
+        assert_eq!(thumbprint(&jwk).as_deref(), Some("NzbLsXh8uDCcd-6MNwXF4W_7noWXFZAfHkxZsRGC9Xs"));
+        assert_eq!(thumbprint(&json!({ "kty": "oct", "k": "AA" })), None);
+        assert_eq!(thumbprint(&json!({ "kty": "RSA", "e": "AQAB" })), None);
+    }
+
+    #[test]
+    fn what_is_no_evidence_is_refused_before_anything_is_verified() {
+        for file in [
+            "",
+            "{}",
+            "[]",
+            r#"{"payload":"","protected":"","signature":"","more":""}"#,
+            r#"{"payload":"e30","protected":"e30","signature":"AA"}"#,
+        ] {
+            assert_eq!(Sealed::open(file.as_bytes(), None).err(), Some(EvidenceFault::Malformed), "{file}");
+        }
+    }
+}

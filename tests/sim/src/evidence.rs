@@ -11,7 +11,7 @@ use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::ids::{EventId, TxnId};
 use sakshi_domain::time::Timestamp;
 use sakshi_store::Store;
-use sakshi_store::{Audit, FlowDeliveries, PageRequest, Registration, TransactionRecord};
+use sakshi_store::{AskedConsents, Audit, ConsentPlace, FlowDeliveries, KeptConsent, PageRequest, Registration, TransactionRecord};
 
 use crate::network::Told;
 use crate::sim::{Sim, Tenant};
@@ -40,6 +40,8 @@ pub(crate) struct Evidence<'a> {
     pub(crate) transactions: BTreeMap<TxnId, Kept>,
     /// The entries of each client, the first one first, and what is left.
     pub(crate) ledgers: Vec<(Vec<LedgerEntry>, u64)>,
+    /// The register of consents of each client.
+    pub(crate) consents: Vec<Vec<KeptConsent>>,
     pub(crate) audits: Vec<Audit>,
     pub(crate) events: Vec<KeptEvent>,
     pub(crate) flows: BTreeMap<String, Option<FlowDeliveries>>,
@@ -48,6 +50,8 @@ pub(crate) struct Evidence<'a> {
     pub(crate) live: Vec<i64>,
     pub(crate) inbox: BTreeMap<String, Vec<Told>>,
 }
+
+const WEEK: Duration = Duration::from_secs(7 * 24 * 3_600);
 
 /// A time of the store as a time of the run.
 pub(crate) fn since_start(at: Timestamp) -> Duration {
@@ -64,13 +68,14 @@ impl<'a> Evidence<'a> {
     pub(crate) async fn gather(sim: &'a Rc<Sim>, live: Vec<i64>) -> Evidence<'a> {
         let store = sim.world.store();
         let mut transactions: BTreeMap<TxnId, Kept> = BTreeMap::new();
-        let (mut ledgers, mut events) = (Vec::new(), Vec::new());
+        let (mut ledgers, mut events, mut consents) = (Vec::new(), Vec::new(), Vec::new());
         for tenant in &sim.tenants {
             let entries = entries(&store, tenant).await;
             for entry in entries.iter().filter(|entry| entry.kind == EntryKind::Debit) {
                 let txn = entry.reference.parse().expect("a transaction");
                 transactions.insert(txn, Kept { paid_at: Some(entry.at), record: None, delivery: None });
             }
+            consents.push(register(&store, tenant).await);
             ledgers.push((entries, store.balance(tenant.client.clone()).await.expect("an answer").unwrap_or(0)));
             let id: Option<EventId> = tenant.event.borrow().as_ref().and_then(|id| id.parse().ok());
             if let Some(event) = match id {
@@ -98,8 +103,15 @@ impl<'a> Evidence<'a> {
         let audits = store.audit().await.expect("an answer");
         let waiting = store.backlog().await.expect("an answer").deliveries;
         let inbox = lock(&sim.inbox).clone();
-        Evidence { sim, transactions, ledgers, audits, events, flows, waiting, live, inbox }
+        Evidence { sim, transactions, ledgers, consents, audits, events, flows, waiting, live, inbox }
     }
+}
+
+async fn register(store: &Store, tenant: &Tenant) -> Vec<KeptConsent> {
+    // A node's clock may be behind that of the run.
+    let (client, from, to) = (tenant.client.clone(), START - WEEK, START + WEEK);
+    let asked = AskedConsents { client, from, to, after: ConsentPlace::default(), limit: 10_000 };
+    store.consents(asked).await.expect("an answer").entries.into_iter().map(|(_, kept)| kept).collect()
 }
 
 async fn entries(store: &Store, tenant: &Tenant) -> Vec<LedgerEntry> {

@@ -1,12 +1,13 @@
 //! The promises of `docs/promises.md`, each as one check of what a run leaves behind.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use sakshi_domain::consent::ConsentAnswer;
 use sakshi_domain::credits::EntryKind;
 use sakshi_domain::event::EventRefusal;
 use sakshi_domain::ids::TxnId;
-use sakshi_store::{Audit, CompletedRecord, TransactionRecord};
+use sakshi_store::{Audit, CompletedRecord, KeptConsent, TransactionRecord};
 use sakshi_wire::credits::StatementEntry;
 use serde_json::{Value, json};
 
@@ -32,12 +33,13 @@ const fn promise(name: &'static str, survives_loss: bool, check: fn(&Evidence<'_
 }
 
 /// All of them.
-pub(crate) const PROMISES: [Promise; 14] = [
+pub(crate) const PROMISES: [Promise; 15] = [
     promise("every answer is one that can be, and comes in time", false, nobody_saw_what_cannot_be),
     promise("a ledger adds up, and a transaction costs one credit", true, credits_are_conserved),
     promise("what was granted is there", false, grants_are_there),
     promise("nobody is refused for want of credits that are there", false, credits_are_used),
     promise("what was answered is kept", false, what_was_answered_is_kept),
+    promise("a verification that has ended is in the register of consents once, and no other", true, consents_are_kept),
     promise("only what a resident answered within its window ends a verification", true, residents_end_verifications),
     promise("who asks about a verification is told what is so at that moment", false, each_answer_was_true_at_its_time),
     promise("an event never has more guests than places", true, no_more_guests_than_places),
@@ -87,6 +89,30 @@ fn credits_are_conserved(evidence: &Evidence<'_>) -> Found {
             found.push(format!("client {tenant} was granted {granted} credits, has used {} and has {left}", debits.len()));
         }
     }
+    found
+}
+
+fn consents_are_kept(evidence: &Evidence<'_>) -> Found {
+    let mut found = Found::new();
+    let mut entries: BTreeMap<String, Vec<&KeptConsent>> = BTreeMap::new();
+    for kept in evidence.consents.iter().flatten().filter(|kept| kept.consent.kind == "verification") {
+        entries.entry(kept.consent.id.clone()).or_default().push(kept);
+    }
+    for (txn, kept) in &evidence.transactions {
+        let listed = entries.remove(&txn.to_string()).unwrap_or_default();
+        let expected = usize::from(completed(kept).is_some());
+        // What was erased is in the register if it had ended.
+        if listed.len() != expected && !(evidence.is_erased(*txn) && listed.len() == 1) {
+            found.push(format!("{txn}: it is in the register of consents {} times", listed.len()));
+        }
+        for (entry, record) in listed.iter().zip(completed(kept)) {
+            let was_given = record.passed || record.refused.is_some();
+            if was_given != (entry.consent.answer == ConsentAnswer::Given) || entry.answered_at != record.verified_at {
+                found.push(format!("{txn}: the register of consents says something else"));
+            }
+        }
+    }
+    found.extend(entries.into_keys().map(|txn| format!("{txn}: it is in the register of consents, and unknown")));
     found
 }
 
@@ -171,7 +197,7 @@ fn residents_end_verifications(evidence: &Evidence<'_>) -> Found {
 /// The store notes the time of each step, so what was so at each moment is known.
 fn each_answer_was_true_at_its_time(evidence: &Evidence<'_>) -> Found {
     let mut found = Found::new();
-    let mut bodies = std::collections::BTreeMap::new();
+    let mut bodies = BTreeMap::new();
     for Fact { txn, asked, answered, learned } in evidence.sim.diary.facts.borrow().iter() {
         let kept = &evidence.transactions[txn];
         let (Some(opened), Some(record)) = (kept.paid_at.map(since_start), &kept.record) else { continue };

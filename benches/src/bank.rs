@@ -1,0 +1,75 @@
+//! What a bank adds to an init: a key on a token (SoftHSM, in this machine's memory) beside the same key in a file, and TLS beside plain
+//! HTTP on connections that are kept.
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+
+use sakshi_kit::node::intent_key;
+use sakshi_kit::soft_token::SoftToken;
+use sakshi_kit::tls::{Authority, Identity};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::pki_types::CertificateDer;
+use tokio_rustls::rustls::pki_types::pem::PemObject as _;
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+
+use crate::load::Measured;
+use crate::node::Service;
+use crate::process::Server;
+use crate::report::Report;
+use crate::scale::Scale;
+use crate::{Failure, load, requests};
+
+pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
+    let mut report = Report::new("bank");
+    let directory = tempfile::tempdir()?;
+    let key = directory.path().join("intent.pem");
+    std::fs::write(&key, intent_key())?;
+    let plain = Service::start(Some(&key))?;
+
+    let token = SoftToken::create(directory.path());
+    let on_token = node_on(&token, &directory.path().join("store").display().to_string())?;
+    let (ours, limit) = in_turns(&on_token, &plain.server, scale)?;
+    report.compare(("init, key on a token", &ours), ("init, key in a file", &limit), None);
+    report.note(
+        "SoftHSM computes in the process of the node, with OpenSSL; a token on the network adds its round trip and takes its own time.",
+    );
+
+    let over_tls = node_over_tls(directory.path(), &key)?;
+    let (ours, limit) = in_turns(&over_tls.server, &plain.server, scale)?;
+    report.compare(("init, TLS 1.3", &ours), ("init, plain HTTP", &limit), None);
+    report.note("Connections are kept, so each makes one handshake. The load generator encrypts too, on the same cores.");
+    Ok(report)
+}
+
+/// Turns of the one and the other.
+fn in_turns(one: &Server, other: &Server, scale: Scale) -> Result<(Vec<Measured>, Vec<Measured>), Failure> {
+    let [of_one, of_other] = [Arc::new(vec![requests::init(one)?]), Arc::new(vec![requests::init(other)?])];
+    let (mut ours, mut limit) = (Vec::new(), Vec::new());
+    for _ in 0..scale.rounds {
+        ours.push(load::cycle(one, &of_one, scale)?);
+        limit.push(load::cycle(other, &of_other, scale)?);
+    }
+    Ok((ours, limit))
+}
+
+fn node_on(token: &SoftToken, store: &str) -> Result<Server, Failure> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args(["role", "node", store, "--set", &format!("authority.intent_key={}", token.uri("intent"))]);
+    Server::start_program(command.env("SOFTHSM2_CONF", token.configuration()))
+}
+
+fn node_over_tls(directory: &Path, intent_key: &Path) -> Result<Service, Failure> {
+    let authority = Authority::create();
+    let Identity { certificate, key } = authority.issue(&["127.0.0.1"]);
+    let [cert_file, key_file] = ["listener.pem", "listener.key"].map(|name| directory.join(name).display().to_string());
+    std::fs::write(&cert_file, certificate)?;
+    std::fs::write(&key_file, key)?;
+    let settings = [("server.tls_cert", cert_file.as_str()), ("server.tls_key", key_file.as_str())];
+    let mut service = Service::with_settings(Some(intent_key), &settings)?;
+    let mut trusted = RootCertStore::empty();
+    trusted.add(CertificateDer::from_pem_slice(authority.pem.as_bytes())?)?;
+    let config = ClientConfig::builder().with_root_certificates(trusted).with_no_client_auth();
+    service.server.tls = Some(TlsConnector::from(Arc::new(config)));
+    Ok(service)
+}
