@@ -69,6 +69,6 @@ impl Opener {
             expires_at: now + WINDOW,
             terms,
         });
-        OpenTransaction { pending, cost, idempotency: None, pending_max: None }
+        OpenTransaction { pending, cost, idempotency: None, pending_max: None, intent: None }
     }
 }

@@ -5,6 +5,7 @@ use sakshi_domain::claims::{Claim, ClaimSet};
 use sakshi_domain::time::Timestamp;
 use serde_json::{Value, json};
 
+use sakshi_kit::answer::Answer;
 use sakshi_kit::node::TestNode;
 
 /// The members of an answer, sorted.
@@ -35,6 +36,38 @@ async fn channels_web_and_qr_answer_with_a_request_url() {
         let uuid: uuid::Uuid = opened.txn.parse().expect("a UUID");
         assert_eq!(uuid.get_version_num(), 4);
     }
+}
+
+/// Intents that the node has given out, by how they were made.
+async fn intents(node: &TestNode, made: &str) -> u64 {
+    let page = node.operator().probe("/metrics").await.text;
+    let line = format!("sakshi_intents_total{{made=\"{made}\"}} ");
+    page.lines().find_map(|found| found.strip_prefix(&line)).map_or(0, |count| count.parse().unwrap())
+}
+
+#[tokio::test]
+async fn a_page_shows_the_intent_that_init_has_signed_and_signs_none() {
+    // Another process has other ports, and intents name where their answers go.
+    let mut node = TestNode::with(&[("SERVER__PUBLIC_BASE_URL", "https://verify.example")]).await;
+    let backend = node.backend(3).await;
+    let web = backend.open_with(&json!({"claims": ["name"], "channel": "web"})).await;
+    let app = backend.open_with(&json!({"claims": ["name"], "channel": "app"})).await;
+    let jwt = web.answer["intentJwt"].as_str().unwrap().to_owned();
+    let path = format!("/v/{}", web.txn);
+    let page = || node.http.get(node.addresses.public(&path)).header("user-agent", "Mozilla/5.0 (Linux; Android 15)");
+    assert!(Answer::to(page()).await.text.contains(&jwt));
+    let asked = Answer::to(node.http.get(node.addresses.public(&path)).header("accept", "application/jwt")).await;
+    assert_eq!((asked.status, &asked.text), (200, &jwt), "the identity app that scans the page gets the same");
+    assert_eq!(intents(&node, "signed").await, 2, "one for each init");
+    assert!(intents(&node, "again").await >= 1);
+
+    // Another process, as another node would be.
+    node.restart().await;
+    let page = node.http.get(node.addresses.public(&path)).header("user-agent", "Mozilla/5.0 (Linux; Android 15)");
+    assert!(Answer::to(page).await.text.contains(&jwt));
+    assert_eq!((intents(&node, "signed").await, intents(&node, "again").await), (0, 1));
+    node.identity_app().approve(&web, "asha").await;
+    assert!(backend.is_pending(&app.txn).await);
 }
 
 #[tokio::test]

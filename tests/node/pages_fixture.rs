@@ -126,7 +126,7 @@ impl PagesFixture {
         let (client, app) = (self.app.client_id.clone(), self.app.app_id.clone());
         let mut pending = records::pending(service.transactions.new_id(&client), client, app, self.clock.now());
         change(&mut pending.terms);
-        let open = OpenTransaction { pending: Arc::new(pending.clone()), cost: 1, idempotency: None, pending_max: None };
+        let open = OpenTransaction { pending: Arc::new(pending.clone()), cost: 1, idempotency: None, pending_max: None, intent: None };
         assert!(matches!(service.transactions.open(open).await, Ok(OpenOutcome::Opened { .. })));
         pending
     }

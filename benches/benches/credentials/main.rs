@@ -147,5 +147,8 @@ fn intent(key: IntentKey) -> Result<String, Failure> {
         },
     };
     let callback = CallbackAddresses::new("https://verify.example", &[[7_u8; 32]])?.for_txn(pending.id);
-    Ok(tokio::runtime::Builder::new_current_thread().build()?.block_on(IntentSigner::new(key, settings).sign(&pending, &callback, now))?)
+    Ok(tokio::runtime::Builder::new_current_thread()
+        .build()?
+        .block_on(IntentSigner::new(key, settings).sign(&pending, &callback, now))?
+        .jwt)
 }

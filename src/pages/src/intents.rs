@@ -1,7 +1,5 @@
-//! A short-lived cache of the intents that a worker has signed for verify pages. Signing is the most costly part of a page, and a
-//! page is loaded more than once (a reload, a second device, polling without JavaScript).
-//!
-//! Only pages use it. A request for the intent itself gets a fresh one.
+//! A short-lived cache of the intents that a worker has made for verify pages: a page is loaded more than once (a reload, a second device,
+//! polling without JavaScript), and the identity app that scans it asks for the same.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
@@ -14,6 +12,7 @@ use sakshi_domain::limits::{PAGE_INTENT_REUSED_MAX, PAGE_INTENTS_KEPT_MAX};
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::Pending;
 use sakshi_service::Service;
+use sakshi_service::transactions::page_intent;
 use sakshi_web::error::ApiError;
 
 use super::qr_code::QrCode;
@@ -30,8 +29,8 @@ pub struct PageIntent {
 }
 
 impl PageIntent {
-    async fn sign(service: &Service, pending: &Pending, now: Timestamp) -> Result<Self, ApiError> {
-        let jwt = service.authority.intent(pending, now).await?;
+    async fn make(service: &Service, pending: &Pending, now: Timestamp) -> Result<Self, ApiError> {
+        let jwt = page_intent(service, pending, now).await?;
         let exp = decode_unverified(&jwt).map_err(ApiError::internal)?.exp;
         // At most a quarter of its lifetime, so that pages never show an intent that is about to expire.
         let quarter = Timestamp::from_millis(exp.saturating_mul(1_000)).since(now) / 4;
@@ -61,12 +60,12 @@ impl PageIntents {
         self.0.borrow().get(&id).filter(|intent| now < intent.reused_until).cloned()
     }
 
-    /// Signs an intent and caches it.
+    /// Makes an intent, by a signature if need be, and caches it.
     ///
     /// # Errors
-    /// Only if the cryptographic library fails.
-    pub async fn sign(&self, service: &Service, pending: &Pending, now: Timestamp) -> Result<Rc<PageIntent>, ApiError> {
-        let intent = Rc::new(PageIntent::sign(service, pending, now).await?);
+    /// Only if the cryptographic library fails, or the token is away.
+    pub async fn make(&self, service: &Service, pending: &Pending, now: Timestamp) -> Result<Rc<PageIntent>, ApiError> {
+        let intent = Rc::new(PageIntent::make(service, pending, now).await?);
         let mut kept = self.0.borrow_mut();
         if kept.len() >= PAGE_INTENTS_KEPT_MAX {
             kept.retain(|_, intent| now < intent.reused_until);

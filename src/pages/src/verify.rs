@@ -42,7 +42,7 @@ pub(crate) async fn verify(
         if matches!(state, PageState::Waiting(_)) {
             rates.pages.take_extra(&rates.client_address(&request), PAGE_SIGNATURE_COST)?;
         }
-        return intent(&service, &state).await;
+        return intent(&service, &state, &PageIntents::of(&request)).await;
     }
     let opened = state.as_ref().ok().and_then(PageState::opened);
     let language = PageLanguage::of(&request, opened.map(|opened| opened.terms.language));
@@ -71,7 +71,7 @@ async fn shown_waiting(
         Some(intent) => intent,
         None => {
             rates.pages.take_extra(&rates.client_address(request), PAGE_SIGNATURE_COST)?;
-            intents.sign(service, pending, now).await?
+            intents.make(service, pending, now).await?
         }
     };
     waiting(service, pending, &intent, language, Platform::of(request), asks_for_help(request)).await
@@ -87,9 +87,16 @@ async fn shown_registered(service: &Service, state: &PageState, language: PageLa
     Some(response)
 }
 
-async fn intent(service: &Service, state: &PageState) -> Result<HttpResponse, ApiError> {
+async fn intent(service: &Service, state: &PageState, intents: &PageIntents) -> Result<HttpResponse, ApiError> {
     match state {
-        PageState::Waiting(pending) => intent_response(service, pending).await,
+        PageState::Waiting(pending) => {
+            let now = service.clock.now();
+            let shown = match intents.current(pending.id, now) {
+                Some(intent) => intent,
+                None => intents.make(service, pending, now).await?,
+            };
+            Ok(answer(shown.jwt.clone()))
+        }
         PageState::Verified(..) | PageState::NotVerified(..) => Err(ApiError::Service(ServiceError::AlreadyCompleted)),
         PageState::Expired(_) => Err(ApiError::Service(ServiceError::TransactionExpired)),
         PageState::Unknown => Err(ApiError::Service(ServiceError::TransactionNotFound)),
@@ -102,7 +109,11 @@ async fn intent(service: &Service, state: &PageState) -> Result<HttpResponse, Ap
 /// An intent that cannot be signed.
 pub(super) async fn intent_response(service: &Service, pending: &Pending) -> Result<HttpResponse, ApiError> {
     let intent = service.authority.intent(pending, service.clock.now()).await?;
-    Ok(private(StatusCode::OK).content_type(JWT).body(intent))
+    Ok(answer(intent.jwt))
+}
+
+fn answer(jwt: String) -> HttpResponse {
+    private(StatusCode::OK).content_type(JWT).body(jwt)
 }
 
 fn asks_for_help(request: &HttpRequest) -> bool {

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use sakshi_authority::callback_address::CallbackAddresses;
-use sakshi_authority::intent::IntentSigner;
+use sakshi_authority::intent::{IntentSigner, SignedIntent};
 use sakshi_authority::launch::AppLinks;
 use sakshi_authority::qr;
 use sakshi_authority::sdjwt::Verifier;
@@ -47,8 +47,18 @@ impl AuthorityContext {
     ///
     /// # Errors
     /// [`ServiceError::Unavailable`] while the token that signs is away; otherwise only if the cryptographic library fails.
-    pub async fn intent(&self, pending: &Pending, now: Timestamp) -> Result<String, ServiceError> {
-        Ok(self.signer.sign(pending, &self.callbacks.for_txn(pending.id), now).await?)
+    pub async fn intent(&self, pending: &Pending, now: Timestamp) -> Result<SignedIntent, ServiceError> {
+        let signed = self.signer.sign(pending, &self.callbacks.for_txn(pending.id), now).await?;
+        metrics::counter!("sakshi_intents_total", "made" => "signed").increment(1);
+        Ok(signed)
+    }
+
+    /// The intent that was signed when the transaction was opened, if it can be made again.
+    #[must_use]
+    pub fn intent_again(&self, pending: &Pending, kept: &[u8], now: Timestamp) -> Option<String> {
+        let jwt = self.signer.again(pending, &self.callbacks.for_txn(pending.id), kept, now)?;
+        metrics::counter!("sakshi_intents_total", "made" => "again").increment(1);
+        Some(jwt)
     }
 
     /// The value of a QR code that the identity app scans.

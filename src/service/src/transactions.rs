@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sakshi_actors::View;
+use sakshi_authority::intent::SignedIntent;
 use sakshi_domain::channel::Channel;
 use sakshi_domain::event::Event;
 use sakshi_domain::ids::TxnId;
@@ -58,21 +59,28 @@ pub async fn open_transaction(
         terms: in_this_trace(kept_for(terms, caller.limits.retention)),
     });
     // The answer is kept in the step that debits, so it must exist before.
-    let answered = Answered::new(answer(service, &pending, with_qr, now).await?)?;
+    let (answer, intent) = answer(service, &pending, with_qr, now).await?;
+    let answered = Answered::new(answer)?;
     let idempotency = idempotent.map(|idempotent| idempotent.keep(&service.vault, answered.json(), now));
     drop(announced);
-    match open(service, OpenTransaction { pending, cost: CREDITS_PER_VERIFICATION, idempotency, pending_max: None }).await? {
+    match open(service, OpenTransaction { pending, cost: CREDITS_PER_VERIFICATION, idempotency, pending_max: None, intent }).await? {
         None => Ok(answered),
         Some(sealed) => IdempotentRequest::replayed(idempotent.as_ref(), &service.vault, &sealed),
     }
 }
 
-/// Builds the response to `init`, with every way to launch the identity app on this channel.
-async fn answer(service: &Service, pending: &Pending, with_qr: bool, now: Timestamp) -> Result<InitResponse, ServiceError> {
+/// Builds the response to `init`, with every way to launch the identity app on this channel. Also returns what the transaction's page, if it
+/// has one, makes the intent of.
+async fn answer(
+    service: &Service,
+    pending: &Pending,
+    with_qr: bool,
+    now: Timestamp,
+) -> Result<(InitResponse, Option<Vec<u8>>), ServiceError> {
     let authority = &service.authority;
-    let intent_jwt = authority.intent(pending, now).await?;
+    let SignedIntent { jwt: intent_jwt, kept } = authority.intent(pending, now).await?;
     let channel = &pending.terms.channel;
-    Ok(InitResponse {
+    let answer = InitResponse {
         txn_id: pending.id,
         expires_at: pending.expires_at,
         request_url: matches!(channel, Channel::Web | Channel::Qr).then(|| authority.request_url(pending.id)),
@@ -80,7 +88,26 @@ async fn answer(service: &Service, pending: &Pending, with_qr: bool, now: Timest
         ios_app_uri: matches!(channel, Channel::Web | Channel::Ios).then(|| authority.links.ios(&intent_jwt)),
         qr_payload: with_qr.then(|| authority.qr_payload(&intent_jwt)),
         intent_jwt,
-    })
+    };
+    Ok((answer, kept.filter(|_| has_page(pending))))
+}
+
+/// Whether people come to a page of the transaction, which shows its intent again.
+const fn has_page(pending: &Pending) -> bool {
+    pending.event.is_none() && matches!(pending.terms.channel, Channel::Web | Channel::Qr)
+}
+
+/// An intent for a page of a transaction: the one that was signed when it was opened, while that can be used, or a fresh one.
+///
+/// # Errors
+/// As [`AuthorityContext::intent`](crate::authority::AuthorityContext::intent).
+pub async fn page_intent(service: &Service, pending: &Pending, now: Timestamp) -> Result<String, ServiceError> {
+    // Without the store a fresh one does as well.
+    let kept = if has_page(pending) { service.store.load_intent(pending.id).await.ok().flatten() } else { None };
+    match kept.and_then(|kept| service.authority.intent_again(pending, &kept, now)) {
+        Some(jwt) => Ok(jwt),
+        None => Ok(service.authority.intent(pending, now).await?.jwt),
+    }
 }
 
 /// Opens the transaction of a guest at an event, at the organiser's cost; the store decides whether the event takes one.
@@ -117,6 +144,7 @@ pub async fn open_for_guest(service: &Service, event: &Event, request_id: Reques
             cost: CREDITS_PER_VERIFICATION,
             idempotency: None,
             pending_max: Some(event.pending_max()),
+            intent: None,
         },
     )
     .await?;
@@ -217,7 +245,7 @@ pub async fn qr_intent(service: &Service, app: &App, id: TxnId) -> Result<QrInte
     match own_transaction(service, app, id).await? {
         OpenOrCompleted::Pending(pending) => {
             let intent = service.authority.intent(&pending, service.clock.now()).await?;
-            Ok(QrIntentResponse { qr_payload: service.authority.qr_payload(&intent) })
+            Ok(QrIntentResponse { qr_payload: service.authority.qr_payload(&intent.jwt) })
         }
         OpenOrCompleted::Completed(_) => Err(ServiceError::AlreadyCompleted),
     }

@@ -227,7 +227,10 @@ mod tests {
         async fn open(&self, app: AppId) -> TxnId {
             let id = TxnId::generate(self.client.partition(), 0);
             let pending = Arc::new(records::pending(id, self.client.clone(), app, self.clock.now()));
-            self.store.open_transaction(OpenTransaction { pending, cost: 1, idempotency: None, pending_max: None }).await.unwrap();
+            self.store
+                .open_transaction(OpenTransaction { pending, cost: 1, idempotency: None, pending_max: None, intent: None })
+                .await
+                .unwrap();
             id
         }
 

@@ -26,6 +26,8 @@ pub struct OpenTransaction {
     pub idempotency: Option<IdempotentAnswer>,
     /// How many scans of its event may wait for an answer, this one included.
     pub pending_max: Option<u32>,
+    /// What its pages make the intent of.
+    pub intent: Option<Vec<u8>>,
 }
 
 /// The outcome of [`OpenTransaction`].

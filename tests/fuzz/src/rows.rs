@@ -168,7 +168,14 @@ fn fill(store: &EmbeddedStore, ids: &Ids, vault: &Vault) {
             expires_at: START + Duration::from_secs(900),
             terms: terms(),
         };
-        now(store.open_transaction(OpenTransaction { pending: Arc::new(pending), cost: 1, idempotency: None, pending_max: None })).unwrap();
+        now(store.open_transaction(OpenTransaction {
+            pending: Arc::new(pending),
+            cost: 1,
+            idempotency: None,
+            pending_max: None,
+            intent: None,
+        }))
+        .unwrap();
         if event.is_some() || id == ids.txn {
             now(store.complete_transaction(CompleteTransaction {
                 code: None,

@@ -4,6 +4,7 @@
 //! the key is parsed and the header encoded once. Only the sandbox and tests read intents.
 
 mod jwk;
+mod kept;
 mod key;
 mod payload;
 mod reader;
@@ -15,4 +16,4 @@ pub(crate) use jwk::verifies as verify_with_jwk;
 pub use key::{IntentKey, IntentKeyError, RemoteKey, RsaPublicNumbers, Signing};
 pub use payload::{IntentSettings, LanguageForm, ModeForm};
 pub use reader::{IntentClaims, IntentReadError, decode_unverified, verify};
-pub use signer::{FurtherIntentKey, IntentError, IntentKeyView, IntentSigner, SealedFile};
+pub use signer::{FurtherIntentKey, IntentError, IntentKeyView, IntentSigner, SealedFile, SignedIntent};

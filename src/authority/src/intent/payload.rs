@@ -113,7 +113,7 @@ impl<'a> IntentPayload<'a> {
         pending: &'a Pending,
         scope: &'a str,
         callback: &'a CallbackAddress,
-        now: Timestamp,
+        (now, jti): (Timestamp, Uuid),
     ) -> Self {
         let terms = &pending.terms;
         let android = match &terms.channel {
@@ -139,7 +139,7 @@ impl<'a> IntentPayload<'a> {
             iat: now.seconds().saturating_sub(CLOCK_SKEW_SECONDS),
             exp: now.seconds().saturating_add(lifetime).min(pending.expires_at.seconds()),
             ht: terms.extras.as_deref().and_then(|extras| extras.name_hint.as_deref()),
-            jti: Uuid::new_v4(),
+            jti,
         }
     }
 }

@@ -7,7 +7,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::Pending;
 use serde_json::{Value, json};
+use uuid::Uuid;
 
+use super::jwk;
+use super::kept::KeptIntent;
 use super::key::IntentKey;
 use super::payload::{IntentPayload, IntentSettings};
 use crate::callback_address::CallbackAddress;
@@ -47,6 +50,8 @@ pub struct FurtherIntentKey {
 struct SigningKey {
     kid: String,
     key: IntentKey,
+    /// Its public half.
+    public: Value,
     /// The encoded header and its dot.
     prefix: String,
     signs_from: Option<Timestamp>,
@@ -56,7 +61,7 @@ impl SigningKey {
     fn new(kid: String, key: IntentKey, typ: &str, signs_from: Option<Timestamp>) -> Self {
         let header = json!({ "alg": key.algorithm(), "typ": typ, "kid": kid });
         let prefix = base64url(header.to_string().as_bytes()) + ".";
-        Self { kid, key, prefix, signs_from }
+        Self { public: key.public_jwk(), kid, key, prefix, signs_from }
     }
 }
 
@@ -70,6 +75,15 @@ pub struct IntentSigner {
     /// The place of the key that was chosen.
     chosen: AtomicUsize,
     settings: IntentSettings,
+}
+
+/// A signed intent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SignedIntent {
+    /// The compact JWS.
+    pub jwt: String,
+    /// What makes it again, if that can be kept.
+    pub kept: Option<Vec<u8>>,
 }
 
 /// A JWS in its flattened JSON form (RFC 7515 §7.2.2), each part in Base64url.
@@ -161,20 +175,55 @@ impl IntentSigner {
     ///
     /// # Errors
     /// A library failed, or the token is away.
-    pub async fn sign(&self, pending: &Pending, callback: &CallbackAddress, now: Timestamp) -> Result<String, IntentError> {
+    pub async fn sign(&self, pending: &Pending, callback: &CallbackAddress, now: Timestamp) -> Result<SignedIntent, IntentError> {
         // The first key has no beginning.
         let signing = self.signing(now).ok_or(IntentError::Signature)?;
+        let jti = Uuid::new_v4();
+        let mut jwt = self.unsigned(signing, pending, callback, (now, jti))?;
+        let signature = signing.key.sign(jwt.as_bytes()).await;
+        let signature = signature.ok_or_else(|| self.is_available(now).err().unwrap_or(IntentError::Signature))?;
+        jwt.push('.');
+        push_base64url(&signature, &mut jwt);
+        let kept = KeptIntent { at: now, jti, kid: &signing.kid, signature: &signature }.to_bytes();
+        Ok(SignedIntent { jwt, kept })
+    }
+
+    /// The intent that was signed before, made again of what was kept of it. `None` when it should not be used any more: another key signs
+    /// now, its time is over or, where it ends before its transaction, a quarter of it is; or when it would not be the same.
+    #[must_use]
+    pub fn again(&self, pending: &Pending, callback: &CallbackAddress, kept: &[u8], now: Timestamp) -> Option<String> {
+        let KeptIntent { at, jti, kid, signature } = KeptIntent::of_bytes(kept)?;
+        let signing = self.signing(now).filter(|signing| signing.kid == kid)?;
+        let ends_with_transaction = at + self.settings.lifetime >= pending.expires_at;
+        let until = if ends_with_transaction { pending.expires_at } else { at + self.settings.lifetime / 4 };
+        if now >= until {
+            return None;
+        }
+        let mut jwt = self.unsigned(signing, pending, callback, (at, jti)).ok()?;
+        // The settings may be others than they were.
+        if jwk::verifies(&signing.public, signing.key.algorithm(), jwt.as_bytes(), signature) != Some(true) {
+            return None;
+        }
+        jwt.push('.');
+        push_base64url(signature, &mut jwt);
+        Some(jwt)
+    }
+
+    /// The part of an intent that is signed.
+    fn unsigned(
+        &self,
+        signing: &SigningKey,
+        pending: &Pending,
+        callback: &CallbackAddress,
+        made: (Timestamp, Uuid),
+    ) -> Result<String, IntentError> {
         let scope = scope_bitmap(pending.terms.claims, self.settings.scope_length);
-        let payload = IntentPayload::new(&self.settings, pending, &scope, callback, now);
+        let payload = IntentPayload::new(&self.settings, pending, &scope, callback, made);
         let mut json = Vec::with_capacity(PAYLOAD_BYTES);
         serde_json::to_writer(&mut json, &payload).map_err(|_| IntentError::Serialisation)?;
         let mut jwt = String::with_capacity(signing.prefix.len() + json.len() * 4 / 3 + 400);
         jwt.push_str(&signing.prefix);
         push_base64url(&json, &mut jwt);
-        let signature = signing.key.sign(jwt.as_bytes()).await;
-        let signature = signature.ok_or_else(|| self.is_available(now).err().unwrap_or(IntentError::Signature))?;
-        jwt.push('.');
-        push_base64url(&signature, &mut jwt);
         Ok(jwt)
     }
 
@@ -184,7 +233,7 @@ impl IntentSigner {
     /// As [`IntentSigner::sign`].
     pub async fn seal(&self, evidence: &Evidence, now: Timestamp) -> Result<SealedFile, IntentError> {
         let signing = self.signing(now).ok_or(IntentError::Signature)?;
-        let header = evidence::header(signing.key.algorithm(), &signing.kid, &signing.key.public_jwk());
+        let header = evidence::header(signing.key.algorithm(), &signing.kid, &signing.public);
         let json = serde_json::to_vec(evidence).map_err(|_| IntentError::Serialisation)?;
         let (protected, payload) = (base64url(header.to_string().as_bytes()), base64url(&json));
         let signature = signing.key.sign(format!("{protected}.{payload}").as_bytes()).await;
@@ -205,7 +254,7 @@ impl IntentSigner {
     #[must_use]
     pub fn public_jwks(&self) -> Vec<Value> {
         let public = |key: &SigningKey| {
-            let mut jwk = key.key.public_jwk();
+            let mut jwk = key.public.clone();
             jwk["kid"] = Value::from(key.kid.as_str());
             jwk
         };

@@ -74,7 +74,7 @@ fn rsa_pem() -> &'static str {
 
 /// The intent, from a key in this process.
 fn sign(signer: &IntentSigner, pending: &Pending, callback: &CallbackAddress, now: Timestamp) -> String {
-    signer.sign(pending, callback, now).now_or_never().expect("at once").unwrap()
+    signer.sign(pending, callback, now).now_or_never().expect("at once").unwrap().jwt
 }
 
 #[test]
@@ -98,6 +98,37 @@ fn a_key_that_is_chosen_signs_whatever_the_times_say() {
     assert_eq!(kid(), "since");
     let times: Vec<_> = signer.keys(now()).into_iter().map(|key| (key.is_first, key.signs_from)).collect();
     assert_eq!(times, [(true, None), (false, since), (false, None)]);
+}
+
+#[test]
+fn an_intent_is_made_again_of_what_was_kept_while_its_key_signs_and_its_time_lasts() {
+    let pending = pending(Channel::Web);
+    let address = callback(&pending);
+    for key in [IntentKey::from_pem(rsa_pem()).unwrap(), IntentKey::generate_es256().unwrap().0] {
+        let further = FurtherIntentKey { kid: "next".into(), key: IntentKey::generate_es256().unwrap().0, not_before: None };
+        let signer = IntentSigner::new(key, settings()).with_further(vec![further]);
+        let signed = signer.sign(&pending, &address, now()).now_or_never().expect("at once").unwrap();
+        let kept = signed.kept.unwrap();
+        let again = |after: u64| signer.again(&pending, &address, &kept, now() + Duration::from_secs(after));
+        assert_eq!(again(0).as_ref(), Some(&signed.jwt));
+        let quarter = settings().lifetime.as_secs() / 4;
+        assert_eq!((again(quarter - 1), again(quarter)), (Some(signed.jwt), None), "it ends before its transaction");
+
+        let other = Pending { id: TxnId::generate(pending.client.partition(), 0), ..pending.clone() };
+        assert_eq!(signer.again(&other, &callback(&other), &kept, now()), None);
+        let renamed = IntentSettings { client_id: "another".into(), ..settings() };
+        let elsewhere = IntentSigner::new(IntentKey::from_pem(rsa_pem()).unwrap(), renamed);
+        assert_eq!(elsewhere.again(&pending, &address, &kept, now()), None, "the settings are others");
+        assert_eq!(signer.again(&pending, &address, &kept[..kept.len() - 1], now()), None);
+        signer.choose(Some("next"));
+        assert_eq!(again(0), None, "another key signs");
+    }
+    let whole = IntentSettings { lifetime: Duration::from_secs(900), ..settings() };
+    let signer = IntentSigner::new(IntentKey::generate_es256().unwrap().0, whole);
+    let signed = signer.sign(&pending, &address, pending.opened_at).now_or_never().expect("at once").unwrap();
+    let at = |at| signer.again(&pending, &address, signed.kept.as_deref().unwrap(), at);
+    let end = pending.expires_at;
+    assert_eq!((at(end - Duration::from_millis(1)), at(end)), (Some(signed.jwt.clone()), None), "it ends with its transaction");
 }
 
 #[test]

@@ -78,6 +78,7 @@ pub const METRICS: &[Metric] = &[
     metric("sakshi_http_requests_in_flight", Gauge, "Requests in flight on the public listener."),
     metric("sakshi_http_requests_total", Counter, "Requests answered, by route, method and class of status."),
     metric("sakshi_intent_key_missing", Gauge, "1 while this node does not have the intent key that operators chose."),
+    metric("sakshi_intents_total", Counter, "Intents given out, by whether they were signed or made again of one that was."),
     metric("sakshi_issuer_keys_odd", Gauge, "Odd keys in the issuer's key set, by reason."),
     metric("sakshi_issuer_keys_read_total", Counter, "Reads of the issuer keys after the start, by result."),
     metric("sakshi_live_transactions", Gauge, "Transactions with an actor on this node."),
@@ -151,6 +152,7 @@ fn begin_labelled() {
     begin_each("sakshi_webhook_failures_total", "reason", FailureReason::ALL.iter().map(|reason| reason.as_str()));
     begin_each("sakshi_http_refusals_total", "code", CODES.iter().copied());
     begin_each("sakshi_transactions_completed_total", "verification_passed", ["true", "false"]);
+    begin_each("sakshi_intents_total", "made", ["signed", "again"]);
     begin_each("sakshi_issuer_keys_read_total", "result", ["changed", "same", "failed"]);
     begin_each("sakshi_tls_certificates_read_total", "result", ["replaced", "failed"]);
     begin_each("sakshi_callbacks_unread_total", "reason", ["broken", "memory", "too_slow"]);

@@ -99,7 +99,7 @@ pub(crate) fn opening(test: &impl TestStore, client: &ClientId) -> OpenTransacti
         expires_at: test.now() + WINDOW,
         terms,
     });
-    OpenTransaction { pending, cost: 1, idempotency: None, pending_max: None }
+    OpenTransaction { pending, cost: 1, idempotency: None, pending_max: None, intent: None }
 }
 
 pub(crate) fn opening_with_hook(test: &impl TestStore, client: &ClientId, hook: Option<&str>) -> OpenTransaction {

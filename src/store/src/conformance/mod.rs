@@ -102,6 +102,7 @@ macro_rules! store_conformance {
             transactions::an_open_repeated_under_its_id_and_idempotency_key_is_no_replay,
             transactions::a_refused_open_leaves_no_idempotency_record,
             transactions::an_unknown_transaction_is_not_found,
+            transactions::what_pages_make_the_intent_of_is_kept_while_the_transaction_waits,
             completion::completing_keeps_the_result_and_queues_one_webhook,
             completion::without_a_webhook_url_nothing_is_queued,
             completion::the_same_answer_again_is_repeated_and_another_one_is_refused,

@@ -9,9 +9,9 @@ use sakshi_domain::credits::EntryKind;
 use sakshi_domain::ids::{ClientId, TxnId};
 
 use super::TestStore;
-use super::fixture::{audited_balance, client_with, kept, opened, opening, scope};
+use super::fixture::{audited_balance, client_with, completing, kept, opened, opening, scope};
 use crate::TransactionRecord;
-use crate::{OpenOutcome, PageRequest};
+use crate::{OpenOutcome, OpenTransaction, PageRequest};
 
 const FIRST_PAGE: PageRequest = PageRequest { page: 1, page_size: 100 };
 
@@ -136,4 +136,15 @@ pub(crate) async fn a_refused_open_leaves_no_idempotency_record(test: &impl Test
 pub(crate) async fn an_unknown_transaction_is_not_found(test: &impl TestStore) {
     let client = client_with(test, 1).await;
     assert_eq!(test.store().load_transaction(TxnId::generate(client.partition(), 0)).await, Ok(None));
+}
+
+pub(crate) async fn what_pages_make_the_intent_of_is_kept_while_the_transaction_waits(test: &impl TestStore) {
+    let client = client_with(test, 2).await;
+    let with = OpenTransaction { intent: Some(vec![7; 300]), ..opening(test, &client) };
+    let (waits, without) = (with.pending.id, opened(test, &client).await.id);
+    assert!(matches!(test.store().open_transaction(with).await, Ok(OpenOutcome::Opened { .. })));
+    assert_eq!(test.store().load_intent(waits).await, Ok(Some(vec![7; 300])));
+    assert_eq!(test.store().load_intent(without).await, Ok(None));
+    test.store().complete_transaction(completing(waits, 1)).await.unwrap();
+    assert_eq!(test.store().load_intent(waits).await, Ok(None));
 }

@@ -86,6 +86,7 @@ pub const OPERATIONS: &[&str] = &[
     "load_evidence",
     "load_flow",
     "load_idempotent_answer",
+    "load_intent",
     "load_session",
     "load_transaction",
     "load_transaction_with_app",

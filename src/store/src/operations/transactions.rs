@@ -89,6 +89,14 @@ impl Store {
         })
     }
 
+    /// What the pages of a pending transaction make its intent of.
+    pub fn load_intent(&self, id: TxnId) -> StoreFuture<Option<Vec<u8>>> {
+        self.run(move |store| async move {
+            let record = store.read(vec![Query::Fields(transaction(id), &["intent"])]).await?.record()?;
+            Ok(record.filter(|record| record.has("intent")).map(|record| record.bytes("intent").to_vec()))
+        })
+    }
+
     /// The sealed proof of a completed transaction, if one was kept and its result lives.
     pub fn load_evidence(&self, id: TxnId) -> StoreFuture<Option<Sealed>> {
         self.run(move |store| async move {

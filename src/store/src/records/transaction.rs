@@ -12,7 +12,7 @@ use crate::transactions::{CompletedRecord, TransactionRecord, refusal};
 use crate::vault::{Sealed, Vault};
 
 table! {
-    /// A transaction. `origin` is where its webhook goes, without the path; `watchers` are the nodes that keep a copy of one that waits.
+    /// A transaction. `intent` is what pages make it of while it waits. `origin` is where its webhook goes, without the path; `watchers` are the nodes that keep a copy of one that waits.
     /// One with `verified_at` is completed, by `call`, and is seen until `until`; `refused` is the number of why its guest has no place.
     TRANSACTION = "txn", Record Ends {
         client: Text,
@@ -39,6 +39,7 @@ table! {
         duration_ms: Integer,
         answer: Bytes,
         call: Bytes,
+        intent: Bytes,
         terms: Sealed(Id),
         outcome: Sealed(Id),
     }

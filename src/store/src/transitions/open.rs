@@ -40,7 +40,7 @@ enum Meaning {
 /// a copy, if there are others.
 #[must_use]
 pub(crate) fn open(open: &OpenTransaction, sealed: Vec<u8>, grace: Duration, watcher: Option<NodeId>) -> (Batch, Opening) {
-    let OpenTransaction { pending, cost, idempotency, pending_max } = open;
+    let OpenTransaction { pending, cost, idempotency, pending_max, intent } = open;
     let Pending { id, client: owner, app, opened_at, expires_at, terms, event } = &**pending;
     let (record, account) = (transaction::transaction(*id), client::client(owner));
     // No balance covers a cost beyond 63 bits.
@@ -79,6 +79,7 @@ pub(crate) fn open(open: &OpenTransaction, sealed: Vec<u8>, grace: Duration, wat
         ("expires_at", (*expires_at).into()),
         ("terms", Operand::from(sealed)),
     ];
+    fields.extend(intent.as_ref().map(|intent| ("intent", Operand::from(intent.clone()))));
     fields.extend(watcher.map(|node| ("watchers", Operand::from(node.to_string()))));
     fields.extend(event.map(|event| ("event", Operand::from(event.as_bytes().to_vec()))));
     fields.extend(terms.webhook_url.as_ref().map(|url| ("origin", Operand::from(url.origin()))));

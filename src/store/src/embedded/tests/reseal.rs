@@ -35,6 +35,7 @@ const IN_THE_CLEAR: &[&str] = &[
     "txn_record.call",
     "txn_record.claim",
     "txn_record.event",
+    "txn_record.intent",
     "webhook_name_record.flow",
     "webhooks_list.name",
 ];
