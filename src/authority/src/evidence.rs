@@ -4,6 +4,8 @@
 //! The file is a JWS in its flattened JSON form (RFC 7515 §7.2.2), signed with the intent key, whose public half is in its header. Its
 //! payload holds the SD-JWT with its disclosures (RFC 9901), the issuer's key, and the issuer's answer about the credential's status.
 
+use std::time::Duration;
+
 use aws_lc_rs::digest::{SHA256, digest};
 use sakshi_domain::claims::ClaimSet;
 use sakshi_domain::ids::{AppId, ClientId, TxnId};
@@ -21,11 +23,22 @@ pub const TYPE: &str = "evidence+jws";
 /// The form of the payload.
 const VERSION: u32 = 1;
 
+/// The clocks of nodes, and the time between two checks, differ by less.
+const SKEW: Duration = Duration::from_secs(600);
+
+/// An answer about a status is used for less time than this (`authority.status_cache_s`).
+const STATUS_AGE_MAX: Duration = Duration::from_secs(24 * 3_600);
+
 /// The proof that a node keeps when it has verified a credential. It holds all that was shared.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Proof {
-    /// The credential as it came: SD-JWT, disclosures, and the key binding if there was one.
+    /// The credential as it came, with its key binding if there was one. If it disclosed more than was asked for, without that and without
+    /// the key binding, which covers all disclosures.
     pub credential: String,
+    /// The credential's holder had bound it to the transaction.
+    pub holder_bound: bool,
+    /// The audience of the key binding.
+    pub audience: String,
     /// The issuer's name.
     pub issuer: String,
     /// The issuer's key that verified it, as a JWK.
@@ -72,8 +85,6 @@ pub struct Evidence {
     pub purpose: Option<String>,
     /// The claims that were asked for.
     pub requested: ClaimSet,
-    /// The audience of a key binding.
-    pub audience: String,
     /// When the transaction was opened.
     pub opened_at: Timestamp,
     /// When it was completed.
@@ -114,6 +125,12 @@ pub enum EvidenceFault {
     /// The credential was not valid.
     #[error("the status of the credential was not `valid`")]
     NotValid,
+    /// Its times contradict each other.
+    #[error("the times in the file contradict each other")]
+    Times,
+    /// The credential does not hold what the file says that it shared.
+    #[error("the credential does not share every claim that was asked for")]
+    Incomplete,
 }
 
 /// A file whose seal fits.
@@ -132,10 +149,21 @@ pub struct Sealed {
 pub struct Checked {
     /// The claims that were asked for and shared, in a known form.
     pub shared: ClaimSet,
-    /// Whether the holder's key bound it to this transaction.
+    /// The file has the key binding, and it holds.
     pub holder_bound: bool,
-    /// Whether the issuer had said that it was valid; false where nobody had asked.
-    pub has_status: bool,
+    /// What is known of its status.
+    pub status: CheckedStatus,
+}
+
+/// The status of a credential that was checked again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CheckedStatus {
+    /// The issuer had said that it was valid.
+    Valid,
+    /// The credential names no place for its status.
+    Absent,
+    /// It names one, and the file has no answer of it.
+    Unproven,
 }
 
 /// The protected header of a file that this key seals.
@@ -157,7 +185,7 @@ pub fn thumbprint(jwk: &Value) -> Option<String> {
     Some(base64url(digest(&SHA256, Value::Object(of_key).to_string().as_bytes()).as_ref()))
 }
 
-/// Whether a set of JWKs has this key.
+/// Returns true if a set of JWKs has this key.
 fn has(trusted: &[Value], key: &Value) -> bool {
     let wanted = thumbprint(key);
     wanted.is_some() && trusted.iter().any(|known| thumbprint(known) == wanted)
@@ -209,29 +237,54 @@ impl Evidence {
     /// # Errors
     /// The first check that fails.
     pub fn check(&self, trusted: Option<&[Value]>) -> Result<Checked, EvidenceFault> {
-        let Proof { credential, issuer, issuer_key, status, received_at } = &self.proof;
-        let keys: Vec<&Value> = [issuer_key].into_iter().chain(status.as_ref().map(|status| &status.key)).collect();
-        if trusted.is_some_and(|trusted| !keys.iter().all(|key| has(trusted, key))) {
+        let Proof { credential, audience, issuer, issuer_key, status, received_at, .. } = &self.proof;
+        let mut keys = [issuer_key].into_iter().chain(status.as_ref().map(|status| &status.key));
+        if trusted.is_some_and(|trusted| !keys.all(|key| has(trusted, key))) {
             return Err(EvidenceFault::IssuerKey);
         }
-        let jwks = Jwks::parse(json!({ "keys": keys }).to_string().as_bytes()).map_err(|_| EvidenceFault::Malformed)?;
-        let verifier = Verifier::new(vec![TrustedIssuer { issuer: issuer.clone(), jwks }], KeyBinding::WhenPresent);
-        let expected = Expectation { nonce: self.txn_id, audience: &self.audience, now: *received_at, requested: self.requested };
+        self.check_times()?;
+        let verifier = verifier_with(issuer, issuer_key)?;
+        let expected = Expectation { nonce: self.txn_id, audience, now: *received_at, requested: self.requested };
         let verified = verifier.verify(credential, &expected).map_err(EvidenceFault::Credential)?;
-        if let Some(StatusProof { token, checked_at, .. }) = status {
-            let CredentialStatus::At(reference) = &verified.status else { return Err(EvidenceFault::Malformed) };
-            let document = verifier.read_status(reference, token.as_bytes(), *checked_at).map_err(EvidenceFault::Status)?;
-            if document.state(reference).map_err(EvidenceFault::Status)?.refusal().is_some() {
-                return Err(EvidenceFault::NotValid);
-            }
+        if self.verification_passed && !(verified.missing.is_empty() && verified.malformed.is_empty()) {
+            return Err(EvidenceFault::Incomplete);
         }
+        let checked_status = match (status, &verified.status) {
+            (Some(proof), CredentialStatus::At(reference)) => {
+                // By its own key alone: the one that is shown as the credential's has signed the credential.
+                let document = verifier_with(issuer, &proof.key)?.read_status(reference, proof.token.as_bytes(), proof.checked_at);
+                let document = document.map_err(EvidenceFault::Status)?;
+                if document.state(reference).map_err(EvidenceFault::Status)?.refusal().is_some() {
+                    return Err(EvidenceFault::NotValid);
+                }
+                CheckedStatus::Valid
+            }
+            (Some(_), _) => return Err(EvidenceFault::Malformed),
+            (None, CredentialStatus::Absent) => CheckedStatus::Absent,
+            (None, _) => CheckedStatus::Unproven,
+        };
         let is_shared = |claim: &sakshi_domain::claims::Claim| !verified.missing.contains(*claim) && !verified.malformed.contains(*claim);
         Ok(Checked {
             shared: self.requested.iter().filter(is_shared).collect(),
             holder_bound: verified.holder_bound,
-            has_status: status.is_some(),
+            status: checked_status,
         })
     }
+
+    /// Checks that the times follow each other, but for the clocks of nodes, and that the status was looked at when the credential came.
+    fn check_times(&self) -> Result<(), EvidenceFault> {
+        let received = self.proof.received_at;
+        let is_status_of_then =
+            |status: &StatusProof| status.checked_at <= received + SKEW && status.checked_at + STATUS_AGE_MAX >= received;
+        let follow = self.opened_at <= received + SKEW && received <= self.verified_at + SKEW;
+        if follow && self.proof.status.as_ref().is_none_or(is_status_of_then) { Ok(()) } else { Err(EvidenceFault::Times) }
+    }
+}
+
+/// A verifier for credentials and answers of this issuer that this key has signed.
+fn verifier_with(issuer: &str, key: &Value) -> Result<Verifier, EvidenceFault> {
+    let jwks = Jwks::parse(json!({ "keys": [key] }).to_string().as_bytes()).map_err(|_| EvidenceFault::Malformed)?;
+    Ok(Verifier::new(vec![TrustedIssuer { issuer: issuer.to_owned(), jwks }], KeyBinding::WhenPresent))
 }
 
 #[cfg(test)]

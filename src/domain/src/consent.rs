@@ -22,7 +22,7 @@ string_enum!(
     ConsentAnswer {
         /// The person agreed, and what was asked was shared or fetched.
         Given = "given",
-        /// Nothing was shared: the person refused, was not recognised, or withheld a claim.
+        /// The client was given nothing: the person refused, was not recognised, or withheld a claim.
         NotGiven = "not_given",
     }
 );

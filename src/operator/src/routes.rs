@@ -273,7 +273,8 @@ fn of_consents() -> Vec<Operation> {
         Method::GET,
         "/admin/v1/clients/{client_id}/consents",
         "listConsents",
-        "Lists what people were asked for a client, and whether they agreed. It has an entry for each verification that was answered, and for         each check and each flow whose request declares a consent. An erasure leaves it as it is.",
+        "Lists what people were asked for a client, and whether they agreed. It has an entry for each verification that was answered, and for \
+        each check, document fetch and wealth consent whose request must declare a consent. An erasure leaves it as it is.",
         consents::list,
     )]
 }

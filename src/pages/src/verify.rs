@@ -1,6 +1,8 @@
 //! `GET /v/{txnId}`: the verify page (`requestUrl`), and the intent for an identity app that
 //! follows a scanned `requestUrl` (specification, OVSE rules 1 and 2).
 
+use std::rc::Rc;
+
 use actix_web::http::StatusCode;
 use actix_web::http::header::{HeaderValue, SET_COOKIE};
 use actix_web::web::{Data, Path};
@@ -15,7 +17,7 @@ use sakshi_web::rate_limit::RateLimits;
 use super::accept::{JWT, wants_intent};
 use super::event::ticket::{Next, ticket};
 use super::event::visit::{Registered, registered};
-use super::intents::PageIntents;
+use super::intents::{PageIntent, PageIntents};
 use super::language::PageLanguage;
 use super::notice::{Retry, busy, ended};
 use super::platform::Platform;
@@ -38,15 +40,11 @@ pub(crate) async fn verify(
     };
     if wants_intent(&request) {
         let state = state?;
-        // Who gets none costs no signature.
-        if matches!(state, PageState::Waiting(_)) {
-            rates.pages.take_extra(&rates.client_address(&request), PAGE_SIGNATURE_COST)?;
-        }
-        return intent(&service, &state, &PageIntents::of(&request)).await;
+        return intent(&service, &state, &request, &rates).await;
     }
     let opened = state.as_ref().ok().and_then(PageState::opened);
     let language = PageLanguage::of(&request, opened.map(|opened| opened.terms.language));
-    let shown = match state {
+    let page = match state {
         Ok(PageState::Waiting(pending)) => shown_waiting(&service, &pending, language, &request, &rates).await,
         Ok(other) => match shown_registered(&service, &other, language, request.path()).await {
             Some(ticket) => Ok(ticket),
@@ -54,11 +52,10 @@ pub(crate) async fn verify(
         },
         Err(error) => Err(error),
     };
-    Ok(shown.unwrap_or_else(|error| busy(&service, &error, language, request.path(), Retry::Automatic)))
+    Ok(page.unwrap_or_else(|error| busy(&service, &error, language, request.path(), Retry::Automatic)))
 }
 
-/// The page with the intent that it shows at the moment, or with a fresh one, which costs the
-/// address more than a page.
+/// The page of a transaction that waits.
 async fn shown_waiting(
     service: &Service,
     pending: &Pending,
@@ -66,15 +63,18 @@ async fn shown_waiting(
     request: &HttpRequest,
     rates: &RateLimits,
 ) -> Result<HttpResponse, ApiError> {
-    let (intents, now) = (PageIntents::of(request), service.clock.now());
-    let intent = match intents.current(pending.id, now) {
-        Some(intent) => intent,
-        None => {
-            rates.pages.take_extra(&rates.client_address(request), PAGE_SIGNATURE_COST)?;
-            intents.make(service, pending, now).await?
-        }
-    };
+    let intent = shown(service, pending, request, rates).await?;
     waiting(service, pending, &intent, language, Platform::of(request), asks_for_help(request)).await
+}
+
+/// The intent that this worker's pages show at the moment, or a fresh one, which costs the address more than a page.
+async fn shown(service: &Service, pending: &Pending, request: &HttpRequest, rates: &RateLimits) -> Result<Rc<PageIntent>, ApiError> {
+    let (intents, now) = (PageIntents::of(request), service.clock.now());
+    if let Some(intent) = intents.current(pending.id, now) {
+        return Ok(intent);
+    }
+    rates.pages.take_extra(&rates.client_address(request), PAGE_SIGNATURE_COST)?;
+    intents.make(service, pending, now).await
 }
 
 /// The page of a guest who was registered. It leaves a cookie for the event's page, which knows the guest then.
@@ -87,16 +87,10 @@ async fn shown_registered(service: &Service, state: &PageState, language: PageLa
     Some(response)
 }
 
-async fn intent(service: &Service, state: &PageState, intents: &PageIntents) -> Result<HttpResponse, ApiError> {
+/// The same for the identity app. Who gets none costs no signature.
+async fn intent(service: &Service, state: &PageState, request: &HttpRequest, rates: &RateLimits) -> Result<HttpResponse, ApiError> {
     match state {
-        PageState::Waiting(pending) => {
-            let now = service.clock.now();
-            let shown = match intents.current(pending.id, now) {
-                Some(intent) => intent,
-                None => intents.make(service, pending, now).await?,
-            };
-            Ok(answer(shown.jwt.clone()))
-        }
+        PageState::Waiting(pending) => Ok(answer(shown(service, pending, request, rates).await?.jwt.clone())),
         PageState::Verified(..) | PageState::NotVerified(..) => Err(ApiError::Service(ServiceError::AlreadyCompleted)),
         PageState::Expired(_) => Err(ApiError::Service(ServiceError::TransactionExpired)),
         PageState::Unknown => Err(ApiError::Service(ServiceError::TransactionNotFound)),

@@ -119,6 +119,8 @@ pub async fn answer_callback(
         Ok((answer, None)) => Ok((answer, Duration::ZERO, None)),
         Ok((answer, Some(presented))) => {
             let valid_for = presented.valid_for;
+            // Of a verification that does not pass nothing is handed out.
+            let presented = if answer.outcome().passed() { presented } else { Presented { proof: None, ..presented } };
             accepted(service, &target, presented, &permit).await.map(|evidence| (answer, valid_for, evidence))
         }
         Err(outcome) => Err(outcome),
@@ -266,8 +268,11 @@ fn understand(
             let audience = authority.callbacks.audience();
             let expectation = Expectation { nonce: pending.id, audience, now, requested: pending.terms.claims };
             let verified = authority.verifier.verify(credential, &expectation).map_err(CallbackOutcome::CredentialRefused)?;
-            let proof = pending.terms.keeps_evidence().then(|| Proof {
-                credential: credential.to_string(),
+            let kept = if pending.terms.keeps_evidence() { sdjwt::minimised(credential, pending.terms.claims) } else { None };
+            let proof = kept.map(|credential| Proof {
+                credential,
+                holder_bound: verified.holder_bound,
+                audience: audience.to_owned(),
                 issuer: verified.issuer.clone(),
                 issuer_key: Value::clone(&verified.issuer_key),
                 status: None,

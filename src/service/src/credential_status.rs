@@ -139,8 +139,8 @@ impl Fetch {
         self.answer.peek().is_none_or(|(_, until)| Instant::now() < *until)
     }
 
-    fn list_bytes(&self) -> usize {
-        self.answer.peek().and_then(|(answer, _)| answer.as_ref().ok()).map_or(0, |document| document.list_bytes())
+    fn bytes(&self) -> usize {
+        self.answer.peek().and_then(|(answer, _)| answer.as_ref().ok()).map_or(0, |document| document.bytes())
     }
 }
 
@@ -260,10 +260,10 @@ fn make_room(fetches: &mut HashMap<String, Fetch>) {
     }
 }
 
-/// Removes lists while they take too much memory.
-fn make_room_for_lists(fetches: &mut HashMap<String, Fetch>) {
-    while fetches.values().map(Fetch::list_bytes).sum::<usize>() > STATUS_BYTES_KEPT_MAX {
-        drop_older_half(fetches, |fetch| fetch.list_bytes() > 0);
+/// Removes answers while they take too much memory.
+fn make_room_for_bytes(fetches: &mut HashMap<String, Fetch>) {
+    while fetches.values().map(Fetch::bytes).sum::<usize>() > STATUS_BYTES_KEPT_MAX {
+        drop_older_half(fetches, |fetch| fetch.bytes() > 0);
     }
 }
 
@@ -294,8 +294,8 @@ impl Parts {
         let answer = answer.unwrap_or(Err(StatusFailure::NotFetched(DocumentError::TimedOut)));
         let result = answer.as_ref().map_or_else(|failure| failure.code(), |_| "fetched");
         histogram!("sakshi_credential_status_fetch_seconds", "result" => result).record(began.elapsed());
-        if answer.as_ref().is_ok_and(|document| document.list_bytes() > 0) {
-            make_room_for_lists(&mut self.fetches.lock().unwrap_or_else(PoisonError::into_inner));
+        if answer.as_ref().is_ok_and(|document| document.bytes() > 0) {
+            make_room_for_bytes(&mut self.fetches.lock().unwrap_or_else(PoisonError::into_inner));
         }
         let kept = match &answer {
             Ok(document) => document.lifetime.map_or(self.rules.kept, |lifetime| lifetime.min(self.rules.kept)),

@@ -31,11 +31,11 @@ pub async fn evidence_file(service: &Service, app: &App, id: TxnId) -> Result<Ev
     let kept = service.store.load_evidence(id).await?.ok_or(NONE)?;
     let proof = Zeroizing::new(service.vault.open(id.as_bytes(), &kept).map_err(ServiceError::internal)?);
     let proof = serde_json::from_slice(&proof).map_err(ServiceError::internal)?;
-    let sealed = service.authority.signer.seal(&evidence(service, *record, proof), service.clock.now()).await?;
+    let sealed = service.authority.signer.seal(&evidence(*record, proof), service.clock.now()).await?;
     Ok(EvidenceFile { payload: sealed.payload, protected: sealed.protected, signature: sealed.signature })
 }
 
-fn evidence(service: &Service, record: CompletedRecord, proof: Proof) -> Evidence {
+fn evidence(record: CompletedRecord, proof: Proof) -> Evidence {
     let opened = record.opened;
     let extras = opened.terms.extras.as_ref();
     Evidence {
@@ -44,7 +44,6 @@ fn evidence(service: &Service, record: CompletedRecord, proof: Proof) -> Evidenc
         client_reference_id: extras.and_then(|extras| extras.client_reference_id.clone()),
         purpose: opened.terms.purpose().map(str::to_owned),
         requested: opened.terms.claims,
-        audience: service.authority.callbacks.audience().to_owned(),
         opened_at: opened.opened_at,
         verified_at: record.verified_at,
         verification_passed: record.passed,

@@ -86,8 +86,8 @@ pub struct SignedIntent {
     pub kept: Option<Vec<u8>>,
 }
 
-/// A JWS in its flattened JSON form (RFC 7515 §7.2.2), each part in Base64url.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A JWS in its flattened JSON form (RFC 7515 §7.2.2), each part in Base64url. It holds all that was shared.
+#[derive(Clone, PartialEq, Eq)]
 pub struct SealedFile {
     /// What is signed.
     pub payload: String,

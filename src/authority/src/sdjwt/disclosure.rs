@@ -46,7 +46,7 @@ impl Disclosures {
 }
 
 impl Disclosure {
-    fn read(text: &str, left: &ValuesLeft) -> Result<Self, CredentialRefusal> {
+    pub(super) fn read(text: &str, left: &ValuesLeft) -> Result<Self, CredentialRefusal> {
         let json = from_base64url(text).ok_or_else(|| CredentialRefusal::of_base64url(text))?;
         // The array of the disclosure adds one level to the value, as does the place that it is put in.
         let parts = match read(&json, CREDENTIAL_DEPTH_MAX, left) {

@@ -11,6 +11,7 @@ mod disclosure;
 mod jose;
 mod key_binding;
 mod keys;
+mod minimised;
 mod normalise;
 mod processing;
 mod refusal;
@@ -24,6 +25,7 @@ mod verifier;
 
 pub use key_binding::{Expectation, KeyBinding};
 pub use keys::{Jwks, JwksError, OddKey, TrustedIssuer};
+pub use minimised::minimised;
 pub use refusal::CredentialRefusal;
 pub use status::{CredentialState, CredentialStatus, StatusDocument, StatusFault, StatusReference, status_key_id};
 pub use verifier::{VerifiedCredential, Verifier, credential_digest, credential_key_id};

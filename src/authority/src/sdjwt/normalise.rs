@@ -59,10 +59,15 @@ fn is_blank(value: &Value) -> bool {
     }
 }
 
+/// Returns true for the name of an id number.
+pub(super) fn is_id_number(name: &str) -> bool {
+    ID_NUMBERS.contains(&name.to_ascii_lowercase().as_str())
+}
+
 fn without_id_numbers(value: Value) -> Value {
     match value {
         Value::Object(object) => {
-            let kept = object.into_iter().filter(|(name, _)| !ID_NUMBERS.contains(&name.to_ascii_lowercase().as_str()));
+            let kept = object.into_iter().filter(|(name, _)| !is_id_number(name));
             Value::Object(kept.map(|(name, value)| (name, without_id_numbers(value))).collect())
         }
         Value::Array(array) => Value::Array(array.into_iter().map(without_id_numbers).collect()),

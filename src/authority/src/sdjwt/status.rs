@@ -259,13 +259,14 @@ impl StatusDocument {
         }
     }
 
-    /// Bytes of the list that it holds, if it is one, with the answer.
+    /// Bytes of the answer, with the list if it is one.
     #[must_use]
-    pub fn list_bytes(&self) -> usize {
-        match &self.statement {
+    pub fn bytes(&self) -> usize {
+        let list = match &self.statement {
             Statement::Own { .. } => 0,
-            Statement::List(list) => list.bytes() + self.token.len(),
-        }
+            Statement::List(list) => list.bytes(),
+        };
+        self.token.len() + list
     }
 }
 

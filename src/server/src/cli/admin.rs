@@ -171,7 +171,7 @@ enum Apps {
         /// The spelling.
         #[arg(long, value_enum, required_unless_present = "evidence")]
         spelling: Option<SpellingWord>,
-        /// Keep evidence of each verification that does not say otherwise, or keep none.
+        /// Keep evidence of each verification that `init` opens without saying otherwise, or keep none.
         #[arg(long, value_name = "true|false")]
         evidence: Option<bool>,
     },

@@ -1,6 +1,6 @@
 //! `sakshi admin consents`: the register of consents of a client, for people or as a file for an auditor.
 //!
-//! Entries are written as they are read, so that a register of years needs no memory.
+//! A file is written as it is read, so that a register of years needs no memory.
 
 use std::io::Write;
 

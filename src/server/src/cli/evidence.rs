@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use sakshi_authority::evidence::{Checked, Evidence, EvidenceFault, Sealed, thumbprint};
+use sakshi_authority::evidence::{Checked, CheckedStatus, Evidence, EvidenceFault, Sealed, thumbprint};
 use sakshi_domain::claims::Claim;
 use serde_json::{Value, json};
 
@@ -49,6 +49,12 @@ impl VerifyEvidence {
             writeln!(out, "{answer:#}")?;
         } else {
             paint::pairs(&answer, out)?;
+            if is_good && (issuer_keys.is_none() || seal_keys.is_none()) {
+                writeln!(
+                    out,
+                    "\nIt agrees with the keys that it holds. Give the published ones, or compare the thumbprints: a stranger's file has keys of a stranger."
+                )?;
+            }
         }
         Ok(is_good)
     }
@@ -67,7 +73,11 @@ fn keys(path: &Path) -> Result<Vec<Value>, CliError> {
 
 fn told(Sealed { evidence, kid, key }: &Sealed, checked: Checked, (knows_issuer, knows_seal): (bool, bool)) -> Value {
     let Evidence { txn_id, client_id, app_id, requested, opened_at, verified_at, verification_passed, proof, .. } = evidence;
-    let trust = |is_known: bool| if is_known { "trusted" } else { "compare it with the published one" };
+    let status = match checked.status {
+        CheckedStatus::Valid => "valid",
+        CheckedStatus::Absent => "the credential has none",
+        CheckedStatus::Unproven => "not in the file",
+    };
     let names = |claims: sakshi_domain::claims::ClaimSet| claims.iter().map(Claim::name).collect::<Vec<_>>();
     json!({
         "verified": true,
@@ -81,12 +91,14 @@ fn told(Sealed { evidence, kid, key }: &Sealed, checked: Checked, (knows_issuer,
         "shared": names(checked.shared),
         "issuer": proof.issuer,
         "issuer_key": thumbprint(&proof.issuer_key),
-        "issuer_key_is": trust(knows_issuer),
-        "holder_bound": checked.holder_bound,
-        "status": if checked.has_status { "valid" } else { "not asked for" },
+        "issuer_key_trusted": knows_issuer,
+        "holder_bound": proof.holder_bound,
+        "holder_binding_checked": checked.holder_bound,
+        "status": status,
+        "status_key": proof.status.as_ref().and_then(|status| thumbprint(&status.key)),
         "sealed_by": kid,
         "seal_key": thumbprint(key),
-        "seal_key_is": trust(knows_seal),
+        "seal_key_trusted": knows_seal,
     })
 }
 

@@ -73,7 +73,7 @@ pub enum Command {
     Move(Move),
     /// Ask a running service whether it is ready; exit code 1 when it is not.
     Healthcheck(Healthcheck),
-    /// Check an evidence file, without a service and a network; exit code 1 when something in it does not hold.
+    /// Check an evidence file, without a service and a network; exit code 1 when it fails a check.
     VerifyEvidence(VerifyEvidence),
     /// Print completions of this command line for a shell.
     Completions(Completions),

@@ -131,6 +131,12 @@ impl Module {
         calls(library.as_ref().ok_or_else(|| TokenError::Failed("its library does not start".to_owned()))?)
     }
 
+    /// Closes a session, unless the library has ended: a call to one that has crashes the process.
+    pub(super) fn close(&self, session: KeySession) {
+        let library = self.library.read().unwrap_or_else(PoisonError::into_inner);
+        if library.is_some() { drop(session) } else { std::mem::forget(session) }
+    }
+
     /// Starts the library again: some find a token that came back only then. All sessions end.
     pub(super) fn restart(&self) -> Result<(), TokenError> {
         let mut library = self.library.write().unwrap_or_else(PoisonError::into_inner);

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use aws_lc_rs::digest::{SHA256, digest};
 use aws_lc_rs::signature::{RSA_PKCS1_2048_8192_SHA256, RsaPublicKeyComponents};
 use cryptoki::mechanism::Mechanism;
 use sakshi_authority::intent::{IntentKey, IntentKeyError, RemoteKey, RsaPublicNumbers, Signing};
@@ -27,6 +28,10 @@ const WAITING_MAX: usize = 1_024;
 const LOOK: Duration = Duration::from_secs(5);
 /// The pause before a token that is away is tried again.
 const PAUSE: Duration = Duration::from_secs(1);
+/// Bytes of the longest message that the token hashes itself.
+const WHOLE_BYTES_MAX: usize = 4_096;
+/// Stands before a SHA-256 that is signed (RFC 8017 §9.2).
+const DIGEST_INFO: &[u8] = &[0x30, 0x31, 0x30, 0x0d, 6, 9, 0x60, 0x86, 0x48, 1, 0x65, 3, 4, 2, 1, 5, 0, 4, 0x20];
 /// The message that an idle token signs.
 const PROBE: &[u8] = b"sakshi asks whether the token signs";
 
@@ -109,7 +114,12 @@ impl RemoteKey for TokenKey {
 
 impl KeySession {
     fn sign(&self, message: &[u8]) -> Result<Vec<u8>, TokenError> {
-        Ok(self.session.sign(&Mechanism::Sha256RsaPkcs, self.key, message)?)
+        if message.len() <= WHOLE_BYTES_MAX {
+            return Ok(self.session.sign(&Mechanism::Sha256RsaPkcs, self.key, message)?);
+        }
+        // Tokens bound what they hash in one call, and evidence may hold a photo.
+        let hashed = [DIGEST_INFO, digest(&SHA256, message).as_ref()].concat();
+        Ok(self.session.sign(&Mechanism::RsaPkcs, self.key, &hashed)?)
     }
 }
 
@@ -143,7 +153,10 @@ impl SigningThread {
                         self.note_away(&mut open);
                     }
                 }
-                Err(RecvTimeoutError::Disconnected) => return,
+                Err(RecvTimeoutError::Disconnected) => {
+                    open.into_iter().for_each(|session| self.module.close(session));
+                    return;
+                }
             }
         }
     }

@@ -115,3 +115,14 @@ pub(crate) async fn consents_that_race_for_a_new_week_are_all_kept(test: &impl T
     ids.dedup();
     assert_eq!(ids.len(), 20, "{ids:?}");
 }
+
+pub(crate) async fn a_period_of_which_little_is_asked_for_is_read_all_the_same(test: &impl TestStore) {
+    let (client, begun) = (client_with(test, 1).await, test.now());
+    let end = begun + Duration::from_secs(1_000);
+    for number in 0..600 {
+        let at = if number == 599 { end } else { begun };
+        test.store().keep_consent(client.clone(), declared(number, at)).await.unwrap();
+    }
+    let found = register(test, &client, (end, end + WEEK), 10).await;
+    assert_eq!(found.iter().map(|kept| kept.consent.id.as_str()).collect::<Vec<_>>(), ["planted-check-599"]);
+}

@@ -154,6 +154,7 @@ macro_rules! store_conformance {
             consents::the_register_is_read_in_parts_by_the_time_of_the_question,
             consents::the_register_stays_as_it_is_until_its_own_time_is_over,
             consents::consents_that_race_for_a_new_week_are_all_kept,
+            consents::a_period_of_which_little_is_asked_for_is_read_all_the_same,
             operators::an_operator_is_found_by_its_token_and_listed_by_creation,
             operators::a_revoked_operator_stays_revoked_as_of_the_first_time,
             sessions::a_session_is_kept_once_under_its_digest_and_no_other,

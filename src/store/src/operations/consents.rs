@@ -13,6 +13,10 @@ use crate::transitions::consent;
 
 /// Weeks that are looked at at once.
 const WEEKS: usize = 64;
+/// Entries that are read at once.
+const AT_ONCE: u64 = 256;
+/// Entries that one call looks at, at most about so many.
+const LOOKED_AT_MAX: u64 = 10_000;
 /// Bytes of entries that are read at once, roughly.
 const BYTES: usize = 1_024 * 1_024;
 
@@ -35,23 +39,29 @@ impl Store {
         })
     }
 
-    /// A part of the register of a client.
+    /// A part of the register of a client. It looks at so many entries at most, so it may have none and go on all the same.
     pub fn consents(&self, asked: AskedConsents) -> StoreFuture<ConsentPage> {
         self.run(|store| async move {
-            let AskedConsents { client, from, to, after, limit } = &asked;
-            let mut page = ConsentPage::default();
+            let AskedConsents { client, from, to, after, .. } = &asked;
+            let (mut page, mut left) = (ConsentPage::default(), LOOKED_AT_MAX);
             let first = week_of(*from).max(after.week);
             let weeks: Vec<i64> = (first..=week_of(*to)).collect();
             for weeks in weeks.chunks(WEEKS) {
                 let lengths = weeks.iter().map(|week| Query::Length(consents(client, *week))).collect();
                 let mut lengths = store.read(lengths).await?;
                 for week in weeks {
-                    let (mut number, length) = (if *week == after.week { after.number } else { 0 }, lengths.number()?);
-                    while number < length {
-                        number = store.consents_of(&asked, *week, number, &mut page).await?;
-                        if page.entries.len() >= *limit as usize {
-                            page.next = Some(ConsentPlace { week: *week, number });
+                    let mut place = ConsentPlace { week: *week, number: if *week == after.week { after.number } else { 0 } };
+                    let length = lengths.number()?;
+                    while place.number < length {
+                        let looked_at = store.consents_of(&asked, &mut place, &mut page).await?;
+                        left = left.saturating_sub(looked_at);
+                        if page.entries.len() >= asked.limit as usize || left == 0 {
+                            page.next = Some(place);
                             return Ok(page);
+                        }
+                        if looked_at == 0 {
+                            // The week has ended meanwhile.
+                            break;
                         }
                     }
                 }
@@ -60,23 +70,26 @@ impl Store {
         })
     }
 
-    /// Reads entries of a week behind a number; returns the number of the last one.
-    async fn consents_of(&self, asked: &AskedConsents, week: i64, after: u64, page: &mut ConsentPage) -> Result<u64, StoreError> {
-        let left = u64::from(asked.limit).saturating_sub(page.entries.len() as u64).max(1);
-        let query = Query::Entries { list: consents(&asked.client, week), first: after + 1, limit: left, max_bytes: BYTES };
-        let mut number = after;
+    /// Takes entries behind a place until the page is full, and moves the place behind the last one that was looked at. Returns their number.
+    async fn consents_of(&self, asked: &AskedConsents, place: &mut ConsentPlace, page: &mut ConsentPage) -> Result<u64, StoreError> {
+        let (list, first) = (consents(&asked.client, place.week), place.number + 1);
+        let query = Query::Entries { list, first, limit: AT_ONCE, max_bytes: BYTES };
+        let mut looked_at = 0;
         for values in self.read(vec![query]).await?.entries()? {
-            number += 1;
-            let kept = consent::entry_of(self.vault(), &asked.client, week, values)?;
+            if page.entries.len() >= asked.limit as usize {
+                break;
+            }
+            looked_at += 1;
+            place.number += 1;
+            let kept = consent::entry_of(self.vault(), &asked.client, place.week, values)?;
             if (asked.from..asked.to).contains(&kept.consent.opened_at) {
-                page.entries.push((ConsentPlace { week, number }, kept));
+                page.entries.push((*place, kept));
             }
         }
-        // The week may have ended meanwhile.
-        Ok(if number == after { u64::MAX } else { number })
+        Ok(looked_at)
     }
 
-    /// Whether the register is kept at all.
+    /// Returns true if the register is kept at all.
     pub(super) fn keeps_consents(&self) -> bool {
         !self.0.retention.consents.is_zero()
     }

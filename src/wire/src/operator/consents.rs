@@ -20,7 +20,7 @@ body! { answer
 }
 
 body! { answer
-    /// What a person was asked, and whether the person agreed. It holds no value that was shared or verified.
+    /// A question to a person, and the answer. It holds no value that was shared or verified.
     #[derive(Clone)]
     pub struct ConsentEntry {
         /// `verification`, or the name of a check (`pan`) or a flow (`doclocker`, `wealth`).
@@ -47,7 +47,7 @@ body! { answer
         opened_at: Timestamp,
         /// When the person answered; of a check or a flow, when the client declared the consent.
         answered_at: Timestamp,
-        /// `given`, or `not_given` if nothing was shared.
+        /// `given`, or `not_given` if the client was given nothing.
         answer: ConsentAnswer,
         /// The code of the identity app, or of this service, for an answer that is `not_given`; also that of an event without a place.
         code: Option<String>,

@@ -163,7 +163,7 @@ body! { request
     pub struct PatchAppRequest {
         /// How its payloads are spelled.
         payload_spelling: Change<KeyCase>,
-        /// Keep evidence of each verification that does not say otherwise.
+        /// Keep evidence of each verification that `init` opens without saying otherwise.
         evidence: Change<bool>,
         /// Receives changes of wealth-data consents.
         consent_webhook_url: Change<Option<HttpUrl>>,
@@ -208,7 +208,7 @@ body! { answer
         name: String,
         /// How its payloads are spelled.
         payload_spelling: KeyCase,
-        /// Whether evidence is kept of each verification that does not say otherwise.
+        /// True if evidence is kept of each verification that `init` opens without saying otherwise.
         evidence: bool,
         /// Receives changes of wealth-data consents.
         consent_webhook_url: Option<HttpUrl>,

@@ -1,0 +1,48 @@
+//! A credential without what was not asked for, to be kept as evidence (protocol, section 2: an id number is never kept, and a claim only
+//! if it was asked for).
+
+use sakshi_domain::claims::ClaimSet;
+use sakshi_domain::limits::CREDENTIAL_VALUES_MAX;
+use sakshi_wire::json::ValuesLeft;
+use serde_json::Value;
+
+use super::disclosure::{Disclosure, Disclosures};
+use super::normalise::is_id_number;
+use super::processing;
+use super::segments::{Jws, Segments};
+use crate::claims::from_credential_name;
+
+/// Leaves out the disclosures of claims that were not asked for, and with them the key binding, which covers all disclosures. `None` when
+/// something of the kind cannot be left out, because the issuer has signed it in plain text.
+#[must_use]
+pub fn minimised(credential: &str, requested: ClaimSet) -> Option<String> {
+    let segments = Segments::split(credential).ok()?;
+    let left = ValuesLeft::new(CREDENTIAL_VALUES_MAX);
+    let is_wanted = |text: &&&str| match Disclosure::read(text, &left) {
+        Ok(Disclosure::Member { name, value }) => {
+            from_credential_name(&name).is_some_and(|claim| requested.contains(claim)) && !has_id_number(&value)
+        }
+        _ => false,
+    };
+    let wanted: Vec<&str> = segments.disclosures.iter().filter(is_wanted).copied().collect();
+    let left = ValuesLeft::new(CREDENTIAL_VALUES_MAX);
+    let payload = Jws::read(segments.issuer_jws).ok()?.payload(&left).ok()?;
+    let payload = processing::process(payload, Disclosures::read(&wanted, &left).ok()?).ok()?;
+    let is_asked = |name: &str| from_credential_name(name).is_none_or(|claim| requested.contains(claim));
+    if !payload.keys().all(|name| is_asked(name)) || has_id_number(&Value::Object(payload)) {
+        return None;
+    }
+    if wanted.len() == segments.disclosures.len() {
+        return Some(credential.to_owned());
+    }
+    Some([segments.issuer_jws].into_iter().chain(wanted).flat_map(|part| [part, "~"]).collect())
+}
+
+/// Returns true if a member at any depth has the name of an id number.
+fn has_id_number(value: &Value) -> bool {
+    match value {
+        Value::Object(members) => members.iter().any(|(name, value)| is_id_number(name) || has_id_number(value)),
+        Value::Array(items) => items.iter().any(has_id_number),
+        _ => false,
+    }
+}
