@@ -19,7 +19,7 @@ const TICK: Duration = Duration::from_millis(10);
 pub(crate) struct Server {
     /// Its address, if it serves.
     pub(crate) address: SocketAddr,
-    /// How it is reached by TLS, if it is.
+    /// The TLS with which it is reached, if any.
     pub(crate) tls: Option<TlsConnector>,
     /// The first line that it printed.
     pub(crate) first_line: Value,

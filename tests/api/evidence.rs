@@ -1,5 +1,11 @@
 //! Evidence of a verification: one sealed file that others can check years later.
 
+use std::time::Duration;
+
+use sakshi_authority::evidence::{Evidence, Sealed};
+use sakshi_authority::intent::{IntentKey, IntentSettings, IntentSigner, SealedFile};
+use sakshi_domain::claims::Claim;
+use sakshi_domain::clock::{Clock as _, SystemClock};
 use sakshi_kit::backend::{Backend, Opened};
 use sakshi_kit::issuer::{ISSUER, KID, TestIssuer, now};
 use sakshi_kit::node::TestNode;
@@ -97,6 +103,37 @@ async fn a_file_that_was_changed_or_that_strangers_have_made_is_refused() {
     refused(&file, &["--issuer-keys", "others.json"], "the key that signed the credential is not among those that are trusted");
     refused(&file, &["--seal-keys", "others.json"], "the key that sealed the file is not among those that are trusted");
     assert_eq!(verify(&node, "{}", &["--issuer-keys", "missing.json"]).status.code(), Some(2));
+}
+
+#[tokio::test]
+async fn what_a_stranger_has_signed_or_changed_is_refused_though_its_seal_fits() {
+    let (node, _host, backend, opened) = scene().await;
+    let file = backend.get(&path(&opened.txn)).await.text;
+    let genuine = Sealed::open(file.as_bytes(), None).unwrap().evidence;
+    let stranger = TestIssuer::generate();
+    let sealer = IntentSigner::new(IntentKey::generate_es256().unwrap().0, IntentSettings::default());
+    let refused = async |change: &dyn Fn(&mut Evidence), reason: &str| {
+        let mut evidence = genuine.clone();
+        change(&mut evidence);
+        let SealedFile { payload, protected, signature } = sealer.seal(&evidence, SystemClock.now()).await.unwrap();
+        let file = json!({"payload": payload, "protected": protected, "signature": signature}).to_string();
+        let ending = verify(&node, &file, &[]);
+        assert!(ending.status.code() == Some(i32::from(!reason.is_empty())) && ending.out.contains(reason), "{reason}: {}", ending.out);
+    };
+    refused(&|_| {}, "").await;
+    let forged = stranger.sign(&stranger.good());
+    let strangers_key = stranger.jwks()["keys"][0].clone();
+    // Under the issuer's own key id, and beside the issuer's own key.
+    let with_status_key = |evidence: &mut Evidence| {
+        evidence.proof.credential.clone_from(&forged);
+        evidence.proof.status.as_mut().unwrap().key = strangers_key.clone();
+    };
+    refused(&with_status_key, "the credential is refused").await;
+    refused(&|evidence| evidence.proof.status.as_mut().unwrap().key = strangers_key.clone(), "status of the credential cannot be used")
+        .await;
+    refused(&|evidence| evidence.requested = [Claim::Name, Claim::Mobile].into_iter().collect(), "does not share every claim").await;
+    let later = Duration::from_secs(2 * 24 * 3_600);
+    refused(&|evidence| evidence.verified_at = evidence.opened_at - later, "times in the file contradict").await;
 }
 
 #[tokio::test]

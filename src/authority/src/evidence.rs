@@ -20,9 +20,6 @@ use crate::sdjwt::{CredentialRefusal, CredentialStatus, Expectation, Jwks, KeyBi
 /// `typ` of the header of a sealed file.
 pub const TYPE: &str = "evidence+jws";
 
-/// The form of the payload.
-const VERSION: u32 = 1;
-
 /// The clocks of nodes, and the time between two checks, differ by less.
 const SKEW: Duration = Duration::from_secs(600);
 
@@ -45,7 +42,7 @@ pub struct Proof {
     pub issuer_key: Value,
     /// The issuer's answer about its status; `None` where none was asked for.
     pub status: Option<StatusProof>,
-    /// When it was verified, by the clock of the node.
+    /// The time of the check, by the clock of the node.
     pub received_at: Timestamp,
 }
 
@@ -56,7 +53,7 @@ pub struct StatusProof {
     pub token: String,
     /// The issuer's key that verified it, as a JWK.
     pub key: Value,
-    /// When it was looked at, by the clock of the node. The answer was valid then.
+    /// The time at which it was read, by the clock of the node. It was valid then.
     pub checked_at: Timestamp,
 }
 
@@ -85,23 +82,23 @@ pub struct Evidence {
     pub purpose: Option<String>,
     /// The claims that were asked for.
     pub requested: ClaimSet,
-    /// When the transaction was opened.
+    /// The time at which the transaction was opened.
     pub opened_at: Timestamp,
-    /// When it was completed.
+    /// The time at which it was completed.
     pub verified_at: Timestamp,
-    /// Whether the verification passed.
+    /// True if the verification passed.
     pub verification_passed: bool,
-    /// What was verified.
+    /// The proof.
     #[serde(flatten)]
     pub proof: Proof,
 }
 
 impl Evidence {
     /// The version of the form that is written.
-    pub const VERSION: u32 = VERSION;
+    pub const VERSION: u32 = 1;
 }
 
-/// What is wrong with a file.
+/// A fault of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EvidenceFault {
     /// It is no such file.
@@ -151,7 +148,7 @@ pub struct Checked {
     pub shared: ClaimSet,
     /// The file has the key binding, and it holds.
     pub holder_bound: bool,
-    /// What is known of its status.
+    /// The status, as far as it is known.
     pub status: CheckedStatus,
 }
 
@@ -223,7 +220,7 @@ impl Sealed {
             return Err(EvidenceFault::SealKey);
         }
         let evidence: Evidence = serde_json::from_slice(&decoded(&payload)?).map_err(|_| malformed())?;
-        if evidence.version != VERSION {
+        if evidence.version != Evidence::VERSION {
             return Err(malformed());
         }
         Ok(Self { evidence, kid: text("kid")?.to_owned(), key })

@@ -52,7 +52,7 @@ pub struct Consent {
     pub text: Option<ConsentDigest>,
     /// The release of the service, whose pages the person saw.
     pub release: String,
-    /// When the person was asked.
+    /// The time of the question.
     pub opened_at: Timestamp,
     /// The answer.
     pub answer: ConsentAnswer,

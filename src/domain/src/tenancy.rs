@@ -111,7 +111,7 @@ pub struct App {
     pub name: String,
     /// The case of the keys in its payloads.
     pub payload_spelling: KeyCase,
-    /// Whether evidence is kept of a verification that does not say so itself.
+    /// True if evidence is kept of a verification that does not say so itself.
     #[serde(default)]
     pub evidence: bool,
     /// Receives the webhooks of wealth-data consents.
@@ -129,7 +129,7 @@ pub struct App {
 pub struct AppPatch {
     /// A new case of keys.
     pub payload_spelling: Option<KeyCase>,
-    /// Whether evidence is kept.
+    /// Keep evidence, or none.
     pub evidence: Option<bool>,
     /// A new URL for consents.
     pub consent_webhook_url: Option<Option<HttpUrl>>,

@@ -56,7 +56,7 @@ pub struct OptionalTerms {
     /// The digest of the declaration that the client says it has shown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub consent_text: Option<ConsentDigest>,
-    /// Whether the credential is kept as evidence while the result lives.
+    /// True if the credential is kept as evidence while the result lives.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub evidence: bool,
     /// The client's own reference, returned in result and webhook.
@@ -80,7 +80,7 @@ impl Terms {
         self.extras.as_ref().map(|extras| extras.retention).unwrap_or_default()
     }
 
-    /// Whether the credential is kept as evidence.
+    /// Returns true if the credential is kept as evidence.
     #[must_use]
     pub fn keeps_evidence(&self) -> bool {
         self.extras.as_ref().is_some_and(|extras| extras.evidence)

@@ -22,7 +22,7 @@ use super::bearer::Operator;
 /// Nobody is asked later than this after now, whatever the clocks of nodes say.
 const AHEAD: Duration = Duration::from_secs(24 * 3_600);
 
-/// Which entries are asked for.
+/// A part of the register.
 #[derive(Debug)]
 pub(super) struct Period {
     path: String,

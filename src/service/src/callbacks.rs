@@ -188,7 +188,7 @@ struct Presented {
     status: CredentialStatus,
     /// The time until it expires.
     valid_for: Duration,
-    /// What proves it, if evidence is kept.
+    /// The proof, if evidence is kept.
     proof: Option<Proof>,
 }
 

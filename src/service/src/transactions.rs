@@ -92,7 +92,7 @@ async fn answer(
     Ok((answer, kept.filter(|_| has_page(pending))))
 }
 
-/// Whether people come to a page of the transaction, which shows its intent again.
+/// Returns true if people come to a page of the transaction, which shows its intent again.
 const fn has_page(pending: &Pending) -> bool {
     pending.event.is_none() && matches!(pending.terms.channel, Channel::Web | Channel::Qr)
 }

@@ -4,7 +4,7 @@ use sakshi_domain::consent::Consent;
 use sakshi_domain::ids::ClientId;
 use sakshi_domain::time::Timestamp;
 
-/// Which entries are asked for.
+/// A question about the register.
 #[derive(Clone, Debug)]
 pub struct AskedConsents {
     /// The client that asked the people.
@@ -33,7 +33,7 @@ pub struct ConsentPlace {
 pub struct KeptConsent {
     /// The entry.
     pub consent: Consent,
-    /// When the person answered.
+    /// The time of the answer.
     pub answered_at: Timestamp,
 }
 
@@ -42,6 +42,6 @@ pub struct KeptConsent {
 pub struct ConsentPage {
     /// The entries.
     pub entries: Vec<(ConsentPlace, KeptConsent)>,
-    /// Where to go on; `None` at the end.
+    /// The place to go on behind; `None` at the end.
     pub next: Option<ConsentPlace>,
 }

@@ -26,7 +26,7 @@ pub struct OpenTransaction {
     pub idempotency: Option<IdempotentAnswer>,
     /// How many scans of its event may wait for an answer, this one included.
     pub pending_max: Option<u32>,
-    /// What its pages make the intent of.
+    /// The bytes of which its pages make the intent.
     pub intent: Option<Vec<u8>>,
 }
 

@@ -94,12 +94,11 @@ pub struct OptionalConsent;
 
 impl Field for OptionalConsent {
     fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
-        Consent::read(value, place).map(|_| Self)
+        NotedConsent::read(value, place).map(|_| Self)
     }
 
     fn take(fields: &mut Fields<'_>, name: &'static str) -> Option<Self> {
-        let (consent, text) = (fields.text(name), fields.text("consent_text"));
-        fields.agreed(ConsentGiven::parse_optional(consent.as_deref(), text.as_deref())).map(|_| Self)
+        NotedConsent::take(fields, name).map(|_| Self)
     }
 }
 

@@ -2,7 +2,7 @@
 
 /// Stands before the first line: without it Excel does not read UTF-8.
 pub const BYTE_ORDER_MARK: &str = "\u{feff}";
-/// What makes a spreadsheet take a cell for a formula, in either width.
+/// Characters that make a spreadsheet take a cell for a formula, in either width.
 const FORMULA_SIGNS: [char; 11] = ['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠'];
 /// At these a spreadsheet may begin the next cell or line.
 const SEPARATORS: [char; 5] = [';', '|', '\t', '\r', '\n'];

@@ -1,13 +1,13 @@
-//! What is kept of a signed intent, so that it can be made again without another signature: its time, its id, its key's id, and the
+//! The parts of a signed intent that make it again without another signature: its time, its id, its key's id, and the
 //! signature. Everything else follows from the transaction and the settings.
 
 use sakshi_domain::time::Timestamp;
 use uuid::Uuid;
 
-/// What is kept of a signed intent.
+/// The parts of a signed intent that are kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct KeptIntent<'a> {
-    /// When it was signed.
+    /// The time of the signature.
     pub(super) at: Timestamp,
     /// Its `jti`.
     pub(super) jti: Uuid,

@@ -82,14 +82,14 @@ pub struct IntentSigner {
 pub struct SignedIntent {
     /// The compact JWS.
     pub jwt: String,
-    /// What makes it again, if that can be kept.
+    /// The bytes that make it again, if they can be kept.
     pub kept: Option<Vec<u8>>,
 }
 
 /// A JWS in its flattened JSON form (RFC 7515 §7.2.2), each part in Base64url. It holds all that was shared.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SealedFile {
-    /// What is signed.
+    /// The signed content.
     pub payload: String,
     /// The header, which is signed too.
     pub protected: String,

@@ -146,7 +146,7 @@ pub struct StatusDocument {
     pub token: String,
     /// The issuer's key that signed it, as a JWK.
     pub key: Arc<Value>,
-    /// When it was verified.
+    /// The time of its verification.
     pub read_at: Timestamp,
     /// The time for which the answer may be used, if it says so.
     pub lifetime: Option<Duration>,

@@ -1,7 +1,7 @@
 //! `sakshi verify-evidence`: checks an evidence file without a service and without a network.
 //!
-//! The seal and the credential are checked with the keys that the file itself holds. Whoever made a file of their own could have put
-//! keys of their own into it, so the answer names the keys, and options say which ones are trusted.
+//! The seal and the credential are checked with the keys that the file itself holds. A stranger's file has keys of
+//! the stranger, so the answer names the keys, and options say which ones are trusted.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -92,7 +92,7 @@ pub struct Ovse {
     pub result_ttl: Duration,
     /// How long registrations are kept.
     pub registration_ttl: Duration,
-    /// How long the register of consents keeps an entry; zero for no register.
+    /// The time for which the register of consents keeps an entry; zero for no register.
     pub consent_ttl: Duration,
     /// The clock of an event that names none.
     pub time_zone: TimeZone,

@@ -89,7 +89,7 @@ impl Store {
         })
     }
 
-    /// What the pages of a pending transaction make its intent of.
+    /// The bytes of which the pages of a pending transaction make its intent.
     pub fn load_intent(&self, id: TxnId) -> StoreFuture<Option<Vec<u8>>> {
         self.run(move |store| async move {
             let record = store.read(vec![Query::Fields(transaction(id), &["intent"])]).await?.record()?;
