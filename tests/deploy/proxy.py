@@ -12,6 +12,8 @@ import tempfile
 import threading
 import time
 
+from ports import free_ports
+
 INIT = "/api/v1/nationalid-ovse/init"
 CONNECTIONS_OF_ONE = 300
 
@@ -83,7 +85,7 @@ class Proxy:
 
     def __init__(self, config, nodes):
         self.folder = tempfile.TemporaryDirectory()
-        self.port, self.stats = free_port(), free_port()
+        self.port, self.stats = free_ports(2)
         environment = {
             "SAKSHI_HTTP": f"127.0.0.1:{self.port}",
             "SAKSHI_STATS": f"127.0.0.1:{self.stats}",
@@ -123,12 +125,6 @@ class Proxy:
         self.process.terminate()
         self.process.wait()
         self.folder.cleanup()
-
-
-def free_port():
-    with socket.socket() as door:
-        door.bind(("127.0.0.1", 0))
-        return door.getsockname()[1]
 
 
 def wait_until(condition, what):

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Starts Redis and Sentinel with the files of deploy/redis in a temporary directory, on a socket and a port of their own, and asks
-# them what is in effect and what the service's user may do.
+# Starts Redis with the files of deploy/redis in a temporary directory, on a socket of its own, and asks it what is in effect and
+# what the service's user may do.
 set -euo pipefail
 files=$1
 temp=$(mktemp -d)
@@ -104,15 +104,4 @@ until [ "$(redis-cli -s "$temp/restored.socket" get kept3 2>/dev/null)" = yes ];
 done
 [ -z "$(redis-cli -s "$temp/restored.socket" get later)" ] || fail "the restored one has what came after the backup"
 printf x | dd of="$newest" bs=1 seek=20 conv=notrunc 2>/dev/null
-"$files/restore.sh" "$newest" "$temp/damaged" >"$temp/said" 2>&1 && fail "a damaged backup is restored"
-
-# Sentinel writes into its file, so it gets a copy.
-cp "$files/sentinel.conf" "$temp/sentinel.conf"
-port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
-redis-server "$temp/sentinel.conf" --sentinel --port "$port" --dir "$temp" >"$temp/sentinel.log" 2>&1 &
-pids+=($!)
-tries=0
-until says "$(redis-cli -p "$port" sentinel master sakshi 2>&1)" 'down-after-milliseconds.5000'; do
-  tries=$((tries + 1)); [ $tries -lt 200 ] || fail "sentinel does not watch sakshi: $(tail -3 "$temp/sentinel.log")"
-  sleep 0.05
-done
+! "$files/restore.sh" "$newest" "$temp/damaged" >"$temp/said" 2>&1 || fail "a damaged backup is restored"

@@ -11,7 +11,6 @@ import os
 import pathlib
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -19,6 +18,8 @@ import threading
 import time
 
 import yaml
+
+from ports import free_ports
 
 binary, overlay, secrets, jwks = sys.argv[1:]
 INIT = "/api/v1/nationalid-ovse/init"
@@ -47,12 +48,6 @@ def give_up(what):
 def expect(held, what):
     if not held:
         give_up(what)
-
-
-def free_port():
-    with socket.socket() as door:
-        door.bind(("127.0.0.1", 0))
-        return door.getsockname()[1]
 
 
 def run(*command):
@@ -125,7 +120,7 @@ class Manifest:
 class Pod:
     def __init__(self, manifest, name):
         self.manifest, self.name, self.answers_ready, self.ending = manifest, name, False, False
-        self.public, self.internal = free_port(), free_port()
+        self.public, self.internal = free_ports(2)
         self.log = open(work / f"{name}.log", "w")
         address = {f"SAKSHI__SERVER__{which}_ADDR": f"127.0.0.1:{port}" for which, port in (("PUBLIC", self.public), ("INTERNAL", self.internal))}
         address |= {key: "127.0.0.1:0" for key in manifest.environment if key == "SAKSHI__SERVER__CONNECTOR_ADDR"}
@@ -257,7 +252,7 @@ def become_client(pod, token):
 
 
 def start_redis(manifest):
-    port = free_port()
+    (port,) = free_ports(1)
     settings = ["--port", str(port), "--bind", "127.0.0.1", "--dir", str(work), "--appendonly", "yes", "--maxmemory-policy", "noeviction"]
     start(["redis-server", *settings], stdout=subprocess.DEVNULL)
     pathlib.Path(manifest.environment["SAKSHI__STORE__REDIS_URL_FILE"]).write_text(f"redis://127.0.0.1:{port}\n")

@@ -17,10 +17,7 @@ until_true() {
     sleep 0.05
   done
 }
-free_ports() {
-  python3 -c 'import socket, sys; held = [socket.create_server(("127.0.0.1", 0)) for _ in range(int(sys.argv[1]))]
-print(*[one.getsockname()[1] for one in held])' "$1"
-}
+free_ports() { python3 "$(dirname "$0")/ports.py" "$1"; }
 hash() { printf %s "$1" | sha256sum | cut -d' ' -f1; }
 
 # The users as they are delivered, with passwords that are known here.
