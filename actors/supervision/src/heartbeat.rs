@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Pause between two heartbeats.
-const INTERVAL: Duration = Duration::from_millis(250);
+/// Heartbeats within the time after which an arbiter counts as hung.
+const BEATS: u32 = 3;
 
 /// An arbiter's name, and its last heartbeat in milliseconds since the beginning.
 type LastBeat = (String, Arc<AtomicU64>);
@@ -38,7 +38,7 @@ impl Heartbeats {
         actix_rt::spawn(async move {
             loop {
                 last.store(beats.elapsed(), Ordering::Relaxed);
-                tokio::time::sleep(INTERVAL).await;
+                tokio::time::sleep(beats.timeout / BEATS).await;
             }
         });
     }

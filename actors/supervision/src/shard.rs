@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actix::{Actor, Addr, AsyncContext as _, Context, Handler, Supervised};
+use actix::{Actor, Addr, AsyncContext as _, Context, Handler, Message, SpawnHandle, Supervised};
 
 use crate::children::Children;
 use crate::node::Node;
@@ -17,6 +17,11 @@ use crate::shard_actor::{Deadline, ShardActor};
 use crate::shard_failures::{ChildEnded, ShardFailures, StartOver};
 use crate::wheel::{SLICE, TICK, TIDIED_PER_TICK, TIDY_PAUSE, TIMERS_TIDIED, Wheel};
 
+/// The wheel has a timer: begin to turn it.
+#[derive(Clone, Copy, Debug, Message)]
+#[rtype(result = "()")]
+struct Turn;
+
 /// One shard.
 #[derive(Debug)]
 pub struct Shard<A: ShardActor> {
@@ -24,6 +29,10 @@ pub struct Shard<A: ShardActor> {
     failures: Rc<ShardFailures<A>>,
     children: Children<A>,
     wheel: Wheel<A::Id>,
+    /// The wheel turns while it has timers.
+    turns: bool,
+    next_turn: Option<SpawnHandle>,
+    me: Addr<Self>,
     live_max: usize,
 }
 
@@ -33,8 +42,9 @@ impl<A: ShardActor> Shard<A> {
         metrics::counter!("sakshi_actor_restarts_total", "actor" => A::KIND).increment(0);
         let context = Context::new();
         let me: Addr<Self> = context.address();
-        let failures = Rc::new(ShardFailures::new(Arc::clone(&node), root.clone(), me.clone().recipient(), me.recipient()));
-        let shard = Self { shared, failures, children: Children::default(), wheel: Wheel::default(), live_max };
+        let failures = Rc::new(ShardFailures::new(Arc::clone(&node), root.clone(), me.clone().recipient(), me.clone().recipient()));
+        let shard =
+            Self { shared, failures, children: Children::default(), wheel: Wheel::default(), turns: false, next_turn: None, me, live_max };
         restart::start(context, shard, RootChild::new(root, node, "registry"))
     }
 
@@ -64,6 +74,17 @@ impl<A: ShardActor> Shard<A> {
     /// Sends [`Deadline`] to an actor at this time, if it still lives then.
     pub fn wake_at(&mut self, id: A::Id, millis: i64) {
         self.wheel.set(id, millis);
+        if !std::mem::replace(&mut self.turns, true) {
+            self.me.do_send(Turn);
+        }
+    }
+
+    /// Turns the wheel by a step, and on while it has timers.
+    fn turn(&mut self, ctx: &mut Context<Self>) {
+        self.tick(ctx);
+        self.tidy(TIDIED_PER_TICK, ctx);
+        self.turns = !self.wheel.is_empty();
+        self.next_turn = self.turns.then(|| ctx.run_later(TICK, Self::turn));
     }
 
     /// Wakes those whose deadline has come, a slice at a time.
@@ -92,13 +113,6 @@ impl<A: ShardActor> Shard<A> {
 
 impl<A: ShardActor> Actor for Shard<A> {
     type Context = Context<Self>;
-
-    fn started(&mut self, ctx: &mut Self::Context) {
-        ctx.run_interval(TICK, |shard, ctx| {
-            shard.tick(ctx);
-            shard.tidy(TIDIED_PER_TICK, ctx);
-        });
-    }
 }
 
 impl<A: ShardActor> Supervised for Shard<A> {
@@ -107,6 +121,8 @@ impl<A: ShardActor> Supervised for Shard<A> {
         self.failures.all_forgotten();
         self.children = Children::default();
         self.wheel = Wheel::default();
+        self.turns = false;
+        self.next_turn = None;
     }
 }
 
@@ -115,6 +131,17 @@ impl<A: ShardActor> Handler<ChildEnded<A::Id>> for Shard<A> {
 
     fn handle(&mut self, ChildEnded(id): ChildEnded<A::Id>, _: &mut Self::Context) {
         self.children.forget_ended(&id);
+    }
+}
+
+impl<A: ShardActor> Handler<Turn> for Shard<A> {
+    type Result = ();
+
+    fn handle(&mut self, _: Turn, ctx: &mut Self::Context) {
+        // A message from before a restart may have come first.
+        if let Some(next) = self.next_turn.replace(ctx.run_later(TICK, Self::turn)) {
+            ctx.cancel_future(next);
+        }
     }
 }
 

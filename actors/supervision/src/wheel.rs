@@ -41,6 +41,10 @@ impl<K> Wheel<K> {
         self.len += 1;
     }
 
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
     /// Whether so many of its timers are for actors that have ended, when `live` have not, that to
     /// look for them is worth the time: more than an eighth as many.
     pub(crate) const fn is_untidy(&self, live: usize) -> bool {

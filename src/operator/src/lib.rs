@@ -79,7 +79,12 @@ pub trait Health: Send + Sync + 'static {
     /// One sentence on what hangs; the init system then restarts the process.
     fn livez(&self) -> Result<(), String>;
 
-    /// Whether requests should be sent here.
+    /// Looks whether requests should be sent here, unless it has just looked.
+    fn look(&self) -> LocalBoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
+
+    /// Whether requests should be sent here, as it was seen last.
     ///
     /// # Errors
     /// One sentence on what is missing.

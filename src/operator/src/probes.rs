@@ -13,6 +13,7 @@ pub(super) async fn livez(deps: Data<InternalDeps>) -> Result<Json<ProbeResponse
 }
 
 pub(super) async fn readyz(deps: Data<InternalDeps>) -> Result<Json<ProbeResponse>, ApiError> {
+    deps.health.look().await;
     answer(deps.health.readyz())
 }
 

@@ -2,30 +2,32 @@
 //! is there, and the process is not about to end. A change is logged here, because probes come too often to be logged themselves.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use futures_util::future::LocalBoxFuture;
 use sakshi_actors::Tree;
 use sakshi_authority::intent::IntentSigner;
 use sakshi_domain::clock::Clock;
 use sakshi_service::drain::Drain;
 use sakshi_store::{Store, StoreError};
+use tokio::sync::Mutex as AsyncMutex;
 use tokio::time::{sleep, timeout};
 
 /// How often the store is asked whether it accepts writes.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// The same for a store that other nodes share, because a balancer can send requests to them.
-const INTERVAL_SHARED: Duration = Duration::from_millis(200);
 /// How long it may take to answer.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// The same for a store that other nodes share: with the interval, an outage is seen within a second.
+/// The same for a store that other nodes share, because a balancer can send requests to them. Such a store is also asked by a probe,
+/// unless that was done a moment ago.
 const PATIENCE_SHARED: Duration = Duration::from_millis(750);
+const MOMENT: Duration = Duration::from_millis(200);
 
 /// The health of the process.
 #[derive(Clone, Debug)]
 pub(crate) struct Health {
     tree: Tree,
     drain: Drain,
-    store: Arc<Mutex<Result<(), StoreError>>>,
+    store: Arc<StoreHealth>,
     signer: Arc<IntentSigner>,
     clock: Arc<dyn Clock>,
 }
@@ -34,23 +36,13 @@ impl Health {
     /// Watches the store on the current arbiter from now on.
     #[must_use]
     pub(crate) fn watch(tree: Tree, drain: Drain, store: Store, signer: Arc<IntentSigner>, clock: Arc<dyn Clock>) -> Self {
-        let last = Arc::new(Mutex::new(Ok(())));
-        let seen = Arc::clone(&last);
-        let (interval, patience) = if store.is_shared() { (INTERVAL_SHARED, PATIENCE_SHARED) } else { (INTERVAL, PATIENCE) };
-        let (ending, watched) = (drain.clone(), tree.clone());
+        let state = Arc::new(StoreHealth { store, drain: drain.clone(), last: Mutex::new(Ok(())), looked: AsyncMutex::new(None) });
+        let (seen, watched) = (Arc::clone(&state), tree.clone());
         actix_rt::spawn(async move {
             let mut hung = None;
             // A node that drains is unready in any case, and then closes its store.
-            while !ending.is_announced() {
-                let unanswered = || StoreError::Unavailable("it does not answer".into());
-                let state = timeout(patience, store.check()).await.unwrap_or_else(|_| Err(unanswered()));
-                let before = std::mem::replace(&mut *seen.lock().unwrap_or_else(PoisonError::into_inner), state.clone());
-                match (&before, &state) {
-                    _ if ending.is_announced() => {}
-                    (Ok(()), Err(error)) => tracing::error!(%error, "the store takes no writes"),
-                    (Err(_), Ok(())) => tracing::info!("the store takes writes again"),
-                    _ => {}
-                }
+            while !seen.drain.is_announced() {
+                seen.look(Duration::ZERO).await;
                 let hangs = watched.hung_arbiter();
                 match (&hung, &hangs) {
                     (None, Some(name)) => tracing::error!(arbiter.name = name, "a thread hangs"),
@@ -58,14 +50,53 @@ impl Health {
                     _ => {}
                 }
                 hung = hangs;
-                sleep(interval).await;
+                sleep(INTERVAL).await;
             }
         });
-        Self { tree, drain, store: last, signer, clock }
+        Self { tree, drain, store: state, signer, clock }
+    }
+}
+
+/// Whether the store accepts writes.
+#[derive(Debug)]
+struct StoreHealth {
+    store: Store,
+    drain: Drain,
+    last: Mutex<Result<(), StoreError>>,
+    /// When the last look ended; held while one is under way.
+    looked: AsyncMutex<Option<Instant>>,
+}
+
+impl StoreHealth {
+    /// Asks the store, unless that was done so short a time ago.
+    async fn look(&self, age: Duration) {
+        let mut looked = self.looked.lock().await;
+        if looked.is_some_and(|at| at.elapsed() < age) || self.drain.is_announced() {
+            return;
+        }
+        let patience = if self.store.is_shared() { PATIENCE_SHARED } else { PATIENCE };
+        let unanswered = |_| Err(StoreError::Unavailable("it does not answer".into()));
+        let state = timeout(patience, self.store.check()).await.unwrap_or_else(unanswered);
+        *looked = Some(Instant::now());
+        let before = std::mem::replace(&mut *self.last.lock().unwrap_or_else(PoisonError::into_inner), state.clone());
+        match (&before, &state) {
+            _ if self.drain.is_announced() => {}
+            (Ok(()), Err(error)) => tracing::error!(%error, "the store takes no writes"),
+            (Err(_), Ok(())) => tracing::info!("the store takes writes again"),
+            _ => {}
+        }
     }
 }
 
 impl sakshi_operator::Health for Health {
+    fn look(&self) -> LocalBoxFuture<'_, ()> {
+        Box::pin(async {
+            if self.store.store.is_shared() {
+                self.store.look(MOMENT).await;
+            }
+        })
+    }
+
     fn livez(&self) -> Result<(), String> {
         self.tree.hung_arbiter().map_or(Ok(()), |name| Err(format!("arbiter {name} does not turn")))
     }
@@ -78,7 +109,7 @@ impl sakshi_operator::Health for Health {
         if !self.tree.is_complete() {
             return Err("starting".to_owned());
         }
-        let store = self.store.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let store = self.store.last.lock().unwrap_or_else(PoisonError::into_inner).clone();
         store.map_err(|error| error.to_string())?;
         self.signer.is_available(self.clock.now()).map_err(|error| error.to_string())
     }

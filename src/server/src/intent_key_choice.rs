@@ -13,7 +13,7 @@ use sakshi_store::Store;
 use tokio::time::sleep;
 
 /// How often the choice is read.
-const INTERVAL: Duration = Duration::from_millis(400);
+const INTERVAL: Duration = Duration::from_millis(800);
 
 /// What a node follows.
 struct Choice {

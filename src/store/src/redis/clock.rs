@@ -4,17 +4,21 @@
 //! transaction opens, whether an event still runs) it uses this clock, which follows the server's
 //! within a few milliseconds, so that all nodes agree although their machines' clocks differ.
 
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
 use sakshi_domain::clock::{Clock, SystemClock};
 use sakshi_domain::time::Timestamp;
+
+/// An answer that took longer tells the time too inexactly.
+const ROUND_TRIP_MAX: Duration = Duration::from_millis(100);
 
 /// This machine's clock, corrected to the server's.
 #[derive(Debug, Default)]
 pub(crate) struct ServerClock {
     /// How far the server's clock is ahead, in milliseconds.
     ahead: AtomicI64,
+    is_known: AtomicBool,
 }
 
 impl Clock for ServerClock {
@@ -33,8 +37,13 @@ impl ServerClock {
         self.ahead.load(Ordering::Relaxed)
     }
 
-    /// Corrects the clock by what the server answered to a question asked at `asked`.
+    /// Corrects the clock by the server's time in the answer to a question asked at `asked`. A slow answer counts only while there was
+    /// none before.
     pub(crate) fn correct(&self, asked: Timestamp, server: i64, round_trip: Duration) {
+        if round_trip > ROUND_TRIP_MAX && self.is_known.load(Ordering::Relaxed) {
+            return;
+        }
+        self.is_known.store(true, Ordering::Relaxed);
         let half = i64::try_from(round_trip.as_millis() / 2).unwrap_or(0);
         self.ahead.store(server - half.saturating_add(asked.millis()), Ordering::Relaxed);
     }
@@ -52,5 +61,14 @@ mod tests {
         assert_eq!(clock.ahead_ms(), 60_000);
         let told = clock.now().since(SystemClock.now());
         assert!((Duration::from_millis(59_900)..=Duration::from_secs(60)).contains(&told), "{told:?}");
+    }
+
+    #[test]
+    fn a_slow_answer_counts_only_as_the_first() {
+        let (clock, here, slow) = (ServerClock::default(), SystemClock.now(), Duration::from_millis(102));
+        for (server, round_trip, ahead) in [(3_051, slow, 3_000), (9_051, slow, 3_000), (4_050, Duration::from_millis(100), 4_000)] {
+            clock.correct(here, here.millis() + server, round_trip);
+            assert_eq!(clock.ahead_ms(), ahead);
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! The scripts, each on keys of one hash slot, each repeatable with the same arguments.
+//! The scripts, on a cluster each on keys of one hash slot, each repeatable with the same arguments.
 //!
 //! A script that is executed again after its reply was lost finds what it did and replies the same: it recognises the call, or the value,
 //! that it wrote.

@@ -98,7 +98,6 @@ impl Shared {
         self.keep_installation(&self.ownership).await?;
         // A node sends a heartbeat before it has any delivery.
         self.heartbeat(false).await?;
-        self.read_clock(true).await?;
         self.count_start().await
     }
 }

@@ -1,5 +1,4 @@
-//! The thread on which a node receives notices, sends heartbeats and follows the server's clock, whatever the callers'
-//! threads are busy with.
+//! The thread on which a node receives notices and sends heartbeats, whatever the callers' threads are busy with.
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,7 +7,7 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 
-use super::{clock_sync, membership, notices};
+use super::{membership, notices};
 use crate::error::StoreError;
 use crate::operations::Store;
 use crate::redis::shared::Shared;
@@ -33,10 +32,8 @@ impl Background {
         let run = move || {
             runtime.block_on(async {
                 let notices = tokio::spawn(notices::follow(shared.link.clone(), shared.node, shared.ended_elsewhere.clone()));
-                let clock = tokio::spawn(clock_sync::follow(Arc::downgrade(&shared)));
                 membership::run(shared, store, every, asked).await;
                 notices.abort();
-                clock.abort();
             });
         };
         let thread = Builder::new().name("store-presence".to_owned()).spawn(run).map_err(failed)?;

@@ -20,8 +20,9 @@
 use std::collections::HashSet;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use sakshi_domain::clock::{Clock as _, SystemClock};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval};
@@ -49,13 +50,19 @@ const KEEP: Duration = Duration::from_secs(24 * 3600);
 pub(crate) type Leave = oneshot::Sender<Result<(), StoreError>>;
 
 impl Shared {
-    /// Sends a heartbeat, or the last one, and returns those of all nodes.
+    /// Sends a heartbeat, or the last one, and returns those of all nodes. This node's clock follows the server's by them.
     pub(crate) async fn heartbeat(&self, leaves: bool) -> Result<Vec<(NodeId, String)>, StoreError> {
         // Whatever clock decides expiry, heartbeats go by the server's.
         let args = arguments!["", self.node.to_string(), leaves, KEEP];
+        let (asked, began) = (SystemClock.now(), Instant::now());
         let heartbeats = self.call_timed(&BEAT, vec![keys::beats()], args).await?.fields()?.pairs()?;
         let read = |(node, at): (Vec<u8>, Vec<u8>)| Some((NodeId::from_bytes(&node)?, String::from_utf8(at).ok()?));
-        Ok(heartbeats.into_iter().filter_map(read).collect())
+        let heartbeats: Vec<_> = heartbeats.into_iter().filter_map(read).collect();
+        let own = heartbeats.iter().find(|(node, _)| *node == self.node && !leaves);
+        if let Some(server) = own.and_then(|(_, at)| at.parse().ok()) {
+            self.server_clock.correct(asked, server, began.elapsed());
+        }
+        Ok(heartbeats)
     }
 
     async fn forget(&self, dead: &DeadNode) -> Result<(), StoreError> {

@@ -2,7 +2,6 @@
 //! that does all of this.
 
 pub(crate) mod background;
-pub(crate) mod clock_sync;
 pub(crate) mod heartbeats;
 pub(crate) mod membership;
 pub(crate) mod notices;
