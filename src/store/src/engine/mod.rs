@@ -157,7 +157,7 @@ pub trait Engine: fmt::Debug + Send + Sync + 'static {
     /// The name of the database, for traces.
     fn system(&self) -> &'static str;
 
-    /// Answers queries, those about one partition in one step, at a time that is the engine's.
+    /// Answers queries, those about one partition in one step at least, at a time that is the engine's.
     fn read(&self, queries: Vec<Query>) -> StoreFuture<Answers>;
 
     /// The same for answers that callers take for final: replicas have what they tell, if writes wait for replicas.
@@ -193,9 +193,13 @@ pub trait Engine: fmt::Debug + Send + Sync + 'static {
     /// caller read `now`. The batch is applied in the same step, at the earlier of both times. Returns the number removed of each kind.
     fn sweep(&self, now: Timestamp, limit: usize, batch: Batch) -> StoreFuture<Vec<(&'static Table, u64)>>;
 
-    /// Returns true if other nodes use the same records. They are on several servers then, a batch is about one place, and what has
-    /// ended goes by itself. Otherwise a batch may be about records of several places, and [`Engine::sweep`] removes what has ended.
+    /// Returns true if other nodes use the same records. What has ended goes by itself then; otherwise [`Engine::sweep`] removes it.
     fn is_shared(&self) -> bool;
+
+    /// Returns true if a batch may be about records of several places. Otherwise they may be on several servers.
+    fn joins_places(&self) -> bool {
+        !self.is_shared()
+    }
 
     /// Returns true if everything is done on the thread of the caller, also what takes long: what happens then depends on the order of
     /// the calls alone.

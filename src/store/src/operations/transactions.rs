@@ -257,7 +257,7 @@ impl Store {
     ) -> Result<Option<CompleteOutcome>, StoreError> {
         let reservation = completion.reservation.take();
         let reserved = match reservation {
-            Some(reservation) if self.engine().is_shared() => {
+            Some(reservation) if !self.engine().joins_places() => {
                 if !memory::has_reserved(completion.call, &self.commit(reservation).await?) {
                     return Ok(None);
                 }

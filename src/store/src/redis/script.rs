@@ -60,7 +60,6 @@ macro_rules! scripts {
 // Without flags a script is refused when the memory is full or the server is a replica. Scripts that
 // free memory may run on a full server.
 scripts! {
-    NOW = "now", false, " flags=no-writes", [];
     BEAT = "beat", false, " flags=allow-oom", [];
     FORGET_NODE = "forget_node", false, " flags=allow-oom", [];
     KEEP_MARK = "keep_mark", true, "", [];

@@ -1,7 +1,7 @@
 //! Records in Redis: a hash for each record, a list for each list, a sorted set for each index. One script applies batches, and one
 //! answers queries.
 //!
-//! The keys of a partition are in one slot, and a key that is alone is in its own. The call of a batch is kept as a field of a hash that no
+//! The keys of a partition are in one slot, and a key that is alone is in its own; on a cluster a script is about one slot. The call of a batch is kept as a field of a hash that no
 //! kind has. What goes with a record has the same time to live.
 
 mod pack;
@@ -69,7 +69,11 @@ impl RedisEngine {
 
     fn read_by(&self, queries: Vec<Query>, script: &'static Script) -> StoreFuture<Answers> {
         self.run(move |store| async move {
-            let slots = by_slot(&queries, |query| Some(query.key()));
+            let slots = match queries.len() {
+                0 => vec![],
+                number if !store.link.is_cluster() => vec![(0..number).collect()],
+                _ => by_slot(&queries, |query| Some(query.key())),
+            };
             let answers = try_join_all(slots.iter().map(|places| store.read_slot(script, &queries, places))).await?;
             let now = answers.first().map_or_else(|| store.clock().now(), |(now, _)| *now);
             let answers = answers.into_iter().map(|(_, answers)| answers).collect();
@@ -146,7 +150,7 @@ fn in_order<T>(number: usize, slots: &[Vec<usize>], answers: Vec<Vec<T>>) -> Vec
 }
 
 impl Shared {
-    /// Applies the batches at these places, which are about one slot.
+    /// Applies the batches at these places, which begin with one slot.
     async fn commit_slot(&self, batches: &[Batch], places: &[usize], until_answered: bool) -> Result<Vec<Applied>, StoreError> {
         let of_slot = || places.iter().map(|place| &batches[*place]);
         let teller = Teller { node: self.node, is_cluster: self.link.is_cluster() };
@@ -175,7 +179,7 @@ impl Shared {
         }
     }
 
-    /// Answers the queries at these places, which are about one slot.
+    /// Answers the queries at these places, which on a cluster are about one slot.
     async fn read_slot(
         &self,
         script: &'static Script,
@@ -286,6 +290,10 @@ impl Engine for RedisEngine {
 
     fn is_shared(&self) -> bool {
         true
+    }
+
+    fn joins_places(&self) -> bool {
+        !self.0.link.is_cluster()
     }
 
     fn confirm(&self) -> StoreFuture<()> {

@@ -1,5 +1,7 @@
 //! The properties of every store on a cluster of three masters, where a script that names keys of two
-//! slots, or touches one that it does not name elsewhere, is refused.
+//! slots, or touches one that it does not name elsewhere, is refused. Replies are lost, as `redis::lost_replies` does it.
+
+use std::sync::atomic::Ordering;
 
 use super::server::groups::RedisCluster;
 use super::{RedisTestStore, connected};
@@ -12,7 +14,9 @@ fn emptied(cluster: &RedisCluster) -> RedisTestStore<()> {
         node.answer(&["FLUSHALL"]);
         node.answer(&["SCRIPT", "FLUSH"]);
     }
-    connected((), RedisServers::new(&cluster.urls(), RedisTopology::Cluster).unwrap(), RETENTION)
+    let test = connected((), RedisServers::new(&cluster.urls(), RedisTopology::Cluster).unwrap(), RETENTION);
+    test.store.shared.faults.replies_are_lost.store(true, Ordering::SeqCst);
+    test
 }
 
 crate::store_conformance! {
