@@ -14,7 +14,7 @@ use actix::{
 use sakshi_domain::clock::Clock;
 use sakshi_domain::event::Event;
 use sakshi_domain::ids::EventId;
-use sakshi_store::{Store, StoreError};
+use sakshi_store::{Store, StoreError, StoreFuture};
 use sakshi_supervision::Deadline;
 use tokio::sync::{oneshot, watch};
 
@@ -25,6 +25,9 @@ use crate::ask::Inquiry;
 const COALESCE: Duration = Duration::from_millis(200);
 /// Pause between two readings of a watched event when other nodes may change it.
 const FOLLOW_PAUSE: Duration = Duration::from_millis(300);
+
+/// Guests for whom an event must have room, so that pages may show a recent reading: more than come between two readings.
+const CROWD: u32 = 500;
 
 /// What every event actor of the node uses.
 #[derive(Debug)]
@@ -40,6 +43,8 @@ pub(crate) struct EventActor {
     context: Arc<EventContext>,
     /// The last reading; what watchers see.
     seen: Option<watch::Sender<Arc<Event>>>,
+    /// When the last reading began, by the monotonic clock.
+    read_at: Option<Duration>,
     refreshing: bool,
     /// Something happened since the reading for watchers began.
     outdated: bool,
@@ -57,7 +62,24 @@ impl EventActor {
     /// An actor for an event that was just read or created.
     pub(crate) fn new(event: Arc<Event>, context: Arc<EventContext>) -> Self {
         let (id, seen) = (event.id, Some(watch::Sender::new(event)));
-        Self { id, context, seen, refreshing: false, outdated: false, following: false, waiting: Vec::new(), reading: false }
+        let (waiting, read_at) = (Vec::new(), None);
+        Self { id, context, seen, read_at, refreshing: false, outdated: false, following: false, waiting, reading: false }
+    }
+
+    /// Reads the event in the store, from now on.
+    fn load(&self) -> (Duration, StoreFuture<Option<Event>>) {
+        let (now, store) = (self.context.clock.monotonic(), &self.context.store);
+        match &self.seen {
+            Some(seen) => (now, store.load_event_of(self.id, seen.borrow().client.clone())),
+            None => (now, store.load_event(self.id)),
+        }
+    }
+
+    /// The last reading, if it will do for a page.
+    fn recent(&self) -> Option<Arc<Event>> {
+        let age = self.context.clock.monotonic().saturating_sub(self.read_at?);
+        let seen = self.seen.as_ref()?.borrow();
+        (age < FOLLOW_PAUSE && seen.has_room_for(CROWD)).then(|| Arc::clone(&seen))
     }
 
     /// Takes over a reading and tells watchers when it differs from the last.
@@ -90,10 +112,11 @@ impl EventActor {
         self.refreshing = true;
         ctx.run_later(pause, |actor, ctx| {
             actor.outdated = false;
-            let load = actor.context.store.load_event(actor.id);
-            ctx.spawn(load.into_actor(actor).map(|loaded, actor, ctx| {
+            let (began, load) = actor.load();
+            ctx.spawn(load.into_actor(actor).map(move |loaded, actor, ctx| {
                 actor.refreshing = false;
                 if let Ok(Some(event)) = loaded {
+                    actor.read_at = Some(began);
                     actor.publish(&Arc::new(event));
                 }
                 if mem::take(&mut actor.outdated) {
@@ -147,11 +170,12 @@ impl EventActor {
         self.reading = true;
         let readers = mem::take(&mut self.waiting);
         metrics::counter!("sakshi_event_reads_total").increment(1);
-        let load = self.context.store.load_event(self.id);
+        let (began, load) = self.load();
         ctx.spawn(load.into_actor(self).map(move |loaded, actor, ctx| {
             actor.reading = false;
             let event = loaded.map(|event| event.map(Arc::new));
             if let Ok(Some(event)) = &event {
+                actor.read_at = Some(began);
                 actor.publish(event);
             }
             for reader in readers {
@@ -171,6 +195,7 @@ impl Supervised for EventActor {
     /// The state that a panic left behind is not trusted; the next question reads the store.
     fn restarting(&mut self, _: &mut Self::Context) {
         self.seen = None;
+        self.read_at = None;
         self.refreshing = false;
         self.outdated = false;
         self.following = false;
@@ -182,7 +207,10 @@ impl Supervised for EventActor {
 impl Handler<Inquiry<GetEvent>> for EventActor {
     type Result = ResponseActFuture<Self, Result<Option<Arc<Event>>, StoreError>>;
 
-    fn handle(&mut self, Inquiry { span, .. }: Inquiry<GetEvent>, ctx: &mut Self::Context) -> Self::Result {
+    fn handle(&mut self, Inquiry { question, span }: Inquiry<GetEvent>, ctx: &mut Self::Context) -> Self::Result {
+        if let Some(event) = self.recent().filter(|_| question.recent) {
+            return Box::pin(std::future::ready(Ok(Some(event))).into_actor(self));
+        }
         span.in_scope(|| self.read(ctx, |_, event| event))
     }
 }

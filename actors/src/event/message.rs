@@ -12,9 +12,12 @@ use crate::ask::Inquiry;
 /// Follows an event: the value changes when the event does. The sender goes when the event ends.
 pub type EventWatch = watch::Receiver<Arc<Event>>;
 
-/// What is the event now, with its counts?
+/// What is the event, with its counts?
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct GetEvent;
+pub(crate) struct GetEvent {
+    /// Whether a reading of a moment ago will do.
+    pub(crate) recent: bool,
+}
 
 /// Tell me whenever the event changes.
 #[derive(Clone, Copy, Debug)]

@@ -148,6 +148,33 @@ fn a_crowd_that_looks_at_an_event_at_once_shares_readings_and_each_sees_what_was
 }
 
 #[test]
+fn a_page_may_show_a_reading_of_a_moment_ago_while_no_limit_is_near() {
+    for (guests, seen) in [(500, 0), (499, 1)] {
+        run(async {
+            let fixture = Fixture::new().await;
+            let event = fixture.create_event(guests).await;
+            let recent = async || fixture.events.get_recent(event).await.unwrap().unwrap().counts.scans;
+            fixture.event(event).await;
+            fixture.scan(event).await;
+            fixture.clock.advance(Duration::from_millis(299));
+            assert_eq!((recent().await, guests), (seen, guests));
+            fixture.clock.advance(Duration::from_millis(1));
+            assert_eq!(recent().await, 1);
+            fixture.scan(event).await;
+            assert_eq!(fixture.event(event).await.counts.scans, 2, "others are shown what is now");
+            assert_eq!(recent().await, 2);
+            let patch = EventPatch { is_active: Some(false), ..EventPatch::default() };
+            fixture.events.patch(event, fixture.app.clone(), patch).await.unwrap();
+            assert!(
+                !fixture.events.get_recent(event).await.unwrap().unwrap().terms.is_active,
+                "what the organiser changes here is seen at once"
+            );
+            fixture.end().await;
+        });
+    }
+}
+
+#[test]
 fn an_unknown_event_takes_no_guest_and_starts_no_actor() {
     run(async {
         let fixture = Fixture::new().await;

@@ -229,6 +229,13 @@ impl Event {
         self.terms.max_guests.get().saturating_sub(self.counts.registrations)
     }
 
+    /// Returns true if no limit of the event or its client is near: so many guests change nothing but its counts.
+    #[must_use]
+    pub fn has_room_for(&self, guests: u32) -> bool {
+        let budget = self.terms.credit_budget.map_or(u64::MAX, |budget| u64::from(budget.get()).saturating_sub(self.counts.scans));
+        self.is_funded && self.remaining() >= guests && budget >= guests.into()
+    }
+
     /// How many scans may wait for an answer at one time: what the organiser has said, or three for each place that is left, and
     /// [`PENDING_SCANS_MIN`] at least. So strangers who scan a printed code spend few credits for nothing.
     #[must_use]

@@ -6,7 +6,7 @@ use sakshi_domain::limits::CREDITS_PER_VERIFICATION;
 use sakshi_domain::time::Timestamp;
 
 use super::{Store, call};
-use crate::engine::{Answers, Applied, Batch, Key, Operand, Query, Value};
+use crate::engine::{Answers, Applied, Batch, Key, Operand, Query, Record, Value};
 use crate::error::{ATTEMPTS, StoreError, StoreFuture};
 use crate::events::{CreateEvent, PatchEventOutcome, Registration};
 use crate::idempotency::CreateOutcome;
@@ -42,10 +42,19 @@ impl Store {
     pub fn load_event(&self, id: EventId) -> StoreFuture<Option<Event>> {
         self.run(move |store| async move {
             let mut answers = store.read(queries(id).into()).await?;
-            let Some(found) = store.event(id, &mut answers)? else { return store.confirmed(None).await };
-            let mut found = [found];
-            store.show(&mut found).await?;
-            let [found] = found;
+            let Some(mut found) = store.event(id, &mut answers)? else { return store.confirmed(None).await };
+            store.show(std::slice::from_mut(&mut found)).await?;
+            Ok(Some(found))
+        })
+    }
+
+    /// The same in one reading, of an event whose client is known: it never changes.
+    pub fn load_event_of(&self, id: EventId, client: ClientId) -> StoreFuture<Option<Event>> {
+        self.run(move |store| async move {
+            let asked = queries(id).into_iter().chain([standing(&client)]).collect();
+            let mut answers = store.read(asked).await?;
+            let Some(mut found) = store.event(id, &mut answers)? else { return store.confirmed(None).await };
+            show(std::slice::from_mut(&mut found), &answers.record()?.unwrap_or_default());
             Ok(Some(found))
         })
     }
@@ -120,6 +129,20 @@ fn queries(id: EventId) -> [Query; 3] {
     [Query::count(waiting.clone()), Query::Count(waiting, Operand::Now(0)), Query::Record(at)]
 }
 
+/// The query of what a client's events show of it.
+fn standing(id: &ClientId) -> Query {
+    Query::Fields(client::client(id), &["suspended_at", "balance"])
+}
+
+/// Makes events of one client what is to be seen of them; see [`Store::show`].
+fn show(events: &mut [Event], client: &Record) {
+    let is_funded = client.integer("balance") >= i64::try_from(CREDITS_PER_VERIFICATION).unwrap_or(i64::MAX);
+    for event in events {
+        event.terms.is_active &= !client.has("suspended_at");
+        event.is_funded = is_funded;
+    }
+}
+
 fn registration(values: Vec<Value>) -> Option<Registration> {
     let [Value::Bytes(txn), Value::Integer(at), Value::Bytes(outcome)] = <[Value; 3]>::try_from(values).ok()? else { return None };
     Some(Registration {
@@ -155,13 +178,8 @@ impl Store {
     /// Makes events of one client what is to be seen of them: with its credits, and those of a suspended client disabled for as long.
     async fn show(&self, events: &mut [Event]) -> Result<(), StoreError> {
         let Some(Event { client, .. }) = events.first() else { return Ok(()) };
-        let found = self.read(vec![Query::Fields(client::client(client), &["suspended_at", "balance"])]).await?.record()?;
-        let client = found.unwrap_or_default();
-        let is_funded = client.integer("balance") >= i64::try_from(CREDITS_PER_VERIFICATION).unwrap_or(i64::MAX);
-        for event in events {
-            event.terms.is_active &= !client.has("suspended_at");
-            event.is_funded = is_funded;
-        }
+        let client = self.read(vec![standing(client)]).await?.record()?;
+        show(events, &client.unwrap_or_default());
         Ok(())
     }
 

@@ -83,6 +83,7 @@ pub const OPERATIONS: &[&str] = &[
     "load_client",
     "load_delivery",
     "load_event",
+    "load_event_of",
     "load_evidence",
     "load_flow",
     "load_idempotent_answer",

@@ -130,10 +130,8 @@ fn end(command: &CompleteTransaction, ended: &mut CompletedRecord, read: &Snapsh
         ("answer", command.answer.0[..].into()),
         ("call", call[..].into()),
         ("outcome", ended.outcome.as_bytes().into()),
+        ("intent", Operand::Nothing),
     ];
-    if ended.opened.event.is_none() {
-        fields.push(("intent", Operand::Nothing));
-    }
     fields.extend(ended.refused.map(|refusal| ("refused", i64::from(refusal_number(refusal)).into())));
     let queued = target(ended, read, &mut guards).map(|target| {
         let member = member(&Subject::Transaction(command.id), &target.receiver, Some(&ended.opened.app), ended.outcome.size());
