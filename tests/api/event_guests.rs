@@ -10,6 +10,8 @@ use sakshi_kit::node::TestNode;
 use sakshi_kit::waiting::{TIMEOUT, eventually};
 use serde_json::json;
 
+use crate::init::intents;
+
 #[tokio::test]
 async fn a_guest_does_not_choose_the_request_id_that_the_organiser_sees() {
     let node = TestNode::start().await;
@@ -26,6 +28,24 @@ async fn a_guest_does_not_choose_the_request_id_that_the_organiser_sees() {
         assert_eq!(result["request_id"].as_str().map(str::len), Some(36), "{result}");
         assert_eq!(Some(result["request_id"].as_str().unwrap()), answer.header("x-request-id"));
     }
+}
+
+#[tokio::test]
+async fn a_guest_needs_one_signature_whatever_shows_the_intent() {
+    let mut node = TestNode::with(&[("SERVER__PUBLIC_BASE_URL", "https://verify.example")]).await;
+    let organiser = node.backend(3).await;
+    let event = TestEvent::open(&node, &organiser, &terms(5)).await;
+    let scanned = event.scan().await;
+    let jwt = scanned.answer["intentJwt"].as_str().unwrap();
+    let page = |node: &TestNode| node.http.get(node.addresses.public(&format!("/v/{}", scanned.txn))).header("user-agent", "Android 15");
+    assert!(Answer::to(page(&node)).await.text.contains(jwt));
+    assert_eq!(intents(&node, "signed").await, 1);
+    // Another process, as another node would be.
+    node.restart().await;
+    assert!(Answer::to(page(&node)).await.text.contains(jwt));
+    assert_eq!(intents(&node, "signed").await, 0);
+    let by_app = Answer::to(event.through(&node.addresses).visit(Method::GET, IDENTITY_APP)).await;
+    assert_eq!((by_app.status, intents(&node, "signed").await), (200, 1), "the identity app alone");
 }
 
 #[tokio::test]

@@ -39,7 +39,7 @@ async fn channels_web_and_qr_answer_with_a_request_url() {
 }
 
 /// Intents that the node has given out, by how they were made.
-async fn intents(node: &TestNode, made: &str) -> u64 {
+pub(crate) async fn intents(node: &TestNode, made: &str) -> u64 {
     let page = node.operator().probe("/metrics").await.text;
     let line = format!("sakshi_intents_total{{made=\"{made}\"}} ");
     page.lines().find_map(|found| found.strip_prefix(&line)).map_or(0, |count| count.parse().unwrap())

@@ -28,6 +28,7 @@ use sakshi_outbound::client::{WebhookClient, WebhookClientOptions};
 use sakshi_service::budget::{CpuBudget, FlowFetches, MemoryBudgets};
 use sakshi_service::drain::Drain;
 use sakshi_service::idempotency_locks::IdempotencyLocks;
+use sakshi_service::names::Names;
 use sakshi_service::url_policy::UrlPolicy;
 use sakshi_service::{Rules, Service};
 use sakshi_store::OpenOutcome;
@@ -103,6 +104,7 @@ impl PagesFixture {
             authority: Arc::new(authority::build(&settings, keys, &Egress::default(), BASE.to_owned(), clock.clone()).unwrap()),
             rules: rules(),
             pages: Arc::new(settings.pages.clone()),
+            names: Names::default(),
             drain: Drain::default(),
             upstreams: upstreams::build(&settings, &Egress::default(), ([127, 0, 0, 1], 9).into(), 1).unwrap(),
             idempotency_locks: IdempotencyLocks::new(settings.upstreams.timeout),

@@ -10,9 +10,7 @@ use sakshi_authority::intent::decode_unverified;
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::limits::{PAGE_INTENT_REUSED_MAX, PAGE_INTENTS_KEPT_MAX};
 use sakshi_domain::time::Timestamp;
-use sakshi_domain::transaction::Pending;
 use sakshi_service::Service;
-use sakshi_service::transactions::page_intent;
 use sakshi_web::error::ApiError;
 
 use super::qr_code::QrCode;
@@ -29,8 +27,7 @@ pub struct PageIntent {
 }
 
 impl PageIntent {
-    async fn make(service: &Service, pending: &Pending, now: Timestamp) -> Result<Self, ApiError> {
-        let jwt = page_intent(service, pending, now).await?;
+    fn new(jwt: String, now: Timestamp) -> Result<Self, ApiError> {
         let exp = decode_unverified(&jwt).map_err(ApiError::internal)?.exp;
         // At most a quarter of its lifetime, so that pages never show an intent that is about to expire.
         let quarter = Timestamp::from_millis(exp.saturating_mul(1_000)).since(now) / 4;
@@ -60,12 +57,12 @@ impl PageIntents {
         self.0.borrow().get(&id).filter(|intent| now < intent.reused_until).cloned()
     }
 
-    /// Makes an intent, by a signature if need be, and caches it.
+    /// Caches the intent of a transaction.
     ///
     /// # Errors
-    /// Only if the cryptographic library fails, or the token is away.
-    pub async fn make(&self, service: &Service, pending: &Pending, now: Timestamp) -> Result<Rc<PageIntent>, ApiError> {
-        let intent = Rc::new(PageIntent::make(service, pending, now).await?);
+    /// A text that is no intent.
+    pub fn keep(&self, id: TxnId, jwt: String, now: Timestamp) -> Result<Rc<PageIntent>, ApiError> {
+        let intent = Rc::new(PageIntent::new(jwt, now)?);
         let mut kept = self.0.borrow_mut();
         if kept.len() >= PAGE_INTENTS_KEPT_MAX {
             kept.retain(|_, intent| now < intent.reused_until);
@@ -75,7 +72,7 @@ impl PageIntents {
         {
             kept.remove(&oldest);
         }
-        kept.insert(pending.id, Rc::clone(&intent));
+        kept.insert(id, Rc::clone(&intent));
         Ok(intent)
     }
 }

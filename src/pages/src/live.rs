@@ -41,7 +41,7 @@ pub(crate) async fn status(
     rates: Data<RateLimits>,
 ) -> Result<HttpResponse, ApiError> {
     rates.pages.take(&rates.client_address(&request))?;
-    match PageState::of_path(&service, &path).await? {
+    match PageState::of(&service, path.parse().ok()).await? {
         PageState::Unknown => Err(ApiError::Service(ServiceError::TransactionNotFound)),
         state => Ok(private(StatusCode::OK).json(Status::of(&state, &service))),
     }
@@ -58,7 +58,7 @@ pub(crate) async fn events(
     rates: Data<RateLimits>,
 ) -> Result<HttpResponse, ApiError> {
     rates.pages.take(&rates.client_address(&request))?;
-    let state = PageState::of_path(&service, &path).await?;
+    let state = PageState::of(&service, path.parse().ok()).await?;
     let Some(opened) = state.opened() else { return Err(ApiError::Service(ServiceError::TransactionNotFound)) };
     let (id, status) = (opened.id, Status::of(&state, &service));
     let first = if matches!(state, PageState::Waiting(_)) { Next::State(status) } else { Next::Last(status) };

@@ -64,7 +64,7 @@ impl About {
     async fn transaction(service: &Service, opened: Option<&Pending>) -> Self {
         let Some(opened) = opened else { return Self::default() };
         let event = match opened.event {
-            Some(id) => service.events.get(id).await.ok().flatten(),
+            Some(id) => service.events.get_recent(id).await.ok().flatten(),
             None => None,
         };
         match event {

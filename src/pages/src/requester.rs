@@ -3,6 +3,7 @@
 use sakshi_domain::event::{Event, EventTerms, EventText};
 use sakshi_domain::ids::{AppId, ClientId};
 use sakshi_service::Service;
+use sakshi_service::names::{Named, Names};
 
 /// The requester as pages name it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,9 +17,8 @@ impl Requester {
     /// The client, with its app unless that has the same name. A page without the name is better than none, so an unavailable
     /// store is ignored.
     pub(crate) async fn of(service: &Service, client: &ClientId, app: &AppId) -> Option<Self> {
-        let name = service.store.load_client(client.clone()).await.ok()??.name;
-        let app = service.store.load_app(app.clone()).await.ok().flatten().map(|app| app.name);
-        Some(Self { further: app.filter(|app| *app != name), name })
+        let Named { client, app } = Names::of(service, client, app).await?;
+        Some(Self { further: app.filter(|app| *app != client), name: client })
     }
 
     /// The organiser of an event with its client, because anybody may call themselves anything; the client where the event names none.
@@ -46,5 +46,5 @@ pub(crate) fn named(terms: &EventTerms, client: &str) -> String {
 
 /// The name of an event's client.
 pub(crate) async fn client_name(service: &Service, event: &Event) -> Option<String> {
-    Some(service.store.load_client(event.client.clone()).await.ok()??.name)
+    Some(Names::of(service, &event.client, &event.app).await?.client)
 }

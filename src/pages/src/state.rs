@@ -26,14 +26,14 @@ pub(super) enum PageState {
 }
 
 impl PageState {
-    /// Looks at the transaction that a path names.
+    /// Looks at a transaction.
     ///
     /// # Errors
     /// The store's.
-    pub(super) async fn of_path(service: &Service, path: &str) -> Result<Self, ApiError> {
-        match path.parse::<TxnId>() {
-            Ok(id) => Self::of_view(service, service.transactions.get(id).await?),
-            Err(_) => Ok(Self::Unknown),
+    pub(super) async fn of(service: &Service, id: Option<TxnId>) -> Result<Self, ApiError> {
+        match id {
+            Some(id) => Self::of_view(service, service.transactions.get(id).await?),
+            None => Ok(Self::Unknown),
         }
     }
 

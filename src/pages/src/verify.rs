@@ -7,8 +7,11 @@ use actix_web::http::StatusCode;
 use actix_web::http::header::{HeaderValue, SET_COOKIE};
 use actix_web::web::{Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
+use futures_util::future::join;
+use sakshi_domain::ids::TxnId;
 use sakshi_domain::limits::PAGE_SIGNATURE_COST;
 use sakshi_domain::transaction::Pending;
+use sakshi_service::transactions::kept_intent;
 use sakshi_service::{Service, ServiceError};
 use sakshi_web::error::ApiError;
 use sakshi_web::html::private;
@@ -34,18 +37,24 @@ pub(crate) async fn verify(
     service: Data<Service>,
     rates: Data<RateLimits>,
 ) -> Result<HttpResponse, ApiError> {
+    let id = path.parse().ok();
+    let mut known = id.and_then(|id| PageIntents::of(&request).current(id, service.clock.now())).map_or(Known::Nothing, Known::Shown);
     let state = match rates.pages.take(&rates.client_address(&request)) {
-        Ok(()) => PageState::of_path(&service, &path).await,
+        Ok(()) => {
+            let (state, kept) = join(PageState::of(&service, id), known.or_kept(&service, id)).await;
+            known = kept;
+            state
+        }
         Err(refusal) => Err(refusal),
     };
+    let intents = Intents { service: &service, known, request: &request, rates: &rates };
     if wants_intent(&request) {
-        let state = state?;
-        return intent(&service, &state, &request, &rates).await;
+        return intent(&state?, intents).await;
     }
     let opened = state.as_ref().ok().and_then(PageState::opened);
     let language = PageLanguage::of(&request, opened.map(|opened| opened.terms.language));
     let page = match state {
-        Ok(PageState::Waiting(pending)) => shown_waiting(&service, &pending, language, &request, &rates).await,
+        Ok(PageState::Waiting(pending)) => shown_waiting(&pending, language, intents).await,
         Ok(other) => match shown_registered(&service, &other, language, request.path()).await {
             Some(ticket) => Ok(ticket),
             None => Ok(ended(&service, &other, language, request.path()).await),
@@ -56,31 +65,63 @@ pub(crate) async fn verify(
 }
 
 /// The page of a transaction that waits.
-async fn shown_waiting(
-    service: &Service,
-    pending: &Pending,
-    language: PageLanguage,
-    request: &HttpRequest,
-    rates: &RateLimits,
-) -> Result<HttpResponse, ApiError> {
-    let intent = shown(service, pending, request, rates).await?;
+async fn shown_waiting(pending: &Pending, language: PageLanguage, intents: Intents<'_>) -> Result<HttpResponse, ApiError> {
+    let (service, request) = (intents.service, intents.request);
+    let intent = intents.of(pending).await?;
     waiting(service, pending, &intent, language, Platform::of(request), asks_for_help(request)).await
 }
 
-/// The intent that this worker's pages show at the moment, or a fresh one, which costs the address more than a page.
-async fn shown(service: &Service, pending: &Pending, request: &HttpRequest, rates: &RateLimits) -> Result<Rc<PageIntent>, ApiError> {
-    let (intents, now) = (PageIntents::of(request), service.clock.now());
-    if let Some(intent) = intents.current(pending.id, now) {
-        return Ok(intent);
+/// What is known of a transaction's intent before the transaction itself.
+enum Known {
+    /// This worker's pages show it at the moment.
+    Shown(Rc<PageIntent>),
+    /// Its parts that the store keeps.
+    Kept(Vec<u8>),
+    Nothing,
+}
+
+impl Known {
+    async fn or_kept(self, service: &Service, id: Option<TxnId>) -> Self {
+        match (self, id) {
+            (Self::Nothing, Some(id)) => kept_intent(service, id).await.map_or(Self::Nothing, Self::Kept),
+            (known, _) => known,
+        }
     }
-    rates.pages.take_extra(&rates.client_address(request), PAGE_SIGNATURE_COST)?;
-    intents.make(service, pending, now).await
+}
+
+/// Where a request gets the intent of its transaction.
+struct Intents<'a> {
+    service: &'a Service,
+    known: Known,
+    request: &'a HttpRequest,
+    rates: &'a RateLimits,
+}
+
+impl Intents<'_> {
+    /// The intent that is shown or kept, or a fresh one, which costs the address more than a page.
+    async fn of(self, pending: &Pending) -> Result<Rc<PageIntent>, ApiError> {
+        let Self { service, known, request, rates } = self;
+        let now = service.clock.now();
+        let again = match known {
+            Known::Shown(intent) => return Ok(intent),
+            Known::Kept(kept) => service.authority.intent_again(pending, &kept, now),
+            Known::Nothing => None,
+        };
+        let jwt = match again {
+            Some(jwt) => jwt,
+            None => {
+                rates.pages.take_extra(&rates.client_address(request), PAGE_SIGNATURE_COST)?;
+                service.authority.intent(pending, now).await?.jwt
+            }
+        };
+        PageIntents::of(request).keep(pending.id, jwt, now)
+    }
 }
 
 /// The page of a guest who was registered. It leaves a cookie for the event's page, which knows the guest then.
 async fn shown_registered(service: &Service, state: &PageState, language: PageLanguage, path: &str) -> Option<HttpResponse> {
     let PageState::Verified(opened, at) = state else { return None };
-    let event = service.events.get(opened.event?).await.ok()??;
+    let event = service.events.get_recent(opened.event?).await.ok()??;
     let guest = Registered { txn: opened.id, at: *at };
     let mut response = ticket(service, &event, &[guest], language, path, Next::default()).await;
     response.headers_mut().append(SET_COOKIE, HeaderValue::from_str(&registered(service, &event, guest)).ok()?);
@@ -88,25 +129,17 @@ async fn shown_registered(service: &Service, state: &PageState, language: PageLa
 }
 
 /// The same for the identity app. Who gets none costs no signature.
-async fn intent(service: &Service, state: &PageState, request: &HttpRequest, rates: &RateLimits) -> Result<HttpResponse, ApiError> {
+async fn intent(state: &PageState, intents: Intents<'_>) -> Result<HttpResponse, ApiError> {
     match state {
-        PageState::Waiting(pending) => Ok(answer(shown(service, pending, request, rates).await?.jwt.clone())),
+        PageState::Waiting(pending) => Ok(intent_response(intents.of(pending).await?.jwt.clone())),
         PageState::Verified(..) | PageState::NotVerified(..) => Err(ApiError::Service(ServiceError::AlreadyCompleted)),
         PageState::Expired(_) => Err(ApiError::Service(ServiceError::TransactionExpired)),
         PageState::Unknown => Err(ApiError::Service(ServiceError::TransactionNotFound)),
     }
 }
 
-/// Answers with a freshly signed intent.
-///
-/// # Errors
-/// An intent that cannot be signed.
-pub(super) async fn intent_response(service: &Service, pending: &Pending) -> Result<HttpResponse, ApiError> {
-    let intent = service.authority.intent(pending, service.clock.now()).await?;
-    Ok(answer(intent.jwt))
-}
-
-fn answer(jwt: String) -> HttpResponse {
+/// Answers with an intent.
+pub(super) fn intent_response(jwt: String) -> HttpResponse {
     private(StatusCode::OK).content_type(JWT).body(jwt)
 }
 

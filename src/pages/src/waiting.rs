@@ -103,7 +103,7 @@ pub(super) async fn waiting(
     let PageLanguage { texts, .. } = language;
     let request_url = authority.request_url(pending.id);
     let event = match pending.event {
-        Some(id) => service.events.get(id).await.ok().flatten(),
+        Some(id) => service.events.get_recent(id).await.ok().flatten(),
         None => None,
     };
     let requester = match &event {

@@ -15,7 +15,7 @@ use sakshi_domain::transaction::{Outcome, Pending, VerifiedClaims};
 use sakshi_pages::qr_code::QrCode;
 use sakshi_pages::text::Texts;
 use sakshi_pages::time_left::TimeLeft;
-use sakshi_service::transactions::{outcome_body, page_intent};
+use sakshi_service::transactions::{kept_intent, outcome_body};
 use sakshi_service::{Service, ServiceError};
 use sakshi_web::error::ApiError;
 use sakshi_wire::ovse::OvsePending;
@@ -162,7 +162,11 @@ pub(crate) async fn show(user: PortalUser, path: Path<String>, service: Data<Ser
 async fn waiting(service: &Service, pending: &Pending) -> Result<Stage, ApiError> {
     let now = service.clock.now();
     let authority = &service.authority;
-    let intent = page_intent(service, pending, now).await?;
+    let again = kept_intent(service, pending.id).await.and_then(|kept| authority.intent_again(pending, &kept, now));
+    let intent = match again {
+        Some(jwt) => jwt,
+        None => authority.intent(pending, now).await?.jwt,
+    };
     let way = match pending.terms.channel {
         Channel::Web | Channel::Qr => {
             let code = QrCode::for_screen(&authority.request_url(pending.id)).map_err(ApiError::internal)?;

@@ -17,6 +17,7 @@ use sakshi_service::Service;
 use sakshi_service::budget::{CpuBudget, FlowFetches, MemoryBudgets};
 use sakshi_service::drain::Drain;
 use sakshi_service::idempotency_locks::IdempotencyLocks;
+use sakshi_service::names::Names;
 use sakshi_store::{Store, StoreError};
 use sakshi_web::error::DocsBase;
 use sakshi_web::listener::{Listener, ListenerConfig, ListenerTls};
@@ -179,6 +180,7 @@ impl Node {
             authority: Arc::clone(&authority),
             rules: bounds::rules(settings),
             pages: Arc::new(settings.pages.clone()),
+            names: Names::default(),
             drain: drain.clone(),
             upstreams: upstreams::build(settings, &egress, internal_at, fds.orders_of_a_kind)?,
             idempotency_locks: IdempotencyLocks::new(settings.upstreams.timeout),

@@ -24,6 +24,7 @@ pub mod guest_list;
 pub mod idempotency;
 pub mod idempotency_locks;
 pub mod issuer_keys;
+pub mod names;
 pub mod operator_token;
 pub mod page_settings;
 mod service;

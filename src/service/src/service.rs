@@ -13,6 +13,7 @@ use crate::authority::AuthorityContext;
 use crate::budget::{CpuBudget, FlowFetches, MemoryBudgets};
 use crate::drain::Drain;
 use crate::idempotency_locks::IdempotencyLocks;
+use crate::names::Names;
 use crate::page_settings::PageSettings;
 use crate::upstreams::Upstreams;
 use crate::url_policy::UrlPolicy;
@@ -38,6 +39,8 @@ pub struct Service {
     pub rules: Rules,
     /// What the pages name and link.
     pub pages: Arc<PageSettings>,
+    /// Whom the pages name.
+    pub names: Names,
     /// Whether the process is about to end.
     pub drain: Drain,
     /// Where flows are ordered.

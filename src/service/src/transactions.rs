@@ -89,35 +89,25 @@ async fn answer(
         qr_payload: with_qr.then(|| authority.qr_payload(&intent_jwt)),
         intent_jwt,
     };
-    Ok((answer, kept.filter(|_| has_page(pending))))
+    // People come to its page, which shows the intent again.
+    let has_page = matches!(channel, Channel::Web | Channel::Qr);
+    Ok((answer, kept.filter(|_| has_page)))
 }
 
-/// Returns true if people come to a page of the transaction, which shows its intent again.
-const fn has_page(pending: &Pending) -> bool {
-    pending.event.is_none() && matches!(pending.terms.channel, Channel::Web | Channel::Qr)
+/// The bytes of which the pages of a transaction make the intent that was signed when it was opened. Without them a fresh one does as well.
+pub async fn kept_intent(service: &Service, id: TxnId) -> Option<Vec<u8>> {
+    service.store.load_intent(id).await.ok().flatten()
 }
 
-/// An intent for a page of a transaction: the one that was signed when it was opened, while that can be used, or a fresh one.
-///
-/// # Errors
-/// As [`AuthorityContext::intent`](crate::authority::AuthorityContext::intent).
-pub async fn page_intent(service: &Service, pending: &Pending, now: Timestamp) -> Result<String, ServiceError> {
-    // Without the store a fresh one does as well.
-    let kept = if has_page(pending) { service.store.load_intent(pending.id).await.ok().flatten() } else { None };
-    match kept.and_then(|kept| service.authority.intent_again(pending, &kept, now)) {
-        Some(jwt) => Ok(jwt),
-        None => Ok(service.authority.intent(pending, now).await?.jwt),
-    }
-}
-
-/// Opens the transaction of a guest at an event, at the organiser's cost; the store decides whether the event takes one.
+/// Opens the transaction of a guest at an event, at the organiser's cost; the store decides whether the event takes one. Also returns
+/// its intent.
 ///
 /// # Errors
 /// When it is not opened; nothing is debited then.
-pub async fn open_for_guest(service: &Service, event: &Event, request_id: RequestId) -> Result<Arc<Pending>, ServiceError> {
+pub async fn open_for_guest(service: &Service, event: &Event, request_id: RequestId) -> Result<(Arc<Pending>, String), ServiceError> {
     let now = service.clock.now();
-    // The guest's page signs an intent only after the organiser has paid.
-    service.authority.signer.is_available(now)?;
+    // No intent is signed for a transaction that will not be opened.
+    may_pay(event)?;
     let terms = Terms {
         claims: event.terms.claims,
         channel: Channel::Web,
@@ -137,18 +127,24 @@ pub async fn open_for_guest(service: &Service, event: &Event, request_id: Reques
         expires_at: now + service.rules.window,
         terms,
     });
-    open(
-        service,
-        OpenTransaction {
-            pending: Arc::clone(&pending),
-            cost: CREDITS_PER_VERIFICATION,
-            idempotency: None,
-            pending_max: Some(event.pending_max()),
-            intent: None,
-        },
-    )
-    .await?;
-    Ok(pending)
+    let SignedIntent { jwt, kept: intent } = service.authority.intent(&pending, now).await?;
+    let (cost, pending_max) = (CREDITS_PER_VERIFICATION, Some(event.pending_max()));
+    open(service, OpenTransaction { pending: Arc::clone(&pending), cost, idempotency: None, pending_max, intent }).await?;
+    Ok((pending, jwt))
+}
+
+/// Refuses a guest for whom the event has no credits, as far as that was seen.
+///
+/// # Errors
+/// [`ServiceError::BudgetSpent`] and [`ServiceError::InsufficientCredits`].
+pub fn may_pay(event: &Event) -> Result<(), ServiceError> {
+    if event.is_budget_spent() {
+        Err(ServiceError::BudgetSpent)
+    } else if !event.is_funded {
+        Err(ServiceError::InsufficientCredits)
+    } else {
+        Ok(())
+    }
 }
 
 /// A transaction keeps the times that its client has when it is opened.

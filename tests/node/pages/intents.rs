@@ -1,20 +1,28 @@
 //! Intents that pages show again instead of signing new ones.
 
+use std::rc::Rc;
 use std::time::Duration;
 
 use sakshi_domain::clock::Clock as _;
 use sakshi_domain::limits::{PAGE_INTENT_REUSED_MAX, PAGE_INTENTS_KEPT_MAX};
+use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::Pending;
-use sakshi_pages::intents::PageIntents;
+use sakshi_pages::intents::{PageIntent, PageIntents};
+use sakshi_service::Service;
 
 use crate::pages_fixture::PagesFixture;
+
+async fn sign(intents: &PageIntents, service: &Service, pending: &Pending, now: Timestamp) -> Rc<PageIntent> {
+    let signed = service.authority.intent(pending, now).await.unwrap();
+    intents.keep(pending.id, signed.jwt, now).unwrap()
+}
 
 #[actix_rt::test]
 async fn an_intent_is_shown_again_for_a_while_and_never_for_long() {
     let fixture = PagesFixture::new().await;
     let (pending, service) = (fixture.open(|_| {}).await, &fixture.shared.service);
     let intents = PageIntents::default();
-    let signed = intents.make(service, &pending, fixture.clock.now()).await.unwrap();
+    let signed = sign(&intents, service, &pending, fixture.clock.now()).await;
     fixture.clock.advance(PAGE_INTENT_REUSED_MAX - Duration::from_millis(1));
     assert_eq!(intents.current(pending.id, fixture.clock.now()).unwrap().jwt, signed.jwt);
     fixture.clock.advance(Duration::from_millis(1));
@@ -28,7 +36,7 @@ async fn near_its_end_an_intent_is_shown_for_a_quarter_of_what_is_left() {
     fixture.clock.advance(pending.expires_at.since(fixture.clock.now()) - Duration::from_secs(20));
     let intents = PageIntents::default();
     let now = fixture.clock.now();
-    intents.make(&fixture.shared.service, &pending, now).await.unwrap();
+    sign(&intents, &fixture.shared.service, &pending, now).await;
     assert!(intents.current(pending.id, now + Duration::from_secs(4)).is_some());
     assert!(intents.current(pending.id, now + Duration::from_secs(6)).is_none());
 }
@@ -43,7 +51,7 @@ async fn a_worker_keeps_no_more_than_its_bound_and_the_newest_of_them() {
         let id = fixture.shared.service.transactions.new_id(&first.client);
         let now = fixture.clock.now() + Duration::from_millis(number as u64);
         let pending = if number == 0 { first.clone() } else { Pending { id, ..first.clone() } };
-        intents.make(&fixture.shared.service, &pending, now).await.unwrap();
+        sign(&intents, &fixture.shared.service, &pending, now).await;
         ids.push(pending.id);
     }
     let now = fixture.clock.now();

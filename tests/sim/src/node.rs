@@ -39,6 +39,7 @@ use sakshi_service::credential_status::{StatusChecks, StatusRules};
 use sakshi_service::drain::Drain;
 use sakshi_service::idempotency_locks::IdempotencyLocks;
 use sakshi_service::issuer_keys::IssuerKeys;
+use sakshi_service::names::Names;
 use sakshi_service::upstreams::Upstreams;
 use sakshi_service::url_policy::UrlPolicy;
 use sakshi_service::{Rules, Service};
@@ -284,6 +285,7 @@ pub(crate) async fn start(
         authority: Arc::clone(&authority.context),
         rules: rules(),
         pages: Arc::default(),
+        names: Names::default(),
         drain: Drain::default(),
         upstreams: Upstreams {
             esign: upstream("esign"),

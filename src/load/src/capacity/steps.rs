@@ -11,9 +11,8 @@ use super::number::number;
 const REQUESTS: f64 = 3.0;
 /// Of a guest: page, start, verify page, intent, callback.
 const GUEST_REQUESTS: f64 = 5.0;
-/// RSA signatures of a verification, and of a guest: one in the verify page, one for the identity app.
+/// RSA signatures of a verification, and of a guest.
 const SIGNATURES: f64 = 1.0;
-const GUEST_SIGNATURES: f64 = 2.0;
 
 /// One figure and how it comes about.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -64,8 +63,7 @@ impl<'a> Load<'a> {
         let requests = REQUESTS + polls;
         let (each, parts) = with_extras(sum(&steps), (requests, balanced), (SIGNATURES, slower), &listed(&steps));
         let guest_steps = [("guest", 1.0, store.guest_rs256.at(options.utilisation))];
-        let (guest, guest_parts) =
-            with_extras(sum(&guest_steps), (GUEST_REQUESTS, balanced), (GUEST_SIGNATURES, slower), &listed(&guest_steps));
+        let (guest, guest_parts) = with_extras(sum(&guest_steps), (GUEST_REQUESTS, balanced), (SIGNATURES, slower), &listed(&guest_steps));
         let mut load = Self {
             store,
             verifications,

@@ -97,7 +97,7 @@ fn what_is_used_half_costs_half_way_between_little_and_much() {
 fn a_processor_without_ifma_pays_for_each_rsa_signature() {
     let difference = |line: &str| plan(&format!("{line} --without-ifma")).unwrap().node_cores - plan(line).unwrap().node_cores;
     assert!((difference("--peak 1000") - 0.6).abs() < 1e-9);
-    assert!((difference("--guests 60000 --minutes 1") - 1.2).abs() < 1e-9);
+    assert!((difference("--guests 60000 --minutes 1") - 0.6).abs() < 1e-9);
 }
 
 #[test]

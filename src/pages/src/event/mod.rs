@@ -25,7 +25,7 @@ use sakshi_web::error::ApiError;
 /// 404 when there is none, 503 when that cannot be told now.
 pub(super) async fn find_event(service: &Service, path: &str) -> Result<Arc<Event>, ApiError> {
     let id: EventId = path.parse().map_err(|_| ServiceError::NotFound("event"))?;
-    match service.events.get(id).await? {
+    match service.events.get_recent(id).await? {
         Some(event) => Ok(event),
         None => Err(ApiError::Service(ServiceError::NotFound("event"))),
     }

@@ -9,6 +9,7 @@ use askama::Template;
 use sakshi_domain::event::{Event, EventRefusal};
 use sakshi_domain::time::Timestamp;
 use sakshi_service::entrance::Admission;
+use sakshi_service::transactions::may_pay;
 use sakshi_service::{Service, ServiceError};
 use sakshi_web::error::ApiError;
 use sakshi_web::html::page;
@@ -112,15 +113,8 @@ fn start_address(admission: &Admission, path: &str, further: Option<&str>) -> St
 
 /// Refuses a guest who could not start. Only the start itself decides; this spares a button that would lead nowhere.
 fn may_start(event: &Event, admission: Option<&Admission>) -> Result<(), ServiceError> {
-    if admission.is_none() {
-        Err(ServiceError::CodeExpired)
-    } else if event.is_budget_spent() {
-        Err(ServiceError::BudgetSpent)
-    } else if !event.is_funded {
-        Err(ServiceError::InsufficientCredits)
-    } else {
-        Ok(())
-    }
+    admission.ok_or(ServiceError::CodeExpired)?;
+    may_pay(event)
 }
 
 /// A page with a button that starts, and these cookies.
@@ -137,6 +131,6 @@ async fn intent(path: &str, request: &HttpRequest, service: &Service, rates: &Ra
     rates.pages.take(&rates.client_address(request))?;
     same_site::refuse_cross_site(request, service)?;
     let event = find_event(service, path).await?;
-    let pending = start::open(service, rates, request, &event).await?;
-    intent_response(service, &pending).await
+    let (_, jwt) = start::open(service, rates, request, &event).await?;
+    Ok(intent_response(jwt))
 }

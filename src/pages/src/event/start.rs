@@ -72,7 +72,7 @@ async fn start_or_continue(request: &HttpRequest, service: &Service, rates: &Rat
     if !visits.registered.is_empty() && request.query_string().split('&').all(|pair| pair != ANOTHER) {
         return Ok(lead_to(&language.at(&format!("/e/{}", event.id)), None));
     }
-    let pending = open(service, rates, request, event).await?;
+    let (pending, _) = open(service, rates, request, event).await?;
     Ok(lead_to(&language.at(&format!("/v/{}", pending.id)), Some(visit::started(service, event, pending.id))))
 }
 
@@ -91,11 +91,16 @@ fn lead_to(path: &str, cookie: Option<String>) -> HttpResponse {
     response.finish()
 }
 
-/// Opens a guest's transaction; the store decides whether the event takes one.
+/// Opens a guest's transaction; the store decides whether the event takes one. Also returns its intent.
 ///
 /// # Errors
 /// When it is not opened; nothing is debited then.
-pub(super) async fn open(service: &Service, rates: &RateLimits, request: &HttpRequest, event: &Event) -> Result<Arc<Pending>, ApiError> {
+pub(super) async fn open(
+    service: &Service,
+    rates: &RateLimits,
+    request: &HttpRequest,
+    event: &Event,
+) -> Result<(Arc<Pending>, String), ApiError> {
     if service.authority.admits(event, request.query_string(), service.clock.now()).is_none() {
         return Err(ServiceError::CodeExpired.into());
     }

@@ -1,0 +1,80 @@
+//! The names of clients and apps for pages that anybody may load. Each is read from the store once in a while, whatever the number of
+//! pages; a new name is shown within [`KEPT`].
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use sakshi_domain::ids::{AppId, ClientId};
+
+use crate::Service;
+
+/// How long a name is kept.
+const KEPT: Duration = Duration::from_secs(5);
+/// Names that are kept at one time.
+const NAMES_MAX: usize = 1_024;
+
+/// The name of a client with that of one of its apps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Named {
+    /// The client's.
+    pub client: String,
+    /// The app's, if it is known.
+    pub app: Option<String>,
+}
+
+/// Names by client and app, each with when it was read.
+type Entries = HashMap<(ClientId, AppId), (Duration, Named)>;
+
+/// The names of a node.
+#[derive(Clone, Debug, Default)]
+pub struct Names(Arc<Mutex<Entries>>);
+
+impl Names {
+    /// The names of an app and its client; `None` when they cannot be told now.
+    pub async fn of(service: &Service, client: &ClientId, app: &AppId) -> Option<Named> {
+        let (now, asked) = (service.clock.monotonic(), (client.clone(), app.clone()));
+        if let Some(named) = service.names.kept(&asked, now) {
+            return Some(named);
+        }
+        let (client, app) = futures_util::join!(service.store.load_client(client.clone()), service.store.load_app(app.clone()));
+        let named = Named { client: client.ok()??.name, app: app.ok().flatten().map(|app| app.name) };
+        service.names.keep(asked, named.clone(), now);
+        Some(named)
+    }
+
+    fn kept(&self, asked: &(ClientId, AppId), now: Duration) -> Option<Named> {
+        let entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        entries.get(asked).filter(|(read_at, _)| now < *read_at + KEPT).map(|(_, named)| named.clone())
+    }
+
+    fn keep(&self, asked: (ClientId, AppId), named: Named, now: Duration) {
+        let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if entries.len() >= NAMES_MAX {
+            entries.retain(|_, (read_at, _)| now < *read_at + KEPT);
+        }
+        if entries.len() < NAMES_MAX {
+            entries.insert(asked, (now, named));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_kept_for_its_time_and_no_more_than_so_many() {
+        let names = Names::default();
+        let named = |number: usize| Named { client: format!("Shop {number}"), app: None };
+        let ids: Vec<_> = (0..=NAMES_MAX).map(|_| (ClientId::generate(), AppId::generate())).collect();
+        for (number, id) in ids.iter().enumerate() {
+            names.keep(id.clone(), named(number), Duration::ZERO);
+        }
+        let last = KEPT - Duration::from_millis(1);
+        assert_eq!((names.kept(&ids[0], last), names.kept(&ids[0], KEPT)), (Some(named(0)), None));
+        assert_eq!(names.kept(&ids[NAMES_MAX], last), None);
+        names.keep(ids[NAMES_MAX].clone(), named(NAMES_MAX), KEPT);
+        assert_eq!(names.kept(&ids[NAMES_MAX], KEPT), Some(named(NAMES_MAX)));
+    }
+}
