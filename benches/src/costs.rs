@@ -73,14 +73,27 @@ pub(crate) fn round(figure: f64) -> Value {
     json!(if figure.abs() < 100.0 { (figure * 10.0).round() / 10.0 } else { figure.round() })
 }
 
+/// Microseconds of one core for the cryptography of a verification: an RS256 signature, and the check of an ES256 signature.
+#[derive(Clone, Copy)]
+pub(crate) struct Arithmetic {
+    pub(crate) rs256: f64,
+    pub(crate) check: f64,
+}
+
+impl Arithmetic {
+    pub(crate) fn measured(scale: Scale) -> Result<Self, Failure> {
+        let checks = Checks::any()?;
+        // One run verifies two signatures.
+        let check = micros(rate_of_all_cores(scale.span, || checks.verify())? * 2.0);
+        Ok(Self { rs256: rsa_micros(scale)?, check })
+    }
+}
+
 /// The whole table.
-pub(crate) fn all(embedded: &Value, redis: &Value, webhook_bytes: usize, scale: Scale) -> Result<Value, Failure> {
+pub(crate) fn all(embedded: &Value, redis: &Value, webhook_bytes: usize, arithmetic: Arithmetic, scale: Scale) -> Result<Value, Failure> {
     let ifma = std::fs::read_to_string("/proc/cpuinfo")?.contains("avx512ifma");
-    let rs256 = rsa_micros(scale)?;
+    let Arithmetic { rs256, check } = arithmetic;
     let without = if ifma { rsa_micros_without_ifma()? } else { rs256 };
-    let checks = Checks::any()?;
-    // One run verifies two signatures.
-    let check = micros(rate_of_all_cores(scale.span, || checks.verify())? * 2.0);
     let [synced, _] = limits::disk::rates(scale)?;
     Ok(json!({
         "machine": {

@@ -55,7 +55,7 @@ pub(crate) async fn serve(
     let node = Node::start(&settings, serve::recorder()?).await?;
     let Some(FirstClient { client, app, key }) = first_client::ensure(&node.store, SystemClock.now()).await? else {
         // Not the first node of several: the first one has created the client.
-        send_line(&json!({ "address": node.public_addr }))?;
+        send_line(&json!({ "address": node.public_addr, "internal": node.internal_addr }))?;
         while commands().recv().await.is_some() {}
         return Ok(());
     };

@@ -26,6 +26,9 @@ impl Target {
     }
 }
 
+/// The column of [`Report::beside_arithmetic`], which tables without such rows do not have.
+const TIMES: usize = 3;
+
 /// One bench's table.
 pub(crate) struct Report {
     /// Its heading.
@@ -36,7 +39,7 @@ pub(crate) struct Report {
     pub(crate) costs: Option<Value>,
     /// Processor time of processes that its child processes started, which would count as others'.
     pub(crate) indirect: Duration,
-    rows: Vec<[String; 5]>,
+    rows: Vec<[String; 6]>,
     notes: Vec<String>,
 }
 
@@ -66,13 +69,18 @@ impl Report {
 
     /// Adds a figure of each round, without a target.
     pub(crate) fn figure(&mut self, what: &str, figures: &[f64]) {
-        self.row(what, figures, String::new(), String::new());
+        self.row(what, figures, Default::default());
+    }
+
+    /// Adds a processor time of each round, beside the cryptographic arithmetic that it cannot do without, both in microseconds.
+    pub(crate) fn beside_arithmetic(&mut self, what: &str, figures: &[f64], arithmetic: f64) {
+        self.row(what, figures, [number(median(figures) / arithmetic), String::new(), String::new()]);
     }
 
     /// Adds a figure with a target.
     pub(crate) fn judged(&mut self, what: &str, figures: &[f64], target: Target) {
         let [wanted, verdict] = target.judge(median(figures));
-        self.row(what, figures, wanted, verdict);
+        self.row(what, figures, [String::new(), wanted, verdict]);
     }
 
     /// Adds a sentence below the table.
@@ -80,10 +88,10 @@ impl Report {
         self.notes.push(text.into());
     }
 
-    fn row(&mut self, what: &str, figures: &[f64], target: String, verdict: String) {
+    fn row(&mut self, what: &str, figures: &[f64], [times, target, verdict]: [String; 3]) {
         let (least, most) = figures.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, m), f| (l.min(*f), m.max(*f)));
         let spread = if figures.len() > 1 { format!("{} – {}", number(least), number(most)) } else { String::new() };
-        self.rows.push([what.to_owned(), number(median(figures)), spread, target, verdict]);
+        self.rows.push([what.to_owned(), number(median(figures)), spread, times, target, verdict]);
     }
 
     /// Adds rate and processor time of one server.
@@ -115,8 +123,14 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let head = ["", "median", "least – most", "target", ""].map(str::to_owned);
-        write!(f, "## {}\n\n{}", self.title, table(&head, self.rows.iter().map(<[String; 5]>::as_slice)))?;
+        let head = ["", "median", "least – most", "× the arithmetic", "target", ""].map(str::to_owned);
+        let has_times = self.rows.iter().any(|row| !row[TIMES].is_empty());
+        let shown = |row: &[String; 6]| {
+            let cells = row.iter().enumerate().filter(|(place, _)| has_times || *place != TIMES);
+            cells.map(|(_, cell)| cell.clone()).collect::<Vec<_>>()
+        };
+        let rows: Vec<_> = self.rows.iter().map(shown).collect();
+        write!(f, "## {}\n\n{}", self.title, table(&shown(&head), rows.iter().map(Vec::as_slice)))?;
         self.notes.iter().try_for_each(|note| writeln!(f, "\n{note}"))
     }
 }

@@ -1,6 +1,8 @@
 //! Whole verifications, step by step, and the cost of each step: of a node or a peer with all its processes, and of its
 //! Redis.
 
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::ops::{Add, Sub};
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,21 +26,37 @@ const POLLS: usize = 5;
 const AFTERWARDS: Duration = Duration::from_millis(300);
 /// How long an event lasts.
 const EVENT: Duration = Duration::from_secs(3_600);
+/// The steps of a guest.
+pub(crate) const GUEST: [&str; 5] = ["event page", "start", "verify page", "intent", "callback with webhook"];
 /// User agent of a phone's browser.
 const PHONE: &str = "Mozilla/5.0 (Linux; Android 14; Pixel 8) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/126.0.0.0 Mobile Safari/537.36";
 
 /// Cost of one request or step.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Cost(pub(crate) [f64; 8]);
+pub(crate) struct Cost(pub(crate) [f64; 9]);
 
 impl Cost {
-    /// Processor time of the node and of Redis in microseconds, then bytes; see `docs/capacity.md`.
-    pub(crate) const NAMES: [&str; 8] =
-        ["node_us", "redis_us", "received_bytes", "sent_bytes", "disk_bytes", "log_bytes", "redis_in_bytes", "redis_out_bytes"];
+    /// Processor time of the node and of Redis in microseconds, bytes, and calls of Redis; see `docs/capacity.md`.
+    pub(crate) const NAMES: [&str; 9] = [
+        "node_us",
+        "redis_us",
+        "received_bytes",
+        "sent_bytes",
+        "disk_bytes",
+        "log_bytes",
+        "redis_in_bytes",
+        "redis_out_bytes",
+        "redis_calls",
+    ];
 
     /// Processor time of the node and of Redis, in microseconds.
     pub(crate) fn micros(self) -> [f64; 2] {
         [self.0[0], self.0[1]]
+    }
+
+    /// Calls of Redis.
+    pub(crate) fn redis_calls(self) -> f64 {
+        self.0[8]
     }
 
     fn per(self, count: usize) -> Self {
@@ -139,13 +157,29 @@ impl Deployment {
         Ok(used)
     }
 
+    /// Calls of Redis so far, by the nodes' own count. It costs them some processor time.
+    fn redis_calls(&self) -> Result<f64, Failure> {
+        if self.redis.is_none() {
+            return Ok(0.0);
+        }
+        let of = |text: String| text.lines().filter(|line| line.starts_with("sakshi_redis_calls_total{")).map(last_number).sum::<f64>();
+        Ok(self.servers().into_iter().map(|server| metrics(server).map(of)).collect::<Result<Vec<_>, _>>()?.into_iter().sum())
+    }
+
+    /// Does something so many times; returns the cost of each and its result.
+    fn cost_of<T>(&self, count: usize, work: impl FnOnce() -> Result<T, Failure>) -> Result<(Cost, T), Failure> {
+        let (calls, before) = (self.redis_calls()?, self.used()?);
+        let done = work()?;
+        pause(AFTERWARDS);
+        let mut cost = self.used()? - before;
+        cost.0[8] = self.redis_calls()? - calls;
+        Ok((cost.per(count), done))
+    }
+
     /// Sends each request `times` times; returns the answers if that is once.
     fn step(&self, requests: &[Vec<u8>], times: usize, scale: Scale) -> Result<(Cost, Vec<Vec<u8>>), Failure> {
         let all: Vec<Vec<u8>> = std::iter::repeat_n(requests, times).flatten().cloned().collect();
-        let (count, before) = (all.len(), self.used()?);
-        let (measured, answers) = self.send(all, scale, times == 1)?;
-        pause(AFTERWARDS);
-        let mut cost = (self.used()? - before).per(count);
+        let (mut cost, (measured, answers)) = self.cost_of(all.len(), || self.send(all, scale, times == 1))?;
         [cost.0[2], cost.0[3]] = measured.bytes;
         Ok((cost, answers))
     }
@@ -154,11 +188,11 @@ impl Deployment {
     fn callbacks(&self, opened: &[Vec<u8>], receiver: &mut Server, scale: Scale) -> Result<Cost, Failure> {
         let callbacks = self.identity_app.answers(opened)?;
         receiver.command(&json!({ "count": { "warm": 0, "measured": callbacks.len() } }))?;
-        let before = self.used()?;
-        let (measured, _) = self.send(callbacks, scale, false)?;
-        receiver.read_line()?;
-        pause(AFTERWARDS);
-        let mut cost = (self.used()? - before).per(opened.len());
+        let (mut cost, measured) = self.cost_of(opened.len(), || {
+            let (measured, _) = self.send(callbacks, scale, false)?;
+            receiver.read_line()?;
+            Ok(measured)
+        })?;
         [cost.0[2], cost.0[3]] = measured.bytes;
         Ok(cost)
     }
@@ -186,8 +220,8 @@ impl Deployment {
         Ok(self.step(&self.identity_app.answers(&opened)?, 1, scale)?.0)
     }
 
-    /// Guests of an event with their phones: page, start, verify page, intent, callback, webhook.
-    pub(crate) fn guests(&self, receiver: &mut Server, scale: Scale) -> Result<Cost, Failure> {
+    /// Guests of an event with their phones: the cost of each of [`GUEST`].
+    pub(crate) fn guests(&self, receiver: &mut Server, scale: Scale) -> Result<[Cost; 5], Failure> {
         let server = &self.service.server;
         let terms = json!({
             "name": "Fair", "claims": requests::CLAIMS, "max_guests": scale.paced, "webhook_url": receiver.text("url")?,
@@ -204,7 +238,7 @@ impl Deployment {
         let (shown, _) = self.step(&shown, 1, scale)?;
         let asked: Vec<_> = redirects.iter().map(|(path, _)| requests::intent_at(server, path)).collect();
         let (asked, intents) = self.step(&asked, 1, scale)?;
-        Ok(page + start + shown + asked + self.callbacks(&intents, receiver, scale)?)
+        Ok([page, start, shown, asked, self.callbacks(&intents, receiver, scale)?])
     }
 
     /// Resident bytes of all processes of the server, and of Redis.
@@ -213,6 +247,21 @@ impl Deployment {
         let redis = self.redis.as_ref().map_or(Ok(0), |redis| resident(redis_number(redis, "process_id")? as u32))?;
         Ok([server, redis])
     }
+}
+
+/// The metrics of a node, as it shows them.
+fn metrics(server: &Server) -> Result<String, Failure> {
+    let address = server.text("internal")?;
+    let mut stream = TcpStream::connect(address)?;
+    write!(stream, "GET /metrics HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    Ok(answer)
+}
+
+/// The value of a metric's line.
+fn last_number(line: &str) -> f64 {
+    line.rsplit(' ').next().and_then(|number| number.parse().ok()).unwrap_or_default()
 }
 
 /// A number from Redis' INFO.

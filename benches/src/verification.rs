@@ -1,6 +1,7 @@
 //! Cost of a whole verification on each store and with each signature: processor time of the node and of Redis, and the
 //! figures that [`crate::costs`] keeps for planning.
 
+use std::ops::Add as _;
 use std::time::Duration;
 
 use sakshi_domain::ids::TxnId;
@@ -8,12 +9,12 @@ use sakshi_kit::redis::RedisServer;
 use sakshi_kit::redis::resp::Reply;
 use serde_json::{Value, json};
 
-use crate::costs::{self, StoreCosts};
+use crate::costs::{self, Arithmetic, StoreCosts};
 use crate::node::Service;
 use crate::process::Server;
 use crate::report::{Report, Target, median};
 use crate::scale::Scale;
-use crate::steps::{Cost, Deployment, Steps, redis_number};
+use crate::steps::{Cost, Deployment, GUEST, Steps, redis_number};
 use crate::{Failure, requests};
 
 /// Microseconds of Redis for a whole verification.
@@ -55,8 +56,10 @@ struct StoreRun {
     steps: Vec<Steps>,
     planned: Vec<Steps>,
     light: Option<(Steps, [Cost; 2])>,
-    /// In the order of [`StoreCosts::more`].
-    more: [Vec<Cost>; 2],
+    /// Callbacks without a webhook.
+    callbacks: Vec<Cost>,
+    /// Guests, by step.
+    guests: Vec<[Cost; 5]>,
     pending: RedisMemory,
     ended: RedisMemory,
     /// Resident bytes of a fresh node; then bytes of a pending transaction in the node and in the store.
@@ -78,9 +81,9 @@ impl StoreRun {
         };
         let node = one.resident()?[0] as f64;
         let (steps, planned, pending, ended, store_ended) = Default::default();
-        let (more, waiting) = Default::default();
+        let (callbacks, guests, waiting) = Default::default();
         let light = None;
-        let mut run = Self { one, three, steps, planned, light, more, pending, ended, node, waiting, store_ended };
+        let mut run = Self { one, three, steps, planned, light, callbacks, guests, pending, ended, node, waiting, store_ended };
         run.fill(scale.live / 10)?;
         Ok(run)
     }
@@ -112,8 +115,8 @@ impl StoreRun {
         if let Some(three) = &self.three {
             self.planned.push(three.verifications(receiver, scale)?.0);
         }
-        let more = self.more(receiver, scale)?;
-        self.more.iter_mut().zip(more).for_each(|(turns, cost)| turns.push(cost));
+        self.callbacks.push(self.nodes().callback_alone(scale)?);
+        self.guests.push(self.nodes().guests(receiver, scale)?);
         Ok(())
     }
 
@@ -122,14 +125,11 @@ impl StoreRun {
         self.three.as_ref().unwrap_or(&self.one)
     }
 
-    fn more(&self, receiver: &mut Server, scale: Scale) -> Result<[Cost; 2], Failure> {
-        Ok([self.nodes().callback_alone(scale)?, self.nodes().guests(receiver, scale)?])
-    }
-
     /// Measures everything again with a light load.
     fn measure_light(&mut self, receiver: &mut Server) -> Result<(), Failure> {
         let steps = self.nodes().verifications(receiver, costs::LIGHT)?.0;
-        self.light = Some((steps, self.more(receiver, costs::LIGHT)?));
+        let guest = whole(&self.nodes().guests(receiver, costs::LIGHT)?);
+        self.light = Some((steps, [self.nodes().callback_alone(costs::LIGHT)?, guest]));
         Ok(())
     }
 
@@ -146,12 +146,18 @@ impl StoreRun {
         let [node_pending, store_pending] = self.waiting;
         let steps = if self.planned.is_empty() { &self.steps } else { &self.planned };
         let (light, store_ended) = (self.light.unwrap_or_default(), median(&self.store_ended));
-        StoreCosts { steps, more: &self.more, light, node: self.node, node_pending, store_pending, store_ended }.to_json()
+        let more = &[self.callbacks.clone(), self.guests.iter().map(whole).collect()];
+        StoreCosts { steps, more, light, node: self.node, node_pending, store_pending, store_ended }.to_json()
     }
 
     fn micros(&self, who: usize, part: impl Fn(&Steps) -> Cost) -> Vec<f64> {
         self.steps.iter().map(|turn| part(turn).micros()[who]).collect()
     }
+}
+
+/// The cost of all steps of a guest.
+fn whole(steps: &[Cost; 5]) -> Cost {
+    steps.iter().copied().fold(Cost::default(), Cost::add)
 }
 
 /// Processor time of a Redis and its child processes.
@@ -171,33 +177,54 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
     for run in &mut runs {
         run.measure_light(&mut receiver)?;
     }
-    let mut report = report(&runs, scale);
+    let arithmetic = Arithmetic::measured(scale)?;
+    let mut report = report(&runs, arithmetic, scale);
     let webhook = costs::bytes_of_webhook(&receiver.command(&json!({ "sample": true }))?);
     let [embedded, redis] = runs.each_ref().map(StoreRun::costs);
     // Otherwise they would disturb the following measurements.
     drop(runs);
-    report.costs = Some(costs::all(&embedded, &redis, webhook, scale)?);
+    report.costs = Some(costs::all(&embedded, &redis, webhook, arithmetic, scale)?);
     Ok(report)
 }
 
-fn report([embedded, redis]: &[StoreRun; 2], scale: Scale) -> Report {
+/// Node's microseconds, Redis' and its calls, of each step of a guest.
+fn steps_of_guest(turns: &[[Cost; 5]]) -> String {
+    let step = |(number, name): (usize, &&str)| {
+        let of = |part: &dyn Fn(Cost) -> f64| median(&turns.iter().map(|turn| part(turn[number])).collect::<Vec<_>>());
+        let [node, redis, calls] = [of(&|cost| cost.micros()[0]), of(&|cost| cost.micros()[1]), of(&Cost::redis_calls)];
+        if calls > 0.0 { format!("{name} {node:.0} + {redis:.0} µs, {calls:.1} calls") } else { format!("{name} {node:.0} µs") }
+    };
+    GUEST.iter().enumerate().map(step).collect::<Vec<_>>().join("; ")
+}
+
+fn report([embedded, redis]: &[StoreRun; 2], Arithmetic { rs256, check }: Arithmetic, scale: Scale) -> Report {
     let mut report = Report::new("verification");
+    report.figure("arithmetic: one RS256 signature, µs", &[rs256]);
+    report.figure("arithmetic: two ES256 checks, µs", &[2.0 * check]);
+    let both = |run: &StoreRun, who| run.micros(who, |turn| turn.init + turn.rest());
     for (name, run) in [("embedded", embedded), ("on Redis", redis)] {
-        report.figure(&format!("node {name}: init, µs"), &run.micros(0, |turn| turn.init));
-        report.figure(&format!("node {name}: poll, callback, webhook, poll, µs"), &run.micros(0, |turn| turn.rest()));
-        let guests: Vec<f64> = run.more[1].iter().map(|cost| cost.micros()[0]).collect();
+        report.beside_arithmetic(&format!("node {name}: init, µs"), &run.micros(0, |turn| turn.init), rs256);
+        let rest = run.micros(0, |turn| turn.rest());
+        report.beside_arithmetic(&format!("node {name}: poll, callback, webhook, poll, µs"), &rest, 2.0 * check);
+        report.beside_arithmetic(&format!("node {name}: the whole, µs"), &both(run, 0), rs256 + 2.0 * check);
         let nodes = if run.three.is_some() { "three nodes on Redis" } else { "node embedded" };
-        report.figure(&format!("{nodes}: guest of an event, with webhook, µs"), &guests);
+        let guest = |part: &dyn Fn(Cost) -> f64| run.guests.iter().map(|steps| part(whole(steps))).collect::<Vec<_>>();
+        let spent = guest(&|cost| cost.micros()[0]);
+        report.beside_arithmetic(&format!("{nodes}: guest of an event, with webhook, µs"), &spent, rs256 + 2.0 * check);
+        if run.three.is_some() {
+            report.figure("Redis: guest of an event, with webhook, µs", &guest(&|cost| cost.micros()[1]));
+            report.figure("Redis: guest of an event, with webhook, calls", &guest(&Cost::redis_calls));
+        }
+        report.note(format!("A guest's steps, {nodes}: {}.", steps_of_guest(&run.guests)));
     }
     report.figure("Redis: init, µs", &redis.micros(1, |turn| turn.init));
     report.figure("Redis: poll, callback, webhook, poll, µs", &redis.micros(1, |turn| turn.rest()));
-    let whole = |run: &StoreRun, who| run.micros(who, |turn| turn.init + turn.rest());
-    report.judged("**Redis: the whole, µs**", &whole(redis, 1), Target::AtMost(REDIS_MICROS_MAX));
+    report.judged("**Redis: the whole, µs**", &both(redis, 1), Target::AtMost(REDIS_MICROS_MAX));
     for (what, kept) in [("that waits", &redis.pending), ("that has ended", &redis.ended)] {
         report.figure(&format!("Redis memory of a transaction {what}, B"), &kept.memory);
         report.figure(&format!("its name, fields and values alone, {what}, B"), &kept.content);
     }
-    let ratio = median(&whole(redis, 0)) / median(&whole(embedded, 0));
+    let ratio = median(&both(redis, 0)) / median(&both(embedded, 0));
     report.judged("**node on Redis ÷ node embedded**", &[ratio], Target::AtMost(NODE_RATIO_MAX));
     report.note(format!(
         "{} verifications a turn with RS256 intents and eight claims, webhooks over plain HTTP, AOF always; as many guests, \
