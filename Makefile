@@ -13,7 +13,7 @@ endif
 # What a shell tells the command line, as the demo proposes, and settings of a service: neither is for the tests.
 unexport SAKSHI_URL SAKSHI_ADMIN_URL SAKSHI_ADMIN_TOKEN SAKSHI_API_KEY SAKSHI_APP_ID $(filter SAKSHI__%,$(.VARIABLES))
 
-.PHONY: test timings nightly suites hostile needs packages binaries build fuzz rust processes api redis browser deploy readme examples contract simulation simulate plants differential bench growth soak load demo dist mutants
+.PHONY: test timings nightly suites hostile needs packages binaries build fuzz rust processes api redis browser deploy readme examples contract simulation simulate plants differential bench growth soak load demo dist mutants servers
 
 # Lints and tests share one build: clippy compiles the crates of this workspace, and a warning is an error.
 LINTED = RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-Dwarnings
@@ -51,6 +51,12 @@ nightly: needs
 	tests/contract/generators/run.sh
 	tests/deploy/faults.sh
 	+$(MAKE) soak
+
+# The tests on Redis with other servers, each a directory with a program redis-server. deploy/redis/README.md names those that pass.
+#   make servers SERVERS="/opt/valkey /opt/redis-8"
+servers: needs
+	@for directory in $(SERVERS); do echo "$$directory" && export PATH="$$directory:$(PATH)" && \
+		$(CARGO) test --package sakshi-store --lib -- redis:: && $(CARGO) test --package sakshi --test cluster || exit 1; done
 
 # Programs that the suites need, with their Debian packages. Missing ones are installed when this runs as root, and
 # otherwise listed.

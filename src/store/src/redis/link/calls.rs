@@ -206,8 +206,8 @@ impl Calls {
                 _ => {
                     let pipeline = request.pipeline_with(form, asking, wait);
                     let answers = connection.send_packed_commands(&pipeline, 0, pipeline.len()).await?;
-                    let mut answers = answers.into_iter().skip(usize::from(asking));
-                    Ok((answers.next().unwrap_or_default(), wait.and(answers.next())))
+                    let confirmations = wait.and(answers.last().cloned()).filter(|_| is_marked(&answers));
+                    Ok((answers.into_iter().nth(usize::from(asking)).unwrap_or_default(), confirmations))
                 }
             }
         });
@@ -230,6 +230,11 @@ impl Calls {
         }
         outcome
     }
+}
+
+/// Returns true if the key before WAIT was written. Otherwise its answer tells nothing.
+const fn is_marked(answers: &[Value]) -> bool {
+    matches!(answers, [.., Value::Okay, _])
 }
 
 #[cfg(test)]

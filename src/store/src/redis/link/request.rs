@@ -1,5 +1,7 @@
 //! One command as it is sent: its slot, its form, and the commands that accompany it.
 
+use std::sync::LazyLock;
+
 use redis::{Arg, Cmd, Pipeline, cmd};
 
 use super::node::Traffic;
@@ -28,6 +30,29 @@ pub(super) enum Form {
     Digest,
     /// By its text, to a server that does not know it yet.
     Text,
+}
+
+/// Writes a key for a while, also on a server whose memory is full.
+const MARK: &str = "#!lua flags=allow-oom\nreturn redis.call('SET', KEYS[1], '1', 'PX', '60000')";
+
+/// The key that is written in a slot.
+fn marked_in(slot: u16) -> &'static str {
+    static NAMES: LazyLock<Vec<String>> = LazyLock::new(|| {
+        let (mut names, mut missing) = (vec![String::new(); usize::from(SLOTS)], SLOTS);
+        for number in 0_u64.. {
+            let name = format!("waited:{number}");
+            let of_slot = &mut names[usize::from(slot_of(name.as_bytes()))];
+            if of_slot.is_empty() {
+                *of_slot = name;
+                missing -= 1;
+            }
+            if missing == 0 {
+                break;
+            }
+        }
+        names
+    });
+    &NAMES[usize::from(slot)]
 }
 
 /// Acknowledgements that a write waits for.
@@ -88,14 +113,21 @@ impl Request {
         &self.command
     }
 
-    /// The command with ASKING before it and WAIT behind it on the same connection, as needed.
+    /// The command with ASKING before it as needed, and what waits for the replicas behind it on the same connection.
+    ///
+    /// Since Redis 7.2 WAIT answers at once on a connection that has written nothing, and a repetition finds everything written. So a
+    /// key is written before it: what was there before that has been replicated when the key has.
     pub(super) fn pipeline_with(&self, form: Form, asking: bool, wait: Option<Wait>) -> Pipeline {
-        let mut pipeline = Pipeline::with_capacity(3);
+        let mut pipeline = Pipeline::with_capacity(5);
         if asking {
             pipeline.cmd("ASKING");
         }
         pipeline.add_command(self.command(form));
         if let Some(Wait { replicas, milliseconds }) = wait {
+            if asking {
+                pipeline.cmd("ASKING");
+            }
+            pipeline.cmd("EVAL").arg(MARK).arg(1).arg(marked_in(self.slot));
             pipeline.cmd("WAIT").arg(replicas).arg(milliseconds);
         }
         pipeline
@@ -130,7 +162,7 @@ fn key_of(command: &Cmd) -> Option<&[u8]> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Request, Traffic, Wait, key_of, slot_of};
+    use super::{Request, SLOTS, Traffic, Wait, key_of, marked_in, slot_of};
     use crate::redis::script::Script;
 
     #[test]
@@ -139,6 +171,11 @@ mod tests {
         assert_eq!(slot_of(b"{p00}:a"), slot_of(b"{p00}:b"));
         assert_eq!(slot_of(b"x{p00}y{z}"), slot_of(b"p00"));
         assert_ne!(slot_of(b"{}a"), slot_of(b"{}b"));
+    }
+
+    #[test]
+    fn each_slot_has_a_key_that_is_written_before_replicas_are_waited_for() {
+        assert!((0..SLOTS).all(|slot| slot_of(marked_in(slot).as_bytes()) == slot));
     }
 
     #[test]
