@@ -43,7 +43,7 @@ pub(crate) struct EventActor {
     context: Arc<EventContext>,
     /// The last reading; what watchers see.
     seen: Option<watch::Sender<Arc<Event>>>,
-    /// When the last reading began, by the monotonic clock.
+    /// The begin of the last reading, by the monotonic clock.
     read_at: Option<Duration>,
     refreshing: bool,
     /// Something happened since the reading for watchers began.

@@ -12,10 +12,10 @@ use crate::ask::Inquiry;
 /// Follows an event: the value changes when the event does. The sender goes when the event ends.
 pub type EventWatch = watch::Receiver<Arc<Event>>;
 
-/// What is the event, with its counts?
+/// A question for the event with its counts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GetEvent {
-    /// Whether a reading of a moment ago will do.
+    /// A reading of a moment ago will do.
     pub(crate) recent: bool,
 }
 

@@ -55,6 +55,19 @@ fn fifteen_minutes_pass_and_the_actor_ends_with_its_window() {
 }
 
 #[test]
+fn a_shard_wakes_those_who_come_after_it_had_none() {
+    run(async {
+        let fixture = Fixture::new().await;
+        for _ in 0..2 {
+            fixture.open().await;
+            fixture.clock.advance(WINDOW);
+            until("its actor has ended", || fixture.tree.live_transactions() == 0).await;
+        }
+        fixture.end().await;
+    });
+}
+
+#[test]
 fn a_transaction_expires_at_its_last_millisecond_whether_a_timer_fires_or_not() {
     run(async {
         let fixture = Fixture::new().await;

@@ -84,7 +84,7 @@ pub trait Health: Send + Sync + 'static {
         Box::pin(std::future::ready(()))
     }
 
-    /// Whether requests should be sent here, as it was seen last.
+    /// Says why no requests should be sent here, as it was seen last.
     ///
     /// # Errors
     /// One sentence on what is missing.

@@ -38,7 +38,8 @@ pub(crate) async fn verify(
     rates: Data<RateLimits>,
 ) -> Result<HttpResponse, ApiError> {
     let id = path.parse().ok();
-    let mut known = id.and_then(|id| PageIntents::of(&request).current(id, service.clock.now())).map_or(Known::Nothing, Known::Shown);
+    let mut known =
+        id.and_then(|id| PageIntents::of(&request).current(id, service.clock.now())).map_or(IntentSource::Nothing, IntentSource::Shown);
     let state = match rates.pages.take(&rates.client_address(&request)) {
         Ok(()) => {
             let (state, kept) = join(PageState::of(&service, id), known.or_kept(&service, id)).await;
@@ -71,8 +72,8 @@ async fn shown_waiting(pending: &Pending, language: PageLanguage, intents: Inten
     waiting(service, pending, &intent, language, Platform::of(request), asks_for_help(request)).await
 }
 
-/// What is known of a transaction's intent before the transaction itself.
-enum Known {
+/// The intent of a transaction, as far as it is there before the transaction itself.
+enum IntentSource {
     /// This worker's pages show it at the moment.
     Shown(Rc<PageIntent>),
     /// Its parts that the store keeps.
@@ -80,7 +81,7 @@ enum Known {
     Nothing,
 }
 
-impl Known {
+impl IntentSource {
     async fn or_kept(self, service: &Service, id: Option<TxnId>) -> Self {
         match (self, id) {
             (Self::Nothing, Some(id)) => kept_intent(service, id).await.map_or(Self::Nothing, Self::Kept),
@@ -89,10 +90,10 @@ impl Known {
     }
 }
 
-/// Where a request gets the intent of its transaction.
+/// A request's way to the intent of its transaction.
 struct Intents<'a> {
     service: &'a Service,
-    known: Known,
+    known: IntentSource,
     request: &'a HttpRequest,
     rates: &'a RateLimits,
 }
@@ -103,9 +104,9 @@ impl Intents<'_> {
         let Self { service, known, request, rates } = self;
         let now = service.clock.now();
         let again = match known {
-            Known::Shown(intent) => return Ok(intent),
-            Known::Kept(kept) => service.authority.intent_again(pending, &kept, now),
-            Known::Nothing => None,
+            IntentSource::Shown(intent) => return Ok(intent),
+            IntentSource::Kept(kept) => service.authority.intent_again(pending, &kept, now),
+            IntentSource::Nothing => None,
         };
         let jwt = match again {
             Some(jwt) => jwt,

@@ -57,13 +57,13 @@ impl Health {
     }
 }
 
-/// Whether the store accepts writes.
+/// A watch on whether the store accepts writes.
 #[derive(Debug)]
 struct StoreHealth {
     store: Store,
     drain: Drain,
     last: Mutex<Result<(), StoreError>>,
-    /// When the last look ended; held while one is under way.
+    /// The end of the last look; held while one is under way.
     looked: AsyncMutex<Option<Instant>>,
 }
 

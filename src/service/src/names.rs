@@ -9,7 +9,7 @@ use sakshi_domain::ids::{AppId, ClientId};
 
 use crate::Service;
 
-/// How long a name is kept.
+/// The time for which a name is kept.
 const KEPT: Duration = Duration::from_secs(5);
 /// Names that are kept at one time.
 const NAMES_MAX: usize = 1_024;

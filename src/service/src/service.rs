@@ -39,7 +39,7 @@ pub struct Service {
     pub rules: Rules,
     /// What the pages name and link.
     pub pages: Arc<PageSettings>,
-    /// Whom the pages name.
+    /// The names that pages show.
     pub names: Names,
     /// Whether the process is about to end.
     pub drain: Drain,

@@ -1,8 +1,8 @@
 //! Records in Redis: a hash for each record, a list for each list, a sorted set for each index. One script applies batches, and one
 //! answers queries.
 //!
-//! The keys of a partition are in one slot, and a key that is alone is in its own; on a cluster a script is about one slot. The call of a batch is kept as a field of a hash that no
-//! kind has. What goes with a record has the same time to live.
+//! The keys of a partition are in one slot, and a key that is alone is in its own; on a cluster a script is about one slot. The call of a
+//! batch is kept as a field of a hash that no kind has. What goes with a record has the same time to live.
 
 mod pack;
 mod unpack;

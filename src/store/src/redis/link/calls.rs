@@ -249,6 +249,12 @@ mod tests {
     }
 
     #[test]
+    fn without_the_key_that_is_written_before_no_number_of_replicas_counts() {
+        let of = |mark| is_marked(&[Value::Int(7), mark, Value::Int(3)]);
+        assert!(of(Value::Okay) && !of(Value::Nil) && !of(Value::Int(1)) && !is_marked(&[]));
+    }
+
+    #[test]
     fn a_redirection_is_followed_at_once_and_the_next_one_after_a_pause() {
         let mut state = CallState { maybe_executed: true, form: Form::Text, ..CallState::default() };
         let redirected = Failure::NotOwner(Some("127.0.0.1:6379".to_owned()));

@@ -174,6 +174,16 @@ mod tests {
     }
 
     #[test]
+    fn replicas_are_waited_for_behind_a_key_that_is_written_on_the_same_connection() {
+        static CONFIRMED: Script = Script::new("confirmed", "the reply", "#!lua\nreturn 1", true);
+        let request = Request::script(&CONFIRMED, &[b"{p05}a".to_vec()], &[], None);
+        let pipeline = request.pipeline_with(super::Form::Digest, false, Some(Wait { replicas: 1, milliseconds: 100 }));
+        let sent = String::from_utf8(pipeline.get_packed_pipeline()).unwrap();
+        let places = ["EVALSHA", marked_in(request.slot), "WAIT"].map(|word| sent.find(word).unwrap());
+        assert!(places.is_sorted(), "{sent}");
+    }
+
+    #[test]
     fn each_slot_has_a_key_that_is_written_before_replicas_are_waited_for() {
         assert!((0..SLOTS).all(|slot| slot_of(marked_in(slot).as_bytes()) == slot));
     }
