@@ -1,5 +1,5 @@
 //! Guests of one event who arrive over a minute, over HTTP: page, start, intent, credential, callback.
-//! Reports the latency of each step, and fails unless all guests were registered.
+//! Reports the latency of each step, and what it costs that kiosks watch. It fails unless all guests were registered.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,12 +18,15 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
 use crate::Failure;
+use crate::kiosks::Kiosks;
 use crate::node::Service;
-use crate::report::{Report, median};
+use crate::report::{Report, Target, median};
 use crate::scale::Scale;
 
 const STEPS: [&str; 4] = ["GET /e/{id}", "POST /e/{id}/start", "intent", "callback"];
 const CLAIMS: [&str; 3] = ["name", "dob", "gender"];
+/// Processor time that kiosks may add to a guest, in microseconds.
+const KIOSKS_MAX: f64 = 2_000.0;
 /// How long the last webhooks may take.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -33,14 +36,34 @@ pub(crate) fn run(scale: Scale) -> Result<Report, Failure> {
 }
 
 async fn all_guests(service: &Service, scale: Scale) -> Result<Report, Failure> {
-    let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await?;
     let site = Arc::new(Site::new(service)?);
+    let mut report = Report::new("guests");
+    let [unseen, _] = crowd(&site, service, scale, 0, &mut report).await?;
+    let [watched, states] = crowd(&site, service, scale, scale.kiosks, &mut report).await?;
+    report.figure("server CPU of a guest, µs", &[unseen]);
+    report.figure(&format!("server CPU of a guest while {} kiosks watch, µs", scale.kiosks), &[watched]);
+    report.judged("**what the kiosks cost for a guest, µs**", &[watched - unseen], Target::AtMost(KIOSKS_MAX));
+    report.figure("server CPU of a state that a kiosk is sent, µs", &[(watched - unseen) * scale.guests as f64 / states]);
+    report.note(format!(
+        "{} guests arrived evenly over {:.0} s, in each of two turns. All were registered, each with one webhook, and \
+         no request failed. Load generator and service share the machine. The kiosks read their streams from as many addresses.",
+        scale.guests,
+        scale.arrivals.as_secs_f64()
+    ));
+    Ok(report)
+}
+
+/// One turn: an event, its guests and its kiosks. Returns the processor time of the server for a guest, in microseconds, and how many
+/// states the kiosks have read.
+async fn crowd(site: &Arc<Site>, service: &Service, scale: Scale, kiosks: usize, report: &mut Report) -> Result<[f64; 2], Failure> {
+    let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await?;
     let event = site.create_event(scale.guests, &receiver.url("/hook")).await?;
-    let began = Instant::now();
+    let mut kiosks = Kiosks::watch(service.server.address, &event, kiosks).await?;
+    let (watching, before, began) = (kiosks.len(), service.server.processor_time()?, Instant::now());
     let mut guests = JoinSet::new();
     for guest in 0..scale.guests {
         let due = began + scale.arrivals.mul_f64(guest as f64 / scale.guests as f64);
-        let (site, event) = (Arc::clone(&site), event.clone());
+        let (site, event) = (Arc::clone(site), event.clone());
         guests.spawn(async move {
             sleep_until(due).await;
             site.visit(&event).await
@@ -52,25 +75,22 @@ async fn all_guests(service: &Service, scale: Scale) -> Result<Report, Failure> 
             step.push(time.as_secs_f64() * 1_000.0);
         }
     }
-    let took = began.elapsed().as_secs_f64();
     let webhooks = receiver.wait_for(scale.guests, TIMEOUT).await.len();
     let registered = site.organiser.send(public::event(&event)).await?.registration_count;
     if u64::from(registered) != scale.guests as u64 || webhooks != scale.guests {
         return Err(format!("{} guests, {registered} registered, {webhooks} webhooks", scale.guests).into());
     }
-    let mut report = Report::new("guests");
+    let micros = (service.server.processor_time()? - before).as_secs_f64() * 1e6 / scale.guests as f64;
+    if kiosks.len() != watching {
+        return Err(format!("{} of {watching} kiosks watch still", kiosks.len()).into());
+    }
+    let beside = if watching == 0 { String::new() } else { format!(" beside {watching} kiosks") };
     for (step, times) in STEPS.iter().zip(&mut times) {
         times.sort_by(f64::total_cmp);
-        report.figure(&format!("{step}, p50 in ms"), &[median(times)]);
-        report.figure(&format!("{step}, p99 in ms"), &[times[times.len() * 99 / 100]]);
+        report.figure(&format!("{step}{beside}, p50 in ms"), &[median(times)]);
+        report.figure(&format!("{step}{beside}, p99 in ms"), &[times[times.len() * 99 / 100]]);
     }
-    report.note(format!(
-        "{} guests arrived evenly over {:.0} s and were done after {took:.1} s. All were registered, each with one webhook, and \
-         no request failed. Load generator and service share the machine.",
-        scale.guests,
-        scale.arrivals.as_secs_f64()
-    ));
-    Ok(report)
+    Ok([micros, kiosks.states() as f64])
 }
 
 /// HTTP client of the organiser, the guests and their phones.

@@ -17,6 +17,7 @@ mod guests;
 mod https;
 mod init;
 mod journal;
+mod kiosks;
 mod latency;
 mod limits;
 mod load;

@@ -27,6 +27,8 @@ pub(crate) struct Scale {
     pub(crate) guests: usize,
     /// The time over which they arrive.
     pub(crate) arrivals: Duration,
+    /// Kiosks that watch the event, in the second turn.
+    pub(crate) kiosks: usize,
     /// Live transactions of `memory` and `latency`.
     pub(crate) live: usize,
     /// Transactions replaced before memory is measured again.
@@ -49,6 +51,7 @@ impl Scale {
         backlog: 100_000,
         guests: 5_000,
         arrivals: Duration::from_secs(60),
+        kiosks: 4_000,
         live: 1_000_000,
         churned: 3_000_000,
         store_alone: true,
@@ -66,6 +69,7 @@ impl Scale {
         backlog: 20_000,
         guests: 400,
         arrivals: Duration::from_secs(5),
+        kiosks: 100,
         live: 50_000,
         churned: 150_000,
         store_alone: true,

@@ -17,12 +17,15 @@ use sakshi_domain::ids::EventId;
 use sakshi_store::{Store, StoreError, StoreFuture};
 use sakshi_supervision::Deadline;
 use tokio::sync::{oneshot, watch};
+use tokio::time::Instant;
 
 use super::message::{EventWatch, GetEvent, Refresh, WatchEvent};
 use crate::ask::Inquiry;
 
 /// Watchers learn of changes at most this often.
 const COALESCE: Duration = Duration::from_millis(200);
+/// Pause between two changes that they learn of, for each watcher: to tell all of them takes a bounded share of the processors.
+const COALESCE_EACH: Duration = Duration::from_micros(200);
 /// Pause between two readings of a watched event when other nodes may change it.
 const FOLLOW_PAUSE: Duration = Duration::from_millis(300);
 
@@ -45,6 +48,10 @@ pub(crate) struct EventActor {
     seen: Option<watch::Sender<Arc<Event>>>,
     /// The begin of the last reading, by the monotonic clock.
     read_at: Option<Duration>,
+    /// When watchers were told last.
+    told_at: Option<Instant>,
+    /// The last reading was not shown to watchers, because they were told too recently.
+    untold: bool,
     refreshing: bool,
     /// Something happened since the reading for watchers began.
     outdated: bool,
@@ -62,8 +69,19 @@ impl EventActor {
     /// An actor for an event that was just read or created.
     pub(crate) fn new(event: Arc<Event>, context: Arc<EventContext>) -> Self {
         let (id, seen) = (event.id, Some(watch::Sender::new(event)));
-        let (waiting, read_at) = (Vec::new(), None);
-        Self { id, context, seen, read_at, refreshing: false, outdated: false, following: false, waiting, reading: false }
+        Self {
+            id,
+            context,
+            seen,
+            read_at: None,
+            told_at: None,
+            untold: false,
+            refreshing: false,
+            outdated: false,
+            following: false,
+            waiting: Vec::new(),
+            reading: false,
+        }
     }
 
     /// Reads the event in the store, from now on.
@@ -82,20 +100,33 @@ impl EventActor {
         (age < FOLLOW_PAUSE && seen.has_room_for(CROWD)).then(|| Arc::clone(&seen))
     }
 
-    /// Takes over a reading and tells watchers when it differs from the last.
-    fn publish(&mut self, event: &Arc<Event>) {
-        match &self.seen {
-            Some(seen) => {
-                seen.send_if_modified(|known| {
-                    let changed = known != event;
-                    if changed {
-                        *known = Arc::clone(event);
-                    }
-                    changed
-                });
-            }
-            None => self.seen = Some(watch::Sender::new(Arc::clone(event))),
+    /// Takes over a reading, and tells watchers if it differs from what they know: now, or after the pause between two changes.
+    fn publish(&mut self, event: &Arc<Event>, ctx: &mut Context<Self>) {
+        let Some(seen) = &self.seen else {
+            self.seen = Some(watch::Sender::new(Arc::clone(event)));
+            return;
+        };
+        let now = Instant::now();
+        let early = self.told_at.map_or(Duration::ZERO, |told| (told + self.pause()).saturating_duration_since(now));
+        let mut untold = self.untold;
+        let told = seen.send_if_modified(|known| {
+            untold |= known != event;
+            *known = Arc::clone(event);
+            untold && early.is_zero()
+        });
+        if told {
+            self.told_at = Some(now);
         }
+        self.untold = untold && !told;
+        if self.untold {
+            self.refresh(early, ctx);
+        }
+    }
+
+    /// The least time between two changes that watchers learn of.
+    fn pause(&self) -> Duration {
+        let watchers = self.seen.as_ref().map_or(0, watch::Sender::receiver_count);
+        COALESCE.max(COALESCE_EACH * u32::try_from(watchers).unwrap_or(u32::MAX))
     }
 
     fn is_watched(&self) -> bool {
@@ -117,10 +148,10 @@ impl EventActor {
                 actor.refreshing = false;
                 if let Ok(Some(event)) = loaded {
                     actor.read_at = Some(began);
-                    actor.publish(&Arc::new(event));
+                    actor.publish(&Arc::new(event), ctx);
                 }
                 if mem::take(&mut actor.outdated) {
-                    actor.refresh(COALESCE, ctx);
+                    actor.refresh(actor.pause(), ctx);
                 }
             }));
         });
@@ -176,7 +207,7 @@ impl EventActor {
             let event = loaded.map(|event| event.map(Arc::new));
             if let Ok(Some(event)) = &event {
                 actor.read_at = Some(began);
-                actor.publish(event);
+                actor.publish(event, ctx);
             }
             for reader in readers {
                 // A caller that is gone needs no answer.
@@ -196,6 +227,8 @@ impl Supervised for EventActor {
     fn restarting(&mut self, _: &mut Self::Context) {
         self.seen = None;
         self.read_at = None;
+        self.told_at = None;
+        self.untold = false;
         self.refreshing = false;
         self.outdated = false;
         self.following = false;
@@ -229,9 +262,9 @@ impl Handler<Refresh> for EventActor {
 
     fn handle(&mut self, Refresh { now }: Refresh, ctx: &mut Self::Context) {
         if let Some(event) = now {
-            self.publish(&event);
+            self.publish(&event, ctx);
         }
-        self.refresh(COALESCE, ctx);
+        self.refresh(self.pause(), ctx);
     }
 }
 

@@ -85,6 +85,29 @@ fn a_watcher_learns_of_a_registration_and_of_a_change_by_the_organiser() {
 }
 
 #[test]
+fn the_more_watch_an_event_the_more_rarely_they_learn_of_a_change() {
+    run(async {
+        let fixture = Fixture::new().await;
+        let event = fixture.create_event(5).await;
+        let mut watch = fixture.events.watch(event).await.unwrap().unwrap();
+        let crowd: Vec<_> = (0..5_000).map(|_| watch.clone()).collect();
+        let mut times = Vec::new();
+        for places in [6, 7, 8] {
+            let max_guests = MaxGuests::new(places).unwrap();
+            let patch = EventPatch { max_guests: Some(max_guests), ..EventPatch::default() };
+            fixture.events.patch(event, fixture.app.clone(), patch).await.unwrap();
+            assert_eq!(fixture.event(event).await.terms.max_guests, max_guests, "who asks sees the change at once");
+            assert!(watch.changed().await.is_ok());
+            assert_eq!(watch.borrow_and_update().terms.max_guests, max_guests);
+            times.push(tokio::time::Instant::now());
+        }
+        assert!(times.is_sorted_by(|before, after| *after - *before >= Duration::from_secs(1)), "{times:?}");
+        drop(crowd);
+        fixture.end().await;
+    });
+}
+
+#[test]
 fn an_events_actor_ends_with_the_event_and_lives_on_when_it_is_extended() {
     run(async {
         let fixture = Fixture::new().await;

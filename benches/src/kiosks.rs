@@ -1,0 +1,74 @@
+//! Kiosks that watch an event: connections that read its stream of states.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::task::JoinSet;
+
+use crate::Failure;
+
+/// Open streams, closed when this is dropped.
+pub(crate) struct Kiosks {
+    streams: JoinSet<()>,
+    read: Arc<AtomicU64>,
+}
+
+impl Kiosks {
+    /// Opens so many streams of `event`, each from an address of its own, and waits until each has sent its first state.
+    pub(crate) async fn watch(address: SocketAddr, event: &str, kiosks: usize) -> Result<Self, Failure> {
+        let read = Arc::new(AtomicU64::new(0));
+        let mut opened = Self { streams: JoinSet::new(), read: Arc::clone(&read) };
+        for kiosk in 0..u16::try_from(kiosks)? {
+            let mut stream = Self::open(address, event, kiosk).await?;
+            let read = Arc::clone(&read);
+            let event = event.to_owned();
+            opened.streams.spawn(async move {
+                loop {
+                    Self::drain(&mut stream, &read).await;
+                    // The server ends a stream after a minute. That it cannot be opened again, the bench finds by the number of streams.
+                    match Self::open(address, &event, kiosk).await {
+                        Ok(next) => stream = next,
+                        Err(_) => return,
+                    }
+                }
+            });
+        }
+        Ok(opened)
+    }
+
+    async fn open(address: SocketAddr, event: &str, kiosk: u16) -> Result<TcpStream, Failure> {
+        let [high, low] = kiosk.to_be_bytes();
+        let socket = TcpSocket::new_v4()?;
+        socket.bind((Ipv4Addr::new(127, 2, high, low), 0).into())?;
+        let mut stream = socket.connect(address).await?;
+        stream.write_all(format!("GET /e/{event}/kiosk/events HTTP/1.1\r\nhost: {address}\r\n\r\n").as_bytes()).await?;
+        let mut answer = Vec::new();
+        while !answer.windows(6).any(|bytes| bytes == b"data: ") {
+            if stream.read_buf(&mut answer).await? == 0 || !answer.starts_with(b"HTTP/1.1 200") {
+                return Err(format!("the stream began with {}", String::from_utf8_lossy(&answer)).into());
+            }
+        }
+        Ok(stream)
+    }
+
+    async fn drain(stream: &mut TcpStream, read: &AtomicU64) {
+        let mut bytes = [0; 4_096];
+        while let Ok(length @ 1..) = stream.read(&mut bytes).await {
+            read.fetch_add(u64::from(bytes[..length].windows(6).any(|bytes| bytes == b"data: ")), Ordering::Relaxed);
+        }
+    }
+
+    /// States that they have read since they were opened.
+    pub(crate) fn states(&self) -> u64 {
+        self.read.load(Ordering::Relaxed)
+    }
+
+    /// How many are open still.
+    pub(crate) fn len(&mut self) -> usize {
+        while self.streams.try_join_next().is_some() {}
+        self.streams.len()
+    }
+}
