@@ -13,7 +13,7 @@ endif
 # What a shell tells the command line, as the demo proposes, and settings of a service: neither is for the tests.
 unexport SAKSHI_URL SAKSHI_ADMIN_URL SAKSHI_ADMIN_TOKEN SAKSHI_API_KEY SAKSHI_APP_ID $(filter SAKSHI__%,$(.VARIABLES))
 
-.PHONY: test timings nightly suites hostile needs packages binaries build fuzz rust processes api redis browser deploy readme examples contract simulation simulate plants differential bench growth soak load demo dist mutants servers
+.PHONY: test timings nightly suites hostile needs packages binaries build fuzz rust processes api redis browser deploy readme clients contract simulation simulate plants differential bench growth soak load demo dist mutants servers
 
 # Lints and tests share one build: clippy compiles the crates of this workspace, and a warning is an error.
 LINTED = RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-Dwarnings
@@ -30,7 +30,7 @@ test: needs
 	+$(MAKE) --no-print-directory --output-sync=target --jobs=3 suites
 	+$(MAKE) --no-print-directory BUILT=1 hostile
 
-suites: build browser simulation api processes rust redis deploy contract examples readme
+suites: build browser simulation api processes rust redis deploy contract clients readme
 
 # The last run's times of each suite and of its slowest tests, which run once more, alone, to tell their processor time.
 timings:
@@ -71,6 +71,7 @@ needs:
 	need softhsm2-util softhsm2; need kubectl kubernetes-client; need systemd-analyze systemd; need openssl openssl; \
 	need buildah buildah; need promtool prometheus; need mmdebstrap mmdebstrap; need ip iproute2; need javac default-jdk-headless; \
 	[ -f /usr/share/java/jakarta-annotation-api.jar ] || missing="$$missing libjakarta-annotation-api-java"; \
+	[ -f /usr/share/java/tomcat10-embed-core.jar ] || missing="$$missing libtomcat10-embed-java"; \
 	[ -f /usr/share/java/jackson-databind.jar ] || missing="$$missing libjackson2-databind-java"; \
 	[ -z "$$missing" ] && exit 0; \
 	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then \
@@ -81,7 +82,7 @@ needs:
 
 # Packages from registries that the suites need, at their pinned versions.
 packages: needs
-	$(TIMED) packages $(WITHIN) 10m tests/setup.sh tests/contract tests/contract/clients tests/deploy tests/browser examples/typescript
+	$(TIMED) packages $(WITHIN) 10m tests/setup.sh tests/contract tests/contract/clients tests/deploy tests/browser tests/clients clients/typescript
 
 # The programs that suites of other languages start.
 binaries: needs
@@ -137,9 +138,9 @@ fuzz:
 readme: binaries
 	$(TIMED) readme $(WITHIN) 10m tests/readme/run.sh
 
-# The client backends in examples/.
-examples: binaries packages
-	$(TIMED) examples $(WITHIN) 10m tests/examples/run.sh
+# The clients to install, and the shops of examples/ that are made of them.
+clients: binaries packages
+	$(TIMED) clients $(WITHIN) 10m tests/clients/run.sh
 
 # Schedules of whole nodes, each from a seed.
 simulation: binaries

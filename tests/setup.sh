@@ -2,7 +2,7 @@
 # Installs the pinned packages of folders, side by side, unless these very versions are installed: those of requirements.txt
 # into a virtual environment, those of package-lock.json with npm. tests/NAME goes to target/NAME, any other folder below target/.
 #
-#   tests/setup.sh tests/contract examples/typescript
+#   tests/setup.sh tests/contract clients/typescript
 #
 # requirements.txt lists every package with its version, so pip has nothing to resolve. Several of these may run at once.
 set -eu

@@ -51,7 +51,7 @@ impl Scale {
         backlog: 100_000,
         guests: 5_000,
         arrivals: Duration::from_secs(60),
-        kiosks: 4_000,
+        kiosks: 3_000,
         live: 1_000_000,
         churned: 3_000_000,
         store_alone: true,

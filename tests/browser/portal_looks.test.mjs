@@ -10,8 +10,8 @@ import { fillIn, signedIn as within } from "./portal_session.mjs";
 import { event } from "./states.mjs";
 import { browser, isLong, shared, test } from "./suite.mjs";
 
-const DOCUMENTS = ["/docs/errors", "/docs/claims", "/docs/guides/web", "/docs/guides/webhooks"];
-const MORE_DOCUMENTS = ["/docs/errors#event_closed", "/docs/quirks", ...["qr", "app", "event", "checks", "errors", "testing"].map((guide) => `/docs/guides/${guide}`)];
+const DOCUMENTS = ["/docs", "/docs/errors", "/docs/claims", "/docs/guides/webhooks", "/docs/reference/verification"];
+const MORE_DOCUMENTS = ["/docs/errors#event_closed", "/docs/quirks", "/docs/go-live", "/docs/reference", "/docs/reference/webhooks", "/docs/search?q=event", ...["web", "qr", "app", "event", "checks", "errors", "testing", "wealth"].map((guide) => `/docs/guides/${guide}`)];
 const PHONE = { width: 390, height: 844 };
 
 // Lists as long as a few transactions make them.

@@ -87,7 +87,7 @@ test("a refused form has the focus on what is wrong, and its entries lead to the
 
 test("names in tables of the documents and the portal are whole on a phone, a tablet and a desktop", async () => {
   const page = await signedIn();
-  for (const path of ["/docs", "/docs/errors", "/docs/guides/event", "/portal/credits", "/portal/verifications"]) {
+  for (const path of ["/docs", "/docs/errors", "/docs/guides/event", "/docs/reference/events", "/portal/credits", "/portal/verifications"]) {
     await page.goto(`${service.base}${path}`);
     await page.evaluate(() => document.querySelectorAll("details").forEach((details) => { details.open = true; }));
     for (const width of [360, 800, 1_280]) {

@@ -35,6 +35,7 @@ fn of_the_service() -> Vec<ServiceError> {
         E::NotFound(VARIES),
         E::AlreadyCompleted,
         E::TransactionExpired,
+        E::EventChanged,
         E::ReportRefused(ReportRefusal::InvitationExpired),
         E::IdempotencyKeyReused,
         E::NotOffered,
@@ -60,7 +61,12 @@ fn of_the_service() -> Vec<ServiceError> {
         // Whoever adds a variant adds an example above.
         match example {
             E::Invalid(_) | E::Unauthorized | E::InsufficientCredits | E::TransactionNotFound | E::NotFound(_) | E::AlreadyCompleted => {}
-            E::TransactionExpired | E::Conflict { .. } | E::ReportRefused(_) | E::EventRefused(_) | E::IdempotencyKeyReused => {}
+            E::EventChanged
+            | E::TransactionExpired
+            | E::Conflict { .. }
+            | E::ReportRefused(_)
+            | E::EventRefused(_)
+            | E::IdempotencyKeyReused => {}
             E::MalformedNumber(_)
             | E::NotOffered
             | E::Upstream(_)
@@ -109,7 +115,7 @@ fn examples() -> Vec<ApiError> {
         ApiError::BodyTooLarge { limit: LIMIT },
         ApiError::BodyTooSlow,
         ApiError::UnsupportedMediaType(VARIES),
-        ApiError::RateLimited { retry_after: Duration::ZERO },
+        ApiError::RateLimited { limit: "…", retry_after: Duration::ZERO },
         ApiError::Unhealthy(VARIES.into()),
     ]);
     for example in &examples {

@@ -25,6 +25,7 @@ use sakshi_kit::records;
 pub(crate) use sakshi_kit::records::WINDOW;
 use sakshi_outbound::Egress;
 use sakshi_outbound::client::{WebhookClient, WebhookClientOptions};
+use sakshi_portal::docs::DocsPages;
 use sakshi_service::budget::{CpuBudget, FlowFetches, MemoryBudgets};
 use sakshi_service::drain::Drain;
 use sakshi_service::idempotency_locks::IdempotencyLocks;
@@ -113,13 +114,21 @@ impl PagesFixture {
             cpu: CpuBudget::new(1),
         };
         let rates = RateLimits {
-            pages: RateLimit::per_second(settings.limits.pages_per_second_per_address),
-            event_starts: RateLimit::per_second(settings.limits.event_starts_per_second_per_address),
-            starts_of_events: RateLimit::per_minute(settings.limits.event_starts_per_minute_per_event),
-            sign_ins: RateLimit::per_minute(settings.limits.sign_ins_per_minute_per_address),
+            pages: RateLimit::per_second("pages", settings.limits.pages_per_second_per_address),
+            event_starts: RateLimit::per_second("starts", settings.limits.event_starts_per_second_per_address),
+            starts_of_events: RateLimit::per_minute("starts", settings.limits.event_starts_per_minute_per_event),
+            sign_ins: RateLimit::per_minute("sign_ins", settings.limits.sign_ins_per_minute_per_address),
             ..RateLimits::unlimited()
         };
-        let shared = Shared { service, tree: tree.clone(), rates, profile: settings.profile, body_bytes: 4_096, stand_ins: None };
+        let shared = Shared {
+            service,
+            tree: tree.clone(),
+            rates,
+            profile: settings.profile,
+            body_bytes: 4_096,
+            docs: DocsPages::default(),
+            stand_ins: None,
+        };
         Self { shared, clock, app, first, tree, _directory: directory }
     }
 

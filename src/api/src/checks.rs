@@ -22,8 +22,8 @@ pub(crate) async fn verify(
     service: Data<Service>,
     rates: Data<RateLimits>,
 ) -> Result<HttpResponse, ApiError> {
-    rates.init.take(&caller.app.app_id)?;
-    rates.orders.take(&caller.client)?;
+    rates.init.count(&request, &caller.app.app_id)?;
+    rates.orders.count(&request, &caller.client)?;
     let pattern = request.match_pattern();
     let check = CHECKS.iter().find(|check| pattern.as_deref() == Some(check.path)).ok_or(ServiceError::NotOffered)?;
     let answer = ask(&service, &caller, check, body.sent, |named| adopt_request_id(&request, named)).await?;

@@ -7,7 +7,7 @@ use actix_web::{HttpRequest, HttpResponse};
 use sakshi_service::{Service, ServiceError};
 use sakshi_web::authenticated::Authenticated;
 use sakshi_web::error::ApiError;
-use sakshi_web::query::{Query, next_page, page_of};
+use sakshi_web::query::{Query, next_page};
 use sakshi_wire::credits::{Balance, Statement};
 
 /// Tells how many credits the client has left; all its apps draw on them.
@@ -39,7 +39,9 @@ pub(crate) async fn balance(
     summary = "List credit movements",
     description = "Oldest first. Follow `next` until it is absent.",
     params(("page" = Option<u32>, Query, minimum = 1, description = "Default: 1."),
-           ("page_size" = Option<u32>, Query, minimum = 1, maximum = 100, description = "Rows of a page. Default: 20.")),
+           ("page_size" = Option<u32>, Query, minimum = 1, maximum = 100, description = "Rows of a page. Default: 20."),
+           ("from" = Option<String>, Query, description = "Movements at this time or later (ISO 8601 with an offset)."),
+           ("to" = Option<String>, Query, description = "Movements before this time.")),
     responses((status = 200, body = Statement, description = "A page of movements."))
 )]
 pub(crate) async fn statement(
@@ -47,8 +49,12 @@ pub(crate) async fn statement(
     request: HttpRequest,
     service: Data<Service>,
 ) -> Result<HttpResponse, ApiError> {
-    let page = page_of(request.query_string())?;
-    let found = service.store.statement(caller.client, page).await?;
-    let next = next_page(request.path(), page, found.total);
+    let mut query = Query::of(request.query_string());
+    let (page, from, to) = (query.page(), query.time("from"), query.time("to"));
+    query.finish()?;
+    let found = sakshi_service::statement::statement(&service.store, &caller.client, page, from, to).await?;
+    let times = [("from", from), ("to", to)];
+    let times: String = times.into_iter().filter_map(|(name, time)| Some(format!("&{name}={}", time?))).collect();
+    let next = next_page(request.path(), page, found.total).map(|next| next + &times);
     Ok(HttpResponse::Ok().json(Statement::new(page.page, page.page_size, found.total, found.items, next)))
 }

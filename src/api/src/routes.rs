@@ -31,6 +31,7 @@ const OWN: &[Row] = &[
     row("POST", "/api/v1/nationalid-ovse/qr-intent", Audience::Clients, || web::to(ovse::qr_intent)),
     row("GET", "/api/v1/nationalid-ovse/result/{txnId}", Audience::Clients, || web::to(ovse::result)),
     row("GET", "/api/v1/nationalid-ovse/result/{txnId}/evidence", Audience::Clients, || web::to(ovse::evidence)),
+    row("GET", "/api/v1/nationalid-ovse/transactions", Audience::Clients, || web::to(ovse::list::transactions)),
     row("POST", EVENTS, Audience::Clients, || web::to(events::create)),
     row("GET", EVENTS, Audience::Clients, || web::to(events::list)),
     row("GET", EVENT, Audience::Clients, || web::to(events::show)),

@@ -283,6 +283,8 @@ pub struct EventPatch {
     pub organiser: Option<Option<EventText>>,
     /// A new purpose; `Some(None)` removes it.
     pub purpose: Option<Option<EventText>>,
+    /// It is changed only if its terms have one of these tags.
+    pub only_if: Option<Vec<String>>,
 }
 
 impl Event {

@@ -19,8 +19,23 @@ use crate::language::Language;
 use crate::limits::{REASON_CHARS_MAX, REASON_CODE_CHARS_MAX};
 use crate::request_id::RequestId;
 use crate::retention::ClientRetention;
+use crate::string_enum::string_enum;
 use crate::time::Timestamp;
 use crate::unseen::is_unseen;
+
+string_enum!(
+    /// How a transaction stands.
+    TransactionStatus {
+        /// The person has not answered yet.
+        Pending = "pending",
+        /// The person was verified and shared every requested claim; a guest got a place.
+        Passed = "passed",
+        /// The person declined or could not be verified, or the guest's event had no place.
+        Failed = "failed",
+        /// Nobody answered in time.
+        Expired = "expired",
+    }
+);
 
 /// What the client requested; fixed when the transaction is opened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -54,7 +54,7 @@ impl FailedLogins {
     /// At most `per_minute` failures of one address are answered with 401, further ones with 429; 0 for no limit.
     #[must_use]
     pub fn per_minute(per_minute: u32) -> Self {
-        Self { limit: RateLimit::per_minute(per_minute), pending: Arc::default() }
+        Self { limit: RateLimit::per_minute("sign_ins", per_minute), pending: Arc::default() }
     }
 
     fn pending(&self) -> MutexGuard<'_, BTreeMap<Source, u64>> {

@@ -20,9 +20,13 @@ pub(crate) static FIGURES: LazyLock<StaticFile> = LazyLock::new(|| StaticFile::s
 /// What the forms have that ask for claims.
 pub(crate) static CLAIMS: LazyLock<StaticFile> =
     LazyLock::new(|| StaticFile::style("/assets/claims.css", &[include_str!("../assets/claims.css")]));
-/// What the page of the API has besides.
+/// What the documentation has besides.
 pub(crate) static DOCS: LazyLock<StaticFile> =
     LazyLock::new(|| StaticFile::style("/assets/docs.css", &[RECORDS_STYLE, FIGURES_STYLE, include_str!("../assets/docs.css")]));
+
+/// The script of the documentation.
+pub(crate) static DOCS_SCRIPT: LazyLock<StaticFile> =
+    LazyLock::new(|| StaticFile::script("/assets/docs.js", include_str!("../assets/docs.js")));
 
 const RECORDS_STYLE: &str = include_str!("../assets/records.css");
 const FIGURES_STYLE: &str = include_str!("../assets/figures.css");

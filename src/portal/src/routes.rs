@@ -9,12 +9,16 @@ use super::{checks, credits, docs, fallback, files, refusals, sign_in, transacti
 /// Every route of the portal.
 pub const ROUTES: &[Row] = &[
     row("GET", "/docs", Audience::Developers, || web::to(docs::show)),
-    row("GET", "/docs/errors", Audience::Developers, || web::to(docs::errors::show)),
-    row("GET", "/docs/claims", Audience::Developers, || web::to(docs::guides::show)),
-    row("GET", "/docs/quirks", Audience::Developers, || web::to(docs::guides::show)),
-    row("GET", "/docs/guides", Audience::Developers, || web::to(docs::enter)),
-    row("GET", "/docs/guides/{guide}", Audience::Developers, || web::to(docs::guides::show)),
+    row("GET", "/docs.md", Audience::Developers, || web::to(docs::show)),
     row("GET", "/docs/", Audience::Developers, || web::to(docs::enter)),
+    row("GET", "/docs/guides", Audience::Developers, || web::to(docs::enter)),
+    row("GET", "/docs/guides/start", Audience::Developers, || web::to(docs::enter)),
+    row("GET", "/docs/search", Audience::Developers, || web::to(docs::find)),
+    row("GET", "/docs/search.json", Audience::Developers, || web::to(docs::index)),
+    row("GET", "/docs/postman.json", Audience::Developers, || web::to(docs::collection)),
+    row("GET", "/docs/asyncapi.json", Audience::Developers, || web::to(docs::webhooks)),
+    row("GET", "/docs/{page:.*}", Audience::Developers, || web::to(docs::show)),
+    row("GET", "/llms.txt", Audience::Developers, || web::to(docs::list)),
     row("GET", "/portal", Audience::Developers, || web::to(trial::show)),
     row("GET", "/portal/", Audience::Developers, || web::to(fallback::back)),
     row("GET", "/portal/sign-in", Audience::Developers, || web::to(sign_in::show)),
@@ -49,5 +53,6 @@ pub const ROUTES: &[Row] = &[
     row("GET", "/assets/credits.css", Audience::Developers, || files::CREDITS.route()),
     row("GET", "/assets/claims.css", Audience::Developers, || files::CLAIMS.route()),
     row("GET", "/assets/docs.css", Audience::Developers, || files::DOCS.route()),
+    row("GET", "/assets/docs.js", Audience::Developers, || files::DOCS_SCRIPT.route()),
     row("GET", "/assets/portal.js", Audience::Developers, || files::SCRIPT.route()),
 ];

@@ -7,8 +7,9 @@ use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
 use sakshi_domain::ids::EventId;
+use sakshi_domain::transaction::TransactionStatus;
 use sakshi_service::Service;
-use sakshi_service::verifications::{Filter, Listing, Verification, VerificationStatus, list};
+use sakshi_service::verifications::{Filter, LISTED, Listing, Verification, list};
 use sakshi_web::query::Query;
 use url::form_urlencoded;
 
@@ -19,11 +20,11 @@ use super::trial::Choice;
 use super::when::{When, in_words};
 
 /// The statuses as the address has them, as people read them, and as they are.
-const STATUSES: [(&str, &str, VerificationStatus); 4] = [
-    ("waiting", "Waiting", VerificationStatus::Waiting),
-    ("verified", "Verified", VerificationStatus::Verified),
-    ("not_verified", "Not verified", VerificationStatus::NotVerified),
-    ("expired", "Expired", VerificationStatus::Expired),
+const STATUSES: [(&str, &str, TransactionStatus); 4] = [
+    ("waiting", "Waiting", TransactionStatus::Pending),
+    ("verified", "Verified", TransactionStatus::Passed),
+    ("not_verified", "Not verified", TransactionStatus::Failed),
+    ("expired", "Expired", TransactionStatus::Expired),
 ];
 const CHANNELS: [(&str, &str); 3] = [("web", "Web"), ("qr", "QR code"), ("app", "Native app")];
 
@@ -52,6 +53,7 @@ impl Asked {
             channel: CHANNELS.iter().find(|(name, _)| *name == self.channel).map(|(name, _)| (*name).to_owned()),
             event,
             reference: find.filter(|_| event.is_none()).cloned(),
+            ..Filter::default()
         }
     }
 
@@ -116,7 +118,7 @@ pub(crate) async fn show(user: PortalUser, request: HttpRequest, service: Data<S
             return Ok(redirect(&format!("/portal/transactions/{id}")));
         }
     }
-    let Listing { verifications, older, read_back_to } = list(&service, &user.caller, &asked.filter(), asked.before).await?;
+    let Listing { verifications, older, read_back_to } = list(&service, &user.caller, &asked.filter(), asked.before, LISTED).await?;
     let names = event_names(&service, &verifications).await?;
     let row = |found: Verification| {
         let (status, label, _) = STATUSES.into_iter().find(|(.., status)| *status == found.status).unwrap_or(STATUSES[0]);

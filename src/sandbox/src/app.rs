@@ -16,11 +16,13 @@ mod pages;
 mod script_api;
 mod state;
 mod status;
+mod unasked;
 mod wording;
 
 pub use error::AppError;
 use pages::PageError;
 pub use state::{SandboxApp, SetupError};
+pub use unasked::answer_unasked;
 
 /// Bytes of a form or a JSON body, which contains an intent or its QR value.
 const BODY_BYTES_MAX: usize = 64 * 1_024;

@@ -26,6 +26,17 @@ enum Portrait {
     Large,
 }
 
+/// What a resident's credential says of the date of birth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Dob {
+    /// The day.
+    Day,
+    /// The year alone, which is all that is known of many people.
+    Year,
+    /// Something that is no date.
+    Nonsense,
+}
+
 /// The state of a resident's credentials, as the issuer publishes it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PublishedState {
@@ -85,6 +96,7 @@ pub struct Resident {
     local_name: Option<&'static str>,
     /// Year, month, day.
     born: (i32, u32, u32),
+    dob: Dob,
     gender: &'static str,
     lives_abroad: bool,
     care_of: Option<&'static str>,
@@ -102,6 +114,11 @@ impl Resident {
     #[must_use]
     pub const fn all() -> &'static [Self] {
         sample::RESIDENTS
+    }
+
+    /// One whose credential has a date of birth and a gender in no known form.
+    pub(crate) const fn spoiled() -> &'static Self {
+        &sample::SPOILED
     }
 
     /// The resident with this id.
@@ -135,7 +152,11 @@ impl Resident {
             Claim::Name => owned(self.name),
             Claim::LocalName => self.local_name.map(str::to_owned),
             Claim::Photo => Some(self.photo()),
-            Claim::Dob => self.date_of_birth().map(day_month_year),
+            Claim::Dob => match self.dob {
+                Dob::Day => self.date_of_birth().map(day_month_year),
+                Dob::Year => Some(self.born.0.to_string()),
+                Dob::Nonsense => owned("in spring"),
+            },
             Claim::Gender => owned(self.gender),
             Claim::AgeAbove18 => self.is_over(18, now),
             Claim::AgeAbove50 => self.is_over(50, now),

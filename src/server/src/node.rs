@@ -13,6 +13,7 @@ use sakshi_domain::profile::Profile;
 use sakshi_operator::{FailedLogins, InternalDeps, LongestKept};
 use sakshi_outbound::ClientError;
 use sakshi_outbound::client::{WebhookClient, WebhookClientOptions};
+use sakshi_portal::docs::DocsPages;
 use sakshi_service::Service;
 use sakshi_service::budget::{CpuBudget, FlowFetches, MemoryBudgets};
 use sakshi_service::drain::Drain;
@@ -145,25 +146,30 @@ impl Node {
         let storage = Storage::open(settings, Arc::clone(&vault), bounds::retention(settings)).await?;
         metrics::gauge!("sakshi_store_sealing_key_info", "key" => vault.sealing_key().to_string()).set(1);
         let (store, clock) = (storage.store.clone(), Arc::clone(&storage.clock));
-        let client = WebhookClient::new(&WebhookClientOptions {
+        let client = Arc::new(WebhookClient::new(&WebhookClientOptions {
             allow_private: settings.webhooks.allow_private_targets,
             connect_timeout: settings.webhooks.connect_timeout,
             total_timeout: settings.webhooks.timeout,
             egress: egress.clone(),
-        })?;
+        })?);
         let context = TreeConfig {
             store: store.clone(),
             vault: Arc::clone(&vault),
             clock: Arc::clone(&clock),
-            client: Arc::new(client),
+            client: client.clone(),
             on_one_arbiter: false,
         };
         let (tree, escalations) = Tree::start(context, bounds::tree(settings, &fds)).await?;
 
         // The use cases on those.
         let internal_at = reachable(internal_addr);
-        let stand_ins =
-            StandIns::of(settings, keys.sandbox_issuer.as_ref(), (&public_base, connector_addr.map_or(internal_at, reachable)), &clock)?;
+        let stand_ins = StandIns::of(
+            settings,
+            keys.sandbox_issuer.as_ref(),
+            (&public_base, connector_addr.map_or(internal_at, reachable)),
+            &clock,
+            &client,
+        )?;
         let drain = Drain::default();
         let (memory, cpu) = (MemoryBudgets::default(), CpuBudget::for_this_machine());
         let authority = Arc::new(authority::build(settings, keys, &egress, public_base.clone(), Arc::clone(&clock))?);
@@ -205,6 +211,7 @@ impl Node {
             rates: bounds::rates(settings, workers * fds.public_per_worker),
             profile: settings.profile,
             body_bytes: settings.limits.body_bytes,
+            docs: DocsPages::default(),
             stand_ins: stand_ins.clone(),
         };
         let config = listener("public", &tls.public, workers, fds.public_per_worker, 0);

@@ -43,6 +43,8 @@ pub struct Shared {
     pub profile: Profile,
     /// Bytes of a JSON body.
     pub body_bytes: usize,
+    /// The pages of the documentation.
+    pub docs: DocsPages,
     /// The stand-ins; in the sandbox profile only.
     pub stand_ins: Option<StandIns>,
 }
@@ -67,7 +69,7 @@ pub fn app(
         .app_data(Data::new(CamelCaseDocument(document_of(&service.authority.public_base, PosterApi::openapi, KeyCase::CamelCase))))
         .app_data(DocsBase(service.authority.public_base.as_str().into()))
         .app_data(ErrorPages(sakshi_portal::error_page))
-        .app_data(Data::new(DocsPages::default()))
+        .app_data(Data::new(shared.docs.clone()))
         .app_data(Data::new(service.memory.clone()))
         .app_data(Data::new(service))
         .app_data(Data::new(shared.rates.clone()))

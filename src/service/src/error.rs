@@ -31,6 +31,8 @@ pub enum ServiceError {
     AlreadyCompleted,
     /// The transaction has expired.
     TransactionExpired,
+    /// The event is not as the change expects it.
+    EventChanged,
     /// The operation contradicts what is stored.
     Conflict {
         /// A stable word for it.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sakshi_domain::event::{Event, EventCounts, EventTerms};
+use sakshi_domain::event::{Event, EventCounts, EventPatch, EventTerms};
 use sakshi_domain::ids::{AppId, EventId};
 use sakshi_store::{CreateEvent, CreateOutcome, PatchEventOutcome};
 use sakshi_wire::Sent;
@@ -59,8 +59,15 @@ pub async fn own_event(service: &Service, app: &AppId, id: &str) -> Result<Arc<E
 /// Changes an event of this app in what was sent.
 ///
 /// # Errors
-/// [`ServiceError::Invalid`] with every field that is not acceptable; [`ServiceError::NotFound`] unless the app has such an event.
-pub async fn change_event(service: &Service, app: &AppId, id: &str, sent: Sent) -> Result<Event, ServiceError> {
+/// [`ServiceError::Invalid`] with every field that is not acceptable; [`ServiceError::EventChanged`] if its terms have none of the tags in
+/// `only_if`; [`ServiceError::NotFound`] unless the app has such an event.
+pub async fn change_event(
+    service: &Service,
+    app: &AppId,
+    id: &str,
+    sent: Sent,
+    only_if: Option<Vec<String>>,
+) -> Result<Event, ServiceError> {
     let id = event_id(id)?;
     let (asked, spellings) = sent.spelled::<PatchEventRequest>(service.request_context())?;
     if !asked.read_only.is_empty() {
@@ -68,9 +75,10 @@ pub async fn change_event(service: &Service, app: &AppId, id: &str, sent: Sent) 
         // What credits decide is not compared.
         asked.read_only.check(&event_response(service, &event)).map_err(|invalid| spellings.told(&invalid))?;
     }
-    match service.events.patch(id, app.clone(), asked.patch()).await? {
+    match service.events.patch(id, app.clone(), EventPatch { only_if, ..asked.patch() }).await? {
         PatchEventOutcome::Patched(event) => Ok(event),
         PatchEventOutcome::Refused(invalid) => Err(spellings.told(&invalid).into()),
+        PatchEventOutcome::Changed => Err(ServiceError::EventChanged),
         PatchEventOutcome::NotFound => Err(ServiceError::NotFound("event")),
     }
 }

@@ -25,9 +25,11 @@ pub mod idempotency;
 pub mod idempotency_locks;
 pub mod issuer_keys;
 pub mod names;
+pub mod opened;
 pub mod operator_token;
 pub mod page_settings;
 mod service;
+pub mod statement;
 #[cfg(test)]
 mod test_store;
 pub mod transactions;

@@ -8,32 +8,20 @@ use futures_util::future::try_join_all;
 use sakshi_domain::credits::{EntryKind, LedgerEntry};
 use sakshi_domain::ids::{AppId, ClientId, EventId, TxnId};
 use sakshi_domain::time::Timestamp;
+use sakshi_domain::transaction::TransactionStatus;
 use sakshi_store::{Page, PageRequest, Store, TransactionRecord};
 
 use crate::authentication::Caller;
 use crate::{Service, ServiceError};
 
-/// Verifications of one listing.
-pub const LISTED_MAX: usize = 20;
+/// Verifications of one listing of the portal.
+pub const LISTED: usize = 20;
 /// Ledger entries that one listing reads at most.
 const READ_MAX: u64 = 200;
 /// Ledger entries read at once.
 const PAGE_SIZE: u32 = 50;
 /// Transactions read at once; each may hold a photo.
 const LOADED_AT_ONCE: usize = 8;
-
-/// How a verification stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum VerificationStatus {
-    /// The person has not answered yet.
-    Waiting,
-    /// The person was verified and shared every requested claim; a guest got a place.
-    Verified,
-    /// The person declined or could not be verified, or the guest's event had no place.
-    NotVerified,
-    /// Nobody answered in time.
-    Expired,
-}
 
 /// One verification of the list, without anything personal but the client's own reference.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,7 +31,7 @@ pub struct Verification {
     /// When it was opened.
     pub opened_at: Timestamp,
     /// How it stands.
-    pub status: VerificationStatus,
+    pub status: TransactionStatus,
     /// The channel's name in the API.
     pub channel: &'static str,
     /// The event of a guest.
@@ -56,13 +44,17 @@ pub struct Verification {
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
     /// With this status.
-    pub status: Option<VerificationStatus>,
+    pub status: Option<TransactionStatus>,
     /// With a channel of this name.
     pub channel: Option<String>,
     /// Of guests of this event.
     pub event: Option<EventId>,
     /// Whose reference contains this text, in any case of its ASCII letters.
     pub reference: Option<String>,
+    /// Whose reference is this text.
+    pub exact_reference: Option<String>,
+    /// That were opened at this time or later.
+    pub from: Option<Timestamp>,
 }
 
 impl Filter {
@@ -75,13 +67,15 @@ impl Filter {
             && self.channel.as_deref().is_none_or(|channel| channel == verification.channel)
             && self.event.is_none_or(|event| Some(event) == verification.event)
             && self.reference.as_ref().is_none_or(contains)
+            && self.exact_reference.as_ref().is_none_or(|exact| Some(exact) == verification.reference.as_ref())
+            && self.from.is_none_or(|from| verification.opened_at >= from)
     }
 }
 
 /// A part of the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listing {
-    /// At most [`LISTED_MAX`], the newest first.
+    /// As many as were asked for at most, the newest first.
     pub verifications: Vec<Verification>,
     /// Give this as `before` to go on; `None` at the end of what is kept.
     pub older: Option<u64>,
@@ -89,14 +83,14 @@ pub struct Listing {
     pub read_back_to: Option<Timestamp>,
 }
 
-/// Lists verifications of the caller's app whose ledger entries come before this number, or the newest ones.
+/// Lists `most` verifications of the caller's app at most, whose ledger entries come before this number, or the newest ones.
 ///
 /// # Errors
 /// A store that is away.
-pub async fn list(service: &Service, caller: &Caller, filter: &Filter, before: Option<u64>) -> Result<Listing, ServiceError> {
+pub async fn list(service: &Service, caller: &Caller, filter: &Filter, before: Option<u64>, most: usize) -> Result<Listing, ServiceError> {
     let kept_since = service.clock.now() - (service.rules.window + service.rules.result_ttl);
     let ledger = Ledger { store: &service.store, client: &caller.client, app: &caller.app.app_id, kept_since };
-    ledger.list(filter, before).await
+    ledger.list(filter, before, most).await
 }
 
 /// The ledger in which the verifications of an app are found.
@@ -109,7 +103,7 @@ struct Ledger<'a> {
 }
 
 impl Ledger<'_> {
-    async fn list(&self, filter: &Filter, before: Option<u64>) -> Result<Listing, ServiceError> {
+    async fn list(&self, filter: &Filter, before: Option<u64>, most: usize) -> Result<Listing, ServiceError> {
         let mut next = match before {
             Some(before) => before.saturating_sub(1),
             None => self.statement(1).await?.total,
@@ -129,12 +123,15 @@ impl Ledger<'_> {
                 let loaded = try_join_all(chunk.iter().map(|entry| self.load(entry))).await?;
                 for (entry, record) in chunk.iter().zip(loaded) {
                     next = entry.seq - 1;
+                    if filter.from.is_some_and(|from| entry.at < from) {
+                        return Ok(listing);
+                    }
                     listing.read_back_to = Some(entry.at);
                     any_kept |= record.is_some();
                     let own = record.filter(|record| record.opened().app == *self.app);
                     let found = own.map(|record| verification(&record));
                     listing.verifications.extend(found.filter(|found| filter.admits(found)));
-                    if listing.verifications.len() == LISTED_MAX {
+                    if listing.verifications.len() == most {
                         // There is one: credits are granted before they are spent.
                         listing.older = Some(next + 1);
                         return Ok(listing);
@@ -164,10 +161,10 @@ impl Ledger<'_> {
 fn verification(record: &TransactionRecord) -> Verification {
     let opened = record.opened();
     let status = match record {
-        TransactionRecord::Pending(_) => VerificationStatus::Waiting,
-        TransactionRecord::Expired(_) => VerificationStatus::Expired,
-        TransactionRecord::Completed(record) if record.passed => VerificationStatus::Verified,
-        TransactionRecord::Completed(_) => VerificationStatus::NotVerified,
+        TransactionRecord::Pending(_) => TransactionStatus::Pending,
+        TransactionRecord::Expired(_) => TransactionStatus::Expired,
+        TransactionRecord::Completed(record) if record.passed => TransactionStatus::Passed,
+        TransactionRecord::Completed(_) => TransactionStatus::Failed,
     };
     Verification {
         txn: opened.id,
@@ -236,7 +233,7 @@ mod tests {
 
         async fn list(&self, kept_since: Timestamp, filter: &Filter, before: Option<u64>) -> Listing {
             let ledger = Ledger { store: &self.store, client: &self.client, app: &self.app, kept_since };
-            ledger.list(filter, before).await.unwrap()
+            ledger.list(filter, before, LISTED).await.unwrap()
         }
     }
 
@@ -291,21 +288,22 @@ mod tests {
         let guest = Verification {
             txn: TxnId::generate(ClientId::generate().partition(), 0),
             opened_at: Timestamp::from_millis(0),
-            status: VerificationStatus::Verified,
+            status: TransactionStatus::Passed,
             channel: "web",
             event: Some(event),
             reference: Some("Order 7".into()),
         };
-        let other = Verification { status: VerificationStatus::Waiting, channel: "qr", event: None, reference: None, ..guest.clone() };
+        let other = Verification { status: TransactionStatus::Pending, channel: "qr", event: None, reference: None, ..guest.clone() };
         let filters = [
-            Filter { status: Some(VerificationStatus::Verified), ..Filter::default() },
+            Filter { status: Some(TransactionStatus::Passed), ..Filter::default() },
             Filter { channel: Some("web".into()), ..Filter::default() },
             Filter { event: Some(event), ..Filter::default() },
             Filter { reference: Some("oRDER".into()), ..Filter::default() },
+            Filter { exact_reference: Some("Order 7".into()), ..Filter::default() },
         ];
         for filter in filters {
             assert!(filter.admits(&guest) && !filter.admits(&other), "{filter:?}");
-            let one_more = Filter { status: Some(VerificationStatus::Expired), ..filter };
+            let one_more = Filter { status: Some(TransactionStatus::Expired), ..filter };
             assert!(!one_more.admits(&guest), "{one_more:?}");
         }
         assert!(Filter::default().admits(&other));

@@ -1,6 +1,7 @@
 //! Events and their registered guests.
 
-use sakshi_domain::event::Event;
+use aws_lc_rs::digest::{SHA256, digest};
+use sakshi_domain::event::{Event, EventTerms};
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::invalid::Invalid;
 use sakshi_domain::time::Timestamp;
@@ -26,8 +27,19 @@ pub enum PatchEventOutcome {
     Patched(Event),
     /// The change contradicts what has happened; nothing was written.
     Refused(Invalid),
+    /// The event is not as the change expects it; nothing was written.
+    Changed,
     /// The app has no such event.
     NotFound,
+}
+
+/// Tells apart the terms that an event had from those that it has; counts of guests do not change it.
+#[must_use]
+pub fn event_tag(terms: &EventTerms) -> String {
+    // Strings, numbers and maps with string keys are always written.
+    let json = serde_json::to_vec(terms).unwrap_or_default();
+    let digest = digest(&SHA256, &json);
+    digest.as_ref()[..12].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// A registered guest.

@@ -42,7 +42,7 @@ pub use consents::{AskedConsents, ConsentPage, ConsentPlace, KeptConsent};
 pub use credits::{Audit, CreditOutcome};
 pub use erasure::Erased;
 pub use error::{OpenError, StoreError, StoreFuture};
-pub use events::{CreateEvent, PatchEventOutcome, Registration};
+pub use events::{CreateEvent, PatchEventOutcome, Registration, event_tag};
 pub use flows::{FlowDeliveries, FlowRecord, LapseFlowOutcome, OpenFlow, ReportFlow, ReportFlowOutcome, SealedPayload};
 pub use idempotency::{CreateOutcome, IdempotencyScope, IdempotentAnswer, OrderLease};
 pub use installation::{Installation, Ownership};

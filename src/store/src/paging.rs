@@ -11,7 +11,8 @@ pub struct PageRequest {
 
 impl PageRequest {
     /// Rows before the page.
-    pub(crate) fn offset(self) -> u64 {
+    #[must_use]
+    pub fn offset(self) -> u64 {
         u64::from(self.page.saturating_sub(1)) * u64::from(self.page_size)
     }
 }

@@ -72,7 +72,7 @@ impl Authenticated {
         refuse_elsewhere(request, &caller).map_err(|error| refused(request, error))?;
         note_caller(request, &caller.app);
         if let Some(rates) = request.app_data::<Data<RateLimits>>() {
-            rates.clients.take(&caller.client, caller.limits.requests_per_second)?;
+            rates.clients.count(request, &caller.client, caller.limits.requests_per_second)?;
         }
         Ok(Self(caller))
     }

@@ -28,7 +28,7 @@ use super::response_body::ResponseBody;
 use super::routing::RouteMetrics;
 use super::unread_body::UnreadBody;
 use crate::listener::{ActiveRequest, ConnectionState};
-use crate::rate_limit::sender;
+use crate::rate_limit::{self, sender};
 
 /// The id of a request, as the middleware accepted or generated it.
 #[must_use]
@@ -139,6 +139,9 @@ fn finish<B: MessageBody + 'static>(
     }
     if let Ok(value) = HeaderValue::from_str(id.as_str()) {
         response.headers_mut().insert(X_REQUEST_ID, value);
+    }
+    for (name, value) in rate_limit::headers(response.request()) {
+        response.headers_mut().insert(name, value);
     }
     if !response.headers().contains_key(header::CACHE_CONTROL) {
         response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));

@@ -35,6 +35,7 @@ pub const CODES: &[&str] = &[
     "client_too_large",
     "code_expired",
     "cross_site",
+    "event_changed",
     "event_closed",
     "event_full",
     "forbidden",
@@ -117,6 +118,8 @@ pub enum ApiError {
     UnsupportedMediaType(&'static str),
     /// Too many requests.
     RateLimited {
+        /// The name of the limit.
+        limit: &'static str,
         /// When to retry.
         retry_after: Duration,
     },
@@ -157,6 +160,9 @@ fn service_row(error: &ServiceError) -> Row<'_> {
             Row { status: StatusCode::NOT_FOUND, code: "not_found", message: format!("There is no such {what}.").into() }
         }
         ServiceError::AlreadyCompleted => row(StatusCode::CONFLICT, "already_completed", "The transaction is already completed."),
+        ServiceError::EventChanged => {
+            row(StatusCode::PRECONDITION_FAILED, "event_changed", "The event has changed since it was read; see its `ETag`.")
+        }
         ServiceError::Conflict { code, message } => row(StatusCode::CONFLICT, code, message),
         ServiceError::ReportRefused(refusal) => {
             Row { status: StatusCode::CONFLICT, code: "report_refused", message: refusal.to_string().into() }
@@ -234,9 +240,11 @@ impl ApiError {
             },
             Self::BodyTooSlow => row(StatusCode::REQUEST_TIMEOUT, "body_too_slow", "The body did not arrive in time."),
             Self::UnsupportedMediaType(message) => row(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", message),
-            Self::RateLimited { .. } => {
-                row(StatusCode::TOO_MANY_REQUESTS, "rate_limited", "Too many requests. Retry after `Retry-After` seconds.")
-            }
+            Self::RateLimited { limit, .. } => Row {
+                status: StatusCode::TOO_MANY_REQUESTS,
+                code: "rate_limited",
+                message: format!("Too many requests for the limit `{limit}`. Retry after `Retry-After` seconds.").into(),
+            },
             Self::Unhealthy(message) => {
                 Row { status: StatusCode::SERVICE_UNAVAILABLE, code: "unhealthy", message: message.as_str().into() }
             }
@@ -276,7 +284,7 @@ impl ApiError {
     #[must_use]
     pub fn retry_after(&self) -> Option<u64> {
         let wait = match self {
-            Self::RateLimited { retry_after } | Self::Service(ServiceError::Unavailable { retry_after, .. }) => *retry_after,
+            Self::RateLimited { retry_after, .. } | Self::Service(ServiceError::Unavailable { retry_after, .. }) => *retry_after,
             Self::Service(
                 ServiceError::Overloaded | ServiceError::Upstream(UpstreamError::Busy) | ServiceError::Source(UpstreamError::Busy),
             )
@@ -414,7 +422,7 @@ mod tests {
     async fn a_429_and_a_503_say_when_to_come_again() {
         let half = Duration::from_millis(500);
         for (error, seconds) in [
-            (ApiError::RateLimited { retry_after: half }, "1"),
+            (ApiError::RateLimited { limit: "test", retry_after: half }, "1"),
             (ApiError::Service(ServiceError::Unavailable { code: "storage_full", retry_after: Duration::from_millis(2_100) }), "3"),
             (ApiError::Service(ServiceError::Overloaded), "1"),
             (StoreError::Full.into(), "30"),

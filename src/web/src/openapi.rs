@@ -134,7 +134,7 @@ fn common_example(status: &str) -> ApiError {
         "400" => Invalid::one("page", "must be a whole number from 1 to 2147483647").into(),
         "413" => ApiError::BodyTooLarge { limit: 65_536 },
         "415" => ApiError::UnsupportedMediaType("The Content-Type must be application/json."),
-        "429" => ApiError::RateLimited { retry_after: Duration::from_secs(1) },
+        "429" => ApiError::RateLimited { limit: "init", retry_after: Duration::from_secs(1) },
         "503" => ServiceError::Overloaded.into(),
         "500" => ApiError::internal(""),
         _ => ApiError::MethodNotAllowed { allow: "GET, HEAD".into() },

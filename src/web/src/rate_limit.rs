@@ -8,9 +8,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use actix_web::HttpRequest;
+use actix_web::http::header::{HeaderName, HeaderValue};
 use actix_web::web::Data;
+use actix_web::{HttpMessage as _, HttpRequest};
 use governor::clock::{Clock, DefaultClock};
+use governor::middleware::StateInformationMiddleware;
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 use ipnet::IpNet;
 use sakshi_domain::ids::{AppId, ClientId, EventId, TxnId};
@@ -24,12 +26,18 @@ const KEYS_KEPT: usize = 10_000;
 
 /// A limit per key, shared by all workers of the process.
 #[derive(Clone)]
-pub struct RateLimit<K: Hash + Eq + Clone + Send + Sync + 'static>(Option<Arc<Limiter<K>>>);
+pub struct RateLimit<K: Hash + Eq + Clone + Send + Sync + 'static> {
+    /// What clients know it by.
+    name: &'static str,
+    limiter: Option<Arc<Limiter<K>>>,
+}
 
 struct Limiter<K: Hash + Eq + Clone + Send + Sync + 'static> {
-    limiter: DefaultKeyedRateLimiter<K>,
+    limiter: DefaultKeyedRateLimiter<K, StateInformationMiddleware>,
     /// The largest burst.
     burst: NonZeroU32,
+    /// The time in which so many are allowed.
+    window: Duration,
     /// Forgetting visits every key, so it is done when their number has doubled since the last time.
     forget_above: AtomicUsize,
 }
@@ -43,24 +51,90 @@ impl<K: Hash + Eq + Clone + Send + Sync + 'static> Limiter<K> {
     }
 }
 
+/// How many requests a limit allows, and how many of them are left to a caller: what the fields `RateLimit-Policy` and `RateLimit`
+/// say (draft-ietf-httpapi-ratelimit-headers).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// The limit's name.
+    pub name: &'static str,
+    /// Requests allowed in the window.
+    pub quota: u32,
+    /// The window.
+    pub window: Duration,
+    /// Requests left.
+    pub remaining: u32,
+    /// The time until all are left again.
+    pub reset: Duration,
+}
+
+/// What the limits of a request have said.
+#[derive(Default)]
+struct Standings(Vec<Standing>);
+
+/// What the limits of a request have said, as headers of its answer.
+pub(crate) fn headers(request: &HttpRequest) -> Vec<(HeaderName, HeaderValue)> {
+    let extensions = request.extensions();
+    let Some(Standings(standings)) = extensions.get::<Standings>() else { return Vec::new() };
+    let whole = |time: Duration| time.as_secs() + u64::from(time.subsec_nanos() > 0);
+    let list = |item: fn(&Standing, u64) -> String, time: fn(&Standing) -> Duration| {
+        standings.iter().map(|standing| item(standing, whole(time(standing)))).collect::<Vec<_>>().join(", ")
+    };
+    let policy = list(|standing, window| format!("\"{}\";q={};w={window}", standing.name, standing.quota), |standing| standing.window);
+    let left = list(|standing, reset| format!("\"{}\";r={};t={reset}", standing.name, standing.remaining), |standing| standing.reset);
+    let lines = [("ratelimit-policy", policy), ("ratelimit", left)].into_iter();
+    lines.filter_map(|(name, text)| Some((HeaderName::from_static(name), HeaderValue::from_str(&text).ok()?))).collect()
+}
+
 impl<K: Hash + Eq + Clone + Send + Sync + 'static> RateLimit<K> {
     /// At most `per_second` with bursts of as many; 0 for no limit.
     #[must_use]
-    pub fn per_second(per_second: u32) -> Self {
-        Self::of(per_second, Quota::per_second)
+    pub fn per_second(name: &'static str, per_second: u32) -> Self {
+        Self::of(name, per_second, Duration::from_secs(1), Quota::per_second)
     }
 
     /// At most `per_minute` with bursts of as many; 0 for no limit.
     #[must_use]
-    pub fn per_minute(per_minute: u32) -> Self {
-        Self::of(per_minute, Quota::per_minute)
+    pub fn per_minute(name: &'static str, per_minute: u32) -> Self {
+        Self::of(name, per_minute, Duration::from_secs(60), Quota::per_minute)
     }
 
-    fn of(rate: u32, quota: fn(NonZeroU32) -> Quota) -> Self {
-        Self(NonZeroU32::new(rate).map(|burst| {
-            let (limiter, forget_above) = (RateLimiter::keyed(quota(burst)), AtomicUsize::new(KEYS_KEPT));
-            Arc::new(Limiter { limiter, burst, forget_above })
-        }))
+    fn of(name: &'static str, rate: u32, window: Duration, quota: fn(NonZeroU32) -> Quota) -> Self {
+        let limiter = NonZeroU32::new(rate).map(|burst| {
+            let limiter = RateLimiter::keyed(quota(burst)).with_middleware();
+            Arc::new(Limiter { limiter, burst, window, forget_above: AtomicUsize::new(KEYS_KEPT) })
+        });
+        Self { name, limiter }
+    }
+
+    /// The limit as nobody has used it; `None` when there is none.
+    #[must_use]
+    pub fn policy(&self) -> Option<Standing> {
+        let limiter = self.limiter.as_ref()?;
+        let quota = limiter.burst.get();
+        Some(Standing { name: self.name, quota, window: limiter.window, remaining: quota, reset: Duration::ZERO })
+    }
+
+    /// Counts a request, and tells its sender where they stand.
+    ///
+    /// # Errors
+    /// [`ApiError::RateLimited`].
+    pub fn count(&self, request: &HttpRequest, key: &K) -> Result<(), ApiError> {
+        let taken = self.take_cost(key, NonZeroU32::MIN);
+        let standing = match &taken {
+            Ok(standing) => *standing,
+            Err(ApiError::RateLimited { retry_after, .. }) => {
+                self.policy().map(|policy| Standing { remaining: 0, reset: *retry_after, ..policy })
+            }
+            Err(_) => None,
+        };
+        if let Some(standing) = standing {
+            let mut extensions = request.extensions_mut();
+            match extensions.get_mut::<Standings>() {
+                Some(Standings(standings)) => standings.push(standing),
+                None => drop(extensions.insert(Standings(vec![standing]))),
+            }
+        }
+        taken.map(drop)
     }
 
     /// Counts one.
@@ -68,7 +142,7 @@ impl<K: Hash + Eq + Clone + Send + Sync + 'static> RateLimit<K> {
     /// # Errors
     /// [`ApiError::RateLimited`].
     pub fn take(&self, key: &K) -> Result<(), ApiError> {
-        self.take_cost(key, NonZeroU32::MIN)
+        self.take_cost(key, NonZeroU32::MIN).map(drop)
     }
 
     /// Counts what a request costs beyond the one that was counted for it, but never more than a whole burst.
@@ -77,18 +151,26 @@ impl<K: Hash + Eq + Clone + Send + Sync + 'static> RateLimit<K> {
     /// [`ApiError::RateLimited`].
     pub fn take_extra(&self, key: &K, cost: NonZeroU32) -> Result<(), ApiError> {
         // A request that costs more than a burst would otherwise never pass.
-        let beyond_one = self.0.as_ref().and_then(|limiter| NonZeroU32::new(limiter.burst.get() - 1));
-        beyond_one.map_or(Ok(()), |most| self.take_cost(key, cost.min(most)))
+        let beyond_one = self.limiter.as_ref().and_then(|limiter| NonZeroU32::new(limiter.burst.get() - 1));
+        beyond_one.map_or(Ok(()), |most| self.take_cost(key, cost.min(most)).map(drop))
     }
 
-    fn take_cost(&self, key: &K, cost: NonZeroU32) -> Result<(), ApiError> {
-        let Some(limiter) = &self.0 else { return Ok(()) };
+    fn take_cost(&self, key: &K, cost: NonZeroU32) -> Result<Option<Standing>, ApiError> {
+        let Some(limiter) = &self.limiter else { return Ok(None) };
         limiter.forget_unused();
-        // The cost is never larger than a burst.
-        limiter.limiter.check_key_n(key, cost).unwrap_or(Ok(())).map_err(|wait| {
-            let retry_after = wait.wait_time_from(DefaultClock::default().now()).max(Duration::from_millis(1));
-            ApiError::RateLimited { retry_after }
-        })
+        match limiter.limiter.check_key_n(key, cost) {
+            Ok(Ok(state)) => {
+                let (quota, remaining) = (limiter.burst.get(), state.remaining_burst_capacity());
+                let reset = limiter.window.mul_f64(f64::from(quota.saturating_sub(remaining)) / f64::from(quota));
+                Ok(Some(Standing { name: self.name, quota, window: limiter.window, remaining, reset }))
+            }
+            Ok(Err(wait)) => {
+                let retry_after = wait.wait_time_from(DefaultClock::default().now()).max(Duration::from_millis(1));
+                Err(ApiError::RateLimited { limit: self.name, retry_after })
+            }
+            // The cost is never larger than a burst.
+            Err(_) => Ok(None),
+        }
     }
 }
 
@@ -104,17 +186,17 @@ impl ClientRates {
     ///
     /// # Errors
     /// [`ApiError::RateLimited`].
-    pub fn take(&self, client: &ClientId, per_second: Option<NonZeroU32>) -> Result<(), ApiError> {
+    pub fn count(&self, request: &HttpRequest, client: &ClientId, per_second: Option<NonZeroU32>) -> Result<(), ApiError> {
         let Some(per_second) = per_second else { return Ok(()) };
         let mut rates = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let begin = || (per_second, RateLimit::per_second(per_second.get()));
+        let begin = || (per_second, RateLimit::per_second("client", per_second.get()));
         let known = rates.entry(client.clone()).or_insert_with(begin);
         if known.0 != per_second {
             *known = begin();
         }
         let rate = known.1.clone();
         drop(rates);
-        rate.take(&())
+        rate.count(request, &())
     }
 }
 
@@ -178,16 +260,16 @@ impl RateLimits {
     pub fn unlimited() -> Self {
         Self {
             clients: ClientRates::default(),
-            init: RateLimit::per_second(0),
-            orders: RateLimit::per_second(0),
-            polls: RateLimit::per_second(0),
-            callbacks: RateLimit::per_second(0),
-            stray_callbacks: RateLimit::per_second(0),
-            pages: RateLimit::per_second(0),
-            event_starts: RateLimit::per_second(0),
-            starts_of_events: RateLimit::per_minute(0),
-            refusals: RateLimit::per_second(0),
-            sign_ins: RateLimit::per_minute(0),
+            init: RateLimit::per_second("init", 0),
+            orders: RateLimit::per_second("orders", 0),
+            polls: RateLimit::per_second("polls", 0),
+            callbacks: RateLimit::per_second("callbacks", 0),
+            stray_callbacks: RateLimit::per_second("callbacks", 0),
+            pages: RateLimit::per_second("pages", 0),
+            event_starts: RateLimit::per_second("starts", 0),
+            starts_of_events: RateLimit::per_minute("starts", 0),
+            refusals: RateLimit::per_second("refusals", 0),
+            sign_ins: RateLimit::per_minute("sign_ins", 0),
             streams: StreamSlots::new(usize::MAX),
             trusted_proxies: Arc::default(),
         }
@@ -246,10 +328,11 @@ mod tests {
     #[test]
     fn a_client_has_its_own_limit_and_a_change_of_it_counts_at_once() {
         let (rates, client) = (ClientRates::default(), ClientId::generate());
-        let take = |most| rates.take(&client, NonZeroU32::new(most)).is_ok();
+        let request = TestRequest::default().to_http_request();
+        let take = |most| rates.count(&request, &client, NonZeroU32::new(most)).is_ok();
         assert!((0..100).all(|_| take(0)), "without a limit");
         assert!(take(2) && take(2) && !take(2));
-        assert!(rates.take(&ClientId::generate(), NonZeroU32::new(2)).is_ok(), "another client");
+        assert!(rates.count(&request, &ClientId::generate(), NonZeroU32::new(2)).is_ok(), "another client");
         assert!(take(1) && !take(1));
     }
 
@@ -273,25 +356,45 @@ mod tests {
 
     #[test]
     fn what_costs_more_takes_more_and_never_more_than_there_can_be() {
-        let (rate, app) = (RateLimit::per_minute(5), AppId::generate());
+        let (rate, app) = (RateLimit::per_minute("test", 5), AppId::generate());
         let cost = |cost| NonZeroU32::new(cost).unwrap();
         assert!(
             rate.take_extra(&app, cost(3)).is_ok() && rate.take_extra(&app, cost(3)).is_err() && rate.take_extra(&app, cost(2)).is_ok()
         );
         assert!(rate.take(&app).is_err());
         for (most, other) in [(1, AppId::generate()), (5, AppId::generate())] {
-            let rate = RateLimit::per_minute(most);
+            let rate = RateLimit::per_minute("test", most);
             assert!(rate.take(&other).is_ok() && rate.take_extra(&other, cost(9)).is_ok(), "{most}");
         }
     }
 
     #[test]
     fn one_more_than_the_rate_is_refused_and_zero_is_no_limit() {
-        let rate = RateLimit::per_second(2);
+        let rate = RateLimit::per_second("test", 2);
         let app = AppId::generate();
         assert!(rate.take(&app).is_ok() && rate.take(&app).is_ok());
-        assert!(matches!(rate.take(&app), Err(ApiError::RateLimited { .. })));
+        assert!(matches!(rate.take(&app), Err(ApiError::RateLimited { limit: "test", .. })));
         assert!(rate.take(&AppId::generate()).is_ok());
-        assert!((0..100).all(|_| RateLimit::per_second(0).take(&app).is_ok()));
+        assert!((0..100).all(|_| RateLimit::per_second("test", 0).take(&app).is_ok()));
+    }
+
+    #[test]
+    fn each_answer_says_what_its_limits_allow_and_what_is_left_of_them() {
+        let (rate, other, app) = (RateLimit::per_second("init", 2), RateLimit::per_minute("orders", 30), AppId::generate());
+        let mut said = Vec::new();
+        for _ in 0..3 {
+            let request = TestRequest::default().to_http_request();
+            let counted = rate.count(&request, &app).and_then(|()| other.count(&request, &app));
+            let texts: Vec<String> = headers(&request).iter().map(|(_, text)| text.to_str().unwrap().to_owned()).collect();
+            said.push((counted.is_ok(), texts.try_into().unwrap()));
+        }
+        let policies = "\"init\";q=2;w=1, \"orders\";q=30;w=60";
+        let line = |left: &str, is_taken, policy: &str| (is_taken, [policy.to_owned(), left.to_owned()]);
+        assert_eq!(said[0], line("\"init\";r=1;t=1, \"orders\";r=29;t=2", true, policies));
+        assert_eq!(said[1], line("\"init\";r=0;t=1, \"orders\";r=28;t=4", true, policies));
+        assert_eq!(said[2], line("\"init\";r=0;t=1", false, "\"init\";q=2;w=1"));
+        let request = TestRequest::default().to_http_request();
+        assert!(RateLimit::per_second("none", 0).count(&request, &app).is_ok());
+        assert!(headers(&request).is_empty(), "without a limit nothing is said");
     }
 }

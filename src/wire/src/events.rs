@@ -162,6 +162,7 @@ impl PatchEventRequest {
             time_zone: self.time_zone.0,
             organiser: self.organiser.0,
             purpose: self.purpose.0,
+            only_if: None,
         }
     }
 }

@@ -298,6 +298,7 @@ words! {
     sakshi_domain::event::EventEntry,
     sakshi_domain::event::EventStatus,
     sakshi_domain::event::StatusReason,
+    sakshi_domain::transaction::TransactionStatus,
     sakshi_domain::flow::api_type::ApiType,
     sakshi_domain::flow::report_kind::ReportKind,
     sakshi_domain::flow::statuses::SigningStatus,

@@ -1,7 +1,10 @@
 //! The API of client backends.
 
+mod compatible;
 mod credits;
+mod manners;
 mod openapi;
 mod orders;
 mod polls;
 mod rules;
+mod sandbox;

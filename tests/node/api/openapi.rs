@@ -75,6 +75,7 @@ fn each_operation_keeps_the_name_that_generated_clients_call_it_by() {
             "initEStamp",
             "listEventRegistrations",
             "listEvents",
+            "listTransactions",
             "openTransaction",
             "ping",
             "requestEsign",

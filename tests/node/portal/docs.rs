@@ -1,4 +1,4 @@
-//! The page of the API.
+//! The documentation: its pages, as HTML and as Markdown, and its search.
 
 use reqwest::Method;
 
@@ -12,7 +12,7 @@ async fn the_page_tells_every_operation_and_loads_nothing_from_elsewhere() {
     let page = live.http.get(live.url("/docs")).send().await.unwrap();
     assert_eq!((page.status().as_u16(), page.headers()["x-robots-tag"].to_str().unwrap()), (200, "noindex"));
     assert!(page.headers()["content-security-policy"].to_str().unwrap().starts_with("default-src 'none'"));
-    let html = page.text().await.unwrap();
+    let html = all_pages(&live).await;
     let loads = html.split(['<', '>']).filter(|tag| ["link ", "script ", "img "].iter().any(|kind| tag.starts_with(kind)));
     assert!(loads.clone().count() > 0);
     for tag in loads {
@@ -21,7 +21,7 @@ async fn the_page_tells_every_operation_and_loads_nothing_from_elsewhere() {
     let document: serde_json::Value = live.http.get(live.url("/openapi.json")).send().await.unwrap().json().await.unwrap();
     for (path, item) in document["paths"].as_object().unwrap() {
         for method in item.as_object().unwrap().keys() {
-            let told = format!("<b>{}</b> {path}<", method.to_uppercase());
+            let told = format!(">{}</span> <code>{path}<", method.to_uppercase());
             assert!(html.contains(&told), "{told}");
         }
     }
@@ -29,6 +29,23 @@ async fn the_page_tells_every_operation_and_loads_nothing_from_elsewhere() {
         assert!(html.contains(&format!("id=\"webhook-{name}\"")), "{name}");
     }
     live.stop().await;
+}
+
+/// The paths of all pages, as the rail has them.
+async fn rail(live: &InProcessNode) -> Vec<String> {
+    let html = live.http.get(live.url("/docs")).send().await.unwrap().text().await.unwrap();
+    let nav = html.split("aria-label=\"Documentation\">").nth(1).unwrap().split("</nav>").next().unwrap();
+    nav.split("href=\"").skip(1).map(|rest| rest.split('"').next().unwrap().to_owned()).collect()
+}
+
+async fn all_pages(live: &InProcessNode) -> String {
+    let mut all = String::new();
+    for path in rail(live).await {
+        let page = live.http.get(live.url(&path)).send().await.unwrap();
+        assert_eq!(page.status().as_u16(), 200, "{path}");
+        all.push_str(&page.text().await.unwrap());
+    }
+    all
 }
 
 #[actix_rt::test]
@@ -47,37 +64,88 @@ async fn a_refusal_leads_to_the_entry_of_its_code() {
 }
 
 #[actix_rt::test]
-async fn every_guide_is_a_page_of_its_own_that_the_page_of_the_api_leads_to() {
+async fn every_guide_is_a_page_of_its_own_that_the_rail_leads_to() {
     let live = InProcessNode::start().await;
-    let html = live.http.get(live.url("/docs")).send().await.unwrap().text().await.unwrap();
-    let guides: Vec<&str> =
-        html.split("href=\"").filter_map(|rest| rest.split('"').next()).filter(|link| link.starts_with("/docs/")).collect();
+    let guides = rail(&live).await;
     let files = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guides")).unwrap();
     for file in files.map(|file| file.unwrap().path()) {
-        let path = format!("/docs/guides/{}", file.file_stem().unwrap().to_str().unwrap());
-        assert!(guides.contains(&&*path), "{path} is not in {guides:?}");
-        let page = live.http.get(live.url(&path)).send().await.unwrap();
-        assert_eq!(page.status().as_u16(), 200, "{path}");
-        let (shown, text) = (page.text().await.unwrap(), std::fs::read_to_string(&file).unwrap());
+        let path = match file.file_stem().unwrap().to_str().unwrap() {
+            "start" => "/docs".to_owned(),
+            name => format!("/docs/guides/{name}"),
+        };
+        assert!(guides.contains(&path), "{path} is not in {guides:?}");
+        let shown = live.http.get(live.url(&path)).send().await.unwrap().text().await.unwrap();
+        let text = std::fs::read_to_string(&file).unwrap();
         let title = text.lines().next().unwrap().trim_start_matches("# ");
         assert!(shown.contains(&format!(">{title}</h1>")) && shown.matches("<h1").count() == 1, "{path}: {shown}");
+        assert!(shown.contains(&format!("href=\"{path}\" aria-current=\"page\"")), "{path}: {shown}");
     }
     assert_eq!(live.stranger("/docs/guides/none").await.0, 404);
     live.stop().await;
 }
 
 #[actix_rt::test]
+async fn every_page_is_there_as_markdown_whose_links_lead_to_markdown() {
+    let live = InProcessNode::start().await;
+    let list = live.http.get(live.url("/llms.txt")).send().await.unwrap();
+    assert_eq!((list.status().as_u16(), list.headers()["content-type"].to_str().unwrap()), (200, "text/plain; charset=utf-8"));
+    let list = list.text().await.unwrap();
+    let mut links = Vec::new();
+    for path in rail(&live).await {
+        let address = live.url(&format!("{path}.md"));
+        assert!(list.contains(&format!("({address})")), "{address}: {list}");
+        let page = live.http.get(address).send().await.unwrap();
+        assert_eq!(
+            (page.status().as_u16(), page.headers()["content-type"].to_str().unwrap()),
+            (200, "text/markdown; charset=utf-8"),
+            "{path}"
+        );
+        let text = page.text().await.unwrap();
+        let is_document = !path.starts_with("/docs/reference");
+        assert!(text.starts_with("# ") && !text.contains("<!-- "), "{path}: {text}");
+        assert!(!is_document || !text.contains("verify.example"), "{path}: {text}");
+        links.extend(
+            text.split("](").skip(1).filter_map(|rest| rest.split(')').next()).filter(|to| to.contains("/docs")).map(str::to_owned),
+        );
+    }
+    assert!(links.len() > 50, "{links:?}");
+    links.sort();
+    links.dedup_by_key(|link| link.split('#').next().unwrap().to_owned());
+    for link in links {
+        assert!(link.split('#').next().unwrap().ends_with(".md"), "{link}");
+        assert_eq!(live.http.get(&link).send().await.unwrap().status().as_u16(), 200, "{link}");
+    }
+    live.stop().await;
+}
+
+#[actix_rt::test]
+async fn the_search_finds_headings_operations_and_codes_without_a_script() {
+    let live = InProcessNode::start().await;
+    let found = async |words: &str| live.http.get(live.url(&format!("/docs/search?q={words}"))).send().await.unwrap().text().await.unwrap();
+    assert!(found("repeating+REQUEST").await.contains("href=\"/docs/guides/errors#repeating-a-request\""));
+    assert!(found("insufficient_credits").await.contains("href=\"/docs/errors#insufficient_credits\""));
+    assert!(found("qr-intent").await.contains("href=\"/docs/reference/verification#post-api-v1-nationalid-ovse-qr-intent\""));
+    assert!(found("%3Cscript%3E").await.contains("“&#60;script&#62;”"));
+    assert_eq!(live.stranger("/docs/search?page=1").await.0, 400);
+    let index: serde_json::Value = live.http.get(live.url("/docs/search.json")).send().await.unwrap().json().await.unwrap();
+    assert!(index.as_array().unwrap().len() > 200, "{index}");
+    live.stop().await;
+}
+
+#[actix_rt::test]
 async fn a_field_is_told_with_its_bounds_its_words_and_where_it_stands() {
     let live = InProcessNode::start().await;
-    let html = live.http.get(live.url("/docs")).send().await.unwrap().text().await.unwrap();
-    let row = |field: &str| html.split("<tr>").find(|row| row.contains(&format!("<code>{field}</code>"))).unwrap_or_default().to_owned();
-    assert!(
-        row("claims").contains("array") && row("claims").contains("1 to 30") && row("claims").contains("required"),
-        "{}",
-        row("claims")
-    );
-    assert!(row("channel").contains("web") && row("channel").contains("qr") && row("channel").contains("app"), "{}", row("channel"));
-    assert!(row("signerInfo[].signerName").contains("string"), "{}", row("signerInfo[].signerName"));
+    let page = async |name: &str| live.http.get(live.url(&format!("/docs/reference/{name}"))).send().await.unwrap().text().await.unwrap();
+    let row = |html: &str, field: &str| {
+        html.split("<tr>").skip(1).find(|row| row.contains(&format!("<code>{field}</code>"))).unwrap_or_default().to_owned()
+    };
+    let html = page("verification").await;
+    let claims = row(&html, "claims");
+    assert!(claims.contains("array") && claims.contains("1 to 30") && claims.contains("required"), "{claims}");
+    let channel = row(&html, "channel");
+    assert!(channel.contains("web") && channel.contains("qr") && channel.contains("app"), "{channel}");
+    let signer = row(&page("esign").await, "signerInfo[].signerName");
+    assert!(signer.contains("string"), "{signer}");
     live.stop().await;
 }
 
@@ -97,6 +165,9 @@ async fn whoever_accepts_gzip_gets_shorter_documents_and_files_and_head_says_the
         "/docs",
         "/docs/errors",
         "/docs/guides/event",
+        "/docs/guides/event.md",
+        "/docs/reference/events",
+        "/docs/search.json",
         "/openapi.json",
         "/assets/portal.css",
         "/assets/docs.css",

@@ -70,7 +70,7 @@ async fn an_error_page_keeps_who_has_signed_in_and_the_way_out() {
 #[actix_rt::test]
 async fn documents_have_the_navigation_of_the_portal_and_guides_lead_to_their_list() {
     let fixture = PagesFixture::new().await;
-    for path in ["/docs", "/docs/errors", "/docs/guides/web", "/docs/claims"] {
+    for path in ["/docs", "/docs/errors", "/docs/guides/web", "/docs/claims", "/docs/reference/events"] {
         let html = text(fixture.ask(TestRequest::get().uri(path).insert_header(HTML)).await).await;
         assert!(html.contains("<a href=\"/portal/verifications\">Verifications</a>"), "{path}");
     }

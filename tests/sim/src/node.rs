@@ -246,7 +246,7 @@ fn rules() -> Rules {
 }
 
 fn rates() -> RateLimits {
-    RateLimits { refusals: RateLimit::per_second(1), ..RateLimits::unlimited() }
+    RateLimits { refusals: RateLimit::per_second("refusals", 1), ..RateLimits::unlimited() }
 }
 
 /// Starts a node. It may fail as a process that cannot reach its store does. The receiver gets what restarts did not mend.

@@ -2,11 +2,15 @@
 
 pub(crate) mod registrations;
 
+use actix_web::http::header::{ETAG, EntityTag, Header as _, IF_MATCH, IfMatch};
 use actix_web::web::{Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
+use sakshi_domain::event::Event;
+use sakshi_domain::invalid::Invalid;
 use sakshi_service::Service;
 use sakshi_service::events::{OPERATION, change_event, create_event, event_response, own_event};
 use sakshi_service::idempotency::Answered;
+use sakshi_store::event_tag;
 use sakshi_web::authenticated::{Authenticated, AuthenticatedBody};
 use sakshi_web::error::ApiError;
 use sakshi_web::idempotency;
@@ -32,7 +36,7 @@ pub(crate) async fn create(
     service: Data<Service>,
     rates: Data<RateLimits>,
 ) -> Result<HttpResponse, ApiError> {
-    rates.orders.take(&caller.client)?;
+    rates.orders.count(&request, &caller.client)?;
     let idempotent = idempotency::of(&request, &caller, OPERATION, &body.bytes)?;
     let asked: CreateEventRequest = body.sent.request(service.request_context())?;
     let answered = create_event(&service, caller, asked.terms(service.rules.time_zone), idempotent).await?;
@@ -51,7 +55,7 @@ pub(crate) async fn create(
     summary = "Get an event",
     description = "With its status and counts.",
     params(("eventId" = String, Path, description = "The `event_id` of `createEvent`.")),
-    responses((status = 200, body = EventResponse, description = "The event."),
+    responses((status = 200, body = EventResponse, description = "The event.", headers(("ETag" = String, description = "Changes with the settings of the event, and not with its counts. Send it as `If-Match` with a change."))),
               (status = 404, description = "The application has no such event."))
 )]
 pub(crate) async fn show(
@@ -62,7 +66,7 @@ pub(crate) async fn show(
 ) -> Result<HttpResponse, ApiError> {
     Query::of(request.query_string()).finish()?;
     let event = own_event(&service, &caller.app.app_id, &path).await?;
-    Ok(HttpResponse::Ok().json(event_response(&service, &event)))
+    Ok(shown(&service, &event))
 }
 
 /// The app's events.
@@ -96,15 +100,41 @@ pub(crate) async fn list(
     patch, path = "/api/v1/nationalid-ovse/events/{eventId}", tag = "Events", operation_id = "updateEvent", request_body = PatchEventRequest,
     summary = "Change an event",
     description = "Changes the fields that are given, on every node before it returns. The answer of `getEvent` may be sent back as it is: unchanged read-only fields are ignored.",
-    params(("eventId" = String, Path)),
-    responses((status = 200, body = EventResponse, description = "The changed event."),
+    params(("eventId" = String, Path),
+           ("If-Match" = Option<String>, Header, description = "The `ETag` of `getEvent`: the change is made only if nobody has changed the event since. Guests do not change it.")),
+    responses((status = 200, body = EventResponse, description = "The changed event.", headers(("ETag" = String, description = "Changes with the settings of the event, and not with its counts."))),
               (status = 404, description = "The application has no such event."))
 )]
 pub(crate) async fn patch(
     AuthenticatedBody { caller, body }: AuthenticatedBody,
+    request: HttpRequest,
     path: Path<String>,
     service: Data<Service>,
 ) -> Result<HttpResponse, ApiError> {
-    let event = change_event(&service, &caller.app.app_id, &path, body.sent).await?;
-    Ok(HttpResponse::Ok().json(event_response(&service, &event)))
+    let event = change_event(&service, &caller.app.app_id, &path, body.sent, only_if(&request)?).await?;
+    Ok(shown(&service, &event))
+}
+
+/// The answer with an event, and with the tag of its terms.
+fn shown(service: &Service, event: &Event) -> HttpResponse {
+    let tag = EntityTag::new_strong(event_tag(&event.terms));
+    HttpResponse::Ok().insert_header((ETAG, tag.to_string())).json(event_response(service, event))
+}
+
+/// The tags that `If-Match` names (RFC 9110 §13.1.1); `None` when any will do.
+///
+/// # Errors
+/// 400 when it is no list of tags.
+fn only_if(request: &HttpRequest) -> Result<Option<Vec<String>>, ApiError> {
+    if !request.headers().contains_key(IF_MATCH) {
+        return Ok(None);
+    }
+    match IfMatch::parse(request) {
+        Ok(IfMatch::Any) => Ok(None),
+        // A weak tag matches nothing.
+        Ok(IfMatch::Items(tags)) if !tags.is_empty() => {
+            Ok(Some(tags.iter().filter(|tag| !tag.weak).map(|tag| tag.tag().to_owned()).collect()))
+        }
+        _ => Err(ApiError::from(Invalid::one("If-Match", "must be * or entity tags, such as the `ETag` of `getEvent`"))),
+    }
 }

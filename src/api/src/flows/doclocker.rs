@@ -33,8 +33,8 @@ pub(crate) async fn init(
     service: Data<Service>,
     rates: Data<RateLimits>,
 ) -> Result<HttpResponse, ApiError> {
-    rates.init.take(&caller.app.app_id)?;
-    rates.orders.take(&caller.client)?;
+    rates.init.count(&request, &caller.app.app_id)?;
+    rates.orders.count(&request, &caller.client)?;
     let upstream = service.upstreams.doclocker.as_ref().ok_or(ServiceError::NotOffered)?;
     let idempotent = idempotency::of(&request, &caller, "doclocker", &body.bytes)?;
     let asked: DocLockerInitRequest = body.sent.request(service.request_context())?;
@@ -63,6 +63,6 @@ pub(crate) async fn details(
     rates: Data<RateLimits>,
 ) -> Result<HttpResponse, ApiError> {
     Query::of(request.query_string()).finish()?;
-    rates.polls.take(&caller.app.app_id)?;
+    rates.polls.count(&request, &caller.app.app_id)?;
     Ok(poll_response(&request, poll_locker(&service, &caller.app, &path).await?))
 }

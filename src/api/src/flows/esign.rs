@@ -34,8 +34,8 @@ pub(crate) async fn request(
     rates: Data<RateLimits>,
     payload: Payload,
 ) -> Result<HttpResponse, ApiError> {
-    rates.init.take(&caller.app.app_id)?;
-    rates.orders.take(&caller.client)?;
+    rates.init.count(&request, &caller.app.app_id)?;
+    rates.orders.count(&request, &caller.client)?;
     let upstream = service.upstreams.esign.as_ref().ok_or(ServiceError::NotOffered)?;
     let WithFile { asked, idempotent, _permit } = receive::<EsignRequest>(&service, &caller, &request, payload, "esign").await?;
     let request_id = adopt_request_id(&request, asked.request_id.clone());
@@ -61,6 +61,6 @@ pub(crate) async fn status(
     rates: Data<RateLimits>,
 ) -> Result<HttpResponse, ApiError> {
     let asked: EsignStatusRequest = body.sent.request(service.request_context())?;
-    rates.polls.take(&caller.app.app_id)?;
+    rates.polls.count(&request, &caller.app.app_id)?;
     Ok(poll_response(&request, poll_document(&service, &caller.app, &asked.document_id).await?))
 }

@@ -32,8 +32,8 @@ pub(crate) async fn init(
     rates: Data<RateLimits>,
     payload: Payload,
 ) -> Result<HttpResponse, ApiError> {
-    rates.init.take(&caller.app.app_id)?;
-    rates.orders.take(&caller.client)?;
+    rates.init.count(&request, &caller.app.app_id)?;
+    rates.orders.count(&request, &caller.client)?;
     let upstream = service.upstreams.estamp.as_ref().ok_or(ServiceError::NotOffered)?;
     let WithFile { asked, idempotent, _permit } = receive::<EStampInitRequest>(&service, &caller, &request, payload, "estamp").await?;
     let request_id = adopt_request_id(&request, asked.request_id.clone());

@@ -29,8 +29,8 @@ pub(crate) async fn consents(
     service: Data<Service>,
     rates: Data<RateLimits>,
 ) -> Result<HttpResponse, ApiError> {
-    rates.init.take(&caller.app.app_id)?;
-    rates.orders.take(&caller.client)?;
+    rates.init.count(&request, &caller.app.app_id)?;
+    rates.orders.count(&request, &caller.client)?;
     let upstream = service.upstreams.wealth.as_ref().ok_or(ServiceError::NotOffered)?;
     let idempotent = idempotency::of(&request, &caller, "wealth", &body.bytes)?;
     let asked: WealthConsentRequest = body.sent.request(service.request_context())?;

@@ -105,6 +105,8 @@ pub(super) fn attach(document: &mut Value, spelling: KeyCase) {
     put(&one, "patch", &answer, "example", event);
     let page = json!({ "event_id": event_id, "page": 1, "page_size": 20, "total": 1, "registrations": [registered] });
     put(&format!("{one}/registrations"), "get", &answer, "example", page);
+    let row = json!({ "txn_id": TXN, "status": "passed", "opened_at": times[0], "channel": "web", "client_reference_id": "order-42" });
+    put(&format!("{ovse}/transactions"), "get", &answer, "example", json!({ "transactions": [row] }));
     put("/api/v1/credits", "get", &answer, "example", json!({ "balance": 999 }));
     let page = json!({ "page": 1, "page_size": 20, "total": 2, "entries": entries });
     put("/api/v1/credits/statement", "get", &answer, "example", page);

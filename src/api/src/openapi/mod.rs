@@ -57,6 +57,7 @@ const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
         ovse::qr_intent,
         ovse::result,
         ovse::evidence,
+        ovse::list::transactions,
         events::create,
         events::list,
         events::show,

@@ -8,7 +8,7 @@ use sakshi_web::openapi::{SharedRefusal, has_body, is_secured};
 use serde_json::Value;
 
 /// Properties of an operation that add errors to those of its edge.
-pub(super) const SHARED: [SharedRefusal; 8] = [
+pub(super) const SHARED: [SharedRefusal; 9] = [
     SharedRefusal {
         status: "401",
         name: "Unauthorized",
@@ -21,6 +21,12 @@ pub(super) const SHARED: [SharedRefusal; 8] = [
         name: "LimitReached",
         description: "The application has reached a limit set by the operator.",
         meets: is_limited,
+    },
+    SharedRefusal {
+        status: "412",
+        name: "EventChanged",
+        description: "The event has changed since it was read; see `If-Match`.",
+        meets: is_conditional,
     },
     SharedRefusal { status: "422", name: "KeyReused", description: "The `Idempotency-Key` was used for another request.", meets: has_key },
     SharedRefusal {
@@ -49,6 +55,11 @@ fn has_key(operation: &Value) -> bool {
     parameters.is_some_and(|all| all.iter().any(|parameter| parameter["$ref"] == "#/components/parameters/IdempotencyKey"))
 }
 
+/// Returns true if it can be bound to what was read before.
+fn is_conditional(operation: &Value) -> bool {
+    operation["operationId"] == "updateEvent"
+}
+
 /// Returns true if the operator may limit how many of its kind an application has.
 fn is_limited(operation: &Value) -> bool {
     operation["operationId"] == "createEvent" || opens_flow(operation)
@@ -70,6 +81,7 @@ pub(super) fn example(operation: &Value, status: &str) -> Option<ApiError> {
         ("404", Some("Events")) => ServiceError::NotFound("event"),
         ("404", _) => ServiceError::NotFound("flow"),
         ("408", _) => return Some(ApiError::BodyTooSlow),
+        ("412", _) => ServiceError::EventChanged,
         ("409", Some("OVSE")) => ServiceError::AlreadyCompleted,
         ("409", _) => ServiceError::LIMIT_REACHED,
         ("410", _) => ServiceError::TransactionExpired,

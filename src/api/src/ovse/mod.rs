@@ -1,6 +1,7 @@
 //! Single verifications (specification, "OVSE"): init, qr-intent and result; [`callback`] takes the identity app's answers.
 
 mod callback;
+pub(crate) mod list;
 
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use sakshi_domain::ids::TxnId;
 use sakshi_domain::limits::LONG_POLL_SECONDS_MAX;
 use sakshi_service::evidence::evidence_file;
 use sakshi_service::idempotency::Answered;
+use sakshi_service::opened::OnOpened;
 use sakshi_service::transactions::{self, OPERATION, OpenOrCompleted, await_outcome, open_transaction, outcome_body};
 use sakshi_service::{Service, ServiceError};
 use sakshi_web::authenticated::{Authenticated, AuthenticatedBody};
@@ -42,14 +44,19 @@ pub(crate) async fn init(
     service: Data<Service>,
     rates: Data<RateLimits>,
 ) -> Result<HttpResponse, ApiError> {
-    rates.init.take(&caller.app.app_id)?;
+    rates.init.count(&request, &caller.app.app_id)?;
     let idempotent = idempotency::of(&request, &caller, OPERATION, &body.bytes)?;
     let asked: InitRequest = body.sent.request(service.request_context())?;
     let request_id = adopt_request_id(&request, asked.request_id.clone());
     let (with_qr, terms) = (asked.qr.0, asked.terms(request_id, caller.app.evidence));
+    let heard = request.app_data::<Data<OnOpened>>();
+    let hint = heard.and_then(|_| terms.extras.as_ref()?.name_hint.clone());
     let answered = open_transaction(&service, caller, terms, with_qr, idempotent).await?;
     if let Answered::New { answer, .. } = &answered {
         note_transaction(&request, answer.txn_id);
+        if let (Some(heard), Some(hint)) = (heard, hint) {
+            (heard.0)(&answer.intent_jwt, &hint);
+        }
     }
     Ok(idempotency::answer(answered))
 }
@@ -69,10 +76,11 @@ pub(crate) async fn init(
 )]
 pub(crate) async fn qr_intent(
     AuthenticatedBody { caller, body }: AuthenticatedBody,
+    request: HttpRequest,
     service: Data<Service>,
     rates: Data<RateLimits>,
 ) -> Result<HttpResponse, ApiError> {
-    rates.polls.take(&caller.app.app_id)?;
+    rates.polls.count(&request, &caller.app.app_id)?;
     let asked: QrIntentRequest = body.sent.request(service.request_context())?;
     let id: TxnId = asked.txn_id.parse().map_err(|_| ServiceError::TransactionNotFound)?;
     Ok(HttpResponse::Ok().json(transactions::qr_intent(&service, &caller.app, id).await?))
@@ -99,7 +107,7 @@ pub(crate) async fn result(
     service: Data<Service>,
     rates: Data<RateLimits>,
 ) -> Result<HttpResponse, ApiError> {
-    rates.polls.take(&caller.app.app_id)?;
+    rates.polls.count(&request, &caller.app.app_id)?;
     let mut query = Query::of(request.query_string());
     let wait = query.number(&["wait"], 0..=LONG_POLL_SECONDS_MAX, 0);
     query.finish()?;
@@ -134,7 +142,7 @@ pub(crate) async fn evidence(
     service: Data<Service>,
     rates: Data<RateLimits>,
 ) -> Result<HttpResponse, ApiError> {
-    rates.polls.take(&caller.app.app_id)?;
+    rates.polls.count(&request, &caller.app.app_id)?;
     Query::of(request.query_string()).finish()?;
     let id: TxnId = path.parse().map_err(|_| ServiceError::TransactionNotFound)?;
     Ok(HttpResponse::Ok().json(evidence_file(&service, &caller.app, id).await?))

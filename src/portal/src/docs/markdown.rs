@@ -1,164 +1,197 @@
-//! `/docs/guides/…`, `/docs/claims` and `/docs/quirks`: documents of the repository as pages.
+//! Documents of the repository as HTML.
 //!
 //! A link to a document that is served leads to its page, by the title of what it leads to. Any other link of the repository is
 //! shown as its text. The helpers that the commands need stand on each page that has commands.
 
-use actix_web::web::Data;
-use actix_web::{HttpRequest, HttpResponse};
-use askama::Template;
-use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, TagEnd, TextMergeStream, html};
-use sakshi_service::{Service, ServiceError};
-use sakshi_web::compressed::Compressed;
-use sakshi_web::error::ApiError;
-use sakshi_web::rate_limit::RateLimits;
+use pulldown_cmark::{CodeBlockKind, CowStr, Event, Options, Parser, Tag, TagEnd, TextMergeStream, html};
 
-use super::{DocsPages, published};
-use crate::files::DOCS;
-use crate::layout::Layout;
+use super::links::{anchor, served, title_of};
+use super::site::{Document, PAGES};
+use super::tabs;
 
-/// A document of the repository.
-#[derive(Debug)]
-pub(super) struct Document {
-    /// Where it is served.
-    pub(super) path: &'static str,
-    /// Where it is below `docs/`.
-    file: &'static str,
-    text: &'static str,
+/// The link to the helpers in the guides' commands, from another guide.
+const HELPERS_LINK: &str = "start.md#authenticate";
+/// What the documents write for the address of an installation.
+const BASES: [&str; 2] = ["https://verify.example", "http://127.0.0.1:8080"];
+/// What they write for credentials, and the name of each on a page.
+const CREDENTIALS: [(&str, &str); 2] = [("your API key", "key"), ("your app id", "app")];
+
+/// The text of a document for the installation at `base`.
+pub(super) fn text_for(document: &Document, base: &str) -> String {
+    BASES.iter().fold(document.text.to_owned(), |text, shown| text.replace(shown, base))
 }
 
-macro_rules! documents {
-    ($($path:literal $file:literal)+) => {
-        [$(Document { path: $path, file: $file, text: include_str!(concat!("../../../../docs/", $file)) }),+]
-    };
-}
-
-/// Every document that is served, in the order of the list.
-pub(super) static DOCUMENTS: [Document; 10] = documents! {
-    "/docs/guides/web" "guides/web.md"
-    "/docs/guides/qr" "guides/qr.md"
-    "/docs/guides/app" "guides/app.md"
-    "/docs/guides/event" "guides/event.md"
-    "/docs/guides/webhooks" "guides/webhooks.md"
-    "/docs/guides/checks" "guides/checks.md"
-    "/docs/guides/errors" "guides/errors.md"
-    "/docs/guides/testing" "guides/testing.md"
-    "/docs/claims" "claims.md"
-    "/docs/quirks" "quirks.md"
-};
-
-/// The address of the helpers in the guides' commands.
-const HELPERS_LINK: &str = "../../README.md#five-minutes";
-const README: &str = include_str!("../../../../README.md");
-
-impl Document {
-    /// The words of its first line.
-    pub(super) fn title(&self) -> &'static str {
-        self.text.lines().next().unwrap_or_default().trim_start_matches("# ")
-    }
-}
-
-#[derive(Template)]
-#[template(path = "guide.html")]
-struct Guide {
-    layout: Layout,
-    style: String,
-    title: &'static str,
-    html: String,
-}
-
-/// The page of a document.
-///
-/// # Errors
-/// 404 when no document is served there; 429 when one address asks too often.
-pub async fn show(
-    request: HttpRequest,
-    service: Data<Service>,
-    pages: Data<DocsPages>,
-    rates: Data<RateLimits>,
-) -> Result<HttpResponse, ApiError> {
-    rates.pages.take(&rates.client_address(&request))?;
-    let found = DOCUMENTS.iter().zip(&pages.guides).find(|(document, _)| document.path == request.path());
-    let (document, kept) = found.ok_or(ServiceError::NotFound("path"))?;
-    let html = match kept.get() {
-        Some(html) => html,
-        None => {
-            let layout = Layout::public(service.authority.sandbox);
-            let guide =
-                Guide { layout, style: DOCS.url(), title: document.title(), html: rendered(document, &service.authority.public_base) };
-            let html = guide.render().map_err(ApiError::internal)?;
-            kept.get_or_init(|| Compressed::new(html))
-        }
-    };
-    Ok(published(&request, html))
+/// The helpers of the commands, with the lines that the reader fills in.
+pub(super) fn helpers(base: &str) -> String {
+    let start = PAGES.iter().find_map(|page| page.document().filter(|document| document.file.ends_with("start.md")));
+    let lines = start.map_or("", |document| document.text).lines();
+    let lines = lines.filter(|line| line.starts_with("api() ") || line.starts_with("field() "));
+    let credentials = format!("export BASE='{base}' KEY='your API key' APP='your app id'");
+    std::iter::once(credentials.as_str()).chain(lines).map(|line| line.to_owned() + "\n").collect()
 }
 
 /// The document as HTML. Headings can be linked to; what may be wider than the page scrolls by itself.
-fn rendered(document: &Document, base: &str) -> String {
-    let events: Vec<Event<'_>> = TextMergeStream::new(Parser::new_ext(document.text, Options::ENABLE_TABLES)).collect();
-    let mut heading = String::new();
-    let mut is_link_shown = true;
-    // The title of a link's target, in the place of a file name.
-    let mut target: Option<String> = None;
-    let mut needs_helpers = false;
-    let mut labels = Labels::default();
-    let mut shown: Vec<Event<'_>> = Vec::with_capacity(events.len());
+pub(super) fn rendered(document: &Document, base: &str) -> String {
+    let text = text_for(document, base);
+    let options = Options::ENABLE_TABLES | Options::ENABLE_TASKLISTS;
+    let events: Vec<Event<'_>> = TextMergeStream::new(Parser::new_ext(&text, options)).collect();
+    let mut writer = Writer::new(document, base);
     for (place, event) in events.iter().enumerate() {
-        labels.follow(event);
-        if matches!(event, Event::End(TagEnd::Link)) {
-            target = None;
-        }
-        let event = match event.clone() {
-            Event::Start(Tag::Link { dest_url, .. }) if *dest_url == *HELPERS_LINK => {
-                needs_helpers = true;
-                let before = shown.pop();
-                shown.push(with_colon(before.as_ref()));
-                continue;
-            }
-            Event::End(TagEnd::Paragraph) if needs_helpers => {
-                needs_helpers = false;
-                shown.push(Event::End(TagEnd::Paragraph));
-                Event::Html(helpers(base).into())
-            }
-            _ if needs_helpers => continue,
-            Event::Text(text) if text.ends_with(".md") && target.is_some() => Event::Text(target.take().unwrap_or_default().into()),
-            Event::Start(Tag::TableCell) if labels.is_in_body() => {
-                Event::Html(format!("<td data-label=\"{}\"><span>", escaped(labels.current())).into())
-            }
-            Event::End(TagEnd::TableCell) if labels.is_in_body() => Event::Html("</span></td>".into()),
-            Event::Start(Tag::Heading { level, classes, attrs, .. }) => {
-                heading = words(&events[place..]);
-                Event::Start(Tag::Heading { level, id: Some(anchor(&heading).into()), classes, attrs })
-            }
-            Event::Start(Tag::Link { link_type, dest_url, title, id }) => {
-                let Some(dest_url) = served(document, &dest_url) else {
-                    is_link_shown = false;
-                    continue;
-                };
-                is_link_shown = true;
-                target = title_of(&dest_url);
-                Event::Start(Tag::Link { link_type, dest_url: dest_url.into(), title, id })
-            }
-            Event::End(TagEnd::Link) if !is_link_shown => continue,
-            Event::Start(Tag::CodeBlock(_)) => Event::Html("<pre tabindex=\"0\" class=\"wrap\"><code>".into()),
-            Event::End(TagEnd::CodeBlock) => Event::Html("</code></pre>\n".into()),
-            Event::Start(table @ Tag::Table(_)) => {
-                let label = escaped(&heading);
-                let region = format!("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{label}\">");
-                shown.push(Event::Html(region.into()));
-                Event::Start(table)
-            }
-            Event::End(TagEnd::Table) => {
-                shown.push(Event::End(TagEnd::Table));
-                Event::Html("</div>\n".into())
-            }
-            Event::Html(text) | Event::InlineHtml(text) => Event::Text(text),
-            other => other,
-        };
-        shown.push(event);
+        writer.take(event.clone(), &events[place..]);
     }
     let mut html = String::new();
-    html::push_html(&mut html, shown.into_iter());
+    html::push_html(&mut html, writer.shown.into_iter());
     html
+}
+
+/// Turns the events of a document into those of its page.
+struct Writer<'a> {
+    document: &'a Document,
+    base: &'a str,
+    shown: Vec<Event<'a>>,
+    heading: String,
+    is_link_shown: bool,
+    /// The title of a link's target, in the place of a file name.
+    target: Option<String>,
+    /// The paragraph says where the helpers are: they take the place of its rest.
+    needs_helpers: bool,
+    labels: Labels,
+    /// The kind and the text of the block of code that is being read.
+    code: Option<(String, String)>,
+    /// The name of the next command in other languages.
+    name: Option<String>,
+    /// Commands with tabs so far.
+    tabs: usize,
+}
+
+impl<'a> Writer<'a> {
+    fn new(document: &'a Document, base: &'a str) -> Self {
+        Self {
+            document,
+            base,
+            shown: Vec::new(),
+            heading: String::new(),
+            is_link_shown: true,
+            target: None,
+            needs_helpers: false,
+            labels: Labels::default(),
+            code: None,
+            name: None,
+            tabs: 0,
+        }
+    }
+
+    /// Takes the first of the events that are left.
+    fn take(&mut self, event: Event<'a>, rest: &[Event<'_>]) {
+        self.labels.follow(&event);
+        if let Some((_, text)) = &mut self.code {
+            match event {
+                Event::End(TagEnd::CodeBlock) => self.end_of_code(),
+                Event::Text(more) => text.push_str(&more),
+                _ => {}
+            }
+            return;
+        }
+        if self.needs_helpers {
+            if matches!(event, Event::End(TagEnd::Paragraph)) {
+                self.needs_helpers = false;
+                self.shown.push(Event::End(TagEnd::Paragraph));
+                self.raw(command(&helpers(self.base), "The helpers"));
+            }
+            return;
+        }
+        match event {
+            Event::Start(Tag::CodeBlock(kind)) => {
+                let language = if let CodeBlockKind::Fenced(language) = kind { language.to_string() } else { String::new() };
+                self.code = Some((language, String::new()));
+            }
+            Event::Start(Tag::Link { dest_url, .. }) if *dest_url == *HELPERS_LINK => {
+                self.needs_helpers = true;
+                let before = self.shown.pop();
+                self.shown.push(with_colon(before.as_ref()));
+            }
+            Event::Start(Tag::Link { link_type, dest_url, title, id }) => match served(self.document, &dest_url) {
+                Some(dest_url) => {
+                    self.is_link_shown = true;
+                    self.target = title_of(&dest_url);
+                    self.shown.push(Event::Start(Tag::Link { link_type, dest_url: dest_url.into(), title, id }));
+                }
+                None => self.is_link_shown = false,
+            },
+            Event::End(TagEnd::Link) => {
+                self.target = None;
+                if self.is_link_shown {
+                    self.shown.push(event);
+                }
+            }
+            Event::Text(text) if text.ends_with(".md") && self.target.is_some() => {
+                self.shown.push(Event::Text(self.target.take().unwrap_or_default().into()));
+            }
+            Event::Start(Tag::Heading { level, classes, attrs, .. }) => {
+                self.heading = words(rest);
+                self.shown.push(Event::Start(Tag::Heading { level, id: Some(anchor(&self.heading).into()), classes, attrs }));
+            }
+            Event::TaskListMarker(_) => self.shown.push(Event::Text("☐ ".into())),
+            Event::Html(text) | Event::InlineHtml(text) => match text.trim().strip_suffix(" -->").and_then(|text| text.split_once(": ")) {
+                Some(("<!-- code", name)) => self.name = Some(name.to_owned()),
+                Some(("<!-- pieces", name)) => self.tabs(name, None),
+                _ => self.shown.push(Event::Text(text)),
+            },
+            other => self.table(other),
+        }
+    }
+
+    /// A table scrolls by itself, and its cells have the names of their columns.
+    fn table(&mut self, event: Event<'a>) {
+        match event {
+            Event::Start(Tag::TableCell) if self.labels.is_in_body() => {
+                self.raw(format!("<td data-label=\"{}\"><span>", escaped(self.labels.current())));
+            }
+            Event::End(TagEnd::TableCell) if self.labels.is_in_body() => self.raw("</span></td>".to_owned()),
+            Event::Start(Tag::Table(_)) => {
+                self.raw(format!("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{}\">", escaped(&self.heading)));
+                self.shown.push(event);
+            }
+            Event::End(TagEnd::Table) => {
+                self.shown.push(event);
+                self.raw("</div>\n".to_owned());
+            }
+            other => self.shown.push(other),
+        }
+    }
+
+    fn end_of_code(&mut self) {
+        let Some((language, text)) = self.code.take() else { return };
+        let html = match (language.as_str(), self.name.take()) {
+            ("sh", Some(name)) => return self.tabs(&name, Some(&text)),
+            ("sh", None) => command(&text, &self.heading),
+            _ if text.contains(CREDENTIALS[0].0) => command(&text, &self.heading),
+            _ => format!("<pre tabindex=\"0\" class=\"wrap shown\"><code>{}</code></pre>\n", escaped(&text)),
+        };
+        self.raw(html);
+    }
+
+    /// The code of this name in several languages.
+    fn tabs(&mut self, name: &str, shell: Option<&str>) {
+        self.tabs += 1;
+        self.raw(tabs::of(name, shell, self.tabs));
+    }
+
+    fn raw(&mut self, html: String) {
+        self.shown.push(Event::Html(html.into()));
+    }
+}
+
+/// A block of commands, with a button that copies it.
+pub(super) fn command(text: &str, label: &str) -> String {
+    let code = CREDENTIALS
+        .iter()
+        .fold(escaped(text), |code, (words, name)| code.replace(words, &format!("<span data-fill=\"{name}\">{words}</span>")));
+    format!(
+        "<div class=\"copyable commands-of\"><pre tabindex=\"0\" class=\"wrap\"><code>{code}</code></pre>\
+         <button class=\"copy\" aria-label=\"Copy: {}\" hidden>Copy</button></div>\n",
+        escaped(label)
+    )
 }
 
 /// The labels of a table's columns, and the cell that is being written.
@@ -196,35 +229,15 @@ impl Labels {
     }
 }
 
-/// The two helpers of the commands, for this installation.
-fn helpers(base: &str) -> String {
-    let lines = README.lines().filter(|line| line.starts_with("api() ") || line.starts_with("field() "));
-    let credentials = format!("export BASE='{base}' KEY='your API key' APP='your app id'");
-    let block: Vec<&str> = std::iter::once(credentials.as_str()).chain(lines).collect();
-    format!("<pre tabindex=\"0\" class=\"wrap\"><code>{}\n</code></pre>\n", escaped(&block.join("\n")))
-}
-
-/// The text before a block: a colon in the place of the words before a link.
+/// The text before a block: a colon in the place of the space before a link.
 fn with_colon(before: Option<&Event<'_>>) -> Event<'static> {
-    let text = if let Some(Event::Text(text)) = before { text.trim_end().trim_end_matches(" of").to_owned() } else { String::new() };
-    Event::Text(format!("{text}:").into())
+    let text = if let Some(Event::Text(text)) = before { text.trim_end().to_owned() } else { String::new() };
+    Event::Text(format!("{text} these helpers:").into())
 }
 
-fn escaped(text: &str) -> String {
+/// A text as the content of an element or an attribute.
+pub(super) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
-}
-
-/// The title of the document, or of the heading, that an address leads to.
-fn title_of(address: &str) -> Option<String> {
-    let (path, fragment) = address.split_once('#').unwrap_or((address, ""));
-    if path == "/docs/errors" {
-        return Some("Errors".to_owned());
-    }
-    let document = DOCUMENTS.iter().find(|document| document.path == path)?;
-    let headings =
-        document.text.lines().filter(|line| line.starts_with('#')).map(|line| line.trim_start_matches('#').trim().replace('`', ""));
-    let found = headings.into_iter().find(|heading| !fragment.is_empty() && anchor(heading) == fragment);
-    Some(found.unwrap_or_else(|| document.title().replace('`', "")))
 }
 
 /// The words of a heading.
@@ -233,43 +246,19 @@ fn words(events: &[Event<'_>]) -> String {
     inside.filter_map(|event| if let Event::Text(text) | Event::Code(text) = event { Some(CowStr::as_ref(text)) } else { None }).collect()
 }
 
-/// The fragment under which a heading is found, as GitHub makes it.
-fn anchor(words: &str) -> String {
-    let kept = words.chars().filter(|letter| letter.is_alphanumeric() || matches!(letter, ' ' | '-' | '_'));
-    kept.map(|letter| if letter == ' ' { '-' } else { letter.to_ascii_lowercase() }).collect()
-}
-
-/// Where a link of a document leads, if that is served.
-fn served(from: &Document, link: &str) -> Option<String> {
-    if link.starts_with('#') || link.starts_with("https://") {
-        return Some(link.to_owned());
-    }
-    let (file, fragment) = link.split_once('#').map_or((link, String::new()), |(file, fragment)| (file, format!("#{fragment}")));
-    let mut parts: Vec<&str> = from.file.split('/').collect();
-    parts.pop();
-    for part in file.split('/') {
-        match part {
-            ".." => drop(parts.pop()?),
-            part => parts.push(part),
-        }
-    }
-    let file = parts.join("/");
-    let path = match DOCUMENTS.iter().find(|document| document.file == file) {
-        Some(document) => document.path,
-        None if file == "errors.md" => "/docs/errors",
-        None => return None,
-    };
-    Some(path.to_owned() + &fragment)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const BASE: &str = "https://v.example";
+
+    fn documents() -> impl Iterator<Item = (&'static str, &'static Document)> {
+        PAGES.iter().filter_map(|page| Some((page.path, page.document()?)))
+    }
+
     #[test]
     fn every_link_within_the_documents_leads_to_a_heading_that_is_there() {
-        let pages: Vec<(&str, String)> =
-            DOCUMENTS.iter().map(|document| (document.path, rendered(document, "https://v.example"))).collect();
+        let pages: Vec<(&str, String)> = documents().map(|(path, document)| (path, rendered(document, BASE))).collect();
         let mut links = 0;
         for (path, html) in &pages {
             for link in html.split("href=\"").skip(1).map(|rest| rest.split('"').next().unwrap()) {
@@ -290,22 +279,21 @@ mod tests {
     #[test]
     fn a_link_to_what_is_not_served_is_its_words() {
         let document = Document {
-            path: "/docs/guides/x",
-            file: "guides/x.md",
+            file: "docs/guides/x.md",
             text: "# A `b` c\n\n[here](../../README.md#x), [there](web.md#y), [codes](../errors.md#z) <script>\n\n```sh\na <b\n```\n",
         };
-        let html = rendered(&document, "https://v.example");
+        let html = rendered(&document, BASE);
         let expected = "<p>here, <a href=\"/docs/guides/web#y\">there</a>, <a href=\"/docs/errors#z\">codes</a> &lt;script&gt;</p>";
         assert!(html.contains(expected) && html.contains("<h1 id=\"a-b-c\">") && html.contains("<code>a &lt;b\n</code></pre>"), "{html}");
     }
 
     #[test]
     fn a_link_reads_as_the_title_of_what_it_leads_to() {
-        for document in &DOCUMENTS {
-            let html = rendered(document, "https://v.example");
+        for (path, document) in documents() {
+            let html = rendered(document, BASE);
             for link in html.split("<a href=\"").skip(1) {
                 let text = link.split_once('>').and_then(|(_, rest)| rest.split_once("</a>")).map_or("", |(text, _)| text);
-                assert!(!text.ends_with(".md") && !text.is_empty(), "{}: {text}", document.path);
+                assert!(!text.ends_with(".md") && !text.is_empty(), "{path}: {text}");
             }
         }
         assert_eq!(title_of("/docs/guides/qr").unwrap(), "QR: show a code on a screen");
@@ -313,19 +301,20 @@ mod tests {
     }
 
     #[test]
-    fn every_guide_with_commands_has_the_helpers_that_they_need() {
-        for document in &DOCUMENTS {
-            let html = rendered(document, "https://v.example");
-            let defines = ["export BASE='https://v.example'", "api() {", "field() {"].iter().all(|part| html.contains(part));
-            assert_eq!(defines, document.text.contains("$(api ") || document.text.contains("\napi "), "{}", document.path);
-            assert!(!html.contains("Five minutes"), "{}", document.path);
+    fn every_page_with_commands_has_the_helpers_that_they_need_and_this_installations_address() {
+        for (path, document) in documents() {
+            let html = rendered(document, BASE);
+            let defines = [format!("export BASE='{BASE}'"), "api() {".to_owned(), "field() {".to_owned()];
+            let needs = document.text.contains("$(api ") || document.text.contains("\napi ");
+            assert_eq!(defines.iter().all(|part| html.contains(part)), needs, "{path}");
+            assert!(!BASES.iter().any(|shown| html.contains(shown)), "{path}");
         }
     }
 
     #[test]
     fn cells_of_a_table_have_the_names_of_their_columns() {
-        let document = Document { path: "/docs/guides/x", file: "guides/x.md", text: "# A\n\n| What | `Code` |\n|---|---|\n| a | b |\n" };
-        let html = rendered(&document, "https://v.example");
+        let document = Document { file: "docs/guides/x.md", text: "# A\n\n| What | `Code` |\n|---|---|\n| a | b |\n" };
+        let html = rendered(&document, BASE);
         assert!(html.contains("<td data-label=\"What\"><span>a</span></td><td data-label=\"Code\"><span>b</span></td>"), "{html}");
     }
 }

@@ -1,4 +1,4 @@
-//! What the page shows of the API: its operations by tag, and its webhooks, read from the OpenAPI document.
+//! What the reference shows of the API: its operations by tag, and its webhooks, read from the OpenAPI document.
 
 use sakshi_web::api_document::in_order;
 use serde_json::Value;
@@ -7,7 +7,7 @@ use super::fields::{Row, resolved, rows, text};
 
 const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
 
-/// The API as the page shows it.
+/// The API as the reference shows it.
 #[derive(Debug)]
 pub(super) struct Reference {
     pub(super) about: Vec<String>,
@@ -18,7 +18,6 @@ pub(super) struct Reference {
 #[derive(Debug)]
 pub(super) struct Section {
     pub(super) anchor: String,
-    pub(super) name: String,
     pub(super) about: String,
     pub(super) operations: Vec<Operation>,
 }
@@ -60,13 +59,12 @@ impl Reference {
                 described.map(move |method| Operation::of(document, method, path, &item[method]))
             });
             let (name, about) = (text(&tag["name"]), text(&tag["description"]));
-            sections.push(Section { anchor: anchor(&name), name, about, operations: operations.collect() });
+            sections.push(Section { anchor: anchor(&name), about, operations: operations.collect() });
         }
         let webhooks = object(&document["webhooks"])
             .map(|(name, item)| Operation { anchor: format!("webhook-{name}"), ..Operation::of(document, "post", name, &item["post"]) });
         sections.push(Section {
             anchor: "webhooks".to_owned(),
-            name: "Webhooks".to_owned(),
             about:
                 "What the service posts to your URLs, at most once and without a signature. Fetch the result before you rely on it, where there is a poll."
                     .to_owned(),
@@ -74,6 +72,11 @@ impl Reference {
         });
         sections.retain(|section| !section.operations.is_empty());
         Self { about: text(&document["info"]["description"]).split("\n\n").map(str::to_owned).collect(), sections }
+    }
+
+    /// The section with this anchor.
+    pub(super) fn section(&self, anchor: &str) -> Option<&Section> {
+        self.sections.iter().find(|section| section.anchor == anchor)
     }
 }
 

@@ -116,7 +116,7 @@ pub(crate) async fn show(
 /// What is not about the form.
 pub(crate) async fn patch(submitted: Submitted, path: Path<String>, service: Data<Service>) -> Result<HttpResponse, PortalError> {
     let Submitted { user, form } = submitted;
-    match change_event(&service, &user.caller.app.app_id, &path, form.sent(SHAPE)).await {
+    match change_event(&service, &user.caller.app.app_id, &path, form.sent(SHAPE), None).await {
         Ok(event) => Ok(redirect(&format!("/portal/events/{}?done=saved", event.id))),
         Err(error) => {
             let (status, form) = form.refused(error)?;

@@ -4,6 +4,7 @@ use reqwest::header::CONTENT_TYPE;
 use sakshi_domain::claims::ClaimSet;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use tokio::time::sleep;
 
 use super::action::Action;
 use super::error::AppError;
@@ -49,6 +50,7 @@ pub(super) struct Reply {
 
 /// Carries out a decision. Returns `None` when the user walked away and nothing was sent.
 pub(super) async fn carry_out(app: &SandboxApp, intent: &Intent, decision: &Decision) -> Result<Option<Reply>, AppError> {
+    sleep(app.pause).await;
     if intent.is_expired(app.clock.now()) {
         return Err(AppError::Expired);
     }
@@ -74,8 +76,9 @@ enum Outcome {
 fn credential(app: &SandboxApp, intent: &Intent, decision: &Decision) -> Result<String, AppError> {
     let now = app.clock.now();
     let claims: ClaimSet = intent.requested();
-    let status_url = |id| Some(status::url(&app.public_base, decision.resident, decision.status, id));
-    let credential = app.issuer.issue_with_status(decision.resident, claims, &app.holder, now, status_url);
+    let resident = if decision.action == Action::MalformedClaims { Resident::spoiled() } else { decision.resident };
+    let status_url = |id| Some(status::url(&app.public_base, resident, decision.status, id));
+    let credential = app.issuer.issue_with_status(resident, claims, &app.holder, now, status_url);
     let credential = credential.map_err(|_| AppError::Signing)?;
     if !decision.key_binding {
         return Ok(credential);

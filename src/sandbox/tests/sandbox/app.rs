@@ -133,7 +133,16 @@ async fn who_came_from_the_portal_is_led_back_to_it_and_everybody_else_to_the_ve
 
 #[actix_rt::test]
 async fn every_other_ending_posts_its_code_and_walking_away_posts_nothing() {
-    for (action, code) in [("decline", "301"), ("fail_liveness", "302"), ("abort", "303"), ("fail_match", "304")] {
+    for (action, code) in [
+        ("decline", "301"),
+        ("fail_liveness", "302"),
+        ("abort", "303"),
+        ("fail_match", "304"),
+        ("biometrics_locked", "305"),
+        ("service_down", "306"),
+        ("http_error", "307"),
+        ("retry_later", "308"),
+    ] {
         for form in ["xml", "json"] {
             let scene = Scene::new().await;
             let page = text(submit(&scene, &[("resident", "asha"), ("action", action), ("form", form)]).await).await;
@@ -256,9 +265,22 @@ async fn an_unknown_action_is_told_which_there_are() {
     let (_, answer) = script(&scene, json!({"intent": scene.intent(), "action": "explode"})).await;
     assert_eq!(
         answer["message"],
-        "There is no such action; the actions are approve, decline, abort, fail_liveness, fail_match, walk_away."
+        "There is no such action; the actions are approve, decline, abort, fail_liveness, fail_match, biometrics_locked, service_down, \
+         http_error, retry_later, malformed_claims, walk_away."
     );
-    for action in ["approve", "decline", "abort", "fail_liveness", "fail_match", "walk_away"] {
+    for action in [
+        "approve",
+        "decline",
+        "abort",
+        "fail_liveness",
+        "fail_match",
+        "biometrics_locked",
+        "service_down",
+        "http_error",
+        "retry_later",
+        "malformed_claims",
+        "walk_away",
+    ] {
         assert_eq!(script(&scene, json!({"intent": scene.intent(), "action": action})).await.0, 200, "{action}");
     }
 }

@@ -1,6 +1,7 @@
 //! The app together with a receiver in place of the service's callback.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use actix_web::web::Data;
 use base64::Engine as _;
@@ -26,7 +27,7 @@ impl Scene {
     pub(crate) async fn new() -> Self {
         let service = WebhookReceiver::start(Behaviour::Answer(200)).await.unwrap();
         let issuer = Arc::new(SandboxIssuer::generate("https://issuer.sandbox.example").unwrap());
-        let app = SandboxApp::new(Arc::clone(&issuer), &service.url("/"), Arc::new(SystemClock)).unwrap();
+        let app = SandboxApp::new(Arc::clone(&issuer), &service.url("/"), Arc::new(SystemClock), Duration::ZERO).unwrap();
         let txn = TxnId::generate(ClientId::generate().partition(), 0);
         Self { service, state: Data::new(app), txn, issuer }
     }

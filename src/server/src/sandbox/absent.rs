@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use actix_web::web::ServiceConfig;
 use sakshi_domain::clock::Clock;
+use sakshi_outbound::client::WebhookClient;
 use sakshi_store::Store;
 
 use crate::settings::Settings;
@@ -33,7 +34,13 @@ impl Issuer {
 pub enum StandIns {}
 
 impl StandIns {
-    pub const fn of(_: &Settings, _: Option<&Arc<Issuer>>, _: (&str, SocketAddr), _: &Arc<dyn Clock>) -> Result<Option<Self>, SetupError> {
+    pub const fn of(
+        _: &Settings,
+        _: Option<&Arc<Issuer>>,
+        _: (&str, SocketAddr),
+        _: &Arc<dyn Clock>,
+        _: &Arc<WebhookClient>,
+    ) -> Result<Option<Self>, SetupError> {
         Ok(None)
     }
 

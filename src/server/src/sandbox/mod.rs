@@ -4,6 +4,8 @@
 //! refuse the profile.
 
 #[cfg(feature = "sandbox")]
+mod document;
+#[cfg(feature = "sandbox")]
 pub mod first_client;
 #[cfg(feature = "sandbox")]
 mod inboxes;

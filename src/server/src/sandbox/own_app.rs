@@ -1,11 +1,14 @@
 //! What only the operator sees and sets in production, for the calling app alone: the attempts of its webhooks, and its settings.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use actix_web::http::StatusCode;
 use actix_web::web::{Data, Json, Path};
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::ids::TxnId;
-use sakshi_service::transactions::await_outcome;
+use sakshi_outbound::client::WebhookClient;
+use sakshi_service::transactions::{OpenOrCompleted, await_outcome, outcome_body};
 use sakshi_service::{Service, ServiceError};
 use sakshi_web::authenticated::{Authenticated, AuthenticatedBody};
 use sakshi_web::error::ApiError;
@@ -26,6 +29,26 @@ pub(super) async fn delivery(
     }
     let record = service.store.load_delivery(id.into()).await?;
     Ok(Json(record.ok_or(ServiceError::NotFound("delivery"))?.into()))
+}
+
+/// Sends the webhook of a completed transaction of the app again, with the same body. It exists in the sandbox alone, and the answer says
+/// that it is a repetition: elsewhere no webhook is sent twice.
+pub(super) async fn send_again(
+    Authenticated(caller): Authenticated,
+    path: Path<String>,
+    service: Data<Service>,
+    webhooks: Data<Arc<WebhookClient>>,
+) -> Result<Json<Value>, ApiError> {
+    let id: TxnId = path.parse().map_err(|_| ServiceError::TransactionNotFound)?;
+    let OpenOrCompleted::Completed(record) = await_outcome(&service, &caller, id, Duration::ZERO).await? else {
+        let message = "The transaction is pending: it has sent no webhook yet.".to_owned();
+        return Err(ApiError::Other { status: StatusCode::CONFLICT, code: "not_completed", message });
+    };
+    let url = record.webhook_url(&service.vault).map_err(|_| ServiceError::NotFound("webhook URL"))?;
+    let (_, body) = outcome_body(&service, *record, &caller.app)?;
+    let attempt = webhooks.attempt(&url, body.into()).await;
+    tracing::info!(txn.id = %id, outcome = attempt.outcome.as_str(), "webhook sent again");
+    Ok(Json(json!({ "repeated": true, "outcome": attempt.outcome.as_str(), "status": attempt.status })))
 }
 
 /// The webhooks of a flow of the app, in the order in which they were queued.

@@ -16,16 +16,18 @@ use actix_web::{Error, HttpResponse, ResponseError as _};
 use sakshi_domain::clock::{Clock, SystemClock};
 use sakshi_domain::flow::report_kind::ReportKind;
 use sakshi_domain::profile::Profile;
-use sakshi_sandbox::app::{self, AppError, SandboxApp};
+use sakshi_outbound::client::WebhookClient;
+use sakshi_sandbox::app::{self, AppError, SandboxApp, answer_unasked};
 use sakshi_sandbox::inbox::Inboxes;
 use sakshi_sandbox::issuer::SandboxIssuer;
 use sakshi_sandbox::upstreams::{self, FlowError, SandboxUpstreams, SandboxUpstreamsOptions};
+use sakshi_service::opened::OnOpened;
 use sakshi_store::{Store, StoreError};
 use sakshi_web::error::ApiError;
 use sakshi_web::routing::resource;
 
 use super::first_client::{self, FirstClient, FirstClientError};
-use super::{inboxes, own_app, test_clock};
+use super::{document, inboxes, own_app, test_clock};
 use crate::settings::Settings;
 
 pub use sakshi_sandbox::issuer::SandboxIssuer as Issuer;
@@ -70,6 +72,7 @@ pub struct StandIns {
     app: Option<Data<SandboxApp>>,
     upstreams: Data<SandboxUpstreams>,
     inboxes: Data<Inboxes>,
+    webhooks: Data<Arc<WebhookClient>>,
 }
 
 impl StandIns {
@@ -82,11 +85,14 @@ impl StandIns {
         issuer: Option<&Arc<Issuer>>,
         (public_base, reports): (&str, SocketAddr),
         clock: &Arc<dyn Clock>,
+        webhooks: &Arc<WebhookClient>,
     ) -> Result<Option<Self>, SetupError> {
         if settings.profile != Profile::Sandbox {
             return Ok(None);
         }
-        let app = issuer.map(|issuer| SandboxApp::new(Arc::clone(issuer), public_base, Arc::clone(clock))).transpose()?.map(Data::new);
+        let pause = settings.ovse.sandbox_person;
+        let app =
+            issuer.map(|issuer| SandboxApp::new(Arc::clone(issuer), public_base, Arc::clone(clock), pause)).transpose()?.map(Data::new);
         let upstreams = SandboxUpstreams::new(SandboxUpstreamsOptions {
             public_base: public_base.to_owned(),
             internal_base: format!("http://{reports}"),
@@ -94,12 +100,20 @@ impl StandIns {
             upstream_token: settings.upstreams.token.clone(),
             clock: Arc::clone(clock),
         })?;
-        Ok(Some(Self { app, upstreams: Data::new(upstreams), inboxes: Data::new(Inboxes::new(public_base)?) }))
+        let (inboxes, webhooks) = (Data::new(Inboxes::new(public_base)?), Data::new(Arc::clone(webhooks)));
+        Ok(Some(Self { app, upstreams: Data::new(upstreams), inboxes, webhooks }))
     }
 
     /// Mounts what people and developers' tools use on the public listener, after its other routes.
     pub fn configure_pages(self, config: &mut ServiceConfig) {
         config.service(resource("/", vec![(Method::GET, web::to(to_portal))]));
+        if let Some(app) = self.app.clone() {
+            config.app_data(Data::new(OnOpened(Arc::new(move |intent, hint| answer_unasked(&app, intent, hint)))));
+        }
+        config.service(resource("/sandbox/openapi.json", vec![(Method::GET, web::to(document::show))]));
+        config.service(
+            resource("/sandbox/transactions/{txn_id}/webhook", vec![(Method::POST, web::to(own_app::send_again))]).app_data(self.webhooks),
+        );
         config.service(resource("/sandbox/transactions/{txn_id}/expire", vec![(Method::POST, web::to(test_clock::expire))]));
         config.service(resource("/sandbox/transactions/{txn_id}/delivery", vec![(Method::GET, web::to(own_app::delivery))]));
         config.service(resource("/sandbox/flows/{flow_id}/deliveries", vec![(Method::GET, web::to(own_app::deliveries))]));

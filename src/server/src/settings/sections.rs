@@ -96,6 +96,8 @@ pub struct Ovse {
     pub consent_ttl: Duration,
     /// The clock of an event that names none.
     pub time_zone: TimeZone,
+    /// How long the person of the sandbox takes.
+    pub sandbox_person: Duration,
 }
 
 /// `[webhooks]`
@@ -231,6 +233,7 @@ impl Ovse {
             registration_ttl: reader.days("ovse.registration_ttl_days", 1..=3_660),
             consent_ttl: reader.days("ovse.consent_ttl_days", 0..=36_600),
             time_zone: reader.optional("ovse.time_zone", TimeZone::parse).unwrap_or_default(),
+            sandbox_person: reader.millis("ovse.sandbox_person_ms", 0..=600_000),
         }
     }
 }

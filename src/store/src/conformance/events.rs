@@ -12,7 +12,7 @@ use super::TestStore;
 use super::fixture::{
     EVENT_DURATION, client_with, completing, counts, created, event, kept, opened, patched, places, registered, scan, scanned, scope, url,
 };
-use crate::{CreateEvent, CreateOutcome, OpenOutcome, Page, PageRequest, PatchEventOutcome};
+use crate::{CreateEvent, CreateOutcome, OpenOutcome, Page, PageRequest, PatchEventOutcome, event_tag};
 
 pub(crate) async fn an_event_is_created_once_and_read_as_it_is(test: &impl TestStore) {
     let client = client_with(test, 1).await;
@@ -111,6 +111,25 @@ pub(crate) async fn patches_that_race_for_an_event_are_all_made(test: &impl Test
     };
     assert!((2..).zip(&raised).all(|(count, event)| is_made(places(count), event)), "{raised:?}");
     assert_eq!(test.store().load_event(event.id).await.unwrap().unwrap().terms.name, name);
+}
+
+pub(crate) async fn of_two_changes_that_have_seen_the_same_event_one_is_made(test: &impl TestStore) {
+    let client = client_with(test, 1).await;
+    let event = created(test, event(test, &client, 5)).await;
+    let seen = event_tag(&test.store().load_event(event.id).await.unwrap().unwrap().terms);
+    let change = |count| {
+        let patch = EventPatch { max_guests: Some(places(count)), only_if: Some(vec![seen.clone()]), ..EventPatch::default() };
+        test.store().patch_event(event.id, event.app.clone(), patch)
+    };
+    let outcomes: Vec<_> = join_all([6, 7, 8].map(change)).await.into_iter().map(Result::unwrap).collect();
+    let made: Vec<_> =
+        outcomes.iter().filter_map(|outcome| if let PatchEventOutcome::Patched(event) = outcome { Some(event) } else { None }).collect();
+    assert_eq!((made.len(), outcomes.iter().filter(|outcome| **outcome == PatchEventOutcome::Changed).count()), (1, 2), "{outcomes:?}");
+    registered(test, &event).await;
+    let now = test.store().load_event(event.id).await.unwrap().unwrap();
+    assert_eq!(now.terms, made[0].terms);
+    let patch = EventPatch { only_if: Some(vec!["other".to_owned(), event_tag(&now.terms)]), ..EventPatch::default() };
+    assert_eq!(patched(test, &event, patch).await.terms, now.terms, "a guest does not change the tag");
 }
 
 pub(crate) async fn a_patch_that_contradicts_what_has_happened_changes_nothing(test: &impl TestStore) {

@@ -173,6 +173,7 @@ macro_rules! store_conformance {
             events::the_events_of_an_app_are_listed_by_creation_with_their_counts,
             events::a_patch_of_an_event_changes_what_it_names,
             events::patches_that_race_for_an_event_are_all_made,
+            events::of_two_changes_that_have_seen_the_same_event_one_is_made,
             events::a_patch_that_contradicts_what_has_happened_changes_nothing,
             events::an_event_of_another_app_cannot_be_changed,
             events::an_app_has_no_more_events_than_its_client_may,

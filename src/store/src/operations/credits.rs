@@ -40,9 +40,14 @@ impl Store {
 
     /// The client's ledger, oldest entry first.
     pub fn statement(&self, client: ClientId, page: PageRequest) -> StoreFuture<Page<LedgerEntry>> {
+        self.ledger_entries(client, page.offset(), page.page_size)
+    }
+
+    /// So many movements of a client behind the first `offset`, and the number of all.
+    pub fn ledger_entries(&self, client: ClientId, offset: u64, limit: u32) -> StoreFuture<Page<LedgerEntry>> {
         self.run(move |store| async move {
-            let (ledger, first) = (client::ledger(&client), page.offset() + 1);
-            let queries = vec![Query::Length(ledger.clone()), Query::entries(ledger, first, page.page_size.into())];
+            let (ledger, first) = (client::ledger(&client), offset + 1);
+            let queries = vec![Query::Length(ledger.clone()), Query::entries(ledger, first, limit.into())];
             let mut answers = store.read(queries).await?;
             let total = answers.number()?;
             let items = (first..).zip(answers.entries()?).map(|(seq, values)| entry(seq, &values)).collect::<Option<_>>();

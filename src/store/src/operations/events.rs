@@ -8,7 +8,7 @@ use sakshi_domain::time::Timestamp;
 use super::{Store, call};
 use crate::engine::{Answers, Applied, Batch, Key, Operand, Query, Record, Value};
 use crate::error::{ATTEMPTS, StoreError, StoreFuture};
-use crate::events::{CreateEvent, PatchEventOutcome, Registration};
+use crate::events::{CreateEvent, PatchEventOutcome, Registration, event_tag};
 use crate::idempotency::CreateOutcome;
 use crate::paging::{Page, PageRequest, Rows};
 use crate::records::{client, event, tenancy};
@@ -91,6 +91,9 @@ impl Store {
                 if transitions::is_changed_by(&before, &call) {
                     // The answer to an earlier try was lost, and another change came after it.
                     return store.patched(found).await;
+                }
+                if patch.only_if.as_ref().is_some_and(|tags| !tags.contains(&event_tag(&found.terms))) {
+                    return Ok(PatchEventOutcome::Changed);
                 }
                 found.terms = match found.patched(patch.clone(), answers.now) {
                     Ok(terms) => terms,

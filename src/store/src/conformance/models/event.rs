@@ -147,6 +147,7 @@ fn execute(test: &impl TestStore, event: &Event, ids: &[TxnId], number: usize, s
             match patched.await.unwrap() {
                 PatchEventOutcome::Patched(_) => "done".into(),
                 PatchEventOutcome::Refused(_) => "contradicts".into(),
+                PatchEventOutcome::Changed => "changed".into(),
                 PatchEventOutcome::NotFound => "no event".into(),
             }
         })

@@ -1,0 +1,31 @@
+"""A receiver for FastAPI: `app.include_router(webhooks(receiver), prefix="/hooks")` adds `POST /hooks/sakshi`."""
+
+from __future__ import annotations
+
+import json
+
+from fastapi import APIRouter, BackgroundTasks, Request, Response
+
+from .receiver import BYTES_MAX, Receiver
+
+
+def webhooks(receiver: Receiver) -> APIRouter:
+    """Answers 200 at once and takes the body afterwards."""
+    router = APIRouter()
+
+    async def receive(request: Request, background: BackgroundTasks) -> Response:
+        body = b""
+        async for part in request.stream():
+            body += part
+            if len(body) > BYTES_MAX:
+                return Response(status_code=413)
+        try:
+            background.add_task(receiver.take, json.loads(body))
+        except (ValueError, RecursionError):
+            return Response(status_code=400)
+        return Response(background=background)
+
+    # The types of a route are read when it is added, which `from __future__ import annotations` would hinder.
+    receive.__annotations__ = {"request": Request, "background": BackgroundTasks, "return": Response}
+    router.add_api_route("/sakshi", receive, methods=["POST"], response_model=None)
+    return router

@@ -1,0 +1,34 @@
+/** A receiver for Express: `app.post("/hooks/sakshi", webhooks(receiver))`. */
+
+import type { NextFunction, Request, Response } from "express";
+
+import type { Receiver } from "./receiver.js";
+
+/** Bytes of a webhook with documents or a photo. */
+const BYTES_MAX = 24 * 1024 * 1024;
+
+/** Answers 200 at once and takes the body afterwards. It reads the body itself, or takes what a parser before it has read. */
+export function webhooks(receiver: Receiver) {
+  return async (request: Request, response: Response, next: NextFunction): Promise<void> => {
+    try {
+      const body: unknown = request.body === undefined ? await read(request) : request.body;
+      response.status(200).end();
+      void receiver.take(body);
+    } catch (error) {
+      if (error instanceof SyntaxError) response.status(400).end();
+      else if (error instanceof RangeError) response.status(413).end();
+      else next(error);
+    }
+  };
+}
+
+async function read(request: Request): Promise<unknown> {
+  const parts: Buffer[] = [];
+  let length = 0;
+  for await (const part of request) {
+    parts.push(part as Buffer);
+    length += (part as Buffer).length;
+    if (length > BYTES_MAX) throw new RangeError("the webhook is too large");
+  }
+  return JSON.parse(Buffer.concat(parts).toString("utf8"));
+}

@@ -1,0 +1,79 @@
+//! `GET /api/v1/nationalid-ovse/transactions`: the app's transactions, the newest first.
+
+use actix_web::web::Data;
+use actix_web::{HttpRequest, HttpResponse};
+use sakshi_domain::limits::{PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX};
+use sakshi_domain::transaction::TransactionStatus;
+use sakshi_service::Service;
+use sakshi_service::statement::entries_before;
+use sakshi_service::verifications::{Filter, Verification, list};
+use sakshi_web::authenticated::Authenticated;
+use sakshi_web::error::ApiError;
+use sakshi_web::query::Query;
+use sakshi_web::rate_limit::RateLimits;
+use sakshi_wire::transactions::{TransactionRow, TransactionsPage};
+use url::form_urlencoded;
+
+/// Lists what is kept of the app's transactions.
+///
+/// # Errors
+/// 400 for a parameter that is not acceptable.
+#[utoipa::path(
+    get, path = "/api/v1/nationalid-ovse/transactions", tag = "OVSE", operation_id = "listTransactions",
+    summary = "List transactions",
+    description = "The newest first, those of guests among them, as long as they are kept: pending ones, and ended ones for 24 hours. Follow `next` until it is absent; a part of the list may be empty.",
+    params(("client_reference_id" = Option<String>, Query, description = "Only those with this reference."),
+           ("status" = Option<String>, Query, description = "Only those that are `pending`, `passed`, `failed` or `expired`."),
+           ("from" = Option<String>, Query, description = "Opened at this time or later (ISO 8601 with an offset)."),
+           ("to" = Option<String>, Query, description = "Opened before this time."),
+           ("limit" = Option<u32>, Query, minimum = 1, maximum = 100, description = "At most so many. Default: 20."),
+           ("before" = Option<u64>, Query, minimum = 1, description = "Where the part before has ended; `next` has it.")),
+    responses((status = 200, body = TransactionsPage, description = "A part of the list."))
+)]
+pub(crate) async fn transactions(
+    Authenticated(caller): Authenticated,
+    request: HttpRequest,
+    service: Data<Service>,
+    rates: Data<RateLimits>,
+) -> Result<HttpResponse, ApiError> {
+    rates.polls.count(&request, &caller.app.app_id)?;
+    let mut query = Query::of(request.query_string());
+    let exact_reference = query.text("client_reference_id");
+    let status = query.parsed("status", |word| word.parse::<TransactionStatus>().ok(), "must be pending, passed, failed or expired");
+    let (from, to) = (query.time("from"), query.time("to"));
+    let limit = query.number(&["limit"], 1..=PAGE_SIZE_MAX, PAGE_SIZE_DEFAULT);
+    let before = query.number(&["before"], 1..=u64::MAX, u64::MAX);
+    query.finish()?;
+    let mut before = (before < u64::MAX).then_some(before);
+    if let Some(to) = to {
+        let end = entries_before(&service.store, &caller.client, to).await? + 1;
+        before = Some(before.map_or(end, |before| before.min(end)));
+    }
+    let filter = Filter { status, exact_reference: exact_reference.clone(), from, ..Filter::default() };
+    let listing = list(&service, &caller, &filter, before, limit as usize).await?;
+    let next = listing.older.map(|before| {
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        query.append_pair("before", &before.to_string()).append_pair("limit", &limit.to_string());
+        let texts = [
+            ("client_reference_id", exact_reference),
+            ("status", status.map(|status| status.to_string())),
+            ("from", from.map(|from| from.to_string())),
+        ];
+        for (name, text) in texts {
+            query.extend_pairs(text.map(|text| (name, text)));
+        }
+        format!("{}?{}", request.path(), query.finish())
+    });
+    Ok(HttpResponse::Ok().json(TransactionsPage { transactions: listing.verifications.into_iter().map(row).collect(), next }))
+}
+
+fn row(found: Verification) -> TransactionRow {
+    TransactionRow {
+        txn_id: found.txn,
+        status: found.status,
+        opened_at: found.opened_at,
+        channel: found.channel.to_owned(),
+        client_reference_id: found.reference,
+        event_id: found.event,
+    }
+}

@@ -1,0 +1,54 @@
+//! `/docs/asyncapi.json`: the webhooks as an AsyncAPI 3 document, with the schemas of the OpenAPI document.
+
+use sakshi_web::api_document::in_order;
+use serde_json::{Map, Value, json};
+
+use super::fields::text;
+
+/// The document of the webhooks in this document.
+pub(super) fn asyncapi(document: &Value) -> Value {
+    let (mut channels, mut operations, mut messages) = (Map::new(), Map::new(), Map::new());
+    for (name, item) in document["webhooks"].as_object().into_iter().flat_map(in_order) {
+        let (webhook, id) = (&item["post"], text(&item["post"]["operationId"]));
+        let content = &webhook["requestBody"]["content"]["application/json"];
+        let examples = content["examples"].as_object().into_iter().flat_map(in_order);
+        let examples: Vec<Value> =
+            examples.map(|(name, example)| json!({ "name": name, "summary": example["summary"], "payload": example["value"] })).collect();
+        messages.insert(
+            name.clone(),
+            json!({
+                "name": name, "title": webhook["summary"], "summary": webhook["summary"], "description": webhook["description"],
+                "contentType": "application/json", "payload": content["schema"], "examples": examples,
+            }),
+        );
+        channels.insert(
+            name.clone(),
+            json!({
+                // It is the client's.
+                "address": null,
+                "title": webhook["summary"],
+                "description": "A URL of the client, to which the service posts.",
+                "messages": { name: { "$ref": format!("#/components/messages/{name}") } },
+            }),
+        );
+        operations.insert(
+            id,
+            json!({
+                "action": "send", "channel": { "$ref": format!("#/channels/{name}") }, "title": webhook["summary"],
+                "bindings": { "http": { "method": "POST" } },
+                "messages": [{ "$ref": format!("#/channels/{name}/messages/{name}") }],
+            }),
+        );
+    }
+    json!({
+        "asyncapi": "3.0.0",
+        "info": {
+            "title": "sakshi: webhooks", "version": document["info"]["version"], "license": { "name": "Apache-2.0" },
+            "description": "What the service sends to a client, at most once and without a signature. Fetch the record before you rely on it, where there is a poll.",
+        },
+        "defaultContentType": "application/json",
+        "channels": channels,
+        "operations": operations,
+        "components": { "messages": messages, "schemas": document["components"]["schemas"] },
+    })
+}

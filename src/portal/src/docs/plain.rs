@@ -1,0 +1,131 @@
+//! The pages as Markdown, and their list for programs that read (llmstxt.org).
+
+use std::fmt::Write as _;
+
+use super::links::{served, title_of};
+use super::markdown::{helpers, text_for};
+use super::reference::{Reference, Section};
+use super::site::{Document, PAGES, Page, Source};
+use super::tabs::pieces;
+
+/// A page as Markdown, with whole addresses in its links.
+pub(super) fn page(page: &Page, reference: &Reference, base: &str) -> String {
+    match &page.source {
+        Source::Document(document) | Source::Codes(document) => of_document(document, base),
+        Source::Overview => overview(reference, base),
+        Source::Section(anchor) => reference.section(anchor).map_or_else(String::new, |section| of_section(page.label, section)),
+    }
+}
+
+/// The list of the pages.
+pub(super) fn list(base: &str) -> String {
+    let mut text = format!(
+        "# sakshi at {base}\n\n> Verifies people for a client application: your backend opens a verification over HTTP, the person answers in the \
+         government's identity app, and you get the outcome once by webhook or by polling. All pages are Markdown, and their commands \
+         run as they stand.\n"
+    );
+    for pages in PAGES.chunk_by(|one, next| one.part == next.part) {
+        let _ = write!(text, "\n## {}\n\n", pages[0].part);
+        for page in pages {
+            let _ = writeln!(text, "- [{}]({base}{}): {}", page.label, page.markdown_path(), page.title());
+        }
+    }
+    let _ = write!(text, "\n## Optional\n\n- [OpenAPI document]({base}/openapi.json): every operation and webhook, for generators\n");
+    text
+}
+
+fn of_document(document: &Document, base: &str) -> String {
+    let text = with_helpers(&with_pieces(&text_for(document, base)), document, base);
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text.as_str();
+    while let Some((before, link)) = rest.split_once("](") {
+        let Some((target, after)) = link.split_once(')') else { break };
+        let is_address = target.starts_with("https://") || target.starts_with('#');
+        let address = if is_address { None } else { served(document, target) };
+        match address {
+            Some(address) => {
+                let (label_before, label) = before.rsplit_once('[').unwrap_or((before, ""));
+                let label = if label.ends_with(".md") { title_of(&address).unwrap_or_default() } else { label.to_owned() };
+                let (path, fragment) =
+                    address.split_once('#').map_or((&*address, String::new()), |(path, part)| (path, format!("#{part}")));
+                let _ = write!(shown, "{label_before}[{label}]({base}{path}.md{fragment})");
+            }
+            None => {
+                let _ = write!(shown, "{before}]({target})");
+            }
+        }
+        rest = after;
+    }
+    shown + rest
+}
+
+/// Behind a command with a name, the same in other languages.
+fn with_pieces(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut name = None;
+    for line in text.lines() {
+        let mut due = None;
+        match line.strip_prefix("<!-- ").and_then(|line| line.strip_suffix(" -->")?.split_once(": ")) {
+            Some(("code", named)) => name = Some(named),
+            Some((_, named)) => due = Some(named),
+            None => {
+                shown.push_str(line);
+                shown.push('\n');
+                due = if line == "```" { name.take() } else { None };
+            }
+        }
+        for (language, block, piece) in due.into_iter().flat_map(pieces) {
+            let _ = write!(shown, "\n{language}:\n\n```{block}\n{piece}```\n");
+        }
+    }
+    shown
+}
+
+/// The helpers themselves, where a document leads to them.
+fn with_helpers(text: &str, document: &Document, base: &str) -> String {
+    if document.file.ends_with("start.md") {
+        return text.to_owned();
+    }
+    text.replace("need [the helpers](start.md#authenticate).", &format!("need these helpers:\n\n```sh\n{}```", helpers(base)))
+}
+
+fn overview(reference: &Reference, base: &str) -> String {
+    let mut text = format!("# Reference\n\n{}\n", reference.about.join("\n\n"));
+    for page in PAGES {
+        let Source::Section(anchor) = page.source else { continue };
+        let _ = write!(text, "\n## [{}]({base}{})\n\n", page.label, page.markdown_path());
+        for operation in reference.section(anchor).iter().flat_map(|section| &section.operations) {
+            let _ = writeln!(text, "- `{} {}`: {}", operation.method, operation.path, operation.summary);
+        }
+    }
+    text
+}
+
+fn of_section(label: &str, section: &Section) -> String {
+    let mut text = format!("# {label}\n\n{}\n", section.about);
+    for operation in &section.operations {
+        let _ = write!(text, "\n## {} {}\n\n{}\n", operation.method, operation.path, operation.summary);
+        if !operation.about.is_empty() {
+            let _ = write!(text, "\n{}\n", operation.about);
+        }
+        for part in &operation.parts {
+            let _ = write!(text, "\n### {}\n", part.name);
+            if !part.rows.is_empty() {
+                text.push_str("\n| Name | May be | Meaning |\n|---|---|---|\n");
+            }
+            for row in &part.rows {
+                let required = if row.is_required { " (required)" } else { "" };
+                let cell = |words: &str| words.replace('|', "\\|").replace('\n', " ");
+                let _ = writeln!(text, "| `{}`{required} | {} | {} |", row.name, cell(&row.kind), cell(&row.about));
+            }
+            for (name, body) in &part.examples {
+                let _ = write!(text, "\n{name}\n\n```json\n{body}\n```\n");
+            }
+        }
+        text.push_str("\n### Statuses\n\n");
+        for (status, about) in &operation.answers {
+            let _ = writeln!(text, "- {status}: {about}");
+        }
+    }
+    text
+}

@@ -1,0 +1,148 @@
+//! `/docs/postman.json`: every operation as a Postman collection (format 2.1), which Bruno and Insomnia import too.
+//!
+//! Its variables are `BASE`, `KEY` and `APP`. In a sandbox its first folder is one verification from its opening to its result.
+
+use sakshi_web::api_document::in_order;
+use serde_json::{Map, Value, json};
+
+use super::fields::{resolved, text};
+
+const SCHEMA: &str = "https://schema.getpostman.com/json/collection/v2.1.0/collection.json";
+const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
+
+/// The collection of this document, for the installation at `base`.
+pub(super) fn collection(document: &Value, base: &str, is_sandbox: bool) -> Value {
+    let mut folders: Vec<Value> = Vec::new();
+    if is_sandbox {
+        folders.push(json!({ "name": "A verification, step by step", "item": steps() }));
+    }
+    for tag in document["tags"].as_array().into_iter().flatten() {
+        let paths = document["paths"].as_object().into_iter().flat_map(in_order);
+        let requests: Vec<Value> = paths
+            .flat_map(|(path, item)| METHODS.iter().map(move |method| (path, *method, &item[method])))
+            .filter(|(_, _, operation)| operation["tags"][0] == tag["name"])
+            .map(|(path, method, operation)| request(document, path, method, operation))
+            .collect();
+        if !requests.is_empty() {
+            folders.push(json!({ "name": tag["name"], "description": tag["description"], "item": requests }));
+        }
+    }
+    let variable = |key: &str, value: &str| json!({ "key": key, "value": value, "type": "string" });
+    let variables = [variable("BASE", base), variable("KEY", ""), variable("APP", ""), variable("TXN", ""), variable("INTENT", "")];
+    json!({
+        "info": { "name": "sakshi", "description": "Fill in the variables KEY and APP.", "schema": SCHEMA },
+        "variable": variables,
+        "item": folders,
+    })
+}
+
+/// One request of the reference.
+fn request(document: &Value, path: &str, method: &str, operation: &Value) -> Value {
+    let shown = path.split('/').map(|part| {
+        part.strip_prefix('{').and_then(|part| part.strip_suffix('}')).map_or_else(|| part.to_owned(), |name| format!(":{name}"))
+    });
+    let parts: Vec<String> = shown.filter(|part| !part.is_empty()).collect();
+    let parameters: Vec<&Value> = operation["parameters"].as_array().into_iter().flatten().map(|one| resolved(document, one)).collect();
+    let of = |place: &'static str| parameters.iter().filter(move |parameter| parameter["in"] == place);
+    let query: Vec<Value> = of("query")
+        .map(|parameter| json!({ "key": parameter["name"], "value": "", "disabled": true, "description": parameter["description"] }))
+        .collect();
+    let variables: Vec<Value> = of("path")
+        .map(|parameter| {
+            let value = if parameter["name"] == "txnId" { "{{TXN}}" } else { "" };
+            json!({ "key": parameter["name"], "value": value, "description": parameter["description"] })
+        })
+        .collect();
+    let secured = operation["security"].as_array().is_some_and(|security| !security.is_empty());
+    let mut headers = if secured { credentials() } else { Vec::new() };
+    // Switched on by whoever wants them: a fixed key would repeat the first answer for ever.
+    headers.extend(
+        of("header")
+            .filter(|parameter| parameter["name"] != "X-API-APP-ID")
+            .map(|parameter| json!({ "key": parameter["name"], "value": "", "disabled": true, "description": parameter["description"] })),
+    );
+    let mut request = json!({
+        "method": method.to_uppercase(),
+        "header": headers,
+        "url": { "raw": format!("{{{{BASE}}}}/{}", parts.join("/")), "host": ["{{BASE}}"], "path": parts, "query": query, "variable": variables },
+        "description": text(&operation["description"]),
+    });
+    if let Some(body) = example(&operation["requestBody"]["content"]["application/json"]) {
+        request["body"] = json_body(&body);
+    }
+    json!({ "name": operation["summary"], "request": request })
+}
+
+fn credentials() -> Vec<Value> {
+    vec![json!({ "key": "X-API-KEY", "value": "{{KEY}}" }), json!({ "key": "X-API-APP-ID", "value": "{{APP}}" })]
+}
+
+fn json_body(body: &Value) -> Value {
+    let raw = serde_json::to_string_pretty(body).unwrap_or_default();
+    json!({ "mode": "raw", "raw": raw, "options": { "raw": { "language": "json" } } })
+}
+
+/// The first example of a body.
+fn example(content: &Value) -> Option<Value> {
+    let named = content["examples"].as_object().and_then(|examples| in_order(examples).next()).map(|(_, named)| named["value"].clone());
+    named.or_else(|| content.get("example").cloned())
+}
+
+/// The steps of one verification in a sandbox, each of which leaves what the next one needs.
+fn steps() -> Vec<Value> {
+    let step = |name: &str, method: &str, path: &str, body: Option<Value>, tests: &[&str]| {
+        let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+        let mut url = Map::new();
+        url.insert("raw".into(), format!("{{{{BASE}}}}{path}").into());
+        url.insert("host".into(), json!(["{{BASE}}"]));
+        url.insert("path".into(), json!(parts));
+        let mut request = json!({ "method": method, "header": credentials(), "url": url });
+        if let Some(body) = body {
+            request["body"] = json_body(&body);
+        }
+        let ok = "pm.test('it is answered with 200', () => pm.response.to.have.status(200));";
+        let lines: Vec<&str> = std::iter::once(ok).chain(tests.iter().copied()).collect();
+        json!({ "name": name, "request": request, "event": [{ "listen": "test", "script": { "type": "text/javascript", "exec": lines } }] })
+    };
+    let ovse = "/api/v1/nationalid-ovse";
+    vec![
+        step(
+            "1. Have credits",
+            "GET",
+            "/api/v1/credits",
+            None,
+            &["pm.test('there are some', () => pm.expect(pm.response.json().balance).to.be.above(0));"],
+        ),
+        step(
+            "2. Open a verification",
+            "POST",
+            &format!("{ovse}/init"),
+            Some(json!({ "claims": ["name", "age_above_18"], "channel": "web", "client_reference_id": "order-42" })),
+            &[
+                "pm.collectionVariables.set('TXN', pm.response.json().txnId);",
+                "pm.collectionVariables.set('INTENT', pm.response.json().intentJwt);",
+            ],
+        ),
+        step(
+            "3. Nobody has answered yet",
+            "GET",
+            &format!("{ovse}/result/{{{{TXN}}}}"),
+            None,
+            &["pm.test('it is pending', () => pm.expect(pm.response.json().data.pending).to.equal(true));"],
+        ),
+        step(
+            "4. Be the person",
+            "POST",
+            "/sandbox/app/answer",
+            Some(json!({ "intent": "{{INTENT}}", "resident": "asha", "action": "approve" })),
+            &[],
+        ),
+        step(
+            "5. Get the result",
+            "GET",
+            &format!("{ovse}/result/{{{{TXN}}}}"),
+            None,
+            &["pm.test('it passed', () => pm.expect(pm.response.json().success).to.equal(true));"],
+        ),
+    ]
+}

@@ -1,0 +1,95 @@
+//! The search over the headings of all pages, the operations and the codes of errors.
+
+use serde::Serialize;
+
+use super::codes::entries;
+use super::links::anchor;
+use super::reference::Reference;
+use super::site::{PAGES, Source};
+
+/// Shown at most.
+const HITS_MAX: usize = 40;
+
+/// A place that can be found. The script reads these names.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Hit {
+    /// The heading, operation or code.
+    pub(super) words: String,
+    /// The page that it stands on.
+    pub(super) page: &'static str,
+    /// Where it is.
+    pub(super) to: String,
+}
+
+/// All places.
+#[derive(Debug)]
+pub(super) struct Index(Vec<Hit>);
+
+impl Index {
+    /// The index of all pages.
+    pub(super) fn of(reference: &Reference) -> Self {
+        let mut places = Vec::new();
+        for page in PAGES {
+            let mut add = |words: String, fragment: &str| {
+                let to = if fragment.is_empty() { page.path.to_owned() } else { format!("{}#{fragment}", page.path) };
+                places.push(Hit { words, page: page.label, to });
+            };
+            add(page.title(), "");
+            match &page.source {
+                Source::Document(document) => {
+                    for heading in document.headings().skip(1) {
+                        let fragment = anchor(&heading);
+                        add(heading, &fragment);
+                    }
+                }
+                Source::Codes(document) => entries(document).into_iter().for_each(|entry| add(entry.code.to_owned(), entry.code)),
+                Source::Overview => {}
+                Source::Section(section) => {
+                    for operation in reference.section(section).iter().flat_map(|section| &section.operations) {
+                        add(format!("{} ({} {})", operation.summary, operation.method, operation.path), &operation.anchor);
+                    }
+                }
+            }
+        }
+        Self(places)
+    }
+
+    /// The places that have all the words, those of whole pages first.
+    pub(super) fn find(&self, words: &str) -> Vec<Hit> {
+        let words: Vec<String> = words.split_whitespace().map(str::to_lowercase).collect();
+        if words.is_empty() {
+            return Vec::new();
+        }
+        let has_all = |hit: &&Hit| {
+            let text = format!("{} {}", hit.page, hit.words).to_lowercase();
+            words.iter().all(|word| text.contains(word))
+        };
+        let mut hits: Vec<Hit> = self.0.iter().filter(has_all).cloned().collect();
+        hits.sort_by_key(|hit| hit.to.contains('#'));
+        hits.truncate(HITS_MAX);
+        hits
+    }
+
+    /// The index as the script reads it.
+    pub(super) fn json(&self) -> String {
+        // Texts alone: writing them does not fail.
+        serde_json::to_string(&self.0).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn all_words_count_in_any_order_and_case() {
+        let index = Index::of(&Reference::of(&json!({})));
+        let first = |words: &str| index.find(words).first().map(|hit| hit.to.clone()).unwrap_or_default();
+        assert_eq!(first("REPEATING request"), "/docs/guides/errors#repeating-a-request");
+        assert_eq!(first("insufficient_credits"), "/docs/errors#insufficient_credits");
+        assert_eq!(first("webhooks"), "/docs/guides/webhooks");
+        assert!(index.find("  ").is_empty() && index.find("there is no such heading").is_empty());
+    }
+}

@@ -1,0 +1,66 @@
+//! A command beside the same in other languages. Their code is that of the examples, which the tests run.
+
+use super::markdown::{command, escaped};
+
+/// The languages beside `curl`, their mark of a comment, their name for a block of code, and the file with the pieces.
+const LANGUAGES: [(&str, &str, &str, &str); 3] = [
+    ("TypeScript", "//", "ts", include_str!("../../../../examples/typescript/pieces.ts")),
+    ("Python", "#", "python", include_str!("../../../../examples/python/pieces.py")),
+    ("Java", "//", "java", include_str!("../../../../examples/java/Pieces.java")),
+];
+
+/// A piece of an example: the lines between its mark and the next, without their indentation.
+fn piece(source: &str, comment: &str, name: &str) -> Option<String> {
+    let begin = format!("{comment} code: {name}");
+    let lines: Vec<&str> =
+        source.lines().skip_while(|line| line.trim() != begin).skip(1).take_while(|line| line.trim() != format!("{comment} end")).collect();
+    let indent = lines.iter().filter(|line| !line.trim().is_empty()).map(|line| line.len() - line.trim_start().len()).min()?;
+    Some(lines.iter().map(|line| line.get(indent..).unwrap_or_default().to_owned() + "\n").collect())
+}
+
+/// The name of each language, its name for a block of code, and the piece.
+pub(super) fn pieces(name: &str) -> impl Iterator<Item = (&'static str, &'static str, String)> {
+    LANGUAGES.into_iter().filter_map(move |(language, comment, block, source)| Some((language, block, piece(source, comment, name)?)))
+}
+
+/// The command, if there is one, and the pieces as tabs that need no script; `number` tells those of one page apart.
+pub(super) fn of(name: &str, shell: Option<&str>, number: usize) -> String {
+    let shell = shell.map(|shell| ("curl", shell.to_owned()));
+    let all: Vec<(&str, String)> = shell.into_iter().chain(pieces(name).map(|(language, _, piece)| (language, piece))).collect();
+    let mut html = "<fieldset class=\"tabs\"><legend class=\"unseen\">Language</legend>\n".to_owned();
+    for (place, (language, _)) in all.iter().enumerate() {
+        let id = format!("tab-{number}-{place}");
+        let checked = if place == 0 { " checked" } else { "" };
+        let language = escaped(language);
+        html.push_str(&format!("<input type=\"radio\" name=\"tab-{number}\" id=\"{id}\" value=\"{language}\"{checked}>"));
+        html.push_str(&format!("<label for=\"{id}\">{language}</label>\n"));
+    }
+    for (language, code) in &all {
+        html.push_str(&command(code, &format!("{name}, {language}")));
+    }
+    html + "</fieldset>\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::site::PAGES;
+    use super::*;
+
+    #[test]
+    fn a_piece_is_what_stands_between_its_marks_without_its_indentation() {
+        let source = "x\n  // code: a\n  one {\n    two\n  }\n  // end\n  // code: b\n  // end\n";
+        assert_eq!(piece(source, "//", "a").unwrap(), "one {\n  two\n}\n");
+        assert_eq!((piece(source, "//", "b"), piece(source, "//", "c")), (None, None));
+    }
+
+    #[test]
+    fn every_command_with_tabs_is_there_in_every_language() {
+        let named = PAGES.iter().filter_map(|page| page.document()).flat_map(|document| document.text.lines());
+        let names: Vec<&str> =
+            named.filter_map(|line| line.strip_prefix("<!-- ")?.strip_suffix(" -->")?.split_once(": ")).map(|(_, name)| name).collect();
+        assert!(names.len() > 5, "{names:?}");
+        for name in names {
+            assert_eq!(pieces(name).count(), LANGUAGES.len(), "{name}");
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! A person who answers by themselves: `"name_hint": "sandbox:approve"` in a request, for tests that call nothing else.
+
+use actix_web::rt;
+use actix_web::web::Data;
+
+use super::action::Action;
+use super::answer::{CallbackFormat, Decision, carry_out};
+use super::intent::Intent;
+use super::script_api::DEFAULT_RESIDENT;
+use super::state::SandboxApp;
+use super::status::StatusService;
+use crate::residents::Resident;
+
+/// How such a hint begins.
+const MARK: &str = "sandbox:";
+
+/// Answers the intent if the hint says so: `sandbox:ACTION`, or `sandbox:ACTION:RESIDENT`. Runs on the current worker.
+pub fn answer_unasked(app: &Data<SandboxApp>, intent: &str, hint: &str) {
+    let Some((action, resident)) = decided(hint) else { return };
+    let (app, intent) = (app.clone(), intent.to_owned());
+    rt::spawn(async move {
+        let Ok(intent) = Intent::read(&intent, &app.public_base) else { return };
+        let decision =
+            Decision { resident, action, format: CallbackFormat::default(), key_binding: true, status: StatusService::default() };
+        if let Err(error) = carry_out(&app, &intent, &decision).await {
+            tracing::warn!(txn.id = %intent.txn, %error, "the sandbox's person could not answer");
+        }
+    });
+}
+
+fn decided(hint: &str) -> Option<(Action, &'static Resident)> {
+    let words = hint.strip_prefix(MARK)?;
+    let (action, resident) = words.split_once(':').unwrap_or((words, DEFAULT_RESIDENT));
+    Some((Action::from_name(action)?, Resident::find(resident)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hint_names_an_action_and_perhaps_a_resident() {
+        let read = |hint| decided(hint).map(|(action, resident)| (action, resident.id));
+        assert_eq!(read("sandbox:approve"), Some((Action::Approve, "asha")));
+        assert_eq!(read("sandbox:decline:kabir"), Some((Action::Decline, "kabir")));
+        for hint in ["Asha Rao", "sandbox:", "sandbox:dance", "sandbox:approve:nobody", "approve"] {
+            assert_eq!(read(hint), None, "{hint}");
+        }
+    }
+}

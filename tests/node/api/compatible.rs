@@ -1,0 +1,197 @@
+//! The document against that of the last change, from which the clients are made: nothing that was promised goes.
+//!
+//! With `SAKSHI_WRITE_DOCUMENTS=1` in the environment the file is written, unless a program that works today would break.
+
+use std::fs;
+
+use sakshi_api::document_of;
+use sakshi_domain::tenancy::KeyCase;
+use sakshi_pages::PosterApi;
+use serde_json::{Map, Value, json};
+use utoipa::OpenApi as _;
+
+const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../clients/openapi.json");
+
+/// The document without its examples, whose times are those of today.
+fn document() -> Value {
+    fn bare(value: &Value) -> Value {
+        match value {
+            Value::Object(members) => {
+                let kept = members.iter().filter(|(name, _)| !matches!(name.as_str(), "example" | "examples"));
+                kept.map(|(name, member)| (name.clone(), bare(member))).collect::<Map<_, _>>().into()
+            }
+            Value::Array(items) => items.iter().map(bare).collect(),
+            plain => plain.clone(),
+        }
+    }
+    let document = document_of("https://verify.example", PosterApi::openapi, KeyCase::SnakeCase);
+    // As it is served: without the marks of its order.
+    bare(&serde_json::from_str(document.text()).unwrap())
+}
+
+/// Who sends what a schema describes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sender {
+    Client,
+    Service,
+}
+
+/// What a program that was written for the document before would trip over.
+#[derive(Default)]
+struct Breaks(Vec<String>);
+
+impl Breaks {
+    fn of(before: &Value, after: &Value) -> Vec<String> {
+        let mut breaks = Self::default();
+        for (path, item) in members(&before["paths"]) {
+            for (method, operation) in members(item).filter(|(method, _)| ["get", "post", "put", "patch", "delete"].contains(method)) {
+                breaks.operation(&format!("{method} {path}"), operation, &after["paths"][path][method]);
+            }
+        }
+        for (name, item) in members(&before["webhooks"]) {
+            breaks.body(&format!("webhook {name}"), &item["post"]["requestBody"], &after["webhooks"][name]["post"]["requestBody"]);
+        }
+        for (name, schema) in members(&before["components"]["schemas"]) {
+            let now = &after["components"]["schemas"][name];
+            let sender = if name.ends_with("Request") { Sender::Client } else { Sender::Service };
+            breaks.schema(name, schema, now, sender);
+        }
+        breaks.0
+    }
+
+    fn add(&mut self, place: &str, what: &str) {
+        self.0.push(format!("{place}: {what}"));
+    }
+
+    fn operation(&mut self, place: &str, before: &Value, after: &Value) {
+        if after.is_null() {
+            return self.add(place, "is gone");
+        }
+        if before["operationId"] != after["operationId"] {
+            self.add(place, "has another name");
+        }
+        let name = |parameter: &Value| (parameter["$ref"].clone(), parameter["in"].clone(), parameter["name"].clone());
+        for parameter in list(&before["parameters"]) {
+            if !list(&after["parameters"]).any(|now| name(now) == name(parameter)) {
+                self.add(place, &format!("no longer takes {parameter}"));
+            }
+        }
+        for parameter in list(&after["parameters"]).filter(|parameter| parameter["required"] == true) {
+            if !list(&before["parameters"]).any(|known| name(known) == name(parameter) && known["required"] == true) {
+                self.add(place, &format!("needs {parameter}"));
+            }
+        }
+        self.body(place, &before["requestBody"], &after["requestBody"]);
+        for (status, answer) in members(&before["responses"]).filter(|(status, _)| status.starts_with('2')) {
+            self.body(&format!("{place} {status}"), answer, &after["responses"][status]);
+        }
+    }
+
+    fn body(&mut self, place: &str, before: &Value, after: &Value) {
+        for (kind, content) in members(&before["content"]) {
+            let now = &after["content"][kind];
+            if now["schema"] != content["schema"] && (content["schema"]["$ref"].is_string() || now.is_null()) {
+                self.add(place, &format!("has another body: {}", now["schema"]));
+            }
+        }
+    }
+
+    /// A schema and all that it is made of.
+    fn schema(&mut self, place: &str, before: &Value, after: &Value, sender: Sender) {
+        if after.is_null() {
+            return self.add(place, "is gone");
+        }
+        for word in ["type", "format", "$ref", "additionalProperties", "pattern"] {
+            if before[word] != after[word] {
+                self.add(place, &format!("{word} was {} and is {}", before[word], after[word]));
+            }
+        }
+        for (word, other) in [("enum", "x-extensible-enum"), ("x-extensible-enum", "enum")] {
+            for value in list(&before[word]) {
+                if !list(&after[word]).chain(list(&after[other])).any(|now| now == value) {
+                    self.add(place, &format!("no longer has {value}"));
+                }
+            }
+        }
+        for (name, property) in members(&before["properties"]) {
+            self.schema(&format!("{place}.{name}"), property, &after["properties"][name], sender);
+        }
+        let (less, more) = if sender == Sender::Client { (before, after) } else { (after, before) };
+        for name in list(&more["required"]).filter(|name| !list(&less["required"]).any(|known| known == *name)) {
+            self.add(place, if sender == Sender::Client { "needs more" } else { "promises less" });
+            self.add(place, &name.to_string());
+        }
+        for word in ["oneOf", "anyOf", "allOf", "items"] {
+            let (was, is) = (&before[word], &after[word]);
+            if was.is_object() {
+                self.schema(&format!("{place}[]"), was, is, sender);
+            }
+            for (at, part) in list(was).enumerate() {
+                self.schema(&format!("{place} {word} {at}"), part, &is[at], sender);
+            }
+        }
+        for (word, wider) in
+            [("minLength", false), ("minItems", false), ("minimum", false), ("maxLength", true), ("maxItems", true), ("maximum", true)]
+        {
+            let (was, is) = (before[word].as_f64(), after[word].as_f64());
+            let is_narrower = match (was, is) {
+                (Some(was), Some(is)) => (is < was) == wider && is != was,
+                (None, Some(_)) => true,
+                _ => false,
+            };
+            if is_narrower && sender == Sender::Client {
+                self.add(place, &format!("{word} was {} and is {}", before[word], after[word]));
+            }
+        }
+    }
+}
+
+fn members(value: &Value) -> impl Iterator<Item = (&str, &Value)> {
+    value.as_object().into_iter().flatten().map(|(name, member)| (name.as_str(), member))
+}
+
+fn list(value: &Value) -> impl Iterator<Item = &Value> {
+    value.as_array().into_iter().flatten()
+}
+
+#[test]
+fn a_program_that_works_today_works_with_the_next_version() {
+    let kept = fs::read_to_string(FILE).unwrap_or_else(|_| "{}".to_owned());
+    let (before, now) = (serde_json::from_str::<Value>(&kept).unwrap(), document());
+    assert_eq!(Breaks::of(&before, &now), Vec::<String>::new(), "docs/compatibility.md says what may change");
+    if std::env::var_os("SAKSHI_WRITE_DOCUMENTS").is_some() {
+        fs::write(FILE, serde_json::to_string_pretty(&now).unwrap() + "\n").unwrap();
+    } else {
+        assert!(before == now, "run: SAKSHI_WRITE_DOCUMENTS=1 cargo test -p sakshi --test node compatible");
+    }
+}
+
+#[test]
+fn what_breaks_a_program_is_found() {
+    let before = document();
+    type Change = fn(&mut Value);
+    let changes: [(&str, Change); 9] = [
+        ("get /api/v1/credits: is gone", |document| drop(document["paths"].as_object_mut().unwrap().remove("/api/v1/credits"))),
+        ("InitRequest.purpose: is gone", |document| drop(properties(document, "InitRequest").remove("purpose"))),
+        ("Balance.balance: is gone", |document| drop(properties(document, "Balance").remove("balance"))),
+        ("InitRequest: needs more", |document| {
+            document["components"]["schemas"]["InitRequest"]["required"] = json!(["claims", "channel", "purpose"]);
+        }),
+        ("Balance: promises less", |document| document["components"]["schemas"]["Balance"]["required"] = json!([])),
+        ("Balance.balance: type was \"integer\"", |document| properties(document, "Balance")["balance"]["type"] = json!("string")),
+        ("InitRequest.claims: maxItems was 30", |document| properties(document, "InitRequest")["claims"]["maxItems"] = json!(10)),
+        ("Claim: no longer has", |document| document["components"]["schemas"]["Claim"]["enum"] = json!(["name"])),
+        ("get /api/v1/credits: has another name", |document| document["paths"]["/api/v1/credits"]["get"]["operationId"] = json!("balance")),
+    ];
+    for (found, change) in changes {
+        let mut after = before.clone();
+        change(&mut after);
+        let breaks = Breaks::of(&before, &after);
+        assert!(breaks.iter().any(|said| said.starts_with(found)), "{found}: {breaks:?}");
+        assert_eq!(Breaks::of(&before, &before), Vec::<String>::new());
+    }
+}
+
+fn properties<'a>(document: &'a mut Value, schema: &str) -> &'a mut Map<String, Value> {
+    document["components"]["schemas"][schema]["properties"].as_object_mut().unwrap()
+}

@@ -1,0 +1,95 @@
+//! What the sandbox offers to a client's tests beside the API.
+
+use reqwest::Method;
+use sakshi::settings::{Sources, load};
+use serde_json::{Value, json};
+
+use crate::in_process::InProcessNode;
+
+const INIT: &str = "/api/v1/nationalid-ovse/init";
+
+async fn outcome(live: &InProcessNode, opened: &Value) -> Value {
+    live.get(&format!("/api/v1/nationalid-ovse/result/{}?wait=20", opened["txnId"].as_str().unwrap())).await.1
+}
+
+#[actix_rt::test]
+async fn a_hint_lets_the_person_answer_without_a_further_request() {
+    let live = InProcessNode::start().await;
+    let open =
+        async |hint: &str| live.post(INIT, &json!({ "claims": ["name", "age_above_18"], "channel": "qr", "name_hint": hint })).await.1;
+    let passed = outcome(&live, &open("sandbox:approve:kabir").await).await;
+    assert_eq!(passed["data"]["verified_claims"], json!({ "ageAbove18": false, "residentName": "Kabir Udaharan" }), "{passed}");
+    let declined = outcome(&live, &open("sandbox:service_down").await).await;
+    assert_eq!(declined["data"]["error_code"], "306", "{declined}");
+    let named = open("Asha Rao").await;
+    let waiting = live.get(&format!("/api/v1/nationalid-ovse/result/{}", named["txnId"].as_str().unwrap())).await.1;
+    assert_eq!(waiting["data"]["pending"], true, "an ordinary name does nothing: {waiting}");
+    live.stop().await;
+}
+
+#[actix_rt::test]
+async fn a_resident_whose_birthday_is_not_known_and_one_whose_claims_cannot_be_read() {
+    let live = InProcessNode::start().await;
+    for (resident, action, member, expected) in [
+        ("gopal", "approve", "/data/verified_claims/dob", json!("1961")),
+        ("asha", "malformed_claims", "/data/error_code", json!("claims_malformed")),
+        ("asha", "retry_later", "/data/pending", json!(true)),
+    ] {
+        let (_, opened) = live.post(INIT, &json!({ "claims": ["name", "dob", "gender"], "channel": "qr" })).await;
+        let answer = json!({ "intent": opened["intentJwt"], "resident": resident, "action": action });
+        assert_eq!(live.post("/sandbox/app/answer", &answer).await.0, 200, "{action}");
+        let path = format!("/api/v1/nationalid-ovse/result/{}", opened["txnId"].as_str().unwrap());
+        let result = live.get(&path).await.1;
+        assert_eq!(result.pointer(member), Some(&expected), "{action}: {result}");
+    }
+    live.stop().await;
+}
+
+#[actix_rt::test]
+async fn a_webhook_is_sent_again_with_the_same_body_when_its_client_asks() {
+    let live = InProcessNode::start().await;
+    let (_, inbox) = live.post("/sandbox/inboxes", &Value::Null).await;
+    let init = json!({ "claims": ["name"], "channel": "qr", "webhook_url": inbox["url"], "name_hint": "sandbox:approve" });
+    let (_, opened) = live.post(INIT, &init).await;
+    let next = async |after: u64| {
+        let id = inbox["id"].as_str().unwrap();
+        live.get(&format!("/sandbox/inboxes/{id}?after={after}&wait=20")).await.1["webhook"].clone()
+    };
+    let first = next(0).await;
+    let again = format!("/sandbox/transactions/{}/webhook", opened["txnId"].as_str().unwrap());
+    let (status, said) = live.send(Method::POST, &again, live.first.app.as_str(), &Value::Null).await;
+    assert_eq!((status, said), (200, json!({ "repeated": true, "outcome": "delivered", "status": 200 })));
+    let second = next(1).await;
+    assert!(first["body"].is_string() && first["body"] == second["body"], "{first} {second}");
+
+    let (_, waiting) = live.post(INIT, &json!({ "claims": ["name"], "channel": "qr", "webhook_url": inbox["url"] })).await;
+    let pending = format!("/sandbox/transactions/{}/webhook", waiting["txnId"].as_str().unwrap());
+    assert_eq!(live.send(Method::POST, &pending, live.first.app.as_str(), &Value::Null).await.0, 409);
+    assert_eq!(live.http.post(live.url(&again)).send().await.unwrap().status().as_u16(), 401, "a stranger may not");
+    live.stop().await;
+}
+
+#[actix_rt::test]
+async fn the_sandbox_describes_its_own_routes_and_each_is_there() {
+    let live = InProcessNode::start().await;
+    let (status, document) = live.stranger("/sandbox/openapi.json").await;
+    assert_eq!(status, 200);
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for method in item.as_object().unwrap().keys() {
+            let shown = path.split('/').map(|part| if part.starts_with('{') { "x" } else { part }).collect::<Vec<_>>().join("/");
+            let method: Method = method.to_uppercase().parse().unwrap();
+            let (status, body) = live.send(method.clone(), &shown, live.first.app.as_str(), &Value::Null).await;
+            assert!(status != 405 && body["message"] != "There is no such path.", "{method} {path}: {status} {body}");
+        }
+    }
+    live.stop().await;
+}
+
+#[test]
+fn the_strict_sandbox_has_the_rules_of_production() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../config/strict.toml");
+    let strict = load(&Sources { file: Some(file.into()), ..Sources::default() }).unwrap().settings;
+    assert!(!strict.webhooks.allow_private_targets);
+    assert_eq!(strict.ovse.sandbox_person.as_secs(), 5);
+    assert_eq!(strict.limits.orders_per_second_per_client, 50);
+}
