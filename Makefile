@@ -13,7 +13,7 @@ endif
 # What a shell tells the command line, as the demo proposes, and settings of a service: neither is for the tests.
 unexport SAKSHI_URL SAKSHI_ADMIN_URL SAKSHI_ADMIN_TOKEN SAKSHI_API_KEY SAKSHI_APP_ID $(filter SAKSHI__%,$(.VARIABLES))
 
-.PHONY: test timings nightly suites hostile needs packages binaries build fuzz rust processes api redis browser deploy readme clients contract simulation simulate plants differential bench growth soak load demo dist mutants servers
+.PHONY: test timings nightly suites hostile needs packages binaries build fuzz rust processes api redis browser deploy readme clients contract simulation simulate plants differential bench growth soak load demo dist dist-tools mutants servers
 
 # Lints and tests share one build: clippy compiles the crates of this workspace, and a warning is an error.
 LINTED = RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-Dwarnings
@@ -171,6 +171,11 @@ contract: binaries packages
 dist:
 	CARGO_PROFILE_DIST_STRIP=none $(CARGO) build --profile dist --locked --package sakshi --no-default-features --features shipped
 	deploy/release/dist.sh
+
+# The same for developers and load testers: the binary with the sandbox, and the load tester.
+dist-tools:
+	CARGO_PROFILE_DIST_STRIP=none $(CARGO) build --profile dist --locked --package sakshi --package sakshi-load --bin sakshi --bin sakshi-load --features sakshi/shipped
+	deploy/release/tools.sh
 
 # Everything in benches/. Writes benches/RESULTS.md, benches/costs.json and the plans of docs/capacity.md. Takes about forty
 # minutes on a quiet machine, and installs the peers' libraries (benches/peers/setup.sh).

@@ -11,6 +11,7 @@ mod openapi;
 mod ovse;
 mod ping;
 mod routes;
+mod status;
 mod webhook_urls;
 
 pub use self::openapi::{CamelCaseDocument, document_of};

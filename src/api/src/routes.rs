@@ -6,7 +6,7 @@ use sakshi_web::routing::{Audience, Row, row};
 
 use super::events::registrations;
 use super::flows::{doclocker, esign, estamp, wealth};
-use super::{checks, credits, events, intent_keys, openapi, ovse, ping, webhook_urls};
+use super::{checks, credits, events, intent_keys, openapi, ovse, ping, status, webhook_urls};
 
 const EVENTS: &str = "/api/v1/nationalid-ovse/events";
 const EVENT: &str = "/api/v1/nationalid-ovse/events/{eventId}";
@@ -47,6 +47,7 @@ const OWN: &[Row] = &[
     row("GET", "/api/v1/doclocker/details/{transactionId}", Audience::Clients, || web::to(doclocker::details)),
     row("PUT", "/api/v1/user/webhook", Audience::Clients, || web::to(webhook_urls::register)),
     row("GET", "/api/v1/user/webhook", Audience::Clients, || web::to(webhook_urls::list)),
+    row("GET", "/api/v1/status", Audience::Clients, || web::to(status::show)),
     row("GET", "/.well-known/jwks.json", Audience::Anybody, || web::to(intent_keys::list)),
     row("GET", "/openapi.json", Audience::Anybody, || web::to(openapi::document)),
     row("POST", "/cb/{txnId}/{capability}", Audience::Residents, || web::to(ovse::receive)),

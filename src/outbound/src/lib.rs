@@ -20,6 +20,7 @@ mod http1;
 mod http2;
 mod pinned;
 mod pool;
+pub mod recent;
 mod resolver;
 mod tls;
 mod tls_runtime;

@@ -43,7 +43,9 @@
   choose(kept(localStorage, LANGUAGE));
   tabs.forEach((tab) => tab.addEventListener("change", () => { keep(localStorage, LANGUAGE, tab.value); choose(tab.value); }));
 
-  // The portal leaves the app id; the key is kept in this tab alone, and only in a sandbox.
+  // The portal's link has the app id; the key is kept in this tab alone, and only in a sandbox.
+  const linked = new URLSearchParams(location.search).get("app");
+  if (linked) keep(localStorage, APP, linked);
   function fill() {
     const values = { app: kept(localStorage, APP), key: kept(sessionStorage, KEY) };
     for (const place of document.querySelectorAll("[data-fill]")) {

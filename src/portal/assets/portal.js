@@ -23,9 +23,6 @@
     const used = dataset.used.trim().split(" "), day = Math.min(used.length - 1, Math.max(0, Math.floor(offsetX / clientWidth * used.length)));
     element("reading").textContent = `${new Date(Date.parse(dataset.from) + day * 864e5).toISOString().slice(0, 10)}: ${used[day]}`;
   });
-  // The documentation fills it into its commands.
-  const { app } = document.querySelector("header .app")?.dataset ?? {};
-  try { if (app) localStorage.setItem("docs-app", app); } catch { /* this browser keeps nothing */ }
   if (transaction) followTransaction();
   if (event) followCounts();
 

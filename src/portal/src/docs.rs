@@ -34,6 +34,7 @@ use self::reference::{Reference, Section, pieces};
 use self::search::{Hit, Index};
 use self::site::{PAGES, Page, Source, page_at};
 use super::layout::Layout;
+use super::status::{Limit, limits};
 use crate::files::{DOCS, DOCS_SCRIPT};
 
 /// The pages of this process. Cloning shares them.
@@ -93,6 +94,13 @@ struct Guide {
     frame: Frame,
     title: String,
     html: String,
+}
+
+/// What the page of limits says of this installation.
+#[derive(Template)]
+#[template(path = "limits_here.html")]
+struct Here {
+    limits: Vec<Limit>,
 }
 
 #[derive(Template)]
@@ -167,7 +175,7 @@ pub async fn show(
     let html = match kept.html[at].get() {
         Some(html) => html,
         None => {
-            let html = rendered(page, reference, &service).map_err(ApiError::internal)?;
+            let html = rendered(page, reference, &service, &rates).map_err(ApiError::internal)?;
             kept.html[at].get_or_init(|| Compressed::new(html))
         }
     };
@@ -176,11 +184,15 @@ pub async fn show(
 
 const HTML: &str = "text/html; charset=utf-8";
 
-fn rendered(page: &'static Page, reference: &Reference, service: &Service) -> askama::Result<String> {
+fn rendered(page: &'static Page, reference: &Reference, service: &Service, rates: &RateLimits) -> askama::Result<String> {
     let (layout, frame) = (Layout::public(service.authority.sandbox), Frame::new(page.path));
     match &page.source {
         Source::Document(document) => {
-            Guide { layout, frame, title: page.title(), html: markdown::rendered(document, &service.authority.public_base) }.render()
+            let mut html = markdown::rendered(document, &service.authority.public_base);
+            if page.path == "/docs/limits" {
+                html += &Here { limits: limits(rates) }.render()?;
+            }
+            Guide { layout, frame, title: page.title(), html }.render()
         }
         Source::Codes(document) => Codes { layout, frame, entries: codes::entries(document) }.render(),
         Source::Overview => Overview { layout, frame, reference }.render(),

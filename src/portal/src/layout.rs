@@ -20,16 +20,18 @@ pub(super) enum Section {
     Checks,
     Webhooks,
     Credits,
+    Status,
 }
 
 impl Section {
-    const ALL: [(Self, &'static str, &'static str); 6] = [
+    const ALL: [(Self, &'static str, &'static str); 7] = [
         (Self::Trial, "/portal", "Try it"),
         (Self::Verifications, "/portal/verifications", "Verifications"),
         (Self::Events, "/portal/events", "Events"),
         (Self::Checks, "/portal/checks", "Checks"),
         (Self::Webhooks, "/portal/webhooks", "Webhooks"),
         (Self::Credits, "/portal/credits", "Credits"),
+        (Self::Status, "/portal/status", "Status"),
     ];
 }
 

@@ -27,6 +27,7 @@ mod refusals;
 mod routes;
 mod session;
 mod sign_in;
+mod status;
 mod transaction;
 mod trial;
 mod verifications;

@@ -4,7 +4,7 @@ use actix_web::web;
 use sakshi_web::routing::{Audience, Row, row};
 
 use super::events::{create, guests, list, live, posters, show};
-use super::{checks, credits, docs, fallback, files, refusals, sign_in, transaction, trial, verifications, webhooks};
+use super::{checks, credits, docs, fallback, files, refusals, sign_in, status, transaction, trial, verifications, webhooks};
 
 /// Every route of the portal.
 pub const ROUTES: &[Row] = &[
@@ -46,6 +46,7 @@ pub const ROUTES: &[Row] = &[
     row("GET", "/portal/webhooks", Audience::Developers, || web::to(webhooks::show)),
     row("POST", "/portal/webhooks", Audience::Developers, || web::to(webhooks::set)),
     row("GET", "/portal/credits", Audience::Developers, || web::to(credits::show)),
+    row("GET", "/portal/status", Audience::Developers, || web::to(status::show)),
     row("GET", "/portal/{page:.*}", Audience::Developers, || web::to(fallback::lost)),
     row("GET", "/assets/portal.css", Audience::Developers, || files::STYLE.route()),
     row("GET", "/assets/records.css", Audience::Developers, || files::RECORDS.route()),

@@ -12,6 +12,7 @@ use sakshi_outbound::Egress;
 use sakshi_outbound::document::DocumentClient;
 use sakshi_outbound::guard::AddressPolicy;
 use sakshi_service::authority::AuthorityContext;
+use sakshi_service::authority_answers::AuthorityAnswers;
 use sakshi_service::clock_suspicion::ClockSuspicion;
 use sakshi_service::credential_status::{StatusChecks, StatusRules};
 use sakshi_service::issuer_keys::IssuerKeys;
@@ -45,6 +46,7 @@ pub fn build(
         status: StatusChecks::new(rules, source, Arc::clone(&verifier), issuer_keys.clone(), clock),
         verifier,
         clock_suspicion: ClockSuspicion::default(),
+        answers: AuthorityAnswers::default(),
         issuer_keys,
         sandbox: keys.sandbox_issuer.is_some(),
         public_base,

@@ -13,6 +13,7 @@ use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::Pending;
 
 use crate::ServiceError;
+use crate::authority_answers::AuthorityAnswers;
 use crate::clock_suspicion::ClockSuspicion;
 use crate::credential_status::StatusChecks;
 use crate::issuer_keys::IssuerKeys;
@@ -34,6 +35,8 @@ pub struct AuthorityContext {
     pub status: StatusChecks,
     /// Suspects this node's clock when credentials are out of time.
     pub clock_suspicion: ClockSuspicion,
+    /// Counts what the identity app has answered.
+    pub answers: AuthorityAnswers,
     /// Has the issuer's keys read again.
     pub issuer_keys: IssuerKeys,
     /// Whether the sandbox identity app is mounted.

@@ -115,6 +115,9 @@ pub async fn answer_callback(
         Err(CallbackOutcome::CredentialRefused(refusal)) => service.authority.clock_suspicion.note(Some(*refusal)),
         _ => {}
     }
+    if let Ok((answer, _)) = &answer {
+        service.authority.answers.note(answer, service.clock.now());
+    }
     let answer = match answer {
         Ok((answer, None)) => Ok((answer, Duration::ZERO, None)),
         Ok((answer, Some(presented))) => {

@@ -51,7 +51,8 @@ impl AuthorityContext {
     pub fn event_addresses(&self, id: EventId) -> EventAddresses {
         let key = self.callbacks.capabilities().make(Purpose::Kiosk, id.as_bytes());
         let qr_url = self.event_url(id);
-        EventAddresses { kiosk_url: format!("{qr_url}/kiosk?{KEY}={key}"), qr_url }
+        let poster_url = format!("{}/api/v1/nationalid-ovse/events/{id}/poster", self.public_base);
+        EventAddresses { kiosk_url: format!("{qr_url}/kiosk?{KEY}={key}"), poster_url, qr_url }
     }
 
     /// Returns true if a query has the key of the event's kiosk.

@@ -7,6 +7,7 @@
 pub mod api_key;
 pub mod authentication;
 pub mod authority;
+pub mod authority_answers;
 pub mod budget;
 pub mod callbacks;
 pub mod checks;
@@ -30,6 +31,7 @@ pub mod operator_token;
 pub mod page_settings;
 mod service;
 pub mod statement;
+pub mod status;
 #[cfg(test)]
 mod test_store;
 pub mod transactions;

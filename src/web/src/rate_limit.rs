@@ -275,6 +275,20 @@ impl RateLimits {
         }
     }
 
+    /// The limits that clients meet, each with what it counts by; those that are not limited are left out.
+    #[must_use]
+    pub fn policies(&self) -> Vec<(Standing, &'static str)> {
+        let all = [
+            (self.init.policy(), "application"),
+            (self.polls.policy(), "application"),
+            (self.orders.policy(), "client"),
+            (self.pages.policy(), "address"),
+            (self.event_starts.policy(), "event and address"),
+            (self.starts_of_events.policy(), "event"),
+        ];
+        all.into_iter().filter_map(|(policy, by)| Some((policy?, by))).collect()
+    }
+
     /// The address of the client behind a request: the peer's, or the last address of `X-Forwarded-For` that is no trusted
     /// proxy's. Of an IPv6 address the /64 network, which belongs to one subscriber.
     #[must_use]

@@ -185,6 +185,7 @@ const READ_ONLY: [(&str, Moves); 13] = [
     ("pending_count", Moves::UpAndDown),
     ("qr_url", Moves::Never),
     ("kiosk_url", Moves::Freely),
+    ("poster_url", Moves::Freely),
     ("created_at", Moves::Never),
 ];
 
@@ -330,6 +331,8 @@ body! { answer
         qr_url: String,
         /// A page for a screen at the entrance; `places=1` in its query shows the places left. Keep it to yourself if `entry` is `kiosk`.
         kiosk_url: String,
+        /// A poster for print (HTML), which the backend fetches with its key.
+        poster_url: String,
         /// The time of creation.
         created_at: Timestamp,
         /// The end of the event.
@@ -350,6 +353,8 @@ pub struct EventAddresses {
     pub qr_url: String,
     /// Its page for a screen at the entrance.
     pub kiosk_url: String,
+    /// Its poster, to be printed.
+    pub poster_url: String,
 }
 
 impl EventResponse {
@@ -377,6 +382,7 @@ impl EventResponse {
             webhook_url: terms.webhook_url.clone(),
             qr_url: addresses.qr_url,
             kiosk_url: addresses.kiosk_url,
+            poster_url: addresses.poster_url,
             created_at: event.created_at,
             expires_at: terms.expires_at,
             time_zone: terms.time_zone,

@@ -29,6 +29,7 @@ pub mod operator;
 pub mod ovse;
 pub mod refusal;
 pub mod reports;
+pub mod status;
 pub mod transactions;
 pub mod wealth;
 pub mod webhook_urls;

@@ -70,6 +70,7 @@ fn each_operation_keeps_the_name_that_generated_clients_call_it_by() {
             "getIntentKeys",
             "getOpenApiDocument",
             "getResult",
+            "getStatus",
             "getWebhookUrls",
             "initDocLocker",
             "initEStamp",

@@ -22,6 +22,7 @@ async fn no_page_is_stored_framed_indexed_or_larger_than_30_kilobytes_with_its_f
         "/portal/checks",
         "/portal/webhooks",
         "/portal/credits",
+        "/portal/status",
         "/portal/events/none",
     ] {
         let page = browser.get(path).await;

@@ -44,9 +44,16 @@ async fn a_key_and_its_app_sign_in_and_neither_page_nor_cookie_has_the_key() {
     let page = browser.get("/portal").await;
     assert_eq!(page.status, 200);
     assert!(page.html.contains("Sandbox app") && page.html.contains("Try a verification"));
-    for path in
-        ["/portal", "/portal/events", "/portal/events/new", "/portal/checks", "/portal/webhooks", "/portal/credits", "/portal/events/none"]
-    {
+    for path in [
+        "/portal",
+        "/portal/events",
+        "/portal/events/new",
+        "/portal/checks",
+        "/portal/webhooks",
+        "/portal/credits",
+        "/portal/status",
+        "/portal/events/none",
+    ] {
         let page = browser.get(path).await;
         let secret = browser.cookie.as_ref().unwrap().split_once('=').unwrap().1;
         assert!(!page.html.contains(&key[3..]) && !page.html.contains(secret), "{path}");

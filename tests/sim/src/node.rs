@@ -33,6 +33,7 @@ use sakshi_pages::intents::PageIntents;
 use sakshi_sandbox::issuer::{HolderKey, SandboxIssuer};
 use sakshi_service::authentication::KeyGate;
 use sakshi_service::authority::AuthorityContext;
+use sakshi_service::authority_answers::AuthorityAnswers;
 use sakshi_service::budget::{CpuBudget, FlowFetches, MemoryBudgets};
 use sakshi_service::clock_suspicion::ClockSuspicion;
 use sakshi_service::credential_status::{StatusChecks, StatusRules};
@@ -205,6 +206,7 @@ pub(crate) fn authority() -> &'static Authority {
             ),
             verifier,
             clock_suspicion: ClockSuspicion::default(),
+            answers: AuthorityAnswers::default(),
             issuer_keys,
             sandbox: false,
             public_base: BASE.into(),

@@ -27,7 +27,7 @@ use serde_json::{Value, json};
 use utoipa::OpenApi;
 
 use self::enums::open_enums;
-use crate::{credits, events, flows, intent_keys, ovse, ping, webhook_urls};
+use crate::{credits, events, flows, intent_keys, ovse, ping, status, webhook_urls};
 
 const DESCRIPTION: &str = "\
 Verifies people for a client application. Open a transaction, let the person consent in the identity app, and get the outcome by webhook or by \
@@ -74,6 +74,7 @@ const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
         webhook_urls::register,
         webhook_urls::list,
         ping::ping,
+        status::show,
         intent_keys::list,
         document,
     ),

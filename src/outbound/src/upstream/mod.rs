@@ -36,6 +36,7 @@ use self::answer::Answer;
 pub use self::error::UpstreamError;
 use crate::egress::Egress;
 use crate::error::ClientError;
+use crate::recent::Recent;
 
 /// How orders are sent.
 #[derive(Clone)]
@@ -84,6 +85,8 @@ pub struct Upstream {
     client: UpstreamClient,
     url: Url,
     slots: FairSlots<ClientId>,
+    /// Answers and failures. Clones share them.
+    recent: Arc<Recent<2>>,
 }
 
 impl UpstreamClient {
@@ -107,15 +110,22 @@ impl UpstreamClient {
     /// The upstream at this URL, which gets up to `limit` concurrent orders.
     #[must_use]
     pub fn at(&self, url: Url, limit: usize) -> Upstream {
-        Upstream { client: self.clone(), url, slots: FairSlots::new(limit) }
+        Upstream { client: self.clone(), url, slots: FairSlots::new(limit), recent: Arc::default() }
     }
 }
 
 impl Upstream {
+    /// How many orders and questions it has answered, and how many not, in the last half hour.
+    #[must_use]
+    pub fn recent(&self) -> [u64; 2] {
+        self.recent.counts()
+    }
+
     /// Sends an order of a client and reads its answer, a JSON object in UTF-8.
     async fn send(&self, client: &ClientId, order: Vec<u8>) -> Result<Answer, UpstreamError> {
         let span = sakshi_trace::order(|| self.url.origin().ascii_serialization());
         let sent = self.send_in_span(client, order).instrument(span.clone()).await;
+        self.recent.count(usize::from(sent.is_err()));
         if let Err(error) = &sent {
             sakshi_trace::failed(&span, error.code());
         }

@@ -1,0 +1,41 @@
+//! `GET /api/v1/status`: whether it is us, the authority, an upstream, or the client's own receiver.
+
+use actix_web::web::Data;
+use actix_web::{HttpRequest, HttpResponse};
+use sakshi_service::Service;
+use sakshi_service::authority_answers::Counted;
+use sakshi_service::status::{Status, Webhooks, status};
+use sakshi_web::authenticated::Authenticated;
+use sakshi_web::error::ApiError;
+use sakshi_web::query::Query;
+use sakshi_web::rate_limit::RateLimits;
+use sakshi_wire::status::{AuthorityStatus, ServiceStatus, UpstreamStatus, WebhookCounts};
+
+/// Tells how things are.
+///
+/// # Errors
+/// 401, 429 and 503 of the error table.
+#[utoipa::path(
+    get, path = "/api/v1/status", tag = "Service", operation_id = "getStatus",
+    summary = "See how things are",
+    description = "The authority and the upstreams as the answering node has seen them in the last half hour, and what became of the application's newest webhooks.",
+    responses((status = 200, body = ServiceStatus, description = "How things are."))
+)]
+pub(crate) async fn show(
+    Authenticated(caller): Authenticated,
+    request: HttpRequest,
+    service: Data<Service>,
+    rates: Data<RateLimits>,
+) -> Result<HttpResponse, ApiError> {
+    rates.polls.count(&request, &caller.app.app_id)?;
+    Query::of(request.query_string()).finish()?;
+    let Status { authority, upstreams, webhooks } = status(&service, &caller).await?;
+    let Counted { answers, service_down, http_errors, last_at } = authority;
+    let Webhooks { delivered, failed, waiting } = webhooks;
+    let upstream = |(kind, [answered, failed]): (&str, [u64; 2])| UpstreamStatus { kind: kind.to_owned(), answered, failed };
+    Ok(HttpResponse::Ok().json(ServiceStatus {
+        authority: AuthorityStatus { answers, service_down, http_errors, last_answer_at: last_at },
+        upstreams: upstreams.into_iter().map(upstream).collect(),
+        webhooks: WebhookCounts { delivered, failed, waiting },
+    }))
+}
