@@ -34,8 +34,8 @@ pub struct Counted {
 impl AuthorityAnswers {
     pub(crate) fn note(&self, answer: &Answer, now: Timestamp) {
         self.recent.count(match answer {
-            Answer::Failure { failure: Failure { code, .. }, .. } if code == SERVICE_DOWN => 1,
-            Answer::Failure { failure: Failure { code, .. }, .. } if code == HTTP_ERROR => 2,
+            Answer::Failure { failure: Failure { code, .. }, .. } if code.as_deref() == Some(SERVICE_DOWN) => 1,
+            Answer::Failure { failure: Failure { code, .. }, .. } if code.as_deref() == Some(HTTP_ERROR) => 2,
             _ => 0,
         });
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);

@@ -172,7 +172,7 @@ impl PatchEventRequest {
 pub struct ReadOnlyFields(Vec<(&'static str, Json)>);
 
 /// How a field that the service changes by itself may differ from the event as it is now.
-const READ_ONLY: [(&str, Moves); 13] = [
+const READ_ONLY: [(&str, Moves); 14] = [
     ("event_id", Moves::Never),
     ("status", Moves::Never),
     ("status_reason", Moves::Freely),

@@ -149,3 +149,39 @@ async fn an_app_lists_its_transactions_by_reference_status_and_time() {
     }
     live.stop().await;
 }
+
+#[actix_rt::test]
+async fn the_status_tells_the_authority_the_upstreams_and_the_apps_own_webhooks_apart() {
+    let live = InProcessNode::start().await;
+    let (_, inbox) = live.post("/sandbox/inboxes", &Value::Null).await;
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let nowhere = format!("http://{}/hook", nobody.local_addr().unwrap());
+    drop(nobody);
+    for (action, hook) in
+        [("approve", inbox["url"].as_str().unwrap()), ("service_down", inbox["url"].as_str().unwrap()), ("http_error", &nowhere)]
+    {
+        let hint = format!("sandbox:{action}");
+        let terms = json!({ "claims": ["name"], "channel": "qr", "webhook_url": hook, "name_hint": hint });
+        let (_, opened) = live.post("/api/v1/nationalid-ovse/init", &terms).await;
+        let txn = opened["txnId"].as_str().unwrap();
+        live.get(&format!("/api/v1/nationalid-ovse/result/{txn}?wait=20")).await;
+    }
+    let ifsc = json!({ "ifsc": "EXMP0001234" });
+    assert_eq!(live.post("/api/v1/ifsc/verify", &ifsc).await.0, 200);
+    let status = loop {
+        let (code, status) = live.get("/api/v1/status").await;
+        assert_eq!(code, 200, "{status}");
+        if status["webhooks"]["waiting"] == 0 && status["webhooks"]["failed"] == 1 {
+            break status;
+        }
+        tokio::task::yield_now().await;
+    };
+    assert_eq!(status["webhooks"], json!({ "delivered": 2, "failed": 1, "waiting": 0 }));
+    let authority = &status["authority"];
+    assert_eq!([&authority["answers"], &authority["service_down"], &authority["http_errors"]], [3, 1, 1], "{authority}");
+    assert!(authority["last_answer_at"].is_string());
+    let upstreams = status["upstreams"].as_array().unwrap();
+    assert!(upstreams.contains(&json!({ "kind": "ifsc", "answered": 1, "failed": 0 })), "{upstreams:?}");
+    assert_eq!(live.stranger("/api/v1/status").await.0, 401);
+    live.stop().await;
+}

@@ -51,7 +51,7 @@ fn honest() -> Evidence {
     let view = json!({"event_id": "0fZbQ0000000000aB", "name": "Fair", "status": "at_capacity", "is_active": true, "claims": ["name"],
         "language": "english", "max_guests": 8, "registration_count": 8, "remaining": 0, "scan_count": 11, "abandoned_count": 0,
         "pending_count": 0, "entry": "open", "webhook_url": null, "qr_url": "https://verify.example/e/0fZbQ0000000000aB",
-        "kiosk_url": "https://verify.example/e/0fZbQ0000000000aB/kiosk", "created_at": "2026-01-01T00:00:00.000Z",
+        "kiosk_url": "https://verify.example/e/0fZbQ0000000000aB/kiosk", "poster_url": "https://verify.example/poster", "created_at": "2026-01-01T00:00:00.000Z",
         "expires_at": "2026-01-02T00:00:00.000Z", "time_zone": "Asia/Kolkata", "organiser": null, "purpose": null});
     let view = serde_json::from_value(view).unwrap();
     Evidence {
