@@ -125,6 +125,18 @@ java_client() {
     client java java "${brief[@]}" -Djdk.httpclient.keepalive.timeout=2 -cp "$java_classes:classes" Run
 }
 
+# What is served to be imported.
+imports() {
+  cd "$work/clients"
+  ln -s "$tools/node_modules" node_modules
+  cp "$here/asyncapi.mjs" .
+  curl -sSf "$BASE/docs/postman.json" >postman.json
+  curl -sSf "$BASE/docs/asyncapi.json" >asyncapi.json
+  step "newman runs the collection's first folder, from an opening to its result" \
+    newman run postman.json --folder 'A verification, step by step' --env-var "KEY=$KEY" --env-var "APP=$APP" --bail
+  step "AsyncAPI's parser finds no error and no warning in the document of the webhooks" node asyncapi.mjs asyncapi.json
+}
+
 schemathesis() {
   enter generated "${demos[1]}"
   cp "$here"/{schemathesis.toml,hooks.py} .
@@ -144,7 +156,7 @@ demo clients
 demo generated
 enter clients "${demos[0]}"
 lanes=()
-for lane in schemathesis java_client typescript_client python_client linters; do
+for lane in schemathesis java_client typescript_client python_client imports linters; do
   (trap - EXIT; "$lane") &
   lanes+=($!)
 done

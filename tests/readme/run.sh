@@ -4,7 +4,7 @@
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 cd "$root"
-binary=target/debug/sakshi
+binary=${SAKSHI_BIN:-target/debug/sakshi}
 work=$(mktemp -d)
 demo=""
 finish() {
@@ -70,6 +70,20 @@ for shell in "bash --norc --noprofile" "zsh -f" "dash"; do
   pasting="$pasting $!"
 done
 for shell in $pasting; do wait "$shell" || exit 1; done
+
+# A program that knows the address and its credentials alone: it follows /llms.txt to the first page and does what stands there.
+(
+  set +u
+  eval "$(sed -n "s/^ *export \(KEY='[^']*' APP='[^']*' BASE='[^']*'\)$/export \1/p" "$work/demo")"
+  page=$(curl -sSf "$BASE/llms.txt" | sed -n 's/^- \[Get started\](\([^)]*\)):.*/\1/p')
+  curl -sSf "$page" | sed -n '/^```sh$/,/^```$/{/^```/d;p}' >"$work/hosted.blocks"
+  timeout 100 bash "$work/hosted.blocks" >"$work/hosted.out" 2>"$work/hosted.err"
+) || fail "the hosted page does not run" "$work/hosted.out" "$work/hosted.err"
+for told in '"balance":' '"verification_passed":true' '"error_code":"301"' '"registration_count":1'; do
+  grep -qF -- "$told" "$work/hosted.out" || fail "no $told from the hosted page" "$work/hosted.out" "$work/hosted.err"
+done
+[ "$(grep -cF '"client_reference_id":"order-42"' "$work/hosted.out")" = 2 ] || fail "the webhook or the result is missing" "$work/hosted.out"
+echo "ok       readme: the first page of /llms.txt, from nothing but an address, a key and an app id"
 
 kill -TERM "$demo"
 code=0
