@@ -15,6 +15,7 @@ use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse, Responder as _};
 use sakshi_domain::limits::{IDEMPOTENCY_KEY_CHARS_MAX, PAGE_MAX, PAGE_SIZE_MAX};
 use sakshi_domain::tenancy::KeyCase;
+use sakshi_domain::transaction::TransactionStatus;
 use sakshi_web::api_document::{ApiDocument, open_to_every_origin};
 use sakshi_web::error::ApiError;
 use sakshi_web::openapi::{complete, operations};
@@ -191,6 +192,10 @@ fn common(operation: &mut Value) {
         match parameter["name"].as_str() {
             Some("page") => parameter["schema"]["maximum"] = json!(PAGE_MAX),
             Some("page_size") => parameter["schema"]["maximum"] = json!(PAGE_SIZE_MAX),
+            Some("status") => parameter["schema"] = json!({ "type": "string", "enum": TransactionStatus::ALL }),
+            Some("If-Match") => {
+                parameter["schema"] = json!({ "type": "string", "pattern": r#"^(\*|(W/)?"[!#-~]+"(, ?(W/)?"[!#-~]+")*)$"# });
+            }
             Some("spelling") => parameter["schema"] = json!({ "type": "string", "enum": ["snake_case", "camelCase"] }),
             _ => {}
         }

@@ -14,6 +14,9 @@ use sakshi_web::rate_limit::RateLimits;
 use sakshi_wire::transactions::{TransactionRow, TransactionsPage};
 use url::form_urlencoded;
 
+/// The largest number of an entry: the document's integers have 64 bits and a sign.
+const BEFORE_MAX: u64 = i64::MAX as u64;
+
 /// Lists what is kept of the app's transactions.
 ///
 /// # Errors
@@ -23,7 +26,7 @@ use url::form_urlencoded;
     summary = "List transactions",
     description = "The newest first, those of guests among them, as long as they are kept: pending ones, and ended ones for 24 hours. Follow `next` until it is absent; a part of the list may be empty.",
     params(("client_reference_id" = Option<String>, Query, description = "Only those with this reference."),
-           ("status" = Option<String>, Query, pattern = "^(pending|passed|failed|expired)$", description = "Only those that are `pending`, `passed`, `failed` or `expired`."),
+           ("status" = Option<String>, Query, description = "Only those that are `pending`, `passed`, `failed` or `expired`."),
            ("from" = Option<String>, Query, format = "date-time", description = "Opened at this time or later (ISO 8601 with an offset)."),
            ("to" = Option<String>, Query, format = "date-time", description = "Opened before this time."),
            ("limit" = Option<u32>, Query, minimum = 1, maximum = 100, description = "At most so many. Default: 20."),
@@ -42,9 +45,9 @@ pub(crate) async fn transactions(
     let status = query.parsed("status", |word| word.parse::<TransactionStatus>().ok(), "must be pending, passed, failed or expired");
     let (from, to) = (query.time("from"), query.time("to"));
     let limit = query.number(&["limit"], 1..=PAGE_SIZE_MAX, PAGE_SIZE_DEFAULT);
-    let before = query.number(&["before"], 1..=u64::MAX, u64::MAX);
+    let before = query.number(&["before"], 1..=BEFORE_MAX, BEFORE_MAX);
     query.finish()?;
-    let mut before = (before < u64::MAX).then_some(before);
+    let mut before = (before < BEFORE_MAX).then_some(before);
     if let Some(to) = to {
         let end = entries_before(&service.store, &caller.client, to).await? + 1;
         before = Some(before.map_or(end, |before| before.min(end)));
