@@ -11,7 +11,6 @@ import sakshi.client.*;
 import sakshi.client.model.*;
 
 final class Pieces {
-    static final String HOOK = System.getenv().getOrDefault("HOOK", "https://shop.example/hooks/sakshi");
     static final String FILE = "JVBERi0xLjQKJSVFT0YK";
     static Sakshi sakshi;
 
@@ -32,7 +31,7 @@ final class Pieces {
                 .channel(InitRequest.ChannelEnum.WEB)
                 .clientReferenceId("order-42")
                 .redirectUrl("https://shop.example/return?order=42")
-                .webhookUrl(HOOK),
+                .webhookUrl("https://shop.example/hooks/sakshi"),
             null);
         System.out.println(opened.getTxnId() + " " + opened.getRequestUrl());
         // end
@@ -58,7 +57,7 @@ final class Pieces {
         // code: create-event
         var end = Instant.now().plus(8, ChronoUnit.HOURS).toString();
         var event = sakshi.createEvent(
-            new CreateEventRequest().name("Open day").claims(Set.of(Claim.NAME)).maxGuests(200L).expiresAt(end).webhookUrl(HOOK),
+            new CreateEventRequest().name("Open day").claims(Set.of(Claim.NAME)).maxGuests(200L).expiresAt(end).webhookUrl("https://shop.example/hooks/sakshi"),
             "open-day-" + end);
         System.out.println(event.getQrUrl());
         // end
@@ -96,7 +95,7 @@ final class Pieces {
                 .documentInfo(new SourceDocument().name("Loan agreement").content(FILE))
                 .signerInfo(List.of(new SignerToInvite().signerName("Asha Rao").signerRefId("borrower")))
                 .documentReferenceId("loan-agreement-7")
-                .responseUrl(HOOK),
+                .responseUrl("https://shop.example/hooks/sakshi"),
             null);
         ordered.getSignerInfo().forEach(signer -> System.out.println(signer.getSignerRefId() + " " + signer.getSigningUrl()));
         // end
@@ -146,8 +145,8 @@ final class Pieces {
     }
 
     static Object receive() {
-        var orders = new ConcurrentHashMap<String, Object>();
         // code: receive
+        var orders = new ConcurrentHashMap<String, Object>(); // By transaction, "open" while it is. In production a table.
         var receiver = new Receiver(sakshi, new Receiver.Handlers() {
             @Override
             public boolean isOpen(Receiver.Kind kind, String id) {

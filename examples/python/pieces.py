@@ -10,7 +10,6 @@ sakshi = Sakshi(os.environ["BASE"], os.environ["KEY"], os.environ["APP"])
 print(sakshi.credits()["balance"])
 # end
 
-HOOK = os.environ.get("HOOK", "https://shop.example/hooks/sakshi")
 FILE = "JVBERi0xLjQKJSVFT0YK"
 
 
@@ -22,7 +21,7 @@ def web() -> str:
             "channel": "web",
             "client_reference_id": "order-42",
             "redirect_url": "https://shop.example/return?order=42",
-            "webhook_url": HOOK,
+            "webhook_url": "https://shop.example/hooks/sakshi",
         }
     )
     print(opened["txnId"], opened["requestUrl"])
@@ -52,7 +51,13 @@ def event() -> str:
     # code: create-event
     end = datetime.now(timezone.utc) + timedelta(hours=8)
     event = sakshi.create_event(
-        {"name": "Open day", "claims": ["name"], "max_guests": 200, "expires_at": end.isoformat(), "webhook_url": HOOK},
+        {
+            "name": "Open day",
+            "claims": ["name"],
+            "max_guests": 200,
+            "expires_at": end.isoformat(),
+            "webhook_url": "https://shop.example/hooks/sakshi",
+        },
         idempotency_key=f"open-day-{end:%Y-%m-%d-%H-%M-%S}",
     )
     print(event["qr_url"])
@@ -93,7 +98,7 @@ def esign() -> str:
             "documentInfo": {"name": "Loan agreement", "content": FILE},
             "signerInfo": [{"signerName": "Asha Rao", "signerRefId": "borrower"}],
             "documentReferenceId": "loan-agreement-7",
-            "responseUrl": HOOK,
+            "responseUrl": "https://shop.example/hooks/sakshi",
         }
     )
     for signer in ordered["signerInfo"]:
@@ -142,12 +147,12 @@ def wealth() -> str:
 
 
 def receive() -> object:
-    orders: dict[str, object] = {}
     # code: receive
     from fastapi import FastAPI
     from sakshi_client import Receiver
     from sakshi_client.fastapi import webhooks
 
+    orders: dict[str, object] = {}  # By transaction, None while it is open. In production a table.
     receiver = Receiver(
         sakshi,
         is_open=lambda kind, id: id in orders and orders[id] is None,

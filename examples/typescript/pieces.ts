@@ -8,7 +8,6 @@ const sakshi = new Sakshi({ base: BASE, key: KEY, app: APP });
 console.log((await sakshi.credits()).balance);
 // end
 
-const HOOK = process.env["HOOK"] ?? "https://shop.example/hooks/sakshi";
 const FILE = "JVBERi0xLjQKJSVFT0YK";
 
 async function web(): Promise<string> {
@@ -18,7 +17,7 @@ async function web(): Promise<string> {
     channel: "web",
     client_reference_id: "order-42",
     redirect_url: "https://shop.example/return?order=42",
-    webhook_url: HOOK,
+    webhook_url: "https://shop.example/hooks/sakshi",
   });
   console.log(opened.txnId, opened.requestUrl);
   // end
@@ -44,7 +43,7 @@ async function event(): Promise<string> {
   // code: create-event
   const end = new Date(Date.now() + 8 * 3_600_000).toISOString();
   const event = await sakshi.createEvent(
-    { name: "Open day", claims: ["name"], max_guests: 200, expires_at: end, webhook_url: HOOK },
+    { name: "Open day", claims: ["name"], max_guests: 200, expires_at: end, webhook_url: "https://shop.example/hooks/sakshi" },
     { idempotencyKey: `open-day-${end}` },
   );
   console.log(event.qr_url);
@@ -88,7 +87,7 @@ async function esign(): Promise<string> {
     documentInfo: { name: "Loan agreement", content: FILE },
     signerInfo: [{ signerName: "Asha Rao", signerRefId: "borrower" }],
     documentReferenceId: "loan-agreement-7",
-    responseUrl: HOOK,
+    responseUrl: "https://shop.example/hooks/sakshi",
   });
   for (const signer of ordered.signerInfo) console.log(signer.signerRefId, signer.signingUrl);
   // end
@@ -135,12 +134,12 @@ async function wealth(): Promise<void> {
 }
 
 async function receive(): Promise<unknown> {
-  const orders = new Map<string, unknown>();
   // code: receive
   const { default: express } = await import("express");
   const { Receiver } = await import("sakshi-client");
   const { webhooks } = await import("sakshi-client/express");
 
+  const orders = new Map<string, unknown>(); // By transaction, undefined while it is open. In production a table.
   const receiver = new Receiver(sakshi, {
     isOpen: (_kind, id) => orders.has(id) && orders.get(id) === undefined,
     onOutcome: (arrival) => void orders.set(arrival.id, arrival.outcome),

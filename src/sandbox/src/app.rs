@@ -22,7 +22,7 @@ mod wording;
 pub use error::AppError;
 use pages::PageError;
 pub use state::{SandboxApp, SetupError};
-pub use unasked::answer_unasked;
+pub use unasked::{answer_unasked, check_hint};
 
 /// Bytes of a form or a JSON body, which contains an intent or its QR value.
 const BODY_BYTES_MAX: usize = 64 * 1_024;

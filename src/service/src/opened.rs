@@ -1,17 +1,20 @@
 //! What hears of each verification that a client has opened: in the sandbox, a person who answers by themselves.
 
-use std::fmt;
+use std::fmt::Debug;
 use std::sync::Arc;
 
-/// Takes the intent, and the hint of the person's name.
-pub type TakeOpened = dyn Fn(&str, &str) + Send + Sync;
+/// Hears of verifications.
+pub trait HearOpened: Debug + Send + Sync {
+    /// What is wrong with a hint of the person's name that is meant for it.
+    ///
+    /// # Errors
+    /// A sentence about the field.
+    fn check(&self, hint: &str) -> Result<(), String>;
 
-/// Who hears of it.
-#[derive(Clone)]
-pub struct OnOpened(pub Arc<TakeOpened>);
-
-impl fmt::Debug for OnOpened {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("OnOpened")
-    }
+    /// Takes the intent of a verification that was opened with this hint.
+    fn opened(&self, intent: &str, hint: &str);
 }
+
+/// Who hears of them.
+#[derive(Clone, Debug)]
+pub struct OnOpened(pub Arc<dyn HearOpened>);

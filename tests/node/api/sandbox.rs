@@ -21,6 +21,8 @@ async fn a_hint_lets_the_person_answer_without_a_further_request() {
     assert_eq!(passed["data"]["verified_claims"], json!({ "ageAbove18": false, "residentName": "Kabir Udaharan" }), "{passed}");
     let declined = outcome(&live, &open("sandbox:service_down").await).await;
     assert_eq!(declined["data"]["error_code"], "306", "{declined}");
+    let refused = open("sandbox:dance").await;
+    assert!(refused["errors"][0]["message"].as_str().unwrap().contains("approve, decline"), "{refused}");
     let named = open("Asha Rao").await;
     let waiting = live.get(&format!("/api/v1/nationalid-ovse/result/{}", named["txnId"].as_str().unwrap())).await.1;
     assert_eq!(waiting["data"]["pending"], true, "an ordinary name does nothing: {waiting}");

@@ -27,7 +27,7 @@ const BEFORE_MAX: u64 = i64::MAX as u64;
     description = "The newest first, those of guests among them, as long as they are kept: pending ones, and ended ones for 24 hours. Follow `next` until it is absent; a part of the list may be empty.",
     params(("client_reference_id" = Option<String>, Query, description = "Only those with this reference."),
            ("status" = Option<String>, Query, description = "Only those that are `pending`, `passed`, `failed` or `expired`."),
-           ("from" = Option<String>, Query, format = "date-time", description = "Opened at this time or later (ISO 8601 with an offset)."),
+           ("from" = Option<String>, Query, format = "date-time", description = "Opened at this time or later (ISO 8601 with an offset; `+` is written `%2B` in a query)."),
            ("to" = Option<String>, Query, format = "date-time", description = "Opened before this time."),
            ("limit" = Option<u32>, Query, minimum = 1, maximum = 100, description = "At most so many. Default: 20."),
            ("before" = Option<u64>, Query, minimum = 1, description = "Where the part before has ended; `next` has it.")),

@@ -8,6 +8,7 @@ use std::time::Duration;
 use actix_web::web::{Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
 use sakshi_domain::ids::TxnId;
+use sakshi_domain::invalid::Invalid;
 use sakshi_domain::limits::LONG_POLL_SECONDS_MAX;
 use sakshi_service::evidence::evidence_file;
 use sakshi_service::idempotency::Answered;
@@ -51,11 +52,14 @@ pub(crate) async fn init(
     let (with_qr, terms) = (asked.qr.0, asked.terms(request_id, caller.app.evidence));
     let heard = request.app_data::<Data<OnOpened>>();
     let hint = heard.and_then(|_| terms.extras.as_ref()?.name_hint.clone());
+    if let (Some(heard), Some(hint)) = (heard, &hint) {
+        heard.0.check(hint).map_err(|sentence| ApiError::from(Invalid::one("name_hint", sentence)))?;
+    }
     let answered = open_transaction(&service, caller, terms, with_qr, idempotent).await?;
     if let Answered::New { answer, .. } = &answered {
         note_transaction(&request, answer.txn_id);
         if let (Some(heard), Some(hint)) = (heard, hint) {
-            (heard.0)(&answer.intent_jwt, &hint);
+            heard.0.opened(&answer.intent_jwt, &hint);
         }
     }
     Ok(idempotency::answer(answered))

@@ -21,13 +21,17 @@ pub(super) fn text_for(document: &Document, base: &str) -> String {
     BASES.iter().fold(document.text.to_owned(), |text, shown| text.replace(shown, base))
 }
 
-/// The helpers of the commands, with the lines that the reader fills in.
-pub(super) fn helpers(base: &str) -> String {
+/// The line that the reader fills in.
+pub(super) fn credentials(base: &str) -> String {
+    format!("export BASE='{base}' KEY='your API key' APP='your app id'\n")
+}
+
+/// The helpers of the commands.
+pub(super) fn helpers() -> String {
     let start = PAGES.iter().find_map(|page| page.document().filter(|document| document.file.ends_with("start.md")));
     let lines = start.map_or("", |document| document.text).lines();
     let lines = lines.filter(|line| line.starts_with("api() ") || line.starts_with("field() "));
-    let credentials = format!("export BASE='{base}' KEY='your API key' APP='your app id'");
-    std::iter::once(credentials.as_str()).chain(lines).map(|line| line.to_owned() + "\n").collect()
+    lines.map(|line| line.to_owned() + "\n").collect()
 }
 
 /// The document as HTML. Headings can be linked to; what may be wider than the page scrolls by itself.
@@ -96,7 +100,8 @@ impl<'a> Writer<'a> {
             if matches!(event, Event::End(TagEnd::Paragraph)) {
                 self.needs_helpers = false;
                 self.shown.push(Event::End(TagEnd::Paragraph));
-                self.raw(command(&helpers(self.base), "The helpers"));
+                self.raw(command(&credentials(self.base), "The credentials"));
+                self.raw(command(&helpers(), "The helpers"));
             }
             return;
         }
@@ -232,7 +237,7 @@ impl Labels {
 /// The text before a block: a colon in the place of the space before a link.
 fn with_colon(before: Option<&Event<'_>>) -> Event<'static> {
     let text = if let Some(Event::Text(text)) = before { text.trim_end().to_owned() } else { String::new() };
-    Event::Text(format!("{text} these helpers:").into())
+    Event::Text(format!("{text} your credentials and two helpers:").into())
 }
 
 /// A text as the content of an element or an attribute.

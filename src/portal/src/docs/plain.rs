@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::links::{served, title_of};
-use super::markdown::{helpers, text_for};
+use super::markdown::{credentials, helpers, text_for};
 use super::reference::{Reference, Section};
 use super::site::{Document, PAGES, Page, Source};
 use super::tabs::pieces;
@@ -30,7 +30,13 @@ pub(super) fn list(base: &str) -> String {
             let _ = writeln!(text, "- [{}]({base}{}): {}", page.label, page.markdown_path(), page.title());
         }
     }
-    let _ = write!(text, "\n## Optional\n\n- [OpenAPI document]({base}/openapi.json): every operation and webhook, for generators\n");
+    let _ = write!(
+        text,
+        "\n## Optional\n\n- [OpenAPI document]({base}/openapi.json): every operation and webhook, for generators\n\
+         - [AsyncAPI document]({base}/docs/asyncapi.json): the webhooks\n\
+         - [Postman collection]({base}/docs/postman.json): every operation, and a verification step by step\n\
+         - [Sandbox routes]({base}/sandbox/openapi.json): what a sandbox offers to tests; in a sandbox alone\n"
+    );
     text
 }
 
@@ -50,8 +56,13 @@ fn of_document(document: &Document, base: &str) -> String {
                     address.split_once('#').map_or((&*address, String::new()), |(path, part)| (path, format!("#{part}")));
                 let _ = write!(shown, "{label_before}[{label}]({base}{path}.md{fragment})");
             }
-            None => {
+            None if is_address => {
                 let _ = write!(shown, "{before}]({target})");
+            }
+            // What is not served is its words.
+            None => {
+                let (label_before, label) = before.rsplit_once('[').unwrap_or((before, ""));
+                let _ = write!(shown, "{label_before}{label}");
             }
         }
         rest = after;
@@ -86,11 +97,17 @@ fn with_helpers(text: &str, document: &Document, base: &str) -> String {
     if document.file.ends_with("start.md") {
         return text.to_owned();
     }
-    text.replace("need [the helpers](start.md#authenticate).", &format!("need these helpers:\n\n```sh\n{}```", helpers(base)))
+    // The line with the credentials is no block to be run: it would replace those that the reader has set.
+    let shown = format!("need your credentials and two helpers:\n\n    {}\n```sh\n{}```", credentials(base), helpers());
+    text.replace("need [the helpers](start.md#authenticate).", &shown)
 }
 
 fn overview(reference: &Reference, base: &str) -> String {
-    let mut text = format!("# Reference\n\n{}\n", reference.about.join("\n\n"));
+    let mut text = format!(
+        "# Reference\n\n{}\n\nAs documents: [OpenAPI]({base}/openapi.json), [AsyncAPI]({base}/docs/asyncapi.json), \
+         [Postman]({base}/docs/postman.json).\n",
+        reference.about.join("\n\n")
+    );
     for page in PAGES {
         let Source::Section(anchor) = page.source else { continue };
         let _ = write!(text, "\n## [{}]({base}{})\n\n", page.label, page.markdown_path());

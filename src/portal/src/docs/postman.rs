@@ -67,7 +67,11 @@ fn request(document: &Value, path: &str, method: &str, operation: &Value) -> Val
         "url": { "raw": format!("{{{{BASE}}}}/{}", parts.join("/")), "host": ["{{BASE}}"], "path": parts, "query": query, "variable": variables },
         "description": text(&operation["description"]),
     });
-    if let Some(body) = example(&operation["requestBody"]["content"]["application/json"]) {
+    if let Some(mut body) = example(&operation["requestBody"]["content"]["application/json"]) {
+        // The one that the first folder has left, or whoever uses it.
+        if body.get("txnId").is_some() {
+            body["txnId"] = json!("{{TXN}}");
+        }
         request["body"] = json_body(&body);
     }
     json!({ "name": operation["summary"], "request": request })

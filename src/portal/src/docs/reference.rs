@@ -26,6 +26,8 @@ pub(super) struct Section {
 #[derive(Debug)]
 pub(super) struct Operation {
     pub(super) anchor: String,
+    /// Its name in generated clients.
+    pub(super) id: String,
     pub(super) method: String,
     pub(super) path: String,
     pub(super) summary: String,
@@ -92,6 +94,7 @@ impl Operation {
         ];
         Self {
             anchor: anchor(&format!("{method}-{path}")),
+            id: text(&operation["operationId"]),
             method: method.to_uppercase(),
             path: path.to_owned(),
             summary: text(&operation["summary"]),

@@ -1,14 +1,30 @@
-//! The search over the headings of all pages, the operations and the codes of errors.
+//! The search over the headings of all pages, the names in their tables, the operations with their fields, and the codes of errors.
+
+use std::collections::HashSet;
 
 use serde::Serialize;
 
 use super::codes::entries;
 use super::links::anchor;
-use super::reference::Reference;
-use super::site::{PAGES, Source};
+use super::reference::{Operation, Reference};
+use super::site::{Document, PAGES, Source};
 
 /// Shown at most.
 const HITS_MAX: usize = 40;
+
+/// The headings of a document, and the words in code that begin the rows of its tables, each with the heading above it.
+fn named(document: &Document) -> Vec<(String, String)> {
+    let (mut all, mut heading) = (Vec::new(), String::new());
+    for line in document.text.lines().skip(1) {
+        if line.starts_with('#') {
+            heading = line.trim_start_matches('#').trim().replace('`', "");
+            all.push((heading.clone(), heading.clone()));
+        } else if let Some(cell) = line.strip_prefix("| ").and_then(|row| row.split(" |").next()) {
+            all.extend(cell.split('`').skip(1).step_by(2).map(|word| (word.to_owned(), heading.clone())));
+        }
+    }
+    all
+}
 
 /// A place that can be found. The script reads these names.
 #[derive(Clone, Debug, Serialize)]
@@ -37,20 +53,25 @@ impl Index {
             add(page.title(), "");
             match &page.source {
                 Source::Document(document) => {
-                    for heading in document.headings().skip(1) {
-                        let fragment = anchor(&heading);
-                        add(heading, &fragment);
+                    for (words, heading) in named(document) {
+                        add(words, &anchor(&heading));
                     }
                 }
                 Source::Codes(document) => entries(document).into_iter().for_each(|entry| add(entry.code.to_owned(), entry.code)),
                 Source::Overview => {}
                 Source::Section(section) => {
                     for operation in reference.section(section).iter().flat_map(|section| &section.operations) {
-                        add(format!("{} ({} {})", operation.summary, operation.method, operation.path), &operation.anchor);
+                        let Operation { summary, id, method, path, anchor, parts, .. } = operation;
+                        add(format!("{summary} ({id}, {method} {path})"), anchor);
+                        for row in parts.iter().flat_map(|part| &part.rows) {
+                            add(format!("{} of {summary}", row.name), anchor);
+                        }
                     }
                 }
             }
         }
+        let mut seen = HashSet::new();
+        places.retain(|place: &Hit| seen.insert((place.words.clone(), place.to.clone())));
         Self(places)
     }
 
@@ -90,6 +111,8 @@ mod tests {
         assert_eq!(first("REPEATING request"), "/docs/guides/errors#repeating-a-request");
         assert_eq!(first("insufficient_credits"), "/docs/errors#insufficient_credits");
         assert_eq!(first("webhooks"), "/docs/guides/webhooks");
+        assert_eq!(first("claims_missing"), "/docs/guides/errors#failed-verifications");
+        assert_eq!(first("kabir"), "/docs/guides/testing#the-residents");
         assert!(index.find("  ").is_empty() && index.find("there is no such heading").is_empty());
     }
 }

@@ -91,6 +91,7 @@ macro_rules! pages {
 pub(super) static PAGES: &[Page] = pages! {
     "Start": {
         "/docs" "Get started" Document("docs/guides/start.md");
+        "/docs/install" "Install" Document("docs/install.md");
         "/docs/guides/concepts" "Concepts" Document("docs/guides/concepts.md");
         "/docs/guides/testing" "Testing" Document("docs/guides/testing.md");
     }

@@ -14,6 +14,19 @@ use crate::residents::Resident;
 /// How such a hint begins.
 const MARK: &str = "sandbox:";
 
+/// What is wrong with a hint that begins as one for the sandbox's person.
+///
+/// # Errors
+/// A sentence about the field.
+pub fn check_hint(hint: &str) -> Result<(), String> {
+    if !hint.starts_with(MARK) || decided(hint).is_some() {
+        return Ok(());
+    }
+    let actions = Action::NAMES.map(|(name, _)| name).join(", ");
+    let residents: Vec<&str> = Resident::all().iter().map(|resident| resident.id).collect();
+    Err(format!("must be sandbox:ACTION or sandbox:ACTION:RESIDENT; the actions are {actions}, and the residents {}", residents.join(", ")))
+}
+
 /// Answers the intent if the hint says so: `sandbox:ACTION`, or `sandbox:ACTION:RESIDENT`. Runs on the current worker.
 pub fn answer_unasked(app: &Data<SandboxApp>, intent: &str, hint: &str) {
     let Some((action, resident)) = decided(hint) else { return };
@@ -45,6 +58,7 @@ mod tests {
         assert_eq!(read("sandbox:decline:kabir"), Some((Action::Decline, "kabir")));
         for hint in ["Asha Rao", "sandbox:", "sandbox:dance", "sandbox:approve:nobody", "approve"] {
             assert_eq!(read(hint), None, "{hint}");
+            assert_eq!(check_hint(hint).is_err(), hint.starts_with(MARK), "{hint}");
         }
     }
 }

@@ -17,11 +17,11 @@ use sakshi_domain::clock::{Clock, SystemClock};
 use sakshi_domain::flow::report_kind::ReportKind;
 use sakshi_domain::profile::Profile;
 use sakshi_outbound::client::WebhookClient;
-use sakshi_sandbox::app::{self, AppError, SandboxApp, answer_unasked};
+use sakshi_sandbox::app::{self, AppError, SandboxApp, answer_unasked, check_hint};
 use sakshi_sandbox::inbox::Inboxes;
 use sakshi_sandbox::issuer::SandboxIssuer;
 use sakshi_sandbox::upstreams::{self, FlowError, SandboxUpstreams, SandboxUpstreamsOptions};
-use sakshi_service::opened::OnOpened;
+use sakshi_service::opened::{HearOpened, OnOpened};
 use sakshi_store::{Store, StoreError};
 use sakshi_web::error::ApiError;
 use sakshi_web::routing::resource;
@@ -108,7 +108,7 @@ impl StandIns {
     pub fn configure_pages(self, config: &mut ServiceConfig) {
         config.service(resource("/", vec![(Method::GET, web::to(to_portal))]));
         if let Some(app) = self.app.clone() {
-            config.app_data(Data::new(OnOpened(Arc::new(move |intent, hint| answer_unasked(&app, intent, hint)))));
+            config.app_data(Data::new(OnOpened(Arc::new(Person(app)))));
         }
         config.service(resource("/sandbox/openapi.json", vec![(Method::GET, web::to(document::show))]));
         config.service(
@@ -132,6 +132,20 @@ impl StandIns {
     /// Mounts the upstreams that take orders on the internal listener, after its other routes.
     pub fn configure_orders(self, config: &mut ServiceConfig) {
         mount(config, |config| upstreams::configure_orders(config, self.upstreams));
+    }
+}
+
+/// The person who answers by themselves if a request says so.
+#[derive(Debug)]
+struct Person(Data<SandboxApp>);
+
+impl HearOpened for Person {
+    fn check(&self, hint: &str) -> Result<(), String> {
+        check_hint(hint)
+    }
+
+    fn opened(&self, intent: &str, hint: &str) {
+        answer_unasked(&self.0, intent, hint);
     }
 }
 
