@@ -11,7 +11,7 @@ body! { answer
         authority: AuthorityStatus,
         /// The upstreams that this installation offers, seen likewise.
         upstreams: Vec<UpstreamStatus>,
-        /// The webhooks of the 100 newest transactions of the application.
+        /// The webhooks of the 100 newest transactions of the application; those of flows are not among them.
         webhooks: WebhookCounts,
     }
 }

@@ -143,7 +143,13 @@ async fn an_app_lists_its_transactions_by_reference_status_and_time() {
     let from = all.iter().filter(|row| row["opened_at"].as_str().unwrap() >= &*at(1)).count();
     assert_eq!(statement["total"], from, "{statement}");
     assert!(statement["next"].as_str().unwrap().contains("from="), "{statement}");
-    for (query, field) in [("status=waiting", "status"), ("from=yesterday", "from"), ("limit=0", "limit"), ("page=1", "page")] {
+    for (query, field) in [
+        ("client_reference_id=", "client_reference_id"),
+        ("status=waiting", "status"),
+        ("from=yesterday", "from"),
+        ("limit=0", "limit"),
+        ("page=1", "page"),
+    ] {
         let (status, refused) = live.get(&format!("{TRANSACTIONS}?{query}")).await;
         assert_eq!((status, &refused["errors"][0]["field"]), (400, &json!(field)), "{query}");
     }

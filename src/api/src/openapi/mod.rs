@@ -194,7 +194,8 @@ fn common(operation: &mut Value) {
             Some("page_size") => parameter["schema"]["maximum"] = json!(PAGE_SIZE_MAX),
             Some("status") => parameter["schema"] = json!({ "type": "string", "enum": TransactionStatus::ALL }),
             Some("If-Match") => {
-                parameter["schema"] = json!({ "type": "string", "pattern": r#"^(\*|(W/)?"[!#-~]+"(, ?(W/)?"[!#-~]+")*)$"# });
+                parameter["schema"] =
+                    json!({ "type": "string", "minLength": 1, "pattern": r#"^(\*|(W/)?"[!#-~]+"(, ?(W/)?"[!#-~]+")*)$"# });
             }
             Some("spelling") => parameter["schema"] = json!({ "type": "string", "enum": ["snake_case", "camelCase"] }),
             _ => {}

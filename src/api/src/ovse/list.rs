@@ -25,7 +25,7 @@ const BEFORE_MAX: u64 = i64::MAX as u64;
     get, path = "/api/v1/nationalid-ovse/transactions", tag = "OVSE", operation_id = "listTransactions",
     summary = "List transactions",
     description = "The newest first, those of guests among them, as long as they are kept: pending ones, and ended ones for 24 hours. Follow `next` until it is absent; a part of the list may be empty.",
-    params(("client_reference_id" = Option<String>, Query, description = "Only those with this reference."),
+    params(("client_reference_id" = Option<String>, Query, min_length = 1, description = "Only those with this reference."),
            ("status" = Option<String>, Query, description = "Only those that are `pending`, `passed`, `failed` or `expired`."),
            ("from" = Option<String>, Query, format = "date-time", description = "Opened at this time or later (ISO 8601 with an offset; `+` is written `%2B` in a query)."),
            ("to" = Option<String>, Query, format = "date-time", description = "Opened before this time."),
@@ -41,7 +41,9 @@ pub(crate) async fn transactions(
 ) -> Result<HttpResponse, ApiError> {
     rates.polls.count(&request, &caller.app.app_id)?;
     let mut query = Query::of(request.query_string());
-    let exact_reference = query.text("client_reference_id");
+    // Without its value, a variable of a script would ask for all.
+    let named = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+    let exact_reference = query.parsed("client_reference_id", named, "must not be empty");
     let status = query.parsed("status", |word| word.parse::<TransactionStatus>().ok(), "must be pending, passed, failed or expired");
     let (from, to) = (query.time("from"), query.time("to"));
     let limit = query.number(&["limit"], 1..=PAGE_SIZE_MAX, PAGE_SIZE_DEFAULT);

@@ -43,7 +43,9 @@ pub(super) async fn answer(app: Data<SandboxApp>, request: Json<AnswerRequest>) 
     let key_binding = request.key_binding.unwrap_or(true);
     let decision = Decision { resident, action, format: request.form, key_binding, status: request.status };
     let reply = carry_out(&app, &intent, &decision).await?;
-    Ok(HttpResponse::Ok().json(json!({"success": true, "txnId": intent.txn, "posted": reply.is_some(), "callback": reply})))
+    // An answer that the service refused is no success, though it was posted.
+    let success = reply.as_ref().is_none_or(|reply| reply.status < 300);
+    Ok(HttpResponse::Ok().json(json!({"success": success, "txnId": intent.txn, "posted": reply.is_some(), "callback": reply})))
 }
 
 /// Lists the residents, with the claims that each lacks.

@@ -60,6 +60,10 @@ fn document(base: &str) -> Value {
                 "data_webhook_url": text, "historical_webhook_url": text }),
         &[],
     );
+    let flow = json!({ "name": "flow", "in": "path", "required": true, "schema": { "type": "string", "enum": ["esign", "doclocker", "estamp", "wealth"] } });
+    let outcome = json!({ "type": "string", "description": "esign: completed, rejected, expired, signed-once. doclocker: fetched, partly, pending, failed (the \
+        person refuses). estamp: completed, rejected, expired, pending. wealth: accepted, rejected, revoked, expiring-soon, expired, raw, analysed, data-failed, \
+        historical, historical-partial, historical-failed." });
     let inbox = object(json!({ "id": text, "url": text }), &["id", "url"]);
     let any = json!({ "type": "object" });
     json!({
@@ -78,8 +82,8 @@ fn document(base: &str) -> Value {
             "/sandbox/transactions/{txnId}/delivery": { "get": operation("getDelivery", "See how the webhook of a transaction went", false, vec![path("txnId")], None, any.clone()) },
             "/sandbox/transactions/{txnId}/webhook": { "post": operation("sendWebhookAgain", "Send the webhook of a transaction again", false, vec![path("txnId")], None,
                 object(json!({ "repeated": { "type": "boolean" }, "outcome": text, "status": { "type": ["integer", "null"] } }), &["repeated", "outcome"])) },
-            "/sandbox/flows/{flow}/{id}": { "post": operation("playFlow", "Play an order of a flow to an outcome", true, vec![path("flow"), path("id")],
-                Some(body(object(json!({ "outcome": text }), &["outcome"]), json!({ "outcome": "completed" }))), any.clone()) },
+            "/sandbox/flows/{flow}/{id}": { "post": operation("playFlow", "Play an order of a flow to an outcome", true, vec![flow, path("id")],
+                Some(body(object(json!({ "outcome": outcome }), &["outcome"]), json!({ "outcome": "completed" }))), any.clone()) },
             "/sandbox/flows/{id}/deliveries": { "get": operation("listDeliveries", "See how the webhooks of a flow went", false, vec![path("id")], None, any.clone()) },
             "/sandbox/inboxes": { "post": operation("openInbox", "Open an inbox for webhooks", false, vec![], None, inbox) },
             "/sandbox/inboxes/{id}": { "get": operation("readInbox", "Read the next webhook of an inbox", false,
