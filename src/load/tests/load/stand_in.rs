@@ -177,7 +177,7 @@ fn respond(
                     "event_id": id, "name": "Load test", "status": "active", "is_active": true, "claims": ["name"], "language": "english",
                     "max_guests": event.places, "registration_count": registered, "remaining": event.places.saturating_sub(registered),
                     "scan_count": scans, "abandoned_count": 0, "pending_count": 0, "webhook_url": event.webhook,
-                    "entry": "open", "qr_url": "http://stand-in.invalid", "kiosk_url": "http://stand-in.invalid/kiosk",
+                    "entry": "open", "qr_url": "http://stand-in.invalid", "kiosk_url": "http://stand-in.invalid/kiosk", "poster_url": "http://stand-in.invalid/poster",
                     "time_zone": "Asia/Kolkata", "organiser": null, "purpose": null,
                     "created_at": AT, "expires_at": AT,
                 }),
