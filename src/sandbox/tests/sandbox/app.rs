@@ -313,7 +313,7 @@ async fn the_residents_are_listed_with_what_they_lack() {
     let scene = Scene::new().await;
     let body: Value = serde_json::from_str(&text(call(&scene, TestRequest::get().uri("/sandbox/residents")).await).await).unwrap();
     let residents = body["residents"].as_array().unwrap();
-    assert_eq!(residents.len(), 8);
+    assert_eq!(residents.len(), 9);
     let states: Vec<&Value> = residents.iter().map(|resident| &resident["state"]).filter(|state| *state != "valid").collect();
     assert_eq!(states, ["revoked", "suspended"]);
     assert_eq!((residents[0]["id"].clone(), residents[0]["missing_claims"].clone()), (json!("asha"), json!([])));
