@@ -66,7 +66,7 @@ impl Kiosks {
         self.read.load(Ordering::Relaxed)
     }
 
-    /// How many are open still.
+    /// The number of streams that are open still.
     pub(crate) fn len(&mut self) -> usize {
         while self.streams.try_join_next().is_some() {}
         self.streams.len()

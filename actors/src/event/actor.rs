@@ -48,7 +48,7 @@ pub(crate) struct EventActor {
     seen: Option<watch::Sender<Arc<Event>>>,
     /// The begin of the last reading, by the monotonic clock.
     read_at: Option<Duration>,
-    /// When watchers were told last.
+    /// The time of the last change that watchers were told of.
     told_at: Option<Instant>,
     /// The last reading was not shown to watchers, because they were told too recently.
     untold: bool,

@@ -24,7 +24,7 @@ use crate::time::Timestamp;
 use crate::unseen::is_unseen;
 
 string_enum!(
-    /// How a transaction stands.
+    /// The state of a transaction in a list.
     TransactionStatus {
         /// The person has not answered yet.
         Pending = "pending",

@@ -1,4 +1,4 @@
-//! How often things ended in the last half hour: counts that forget.
+//! Counts of the last half hour, which forget.
 
 use std::fmt;
 use std::sync::{Mutex, PoisonError};

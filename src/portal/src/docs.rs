@@ -39,10 +39,10 @@ use crate::files::{DOCS, DOCS_SCRIPT};
 
 /// The pages of this process. Cloning shares them.
 #[derive(Clone, Debug, Default)]
-pub struct DocsPages(Arc<Kept>);
+pub struct DocsPages(Arc<Cache>);
 
 #[derive(Debug)]
-struct Kept {
+struct Cache {
     reference: OnceLock<Reference>,
     html: [OnceLock<Compressed>; PAGES_COUNT],
     markdown: [OnceLock<Compressed>; PAGES_COUNT],
@@ -54,7 +54,7 @@ struct Kept {
 
 const PAGES_COUNT: usize = PAGES.len();
 
-impl Default for Kept {
+impl Default for Cache {
     fn default() -> Self {
         let [html, markdown] = [(); 2].map(|()| std::array::from_fn(|_| OnceLock::new()));
         let [list, index, postman, asyncapi] = [(); 4].map(|()| OnceLock::new());
@@ -62,7 +62,7 @@ impl Default for Kept {
     }
 }
 
-/// What every page of the site shows around its content.
+/// The rail, and the links to the neighbours, of every page.
 struct Frame {
     style: String,
     script: String,
@@ -96,7 +96,7 @@ struct Guide {
     html: String,
 }
 
-/// What the page of limits says of this installation.
+/// The limits of this installation, below the page of limits.
 #[derive(Template)]
 #[template(path = "limits_here.html")]
 struct Here {
@@ -140,7 +140,7 @@ struct Operations<'a> {
 
 #[derive(Template)]
 #[template(path = "search.html")]
-struct Found {
+struct SearchPage {
     layout: Layout,
     frame: Frame,
     words: String,
@@ -203,7 +203,7 @@ fn rendered(page: &'static Page, reference: &Reference, service: &Service, rates
     }
 }
 
-/// What the headings, operations and codes have of the words in `q`.
+/// Searches headings, operations and codes for the words in `q`.
 ///
 /// # Errors
 /// 400 for other parameters; 429 when one address asks too often.
@@ -221,7 +221,7 @@ pub async fn find(
     let reference = pages.0.reference.get_or_init(|| Reference::of(&document.value()));
     let hits = Index::of(reference).find(&words);
     let layout = Layout::public(service.authority.sandbox);
-    let html = Found { layout, frame: Frame::new("/docs/search"), words, hits }.render().map_err(ApiError::internal)?;
+    let html = SearchPage { layout, frame: Frame::new("/docs/search"), words, hits }.render().map_err(ApiError::internal)?;
     Ok(published(&request, &Compressed::new(html), HTML))
 }
 

@@ -26,7 +26,7 @@ enum Portrait {
     Large,
 }
 
-/// What a resident's credential says of the date of birth.
+/// The form of the date of birth in a resident's credential.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Dob {
     /// The day.

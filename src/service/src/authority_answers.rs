@@ -1,4 +1,4 @@
-//! What the identity app has answered this node of late: whether the authority works.
+//! Counts of the identity app's answers to this node, which show whether the authority works.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -18,7 +18,7 @@ pub struct AuthorityAnswers {
     last: Mutex<Option<Timestamp>>,
 }
 
-/// What was counted.
+/// Counts of answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counted {
     /// All answers.

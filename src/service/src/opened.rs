@@ -1,11 +1,11 @@
-//! What hears of each verification that a client has opened: in the sandbox, a person who answers by themselves.
+//! A listener for verifications that clients open: in the sandbox, a person who answers by themselves.
 
 use std::fmt::Debug;
 use std::sync::Arc;
 
 /// Hears of verifications.
 pub trait HearOpened: Debug + Send + Sync {
-    /// What is wrong with a hint of the person's name that is meant for it.
+    /// Checks a hint of the person's name that is meant for it.
     ///
     /// # Errors
     /// A sentence about the field.
@@ -15,6 +15,6 @@ pub trait HearOpened: Debug + Send + Sync {
     fn opened(&self, intent: &str, hint: &str);
 }
 
-/// Who hears of them.
+/// The listener, as data of the app.
 #[derive(Clone, Debug)]
 pub struct OnOpened(pub Arc<dyn HearOpened>);

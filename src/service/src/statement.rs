@@ -32,7 +32,7 @@ pub async fn statement(
     Ok(Page { total: end.saturating_sub(skipped), ..found })
 }
 
-/// How many movements there were before this time: they are in the order of their times.
+/// The number of movements before this time: they are in the order of their times.
 ///
 /// # Errors
 /// A store that is away.

@@ -115,7 +115,7 @@ impl UpstreamClient {
 }
 
 impl Upstream {
-    /// How many orders and questions it has answered, and how many not, in the last half hour.
+    /// Orders and questions of the last half hour: those that it has answered, and the others.
     #[must_use]
     pub fn recent(&self) -> [u64; 2] {
         self.recent.counts()

@@ -16,7 +16,7 @@ pub(super) fn anchor(words: &str) -> String {
     kept.map(|letter| if letter == ' ' { '-' } else { letter.to_ascii_lowercase() }).collect()
 }
 
-/// Where a link of a document leads, if that is served.
+/// The address that a link of a document leads to, if that is served.
 pub(super) fn served(from: &Document, link: &str) -> Option<String> {
     if link.starts_with('#') || link.starts_with("https://") {
         return Some(link.to_owned());

@@ -11,9 +11,9 @@ use super::tabs;
 
 /// The link to the helpers in the guides' commands, from another guide.
 const HELPERS_LINK: &str = "start.md#authenticate";
-/// What the documents write for the address of an installation.
+/// The addresses that documents write for an installation.
 const BASES: [&str; 2] = ["https://verify.example", "http://127.0.0.1:8080"];
-/// What they write for credentials, and the name of each on a page.
+/// The words that documents write for credentials, and the name of each on a page.
 const CREDENTIALS: [(&str, &str); 2] = [("your API key", "key"), ("your app id", "app")];
 
 /// The text of a document for the installation at `base`.

@@ -59,7 +59,7 @@ fn of_document(document: &Document, base: &str) -> String {
             None if is_address => {
                 let _ = write!(shown, "{before}]({target})");
             }
-            // What is not served is its words.
+            // A link to a file that is not served becomes its words.
             None => {
                 let (label_before, label) = before.rsplit_once('[').unwrap_or((before, ""));
                 let _ = write!(shown, "{label_before}{label}");

@@ -55,7 +55,7 @@ fn request(document: &Value, path: &str, method: &str, operation: &Value) -> Val
         .collect();
     let secured = operation["security"].as_array().is_some_and(|security| !security.is_empty());
     let mut headers = if secured { credentials() } else { Vec::new() };
-    // Switched on by whoever wants them: a fixed key would repeat the first answer for ever.
+    // Switched off: a fixed key would repeat the first answer for ever.
     headers.extend(
         of("header")
             .filter(|parameter| parameter["name"] != "X-API-APP-ID")
@@ -68,7 +68,7 @@ fn request(document: &Value, path: &str, method: &str, operation: &Value) -> Val
         "description": text(&operation["description"]),
     });
     if let Some(mut body) = example(&operation["requestBody"]["content"]["application/json"]) {
-        // The one that the first folder has left, or whoever uses it.
+        // The transaction that the first folder has opened.
         if body.get("txnId").is_some() {
             body["txnId"] = json!("{{TXN}}");
         }

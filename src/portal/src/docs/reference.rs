@@ -1,4 +1,4 @@
-//! What the reference shows of the API: its operations by tag, and its webhooks, read from the OpenAPI document.
+//! The reference: the operations of the API by tag, and its webhooks, read from the OpenAPI document.
 
 use sakshi_web::api_document::in_order;
 use serde_json::Value;

@@ -33,7 +33,7 @@ pub(super) struct Hit {
     pub(super) words: String,
     /// The page that it stands on.
     pub(super) page: &'static str,
-    /// Where it is.
+    /// Its address.
     pub(super) to: String,
 }
 

@@ -3,7 +3,7 @@
 /// A page.
 #[derive(Debug)]
 pub(super) struct Page {
-    /// Where it is served; with `.md` behind it, as Markdown.
+    /// Its path; with `.md` behind it, that of its Markdown.
     pub(super) path: &'static str,
     /// Its name in the rail.
     pub(super) label: &'static str,
@@ -12,14 +12,14 @@ pub(super) struct Page {
     pub(super) source: Source,
 }
 
-/// What a page is made of.
+/// The source of a page.
 #[derive(Debug)]
 pub(super) enum Source {
     /// A document of the repository.
     Document(Document),
     /// The table of codes in a document.
     Codes(Document),
-    /// What all operations have in common, and a list of them.
+    /// The rules of all operations, and a list of them.
     Overview,
     /// A section of the reference, by its anchor.
     Section(&'static str),
@@ -28,7 +28,7 @@ pub(super) enum Source {
 /// A document of the repository.
 #[derive(Debug)]
 pub(super) struct Document {
-    /// Where it is, from the root of the repository.
+    /// Its path from the root of the repository.
     pub(super) file: &'static str,
     pub(super) text: &'static str,
 }
@@ -47,7 +47,7 @@ impl Page {
         self.document().map_or_else(|| self.label.to_owned(), |document| document.title().replace('`', ""))
     }
 
-    /// Where it is served as Markdown.
+    /// The path of its Markdown.
     pub(super) fn markdown_path(&self) -> String {
         format!("{}.md", self.path)
     }

@@ -36,7 +36,7 @@ pub struct SandboxApp {
     pub(super) public_base: Url,
     pub(super) http: reqwest::Client,
     pub(super) clock: Arc<dyn Clock>,
-    /// How long the person takes.
+    /// The time that the person takes.
     pub(super) pause: Duration,
 }
 

@@ -11,10 +11,10 @@ use super::state::SandboxApp;
 use super::status::StatusService;
 use crate::residents::Resident;
 
-/// How such a hint begins.
+/// The beginning of such a hint.
 const MARK: &str = "sandbox:";
 
-/// What is wrong with a hint that begins as one for the sandbox's person.
+/// Checks a hint that begins as one for the sandbox's person.
 ///
 /// # Errors
 /// A sentence about the field.

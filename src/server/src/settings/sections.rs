@@ -96,7 +96,7 @@ pub struct Ovse {
     pub consent_ttl: Duration,
     /// The clock of an event that names none.
     pub time_zone: TimeZone,
-    /// How long the person of the sandbox takes.
+    /// The time that the person of the sandbox takes.
     pub sandbox_person: Duration,
 }
 
