@@ -212,7 +212,7 @@ def post(url, body):
     """Anybody posts to a webhook address; the status, or None when the connection was closed."""
     parts = urlsplit(url)
     try:
-        return exchange(f"http://{parts.netloc}", "POST", parts.path, body, {"Content-Type": "application/json"}, 20)[0]
+        return exchange(f"http://{parts.netloc}", "POST", parts.path, body, {"Content-Type": "application/json"})[0]
     except TimeoutError:
         raise
     except (OSError, http.client.HTTPException):

@@ -14,7 +14,7 @@ def webhooks(receiver: Receiver) -> APIRouter:
     router = APIRouter()
 
     async def receive(request: Request, background: BackgroundTasks) -> Response:
-        body = b""
+        body = bytearray()  # Bytes would be copied with each part.
         async for part in request.stream():
             body += part
             if len(body) > BYTES_MAX:
