@@ -118,7 +118,9 @@ async fn a_change_that_cannot_be_is_refused_by_the_name_of_each_field_and_change
     for reason in [json!("credits_exhausted"), json!("a later word"), Value::Null] {
         assert_eq!(event.patch(&json!({"status_reason": reason})).await.ok()["status_reason"], Value::Null, "{reason} is ignored");
     }
-    assert_eq!(event.patch(&json!({"status_reason": 7})).await.refused_fields(), ["status_reason"]);
+    for field in ["status_reason", "warning"] {
+        assert_eq!(event.patch(&json!({field: 7})).await.refused_fields(), [field]);
+    }
     let full = event.patch(&json!({"max_guests": 3, "name": "Last day"})).await.ok();
     assert_eq!((&full["status"], &full["name"]), (&json!("at_capacity"), &json!("Last day")), "a cap at the count is one");
 }

@@ -66,4 +66,5 @@ async fn a_guest_whose_window_is_ended_counts_as_abandoned() {
     expire(&node, &scanned.txn).await.ok();
     let state = event.state().await;
     assert_eq!((&state["scan_count"], &state["abandoned_count"], &state["remaining"]), (&json!(1), &json!(1), &json!(3)));
+    assert_eq!(state["warning"], "abandoned_scans", "more than guests have registered");
 }

@@ -190,6 +190,14 @@ string_enum!(
     }
 );
 
+string_enum!(
+    /// What its organiser should look at.
+    EventWarning {
+        /// More scans expired than guests registered.
+        AbandonedScans = "abandoned_scans",
+    }
+);
+
 impl Event {
     /// Its status at `now`: the first that applies of disabled, expired, at capacity, active.
     #[must_use]
@@ -215,6 +223,12 @@ impl Event {
         } else {
             (!self.is_funded).then_some(StatusReason::CreditsExhausted)
         }
+    }
+
+    /// What its organiser should look at.
+    #[must_use]
+    pub fn warning(&self) -> Option<EventWarning> {
+        (self.counts.abandoned > self.counts.registrations.into()).then_some(EventWarning::AbandonedScans)
     }
 
     /// Returns true if its guests have spent its budget. Each scan costs one credit.
@@ -428,6 +442,12 @@ mod tests {
         assert_eq!(spent.status_reason(START), None);
         (spent.counts.scans, spent.is_funded) = (5, false);
         assert_eq!(spent.status_reason(START), Some(StatusReason::BudgetSpent), "more credits would not help");
+    }
+
+    #[test]
+    fn more_expired_scans_than_guests_are_a_warning() {
+        let abandoned = |abandoned| Event { counts: EventCounts { abandoned, ..event(3).counts }, ..event(3) };
+        assert_eq!([3, 4].map(|count| abandoned(count).warning()), [None, Some(EventWarning::AbandonedScans)]);
     }
 
     #[test]

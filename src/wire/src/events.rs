@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use sakshi_domain::claims::ClaimSet;
 use sakshi_domain::event::{
-    CreditBudget, Event, EventEntry, EventPatch, EventStatus, EventTerms, EventText, MaxGuests, StatusReason, check_end,
+    CreditBudget, Event, EventEntry, EventPatch, EventStatus, EventTerms, EventText, EventWarning, MaxGuests, StatusReason, check_end,
 };
 use sakshi_domain::http_url::WebhookUrl;
 use sakshi_domain::ids::{EventId, TxnId};
@@ -172,7 +172,7 @@ impl PatchEventRequest {
 pub struct ReadOnlyFields(Vec<(&'static str, Json)>);
 
 /// How a field that the service changes by itself may differ from the event as it is now.
-const READ_ONLY: [(&str, Moves); 14] = [
+const READ_ONLY: [(&str, Moves); 15] = [
     ("event_id", Moves::Never),
     ("status", Moves::Never),
     ("status_reason", Moves::Freely),
@@ -183,6 +183,7 @@ const READ_ONLY: [(&str, Moves); 14] = [
     ("scan_count", Moves::Up),
     ("abandoned_count", Moves::Up),
     ("pending_count", Moves::UpAndDown),
+    ("warning", Moves::Freely),
     ("qr_url", Moves::Never),
     ("kiosk_url", Moves::Freely),
     ("poster_url", Moves::Freely),
@@ -325,6 +326,9 @@ body! { answer
         abandoned_count: u64,
         /// Scans that wait for an answer.
         pending_count: u64,
+        /// `abandoned_scans` if more scans expired than guests registered, or null. Somebody may be spending the credits of the event: let
+        /// guests start at the kiosk only, or set a budget.
+        warning: Option<EventWarning>,
         /// Receives one webhook for each registered guest.
         webhook_url: Option<WebhookUrl>,
         /// The URL to print as a QR code.
@@ -379,6 +383,7 @@ impl EventResponse {
             scan_count: event.counts.scans,
             abandoned_count: event.counts.abandoned,
             pending_count: event.counts.pending,
+            warning: event.warning(),
             webhook_url: terms.webhook_url.clone(),
             qr_url: addresses.qr_url,
             kiosk_url: addresses.kiosk_url,

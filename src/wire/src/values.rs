@@ -297,6 +297,7 @@ words! {
     sakshi_domain::delivery::Sent,
     sakshi_domain::event::EventEntry,
     sakshi_domain::event::EventStatus,
+    sakshi_domain::event::EventWarning,
     sakshi_domain::event::StatusReason,
     sakshi_domain::transaction::TransactionStatus,
     sakshi_domain::flow::api_type::ApiType,

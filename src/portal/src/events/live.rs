@@ -55,7 +55,7 @@ impl Counts {
             abandoned,
             pending,
             others: scans.saturating_sub(ended),
-            is_abused: abandoned > registrations.into(),
+            is_abused: event.warning().is_some(),
             credits,
             last_page: Pages::of(1, registrations.into()).last,
         }
