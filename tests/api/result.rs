@@ -103,6 +103,21 @@ async fn a_completed_result_outlives_the_window_and_is_forgotten_after_its_own_t
 }
 
 #[tokio::test]
+async fn a_credential_is_remembered_for_longer_than_the_transaction_that_it_answered() {
+    let node = TestNode::with(&[("OVSE__WINDOW_S", "8"), ("OVSE__RESULT_TTL_S", "16")]).await;
+    let (backend, identity_app) = (node.backend(3).await, node.identity_app());
+    let first = backend.open(&["name"]).await;
+    let credential = identity_app.bare(first.intent.requested(), "asha");
+    assert_eq!(identity_app.present(&first, &credential).await.status, 200);
+    eventually("the end of the result", TIMEOUT, || async { (backend.result(&first.txn).await.status == 404).then_some(()) }).await;
+    let second = backend.open(&["name"]).await;
+    assert_eq!(identity_app.present(&second, &credential).await.status, 400, "its `exp` has not passed");
+    assert!(backend.is_pending(&second.txn).await);
+    let fresh = identity_app.bare(second.intent.requested(), "asha");
+    assert_eq!(identity_app.present(&second, &fresh).await.status, 200);
+}
+
+#[tokio::test]
 async fn an_expired_transaction_stays_expired_after_a_restart() {
     let mut node = TestNode::with(&[("OVSE__WINDOW_S", "1"), ("SERVER__PUBLIC_BASE_URL", "https://verify.example")]).await;
     let (backend, identity_app) = (node.backend(1).await, node.identity_app());
