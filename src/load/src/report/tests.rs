@@ -73,7 +73,7 @@ fn the_page_loads_nothing_and_escapes_what_it_shows() {
     assert!(
         page.contains("The service broke an invariant.") && page.contains("<td>77</td>") && page.contains("GET /e/{id}: latency over time")
     );
-    assert_eq!(page.matches("<svg").count(), 4, "throughput, two for the step, memory");
+    assert_eq!(page.matches("<figure>").count(), 4, "throughput, two for the step, memory");
 }
 
 #[test]
