@@ -49,6 +49,29 @@ pub(super) fn asyncapi(document: &Value) -> Value {
         "defaultContentType": "application/json",
         "channels": channels,
         "operations": operations,
-        "components": { "messages": messages, "schemas": document["components"]["schemas"] },
+        "components": { "schemas": schemas_of(&messages, &document["components"]["schemas"]), "messages": messages },
     })
+}
+
+/// The schemas that these messages need, and those that they need in turn.
+fn schemas_of(messages: &Map<String, Value>, all: &Value) -> Map<String, Value> {
+    const PREFIX: &str = "#/components/schemas/";
+    let mut needed = Map::new();
+    let mut left: Vec<&Value> = messages.values().collect();
+    while let Some(value) = left.pop() {
+        match value {
+            Value::Object(members) => left.extend(members.values()),
+            Value::Array(items) => left.extend(items),
+            Value::String(text) => {
+                if let Some(name) = text.strip_prefix(PREFIX)
+                    && let Some(schema) = all.get(name)
+                    && needed.insert(name.to_owned(), schema.clone()).is_none()
+                {
+                    left.push(schema);
+                }
+            }
+            _ => {}
+        }
+    }
+    needed
 }
