@@ -5,6 +5,7 @@ use sakshi_kit::event::{TestEvent, terms};
 use sakshi_kit::node::TestNode;
 use sakshi_kit::portal::Browser;
 use sakshi_kit::waiting::{TIMEOUT, eventually};
+use sakshi_sandbox::receiver::{Behaviour, WebhookReceiver};
 use serde_json::json;
 
 const LIST: &str = "/portal/verifications";
@@ -104,4 +105,24 @@ async fn the_page_of_a_transaction_tells_what_became_of_its_webhook() {
         told.contains("unreachable (refused: nothing listens at this port)") && told.contains("it is not sent again, poll for it"),
         "{told}"
     );
+}
+
+#[tokio::test]
+async fn a_developer_of_the_sandbox_has_a_webhook_sent_again() {
+    let node = TestNode::start().await;
+    let receiver = WebhookReceiver::start(Behaviour::Answer(200)).await.unwrap();
+    let (backend, identity_app) = (node.backend(2).await, node.identity_app());
+    let browser = Browser::signed_in(&node, &backend).await;
+    let opened = backend.open_reported(&["name"], &receiver.url("/hook")).await;
+    let page = format!("/portal/transactions/{}", opened.txn);
+    identity_app.approve(&opened, "asha").await;
+    assert_eq!(receiver.wait_for(1, TIMEOUT).await.len(), 1);
+    assert!(browser.get(&page).await.text.contains("Send the webhook again (sandbox)"));
+    let sent = browser.send(&page, &[]).await;
+    assert_eq!((sent.status, sent.header("location")), (303, Some(&*format!("{page}?again=delivered"))), "{}", sent.text);
+    let received = receiver.wait_for(2, TIMEOUT).await;
+    assert!(received.len() == 2 && received[0].body == received[1].body, "the same bytes");
+    assert!(browser.get(&format!("{page}?again=delivered")).await.text.contains("id=\"repeated\">delivered<"));
+    let stranger = Browser::signed_in(&node, &node.backend(1).await).await;
+    assert_eq!(stranger.send(&page, &[]).await.status, 404, "another client's transaction");
 }

@@ -30,6 +30,7 @@ pub const ROUTES: &[Row] = &[
     row("GET", "/portal/verifications", Audience::Developers, || web::to(verifications::show)),
     row("GET", "/portal/refusals", Audience::Developers, || web::to(refusals::show)),
     row("GET", "/portal/transactions/{txnId}", Audience::Developers, || web::to(transaction::show)),
+    row("POST", "/portal/transactions/{txnId}", Audience::Developers, || web::to(transaction::send_again)),
     row("GET", "/portal/events", Audience::Developers, || web::to(list::show)),
     row("POST", "/portal/events", Audience::Developers, || web::to(create::create)),
     row("GET", "/portal/events/new", Audience::Developers, || web::to(create::show)),

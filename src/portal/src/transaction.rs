@@ -1,21 +1,25 @@
 //! `GET /portal/transactions/{txnId}`: a transaction of the app from its code to its outcome, with
 //! what the webhook carries and what a poll is answered.
 
-use actix_web::HttpResponse;
+use std::sync::Arc;
+
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Path};
+use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
 use sakshi_actors::View;
 use sakshi_authority::claims::credential_name;
 use sakshi_domain::channel::Channel;
 use sakshi_domain::claims::Claim;
+use sakshi_domain::delivery::DeliveryOutcome;
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::language::Language;
 use sakshi_domain::transaction::{Outcome, Pending, VerifiedClaims};
+use sakshi_outbound::client::WebhookClient;
 use sakshi_pages::qr_code::QrCode;
 use sakshi_pages::text::Texts;
 use sakshi_pages::time_left::TimeLeft;
-use sakshi_service::transactions::{kept_intent, outcome_body};
+use sakshi_service::transactions::{self, kept_intent, outcome_body};
 use sakshi_service::{Service, ServiceError};
 use sakshi_web::error::ApiError;
 use sakshi_wire::ovse::OvsePending;
@@ -24,8 +28,9 @@ use serde_json::Value;
 use super::curl::{Command, Curl};
 use super::delivery::DeliveryLine;
 use super::error::PortalError;
+use super::form::Submitted;
 use super::json_body::JsonBody;
-use super::layout::{Layout, Section, page};
+use super::layout::{Layout, Section, page, redirect};
 use super::portal_user::PortalUser;
 use super::trial::asked;
 use super::when::{When, lasted};
@@ -93,6 +98,10 @@ struct Page {
     webhook: Option<String>,
     /// What became of it, once there is an outcome.
     delivery: Option<DeliveryLine>,
+    /// Whether it may be sent again, which is so in the sandbox alone.
+    can_repeat: bool,
+    /// What became of it when it was sent again just now.
+    repeated: Option<DeliveryOutcome>,
     event: Option<String>,
     stage: Stage,
     commands: Vec<Command>,
@@ -108,7 +117,12 @@ impl Page {
 ///
 /// # Errors
 /// 404 unless the app has such a transaction.
-pub(crate) async fn show(user: PortalUser, path: Path<String>, service: Data<Service>) -> Result<HttpResponse, PortalError> {
+pub(crate) async fn show(
+    user: PortalUser,
+    request: HttpRequest,
+    path: Path<String>,
+    service: Data<Service>,
+) -> Result<HttpResponse, PortalError> {
     let id: TxnId = path.parse().map_err(|_| ServiceError::TransactionNotFound)?;
     let app = &user.caller.app;
     let mut answered_at = None;
@@ -151,12 +165,31 @@ pub(crate) async fn show(user: PortalUser, path: Path<String>, service: Data<Ser
         channel: opened.terms.channel.name(),
         language: opened.terms.language.name(),
         webhook: opened.terms.webhook_url.as_ref().map(|url| url.as_str().to_owned()),
+        can_repeat: delivery.is_some() && service.authority.sandbox,
         delivery: delivery.as_ref().map(DeliveryLine::of),
+        repeated: request.query_string().strip_prefix("again=").and_then(|outcome| outcome.parse().ok()),
         event: opened.event.map(|event| event.to_string()),
         stage,
         commands,
     };
     Ok(page(StatusCode::OK, &template))
+}
+
+/// Sends the webhook of a transaction again, in the sandbox.
+///
+/// # Errors
+/// 404 outside the sandbox, and unless the app has such a transaction with a webhook.
+pub(crate) async fn send_again(
+    submitted: Submitted,
+    path: Path<String>,
+    service: Data<Service>,
+    webhooks: Option<Data<Arc<WebhookClient>>>,
+) -> Result<HttpResponse, PortalError> {
+    let id: TxnId = path.parse().map_err(|_| ServiceError::TransactionNotFound)?;
+    let webhooks = webhooks.filter(|_| service.authority.sandbox).ok_or(ServiceError::NotFound("path"))?;
+    let attempt = transactions::send_again(&service, &submitted.user.caller.app, id, &webhooks).await?;
+    let again = attempt.map(|attempt| format!("?again={}", attempt.outcome.as_str())).unwrap_or_default();
+    Ok(redirect(&format!("/portal/transactions/{id}{again}")))
 }
 
 async fn waiting(service: &Service, pending: &Pending) -> Result<Stage, ApiError> {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use sakshi_actors::View;
 use sakshi_authority::intent::SignedIntent;
 use sakshi_domain::channel::Channel;
+use sakshi_domain::delivery::Attempt;
 use sakshi_domain::event::Event;
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::limits::CREDITS_PER_VERIFICATION;
@@ -14,6 +15,7 @@ use sakshi_domain::retention::ClientRetention;
 use sakshi_domain::tenancy::App;
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::{Completed, OptionalTerms, Pending, Terms};
+use sakshi_outbound::client::WebhookClient;
 use sakshi_store::{CompletedRecord, OpenOutcome, OpenTransaction, Sealed};
 use sakshi_wire::ovse::{InitResponse, OvsePayload, QrIntentResponse};
 
@@ -257,6 +259,20 @@ pub async fn expire(service: &Service, id: TxnId) -> Result<Timestamp, ServiceEr
         View::Completed(_) => Err(ServiceError::AlreadyCompleted),
         View::Pending(_) | View::Unknown => Err(ServiceError::TransactionNotFound),
     }
+}
+
+/// Sends the webhook of a completed transaction again, with the same body; `None` while it is pending. For tests of receivers, in the
+/// sandbox: elsewhere no webhook is sent twice.
+///
+/// # Errors
+/// As [`own_transaction`], and [`ServiceError::NotFound`] when it has no webhook URL.
+pub async fn send_again(service: &Service, app: &App, id: TxnId, webhooks: &WebhookClient) -> Result<Option<Attempt>, ServiceError> {
+    let OpenOrCompleted::Completed(record) = own_transaction(service, app, id).await? else { return Ok(None) };
+    let url = record.webhook_url(&service.vault).map_err(|_| ServiceError::NotFound("webhook URL"))?;
+    let (_, body) = outcome_body(service, *record, app)?;
+    let attempt = webhooks.attempt(&url, body.into()).await;
+    tracing::info!(txn.id = %id, outcome = attempt.outcome.as_str(), "webhook sent again");
+    Ok(Some(attempt))
 }
 
 /// A completed transaction, and the body that its webhook carries and its polls are answered with.

@@ -8,7 +8,7 @@ use actix_web::web::{Data, Json, Path};
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::ids::TxnId;
 use sakshi_outbound::client::WebhookClient;
-use sakshi_service::transactions::{OpenOrCompleted, await_outcome, outcome_body};
+use sakshi_service::transactions::{self, await_outcome};
 use sakshi_service::{Service, ServiceError};
 use sakshi_web::authenticated::{Authenticated, AuthenticatedBody};
 use sakshi_web::error::ApiError;
@@ -40,14 +40,10 @@ pub(super) async fn send_again(
     webhooks: Data<Arc<WebhookClient>>,
 ) -> Result<Json<Value>, ApiError> {
     let id: TxnId = path.parse().map_err(|_| ServiceError::TransactionNotFound)?;
-    let OpenOrCompleted::Completed(record) = await_outcome(&service, &caller, id, Duration::ZERO).await? else {
+    let attempt = transactions::send_again(&service, &caller.app, id, &webhooks).await?.ok_or_else(|| {
         let message = "The transaction is pending: it has sent no webhook yet.".to_owned();
-        return Err(ApiError::Other { status: StatusCode::CONFLICT, code: "not_completed", message });
-    };
-    let url = record.webhook_url(&service.vault).map_err(|_| ServiceError::NotFound("webhook URL"))?;
-    let (_, body) = outcome_body(&service, *record, &caller.app)?;
-    let attempt = webhooks.attempt(&url, body.into()).await;
-    tracing::info!(txn.id = %id, outcome = attempt.outcome.as_str(), "webhook sent again");
+        ApiError::Other { status: StatusCode::CONFLICT, code: "not_completed", message }
+    })?;
     Ok(Json(json!({ "repeated": true, "outcome": attempt.outcome.as_str(), "status": attempt.status })))
 }
 

@@ -111,9 +111,8 @@ impl StandIns {
             config.app_data(Data::new(OnOpened(Arc::new(Person(app)))));
         }
         config.service(resource("/sandbox/openapi.json", vec![(Method::GET, web::to(document::show))]));
-        config.service(
-            resource("/sandbox/transactions/{txn_id}/webhook", vec![(Method::POST, web::to(own_app::send_again))]).app_data(self.webhooks),
-        );
+        config.app_data(self.webhooks);
+        config.service(resource("/sandbox/transactions/{txn_id}/webhook", vec![(Method::POST, web::to(own_app::send_again))]));
         config.service(resource("/sandbox/transactions/{txn_id}/expire", vec![(Method::POST, web::to(test_clock::expire))]));
         config.service(resource("/sandbox/transactions/{txn_id}/delivery", vec![(Method::GET, web::to(own_app::delivery))]));
         config.service(resource("/sandbox/flows/{flow_id}/deliveries", vec![(Method::GET, web::to(own_app::deliveries))]));
