@@ -72,6 +72,7 @@ needs:
 	need buildah buildah; need promtool prometheus; need mmdebstrap mmdebstrap; need ip iproute2; need javac default-jdk-headless; \
 	[ -f /usr/share/java/jakarta-annotation-api.jar ] || missing="$$missing libjakarta-annotation-api-java"; \
 	[ -f /usr/share/java/tomcat10-embed-core.jar ] || missing="$$missing libtomcat10-embed-java"; \
+	[ -f /usr/share/java/spring3-web.jar ] || missing="$$missing libspring-web-java"; \
 	[ -f /usr/share/java/jackson-databind.jar ] || missing="$$missing libjackson2-databind-java"; \
 	[ -z "$$missing" ] && exit 0; \
 	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then \

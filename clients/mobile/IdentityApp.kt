@@ -1,14 +1,13 @@
-// Android: opens the identity app for a verification that your backend has opened. Not compiled here.
+// Android: opens the identity app for a verification that your backend has opened.
 
 package sakshi.mobile
 
 import android.app.Activity
+import android.app.ActivityManager
 import android.content.ActivityNotFoundException
 import android.content.Context
 import android.content.Intent
-import androidx.lifecycle.Lifecycle
-import androidx.lifecycle.LifecycleOwner
-import androidx.lifecycle.repeatOnLifecycle
+import java.io.IOException
 import java.net.HttpURLConnection
 import java.net.URL
 import kotlinx.coroutines.Dispatchers
@@ -32,7 +31,7 @@ class IdentityApp(private val uri: String) {
     fun launch(activity: Activity): Boolean = try {
         activity.startActivity(intent)
         true
-    } catch (_: ActivityNotFoundException) {
+    } catch (e: ActivityNotFoundException) {
         false
     }
 }
@@ -41,18 +40,23 @@ class IdentityApp(private val uri: String) {
 enum class Outcome { PENDING, PASSED, FAILED, EXPIRED }
 
 /**
- * Asks your backend each time when your app is in the foreground, until there is an outcome. `status` is an address of your backend
- * that answers with one of the words of [Outcome].
+ * Asks your backend while your app is in the foreground, until there is an outcome. `status` is an address of your backend that answers
+ * with one of the words of [Outcome]. It ends with the coroutine that calls it.
  */
-suspend fun awaitOutcome(owner: LifecycleOwner, status: URL): Outcome {
-    var outcome = Outcome.PENDING
-    owner.repeatOnLifecycle(Lifecycle.State.RESUMED) {
-        while (outcome == Outcome.PENDING) {
-            outcome = runCatching { ask(status) }.getOrDefault(Outcome.PENDING)
-            if (outcome == Outcome.PENDING) delay(2_000)
+suspend fun awaitOutcome(status: URL): Outcome {
+    while (true) {
+        if (isInForeground()) {
+            val outcome = try { ask(status) } catch (e: IOException) { Outcome.PENDING }
+            if (outcome != Outcome.PENDING) return outcome
         }
+        delay(2_000)
     }
-    return outcome
+}
+
+private fun isInForeground(): Boolean {
+    val process = ActivityManager.RunningAppProcessInfo()
+    ActivityManager.getMyMemoryState(process)
+    return process.importance == ActivityManager.RunningAppProcessInfo.IMPORTANCE_FOREGROUND
 }
 
 private suspend fun ask(status: URL): Outcome = withContext(Dispatchers.IO) {
@@ -61,7 +65,7 @@ private suspend fun ask(status: URL): Outcome = withContext(Dispatchers.IO) {
     connection.readTimeout = 40_000
     try {
         val word = connection.inputStream.bufferedReader().readText().trim()
-        Outcome.entries.firstOrNull { it.name.equals(word, ignoreCase = true) } ?: Outcome.PENDING
+        Outcome.values().firstOrNull { it.name.equals(word, ignoreCase = true) } ?: Outcome.PENDING
     } finally {
         connection.disconnect()
     }

@@ -1,4 +1,4 @@
-// iOS: opens the identity app for a verification that your backend has opened. Not compiled here.
+// iOS: opens the identity app for a verification that your backend has opened.
 
 import Foundation
 import UIKit

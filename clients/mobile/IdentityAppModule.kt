@@ -1,4 +1,4 @@
-// React Native on Android: the module behind identityApp.ts. Not compiled here.
+// React Native on Android: the module behind identityApp.ts.
 
 package sakshi.mobile
 
@@ -15,7 +15,7 @@ class IdentityAppModule(context: ReactApplicationContext) : ReactContextBaseJava
 
     @ReactMethod
     fun launch(uri: String, promise: Promise) {
-        val activity = currentActivity
+        val activity = reactApplicationContext.currentActivity
         promise.resolve(activity != null && IdentityApp(uri).launch(activity))
     }
 }

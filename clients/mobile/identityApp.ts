@@ -1,4 +1,4 @@
-// React Native: opens the identity app for a verification that your backend has opened. Not compiled here.
+// React Native: opens the identity app for a verification that your backend has opened.
 
 import { AppState, Linking, NativeModules, Platform } from "react-native";
 
@@ -24,14 +24,16 @@ export async function launch({ nationalIdAppUri, iosAppUri }: AppUris): Promise<
   }
 }
 
-/** Asks your backend while your app is active, until there is an outcome. */
+/** Asks your backend while your app is active, until there is an outcome. Aborting `signal` ends it within two seconds. */
 export async function awaitOutcome(status: string, signal?: AbortSignal): Promise<Outcome> {
+  const options = { headers: { "Cache-Control": "no-cache" }, ...(signal ? { signal } : {}) };
   for (;;) {
-    signal?.throwIfAborted();
+    // The AbortSignal of older versions has no throwIfAborted.
+    if (signal?.aborted) throw Object.assign(new Error("aborted"), { name: "AbortError" });
     if (AppState.currentState === "active") {
-      const word = await fetch(status, { cache: "no-store", ...(signal ? { signal } : {}) }).then((answer) => answer.text(), () => "pending");
+      const word = await fetch(status, options).then((answer) => answer.text()).then((text) => text.trim(), () => "pending");
       if (word === "passed" || word === "failed" || word === "expired") return word;
     }
-    await new Promise((resolve) => setTimeout(resolve, 2_000));
+    await new Promise<void>((resolve) => setTimeout(resolve, 2_000));
   }
 }

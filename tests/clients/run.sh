@@ -86,10 +86,19 @@ java=$built/java/client/sakshi-client.jar:$jackson:$libraries/jakarta-annotation
 build_java() {
   "$root/clients/java/build.sh" "$(echo "$venv"/lib/python3*/site-packages/openapi_generator_cli/openapi-generator.jar)" client
   javac -J-XX:TieredStopAtLevel=1 -Xlint:all,-serial,-classfile,-processing -Werror -cp "$java" -d shop "$root"/examples/java/*.java
+  javac -J-XX:TieredStopAtLevel=1 -Xlint:all,-classfile,-processing -Werror -cp "$java:$libraries/spring3-web.jar:$libraries/spring3-core.jar" -d spring "$root"/clients/java/spring/*.java
+}
+# React Native alone: tests/clients/package.json has no browser's and no Node's types.
+build_react_native() {
+  ln -s "$root/target/clients/node_modules" .
+  cp "$root/clients/mobile/identityApp.ts" .
+  "$packages/.bin/tsc" --noEmit --strict --exactOptionalPropertyTypes --target es2020 --lib es2020 --module esnext --moduleResolution bundler \
+    --types react-native identityApp.ts
 }
 once typescript clients/typescript clients/openapi.json examples/typescript -- build_typescript
 once python clients/python clients/openapi.json -- build_python
 once java clients/java clients/openapi.json examples/java -- build_java
+once react-native clients/mobile/identityApp.ts -- build_react_native
 export PYTHONPATH=$built/python/installed:$root/examples/python
 # A second compiler and a second thread for garbage cost more than they bring to programs that end soon.
 brief=(-XX:TieredStopAtLevel=1 -XX:+UseSerialGC)

@@ -1,4 +1,4 @@
-// For Spring Boot. This file is not compiled by the tests of this repository, which have no Spring.
+// For Spring Boot.
 
 import com.fasterxml.jackson.databind.JsonNode;
 import java.util.concurrent.Executor;

@@ -41,6 +41,10 @@ no_boolean_enums() { ! grep -rniE '(true|false) *(\("(true|false)"\)|= *(true|fa
 
 step "the importers of Postman and Bruno" node importers.mjs openapi.json "$BASE" "$KEY" "$APP"
 cat said
+curl -sSf "$BASE/docs/postman.json" >postman.json
+step "Bruno imports the Postman collection" node bruno.mjs postman.json bruno
+step "Bruno runs its first folder, from an opening to its result" \
+  env --chdir=bruno bru run 'A verification, step by step' --env-var "KEY=$KEY" --env-var "APP=$APP" --bail
 step "hey-api" openapi-ts --input openapi.json --output hey --plugins @hey-api/client-fetch @hey-api/typescript @hey-api/sdk zod
 step "orval" orval --input openapi.json --output orval.ts --client fetch
 step "tsc --strict" tsc
