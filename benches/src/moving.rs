@@ -205,9 +205,12 @@ impl Owner {
             max_pending: None,
             credit_budget: None,
             entry: EventEntry::Open,
+            starts_at: None,
+            place: None,
             expires_at: now + DAY,
             webhook_url: None,
             retention: ClientRetention::default(),
+            brand: sakshi_domain::brand::Brand::default(),
             is_active: true,
         };
         let id = EventId::generate(self.client.partition(), 0);

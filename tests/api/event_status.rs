@@ -120,7 +120,7 @@ async fn the_status_shows_what_was_created() {
         "abandoned_count": 0, "pending_count": 0, "warning": null, "kiosk_url": kiosk_url,
         "poster_url": format!("https://verify.example/api/v1/nationalid-ovse/events/{}/poster", event.id),
         "webhook_url": "https://hooks.example/guests?venue=7", "qr_url": format!("https://verify.example/e/{}", event.id),
-        "created_at": created_at, "expires_at": all["expires_at"], "time_zone": "Asia/Kolkata", "organiser": null,
+        "created_at": created_at, "starts_at": null, "place": null, "expires_at": all["expires_at"], "time_zone": "Asia/Kolkata", "organiser": null,
         "purpose": "For the guest list",
     });
     assert_eq!(state, expected);
@@ -219,10 +219,14 @@ async fn guests_read_who_asks_and_why_and_times_by_the_clock_of_the_event() {
         assert!(shown.text.contains(">Client<") && !shown.text.contains(">App<"), "{}", shown.text);
     }
 
-    let change = json!({"time_zone": "Asia/Kolkata", "organiser": "Museum <of> Demopura", "purpose": "Free entry for residents & friends"});
+    let change = json!({"time_zone": "Asia/Kolkata", "organiser": "Museum <of> Demopura", "purpose": "Free entry for residents & friends",
+        "place": "Hall B, 2nd floor", "starts_at": "2027-01-31T13:00:00Z"});
     let changed = event.patch(&change).await.ok();
     assert_eq!((&changed["time_zone"], &changed["organiser"]), (&change["time_zone"], &change["organiser"]));
     let waiting = || Answer::to(node.http.get(node.addresses.public(&format!("/v/{}", opened.txn))).header("accept", BROWSER));
+    for shown in [page().await, kiosk().await, poster("poster").await, poster("poster.svg").await] {
+        assert!(shown.text.contains("31 January 2027, 18:30 IST") && shown.text.contains("Hall B, 2nd floor"), "{}", shown.text);
+    }
     for shown in [page().await, kiosk().await, poster("poster").await, poster("poster.svg").await, waiting().await] {
         assert!(shown.text.contains("Museum &#60;of&#62; Demopura") && !shown.text.contains("<bdi>App</bdi>"), "{}", shown.text);
     }
@@ -231,7 +235,10 @@ async fn guests_read_who_asks_and_why_and_times_by_the_clock_of_the_event() {
         assert!(shown.text.contains("1 February 2027, 00:00 IST"), "{}", shown.text);
     }
     identity_app.approve(&opened, "asha").await;
-    assert!(waiting().await.text.contains(" IST</time>"), "{}", waiting().await.text);
+    let ticket = waiting().await.text;
+    for part in [" IST</time>", "Hall B, 2nd floor", "<dd><bdi>A••• R••</bdi></dd>"] {
+        assert!(ticket.contains(part) && !ticket.contains("Asha"), "{part}: {ticket}");
+    }
     let changed = event.patch(&json!({"organiser": null, "purpose": null})).await.ok();
     assert_eq!((&changed["organiser"], &changed["purpose"], &changed["time_zone"]), (&Value::Null, &Value::Null, &json!("Asia/Kolkata")));
 }

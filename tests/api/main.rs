@@ -12,6 +12,7 @@
 mod authentication;
 mod backup;
 mod bank;
+mod brand;
 mod callback;
 mod callback_abuse;
 mod callback_bodies;

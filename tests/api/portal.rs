@@ -165,7 +165,7 @@ async fn what_another_client_has_is_not_shown_and_not_changed() {
 /// The end that the form for a new event proposes.
 async fn proposed_end(browser: &Browser) -> String {
     let page = browser.get("/portal/events/new").await.text;
-    let (_, rest) = page.split_once("type=\"datetime-local\" value=\"").expect("an end");
+    let (_, rest) = page.rsplit_once("type=\"datetime-local\" value=\"").expect("an end");
     rest.split('"').next().unwrap().to_owned()
 }
 
@@ -179,7 +179,13 @@ async fn an_event_is_created_with_its_organiser_its_purpose_and_its_clock() {
     let usual = [("name", "Open day"), ("claims", "name"), ("max_guests", "5"), ("language", "english"), ("expires_at", &end)];
     let refused = browser.send("/portal/events", &[&usual as &[(&str, &str)], &[("time_zone", "Nowhere/At all")]].concat()).await;
     assert!(refused.status == 400 && refused.text.contains("Time zone must"), "{}", refused.text);
-    let about = [("organiser", "A & B College"), ("purpose", "Entry to the campus"), ("time_zone", "Asia/Kathmandu")];
+    let about = [
+        ("organiser", "A & B College"),
+        ("purpose", "Entry to the campus"),
+        ("place", "Hall B"),
+        ("starts_at", "2020-01-01T09:30:00.000Z"),
+        ("time_zone", "Asia/Kathmandu"),
+    ];
     let created = browser.send("/portal/events", &[&usual as &[(&str, &str)], &about].concat()).await;
     assert_eq!(created.status, 303, "{}", created.text);
     let event = &backend.get("/api/v1/nationalid-ovse/events").await.ok()["events"][0];

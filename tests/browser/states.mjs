@@ -22,6 +22,7 @@ export const LANGUAGES = readdirSync(source("pages/src/text/")).flatMap((file) =
 });
 
 export const IN_A_WEEK = new Date(Date.now() + 7 * 86_400_000).toISOString();
+const IN_TWO_DAYS = new Date(Date.now() + 2 * 86_400_000).toISOString();
 export const SHOP = "https://shop.example/a";
 
 const EVERYTHING = "name local_name photo dob gender age_above_18 age_above_50 age_above_60 age_above_75 nri_status care_of \
@@ -44,7 +45,17 @@ async function start() {
   };
   for (const name of Object.keys(services)) services[name] = await services[name];
   await services.broke.leaveNoCredits();
+  await brand(services.named);
   return services;
+}
+
+// A client that looks like a bank.
+export async function brand(service, more = {}) {
+  const [{ client_id: client }] = (await service.operate("GET", "clients")).clients;
+  const logo = readFileSync(new URL("icon.svg", import.meta.url)).toString("base64");
+  await service.operate("PATCH", `clients/${client}/brand`, {
+    name: "Meridian Bank", logo, colour: "#7a1f3d", support: "help@meridian.example", privacy_url: "https://meridian.example/privacy", ...more,
+  });
 }
 
 let services;
@@ -77,10 +88,11 @@ export async function statesIn(language) {
   services ??= start();
   const { well, hasty, broke, limited, crowded, named } = await services;
   const open = (more) => well.open({ language, ...more });
-  const [waiting, everything, verified, onwards, declined, mismatch, expired, made, over, closed, full, unfunded, busy, withApp] = await Promise.all([
+  const [waiting, everything, verified, onwards, declined, mismatch, expired, made, over, closed, full, unfunded, busy, withApp, branded] = await Promise.all([
     open(), open({ claims: EVERYTHING, redirect_url: SHOP }), open(), open({ redirect_url: SHOP }), open(), open({ redirect_url: SHOP }),
     hasty.open({ language }), event(well, { language }), shortEvent(well, language), event(well, { language }), fullEvent(well, language),
-    event(broke, { language }), event(crowded, { language }), named.open({ language }),
+    event(broke, { language }), event(crowded, { language }), named.open({ language, redirect_url: SHOP }),
+    event(named, { language, starts_at: IN_TWO_DAYS, place: "Innovation Hub" }),
   ]);
   await Promise.all([
     well.answer(verified, "approve"), well.answer(onwards, "approve"), well.answer(declined, "decline"), well.answer(mismatch, "fail_match"),
@@ -101,6 +113,8 @@ export async function statesIn(language) {
     phone("event", made.qr_url),
     phone("event, started", (page) => started(page, made.qr_url)),
     phone("event, registered", (page) => registered(page, well, made)),
+    phone("event of a brand", branded.qr_url),
+    phone("event of a brand, registered", (page) => registered(page, named, branded)),
     phone("event full", full.qr_url, 409),
     phone("event ended", over.qr_url, 410),
     phone("event disabled", closed.qr_url, 410),
@@ -112,6 +126,7 @@ export async function statesIn(language) {
     desktop("waiting, with help", `${waiting.requestUrl}?help=1`),
     desktop("waiting, with a named app", withApp.requestUrl),
     desktop("kiosk", `${made.kiosk_url}&places=1`),
+    desktop("kiosk of a brand", branded.kiosk_url),
     desktop("kiosk, offline", (page) => offline(page, `${made.kiosk_url}&places=1`)),
     desktop("kiosk of a full event", `${full.kiosk_url}&places=1`),
     desktop("kiosk of an ended event", `${over.qr_url}/kiosk`),

@@ -16,13 +16,17 @@ use crate::operator::{document, listener};
 use crate::store_fixture::{CONNECTOR_TOKEN, StoreFixture, TOKEN};
 
 /// Every operation: method, path, the name that generated clients call it by, and the token that it takes.
-pub(crate) const OPERATIONS: [(&str, &str, &str, Option<&str>); 41] = [
+pub(crate) const OPERATIONS: [(&str, &str, &str, Option<&str>); 45] = [
     ("GET", "/admin/v1/clients", "listClients", Some("admin_token")),
     ("POST", "/admin/v1/clients", "createClient", Some("admin_token")),
     ("POST", "/admin/v1/clients/import", "importClient", Some("admin_token")),
     ("GET", "/admin/v1/clients/{client_id}", "getClient", Some("admin_token")),
     ("PATCH", "/admin/v1/clients/{client_id}", "updateClient", Some("admin_token")),
     ("GET", "/admin/v1/clients/{client_id}/export", "exportClient", Some("admin_token")),
+    ("GET", "/admin/v1/clients/{client_id}/brand", "getClientBrand", Some("admin_token")),
+    ("PATCH", "/admin/v1/clients/{client_id}/brand", "changeClientBrand", Some("admin_token")),
+    ("GET", "/admin/v1/events/{event_id}/brand", "getEventBrand", Some("admin_token")),
+    ("PATCH", "/admin/v1/events/{event_id}/brand", "changeEventBrand", Some("admin_token")),
     ("GET", "/admin/v1/clients/{client_id}/apps", "listApps", Some("admin_token")),
     ("POST", "/admin/v1/clients/{client_id}/apps", "createApp", Some("admin_token")),
     ("GET", "/admin/v1/apps/{app_id}", "getApp", Some("admin_token")),
@@ -66,6 +70,7 @@ pub(crate) fn uri_of(path: &str) -> String {
     let ids = [
         ("{client_id}", "cl_1"),
         ("{app_id}", "app_1"),
+        ("{event_id}", "0fZbQ0000000000aB"),
         ("{key_id}", "key_1"),
         ("{operator_id}", "op_1"),
         ("{txn_id}", id),
@@ -151,7 +156,7 @@ async fn what_a_request_is_described_to_hold_is_read_and_nothing_else() {
             requests.push((method, uri_of(&path), schema, TOKEN));
         }
     }
-    assert_eq!(requests.len(), 12 + ReportKind::ALL.len());
+    assert_eq!(requests.len(), 14 + ReportKind::ALL.len());
     for (method, uri, schema, token) in requests {
         let request = TestRequest::default().method(method.parse().unwrap()).uri(&uri).set_json(nonsense(&document, schema));
         let response = service.call(request.insert_header(("authorization", format!("Bearer {token}"))).to_request()).await.unwrap();

@@ -70,7 +70,7 @@ impl Events {
         let outcome = tokio::time::timeout(self.router.ask_timeout, change).await.map_err(|_| AskError::NoAnswer)??;
         if let PatchEventOutcome::Patched(event) = &outcome {
             tracing::info!(event.id = %id, event.status = event.status(self.context.clock.now()).as_str(), "event changed");
-            event_changed(&self.router.shards, id, Some(Arc::new(event.clone())));
+            event_changed(&self.router.shards, id, Some(Arc::new(Event::clone(event))));
         }
         Ok(outcome)
     }

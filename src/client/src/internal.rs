@@ -3,6 +3,7 @@
 use reqwest::Method;
 use sakshi_wire::credits::{Balance, Statement};
 use sakshi_wire::operator::audit_log::AuditLogPage;
+use sakshi_wire::operator::brand::BrandResponse;
 use sakshi_wire::operator::clock::AcceptClockResponse;
 use sakshi_wire::operator::consents::ConsentsPage;
 use sakshi_wire::operator::credits::{AuditResponse, MoveCreditsResponse};
@@ -52,6 +53,22 @@ pub fn client(client: &str) -> Call<ClientResponse> {
 /// Changes a client.
 pub fn change_client(client: &str, change: &impl Serialize) -> Call<ClientResponse> {
     Call::new(Method::PATCH, format!("/admin/v1/clients/{}", segment(client))).body(change)
+}
+
+/// The brand of a client or an event.
+pub fn brand(owner: &str) -> Call<BrandResponse> {
+    Call::get(brand_path(owner))
+}
+
+/// Changes the brand of a client or an event.
+pub fn change_brand(owner: &str, change: &impl Serialize) -> Call<BrandResponse> {
+    Call::new(Method::PATCH, brand_path(owner)).body(change)
+}
+
+/// Ids of clients begin with `cl_`, and those of events have no such sign.
+fn brand_path(owner: &str) -> String {
+    let subject = if owner.starts_with("cl_") { "clients" } else { "events" };
+    format!("/admin/v1/{subject}/{}/brand", segment(owner))
 }
 
 /// A client with its apps and keys, as another installation imports it.

@@ -6,6 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::brand::{Brand, BrandPatch};
 use crate::claims::ClaimSet;
 use crate::http_url::WebhookUrl;
 use crate::ids::{AppId, ClientId, EventId};
@@ -47,6 +48,12 @@ pub struct EventTerms {
     /// The guests who can start.
     #[serde(skip_serializing_if = "EventEntry::is_open", default)]
     pub entry: EventEntry,
+    /// When it begins, as guests are told; they can register before.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub starts_at: Option<Timestamp>,
+    /// Where it is; shown to guests.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub place: Option<EventText>,
     /// When the event ends.
     pub expires_at: Timestamp,
     /// Receives one webhook per registered guest.
@@ -55,6 +62,9 @@ pub struct EventTerms {
     /// For how long it is kept, when the client has times of its own.
     #[serde(skip_serializing_if = "ClientRetention::is_usual", default)]
     pub retention: ClientRetention,
+    /// What the operator has its pages show, before the brand of its client.
+    #[serde(skip_serializing_if = "Brand::is_unset", default)]
+    pub brand: Brand,
     /// False once the organiser has disabled it.
     pub is_active: bool,
 }
@@ -258,6 +268,14 @@ impl Event {
     }
 }
 
+/// Checks the beginning of an event against its end.
+///
+/// # Errors
+/// A message that says what is accepted.
+pub fn check_start(start: Option<Timestamp>, end: Timestamp) -> Result<(), &'static str> {
+    if start.is_none_or(|start| start < end) { Ok(()) } else { Err("must be before expires_at") }
+}
+
 /// Checks when an event ends.
 ///
 /// # Errors
@@ -285,6 +303,10 @@ pub struct EventPatch {
     pub credit_budget: Option<Option<CreditBudget>>,
     /// Another way to start.
     pub entry: Option<EventEntry>,
+    /// A new beginning; `Some(None)` for none.
+    pub starts_at: Option<Option<Timestamp>>,
+    /// Another place; `Some(None)` for none.
+    pub place: Option<Option<EventText>>,
     /// A new end.
     pub expires_at: Option<Timestamp>,
     /// A new label.
@@ -297,6 +319,8 @@ pub struct EventPatch {
     pub organiser: Option<Option<EventText>>,
     /// A new purpose; `Some(None)` removes it.
     pub purpose: Option<Option<EventText>>,
+    /// Changes of the brand, which are an operator's.
+    pub brand: BrandPatch,
     /// It is changed only if its terms have one of these tags.
     pub only_if: Option<Vec<String>>,
 }
@@ -319,6 +343,11 @@ impl Event {
             invalid.check("expires_at", check_end(end, now));
             terms.expires_at = end;
         }
+        if patch.starts_at.is_some() || patch.expires_at.is_some() {
+            terms.starts_at = patch.starts_at.unwrap_or(terms.starts_at);
+            invalid.check("starts_at", check_start(terms.starts_at, terms.expires_at));
+        }
+        terms.place = patch.place.unwrap_or(terms.place);
         terms.max_pending = patch.max_pending.unwrap_or(terms.max_pending);
         terms.credit_budget = patch.credit_budget.unwrap_or(terms.credit_budget);
         terms.entry = patch.entry.unwrap_or(terms.entry);
@@ -328,6 +357,7 @@ impl Event {
         terms.time_zone = patch.time_zone.unwrap_or(terms.time_zone);
         terms.organiser = patch.organiser.unwrap_or(terms.organiser);
         terms.purpose = patch.purpose.unwrap_or(terms.purpose);
+        terms.brand.apply(patch.brand);
         invalid.or_ok().map(|()| terms)
     }
 }
@@ -401,9 +431,12 @@ mod tests {
                 max_pending: None,
                 credit_budget: None,
                 entry: EventEntry::Open,
+                starts_at: None,
+                place: None,
                 expires_at: START + Duration::from_secs(60),
                 webhook_url: None,
                 retention: ClientRetention::default(),
+                brand: Brand::default(),
                 is_active: true,
             },
             counts: EventCounts { registrations, ..EventCounts::default() },

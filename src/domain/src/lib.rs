@@ -4,6 +4,7 @@
 //! Everything here is a value or a pure function: no async, no I/O, no framework. Code that needs the
 //! time is given a clock. The other crates carry these rules out.
 
+pub mod brand;
 pub mod channel;
 pub mod checks;
 pub mod claims;
@@ -17,6 +18,7 @@ pub mod erasure;
 pub mod event;
 pub mod flow;
 pub mod http_url;
+pub mod icon;
 pub mod ids;
 pub mod invalid;
 pub mod language;

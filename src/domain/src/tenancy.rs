@@ -4,6 +4,7 @@ use std::num::NonZeroU32;
 
 use serde::{Deserialize, Serialize};
 
+use crate::brand::{Brand, BrandPatch};
 use crate::http_url::HttpUrl;
 use crate::ids::{AppId, ClientId, KeyId};
 use crate::network::Networks;
@@ -36,6 +37,8 @@ pub struct Client {
     pub suspended_at: Option<Timestamp>,
     /// What it may use.
     pub limits: ClientLimits,
+    /// What pages show of it.
+    pub brand: Brand,
 }
 
 /// What a client may use. What is not set is not limited, beyond the limits of the settings.
@@ -73,13 +76,15 @@ pub struct ClientPatch {
     pub result_ttl_s: Option<Option<NonZeroU32>>,
     /// A new time for events with their guests.
     pub registration_ttl_days: Option<Option<NonZeroU32>>,
+    /// Changes of the brand.
+    pub brand: BrandPatch,
 }
 
 impl Client {
     /// A client that is neither suspended nor limited.
     #[must_use]
     pub fn new(client_id: ClientId, name: String, created_at: Timestamp) -> Self {
-        Self { client_id, name, created_at, suspended_at: None, limits: ClientLimits::default() }
+        Self { client_id, name, created_at, suspended_at: None, limits: ClientLimits::default(), brand: Brand::default() }
     }
 
     /// Applies a change at `now`. A client that is suspended already stays so as of the first time.
@@ -90,6 +95,7 @@ impl Client {
             Some(false) => self.suspended_at = None,
             None => {}
         }
+        self.brand.apply(patch.brand);
         let limits = &mut self.limits;
         limits.requests_per_second = patch.requests_per_second.unwrap_or(limits.requests_per_second);
         limits.events_per_app = patch.events_per_app.unwrap_or(limits.events_per_app);

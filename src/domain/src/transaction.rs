@@ -101,6 +101,12 @@ impl Terms {
         self.extras.as_ref().is_some_and(|extras| extras.evidence)
     }
 
+    /// The site that the person comes from and goes back to.
+    #[must_use]
+    pub fn redirect_url(&self) -> Option<&str> {
+        self.extras.as_ref()?.redirect_url.as_ref().map(HttpUrl::as_str)
+    }
+
     /// The purpose that the person is shown.
     #[must_use]
     pub fn purpose(&self) -> Option<&str> {

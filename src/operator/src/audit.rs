@@ -7,10 +7,12 @@ use std::collections::BTreeMap;
 
 use actix_web::{HttpRequest, rt};
 use sakshi_domain::http_url::{HttpUrl, Schemes};
+use sakshi_domain::ids::EventId;
 use sakshi_domain::time::Timestamp;
 use sakshi_web::edge::request_id;
 use sakshi_web::error::ApiError;
 use sakshi_web::rate_limit::host;
+use sakshi_wire::operator::brand::BrandResponse;
 use sakshi_wire::operator::keys::KeyResponse;
 use sakshi_wire::operator::operators::OperatorResponse;
 use sakshi_wire::operator::tenancy::{AppResponse, ClientResponse};
@@ -38,6 +40,7 @@ const TOLD: &[&str] = &[
     "chosen_at",
     "client",
     "client_id",
+    "colour",
     "created_at",
     "entry",
     "environments",
@@ -53,6 +56,7 @@ const TOLD: &[&str] = &[
     "kind",
     "label",
     "left",
+    "logo_url",
     "looked_at",
     "low_credits",
     "name",
@@ -62,6 +66,7 @@ const TOLD: &[&str] = &[
     "overlap_s",
     "payload_spelling",
     "previous",
+    "privacy_url",
     "records",
     "reference",
     "refusals",
@@ -76,6 +81,7 @@ const TOLD: &[&str] = &[
     "seq",
     "signs",
     "since",
+    "support",
     "suspended",
     "suspended_at",
     "transactions",
@@ -176,8 +182,14 @@ async fn standing(deps: &InternalDeps, request: &HttpRequest) -> Result<Value, A
         let found = deps.store.operators().await?.into_iter().find(|known| known.operator_id.as_str() == operator);
         return Ok(json!(found.map(OperatorResponse::from)));
     }
+    if let Some(Ok(event)) = id("event_id").map(str::parse::<EventId>) {
+        return Ok(json!(deps.store.load_event(event).await?.map(|event| BrandResponse::from(event.terms.brand))));
+    }
     match id("client_id").map(str::parse) {
         Some(Ok(client)) if request.path().ends_with("/credits") => Ok(json!({ "balance": deps.store.balance(client).await? })),
+        Some(Ok(client)) if request.path().ends_with("/brand") => {
+            Ok(json!(deps.store.load_client(client).await?.map(|client| BrandResponse::from(client.brand))))
+        }
         Some(Ok(client)) => Ok(json!(deps.store.load_client(client).await?.map(ClientResponse::from))),
         _ => Ok(Value::Null),
     }

@@ -23,6 +23,12 @@ pub(super) fn attach(operation: &mut Value) {
     }
 }
 
+/// A brand.
+fn brand() -> Value {
+    json!({ "name": "Example Bank", "logo_url": "/assets/logo/5f0c1d2e3b4a49788695a4b3c2d1e0f9", "colour": "#7a1f3d",
+        "support": "help@bank.example", "privacy_url": "https://bank.example/privacy" })
+}
+
 /// Request and answer of an operation; null where there is none.
 fn of(id: &str) -> (Value, Value) {
     let name = |name: &str| json!({ "name": name });
@@ -42,6 +48,8 @@ fn of(id: &str) -> (Value, Value) {
             ]);
             (exported(), json!({ "client_id": CLIENT, "records": records }))
         }
+        "getClientBrand" | "getEventBrand" => (Value::Null, brand()),
+        "changeClientBrand" | "changeEventBrand" => (json!({ "colour": "#7a1f3d", "support": "help@bank.example" }), brand()),
         "acceptLoss" => (Value::Null, json!({ "accepted": true, "since": CREATED })),
         "acceptClock" => (Value::Null, json!({ "accepted": true, "since": CREATED, "ahead_s": 172_800 })),
         "createApp" => (name("Kiosk"), json!({ "app_id": APP })),

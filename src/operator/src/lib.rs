@@ -10,6 +10,7 @@ mod arguments;
 mod audit;
 mod audit_log;
 mod bearer;
+mod brand;
 mod clients;
 mod clock;
 mod consents;

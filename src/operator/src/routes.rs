@@ -2,6 +2,7 @@
 
 use actix_web::http::Method;
 use sakshi_domain::flow::transition::ReportRefusal;
+use sakshi_domain::ids::{ClientId, EventId};
 use sakshi_domain::limits::TRANSFER_BYTES_MAX;
 use sakshi_service::ServiceError;
 use sakshi_web::error::ApiError;
@@ -9,8 +10,8 @@ use sakshi_wire::reports::FlowReport;
 
 use super::operation::Operation;
 use super::{
-    apps, audit_log, clients, clock, consents, credits, data_loss, erasure, intent_keys, keys, openapi, operators, probes, reports, reseal,
-    transfers, views,
+    apps, audit_log, brand, clients, clock, consents, credits, data_loss, erasure, intent_keys, keys, openapi, operators, probes, reports,
+    reseal, transfers, views,
 };
 
 const CONNECTORS: &str = "Connectors";
@@ -22,6 +23,8 @@ const APP: &str = "/admin/v1/apps/{app_id}";
 const KEYS: &str = "/admin/v1/clients/{client_id}/keys";
 const OPERATORS: &str = "/admin/v1/operators";
 const INTENT_KEYS: &str = "/admin/v1/intent-keys";
+const CLIENT_BRAND: &str = "/admin/v1/clients/{client_id}/brand";
+const EVENT_BRAND: &str = "/admin/v1/events/{event_id}/brand";
 const CREDITS: &str = "/admin/v1/clients/{client_id}/credits";
 
 /// Operations of one subject.
@@ -35,8 +38,9 @@ pub(super) struct Group {
 }
 
 /// Every group, in the order of the document.
-pub(super) const GROUPS: [Group; 13] = [
+pub(super) const GROUPS: [Group; 14] = [
     Group { tag: "Clients", about: "Who pays for verifications; a client has apps, keys and credits.", operations: of_clients },
+    Group { tag: "Brands", about: "What pages show of a client: name, logo, colour, help and privacy notice.", operations: of_brands },
     Group { tag: "Apps", about: "The applications of a client, which it names as `X-API-APP-ID`.", operations: of_apps },
     Group { tag: "Keys", about: "The API keys of a client. The text of a key is shown once.", operations: of_keys },
     Group { tag: "Credits", about: "What a client has paid for, and what it has used.", operations: of_credits },
@@ -112,6 +116,27 @@ fn of_clients() -> Vec<Operation> {
         )
         .by_owners()
         .refuses(transfers::TOO_LARGE, "The client has more apps or keys than an import takes."),
+    ]
+}
+
+fn of_brands() -> Vec<Operation> {
+    vec![
+        Operation::new(Method::GET, CLIENT_BRAND, "getClientBrand", "Shows the brand of a client.", brand::show::<ClientId>),
+        Operation::new(
+            Method::PATCH,
+            CLIENT_BRAND,
+            "changeClientBrand",
+            "Changes the brand of a client. What the body leaves out stays as it is; null removes a part. Pages show it within five seconds.",
+            brand::patch::<ClientId>,
+        ),
+        Operation::new(Method::GET, EVENT_BRAND, "getEventBrand", "Shows the brand of an event.", brand::show::<EventId>),
+        Operation::new(
+            Method::PATCH,
+            EVENT_BRAND,
+            "changeEventBrand",
+            "Changes the brand of an event. Its parts stand before those of its client.",
+            brand::patch::<EventId>,
+        ),
     ]
 }
 

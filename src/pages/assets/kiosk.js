@@ -16,6 +16,7 @@
     element("name").textContent = state.name;
     element("name").parentElement.classList.toggle("long", [...state.name].length > 60);
     element("organiser").textContent = state.organiser ?? "";
+    element("occasion").textContent = (state.occasion ?? []).join(" · ");
     element("purpose").textContent = state.purpose ?? "";
     element("until").textContent = state.until;
     element("words").textContent = state.words;

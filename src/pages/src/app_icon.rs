@@ -9,7 +9,7 @@ use sakshi_web::error::ApiError;
 /// Where it is.
 pub(super) const APP_ICON: &str = "/assets/app-icon";
 /// A drawing may hold scripts, which would be ours if it were opened by itself.
-const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; sandbox";
+pub(super) const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; sandbox";
 
 /// Answers with the icon.
 ///

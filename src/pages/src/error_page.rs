@@ -9,7 +9,7 @@ use sakshi_web::html::page;
 
 use super::language::PageLanguage;
 use super::layout::Layout;
-use super::notice::{About, Notice, QUESTION, Retry, busy};
+use super::notice::{Notice, QUESTION, Retry, busy};
 
 /// Paths of residents and guests.
 const PLACES: [&str; 2] = ["/v/", "/e/"];
@@ -32,9 +32,10 @@ pub fn error_page(request: &HttpRequest, error: &ApiError) -> Option<HttpRespons
     let notice = Notice {
         layout: Layout::new(service, language, "/"),
         look: QUESTION,
-        about: About::default(),
+        event: None,
         heading: language.texts.unknown_heading,
         words: vec![language.texts.unknown],
+        receipt: None,
         link: None,
         retry_s: None,
         reference: None,

@@ -24,13 +24,13 @@ use sakshi_web::rate_limit::RateLimits;
 use serde::Serialize;
 use tokio::time::{Instant, sleep_until};
 
-use super::event::find_event;
 use super::event::refused::Refusal;
+use super::event::{find_event, occasion};
 use super::files::{KIOSK, KIOSK_STYLE};
 use super::language::PageLanguage;
 use super::layout::Layout;
 use super::qr_code::QrCode;
-use super::requester::{client_name, named};
+use super::requester::{Requester, client_name, named};
 use super::text::Texts;
 use super::time_left::date_and_time;
 
@@ -55,6 +55,9 @@ struct State {
     name: String,
     organiser: Option<String>,
     purpose: Option<String>,
+    /// When and where it is.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    occasion: Vec<String>,
     until: String,
     /// Whether a guest has been registered since the state before.
     registered: bool,
@@ -70,6 +73,7 @@ impl State {
         let now = service.clock.now();
         let status = event.status(now);
         let until = date_and_time(event.terms.expires_at, event.terms.time_zone, texts);
+        let occasion = occasion(&event.terms, texts);
         let texts = &texts.event;
         let text = |text: &Option<EventText>| text.as_ref().map(|text| text.as_str().to_owned());
         let unavailable = event.status_reason(now).is_some();
@@ -79,6 +83,7 @@ impl State {
             name: event.terms.name.as_str().to_owned(),
             organiser: client.map(|client| named(&event.terms, client)),
             purpose: text(&event.terms.purpose),
+            occasion,
             until,
             registered: false,
             places_left: (screen.places && matches!(status, EventStatus::Active | EventStatus::AtCapacity)).then(|| event.remaining()),
@@ -125,7 +130,9 @@ async fn shown(path: &str, request: &HttpRequest, service: &Service, rates: &Rat
         layout: Layout {
             style: KIOSK_STYLE.url(),
             script: KIOSK.url(),
-            ..Layout::new(service, language, &format!("/e/{}/kiosk{asked}", event.id)).for_guests(service, event.terms.retention)
+            ..Layout::new(service, language, &format!("/e/{}/kiosk{asked}", event.id))
+                .for_guests(service, event.terms.retention)
+                .requested_by(Requester::of_event(service, &event).await)
         },
         stream: language.at(&format!("/e/{}/kiosk/events{asked}", event.id)),
         state: State::of(&event, client.as_deref(), texts, &screen, service),

@@ -11,6 +11,7 @@ use sakshi_web::static_file::ICON;
 use super::files::{SCRIPT, STYLE};
 use super::footer::Kept;
 use super::language::{LanguageLink, PageLanguage};
+use super::requester::Requester;
 use super::text::{Texts, Unwritten};
 
 /// The layout of a page.
@@ -26,6 +27,7 @@ pub(crate) struct Layout {
     pub(crate) script: String,
     pub(crate) kept: Kept,
     pub(crate) settings: Arc<PageSettings>,
+    pub(crate) requester: Option<Requester>,
 }
 
 impl Layout {
@@ -41,12 +43,18 @@ impl Layout {
             script: SCRIPT.url(),
             kept: Kept::results(service, ClientRetention::default(), texts),
             settings: Arc::clone(&service.pages),
+            requester: None,
         }
     }
 
     /// The icon of the page.
     pub(crate) fn icon(&self) -> String {
         ICON.url()
+    }
+
+    /// The same, of a page that shows who asks.
+    pub(super) fn requested_by(self, requester: Option<Requester>) -> Self {
+        Self { requester, ..self }
     }
 
     /// The same, of a page for guests of an event.

@@ -8,6 +8,7 @@
 
 mod accept;
 mod app_icon;
+mod brand;
 mod claim_groups;
 pub mod error_page;
 mod event;

@@ -4,6 +4,7 @@ use actix_web::http::StatusCode;
 use actix_web::{HttpResponse, ResponseError as _};
 use askama::Template;
 use sakshi_domain::event::{Event, EventRefusal};
+use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::Pending;
 use sakshi_service::Service;
 use sakshi_web::error::ApiError;
@@ -14,6 +15,8 @@ use super::language::PageLanguage;
 use super::layout::Layout;
 use super::requester::Requester;
 use super::state::PageState;
+use super::text::Texts;
+use super::time_left::date_and_time;
 
 /// A link below the message.
 #[derive(Debug)]
@@ -45,12 +48,11 @@ pub(super) const DOTS: Look = Look { tone: "quiet", mark: "M14.5 24h.1M24 24h.1M
 /// The identity app's code for a person who said no (authority protocol, error codes).
 const DECLINED: &str = "301";
 
-/// The subject of a notice.
+/// The subject of a notice: who asks, and the event's name.
 #[derive(Debug, Default)]
 pub(super) struct About {
-    requester: Option<Requester>,
-    /// The event's name.
-    event: Option<String>,
+    pub(super) requester: Option<Requester>,
+    pub(super) event: Option<String>,
 }
 
 impl About {
@@ -74,14 +76,35 @@ impl About {
     }
 }
 
+/// What a person has shared, and when.
+#[derive(Debug)]
+pub(super) struct Receipt {
+    claims: Vec<&'static str>,
+    at: Timestamp,
+    at_in_words: String,
+}
+
+impl Receipt {
+    fn of(service: &Service, state: &PageState, texts: &'static Texts) -> Option<Self> {
+        let PageState::Verified(opened, at) = state else { return None };
+        let claims = opened.terms.claims.iter().map(texts.claim).collect();
+        Some(Self { claims, at: *at, at_in_words: date_and_time(*at, service.rules.time_zone, texts) })
+    }
+}
+
+/// The codes of face scans that failed (authority protocol, error codes).
+const FACE_SCANS: [&str; 2] = ["302", "304"];
+
 #[derive(Template)]
 #[template(path = "notice.html")]
 pub(super) struct Notice {
     pub(super) layout: Layout,
     pub(super) look: Look,
-    pub(super) about: About,
+    /// The event's name.
+    pub(super) event: Option<String>,
     pub(super) heading: &'static str,
     pub(super) words: Vec<&'static str>,
+    pub(super) receipt: Option<Receipt>,
     pub(super) link: Option<Link>,
     /// Seconds after which the page is loaded again.
     pub(super) retry_s: Option<u64>,
@@ -103,7 +126,10 @@ pub(super) async fn ended(service: &Service, state: &PageState, language: PageLa
     };
     let event = state.opened().and_then(|opened| opened.event);
     match state {
-        PageState::NotVerified(..) if event.is_none() => words.push(texts.start_again),
+        PageState::NotVerified(_, failure) if event.is_none() => {
+            words.extend(failure.code.as_deref().filter(|code| FACE_SCANS.contains(code)).map(|_| texts.face_tip));
+            words.push(texts.start_again);
+        }
         PageState::NotVerified(_, failure) if failure.code.as_deref() == Some(EventRefusal::Full.code()) => {
             words.push(texts.event.more_places);
         }
@@ -134,8 +160,13 @@ pub(super) async fn ended(service: &Service, state: &PageState, language: PageLa
         Some(opened) => layout.of_transaction(service, opened),
         None => layout,
     };
-    let about = About::transaction(service, state.opened()).await;
-    page(status, None, &Notice { layout, look, about, heading, words, link, retry_s: None, reference })
+    let About { requester, event } = About::transaction(service, state.opened()).await;
+    let layout = layout.requested_by(requester);
+    page(
+        status,
+        None,
+        &Notice { layout, look, event, heading, words, receipt: Receipt::of(service, state, texts), link, retry_s: None, reference },
+    )
 }
 
 /// How a page is loaded again.
@@ -161,9 +192,10 @@ pub(super) fn busy(service: &Service, error: &ApiError, language: PageLanguage, 
     let notice = Notice {
         layout: Layout::new(service, language, path),
         look,
-        about: About::default(),
+        event: None,
         heading,
         words: if again == Retry::Automatic { vec![why, texts.busy_again] } else { vec![why] },
+        receipt: None,
         link: Some(Link { address: language.at(path), label: texts.try_again, site: None, followed: false }),
         retry_s: (again == Retry::Automatic).then_some(seconds),
         reference: None,
@@ -172,6 +204,6 @@ pub(super) fn busy(service: &Service, error: &ApiError, language: PageLanguage, 
 }
 
 /// The host of an address, as it is written in URLs: lookalike letters stay visible.
-fn host(address: &str) -> String {
+pub(super) fn host(address: &str) -> String {
     Url::parse(address).ok().and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default()
 }

@@ -6,20 +6,24 @@ use actix_web::http::header::{CONTENT_SECURITY_POLICY, HeaderValue};
 use actix_web::web::{Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use sakshi_domain::event::Event;
 use sakshi_domain::ids::AppId;
 use sakshi_domain::time::Timestamp;
 use sakshi_service::Service;
 use sakshi_service::events::own_event;
+use sakshi_service::names::Names;
 use sakshi_web::authenticated::Authenticated;
 use sakshi_web::error::ApiError;
 use sakshi_web::html::{page as rendered, private};
 use sakshi_web::query::Query;
 
+use super::event::occasion;
 use super::files::{POSTER, POSTER_A3};
 use super::poster_text::{Heading, Step, line_size};
 use super::qr_code::QrCode;
-use super::requester::organiser;
+use super::requester::Organiser;
 use super::text::Texts;
 use super::time_left::date_and_time;
 
@@ -63,8 +67,8 @@ impl Print {
         let code = QrCode::for_print(&address).map_err(ApiError::internal)?;
         let file = |content_type, body: Vec<u8>| Ok(private(StatusCode::OK).content_type(content_type).body(body));
         match self {
-            Self::Page => Ok(as_page(&event, &about(service, &event).await, &code, address, &service.authority.public_base, size)),
-            Self::Drawing => file(SVG, as_drawing(&event, &about(service, &event).await, &code, address, size)?.into()),
+            Self::Page => Ok(as_page(&event, &About::of(service, &event).await, &code, address, &service.authority.public_base, size)),
+            Self::Drawing => file(SVG, as_drawing(&event, &About::of(service, &event).await, &code, address, size)?.into()),
             Self::CodeSvg => file(SVG, code.file().into()),
             Self::CodePng => file("image/png", code.png().map_err(ApiError::internal)?),
         }
@@ -77,6 +81,7 @@ struct Page<'a> {
     texts: &'static Texts,
     name: &'a str,
     about: &'a [String],
+    logo: Option<&'a str>,
     /// Style of the name: the longer, the smaller.
     length: &'static str,
     style: String,
@@ -94,6 +99,7 @@ struct Sheet<'a> {
     texts: &'static Texts,
     name: &'a str,
     about: &'a [String],
+    logo: Option<&'a str>,
     about_size: f64,
     /// Where it stands, above the time until which the event is open.
     about_y: u16,
@@ -107,13 +113,14 @@ struct Sheet<'a> {
     address: String,
 }
 
-fn as_page(event: &Event, about: &[String], code: &QrCode, address: String, base: &str, size: PaperSize) -> HttpResponse {
+fn as_page(event: &Event, about: &About, code: &QrCode, address: String, base: &str, size: PaperSize) -> HttpResponse {
     let texts = Texts::of(event.terms.language);
     let name = event.terms.name.as_str();
     let poster = Page {
         texts,
         name,
-        about,
+        about: &about.lines,
+        logo: about.logo.as_deref(),
         length: match name.chars().count() {
             0..=40 => "short",
             41..=110 => "long",
@@ -135,13 +142,30 @@ fn as_page(event: &Event, about: &[String], code: &QrCode, address: String, base
     response
 }
 
-/// The organiser and the purpose, of which either may be missing.
-async fn about(service: &Service, event: &Event) -> Vec<String> {
-    let purpose = event.terms.purpose.as_ref().map(|purpose| purpose.as_str().to_owned());
-    organiser(service, event).await.into_iter().chain(purpose).collect()
+/// When and where the event is, the organiser and the purpose, any of which may be missing, and the logo as a `data:` URL: a printed page loads nothing.
+#[derive(Debug, Default)]
+struct About {
+    lines: Vec<String>,
+    logo: Option<String>,
 }
 
-fn as_drawing(event: &Event, about: &[String], code: &QrCode, address: String, size: PaperSize) -> Result<String, ApiError> {
+impl About {
+    async fn of(service: &Service, event: &Event) -> Self {
+        let organiser = Organiser::of(service, event).await;
+        let logo = match organiser.as_ref().and_then(|organiser| organiser.logo) {
+            Some(logo) => Names::logo(service, logo).await.ok().flatten(),
+            None => None,
+        };
+        let purpose = event.terms.purpose.as_ref().map(|purpose| purpose.as_str().to_owned());
+        let occasion = occasion(&event.terms, Texts::of(event.terms.language));
+        Self {
+            lines: occasion.into_iter().chain(organiser.map(|organiser| organiser.line)).chain(purpose).collect(),
+            logo: logo.map(|logo| format!("data:{};base64,{}", logo.content_type, STANDARD.encode(&logo.bytes))),
+        }
+    }
+}
+
+fn as_drawing(event: &Event, about: &About, code: &QrCode, address: String, size: PaperSize) -> Result<String, ApiError> {
     let texts = Texts::of(event.terms.language);
     let name = event.terms.name.as_str();
     let sheet = Sheet {
@@ -149,8 +173,9 @@ fn as_drawing(event: &Event, about: &[String], code: &QrCode, address: String, s
         texts,
         name,
         about_y: if texts.is_right_to_left() { 271 } else { 274 },
-        about_size: line_size(&about.join(" · ")),
-        about,
+        about_size: line_size(&about.lines.join(" · ")),
+        about: &about.lines,
+        logo: about.logo.as_deref(),
         heading: Heading::of(name, texts),
         call_y: if texts.is_right_to_left() { 80 } else { 76 },
         code_scale: format!("{:.5}", CODE_SIDE / f64::from(u16::try_from(code.side()).unwrap_or(u16::MAX))),

@@ -1,46 +1,85 @@
-//! The requester: the client with its app, or the organiser that an event names.
+//! The requester: the client with its app, or the organiser that an event names; and the brand that pages show of them.
 
+use sakshi_domain::brand::{Brand, LogoId};
 use sakshi_domain::event::{Event, EventTerms, EventText};
 use sakshi_domain::ids::{AppId, ClientId};
 use sakshi_service::Service;
 use sakshi_service::names::{Named, Names};
+use sakshi_wire::operator::brand::logo_path;
 
-/// The requester as pages name it.
+/// The requester as pages name and show it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Requester {
     pub(crate) name: String,
     /// The app, or the client of an organiser, on a line of its own.
     pub(crate) further: Option<String>,
+    pub(crate) brand: Brand,
 }
 
 impl Requester {
     /// The client, with its app unless that has the same name. A page without the name is better than none, so an unavailable
     /// store is ignored.
     pub(crate) async fn of(service: &Service, client: &ClientId, app: &AppId) -> Option<Self> {
-        let Named { client, app } = Names::of(service, client, app).await?;
-        Some(Self { further: app.filter(|app| *app != client), name: client })
+        let Named { client, app, brand } = Names::of(service, client, app).await?;
+        Some(Self { further: app.filter(|app| *app != client), name: client, brand })
     }
 
     /// The organiser of an event with its client, because anybody may call themselves anything; the client where the event names none.
     pub(crate) async fn of_event(service: &Service, event: &Event) -> Option<Self> {
-        let Some(organiser) = event.terms.organiser.as_ref().map(EventText::as_str) else {
-            return Self::of(service, &event.client, &event.app).await;
-        };
-        let client = client_name(service, event).await?;
-        Some(Self { name: organiser.to_owned(), further: Some(client).filter(|client| client != organiser) })
+        let client = Self::of(service, &event.client, &event.app).await?;
+        let brand = event.terms.brand.clone().or(&client.brand);
+        Some(match organiser(&event.terms) {
+            Some(organiser) => Self { name: organiser.to_owned(), further: Some(client.name).filter(|client| client != organiser), brand },
+            None => Self { brand, ..client },
+        })
     }
-}
 
-/// The name that stands where an event shows its organiser: on kiosk, poster and ticket.
-pub(crate) async fn organiser(service: &Service, event: &Event) -> Option<String> {
-    Some(named(&event.terms, &client_name(service, event).await?))
+    /// The path of its logo.
+    pub(crate) fn logo(&self) -> Option<String> {
+        self.brand.logo.map(logo_path)
+    }
+
+    /// What stands for a logo where there is none: the first letter, if the brand has a colour.
+    pub(crate) fn initial(&self) -> Option<char> {
+        let first = self.name.chars().next().filter(|first| first.is_ascii_alphanumeric());
+        first.filter(|_| self.brand.colour.is_some()).map(|first| first.to_ascii_uppercase())
+    }
+
+    /// The address of the style with its colour.
+    pub(crate) fn style(&self) -> Option<String> {
+        self.brand.colour.map(|colour| format!("/assets/brand/{}.css", &colour.to_string()[1..]))
+    }
+
+    /// Returns true if the brand says where people get help, or what the client does with what it learns.
+    pub(crate) fn has_notes(&self) -> bool {
+        self.brand.support.is_some() || self.brand.privacy_url.is_some()
+    }
 }
 
 /// The organiser with the client, or the client alone.
 pub(crate) fn named(terms: &EventTerms, client: &str) -> String {
-    match terms.organiser.as_ref().map(EventText::as_str).filter(|organiser| *organiser != client) {
+    match organiser(terms).filter(|organiser| *organiser != client) {
         Some(organiser) => format!("{organiser} · {client}"),
         None => client.to_owned(),
+    }
+}
+
+/// The name that an operator has given the event, or its organiser.
+fn organiser(terms: &EventTerms) -> Option<&str> {
+    terms.brand.name.as_deref().or(terms.organiser.as_ref().map(EventText::as_str))
+}
+
+/// The names and the logo that stand where an event shows its organiser: on kiosk, poster and ticket.
+#[derive(Clone, Debug)]
+pub(crate) struct Organiser {
+    pub(crate) line: String,
+    pub(crate) logo: Option<LogoId>,
+}
+
+impl Organiser {
+    pub(crate) async fn of(service: &Service, event: &Event) -> Option<Self> {
+        let Named { client, brand, .. } = Names::of(service, &event.client, &event.app).await?;
+        Some(Self { line: named(&event.terms, &client), logo: event.terms.brand.logo.or(brand.logo) })
     }
 }
 

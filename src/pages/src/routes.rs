@@ -5,7 +5,7 @@ use sakshi_web::routing::{Audience, Row, row};
 use sakshi_web::static_file::ICON;
 
 use super::event::{show, start};
-use super::{app_icon, files, kiosk, live, poster, verify};
+use super::{app_icon, brand, files, kiosk, live, poster, verify};
 
 /// Every route of the pages.
 pub const ROUTES: &[Row] = &[
@@ -26,6 +26,8 @@ pub const ROUTES: &[Row] = &[
     row("GET", "/assets/page.js", Audience::Residents, || files::SCRIPT.route()),
     row("GET", "/assets/kiosk.css", Audience::Residents, || files::KIOSK_STYLE.route()),
     row("GET", "/assets/kiosk.js", Audience::Residents, || files::KIOSK.route()),
+    row("GET", "/assets/logo/{id}", Audience::Residents, || web::to(brand::logo)),
+    row("GET", "/assets/brand/{colour}.css", Audience::Residents, || web::to(brand::style)),
     row("GET", app_icon::APP_ICON, Audience::Residents, || web::to(app_icon::icon)),
     row("GET", "/assets/poster.css", Audience::Residents, || files::POSTER.route()),
     row("GET", "/assets/poster-a3.css", Audience::Residents, || files::POSTER_A3.route()),

@@ -83,7 +83,6 @@ impl PageState {
         if matches!(self, Self::Waiting(_)) {
             return None;
         }
-        let extras = self.opened()?.terms.extras.as_deref()?;
-        Some(extras.redirect_url.as_ref()?.as_str())
+        self.opened()?.terms.redirect_url()
     }
 }

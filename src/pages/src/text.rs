@@ -157,6 +157,14 @@ pub struct Texts {
     pub(super) stay: &'static str,
     /// Around the name of a site, when nothing has come of it.
     pub(super) back_to: Around,
+    /// Around the name of this product, which the identity app will show.
+    pub(super) app_names: Around,
+    /// Stands before the way back of a person who does not want to answer.
+    pub(super) not_now: &'static str,
+    /// Stands above the claims that were shared.
+    pub(super) shared_heading: &'static str,
+    /// A hint after a face scan that failed.
+    pub(super) face_tip: &'static str,
 
     pub(super) event: EventTexts,
     pub(super) reasons: Reasons,
@@ -177,6 +185,8 @@ pub(crate) struct EventTexts {
     /// Stands before a time.
     pub(super) registered_at: &'static str,
     pub(super) show_at_entrance: &'static str,
+    /// Stands before the initials of a guest.
+    pub(super) guest: &'static str,
     /// On a button.
     pub(super) another: &'static str,
     /// On the kiosk, for a moment.

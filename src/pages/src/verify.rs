@@ -8,6 +8,7 @@ use actix_web::http::header::{HeaderValue, SET_COOKIE};
 use actix_web::web::{Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
 use futures_util::future::join;
+use sakshi_actors::View;
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::limits::PAGE_SIGNATURE_COST;
 use sakshi_domain::transaction::Pending;
@@ -121,11 +122,12 @@ impl Intents<'_> {
 
 /// The page of a guest who was registered. It leaves a cookie for the event's page, which knows the guest then.
 async fn shown_registered(service: &Service, state: &PageState, language: PageLanguage, path: &str) -> Option<HttpResponse> {
-    let PageState::Verified(opened, at) = state else { return None };
+    let PageState::Verified(opened, _) = state else { return None };
     let event = service.events.get_recent(opened.event?).await.ok()??;
-    let guest = Registered { txn: opened.id, at: *at };
-    let mut response = ticket(service, &event, &[guest], language, path, Next::default()).await;
-    response.headers_mut().append(SET_COOKIE, HeaderValue::from_str(&registered(service, &event, guest)).ok()?);
+    let View::Completed(record) = service.transactions.get(opened.id).await.ok()? else { return None };
+    let guest = [Registered::of(service, *record)];
+    let mut response = ticket(service, &event, &guest, language, path, Next::default()).await;
+    response.headers_mut().append(SET_COOKIE, HeaderValue::from_str(&registered(service, &event, &guest[0])).ok()?);
     Some(response)
 }
 

@@ -16,6 +16,7 @@ use super::claim_groups::{ClaimGroup, grouped};
 use super::intents::PageIntent;
 use super::language::PageLanguage;
 use super::layout::Layout;
+use super::notice::host;
 use super::platform::Platform;
 use super::qr_code::QrCode;
 use super::requester::Requester;
@@ -67,7 +68,6 @@ struct Waiting<'a> {
     path: String,
     /// Where this page is.
     page: String,
-    requester: Option<Requester>,
     event_name: Option<String>,
     purpose: Option<&'a str>,
     groups: Vec<ClaimGroup>,
@@ -84,6 +84,8 @@ struct Waiting<'a> {
     stale_s: Option<i64>,
     help: bool,
     reference: &'a str,
+    /// The way back of a person who does not want to answer, with the name of the site.
+    back: Option<(&'a str, String)>,
 }
 
 /// Renders the page.
@@ -122,12 +124,11 @@ pub(super) async fn waiting(
     let reference = pending.id.to_string();
     let path = format!("/v/{reference}");
     // This page's own address need not be written fourteen times.
-    let layout = Layout::new(service, language, "").of_transaction(service, pending);
+    let layout = Layout::new(service, language, "").of_transaction(service, pending).requested_by(requester);
     let template = Waiting {
         layout,
         page: language.at(&path),
         path,
-        requester,
         event_name: event.map(|event| event.terms.name.as_str().to_owned()),
         purpose: pending.terms.purpose(),
         groups: grouped(&pending.terms.claims, texts),
@@ -143,6 +144,7 @@ pub(super) async fn waiting(
         stale_s: stale_after(intent.exp, pending, now),
         help,
         reference: &reference,
+        back: pending.terms.redirect_url().map(|url| (url, host(url))),
     };
     Ok(page(StatusCode::OK, None, &template))
 }

@@ -217,9 +217,12 @@ mod tests {
                 max_pending: None,
                 credit_budget: None,
                 entry: EventEntry::Open,
+                starts_at: None,
+                place: None,
                 expires_at,
                 webhook_url: None,
                 retention: sakshi_domain::retention::ClientRetention::default(),
+                brand: sakshi_domain::brand::Brand::default(),
                 is_active,
             };
             let commands = Curl("https://v.example").event("0Fbt8Z0halkTIXrz9".parse().unwrap(), &terms, now);

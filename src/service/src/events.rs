@@ -76,7 +76,7 @@ pub async fn change_event(
         asked.read_only.check(&event_response(service, &event)).map_err(|invalid| spellings.told(&invalid))?;
     }
     match service.events.patch(id, app.clone(), EventPatch { only_if, ..asked.patch() }).await? {
-        PatchEventOutcome::Patched(event) => Ok(event),
+        PatchEventOutcome::Patched(event) => Ok(*event),
         PatchEventOutcome::Refused(invalid) => Err(spellings.told(&invalid).into()),
         PatchEventOutcome::Changed => Err(ServiceError::EventChanged),
         PatchEventOutcome::NotFound => Err(ServiceError::NotFound("event")),

@@ -1,34 +1,45 @@
-//! The names of clients and apps for pages that anybody may load. Each is read from the store once in a while, whatever the number of
-//! pages; a new name is shown within [`KEPT`].
+//! The names of clients and apps, and logos, for pages that anybody may load. Each is read from the store once in a while, whatever the
+//! number of pages; a new name is shown within [`KEPT`].
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use sakshi_domain::brand::{Brand, LogoId};
+use sakshi_domain::icon::Icon;
 use sakshi_domain::ids::{AppId, ClientId};
+use sakshi_domain::tenancy::Client;
 
-use crate::Service;
+use crate::{Service, ServiceError};
 
 /// The time for which a name is kept.
 const KEPT: Duration = Duration::from_secs(5);
 /// Names that are kept at one time.
 const NAMES_MAX: usize = 1_024;
 
+/// Logos that are kept at one time.
+const LOGOS_MAX: usize = 64;
+
 /// The name of a client with that of one of its apps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Named {
-    /// The client's.
+    /// The client's, as its brand has it.
     pub client: String,
     /// The app's, if it is known.
     pub app: Option<String>,
+    /// The client's brand.
+    pub brand: Brand,
 }
 
 /// Names by client and app, each with when it was read.
 type Entries = HashMap<(ClientId, AppId), (Duration, Named)>;
 
-/// The names of a node.
+/// The names and logos of a node.
 #[derive(Clone, Debug, Default)]
-pub struct Names(Arc<Mutex<Entries>>);
+pub struct Names {
+    entries: Arc<Mutex<Entries>>,
+    logos: Arc<Mutex<HashMap<LogoId, Arc<Icon>>>>,
+}
 
 impl Names {
     /// The names of an app and its client; `None` when they cannot be told now.
@@ -38,18 +49,40 @@ impl Names {
             return Some(named);
         }
         let (client, app) = futures_util::join!(service.store.load_client(client.clone()), service.store.load_app(app.clone()));
-        let named = Named { client: client.ok()??.name, app: app.ok().flatten().map(|app| app.name) };
+        let Client { name, brand, .. } = client.ok()??;
+        let named = Named { client: brand.name.clone().unwrap_or(name), app: app.ok().flatten().map(|app| app.name), brand };
         service.names.keep(asked, named.clone(), now);
         Some(named)
     }
 
+    /// The logo with this id, if it was asked for lately. What an id stands for never changes.
+    #[must_use]
+    pub fn kept_logo(&self, id: LogoId) -> Option<Arc<Icon>> {
+        self.logos.lock().unwrap_or_else(PoisonError::into_inner).get(&id).cloned()
+    }
+
+    /// The logo with this id.
+    ///
+    /// # Errors
+    /// A store that is away.
+    pub async fn logo(service: &Service, id: LogoId) -> Result<Option<Arc<Icon>>, ServiceError> {
+        let Some(logo) = service.store.load_logo(id).await? else { return Ok(None) };
+        let logo = Arc::new(logo);
+        let mut logos = service.names.logos.lock().unwrap_or_else(PoisonError::into_inner);
+        if logos.len() >= LOGOS_MAX {
+            logos.clear();
+        }
+        logos.insert(id, Arc::clone(&logo));
+        Ok(Some(logo))
+    }
+
     fn kept(&self, asked: &(ClientId, AppId), now: Duration) -> Option<Named> {
-        let entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         entries.get(asked).filter(|(read_at, _)| now < *read_at + KEPT).map(|(_, named)| named.clone())
     }
 
     fn keep(&self, asked: (ClientId, AppId), named: Named, now: Duration) {
-        let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         if entries.len() >= NAMES_MAX {
             entries.retain(|_, (read_at, _)| now < *read_at + KEPT);
         }
@@ -66,7 +99,7 @@ mod tests {
     #[test]
     fn a_name_is_kept_for_its_time_and_no_more_than_so_many() {
         let names = Names::default();
-        let named = |number: usize| Named { client: format!("Shop {number}"), app: None };
+        let named = |number: usize| Named { client: format!("Shop {number}"), app: None, brand: Brand::default() };
         let ids: Vec<_> = (0..=NAMES_MAX).map(|_| (ClientId::generate(), AppId::generate())).collect();
         for (number, id) in ids.iter().enumerate() {
             names.keep(id.clone(), named(number), Duration::ZERO);

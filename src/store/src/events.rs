@@ -24,7 +24,7 @@ pub struct CreateEvent {
 #[derive(Clone, Debug, PartialEq)]
 pub enum PatchEventOutcome {
     /// The event as it is from now on.
-    Patched(Event),
+    Patched(Box<Event>),
     /// The change contradicts what has happened; nothing was written.
     Refused(Invalid),
     /// The event is not as the change expects it; nothing was written.

@@ -2,7 +2,7 @@
 
 use sakshi_domain::network::{Networks, parse_network};
 use sakshi_domain::profile::Profile;
-use sakshi_domain::tenancy::{ApiKeyRecord, App, Client, ClientLimits};
+use sakshi_domain::tenancy::{ApiKeyRecord, App, Client};
 
 use crate::error::StoreError;
 
@@ -32,17 +32,4 @@ pub(crate) fn parse_environments(text: &str) -> Result<Vec<Profile>, StoreError>
 pub(crate) fn parse_networks(text: &str) -> Result<Networks, StoreError> {
     let networks = text.split_terminator(' ').map(|word| parse_network(word).ok()).collect::<Option<_>>();
     networks.map(Networks).ok_or_else(|| StoreError::unreadable("the networks of a key"))
-}
-
-/// The limits of a client as they are stored; nothing when there are none.
-pub(crate) fn limits_text(limits: &ClientLimits) -> Option<String> {
-    if *limits == ClientLimits::default() {
-        return None;
-    }
-    serde_json::to_string(limits).ok()
-}
-
-/// The limits in a stored text.
-pub(crate) fn parse_limits(text: &str) -> Result<ClientLimits, StoreError> {
-    serde_json::from_str(text).map_err(|_| StoreError::unreadable("the limits of a client"))
 }

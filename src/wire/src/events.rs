@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use sakshi_domain::brand::{Brand, BrandPatch};
 use sakshi_domain::claims::ClaimSet;
 use sakshi_domain::event::{
     CreditBudget, Event, EventEntry, EventPatch, EventStatus, EventTerms, EventText, EventWarning, MaxGuests, StatusReason, check_end,
+    check_start,
 };
 use sakshi_domain::http_url::WebhookUrl;
 use sakshi_domain::ids::{EventId, TxnId};
@@ -43,6 +45,10 @@ body! { request
         /// `open`: everybody with the printed code can start. `kiosk`: only who scans the code on the kiosk's screen, which changes
         /// every 30 seconds. Default: `open`.
         entry: Option<EventEntry>,
+        /// The beginning, which guests are told; they can register before. It is before `expires_at`.
+        starts_at: Option<Timestamp>,
+        /// The place shown to guests, 1 to 200 characters.
+        place: Option<EventText>,
         /// In the future, at most 366 days from now.
         expires_at: Timestamp,
         /// Receives one webhook for each registered guest.
@@ -62,6 +68,11 @@ body! { request
         {
             fields.refuse("expires_at", sentence);
         }
+        if let (Some(Some(start)), Some(end)) = (starts_at, expires_at)
+            && let Err(sentence) = check_start(Some(start), end)
+        {
+            fields.refuse("starts_at", sentence);
+        }
     }
 }
 
@@ -77,6 +88,8 @@ impl CreateEventRequest {
             max_pending,
             credit_budget,
             entry,
+            starts_at,
+            place,
             expires_at,
             webhook_url,
             time_zone: own,
@@ -96,9 +109,12 @@ impl CreateEventRequest {
             max_pending,
             credit_budget,
             entry: entry.unwrap_or_default(),
+            starts_at,
+            place,
             expires_at,
             webhook_url,
             retention: ClientRetention::default(),
+            brand: Brand::default(),
             is_active: true,
         }
     }
@@ -118,6 +134,10 @@ body! { request
         credit_budget: Change<Option<CreditBudget>>,
         /// `open` or `kiosk`.
         entry: Change<EventEntry>,
+        /// Before `expires_at`, or null for none.
+        starts_at: Change<Option<Timestamp>>,
+        /// 1 to 200 characters, or null for none.
+        place: Change<Option<EventText>>,
         /// In the future, at most 366 days from now.
         expires_at: Change<Timestamp>,
         /// 1 to 200 characters.
@@ -156,12 +176,15 @@ impl PatchEventRequest {
             max_pending: self.max_pending.0,
             credit_budget: self.credit_budget.0,
             entry: self.entry.0,
+            starts_at: self.starts_at.0,
+            place: self.place.0,
             expires_at: self.expires_at.0,
             name: self.name.0,
             webhook_url: self.webhook_url.0,
             time_zone: self.time_zone.0,
             organiser: self.organiser.0,
             purpose: self.purpose.0,
+            brand: BrandPatch::default(),
             only_if: None,
         }
     }
@@ -339,6 +362,10 @@ body! { answer
         poster_url: String,
         /// The time of creation.
         created_at: Timestamp,
+        /// The beginning of the event, or null.
+        starts_at: Option<Timestamp>,
+        /// The place shown to guests, or null.
+        place: Option<EventText>,
         /// The end of the event.
         expires_at: Timestamp,
         /// The time zone of the pages, an IANA name.
@@ -389,6 +416,8 @@ impl EventResponse {
             kiosk_url: addresses.kiosk_url,
             poster_url: addresses.poster_url,
             created_at: event.created_at,
+            starts_at: terms.starts_at,
+            place: terms.place.clone(),
             expires_at: terms.expires_at,
             time_zone: terms.time_zone,
             organiser: terms.organiser.clone(),

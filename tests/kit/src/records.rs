@@ -63,9 +63,12 @@ pub fn event(id: EventId, client: ClientId, app: AppId, now: Timestamp, lasting:
         max_pending: None,
         credit_budget: None,
         entry: EventEntry::Open,
+        starts_at: None,
+        place: None,
         expires_at: now + lasting,
         webhook_url: None,
         retention: sakshi_domain::retention::ClientRetention::default(),
+        brand: sakshi_domain::brand::Brand::default(),
         is_active: true,
     };
     Event { id, client, app, created_at: now, terms, counts: EventCounts::default(), is_funded: true }

@@ -184,7 +184,9 @@ fn null_is_in_a_request_only_where_it_differs_from_absent() {
             "updateEvent.credit_budget",
             "updateEvent.max_pending",
             "updateEvent.organiser",
+            "updateEvent.place",
             "updateEvent.purpose",
+            "updateEvent.starts_at",
             "updateEvent.webhook_url",
             "setWebhookUrl.webhookUrl"
         ]

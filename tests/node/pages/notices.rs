@@ -10,7 +10,7 @@ async fn a_verified_person_is_told_so_and_sent_onwards_and_no_claim_is_shown() {
     let pending = fixture.open(redirecting_to("https://shop.example/back?order=7&step=2")).await;
     let path = format!("/v/{}", pending.id);
     let (_, waiting) = fixture.page(&path, ANDROID).await;
-    assert!(!waiting.contains("shop.example"));
+    assert!(waiting.contains("Not now: Back to <bdi dir=\"ltr\">shop.example</bdi>") && !waiting.contains("data-follow"), "{waiting}");
 
     fixture.verify(&pending).await;
     let (status, html) = fixture.page(&path, ANDROID).await;
@@ -18,6 +18,7 @@ async fn a_verified_person_is_told_so_and_sent_onwards_and_no_claim_is_shown() {
     assert!(html.contains("<h1>You are verified</h1>") && html.contains("Continue to <bdi dir=\"ltr\">shop.example</bdi></span></a>"));
     assert!(html.contains("href=\"https://shop.example/back?order=7&#38;step=2\" rel=\"noreferrer\" data-follow"), "{html}");
     assert!(!html.contains("Asha") && !html.contains("http-equiv"));
+    assert!(html.contains("<h2>What you shared</h2>\n<ul>\n<li>Full name"), "{html}");
 }
 
 #[actix_rt::test]
@@ -50,6 +51,7 @@ async fn a_person_who_was_not_verified_reads_why_in_plain_words() {
         assert!(html.contains(&format!("<h1>{heading}</h1>")) && html.contains(words), "{code}: {html}");
         assert_eq!(html.contains("notice quiet"), code == "301", "saying no does not look like an error: {html}");
         assert!(!html.contains("555 0100"), "what the app wrote is not shown");
+        assert_eq!(html.contains("in good light"), matches!(code, "302" | "304"), "{code}");
     }
 }
 

@@ -66,7 +66,7 @@ pub(super) fn attach(document: &mut Value, spelling: KeyCase) {
     let kiosk_url = format!("{qr_url}/kiosk?key=x7Qm2h0Tz9aVnB4cLrE8yWpK");
     let event = json!({ "event_id": event_id, "name": name, "status": "active", "status_reason": null, "is_active": true, "claims": guests, "language": "hindi",
         "max_guests": 200, "max_pending": null, "credit_budget": 500, "entry": "open", "registration_count": 1, "remaining": 199, "scan_count": 3,
-        "abandoned_count": 1, "pending_count": 1, "warning": null, "webhook_url": hook, "qr_url": qr_url, "kiosk_url": kiosk_url, "poster_url": format!("https://verify.example{ovse}/events/{event_id}/poster"), "created_at": times[0], "expires_at": ends, "time_zone": zone, "organiser": organiser,
+        "abandoned_count": 1, "pending_count": 1, "warning": null, "webhook_url": hook, "qr_url": qr_url, "kiosk_url": kiosk_url, "poster_url": format!("https://verify.example{ovse}/events/{event_id}/poster"), "created_at": times[0], "starts_at": null, "place": "Innovation Hub, Bengaluru", "expires_at": ends, "time_zone": zone, "organiser": organiser,
         "purpose": purpose });
     let registered = json!({ "txn_id": TXN, "registration_code": "7KMQ2X", "verified_at": times[1], "verification_passed": true,
         "verified_claims": { "residentName": "Asha Rao", "ageAbove18": true } });

@@ -14,10 +14,19 @@ pub(crate) use visit::in_cookies as visits_in_cookies;
 
 use std::sync::Arc;
 
-use sakshi_domain::event::Event;
+use sakshi_domain::event::{Event, EventTerms};
 use sakshi_domain::ids::EventId;
 use sakshi_service::{Service, ServiceError};
 use sakshi_web::error::ApiError;
+
+use crate::text::Texts;
+use crate::time_left::date_and_time;
+
+/// When and where an event is, as guests read it.
+pub(super) fn occasion(terms: &EventTerms, texts: &Texts) -> Vec<String> {
+    let at = terms.starts_at.map(|at| date_and_time(at, terms.time_zone, texts));
+    at.into_iter().chain(terms.place.as_ref().map(|place| place.as_str().to_owned())).collect()
+}
 
 /// The event that a path names.
 ///

@@ -69,12 +69,14 @@ impl Refusal {
         let is_unfunded = self.error == ApiError::Service(ServiceError::InsufficientCredits);
         let status = if is_unfunded { StatusCode::OK } else { self.error.status_code() };
         let retention = self.event.as_ref().map_or_else(ClientRetention::default, |event| event.terms.retention);
+        let About { requester, event } = About::event(service, self.event.as_deref()).await;
         let notice = Notice {
-            layout: Layout::new(service, language, here).for_guests(service, retention),
+            layout: Layout::new(service, language, here).for_guests(service, retention).requested_by(requester),
             look,
-            about: About::event(service, self.event.as_deref()).await,
+            event,
             heading,
             words,
+            receipt: None,
             link: label.map(|label| Link { address: language.at(&path), label, site: None, followed: false }),
             retry_s: None,
             reference: None,

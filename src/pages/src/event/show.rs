@@ -19,7 +19,7 @@ use sakshi_web::same_site;
 use super::refused::Refusal;
 use super::start::{self, ANOTHER};
 use super::ticket::{Next, ticket};
-use super::{find_event, visit};
+use super::{find_event, occasion, visit};
 use crate::accept::{may_be_of_another_site, wants_intent};
 use crate::claim_groups::{ClaimGroup, grouped};
 use crate::language::PageLanguage;
@@ -33,8 +33,8 @@ use crate::verify::intent_response;
 struct Page<'a> {
     layout: Layout,
     event: &'a Event,
-    requester: Option<Requester>,
     groups: Vec<ClaimGroup>,
+    occasion: Vec<String>,
     until: String,
     expires_at: Timestamp,
     /// The page of what this browser has started already.
@@ -93,13 +93,15 @@ async fn shown(path: &str, request: &HttpRequest, service: &Service, rates: &Rat
         None => (path.clone(), String::new()),
     };
     let template = Page {
-        layout: Layout::new(service, language, &here).for_guests(service, event.terms.retention),
+        layout: Layout::new(service, language, &here)
+            .for_guests(service, event.terms.retention)
+            .requested_by(Requester::of_event(service, &event).await),
         groups: grouped(&event.terms.claims, texts),
+        occasion: occasion(&event.terms, texts),
         until: date_and_time(event.terms.expires_at, event.terms.time_zone, texts),
         expires_at: event.terms.expires_at,
         under_way,
         start,
-        requester: Requester::of_event(service, &event).await,
         event: &event,
     };
     Ok(with_start(page(StatusCode::OK, None, &template), &visits.cookies))

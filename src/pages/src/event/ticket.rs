@@ -9,10 +9,11 @@ use sakshi_service::Service;
 use sakshi_service::entrance::registration_code;
 use sakshi_web::html::page;
 
+use super::occasion;
 use super::visit::Registered;
 use crate::language::PageLanguage;
 use crate::layout::Layout;
-use crate::requester::organiser;
+use crate::requester::{Organiser, Requester};
 use crate::time_left::date_and_time;
 
 #[derive(Template)]
@@ -21,12 +22,14 @@ struct Ticket<'a> {
     layout: Layout,
     name: &'a str,
     organiser: Option<String>,
+    occasion: Vec<String>,
     guests: Vec<Guest>,
     next: Next,
 }
 
 #[derive(Debug)]
 struct Guest {
+    initials: String,
     reference: String,
     at: Timestamp,
     at_in_words: String,
@@ -51,15 +54,18 @@ pub(crate) async fn ticket(
     next: Next,
 ) -> HttpResponse {
     let guest = |guest: &Registered| Guest {
+        initials: guest.initials.clone(),
         reference: registration_code(guest.txn),
         at: guest.at,
         at_in_words: date_and_time(guest.at, event.terms.time_zone, language.texts),
     };
-    let layout = Layout::new(service, language, path).for_guests(service, event.terms.retention);
+    let requester = Requester::of_event(service, event).await;
+    let layout = Layout::new(service, language, path).for_guests(service, event.terms.retention).requested_by(requester);
     let ticket = Ticket {
         layout,
         name: event.terms.name.as_str(),
-        organiser: organiser(service, event).await,
+        organiser: Organiser::of(service, event).await.map(|organiser| organiser.line),
+        occasion: occasion(&event.terms, language.texts),
         guests: guests.iter().map(guest).collect(),
         next,
     };

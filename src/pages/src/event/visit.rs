@@ -1,7 +1,7 @@
 //! A guest's visits: for each verification that a browser started at an event it keeps a cookie, so that coming back continues what is
 //! under way instead of paying for another, and shows what it has registered.
 //!
-//! A result is kept for a day and an event for months, so once a guest is registered the cookie says when, sealed.
+//! A result is kept for a day and an event for months, so once a guest is registered the cookie says who and when, sealed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,13 +11,16 @@ use actix_web::http::header::COOKIE;
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use sakshi_actors::View;
+use sakshi_authority::claims::credential_name;
+use sakshi_domain::claims::Claim;
 use sakshi_domain::event::Event;
 use sakshi_domain::ids::{EventId, TxnId};
 use sakshi_domain::time::Timestamp;
-use sakshi_domain::transaction::Pending;
+use sakshi_domain::transaction::{Outcome, Pending};
 use sakshi_service::Service;
-use sakshi_store::Sealed;
+use sakshi_store::{CompletedRecord, Sealed};
 use sakshi_web::error::ApiError;
+use unicode_segmentation::UnicodeSegmentation as _;
 
 /// The name of a cookie, before its transaction's id. It is sent to the pages of its event only.
 const NAME: &str = "sakshi_visit_";
@@ -25,13 +28,40 @@ const NAME: &str = "sakshi_visit_";
 const STARTED: &str = "started";
 /// Visits of one browser that are looked at, the newest: each may be a question to the store.
 const VISITS_MAX: usize = 8;
+/// Words of a name that have initials, and dots of each.
+const WORDS_MAX: usize = 4;
+const DOTS_MAX: usize = 3;
 
 /// A guest who has a place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Registered {
     pub(crate) txn: TxnId,
     /// When the guest was verified.
     pub(crate) at: Timestamp,
+    /// The initials of the name that was shared, so that guests of one phone are told apart; empty without a name.
+    pub(crate) initials: String,
+}
+
+impl Registered {
+    /// The guest of a completed transaction. One whose claims do not open has no initials.
+    pub(crate) fn of(service: &Service, record: CompletedRecord) -> Self {
+        let (txn, at) = (record.opened.id, record.verified_at);
+        let claims = if record.opened.terms.claims.contains(Claim::Name) { service.transactions.reveal(record).ok() } else { None };
+        let name = claims.and_then(|completed| match completed.outcome {
+            Outcome::Verified(claims) => Some(claims.as_map().get(credential_name(Claim::Name))?.as_str()?.to_owned()),
+            Outcome::NotVerified(_) => None,
+        });
+        Self { txn, at, initials: name.as_deref().map(initials).unwrap_or_default() }
+    }
+}
+
+/// The first letter of each word, and dots for what follows: `A••• R••`.
+fn initials(name: &str) -> String {
+    let word = |word: &str| {
+        let mut letters = word.graphemes(true);
+        letters.next().map(|first| format!("{first}{}", "•".repeat(letters.take(DOTS_MAX).count())))
+    };
+    name.split_whitespace().take(WORDS_MAX).filter_map(word).collect::<Vec<_>>().join(" ")
 }
 
 /// What this browser has started at one event.
@@ -51,8 +81,9 @@ pub(super) fn started(service: &Service, event: &Event, txn: TxnId) -> String {
 }
 
 /// The value of `Set-Cookie` for a guest who was registered, for as long as the event and its registrations are kept.
-pub(crate) fn registered(service: &Service, event: &Event, guest: Registered) -> String {
-    let sealed = service.vault.seal(&owner(event.id, guest.txn), &guest.at.millis().to_be_bytes());
+pub(crate) fn registered(service: &Service, event: &Event, guest: &Registered) -> String {
+    let plain = [&guest.at.millis().to_be_bytes(), guest.initials.as_bytes()].concat();
+    let sealed = service.vault.seal(&owner(event.id, guest.txn), &plain);
     let kept = (event.terms.expires_at + event.terms.retention.registrations(service.rules.registration_ttl)).since(service.clock.now());
     cookie(service, event, guest.txn, &BASE64_URL_SAFE_NO_PAD.encode(sealed.as_bytes()), kept)
 }
@@ -79,8 +110,8 @@ pub(super) async fn recall(service: &Service, request: &HttpRequest, event: &Eve
         match service.transactions.get(txn).await? {
             View::Pending(pending) if pending.event == Some(event.id) => visits.under_way = Some(pending),
             View::Completed(record) if record.passed && record.opened.event == Some(event.id) => {
-                let guest = Registered { txn, at: record.verified_at };
-                visits.cookies.push(registered(service, event, guest));
+                let guest = Registered::of(service, *record);
+                visits.cookies.push(registered(service, event, &guest));
                 visits.registered.push(guest);
             }
             _ => visits.cookies.push(cookie(service, event, txn, "", Duration::ZERO)),
@@ -93,7 +124,9 @@ pub(super) async fn recall(service: &Service, request: &HttpRequest, event: &Eve
 fn opened(service: &Service, event: EventId, txn: TxnId, value: &str) -> Option<Registered> {
     let sealed = Sealed::from_bytes(BASE64_URL_SAFE_NO_PAD.decode(value).ok()?)?;
     let plain = service.vault.open(&owner(event, txn), &sealed).ok()?;
-    Some(Registered { txn, at: Timestamp::from_millis(i64::from_be_bytes(plain.as_slice().try_into().ok()?)) })
+    let (at, initials) = plain.split_first_chunk()?;
+    let initials = String::from_utf8(initials.to_vec()).ok()?;
+    Some(Registered { txn, at: Timestamp::from_millis(i64::from_be_bytes(*at)), initials })
 }
 
 /// What a sealed value belongs to.
@@ -105,4 +138,24 @@ pub(crate) fn in_cookies(request: &HttpRequest) -> impl Iterator<Item = (TxnId, 
     let values = request.headers().get_all(COOKIE).filter_map(|value| value.to_str().ok());
     let pairs = values.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
     pairs.filter_map(|(name, value)| Some((name.strip_prefix(NAME)?.parse().ok()?, value.to_owned())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn initials_tell_guests_apart_and_hide_the_rest_of_their_names() {
+        for (name, shown) in [
+            ("Asha Rao", "A••• R••"),
+            ("  Bhimsen  Gururaj Joshi ", "B••• G••• J•••"),
+            ("आशा राव", "आ• रा•"),
+            ("Li", "L•"),
+            ("X", "X"),
+            ("a b c d e f", "a b c d"),
+            ("", ""),
+        ] {
+            assert_eq!(initials(name), shown, "{name}");
+        }
+    }
 }

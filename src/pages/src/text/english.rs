@@ -78,6 +78,10 @@ pub(super) static TEXTS: Texts = Texts {
     taken_there: "Taking you there…",
     stay: "Stay here",
     back_to: around("Back to ", ""),
+    app_names: around("The app will name ", ", which checks identities for the service that asks."),
+    not_now: "Not now",
+    shared_heading: "What you shared",
+    face_tip: "Look straight into the camera in good light, without glasses, cap or mask, and hold the phone still.",
 
     event: EventTexts {
         lead: "Confirm who you are in the identity app, and you are on the list. It takes about a minute.",
@@ -88,6 +92,7 @@ pub(super) static TEXTS: Texts = Texts {
         registered: "You are registered",
         registered_at: "Registered",
         show_at_entrance: "Show this page at the entrance if you are asked. To see this page again, scan the code at the entrance.",
+        guest: "Guest",
         another: "Register someone else",
         guest_registered: "A guest was just registered",
         full_heading: "This event is full",

@@ -81,6 +81,10 @@ fn all(texts: &'static Texts) -> Vec<&'static str> {
         taken_there,
         stay,
         back_to,
+        app_names,
+        not_now,
+        shared_heading,
+        face_tip,
         event,
         reasons,
         claim,
@@ -92,7 +96,8 @@ fn all(texts: &'static Texts) -> Vec<&'static str> {
     found.extend([sandbox_words, open_sandbox, waiting, time_left, reconnecting, claims_heading, promise, verified_heading, verified]);
     found.extend([not_verified_heading, start_again, expired_heading, expired, unknown_heading, unknown, busy_heading, busy, busy_again]);
     found.extend([*too_many_heading, too_many, try_again, close_page, taken_there, stay]);
-    found.extend([*privacy, identity_app, not_opened, install]);
+    found.extend([*privacy, identity_app, not_opened, install, not_now, shared_heading, face_tip]);
+    found.extend([app_names.before, app_names.after]);
     found.extend([requested_by, valid_until, continue_to, back_to, checked_by, results_kept, guests_kept].map(whole));
     found.extend(units.iter().chain(groups));
     found.extend(months);
@@ -112,6 +117,7 @@ fn of_event(texts: &'static EventTexts) -> Vec<&'static str> {
         registered,
         registered_at,
         show_at_entrance,
+        guest,
         another,
         guest_registered,
         full_heading,
@@ -151,7 +157,7 @@ fn of_event(texts: &'static EventTexts) -> Vec<&'static str> {
         elsewhere,
     ]);
     found.extend([*to_event, too_late, scan, scan_again, qr_label, open, places_left, offline]);
-    found.extend([*registered, registered_at, show_at_entrance, another, guest_registered]);
+    found.extend([*registered, registered_at, show_at_entrance, guest, another, guest_registered]);
     found.extend(steps);
     found
 }

@@ -21,7 +21,8 @@ use crate::trial::{Choice, Group, groups, languages};
 use crate::when::input;
 
 /// How the fields of the form stand for those of the request.
-const SHAPE: &[(&str, Kind)] = &[("claims", Kind::Words), ("max_guests", Kind::Whole), ("expires_at", Kind::Moment)];
+const SHAPE: &[(&str, Kind)] =
+    &[("claims", Kind::Words), ("max_guests", Kind::Whole), ("starts_at", Kind::Moment), ("expires_at", Kind::Moment)];
 /// The end that is proposed.
 const PROPOSED: Duration = Duration::from_secs(7 * 24 * 3_600);
 

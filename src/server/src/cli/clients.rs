@@ -5,6 +5,8 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use clap::{Args, Subcommand};
 use sakshi_client::internal;
 use sakshi_domain::limits::TRANSFER_BYTES_MAX;
@@ -52,6 +54,8 @@ pub(super) enum Clients {
     },
     /// Change what a client may use; without options, what is set.
     Limits(Box<Limits>),
+    /// The brand that pages show of a client, or at one event: show it, or change it with options.
+    Brand(Box<Brand>),
     /// Print a client with its apps and the digests of its keys as JSON, for `import` at another installation.
     Export {
         /// Id of the client.
@@ -83,6 +87,48 @@ pub(super) struct Limits {
     /// Days for which events are kept after their end, of those that are created from now on; no more than ovse.registration_ttl_days.
     #[arg(long, value_name = "N|none", value_parser = limit)]
     registration_ttl_days: Option<Value>,
+}
+
+#[derive(Args, Debug)]
+pub(super) struct Brand {
+    /// Id of the client or of the event.
+    id: String,
+    /// The name that people read instead of the client's, or the organiser's.
+    #[arg(long, value_name = "NAME|none")]
+    name: Option<String>,
+    /// A PNG or SVG file of at most 16 KiB, shown at 48 by 48 pixels.
+    #[arg(long, value_name = "FILE|none")]
+    logo: Option<String>,
+    /// The colour of buttons and links, such as "#7a1f3d".
+    #[arg(long, value_name = "COLOUR|none")]
+    colour: Option<String>,
+    /// Where people get help: an e-mail address, a telephone number or an https URL.
+    #[arg(long, value_name = "CONTACT|none")]
+    support: Option<String>,
+    /// URL of the privacy notice.
+    #[arg(long, value_name = "URL|none")]
+    privacy_url: Option<String>,
+}
+
+impl Brand {
+    fn change(&self) -> Result<Value, CliError> {
+        let logo = match self.logo.as_deref() {
+            Some(path) if path != "none" => {
+                let bytes = std::fs::read(path).map_err(|error| CliError::Local(format!("{path} cannot be read: {error}")))?;
+                Some(STANDARD.encode(bytes))
+            }
+            other => other.map(str::to_owned),
+        };
+        let parts = [
+            ("name", &self.name),
+            ("logo", &logo),
+            ("colour", &self.colour),
+            ("support", &self.support),
+            ("privacy_url", &self.privacy_url),
+        ];
+        let parts = parts.into_iter().filter_map(|(part, value)| Some((part.to_owned(), value.as_deref()?)));
+        Ok(parts.map(|(part, value)| (part, if value == "none" { Value::Null } else { value.into() })).collect::<Map<_, _>>().into())
+    }
 }
 
 /// A number, or null for no limit.
@@ -119,6 +165,10 @@ impl Clients {
             Self::Limits(limits) => match limits.change() {
                 change if change == json!({}) => answer(api, internal::client(&limits.client_id), View::Pairs).await,
                 change => changed(api, &limits.client_id, change).await,
+            },
+            Self::Brand(brand) => match brand.change()? {
+                change if change == json!({}) => answer(api, internal::brand(&brand.id), View::Pairs).await,
+                change => answer(api, internal::change_brand(&brand.id, &change), View::Pairs).await,
             },
             Self::Export { client_id } => answer(api, internal::export_client(client_id), View::Json).await,
             Self::Import { file } => {

@@ -1,8 +1,9 @@
 //! `[pages]`: what the pages for residents and guests name and link.
 
+use sakshi_domain::icon::Icon;
 use sakshi_domain::language::Language;
 use sakshi_domain::unseen::is_unseen;
-use sakshi_service::page_settings::{Icon, PageSettings};
+use sakshi_service::page_settings::PageSettings;
 use url::Url;
 
 use super::reader::Reader;

@@ -202,9 +202,12 @@ pub(crate) fn event(test: &impl TestStore, client: &ClientId, count: u64) -> Eve
             max_pending: None,
             credit_budget: None,
             entry: EventEntry::Open,
+            starts_at: None,
+            place: None,
             expires_at: test.now() + EVENT_DURATION,
             webhook_url: Some(url(EVENT_HOOK)),
             retention: sakshi_domain::retention::ClientRetention::default(),
+            brand: sakshi_domain::brand::Brand::default(),
             is_active: true,
         },
         counts: EventCounts::default(),
@@ -222,7 +225,7 @@ pub(crate) async fn created(test: &impl TestStore, event: Event) -> Event {
 /// Changes an event, which must succeed.
 pub(crate) async fn patched(test: &impl TestStore, event: &Event, patch: EventPatch) -> Event {
     match test.store().patch_event(event.id, event.app.clone(), patch).await.unwrap() {
-        PatchEventOutcome::Patched(event) => event,
+        PatchEventOutcome::Patched(event) => *event,
         other => panic!("{other:?}"),
     }
 }

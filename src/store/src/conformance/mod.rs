@@ -134,6 +134,7 @@ macro_rules! store_conformance {
             tenancy::apps_and_keys_need_their_client,
             tenancy::clients_are_listed_by_creation_on_pages,
             tenancy::a_client_is_renamed_limited_suspended_and_resumed,
+            tenancy::a_logo_is_kept_until_it_is_removed,
             tenancy::a_patch_changes_what_it_names,
             tenancy::a_key_is_found_by_its_digest_with_the_app_that_was_named,
             tenancy::a_rotated_key_works_until_its_overlap_ends,

@@ -4,6 +4,8 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
+use sakshi_domain::brand::{Brand, BrandPatch, LogoId};
+use sakshi_domain::icon::Icon;
 use sakshi_domain::ids::{AppId, ClientId, KeyId};
 use sakshi_domain::network::Networks;
 use sakshi_domain::profile::Profile;
@@ -88,8 +90,9 @@ pub(crate) async fn a_client_is_renamed_limited_suspended_and_resumed(test: &imp
         low_credits: Some(limits.low_credits),
         result_ttl_s: Some(retention.result_ttl_s),
         registration_ttl_days: Some(retention.registration_ttl_days),
+        brand: BrandPatch { name: Some(brand().name), logo: Some(brand().logo), colour: Some(brand().colour), ..BrandPatch::default() },
     };
-    let expected = Client { name: "Bank of Renaming".into(), suspended_at: Some(test.now()), limits, ..before.clone() };
+    let expected = Client { name: "Bank of Renaming".into(), suspended_at: Some(test.now()), limits, brand: brand(), ..before.clone() };
     assert_eq!(change(patch.clone()).await, Ok(Some(expected.clone())));
     test.advance(Duration::from_secs(9));
     assert_eq!(change(patch).await, Ok(Some(expected.clone())), "as of the first time");
@@ -104,6 +107,24 @@ pub(crate) async fn a_client_is_renamed_limited_suspended_and_resumed(test: &imp
     let nobody = ClientId::generate();
     assert_eq!(test.store().patch_client(nobody.clone(), ClientPatch::default(), test.now()).await, Ok(None));
     assert_eq!(test.store().load_client(nobody).await, Ok(None));
+}
+
+fn brand() -> Brand {
+    Brand { name: Some("Bank".into()), logo: Some(LogoId([9; 16])), colour: "#7a1f3d".parse().ok(), ..Brand::default() }
+}
+
+pub(crate) async fn a_logo_is_kept_until_it_is_removed(test: &impl TestStore) {
+    let (id, logo) = (LogoId([9; 16]), Icon::of_file(b"<svg/>".to_vec()).unwrap());
+    assert_eq!(test.store().load_logo(id).await, Ok(None));
+    for _ in 0..2 {
+        test.store().keep_logo(id, logo.clone()).await.unwrap();
+        assert_eq!(test.store().load_logo(id).await, Ok(Some(logo.clone())));
+    }
+    assert_eq!(test.store().load_logo(LogoId([8; 16])).await, Ok(None));
+    for _ in 0..2 {
+        test.store().remove_logo(id).await.unwrap();
+        assert_eq!(test.store().load_logo(id).await, Ok(None));
+    }
 }
 
 pub(crate) async fn a_patch_changes_what_it_names(test: &impl TestStore) {

@@ -160,7 +160,7 @@ impl Store {
         let mut events = [event];
         self.show(&mut events).await?;
         let [event] = events;
-        Ok(PatchEventOutcome::Patched(event))
+        Ok(PatchEventOutcome::Patched(Box::new(event)))
     }
 
     /// The event that was read.

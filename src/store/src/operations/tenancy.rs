@@ -2,15 +2,17 @@
 
 use std::str::FromStr;
 
+use sakshi_domain::brand::LogoId;
 use sakshi_domain::client_transfer::TransferredKey;
 use sakshi_domain::flow::api_type::{ApiType, RegisteredUrls};
 use sakshi_domain::http_url::WebhookUrl;
+use sakshi_domain::icon::Icon;
 use sakshi_domain::ids::{AppId, ClientId, KeyId};
 use sakshi_domain::tenancy::{ApiKeyRecord, App, AppPatch, Client, ClientPatch, KeyDigest};
 use sakshi_domain::time::Timestamp;
 
 use super::{Store, is_done};
-use crate::engine::{Batch, Key, Query, Record};
+use crate::engine::{Batch, Key, Op, Query, Record};
 use crate::error::{ATTEMPTS, StoreError, StoreFuture};
 use crate::paging::{Page, PageRequest};
 use crate::records::{client, tenancy};
@@ -63,6 +65,28 @@ impl Store {
             };
             store.change(client::client(&id), change).await
         })
+    }
+
+    /// Keeps a logo. Repeatable: its id is of its bytes.
+    pub fn keep_logo(&self, id: LogoId, logo: Icon) -> StoreFuture<()> {
+        self.run(move |store| async move {
+            store.commit(write(tenancy::logo(id), None, vec![("file", logo.bytes.clone().into())])).await.map(drop)
+        })
+    }
+
+    /// The logo.
+    pub fn load_logo(&self, id: LogoId) -> StoreFuture<Option<Icon>> {
+        self.run(move |store| async move {
+            match store.record(tenancy::logo(id)).await? {
+                Some(record) => Icon::of_file(record.bytes("file").to_vec()).map(Some).ok_or_else(|| StoreError::unreadable("a logo")),
+                None => store.confirmed(None).await,
+            }
+        })
+    }
+
+    /// Removes a logo that is shown no more. Repeatable.
+    pub fn remove_logo(&self, id: LogoId) -> StoreFuture<()> {
+        self.run(move |store| async move { store.commit(Batch::on_full(vec![], vec![Op::Remove(tenancy::logo(id))])).await.map(drop) })
     }
 
     /// Creates an app; `false` when its client does not exist. Repeatable by app id.

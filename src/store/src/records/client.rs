@@ -7,13 +7,14 @@ use super::{in_partition, of_installation, table};
 use crate::engine::Key;
 
 table! {
-    /// A client. `balance` is the sum of its ledger. One with `suspended_at` is suspended; `limits` are JSON.
+    /// A client. `balance` is the sum of its ledger. One with `suspended_at` is suspended; `limits` and `brand` are JSON.
     CLIENT = "client", Record Stays {
         name: Text,
         created_at: Integer,
         balance: Integer,
         suspended_at: Integer,
         limits: Text,
+        brand: Text,
         imported_at: Integer,
     }
 }

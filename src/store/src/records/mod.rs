@@ -58,6 +58,7 @@ pub(crate) static ALL: &[&Table] = &[
     &tenancy::API_KEY,
     &tenancy::API_KEY_ID,
     &tenancy::API_KEYS,
+    &tenancy::LOGO,
     &event::EVENT,
     &event::REGISTRATIONS,
     &event::WAITING,

@@ -1,5 +1,6 @@
-//! Apps and API keys.
+//! Apps, API keys, and the logos of clients and events.
 
+use sakshi_domain::brand::LogoId;
 use sakshi_domain::ids::{AppId, ClientId, KeyId};
 use sakshi_domain::tenancy::KeyDigest;
 
@@ -12,6 +13,13 @@ table! {
         client: Text,
         record: Sealed(Id),
         urls: Sealed(Id),
+    }
+}
+
+table! {
+    /// A logo of a client or an event, by its id: a PNG or SVG file.
+    LOGO = "logo", Record Stays {
+        file: Bytes,
     }
 }
 
@@ -50,6 +58,12 @@ table! {
 #[must_use]
 pub(crate) fn app(id: &AppId) -> Key {
     alone(&APP, id.as_str().as_bytes().to_vec())
+}
+
+/// The record of a logo.
+#[must_use]
+pub(crate) fn logo(id: LogoId) -> Key {
+    alone(&LOGO, id.0.to_vec())
 }
 
 /// The apps of a client.

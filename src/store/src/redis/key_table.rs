@@ -50,7 +50,8 @@ const MARKS: [KeyKind; 10] = [
 ];
 
 /// The kinds whose records are found by their ids alone, each in a slot of its own. The others are in partitions.
-const ALONE: [&Table; 5] = [&tenancy::APP, &tenancy::API_KEY, &tenancy::API_KEY_ID, &session::SESSION, &credential::CREDENTIAL];
+const ALONE: [&Table; 6] =
+    [&tenancy::APP, &tenancy::API_KEY, &tenancy::API_KEY_ID, &tenancy::LOGO, &session::SESSION, &credential::CREDENTIAL];
 
 /// The kinds that may have nothing in a store that many nodes share: none sweeps it.
 const UNUSED: [&Table; 1] = [&installation::SWEPT];

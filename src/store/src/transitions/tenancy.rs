@@ -5,11 +5,13 @@
 use sakshi_domain::ids::{ClientId, KeyId};
 use sakshi_domain::tenancy::{ApiKeyRecord, App, Client, KeyDigest};
 use sakshi_domain::time::Timestamp;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::engine::{Batch, Guard, Key, Op, Operand, Record};
 use crate::error::StoreError;
 use crate::records::{client, tenancy};
-use crate::tenancy::{join_environments, limits_text, parse_environments, parse_limits, parse_networks};
+use crate::tenancy::{join_environments, parse_environments, parse_networks};
 
 /// Members of a list that are created within one millisecond and keep their order, in bits. Years of four digits leave 5 of 53 bits.
 const ORDER_BITS: u32 = 5;
@@ -43,10 +45,28 @@ pub(crate) fn create_client(client: &Client, imported_at: Option<Timestamp>) -> 
     [Batch::new(vec![], vec![member]), write(client::client(client_id), None, fields)]
 }
 
+/// A value as JSON; `None` for the usual one, which is not kept.
+fn unless_usual<T: Serialize + Default + PartialEq>(value: &T) -> Option<String> {
+    (*value != T::default()).then(|| serde_json::to_string(value).ok()).flatten()
+}
+
+/// The value of a field that is kept as JSON, or the usual one.
+fn of_json<T: DeserializeOwned + Default>(record: &Record, field: &'static str) -> Result<T, StoreError> {
+    if !record.has(field) {
+        return Ok(T::default());
+    }
+    serde_json::from_str(record.text(field)).map_err(|_| StoreError::unreadable(field))
+}
+
 /// The fields of a client that operators set.
 pub(crate) fn of_client(client: &Client) -> Changes {
-    let Client { name, suspended_at, limits, .. } = client;
-    vec![("name", name.as_str().into()), ("suspended_at", or_nothing(*suspended_at)), ("limits", or_nothing(limits_text(limits)))]
+    let Client { name, suspended_at, limits, brand, .. } = client;
+    vec![
+        ("name", name.as_str().into()),
+        ("suspended_at", or_nothing(*suspended_at)),
+        ("limits", or_nothing(unless_usual(limits))),
+        ("brand", or_nothing(unless_usual(brand))),
+    ]
 }
 
 /// The client of a record.
@@ -55,8 +75,8 @@ pub(crate) fn of_client(client: &Client) -> Changes {
 /// It cannot be read.
 pub(crate) fn client_of(client_id: ClientId, record: &Record) -> Result<Client, StoreError> {
     let created_at = Timestamp::from_millis(record.integer("created_at"));
-    let limits = if record.has("limits") { parse_limits(record.text("limits"))? } else { Default::default() };
-    Ok(Client { client_id, name: record.text("name").to_owned(), created_at, suspended_at: record.time("suspended_at"), limits })
+    let (limits, brand) = (of_json(record, "limits")?, of_json(record, "brand")?);
+    Ok(Client { client_id, name: record.text("name").to_owned(), created_at, suspended_at: record.time("suspended_at"), limits, brand })
 }
 
 /// The batch that adds what is new to a list of a client, by creation and then by arrival, given the members that were read; `None` when

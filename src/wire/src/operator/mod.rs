@@ -1,6 +1,7 @@
 //! The internal listener: what the operator sends and is told, and what connectors and probes are told.
 
 pub mod audit_log;
+pub mod brand;
 pub mod clock;
 pub mod consents;
 pub mod credits;

@@ -2,6 +2,7 @@
 
 use std::num::NonZeroU32;
 
+use sakshi_domain::brand::BrandPatch;
 use sakshi_domain::http_url::{HttpUrl, Schemes};
 use sakshi_domain::ids::{AppId, ClientId};
 use sakshi_domain::tenancy::{App, AppPatch, Client, ClientPatch, KeyCase};
@@ -69,6 +70,7 @@ impl PatchClientRequest {
             low_credits: self.low_credits.0.map(|most| most.map(|most| most.0)),
             result_ttl_s: self.result_ttl_s.0.map(|seconds| seconds.and_then(|seconds| positive(seconds.0))),
             registration_ttl_days: self.registration_ttl_days.0.map(|days| days.and_then(|days| positive(days.0))),
+            brand: BrandPatch::default(),
         }
     }
 }
@@ -125,7 +127,7 @@ body! { answer
 
 impl From<Client> for ClientResponse {
     fn from(client: Client) -> Self {
-        let Client { client_id, name, created_at, suspended_at, limits } = client;
+        let Client { client_id, name, created_at, suspended_at, limits, brand: _ } = client;
         Self {
             client_id,
             name,

@@ -27,6 +27,7 @@ const IN_THE_CLEAR: &[&str] = &[
     "idempotency_record.subject",
     "key_id_record.digest",
     "ledger_list.reference",
+    "logo_record.file",
     "order_lease_record.holder",
     "probe.pad",
     "registrations_list.txn",

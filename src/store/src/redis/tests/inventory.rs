@@ -4,11 +4,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use sakshi_domain::brand::LogoId;
 use sakshi_domain::credits::{CreditMove, EntryKind};
 use sakshi_domain::delivery::Attempt;
 use sakshi_domain::erasure::ErasureSubject;
 use sakshi_domain::event::{EventPatch, EventText};
 use sakshi_domain::flow::flow_id::FlowId;
+use sakshi_domain::icon::Icon;
 use sakshi_domain::ids::{AppId, KeyId};
 use sakshi_domain::network::Networks;
 use sakshi_domain::tenancy::{ApiKeyRecord, AppPatch, ClientPatch, KeyDigest};
@@ -76,6 +78,7 @@ pub(super) async fn used_for_everything(test: &impl TestStore) -> Vec<(FlowId, A
     let mut transfer = store.export_client(client.clone()).await.unwrap().unwrap();
     transfer.keys[0].key.label = "counter".into();
     store.import_client(transfer, test.now()).await.unwrap().unwrap();
+    store.keep_logo(LogoId([1; 16]), Icon::of_file(b"<svg/>".to_vec()).unwrap()).await.unwrap();
     sessions_of_every_standing(test, &app.app_id).await;
     store.keep_refusal(app.app_id.clone(), refused(test, 1)).await.unwrap();
     assert_eq!(store.refusals(app.app_id.clone()).await.unwrap().len(), 1);

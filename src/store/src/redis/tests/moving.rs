@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use redis::cmd;
+use sakshi_domain::brand::LogoId;
 use sakshi_domain::clock::{Clock, ManualClock, SystemClock};
 use sakshi_domain::delivery::{Attempt, DeliveryOutcome, DeliveryRecord, Subject};
 use sakshi_domain::erasure::ErasureSubject;
@@ -225,6 +226,7 @@ pub(super) async fn assert_equal(from: &Store, to: &Store, flows: &[(FlowId, App
         });
     }
     same!(store => store.load_session(SessionDigest([1; 32])).await.unwrap());
+    same!(store => store.load_logo(LogoId([1; 16])).await.unwrap());
     same!(store => store.operators().await.unwrap());
     same!(store => store.audit_log(0, 100).await.unwrap());
     same!(store => store.audit_head().await.unwrap());

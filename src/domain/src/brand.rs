@@ -1,0 +1,340 @@
+//! The brand of a client: how pages name it and what they look like. The operator sets it, so that nobody can look like somebody else.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::http_url::{HttpUrl, Schemes};
+
+/// What pages show of a client. What is not set is as without a brand; an event's brand stands before its client's, part by part.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Brand {
+    /// The name that people read, if it is not the client's.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub name: Option<String>,
+    /// The logo.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub logo: Option<LogoId>,
+    /// The colour of buttons and links.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub colour: Option<Colour>,
+    /// Where people get help.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub support: Option<Contact>,
+    /// The client's privacy notice.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub privacy_url: Option<HttpUrl>,
+}
+
+impl Brand {
+    /// Returns true if nothing is set.
+    #[must_use]
+    pub fn is_unset(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// This brand with the parts of another where it has none.
+    #[must_use]
+    pub fn or(self, usual: &Self) -> Self {
+        Self {
+            name: self.name.or_else(|| usual.name.clone()),
+            logo: self.logo.or(usual.logo),
+            colour: self.colour.or(usual.colour),
+            support: self.support.or_else(|| usual.support.clone()),
+            privacy_url: self.privacy_url.or_else(|| usual.privacy_url.clone()),
+        }
+    }
+}
+
+/// A change to a brand: `None` leaves a part unchanged, `Some(None)` removes it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BrandPatch {
+    /// Another name.
+    pub name: Option<Option<String>>,
+    /// Another logo.
+    pub logo: Option<Option<LogoId>>,
+    /// Another colour.
+    pub colour: Option<Option<Colour>>,
+    /// Another contact.
+    pub support: Option<Option<Contact>>,
+    /// Another notice.
+    pub privacy_url: Option<Option<HttpUrl>>,
+}
+
+impl Brand {
+    /// Applies a change.
+    pub fn apply(&mut self, patch: BrandPatch) {
+        let BrandPatch { name, logo, colour, support, privacy_url } = patch;
+        self.name = name.unwrap_or_else(|| self.name.take());
+        self.logo = logo.unwrap_or(self.logo);
+        self.colour = colour.unwrap_or(self.colour);
+        self.support = support.unwrap_or_else(|| self.support.take());
+        self.privacy_url = privacy_url.unwrap_or_else(|| self.privacy_url.take());
+    }
+}
+
+/// Identifies a stored logo: a part of a digest of its owner and its bytes, as 32 hexadecimal digits. Whoever has it may load the logo.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct LogoId(pub [u8; 16]);
+
+impl fmt::Display for LogoId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", u128::from_be_bytes(self.0))
+    }
+}
+
+impl fmt::Debug for LogoId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "LogoId({self})")
+    }
+}
+
+impl FromStr for LogoId {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let digits = text.len() == 32 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        let number = u128::from_str_radix(text, 16).ok().filter(|_| digits);
+        number.map(|number| Self(number.to_be_bytes())).ok_or("must be 32 hexadecimal digits")
+    }
+}
+
+/// A colour that stands out from the pages' light grounds, as `#rrggbb`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Colour([u8; 3]);
+
+/// The least contrast of words with their ground (WCAG 2.2, 1.4.3).
+const CONTRAST_MIN: f64 = 4.5;
+/// The darkest of the light grounds that stand behind links (`--field` of the style), and the lightest of the dark ones.
+const LIGHT_GROUND: [u8; 3] = [0xf3, 0xf5, 0xf9];
+const DARK_GROUND: [u8; 3] = [0x1e, 0x26, 0x32];
+/// The share of black or white in a button under the pointer, in hundredths.
+const DEEPER: u16 = 18;
+
+/// A colour with its companions, in one scheme.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Accent {
+    /// Buttons and links.
+    pub plain: [u8; 3],
+    /// The same under the pointer.
+    pub deep: [u8; 3],
+}
+
+impl Colour {
+    /// The colour on light grounds.
+    #[must_use]
+    pub fn light(self) -> Accent {
+        Accent { plain: self.0, deep: mixed(self.0, [0; 3], DEEPER) }
+    }
+
+    /// The colour on dark grounds: lightened as far as is needed.
+    #[must_use]
+    pub fn dark(self) -> Accent {
+        let lighter = (0..=100).step_by(4).map(|share| mixed(self.0, [0xff; 3], share));
+        let plain = lighter.into_iter().find(|colour| contrast(*colour, DARK_GROUND) >= CONTRAST_MIN).unwrap_or([0xff; 3]);
+        Accent { plain, deep: mixed(plain, [0xff; 3], DEEPER) }
+    }
+}
+
+impl FromStr for Colour {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let digits = text.strip_prefix('#').filter(|digits| digits.len() == 6 && digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
+        let number = digits.and_then(|digits| u32::from_str_radix(digits, 16).ok()).ok_or("must be a colour such as #7a1f3d")?;
+        let [_, red, green, blue] = number.to_be_bytes();
+        let contrast = contrast([red, green, blue], LIGHT_GROUND);
+        if contrast >= CONTRAST_MIN {
+            Ok(Self([red, green, blue]))
+        } else {
+            Err(format!("must be darker: its contrast with the page is {contrast:.1}, and at least {CONTRAST_MIN} is needed"))
+        }
+    }
+}
+
+impl fmt::Display for Colour {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&css(self.0))
+    }
+}
+
+/// A colour as style sheets write it.
+#[must_use]
+pub fn css([red, green, blue]: [u8; 3]) -> String {
+    format!("#{red:02x}{green:02x}{blue:02x}")
+}
+
+/// A colour with a share of another, in hundredths.
+fn mixed(colour: [u8; 3], with: [u8; 3], share: u16) -> [u8; 3] {
+    let part = |own: u8, other: u8| ((u16::from(own) * (100 - share) + u16::from(other) * share) / 100) as u8;
+    [part(colour[0], with[0]), part(colour[1], with[1]), part(colour[2], with[2])]
+}
+
+/// The contrast of two colours, from 1 to 21 (WCAG 2.2, "contrast ratio").
+fn contrast(one: [u8; 3], other: [u8; 3]) -> f64 {
+    let (one, other) = (luminance(one), luminance(other));
+    (one.max(other) + 0.05) / (one.min(other) + 0.05)
+}
+
+/// WCAG 2.2, "relative luminance".
+fn luminance(colour: [u8; 3]) -> f64 {
+    let linear = colour.map(|part| {
+        let part = f64::from(part) / 255.0;
+        if part <= 0.040_45 { part / 12.92 } else { ((part + 0.055) / 1.055).powf(2.4) }
+    });
+    0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+}
+
+/// An e-mail address, a telephone number or an https URL.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Contact(String);
+
+/// Characters of a contact.
+const CONTACT_CHARS_MAX: usize = 200;
+
+impl Contact {
+    /// The contact as people read it.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        self.0.strip_prefix("https://").map_or(&self.0, |rest| rest.trim_end_matches('/'))
+    }
+
+    /// The link that leads there.
+    #[must_use]
+    pub fn link(&self) -> String {
+        match &*self.0 {
+            url if url.starts_with("https://") => url.to_owned(),
+            address if address.contains('@') => format!("mailto:{address}"),
+            number => format!("tel:{}", number.replace([' ', '-'], "")),
+        }
+    }
+}
+
+impl FromStr for Contact {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let plain = text.len() <= CONTACT_CHARS_MAX && text.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ');
+        let is_url = HttpUrl::parse(text, Schemes::HttpsOnly).is_ok();
+        let in_address = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".+-_".contains(&byte));
+        let is_address = text.split_once('@').is_some_and(|(name, host)| in_address(name) && in_address(host) && host.contains('.'));
+        let digits = text.bytes().filter(u8::is_ascii_digit).count();
+        let number = text.strip_prefix('+').unwrap_or(text);
+        let is_number = (3..=15).contains(&digits) && number.bytes().all(|byte| byte.is_ascii_digit() || byte == b' ' || byte == b'-');
+        let good = plain && (is_url || is_address || is_number);
+        good.then(|| Self(text.to_owned())).ok_or("must be an e-mail address, a telephone number or an https URL")
+    }
+}
+
+/// Values that are kept as their text.
+macro_rules! as_text {
+    ($($type:ty),+) => {
+        $(impl TryFrom<String> for $type {
+            type Error = <Self as FromStr>::Err;
+
+            fn try_from(text: String) -> Result<Self, Self::Error> {
+                text.parse()
+            }
+        })+
+    };
+}
+as_text!(LogoId, Colour, Contact);
+
+impl From<LogoId> for String {
+    fn from(id: LogoId) -> Self {
+        id.to_string()
+    }
+}
+
+impl From<Colour> for String {
+    fn from(colour: Colour) -> Self {
+        colour.to_string()
+    }
+}
+
+impl From<Contact> for String {
+    fn from(contact: Contact) -> Self {
+        contact.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_colour_that_is_too_light_for_words_is_refused_with_its_contrast() {
+        assert_eq!("#7A1F3D".parse::<Colour>().unwrap().to_string(), "#7a1f3d");
+        let refused = |text: &str| text.parse::<Colour>().unwrap_err();
+        assert_eq!(refused("#ffcc00"), "must be darker: its contrast with the page is 1.4, and at least 4.5 is needed");
+        for text in ["", "7a1f3d", "#7a1f3", "#7a1f3d0", "#+a1f3d", "red", "#é1f3d"] {
+            assert_eq!(refused(text), "must be a colour such as #7a1f3d", "{text}");
+        }
+    }
+
+    #[test]
+    fn every_accepted_colour_can_be_read_in_both_schemes_and_under_the_pointer() {
+        let steps = (0..=255_u8).step_by(15);
+        let all =
+            steps.clone().flat_map(|red| steps.clone().flat_map(move |green| (0..=255).step_by(15).map(move |blue| [red, green, blue])));
+        let accepted: Vec<Colour> = all.filter_map(|colour| css(colour).parse().ok()).collect();
+        assert!(accepted.len() > 500, "{}", accepted.len());
+        for colour in accepted {
+            let (light, dark) = (colour.light(), colour.dark());
+            for plain in [light.plain, light.deep] {
+                // Words on a button are white.
+                assert!(contrast(plain, LIGHT_GROUND) >= CONTRAST_MIN && contrast(plain, [0xff; 3]) >= CONTRAST_MIN, "{colour}");
+            }
+            for plain in [dark.plain, dark.deep] {
+                // Words on a button are as dark as the page.
+                assert!(contrast(plain, DARK_GROUND) >= CONTRAST_MIN && contrast(plain, [0x0d, 0x11, 0x18]) >= CONTRAST_MIN, "{colour}");
+            }
+        }
+        assert!((contrast([0; 3], [0xff; 3]) - 21.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_contact_is_an_address_a_number_or_a_page() {
+        let of = |text: &str| text.parse::<Contact>().map(|contact| (contact.as_str().to_owned(), contact.link()));
+        assert_eq!(of("help@bank.example").unwrap(), ("help@bank.example".into(), "mailto:help@bank.example".into()));
+        assert_eq!(of("+91 80-1234 5678").unwrap(), ("+91 80-1234 5678".into(), "tel:+918012345678".into()));
+        assert_eq!(of("https://bank.example/help/").unwrap(), ("bank.example/help".into(), "https://bank.example/help/".into()));
+        for text in ["", "12", "@", "a@b", "a@b.c?cc=x", "http://bank.example/", "javascript:alert(1)", "call us", "+", "1+2345"] {
+            assert!(of(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_events_brand_stands_before_its_clients() {
+        let brand = |name: Option<&str>, colour: Option<&str>| Brand {
+            name: name.map(str::to_owned),
+            colour: colour.map(|colour| colour.parse().unwrap()),
+            ..Brand::default()
+        };
+        let both = brand(Some("Fair"), None).or(&brand(Some("Bank"), Some("#7a1f3d")));
+        assert_eq!(both, brand(Some("Fair"), Some("#7a1f3d")));
+        let kept = serde_json::to_string(&both).unwrap();
+        assert_eq!(kept, r##"{"name":"Fair","colour":"#7a1f3d"}"##);
+        assert_eq!(serde_json::from_str::<Brand>(&kept).unwrap(), both);
+    }
+
+    #[test]
+    fn a_change_replaces_what_it_names_and_removes_what_it_empties() {
+        let mut brand = Brand { name: Some("Bank".into()), logo: Some(LogoId([1; 16])), ..Brand::default() };
+        brand.apply(BrandPatch { name: Some(None), support: Some("help@bank.example".parse().ok()), ..BrandPatch::default() });
+        assert_eq!(brand, Brand { logo: Some(LogoId([1; 16])), support: "help@bank.example".parse().ok(), ..Brand::default() });
+    }
+
+    #[test]
+    fn an_id_of_a_logo_is_read_as_it_is_written() {
+        let id = LogoId([7; 16]);
+        assert_eq!(id.to_string().parse(), Ok(id));
+        for text in ["", "7", "+0000000000000000000000000000000", "0707070707070707070707070707070G", "070707070707070707070707070707070"] {
+            assert!(text.parse::<LogoId>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! `/admin/v1/clients/{client_id}/brand` and `/admin/v1/events/{event_id}/brand`: what pages show of a client, or at one event.
+
+use actix_web::web::Json;
+use aws_lc_rs::digest::{SHA256, digest};
+use sakshi_domain::brand::{Brand, BrandPatch, LogoId};
+use sakshi_domain::event::EventPatch;
+use sakshi_domain::ids::{ClientId, EventId};
+use sakshi_domain::tenancy::ClientPatch;
+use sakshi_service::ServiceError;
+use sakshi_store::{PatchEventOutcome, Store};
+use sakshi_web::error::ApiError;
+use sakshi_wire::operator::brand::{BrandResponse, PatchBrandRequest};
+
+use super::InternalDeps;
+use super::arguments::{Asked, Id};
+use super::bearer::Operator;
+
+/// What has a brand.
+pub(super) trait Branded: ToString {
+    /// Its brand.
+    ///
+    /// # Errors
+    /// 404 when it is unknown.
+    async fn brand(&self, store: &Store) -> Result<Brand, ApiError>;
+
+    /// Changes its brand; returns it as it is then.
+    ///
+    /// # Errors
+    /// 404 when it is unknown.
+    async fn change(&self, deps: &InternalDeps, patch: BrandPatch) -> Result<Brand, ApiError>;
+}
+
+impl Branded for ClientId {
+    async fn brand(&self, store: &Store) -> Result<Brand, ApiError> {
+        Ok(store.load_client(self.clone()).await?.ok_or(ServiceError::NotFound("client"))?.brand)
+    }
+
+    async fn change(&self, deps: &InternalDeps, patch: BrandPatch) -> Result<Brand, ApiError> {
+        let patch = ClientPatch { brand: patch, ..ClientPatch::default() };
+        let changed = deps.store.patch_client(self.clone(), patch, deps.clock.now()).await?.ok_or(ServiceError::NotFound("client"))?;
+        tracing::info!(client.id = %self, "brand changed");
+        Ok(changed.brand)
+    }
+}
+
+impl Branded for EventId {
+    async fn brand(&self, store: &Store) -> Result<Brand, ApiError> {
+        Ok(store.load_event(*self).await?.ok_or(ServiceError::NotFound("event"))?.terms.brand)
+    }
+
+    async fn change(&self, deps: &InternalDeps, patch: BrandPatch) -> Result<Brand, ApiError> {
+        let event = deps.store.load_event(*self).await?.ok_or(ServiceError::NotFound("event"))?;
+        let patch = EventPatch { brand: patch, ..EventPatch::default() };
+        match deps.store.patch_event(*self, event.app, patch).await? {
+            PatchEventOutcome::Patched(event) => {
+                tracing::info!(event.id = %self, "brand changed");
+                Ok(event.terms.brand)
+            }
+            _ => Err(ServiceError::NotFound("event").into()),
+        }
+    }
+}
+
+/// Shows the brand.
+pub(super) async fn show<T: Branded>(Operator(deps): Operator, Id(owner): Id<T>) -> Result<Json<BrandResponse>, ApiError> {
+    Ok(Json(owner.brand(&deps.store).await?.into()))
+}
+
+/// Changes the brand. The logo is there before pages name it, and goes after they have named another.
+pub(super) async fn patch<T: Branded>(
+    Operator(deps): Operator,
+    Id(owner): Id<T>,
+    Asked(asked): Asked<PatchBrandRequest>,
+) -> Result<Json<BrandResponse>, ApiError> {
+    let before = owner.brand(&deps.store).await?;
+    let logo = match asked.logo.0 {
+        Some(Some(file)) => {
+            let id = logo_id(&owner, &file.0.bytes);
+            deps.store.keep_logo(id, file.0).await?;
+            Some(Some(id))
+        }
+        Some(None) => Some(None),
+        None => None,
+    };
+    let patch = BrandPatch {
+        name: asked.name.0.map(|name| name.map(|name| name.0.0)),
+        logo,
+        colour: asked.colour.0,
+        support: asked.support.0,
+        privacy_url: asked.privacy_url.0,
+    };
+    let after = owner.change(&deps, patch).await?;
+    if let Some(replaced) = before.logo.filter(|logo| after.logo != Some(*logo)) {
+        deps.store.remove_logo(replaced).await?;
+    }
+    Ok(Json(after.into()))
+}
+
+/// The id of a logo. It is its owner's alone: what one removes is not another's.
+fn logo_id(owner: &impl ToString, file: &[u8]) -> LogoId {
+    let digest = digest(&SHA256, &[owner.to_string().as_bytes(), b" ", file].concat());
+    let mut id = [0; 16];
+    id.copy_from_slice(&digest.as_ref()[..16]);
+    LogoId(id)
+}

@@ -1,0 +1,57 @@
+//! `GET /assets/logo/{id}` and `GET /assets/brand/{colour}.css`: the logo of a client or an event, and its colour as a style.
+
+use actix_web::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY};
+use actix_web::web::{Data, Path};
+use actix_web::{HttpRequest, HttpResponse};
+use sakshi_domain::brand::{Colour, LogoId, css};
+use sakshi_service::names::Names;
+use sakshi_service::{Service, ServiceError};
+use sakshi_web::error::ApiError;
+use sakshi_web::rate_limit::RateLimits;
+
+use super::app_icon::POLICY;
+
+/// The bytes behind the address of a logo are always the same.
+const FOR_EVER: &str = "public, max-age=31536000, immutable";
+
+/// Answers with a logo. The first look at one costs its address a page, and later ones nothing: they are kept in memory.
+///
+/// # Errors
+/// 404 when there is none; 429 when one address asks for too many that are not kept.
+pub(crate) async fn logo(
+    path: Path<String>,
+    request: HttpRequest,
+    service: Data<Service>,
+    rates: Data<RateLimits>,
+) -> Result<HttpResponse, ApiError> {
+    let unknown = ServiceError::NotFound("logo");
+    let id: LogoId = path.parse().map_err(|_| unknown.clone())?;
+    let logo = match service.names.kept_logo(id) {
+        Some(logo) => logo,
+        None => {
+            rates.pages.take(&rates.client_address(&request))?;
+            Names::logo(&service, id).await?.ok_or(unknown)?
+        }
+    };
+    let mut response = HttpResponse::Ok();
+    response.insert_header((CACHE_CONTROL, FOR_EVER)).insert_header((CONTENT_SECURITY_POLICY, POLICY));
+    Ok(response.content_type(logo.content_type).body(logo.bytes.clone()))
+}
+
+/// Answers with the style of a colour. It is made of the address alone.
+///
+/// # Errors
+/// 404 for text that is no colour, and for a colour that nobody could read.
+pub(crate) async fn style(path: Path<String>) -> Result<HttpResponse, ApiError> {
+    let colour: Colour = format!("#{path}").parse().map_err(|_| ServiceError::NotFound("colour"))?;
+    let (light, dark) = (colour.light(), colour.dark());
+    let style = format!(
+        ":root{{--accent:{};--accent-deep:{};--on-accent:#fff}}\
+         @media(prefers-color-scheme:dark){{:root{{--accent:{};--accent-deep:{};--on-accent:#0d1118}}}}",
+        css(light.plain),
+        css(light.deep),
+        css(dark.plain),
+        css(dark.deep)
+    );
+    Ok(HttpResponse::Ok().insert_header((CACHE_CONTROL, "public, max-age=86400")).content_type("text/css; charset=utf-8").body(style))
+}

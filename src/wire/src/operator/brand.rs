@@ -1,0 +1,102 @@
+//! The brand of a client or an event: what pages show of it.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use sakshi_domain::brand::{Brand, Colour, Contact, LogoId};
+use sakshi_domain::http_url::HttpUrl;
+use sakshi_domain::icon::Icon;
+use serde::{Serialize, Serializer};
+use serde_json::{Value, json};
+
+use crate::body::{Describe, Field, body, described};
+use crate::fields::Place;
+use crate::json::Json;
+use crate::text::{Change, Label};
+
+body! { request
+    /// What is to change of a brand; null removes a part.
+    #[derive(Clone, Default, PartialEq)]
+    pub struct PatchBrandRequest {
+        /// The name that people read instead of the client's, or the organiser's.
+        name: Change<Option<Label>>,
+        /// A PNG or SVG file of at most 16,384 bytes, in Base64. It is shown at 48 by 48 pixels.
+        logo: Change<Option<LogoFile>>,
+        /// The colour of buttons and links, such as `#7a1f3d`. One that is too light to be read is refused; dark pages lighten it.
+        colour: Change<Option<Colour>>,
+        /// Where people get help: an e-mail address, a telephone number or an https URL.
+        support: Change<Option<Contact>>,
+        /// The privacy notice.
+        privacy_url: Change<Option<HttpUrl>>,
+    }
+}
+
+body! { answer
+    /// A brand. What is null is as without a brand; an event's brand stands before its client's, part by part.
+    pub struct BrandResponse {
+        /// The name that people read.
+        name: Option<String>,
+        /// Where the logo is.
+        logo_url: Option<String>,
+        /// The colour of buttons and links.
+        colour: Option<Colour>,
+        /// Where people get help.
+        support: Option<Contact>,
+        /// The privacy notice.
+        privacy_url: Option<HttpUrl>,
+    }
+}
+
+impl From<Brand> for BrandResponse {
+    fn from(brand: Brand) -> Self {
+        let Brand { name, logo, colour, support, privacy_url } = brand;
+        Self { name, logo_url: logo.map(logo_path), colour, support, privacy_url }
+    }
+}
+
+/// The path of a logo on the public listener.
+#[must_use]
+pub fn logo_path(id: LogoId) -> String {
+    format!("/assets/logo/{id}")
+}
+
+/// A picture in Base64.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogoFile(pub Icon);
+
+impl Field for LogoFile {
+    fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
+        place.parsed(value, |text| {
+            let icon = STANDARD.decode(text).ok().and_then(Icon::of_file);
+            icon.map(Self).ok_or_else(|| format!("must be a PNG or SVG file of at most {} bytes in Base64", Icon::BYTES_MAX))
+        })
+    }
+}
+
+impl Describe for LogoFile {
+    fn schema() -> Value {
+        json!({ "type": "string", "contentEncoding": "base64", "maxLength": Icon::BYTES_MAX.div_ceil(3) * 4 })
+    }
+}
+
+impl Serialize for LogoFile {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&STANDARD.encode(&self.0.bytes))
+    }
+}
+
+impl Field for Colour {
+    fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
+        place.parsed(value, str::parse::<Self>)
+    }
+}
+
+impl Field for Contact {
+    fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
+        place.parsed(value, str::parse::<Self>)
+    }
+}
+
+described! {
+    Colour: { "type": "string", "pattern": "^#[0-9a-fA-F]{6}$" }
+    Contact: { "type": "string", "minLength": 3, "maxLength": 200 }
+}

@@ -1,0 +1,111 @@
+//! The brand of a client and of an event: the operator sets it, and pages show it.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use sakshi_kit::answer::Answer;
+use sakshi_kit::event::{BROWSER, TestEvent, terms};
+use sakshi_kit::node::TestNode;
+use sakshi_kit::waiting::{TIMEOUT, eventually};
+use serde_json::{Value, json};
+
+const LOGO: &[u8] = b"<svg xmlns=\"http://www.w3.org/2000/svg\"><script>alert(1)</script></svg>";
+
+fn path(subject: &str, id: &str) -> String {
+    format!("/admin/v1/{subject}/{id}/brand")
+}
+
+async fn page(node: &TestNode, path: &str) -> Answer {
+    Answer::to(node.http.get(node.addresses.public(path)).header("Accept", "text/html")).await
+}
+
+#[tokio::test]
+async fn a_verify_page_shows_the_brand_that_an_operator_has_set_for_the_client() {
+    let node = TestNode::start().await;
+    let (backend, operator) = (node.backend(2).await, node.operator());
+    let brand = path("clients", &backend.client);
+    assert_eq!(
+        operator.get(&brand).await.ok(),
+        json!({"name": null, "logo_url": null, "colour": null, "support": null, "privacy_url": null})
+    );
+    let change = json!({"name": "Meridian Bank", "logo": STANDARD.encode(LOGO), "colour": "#7A1F3D", "support": "+91 80 1234 5678",
+        "privacy_url": "https://meridian.example/privacy"});
+    let changed = operator.patch(&brand, &change).await.ok();
+    assert_eq!((&changed["name"], &changed["colour"]), (&json!("Meridian Bank"), &json!("#7a1f3d")), "{changed}");
+    assert_eq!(operator.get(&brand).await.ok(), changed);
+
+    let opened = backend.open(&["name"]).await;
+    let shown = page(&node, &format!("/v/{}", opened.txn)).await.text;
+    let logo = changed["logo_url"].as_str().unwrap();
+    for part in [logo, "Meridian Bank", "/assets/brand/7a1f3d.css", "tel:+918012345678", "https://meridian.example/privacy"] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    let file = page(&node, logo).await;
+    assert_eq!((file.status, file.text.as_bytes(), file.header("content-type")), (200, LOGO, Some("image/svg+xml")));
+    assert!(file.header("content-security-policy").unwrap().ends_with("sandbox"), "its scripts run nowhere");
+    assert_eq!(file.header("cache-control"), Some("public, max-age=31536000, immutable"));
+    let style = page(&node, "/assets/brand/7a1f3d.css").await;
+    assert!(style.text.starts_with(":root{--accent:#7a1f3d;") && style.text.contains("prefers-color-scheme:dark"), "{}", style.text);
+
+    let removed = operator.patch(&brand, &json!({"logo": null, "name": null})).await.ok();
+    assert_eq!((&removed["logo_url"], &removed["name"], &removed["colour"]), (&Value::Null, &Value::Null, &json!("#7a1f3d")));
+    eventually("a page without the logo", TIMEOUT, || async {
+        let text = page(&node, &format!("/v/{}", opened.txn)).await.text;
+        (!text.contains(logo) && !text.contains("Meridian")).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_events_brand_stands_before_its_clients_on_each_of_its_pages() {
+    let node = TestNode::start().await;
+    let (backend, operator) = (node.backend(3).await, node.operator());
+    operator.patch(&path("clients", &backend.client), &json!({"name": "Meridian Bank", "colour": "#7a1f3d"})).await.ok();
+    let event = TestEvent::open(&node, &backend, &terms(5)).await;
+    let logo = operator
+        .patch(&path("events", &event.id), &json!({"name": "Innovation Hub", "logo": STANDARD.encode(LOGO), "colour": "#004d40"}))
+        .await
+        .ok()["logo_url"]
+        .clone();
+    let logo = logo.as_str().unwrap();
+    let shown = eventually("the brand on the event's page", TIMEOUT, || async {
+        let text = Answer::to(event.visit(reqwest::Method::GET, BROWSER)).await.text;
+        text.contains("Innovation Hub").then_some(text)
+    })
+    .await;
+    let kiosk = page(&node, &format!("/e/{}/kiosk", event.id)).await.text;
+    let guest = page(&node, &format!("/v/{}", event.scan().await.txn)).await.text;
+    for (name, text) in [("event", shown), ("kiosk", kiosk), ("guest", guest)] {
+        for part in ["Innovation Hub", "Meridian Bank", logo, "/assets/brand/004d40.css"] {
+            assert!(text.contains(part), "{name}: {part}: {text}");
+        }
+    }
+    let poster = backend.get(&format!("/api/v1/nationalid-ovse/events/{}/poster", event.id)).await.text;
+    assert!(poster.contains(&format!("data:image/svg+xml;base64,{}", STANDARD.encode(LOGO))) && poster.contains("Innovation Hub"));
+    assert_eq!(event.patch(&json!({"brand": {"name": "Income Tax Department"}})).await.refused_fields(), ["brand"], "a client sets none");
+}
+
+#[tokio::test]
+async fn a_brand_that_cannot_be_shown_is_refused_and_only_owners_set_one() {
+    let node = TestNode::start().await;
+    let (backend, operator) = (node.backend(0).await, node.operator());
+    let brand = path("clients", &backend.client);
+    let large = STANDARD.encode([b"<svg>".as_slice(), &[b' '; 16_384]].concat());
+    for (field, values) in [
+        ("colour", [json!("#ffcc00"), json!("red"), json!(7)]),
+        ("logo", [json!(STANDARD.encode(b"GIF89a")), json!("not Base64"), json!(large)]),
+        ("support", [json!("javascript:alert(1)"), json!("call us"), json!("")]),
+        ("privacy_url", [json!("ftp://meridian.example/"), json!("privacy"), json!({})]),
+        ("name", [json!(""), json!("a\u{202e}b"), json!("x".repeat(101))]),
+    ] {
+        for value in values {
+            assert_eq!(operator.patch(&brand, &json!({field: value})).await.refused_fields(), [field]);
+        }
+    }
+    assert!(operator.get(&brand).await.ok().as_object().unwrap().values().all(Value::is_null), "nothing was changed");
+    for path in ["/assets/logo/x", "/assets/logo/00000000000000000000000000000000", "/assets/brand/ffcc00.css", "/assets/brand/x.css"] {
+        assert_eq!(page(&node, path).await.status, 404, "{path}");
+    }
+    for (subject, id) in [("clients", "cl_nobody"), ("events", "0fZbQ0000000000aB"), ("events", "x")] {
+        assert_eq!(operator.patch(&path(subject, id), &json!({"colour": "#7a1f3d"})).await.status, 404, "{subject} {id}");
+    }
+}
