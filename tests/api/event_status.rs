@@ -236,7 +236,12 @@ async fn guests_read_who_asks_and_why_and_times_by_the_clock_of_the_event() {
     }
     identity_app.approve(&opened, "asha").await;
     let ticket = waiting().await.text;
-    for part in [" IST</time>", "Hall B, 2nd floor", "<dd><bdi>A••• R••</bdi></dd>"] {
+    let calendar = node.get(&format!("/e/{}/event.ics", event.id)).await;
+    assert_eq!(calendar.header("content-type"), Some("text/calendar; charset=utf-8"));
+    for line in ["DTSTART:20270131T130000Z\r\n", "SUMMARY:Open day\r\n", "LOCATION:Hall B\\, 2nd floor\r\n"] {
+        assert!(calendar.text.contains(line), "{line}: {}", calendar.text);
+    }
+    for part in ["event.ics", " IST</time>", "Hall B, 2nd floor", "<dd><bdi>A••• R••</bdi></dd>"] {
         assert!(ticket.contains(part) && !ticket.contains("Asha"), "{part}: {ticket}");
     }
     let changed = event.patch(&json!({"organiser": null, "purpose": null})).await.ok();

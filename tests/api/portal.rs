@@ -4,6 +4,7 @@ use futures_util::future::join_all;
 use reqwest::Method;
 use serde_json::json;
 
+use sakshi_kit::event::{TestEvent, terms};
 use sakshi_kit::node::TestNode;
 use sakshi_kit::portal::{Browser, CSRF_FIELD, TRIAL, hidden, shown};
 use sakshi_kit::waiting::{TIMEOUT, eventually};
@@ -195,4 +196,23 @@ async fn an_event_is_created_with_its_organiser_its_purpose_and_its_clock() {
     let bare =
         browser.send("/portal/events", &[&usual as &[(&str, &str)], &[("organiser", ""), ("time_zone", "Asia/Kolkata")]].concat()).await;
     assert_eq!(bare.status, 303, "what is left empty is left out: {}", bare.text);
+}
+
+#[tokio::test]
+async fn the_guests_of_an_event_are_a_workbook_for_its_app_alone() {
+    let node = TestNode::start().await;
+    let (backend, identity_app) = (node.backend(2).await, node.identity_app());
+    let (browser, stranger) = (Browser::signed_in(&node, &backend).await, Browser::signed_in(&node, &node.backend(1).await).await);
+    let event = TestEvent::open(&node, &backend, &terms(5)).await;
+    identity_app.approve(&event.scan().await, "asha").await;
+    let page = format!("/portal/events/{}", event.id);
+    let sheet = format!("{page}/guests.xlsx");
+    assert!(browser.get(&page).await.text.contains(&format!("href=\"{sheet}\"")));
+    let answer = browser.request(Method::GET, &sheet).send().await.unwrap();
+    let kept = format!("attachment; filename=\"guests-{}.xlsx\"", event.id);
+    assert_eq!((answer.status().as_u16(), answer.headers()["content-disposition"].to_str().unwrap()), (200, &*kept));
+    assert_eq!(answer.headers()["cache-control"], "no-store");
+    let book = answer.bytes().await.unwrap();
+    assert!(book.starts_with(b"PK\x03\x04"), "a ZIP archive of {} bytes", book.len());
+    assert_eq!(stranger.get(&sheet).await.status, 404);
 }

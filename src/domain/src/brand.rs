@@ -106,8 +106,9 @@ impl FromStr for LogoId {
 #[serde(try_from = "String", into = "String")]
 pub struct Colour([u8; 3]);
 
-/// The least contrast of words with their ground (WCAG 2.2, 1.4.3).
+/// The least contrast of words with their ground (WCAG 2.2, 1.4.3), and that of the pages' own colours (1.4.6), which lightening reaches.
 const CONTRAST_MIN: f64 = 4.5;
+const CONTRAST_USUAL: f64 = 7.0;
 /// The darkest of the light grounds that stand behind links (`--field` of the style), and the lightest of the dark ones.
 const LIGHT_GROUND: [u8; 3] = [0xf3, 0xf5, 0xf9];
 const DARK_GROUND: [u8; 3] = [0x1e, 0x26, 0x32];
@@ -134,7 +135,7 @@ impl Colour {
     #[must_use]
     pub fn dark(self) -> Accent {
         let lighter = (0..=100).step_by(4).map(|share| mixed(self.0, [0xff; 3], share));
-        let plain = lighter.into_iter().find(|colour| contrast(*colour, DARK_GROUND) >= CONTRAST_MIN).unwrap_or([0xff; 3]);
+        let plain = lighter.into_iter().find(|colour| contrast(*colour, DARK_GROUND) >= CONTRAST_USUAL).unwrap_or([0xff; 3]);
         Accent { plain, deep: mixed(plain, [0xff; 3], DEEPER) }
     }
 }
@@ -291,7 +292,10 @@ mod tests {
             }
             for plain in [dark.plain, dark.deep] {
                 // Words on a button are as dark as the page.
-                assert!(contrast(plain, DARK_GROUND) >= CONTRAST_MIN && contrast(plain, [0x0d, 0x11, 0x18]) >= CONTRAST_MIN, "{colour}");
+                assert!(
+                    contrast(plain, DARK_GROUND) >= CONTRAST_USUAL && contrast(plain, [0x0d, 0x11, 0x18]) >= CONTRAST_USUAL,
+                    "{colour}"
+                );
             }
         }
         assert!((contrast([0; 3], [0xff; 3]) - 21.0).abs() < 1e-9);

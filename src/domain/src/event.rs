@@ -4,15 +4,18 @@
 //! The status of an event is not stored but computed for a moment: the first that applies of disabled,
 //! expired, at capacity, active.
 
+mod change;
+
 use serde::{Deserialize, Serialize};
 
-use crate::brand::{Brand, BrandPatch};
+pub use self::change::{EventPatch, check_end, check_start};
+
+use crate::brand::Brand;
 use crate::claims::ClaimSet;
 use crate::http_url::WebhookUrl;
 use crate::ids::{AppId, ClientId, EventId};
-use crate::invalid::Invalid;
 use crate::language::Language;
-use crate::limits::{EVENT_BUDGET_MAX, EVENT_LIFETIME_MAX, EVENT_NAME_CHARS_MAX, GUESTS_MAX, PENDING_SCANS_MIN};
+use crate::limits::{EVENT_BUDGET_MAX, EVENT_NAME_CHARS_MAX, GUESTS_MAX, PENDING_SCANS_MIN};
 use crate::retention::ClientRetention;
 use crate::string_enum::string_enum;
 use crate::time::Timestamp;
@@ -268,100 +271,6 @@ impl Event {
     }
 }
 
-/// Checks the beginning of an event against its end.
-///
-/// # Errors
-/// A message that says what is accepted.
-pub fn check_start(start: Option<Timestamp>, end: Timestamp) -> Result<(), &'static str> {
-    if start.is_none_or(|start| start < end) { Ok(()) } else { Err("must be before expires_at") }
-}
-
-/// Checks when an event ends.
-///
-/// # Errors
-/// A message that says what is accepted.
-pub fn check_end(end: Timestamp, now: Timestamp) -> Result<Timestamp, String> {
-    if end <= now {
-        return Err("must be in the future".to_owned());
-    }
-    if end > now + EVENT_LIFETIME_MAX {
-        return Err("must be at most 366 days from now".to_owned());
-    }
-    Ok(end)
-}
-
-/// A change to an event: `None` leaves a field unchanged.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct EventPatch {
-    /// Disable or enable.
-    pub is_active: Option<bool>,
-    /// A new limit on registrations.
-    pub max_guests: Option<MaxGuests>,
-    /// A new limit on scans that wait; `Some(None)` for the usual one.
-    pub max_pending: Option<Option<MaxGuests>>,
-    /// A new budget; `Some(None)` for none.
-    pub credit_budget: Option<Option<CreditBudget>>,
-    /// Another way to start.
-    pub entry: Option<EventEntry>,
-    /// A new beginning; `Some(None)` for none.
-    pub starts_at: Option<Option<Timestamp>>,
-    /// Another place; `Some(None)` for none.
-    pub place: Option<Option<EventText>>,
-    /// A new end.
-    pub expires_at: Option<Timestamp>,
-    /// A new label.
-    pub name: Option<EventText>,
-    /// A new webhook URL; `Some(None)` removes it.
-    pub webhook_url: Option<Option<WebhookUrl>>,
-    /// A new time zone.
-    pub time_zone: Option<TimeZone>,
-    /// A new organiser; `Some(None)` removes it.
-    pub organiser: Option<Option<EventText>>,
-    /// A new purpose; `Some(None)` removes it.
-    pub purpose: Option<Option<EventText>>,
-    /// Changes of the brand, which are an operator's.
-    pub brand: BrandPatch,
-    /// It is changed only if its terms have one of these tags.
-    pub only_if: Option<Vec<String>>,
-}
-
-impl Event {
-    /// The terms after a change at `now`.
-    ///
-    /// # Errors
-    /// A limit below the number of registrations; an end that is past or too far in the future.
-    pub fn patched(&self, patch: EventPatch, now: Timestamp) -> Result<EventTerms, Invalid> {
-        let mut invalid = Invalid::none();
-        let mut terms = self.terms.clone();
-        if let Some(cap) = patch.max_guests {
-            if cap.get() < self.counts.registrations {
-                invalid.add("max_guests", format!("must be at least the registration count, which is {}", self.counts.registrations));
-            }
-            terms.max_guests = cap;
-        }
-        if let Some(end) = patch.expires_at.filter(|end| *end != terms.expires_at) {
-            invalid.check("expires_at", check_end(end, now));
-            terms.expires_at = end;
-        }
-        if patch.starts_at.is_some() || patch.expires_at.is_some() {
-            terms.starts_at = patch.starts_at.unwrap_or(terms.starts_at);
-            invalid.check("starts_at", check_start(terms.starts_at, terms.expires_at));
-        }
-        terms.place = patch.place.unwrap_or(terms.place);
-        terms.max_pending = patch.max_pending.unwrap_or(terms.max_pending);
-        terms.credit_budget = patch.credit_budget.unwrap_or(terms.credit_budget);
-        terms.entry = patch.entry.unwrap_or(terms.entry);
-        terms.is_active = patch.is_active.unwrap_or(terms.is_active);
-        terms.name = patch.name.unwrap_or(terms.name);
-        terms.webhook_url = patch.webhook_url.unwrap_or(terms.webhook_url);
-        terms.time_zone = patch.time_zone.unwrap_or(terms.time_zone);
-        terms.organiser = patch.organiser.unwrap_or(terms.organiser);
-        terms.purpose = patch.purpose.unwrap_or(terms.purpose);
-        terms.brand.apply(patch.brand);
-        invalid.or_ok().map(|()| terms)
-    }
-}
-
 /// Why a guest cannot be verified at an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventRefusal {
@@ -410,6 +319,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::limits::EVENT_LIFETIME_MAX;
 
     const START: Timestamp = Timestamp::from_millis(1_000_000);
 

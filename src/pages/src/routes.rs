@@ -4,7 +4,7 @@ use actix_web::web;
 use sakshi_web::routing::{Audience, Row, row};
 use sakshi_web::static_file::ICON;
 
-use super::event::{show, start};
+use super::event::{calendar, show, start};
 use super::{app_icon, brand, files, kiosk, live, poster, verify};
 
 /// Every route of the pages.
@@ -19,6 +19,7 @@ pub const ROUTES: &[Row] = &[
     row("GET", "/e/{eventId}", Audience::Residents, || web::to(show::show)),
     row("POST", "/e/{eventId}/start", Audience::Residents, || web::to(start::start)),
     row("GET", "/e/{eventId}/start", Audience::Residents, || web::to(start::back)),
+    row("GET", "/e/{eventId}/event.ics", Audience::Residents, || web::to(calendar::file)),
     row("GET", "/e/{eventId}/kiosk", Audience::Residents, || web::to(kiosk::page)),
     row("GET", "/e/{eventId}/kiosk/events", Audience::Residents, || web::to(kiosk::events)),
     row("GET", "/assets/icon.svg", Audience::Residents, || ICON.route()),

@@ -185,6 +185,8 @@ pub(crate) struct EventTexts {
     /// Stands before a time.
     pub(super) registered_at: &'static str,
     pub(super) show_at_entrance: &'static str,
+    /// On a link to a file for calendars.
+    pub(super) calendar: &'static str,
     /// Stands before the initials of a guest.
     pub(super) guest: &'static str,
     /// On a button.

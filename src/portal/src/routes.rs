@@ -3,7 +3,7 @@
 use actix_web::web;
 use sakshi_web::routing::{Audience, Row, row};
 
-use super::events::{create, guests, list, live, posters, show};
+use super::events::{create, guests, list, live, posters, show, workbook};
 use super::{checks, credits, docs, fallback, files, refusals, sign_in, status, transaction, trial, verifications, webhooks};
 
 /// Every route of the portal.
@@ -38,6 +38,7 @@ pub const ROUTES: &[Row] = &[
     row("POST", "/portal/events/{eventId}", Audience::Developers, || web::to(show::patch)),
     row("GET", "/portal/events/{eventId}/live", Audience::Developers, || web::to(live::events)),
     row("GET", "/portal/events/{eventId}/guests.csv", Audience::Developers, || web::to(guests::csv)),
+    row("GET", "/portal/events/{eventId}/guests.xlsx", Audience::Developers, || web::to(workbook::xlsx)),
     row("GET", "/portal/events/{eventId}/poster", Audience::Developers, || web::to(posters::page)),
     row("GET", "/portal/events/{eventId}/poster.svg", Audience::Developers, || web::to(posters::svg)),
     row("GET", "/portal/events/{eventId}/qr.svg", Audience::Developers, || web::to(posters::qr_svg)),

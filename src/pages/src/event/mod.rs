@@ -3,6 +3,7 @@
 //! Opening the page is free, because link previews and cameras open it too; only the button, or the
 //! identity app asking for an intent, starts a verification and costs a credit.
 
+pub(super) mod calendar;
 pub(super) mod refused;
 pub(super) mod show;
 pub(super) mod start;

@@ -23,6 +23,8 @@ struct Ticket<'a> {
     name: &'a str,
     organiser: Option<String>,
     occasion: Vec<String>,
+    /// Where the file for calendars is.
+    calendar: Option<String>,
     guests: Vec<Guest>,
     next: Next,
 }
@@ -66,6 +68,7 @@ pub(crate) async fn ticket(
         name: event.terms.name.as_str(),
         organiser: Organiser::of(service, event).await.map(|organiser| organiser.line),
         occasion: occasion(&event.terms, language.texts),
+        calendar: event.terms.starts_at.map(|_| format!("/e/{}/event.ics", event.id)),
         guests: guests.iter().map(guest).collect(),
         next,
     };

@@ -90,6 +90,7 @@ pub(super) static TEXTS: Texts = Texts {
         registered: "আপোনাৰ পঞ্জীয়ন হৈছে",
         registered_at: "পঞ্জীয়নৰ সময়",
         show_at_entrance: "প্ৰৱেশদ্বাৰত সুধিলে এই পৃষ্ঠাটো দেখুৱাওক। একেটা ক’ডেৰে ইয়াক আকৌ খুলিব পাৰি।",
+        calendar: "কেলেণ্ডাৰত যোগ কৰক",
         guest: "অতিথি",
         another: "আন কাৰোবাৰ পঞ্জীয়ন কৰক",
         guest_registered: "এইমাত্ৰ এজন অতিথিৰ পঞ্জীয়ন হ’ল",

@@ -91,6 +91,7 @@ pub(super) static TEXTS: Texts = Texts {
         registered: "আপনার নিবন্ধন হয়েছে",
         registered_at: "নিবন্ধনের সময়",
         show_at_entrance: "প্রবেশপথে জানতে চাইলে এই পৃষ্ঠাটি দেখান। একই কোড দিয়ে এটি আবার খোলা যায়।",
+        calendar: "ক্যালেন্ডারে যোগ করুন",
         guest: "অতিথি",
         another: "অন্য কারও নিবন্ধন করুন",
         guest_registered: "এইমাত্র একজন অতিথির নিবন্ধন হয়েছে",

@@ -92,6 +92,7 @@ pub(super) static TEXTS: Texts = Texts {
         registered: "You are registered",
         registered_at: "Registered",
         show_at_entrance: "Show this page at the entrance if you are asked. To see this page again, scan the code at the entrance.",
+        calendar: "Add to calendar",
         guest: "Guest",
         another: "Register someone else",
         guest_registered: "A guest was just registered",

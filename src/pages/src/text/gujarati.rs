@@ -91,6 +91,7 @@ pub(super) static TEXTS: Texts = Texts {
         registered: "તમારી નોંધણી થઈ ગઈ છે",
         registered_at: "નોંધણીનો સમય",
         show_at_entrance: "પ્રવેશદ્વાર પર પૂછવામાં આવે તો આ પેજ બતાવો. આ જ કોડથી તે ફરી ખૂલે છે.",
+        calendar: "કૅલેન્ડરમાં ઉમેરો",
         guest: "મહેમાન",
         another: "બીજા કોઈની નોંધણી કરો",
         guest_registered: "હમણાં જ એક મહેમાનની નોંધણી થઈ",

@@ -91,6 +91,7 @@ pub(super) static TEXTS: Texts = Texts {
         registered: "आपका पंजीकरण हो गया है",
         registered_at: "पंजीकरण का समय",
         show_at_entrance: "प्रवेश द्वार पर पूछे जाने पर यह पेज दिखाएँ। यह पेज इसी कोड से दोबारा खुलता है।",
+        calendar: "कैलेंडर में जोड़ें",
         guest: "अतिथि",
         another: "किसी और का पंजीकरण करें",
         guest_registered: "अभी-अभी एक अतिथि का पंजीकरण हुआ",

@@ -91,6 +91,7 @@ pub(super) static TEXTS: Texts = Texts {
         registered: "ನಿಮ್ಮ ನೋಂದಣಿ ಆಗಿದೆ",
         registered_at: "ನೋಂದಣಿಯ ಸಮಯ",
         show_at_entrance: "ಪ್ರವೇಶದ್ವಾರದಲ್ಲಿ ಕೇಳಿದರೆ ಈ ಪುಟವನ್ನು ತೋರಿಸಿ. ಇದೇ ಕೋಡ್‌ನಿಂದ ಇದು ಮತ್ತೆ ತೆರೆಯುತ್ತದೆ.",
+        calendar: "ಕ್ಯಾಲೆಂಡರ್‌ಗೆ ಸೇರಿಸಿ",
         guest: "ಅತಿಥಿ",
         another: "ಬೇರೆಯವರನ್ನು ನೋಂದಾಯಿಸಿ",
         guest_registered: "ಈಗಷ್ಟೇ ಅತಿಥಿಯೊಬ್ಬರ ನೋಂದಣಿ ಆಗಿದೆ",

@@ -90,6 +90,7 @@ pub(super) static TEXTS: Texts = Texts {
         registered: "तुमची नोंदणी जाली",
         registered_at: "नोंदणेचो वेळ",
         show_at_entrance: "प्रवेशद्वाराचेर विचारल्यार हें पान दाखयात. ह्याच कोडान तें परतून उगडटा.",
+        calendar: "कॅलेंडरांत घालात",
         guest: "सोयरो",
         another: "दुसऱ्या कोणाची नोंदणी करात",
         guest_registered: "आत्तांच एका सोयऱ्याची नोंदणी जाली",

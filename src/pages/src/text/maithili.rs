@@ -90,6 +90,7 @@ pub(super) static TEXTS: Texts = Texts {
         registered: "अहाँक पंजीकरण भऽ गेल अछि",
         registered_at: "पंजीकरणक समय",
         show_at_entrance: "प्रवेश द्वार पर पूछल जाय तँ ई पृष्ठ देखाउ। एही कोडसँ ई फेर खुजैत अछि।",
+        calendar: "कैलेंडरमे जोड़ू",
         guest: "अतिथि",
         another: "कोनो आन व्यक्तिक पंजीकरण करू",
         guest_registered: "एखने एक अतिथिक पंजीकरण भेल",

@@ -90,6 +90,7 @@ pub(super) static TEXTS: Texts = Texts {
         registered: "तुमची नोंदणी झाली आहे",
         registered_at: "नोंदणीची वेळ",
         show_at_entrance: "प्रवेशद्वारावर विचारल्यास हे पान दाखवा. याच कोडने ते पुन्हा उघडते.",
+        calendar: "कॅलेंडरमध्ये जोडा",
         guest: "पाहुणे",
         another: "दुसऱ्या व्यक्तीची नोंदणी करा",
         guest_registered: "आत्ताच एका पाहुण्याची नोंदणी झाली",

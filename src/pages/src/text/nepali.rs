@@ -91,6 +91,7 @@ pub(super) static TEXTS: Texts = Texts {
         registered: "तपाईंको दर्ता भयो",
         registered_at: "दर्ता भएको समय",
         show_at_entrance: "प्रवेशद्वारमा सोधिएमा यो पृष्ठ देखाउनुहोस्। यही कोडबाट यो फेरि खुल्छ।",
+        calendar: "पात्रोमा थप्नुहोस्",
         guest: "अतिथि",
         another: "अरू कसैलाई दर्ता गर्नुहोस्",
         guest_registered: "भर्खरै एक अतिथि दर्ता भयो",

@@ -90,6 +90,7 @@ pub(super) static TEXTS: Texts = Texts {
         registered: "ଆପଣଙ୍କ ପଞ୍ଜୀକରଣ ହୋଇଯାଇଛି",
         registered_at: "ପଞ୍ଜୀକରଣର ସମୟ",
         show_at_entrance: "ପ୍ରବେଶ ଦ୍ୱାରରେ ପଚାରିଲେ ଏହି ପୃଷ୍ଠାଟି ଦେଖାନ୍ତୁ। ଏହା ଏହି କୋଡ୍‌ରେ ହିଁ ପୁଣି ଖୋଲିବ।",
+        calendar: "କ୍ୟାଲେଣ୍ଡରରେ ଯୋଡ଼ନ୍ତୁ",
         guest: "ଅତିଥି",
         another: "ଅନ୍ୟ ଜଣଙ୍କର ପଞ୍ଜୀକରଣ କରନ୍ତୁ",
         guest_registered: "ଏବେ ଏବେ ଜଣେ ଅତିଥିଙ୍କ ପଞ୍ଜୀକରଣ ହେଲା",

@@ -91,6 +91,7 @@ pub(super) static TEXTS: Texts = Texts {
         registered: "ਤੁਹਾਡੀ ਰਜਿਸਟ੍ਰੇਸ਼ਨ ਹੋ ਗਈ ਹੈ",
         registered_at: "ਰਜਿਸਟ੍ਰੇਸ਼ਨ ਦਾ ਸਮਾਂ",
         show_at_entrance: "ਦਾਖ਼ਲੇ ਵੇਲੇ ਪੁੱਛੇ ਜਾਣ ’ਤੇ ਇਹ ਪੰਨਾ ਦਿਖਾਓ। ਇਸੇ ਕੋਡ ਨਾਲ ਇਹ ਦੁਬਾਰਾ ਖੁੱਲ੍ਹਦਾ ਹੈ।",
+        calendar: "ਕੈਲੰਡਰ ਵਿੱਚ ਜੋੜੋ",
         guest: "ਮਹਿਮਾਨ",
         another: "ਕਿਸੇ ਹੋਰ ਦੀ ਰਜਿਸਟ੍ਰੇਸ਼ਨ ਕਰੋ",
         guest_registered: "ਹੁਣੇ ਇੱਕ ਮਹਿਮਾਨ ਦੀ ਰਜਿਸਟ੍ਰੇਸ਼ਨ ਹੋਈ",

@@ -90,6 +90,7 @@ pub(super) static TEXTS: Texts = Texts {
         registered: "మీ నమోదు పూర్తయింది",
         registered_at: "నమోదు సమయం",
         show_at_entrance: "ప్రవేశద్వారం వద్ద అడిగితే ఈ పేజీని చూపించండి. ఇదే కోడ్‌తో ఇది మళ్లీ తెరుచుకుంటుంది.",
+        calendar: "క్యాలెండర్‌కు జోడించండి",
         guest: "అతిథి",
         another: "మరొకరిని నమోదు చేయండి",
         guest_registered: "ఇప్పుడే ఒక అతిథి నమోదయ్యారు",

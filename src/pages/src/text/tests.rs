@@ -117,6 +117,7 @@ fn of_event(texts: &'static EventTexts) -> Vec<&'static str> {
         registered,
         registered_at,
         show_at_entrance,
+        calendar,
         guest,
         another,
         guest_registered,
@@ -157,7 +158,7 @@ fn of_event(texts: &'static EventTexts) -> Vec<&'static str> {
         elsewhere,
     ]);
     found.extend([*to_event, too_late, scan, scan_again, qr_label, open, places_left, offline]);
-    found.extend([*registered, registered_at, show_at_entrance, guest, another, guest_registered]);
+    found.extend([*registered, registered_at, show_at_entrance, calendar, guest, another, guest_registered]);
     found.extend(steps);
     found
 }

@@ -92,6 +92,7 @@ pub(super) static TEXTS: Texts = Texts {
         registered: "آپ کا اندراج ہو گیا ہے",
         registered_at: "اندراج کا وقت",
         show_at_entrance: "داخلے کے وقت پوچھا جائے تو یہ صفحہ دکھائیں۔ یہ صفحہ اسی کوڈ سے دوبارہ کھلتا ہے۔",
+        calendar: "کیلنڈر میں شامل کریں",
         guest: "مہمان",
         another: "کسی اور کا اندراج کریں",
         guest_registered: "ابھی ابھی ایک مہمان کا اندراج ہوا",

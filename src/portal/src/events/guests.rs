@@ -89,7 +89,8 @@ impl Sheet {
     }
 }
 
-fn columns(asked: ClaimSet) -> Arc<[Claim]> {
+/// The claims that a sheet has columns of.
+pub(super) fn columns(asked: ClaimSet) -> Arc<[Claim]> {
     asked.iter().filter(|claim| *claim != Claim::Photo).collect()
 }
 

@@ -7,6 +7,7 @@ pub(crate) mod list;
 pub(crate) mod live;
 pub(crate) mod posters;
 pub(crate) mod show;
+pub(crate) mod workbook;
 
 use sakshi_domain::event::{Event, EventStatus, StatusReason};
 use sakshi_domain::language::Language;

@@ -22,6 +22,7 @@ use sakshi_wire::events::{EventAddresses, RegistrationRow};
 
 use super::event_time;
 use super::live::Counts;
+use super::workbook::GUESTS_MAX;
 use crate::curl::{Command, Curl};
 use crate::error::PortalError;
 use crate::field::Field;
@@ -88,6 +89,10 @@ struct Page {
 }
 
 impl Page {
+    fn has_workbook(&self) -> bool {
+        self.total <= GUESTS_MAX.into()
+    }
+
     fn time(&self, at: &Timestamp) -> EventTime {
         event_time(&self.event, *at)
     }

@@ -1,0 +1,99 @@
+//! `GET /e/{eventId}/event.ics`: the event for a guest's calendar (RFC 5545), if it says when it begins.
+
+use actix_web::http::StatusCode;
+use actix_web::http::header::CONTENT_DISPOSITION;
+use actix_web::web::{Data, Path};
+use actix_web::{HttpRequest, HttpResponse};
+use sakshi_domain::event::{Event, EventText};
+use sakshi_domain::time::Timestamp;
+use sakshi_service::{Service, ServiceError};
+use sakshi_web::error::ApiError;
+use sakshi_web::html::private;
+use sakshi_web::rate_limit::RateLimits;
+
+use super::find_event;
+
+/// Octets of a line, which is folded beyond (RFC 5545 §3.1).
+const LINE_MAX: usize = 75;
+
+/// Answers with the file.
+///
+/// # Errors
+/// 404 when there is no such event, or it does not say when it begins; 429 when one address asks too often.
+pub(crate) async fn file(
+    path: Path<String>,
+    request: HttpRequest,
+    service: Data<Service>,
+    rates: Data<RateLimits>,
+) -> Result<HttpResponse, ApiError> {
+    rates.pages.take(&rates.client_address(&request))?;
+    let event = find_event(&service, &path).await?;
+    let start = event.terms.starts_at.ok_or(ServiceError::NotFound("beginning"))?;
+    let text = calendar(&event, start, &service.authority.event_url(event.id), service.clock.now());
+    Ok(private(StatusCode::OK)
+        .insert_header((CONTENT_DISPOSITION, "attachment; filename=\"event.ics\""))
+        .content_type("text/calendar; charset=utf-8")
+        .body(text))
+}
+
+fn calendar(event: &Event, start: Timestamp, url: &str, now: Timestamp) -> String {
+    let place = event.terms.place.as_ref().map(|place| format!("LOCATION:{}", escaped(place.as_str())));
+    let purpose = event.terms.purpose.as_ref().map(EventText::as_str).map(|purpose| format!("DESCRIPTION:{}", escaped(purpose)));
+    let lines = [
+        "BEGIN:VCALENDAR".to_owned(),
+        "VERSION:2.0".to_owned(),
+        "PRODID:-//sakshi//events//EN".to_owned(),
+        "BEGIN:VEVENT".to_owned(),
+        format!("UID:{}@sakshi", event.id),
+        format!("DTSTAMP:{}", moment(now)),
+        format!("DTSTART:{}", moment(start)),
+        format!("SUMMARY:{}", escaped(event.terms.name.as_str())),
+    ];
+    let rest = [format!("URL:{url}"), "END:VEVENT".to_owned(), "END:VCALENDAR".to_owned()];
+    lines.into_iter().chain(place).chain(purpose).chain(rest).map(|line| folded(&line)).collect()
+}
+
+/// A moment in UTC: `20261129T152900Z`.
+fn moment(at: Timestamp) -> String {
+    let text = at.to_string();
+    format!("{}Z", text.split('.').next().unwrap_or_default().replace(['-', ':'], ""))
+}
+
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for letter in text.chars() {
+        if matches!(letter, '\\' | ';' | ',') {
+            escaped.push('\\');
+        }
+        escaped.push(letter);
+    }
+    escaped
+}
+
+/// A line with its end, in pieces that are not too long. A character is not cut.
+fn folded(line: &str) -> String {
+    let (mut folded, mut length) = (String::new(), 0);
+    for letter in line.chars() {
+        if length + letter.len_utf8() > LINE_MAX {
+            folded.push_str("\r\n ");
+            length = 1;
+        }
+        folded.push(letter);
+        length += letter.len_utf8();
+    }
+    folded + "\r\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_escaped_and_folded_between_characters() {
+        assert_eq!(escaped("Hall B; 2nd floor, left\\right"), "Hall B\\; 2nd floor\\, left\\\\right");
+        assert_eq!(moment(Timestamp::parse_iso8601("2026-11-29T15:29:00.250Z").unwrap()), "20261129T152900Z");
+        let line = folded(&format!("SUMMARY:{}", "आ".repeat(60)));
+        assert!(line.split("\r\n").all(|piece| piece.len() <= LINE_MAX), "{line}");
+        assert_eq!(line.replace("\r\n ", "").trim_end(), format!("SUMMARY:{}", "आ".repeat(60)));
+    }
+}
