@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::http_url::{HttpUrl, Schemes};
 
-/// What pages show of a client. What is not set is as without a brand; an event's brand stands before its client's, part by part.
+/// The brand of a client. A part that is not set is as without a brand; an event's brand stands before its client's, part by part.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Brand {
     /// The name that people read, if it is not the client's.
@@ -19,7 +19,7 @@ pub struct Brand {
     /// The colour of buttons and links.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub colour: Option<Colour>,
-    /// Where people get help.
+    /// The contact for people who need help.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub support: Option<Contact>,
     /// The client's privacy notice.

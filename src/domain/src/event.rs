@@ -51,10 +51,10 @@ pub struct EventTerms {
     /// The guests who can start.
     #[serde(skip_serializing_if = "EventEntry::is_open", default)]
     pub entry: EventEntry,
-    /// When it begins, as guests are told; they can register before.
+    /// The beginning that guests are told; they can register before.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub starts_at: Option<Timestamp>,
-    /// Where it is; shown to guests.
+    /// The place shown to guests.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub place: Option<EventText>,
     /// When the event ends.
@@ -65,7 +65,7 @@ pub struct EventTerms {
     /// For how long it is kept, when the client has times of its own.
     #[serde(skip_serializing_if = "ClientRetention::is_usual", default)]
     pub retention: ClientRetention,
-    /// What the operator has its pages show, before the brand of its client.
+    /// The brand that the operator has given it; it stands before that of its client.
     #[serde(skip_serializing_if = "Brand::is_unset", default)]
     pub brand: Brand,
     /// False once the organiser has disabled it.
@@ -204,7 +204,7 @@ string_enum!(
 );
 
 string_enum!(
-    /// What its organiser should look at.
+    /// A hint for the organiser.
     EventWarning {
         /// More scans expired than guests registered.
         AbandonedScans = "abandoned_scans",
@@ -238,7 +238,7 @@ impl Event {
         }
     }
 
-    /// What its organiser should look at.
+    /// The hint for the organiser, if there is one.
     #[must_use]
     pub fn warning(&self) -> Option<EventWarning> {
         (self.counts.abandoned > self.counts.registrations.into()).then_some(EventWarning::AbandonedScans)

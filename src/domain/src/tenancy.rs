@@ -37,7 +37,7 @@ pub struct Client {
     pub suspended_at: Option<Timestamp>,
     /// What it may use.
     pub limits: ClientLimits,
-    /// What pages show of it.
+    /// Its brand.
     pub brand: Brand,
 }
 

@@ -1,4 +1,4 @@
-//! `/admin/v1/clients/{client_id}/brand` and `/admin/v1/events/{event_id}/brand`: what pages show of a client, or at one event.
+//! `/admin/v1/clients/{client_id}/brand` and `/admin/v1/events/{event_id}/brand`: the brand of a client, and of one event.
 
 use actix_web::web::Json;
 use aws_lc_rs::digest::{SHA256, digest};
@@ -15,7 +15,7 @@ use super::InternalDeps;
 use super::arguments::{Asked, Id};
 use super::bearer::Operator;
 
-/// What has a brand.
+/// An owner of a brand.
 pub(super) trait Branded: ToString {
     /// Its brand.
     ///

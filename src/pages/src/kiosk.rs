@@ -55,7 +55,7 @@ struct State {
     name: String,
     organiser: Option<String>,
     purpose: Option<String>,
-    /// When and where it is.
+    /// Its beginning and its place.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     occasion: Vec<String>,
     until: String,

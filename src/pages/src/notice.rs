@@ -76,7 +76,7 @@ impl About {
     }
 }
 
-/// What a person has shared, and when.
+/// The claims that a person has shared, and the time.
 #[derive(Debug)]
 pub(super) struct Receipt {
     claims: Vec<&'static str>,

@@ -142,7 +142,7 @@ fn as_page(event: &Event, about: &About, code: &QrCode, address: String, base: &
     response
 }
 
-/// When and where the event is, the organiser and the purpose, any of which may be missing, and the logo as a `data:` URL: a printed page loads nothing.
+/// Beginning, place, organiser and purpose, any of which may be missing, and the logo as a `data:` URL: a printed page loads nothing.
 #[derive(Debug, Default)]
 struct About {
     lines: Vec<String>,

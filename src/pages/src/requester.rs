@@ -39,7 +39,7 @@ impl Requester {
         self.brand.logo.map(logo_path)
     }
 
-    /// What stands for a logo where there is none: the first letter, if the brand has a colour.
+    /// The letter in place of a logo: the first of the name, if the brand has a colour.
     pub(crate) fn initial(&self) -> Option<char> {
         let first = self.name.chars().next().filter(|first| first.is_ascii_alphanumeric());
         first.filter(|_| self.brand.colour.is_some()).map(|first| first.to_ascii_uppercase())

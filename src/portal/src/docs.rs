@@ -15,11 +15,13 @@ mod search;
 mod site;
 mod tabs;
 
+use std::future::{Ready, ready};
 use std::sync::{Arc, OnceLock};
 
+use actix_web::dev::Payload;
 use actix_web::http::header::{CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, LOCATION, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS};
 use actix_web::web::Data;
-use actix_web::{HttpRequest, HttpResponse};
+use actix_web::{FromRequest, HttpRequest, HttpResponse};
 use askama::Template;
 use sakshi_service::{Service, ServiceError};
 use sakshi_web::api_document::{ApiDocument, open_to_every_origin};
@@ -152,51 +154,83 @@ pub async fn enter() -> HttpResponse {
     HttpResponse::PermanentRedirect().insert_header((LOCATION, "/docs")).finish()
 }
 
-/// The page at the request's path, as HTML or as Markdown.
-///
-/// # Errors
-/// 404 when there is none; 429 when one address asks too often.
-pub async fn show(
+/// A reader of the documentation, whose address has been charged for a page.
+pub struct Reader {
     request: HttpRequest,
     service: Data<Service>,
     document: Data<ApiDocument>,
     pages: Data<DocsPages>,
     rates: Data<RateLimits>,
-) -> Result<HttpResponse, ApiError> {
-    rates.pages.take(&rates.client_address(&request))?;
-    let (path, is_markdown) = request.path().strip_suffix(".md").map_or((request.path(), false), |path| (path, true));
+}
+
+impl FromRequest for Reader {
+    type Error = ApiError;
+    type Future = Ready<Result<Self, ApiError>>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        let of = || {
+            let rates: Data<RateLimits> = request.app_data().cloned()?;
+            let known = (request.app_data().cloned()?, request.app_data().cloned()?, request.app_data().cloned()?);
+            let (service, document, pages) = known;
+            Some(Self { request: request.clone(), service, document, pages, rates })
+        };
+        let reader = of().ok_or_else(|| ApiError::internal("the documentation is not configured"));
+        ready(reader.and_then(|reader| {
+            reader.rates.pages.take(&reader.rates.client_address(request))?;
+            Ok(reader)
+        }))
+    }
+}
+
+impl Reader {
+    fn reference(&self) -> &Reference {
+        self.pages.0.reference.get_or_init(|| Reference::of(&self.document.value()))
+    }
+
+    /// The public address of this installation.
+    fn base(&self) -> &str {
+        &self.service.authority.public_base
+    }
+}
+
+/// The page at the request's path, as HTML or as Markdown.
+///
+/// # Errors
+/// 404 when there is none; 429 when one address asks too often.
+pub async fn show(reader: Reader) -> Result<HttpResponse, ApiError> {
+    let path = reader.request.path();
+    let (path, is_markdown) = path.strip_suffix(".md").map_or((path, false), |path| (path, true));
     let (at, page) = page_at(path).ok_or(ServiceError::NotFound("path"))?;
-    let kept = &pages.0;
-    let reference = kept.reference.get_or_init(|| Reference::of(&document.value()));
+    let kept = &reader.pages.0;
     if is_markdown {
-        let text = kept.markdown[at].get_or_init(|| Compressed::new(plain::page(page, reference, &service.authority.public_base)));
-        return Ok(published(&request, text, "text/markdown; charset=utf-8"));
+        let text = kept.markdown[at].get_or_init(|| Compressed::new(plain::page(page, reader.reference(), reader.base())));
+        return Ok(published(&reader.request, text, "text/markdown; charset=utf-8"));
     }
     let html = match kept.html[at].get() {
         Some(html) => html,
         None => {
-            let html = rendered(page, reference, &service, &rates).map_err(ApiError::internal)?;
+            let html = rendered(page, &reader).map_err(ApiError::internal)?;
             kept.html[at].get_or_init(|| Compressed::new(html))
         }
     };
-    Ok(published(&request, html, HTML))
+    Ok(published(&reader.request, html, HTML))
 }
 
 const HTML: &str = "text/html; charset=utf-8";
 
-fn rendered(page: &'static Page, reference: &Reference, service: &Service, rates: &RateLimits) -> askama::Result<String> {
-    let (layout, frame) = (Layout::public(service.authority.sandbox), Frame::new(page.path));
+fn rendered(page: &'static Page, reader: &Reader) -> askama::Result<String> {
+    let (layout, frame) = (Layout::public(reader.service.authority.sandbox), Frame::new(page.path));
     match &page.source {
         Source::Document(document) => {
-            let mut html = markdown::rendered(document, &service.authority.public_base);
+            let mut html = markdown::rendered(document, reader.base());
             if page.path == "/docs/limits" {
-                html += &Here { limits: limits(rates) }.render()?;
+                html += &Here { limits: limits(&reader.rates) }.render()?;
             }
             Guide { layout, frame, title: page.title(), html }.render()
         }
         Source::Codes(document) => Codes { layout, frame, entries: codes::entries(document) }.render(),
-        Source::Overview => Overview { layout, frame, reference }.render(),
-        Source::Section(anchor) => match reference.section(anchor) {
+        Source::Overview => Overview { layout, frame, reference: reader.reference() }.render(),
+        Source::Section(anchor) => match reader.reference().section(anchor) {
             Some(section) => Operations { layout, frame, title: page.label, section }.render(),
             None => Err(askama::Error::Custom(format!("the API has no section {anchor}").into())),
         },
@@ -207,87 +241,53 @@ fn rendered(page: &'static Page, reference: &Reference, service: &Service, rates
 ///
 /// # Errors
 /// 400 for other parameters; 429 when one address asks too often.
-pub async fn find(
-    request: HttpRequest,
-    service: Data<Service>,
-    document: Data<ApiDocument>,
-    pages: Data<DocsPages>,
-    rates: Data<RateLimits>,
-) -> Result<HttpResponse, ApiError> {
-    rates.pages.take(&rates.client_address(&request))?;
-    let mut query = Query::of(request.query_string());
+pub async fn find(reader: Reader) -> Result<HttpResponse, ApiError> {
+    let mut query = Query::of(reader.request.query_string());
     let words = query.text("q").unwrap_or_default();
     query.finish()?;
-    let reference = pages.0.reference.get_or_init(|| Reference::of(&document.value()));
-    let hits = Index::of(reference).find(&words);
-    let layout = Layout::public(service.authority.sandbox);
+    let hits = Index::of(reader.reference()).find(&words);
+    let layout = Layout::public(reader.service.authority.sandbox);
     let html = SearchPage { layout, frame: Frame::new("/docs/search"), words, hits }.render().map_err(ApiError::internal)?;
-    Ok(published(&request, &Compressed::new(html), HTML))
+    Ok(published(&reader.request, &Compressed::new(html), HTML))
 }
 
 /// The index of the search, for the script.
 ///
 /// # Errors
 /// 429 when one address asks too often.
-pub async fn index(
-    request: HttpRequest,
-    document: Data<ApiDocument>,
-    pages: Data<DocsPages>,
-    rates: Data<RateLimits>,
-) -> Result<HttpResponse, ApiError> {
-    rates.pages.take(&rates.client_address(&request))?;
-    let reference = pages.0.reference.get_or_init(|| Reference::of(&document.value()));
-    let index = pages.0.index.get_or_init(|| Compressed::new(Index::of(reference).json()));
-    Ok(published(&request, index, "application/json"))
+pub async fn index(reader: Reader) -> Result<HttpResponse, ApiError> {
+    let index = reader.pages.0.index.get_or_init(|| Compressed::new(Index::of(reader.reference()).json()));
+    Ok(published(&reader.request, index, "application/json"))
 }
 
 /// The collection for Postman.
 ///
 /// # Errors
 /// 429 when one address asks too often.
-pub async fn collection(
-    request: HttpRequest,
-    service: Data<Service>,
-    document: Data<ApiDocument>,
-    pages: Data<DocsPages>,
-    rates: Data<RateLimits>,
-) -> Result<HttpResponse, ApiError> {
-    rates.pages.take(&rates.client_address(&request))?;
-    let authority = &service.authority;
-    let made = || postman::collection(&document.value(), &authority.public_base, authority.sandbox).to_string();
-    Ok(published(&request, pages.0.postman.get_or_init(|| Compressed::new(made())), "application/json"))
+pub async fn collection(reader: Reader) -> Result<HttpResponse, ApiError> {
+    let made = || postman::collection(&reader.document.value(), reader.base(), reader.service.authority.sandbox).to_string();
+    Ok(published(&reader.request, reader.pages.0.postman.get_or_init(|| Compressed::new(made())), "application/json"))
 }
 
 /// The webhooks as an AsyncAPI document.
 ///
 /// # Errors
 /// 429 when one address asks too often.
-pub async fn webhooks(
-    request: HttpRequest,
-    document: Data<ApiDocument>,
-    pages: Data<DocsPages>,
-    rates: Data<RateLimits>,
-) -> Result<HttpResponse, ApiError> {
-    rates.pages.take(&rates.client_address(&request))?;
+pub async fn webhooks(reader: Reader) -> Result<HttpResponse, ApiError> {
     // As it is served: without the marks of its order.
-    let made =
-        || serde_json::from_str(document.text()).map_or_else(|_| String::new(), |document| asyncapi::asyncapi(&document).to_string());
-    Ok(published(&request, pages.0.asyncapi.get_or_init(|| Compressed::new(made())), "application/json"))
+    let made = || {
+        serde_json::from_str(reader.document.text()).map_or_else(|_| String::new(), |document| asyncapi::asyncapi(&document).to_string())
+    };
+    Ok(published(&reader.request, reader.pages.0.asyncapi.get_or_init(|| Compressed::new(made())), "application/json"))
 }
 
 /// `/llms.txt`: the pages as a list for programs that read.
 ///
 /// # Errors
 /// 429 when one address asks too often.
-pub async fn list(
-    request: HttpRequest,
-    service: Data<Service>,
-    pages: Data<DocsPages>,
-    rates: Data<RateLimits>,
-) -> Result<HttpResponse, ApiError> {
-    rates.pages.take(&rates.client_address(&request))?;
-    let list = pages.0.list.get_or_init(|| Compressed::new(plain::list(&service.authority.public_base)));
-    Ok(published(&request, list, "text/plain; charset=utf-8"))
+pub async fn list(reader: Reader) -> Result<HttpResponse, ApiError> {
+    let list = reader.pages.0.list.get_or_init(|| Compressed::new(plain::list(reader.base())));
+    Ok(published(&reader.request, list, "text/plain; charset=utf-8"))
 }
 
 /// Answers with a text that is the same for everybody.

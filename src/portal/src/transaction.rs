@@ -98,9 +98,9 @@ struct Page {
     webhook: Option<String>,
     /// What became of it, once there is an outcome.
     delivery: Option<DeliveryLine>,
-    /// Whether it may be sent again, which is so in the sandbox alone.
+    /// True if it may be sent again, which is so in the sandbox alone.
     can_repeat: bool,
-    /// What became of it when it was sent again just now.
+    /// The outcome of a repetition just now.
     repeated: Option<DeliveryOutcome>,
     event: Option<String>,
     stage: Stage,

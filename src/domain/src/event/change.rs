@@ -1,4 +1,4 @@
-//! What may be changed of an event, and the bounds of its beginning and its end.
+//! Changes of an event, and the bounds of its beginning and its end.
 
 use super::{CreditBudget, Event, EventEntry, EventTerms, EventText, MaxGuests};
 use crate::brand::BrandPatch;

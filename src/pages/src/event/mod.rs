@@ -23,7 +23,7 @@ use sakshi_web::error::ApiError;
 use crate::text::Texts;
 use crate::time_left::date_and_time;
 
-/// When and where an event is, as guests read it.
+/// Beginning and place of an event, as guests read them.
 pub(super) fn occasion(terms: &EventTerms, texts: &Texts) -> Vec<String> {
     let at = terms.starts_at.map(|at| date_and_time(at, terms.time_zone, texts));
     at.into_iter().chain(terms.place.as_ref().map(|place| place.as_str().to_owned())).collect()

@@ -23,7 +23,7 @@ struct Ticket<'a> {
     name: &'a str,
     organiser: Option<String>,
     occasion: Vec<String>,
-    /// Where the file for calendars is.
+    /// The address of the file for calendars.
     calendar: Option<String>,
     guests: Vec<Guest>,
     next: Next,

@@ -31,6 +31,8 @@ const VISITS_MAX: usize = 8;
 /// Words of a name that have initials, and dots of each.
 const WORDS_MAX: usize = 4;
 const DOTS_MAX: usize = 3;
+/// Code points of an initial: a letter may have any number of signs, and a cookie has bounds.
+const SIGNS_MAX: usize = 8;
 
 /// A guest who has a place.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,7 +61,8 @@ impl Registered {
 fn initials(name: &str) -> String {
     let word = |word: &str| {
         let mut letters = word.graphemes(true);
-        letters.next().map(|first| format!("{first}{}", "•".repeat(letters.take(DOTS_MAX).count())))
+        let first: String = letters.next()?.chars().take(SIGNS_MAX).collect();
+        Some(first + &"•".repeat(letters.take(DOTS_MAX).count()))
     };
     name.split_whitespace().take(WORDS_MAX).filter_map(word).collect::<Vec<_>>().join(" ")
 }
@@ -157,5 +160,7 @@ mod tests {
         ] {
             assert_eq!(initials(name), shown, "{name}");
         }
+        let signs = |count| format!("A{}", "\u{301}".repeat(count));
+        assert_eq!(initials(&signs(5_000)), signs(SIGNS_MAX - 1));
     }
 }

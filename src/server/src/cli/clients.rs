@@ -102,7 +102,7 @@ pub(super) struct Brand {
     /// The colour of buttons and links, such as "#7a1f3d".
     #[arg(long, value_name = "COLOUR|none")]
     colour: Option<String>,
-    /// Where people get help: an e-mail address, a telephone number or an https URL.
+    /// The contact for people who need help: an e-mail address, a telephone number or an https URL.
     #[arg(long, value_name = "CONTACT|none")]
     support: Option<String>,
     /// URL of the privacy notice.

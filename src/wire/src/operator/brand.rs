@@ -1,4 +1,4 @@
-//! The brand of a client or an event: what pages show of it.
+//! The brand of a client or an event.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -14,7 +14,7 @@ use crate::json::Json;
 use crate::text::{Change, Label};
 
 body! { request
-    /// What is to change of a brand; null removes a part.
+    /// A change of a brand; null removes a part.
     #[derive(Clone, Default, PartialEq)]
     pub struct PatchBrandRequest {
         /// The name that people read instead of the client's, or the organiser's.
@@ -23,7 +23,7 @@ body! { request
         logo: Change<Option<LogoFile>>,
         /// The colour of buttons and links, such as `#7a1f3d`. One that is too light to be read is refused; dark pages lighten it.
         colour: Change<Option<Colour>>,
-        /// Where people get help: an e-mail address, a telephone number or an https URL.
+        /// The contact for people who need help: an e-mail address, a telephone number or an https URL.
         support: Change<Option<Contact>>,
         /// The privacy notice.
         privacy_url: Change<Option<HttpUrl>>,
@@ -35,11 +35,11 @@ body! { answer
     pub struct BrandResponse {
         /// The name that people read.
         name: Option<String>,
-        /// Where the logo is.
+        /// The path of the logo.
         logo_url: Option<String>,
         /// The colour of buttons and links.
         colour: Option<Colour>,
-        /// Where people get help.
+        /// The contact for people who need help.
         support: Option<Contact>,
         /// The privacy notice.
         privacy_url: Option<HttpUrl>,
