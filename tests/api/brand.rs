@@ -42,7 +42,7 @@ async fn a_verify_page_shows_the_brand_that_an_operator_has_set_for_the_client()
     let file = page(&node, logo).await;
     assert_eq!((file.status, file.text.as_bytes(), file.header("content-type")), (200, LOGO, Some("image/svg+xml")));
     assert!(file.header("content-security-policy").unwrap().ends_with("sandbox"), "its scripts run nowhere");
-    assert_eq!(file.header("cache-control"), Some("public, max-age=31536000, immutable"));
+    assert_eq!(file.header("cache-control"), Some("public, max-age=86400, immutable"));
     let style = page(&node, "/assets/brand/7a1f3d.css").await;
     assert!(style.text.starts_with(":root{--accent:#7a1f3d;") && style.text.contains("prefers-color-scheme:dark"), "{}", style.text);
 

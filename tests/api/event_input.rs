@@ -43,6 +43,7 @@ async fn an_event_that_cannot_be_is_refused_by_the_name_of_each_field() {
         (but("expires_at", json!("tomorrow")), vec!["expires_at"]),
         (but("starts_at", json!(within(DAY * 365))), vec!["starts_at"]),
         (but("starts_at", json!("noon")), vec!["starts_at"]),
+        (but("starts_at", json!("0001-01-01T00:00:00Z")), vec!["starts_at"]),
         (but("place", json!(" ")), vec!["place"]),
         (but("expires_at", json!(1_900_000_000)), vec!["expires_at"]),
         (but("expires_at", json!(within(DAY * 367))), vec!["expires_at"]),

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::http_url::{HttpUrl, Schemes};
 
@@ -14,17 +14,22 @@ pub struct Brand {
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub name: Option<String>,
     /// The logo.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(skip_serializing_if = "Option::is_none", default, deserialize_with = "readable")]
     pub logo: Option<LogoId>,
     /// The colour of buttons and links.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(skip_serializing_if = "Option::is_none", default, deserialize_with = "readable")]
     pub colour: Option<Colour>,
     /// The contact for people who need help.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(skip_serializing_if = "Option::is_none", default, deserialize_with = "readable")]
     pub support: Option<Contact>,
     /// The client's privacy notice.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub privacy_url: Option<HttpUrl>,
+}
+
+/// A part that was kept under other rules than today's is not shown; nothing else depends on it.
+fn readable<'de, T: FromStr, D: Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+    Ok(Option::<String>::deserialize(deserializer)?.and_then(|text| text.parse().ok()))
 }
 
 impl Brand {
@@ -74,7 +79,7 @@ impl Brand {
     }
 }
 
-/// Identifies a stored logo: a part of a digest of its owner and its bytes, as 32 hexadecimal digits. Whoever has it may load the logo.
+/// Identifies an uploaded logo: 128 random bits, as 32 hexadecimal digits. Whoever has it may load the logo.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct LogoId(pub [u8; 16]);
@@ -324,6 +329,8 @@ mod tests {
         let kept = serde_json::to_string(&both).unwrap();
         assert_eq!(kept, r##"{"name":"Fair","colour":"#7a1f3d"}"##);
         assert_eq!(serde_json::from_str::<Brand>(&kept).unwrap(), both);
+        let light = serde_json::from_str::<Brand>(r##"{"name":"Fair","colour":"#ffcc00","support":"call us"}"##).unwrap();
+        assert_eq!(light, brand(Some("Fair"), None), "what the rules of today refuse is as if it were not set");
     }
 
     #[test]

@@ -16,10 +16,9 @@ impl Icon {
     /// A PNG or SVG file; `None` if it is neither, or too large.
     #[must_use]
     pub fn of_file(bytes: Vec<u8>) -> Option<Self> {
-        let begins = |with: &[u8]| bytes.trim_ascii_start().starts_with(with);
-        let content_type = if bytes.starts_with(b"\x89PNG\r\n\x1a\n") {
+        let content_type = if is_png(&bytes) {
             "image/png"
-        } else if begins(b"<svg") || begins(b"<?xml") {
+        } else if std::str::from_utf8(&bytes).is_ok_and(is_svg) {
             "image/svg+xml"
         } else {
             return None;
@@ -28,6 +27,30 @@ impl Icon {
     }
 }
 
+/// Returns true if the file has the signature, the first and the last chunk of a PNG.
+fn is_png(bytes: &[u8]) -> bool {
+    bytes.starts_with(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR") && bytes.ends_with(b"\0\0\0\0IEND\xaeB`\x82")
+}
+
+/// Returns true if the first element of the file is that of a drawing.
+fn is_svg(text: &str) -> bool {
+    let mut rest = text.trim_start_matches('\u{feff}').trim_ascii_start();
+    for _ in 0..PROLOGUE_MAX {
+        let (begin, end) = match rest {
+            _ if rest.starts_with("<?") => ("<?", "?>"),
+            _ if rest.starts_with("<!--") => ("<!--", "-->"),
+            _ if rest.starts_with("<!DOCTYPE svg") => ("<!", ">"),
+            _ => break,
+        };
+        let Some((_, after)) = rest[begin.len()..].split_once(end) else { return false };
+        rest = after.trim_ascii_start();
+    }
+    rest.strip_prefix("<svg").is_some_and(|rest| rest.starts_with([' ', '\t', '\r', '\n', '>', '/']))
+}
+
+/// Declarations, comments and processing instructions before the drawing.
+const PROLOGUE_MAX: usize = 16;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -35,10 +58,20 @@ mod tests {
     #[test]
     fn an_icon_is_a_small_png_or_svg_file() {
         let of = |bytes: &[u8]| Icon::of_file(bytes.to_vec()).map(|icon| icon.content_type);
-        assert_eq!(of(b"\x89PNG\r\n\x1a\nrest"), Some("image/png"));
+        assert_eq!(of(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR...\0\0\0\0IEND\xaeB`\x82"), Some("image/png"));
+        assert_eq!(of(b"\xef\xbb\xbf<?xml version='1.0'?>\n<!-- made --><!DOCTYPE svg PUBLIC 'x'>\n<svg\n/>"), Some("image/svg+xml"));
         assert_eq!(of(b"\n<svg xmlns=\"http://www.w3.org/2000/svg\"/>"), Some("image/svg+xml"));
         assert_eq!(of(b"<?xml version=\"1.0\"?><svg/>"), Some("image/svg+xml"));
-        for other in [&b""[..], b"GIF89a", b"<html>", &[b"<svg>".as_slice(), &[b' '; Icon::BYTES_MAX]].concat()] {
+        for other in [
+            &b""[..],
+            b"GIF89a",
+            b"<html>",
+            b"<?xml version='1.0'?><html/>",
+            b"<!-- <svg>",
+            b"<svgs/>",
+            b"\x89PNG\r\n\x1a\nrest",
+            &[b"<svg>".as_slice(), &[b' '; Icon::BYTES_MAX]].concat(),
+        ] {
             assert_eq!(of(other), None);
         }
     }

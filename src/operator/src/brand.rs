@@ -1,7 +1,7 @@
 //! `/admin/v1/clients/{client_id}/brand` and `/admin/v1/events/{event_id}/brand`: the brand of a client, and of one event.
 
 use actix_web::web::Json;
-use aws_lc_rs::digest::{SHA256, digest};
+use aws_lc_rs::rand;
 use sakshi_domain::brand::{Brand, BrandPatch, LogoId};
 use sakshi_domain::event::EventPatch;
 use sakshi_domain::ids::{ClientId, EventId};
@@ -16,7 +16,7 @@ use super::arguments::{Asked, Id};
 use super::bearer::Operator;
 
 /// An owner of a brand.
-pub(super) trait Branded: ToString {
+pub(super) trait Branded {
     /// Its brand.
     ///
     /// # Errors
@@ -66,7 +66,7 @@ pub(super) async fn show<T: Branded>(Operator(deps): Operator, Id(owner): Id<T>)
     Ok(Json(owner.brand(&deps.store).await?.into()))
 }
 
-/// Changes the brand. The logo is there before pages name it, and goes after they have named another.
+/// Changes the brand. A logo is there before pages name it; one that was replaced may be named by pages for some seconds more.
 pub(super) async fn patch<T: Branded>(
     Operator(deps): Operator,
     Id(owner): Id<T>,
@@ -75,7 +75,7 @@ pub(super) async fn patch<T: Branded>(
     let before = owner.brand(&deps.store).await?;
     let logo = match asked.logo.0 {
         Some(Some(file)) => {
-            let id = logo_id(&owner, &file.0.bytes);
+            let id = new_logo()?;
             deps.store.keep_logo(id, file.0).await?;
             Some(Some(id))
         }
@@ -96,10 +96,9 @@ pub(super) async fn patch<T: Branded>(
     Ok(Json(after.into()))
 }
 
-/// The id of a logo. It is its owner's alone: what one removes is not another's.
-fn logo_id(owner: &impl ToString, file: &[u8]) -> LogoId {
-    let digest = digest(&SHA256, &[owner.to_string().as_bytes(), b" ", file].concat());
+/// An id for one upload: what another upload removes is never this.
+fn new_logo() -> Result<LogoId, ApiError> {
     let mut id = [0; 16];
-    id.copy_from_slice(&digest.as_ref()[..16]);
-    LogoId(id)
+    rand::fill(&mut id).map_err(|_| ApiError::internal("no randomness"))?;
+    Ok(LogoId(id))
 }

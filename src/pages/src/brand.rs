@@ -11,8 +11,8 @@ use sakshi_web::rate_limit::RateLimits;
 
 use super::app_icon::POLICY;
 
-/// The bytes behind the address of a logo are always the same.
-const FOR_EVER: &str = "public, max-age=31536000, immutable";
+/// The bytes behind an address never change, but a logo may be withdrawn.
+const FOR_A_DAY: &str = "public, max-age=86400, immutable";
 
 /// Answers with a logo. The first look at one costs its address a page, and later ones nothing: they are kept in memory.
 ///
@@ -26,7 +26,7 @@ pub(crate) async fn logo(
 ) -> Result<HttpResponse, ApiError> {
     let unknown = ServiceError::NotFound("logo");
     let id: LogoId = path.parse().map_err(|_| unknown.clone())?;
-    let logo = match service.names.kept_logo(id) {
+    let logo = match Names::kept_logo(&service, id) {
         Some(logo) => logo,
         None => {
             rates.pages.take(&rates.client_address(&request))?;
@@ -34,7 +34,7 @@ pub(crate) async fn logo(
         }
     };
     let mut response = HttpResponse::Ok();
-    response.insert_header((CACHE_CONTROL, FOR_EVER)).insert_header((CONTENT_SECURITY_POLICY, POLICY));
+    response.insert_header((CACHE_CONTROL, FOR_A_DAY)).insert_header((CONTENT_SECURITY_POLICY, POLICY));
     Ok(response.content_type(logo.content_type).body(logo.bytes.clone()))
 }
 
@@ -53,5 +53,5 @@ pub(crate) async fn style(path: Path<String>) -> Result<HttpResponse, ApiError> 
         css(dark.plain),
         css(dark.deep)
     );
-    Ok(HttpResponse::Ok().insert_header((CACHE_CONTROL, "public, max-age=86400")).content_type("text/css; charset=utf-8").body(style))
+    Ok(HttpResponse::Ok().insert_header((CACHE_CONTROL, FOR_A_DAY)).content_type("text/css; charset=utf-8").body(style))
 }

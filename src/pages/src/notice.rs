@@ -125,11 +125,11 @@ pub(super) async fn ended(service: &Service, state: &PageState, language: PageLa
         PageState::Unknown => (StatusCode::NOT_FOUND, QUESTION, texts.unknown_heading, vec![texts.unknown]),
     };
     let event = state.opened().and_then(|opened| opened.event);
+    if let PageState::NotVerified(_, failure) = state {
+        words.extend(failure.code.as_deref().filter(|code| FACE_SCANS.contains(code)).map(|_| texts.face_tip));
+    }
     match state {
-        PageState::NotVerified(_, failure) if event.is_none() => {
-            words.extend(failure.code.as_deref().filter(|code| FACE_SCANS.contains(code)).map(|_| texts.face_tip));
-            words.push(texts.start_again);
-        }
+        PageState::NotVerified(..) if event.is_none() => words.push(texts.start_again),
         PageState::NotVerified(_, failure) if failure.code.as_deref() == Some(EventRefusal::Full.code()) => {
             words.push(texts.event.more_places);
         }

@@ -80,6 +80,7 @@ impl Print {
 struct Page<'a> {
     texts: &'static Texts,
     name: &'a str,
+    occasion: &'a [String],
     about: &'a [String],
     logo: Option<&'a str>,
     /// Style of the name: the longer, the smaller.
@@ -98,6 +99,10 @@ struct Sheet<'a> {
     paper: (u16, u16),
     texts: &'static Texts,
     name: &'a str,
+    occasion: &'a [String],
+    occasion_size: f64,
+    /// Its line is above that of the organiser.
+    occasion_y: u16,
     about: &'a [String],
     logo: Option<&'a str>,
     about_size: f64,
@@ -119,6 +124,7 @@ fn as_page(event: &Event, about: &About, code: &QrCode, address: String, base: &
     let poster = Page {
         texts,
         name,
+        occasion: &about.occasion,
         about: &about.lines,
         logo: about.logo.as_deref(),
         length: match name.chars().count() {
@@ -142,9 +148,10 @@ fn as_page(event: &Event, about: &About, code: &QrCode, address: String, base: &
     response
 }
 
-/// Beginning, place, organiser and purpose, any of which may be missing, and the logo as a `data:` URL: a printed page loads nothing.
+/// Beginning and place, organiser and purpose, any of which may be missing, and the logo as a `data:` URL: a printed page loads nothing.
 #[derive(Debug, Default)]
 struct About {
+    occasion: Vec<String>,
     lines: Vec<String>,
     logo: Option<String>,
 }
@@ -159,7 +166,8 @@ impl About {
         let purpose = event.terms.purpose.as_ref().map(|purpose| purpose.as_str().to_owned());
         let occasion = occasion(&event.terms, Texts::of(event.terms.language));
         Self {
-            lines: occasion.into_iter().chain(organiser.map(|organiser| organiser.line)).chain(purpose).collect(),
+            occasion,
+            lines: organiser.map(|organiser| organiser.line).into_iter().chain(purpose).collect(),
             logo: logo.map(|logo| format!("data:{};base64,{}", logo.content_type, STANDARD.encode(&logo.bytes))),
         }
     }
@@ -173,6 +181,9 @@ fn as_drawing(event: &Event, about: &About, code: &QrCode, address: String, size
         texts,
         name,
         about_y: if texts.is_right_to_left() { 271 } else { 274 },
+        occasion_y: if texts.is_right_to_left() { 261 } else { 267 },
+        occasion_size: line_size(&about.occasion.join(" · ")),
+        occasion: &about.occasion,
         about_size: line_size(&about.lines.join(" · ")),
         about: &about.lines,
         logo: about.logo.as_deref(),

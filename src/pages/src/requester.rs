@@ -28,10 +28,11 @@ impl Requester {
     pub(crate) async fn of_event(service: &Service, event: &Event) -> Option<Self> {
         let client = Self::of(service, &event.client, &event.app).await?;
         let brand = event.terms.brand.clone().or(&client.brand);
-        Some(match organiser(&event.terms) {
-            Some(organiser) => Self { name: organiser.to_owned(), further: Some(client.name).filter(|client| client != organiser), brand },
-            None => Self { brand, ..client },
-        })
+        let Some(organiser) = organiser(&event.terms) else { return Some(Self { brand, ..client }) };
+        // A logo stands beside the name that an operator has seen with it.
+        let is_vetted = event.terms.brand.name.is_some() || brand.is_unset();
+        let (name, further) = if is_vetted { (organiser, &*client.name) } else { (&*client.name, organiser) };
+        Some(Self { name: name.to_owned(), further: Some(further.to_owned()).filter(|further| further != name), brand })
     }
 
     /// The path of its logo.

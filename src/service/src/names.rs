@@ -17,8 +17,9 @@ const KEPT: Duration = Duration::from_secs(5);
 /// Names that are kept at one time.
 const NAMES_MAX: usize = 1_024;
 
-/// Logos that are kept at one time.
+/// Logos that are kept at one time, and the time for which one is kept: a logo that was removed is shown no longer.
 const LOGOS_MAX: usize = 64;
+const LOGO_KEPT: Duration = Duration::from_secs(300);
 
 /// The name of a client with that of one of its apps.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,11 +35,14 @@ pub struct Named {
 /// Names by client and app, each with when it was read.
 type Entries = HashMap<(ClientId, AppId), (Duration, Named)>;
 
+/// Logos, each with when it was read.
+type Logos = HashMap<LogoId, (Duration, Arc<Icon>)>;
+
 /// The names and logos of a node.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     entries: Arc<Mutex<Entries>>,
-    logos: Arc<Mutex<HashMap<LogoId, Arc<Icon>>>>,
+    logos: Arc<Mutex<Logos>>,
 }
 
 impl Names {
@@ -55,10 +59,12 @@ impl Names {
         Some(named)
     }
 
-    /// The logo with this id, if it was asked for lately. What an id stands for never changes.
+    /// The logo with this id, if it was read lately.
     #[must_use]
-    pub fn kept_logo(&self, id: LogoId) -> Option<Arc<Icon>> {
-        self.logos.lock().unwrap_or_else(PoisonError::into_inner).get(&id).cloned()
+    pub fn kept_logo(service: &Service, id: LogoId) -> Option<Arc<Icon>> {
+        let now = service.clock.monotonic();
+        let logos = service.names.logos.lock().unwrap_or_else(PoisonError::into_inner);
+        logos.get(&id).filter(|(read_at, _)| now < *read_at + LOGO_KEPT).map(|(_, logo)| Arc::clone(logo))
     }
 
     /// The logo with this id.
@@ -72,7 +78,7 @@ impl Names {
         if logos.len() >= LOGOS_MAX {
             logos.clear();
         }
-        logos.insert(id, Arc::clone(&logo));
+        logos.insert(id, (service.clock.monotonic(), Arc::clone(&logo)));
         Ok(Some(logo))
     }
 

@@ -1,6 +1,7 @@
 //! Events and their registered guests.
 
 use aws_lc_rs::digest::{SHA256, digest};
+use sakshi_domain::brand::Brand;
 use sakshi_domain::event::{Event, EventTerms};
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::invalid::Invalid;
@@ -33,11 +34,12 @@ pub enum PatchEventOutcome {
     NotFound,
 }
 
-/// Tells apart the terms that an event had from those that it has; counts of guests do not change it.
+/// Tells apart the terms that an event had from those that it has; counts of guests do not change it, and neither does its brand, which
+/// no client sets or is shown.
 #[must_use]
 pub fn event_tag(terms: &EventTerms) -> String {
     // Strings, numbers and maps with string keys are always written.
-    let json = serde_json::to_vec(terms).unwrap_or_default();
+    let json = serde_json::to_vec(&EventTerms { brand: Brand::default(), ..terms.clone() }).unwrap_or_default();
     let digest = digest(&SHA256, &json);
     digest.as_ref()[..12].iter().map(|byte| format!("{byte:02x}")).collect()
 }

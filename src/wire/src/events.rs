@@ -45,7 +45,7 @@ body! { request
         /// `open`: everybody with the printed code can start. `kiosk`: only who scans the code on the kiosk's screen, which changes
         /// every 30 seconds. Default: `open`.
         entry: Option<EventEntry>,
-        /// The beginning, which guests are told; they can register before. It is before `expires_at`.
+        /// The beginning, which guests are told; they can register before. It is before `expires_at`, by 366 days at most.
         starts_at: Option<Timestamp>,
         /// The place shown to guests, 1 to 200 characters.
         place: Option<EventText>,

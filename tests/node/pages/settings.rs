@@ -84,7 +84,7 @@ async fn the_foot_of_every_page_says_who_checks_what_is_kept_for_how_long_and_wh
             foot.contains("<b lang=\"en\">sakshi</b> checks identities for the service that asks."),
             !path.contains(&pending.id.to_string())
         );
-        assert!(html.contains("checks identities for the service that asks."), "{path}: above, where the person waits");
+        assert!(html.contains(" checks identities for the service that asks."), "{path}: above, where the person waits");
         assert!(foot.contains(kept) && !foot.contains(other), "{path}: {foot}");
         assert!(foot.contains(" <a href=\"https://bank.example/privacy\">Privacy</a></p>"), "{foot}");
     }

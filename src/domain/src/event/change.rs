@@ -13,7 +13,8 @@ use crate::time_zone::TimeZone;
 /// # Errors
 /// A message that says what is accepted.
 pub fn check_start(start: Option<Timestamp>, end: Timestamp) -> Result<(), &'static str> {
-    if start.is_none_or(|start| start < end) { Ok(()) } else { Err("must be before expires_at") }
+    let good = start.is_none_or(|start| start < end && end.since(start) <= EVENT_LIFETIME_MAX);
+    if good { Ok(()) } else { Err("must be before expires_at, by 366 days at most") }
 }
 
 /// Checks when an event ends.

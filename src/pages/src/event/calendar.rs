@@ -28,7 +28,7 @@ pub(crate) async fn file(
 ) -> Result<HttpResponse, ApiError> {
     rates.pages.take(&rates.client_address(&request))?;
     let event = find_event(&service, &path).await?;
-    let start = event.terms.starts_at.ok_or(ServiceError::NotFound("beginning"))?;
+    let start = event.terms.starts_at.ok_or(ServiceError::NotFound("calendar file"))?;
     let text = calendar(&event, start, &service.authority.event_url(event.id), service.clock.now());
     Ok(private(StatusCode::OK)
         .insert_header((CONTENT_DISPOSITION, "attachment; filename=\"event.ics\""))

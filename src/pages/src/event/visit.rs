@@ -1,7 +1,8 @@
 //! A guest's visits: for each verification that a browser started at an event it keeps a cookie, so that coming back continues what is
 //! under way instead of paying for another, and shows what it has registered.
 //!
-//! A result is kept for a day and an event for months, so once a guest is registered the cookie says who and when, sealed.
+//! A result is kept for a day and an event for months, so once a guest is registered the cookie says when, sealed. It says nothing of
+//! what was shared: that is read where it is kept, and goes with it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,7 +32,7 @@ const VISITS_MAX: usize = 8;
 /// Words of a name that have initials, and dots of each.
 const WORDS_MAX: usize = 4;
 const DOTS_MAX: usize = 3;
-/// Code points of an initial: a letter may have any number of signs, and a cookie has bounds.
+/// Code points of an initial: a letter may have any number of signs.
 const SIGNS_MAX: usize = 8;
 
 /// A guest who has a place.
@@ -40,7 +41,8 @@ pub(crate) struct Registered {
     pub(crate) txn: TxnId,
     /// When the guest was verified.
     pub(crate) at: Timestamp,
-    /// The initials of the name that was shared, so that guests of one phone are told apart; empty without a name.
+    /// The initials of the name that was shared, so that guests of one phone are told apart; empty without a name, and when the result
+    /// is no longer kept.
     pub(crate) initials: String,
 }
 
@@ -85,8 +87,7 @@ pub(super) fn started(service: &Service, event: &Event, txn: TxnId) -> String {
 
 /// The value of `Set-Cookie` for a guest who was registered, for as long as the event and its registrations are kept.
 pub(crate) fn registered(service: &Service, event: &Event, guest: &Registered) -> String {
-    let plain = [&guest.at.millis().to_be_bytes(), guest.initials.as_bytes()].concat();
-    let sealed = service.vault.seal(&owner(event.id, guest.txn), &plain);
+    let sealed = service.vault.seal(&owner(event.id, guest.txn), &guest.at.millis().to_be_bytes());
     let kept = (event.terms.expires_at + event.terms.retention.registrations(service.rules.registration_ttl)).since(service.clock.now());
     cookie(service, event, guest.txn, &BASE64_URL_SAFE_NO_PAD.encode(sealed.as_bytes()), kept)
 }
@@ -106,17 +107,17 @@ pub(super) async fn recall(service: &Service, request: &HttpRequest, event: &Eve
     // Browsers send the oldest first (RFC 6265 §5.4).
     let sent: Vec<_> = in_cookies(request).collect();
     for (txn, value) in sent.into_iter().rev().take(VISITS_MAX) {
-        if let Some(guest) = opened(service, event.id, txn, &value) {
-            visits.registered.push(guest);
-            continue;
-        }
+        let known = opened(service, event.id, txn, &value);
         match service.transactions.get(txn).await? {
             View::Pending(pending) if pending.event == Some(event.id) => visits.under_way = Some(pending),
             View::Completed(record) if record.passed && record.opened.event == Some(event.id) => {
                 let guest = Registered::of(service, *record);
-                visits.cookies.push(registered(service, event, &guest));
+                if known.is_none() {
+                    visits.cookies.push(registered(service, event, &guest));
+                }
                 visits.registered.push(guest);
             }
+            _ if known.is_some() => visits.registered.extend(known),
             _ => visits.cookies.push(cookie(service, event, txn, "", Duration::ZERO)),
         }
     }
@@ -127,9 +128,8 @@ pub(super) async fn recall(service: &Service, request: &HttpRequest, event: &Eve
 fn opened(service: &Service, event: EventId, txn: TxnId, value: &str) -> Option<Registered> {
     let sealed = Sealed::from_bytes(BASE64_URL_SAFE_NO_PAD.decode(value).ok()?)?;
     let plain = service.vault.open(&owner(event, txn), &sealed).ok()?;
-    let (at, initials) = plain.split_first_chunk()?;
-    let initials = String::from_utf8(initials.to_vec()).ok()?;
-    Some(Registered { txn, at: Timestamp::from_millis(i64::from_be_bytes(*at)), initials })
+    let at = Timestamp::from_millis(i64::from_be_bytes(plain.as_slice().try_into().ok()?));
+    Some(Registered { txn, at, initials: String::new() })
 }
 
 /// What a sealed value belongs to.

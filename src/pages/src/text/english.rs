@@ -78,7 +78,7 @@ pub(super) static TEXTS: Texts = Texts {
     taken_there: "Taking you there…",
     stay: "Stay here",
     back_to: around("Back to ", ""),
-    app_names: around("The app will name ", ", which checks identities for the service that asks."),
+    app_names: around("The app will show the name ", ": it checks identities for the service that asks."),
     not_now: "Not now",
     shared_heading: "What you shared",
     face_tip: "Look straight into the camera in good light, without glasses, cap or mask, and hold the phone still.",

@@ -22,7 +22,7 @@ use sakshi_wire::events::{EventAddresses, RegistrationRow};
 
 use super::event_time;
 use super::live::Counts;
-use super::workbook::GUESTS_MAX;
+use super::workbook::fits;
 use crate::curl::{Command, Curl};
 use crate::error::PortalError;
 use crate::field::Field;
@@ -90,7 +90,7 @@ struct Page {
 
 impl Page {
     fn has_workbook(&self) -> bool {
-        self.total <= GUESTS_MAX.into()
+        fits(&self.event)
     }
 
     fn time(&self, at: &Timestamp) -> EventTime {

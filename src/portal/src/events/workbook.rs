@@ -10,6 +10,7 @@ use actix_web::web::{Data, Path};
 use rust_xlsxwriter::{Format, Workbook, XlsxError};
 use sakshi_authority::claims::credential_name;
 use sakshi_domain::claims::Claim;
+use sakshi_domain::event::Event;
 use sakshi_service::budget::Stage;
 use sakshi_service::events::own_event;
 use sakshi_service::guest_list::GuestList;
@@ -25,36 +26,48 @@ use crate::portal_user::PortalUser;
 use crate::transaction::plain;
 use crate::trial::asked;
 
-/// Guests of a workbook.
-pub(super) const GUESTS_MAX: u32 = 50_000;
-/// Bytes that the library holds for each byte of text, about.
+/// Cells of a workbook.
+const CELLS_MAX: usize = 200_000;
+/// Bytes that the library holds for a cell, and for each byte of its text, about: the cell, the shared text, and the file twice.
+const CELL_BYTES: usize = 200;
 const FACTOR: usize = 4;
+/// Characters of a cell, as the format has it; a text that is longer is cut.
+const CELL_CHARS_MAX: usize = 32_000;
+/// Columns beside the claims.
+const FIXED: [&str; 3] = ["Transaction", "Code", "Verified at (UTC)"];
 const TYPE: &str = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet";
+
+/// Returns true if the guests of an event fit into a workbook.
+pub(super) fn fits(event: &Event) -> bool {
+    event.counts.registrations as usize * (FIXED.len() + columns(event.terms.claims).len()) <= CELLS_MAX
+}
 
 /// Answers with the guests, oldest first.
 ///
 /// # Errors
-/// 404 unless the app has such an event, or when it has too many guests.
+/// 404 unless the app has such an event, and its guests fit.
 pub(crate) async fn xlsx(user: PortalUser, path: Path<String>, service: Data<Service>) -> Result<HttpResponse, PortalError> {
     let event = own_event(&service, &user.caller.app.app_id, &path).await?;
-    if event.counts.registrations > GUESTS_MAX {
-        return Err(ServiceError::NotFound("workbook of so many guests").into());
+    if !fits(&event) {
+        return Err(ServiceError::NotFound("workbook").into());
     }
     let claims = columns(event.terms.claims);
     let mut permit = service.memory.answers.permit(user.caller.owners(), Stage::Leaving);
-    let mut list = GuestList::new(&service, &user.caller, event.id, PageRequest { page: 1, page_size: GUESTS_MAX });
+    let mut list = GuestList::new(&service, &user.caller, event.id, PageRequest { page: 1, page_size: event.counts.registrations.max(1) });
     let (mut rows, mut bytes) = (Vec::new(), 0);
     loop {
         let wanted = claims.clone();
         let slice = list.next(move |guests| Ok(guests.iter().map(|guest| row(&wanted, guest)).collect::<Vec<_>>())).await?;
-        bytes += slice.made.iter().flatten().map(|text| (text.len() + size_of::<String>()) * FACTOR).sum::<usize>();
+        bytes += slice.made.iter().flatten().map(|text| text.len() * FACTOR + CELL_BYTES).sum::<usize>();
         permit.grow_to(bytes).map_err(ApiError::from)?;
         rows.extend(slice.made);
         if list.is_read(slice.total) {
             break;
         }
     }
-    let head = ["Transaction", "Code", "Verified at (UTC)"].map(str::to_owned).into_iter();
+    // From here on it is one piece of work, which nobody takes back.
+    permit.pin().map_err(ApiError::from)?;
+    let head = FIXED.map(str::to_owned).into_iter();
     let head: Vec<String> = head.chain(claims.iter().map(|claim| asked(*claim).to_owned())).collect();
     let made = service.cpu.run(user.caller.owners(), move || workbook(&head, &rows)).await?.map_err(ApiError::internal)?;
     Ok(private(StatusCode::OK)
@@ -66,7 +79,7 @@ pub(crate) async fn xlsx(user: PortalUser, path: Path<String>, service: Data<Ser
 fn row(claims: &[Claim], guest: &RegistrationRow) -> Vec<String> {
     let shared = guest.verified_claims.as_map();
     let known = [guest.txn_id.to_string(), guest.registration_code.clone(), guest.verified_at.to_string()];
-    let value = |claim: &Claim| shared.get(credential_name(*claim)).map(plain).unwrap_or_default();
+    let value = |claim: &Claim| shared.get(credential_name(*claim)).map(plain).unwrap_or_default().chars().take(CELL_CHARS_MAX).collect();
     known.into_iter().chain(claims.iter().map(value)).collect()
 }
 

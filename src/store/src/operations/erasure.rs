@@ -188,11 +188,16 @@ impl Store {
         let Some(record) = self.read(vec![Query::Fields(key, &["app", "registrations"])]).await?.record()? else {
             return Ok(Erased::default());
         };
+        // One that does not open is erased all the same.
+        let logo = self.load_event(id).await.ok().flatten().and_then(|event| event.terms.brand.logo);
         let registrations = match self.commit(erasure::event(id, &record.parsed("app")?)).await? {
             Applied::Done { results, .. } => results.first().copied(),
             Applied::Refused { .. } => None,
         };
         let registrations = registrations.unwrap_or(record.integer("registrations")).unsigned_abs();
+        if let Some(logo) = logo {
+            self.remove_logo(logo).await?;
+        }
         Ok(Erased { events: 1, registrations, ..Erased::default() })
     }
 

@@ -67,7 +67,7 @@ impl Store {
         })
     }
 
-    /// Keeps a logo. Repeatable: its id is of its bytes.
+    /// Keeps a logo. Repeatable by its id.
     pub fn keep_logo(&self, id: LogoId, logo: Icon) -> StoreFuture<()> {
         self.run(move |store| async move {
             store.commit(write(tenancy::logo(id), None, vec![("file", logo.bytes.clone().into())])).await.map(drop)
