@@ -82,6 +82,28 @@ async fn an_events_brand_stands_before_its_clients_on_each_of_its_pages() {
     let poster = backend.get(&format!("/api/v1/nationalid-ovse/events/{}/poster", event.id)).await.text;
     assert!(poster.contains(&format!("data:image/svg+xml;base64,{}", STANDARD.encode(LOGO))) && poster.contains("Innovation Hub"));
     assert_eq!(event.patch(&json!({"brand": {"name": "Income Tax Department"}})).await.refused_fields(), ["brand"], "a client sets none");
+
+    let other = TestEvent::open(&node, &backend, &terms(5)).await;
+    let tag = backend.get(&other.path()).await.header("etag").unwrap().to_owned();
+    let branded = operator.patch(&path("events", &other.id), &json!({"logo": STANDARD.encode(LOGO)})).await.ok();
+    assert_eq!(backend.get(&other.path()).await.header("etag"), Some(&*tag), "the organiser has changed nothing");
+    operator.post("/admin/v1/erasures", &json!({"kind": "event", "id": other.id})).await.ok();
+    assert_eq!(page(&node, branded["logo_url"].as_str().unwrap()).await.status, 404, "an erased event leaves no logo");
+}
+
+#[tokio::test]
+async fn beside_a_logo_stands_the_clients_name_before_the_organiser_that_an_event_names() {
+    let node = TestNode::start().await;
+    let (backend, operator) = (node.backend(1).await, node.operator());
+    let mut named = terms(5);
+    named["organiser"] = json!("State Bank");
+    let event = TestEvent::open(&node, &backend, &named).await;
+    let shown = async || Answer::to(event.visit(reqwest::Method::GET, BROWSER)).await.text;
+    assert!(shown().await.contains("<strong><bdi>State Bank</bdi></strong><span class=\"of-app\"><bdi>Client</bdi>"));
+    operator.patch(&path("clients", &backend.client), &json!({"logo": STANDARD.encode(LOGO), "support": "help@bank.example"})).await.ok();
+    let text = eventually("the logo", TIMEOUT, || async { Some(shown().await).filter(|text| text.contains("/assets/logo/")) }).await;
+    assert!(text.contains("<strong><bdi>Client</bdi></strong><span class=\"of-app\"><bdi>State Bank</bdi>"), "{text}");
+    assert!(text.contains("<p><bdi>Client</bdi>: <a href=\"mailto:help@bank.example\">"), "{text}");
 }
 
 #[tokio::test]

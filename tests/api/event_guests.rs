@@ -235,13 +235,14 @@ async fn a_registered_guest_finds_that_at_the_event_when_it_is_full_or_over_and_
 
     // The page that the guest waits at leaves the same cookie.
     for shown in [page(&cookie_of(&pressed)).await, node.get(&format!("/v/{}", opened.txn)).await] {
-        assert!(is_ticket(&shown) && !shown.text.contains("<form"), "{}", shown.text);
+        assert!(is_ticket(&shown) && !shown.text.contains("<form") && shown.text.contains("A••• R••"), "{}", shown.text);
         let kept = cookie_of(&shown);
         eventually("the end of the result", TIMEOUT, || async { (organiser.result(&opened.txn).await.status == 404).then_some(()) }).await;
         let unknown = page(&cookie_of(&pressed)).await;
         assert_eq!(unknown.status, 409, "nobody knows that guest: {}", unknown.text);
         let again = page(&kept).await;
         assert!(is_ticket(&again) && again.header(SET_COOKIE.as_str()).is_none(), "{}", again.text);
+        assert!(!again.text.contains('•'), "the cookie holds nothing that was shared: {}", again.text);
         let (name, value) = kept.split_once('=').expect("a name and value");
         let other = name.replace(&opened.txn, "3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11");
         for forged in [format!("{other}={value}"), format!("{name}={}", value.replace('A', "B"))] {
