@@ -92,7 +92,7 @@ export async function statesIn(language) {
     open(), open({ claims: EVERYTHING, redirect_url: SHOP }), open(), open({ redirect_url: SHOP }), open(), open({ redirect_url: SHOP }),
     hasty.open({ language }), event(well, { language }), shortEvent(well, language), event(well, { language }), fullEvent(well, language),
     event(broke, { language }), event(crowded, { language }), named.open({ language, redirect_url: SHOP }),
-    event(named, { language, starts_at: IN_TWO_DAYS, place: "Innovation Hub" }),
+    event(named, { language, starts_at: IN_TWO_DAYS, place: "Innovation Hub, 5th floor, Outer Ring Road, Bengaluru" }),
   ]);
   await Promise.all([
     well.answer(verified, "approve"), well.answer(onwards, "approve"), well.answer(declined, "decline"), well.answer(mismatch, "fail_match"),
@@ -133,6 +133,7 @@ export async function statesIn(language) {
     desktop("kiosk of a disabled event", `${closed.qr_url}/kiosk`),
     desktop("kiosk of an unavailable event", `${unfunded.qr_url}/kiosk`),
     desktop("poster", (page) => poster(page, well, made), { sheet: true }),
+    desktop("poster of a brand", (page) => poster(page, named, branded), { sheet: true }),
   ];
 }
 

@@ -27,8 +27,9 @@ use super::requester::Organiser;
 use super::text::Texts;
 use super::time_left::date_and_time;
 
-/// Millimetres of the code's side on the sheet.
+/// Millimetres of the code's side on the sheet, and of the letters that say when and where, at most: there is little room above them.
 const CODE_SIDE: f64 = 120.0;
+const OCCASION_SIZE_MAX: f64 = 4.0;
 const SVG: &str = "image/svg+xml";
 
 /// The paper that a poster fills.
@@ -181,8 +182,8 @@ fn as_drawing(event: &Event, about: &About, code: &QrCode, address: String, size
         texts,
         name,
         about_y: if texts.is_right_to_left() { 271 } else { 274 },
-        occasion_y: if texts.is_right_to_left() { 261 } else { 267 },
-        occasion_size: line_size(&about.occasion.join(" · ")),
+        occasion_y: if texts.is_right_to_left() { 264 } else { 267 },
+        occasion_size: line_size(&about.occasion.join(" · ")).min(OCCASION_SIZE_MAX),
         occasion: &about.occasion,
         about_size: line_size(&about.lines.join(" · ")),
         about: &about.lines,
