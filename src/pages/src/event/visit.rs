@@ -108,7 +108,13 @@ pub(super) async fn recall(service: &Service, request: &HttpRequest, event: &Eve
     let sent: Vec<_> = in_cookies(request).collect();
     for (txn, value) in sent.into_iter().rev().take(VISITS_MAX) {
         let known = opened(service, event.id, txn, &value);
-        match service.transactions.get(txn).await? {
+        let view = match service.transactions.get(txn).await {
+            Ok(view) => view,
+            // The cookie is proof enough.
+            Err(_) if known.is_some() => View::Unknown,
+            Err(error) => return Err(error.into()),
+        };
+        match view {
             View::Pending(pending) if pending.event == Some(event.id) => visits.under_way = Some(pending),
             View::Completed(record) if record.passed && record.opened.event == Some(event.id) => {
                 let guest = Registered::of(service, *record);
