@@ -79,7 +79,7 @@ impl Brand {
     }
 }
 
-/// Identifies an uploaded logo: 128 random bits, as 32 hexadecimal digits. Whoever has it may load the logo.
+/// Identifies an uploaded logo: 128 random bits, as 32 hexadecimal digits. It is all that loading the logo takes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct LogoId(pub [u8; 16]);
