@@ -99,7 +99,6 @@ struct Site {
     base: String,
     organiser: Client,
     issuer: SandboxIssuer,
-    holder: HolderKey,
     resident: &'static Resident,
     claims: ClaimSet,
 }
@@ -114,7 +113,6 @@ impl Site {
             http,
             base,
             issuer: SandboxIssuer::from_pkcs8("https://issuer.sandbox.invalid", &std::fs::read(service.key_file("issuer.p8"))?)?,
-            holder: HolderKey::generate()?,
             resident: Resident::find("asha").ok_or("no such resident")?,
             claims: ClaimSet::parse(&CLAIMS)?,
         })
@@ -139,8 +137,9 @@ impl Site {
         let asked = Instant::now();
         let intent = decode_unverified(&jwt)?;
         let now = SystemClock.now();
-        let credential =
-            self.holder.bind(&self.issuer.issue(self.resident, self.claims, &self.holder, now)?, &intent.txn, &intent.aud, now)?;
+        // Each guest is another person with another phone.
+        let (person, holder) = (self.resident.named(format!("Guest {}", intent.txn)), HolderKey::generate()?);
+        let credential = holder.bind(&self.issuer.issue(&person, self.claims, &holder, now)?, &intent.txn, &intent.aud, now)?;
         let signed = Instant::now();
         let body = json!({ "txn": intent.txn, "response": credential }).to_string();
         let request = self.http.post(&intent.cb).header(CONTENT_TYPE, "application/json").body(body);

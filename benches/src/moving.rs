@@ -181,6 +181,7 @@ impl Owner {
         Ok(CompleteTransaction {
             code: None,
             evidence: None,
+            guest: sakshi_store::GuestDetails::default(),
             id,
             known: None,
             passed: true,
@@ -210,6 +211,9 @@ impl Owner {
             expires_at: now + DAY,
             webhook_url: None,
             retention: ClientRetention::default(),
+            on_duplicate: sakshi_domain::event::OnDuplicate::Flag,
+            secret: sakshi_domain::event::EventSecret::fixed(1),
+            doors: vec![],
             brand: sakshi_domain::brand::Brand::default(),
             is_active: true,
         };

@@ -116,7 +116,8 @@ async fn the_status_shows_what_was_created() {
     assert!(kiosk_url.as_str().unwrap().starts_with(&format!("https://verify.example/e/{}/kiosk?key=", event.id)));
     let expected = json!({
         "event_id": event.id, "name": "Open day", "status": "active", "status_reason": null, "is_active": true, "claims": ["name", "gender"],
-        "language": "hindi", "max_guests": 250, "max_pending": null, "credit_budget": null, "entry": "open", "registration_count": 0, "remaining": 250, "scan_count": 0,
+        "language": "hindi", "max_guests": 250, "max_pending": null, "credit_budget": null, "entry": "open", "on_duplicate": "flag",
+        "registration_count": 0, "duplicate_count": 0, "checked_in_count": 0, "remaining": 250, "scan_count": 0,
         "abandoned_count": 0, "pending_count": 0, "warning": null, "kiosk_url": kiosk_url,
         "poster_url": format!("https://verify.example/api/v1/nationalid-ovse/events/{}/poster", event.id),
         "webhook_url": "https://hooks.example/guests?venue=7", "qr_url": format!("https://verify.example/e/{}", event.id),

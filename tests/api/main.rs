@@ -27,6 +27,7 @@ mod credentials;
 mod credits;
 mod descriptors;
 mod erasure;
+mod event_doors;
 mod event_guests;
 mod event_input;
 mod event_places;

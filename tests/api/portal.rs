@@ -150,15 +150,23 @@ async fn what_another_client_has_is_not_shown_and_not_changed() {
     let event = created.header("location").unwrap_or_else(|| panic!("{}", created.text)).split('?').next().unwrap().to_owned();
     assert_eq!(browser.get(&event).await.status, 200);
 
-    for path in [&trial.path, &event, &format!("{event}/live"), &format!("{event}/poster.svg"), &format!("{event}/qr.png")] {
+    for path in [
+        &trial.path,
+        &event,
+        &format!("{event}/live"),
+        &format!("{event}/settings"),
+        &format!("{event}/poster.svg"),
+        &format!("{event}/qr.png"),
+    ] {
         let hidden = stranger.get(path).await;
         assert_eq!(hidden.status, 404, "{path}");
         assert!(!hidden.text.contains(&trial.opened.txn) && !hidden.text.contains("Open day"), "{path}");
     }
     let nowhere = stranger.get("/portal/transactions/00000000-0000-4000-8000-000000000000").await;
     assert_eq!(stranger.get(&trial.path).await.text, nowhere.text, "nor does the page say that it exists");
-    assert_eq!(stranger.send(&event, &[("is_active", "false")]).await.status, 404);
-    assert!(browser.get(&event).await.text.contains("value=\"false\""), "it can still be disabled, so it was not");
+    let settings = format!("{event}/settings");
+    assert_eq!(stranger.send(&settings, &[("is_active", "false")]).await.status, 404);
+    assert!(browser.get(&settings).await.text.contains("value=\"false\""), "it can still be disabled, so it was not");
     assert!(!stranger.get("/portal/credits").await.text.contains(&trial.opened.txn));
     assert!(!stranger.get("/portal/events").await.text.contains("Open day"));
 }

@@ -69,13 +69,13 @@ async fn the_commands_beside_events_webhooks_and_credits_do_what_their_titles_sa
         .post("/api/v1/nationalid-ovse/events", &json!({"name": name, "claims": ["name"], "max_guests": 3, "expires_at": soon(7)}))
         .await
         .ok();
-    let path = format!("/portal/events/{}", created["event_id"].as_str().expect("an event"));
+    let path = format!("/portal/events/{}/settings", created["event_id"].as_str().expect("an event"));
     let said = say(&browser, &path, &backend).await;
     let before = of(&said, "Read its status");
     assert_eq!(before["name"], name);
     let twin = of(&said, "Create one like this")["event_id"].as_str().expect("an event").to_owned();
     assert_ne!(created["event_id"], twin.as_str());
-    assert_eq!(of(&say(&browser, &format!("/portal/events/{twin}"), &backend).await, "Read its status")["name"], name);
+    assert_eq!(of(&say(&browser, &format!("/portal/events/{twin}/settings"), &backend).await, "Read its status")["name"], name);
     assert_eq!(of(&said, "List its registrations")["total"], 0);
     assert_eq!(of(&said, "Raise the cap")["max_guests"], 13);
     assert!(of(&said, "Extend it")["expires_at"].as_str() > before["expires_at"].as_str());

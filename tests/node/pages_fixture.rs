@@ -118,6 +118,7 @@ impl PagesFixture {
             event_starts: RateLimit::per_second("starts", settings.limits.event_starts_per_second_per_address),
             starts_of_events: RateLimit::per_minute("starts", settings.limits.event_starts_per_minute_per_event),
             sign_ins: RateLimit::per_minute("sign_ins", settings.limits.sign_ins_per_minute_per_address),
+            pins: RateLimit::per_minute("pins", 10),
             ..RateLimits::unlimited()
         };
         let shared = Shared {
@@ -194,7 +195,10 @@ impl PagesFixture {
         self.shared
             .service
             .transactions
-            .complete(pending.id, Complete { answer, known: None, evidence: None, replay_window, result_ttl })
+            .complete(
+                pending.id,
+                Complete { answer, known: None, evidence: None, guest: sakshi_store::GuestDetails::default(), replay_window, result_ttl },
+            )
             .await
             .unwrap()
     }

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use sakshi_domain::event::{Event, EventPatch};
+use sakshi_domain::event::{CheckIn, Event, EventPatch};
 use sakshi_domain::ids::{AppId, ClientId, EventId};
-use sakshi_store::PatchEventOutcome;
+use sakshi_store::{CheckInOutcome, PatchEventOutcome};
 
 use super::actor::{EventActor, EventContext};
 use super::message::{EventWatch, GetEvent, WatchEvent};
@@ -72,6 +72,18 @@ impl Events {
             tracing::info!(event.id = %id, event.status = event.status(self.context.clock.now()).as_str(), "event changed");
             event_changed(&self.router.shards, id, Some(Arc::new(Event::clone(event))));
         }
+        Ok(outcome)
+    }
+
+    /// Checks in a guest, once.
+    ///
+    /// # Errors
+    /// [`AskError`] when there is no answer; the guest may then have been checked in or not. The same check-in may be tried again.
+    pub async fn check_in(&self, id: EventId, number: u64, check_in: CheckIn) -> Result<CheckInOutcome, AskError> {
+        let _permits = self.router.admit(self.router.shards.index_of(&id))?;
+        let step = self.context.store.check_in(id, number, check_in);
+        let outcome = tokio::time::timeout(self.router.ask_timeout, step).await.map_err(|_| AskError::NoAnswer)??;
+        event_changed(&self.router.shards, id, None);
         Ok(outcome)
     }
 }

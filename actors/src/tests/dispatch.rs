@@ -74,7 +74,14 @@ fn an_attempt_that_panics_is_unknown_and_is_not_made_again() {
         let id = transactions.new_id(&fixture.client);
         let opening = fixture.opening(id, Some("http://127.0.0.1:9/hook"));
         assert!(matches!(transactions.open(opening).await, Ok(OpenOutcome::Opened { .. })));
-        let complete = Complete { answer: verified(1), known: None, evidence: None, replay_window: WINDOW, result_ttl: WINDOW };
+        let complete = Complete {
+            answer: verified(1),
+            known: None,
+            evidence: None,
+            guest: sakshi_store::GuestDetails::default(),
+            replay_window: WINDOW,
+            result_ttl: WINDOW,
+        };
         assert_eq!(transactions.complete(id, complete).await, Ok(CompleteReply::Accepted));
         let attempt = loop {
             let delivery = fixture.store.load_delivery(id.into()).await.unwrap().unwrap();
@@ -132,7 +139,14 @@ async fn sending_to(fixture: &Fixture, names: &Arc<Names>, origins: &[&str]) -> 
         let id = transactions.new_id(&fixture.client);
         let opening = fixture.opening(id, Some(&format!("{origin}/hook")));
         assert!(matches!(transactions.open(opening).await, Ok(OpenOutcome::Opened { .. })));
-        let complete = Complete { answer: verified(1), known: None, evidence: None, replay_window: WINDOW, result_ttl: WINDOW };
+        let complete = Complete {
+            answer: verified(1),
+            known: None,
+            evidence: None,
+            guest: sakshi_store::GuestDetails::default(),
+            replay_window: WINDOW,
+            result_ttl: WINDOW,
+        };
         assert_eq!(transactions.complete(id, complete).await, Ok(CompleteReply::Accepted));
         all.push(id);
     }

@@ -173,7 +173,14 @@ fn what_waits_behind_the_end_of_a_transaction_is_asked_again_and_answered_from_t
         let fixture = Fixture::new().await;
         let id = fixture.open().await;
         let shard = fixture.tree.transactions.get(0).unwrap();
-        let complete = Complete { answer: verified(1), known: None, evidence: None, replay_window: WINDOW, result_ttl: WINDOW };
+        let complete = Complete {
+            answer: verified(1),
+            known: None,
+            evidence: None,
+            guest: sakshi_store::GuestDetails::default(),
+            replay_window: WINDOW,
+            result_ttl: WINDOW,
+        };
         let end = shard.send(ask(id, complete));
         let behind = shard.send(ask(id, GetTransaction { fresh: true }));
         let (end, behind) = tokio::join!(end, behind);
@@ -250,6 +257,7 @@ fn a_copy_shows_the_end_that_an_actor_before_it_had_begun() {
         let step = CompleteTransaction {
             code: None,
             evidence: None,
+            guest: sakshi_store::GuestDetails::default(),
             id: completed.id,
             known: None,
             passed: true,

@@ -188,12 +188,26 @@ impl Fixture {
 
     /// Completes what the caller has just seen wait.
     pub(super) async fn complete_known(&self, pending: &Arc<Pending>, answer: Answer) -> CompleteReply {
-        let complete = Complete { answer, known: Some(Arc::clone(pending)), evidence: None, replay_window: WINDOW, result_ttl: WINDOW };
+        let complete = Complete {
+            answer,
+            known: Some(Arc::clone(pending)),
+            evidence: None,
+            guest: sakshi_store::GuestDetails::default(),
+            replay_window: WINDOW,
+            result_ttl: WINDOW,
+        };
         self.transactions.complete(pending.id, complete).await.unwrap()
     }
 
     pub(super) async fn complete(&self, id: TxnId, answer: Answer) -> CompleteReply {
-        let complete = Complete { answer, known: None, evidence: None, replay_window: WINDOW, result_ttl: WINDOW };
+        let complete = Complete {
+            answer,
+            known: None,
+            evidence: None,
+            guest: sakshi_store::GuestDetails::default(),
+            replay_window: WINDOW,
+            result_ttl: WINDOW,
+        };
         self.transactions.complete(id, complete).await.unwrap()
     }
 

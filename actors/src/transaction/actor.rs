@@ -248,6 +248,7 @@ fn transition(pending: &Arc<Pending>, complete: &Complete, context: &Transaction
         outcome: seal_outcome(&context.vault, pending.id, &outcome),
         evidence: complete.evidence.clone(),
         answer: complete.answer.digest(),
+        guest: complete.guest.clone(),
         credential,
         replay_window: complete.replay_window,
         result_ttl: pending.terms.retention().result(complete.result_ttl),

@@ -7,7 +7,7 @@ use actix::Message;
 use sakshi_domain::event::EventRefusal;
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::transaction::{Answer, Pending};
-use sakshi_store::{CompletedRecord, Sealed, StoreError, TransactionRecord};
+use sakshi_store::{CompletedRecord, GuestDetails, Sealed, StoreError, TransactionRecord};
 use tokio::sync::oneshot;
 
 use crate::ask::Inquiry;
@@ -64,6 +64,8 @@ pub struct Complete {
     pub known: Option<Arc<Pending>>,
     /// The sealed proof to keep beside it.
     pub evidence: Option<Sealed>,
+    /// The person, if the transaction is a guest's.
+    pub guest: GuestDetails,
     /// How long its credential is refused under other transactions.
     pub replay_window: Duration,
     /// How long the result can be fetched.

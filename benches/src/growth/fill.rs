@@ -125,7 +125,20 @@ impl Filler<'_> {
 }
 
 async fn complete(shard: &Transactions, id: TxnId, answer: Answer) -> Result<(), Failure> {
-    match shard.complete(id, Complete { answer, known: None, evidence: None, replay_window: DAY, result_ttl: DAY }).await? {
+    match shard
+        .complete(
+            id,
+            Complete {
+                answer,
+                known: None,
+                evidence: None,
+                guest: sakshi_store::GuestDetails::default(),
+                replay_window: DAY,
+                result_ttl: DAY,
+            },
+        )
+        .await?
+    {
         CompleteReply::Accepted => Ok(()),
         other => Err(format!("a transaction was not completed: {other:?}").into()),
     }

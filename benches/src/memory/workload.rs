@@ -198,7 +198,14 @@ impl Backend {
         let answer = failure_answer(id, declined.clone());
         let accepted = match self {
             Self::Shard(shard) => {
-                let complete = Complete { answer, known: None, evidence: None, replay_window: REPLAY_WINDOW, result_ttl: RESULT_TTL };
+                let complete = Complete {
+                    answer,
+                    known: None,
+                    evidence: None,
+                    guest: sakshi_store::GuestDetails::default(),
+                    replay_window: REPLAY_WINDOW,
+                    result_ttl: RESULT_TTL,
+                };
                 shard.complete(id, complete).await? == CompleteReply::Accepted
             }
             Self::Store { store, vault } => {
@@ -206,6 +213,7 @@ impl Backend {
                 let complete = CompleteTransaction {
                     code: None,
                     evidence: None,
+                    guest: sakshi_store::GuestDetails::default(),
                     id,
                     known: None,
                     passed: false,

@@ -123,7 +123,20 @@ async fn one(shard: &Transactions, opener: &Opener, url: &WebhookUrl, claims: &A
         identity: CredentialIdentity(distinct),
         digest: AnswerDigest(distinct),
     };
-    match shard.complete(id, Complete { answer, known: None, evidence: None, replay_window: DAY, result_ttl: DAY }).await? {
+    match shard
+        .complete(
+            id,
+            Complete {
+                answer,
+                known: None,
+                evidence: None,
+                guest: sakshi_store::GuestDetails::default(),
+                replay_window: DAY,
+                result_ttl: DAY,
+            },
+        )
+        .await?
+    {
         CompleteReply::Accepted => Ok(id),
         other => Err(format!("a transaction was not completed: {other:?}").into()),
     }

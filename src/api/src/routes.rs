@@ -4,7 +4,7 @@ use actix_web::web;
 use sakshi_domain::checks::CHECKS;
 use sakshi_web::routing::{Audience, Row, row};
 
-use super::events::registrations;
+use super::events::{doors, registrations};
 use super::flows::{doclocker, esign, estamp, wealth};
 use super::{checks, credits, events, intent_keys, openapi, ovse, ping, status, webhook_urls};
 
@@ -37,6 +37,10 @@ const OWN: &[Row] = &[
     row("GET", EVENT, Audience::Clients, || web::to(events::show)),
     row("PATCH", EVENT, Audience::Clients, || web::to(events::patch)),
     row("GET", "/api/v1/nationalid-ovse/events/{eventId}/registrations", Audience::Clients, || web::to(registrations::list)),
+    row("POST", "/api/v1/nationalid-ovse/events/{eventId}/doors", Audience::Clients, || web::to(doors::create)),
+    row("GET", "/api/v1/nationalid-ovse/events/{eventId}/doors", Audience::Clients, || web::to(doors::list)),
+    row("DELETE", "/api/v1/nationalid-ovse/events/{eventId}/doors/{doorId}", Audience::Clients, || web::to(doors::close)),
+    row("POST", "/api/v1/nationalid-ovse/events/{eventId}/check-ins", Audience::Clients, || web::to(doors::check_in)),
     row("GET", "/api/v1/credits", Audience::Clients, || web::to(credits::balance)),
     row("GET", "/api/v1/credits/statement", Audience::Clients, || web::to(credits::statement)),
     row("POST", "/api/v1/esign/request", Audience::Clients, || web::to(esign::request)),

@@ -22,6 +22,12 @@ pub enum Purpose {
     EntryCode,
     /// To start at an event, after opening its page.
     EntryPass,
+    /// To be checked in at an event, with the code that the guest's page shows now.
+    Ticket,
+    /// To be given the code of a ticket as it is now.
+    TicketPage,
+    /// To check in guests at a door, after its PIN.
+    Door,
 }
 
 impl Purpose {
@@ -31,6 +37,9 @@ impl Purpose {
             Self::Kiosk => b"kiosk-capability",
             Self::EntryCode => b"entry-code",
             Self::EntryPass => b"entry-pass",
+            Self::Ticket => b"ticket-code",
+            Self::TicketPage => b"ticket-page",
+            Self::Door => b"door-session",
         }
     }
 }

@@ -5,6 +5,7 @@
 
 use sakshi_domain::claims::{Claim, ClaimSet};
 use sakshi_domain::limits::CLAIMS_MAX;
+use sakshi_domain::transaction::VerifiedClaims;
 
 /// The number of the authority's claims.
 const ROWS: usize = 40;
@@ -52,6 +53,12 @@ const TABLE: [(&str, Option<Claim>); ROWS] = [
     ("email", Some(Claim::Email)),
     ("maskedEmail", Some(Claim::MaskedEmail)),
 ];
+
+/// The name among verified claims.
+#[must_use]
+pub fn name(claims: &VerifiedClaims) -> Option<String> {
+    claims.as_map().get(credential_name(Claim::Name))?.as_str().map(str::to_owned)
+}
 
 /// The row of each claim of the API.
 const ROW_OF: [usize; CLAIMS_MAX] = {

@@ -5,10 +5,12 @@
 //! expired, at capacity, active.
 
 mod change;
+mod guests;
 
 use serde::{Deserialize, Serialize};
 
 pub use self::change::{EventPatch, check_end, check_start};
+pub use self::guests::{CheckIn, Door, DoorChange, DoorId, EventSecret, OnDuplicate, Pin, RegistrationCode, Trait};
 
 use crate::brand::Brand;
 use crate::claims::ClaimSet;
@@ -65,6 +67,14 @@ pub struct EventTerms {
     /// For how long it is kept, when the client has times of its own.
     #[serde(skip_serializing_if = "ClientRetention::is_usual", default)]
     pub retention: ClientRetention,
+    /// The handling of a person who registers again.
+    #[serde(skip_serializing_if = "OnDuplicate::is_flag", default)]
+    pub on_duplicate: OnDuplicate,
+    /// The key of its codes and digests, which nobody is shown.
+    pub secret: EventSecret,
+    /// Its doors.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub doors: Vec<Door>,
     /// The brand that the operator has given it; it stands before that of its client.
     #[serde(skip_serializing_if = "Brand::is_unset", default)]
     pub brand: Brand,
@@ -152,6 +162,10 @@ impl EventEntry {
 pub struct EventCounts {
     /// Guests verified and registered.
     pub registrations: u32,
+    /// Those among them who may have been registered before.
+    pub duplicates: u32,
+    /// Those among them who were checked in.
+    pub checked_in: u32,
     /// Transactions opened by guests; each cost a credit.
     pub scans: u64,
     /// Scans that expired without an answer.
@@ -280,6 +294,8 @@ pub enum EventRefusal {
     Expired,
     /// Every place is taken.
     Full,
+    /// The person is registered already.
+    Duplicate,
 }
 
 impl EventRefusal {
@@ -300,6 +316,7 @@ impl EventRefusal {
         match self {
             Self::Disabled | Self::Expired => "event_closed",
             Self::Full => "event_full",
+            Self::Duplicate => "already_registered",
         }
     }
 
@@ -310,6 +327,7 @@ impl EventRefusal {
             Self::Disabled => "The event was disabled",
             Self::Expired => "The event has ended",
             Self::Full => "The event is full",
+            Self::Duplicate => "This person is already registered",
         }
     }
 }
@@ -346,6 +364,9 @@ mod tests {
                 expires_at: START + Duration::from_secs(60),
                 webhook_url: None,
                 retention: ClientRetention::default(),
+                on_duplicate: OnDuplicate::Flag,
+                secret: EventSecret::fixed(1),
+                doors: vec![],
                 brand: Brand::default(),
                 is_active: true,
             },

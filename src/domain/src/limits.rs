@@ -126,6 +126,10 @@ pub const EVENT_NAME_CHARS_MAX: usize = 200;
 pub const GUESTS_MAX: u32 = 1_000_000;
 /// Credits that the guests of one event may spend.
 pub const EVENT_BUDGET_MAX: u32 = 1_000_000_000;
+/// For how long after the end of an event its doors can be open.
+pub const DOOR_AFTER_END_MAX: Duration = Duration::from_secs(24 * 3_600);
+/// Doors of an event whose links have not ended.
+pub const DOORS_MAX: usize = 50;
 /// Scans of an event that may wait for an answer at one time, however few places are left.
 pub const PENDING_SCANS_MIN: u32 = 20;
 /// How far in the future an event may end.

@@ -12,7 +12,7 @@ use super::layout::Layout;
 use super::notice::{Notice, QUESTION, Retry, busy};
 
 /// Paths of residents and guests.
-const PLACES: [&str; 2] = ["/v/", "/e/"];
+const PLACES: [&str; 3] = ["/v/", "/e/", "/d/"];
 
 /// Returns true for an address below those of residents and guests.
 #[must_use]

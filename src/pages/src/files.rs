@@ -23,3 +23,15 @@ pub(crate) static POSTER_A3: LazyLock<StaticFile> = LazyLock::new(|| {
 /// The style sheet of a poster.
 pub(crate) static POSTER: LazyLock<StaticFile> =
     LazyLock::new(|| StaticFile::style("/assets/poster.css", &[include_str!("../assets/poster.css")]));
+/// The style sheet of a ticket.
+pub(crate) static TICKET_STYLE: LazyLock<StaticFile> =
+    LazyLock::new(|| StaticFile::style("/assets/ticket.css", &[BASE_STYLE, PAGE_STYLE, include_str!("../assets/ticket.css")]));
+/// The script of a ticket, and that of every page.
+pub(crate) static TICKET: LazyLock<StaticFile> = LazyLock::new(|| {
+    StaticFile::script("/assets/ticket.js", concat!(include_str!("../assets/page.js"), include_str!("../assets/ticket.js")))
+});
+/// The style sheet of a door.
+pub(crate) static DOOR_STYLE: LazyLock<StaticFile> =
+    LazyLock::new(|| StaticFile::style("/assets/door.css", &[BASE_STYLE, include_str!("../assets/door.css")]));
+/// The script of a door.
+pub(crate) static DOOR: LazyLock<StaticFile> = LazyLock::new(|| StaticFile::script("/assets/door.js", include_str!("../assets/door.js")));

@@ -4,8 +4,8 @@ use actix_web::web;
 use sakshi_web::routing::{Audience, Row, row};
 use sakshi_web::static_file::ICON;
 
-use super::event::{calendar, show, start};
-use super::{app_icon, brand, files, kiosk, live, poster, verify};
+use super::event::{calendar, show, start, ticket};
+use super::{app_icon, brand, door, files, kiosk, live, poster, verify};
 
 /// Every route of the pages.
 pub const ROUTES: &[Row] = &[
@@ -20,6 +20,7 @@ pub const ROUTES: &[Row] = &[
     row("POST", "/e/{eventId}/start", Audience::Residents, || web::to(start::start)),
     row("GET", "/e/{eventId}/start", Audience::Residents, || web::to(start::back)),
     row("GET", "/e/{eventId}/event.ics", Audience::Residents, || web::to(calendar::file)),
+    row("GET", "/e/{eventId}/ticket", Audience::Residents, || web::to(ticket::current)),
     row("GET", "/e/{eventId}/kiosk", Audience::Residents, || web::to(kiosk::page)),
     row("GET", "/e/{eventId}/kiosk/events", Audience::Residents, || web::to(kiosk::events)),
     row("GET", "/assets/icon.svg", Audience::Residents, || ICON.route()),
@@ -27,6 +28,16 @@ pub const ROUTES: &[Row] = &[
     row("GET", "/assets/page.js", Audience::Residents, || files::SCRIPT.route()),
     row("GET", "/assets/kiosk.css", Audience::Residents, || files::KIOSK_STYLE.route()),
     row("GET", "/assets/kiosk.js", Audience::Residents, || files::KIOSK.route()),
+    row("GET", "/d/t/{ticket}", Audience::Residents, || web::to(door::ticket::open)),
+    row("GET", "/d/{door}", Audience::Residents, || web::to(door::show::show)),
+    row("POST", "/d/{door}", Audience::Residents, || web::to(door::enter::enter)),
+    row("POST", "/d/{door}/check-ins", Audience::Residents, || web::to(door::check_in::post)),
+    row("GET", "/d/{door}/guests", Audience::Residents, || web::to(door::guests::list)),
+    row("GET", "/d/{door}/photo/{code}", Audience::Residents, || web::to(door::guests::photo)),
+    row("GET", "/assets/door.css", Audience::Residents, || files::DOOR_STYLE.route()),
+    row("GET", "/assets/door.js", Audience::Residents, || files::DOOR.route()),
+    row("GET", "/assets/ticket.css", Audience::Residents, || files::TICKET_STYLE.route()),
+    row("GET", "/assets/ticket.js", Audience::Residents, || files::TICKET.route()),
     row("GET", "/assets/logo/{id}", Audience::Residents, || web::to(brand::logo)),
     row("GET", "/assets/brand/{colour}.css", Audience::Residents, || web::to(brand::style)),
     row("GET", app_icon::APP_ICON, Audience::Residents, || web::to(app_icon::icon)),

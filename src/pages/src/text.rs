@@ -221,6 +221,12 @@ pub(crate) struct EventTexts {
     pub(super) open: &'static str,
     pub(super) places_left: &'static str,
     pub(super) offline: &'static str,
+    /// Stands before the code of a ticket.
+    pub(super) door_code: &'static str,
+    /// Beside a ticket whose picture is old.
+    pub(super) no_network: &'static str,
+    /// To a person who has a place already.
+    pub(super) twice: &'static str,
 }
 
 impl EventTexts {
@@ -293,6 +299,7 @@ impl Texts {
             Some("claims_missing") => self.reasons.claims_missing,
             Some("event_full") => self.event.full,
             Some("event_closed") => self.event.closed,
+            Some("already_registered") => self.event.twice,
             _ => self.reasons.other,
         }
     }

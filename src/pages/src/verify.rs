@@ -125,7 +125,7 @@ async fn shown_registered(service: &Service, state: &PageState, language: PageLa
     let PageState::Verified(opened, _) = state else { return None };
     let event = service.events.get_recent(opened.event?).await.ok()??;
     let View::Completed(record) = service.transactions.get(opened.id).await.ok()? else { return None };
-    let guest = [Registered::of(service, *record)];
+    let guest = [Registered::of(service, *record)?];
     let mut response = ticket(service, &event, &guest, language, path, Next::default()).await;
     response.headers_mut().append(SET_COOKIE, HeaderValue::from_str(&registered(service, &event, &guest[0])).ok()?);
     Some(response)

@@ -5,7 +5,7 @@
   const main = document.querySelector("main");
   const element = (id) => document.getElementById(id);
   const { transaction, remaining, event } = main.dataset;
-  const POLL_MS = 3000, PATIENCE_MS = 6000, SILENCE_MS = 25000, AGAIN_MS = 2000;
+  const POLL_MS = 3000, PATIENCE_MS = 6000, SILENCE_MS = 25000, AGAIN_MS = 2000, RENEW_MS = 3000, MINUTE_MS = 60000;
   const STYLES = { minute: { dateStyle: "medium", timeStyle: "short" }, second: { dateStyle: "medium", timeStyle: "medium" }, time: { timeStyle: "short" } };
 
   for (const button of document.querySelectorAll("button.copy")) {
@@ -109,21 +109,43 @@
   }
 
   function followCounts() {
-    const fresh = element("fresh");
-    const registered = element("registrations").textContent;
+    const fresh = element("fresh"), isFirst = !/[?&](q|page)=/.test(location.search);
+    let known = "", isDue = false, busy = false;
+
+    // Takes over what the page would show now. Somebody who looks for a guest, or at older ones, is told instead.
+    async function renew() {
+      if (!isDue || busy || document.visibilityState !== "visible" || element("words").value) return;
+      [isDue, busy] = [false, true];
+      try {
+        const now = new DOMParser().parseFromString(await (await fetch(location.pathname, { signal: AbortSignal.timeout(PATIENCE_MS) })).text(), "text/html");
+        for (const id of ["arrivals", "list", "recent"]) {
+          const [old, made] = [element(id), now.getElementById(id)];
+          if (!old || !made || old.contains(document.activeElement)) continue;
+          old.replaceWith(made);
+          made.querySelectorAll("time").forEach(showOwnTime);
+        }
+      } catch { isDue = true; } finally { busy = false; }
+    }
+
     const stream = new EventSource(event);
     stream.addEventListener("state", ({ data }) => {
       const counts = JSON.parse(data);
-      for (const name of ["registrations", "remaining", "credits", "scans", "pending", "others", "abandoned"]) element(name).textContent = counts[name];
+      for (const name of ["registrations", "checked_in", "duplicates", "credits", "scans", "pending", "others", "abandoned"]) element(name).textContent = counts[name];
       element("status").textContent = counts.label;
       element("status").className = `tag ${counts.status}`;
       element("unfunded").hidden = counts.status !== "out_of_credits";
       element("spent").hidden = counts.status !== "budget_spent";
       element("abused").hidden = !counts.is_abused;
-      if (String(counts.registrations) === registered || fresh.childElementCount) return;
-      const show = Object.assign(document.createElement("a"), { href: `${location.pathname}?page=${counts.last_page}`, textContent: "Show them" });
-      fresh.replaceChildren(`${fresh.dataset.words} `, show);
+      const guests = `${counts.registrations} ${counts.checked_in}`;
+      if (known && guests !== known) {
+        if (isFirst) isDue = true;
+        else if (!fresh.childElementCount) fresh.replaceChildren(`${fresh.dataset.words} `, Object.assign(document.createElement("a"), { href: location.pathname, textContent: "Show them" }));
+      }
+      known = guests;
     });
+    setInterval(renew, RENEW_MS);
+    // Arrivals get older.
+    setInterval(() => { isDue ||= isFirst; }, MINUTE_MS);
     // It is refused when the session has ended; the page says so.
     stream.addEventListener("error", () => stream.readyState === EventSource.CLOSED && setTimeout(() => location.reload(), AGAIN_MS));
   }

@@ -222,6 +222,9 @@ mod tests {
                 expires_at,
                 webhook_url: None,
                 retention: sakshi_domain::retention::ClientRetention::default(),
+                on_duplicate: sakshi_domain::event::OnDuplicate::Flag,
+                secret: sakshi_domain::event::EventSecret::fixed(1),
+                doors: vec![],
                 brand: sakshi_domain::brand::Brand::default(),
                 is_active,
             };

@@ -25,9 +25,10 @@ pub(super) struct Field<'a> {
 
 impl<'a> Field<'a> {
     /// A field with this value. A moment with an offset is shown in UTC.
-    pub(super) fn new(name: &'a str, label: &'a str, kind: &'a str, value: &'a str, problem: Option<String>) -> Self {
-        let moment = (kind == "datetime-local").then(|| Timestamp::parse_iso8601(value)).flatten();
-        let value = moment.map_or(Cow::Borrowed(value), |at| input(at).into());
+    pub(super) fn new(name: &'a str, label: &'a str, kind: &'a str, value: impl Into<Cow<'a, str>>, problem: Option<String>) -> Self {
+        let value = value.into();
+        let moment = (kind == "datetime-local").then(|| Timestamp::parse_iso8601(&value)).flatten();
+        let value = moment.map_or(value, |at| input(at).into());
         Self { name, id: name.to_owned(), label, hint: "", kind, value, problem, required: false }
     }
 

@@ -15,6 +15,9 @@ pub(crate) static RECORDS: LazyLock<StaticFile> = LazyLock::new(|| StaticFile::s
 /// The file of the credits page.
 pub(crate) static CREDITS: LazyLock<StaticFile> =
     LazyLock::new(|| StaticFile::style("/assets/credits.css", &[include_str!("../assets/credits.css")]));
+/// The file of the page of an event.
+pub(crate) static EVENT: LazyLock<StaticFile> =
+    LazyLock::new(|| StaticFile::style("/assets/event.css", &[include_str!("../assets/event.css")]));
 /// The file of pages that show bodies and facts.
 pub(crate) static FIGURES: LazyLock<StaticFile> = LazyLock::new(|| StaticFile::style("/assets/figures.css", &[FIGURES_STYLE]));
 /// What the forms have that ask for claims.

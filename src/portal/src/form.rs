@@ -48,6 +48,8 @@ pub(super) enum Kind {
     RemovableWhole,
     /// A moment in UTC, as browsers write it.
     Moment,
+    /// The same; nothing when it is empty, which removes what is set.
+    RemovableMoment,
     /// `true` or `false`.
     Flag,
 }
@@ -185,14 +187,14 @@ impl Kind {
         let text = text.trim();
         let as_it_is = || Json::Text(text.to_owned());
         match self {
-            Self::Removable | Self::RemovableWhole if text.is_empty() => Some(Json::Null),
+            Self::Removable | Self::RemovableWhole | Self::RemovableMoment if text.is_empty() => Some(Json::Null),
             _ if text.is_empty() => None,
             Self::Text | Self::Removable => Some(as_it_is()),
             Self::Words => Some(Json::List(vec![as_it_is()])),
             Self::Whole | Self::RemovableWhole => {
                 Some(text.parse::<i64>().map_or_else(|_| as_it_is(), |number| Json::Number(number.into())))
             }
-            Self::Moment => Some(Json::Text(match text.len() {
+            Self::Moment | Self::RemovableMoment => Some(Json::Text(match text.len() {
                 16 => format!("{text}:00Z"),
                 19 => format!("{text}Z"),
                 _ => text.to_owned(),

@@ -23,6 +23,7 @@ const LABELS: &[(&str, &str)] = &[
     ("max_guests", "Places"),
     ("name", "Name"),
     ("name_as_per_pan", "Name on the PAN"),
+    ("on_duplicate", "A person who registers again"),
     ("organiser", "Organiser"),
     ("pan", "PAN"),
     ("place", "Place"),

@@ -9,7 +9,7 @@ use sakshi_service::Service;
 use sakshi_web::html;
 use sakshi_web::static_file::ICON;
 
-use crate::files::{CLAIMS, CREDITS, FIGURES, RECORDS, SCRIPT, STYLE};
+use crate::files::{CLAIMS, CREDITS, EVENT, FIGURES, RECORDS, SCRIPT, STYLE};
 
 /// The sections of the portal, which the header links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,6 +100,11 @@ impl Layout {
     /// The style sheet of the page of credits.
     pub(super) fn credits(&self) -> String {
         CREDITS.url()
+    }
+
+    /// The style sheet of the page of an event.
+    pub(super) fn event(&self) -> String {
+        EVENT.url()
     }
 
     /// The style sheet of pages that show bodies and facts.

@@ -1,6 +1,6 @@
 //! Pages of a list with the newest row first; the store lists the oldest first.
 
-use sakshi_store::{Page, PageRequest, StoreError};
+use sakshi_store::{Page, PageRequest};
 
 /// Rows on one page of the portal.
 pub(super) const ROWS: u32 = 10;
@@ -39,9 +39,9 @@ impl Pages {
 ///
 /// # Errors
 /// What `fetch` says.
-pub(super) async fn newest<T, F>(page: u32, fetch: impl Fn(PageRequest) -> F) -> Result<Newest<T>, StoreError>
+pub(super) async fn newest<T, E, F>(page: u32, fetch: impl Fn(PageRequest) -> F) -> Result<Newest<T>, E>
 where
-    F: Future<Output = Result<Page<T>, StoreError>>,
+    F: Future<Output = Result<Page<T>, E>>,
 {
     let total = fetch(PageRequest { page: 1, page_size: 1 }).await?.total;
     let pages = Pages::of(page, total);
@@ -69,10 +69,10 @@ mod tests {
 
     use super::*;
 
-    fn numbers(total: u64) -> impl Fn(PageRequest) -> std::future::Ready<Result<Page<u64>, StoreError>> {
+    fn numbers(total: u64) -> impl Fn(PageRequest) -> std::future::Ready<Result<Page<u64>, std::convert::Infallible>> {
         move |PageRequest { page, page_size }| {
             let first = u64::from(page - 1) * u64::from(page_size);
-            ready(Ok(Page { items: (first..total.min(first + u64::from(page_size))).collect(), total }))
+            ready(Ok::<_, std::convert::Infallible>(Page { items: (first..total.min(first + u64::from(page_size))).collect(), total }))
         }
     }
 

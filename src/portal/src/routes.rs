@@ -3,7 +3,7 @@
 use actix_web::web;
 use sakshi_web::routing::{Audience, Row, row};
 
-use super::events::{create, guests, list, live, posters, show, workbook};
+use super::events::{create, guests, list, live, posters, settings, show, workbook};
 use super::{checks, credits, docs, fallback, files, refusals, sign_in, status, transaction, trial, verifications, webhooks};
 
 /// Every route of the portal.
@@ -35,7 +35,9 @@ pub const ROUTES: &[Row] = &[
     row("POST", "/portal/events", Audience::Developers, || web::to(create::create)),
     row("GET", "/portal/events/new", Audience::Developers, || web::to(create::show)),
     row("GET", "/portal/events/{eventId}", Audience::Developers, || web::to(show::show)),
-    row("POST", "/portal/events/{eventId}", Audience::Developers, || web::to(show::patch)),
+    row("GET", "/portal/events/{eventId}/settings", Audience::Developers, || web::to(settings::show)),
+    row("POST", "/portal/events/{eventId}/settings", Audience::Developers, || web::to(settings::patch)),
+    row("POST", "/portal/events/{eventId}/doors", Audience::Developers, || web::to(settings::doors)),
     row("GET", "/portal/events/{eventId}/live", Audience::Developers, || web::to(live::events)),
     row("GET", "/portal/events/{eventId}/guests.csv", Audience::Developers, || web::to(guests::csv)),
     row("GET", "/portal/events/{eventId}/guests.xlsx", Audience::Developers, || web::to(workbook::xlsx)),
@@ -54,6 +56,7 @@ pub const ROUTES: &[Row] = &[
     row("GET", "/assets/records.css", Audience::Developers, || files::RECORDS.route()),
     row("GET", "/assets/figures.css", Audience::Developers, || files::FIGURES.route()),
     row("GET", "/assets/credits.css", Audience::Developers, || files::CREDITS.route()),
+    row("GET", "/assets/event.css", Audience::Developers, || files::EVENT.route()),
     row("GET", "/assets/claims.css", Audience::Developers, || files::CLAIMS.route()),
     row("GET", "/assets/docs.css", Audience::Developers, || files::DOCS.route()),
     row("GET", "/assets/docs.js", Audience::Developers, || files::DOCS_SCRIPT.route()),

@@ -3,6 +3,8 @@
 //! Its credentials differ from real ones only in the key. Salts, digests, decoys, key binding and
 //! signatures are the same, so the whole verifier is tested.
 
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use aws_lc_rs::digest::{SHA256, digest};
@@ -46,6 +48,26 @@ impl HolderKey {
         let header = json!({"alg": "ES256", "typ": "kb+jwt"});
         let payload = json!({"iat": now.seconds(), "aud": audience, "nonce": nonce, "sd_hash": sha256(credential)});
         Ok(format!("{credential}{}", self.0.sign(&header, &payload)?))
+    }
+}
+
+/// The keys of the residents' phones, each made when it is first needed.
+#[derive(Debug, Default)]
+pub struct HolderKeys(Mutex<HashMap<&'static str, Arc<HolderKey>>>);
+
+impl HolderKeys {
+    /// The key of a resident's phone.
+    ///
+    /// # Errors
+    /// The cryptographic library failed.
+    pub fn of(&self, resident: &Resident) -> Result<Arc<HolderKey>, KeyError> {
+        let mut keys = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(key) = keys.get(resident.id) {
+            return Ok(Arc::clone(key));
+        }
+        let key = Arc::new(HolderKey::generate()?);
+        keys.insert(resident.id, Arc::clone(&key));
+        Ok(key)
     }
 }
 

@@ -3,6 +3,8 @@
 //!
 //! E-mail addresses are in a reserved domain, and numbers are visibly invented.
 
+use std::borrow::Cow;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use chrono::{DateTime, Datelike as _, NaiveDate};
@@ -68,7 +70,7 @@ impl PublishedState {
 }
 
 /// Where a resident lives.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Home {
     building: &'static str,
     street: &'static str,
@@ -85,12 +87,12 @@ struct Home {
 }
 
 /// An invented resident.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Resident {
     /// Identifies the resident in forms and scripts.
     pub id: &'static str,
     /// The resident's name.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// What this resident is useful for in tests.
     pub about: &'static str,
     local_name: Option<&'static str>,
@@ -127,6 +129,12 @@ impl Resident {
         Self::all().iter().find(|resident| resident.id == id)
     }
 
+    /// Somebody like this resident with another name, for tests that need many people.
+    #[must_use]
+    pub fn named(&self, name: String) -> Self {
+        Self { name: Cow::Owned(name), ..self.clone() }
+    }
+
     /// The year in which the resident was born.
     pub(crate) const fn birth_year(&self) -> i32 {
         self.born.0
@@ -149,7 +157,7 @@ impl Resident {
         let home = &self.home;
         let owned = |text: &str| Some(text.to_owned());
         match claim {
-            Claim::Name => owned(self.name),
+            Claim::Name => owned(&self.name),
             Claim::LocalName => self.local_name.map(str::to_owned),
             Claim::Photo => Some(self.photo()),
             Claim::Dob => match self.dob {

@@ -73,6 +73,9 @@ pub(crate) fn rules(settings: &Settings) -> Rules {
     }
 }
 
+/// Tries of the PIN of a door. It has a million values, and its link cannot be guessed.
+const PIN_TRIES_PER_MINUTE: u32 = 10;
+
 /// The limits of the public listener by who asks, counted over all workers. Streams may take half of the `connections`.
 pub(crate) fn rates(settings: &Settings, connections: usize) -> RateLimits {
     let limits = &settings.limits;
@@ -88,6 +91,7 @@ pub(crate) fn rates(settings: &Settings, connections: usize) -> RateLimits {
         starts_of_events: RateLimit::per_minute("starts", limits.event_starts_per_minute_per_event),
         refusals: RateLimit::per_second("refusals", REFUSALS_KEPT_PER_SECOND),
         sign_ins: RateLimit::per_minute("sign_ins", limits.sign_ins_per_minute_per_address),
+        pins: RateLimit::per_minute("pins", PIN_TRIES_PER_MINUTE),
         streams: StreamSlots::new((connections / 2).max(1)),
         trusted_proxies: settings.server.trusted_proxies.clone().into(),
     }

@@ -9,13 +9,14 @@ use std::time::Duration;
 
 use sakshi_actors::{Complete, CompleteReply, View};
 use sakshi_authority::callback::{self, CallbackBody, CallbackFault, CallbackForm, Verdict};
+use sakshi_authority::claims;
 use sakshi_authority::evidence::{Proof, StatusProof};
 use sakshi_authority::sdjwt::{self, CredentialRefusal, CredentialStatus, Expectation};
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::limits::CALLBACK_INLINE_BYTES_MAX;
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::{Answer, Pending};
-use sakshi_store::{CompletedRecord, Sealed};
+use sakshi_store::{CompletedRecord, GuestDetails, Sealed};
 use serde_json::Value;
 
 use crate::authority::AuthorityContext;
@@ -119,20 +120,20 @@ pub async fn answer_callback(
         service.authority.answers.note(answer, service.clock.now());
     }
     let answer = match answer {
-        Ok((answer, None)) => Ok((answer, Duration::ZERO, None)),
-        Ok((answer, Some(presented))) => {
-            let valid_for = presented.valid_for;
+        Ok((answer, None)) => Ok((answer, Duration::ZERO, GuestDetails::default(), None)),
+        Ok((answer, Some(mut presented))) => {
+            let (valid_for, guest) = (presented.valid_for, std::mem::take(&mut presented.guest));
             // Of a verification that does not pass nothing is handed out.
             let presented = if answer.outcome().passed() { presented } else { Presented { proof: None, ..presented } };
-            accepted(service, &target, presented, &permit).await.map(|evidence| (answer, valid_for, evidence))
+            accepted(service, &target, presented, &permit).await.map(|evidence| (answer, valid_for, guest, evidence))
         }
         Err(outcome) => Err(outcome),
     };
     let outcome = match answer {
-        Ok((answer, valid_for, evidence)) => {
+        Ok((answer, valid_for, guest, evidence)) => {
             let replay_window = valid_for.saturating_add(CLOCK_SKEW_MAX).min(service.rules.replay_window);
             let result_ttl = service.rules.result_ttl;
-            let complete = Complete { answer, known, evidence, replay_window, result_ttl };
+            let complete = Complete { answer, known, evidence, guest, replay_window, result_ttl };
             service.transactions.complete(id, complete).await.map_or_else(|error| not_served(&error), CallbackOutcome::Done)
         }
         Err(outcome) => outcome,
@@ -191,6 +192,8 @@ struct Presented {
     status: CredentialStatus,
     /// The time until it expires.
     valid_for: Duration,
+    /// The person, if the transaction is a guest's.
+    guest: GuestDetails,
     /// The proof, if evidence is kept.
     proof: Option<Proof>,
 }
@@ -281,7 +284,9 @@ fn understand(
                 status: None,
                 received_at: now,
             });
-            let presented = Presented { status: verified.status.clone(), valid_for: verified.valid_for, proof };
+            let guest = pending.event.map(|_| GuestDetails { name: claims::name(&verified.claims), traits: verified.traits() });
+            let guest = guest.unwrap_or_default();
+            let presented = Presented { status: verified.status.clone(), valid_for: verified.valid_for, guest, proof };
             Ok((verified.into_answer(), Some(presented)))
         }
     }

@@ -3,10 +3,9 @@
 //! Where `entry` is `kiosk`, a guest scans a code that the kiosk's screen shows for 30 seconds. It opens the event's page until 30 seconds
 //! later, and the page starts a verification for some minutes more: a code that was photographed is soon good for nothing.
 
-use aws_lc_rs::digest::{SHA256, digest};
 use sakshi_authority::capability::Purpose;
 use sakshi_domain::event::Event;
-use sakshi_domain::ids::{EventId, TxnId};
+use sakshi_domain::ids::EventId;
 use sakshi_domain::time::Timestamp;
 use sakshi_wire::events::EventAddresses;
 
@@ -21,17 +20,6 @@ const PASS_MS: i64 = 300_000;
 const CODE: &str = "code";
 const PASS: &str = "pass";
 const KEY: &str = "key";
-
-/// Letters and digits that are not taken for each other.
-const CODE_LETTERS: &[u8; 32] = b"23456789ABCDEFGHJKLMNPQRSTUVWXYZ";
-
-/// The code of a registered guest, for the people at the entrance: six characters, from which the id of the transaction cannot be told.
-/// The id opens the guest's ticket.
-#[must_use]
-pub fn registration_code(txn: TxnId) -> String {
-    let digest = digest(&SHA256, &[&b"registration"[..], txn.as_bytes()].concat());
-    digest.as_ref().iter().take(6).map(|byte| char::from(CODE_LETTERS[usize::from(byte % 32)])).collect()
-}
 
 /// Leave to start at an event.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,16 +6,19 @@
 use std::sync::Arc;
 
 use sakshi_actors::reveal_outcome;
+use sakshi_domain::event::{Event, EventSecret};
 use sakshi_domain::ids::EventId;
 use sakshi_domain::limits::{GUEST_SLICE_BYTES, GUEST_SLICE_INLINE_BYTES};
 use sakshi_domain::transaction::Outcome;
-use sakshi_store::{PageRequest, Registration, Rows, Store, Vault};
-use sakshi_wire::events::RegistrationRow;
+use sakshi_store::{Guest, PageRequest, Registration, Rows, Store, Vault};
+use sakshi_wire::Always;
+use sakshi_wire::guests::RegistrationRow;
 
 use crate::authentication::Caller;
 use crate::budget::{CpuBudget, OwnerPath};
-use crate::entrance::registration_code;
+use crate::check_ins::gate_of;
 use crate::error::ServiceError;
+use crate::registration_codes::code_of;
 use crate::service::Service;
 
 /// The guests of an event who are still to be read.
@@ -25,6 +28,7 @@ pub struct GuestList {
     cpu: CpuBudget,
     owners: OwnerPath,
     event: EventId,
+    secret: EventSecret,
     /// How many come before the next one.
     after: u64,
     /// As many at most.
@@ -42,10 +46,10 @@ pub struct Slice<T> {
 impl GuestList {
     /// The guests of a page of an event, for the work of which the caller is charged.
     #[must_use]
-    pub fn new(service: &Service, caller: &Caller, event: EventId, page: PageRequest) -> Self {
+    pub fn new(service: &Service, caller: &Caller, event: &Event, page: PageRequest) -> Self {
         let Rows { offset: after, limit: left, .. } = page.into();
         let (store, vault, cpu) = (service.store.clone(), Arc::clone(&service.vault), service.cpu.clone());
-        Self { store, vault, cpu, owners: caller.owners(), event, after, left }
+        Self { store, vault, cpu, owners: caller.owners(), event: event.id, secret: event.terms.secret, after, left }
     }
 
     /// Whether all have been read, of `total` guests.
@@ -81,8 +85,8 @@ impl GuestList {
         let found = self.store.list_registrations(self.event, rows).await?;
         let rows = u32::try_from(found.items.len()).unwrap_or(u32::MAX);
         let bytes: usize = found.items.iter().map(|guest| guest.outcome.size()).sum();
-        let vault = Arc::clone(&self.vault);
-        let work = move || make(revealed(&vault, found.items)?);
+        let (vault, secret) = (Arc::clone(&self.vault), self.secret);
+        let work = move || make(found.items.into_iter().map(|guest| revealed(&vault, &secret, guest)).collect::<Result<_, _>>()?);
         let made = if bytes <= GUEST_SLICE_INLINE_BYTES { work() } else { self.cpu.run(self.owners.clone(), work).await? }?;
         self.after += u64::from(rows);
         // Those that were there when the list was begun may have been removed since.
@@ -91,13 +95,22 @@ impl GuestList {
     }
 }
 
-fn revealed(vault: &Vault, guests: Vec<Registration>) -> Result<Vec<RegistrationRow>, ServiceError> {
-    let reveal = |guest: Registration| {
-        let outcome = reveal_outcome(vault, guest.txn, &guest.outcome).map_err(ServiceError::internal)?;
-        let Outcome::Verified(claims) = outcome else {
-            return Err(ServiceError::internal("a registration without a verification"));
-        };
-        Ok(RegistrationRow::new(guest.txn, registration_code(guest.txn), guest.verified_at, claims))
+/// A guest with what was shared.
+pub(crate) fn revealed(vault: &Vault, secret: &EventSecret, registration: Registration) -> Result<RegistrationRow, ServiceError> {
+    let Registration { guest, outcome } = registration;
+    let Guest { number, txn, verified_at, check_in, duplicate_of, .. } = guest;
+    let outcome = reveal_outcome(vault, txn, &outcome).map_err(ServiceError::internal)?;
+    let Outcome::Verified(verified_claims) = outcome else {
+        return Err(ServiceError::internal("a registration without a verification"));
     };
-    guests.into_iter().map(reveal).collect()
+    Ok(RegistrationRow {
+        txn_id: txn,
+        registration_code: code_of(secret, number).to_string(),
+        verified_at,
+        possible_duplicate_of: duplicate_of,
+        checked_in_at: check_in.as_ref().map(|check_in| check_in.at),
+        gate: check_in.and_then(gate_of),
+        verification_passed: Always,
+        verified_claims,
+    })
 }

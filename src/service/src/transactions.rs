@@ -317,6 +317,7 @@ mod tests {
             verified_at: opened.opened_at,
             passed: true,
             refused: None,
+            registration: None,
             answer: AnswerDigest([1; 32]),
             outcome: Vault::new(&[vec![7; 32].into()]).unwrap().seal(b"owner", b"outcome"),
             address: None,

@@ -2,7 +2,7 @@
 
 use aws_lc_rs::digest::{SHA256, digest};
 use sakshi_domain::brand::Brand;
-use sakshi_domain::event::{Event, EventTerms};
+use sakshi_domain::event::{CheckIn, Event, EventSecret, EventTerms};
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::invalid::Invalid;
 use sakshi_domain::time::Timestamp;
@@ -35,22 +35,49 @@ pub enum PatchEventOutcome {
 }
 
 /// Tells apart the terms that an event had from those that it has; counts of guests do not change it, and neither does its brand, which
-/// no client sets or is shown.
+/// no client sets or is shown, nor its doors.
 #[must_use]
 pub fn event_tag(terms: &EventTerms) -> String {
     // Strings, numbers and maps with string keys are always written.
-    let json = serde_json::to_vec(&EventTerms { brand: Brand::default(), ..terms.clone() }).unwrap_or_default();
+    let json = serde_json::to_vec(&EventTerms { brand: Brand::default(), doors: vec![], secret: EventSecret::fixed(0), ..terms.clone() })
+        .unwrap_or_default();
     let digest = digest(&SHA256, &json);
     digest.as_ref()[..12].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// A registered guest.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Registration {
-    /// The guest's transaction, whose id owns the sealed outcome.
+pub struct Guest {
+    /// The number among the guests of the event, from 1.
+    pub number: u64,
+    /// The guest's transaction, whose id owns what is sealed.
     pub txn: TxnId,
-    /// When the guest was registered.
+    /// The time of registration.
     pub verified_at: Timestamp,
+    /// The check-in, if there was one.
+    pub check_in: Option<CheckIn>,
+    /// The transaction of an earlier guest who may be the same person.
+    pub duplicate_of: Option<TxnId>,
+    /// The sealed name; empty if none was shared.
+    pub name: Sealed,
+}
+
+/// A registered guest with what was shared.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Registration {
+    /// The guest.
+    pub guest: Guest,
     /// The sealed JSON of a [`sakshi_domain::transaction::Outcome`].
     pub outcome: Sealed,
+}
+
+/// The outcome of a check-in.
+#[derive(Clone, Debug, PartialEq)]
+pub enum CheckInOutcome {
+    /// The guest is checked in now, or was by an earlier try of this call.
+    CheckedIn(Guest),
+    /// The guest was checked in before, and nothing was written.
+    Already(Guest),
+    /// The event has no guest with this number.
+    NotFound,
 }

@@ -42,7 +42,7 @@ pub use consents::{AskedConsents, ConsentPage, ConsentPlace, KeptConsent};
 pub use credits::{Audit, CreditOutcome};
 pub use erasure::Erased;
 pub use error::{OpenError, StoreError, StoreFuture};
-pub use events::{CreateEvent, PatchEventOutcome, Registration, event_tag};
+pub use events::{CheckInOutcome, CreateEvent, Guest, PatchEventOutcome, Registration, event_tag};
 pub use flows::{FlowDeliveries, FlowRecord, LapseFlowOutcome, OpenFlow, ReportFlow, ReportFlowOutcome, SealedPayload};
 pub use idempotency::{CreateOutcome, IdempotencyScope, IdempotentAnswer, OrderLease};
 pub use installation::{Installation, Ownership};
@@ -56,7 +56,7 @@ pub use sealing::seal_outcome;
 pub use sessions::{SessionDigest, SessionRecord};
 pub use tenancy::KeyGrant;
 pub use transactions::{
-    CompleteOutcome, CompleteTransaction, CompletedRecord, ExpireOutcome, OpenOutcome, OpenTransaction, PresentedCredential,
+    CompleteOutcome, CompleteTransaction, CompletedRecord, ExpireOutcome, GuestDetails, OpenOutcome, OpenTransaction, PresentedCredential,
     TransactionRecord,
 };
 pub use upkeep::{Retention, Swept};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sakshi_domain::delivery::QueuedDelivery;
-use sakshi_domain::event::EventRefusal;
+use sakshi_domain::event::{EventRefusal, Trait};
 use sakshi_domain::http_url::WebhookUrl;
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::time::Timestamp;
@@ -71,6 +71,8 @@ pub struct CompleteTransaction {
     pub evidence: Option<Sealed>,
     /// Identifies the answer; a repeated call is recognised by it.
     pub answer: AnswerDigest,
+    /// The person, if the transaction is a guest's.
+    pub guest: GuestDetails,
     /// The credential that was presented; `None` when the answer carried none.
     pub credential: Option<PresentedCredential>,
     /// How long a credential is remembered.
@@ -79,18 +81,28 @@ pub struct CompleteTransaction {
     pub result_ttl: Duration,
 }
 
+/// A guest who may be registered.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GuestDetails {
+    /// The name that was shared.
+    pub name: Option<String>,
+    /// What tells the person from others.
+    pub traits: Vec<Trait>,
+}
+
 /// The stored number of a refusal.
 pub(crate) const fn refusal_number(refusal: EventRefusal) -> u8 {
     match refusal {
         EventRefusal::Disabled => 0,
         EventRefusal::Expired => 1,
         EventRefusal::Full => 2,
+        EventRefusal::Duplicate => 3,
     }
 }
 
 /// The refusal with this number.
 pub(crate) fn refusal(number: u8) -> Result<EventRefusal, StoreError> {
-    let mut refusals = [EventRefusal::Disabled, EventRefusal::Expired, EventRefusal::Full].into_iter();
+    let mut refusals = [EventRefusal::Disabled, EventRefusal::Expired, EventRefusal::Full, EventRefusal::Duplicate].into_iter();
     refusals.find(|refusal| refusal_number(*refusal) == number).ok_or_else(|| StoreError::unreadable("a refusal"))
 }
 
@@ -159,6 +171,8 @@ pub struct CompletedRecord {
     pub passed: bool,
     /// Why a guest who passed was not registered.
     pub refused: Option<EventRefusal>,
+    /// The number of its guest among those of the event.
+    pub registration: Option<u64>,
     /// Identifies the answer that completed it.
     pub answer: AnswerDigest,
     /// The sealed JSON of a [`sakshi_domain::transaction::Outcome`].

@@ -171,6 +171,10 @@ fn service_row(error: &ServiceError) -> Row<'_> {
         ServiceError::EventRefused(EventRefusal::Full) => row(StatusCode::CONFLICT, "event_full", "The event is full."),
         ServiceError::EventRefused(EventRefusal::Disabled) => row(StatusCode::GONE, "event_closed", "The event was disabled."),
         ServiceError::EventRefused(EventRefusal::Expired) => row(StatusCode::GONE, "event_closed", "The event has ended."),
+        // No scan is refused for that: who the guest is is known at the end.
+        ServiceError::EventRefused(EventRefusal::Duplicate) => {
+            row(StatusCode::CONFLICT, "already_registered", "The person is already registered.")
+        }
         ServiceError::CodeExpired => {
             row(StatusCode::FORBIDDEN, "code_expired", "The code is no longer valid. Scan the one that the kiosk of the event shows now.")
         }

@@ -239,6 +239,8 @@ pub struct RateLimits {
     pub refusals: RateLimit<AppId>,
     /// Attempts to sign in to the portal by address.
     pub sign_ins: RateLimit<IpAddr>,
+    /// Attempts at the PIN of a door, by the path of the door.
+    pub pins: RateLimit<String>,
     /// Event streams.
     pub streams: StreamSlots,
     /// Whose `X-Forwarded-For` is believed.
@@ -270,6 +272,7 @@ impl RateLimits {
             starts_of_events: RateLimit::per_minute("starts", 0),
             refusals: RateLimit::per_second("refusals", 0),
             sign_ins: RateLimit::per_minute("sign_ins", 0),
+            pins: RateLimit::per_minute("pins", 0),
             streams: StreamSlots::new(usize::MAX),
             trusted_proxies: Arc::default(),
         }

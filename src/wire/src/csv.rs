@@ -7,15 +7,28 @@ const FORMULA_SIGNS: [char; 11] = ['=', '+', '-', '@', '\t', '\r', '\n', '＝', 
 /// At these a spreadsheet may begin the next cell or line.
 const SEPARATORS: [char; 5] = [';', '|', '\t', '\r', '\n'];
 
+/// Digits of a number that a spreadsheet writes in another way, or rounds.
+const LONG_NUMBER: usize = 12;
+
 /// A value as a cell in quotes. An apostrophe stands before what a spreadsheet would calculate, also after a character at which one of
-/// another country begins the next cell.
+/// another country begins the next cell; and before what it would take for a number or a date and change.
 #[must_use]
 pub fn cell(value: &str) -> String {
     let guarded = value.split_inclusive(SEPARATORS).map(|part| {
-        let guard = if part.trim_start_matches([' ', '"']).starts_with(FORMULA_SIGNS) { "'" } else { "" };
+        let guard = if part.trim_start_matches([' ', '"']).starts_with(FORMULA_SIGNS) || is_rewritten(part.trim()) { "'" } else { "" };
         format!("{guard}{}", part.replace('"', "\"\""))
     });
     format!("\"{}\"", guarded.collect::<String>())
+}
+
+/// Returns true for a long number, one that begins with a zero, one with an exponent, and two numbers that look like a date.
+fn is_rewritten(text: &str) -> bool {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if is_number(text) {
+        return text.len() >= LONG_NUMBER || (text.len() > 1 && text.starts_with('0'));
+    }
+    let halves = |sign: &[char]| text.split_once(sign).is_some_and(|(left, right)| is_number(left) && is_number(right));
+    halves(&['e', 'E']) || halves(&['-', '/', ':'])
 }
 
 #[cfg(test)]
@@ -40,6 +53,15 @@ mod tests {
             ("x;\"=1\"", "\"x;'\"\"=1\"\"\""),
             ("x\t@y\n+z", "\"x\t'@y\n'+z\""),
             ("", "\"\""),
+            ("0560001", "\"'0560001\""),
+            ("560001", "\"560001\""),
+            ("9876543210", "\"9876543210\""),
+            ("123456789012", "\"'123456789012\""),
+            ("2E3456", "\"'2E3456\""),
+            ("E23456", "\"E23456\""),
+            ("3-4", "\"'3-4\""),
+            ("1990-02-14", "\"1990-02-14\""),
+            ("0", "\"0\""),
         ] {
             assert_eq!(cell(value), expected);
         }

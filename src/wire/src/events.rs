@@ -1,21 +1,18 @@
 //! Events for organisers (specification, "Event").
 
-use std::sync::Arc;
-
 use sakshi_domain::brand::{Brand, BrandPatch};
 use sakshi_domain::claims::ClaimSet;
 use sakshi_domain::event::{
-    CreditBudget, Event, EventEntry, EventPatch, EventStatus, EventTerms, EventText, EventWarning, MaxGuests, StatusReason, check_end,
-    check_start,
+    CreditBudget, Event, EventEntry, EventPatch, EventSecret, EventStatus, EventTerms, EventText, EventWarning, MaxGuests, OnDuplicate,
+    StatusReason, check_end, check_start,
 };
 use sakshi_domain::http_url::WebhookUrl;
-use sakshi_domain::ids::{EventId, TxnId};
+use sakshi_domain::ids::EventId;
 use sakshi_domain::invalid::Invalid;
 use sakshi_domain::language::Language;
 use sakshi_domain::retention::ClientRetention;
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::time_zone::TimeZone;
-use sakshi_domain::transaction::VerifiedClaims;
 use serde_json::{Value, json};
 
 use crate::body::{Describe, Field, Properties, body, schemas};
@@ -23,7 +20,7 @@ use crate::consent::OptionalConsent;
 use crate::fields::{Fields, Place};
 use crate::json::Json;
 use crate::language_name::LanguageName;
-use crate::text::{Always, Change};
+use crate::text::Change;
 
 body! { request
     /// The event to create.
@@ -45,6 +42,9 @@ body! { request
         /// `open`: everybody with the printed code can start. `kiosk`: only who scans the code on the kiosk's screen, which changes
         /// every 30 seconds. Default: `open`.
         entry: Option<EventEntry>,
+        /// A person who registers again, with the same credential, device, or name and date of birth: `allow` does not look for it,
+        /// `flag` registers the guest and marks it, `refuse` registers nobody twice. Default: `flag`.
+        on_duplicate: Option<OnDuplicate>,
         /// The beginning, which guests are told; they can register before. It is before `expires_at`, by 366 days at most.
         starts_at: Option<Timestamp>,
         /// The place shown to guests, 1 to 200 characters.
@@ -88,6 +88,7 @@ impl CreateEventRequest {
             max_pending,
             credit_budget,
             entry,
+            on_duplicate,
             starts_at,
             place,
             expires_at,
@@ -114,6 +115,9 @@ impl CreateEventRequest {
             expires_at,
             webhook_url,
             retention: ClientRetention::default(),
+            on_duplicate: on_duplicate.unwrap_or_default(),
+            secret: EventSecret::generate(),
+            doors: vec![],
             brand: Brand::default(),
             is_active: true,
         }
@@ -134,6 +138,8 @@ body! { request
         credit_budget: Change<Option<CreditBudget>>,
         /// `open` or `kiosk`.
         entry: Change<EventEntry>,
+        /// `allow`, `flag` or `refuse`, for guests from now on.
+        on_duplicate: Change<OnDuplicate>,
         /// Before `expires_at`, or null for none.
         starts_at: Change<Option<Timestamp>>,
         /// 1 to 200 characters, or null for none.
@@ -176,6 +182,8 @@ impl PatchEventRequest {
             max_pending: self.max_pending.0,
             credit_budget: self.credit_budget.0,
             entry: self.entry.0,
+            on_duplicate: self.on_duplicate.0,
+            door: None,
             starts_at: self.starts_at.0,
             place: self.place.0,
             expires_at: self.expires_at.0,
@@ -195,13 +203,15 @@ impl PatchEventRequest {
 pub struct ReadOnlyFields(Vec<(&'static str, Json)>);
 
 /// How a field that the service changes by itself may differ from the event as it is now.
-const READ_ONLY: [(&str, Moves); 15] = [
+const READ_ONLY: [(&str, Moves); 17] = [
     ("event_id", Moves::Never),
     ("status", Moves::Never),
     ("status_reason", Moves::Freely),
     ("claims", Moves::Never),
     ("language", Moves::Never),
     ("registration_count", Moves::Up),
+    ("duplicate_count", Moves::Up),
+    ("checked_in_count", Moves::Up),
     ("remaining", Moves::Down),
     ("scan_count", Moves::Up),
     ("abandoned_count", Moves::Up),
@@ -339,8 +349,17 @@ body! { answer
         credit_budget: Option<CreditBudget>,
         /// `open`: the code is printed. `kiosk`: it is on the kiosk's screen alone, and changes.
         entry: EventEntry,
+        /// The handling of a person who registers again.
+        #[serde(default)]
+        on_duplicate: OnDuplicate,
         /// Guests verified and registered.
         registration_count: u32,
+        /// Those among them who may have been registered before; `possible_duplicate_of` names the earlier one.
+        #[serde(default)]
+        duplicate_count: u32,
+        /// Those among them who were checked in at a door.
+        #[serde(default)]
+        checked_in_count: u32,
         /// Places left.
         remaining: u32,
         /// Scans. Each cost one credit.
@@ -405,7 +424,10 @@ impl EventResponse {
             max_pending: terms.max_pending,
             credit_budget: terms.credit_budget,
             entry: terms.entry,
+            on_duplicate: terms.on_duplicate,
             registration_count: event.counts.registrations,
+            duplicate_count: event.counts.duplicates,
+            checked_in_count: event.counts.checked_in,
             remaining: event.remaining(),
             scan_count: event.counts.scans,
             abandoned_count: event.counts.abandoned,
@@ -440,48 +462,5 @@ body! { answer
         /// The path of the next page; absent on the last page.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         next: Option<String>,
-    }
-}
-
-body! { answer
-    /// A page of registered guests.
-    pub struct RegistrationsPage {
-        /// The event.
-        event_id: EventId,
-        /// The page, from 1.
-        page: u32,
-        /// Rows of a page.
-        page_size: u32,
-        /// Guests on all pages.
-        total: u64,
-        /// Oldest first. The place of a guest never changes.
-        registrations: Vec<RegistrationRow>,
-        /// The path of the next page; absent on the last page.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
-        next: Option<String>,
-    }
-}
-
-body! { answer
-    /// A registered guest.
-    pub struct RegistrationRow {
-        /// The guest's transaction.
-        txn_id: TxnId,
-        /// Six characters that the guest's page shows at the entrance.
-        registration_code: String,
-        /// When the guest was verified.
-        verified_at: Timestamp,
-        /// Always true.
-        verification_passed: Always<true>,
-        /// The claims as signed, by their names in the credential.
-        verified_claims: Arc<VerifiedClaims>,
-    }
-}
-
-impl RegistrationRow {
-    /// A guest who was verified.
-    #[must_use]
-    pub const fn new(txn_id: TxnId, registration_code: String, verified_at: Timestamp, verified_claims: Arc<VerifiedClaims>) -> Self {
-        Self { txn_id, registration_code, verified_at, verification_passed: Always, verified_claims }
     }
 }

@@ -25,6 +25,7 @@ pub mod doclocker;
 pub mod esign;
 pub mod estamp;
 pub mod events;
+pub mod guests;
 pub mod operator;
 pub mod ovse;
 pub mod refusal;

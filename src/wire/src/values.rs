@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sakshi_domain::claims::{Claim, ClaimSet};
-use sakshi_domain::event::{CreditBudget, EventText, Limit, MaxGuests};
+use sakshi_domain::event::{CreditBudget, DoorId, EventText, Limit, MaxGuests, RegistrationCode};
 use sakshi_domain::flow::dates::{Day, LocalTime};
 use sakshi_domain::flow::file::Base64File;
 use sakshi_domain::flow::flow_id::FlowId;
@@ -53,6 +53,8 @@ described! {
     ForeignId: { "type": "string" }
     Base64File: { "type": "string", "contentEncoding": "base64", "minLength": 4, "maxLength": FILE_CHARS_MAX, "pattern": BASE64 }
     EventText: { "type": "string", "minLength": 1, "maxLength": EVENT_NAME_CHARS_MAX, "pattern": not_blank(CONTROLS) }
+    RegistrationCode: { "type": "string", "pattern": REGISTRATION_CODE }
+    DoorId: { "type": "string" }
     TimeZone: { "type": "string", "example": "Asia/Kolkata" }
     MaxGuests: { "type": "integer", "format": "int64", "minimum": 1, "maximum": GUESTS_MAX }
     CreditBudget: { "type": "integer", "format": "int64", "minimum": 1, "maximum": EVENT_BUDGET_MAX }
@@ -60,6 +62,9 @@ described! {
 
 /// The text of an id that is no UUID.
 const TEXT_ID: &str = "^[A-Za-z0-9_-]{1,64}$";
+
+/// A registration code: six letters and digits that are not taken for each other, and what may stand between them.
+const REGISTRATION_CODE: &str = "^[ -]*([2-9A-HJ-NP-Za-hj-np-z][ -]*){6}$";
 
 /// Base64 with padding, whose last character has no bits that stand for nothing.
 const BASE64: &str = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?$";
@@ -100,6 +105,7 @@ parsed! {
     ForeignId: str::parse;
     RequestId: Self::parse;
     EventText: Self::parse;
+    RegistrationCode: str::parse;
     TimeZone: Self::parse;
     Text: Self::parse;
     Day: Self::parse;
@@ -296,6 +302,7 @@ words! {
     sakshi_domain::delivery::FailureReason,
     sakshi_domain::delivery::Sent,
     sakshi_domain::event::EventEntry,
+    sakshi_domain::event::OnDuplicate,
     sakshi_domain::event::EventStatus,
     sakshi_domain::event::EventWarning,
     sakshi_domain::event::StatusReason,

@@ -89,6 +89,7 @@ pub(crate) fn event_terms() -> EventTerms {
     read(json!({
         "name": "Garden party", "claims": ["name"], "language": 23, "time_zone": "Asia/Kolkata", "max_guests": 5,
         "expires_at": (START + Duration::from_secs(8 * 3_600)).to_string(), "webhook_url": "https://events.example/list", "is_active": true,
+        "secret": "00000000-0000-0000-0000-000000000001",
     }))
 }
 
@@ -180,6 +181,7 @@ fn fill(store: &EmbeddedStore, ids: &Ids, vault: &Vault) {
             now(store.complete_transaction(CompleteTransaction {
                 code: None,
                 evidence: None,
+                guest: sakshi_store::GuestDetails::default(),
                 id,
                 known: None,
                 passed: true,

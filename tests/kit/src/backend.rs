@@ -81,6 +81,10 @@ impl Backend {
         Answer::to(self.request(Method::GET, path)).await
     }
 
+    pub async fn delete(&self, path: &str) -> Answer {
+        Answer::to(self.request(Method::DELETE, path)).await
+    }
+
     pub async fn post(&self, path: &str, body: &Value) -> Answer {
         Answer::to(self.request(Method::POST, path).json(body)).await
     }

@@ -7,7 +7,7 @@ use reqwest::RequestBuilder;
 use reqwest::header::CONTENT_TYPE;
 use sakshi_domain::claims::ClaimSet;
 use sakshi_domain::clock::{Clock as _, SystemClock};
-use sakshi_sandbox::issuer::{HolderKey, SandboxIssuer};
+use sakshi_sandbox::issuer::{HolderKey, HolderKeys, SandboxIssuer};
 use sakshi_sandbox::residents::Resident;
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ const SANDBOX_ISSUER: &str = "https://issuer.sandbox.invalid";
 #[derive(Clone)]
 pub struct IdentityApp {
     issuer: Arc<SandboxIssuer>,
-    holder: Arc<HolderKey>,
+    holders: Arc<HolderKeys>,
     http: reqwest::Client,
     addresses: Addresses,
     secrets: Secrets,
@@ -84,13 +84,13 @@ impl IdentityApp {
     pub fn new(store: &Path, http: reqwest::Client, addresses: Addresses, secrets: Secrets) -> Self {
         let key = std::fs::read(store.join("sandbox-keys/issuer.p8")).expect("the sandbox issuer's key");
         let issuer = SandboxIssuer::from_pkcs8(SANDBOX_ISSUER, &key).expect("a key");
-        Self { issuer: Arc::new(issuer), holder: Arc::new(HolderKey::generate().expect("a key")), http, addresses, secrets }
+        Self { issuer: Arc::new(issuer), holders: Arc::default(), http, addresses, secrets }
     }
 
     /// With a new key of the sandbox issuer, for a server that has made none.
     pub fn with_new_issuer(http: reqwest::Client, addresses: Addresses, secrets: Secrets) -> Self {
         let issuer = SandboxIssuer::generate(SANDBOX_ISSUER).expect("a key");
-        Self { issuer: Arc::new(issuer), holder: Arc::new(HolderKey::generate().expect("a key")), http, addresses, secrets }
+        Self { issuer: Arc::new(issuer), holders: Arc::default(), http, addresses, secrets }
     }
 
     /// The same identity app, answering to another node.
@@ -101,9 +101,13 @@ impl IdentityApp {
     /// A resident's credential for what the intent asks, bound to the transaction.
     pub fn credential(&self, opened: &Opened, resident: &str) -> String {
         let bare = self.bare(opened.intent.requested(), resident);
-        let bound = self.holder.bind(&bare, &opened.txn, &opened.intent.aud, SystemClock.now()).expect("a signature");
+        let bound = self.holder(resident).bind(&bare, &opened.txn, &opened.intent.aud, SystemClock.now()).expect("a signature");
         self.secrets.keep(&bound);
         bound
+    }
+
+    fn holder(&self, resident: &str) -> Arc<HolderKey> {
+        self.holders.of(Resident::find(resident).expect("a resident")).expect("a key")
     }
 
     /// A resident's credential without proof of the holder's key.
@@ -112,7 +116,7 @@ impl IdentityApp {
         for value in claims.iter().filter_map(|claim| resident.claim(claim, now)) {
             self.secrets.keep(value.as_str().unwrap_or_default());
         }
-        let bare = self.issuer.issue(resident, claims, &self.holder, now).expect("a credential");
+        let bare = self.issuer.issue(resident, claims, &self.holder(resident.id), now).expect("a credential");
         self.secrets.keep(&bare);
         bare
     }

@@ -68,6 +68,9 @@ pub fn event(id: EventId, client: ClientId, app: AppId, now: Timestamp, lasting:
         expires_at: now + lasting,
         webhook_url: None,
         retention: sakshi_domain::retention::ClientRetention::default(),
+        on_duplicate: sakshi_domain::event::OnDuplicate::Flag,
+        secret: sakshi_domain::event::EventSecret::fixed(1),
+        doors: vec![],
         brand: sakshi_domain::brand::Brand::default(),
         is_active: true,
     };

@@ -155,7 +155,12 @@ async fn an_event_is_created_changed_and_closed_and_its_name_is_text() {
     let page = browser.get(path).await;
     assert!(page.html.contains("Open &#60;day&#62;") && !page.html.contains("<day>"));
 
+    let settings = format!("{path}/settings");
     for (field, value, key, expected) in [
+        ("on_duplicate", "refuse", "on_duplicate", "refuse".into()),
+        ("starts_at", "2023-11-20T09:30", "starts_at", "2023-11-20T09:30:00.000Z".into()),
+        ("starts_at", "", "starts_at", Value::Null),
+        ("place", "Hall 3", "place", "Hall 3".into()),
         ("max_guests", "50", "max_guests", Value::from(50)),
         ("expires_at", "2024-01-01T00:00", "expires_at", "2024-01-01T00:00:00.000Z".into()),
         ("webhook_url", "https://client.example/hook", "webhook_url", "https://client.example/hook".into()),
@@ -164,11 +169,13 @@ async fn an_event_is_created_changed_and_closed_and_its_name_is_text() {
         ("is_active", "false", "status", "disabled".into()),
         ("is_active", "true", "status", "active".into()),
     ] {
-        let answer = browser.send(path, &[(field, value)]).await;
-        assert_eq!(answer.location, format!("{path}?done=saved"), "{field}: {}", answer.html);
+        let answer = browser.send(&settings, &[(field, value)]).await;
+        assert_eq!(answer.location, format!("{settings}?done=saved"), "{field}: {}", answer.html);
         assert_eq!(of_api().await[key], expected, "{field}={value}");
     }
-    let refused = browser.send(path, &[("max_guests", "0")]).await;
+    let shown = browser.get(&settings).await;
+    assert!(shown.html.contains("value=\"2024-01-01T00:00\"") && shown.html.contains("value=\"Closed day\""), "{}", shown.html);
+    let refused = browser.send(&settings, &[("max_guests", "0")]).await;
     assert!(refused.status == 400 && refused.html.contains("max_guests-problem"));
     assert!(browser.get("/portal/events").await.html.contains("Closed day"));
     for file in ["poster", "poster.svg", "qr.svg"] {

@@ -118,6 +118,8 @@ pub(crate) struct Reported {
 #[derive(Debug, Default)]
 pub(crate) struct Diary {
     pub(crate) facts: RefCell<Vec<Fact>>,
+    /// Check-ins as they were answered, by client.
+    pub(crate) check_ins: RefCell<Vec<(usize, Value)>>,
     /// The answers that residents gave.
     pub(crate) answers: RefCell<Vec<(TxnId, [u8; 32])>>,
     pub(crate) unpaid: RefCell<Vec<Unpaid>>,

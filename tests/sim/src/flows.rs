@@ -97,7 +97,7 @@ impl Sim {
     /// A body about this client's person, and under ids of this flow alone.
     fn as_of(&self, tenant: &Tenant, body: &Value, id: &str) -> Value {
         let mut text =
-            body.to_string().replace("Vikram Sample", "Somebody").replace("Asha Rao", tenant.resident.name).replace("of Asha", "");
+            body.to_string().replace("Vikram Sample", "Somebody").replace("Asha Rao", &tenant.resident.name).replace("of Asha", "");
         for name in ["consent-1", "handle-1", "fetch-1", "session-1", "session-2"] {
             text = text.replace(name, &format!("{}{id}", name.trim_end_matches(char::is_numeric)));
         }

@@ -26,6 +26,7 @@ fn shown(body: &Value) -> Option<Shown> {
         max_guests: body["max_guests"].as_u64()?,
         registrations: body["registration_count"].as_u64()?,
         scans: body["scan_count"].as_u64()?,
+        is_strict: body["on_duplicate"] == "refuse",
     })
 }
 
@@ -109,8 +110,9 @@ impl Sim {
     pub(crate) async fn creates_event(&self, tenant: &Tenant) {
         let until = (self.world.store_time() + Duration::from_secs(3_600)).to_string();
         let url = format!("https://receiver-{}.example/guests/{}", self.world.receiver(4), tenant.number);
+        let on_duplicate = ["flag", "flag", "refuse", "allow"][self.world.index(4)];
         let body = json!({
-            "name": "Open day", "claims": ["name", "age_above_18"], "max_guests": PLACES, "expires_at": until, "webhook_url": url,
+            "on_duplicate": on_duplicate, "name": "Open day", "claims": ["name", "age_above_18"], "max_guests": PLACES, "expires_at": until, "webhook_url": url,
         });
         let request = Request::post(EVENTS).json(&body).header("idempotency-key", self.name("event"));
         for _ in 0..100 {
@@ -135,6 +137,9 @@ impl Sim {
                 self.changes(&tenant, &event, is_active, max_guests).await;
             }
             self.looks_at(&tenant, &event).await;
+            if self.world.chance(500) {
+                self.checks_in(&tenant, &event).await;
+            }
             if self.world.chance(300) {
                 self.lists(&tenant, &event).await;
             }
@@ -166,6 +171,37 @@ impl Sim {
         let asked = self.ask(&Request::get(format!("{EVENTS}/{event}")).of(tenant)).await;
         if let Some(shown) = asked.told().filter(|answer| answer.status == 200).and_then(|answer| shown(&answer.json())) {
             self.notes(tenant, &asked, Step::Look(shown));
+        }
+    }
+
+    /// Checks in a guest, perhaps at two gates at once.
+    async fn checks_in(&self, tenant: &Tenant, event: &str) {
+        let asked = self.ask(&Request::get(format!("{EVENTS}/{event}/registrations?page_size=100")).of(tenant)).await;
+        let Some(answer) = asked.told().filter(|answer| answer.status == 200) else { return };
+        let body = answer.json();
+        let listed = body["registrations"].as_array().map_or(&[][..], Vec::as_slice);
+        if listed.is_empty() {
+            return;
+        }
+        let guest = &listed[self.world.index(listed.len())];
+        let at = |gate: &'static str| async move {
+            let body = json!({"code": guest["registration_code"], "gate": gate});
+            let asked = self.ask(&Request::post(format!("{EVENTS}/{event}/check-ins")).json(&body).of(tenant)).await;
+            match asked.told() {
+                Some(answer) if answer.status == 200 => {
+                    let answer = answer.json();
+                    self.world.reach(if answer["already"] == true { "guest checked in before" } else { "guest checked in" });
+                    self.diary.check_ins.borrow_mut().push((tenant.number, answer));
+                }
+                Some(answer) if answer.status == 401 && tenant.may_be_suspended.get() => {}
+                Some(answer) => self.diary.is_wrong(format!("a check-in is answered with {} {}", answer.status, answer.text())),
+                None => {}
+            }
+        };
+        if self.world.chance(500) {
+            at("A").await;
+        } else {
+            tokio::join!(at("A"), at("B"));
         }
     }
 

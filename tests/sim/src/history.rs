@@ -11,6 +11,8 @@ pub(crate) struct Shown {
     pub(crate) max_guests: u64,
     pub(crate) registrations: u64,
     pub(crate) scans: u64,
+    /// Nobody registers twice.
+    pub(crate) is_strict: bool,
 }
 
 /// Why a guest was refused.
@@ -18,6 +20,8 @@ pub(crate) struct Shown {
 pub(crate) enum NoPlace {
     Full,
     Closed,
+    /// The person has a place.
+    Twice,
 }
 
 /// A step, with what came of it.
@@ -73,6 +77,11 @@ fn refusal(state: Shown) -> Option<NoPlace> {
     }
 }
 
+/// The same for a guest who has answered. All guests of a run are one person.
+fn refusal_of_guest(state: Shown) -> Option<NoPlace> {
+    refusal(state).or_else(|| (state.is_strict && state.registrations > 0).then_some(NoPlace::Twice))
+}
+
 /// The state after a step; none when the step cannot have come out like this.
 fn after(state: Shown, step: Step) -> Option<Shown> {
     match step {
@@ -87,8 +96,9 @@ fn after(state: Shown, step: Step) -> Option<Shown> {
         Step::RefusedChange { max_guests } => (max_guests < state.registrations).then_some(state),
         Step::Look(shown) => (shown == state).then_some(state),
         Step::Scan => refusal(state).is_none().then_some(Shown { scans: state.scans + 1, ..state }),
-        Step::Register => refusal(state).is_none().then_some(Shown { registrations: state.registrations + 1, ..state }),
-        Step::RefusedScan(why) | Step::RefusedGuest(why) => (refusal(state) == Some(why)).then_some(state),
+        Step::Register => refusal_of_guest(state).is_none().then_some(Shown { registrations: state.registrations + 1, ..state }),
+        Step::RefusedScan(why) => (refusal(state) == Some(why)).then_some(state),
+        Step::RefusedGuest(why) => (refusal_of_guest(state) == Some(why)).then_some(state),
     }
 }
 
@@ -155,7 +165,7 @@ impl Search<'_> {
 mod tests {
     use super::*;
 
-    const EMPTY: Shown = Shown { is_active: true, max_guests: 1, registrations: 0, scans: 0 };
+    const EMPTY: Shown = Shown { is_active: true, max_guests: 1, registrations: 0, scans: 0, is_strict: false };
 
     fn fact(asked: u64, answered: u64, step: Step) -> EventFact {
         EventFact { asked: Duration::from_millis(asked), answered: Some(Duration::from_millis(answered)), step, is_repeatable: false }
@@ -176,6 +186,16 @@ mod tests {
         assert_eq!(order(EMPTY, &refused), Verdict::Ordered);
         let disabled = [fact(2, 3, Step::RefusedGuest(NoPlace::Closed))];
         assert_eq!(order(EMPTY, &disabled), Verdict::Unordered { most: 0 });
+    }
+
+    #[test]
+    fn where_nobody_registers_twice_the_second_guest_is_refused() {
+        let strict = Shown { max_guests: 5, is_strict: true, ..EMPTY };
+        let (first, second) = (fact(0, 1, Step::Register), fact(2, 3, Step::RefusedGuest(NoPlace::Twice)));
+        assert_eq!(order(strict, &[first, second]), Verdict::Ordered);
+        assert_eq!(order(strict, &[second]), Verdict::Unordered { most: 0 });
+        assert_eq!(order(strict, &[first, fact(2, 3, Step::Register)]), Verdict::Unordered { most: 1 });
+        assert_eq!(order(Shown { is_strict: false, ..strict }, &[first, second]), Verdict::Unordered { most: 1 });
     }
 
     #[test]

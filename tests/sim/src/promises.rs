@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use sakshi_domain::consent::ConsentAnswer;
 use sakshi_domain::credits::EntryKind;
-use sakshi_domain::event::EventRefusal;
+use sakshi_domain::event::{EventRefusal, OnDuplicate};
 use sakshi_domain::ids::TxnId;
-use sakshi_store::{Audit, CompletedRecord, KeptConsent, TransactionRecord};
+use sakshi_store::{Audit, CompletedRecord, KeptConsent, Registration, TransactionRecord};
 use sakshi_wire::credits::StatementEntry;
 use serde_json::{Value, json};
 
@@ -33,7 +33,7 @@ const fn promise(name: &'static str, survives_loss: bool, check: fn(&Evidence<'_
 }
 
 /// All of them.
-pub(crate) const PROMISES: [Promise; 15] = [
+pub(crate) const PROMISES: [Promise; 17] = [
     promise("every answer is one that can be, and comes in time", false, nobody_saw_what_cannot_be),
     promise("a ledger adds up, and a transaction costs one credit", true, credits_are_conserved),
     promise("what was granted is there", false, grants_are_there),
@@ -43,6 +43,8 @@ pub(crate) const PROMISES: [Promise; 15] = [
     promise("only what a resident answered within its window ends a verification", true, residents_end_verifications),
     promise("who asks about a verification is told what is so at that moment", false, each_answer_was_true_at_its_time),
     promise("an event never has more guests than places", true, no_more_guests_than_places),
+    promise("a person who registers again is known, and has one place where nobody registers twice", true, people_are_known),
+    promise("a guest is checked in once, at the time and the gate that everybody is told", false, guests_are_checked_in_once),
     promise("changes, scans and guests of an event come in one order that everybody sees", false, events_have_one_order),
     promise("a webhook is sent at most once and says what a poll says", false, webhooks_are_sent_once),
     promise("a flow ends in one way", false, flows_end_in_one_way),
@@ -228,6 +230,7 @@ const fn no_place(refusal: EventRefusal) -> NoPlace {
     match refusal {
         EventRefusal::Full => NoPlace::Full,
         EventRefusal::Disabled | EventRefusal::Expired => NoPlace::Closed,
+        EventRefusal::Duplicate => NoPlace::Twice,
     }
 }
 
@@ -251,6 +254,55 @@ fn no_more_guests_than_places(evidence: &Evidence<'_>) -> Found {
         if (of.counts.scans, of.counts.abandoned) != (scans, abandoned) {
             let (counted, given_up) = (of.counts.scans, of.counts.abandoned);
             found.push(format!("{scans} guests have scanned and {abandoned} have given up, and the event counts {counted} and {given_up}"));
+        }
+    }
+    found
+}
+
+/// All guests of a run are one person: they have the same device.
+fn people_are_known(evidence: &Evidence<'_>) -> Found {
+    let mut found = Found::new();
+    for KeptEvent { event, listed, .. } in &evidence.events {
+        let marked = listed.iter().filter(|one| one.guest.duplicate_of.is_some()).count();
+        let first = listed.first().map(|one| one.guest.txn);
+        let are_right = match event.terms.on_duplicate {
+            OnDuplicate::Allow => marked == 0,
+            OnDuplicate::Flag => {
+                let is_of_first = |one: &Registration| one.guest.duplicate_of == first;
+                marked == listed.len().saturating_sub(1) && listed.iter().skip(1).all(is_of_first)
+            }
+            OnDuplicate::Refuse => listed.len() <= 1 && marked == 0,
+        };
+        if !are_right || event.counts.duplicates as usize != marked {
+            let (guests, counted, how) = (listed.len(), event.counts.duplicates, event.terms.on_duplicate);
+            found.push(format!("one person is {guests} guests of an event that should {how} that: {marked} are marked, {counted} counted"));
+        }
+    }
+    found
+}
+
+fn guests_are_checked_in_once(evidence: &Evidence<'_>) -> Found {
+    let mut found = Found::new();
+    let told = evidence.sim.diary.check_ins.borrow();
+    for KeptEvent { tenant, event, listed } in &evidence.events {
+        let inside = listed.iter().filter(|one| one.guest.check_in.is_some()).count();
+        if inside != event.counts.checked_in as usize {
+            found.push(format!("{inside} guests are checked in, and {} are counted", event.counts.checked_in));
+        }
+        for Registration { guest, .. } in listed {
+            let answers: Vec<&Value> = told
+                .iter()
+                .filter(|(of, answer)| of == tenant && answer["txn_id"] == guest.txn.to_string())
+                .map(|(_, answer)| answer)
+                .collect();
+            let first = answers.iter().filter(|answer| answer["already"] == false).count();
+            let known = guest.check_in.as_ref().map(|check_in| (check_in.at.to_string(), check_in.gate.as_str()));
+            let is_known = |answer: &&Value| {
+                known.as_ref().is_some_and(|(at, gate)| answer["checked_in_at"] == at.as_str() && answer["gate"] == *gate)
+            };
+            if first > 1 || !answers.iter().all(is_known) {
+                found.push(format!("{}: it was checked in as {known:?}, and the answers were {answers:?}", guest.txn));
+            }
         }
     }
     found
@@ -286,7 +338,8 @@ fn events_have_one_order(evidence: &Evidence<'_>) -> Found {
                 None => {}
             }
         }
-        let begin = Shown { is_active: true, max_guests: PLACES, registrations: 0, scans: 0 };
+        let is_strict = event.event.terms.on_duplicate == OnDuplicate::Refuse;
+        let begin = Shown { is_active: true, max_guests: PLACES, registrations: 0, scans: 0, is_strict };
         match order(begin, &facts) {
             Verdict::Ordered => evidence.sim.world.reach("event put in order"),
             Verdict::Undecided => evidence.sim.world.reach("event not put in order, because it takes too long"),

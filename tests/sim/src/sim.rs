@@ -295,7 +295,7 @@ impl Sim {
     /// Whether bytes that a client gets hold anything of another one.
     pub(crate) fn has_foreign(&self, tenant: usize, body: &[u8]) -> bool {
         let others = self.tenants.iter().filter(|other| other.number != tenant);
-        let mut marks = others.flat_map(|other| [other.app.as_str(), other.client.as_str(), other.resident.name]);
+        let mut marks = others.flat_map(|other| [other.app.as_str(), other.client.as_str(), &*other.resident.name]);
         marks.any(|mark| body.windows(mark.len()).any(|part| part == mark.as_bytes()))
     }
 }

@@ -1,5 +1,7 @@
-//! Events for organisers (specification, "Event"): create, read, list and change; [`registrations`] lists the guests.
+//! Events for organisers (specification, "Event"): create, read, list and change; [`registrations`] lists the guests, [`doors`]
+//! check them in.
 
+pub(crate) mod doors;
 pub(crate) mod registrations;
 
 use actix_web::http::header::{ETAG, EntityTag, Header as _, IF_MATCH, IfMatch};

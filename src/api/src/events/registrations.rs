@@ -18,7 +18,7 @@ use sakshi_web::authenticated::Authenticated;
 use sakshi_web::error::ApiError;
 use sakshi_web::listener::{CloseWatch, close_connection_when};
 use sakshi_web::query::{next_page, page_of};
-use sakshi_wire::events::{RegistrationRow, RegistrationsPage};
+use sakshi_wire::guests::{RegistrationRow, RegistrationsPage};
 
 /// The registered guests of an event.
 ///
@@ -42,7 +42,7 @@ pub(crate) async fn list(
     let event = own_event(&service, &caller.app.app_id, &path).await?;
     let permit = service.memory.answers.permit(caller.owners(), Stage::Leaving);
     let watch = close_connection_when(&request, permit.revoked());
-    let list = GuestList::new(&service, &caller, event.id, page);
+    let list = GuestList::new(&service, &caller, &event, page);
     let mut document = Document { path: request.path().to_owned(), list, page, permit, is_begun: false, is_complete: false, _watch: watch };
     let (first, total) = document.write().await?;
     let PageRequest { page, page_size } = page;

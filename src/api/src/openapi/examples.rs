@@ -65,10 +65,11 @@ pub(super) fn attach(document: &mut Value, spelling: KeyCase) {
     let (qr_url, ends) = (format!("https://verify.example/e/{event_id}"), end());
     let kiosk_url = format!("{qr_url}/kiosk?key=x7Qm2h0Tz9aVnB4cLrE8yWpK");
     let event = json!({ "event_id": event_id, "name": name, "status": "active", "status_reason": null, "is_active": true, "claims": guests, "language": "hindi",
-        "max_guests": 200, "max_pending": null, "credit_budget": 500, "entry": "open", "registration_count": 1, "remaining": 199, "scan_count": 3,
+        "max_guests": 200, "max_pending": null, "credit_budget": 500, "entry": "open", "on_duplicate": "flag", "registration_count": 1, "duplicate_count": 0, "checked_in_count": 1, "remaining": 199, "scan_count": 3,
         "abandoned_count": 1, "pending_count": 1, "warning": null, "webhook_url": hook, "qr_url": qr_url, "kiosk_url": kiosk_url, "poster_url": format!("https://verify.example{ovse}/events/{event_id}/poster"), "created_at": times[0], "starts_at": null, "place": "Innovation Hub, Bengaluru", "expires_at": ends, "time_zone": zone, "organiser": organiser,
         "purpose": purpose });
-    let registered = json!({ "txn_id": TXN, "registration_code": "7KMQ2X", "verified_at": times[1], "verification_passed": true,
+    let registered = json!({ "txn_id": TXN, "registration_code": "7KMQ2X", "verified_at": times[1], "possible_duplicate_of": null,
+        "checked_in_at": times[1], "gate": "Gate B", "verification_passed": true,
         "verified_claims": { "residentName": "Asha Rao", "ageAbove18": true } });
     let mut polled = outcomes(spelling);
     polled["pending"] = named("Waiting for the person", json!(OvsePending::of(TxnId::from_bytes(*TXN.as_bytes()))));
@@ -105,6 +106,16 @@ pub(super) fn attach(document: &mut Value, spelling: KeyCase) {
     put(&one, "patch", &answer, "example", event);
     let page = json!({ "event_id": event_id, "page": 1, "page_size": 20, "total": 1, "registrations": [registered] });
     put(&format!("{one}/registrations"), "get", &answer, "example", page);
+    let door_url = format!("https://verify.example/d/{event_id}k7w2p9x4m3qz");
+    let door = json!({ "door_id": "k7w2p9x4m3qz", "name": "Gate B", "door_url": door_url, "expires_at": ends });
+    let mut opened = door.clone();
+    opened["pin"] = "042917".into();
+    put(&format!("{one}/doors"), "post", &["requestBody"], "example", json!({ "name": "Gate B" }));
+    put(&format!("{one}/doors"), "post", &answer, "example", opened);
+    put(&format!("{one}/doors"), "get", &answer, "example", json!({ "event_id": event_id, "doors": [door] }));
+    put(&format!("{one}/check-ins"), "post", &["requestBody"], "example", json!({ "code": "7KMQ2X", "gate": "Gate B" }));
+    let checked = json!({ "txn_id": TXN, "checked_in_at": times[1], "gate": "Gate B", "already": false });
+    put(&format!("{one}/check-ins"), "post", &answer, "example", checked);
     let row = json!({ "txn_id": TXN, "status": "passed", "opened_at": times[0], "channel": "web", "client_reference_id": "order-42" });
     put(&format!("{ovse}/transactions"), "get", &answer, "example", json!({ "transactions": [row] }));
     put("/api/v1/credits", "get", &answer, "example", json!({ "balance": 999 }));

@@ -79,7 +79,9 @@ fn told(outcome: &CallbackOutcome) -> Told {
         CallbackOutcome::Done(CompleteReply::AlreadyCompleted) => (409, "The transaction was completed by another answer"),
         CallbackOutcome::Done(CompleteReply::Expired) => (410, "The transaction has expired"),
         // The person was verified and the event had no place.
-        CallbackOutcome::Done(CompleteReply::EventRefused(EventRefusal::Full)) => (409, EventRefusal::Full.message()),
+        CallbackOutcome::Done(CompleteReply::EventRefused(refusal @ (EventRefusal::Full | EventRefusal::Duplicate))) => {
+            (409, refusal.message())
+        }
         CallbackOutcome::Done(CompleteReply::EventRefused(refusal)) => (410, refusal.message()),
         CallbackOutcome::Done(CompleteReply::CredentialReplayed) => (400, "The credential was used for another transaction"),
         CallbackOutcome::CredentialRefused(refusal) => return (400, format!("{}: {refusal}", refusal.code()).into()),

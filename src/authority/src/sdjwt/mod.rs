@@ -20,6 +20,7 @@ mod status;
 mod status_list;
 #[cfg(test)]
 mod tests;
+mod traits;
 mod validity;
 mod verifier;
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use aws_lc_rs::digest::{SHA256, digest};
 use sakshi_domain::claims::ClaimSet;
+use sakshi_domain::event::Trait;
 use sakshi_domain::limits::CREDENTIAL_VALUES_MAX;
 use sakshi_domain::transaction::{Answer, AnswerDigest, CredentialIdentity, VerifiedClaims};
 use sakshi_wire::json::ValuesLeft;
@@ -18,7 +19,7 @@ use super::normalise::Requested;
 use super::refusal::CredentialRefusal;
 use super::segments::{Jws, Segments};
 use super::status::{CredentialStatus, StatusFault};
-use super::{jose, normalise, processing, validity};
+use super::{jose, normalise, processing, traits, validity};
 
 /// A credential that passed every check.
 #[derive(Debug)]
@@ -47,9 +48,17 @@ pub struct VerifiedCredential {
     pub issuer_key: Arc<Value>,
     /// The time until its `exp`.
     pub valid_for: Duration,
+    /// The SHA-256 of its id and of its holder's key, if it has them.
+    traits: Vec<Trait>,
 }
 
 impl VerifiedCredential {
+    /// What tells the person from others: the credential, the holder's key, and the name with the date of birth if both were shared.
+    #[must_use]
+    pub fn traits(&self) -> Vec<Trait> {
+        self.traits.iter().copied().chain(traits::of_claims(&self.claims)).collect()
+    }
+
     /// The answer for the transaction.
     #[must_use]
     pub fn into_answer(self) -> Answer {
@@ -131,6 +140,7 @@ impl Verifier {
             key_binding::verify(key_binding, &payload, &digest.0, expected)?;
         }
         let status = CredentialStatus::of(&payload, issuer);
+        let traits = traits::of_payload(&payload, issuer);
         let Requested { claims, missing, malformed } = normalise::requested_claims(payload, expected.requested)?;
         Ok(VerifiedCredential {
             claims,
@@ -143,6 +153,7 @@ impl Verifier {
             issuer: issuer.to_owned(),
             issuer_key,
             valid_for,
+            traits,
         })
     }
 

@@ -1,5 +1,6 @@
 //! Changes of an event, and the bounds of its beginning and its end.
 
+use super::guests::{self, DoorChange, OnDuplicate};
 use super::{CreditBudget, Event, EventEntry, EventTerms, EventText, MaxGuests};
 use crate::brand::BrandPatch;
 use crate::http_url::WebhookUrl;
@@ -60,6 +61,10 @@ pub struct EventPatch {
     pub organiser: Option<Option<EventText>>,
     /// A new purpose; `Some(None)` removes it.
     pub purpose: Option<Option<EventText>>,
+    /// Another handling of a person who registers again.
+    pub on_duplicate: Option<OnDuplicate>,
+    /// A door that is opened or closed.
+    pub door: Option<DoorChange>,
     /// Changes of the brand, which are an operator's.
     pub brand: BrandPatch,
     /// It is changed only if its terms have one of these tags.
@@ -98,6 +103,10 @@ impl Event {
         terms.time_zone = patch.time_zone.unwrap_or(terms.time_zone);
         terms.organiser = patch.organiser.unwrap_or(terms.organiser);
         terms.purpose = patch.purpose.unwrap_or(terms.purpose);
+        terms.on_duplicate = patch.on_duplicate.unwrap_or(terms.on_duplicate);
+        if let Some(change) = patch.door {
+            invalid.check("door", guests::apply(&mut terms.doors, change, now));
+        }
         terms.brand.apply(patch.brand);
         invalid.or_ok().map(|()| terms)
     }

@@ -1,18 +1,27 @@
-//! What a registered guest sees: the event, when they were registered, and the reference, to be shown at the entrance.
+//! What a registered guest sees: the event and a ticket for the entrance, with a code that changes: `GET /e/{eventId}/ticket` answers with
+//! the one of now.
 
-use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
+use actix_web::web::{Data, Path};
+use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
-use sakshi_domain::event::Event;
+use sakshi_domain::event::{Event, RegistrationCode};
+use sakshi_domain::ids::EventId;
 use sakshi_domain::time::Timestamp;
-use sakshi_service::Service;
-use sakshi_service::entrance::registration_code;
-use sakshi_web::html::page;
+use sakshi_service::registration_codes::code_of;
+use sakshi_service::{Service, ServiceError};
+use sakshi_web::error::ApiError;
+use sakshi_web::html::{page, private};
+use sakshi_web::query::Query;
+use sakshi_web::rate_limit::RateLimits;
+use serde_json::json;
 
 use super::occasion;
 use super::visit::Registered;
+use crate::files::{TICKET, TICKET_STYLE};
 use crate::language::PageLanguage;
 use crate::layout::Layout;
+use crate::qr_code::QrCode;
 use crate::requester::{Organiser, Requester};
 use crate::time_left::date_and_time;
 
@@ -32,7 +41,11 @@ struct Ticket<'a> {
 #[derive(Debug)]
 struct Guest {
     initials: String,
-    reference: String,
+    code: RegistrationCode,
+    /// The code to be scanned, as it is now.
+    picture: String,
+    /// The path of the code as it is later.
+    later: String,
     at: Timestamp,
     at_in_words: String,
 }
@@ -55,14 +68,21 @@ pub(crate) async fn ticket(
     path: &str,
     next: Next,
 ) -> HttpResponse {
-    let guest = |guest: &Registered| Guest {
-        initials: guest.initials.clone(),
-        reference: registration_code(guest.txn),
-        at: guest.at,
-        at_in_words: date_and_time(guest.at, event.terms.time_zone, language.texts),
+    let guest = |guest: &Registered| {
+        let code = code_of(&event.terms.secret, guest.number);
+        Guest {
+            initials: guest.initials.clone(),
+            code,
+            // A ticket without a picture still has its code.
+            picture: picture(service, event.id, code).map(|picture| picture.inline()).unwrap_or_default(),
+            later: format!("/e/{}/ticket?code={code}&key={}", event.id, service.authority.ticket_key(event.id, code)),
+            at: guest.at,
+            at_in_words: date_and_time(guest.at, event.terms.time_zone, language.texts),
+        }
     };
     let requester = Requester::of_event(service, event).await;
-    let layout = Layout::new(service, language, path).for_guests(service, event.terms.retention).requested_by(requester);
+    let layout = Layout { style: TICKET_STYLE.url(), script: TICKET.url(), ..Layout::new(service, language, path) };
+    let layout = layout.for_guests(service, event.terms.retention).requested_by(requester);
     let ticket = Ticket {
         layout,
         name: event.terms.name.as_str(),
@@ -73,4 +93,28 @@ pub(crate) async fn ticket(
         next,
     };
     page(StatusCode::OK, None, &ticket)
+}
+
+fn picture(service: &Service, event: EventId, code: RegistrationCode) -> Result<QrCode, ApiError> {
+    QrCode::for_screen(&service.authority.ticket_url(event, code, service.clock.now())).map_err(ApiError::internal)
+}
+
+/// Answers with the path of the code as it is now, to the page that has the key of the ticket.
+///
+/// # Errors
+/// 404 without that key; 429 when one address asks too often.
+pub(crate) async fn current(
+    path: Path<String>,
+    request: HttpRequest,
+    service: Data<Service>,
+    rates: Data<RateLimits>,
+) -> Result<HttpResponse, ApiError> {
+    rates.pages.take(&rates.client_address(&request))?;
+    let none = || ApiError::from(ServiceError::NotFound("ticket"));
+    let event: EventId = path.parse().map_err(|_| none())?;
+    let mut query = Query::of(request.query_string());
+    let (code, key) = (query.text("code").unwrap_or_default(), query.text("key").unwrap_or_default());
+    query.finish()?;
+    let code = code.parse().ok().filter(|code| service.authority.is_ticket_key(event, *code, &key)).ok_or_else(none)?;
+    Ok(private(StatusCode::OK).json(json!({ "path": picture(&service, event, code)?.path() })))
 }

@@ -1,7 +1,7 @@
 //! A guest's visits: for each verification that a browser started at an event it keeps a cookie, so that coming back continues what is
 //! under way instead of paying for another, and shows what it has registered.
 //!
-//! A result is kept for a day and an event for months, so once a guest is registered the cookie says when, sealed. It says nothing of
+//! A result is kept for a day and an event for months, so once a guest is registered the cookie says when, and under which number, sealed. It says nothing of
 //! what was shared: that is read where it is kept, and goes with it.
 
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use actix_web::http::header::COOKIE;
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use sakshi_actors::View;
-use sakshi_authority::claims::credential_name;
+use sakshi_authority::claims;
 use sakshi_domain::claims::Claim;
 use sakshi_domain::event::Event;
 use sakshi_domain::ids::{EventId, TxnId};
@@ -39,6 +39,8 @@ const SIGNS_MAX: usize = 8;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Registered {
     pub(crate) txn: TxnId,
+    /// The number among the guests of the event.
+    pub(crate) number: u64,
     /// When the guest was verified.
     pub(crate) at: Timestamp,
     /// The initials of the name that was shared, so that guests of one phone are told apart; empty without a name, and when the result
@@ -47,15 +49,15 @@ pub(crate) struct Registered {
 }
 
 impl Registered {
-    /// The guest of a completed transaction. One whose claims do not open has no initials.
-    pub(crate) fn of(service: &Service, record: CompletedRecord) -> Self {
-        let (txn, at) = (record.opened.id, record.verified_at);
+    /// The guest of a completed transaction, if it has one. A guest whose claims do not open has no initials.
+    pub(crate) fn of(service: &Service, record: CompletedRecord) -> Option<Self> {
+        let (txn, at, number) = (record.opened.id, record.verified_at, record.registration?);
         let claims = if record.opened.terms.claims.contains(Claim::Name) { service.transactions.reveal(record).ok() } else { None };
         let name = claims.and_then(|completed| match completed.outcome {
-            Outcome::Verified(claims) => Some(claims.as_map().get(credential_name(Claim::Name))?.as_str()?.to_owned()),
+            Outcome::Verified(claims) => claims::name(&claims),
             Outcome::NotVerified(_) => None,
         });
-        Self { txn, at, initials: name.as_deref().map(initials).unwrap_or_default() }
+        Some(Self { txn, number, at, initials: name.as_deref().map(initials).unwrap_or_default() })
     }
 }
 
@@ -87,7 +89,8 @@ pub(super) fn started(service: &Service, event: &Event, txn: TxnId) -> String {
 
 /// The value of `Set-Cookie` for a guest who was registered, for as long as the event and its registrations are kept.
 pub(crate) fn registered(service: &Service, event: &Event, guest: &Registered) -> String {
-    let sealed = service.vault.seal(&owner(event.id, guest.txn), &guest.at.millis().to_be_bytes());
+    let plain = [guest.at.millis().to_be_bytes(), guest.number.to_be_bytes()].concat();
+    let sealed = service.vault.seal(&owner(event.id, guest.txn), &plain);
     let kept = (event.terms.expires_at + event.terms.retention.registrations(service.rules.registration_ttl)).since(service.clock.now());
     cookie(service, event, guest.txn, &BASE64_URL_SAFE_NO_PAD.encode(sealed.as_bytes()), kept)
 }
@@ -119,9 +122,9 @@ pub(super) async fn recall(service: &Service, request: &HttpRequest, event: &Eve
             View::Completed(record) if record.passed && record.opened.event == Some(event.id) => {
                 let guest = Registered::of(service, *record);
                 if known.is_none() {
-                    visits.cookies.push(registered(service, event, &guest));
+                    visits.cookies.extend(guest.as_ref().map(|guest| registered(service, event, guest)));
                 }
-                visits.registered.push(guest);
+                visits.registered.extend(guest);
             }
             _ if known.is_some() => visits.registered.extend(known),
             _ => visits.cookies.push(cookie(service, event, txn, "", Duration::ZERO)),
@@ -134,8 +137,9 @@ pub(super) async fn recall(service: &Service, request: &HttpRequest, event: &Eve
 fn opened(service: &Service, event: EventId, txn: TxnId, value: &str) -> Option<Registered> {
     let sealed = Sealed::from_bytes(BASE64_URL_SAFE_NO_PAD.decode(value).ok()?)?;
     let plain = service.vault.open(&owner(event, txn), &sealed).ok()?;
-    let at = Timestamp::from_millis(i64::from_be_bytes(plain.as_slice().try_into().ok()?));
-    Some(Registered { txn, at, initials: String::new() })
+    let (at, number) = plain.split_first_chunk()?;
+    let at = Timestamp::from_millis(i64::from_be_bytes(*at));
+    Some(Registered { txn, number: u64::from_be_bytes(number.try_into().ok()?), at, initials: String::new() })
 }
 
 /// What a sealed value belongs to.

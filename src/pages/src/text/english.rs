@@ -122,6 +122,9 @@ pub(super) static TEXTS: Texts = Texts {
         open: "Open for guests",
         places_left: "Places left",
         offline: "No connection. The code still works; what is shown here may be out of date.",
+        door_code: "Code for the door",
+        no_network: "No connection. Tell your code at the entrance.",
+        twice: "You are already registered for this event. To see your ticket, open its page on the phone that you registered with.",
     },
     reasons: Reasons {
         declined: "You declined the request in the identity app.",

@@ -143,6 +143,9 @@ fn of_event(texts: &'static EventTexts) -> Vec<&'static str> {
         open,
         places_left,
         offline,
+        door_code,
+        no_network,
+        twice,
     } = texts;
     let mut found = vec![*lead, start, resume, resume_words, whole(open_until), full_heading, full, more_places];
     found.extend([
@@ -157,7 +160,7 @@ fn of_event(texts: &'static EventTexts) -> Vec<&'static str> {
         elsewhere_heading,
         elsewhere,
     ]);
-    found.extend([*to_event, too_late, scan, scan_again, qr_label, open, places_left, offline]);
+    found.extend([*to_event, too_late, scan, scan_again, qr_label, open, places_left, offline, door_code, no_network, twice]);
     found.extend([*registered, registered_at, show_at_entrance, calendar, guest, another, guest_registered]);
     found.extend(steps);
     found

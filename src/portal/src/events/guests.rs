@@ -22,7 +22,7 @@ use sakshi_web::error::ApiError;
 use sakshi_web::html::private;
 use sakshi_web::listener::{CloseWatch, close_connection_when};
 use sakshi_wire::csv::{BYTE_ORDER_MARK, cell};
-use sakshi_wire::events::RegistrationRow;
+use sakshi_wire::guests::RegistrationRow;
 
 use crate::error::PortalError;
 use crate::portal_user::PortalUser;
@@ -41,7 +41,7 @@ pub(crate) async fn csv(
     let event = own_event(&service, &user.caller.app.app_id, &path).await?;
     let permit = service.memory.answers.permit(user.caller.owners(), Stage::Leaving);
     let watch = close_connection_when(&request, permit.revoked());
-    let list = GuestList::new(&service, &user.caller, event.id, PageRequest { page: 1, page_size: u32::MAX });
+    let list = GuestList::new(&service, &user.caller, &event, PageRequest { page: 1, page_size: u32::MAX });
     let claims = columns(event.terms.claims);
     let head = format!("{BYTE_ORDER_MARK}{}", header(&claims));
     let mut sheet = Sheet { list, claims, permit, is_whole: false, _watch: watch };
@@ -94,20 +94,37 @@ pub(super) fn columns(asked: ClaimSet) -> Arc<[Claim]> {
     asked.iter().filter(|claim| *claim != Claim::Photo).collect()
 }
 
+/// Columns beside the claims.
+const FIXED: [&str; 6] = ["txn_id", "registration_code", "verified_at", "possible_duplicate_of", "checked_in_at", "gate"];
+
+/// What stands in those columns.
+pub(super) fn fixed(guest: &RegistrationRow) -> [String; 6] {
+    let text = |value: Option<String>| value.unwrap_or_default();
+    [
+        guest.txn_id.to_string(),
+        guest.registration_code.clone(),
+        guest.verified_at.to_string(),
+        text(guest.possible_duplicate_of.map(|id| id.to_string())),
+        text(guest.checked_in_at.map(|at| at.to_string())),
+        text(guest.gate.clone()),
+    ]
+}
+
 fn header(claims: &[Claim]) -> String {
     let names = claims.iter().map(|claim| claim.name());
-    format!("{}\r\n", ["txn_id", "registration_code", "verified_at"].into_iter().chain(names).collect::<Vec<_>>().join(","))
+    format!("{}\r\n", FIXED.into_iter().chain(names).collect::<Vec<_>>().join(","))
 }
 
 fn line(claims: &[Claim], guest: &RegistrationRow) -> String {
     let shared = guest.verified_claims.as_map();
-    let mut line = format!("{},{},{}", guest.txn_id, guest.registration_code, guest.verified_at);
-    for claim in claims {
+    let claim = |claim: &Claim| shared.get(credential_name(*claim)).map(plain).unwrap_or_default();
+    let [id, code, verified_at, earlier, checked_in_at, gate] = fixed(guest);
+    let mut line = [id, cell(&code), verified_at, earlier, checked_in_at, cell(&gate)].join(",");
+    for value in claims.iter().map(claim) {
         line.push(',');
-        line.push_str(&cell(&shared.get(credential_name(*claim)).map(plain).unwrap_or_default()));
+        line.push_str(&cell(&value));
     }
-    line.push_str("\r\n");
-    line
+    line + "\r\n"
 }
 
 #[cfg(test)]
@@ -115,6 +132,7 @@ mod tests {
     use sakshi_domain::ids::TxnId;
     use sakshi_domain::time::Timestamp;
     use sakshi_domain::transaction::VerifiedClaims;
+    use sakshi_wire::Always;
     use serde_json::json;
 
     use super::*;
@@ -122,12 +140,25 @@ mod tests {
     #[test]
     fn a_guest_is_a_line_with_what_was_asked_for_but_the_photo() {
         let claims = columns([Claim::Photo, Claim::Name, Claim::AgeAbove18, Claim::Dob].into_iter().collect());
-        assert_eq!(header(&claims), "txn_id,registration_code,verified_at,name,dob,age_above_18\r\n");
+        assert_eq!(
+            header(&claims),
+            "txn_id,registration_code,verified_at,possible_duplicate_of,checked_in_at,gate,name,dob,age_above_18\r\n"
+        );
         let shared = json!({"residentName": "आशा राव", "residentImage": "/9j/AAAA", "ageAbove18": true});
         let txn: TxnId = "00000000-0000-4000-8000-000000000000".parse().unwrap();
         let at = Timestamp::parse_iso8601("2026-03-01T10:00:00Z").unwrap();
-        let guest = RegistrationRow::new(txn, "7KMQ2X".into(), at, VerifiedClaims::new(shared.as_object().unwrap().clone()).into());
-        let expected = "00000000-0000-4000-8000-000000000000,7KMQ2X,2026-03-01T10:00:00.000Z,\"आशा राव\",\"\",\"true\"\r\n";
+        let guest = RegistrationRow {
+            txn_id: txn,
+            registration_code: "2E3456".into(),
+            verified_at: at,
+            possible_duplicate_of: None,
+            checked_in_at: Some(at),
+            gate: Some("=B".into()),
+            verification_passed: Always,
+            verified_claims: VerifiedClaims::new(shared.as_object().unwrap().clone()).into(),
+        };
+        let (id, at) = ("00000000-0000-4000-8000-000000000000", "2026-03-01T10:00:00.000Z");
+        let expected = format!("{id},\"'2E3456\",{at},,{at},\"'=B\",\"आशा राव\",\"\",\"true\"\r\n");
         assert_eq!(line(&claims, &guest), expected);
     }
 }

@@ -15,7 +15,6 @@ use tokio::time::{Instant, sleep};
 
 use super::Standing;
 use crate::error::PortalError;
-use crate::paging::Pages;
 use crate::portal_user::StreamUser;
 
 /// How often the key is checked.
@@ -28,6 +27,8 @@ pub(super) struct Counts {
     pub(super) label: &'static str,
     pub(super) registrations: u32,
     pub(super) remaining: u32,
+    pub(super) duplicates: u32,
+    pub(super) checked_in: u32,
     pub(super) scans: u64,
     pub(super) abandoned: u64,
     pub(super) pending: u64,
@@ -37,27 +38,26 @@ pub(super) struct Counts {
     pub(super) is_abused: bool,
     /// Credits of the client.
     pub(super) credits: u64,
-    /// The page of the guest list that has the newest guests.
-    pub(super) last_page: u32,
 }
 
 impl Counts {
     pub(super) fn of(event: &Event, service: &Service, credits: u64) -> Self {
         let Standing { status, label } = Standing::of(event, service);
-        let EventCounts { registrations, scans, abandoned, pending } = event.counts;
+        let EventCounts { registrations, duplicates, checked_in, scans, abandoned, pending } = event.counts;
         let ended = abandoned + pending + u64::from(registrations);
         Self {
             status,
             label,
             registrations,
             remaining: event.remaining(),
+            duplicates,
+            checked_in,
             scans,
             abandoned,
             pending,
             others: scans.saturating_sub(ended),
             is_abused: event.warning().is_some(),
             credits,
-            last_page: Pages::of(1, registrations.into()).last,
         }
     }
 

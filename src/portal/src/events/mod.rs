@@ -1,11 +1,13 @@
 //! Events in the portal: the list, a new one, one with its counts as they are now, its changes and
 //! guests, and its codes for print.
 
+mod arrivals;
 pub(crate) mod create;
 pub(crate) mod guests;
 pub(crate) mod list;
 pub(crate) mod live;
 pub(crate) mod posters;
+pub(crate) mod settings;
 pub(crate) mod show;
 pub(crate) mod workbook;
 

@@ -1,4 +1,4 @@
-//! `/portal/events/{eventId}`: an event with its counts, what can be changed of it, and its guests.
+//! `/portal/events/{eventId}`: an event as it runs: its counts, its arrivals, and its guests, the newest first.
 
 use std::sync::Arc;
 
@@ -8,40 +8,30 @@ use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
 use sakshi_authority::claims::credential_name;
 use sakshi_domain::claims::Claim;
-use sakshi_domain::event::Event;
+use sakshi_domain::event::{CreditBudget, Event};
 use sakshi_domain::time::Timestamp;
 use sakshi_pages::qr_code::QrCode;
-use sakshi_service::Service;
-use sakshi_service::events::change_event;
+use sakshi_service::check_ins::{find_guest, search_guests};
 use sakshi_service::events::own_event;
 use sakshi_service::guest_list::GuestList;
-use sakshi_store::PageRequest;
+use sakshi_service::{Service, ServiceError};
+use sakshi_store::Page as Rows;
 use sakshi_web::error::ApiError;
 use sakshi_web::query::Query;
-use sakshi_wire::events::{EventAddresses, RegistrationRow};
+use sakshi_wire::events::EventAddresses;
+use sakshi_wire::guests::RegistrationRow;
 
+use super::arrivals::Arrivals;
 use super::event_time;
 use super::live::Counts;
 use super::workbook::fits;
-use crate::curl::{Command, Curl};
 use crate::error::PortalError;
-use crate::field::Field;
-use crate::form::{Form, Kind, Submitted};
-use crate::layout::{Layout, Section, page, redirect};
-use crate::paging::{Pages, ROWS};
+use crate::layout::{Layout, Section, page};
+use crate::paging::{Newest, Pages, ROWS, newest};
 use crate::portal_user::PortalUser;
 use crate::transaction::Shared;
 use crate::trial::asked;
-use crate::when::{EventTime, input};
-
-/// How the fields of the forms stand for those of the request.
-const SHAPE: &[(&str, Kind)] = &[
-    ("is_active", Kind::Flag),
-    ("max_guests", Kind::Whole),
-    ("credit_budget", Kind::RemovableWhole),
-    ("expires_at", Kind::Moment),
-    ("webhook_url", Kind::Removable),
-];
+use crate::when::EventTime;
 
 /// A guest who was verified.
 struct Guest {
@@ -49,7 +39,11 @@ struct Guest {
     code: String,
     /// The name, if it was shared.
     name: Option<String>,
+    photo: Option<String>,
     at: Timestamp,
+    checked_in: Option<(Timestamp, Option<String>)>,
+    /// The id of an earlier guest who may be the same person.
+    duplicate_of: Option<String>,
     /// What else was shared.
     shared: Vec<Shared>,
 }
@@ -57,10 +51,19 @@ struct Guest {
 impl Guest {
     fn of(row: &RegistrationRow) -> Self {
         let mut shared = Shared::all(&row.verified_claims);
-        let mut names = shared.extract_if(.., |claim| claim.name == credential_name(Claim::Name));
-        let name = names.next().map(|claim| claim.value);
-        drop(names);
-        Self { id: row.txn_id.to_string(), code: row.registration_code.clone(), name, at: row.verified_at, shared }
+        let mut take = |is: &dyn Fn(&Shared) -> bool| shared.iter().position(is).map(|place| shared.remove(place).value);
+        let name = take(&|claim| claim.name == credential_name(Claim::Name));
+        let photo = take(&|claim| claim.is_photo);
+        Self {
+            id: row.txn_id.to_string(),
+            code: row.registration_code.clone(),
+            name,
+            photo,
+            at: row.verified_at,
+            checked_in: row.checked_in_at.map(|at| (at, row.gate.clone())),
+            duplicate_of: row.possible_duplicate_of.map(|id| id.to_string()),
+            shared,
+        }
     }
 }
 
@@ -70,22 +73,17 @@ struct Page {
     layout: Layout,
     event: Arc<Event>,
     counts: Counts,
+    /// `None` for an event with very many guests.
+    arrivals: Option<Arrivals>,
     asked: String,
-    /// What has just been done.
-    done: Option<&'static str>,
-    form: Form,
-    /// What the inputs hold: the event as it is, or what was sent.
-    cap: String,
-    budget: String,
-    end: String,
-    webhook: String,
-    name: String,
+    /// True if the event has just been created.
+    is_new: bool,
+    /// The words that guests are searched by.
+    words: String,
     addresses: EventAddresses,
     code: String,
     guests: Vec<Guest>,
-    total: u64,
     pages: Pages,
-    commands: Vec<Command>,
 }
 
 impl Page {
@@ -97,8 +95,13 @@ impl Page {
         event_time(&self.event, *at)
     }
 
-    fn input<'a>(&'a self, name: &'a str, label: &'a str, kind: &'a str, value: &'a str) -> Field<'a> {
-        Field::new(name, label, kind, value, self.form.problem(name))
+    /// The time of day by the clock of the event.
+    fn clock(&self, at: &Timestamp) -> String {
+        self.event.terms.time_zone.local(*at).time
+    }
+
+    fn budget(&self) -> Option<u32> {
+        self.event.terms.credit_budget.map(CreditBudget::get)
     }
 }
 
@@ -112,65 +115,49 @@ pub(crate) async fn show(
     request: HttpRequest,
     service: Data<Service>,
 ) -> Result<HttpResponse, PortalError> {
-    shown(StatusCode::OK, &user, &path, Form::default(), request.query_string(), &service).await
-}
-
-/// Changes the event in the one field that the form has.
-///
-/// # Errors
-/// What is not about the form.
-pub(crate) async fn patch(submitted: Submitted, path: Path<String>, service: Data<Service>) -> Result<HttpResponse, PortalError> {
-    let Submitted { user, form } = submitted;
-    match change_event(&service, &user.caller.app.app_id, &path, form.sent(SHAPE), None).await {
-        Ok(event) => Ok(redirect(&format!("/portal/events/{}?done=saved", event.id))),
-        Err(error) => {
-            let (status, form) = form.refused(error)?;
-            shown(status, &user, &path, form, "", &service).await
-        }
-    }
-}
-
-async fn shown(
-    status: StatusCode,
-    user: &PortalUser,
-    path: &str,
-    form: Form,
-    query: &str,
-    service: &Service,
-) -> Result<HttpResponse, PortalError> {
-    let event = own_event(service, &user.caller.app.app_id, path).await?;
-    let number = Query::of(query).number(&["page"], 1..=u32::MAX, 1);
-    let page_request = PageRequest { page: number, page_size: ROWS };
-    let (guests, total) = GuestList::new(service, &user.caller, event.id, page_request).each(Guest::of).await?;
+    let event = own_event(&service, &user.caller.app.app_id, &path).await?;
+    let mut query = Query::of(request.query_string());
+    let number = query.number(&["page"], 1..=u32::MAX, 1);
+    let words = query.text("q").unwrap_or_default().trim().to_owned();
+    let Newest { items: guests, pages } = if words.is_empty() {
+        listed(&service, &user, &event, number).await?
+    } else {
+        Newest { items: found(&service, &event, &words).await?, pages: Pages::of(1, 0) }
+    };
     let addresses = service.authority.event_addresses(event.id);
     let code = QrCode::for_screen(&addresses.qr_url).map_err(ApiError::internal)?;
     let asked: Vec<&str> = event.terms.claims.iter().map(asked).collect();
     let credits = service.store.balance(user.caller.client.clone()).await?.unwrap_or(0);
-    let terms = &event.terms;
-    let sent = |name: &str, now: String| if form.problem(name).is_some() { form.value(name).to_owned() } else { now };
-    let webhook = terms.webhook_url.as_ref().map(|url| url.as_str().to_owned());
     let template = Page {
-        layout: user.layout(Section::Events, service),
-        counts: Counts::of(&event, service, credits),
+        layout: user.layout(Section::Events, &service),
+        counts: Counts::of(&event, &service, credits),
+        arrivals: Arrivals::of(&service, &event).await?,
         asked: asked.join("\u{a0}· "),
-        done: match query {
-            "done=created" => Some("The event was created. Print its code, or show it on a screen."),
-            "done=saved" => Some("Saved. The change takes effect at once."),
-            _ => None,
-        },
-        cap: sent("max_guests", terms.max_guests.get().to_string()),
-        budget: sent("credit_budget", terms.credit_budget.map_or_else(String::new, |budget| budget.get().to_string())),
-        end: sent("expires_at", input(terms.expires_at)),
-        webhook: sent("webhook_url", webhook.unwrap_or_default()),
-        name: sent("name", terms.name.as_str().to_owned()),
-        form,
+        is_new: request.query_string() == "done=created",
+        words,
         code: code.inline(),
         guests,
-        total,
-        pages: Pages::of(number, total),
-        commands: Curl(&service.authority.public_base).event(event.id, terms, service.clock.now()),
+        pages,
         addresses,
         event,
     };
-    Ok(page(status, &template))
+    Ok(page(StatusCode::OK, &template))
+}
+
+/// A page of the guests.
+async fn listed(service: &Service, user: &PortalUser, event: &Event, number: u32) -> Result<Newest<Guest>, ServiceError> {
+    newest(number, async |page| {
+        let (items, total) = GuestList::new(service, &user.caller, event, page).each(Guest::of).await?;
+        Ok(Rows { items, total })
+    })
+    .await
+}
+
+/// The guests with this name or code.
+async fn found(service: &Service, event: &Event, words: &str) -> Result<Vec<Guest>, ServiceError> {
+    let mut guests = Vec::new();
+    for guest in search_guests(service, event, words, ROWS as usize).await? {
+        guests.extend(find_guest(service, event, guest.code).await?.as_ref().map(Guest::of));
+    }
+    Ok(guests)
 }

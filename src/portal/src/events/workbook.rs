@@ -18,9 +18,9 @@ use sakshi_service::{Service, ServiceError};
 use sakshi_store::PageRequest;
 use sakshi_web::error::ApiError;
 use sakshi_web::html::private;
-use sakshi_wire::events::RegistrationRow;
+use sakshi_wire::guests::RegistrationRow;
 
-use super::guests::columns;
+use super::guests::{columns, fixed};
 use crate::error::PortalError;
 use crate::portal_user::PortalUser;
 use crate::transaction::plain;
@@ -34,7 +34,7 @@ const FACTOR: usize = 4;
 /// Characters of a cell, as the format has it; a text that is longer is cut.
 const CELL_CHARS_MAX: usize = 32_000;
 /// Columns beside the claims.
-const FIXED: [&str; 3] = ["Transaction", "Code", "Verified at (UTC)"];
+const FIXED: [&str; 6] = ["Transaction", "Code", "Verified at (UTC)", "Possible duplicate of", "Checked in at (UTC)", "Gate"];
 const TYPE: &str = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet";
 
 /// Returns true if the guests of an event fit into a workbook.
@@ -53,7 +53,7 @@ pub(crate) async fn xlsx(user: PortalUser, path: Path<String>, service: Data<Ser
     }
     let claims = columns(event.terms.claims);
     let mut permit = service.memory.answers.permit(user.caller.owners(), Stage::Leaving);
-    let mut list = GuestList::new(&service, &user.caller, event.id, PageRequest { page: 1, page_size: event.counts.registrations.max(1) });
+    let mut list = GuestList::new(&service, &user.caller, &event, PageRequest { page: 1, page_size: event.counts.registrations.max(1) });
     let (mut rows, mut bytes) = (Vec::new(), 0);
     loop {
         let wanted = claims.clone();
@@ -78,9 +78,8 @@ pub(crate) async fn xlsx(user: PortalUser, path: Path<String>, service: Data<Ser
 
 fn row(claims: &[Claim], guest: &RegistrationRow) -> Vec<String> {
     let shared = guest.verified_claims.as_map();
-    let known = [guest.txn_id.to_string(), guest.registration_code.clone(), guest.verified_at.to_string()];
     let value = |claim: &Claim| shared.get(credential_name(*claim)).map(plain).unwrap_or_default().chars().take(CELL_CHARS_MAX).collect();
-    known.into_iter().chain(claims.iter().map(value)).collect()
+    fixed(guest).into_iter().chain(claims.iter().map(value)).collect()
 }
 
 /// The bytes of a workbook with one sheet of texts, whose first line stays in view.

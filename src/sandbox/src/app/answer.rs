@@ -78,12 +78,13 @@ fn credential(app: &SandboxApp, intent: &Intent, decision: &Decision) -> Result<
     let claims: ClaimSet = intent.requested();
     let resident = if decision.action == Action::MalformedClaims { Resident::spoiled() } else { decision.resident };
     let status_url = |id| Some(status::url(&app.public_base, resident, decision.status, id));
-    let credential = app.issuer.issue_with_status(resident, claims, &app.holder, now, status_url);
+    let holder = app.holders.of(resident).map_err(|_| AppError::Signing)?;
+    let credential = app.issuer.issue_with_status(resident, claims, &holder, now, status_url);
     let credential = credential.map_err(|_| AppError::Signing)?;
     if !decision.key_binding {
         return Ok(credential);
     }
-    app.holder.bind(&credential, &intent.claims.txn, &intent.claims.aud, now).map_err(|_| AppError::Signing)
+    holder.bind(&credential, &intent.claims.txn, &intent.claims.aud, now).map_err(|_| AppError::Signing)
 }
 
 /// The callback's content type and body. Nothing in the XML needs escaping: the id is a UUID, a credential

@@ -55,7 +55,7 @@ pub(super) async fn residents(app: Data<SandboxApp>) -> HttpResponse {
         .iter()
         .map(|resident| {
             let missing: ClaimSet = Claim::ALL.into_iter().filter(|claim| !resident.has(*claim, now)).collect();
-            json!({"id": resident.id, "name": resident.name, "about": resident.about, "state": resident.state.as_str(), "missing_claims": missing})
+            json!({"id": resident.id, "name": &resident.name, "about": resident.about, "state": resident.state.as_str(), "missing_claims": missing})
         })
         .collect();
     HttpResponse::Ok().json(json!({"success": true, "residents": list}))

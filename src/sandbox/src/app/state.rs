@@ -9,7 +9,7 @@ use thiserror::Error;
 use url::Url;
 
 use crate::http::client;
-use crate::issuer::{HolderKey, SandboxIssuer};
+use crate::issuer::{HolderKeys, SandboxIssuer};
 use crate::keys::KeyError;
 
 /// How long the service may take to answer its callback.
@@ -29,10 +29,10 @@ pub enum SetupError {
     Key(#[from] KeyError),
 }
 
-/// The app's state: an issuer, the key of a simulated phone, and the service to which it answers.
+/// The app's state: an issuer, the keys of simulated phones, and the service to which it answers.
 pub struct SandboxApp {
     pub(super) issuer: Arc<SandboxIssuer>,
-    pub(super) holder: HolderKey,
+    pub(super) holders: HolderKeys,
     pub(super) public_base: Url,
     pub(super) http: reqwest::Client,
     pub(super) clock: Arc<dyn Clock>,
@@ -53,7 +53,7 @@ impl SandboxApp {
         }
         // No reuse, like phones; the service may close an idle connection just as it is reused.
         let http = client(public_base.as_str(), CALLBACK_TIME_MAX).pool_max_idle_per_host(0).build().map_err(SetupError::Http)?;
-        Ok(Self { issuer, holder: HolderKey::generate()?, public_base, http, clock, pause })
+        Ok(Self { issuer, holders: HolderKeys::default(), public_base, http, clock, pause })
     }
 }
 

@@ -1,10 +1,12 @@
 //! The table of residents; `about` says what each is useful for.
 
+use std::borrow::Cow;
+
 use super::{Dob, Home, Portrait, PublishedState, Resident};
 
 const ASHA: Resident = Resident {
     id: "asha",
-    name: "Asha Rao",
+    name: Cow::Borrowed("Asha Rao"),
     about: "Every claim, in plain English letters",
     local_name: Some("Asha Rao"),
     born: (1990, 2, 14),
@@ -39,7 +41,7 @@ pub(super) const RESIDENTS: &[Resident] = &[
     ASHA,
     Resident {
         id: "vikram",
-        name: "Vikram Namuna",
+        name: Cow::Borrowed("Vikram Namuna"),
         about: "A local name and address in Devanagari",
         local_name: Some("विक्रम नमूना"),
         born: (1968, 11, 5),
@@ -68,7 +70,7 @@ pub(super) const RESIDENTS: &[Resident] = &[
     },
     Resident {
         id: "meena",
-        name: "Meena Mathiri",
+        name: Cow::Borrowed("Meena Mathiri"),
         about: "A local name in Tamil and a photo of about 300 KB",
         local_name: Some("மீனா மாதிரி"),
         born: (1983, 6, 30),
@@ -97,7 +99,7 @@ pub(super) const RESIDENTS: &[Resident] = &[
     },
     Resident {
         id: "kabir",
-        name: "Kabir Udaharan",
+        name: Cow::Borrowed("Kabir Udaharan"),
         about: "A child under 18, with neither mobile nor e-mail",
         local_name: Some("कबीर उदाहरण"),
         born: (2014, 8, 15),
@@ -126,7 +128,7 @@ pub(super) const RESIDENTS: &[Resident] = &[
     },
     Resident {
         id: "rohan",
-        name: "Rohan D'Specimen <Jr> & Sons",
+        name: Cow::Borrowed("Rohan D'Specimen <Jr> & Sons"),
         about: "A non-resident Indian whose name tries to break out of markup",
         local_name: None,
         born: (1979, 1, 1),
@@ -155,7 +157,7 @@ pub(super) const RESIDENTS: &[Resident] = &[
     },
     Resident {
         id: "lata",
-        name: "Lata Specimen",
+        name: Cow::Borrowed("Lata Specimen"),
         about: "Above 75, without a mobile",
         local_name: Some("लता नमुना"),
         born: (1944, 9, 28),
@@ -184,7 +186,7 @@ pub(super) const RESIDENTS: &[Resident] = &[
     },
     Resident {
         id: "revoked_ravi",
-        name: "Ravi Udaharan",
+        name: Cow::Borrowed("Ravi Udaharan"),
         about: "A credential that the issuer has revoked",
         local_name: None,
         born: (1985, 5, 20),
@@ -213,7 +215,7 @@ pub(super) const RESIDENTS: &[Resident] = &[
     },
     Resident {
         id: "suspended_sita",
-        name: "Sita Namuna",
+        name: Cow::Borrowed("Sita Namuna"),
         about: "A credential that the issuer has suspended",
         local_name: None,
         born: (1979, 12, 2),
@@ -242,7 +244,7 @@ pub(super) const RESIDENTS: &[Resident] = &[
     },
     Resident {
         id: "gopal",
-        name: "Gopal Udaharan",
+        name: Cow::Borrowed("Gopal Udaharan"),
         about: "Of the date of birth, only the year is known",
         born: (1961, 1, 1),
         dob: Dob::Year,

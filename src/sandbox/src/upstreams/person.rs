@@ -26,7 +26,7 @@ pub(super) fn adult_at(index: usize, now: Timestamp) -> Result<&'static Resident
 /// `nationalIdAuditInfo` of an eSign report.
 pub(super) fn audit_info(resident: &Resident, now: Timestamp) -> Value {
     json!({
-        "name": resident.name,
+        "name": &resident.name,
         "pincode": resident.claim(Claim::Pincode, now),
         "state": resident.claim(Claim::State, now),
         "yearOfBirth": resident.birth_year().to_string(),

@@ -59,6 +59,7 @@ pub const METRICS: &[Metric] = &[
     metric("sakshi_body_owners", Gauge, "Owners of bodies in memory, by kind."),
     metric("sakshi_build_info", Gauge, "Always 1; labels: version and commit."),
     metric("sakshi_callbacks_unread_total", Counter, "Callbacks of the identity app that were not read, by reason."),
+    metric("sakshi_check_ins_total", Counter, "Check-ins of guests at doors and through the API, by whether the guest was in before."),
     metric("sakshi_checks_total", Counter, "Numbers verified, by kind and status."),
     metric("sakshi_clients_low_on_credits", Gauge, "Clients with fewer credits than telemetry.low_credits, in the whole store."),
     metric("sakshi_clock_jumped", Gauge, "1 while the node deletes nothing because its clock has jumped."),

@@ -27,6 +27,7 @@ pub(crate) async fn completing_keeps_the_result_and_queues_one_webhook(test: &im
         verified_at: test.now(),
         passed: true,
         refused: None,
+        registration: None,
         answer: AnswerDigest([5; 32]),
         outcome: sealed("outcome 5"),
         address: None,

@@ -84,8 +84,8 @@ pub(crate) async fn an_erased_guest_keeps_the_place_and_nothing_else(test: &impl
     assert_eq!((after.total, after.items.len()), (3, 3));
     assert_eq!(after.items[0], before[0]);
     for (now, then) in after.items.iter().zip(&before).skip(1) {
-        assert_eq!((now.txn, now.verified_at), (then.txn, then.verified_at));
-        let outcome = serde_json::from_slice(&test_vault(&[7]).open(now.txn.as_bytes(), &now.outcome).unwrap()).unwrap();
+        assert_eq!((now.guest.txn, now.guest.verified_at), (then.guest.txn, then.guest.verified_at));
+        let outcome = serde_json::from_slice(&test_vault(&[7]).open(now.guest.txn.as_bytes(), &now.outcome).unwrap()).unwrap();
         assert_eq!(Outcome::Verified(Arc::default()), outcome);
     }
     assert_eq!(counts(test, &event).await.registrations, 3);

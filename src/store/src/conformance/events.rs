@@ -71,7 +71,7 @@ pub(crate) async fn the_events_of_an_app_are_listed_by_creation_with_their_count
         listed.extend(items);
     }
     assert_eq!(listed.iter().map(|event| event.id).collect::<Vec<_>>(), expected);
-    assert_eq!(listed[3].counts, EventCounts { registrations: 1, scans: 2, abandoned: 0, pending: 1 });
+    assert_eq!(listed[3].counts, EventCounts { registrations: 1, scans: 2, abandoned: 0, pending: 1, ..EventCounts::default() });
     let last = PageRequest { page: u32::MAX, page_size: u32::MAX };
     assert_eq!(test.store().list_events(app, last).await, Ok(Page { items: vec![], total: 5 }));
     let of_another_app = test.store().list_events(AppId::generate(), PageRequest { page: 1, page_size: 2 }).await;

@@ -7,7 +7,7 @@ use sakshi_domain::channel::Channel;
 use sakshi_domain::claims::Claim;
 use sakshi_domain::credits::{CreditMove, EntryKind};
 use sakshi_domain::delivery::{QueuedDelivery, Subject};
-use sakshi_domain::event::{Event, EventCounts, EventEntry, EventPatch, EventTerms, EventText, MaxGuests};
+use sakshi_domain::event::{Event, EventCounts, EventEntry, EventPatch, EventSecret, EventTerms, EventText, MaxGuests, OnDuplicate, Trait};
 use sakshi_domain::http_url::{HttpUrl, Schemes, WebhookUrl};
 use sakshi_domain::ids::{AppId, ClientId, EventId, TxnId};
 use sakshi_domain::language::Language;
@@ -19,8 +19,8 @@ use sakshi_domain::transaction::{AnswerDigest, OptionalTerms, Pending, Terms};
 use super::TestStore;
 use crate::Sealed;
 use crate::{
-    CompleteOutcome, CompleteTransaction, CreateEvent, CreateOutcome, CreditOutcome, IdempotencyScope, IdempotentAnswer, OpenOutcome,
-    OpenTransaction, PatchEventOutcome, Retention, Store, TransactionRecord,
+    CompleteOutcome, CompleteTransaction, CreateEvent, CreateOutcome, CreditOutcome, GuestDetails, IdempotencyScope, IdempotentAnswer,
+    OpenOutcome, OpenTransaction, PatchEventOutcome, Retention, Store, TransactionRecord,
 };
 
 pub(crate) const WINDOW: Duration = Duration::from_secs(900);
@@ -117,6 +117,11 @@ pub(crate) async fn opened(test: &impl TestStore, client: &ClientId) -> Pending 
     pending
 }
 
+/// A trait that no other guest has.
+pub(crate) fn trait_of(id: TxnId) -> Trait {
+    Trait([*id.as_bytes(); 2].concat().try_into().unwrap())
+}
+
 /// An answer of the identity app, identified by a number.
 pub(crate) fn completing(id: TxnId, answer: u8) -> CompleteTransaction {
     CompleteTransaction {
@@ -125,6 +130,7 @@ pub(crate) fn completing(id: TxnId, answer: u8) -> CompleteTransaction {
         passed: true,
         code: None,
         evidence: None,
+        guest: GuestDetails { name: Some("Asha Rao".into()), traits: vec![trait_of(id)] },
         outcome: sealed(&format!("outcome {answer}")),
         answer: AnswerDigest([answer; 32]),
         credential: None,
@@ -207,6 +213,9 @@ pub(crate) fn event(test: &impl TestStore, client: &ClientId, count: u64) -> Eve
             expires_at: test.now() + EVENT_DURATION,
             webhook_url: Some(url(EVENT_HOOK)),
             retention: sakshi_domain::retention::ClientRetention::default(),
+            on_duplicate: OnDuplicate::Flag,
+            secret: EventSecret::fixed(1),
+            doors: vec![],
             brand: sakshi_domain::brand::Brand::default(),
             is_active: true,
         },

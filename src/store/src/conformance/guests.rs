@@ -30,7 +30,7 @@ pub(crate) async fn a_scan_costs_a_credit_and_takes_no_place(test: &impl TestSto
     scanned(test, &event).await;
     let loaded = test.store().load_transaction(first.pending.id).await;
     assert_eq!(loaded, Ok(Some(TransactionRecord::Pending((*first.pending).clone()))));
-    assert_eq!(counts(test, &event).await, EventCounts { registrations: 0, scans: 2, abandoned: 0, pending: 2 });
+    assert_eq!(counts(test, &event).await, EventCounts { registrations: 0, scans: 2, abandoned: 0, pending: 2, ..EventCounts::default() });
     assert_eq!(audited_balance(test, &client).await, 3);
 }
 
@@ -65,7 +65,7 @@ pub(crate) async fn a_scan_is_refused_as_not_found_then_disabled_then_expired_th
     assert_eq!(asked().await, Ok(OpenOutcome::InsufficientCredits));
     assert_eq!(
         counts(test, &event).await,
-        EventCounts { registrations: 1, scans: 1, abandoned: 0, pending: 0 },
+        EventCounts { registrations: 1, scans: 1, ..EventCounts::default() },
         "what is refused leaves no trace"
     );
     assert_eq!(audited_balance(test, &client).await + audited_balance(test, &other).await, 1);
@@ -87,6 +87,7 @@ pub(crate) async fn a_guest_who_passes_is_registered_and_reported_to_the_url_of_
         verified_at: test.now(),
         passed: true,
         refused: None,
+        registration: Some(1),
         answer: AnswerDigest([1; 32]),
         outcome: sealed("outcome 1"),
         address: None,
@@ -101,13 +102,15 @@ pub(crate) async fn a_guest_who_passes_is_registered_and_reported_to_the_url_of_
     let of_receiver = test.store().due_deliveries(None, Some(delivery.receiver.clone()), 10).await;
     assert_eq!(of_receiver, Ok(vec![delivery]));
     assert_eq!(test.store().load_transaction(id).await, Ok(Some(TransactionRecord::Completed(expected.clone()))));
-    let guest = Registration { txn: id, verified_at: expected.verified_at, outcome: expected.outcome.clone() };
-    assert_eq!(test.store().list_registrations(event.id, ALL.into()).await, Ok(Page { items: vec![guest], total: 1 }));
+    let listed = test.store().list_registrations(event.id, ALL.into()).await.unwrap();
+    let [Registration { guest, outcome }] = &listed.items[..] else { panic!("{listed:?}") };
+    assert_eq!((guest.number, guest.txn, guest.verified_at, outcome), (1, id, expected.verified_at, &expected.outcome));
+    assert_eq!((&guest.check_in, guest.duplicate_of, listed.total), (&None, None, 1));
     match test.store().complete_transaction(completing(id, 1)).await.unwrap() {
         CompleteOutcome::Completed { record, queued: None, repeated: true } => assert_eq!(record, expected),
         other => panic!("{other:?}"),
     }
-    assert_eq!(counts(test, &event).await, EventCounts { registrations: 1, scans: 1, abandoned: 0, pending: 0 });
+    assert_eq!(counts(test, &event).await, EventCounts { registrations: 1, scans: 1, ..EventCounts::default() });
 }
 
 async fn scanned_with_its_own_url(test: &impl TestStore, event: &Event) -> TxnId {
@@ -149,7 +152,7 @@ pub(crate) async fn a_guest_who_does_not_pass_takes_no_place_and_is_not_reported
         }
     }
     test.advance(EVENT_DURATION);
-    assert_eq!(counts(test, &event).await, EventCounts { registrations: 0, scans: 1, abandoned: 0, pending: 0 });
+    assert_eq!(counts(test, &event).await, EventCounts { registrations: 0, scans: 1, ..EventCounts::default() });
     assert_eq!(test.store().list_registrations(event.id, ALL.into()).await, Ok(Page { items: vec![], total: 0 }));
     assert_eq!(test.store().due_deliveries(None, None, 10).await, Ok(vec![]));
 }
@@ -188,7 +191,7 @@ pub(crate) async fn a_guest_whose_answer_finds_no_place_ends_as_refused(test: &i
     refused(test, both, EventRefusal::Disabled).await;
     active(true).await;
     refused(test, expired, EventRefusal::Expired).await;
-    assert_eq!(counts(test, &event).await, EventCounts { registrations: 1, scans: 5, abandoned: 0, pending: 0 });
+    assert_eq!(counts(test, &event).await, EventCounts { registrations: 1, scans: 5, ..EventCounts::default() });
     assert_eq!(test.store().list_registrations(event.id, ALL.into()).await.unwrap().items.len(), 1);
 }
 
@@ -208,7 +211,7 @@ pub(crate) async fn forty_guests_racing_for_ten_places_are_ten_registered_and_th
     }
     assert_eq!((places_taken, full, webhooks), (10, 30, 10));
     assert_eq!(test.store().due_deliveries(None, None, 100).await.unwrap().len(), 10);
-    assert_eq!(counts(test, &event).await, EventCounts { registrations: 10, scans: 40, abandoned: 0, pending: 0 });
+    assert_eq!(counts(test, &event).await, EventCounts { registrations: 10, scans: 40, ..EventCounts::default() });
     assert_eq!(audited_balance(test, &client).await, 60);
 
     let asked = || test.store().open_transaction(scan(test, &event));
@@ -250,7 +253,7 @@ pub(crate) async fn no_more_scans_wait_than_may_and_those_whose_window_has_passe
     assert_eq!(scan_of(3).await.1, OpenOutcome::ScansPending);
     test.advance(WINDOW);
     assert!(matches!(scan_of(1).await.1, OpenOutcome::Opened { .. }), "the windows of the others have passed");
-    assert_eq!(counts(test, &event).await, EventCounts { registrations: 1, scans: 5, abandoned: 3, pending: 1 });
+    assert_eq!(counts(test, &event).await, EventCounts { registrations: 1, scans: 5, abandoned: 3, pending: 1, ..EventCounts::default() });
 }
 
 pub(crate) async fn guests_spend_no_more_than_the_budget_however_many_scan_at_once(test: &impl TestStore) {
@@ -291,7 +294,7 @@ pub(crate) async fn registrations_are_listed_in_order_and_pages_are_stable(test:
     for number in 1..=5 {
         let Page { items, total } = page(number).await.unwrap();
         assert_eq!(total, 7);
-        listed.extend(items.into_iter().map(|registration| registration.txn));
+        listed.extend(items.into_iter().map(|registration| registration.guest.txn));
     }
     assert!(listed.iter().eq(ids.iter().rev()), "{listed:?}");
     // Of large ones no more are returned than there is room for, and one in any case.
@@ -300,7 +303,11 @@ pub(crate) async fn registrations_are_listed_in_order_and_pages_are_stable(test:
     for (after, bytes, expected) in [(0, 0, 1), (0, 1, 1), (0, size * 3 / 2, 2), (5, 3 * size, 2), (0, usize::MAX, 6), (7, 1, 0)] {
         let Page { items, total } = some(after, bytes).await.unwrap();
         let there = ids.iter().rev().skip(usize::try_from(after).unwrap()).take(items.len());
-        assert!(items.len() == expected && total == 7 && items.iter().map(|one| &one.txn).eq(there), "{after} {bytes}: {}", items.len());
+        assert!(
+            items.len() == expected && total == 7 && items.iter().map(|one| &one.guest.txn).eq(there),
+            "{after} {bytes}: {}",
+            items.len()
+        );
     }
     let nobody = test.store().list_registrations(EventId::generate(client.partition(), 3), ALL.into()).await;
     assert_eq!(nobody, Ok(Page { items: vec![], total: 0 }));

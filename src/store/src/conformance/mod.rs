@@ -21,6 +21,7 @@ pub(crate) mod intent_key;
 pub(crate) mod models;
 pub(crate) mod operators;
 pub(crate) mod outbox;
+pub(crate) mod people;
 pub(crate) mod refusals;
 pub(crate) mod reseal;
 pub(crate) mod sessions;
@@ -191,6 +192,12 @@ macro_rules! store_conformance {
             guests::no_more_scans_wait_than_may_and_those_whose_window_has_passed_wait_no_more,
             guests::guests_spend_no_more_than_the_budget_however_many_scan_at_once,
             guests::registrations_are_listed_in_order_and_pages_are_stable,
+            people::a_person_with_a_trait_of_a_guest_is_marked_with_the_first_one,
+            people::a_person_is_refused_where_nobody_registers_twice_and_not_looked_for_where_all_may,
+            people::of_many_who_come_at_once_as_one_person_one_is_the_first,
+            people::a_person_is_not_recognised_at_another_event,
+            people::a_guest_is_checked_in_once_however_many_doors_try,
+            people::an_erased_guest_has_no_name_and_is_not_recognised_and_stays_checked_in,
             flows::the_result_of_a_flow_goes_after_the_clients_own_time,
             flows::a_flow_opened_twice_is_opened_once,
             flows::an_idempotency_key_opens_one_flow_and_an_unknown_client_none,

@@ -162,7 +162,10 @@ pub(crate) async fn read(store: &Store, vault: &Vault, filled: &Filled) -> Read 
         receivers,
         answer: vault.open(&filled.scope.digest, &answer).unwrap().to_vec(),
         event: store.load_event(filled.event.id).await.unwrap(),
-        guests: guests.into_iter().map(|guest| (guest.txn, vault.open(guest.txn.as_bytes(), &guest.outcome).unwrap().to_vec())).collect(),
+        guests: guests
+            .into_iter()
+            .map(|one| (one.guest.txn, vault.open(one.guest.txn.as_bytes(), &one.outcome).unwrap().to_vec()))
+            .collect(),
         flows,
         webhooks,
         // The same report again changes nothing, but it is compared with the fetch.

@@ -47,6 +47,8 @@ pub enum Guard {
     Length(Key, u64),
     /// The index has fewer members than this.
     Fewer(Key, u64),
+    /// The index has no member with this score.
+    Free(Key, i64),
     /// The entry of the list with this number has these values.
     Entry(Key, u64, Vec<Value>),
 }
@@ -159,6 +161,7 @@ impl Guard {
             | Self::Unset(key, _)
             | Self::Length(key, _)
             | Self::Fewer(key, _)
+            | Self::Free(key, _)
             | Self::Entry(key, ..) => key,
         }
     }
@@ -166,13 +169,18 @@ impl Guard {
     /// Returns true if it compares fields of a record, which is there if it holds.
     #[must_use]
     pub const fn compares(&self) -> bool {
-        !matches!(self, Self::Absent(_) | Self::Present(_) | Self::Length(..) | Self::Fewer(..) | Self::Entry(..))
+        !matches!(self, Self::Absent(_) | Self::Present(_)) && self.is_of_record()
+    }
+
+    /// Returns true if it is about a record, not a list or an index.
+    const fn is_of_record(&self) -> bool {
+        !matches!(self, Self::Length(..) | Self::Fewer(..) | Self::Free(..) | Self::Entry(..))
     }
 
     /// The fields that it compares.
     pub fn fields(&self) -> Vec<&'static str> {
         match self {
-            Self::Absent(_) | Self::Present(_) | Self::Length(..) | Self::Fewer(..) | Self::Entry(..) => vec![],
+            Self::Absent(_) | Self::Present(_) | Self::Length(..) | Self::Fewer(..) | Self::Free(..) | Self::Entry(..) => vec![],
             Self::Version(..) => vec!["version"],
             Self::Before(_, field) | Self::AtLeast(_, field, _) | Self::AtMost(_, field, _) | Self::Equal(_, field, _) => vec![field],
             Self::Unset(_, field) => vec!["version", field],
@@ -195,7 +203,7 @@ impl Guard {
             Self::Equal(_, field, value) => record.fields.get(field) == Some(value),
             Self::Unset(_, field) => !has(field),
             // They are not about records.
-            Self::Length(..) | Self::Fewer(..) | Self::Entry(..) => false,
+            Self::Length(..) | Self::Fewer(..) | Self::Free(..) | Self::Entry(..) => false,
         }
     }
 }

@@ -103,6 +103,7 @@ impl Content {
         match guard {
             Guard::Length(list, length) => self.list(list, now).len() as u64 == *length,
             Guard::Fewer(index, limit) => self.members(index, now).map_or(0, BTreeSet::len) < usize::try_from(*limit).unwrap_or(usize::MAX),
+            Guard::Free(index, score) => self.members(index, now).is_none_or(|members| members.iter().all(|(known, _)| known != score)),
             Guard::Entry(list, number, values) => {
                 let place = usize::try_from(*number).ok().and_then(|number| number.checked_sub(1));
                 place.and_then(|place| self.list(list, now).get(place)) == Some(values)

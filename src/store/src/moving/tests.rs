@@ -94,20 +94,20 @@ async fn what_was_interrupted_or_has_changed_is_carried_when_a_move_is_begun_aga
     let [client, event] = used(&test).await;
     let to = empty(&test);
     moved(&test, &to).await;
-    let (guests, ledger) = (event.of(&events::REGISTRATIONS), client.of(&client::LEDGER));
+    let (guests, ledger) = (event.of(&events::SHARED), client.of(&client::LEDGER));
     let other = session::session(&SessionDigest([9; 32]));
     apply(&to, vec![Op::Set(client.clone(), vec![("name", "Another".into())])]).await;
-    apply(&to, vec![Op::Rewrite(guests.clone(), 2, vec![vec![0].into(), 0.into(), vec![0].into()])]).await;
+    apply(&to, vec![Op::Rewrite(guests.clone(), 2, vec![vec![0].into(), vec![0].into()])]).await;
     apply(&to, vec![Op::Append(ledger.clone(), vec!["debit".into(), 0.into(), 0.into(), vec![0].into(), 0.into()])]).await;
     apply(&to, vec![Op::Index(client::clients(), b"nobody".to_vec(), 0.into())]).await;
     apply(&to, vec![Op::Put(other.clone(), vec![("ends_at", 0.into())])]).await;
     let again = moved(&test, &to).await;
-    assert_eq!(written(&again), [("client", 1), ("clients", 1), ("ledger", 1), ("registrations", 1)]);
+    assert_eq!(written(&again), [("client", 1), ("clients", 1), ("ledger", 1), ("shared", 1)]);
     assert_eq!(again.removed, 1);
 
     // With an event go its guests and its scans.
     apply(&to, vec![Op::Remove(event.clone())]).await;
-    assert_eq!(written(&moved(&test, &to).await), [("event", 1), ("registrations", 1), ("waiting", 1)]);
+    assert_eq!(written(&moved(&test, &to).await), [("event", 1), ("guests", 1), ("people", 1), ("shared", 1), ("waiting", 1)]);
     // A source that is used again meanwhile.
     apply(&test.engine, vec![Op::Remove(event)]).await;
     used(&test).await;
@@ -122,15 +122,15 @@ async fn a_comparison_writes_nothing_and_tells_what_differs() {
     let [client, event] = used(&test).await;
     let to = empty(&test);
     moved(&test, &to).await;
-    let guests = event.of(&events::REGISTRATIONS);
-    apply(&to, vec![Op::Rewrite(guests, 1, vec![vec![0].into(), 0.into(), vec![0].into()])]).await;
+    let guests = event.of(&events::SHARED);
+    apply(&to, vec![Op::Rewrite(guests, 1, vec![vec![0].into(), vec![0].into()])]).await;
     apply(&to, vec![Op::Index(client::clients(), client.id.clone(), 0.into())]).await;
     apply(&to, vec![Op::Remove(client)]).await;
     apply(&to, vec![Op::Put(session::session(&SessionDigest([9; 32])), vec![("ends_at", 0.into())])]).await;
     for _ in 0..2 {
         let compared = copy::compare(&test.engine, &to, &|_, _| ()).await.unwrap();
         let refused = compared.without_differences().unwrap_err().to_string();
-        let told = "the target differs from the source: client: 1, clients: 1, registrations: 1, keys too many: 1";
+        let told = "the target differs from the source: client: 1, clients: 1, shared: 1, keys too many: 1";
         assert!(refused.ends_with(told), "{refused}");
     }
 }

@@ -9,21 +9,21 @@ use sakshi_domain::ids::{AppId, ClientId, EventId, TxnId};
 use sakshi_domain::limits::REFUSALS_KEPT_MAX;
 use sakshi_domain::transaction::Outcome;
 
+use super::guests::numbered;
 use super::{Store, is_done};
 use crate::engine::{Applied, Batch, Key, Place, Query, Record, ScanFrom, Table, Value};
 use crate::erasure::Erased;
 use crate::error::{ATTEMPTS, StoreError, StoreFuture};
 use crate::records::{event, flow, idempotency, refusal, tenancy, transaction};
 use crate::sealing::seal_outcome;
-use crate::transitions::erasure;
+use crate::transitions::{erasure, guests};
 
 /// Keys that are looked at at once.
 const KEYS: usize = 1_000;
 /// Records that are removed at once.
 const STEP: usize = 100;
-/// Registrations that are read at once, and about how many bytes of them; each may hold a photo.
-const GUESTS: u64 = 16;
-const GUEST_BYTES: usize = 4 * 1_024 * 1_024;
+/// Guests who are looked at at once.
+const GUESTS: u64 = 1_000;
 
 /// The ids of what was erased: kept answers may tell of it.
 type Ids = HashSet<Vec<u8>>;
@@ -66,16 +66,17 @@ impl Store {
         let place = key.place;
         let removed = self.remove(vec![key], erasure::FIELDS, erasure::transaction).await?;
         let lists = match removed.first() {
-            Some((_, record)) if record.has("event") && record.integer("passed") == 1 => {
-                vec![event::registrations(id.partition(), EventId::from_bytes(record.array("event")?))]
+            Some((_, record)) if record.has("registration") => {
+                let list = event::guests(id.partition(), EventId::from_bytes(record.array("event")?));
+                vec![(list, record.integer("registration").unsigned_abs())]
             }
             Some(_) => vec![],
             // The transaction may be gone long before its event is.
-            None => self.lists_of_guests(place).await?,
+            None => self.lists_of_guests(place).await?.into_iter().map(|list| (list, 1)).collect(),
         };
         let mut erased = Erased { transactions: removed.len() as u64, ..Erased::default() };
-        for list in lists {
-            if let Some(blanked) = self.erase_guest(&list, id).await? {
+        for (list, first) in lists {
+            if let Some(blanked) = self.erase_guest(&list, first, id).await? {
                 erased.registrations += u64::from(blanked);
                 break;
             }
@@ -221,17 +222,16 @@ impl Store {
     async fn lists_of_guests(&self, place: Place) -> Result<Vec<Key>, StoreError> {
         let (mut search, mut lists) = (Search::new(&event::EVENT, Some(place), &["registrations"]), Vec::new());
         while let Some(events) = search.step(self, |record| record.integer("registrations") > 0).await? {
-            lists.extend(events.iter().map(|key| key.of(&event::REGISTRATIONS)));
+            lists.extend(events.iter().map(|key| key.of(&event::GUESTS)));
         }
         Ok(lists)
     }
 
-    /// Leaves a guest of an event with nothing of the person; whether there was something. `None` when the guest is not there.
-    async fn erase_guest(&self, list: &Key, id: TxnId) -> Result<Option<bool>, StoreError> {
-        let mut first = 1;
+    /// Leaves a guest of an event, whose number is at least `first`, with nothing of the person; whether there was something. `None` when
+    /// the guest is not there.
+    async fn erase_guest(&self, list: &Key, mut first: u64, id: TxnId) -> Result<Option<bool>, StoreError> {
         loop {
-            let query = Query::Entries { list: list.clone(), first, limit: GUESTS, max_bytes: GUEST_BYTES };
-            let entries = self.read(vec![query]).await?.entries()?;
+            let entries = self.read(vec![Query::entries(list.clone(), first, GUESTS)]).await?.entries()?;
             if entries.is_empty() {
                 return Ok(None);
             }
@@ -246,9 +246,11 @@ impl Store {
     async fn blank_guest(&self, list: &Key, number: u64, id: TxnId) -> Result<bool, StoreError> {
         let (nothing, mut was_known) = (seal_outcome(self.vault(), id, &Outcome::Verified(Arc::default())), false);
         for _ in 0..ATTEMPTS {
-            let entry = self.read(vec![Query::entries(list.clone(), number, 1)]).await?.entries()?.pop();
-            let batch = entry.map_or(Ok(None), |entry| erasure::guest(list, number, entry, &nothing))?;
-            let Some(batch) = batch else { return Ok(was_known) };
+            let of = |list: Key| Query::entries(list, number, 1);
+            let mut answers = self.read(vec![of(list.clone()), of(list.of(&event::SHARED))]).await?;
+            let guest = numbered(number - 1, answers.entries()?)?.pop();
+            let Some((guest, shared)) = guest.zip(answers.entries()?.pop()) else { return Ok(was_known) };
+            let Some(batch) = guests::erase(list, &guest, &shared, self.vault(), &nothing)? else { return Ok(was_known) };
             was_known = true;
             if is_done(&self.commit(batch).await?) {
                 return Ok(true);

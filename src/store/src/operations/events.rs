@@ -1,20 +1,19 @@
-//! Events and their registered guests.
+//! Events.
 
 use sakshi_domain::event::{Event, EventPatch};
-use sakshi_domain::ids::{AppId, ClientId, EventId, Partition, TxnId};
+use sakshi_domain::ids::{AppId, ClientId, EventId, Partition};
 use sakshi_domain::limits::CREDITS_PER_VERIFICATION;
 use sakshi_domain::time::Timestamp;
 
 use super::{Store, call};
-use crate::engine::{Answers, Applied, Batch, Key, Operand, Query, Record, Value};
+use crate::engine::{Answers, Applied, Batch, Key, Operand, Query, Record};
 use crate::error::{ATTEMPTS, StoreError, StoreFuture};
-use crate::events::{CreateEvent, PatchEventOutcome, Registration, event_tag};
+use crate::events::{CreateEvent, PatchEventOutcome, event_tag};
 use crate::idempotency::CreateOutcome;
-use crate::paging::{Page, PageRequest, Rows};
+use crate::paging::{Page, PageRequest};
 use crate::records::{client, event, tenancy};
 use crate::sealing::SealedTerms;
 use crate::transitions::event as transitions;
-use crate::vault::Sealed;
 
 /// Events that are looked at or read at once.
 const SLICE: u64 = 1_000;
@@ -108,21 +107,6 @@ impl Store {
             Err(StoreError::Overloaded)
         })
     }
-
-    /// The registered guests, in the order in which they were registered.
-    ///
-    /// Registrations are only appended, so an offset finds the same ones each time.
-    pub fn list_registrations(&self, id: EventId, rows: Rows) -> StoreFuture<Page<Registration>> {
-        self.run(move |store| async move {
-            let list = event::registrations(id.partition(), id);
-            let Rows { offset, limit, max_bytes } = rows;
-            let entries = Query::Entries { list: list.clone(), first: offset + 1, limit: limit.into(), max_bytes };
-            let mut answers = store.read(vec![Query::Length(list), entries]).await?;
-            let total = answers.number()?;
-            let items = answers.entries()?.into_iter().map(registration).collect::<Option<_>>();
-            Ok(Page { items: items.ok_or_else(|| StoreError::unreadable("a registration"))?, total })
-        })
-    }
 }
 
 /// The queries that read an event.
@@ -144,15 +128,6 @@ fn show(events: &mut [Event], client: &Record) {
         event.terms.is_active &= !client.has("suspended_at");
         event.is_funded = is_funded;
     }
-}
-
-fn registration(values: Vec<Value>) -> Option<Registration> {
-    let [Value::Bytes(txn), Value::Integer(at), Value::Bytes(outcome)] = <[Value; 3]>::try_from(values).ok()? else { return None };
-    Some(Registration {
-        txn: TxnId::from_bytes(txn.try_into().ok()?),
-        verified_at: Timestamp::from_millis(at),
-        outcome: Sealed::from_bytes(outcome)?,
-    })
 }
 
 impl Store {

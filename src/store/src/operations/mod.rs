@@ -7,6 +7,7 @@ mod credits;
 mod erasure;
 mod events;
 mod flows;
+mod guests;
 mod idempotency;
 mod intent_key;
 pub(crate) mod operators;
@@ -48,6 +49,7 @@ pub const OPERATIONS: &[&str] = &[
     "audit_log",
     "backlog",
     "balance",
+    "check_in",
     "choose_intent_key",
     "chosen_intent_key",
     "claim_delivery",
@@ -79,6 +81,7 @@ pub const OPERATIONS: &[&str] = &[
     "list_apps",
     "list_clients",
     "list_events",
+    "list_guests",
     "list_keys",
     "list_registrations",
     "load_app",
@@ -91,6 +94,7 @@ pub const OPERATIONS: &[&str] = &[
     "load_idempotent_answer",
     "load_intent",
     "load_logo",
+    "load_registration",
     "load_session",
     "load_transaction",
     "load_transaction_with_app",

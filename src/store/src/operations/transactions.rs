@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use sakshi_domain::event::{EventTerms, OnDuplicate};
 use sakshi_domain::ids::{AppId, ClientId, EventId, TxnId};
 use sakshi_domain::tenancy::App;
 use sakshi_domain::time::Timestamp;
@@ -15,8 +16,9 @@ use crate::records::evidence::evidence;
 use crate::records::transaction::{seen_of, transaction, transaction_of};
 use crate::records::{client, credential, event, tenancy};
 use crate::redis::NodeId;
-use crate::sealing::{seal_terms, unseal_app};
+use crate::sealing::{seal_terms, unseal_app, unseal_event};
 use crate::transactions::{CompleteOutcome, CompleteTransaction, ExpireOutcome, OpenOutcome, OpenTransaction, TransactionRecord};
+use crate::transitions::guests::{self, People};
 use crate::transitions::{complete, credential as memory, event as events, open};
 use crate::vault::Sealed;
 
@@ -44,8 +46,10 @@ impl Store {
         self.run(|store| async move {
             let (call, mut known) = (call(), complete.known.clone());
             let mut known_event = known.as_ref().and_then(|pending| pending.event);
-            for _ in 0..ATTEMPTS {
-                let read = store.read_for(&complete, known.take(), known_event).await?;
+            for attempt in 0..ATTEMPTS {
+                let mut read = store.read_for(&complete, known.take(), known_event).await?;
+                // Most people are new: guards say if one is not.
+                read.people = store.people(&complete, &read, attempt > 0).await?;
                 let of_event = read.transaction.as_ref().and_then(|record| record.opened().event);
                 if of_event != known_event && read.transaction.is_some() {
                     known_event = of_event;
@@ -227,7 +231,8 @@ impl Store {
         let known = known.map(Arc::unwrap_or_clone);
         if let (Some(pending), None) = (&known, event) {
             let now = pending.opened_at;
-            return Ok(complete::Snapshot { transaction: known.map(TransactionRecord::Pending), event: None, memory: None, now });
+            let (transaction, people) = (known.map(TransactionRecord::Pending), People::default());
+            return Ok(complete::Snapshot { transaction, event: None, memory: None, people, now });
         }
         let mut queries = vec![];
         queries.extend(known.is_none().then(|| Query::Record(transaction(command.id))));
@@ -243,8 +248,30 @@ impl Store {
             },
             event: if event.is_some() { answers.record()? } else { None },
             memory: if presented.is_some() { answers.record()? } else { None },
+            people: People::default(),
             now,
         })
+    }
+
+    /// The people of the event that was read, as far as they concern this guest; those who have a trait of the guest only if asked for.
+    async fn people(&self, command: &CompleteTransaction, read: &complete::Snapshot, with_known: bool) -> Result<People, StoreError> {
+        let event = read.transaction.as_ref().and_then(|record| record.opened().event).filter(|_| command.passed);
+        let (Some(id), Some(record)) = (event, &read.event) else { return Ok(People::default()) };
+        let EventTerms { on_duplicate, secret, .. } = unseal_event(self.vault(), id, record.bytes("terms"))?;
+        if on_duplicate == OnDuplicate::Allow {
+            return Ok(People { on_duplicate, ..People::default() });
+        }
+        let scores = guests::scores(&secret, &command.guest.traits);
+        let mut known = Vec::new();
+        if with_known {
+            let index = event::event(command.id.partition(), id).of(&event::PEOPLE);
+            let with = |score: &i64| Query::Members { index: index.clone(), above: score - 1, until: (*score).into(), offset: 0, limit: 2 };
+            let mut answers = self.engine().read_confirmed(scores.iter().map(with).collect()).await?;
+            for score in &scores {
+                known.extend(answers.members()?.iter().filter_map(|(member, _)| Some((*score, guests::guest_of(member)?))));
+            }
+        }
+        Ok(People { on_duplicate, scores, known })
     }
 
     /// Commits a completion of this call; `None` when what was read has changed. Where places cannot be joined, the memory of the credential is

@@ -63,7 +63,7 @@ fn count_of<'a>(counts: &'a mut Swept, kind: &str) -> Option<&'a mut u64> {
         "txn" | "evidence" => &mut counts.transactions,
         "idempotency" | "order_lease" => &mut counts.idempotency,
         "credential" => &mut counts.credentials,
-        "event" | "registrations" | "waiting" => &mut counts.events,
+        "event" | "guests" | "shared" | "people" | "waiting" => &mut counts.events,
         "flow" | "webhooks" | "report" | "webhook_name" => &mut counts.flows,
         "session" => &mut counts.sessions,
         "refusals" | "refusal" => &mut counts.refusals,

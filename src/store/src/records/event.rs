@@ -1,4 +1,4 @@
-//! An event, its guests who are registered, and those who have started and not answered yet.
+//! An event, its registered guests, and those who have started and not answered yet.
 
 use sakshi_domain::ids::{AppId, EventId, Partition};
 
@@ -8,7 +8,7 @@ use crate::engine::Key;
 table! {
     /// An event of an app. `origin` is where its webhook goes, without the path. `abandoned` counts the scans whose window has passed
     /// and that wait no more. `budget` is above all counts where there is none. `changes` are the calls of the last changes of its terms, the newest first.
-    EVENT = "event", Record Ends(REGISTRATIONS, WAITING) {
+    EVENT = "event", Record Ends(GUESTS, SHARED, PEOPLE, WAITING) {
         client: Text,
         app: Text,
         created_at: Integer,
@@ -16,6 +16,8 @@ table! {
         expires_at: Integer,
         max_guests: Integer,
         registrations: Integer,
+        duplicates: Integer,
+        checked_in: Integer,
         scans: Integer,
         budget: Integer,
         abandoned: Integer,
@@ -27,12 +29,29 @@ table! {
 }
 
 table! {
-    /// Registered guests, numbered from 1.
-    REGISTRATIONS = "registrations", List With(EVENT) {
+    /// Registered guests, numbered from 1. `checked_in_at` is 0 until then; `duplicate_of` is the transaction of a guest who may be the same
+    /// person, or empty.
+    GUESTS = "guests", List With(EVENT) {
         txn: Bytes,
         verified_at: Integer,
+        checked_in_at: Integer,
+        gate: Text,
+        duplicate_of: Bytes,
+        name: Sealed(Field("txn")),
+    }
+}
+
+table! {
+    /// What the guests shared, under the same numbers.
+    SHARED = "shared", List With(EVENT) {
+        txn: Bytes,
         outcome: Sealed(Field("txn")),
     }
+}
+
+table! {
+    /// Traits of the guests: a member is the transaction and the place of the trait, its score the digest under the event's secret.
+    PEOPLE = "people", Index With(EVENT) {}
 }
 
 table! {
@@ -58,8 +77,8 @@ pub(crate) fn event(partition: Partition, id: EventId) -> Key {
 
 /// The guests who are registered for an event.
 #[must_use]
-pub(crate) fn registrations(partition: Partition, id: EventId) -> Key {
-    in_partition(&REGISTRATIONS, partition, id.as_bytes().to_vec())
+pub(crate) fn guests(partition: Partition, id: EventId) -> Key {
+    in_partition(&GUESTS, partition, id.as_bytes().to_vec())
 }
 
 /// The scans of an event that wait.

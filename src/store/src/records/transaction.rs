@@ -13,7 +13,8 @@ use crate::vault::{Sealed, Vault};
 
 table! {
     /// A transaction. `intent` is what pages make it of while it waits. `origin` is where its webhook goes, without the path; `watchers` are the nodes that keep a copy of one that waits.
-    /// One with `verified_at` is completed, by `call`, and is seen until `until`; `refused` is the number of why its guest has no place.
+    /// One with `verified_at` is completed, by `call`, and is seen until `until`; `refused` is the number of why its guest has no place,
+    /// `registration` the number of one who has.
     TRANSACTION = "txn", Record Ends {
         client: Text,
         app: Text,
@@ -26,6 +27,7 @@ table! {
         until: Integer,
         passed: Integer,
         refused: Integer,
+        registration: Integer,
         delivery: Integer,
         holder: Text,
         queued_at: Integer,
@@ -86,6 +88,7 @@ pub(crate) fn transaction_of(vault: &Vault, id: TxnId, record: &Record, now: Tim
         verified_at: time("verified_at"),
         passed: record.integer("passed") == 1,
         refused: refused.transpose()?,
+        registration: record.has("registration").then(|| record.integer("registration").unsigned_abs()),
         answer: AnswerDigest(record.bytes("answer").try_into().map_err(|_| unreadable())?),
         outcome: Sealed::from_bytes(record.bytes("outcome").to_vec()).ok_or_else(unreadable)?,
         address: record.has("address").then(|| record.bytes("address").to_vec()),

@@ -5,11 +5,12 @@
 
 use sakshi_domain::consent::Consent;
 use sakshi_domain::delivery::{QueuedDelivery, Receiver, Subject};
-use sakshi_domain::event::EventRefusal;
+use sakshi_domain::event::{EventRefusal, OnDuplicate};
 use sakshi_domain::ids::{EventId, TxnId};
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::{Failure, Outcome, Pending};
 
+use super::guests::{People, no_name, register};
 use super::{consent, credential, delivery, event::place};
 use crate::engine::{Applied, Batch, CallId, Guard, Key, Op, Operand, Record};
 use crate::error::StoreError;
@@ -20,7 +21,7 @@ use crate::records::{event, evidence};
 use crate::redis::NodeId;
 use crate::sealing::seal_outcome;
 use crate::transactions::{CompleteOutcome, CompleteTransaction, CompletedRecord, ExpireOutcome, TransactionRecord, refusal_number};
-use crate::vault::Vault;
+use crate::vault::{Sealed, Vault};
 
 /// The records that a completion reads.
 #[derive(Debug)]
@@ -31,6 +32,8 @@ pub(crate) struct Snapshot {
     pub(crate) event: Option<Record>,
     /// The memory of the credential.
     pub(crate) memory: Option<Record>,
+    /// The guests of the event who may be the same person.
+    pub(crate) people: People,
     /// The engine's time; that of the opening if nothing was read.
     pub(crate) now: Timestamp,
 }
@@ -47,6 +50,7 @@ pub(crate) struct Completion {
     /// The number of the guard that fails until the week of its consent has begun.
     pub(crate) week: Option<usize>,
     record: CompletedRecord,
+    registered: Option<usize>,
     queued: Queued,
 }
 
@@ -74,12 +78,13 @@ pub(crate) fn complete(
         reservation => reservation.flatten(),
     };
     let registers_at = opened.event.filter(|_| command.passed);
-    let refused = registers_at.and_then(|id| refusal(&event::event(command.id.partition(), id), read));
+    let refused = registers_at.and_then(|id| refusal(&event::event(command.id.partition(), id), command.id, read));
     let mut record = CompletedRecord {
         opened,
         verified_at: read.now,
         passed: command.passed && refused.is_none(),
         refused,
+        registration: None,
         answer: command.answer,
         outcome: match refused {
             Some(refusal) => seal_outcome(vault, command.id, &Outcome::NotVerified(Failure::event_refused(refusal))),
@@ -87,14 +92,18 @@ pub(crate) fn complete(
         },
         address: None,
     };
-    let (mut batch, queued) = end(command, &mut record, read, call, node);
+    let name = registers_at.filter(|_| record.passed).map(|_| match &command.guest.name {
+        Some(name) => vault.seal(command.id.as_bytes(), name.as_bytes()),
+        None => no_name(vault, command.id),
+    });
+    let Ending { mut batch, registered, queued } = end(command, &mut record, name.as_ref(), read, (call, node));
     let week = keeps_consents.then(|| {
         let (guard, op) = consent::append(vault, &record.opened.client, &entry(command, &record));
         batch.guards.push(guard);
         batch.ops.push(op);
         batch.guards.len() - 1
     });
-    Ok(Completion { batch, reservation, call, week, record, queued })
+    Ok(Completion { batch, reservation, call, week, record, registered, queued })
 }
 
 /// The entry of the register of consents. A guest who has no place has shared the claims all the same.
@@ -103,25 +112,39 @@ fn entry(command: &CompleteTransaction, ended: &CompletedRecord) -> Consent {
     Consent::of_verification(&ended.opened, command.passed, code)
 }
 
-/// The reason why an event takes no guest now: the first guard of a registration that fails. A missing event has ended.
-fn refusal(at: &Key, read: &Snapshot) -> Option<EventRefusal> {
+/// The reason why an event takes no guest now: the first guard of a registration that fails, or that the person has a place. A missing
+/// event has ended.
+fn refusal(at: &Key, guest: TxnId, read: &Snapshot) -> Option<EventRefusal> {
     if read.event.is_none() {
         return Some(EventRefusal::Expired);
     }
-    place(at).into_iter().find(|(_, guard)| !guard.holds(read.event.as_ref(), read.now)).map(|(refusal, _)| refusal)
+    let no_place = place(at).into_iter().find(|(_, guard)| !guard.holds(read.event.as_ref(), read.now)).map(|(refusal, _)| refusal);
+    let refuses_twice = read.people.on_duplicate == OnDuplicate::Refuse && read.people.earlier(guest).is_some();
+    no_place.or_else(|| refuses_twice.then_some(EventRefusal::Duplicate))
 }
 
 /// The operation that numbers a delivery, and the origin that it goes to.
 type Queued = Option<(usize, Receiver)>;
 
-/// The batch that ends a transaction so, with its delivery.
-fn end(command: &CompleteTransaction, ended: &mut CompletedRecord, read: &Snapshot, call: CallId, node: NodeId) -> (Batch, Queued) {
+/// The batch that ends a transaction, and the operations that number its guest and its delivery.
+struct Ending {
+    batch: Batch,
+    registered: Option<usize>,
+    queued: Queued,
+}
+
+/// Ends a transaction so, with its delivery; a guest who is registered has this name.
+fn end(
+    command: &CompleteTransaction,
+    ended: &mut CompletedRecord,
+    name: Option<&Sealed>,
+    read: &Snapshot,
+    (call, node): (CallId, NodeId),
+) -> Ending {
     let record = transaction::transaction(command.id);
     let mut guards = vec![Guard::Unset(record.clone(), "verified_at"), Guard::Before(record.clone(), "expires_at")];
     let mut ops = vec![];
-    if let Some(id) = ended.opened.event {
-        conclude(ended, id, &mut guards, &mut ops);
-    }
+    let registered = ended.opened.event.and_then(|id| conclude(ended, id, name, read, (&mut guards, &mut ops)));
     let until = Operand::after(command.result_ttl);
     let mut fields: Vec<(&'static str, Operand)> = vec![
         ("verified_at", Operand::Now(0)),
@@ -133,7 +156,8 @@ fn end(command: &CompleteTransaction, ended: &mut CompletedRecord, read: &Snapsh
         ("intent", Operand::Nothing),
     ];
     fields.extend(ended.refused.map(|refusal| ("refused", i64::from(refusal_number(refusal)).into())));
-    let queued = target(ended, read, &mut guards).map(|target| {
+    fields.extend(registered.map(|op| ("registration", Operand::Result(op))));
+    let queued = target(ended, read).map(|target| {
         let member = member(&Subject::Transaction(command.id), &target.receiver, Some(&ended.opened.app), ended.outcome.size());
         let queued = (ops.len(), target.receiver.clone());
         ended.address.clone_from(&target.address);
@@ -147,33 +171,38 @@ fn end(command: &CompleteTransaction, ended: &mut CompletedRecord, read: &Snapsh
     // It stays until its delivery has ended.
     let stays = if queued.is_some() { Op::Keep(record.clone()) } else { Op::ExpireAt(record.clone(), until) };
     ops.extend([Op::Set(record.clone(), fields), stays, Op::Tell(record, "watchers")]);
-    (Batch::new(guards, ops), queued)
+    Ending { batch: Batch::new(guards, ops), registered, queued }
 }
 
-/// Ends the scan of a guest, who is registered after passing.
-fn conclude(ended: &CompletedRecord, id: EventId, guards: &mut Vec<Guard>, ops: &mut Vec<Op>) {
+/// Ends the scan of a guest, who is registered after passing. Returns the operation that results in the guest's number.
+fn conclude(
+    ended: &CompletedRecord,
+    id: EventId,
+    name: Option<&Sealed>,
+    read: &Snapshot,
+    (guards, ops): (&mut Vec<Guard>, &mut Vec<Op>),
+) -> Option<usize> {
     let partition = ended.opened.client.partition();
     let (at, guest) = (event::event(partition, id), ended.opened.id.as_bytes().to_vec());
     // A scan that was counted as abandoned can be answered only if the clock was set back.
     let early = Operand::Result(ops.len());
     ops.extend([Op::Unindex(event::waiting(partition, id), guest.clone()), Op::Add(at.clone(), "abandoned", early)]);
-    if ended.passed {
-        guards.extend(place(&at).map(|(_, guard)| guard));
-        let registration = vec![guest.into(), Operand::Now(0), ended.outcome.as_bytes().into()];
-        ops.extend([Op::Add(at, "registrations", 1.into()), Op::Append(event::registrations(partition, id), registration)]);
-    }
+    let (name, record) = (name?, read.event.as_ref()?);
+    // A change of the event raises its version; guests do not.
+    guards.push(Guard::Version(at.clone(), record.version));
+    guards.extend(place(&at).map(|(_, guard)| guard));
+    Some(register(&at, ended.opened.id, (name, &ended.outcome), &read.people, guards, ops))
 }
 
 /// The URL of the webhook: the transaction's own or, for a registered guest without one, the event's at this moment. A guest who was
 /// refused a place has no webhook.
-fn target(ended: &CompletedRecord, read: &Snapshot, guards: &mut Vec<Guard>) -> Option<Target> {
+fn target(ended: &CompletedRecord, read: &Snapshot) -> Option<Target> {
     let receiver = |origin| Receiver { client: ended.opened.client.clone(), origin };
     if let Some(own) = &ended.opened.terms.webhook_url {
         return ended.refused.is_none().then(|| Target { receiver: receiver(own.origin()), address: None });
     }
-    let (id, record) = (ended.opened.event.filter(|_| ended.passed)?, read.event.as_ref()?);
-    // A change of the event raises its version; guests do not.
-    guards.push(Guard::Version(event::event(ended.opened.client.partition(), id), record.version));
+    ended.opened.event.filter(|_| ended.passed)?;
+    let record = read.event.as_ref()?;
     record
         .has("origin")
         .then(|| Target { receiver: receiver(record.text("origin").to_owned()), address: Some(record.bytes("webhook").to_vec()) })
@@ -186,10 +215,12 @@ impl Completion {
         let number = match applied {
             Applied::Done { results, now } => {
                 record.verified_at = *now;
+                record.registration = self.registered.and_then(|op| results.get(op)).map(|number| number.unsigned_abs());
                 self.queued.as_ref().and_then(|(op, _)| results.get(*op).copied())
             }
             Applied::Refused { seen: Some(seen), .. } if seen.bytes("call") == self.call => {
                 record.verified_at = Timestamp::from_millis(seen.integer("verified_at"));
+                record.registration = self.registered.map(|_| seen.integer("registration").unsigned_abs());
                 Some(seen.integer("delivery"))
             }
             Applied::Refused { .. } => return None,

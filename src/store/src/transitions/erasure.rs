@@ -4,14 +4,12 @@ use sakshi_domain::ids::{AppId, EventId};
 
 use super::delivery::dropped;
 use super::event::delist;
-use crate::engine::{Batch, Guard, Key, Op, Operand, Record, Value};
-use crate::error::StoreError;
+use crate::engine::{Batch, Guard, Key, Op, Operand, Record};
 use crate::records::evidence::EVIDENCE;
 use crate::records::{event, flow, refusal};
-use crate::vault::Sealed;
 
 /// The fields that the removal of a transaction or a report needs.
-pub(crate) const FIELDS: &[&str] = &["event", "verified_at", "passed", "delivery", "holder"];
+pub(crate) const FIELDS: &[&str] = &["event", "verified_at", "registration", "delivery", "holder"];
 
 /// The batch that removes a transaction with its webhook. A scan that waits counts as abandoned.
 pub(crate) fn transaction(key: &Key, record: &Record) -> Batch {
@@ -56,21 +54,6 @@ pub(crate) fn event(id: EventId, app: &AppId) -> Batch {
     ops.extend(delist(&event::events(id.partition(), app), id.as_bytes()));
     ops.push(Op::Remove(at.clone()));
     Batch::on_full(vec![Guard::Present(at)], ops)
-}
-
-/// The batch that leaves a guest's place with nothing of the person; `None` when there is nothing left.
-///
-/// # Errors
-/// The registration cannot be read.
-pub(crate) fn guest(list: &Key, number: u64, entry: Vec<Value>, nothing: &Sealed) -> Result<Option<Batch>, StoreError> {
-    let [txn, at, Value::Bytes(outcome)] = &entry[..] else { return Err(StoreError::unreadable("a registration")) };
-    // An erased outcome always has this length, and every other is longer.
-    if outcome.len() == nothing.size() {
-        return Ok(None);
-    }
-    let blank = vec![Operand::Value(txn.clone()), Operand::Value(at.clone()), nothing.as_bytes().into()];
-    let guards = vec![Guard::Entry(list.clone(), number, entry)];
-    Ok(Some(Batch::on_full(guards, vec![Op::Rewrite(list.clone(), number, blank)])))
 }
 
 /// The batch that removes the refused requests of an app.

@@ -54,6 +54,8 @@ pub(crate) fn create(create: &CreateEvent, sealed: SealedTerms, usual: Duration)
         ("app", app.as_str().into()),
         ("created_at", (*created_at).into()),
         ("registrations", 0.into()),
+        ("duplicates", 0.into()),
+        ("checked_in", 0.into()),
         ("scans", 0.into()),
         ("abandoned", 0.into()),
     ];
@@ -166,6 +168,7 @@ pub(crate) fn delist(events: &Key, member: &[u8]) -> [Op; 2] {
 pub(crate) fn event_of(vault: &Vault, id: EventId, record: &Record, listed: u64, passed: u64) -> Result<Event, StoreError> {
     let unreadable = || StoreError::unreadable("an event");
     let count = |name: &str| u64::try_from(record.integer(name)).map_err(|_| unreadable());
+    let guests = |name: &str| u32::try_from(record.integer(name)).map_err(|_| unreadable());
     Ok(Event {
         id,
         client: record.parsed("client")?,
@@ -173,7 +176,9 @@ pub(crate) fn event_of(vault: &Vault, id: EventId, record: &Record, listed: u64,
         created_at: record.time("created_at").ok_or_else(unreadable)?,
         terms: unseal_event(vault, id, record.bytes("terms"))?,
         counts: EventCounts {
-            registrations: u32::try_from(record.integer("registrations")).map_err(|_| unreadable())?,
+            registrations: guests("registrations")?,
+            duplicates: guests("duplicates")?,
+            checked_in: guests("checked_in")?,
             scans: count("scans")?,
             abandoned: count("abandoned")?.checked_add(passed).ok_or_else(unreadable)?,
             pending: listed.saturating_sub(passed),

@@ -10,6 +10,7 @@ pub(crate) mod delivery;
 pub(crate) mod erasure;
 pub(crate) mod event;
 pub(crate) mod flow;
+pub(crate) mod guests;
 pub(crate) mod idempotency;
 pub(crate) mod open;
 pub(crate) mod operator;

@@ -134,6 +134,7 @@ impl Model {
             scans: self.spent,
             abandoned: self.abandoned_and_gone + late.len() as u64,
             pending: waiting.len() as u64,
+            ..EventCounts::default()
         }
     }
 }
@@ -213,7 +214,7 @@ async fn agree(test: &impl TestStore, event: &Event, ids: &[TxnId], model: &Mode
     assert!(now.counts.registrations <= now.terms.max_guests.get());
     let listed = test.store().list_registrations(event.id, ALL.into()).await.unwrap();
     let expected: Vec<TxnId> = model.registered.iter().map(|slot| ids[*slot]).collect();
-    assert_eq!(listed.items.iter().map(|guest| guest.txn).collect::<Vec<_>>(), expected);
+    assert_eq!(listed.items.iter().map(|one| one.guest.txn).collect::<Vec<_>>(), expected);
     let subjects: Vec<Subject> = expected.into_iter().map(Into::into).collect();
     let due = test.store().due_deliveries(None, None, 10_000).await.unwrap();
     assert_eq!(due.into_iter().map(|delivery| delivery.subject).collect::<Vec<_>>(), subjects, "one webhook for each registration");

@@ -173,7 +173,7 @@ async fn check(test: &EmbeddedTestStore, word: &str, what: &str, claimed_before:
 /// Every guest who was told so is on the list, and the event counts what there is.
 async fn check_event(test: &EmbeddedTestStore, event: &Event, answers: &[(String, String)]) {
     let listed = test.store.list_registrations(event.id, ALL.into()).await.unwrap();
-    let listed: HashSet<String> = listed.items.iter().map(|guest| guest.txn.to_string()).collect();
+    let listed: HashSet<String> = listed.items.iter().map(|one| one.guest.txn.to_string()).collect();
     assert!(answers.iter().filter(|(word, _)| word == "registered").all(|(_, guest)| listed.contains(guest)));
     let counts = test.store.load_event(event.id).await.unwrap().unwrap().counts;
     assert_eq!(counts.registrations as usize, listed.len());

@@ -45,6 +45,7 @@ fn statements(table: &'static Table) -> Vec<Statement> {
             Statement::Last,
             Statement::Count,
             Statement::Fewer,
+            Statement::Scored,
             Statement::Shorten,
         ],
     };

@@ -128,6 +128,7 @@ impl<'a> Work<'a> {
             Guard::Length(_, length) => Ok(if read::is_there(db, key, self.now)? { read::length(db, key)? } else { 0 } == *length),
             Guard::Fewer(_, limit) if read::is_there(db, key, self.now)? => read::has_fewer(db, key, *limit),
             Guard::Fewer(_, limit) => Ok(*limit > 0),
+            Guard::Free(_, score) => Ok(!read::is_there(db, key, self.now)? || read::is_free(db, key, *score)?),
             Guard::Entry(_, 0, _) => Ok(false),
             Guard::Entry(_, number, values) => {
                 let found = if read::is_there(db, key, self.now)? { read::entry(db, key, *number)? } else { None };

@@ -88,6 +88,11 @@ pub(super) fn has_fewer(db: &Database, index: &Key, limit: u64) -> rusqlite::Res
     Ok(number(db, index, Statement::Fewer, Some(bound(limit)))? < limit)
 }
 
+/// Returns true if an index has no member with this score.
+pub(super) fn is_free(db: &Database, index: &Key, score: i64) -> rusqlite::Result<bool> {
+    Ok(!db.any(&text(index.table, Statement::Scored), params![id(index), score])?)
+}
+
 fn number(db: &Database, key: &Key, statement: Statement, parameter: Option<i64>) -> rusqlite::Result<u64> {
     let (sql, id) = (text(key.table, statement), id(key));
     let found = match parameter {

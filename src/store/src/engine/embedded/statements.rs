@@ -46,6 +46,8 @@ pub(crate) enum Statement {
     Count,
     /// The number of members of an index, counted up to a limit.
     Fewer,
+    /// 1 if an index has a member with a score.
+    Scored,
     /// Keys in the order of their rows.
     Scan,
     /// Keys of records that have ended.
@@ -289,6 +291,7 @@ fn of_index(table: &Table, statement: &Statement) -> String {
         Statement::Last => format!("SELECT _member, _score FROM {name} WHERE _id = ?1 ORDER BY _score DESC, _member DESC LIMIT 1"),
         Statement::Count => format!("SELECT count(*) FROM {name} WHERE _id = ?1 AND _score <= ?2"),
         Statement::Fewer => format!("SELECT count(*) FROM (SELECT 1 FROM {name} WHERE _id = ?1 LIMIT ?2)"),
+        Statement::Scored => format!("SELECT 1 FROM {name} WHERE _id = ?1 AND _score = ?2 LIMIT 1"),
         Statement::Scan => format!("SELECT DISTINCT _id FROM {name}"),
         Statement::Shorten => {
             format!("DELETE FROM {name} WHERE (_id, _member) IN (SELECT _id, _member FROM {name} WHERE _id = ?1 LIMIT ?2)")

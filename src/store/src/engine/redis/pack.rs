@@ -223,6 +223,10 @@ impl Packer {
                 self.begin(if matches!(guard, Guard::Length(..)) { "length" } else { "fewer" }, key, 1);
                 self.bounded(*number);
             }
+            Guard::Free(key, score) => {
+                self.begin("free", key, 1);
+                self.number(*score);
+            }
             Guard::Entry(key, number, values) => {
                 self.begin("entry", key, 1 + values.len());
                 self.bounded(*number);

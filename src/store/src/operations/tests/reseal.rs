@@ -2,8 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use sakshi_domain::clock::Clock as _;
-
 use super::{MemoryTestStore, store_with, test_store};
 use crate::conformance::fixture::{RETENTION, client_with, created, event, opened, registered};
 use crate::conformance::reseal::{filled, pass, read};
@@ -117,19 +115,19 @@ async fn a_step_that_ends_within_a_list_goes_on_with_its_next_entry() {
         for number in 1..=3 {
             let guest = registered(&test, &event).await;
             // Outcomes of the properties are under a key that nobody has.
-            let list = events::registrations(client.partition(), event.id);
+            let list = events::guests(client.partition(), event.id).of(&events::SHARED);
             let sealed = old.seal(guest.as_bytes(), b"what was shared").into_bytes();
-            let entry = vec![guest.as_bytes()[..].into(), test.clock.now().into(), sealed.into()];
+            let entry = vec![guest.as_bytes()[..].into(), sealed.into()];
             let ops = vec![Op::Rewrite(list, number, entry)];
             test.engine.commit(vec![Batch { ops, ..Batch::default() }]).await.unwrap();
         }
     }
     let test = reopened(&test, &[8, 7]);
-    let mut from = part_of(events::REGISTRATIONS.name);
+    let mut from = part_of(events::SHARED.name);
     for resealed in [2, 2, 2] {
         let step = test.store.reseal(from.to_string().parse().unwrap(), 2).await.unwrap();
         assert_eq!((step.looked_at, step.resealed), (resealed, resealed));
         from = step.next.unwrap();
     }
-    assert!(!under(&test, old.sealing_key()).await.contains("registrations.outcome"));
+    assert!(!under(&test, old.sealing_key()).await.contains("shared.outcome"));
 }

@@ -22,6 +22,7 @@ local function holds(g)
   if kind == 'present' then return redis.call('EXISTS', KEYS[n]) == 1 end
   if kind == 'length' then return (owner_exists(n) and redis.call('LLEN', KEYS[n]) or 0) == g[3] end
   if kind == 'fewer' then return (owner_exists(n) and redis.call('ZCARD', KEYS[n]) or 0) < g[3] end
+  if kind == 'free' then return not owner_exists(n) or redis.call('ZCOUNT', KEYS[n], g[3], g[3]) == 0 end
   if kind == 'entry' then
     return g[3] > 0 and owner_exists(n) and redis.call('LINDEX', KEYS[n], text(g[3] - 1)) == cmsgpack.pack({unpack(g, 4)})
   end
@@ -39,7 +40,7 @@ end
 
 -- The answer to a guard that failed: its number, and the record that it saw.
 local function refusal(number, g)
-  local is_of_record = g[1] ~= 'length' and g[1] ~= 'fewer' and g[1] ~= 'entry'
+  local is_of_record = g[1] ~= 'length' and g[1] ~= 'fewer' and g[1] ~= 'free' and g[1] ~= 'entry'
   return {number, is_of_record and redis.call('HGETALL', KEYS[g[2]]) or {}}
 end
 

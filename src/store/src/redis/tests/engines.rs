@@ -138,7 +138,7 @@ impl Maker {
     fn guard(&mut self) -> Guard {
         let key = self.record();
         let (number, few) = (self.number(), self.random.below(4));
-        match self.random.below(12) {
+        match self.random.below(13) {
             0 => Guard::Absent(key),
             1 => Guard::Present(key),
             2 => Guard::Version(key, few as i64),
@@ -153,6 +153,10 @@ impl Maker {
             8 => Guard::Unset(key, self.pick(&["number", "limit", "word", "step"])),
             9 => Guard::Length(self.key(LISTS), few),
             10 => Guard::Fewer(self.key(INDEXES), few),
+            11 => {
+                let score = self.time();
+                Guard::Free(self.key(INDEXES), score)
+            }
             _ => {
                 let known = self.entries.len() as u64;
                 let values = if known > 0 { self.entries[self.random.below(known) as usize].clone() } else { vec![] };

@@ -1,0 +1,323 @@
+//! Guests of an event: their codes, what is done with somebody who registers twice, and the doors where they are checked in.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::EventText;
+use crate::limits::DOORS_MAX;
+use crate::string_enum::string_enum;
+use crate::time::Timestamp;
+
+string_enum!(
+    /// The handling of a person who registers again.
+    #[derive(Default)]
+    OnDuplicate {
+        /// Not looked for; nothing is kept to recognise anybody.
+        Allow = "allow",
+        /// Registered, and marked for the organiser.
+        #[default]
+        Flag = "flag",
+        /// Not registered.
+        Refuse = "refuse",
+    }
+);
+
+impl OnDuplicate {
+    /// Returns true for the default.
+    #[must_use]
+    pub const fn is_flag(&self) -> bool {
+        matches!(self, Self::Flag)
+    }
+}
+
+/// A random key of one event. Codes of guests and the digests that recognise a person are made with it, so that they mean nothing at
+/// another event.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct EventSecret(Uuid);
+
+impl EventSecret {
+    /// A new one, of 122 random bits.
+    #[must_use]
+    pub fn generate() -> Self {
+        Self(Uuid::new_v4())
+    }
+
+    /// The same each time, for tests.
+    #[must_use]
+    pub const fn fixed(number: u128) -> Self {
+        Self(Uuid::from_u128(number))
+    }
+
+    /// The bytes.
+    #[must_use]
+    pub const fn as_bytes(&self) -> &[u8; 16] {
+        self.0.as_bytes()
+    }
+}
+
+impl fmt::Debug for EventSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("EventSecret")
+    }
+}
+
+/// SHA-256 of something by which a person is recognised within an event: the id of the credential, the holder's key, or the name with
+/// the date of birth. It is never stored.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Trait(pub [u8; 32]);
+
+impl fmt::Debug for Trait {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Trait")
+    }
+}
+
+/// The code of a registered guest, for the people at the entrance: six characters, no two guests of an event have the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct RegistrationCode(u32);
+
+/// Letters and digits that are not taken for each other.
+const CODE_LETTERS: &[u8; 32] = b"23456789ABCDEFGHJKLMNPQRSTUVWXYZ";
+/// Characters of a code, of five bits each.
+const CODE_CHARS: u32 = 6;
+
+impl RegistrationCode {
+    /// Bits of its value.
+    pub const BITS: u32 = 5 * CODE_CHARS;
+
+    /// The code with this value, of which [`Self::BITS`] count.
+    #[must_use]
+    pub const fn of(value: u32) -> Self {
+        Self(value % (1 << Self::BITS))
+    }
+
+    /// The value.
+    #[must_use]
+    pub const fn value(self) -> u32 {
+        self.0
+    }
+}
+
+impl fmt::Display for RegistrationCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let letter = |place: u32| char::from(CODE_LETTERS[(self.0 >> (5 * (CODE_CHARS - 1 - place))) as usize % 32]);
+        f.pad(&(0..CODE_CHARS).map(letter).collect::<String>())
+    }
+}
+
+impl FromStr for RegistrationCode {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let refusal = "must be the six characters of a guest's page, such as 7KMQ2X";
+        let written = || text.bytes().filter(|byte| !matches!(byte, b' ' | b'-'));
+        if written().count() != CODE_CHARS as usize {
+            return Err(refusal);
+        }
+        written()
+            .try_fold(0, |value, byte| {
+                let letter = CODE_LETTERS.iter().zip(0..).find(|(letter, _)| **letter == byte.to_ascii_uppercase());
+                letter.map(|(_, place)| value << 5 | place).ok_or(refusal)
+            })
+            .map(Self)
+    }
+}
+
+impl TryFrom<String> for RegistrationCode {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+    }
+}
+
+impl From<RegistrationCode> for String {
+    fn from(code: RegistrationCode) -> Self {
+        code.to_string()
+    }
+}
+
+/// A check-in of a guest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CheckIn {
+    /// The time.
+    pub at: Timestamp,
+    /// The name of the gate; empty without one.
+    pub gate: String,
+}
+
+/// A door: a page for the people at an entrance, with a link, a PIN and an end.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Door {
+    /// Tells it apart from the other doors of its event.
+    pub id: DoorId,
+    /// The PIN, six digits.
+    pub pin: Pin,
+    /// The name of the gate.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub name: Option<EventText>,
+    /// The end of the link.
+    pub expires_at: Timestamp,
+}
+
+/// The PIN of a door.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Pin(String);
+
+impl Pin {
+    /// A new one, of six random digits.
+    #[must_use]
+    pub fn generate() -> Self {
+        let [.., a, b, c, d] = *Uuid::new_v4().as_bytes();
+        Self(format!("{:06}", u32::from_be_bytes([a, b, c, d]) % 1_000_000))
+    }
+
+    /// The digits.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Pin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Pin")
+    }
+}
+
+/// Identifies a door among those of its event: twelve letters and digits, about 59 random bits.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct DoorId(String);
+
+const DOOR_ID_CHARS: usize = 12;
+
+impl DoorId {
+    /// A new one.
+    #[must_use]
+    pub fn generate() -> Self {
+        let letters = b"23456789abcdefghjkmnpqrstuvwxyz";
+        let random = Uuid::new_v4();
+        // Bytes 6 and 8 of a UUID are not random.
+        let bytes = random.as_bytes()[..6].iter().chain(&random.as_bytes()[10..]);
+        Self(bytes.map(|byte| char::from(letters[usize::from(*byte) % letters.len()])).collect())
+    }
+
+    /// The id as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for DoorId {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::try_from(text.to_owned())
+    }
+}
+
+impl TryFrom<String> for DoorId {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        let is_one = text.len() == DOOR_ID_CHARS && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
+        if is_one { Ok(Self(text)) } else { Err("must be 12 letters and digits") }
+    }
+}
+
+impl From<DoorId> for String {
+    fn from(id: DoorId) -> Self {
+        id.0
+    }
+}
+
+impl fmt::Debug for DoorId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("DoorId")
+    }
+}
+
+/// A change of the doors of an event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DoorChange {
+    /// One more.
+    Open(Door),
+    /// One less; its link ends at once.
+    Close(DoorId),
+}
+
+/// Applies a change. Doors whose links have ended make room.
+///
+/// # Errors
+/// A message, if there are too many.
+pub(super) fn apply(doors: &mut Vec<Door>, change: DoorChange, now: Timestamp) -> Result<(), String> {
+    doors.retain(|door| door.expires_at > now);
+    match change {
+        // A repeated call.
+        DoorChange::Open(door) if doors.iter().any(|known| known.id == door.id) => Ok(()),
+        DoorChange::Open(_) if doors.len() >= DOORS_MAX => Err(format!("an event has at most {DOORS_MAX} doors; close one first")),
+        DoorChange::Open(door) => {
+            doors.push(door);
+            Ok(())
+        }
+        DoorChange::Close(id) => {
+            doors.retain(|door| door.id != id);
+            Ok(())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn door(number: i64) -> Door {
+        Door { id: DoorId::generate(), pin: Pin::generate(), name: None, expires_at: Timestamp::from_millis(number) }
+    }
+
+    #[test]
+    fn ended_doors_make_room_and_a_repeated_opening_changes_nothing() {
+        let (now, mut doors) = (Timestamp::from_millis(10), Vec::new());
+        for _ in 0..DOORS_MAX {
+            apply(&mut doors, DoorChange::Open(door(20)), now).unwrap();
+        }
+        let one_more = door(30);
+        assert!(apply(&mut doors, DoorChange::Open(one_more.clone()), now).is_err());
+        let known = doors[3].clone();
+        assert_eq!(apply(&mut doors, DoorChange::Open(known), now), Ok(()));
+        assert_eq!(doors.len(), DOORS_MAX);
+        apply(&mut doors, DoorChange::Open(one_more.clone()), Timestamp::from_millis(20)).unwrap();
+        assert_eq!(doors.iter().map(|door| &door.id).collect::<Vec<_>>(), [&one_more.id]);
+        apply(&mut doors, DoorChange::Close(one_more.id), now).unwrap();
+        assert_eq!(doors, []);
+    }
+
+    #[test]
+    fn codes_are_read_as_written_whatever_case_and_hyphens() {
+        for value in [0, 1, 31, 32, 0x2aaa_aaaa, (1 << 30) - 1] {
+            let text = RegistrationCode::of(value).to_string();
+            let typed = format!(" {}-{} ", text[..3].to_lowercase(), &text[3..]);
+            assert_eq!((text.parse(), typed.parse()), (Ok(RegistrationCode::of(value)), Ok(RegistrationCode::of(value))), "{text}");
+        }
+        for bad in ["", "7KMQ2", "7KMQ2XA", "7KMQ2O", "7KMQ2ä", "7KMQ20"] {
+            assert!(bad.parse::<RegistrationCode>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn ids_of_doors_are_read_as_written() {
+        let id = DoorId::generate();
+        assert_eq!(id.as_str().parse(), Ok(id));
+        for bad in ["", "abcdefghijk", "abcdefghijklm", "ABCDEFGHIJKL", "abcdefghijk-"] {
+            assert!(bad.parse::<DoorId>().is_err(), "{bad}");
+        }
+    }
+}

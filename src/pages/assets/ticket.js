@@ -1,0 +1,33 @@
+// Keeps the codes of a guest's tickets as they are now, and a clock running. Without this the page is loaded again from time to time.
+(() => {
+  "use strict";
+  const AGAIN_MS = 15000, PATIENCE_MS = 6000, GOOD_MS = 50000;
+  const passes = [...document.querySelectorAll(".pass")].map((element) => ({ element, at: performance.now() }));
+
+  async function renew(pass) {
+    const stale = pass.element.querySelector(".stale");
+    try {
+      const answer = await fetch(pass.element.dataset.later, { signal: AbortSignal.timeout(PATIENCE_MS) });
+      if (!answer.ok) throw new Error(answer.status);
+      pass.element.querySelector(".code path[stroke]").setAttribute("d", (await answer.json()).path);
+      pass.at = performance.now();
+      stale.textContent = "";
+    } catch {
+      stale.textContent = stale.dataset.words;
+    }
+    pass.element.classList.toggle("old", performance.now() - pass.at > GOOD_MS);
+  }
+
+  const renewAll = () => { if (document.visibilityState === "visible") passes.forEach(renew); };
+  const tick = () => {
+    const now = new Date().toTimeString().slice(0, 8);
+    for (const { element } of passes) element.querySelector(".live span").textContent = now;
+  };
+  tick();
+  setInterval(tick, 1000);
+  setInterval(renewAll, AGAIN_MS);
+  // A phone that was in a pocket shows an old code.
+  document.addEventListener("visibilitychange", renewAll);
+  addEventListener("pageshow", (event) => event.persisted && renewAll());
+  addEventListener("online", renewAll);
+})();

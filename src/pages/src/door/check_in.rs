@@ -1,0 +1,164 @@
+//! `POST /d/{door}/check-ins`: checks in a guest.
+//!
+//! A ticket is good with the proof that it showed when it was scanned. Without a proof somebody has looked at the guest. What was scanned
+//! without a network comes later, with the time of the scan.
+
+use std::collections::HashMap;
+
+use actix_web::http::StatusCode;
+use actix_web::http::header::{ACCEPT, LOCATION};
+use actix_web::web::{Data, Path, Payload};
+use actix_web::{HttpRequest, HttpResponse};
+use sakshi_domain::claims::Claim;
+use sakshi_domain::event::{Event, RegistrationCode};
+use sakshi_domain::invalid::Invalid;
+use sakshi_domain::limits::DOOR_AFTER_END_MAX;
+use sakshi_domain::time::Timestamp;
+use sakshi_service::check_ins::{ListedGuest, check_in, guest_with};
+use sakshi_service::doors::OpenDoor;
+use sakshi_service::{Service, ServiceError};
+use sakshi_web::body::read_bounded;
+use sakshi_web::error::ApiError;
+use sakshi_web::html::private;
+use sakshi_web::same_site::refuse_cross_site;
+use serde::Serialize;
+use url::form_urlencoded;
+
+use super::{address, entered_at, when_and_where};
+
+/// Bytes of a form.
+const FORM_BYTES_MAX: usize = 4 * 1_024;
+/// The longest time for which a check-in waits for a network.
+const WAITING_MAX: std::time::Duration = DOOR_AFTER_END_MAX;
+
+/// The outcome of a check-in, as pages name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum State {
+    /// The guest is checked in now.
+    In,
+    /// The guest was checked in before.
+    Already,
+    /// The ticket showed another code when it was scanned: it may be a picture of the page.
+    Old,
+    /// The event has no such guest.
+    Unknown,
+}
+
+/// The answer to the page's script.
+#[derive(Debug, Serialize)]
+struct Answer {
+    state: State,
+    code: RegistrationCode,
+    name: String,
+    /// When and where, for a guest who is checked in.
+    when: Option<String>,
+    /// The path of the guest's photo, if photos were shared.
+    photo: Option<String>,
+    registered: u32,
+    inside: u32,
+}
+
+/// Checks in a guest, and answers the script, or leads to the page that says so.
+///
+/// # Errors
+/// 400 naming the field, 401 without the PIN, 403 for a form of another site, 404 if there is no such door.
+pub(crate) async fn post(
+    path: Path<String>,
+    request: HttpRequest,
+    payload: Payload,
+    service: Data<Service>,
+) -> Result<HttpResponse, ApiError> {
+    refuse_cross_site(&request, &service)?;
+    let open = entered_at(&service, &request, &path).await?;
+    let form = read_form(&request, payload).await?;
+    let field = |name: &'static str| form.get(name).map_or("", String::as_str);
+    let code: RegistrationCode = field("code").parse().map_err(|problem: &str| ApiError::from(Invalid::one("code", problem)))?;
+    let now = service.clock.now();
+    let at = match field("at") {
+        "" => now,
+        text => scanned_at(text, now).ok_or_else(|| ApiError::from(Invalid::one("at", "must be milliseconds since 1970")))?,
+    };
+    let (state, guest) = checked(&service, &open, code, field("proof"), at).await?;
+    if request.headers().get(ACCEPT).is_some_and(|accept| accept.as_bytes().starts_with(b"application/json")) {
+        return Ok(private(StatusCode::OK).json(answer(&open, code, state, guest)));
+    }
+    let shown = match state {
+        State::In => "in",
+        State::Already => "already",
+        State::Old => "old",
+        State::Unknown => "unknown",
+    };
+    Ok(private(StatusCode::SEE_OTHER).insert_header((LOCATION, format!("{}?guest={code}&state={shown}", address(&open)))).finish())
+}
+
+async fn checked(
+    service: &Service,
+    open: &OpenDoor,
+    code: RegistrationCode,
+    proof: &str,
+    at: Timestamp,
+) -> Result<(State, Option<ListedGuest>), ApiError> {
+    let event = &*open.event;
+    if !proof.is_empty() && !service.authority.is_shown(event.id, code, proof, at) {
+        let guest = guest_with(service, event, code).await?;
+        return Ok((if guest.is_some() { State::Old } else { State::Unknown }, guest));
+    }
+    match check_in(service, event, code, open.door.name.as_ref(), at).await {
+        Ok((guest, already)) => Ok((if already { State::Already } else { State::In }, Some(guest))),
+        Err(ServiceError::NotFound(_)) => Ok((State::Unknown, None)),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn answer(open: &OpenDoor, code: RegistrationCode, state: State, guest: Option<ListedGuest>) -> Answer {
+    let event = &*open.event;
+    let counts = event.counts;
+    Answer {
+        state,
+        code,
+        when: guest.as_ref().and_then(|guest| guest.check_in.as_ref()).map(|check_in| when_and_where(event, check_in)),
+        name: guest.map(|guest| guest.name).unwrap_or_default(),
+        photo: photo(open, code),
+        registered: counts.registrations,
+        inside: counts.checked_in + u32::from(state == State::In),
+    }
+}
+
+/// The path of a guest's photo, if guests are asked for one.
+pub(super) fn photo(open: &OpenDoor, code: RegistrationCode) -> Option<String> {
+    asks_for_photo(&open.event).then(|| format!("{}/photo/{code}", address(open)))
+}
+
+fn asks_for_photo(event: &Event) -> bool {
+    event.terms.claims.contains(Claim::Photo)
+}
+
+/// The time of a scan in milliseconds since 1970; the clocks of phones may be ahead.
+fn scanned_at(text: &str, now: Timestamp) -> Option<Timestamp> {
+    let at = Timestamp::from_millis(text.parse().ok()?);
+    Some(at.min(now)).filter(|at| now.since(*at) <= WAITING_MAX)
+}
+
+/// The fields of a form.
+///
+/// # Errors
+/// What is wrong with the body.
+pub(super) async fn read_form(request: &HttpRequest, payload: Payload) -> Result<HashMap<String, String>, ApiError> {
+    let bytes = read_bounded(request, &mut payload.into_inner(), FORM_BYTES_MAX).await?;
+    Ok(form_urlencoded::parse(&bytes).into_owned().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scan_is_not_in_the_future_and_not_older_than_a_day() {
+        let now = Timestamp::from_millis(1_000_000_000_000);
+        let at = |text: &str| scanned_at(text, now).map(Timestamp::millis);
+        assert_eq!(at("999999999000"), Some(999_999_999_000));
+        assert_eq!(at("1000000000001"), Some(1_000_000_000_000));
+        assert_eq!([at("999000000000"), at("-1"), at("9223372036854775808"), at("soon")], [None; 4]);
+    }
+}

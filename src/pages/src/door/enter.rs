@@ -1,0 +1,53 @@
+//! `POST /d/{door}`: the PIN of a door.
+
+use actix_web::http::StatusCode;
+use actix_web::http::header::{LOCATION, SET_COOKIE};
+use actix_web::web::{Data, Path, Payload};
+use actix_web::{HttpRequest, HttpResponse};
+use sakshi_service::Service;
+use sakshi_service::doors::{OpenDoor, find_door};
+use sakshi_web::error::ApiError;
+use sakshi_web::html::private;
+use sakshi_web::rate_limit::RateLimits;
+use sakshi_web::same_site::refuse_cross_site;
+
+use super::show::ask_for_pin;
+use super::{COOKIE_NAME, address, check_in::read_form};
+
+/// Lets in who knows the PIN. Tries are counted by door.
+///
+/// # Errors
+/// 404 if there is no such door, 403 for a form of another site, 400 for a body that is no form.
+pub(crate) async fn enter(
+    path: Path<String>,
+    request: HttpRequest,
+    payload: Payload,
+    service: Data<Service>,
+    rates: Data<RateLimits>,
+) -> Result<HttpResponse, ApiError> {
+    rates.pages.take(&rates.client_address(&request))?;
+    refuse_cross_site(&request, &service)?;
+    let open = find_door(&service, &path).await?;
+    let form = read_form(&request, payload).await?;
+    if let Err(error) = rates.pins.take(&path) {
+        let words = format!("Too many attempts. Try again in {} seconds.", error.retry_after().unwrap_or(60));
+        return Ok(ask_for_pin(&service, &open, StatusCode::TOO_MANY_REQUESTS, Some(words)));
+    }
+    if !open.has_pin(form.get("pin").map_or("", |pin| pin.trim())) {
+        tracing::info!(event.id = %open.event.id, "a wrong PIN at a door");
+        return Ok(ask_for_pin(&service, &open, StatusCode::FORBIDDEN, Some("This is not the PIN of this door.".into())));
+    }
+    tracing::info!(event.id = %open.event.id, "a door was entered");
+    Ok(private(StatusCode::SEE_OTHER)
+        .insert_header((LOCATION, address(&open)))
+        .insert_header((SET_COOKIE, session_cookie(&service, &open)))
+        .finish())
+}
+
+/// The value of `Set-Cookie` (RFC 6265 §4.1). It is sent when a camera opens the code of a ticket, too.
+fn session_cookie(service: &Service, open: &OpenDoor) -> String {
+    let secure = if service.authority.public_base.starts_with("https:") { "; Secure" } else { "" };
+    let (seconds, session) = (open.door.expires_at.since(service.clock.now()).as_secs(), open.session(service));
+    let path = format!("{}{}", open.event.id, open.door.id.as_str());
+    format!("{COOKIE_NAME}={path}.{session}; Path=/d/; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}")
+}

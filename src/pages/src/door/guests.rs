@@ -1,0 +1,97 @@
+//! `GET /d/{door}/guests` and `GET /d/{door}/photo/{code}`: the guests of an event for the script of a door, so that it finds them without
+//! a network, and a guest's photo.
+
+use actix_web::http::StatusCode;
+use actix_web::web::{Data, Path};
+use actix_web::{HttpRequest, HttpResponse};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use sakshi_authority::claims::credential_name;
+use sakshi_domain::claims::Claim;
+use sakshi_domain::event::RegistrationCode;
+use sakshi_service::check_ins::{each_guest, find_guest, guests_after};
+use sakshi_service::{Service, ServiceError};
+use sakshi_web::error::ApiError;
+use sakshi_web::html::private;
+use sakshi_web::query::Query;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::entered_at;
+
+/// Guests of an answer.
+const PAGE: u32 = 2_000;
+/// Guests of an event whose door keeps a list. Above it asks for each.
+const LISTED_MAX: u32 = 20_000;
+
+/// Some guests, and the state of all.
+#[derive(Debug, Serialize)]
+struct Answer {
+    /// The time in milliseconds since 1970.
+    now: i64,
+    registered: u32,
+    inside: u32,
+    /// Codes and names of those who follow.
+    guests: Vec<(RegistrationCode, String)>,
+    /// A bit for each guest from the first, set for one who is checked in; base64. Absent until the last guest was told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    checked_in: Option<String>,
+    /// The event has so many that the door asks for each.
+    many: bool,
+}
+
+/// Answers with the guests who follow the first `after`.
+///
+/// # Errors
+/// 401 without the PIN, 404 if there is no such door.
+pub(crate) async fn list(path: Path<String>, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, ApiError> {
+    let open = entered_at(&service, &request, &path).await?;
+    let mut query = Query::of(request.query_string());
+    let after = query.number(&["after"], 0..=u64::from(u32::MAX), 0);
+    query.finish()?;
+    let event = &*open.event;
+    let many = event.counts.registrations > LISTED_MAX;
+    let (mut guests, mut checked_in) = (Vec::new(), None);
+    if !many {
+        let found = guests_after(&service, event, after, PAGE).await?;
+        if after + found.items.len() as u64 >= found.total {
+            checked_in = Some(bits(&service, &open).await?);
+        }
+        guests = found.items.into_iter().map(|guest| (guest.code, guest.name)).collect();
+    }
+    let (now, counts) = (service.clock.now().millis(), event.counts);
+    let (registered, inside) = (counts.registrations, counts.checked_in);
+    Ok(private(StatusCode::OK).json(Answer { now, registered, inside, guests, checked_in, many }))
+}
+
+/// A bit for each guest.
+async fn bits(service: &Service, open: &sakshi_service::doors::OpenDoor) -> Result<String, ServiceError> {
+    let mut bits: Vec<u8> = Vec::new();
+    each_guest(&service.store, open.event.id, |guest| {
+        let place = usize::try_from(guest.number - 1).unwrap_or(usize::MAX);
+        if place / 8 >= bits.len() {
+            bits.push(0);
+        }
+        if let (Some(byte), true) = (bits.get_mut(place / 8), guest.check_in.is_some()) {
+            *byte |= 0x80 >> (place % 8);
+        }
+    })
+    .await?;
+    Ok(BASE64_STANDARD.encode(bits))
+}
+
+/// Answers with the photo of a guest.
+///
+/// # Errors
+/// 401 without the PIN, 404 if there is no such door, guest or photo.
+pub(crate) async fn photo(path: Path<(String, String)>, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, ApiError> {
+    let (door, code) = path.into_inner();
+    let open = entered_at(&service, &request, &door).await?;
+    let none = || ApiError::from(ServiceError::NotFound("photo"));
+    let code = code.parse().map_err(|_| none())?;
+    let guest = find_guest(&service, &open.event, code).await?.ok_or_else(none)?;
+    let shared = guest.verified_claims.as_map().get(credential_name(Claim::Photo)).and_then(Value::as_str);
+    let bytes =
+        shared.and_then(|text| BASE64_STANDARD.decode(text).ok()).filter(|bytes| bytes.starts_with(b"\xff\xd8\xff")).ok_or_else(none)?;
+    Ok(private(StatusCode::OK).content_type("image/jpeg").insert_header(("x-content-type-options", "nosniff")).body(bytes))
+}

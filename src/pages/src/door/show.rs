@@ -1,0 +1,176 @@
+//! `GET /d/{door}`: the page of a door: its PIN first, then the guests.
+
+use actix_web::http::StatusCode;
+use actix_web::web::{Data, Path};
+use actix_web::{HttpRequest, HttpResponse};
+use askama::Template;
+use sakshi_domain::event::EventText;
+use sakshi_service::Service;
+use sakshi_service::check_ins::{ListedGuest, guest_with, search_guests};
+use sakshi_service::doors::{OpenDoor, find_door};
+use sakshi_web::error::ApiError;
+use sakshi_web::html::page;
+use sakshi_web::query::Query;
+use sakshi_web::rate_limit::RateLimits;
+
+use super::check_in::photo;
+use super::{address, clock, is_entered, when_and_where};
+use crate::files::{DOOR, DOOR_STYLE};
+
+/// Guests that a search finds.
+const FOUND_MAX: usize = 20;
+
+#[derive(Template)]
+#[template(path = "door.html")]
+struct Door {
+    sandbox: bool,
+    event: String,
+    gate: String,
+    address: String,
+    until: String,
+    inside: u32,
+    registered: u32,
+    has_photos: bool,
+    now: i64,
+    words: String,
+    result: Option<Shown>,
+    /// What a search found; `None` without one.
+    found: Option<Vec<Found>>,
+}
+
+/// The guest that the page is about.
+struct Shown {
+    look: &'static str,
+    heading: String,
+    name: String,
+    code: String,
+    photo: Option<String>,
+    /// The guest can be checked in.
+    can_enter: bool,
+}
+
+/// A guest in a list.
+struct Found {
+    name: String,
+    code: String,
+    /// When and where, of one who is checked in.
+    inside: Option<String>,
+}
+
+#[derive(Template)]
+#[template(path = "door_pin.html")]
+struct Pin {
+    sandbox: bool,
+    event: String,
+    gate: String,
+    address: String,
+    trouble: Option<String>,
+}
+
+#[derive(Template)]
+#[template(path = "door_none.html")]
+struct NotAtADoor;
+
+impl Door {
+    fn style() -> String {
+        DOOR_STYLE.url()
+    }
+
+    fn script() -> String {
+        DOOR.url()
+    }
+}
+
+impl Pin {
+    fn style() -> String {
+        DOOR_STYLE.url()
+    }
+}
+
+impl NotAtADoor {
+    fn style() -> String {
+        DOOR_STYLE.url()
+    }
+}
+
+/// Shows the page.
+///
+/// # Errors
+/// 404 if there is no such door, 429 when one address asks too often.
+pub(crate) async fn show(
+    path: Path<String>,
+    request: HttpRequest,
+    service: Data<Service>,
+    rates: Data<RateLimits>,
+) -> Result<HttpResponse, ApiError> {
+    rates.pages.take(&rates.client_address(&request))?;
+    let open = find_door(&service, &path).await?;
+    if !is_entered(&service, &request, &open) {
+        return Ok(ask_for_pin(&service, &open, StatusCode::OK, None));
+    }
+    let mut query = Query::of(request.query_string());
+    let words = query.text("q").unwrap_or_default();
+    let (code, state) = (query.text("guest").unwrap_or_default(), query.text("state").unwrap_or_default());
+    let result = match code.parse() {
+        Ok(code) => shown(&open, &state, guest_with(&service, &open.event, code).await?),
+        Err(_) if state.is_empty() => None,
+        Err(_) => shown(&open, &state, None),
+    };
+    let found = if words.trim().is_empty() { None } else { Some(search_guests(&service, &open.event, &words, FOUND_MAX).await?) };
+    let listed = |guest: ListedGuest| Found {
+        code: guest.code.to_string(),
+        inside: guest.check_in.as_ref().map(|check_in| when_and_where(&open.event, check_in)),
+        name: guest.name,
+    };
+    let event = &open.event;
+    Ok(page(
+        StatusCode::OK,
+        None,
+        &Door {
+            sandbox: service.authority.sandbox,
+            event: event.terms.name.as_str().to_owned(),
+            gate: gate(&open),
+            address: address(&open),
+            until: clock(event, open.door.expires_at),
+            inside: event.counts.checked_in,
+            registered: event.counts.registrations,
+            has_photos: event.terms.claims.contains(sakshi_domain::claims::Claim::Photo),
+            now: service.clock.now().millis(),
+            words,
+            result,
+            found: found.map(|found| found.into_iter().map(listed).collect()),
+        },
+    ))
+}
+
+/// What the page says of a guest. The state is of the address, so only the store says that somebody is checked in.
+fn shown(open: &OpenDoor, state: &str, guest: Option<ListedGuest>) -> Option<Shown> {
+    let Some(guest) = guest else {
+        let heading = "This is not a ticket of this event.".to_owned();
+        return Some(Shown { look: "bad", heading, name: String::new(), code: String::new(), photo: None, can_enter: false });
+    };
+    let inside = guest.check_in.as_ref().map(|check_in| when_and_where(&open.event, check_in));
+    let (look, heading) = match (&inside, state) {
+        (Some(when), "in") => ("good", format!("Checked in at {when}")),
+        (Some(when), _) => ("warn", format!("Already in at {when}")),
+        (None, "old") => ("warn", "This code is old. Ask to see the page itself, not a picture of it.".to_owned()),
+        (None, _) => ("", "Not checked in yet".to_owned()),
+    };
+    let photo = photo(open, guest.code);
+    Some(Shown { look, heading, name: guest.name, code: guest.code.to_string(), photo, can_enter: inside.is_none() })
+}
+
+fn gate(open: &OpenDoor) -> String {
+    open.door.name.as_ref().map(EventText::as_str).unwrap_or_default().to_owned()
+}
+
+/// The page that asks for the PIN.
+pub(super) fn ask_for_pin(service: &Service, open: &OpenDoor, status: StatusCode, trouble: Option<String>) -> HttpResponse {
+    let event = open.event.terms.name.as_str().to_owned();
+    page(status, None, &Pin { sandbox: service.authority.sandbox, event, gate: gate(open), address: address(open), trouble })
+}
+
+/// The page of a ticket for a browser that is at no door.
+pub(super) fn not_at_a_door() -> HttpResponse {
+    page(StatusCode::FORBIDDEN, None, &NotAtADoor)
+}

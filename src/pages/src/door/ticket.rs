@@ -1,0 +1,35 @@
+//! `GET /d/t/{ticket}`: a guest's ticket as a camera opens it. It leads the people at a door to the guest, and tells others what it is.
+
+use actix_web::http::StatusCode;
+use actix_web::http::header::LOCATION;
+use actix_web::web::{Data, Path};
+use actix_web::{HttpRequest, HttpResponse};
+use sakshi_domain::event::RegistrationCode;
+use sakshi_service::Service;
+use sakshi_web::error::ApiError;
+use sakshi_web::html::private;
+use sakshi_web::rate_limit::RateLimits;
+
+use super::show::not_at_a_door;
+use super::{address, entered};
+
+/// Leads to the guest at the door that this browser has entered.
+///
+/// # Errors
+/// 429 when one address asks too often; what the store says.
+pub(crate) async fn open(
+    path: Path<String>,
+    request: HttpRequest,
+    service: Data<Service>,
+    rates: Data<RateLimits>,
+) -> Result<HttpResponse, ApiError> {
+    rates.pages.take(&rates.client_address(&request))?;
+    let Some(open) = entered(&service, &request).await? else { return Ok(not_at_a_door()) };
+    let (code, proof) = path.split_once('.').unwrap_or((&path, ""));
+    let state = match code.parse::<RegistrationCode>() {
+        Ok(code) if service.authority.is_shown(open.event.id, code, proof, service.clock.now()) => format!("guest={code}&state=shown"),
+        Ok(code) => format!("guest={code}&state=old"),
+        Err(_) => "state=unknown".to_owned(),
+    };
+    Ok(private(StatusCode::SEE_OTHER).insert_header((LOCATION, format!("{}?{state}", address(&open)))).finish())
+}

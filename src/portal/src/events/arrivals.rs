@@ -1,0 +1,129 @@
+//! Arrivals at an event: guests who were registered in each stretch of time, as bars.
+
+use sakshi_domain::event::Event;
+use sakshi_domain::time::Timestamp;
+use sakshi_service::check_ins::each_guest;
+use sakshi_service::{Service, ServiceError};
+
+/// Events with more guests have no bars: each guest is read for them.
+const GUESTS_MAX: u32 = 20_000;
+/// Bars of a drawing.
+const BARS_MAX: i64 = 48;
+/// Stretches in minutes, of which the shortest is taken that needs no more bars.
+const STRETCHES: [i64; 10] = [1, 2, 5, 10, 15, 30, 60, 180, 720, 1_440];
+const MINUTE_MS: i64 = 60_000;
+/// The time in which an arrival is recent.
+const RECENT_MS: i64 = 10 * MINUTE_MS;
+/// Units of the drawing.
+const STEP: i64 = 20;
+const HEIGHT: u64 = 100;
+
+/// Registered guests by time.
+#[derive(Debug)]
+pub(super) struct Arrivals {
+    counts: Vec<u64>,
+    /// The length of a stretch.
+    minutes: i64,
+    /// The beginning of the first one.
+    pub(super) from: Timestamp,
+    /// The end of the last one.
+    pub(super) to: Timestamp,
+    /// Guests of the last ten minutes.
+    pub(super) recent: u64,
+}
+
+impl Arrivals {
+    /// Reads the guests of an event; none of one with very many.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub(super) async fn of(service: &Service, event: &Event) -> Result<Option<Self>, ServiceError> {
+        if event.counts.registrations > GUESTS_MAX {
+            return Ok(None);
+        }
+        let mut times = Vec::with_capacity(event.counts.registrations as usize);
+        each_guest(&service.store, event.id, |guest| times.push(guest.verified_at.millis())).await?;
+        Ok(Some(Self::at(&times, service.clock.now())))
+    }
+
+    fn at(times: &[i64], now: Timestamp) -> Self {
+        let recent = times.iter().filter(|at| now.millis() - **at < RECENT_MS).count() as u64;
+        let (Some(first), Some(last)) = (times.iter().min(), times.iter().max()) else {
+            return Self { counts: vec![], minutes: 1, from: now, to: now, recent };
+        };
+        let bars = |minutes: i64| last.div_euclid(minutes * MINUTE_MS) - first.div_euclid(minutes * MINUTE_MS) + 1;
+        let [.., longest] = STRETCHES;
+        let minutes = STRETCHES.into_iter().find(|minutes| bars(*minutes) <= BARS_MAX).unwrap_or(longest * (bars(longest) / BARS_MAX + 1));
+        let stretch = minutes * MINUTE_MS;
+        let begin = first.div_euclid(stretch);
+        let mut counts = vec![0; usize::try_from(bars(minutes)).unwrap_or_default()];
+        for at in times {
+            let place = usize::try_from(at.div_euclid(stretch) - begin).ok();
+            if let Some(count) = place.and_then(|place| counts.get_mut(place)) {
+                *count += 1;
+            }
+        }
+        let at = |stretches: i64| Timestamp::from_millis((begin + stretches) * stretch);
+        Self { minutes, from: at(0), to: at(bars(minutes)), recent, counts }
+    }
+
+    /// True without guests.
+    pub(super) fn is_empty(&self) -> bool {
+        self.counts.is_empty()
+    }
+
+    pub(super) fn most(&self) -> u64 {
+        self.counts.iter().copied().max().unwrap_or(0)
+    }
+
+    /// The length of a stretch in words: `5 minutes`.
+    pub(super) fn each(&self) -> String {
+        crate::when::in_words(std::time::Duration::from_secs(self.minutes.unsigned_abs() * 60))
+    }
+
+    pub(super) fn width(&self) -> i64 {
+        STEP * i64::try_from(self.counts.len()).unwrap_or_default()
+    }
+
+    /// The bars as one path. A stretch in which somebody came has one that can be seen.
+    pub(super) fn path(&self) -> String {
+        let most = self.most().max(1);
+        let bar = |(x, count): (i64, &u64)| {
+            let height = (count * HEIGHT / most).max(3);
+            format!("M{} {}h16v{height}h-16z", x + 2, HEIGHT - height)
+        };
+        (0..).step_by(20).zip(&self.counts).filter(|(_, count)| **count > 0).map(bar).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(minutes: &[i64], now: i64) -> Arrivals {
+        let times: Vec<i64> = minutes.iter().map(|minute| minute * MINUTE_MS).collect();
+        Arrivals::at(&times, Timestamp::from_millis(now * MINUTE_MS))
+    }
+
+    #[test]
+    fn each_guest_is_in_one_bar_and_there_are_no_more_bars_than_can_be_read() {
+        for (last, minutes) in [(0, 1), (47, 1), (48, 2), (500, 15), (60 * 24 * 30, 1_440), (60 * 24 * 300, 1_440 * 7)] {
+            let arrivals = at(&[0, last / 2, last], last);
+            assert_eq!((arrivals.minutes, arrivals.counts.iter().sum::<u64>()), (minutes, 3), "{last}");
+            assert!(arrivals.counts.len() <= 48 && arrivals.from.millis() <= 0 && arrivals.to.millis() > last * MINUTE_MS, "{arrivals:?}");
+        }
+        assert!(at(&[], 5).is_empty());
+    }
+
+    #[test]
+    fn guests_of_the_last_ten_minutes_are_recent() {
+        assert_eq!(at(&[0, 1, 5, 10, 11], 11).recent, 3);
+    }
+
+    #[test]
+    fn a_bar_is_as_high_as_its_guests_are_many() {
+        let arrivals = at(&[0, 0, 0, 0, 2], 3);
+        assert_eq!(arrivals.path(), "M2 0h16v100h-16zM42 75h16v25h-16z");
+        assert_eq!((arrivals.most(), arrivals.each(), arrivals.width()), (4, "1 minute".to_owned(), 60));
+    }
+}

@@ -1,0 +1,190 @@
+//! `/portal/events/{eventId}/settings`: what can be changed of an event, and its doors.
+
+use std::sync::Arc;
+
+use actix_web::HttpResponse;
+use actix_web::http::StatusCode;
+use actix_web::web::{Data, Path};
+use askama::Template;
+use sakshi_domain::event::{CreditBudget, Event, EventText, OnDuplicate};
+use sakshi_domain::time::Timestamp;
+use sakshi_service::Service;
+use sakshi_service::doors::{close_door, door_url, open_door, open_doors};
+use sakshi_service::events::{change_event, own_event};
+use sakshi_wire::guests::CreateDoorRequest;
+
+use super::event_time;
+use crate::curl::{Command, Curl};
+use crate::error::PortalError;
+use crate::field::Field;
+use crate::form::{Form, Kind, Submitted};
+use crate::layout::{Layout, Section, page, redirect};
+use crate::portal_user::PortalUser;
+use crate::when::{EventTime, input};
+
+/// How the fields of the forms stand for those of the request.
+const SHAPE: &[(&str, Kind)] = &[
+    ("is_active", Kind::Flag),
+    ("max_guests", Kind::Whole),
+    ("credit_budget", Kind::RemovableWhole),
+    ("starts_at", Kind::RemovableMoment),
+    ("expires_at", Kind::Moment),
+    ("place", Kind::Removable),
+    ("organiser", Kind::Removable),
+    ("purpose", Kind::Removable),
+    ("webhook_url", Kind::Removable),
+];
+/// The field of the name of a door's gate.
+const GATE: &str = "gate";
+
+/// A door of the event.
+struct OpenDoor {
+    id: String,
+    name: String,
+    url: String,
+    pin: String,
+    until: EventTime,
+}
+
+#[derive(Template)]
+#[template(path = "event_settings.html")]
+struct Page {
+    layout: Layout,
+    event: Arc<Event>,
+    /// What has just been done.
+    done: Option<&'static str>,
+    form: Form,
+    doors: Vec<OpenDoor>,
+    commands: Vec<Command>,
+}
+
+impl Page {
+    /// A field with what was sent, or with the event as it is.
+    fn input<'a>(&'a self, name: &'a str, label: &'a str, kind: &'a str) -> Field<'a> {
+        let value = if self.form.is_wrong() { self.form.value(name).to_owned() } else { known(&self.event, name) };
+        Field::new(name, label, kind, value, self.form.problem(name))
+    }
+
+    /// The choices for a person who registers again.
+    fn choices(&self) -> [(&'static str, &'static str, bool); 3] {
+        let is = |choice: OnDuplicate| self.event.terms.on_duplicate == choice;
+        [
+            (OnDuplicate::Flag.as_str(), "register and mark the guest", is(OnDuplicate::Flag)),
+            (OnDuplicate::Refuse.as_str(), "refuse", is(OnDuplicate::Refuse)),
+            (OnDuplicate::Allow.as_str(), "do not look for it", is(OnDuplicate::Allow)),
+        ]
+    }
+}
+
+/// The value of a field as the event has it.
+fn known(event: &Event, name: &str) -> String {
+    let terms = &event.terms;
+    let text = |text: &Option<EventText>| text.as_ref().map_or_else(String::new, |text| text.as_str().to_owned());
+    match name {
+        "name" => terms.name.as_str().to_owned(),
+        "max_guests" => terms.max_guests.get().to_string(),
+        "credit_budget" => terms.credit_budget.map_or_else(String::new, |budget: CreditBudget| budget.get().to_string()),
+        "starts_at" => terms.starts_at.map_or_else(String::new, input),
+        "expires_at" => input(terms.expires_at),
+        "place" => text(&terms.place),
+        "organiser" => text(&terms.organiser),
+        "purpose" => text(&terms.purpose),
+        "webhook_url" => terms.webhook_url.as_ref().map_or_else(String::new, |url| url.as_str().to_owned()),
+        _ => String::new(),
+    }
+}
+
+/// Shows the settings.
+///
+/// # Errors
+/// 404 unless the app has such an event.
+pub(crate) async fn show(
+    user: PortalUser,
+    path: Path<String>,
+    request: actix_web::HttpRequest,
+    service: Data<Service>,
+) -> Result<HttpResponse, PortalError> {
+    let done = match request.query_string() {
+        "done=saved" => Some("Saved. The change takes effect at once."),
+        "done=opened" => Some("The door is open. Send its link, and tell the PIN in another way."),
+        "done=closed" => Some("The door is closed."),
+        _ => None,
+    };
+    shown(StatusCode::OK, &user, &path, Form::default(), done, &service).await
+}
+
+/// Changes the event in the fields that the form has.
+///
+/// # Errors
+/// What is not about the form.
+pub(crate) async fn patch(submitted: Submitted, path: Path<String>, service: Data<Service>) -> Result<HttpResponse, PortalError> {
+    let Submitted { user, mut form } = submitted;
+    let event = own_event(&service, &user.caller.app.app_id, &path).await?;
+    // Inputs have no seconds: a moment that was not touched stays as exact as it is.
+    for name in ["starts_at", "expires_at"] {
+        let sent = Timestamp::parse_iso8601(form.value(name)).map_or_else(|| form.value(name).to_owned(), input);
+        if sent == known(&event, name) {
+            form.take(name);
+        }
+    }
+    match change_event(&service, &user.caller.app.app_id, &path, form.sent(SHAPE), None).await {
+        Ok(event) => Ok(redirect(&format!("/portal/events/{}/settings?done=saved", event.id))),
+        Err(error) => {
+            let (status, form) = form.refused(error)?;
+            shown(status, &user, &path, form, None, &service).await
+        }
+    }
+}
+
+/// Opens a door, or closes the one that the form names.
+///
+/// # Errors
+/// What is not about the form.
+pub(crate) async fn doors(submitted: Submitted, path: Path<String>, service: Data<Service>) -> Result<HttpResponse, PortalError> {
+    let Submitted { user, mut form } = submitted;
+    let app = &user.caller.app.app_id;
+    let door = form.take("close");
+    let done = match &door {
+        Some(door) => close_door(&service, app, &path, door).await.map(|()| "closed"),
+        None => {
+            let gate = form.value(GATE).trim().to_owned();
+            let name = if gate.is_empty() { None } else { EventText::parse(&gate).ok() };
+            open_door(&service, app, &path, CreateDoorRequest { name, ..CreateDoorRequest::default() }).await.map(|_| "opened")
+        }
+    };
+    match done {
+        Ok(done) => Ok(redirect(&format!("/portal/events/{}/settings?done={done}", *path))),
+        Err(error) => {
+            let (status, form) = form.refused(error)?;
+            shown(status, &user, &path, form, None, &service).await
+        }
+    }
+}
+
+async fn shown(
+    status: StatusCode,
+    user: &PortalUser,
+    path: &str,
+    form: Form,
+    done: Option<&'static str>,
+    service: &Service,
+) -> Result<HttpResponse, PortalError> {
+    let event = own_event(service, &user.caller.app.app_id, path).await?;
+    let now = service.clock.now();
+    let door = |door: &sakshi_domain::event::Door| OpenDoor {
+        id: door.id.as_str().to_owned(),
+        name: door.name.as_ref().map_or_else(|| "Door".to_owned(), |name| name.as_str().to_owned()),
+        url: door_url(service, event.id, &door.id),
+        pin: door.pin.as_str().to_owned(),
+        until: event_time(&event, door.expires_at),
+    };
+    let template = Page {
+        layout: user.layout(Section::Events, service),
+        done,
+        form,
+        doors: open_doors(&event, now).map(door).collect(),
+        commands: Curl(&service.authority.public_base).event(event.id, &event.terms, now),
+        event,
+    };
+    Ok(page(status, &template))
+}

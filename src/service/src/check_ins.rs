@@ -1,0 +1,217 @@
+//! Checking in guests at a door: by the code that their page shows, or found by name.
+//!
+//! The page of a guest shows a code with a proof that changes every 30 seconds, so that it is told from a screenshot. A door without a
+//! network sends what it has scanned later, with the time of the scan.
+
+use sakshi_authority::capability::Purpose;
+use sakshi_domain::event::{CheckIn, Event, EventText, RegistrationCode};
+use sakshi_domain::ids::{AppId, EventId, TxnId};
+use sakshi_domain::time::Timestamp;
+use sakshi_store::{CheckInOutcome, Guest, Rows, Store, Vault};
+use sakshi_wire::guests::RegistrationRow;
+use sakshi_wire::guests::{CheckInRequest, CheckInResponse};
+
+use crate::authority::AuthorityContext;
+use crate::error::ServiceError;
+use crate::events::own_event;
+use crate::guest_list::revealed;
+use crate::registration_codes::{code_of, number_of};
+use crate::service::Service;
+
+/// Milliseconds for which the page of a guest shows a proof.
+pub const PROOF_SHOWN_MS: i64 = 30_000;
+/// The beginning of the path in the code of a ticket; the registration code, a full stop and the proof follow.
+pub const TICKETS: &str = "/d/t/";
+/// Guests who are read at once; their names are small.
+const SLICE: u32 = 1_000;
+
+/// A guest for the people at a door.
+#[derive(Clone, Debug)]
+pub struct ListedGuest {
+    /// The number among the guests of the event, from 1.
+    pub number: u64,
+    /// The guest's transaction.
+    pub txn: TxnId,
+    /// The code.
+    pub code: RegistrationCode,
+    /// The name; empty if none was shared.
+    pub name: String,
+    /// The time of registration.
+    pub verified_at: Timestamp,
+    /// The check-in, if there was one.
+    pub check_in: Option<CheckIn>,
+    /// The transaction of an earlier guest who may be the same person.
+    pub duplicate_of: Option<TxnId>,
+}
+
+/// Guests of an event, some after the other.
+#[derive(Clone, Debug)]
+pub struct Guests {
+    /// These.
+    pub items: Vec<ListedGuest>,
+    /// All of the event.
+    pub total: u64,
+}
+
+impl AuthorityContext {
+    /// The address in the code of a guest's ticket at `now`. The phone of somebody at a door opens it.
+    #[must_use]
+    pub fn ticket_url(&self, event: EventId, code: RegistrationCode, now: Timestamp) -> String {
+        format!("{}{TICKETS}{code}.{}", self.public_base, self.ticket_proof(event, code, now))
+    }
+
+    /// The key with which a guest's page asks for the code as it is now.
+    #[must_use]
+    pub fn ticket_key(&self, event: EventId, code: RegistrationCode) -> String {
+        self.callbacks.capabilities().make(Purpose::TicketPage, &ticket(event, code, 0))
+    }
+
+    /// Returns true for a key that [`Self::ticket_key`] has made.
+    #[must_use]
+    pub fn is_ticket_key(&self, event: EventId, code: RegistrationCode, key: &str) -> bool {
+        self.callbacks.capabilities().is_genuine(Purpose::TicketPage, &ticket(event, code, 0), key)
+    }
+
+    /// The proof that the page of a guest shows at `now`.
+    #[must_use]
+    pub fn ticket_proof(&self, event: EventId, code: RegistrationCode, now: Timestamp) -> String {
+        self.callbacks.capabilities().make(Purpose::Ticket, &ticket(event, code, step(now)))
+    }
+
+    /// Returns true if the page of the guest showed this proof at `scanned_at`, or less than a step before or after.
+    #[must_use]
+    pub fn is_shown(&self, event: EventId, code: RegistrationCode, proof: &str, scanned_at: Timestamp) -> bool {
+        let is_of = |step| self.callbacks.capabilities().is_genuine(Purpose::Ticket, &ticket(event, code, step), proof);
+        let step = step(scanned_at);
+        [step, step - 1, step + 1].into_iter().any(is_of)
+    }
+}
+
+const fn step(at: Timestamp) -> i64 {
+    at.millis().div_euclid(PROOF_SHOWN_MS)
+}
+
+fn ticket(event: EventId, code: RegistrationCode, step: i64) -> Vec<u8> {
+    [&event.as_bytes()[..], &code.value().to_be_bytes(), &step.to_be_bytes()].concat()
+}
+
+/// Checks in the guest with this code. Returns the guest with the check-in, and whether it was there before.
+///
+/// # Errors
+/// [`ServiceError::NotFound`] if the event has no such guest; what the store says.
+pub async fn check_in(
+    service: &Service,
+    event: &Event,
+    code: RegistrationCode,
+    gate: Option<&EventText>,
+    at: Timestamp,
+) -> Result<(ListedGuest, bool), ServiceError> {
+    let check_in = CheckIn { at, gate: gate.map(|gate| gate.as_str().to_owned()).unwrap_or_default() };
+    let (guest, already) = match service.events.check_in(event.id, number_of(&event.terms.secret, code), check_in).await? {
+        CheckInOutcome::CheckedIn(guest) => (guest, false),
+        CheckInOutcome::Already(guest) => (guest, true),
+        CheckInOutcome::NotFound => return Err(ServiceError::NotFound("guest")),
+    };
+    if !already {
+        tracing::info!(event.id = %event.id, txn.id = %guest.txn, "guest checked in");
+    }
+    metrics::counter!("sakshi_check_ins_total", "already" => if already { "true" } else { "false" }).increment(1);
+    Ok((listed(&service.vault, event, guest)?, already))
+}
+
+/// [`check_in`] as the API answers.
+///
+/// # Errors
+/// As [`check_in`].
+pub async fn check_in_response(service: &Service, app: &AppId, id: &str, asked: CheckInRequest) -> Result<CheckInResponse, ServiceError> {
+    let event = own_event(service, app, id).await?;
+    let (guest, already) = check_in(service, &event, asked.code, asked.gate.as_ref(), service.clock.now()).await?;
+    let known = guest.check_in.ok_or_else(|| ServiceError::internal("a guest who was checked in is not"))?;
+    Ok(CheckInResponse { txn_id: guest.txn, checked_in_at: known.at, gate: gate_of(known), already })
+}
+
+/// The gate of a check-in, if it has one.
+pub(crate) fn gate_of(check_in: CheckIn) -> Option<String> {
+    Some(check_in.gate).filter(|gate| !gate.is_empty())
+}
+
+/// The guest with this code, with what was shared.
+///
+/// # Errors
+/// What the store says; a registration that does not open.
+pub async fn find_guest(service: &Service, event: &Event, code: RegistrationCode) -> Result<Option<RegistrationRow>, ServiceError> {
+    let number = number_of(&event.terms.secret, code);
+    let found = service.store.load_registration(event.id, number).await?;
+    found.map(|registration| revealed(&service.vault, &event.terms.secret, registration)).transpose()
+}
+
+/// The guest with this code.
+///
+/// # Errors
+/// As [`guests_after`].
+pub async fn guest_with(service: &Service, event: &Event, code: RegistrationCode) -> Result<Option<ListedGuest>, ServiceError> {
+    let number = number_of(&event.terms.secret, code);
+    let found = guests_after(service, event, number.saturating_sub(1), 1).await?.items;
+    Ok(found.into_iter().find(|guest| guest.number == number))
+}
+
+/// The guests who follow the first `after`, at most `limit`.
+///
+/// # Errors
+/// What the store says; a name that does not open.
+pub async fn guests_after(service: &Service, event: &Event, after: u64, limit: u32) -> Result<Guests, ServiceError> {
+    let rows = Rows { offset: after, limit, max_bytes: usize::MAX };
+    let found = service.store.list_guests(event.id, rows).await?;
+    let listed = |guest| listed(&service.vault, event, guest);
+    Ok(Guests { items: found.items.into_iter().map(listed).collect::<Result<_, _>>()?, total: found.total })
+}
+
+/// The newest `limit` guests whose name has these words, each at the beginning of one, or who have this code.
+///
+/// # Errors
+/// As [`guests_after`].
+pub async fn search_guests(service: &Service, event: &Event, words: &str, limit: usize) -> Result<Vec<ListedGuest>, ServiceError> {
+    if let Ok(code) = words.parse()
+        && let Some(guest) = guest_with(service, event, code).await?
+    {
+        return Ok(vec![guest]);
+    }
+    let words: Vec<String> = words.split_whitespace().map(str::to_lowercase).collect();
+    let has_words = |guest: &ListedGuest| {
+        let name = guest.name.to_lowercase();
+        words.iter().all(|word| name.split_whitespace().any(|part| part.starts_with(word)))
+    };
+    let mut found = Vec::new();
+    let mut end = u64::from(event.counts.registrations);
+    while end > 0 && found.len() < limit {
+        let start = end.saturating_sub(SLICE.into());
+        let slice = guests_after(service, event, start, u32::try_from(end - start).unwrap_or(SLICE)).await?;
+        found.extend(slice.items.into_iter().rev().filter(has_words));
+        end = start;
+    }
+    found.truncate(limit);
+    Ok(found)
+}
+
+/// The state of every guest of an event, without names.
+///
+/// # Errors
+/// What the store says.
+pub async fn each_guest(store: &Store, event: EventId, mut see: impl FnMut(&Guest)) -> Result<(), ServiceError> {
+    let mut offset = 0;
+    loop {
+        let found = store.list_guests(event, Rows { offset, limit: SLICE, max_bytes: usize::MAX }).await?;
+        found.items.iter().for_each(&mut see);
+        offset += found.items.len() as u64;
+        if found.items.is_empty() || offset >= found.total {
+            return Ok(());
+        }
+    }
+}
+
+fn listed(vault: &Vault, event: &Event, guest: Guest) -> Result<ListedGuest, ServiceError> {
+    let name = vault.open(guest.txn.as_bytes(), &guest.name).map_err(ServiceError::internal)?;
+    let Guest { number, txn, verified_at, check_in, duplicate_of, .. } = guest;
+    let name = String::from_utf8_lossy(&name).into_owned();
+    Ok(ListedGuest { number, txn, code: code_of(&event.terms.secret, number), name, verified_at, check_in, duplicate_of })
+}

@@ -1,0 +1,149 @@
+//! Doors of an event: pages for the people at an entrance, each with a link, a PIN and an end.
+
+use std::sync::Arc;
+
+use aws_lc_rs::constant_time::verify_slices_are_equal;
+use sakshi_authority::capability::Purpose;
+use sakshi_domain::event::{Door, DoorChange, DoorId, Event, EventPatch, Pin};
+use sakshi_domain::ids::{AppId, EventId};
+use sakshi_domain::invalid::Invalid;
+use sakshi_domain::limits::DOOR_AFTER_END_MAX;
+use sakshi_domain::time::Timestamp;
+use sakshi_store::PatchEventOutcome;
+use sakshi_wire::guests::{CreateDoorRequest, CreateDoorResponse, DoorResponse, DoorsResponse};
+
+use crate::error::ServiceError;
+use crate::events::own_event;
+use crate::service::Service;
+
+/// Characters of an event's id, with which the path of a door begins.
+const EVENT_ID_CHARS: usize = 17;
+
+/// A door that was found by its path.
+#[derive(Clone, Debug)]
+pub struct OpenDoor {
+    /// Its event.
+    pub event: Arc<Event>,
+    /// The door.
+    pub door: Door,
+}
+
+/// Opens a door of an event of this app.
+///
+/// # Errors
+/// [`ServiceError::Invalid`] if its end is not acceptable or the event has too many; [`ServiceError::NotFound`] unless the app has such an
+/// event.
+pub async fn open_door(service: &Service, app: &AppId, id: &str, asked: CreateDoorRequest) -> Result<CreateDoorResponse, ServiceError> {
+    let event = own_event(service, app, id).await?;
+    let expires_at = end(&event, asked.expires_at, service.clock.now())?;
+    let door = Door { id: DoorId::generate(), pin: Pin::generate(), name: asked.name, expires_at };
+    change(service, &event, DoorChange::Open(door.clone())).await?;
+    let (door_url, pin) = (door_url(service, event.id, &door.id), door.pin.as_str().to_owned());
+    Ok(CreateDoorResponse { door_id: door.id, name: door.name, door_url, pin, expires_at })
+}
+
+/// The doors of an event of this app whose links have not ended.
+///
+/// # Errors
+/// [`ServiceError::NotFound`] unless the app has such an event.
+pub async fn list_doors(service: &Service, app: &AppId, id: &str) -> Result<DoorsResponse, ServiceError> {
+    let event = own_event(service, app, id).await?;
+    let response = |door: Door| DoorResponse {
+        door_url: door_url(service, event.id, &door.id),
+        door_id: door.id,
+        name: door.name,
+        expires_at: door.expires_at,
+    };
+    Ok(DoorsResponse { event_id: event.id, doors: open_doors(&event, service.clock.now()).cloned().map(response).collect() })
+}
+
+/// Closes a door of an event of this app: its page ends at once.
+///
+/// # Errors
+/// [`ServiceError::NotFound`] unless the app has such an event with such a door.
+pub async fn close_door(service: &Service, app: &AppId, id: &str, door: &str) -> Result<(), ServiceError> {
+    let event = own_event(service, app, id).await?;
+    let door = open_doors(&event, service.clock.now()).find(|known| known.id.as_str() == door).ok_or(ServiceError::NotFound("door"))?;
+    change(service, &event, DoorChange::Close(door.id.clone())).await
+}
+
+/// The doors of an event whose links have not ended.
+pub fn open_doors(event: &Event, now: Timestamp) -> impl Iterator<Item = &Door> {
+    event.terms.doors.iter().filter(move |door| now < door.expires_at)
+}
+
+/// The page of a door.
+#[must_use]
+pub fn door_url(service: &Service, event: EventId, door: &DoorId) -> String {
+    format!("{}{}", service.authority.public_base, door_path(event, door))
+}
+
+/// The path of that page.
+#[must_use]
+pub fn door_path(event: EventId, door: &DoorId) -> String {
+    format!("/d/{event}{}", door.as_str())
+}
+
+/// The door of a path, unless its link has ended.
+///
+/// # Errors
+/// [`ServiceError::NotFound`] if there is none; what the store says.
+pub async fn find_door(service: &Service, path: &str) -> Result<OpenDoor, ServiceError> {
+    let none = || ServiceError::NotFound("door");
+    let (event, door) = path.split_at_checked(EVENT_ID_CHARS).ok_or_else(none)?;
+    let event: EventId = event.parse().map_err(|_| none())?;
+    let event = service.events.get(event).await?.ok_or_else(none)?;
+    let door = open_doors(&event, service.clock.now()).find(|known| is_same(known.id.as_str(), door)).cloned().ok_or_else(none)?;
+    Ok(OpenDoor { event, door })
+}
+
+impl OpenDoor {
+    /// Returns true for the PIN of the door.
+    #[must_use]
+    pub fn has_pin(&self, pin: &str) -> bool {
+        is_same(self.door.pin.as_str(), pin)
+    }
+
+    /// The cookie value of who has entered the PIN.
+    #[must_use]
+    pub fn session(&self, service: &Service) -> String {
+        service.authority.callbacks.capabilities().make(Purpose::Door, &self.subject())
+    }
+
+    /// Returns true for a value that [`OpenDoor::session`] has made.
+    #[must_use]
+    pub fn is_session(&self, service: &Service, value: &str) -> bool {
+        service.authority.callbacks.capabilities().is_genuine(Purpose::Door, &self.subject(), value)
+    }
+
+    fn subject(&self) -> Vec<u8> {
+        [self.event.id.as_bytes(), self.door.id.as_str().as_bytes(), self.door.pin.as_str().as_bytes()].concat()
+    }
+}
+
+/// Compares in constant time.
+fn is_same(known: &str, given: &str) -> bool {
+    verify_slices_are_equal(known.as_bytes(), given.as_bytes()).is_ok()
+}
+
+/// The end of a door's link.
+fn end(event: &Event, asked: Option<Timestamp>, now: Timestamp) -> Result<Timestamp, Invalid> {
+    let end = asked.unwrap_or(event.terms.expires_at);
+    if end <= now {
+        let problem = if asked.is_some() { "must be in the future" } else { "is required, because the event has ended" };
+        return Err(Invalid::one("expires_at", problem));
+    }
+    if end > event.terms.expires_at.max(now) + DOOR_AFTER_END_MAX {
+        return Err(Invalid::one("expires_at", "must be at most 24 hours after the end of the event"));
+    }
+    Ok(end)
+}
+
+async fn change(service: &Service, event: &Event, change: DoorChange) -> Result<(), ServiceError> {
+    let patch = EventPatch { door: Some(change), ..EventPatch::default() };
+    match service.events.patch(event.id, event.app.clone(), patch).await? {
+        PatchEventOutcome::Patched(_) => Ok(()),
+        PatchEventOutcome::Refused(_) => Err(ServiceError::LIMIT_REACHED),
+        PatchEventOutcome::Changed | PatchEventOutcome::NotFound => Err(ServiceError::NotFound("event")),
+    }
+}

@@ -1,0 +1,147 @@
+//! The people of an event: who registers again, and who is checked in.
+#![allow(missing_docs)] // Each name is the sentence that the property states.
+
+use futures_util::future::join_all;
+use sakshi_domain::erasure::ErasureSubject;
+use sakshi_domain::event::{CheckIn, Event, EventPatch, EventRefusal, EventSecret, OnDuplicate, Trait};
+use sakshi_domain::ids::{EventId, TxnId};
+
+use super::TestStore;
+use super::fixture::{client_with, completing, counts, created, event, patched, registered, scanned};
+use super::guests::ALL;
+use crate::vault::test_vault;
+use crate::{CheckInOutcome, CompleteOutcome, CompleteTransaction, Guest, GuestDetails};
+
+async fn event_that(test: &impl TestStore, on_duplicate: OnDuplicate) -> Event {
+    let client = client_with(test, 50).await;
+    let mut asked = event(test, &client, 30);
+    (asked.terms.on_duplicate, asked.terms.webhook_url) = (on_duplicate, None);
+    created(test, asked).await
+}
+
+/// The guest `number` of a test, with these traits.
+fn coming(id: TxnId, traits: &[u8]) -> CompleteTransaction {
+    let traits = traits.iter().map(|number| Trait([*number; 32])).collect();
+    CompleteTransaction { guest: GuestDetails { name: Some("Asha Rao".into()), traits }, ..completing(id, 1) }
+}
+
+/// Scans and answers; why the guest was refused, if so.
+async fn comes(test: &impl TestStore, event: &Event, traits: &[u8]) -> (TxnId, Option<EventRefusal>) {
+    let id = scanned(test, event).await;
+    match test.store().complete_transaction(coming(id, traits)).await.unwrap() {
+        CompleteOutcome::Completed { record, repeated: false, .. } => (id, record.refused),
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn guests(test: &impl TestStore, event: &Event) -> Vec<Guest> {
+    test.store().list_guests(event.id, ALL.into()).await.unwrap().items
+}
+
+pub(crate) async fn a_person_with_a_trait_of_a_guest_is_marked_with_the_first_one(test: &impl TestStore) {
+    let event = event_that(test, OnDuplicate::Flag).await;
+    let (asha, _) = comes(test, &event, &[1, 2, 3]).await;
+    let (meena, _) = comes(test, &event, &[4, 5]).await;
+    let (again, refused) = comes(test, &event, &[9, 2]).await;
+    assert_eq!(refused, None);
+    // What is new of somebody who came again is remembered as well.
+    let (with_the_new_one, _) = comes(test, &event, &[9]).await;
+    let (_, _) = comes(test, &event, &[]).await;
+    let marks: Vec<_> = guests(test, &event).await.into_iter().map(|guest| (guest.number, guest.txn, guest.duplicate_of)).collect();
+    let expected = [(1, asha, None), (2, meena, None), (3, again, Some(asha)), (4, with_the_new_one, Some(again))];
+    assert_eq!(marks[..4], expected);
+    assert_eq!(marks[4].2, None, "somebody without traits is nobody's duplicate");
+    let counted = counts(test, &event).await;
+    assert_eq!((counted.registrations, counted.duplicates), (5, 2));
+}
+
+pub(crate) async fn a_person_is_refused_where_nobody_registers_twice_and_not_looked_for_where_all_may(test: &impl TestStore) {
+    let strict = event_that(test, OnDuplicate::Refuse).await;
+    assert_eq!(comes(test, &strict, &[1, 2]).await.1, None);
+    let (again, refused) = comes(test, &strict, &[2, 7]).await;
+    assert_eq!(refused, Some(EventRefusal::Duplicate));
+    assert_eq!(comes(test, &strict, &[7]).await.1, None, "nothing is remembered of who was refused");
+    let repeated = test.store().complete_transaction(coming(again, &[2, 7])).await.unwrap();
+    let CompleteOutcome::Completed { record, repeated: true, .. } = repeated else { panic!("{repeated:?}") };
+    assert_eq!((record.refused, record.registration), (Some(EventRefusal::Duplicate), None));
+    let counted = counts(test, &strict).await;
+    assert_eq!((counted.registrations, counted.duplicates, counted.pending), (2, 0, 0));
+
+    let open = event_that(test, OnDuplicate::Allow).await;
+    for _ in 0..2 {
+        assert_eq!(comes(test, &open, &[1, 2]).await.1, None);
+    }
+    assert!(guests(test, &open).await.iter().all(|guest| guest.duplicate_of.is_none()));
+    // From a change on, among those who come after it.
+    patched(test, &open, EventPatch { on_duplicate: Some(OnDuplicate::Refuse), ..EventPatch::default() }).await;
+    assert_eq!(comes(test, &open, &[1]).await.1, None);
+    assert_eq!(comes(test, &open, &[1]).await.1, Some(EventRefusal::Duplicate));
+}
+
+pub(crate) async fn of_many_who_come_at_once_as_one_person_one_is_the_first(test: &impl TestStore) {
+    for (on_duplicate, registered) in [(OnDuplicate::Flag, 8), (OnDuplicate::Refuse, 1)] {
+        let event = event_that(test, on_duplicate).await;
+        let ids = join_all((0..8).map(|_| scanned(test, &event))).await;
+        join_all(ids.iter().map(|id| test.store().complete_transaction(coming(*id, &[1, 2, 3])))).await;
+        let listed = guests(test, &event).await;
+        assert_eq!(listed.len(), registered);
+        assert_eq!(listed[0].duplicate_of, None);
+        assert!(listed[1..].iter().all(|guest| guest.duplicate_of == Some(listed[0].txn)), "{listed:?}");
+        assert_eq!(counts(test, &event).await.duplicates as usize, registered - 1);
+    }
+}
+
+pub(crate) async fn a_person_is_not_recognised_at_another_event(test: &impl TestStore) {
+    let client = client_with(test, 50).await;
+    for number in 1..=2 {
+        let mut one = event(test, &client, 30);
+        one.terms.secret = EventSecret::fixed(number);
+        let one = created(test, one).await;
+        comes(test, &one, &[1]).await;
+        assert_eq!(guests(test, &one).await[0].duplicate_of, None);
+    }
+}
+
+pub(crate) async fn a_guest_is_checked_in_once_however_many_doors_try(test: &impl TestStore) {
+    let event = event_that(test, OnDuplicate::Flag).await;
+    let (first, second) = (registered(test, &event).await, registered(test, &event).await);
+    let at = |gate: u8| CheckIn { at: test.now(), gate: format!("gate {gate}") };
+    let tries = join_all((0..6).map(|gate| test.store().check_in(event.id, 2, at(gate)))).await;
+    let done: Vec<&Guest> =
+        tries.iter().filter_map(|one| if let Ok(CheckInOutcome::CheckedIn(guest)) = one { Some(guest) } else { None }).collect();
+    let [guest] = done[..] else { panic!("{tries:?}") };
+    assert_eq!((guest.number, guest.txn), (2, second));
+    assert!(tries.iter().filter(|one| **one == Ok(CheckInOutcome::Already(guest.clone()))).count() == 5, "{tries:?}");
+    let known = guest.check_in.clone().unwrap();
+    let again = test.store().check_in(event.id, 2, known).await;
+    assert_eq!(again, Ok(CheckInOutcome::CheckedIn(guest.clone())), "the answer to an earlier try was lost");
+    for (of, number) in [(event.id, 0), (event.id, 3), (EventId::generate(event.client.partition(), 1), 1)] {
+        assert_eq!(test.store().check_in(of, number, at(1)).await, Ok(CheckInOutcome::NotFound));
+    }
+    let listed = guests(test, &event).await;
+    assert_eq!((listed[0].txn, &listed[0].check_in, &listed[1]), (first, &None, guest));
+    assert_eq!(test.store().load_registration(event.id, 2).await.unwrap().unwrap().guest, *guest);
+    assert_eq!(counts(test, &event).await.checked_in, 1);
+}
+
+pub(crate) async fn an_erased_guest_has_no_name_and_is_not_recognised_and_stays_checked_in(test: &impl TestStore) {
+    let event = event_that(test, OnDuplicate::Refuse).await;
+    let (gone, _) = comes(test, &event, &[1, 2, 3]).await;
+    let (stays, _) = comes(test, &event, &[4]).await;
+    test.store().check_in(event.id, 1, CheckIn { at: test.now(), gate: "A".into() }).await.unwrap();
+    let before = guests(test, &event).await;
+    let open = |guest: &Guest| test_vault(&[7]).open(guest.txn.as_bytes(), &guest.name).unwrap().to_vec();
+    assert_eq!([open(&before[0]), open(&before[1])], [b"Asha Rao"; 2]);
+    test.store().erase(ErasureSubject::Transaction(gone)).await.unwrap();
+    let after = guests(test, &event).await;
+    assert_eq!((after[0].txn, &after[0].check_in, after[1].txn), (gone, &before[0].check_in, stays));
+    assert_eq!([open(&after[0]), open(&after[1])], [b"".to_vec(), b"Asha Rao".to_vec()]);
+    for number in 1..=3 {
+        assert_eq!(comes(test, &event, &[number]).await.1, None, "trait {number} is forgotten");
+    }
+    assert_eq!(comes(test, &event, &[4]).await.1, Some(EventRefusal::Duplicate));
+    assert!(matches!(
+        test.store().check_in(event.id, 1, CheckIn { at: test.now(), gate: "B".into() }).await,
+        Ok(CheckInOutcome::Already(_))
+    ));
+}

@@ -1,0 +1,91 @@
+//! Registered guests of events.
+
+use sakshi_domain::event::CheckIn;
+use sakshi_domain::ids::{EventId, TxnId};
+
+use super::{Store, is_done};
+use crate::engine::{Query, Value};
+use crate::error::{ATTEMPTS, StoreError, StoreFuture};
+use crate::events::{CheckInOutcome, Guest, Registration};
+use crate::paging::{Page, Rows};
+use crate::records::event;
+use crate::transitions::guests;
+use crate::vault::Sealed;
+
+impl Store {
+    /// The registered guests, in the order in which they were registered.
+    ///
+    /// Registrations are only appended, so an offset finds the same ones each time.
+    pub fn list_guests(&self, id: EventId, rows: Rows) -> StoreFuture<Page<Guest>> {
+        self.run(move |store| async move {
+            let list = event::guests(id.partition(), id);
+            let Rows { offset, limit, max_bytes } = rows;
+            let entries = Query::Entries { list: list.clone(), first: offset + 1, limit: limit.into(), max_bytes };
+            let mut answers = store.read(vec![Query::Length(list), entries]).await?;
+            Ok(Page { total: answers.number()?, items: numbered(offset, answers.entries()?)? })
+        })
+    }
+
+    /// The same guests with what they shared.
+    pub fn list_registrations(&self, id: EventId, rows: Rows) -> StoreFuture<Page<Registration>> {
+        self.run(move |store| async move {
+            let list = event::guests(id.partition(), id);
+            let Rows { offset, limit, max_bytes } = rows;
+            let (first, limit) = (offset + 1, limit.into());
+            let shared = Query::Entries { list: list.of(&event::SHARED), first, limit, max_bytes };
+            let mut answers = store.read(vec![Query::Length(list.clone()), shared, Query::entries(list, first, limit)]).await?;
+            let (total, shared) = (answers.number()?, answers.entries()?);
+            let guests = numbered(offset, answers.entries()?)?;
+            let registration = |(guest, shared): (Guest, Vec<Value>)| {
+                let outcome = outcome_of(guest.txn, &shared)?;
+                Some(Registration { guest, outcome })
+            };
+            let items = guests.into_iter().zip(shared).map(registration).collect::<Option<_>>();
+            Ok(Page { items: items.ok_or_else(|| StoreError::unreadable("a registration"))?, total })
+        })
+    }
+
+    /// The guest with this number and what was shared.
+    pub fn load_registration(&self, id: EventId, number: u64) -> StoreFuture<Option<Registration>> {
+        self.run(move |store| async move {
+            let Some(offset) = number.checked_sub(1) else { return Ok(None) };
+            let found = store.list_registrations(id, Rows { offset, limit: 1, max_bytes: usize::MAX }).await?;
+            Ok(found.items.into_iter().next())
+        })
+    }
+
+    /// Checks in a guest who was not. A call whose answer was lost is repeated with the same check-in.
+    pub fn check_in(&self, id: EventId, number: u64, check_in: CheckIn) -> StoreFuture<CheckInOutcome> {
+        self.run(move |store| async move {
+            let Some(offset) = number.checked_sub(1) else { return Ok(CheckInOutcome::NotFound) };
+            for _ in 0..ATTEMPTS {
+                let found = store.list_guests(id, Rows { offset, limit: 1, max_bytes: usize::MAX }).await?;
+                let Some(mut guest) = found.items.into_iter().next() else { return store.confirmed(CheckInOutcome::NotFound).await };
+                match &guest.check_in {
+                    Some(known) if *known == check_in => return store.confirmed(CheckInOutcome::CheckedIn(guest)).await,
+                    Some(_) => return store.confirmed(CheckInOutcome::Already(guest)).await,
+                    None => {}
+                }
+                if is_done(&store.commit(guests::check_in(id, &guest, &check_in)).await?) {
+                    guest.check_in = Some(check_in);
+                    return Ok(CheckInOutcome::CheckedIn(guest));
+                }
+            }
+            Err(StoreError::Overloaded)
+        })
+    }
+}
+
+/// The guests of entries that follow so many others.
+pub(super) fn numbered(offset: u64, entries: Vec<Vec<Value>>) -> Result<Vec<Guest>, StoreError> {
+    let guests: Option<_> = (offset + 1..).zip(entries).map(|(number, entry)| guests::guest(number, &entry)).collect();
+    guests.ok_or_else(|| StoreError::unreadable("a guest"))
+}
+
+/// What this guest shared.
+fn outcome_of(txn: TxnId, shared: &[Value]) -> Option<Sealed> {
+    match shared {
+        [Value::Bytes(of), Value::Bytes(outcome)] if of == txn.as_bytes() => Sealed::from_bytes(outcome.clone()),
+        _ => None,
+    }
+}

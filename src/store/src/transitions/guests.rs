@@ -1,0 +1,150 @@
+//! Guests of an event: recognising a person who registers again, registering, and checking in.
+
+use aws_lc_rs::hmac;
+use sakshi_domain::event::{CheckIn, EventSecret, OnDuplicate, Trait};
+use sakshi_domain::ids::{EventId, TxnId};
+use sakshi_domain::time::Timestamp;
+
+use crate::engine::{Batch, Guard, Key, Op, Operand, Value};
+use crate::error::StoreError;
+use crate::events::Guest;
+use crate::records::event;
+use crate::vault::{Sealed, Vault};
+
+/// Traits of a person.
+pub(crate) const TRAITS_MAX: u8 = 3;
+/// Scores have 53 bits with their sign.
+const SCORE_BITS: u32 = 52;
+
+/// The people of an event as far as a completion knows them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct People {
+    /// The event's handling of duplicates.
+    pub(crate) on_duplicate: OnDuplicate,
+    /// The scores of the guest's traits; none if duplicates are not looked for.
+    pub(crate) scores: Vec<i64>,
+    /// The guests who are known to have one of them.
+    pub(crate) known: Vec<(i64, TxnId)>,
+}
+
+/// The scores of traits at the event with this secret: another event has others.
+pub(crate) fn scores(secret: &EventSecret, traits: &[Trait]) -> Vec<i64> {
+    let key = hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes());
+    let score = |of: &Trait| {
+        let digest = hmac::sign(&key, &of.0);
+        let first = digest.as_ref().first_chunk().map_or(0, |first| u64::from_be_bytes(*first));
+        (first >> (u64::BITS - SCORE_BITS)).cast_signed()
+    };
+    traits.iter().take(TRAITS_MAX.into()).map(score).collect()
+}
+
+/// The member of the index of people for a guest's trait.
+fn member(txn: TxnId, place: u8) -> Vec<u8> {
+    [&txn.as_bytes()[..], &[place]].concat()
+}
+
+/// The guest of a member of the index of people.
+pub(crate) fn guest_of(member: &[u8]) -> Option<TxnId> {
+    member.first_chunk().map(|txn| TxnId::from_bytes(*txn))
+}
+
+impl People {
+    /// The earlier guest who may be the same person.
+    pub(crate) fn earlier(&self, txn: TxnId) -> Option<TxnId> {
+        self.known.iter().map(|(_, known)| *known).find(|known| *known != txn)
+    }
+
+    /// The guards and operations that remember the traits of a guest which nobody has had.
+    fn remember(&self, at: &Key, txn: TxnId) -> (Vec<Guard>, Vec<Op>) {
+        let people = at.of(&event::PEOPLE);
+        let fresh = (0..).zip(&self.scores).filter(|(_, score)| self.known.iter().all(|(known, _)| known != *score));
+        fresh
+            .map(|(place, score)| (Guard::Free(people.clone(), *score), Op::Index(people.clone(), member(txn, place), (*score).into())))
+            .unzip()
+    }
+}
+
+/// Adds the guards and operations that register a guest, who takes a place. Returns the operation that results in the guest's number.
+pub(crate) fn register(
+    at: &Key,
+    txn: TxnId,
+    (name, outcome): (&Sealed, &Sealed),
+    people: &People,
+    guards: &mut Vec<Guard>,
+    ops: &mut Vec<Op>,
+) -> usize {
+    let earlier = people.earlier(txn);
+    let (free, remembered) = people.remember(at, txn);
+    guards.extend(free);
+    ops.push(Op::Add(at.clone(), "registrations", 1.into()));
+    ops.extend(earlier.map(|_| Op::Add(at.clone(), "duplicates", 1.into())));
+    let number = ops.len();
+    let earlier = earlier.map_or_else(Vec::new, |earlier| earlier.as_bytes().to_vec());
+    let guest = vec![txn.as_bytes()[..].into(), Operand::Now(0), 0.into(), "".into(), earlier.into(), name.as_bytes().into()];
+    ops.push(Op::Append(at.of(&event::GUESTS), guest));
+    ops.push(Op::Append(at.of(&event::SHARED), vec![txn.as_bytes()[..].into(), outcome.as_bytes().into()]));
+    ops.extend(remembered);
+    number
+}
+
+/// The guest of an entry.
+pub(crate) fn guest(number: u64, entry: &[Value]) -> Option<Guest> {
+    let [Value::Bytes(txn), Value::Integer(verified_at), Value::Integer(at), Value::Text(gate), Value::Bytes(earlier), Value::Bytes(name)] =
+        entry
+    else {
+        return None;
+    };
+    let id = |bytes: &[u8]| bytes.try_into().map(TxnId::from_bytes).ok();
+    Some(Guest {
+        number,
+        txn: id(txn)?,
+        verified_at: Timestamp::from_millis(*verified_at),
+        check_in: (*at != 0).then(|| CheckIn { at: Timestamp::from_millis(*at), gate: gate.clone() }),
+        duplicate_of: if earlier.is_empty() { None } else { Some(id(earlier)?) },
+        name: Sealed::from_bytes(name.clone())?,
+    })
+}
+
+/// The entry of a guest with another check-in and another name.
+fn entry(guest: &Guest, check_in: Option<&CheckIn>, name: &Sealed) -> Vec<Value> {
+    let (at, gate) = check_in.map_or((0, ""), |check_in| (check_in.at.millis(), &check_in.gate));
+    let earlier = guest.duplicate_of.map_or_else(Vec::new, |earlier| earlier.as_bytes().to_vec());
+    let txn = Value::from(&guest.txn.as_bytes()[..]);
+    vec![txn, guest.verified_at.into(), at.into(), gate.into(), earlier.into(), name.as_bytes().into()]
+}
+
+fn rewrite(list: Key, guest: &Guest, after: Vec<Value>) -> (Guard, Op) {
+    let before = entry(guest, guest.check_in.as_ref(), &guest.name);
+    let after = after.into_iter().map(Operand::Value).collect();
+    (Guard::Entry(list.clone(), guest.number, before), Op::Rewrite(list, guest.number, after))
+}
+
+/// The batch that checks in a guest who was not.
+pub(crate) fn check_in(id: EventId, guest: &Guest, check_in: &CheckIn) -> Batch {
+    let (guard, op) = rewrite(event::guests(id.partition(), id), guest, entry(guest, Some(check_in), &guest.name));
+    let count = Op::Add(event::event(id.partition(), id), "checked_in", 1.into());
+    Batch::on_full(vec![guard], vec![count, op])
+}
+
+/// The batch that leaves a guest with nothing of the person; `None` when there is nothing left.
+///
+/// # Errors
+/// What the guest shared cannot be read.
+pub(crate) fn erase(list: &Key, guest: &Guest, shared: &[Value], vault: &Vault, nothing: &Sealed) -> Result<Option<Batch>, StoreError> {
+    let [txn, Value::Bytes(outcome)] = shared else { return Err(StoreError::unreadable("a registration")) };
+    // An erased outcome always has this length, and every other is longer.
+    if outcome.len() == nothing.size() {
+        return Ok(None);
+    }
+    let name = no_name(vault, guest.txn);
+    let (guard, op) = rewrite(list.clone(), guest, entry(guest, guest.check_in.as_ref(), &name));
+    let blank = vec![Operand::Value(txn.clone()), nothing.as_bytes().into()];
+    let forgotten = (0..TRAITS_MAX).map(|place| Op::Unindex(list.of(&event::PEOPLE), member(guest.txn, place)));
+    let ops = [op, Op::Rewrite(list.of(&event::SHARED), guest.number, blank)].into_iter().chain(forgotten);
+    Ok(Some(Batch::on_full(vec![guard], ops.collect())))
+}
+
+/// The sealed name of a guest who shared none.
+pub(crate) fn no_name(vault: &Vault, txn: TxnId) -> Sealed {
+    vault.seal(txn.as_bytes(), b"")
+}

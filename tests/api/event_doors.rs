@@ -1,0 +1,287 @@
+//! A person who registers twice, and checking guests in: at a door, and through the API.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use reqwest::header::{ACCEPT, COOKIE, LOCATION};
+use reqwest::{Method, StatusCode};
+use sakshi_kit::answer::Answer;
+use sakshi_kit::backend::Backend;
+use sakshi_kit::event::{BROWSER, TestEvent, cookie_of, terms, within};
+use sakshi_kit::node::TestNode;
+use sakshi_kit::waiting::{TIMEOUT, eventually};
+use serde_json::{Value, json};
+
+/// A door as somebody at the entrance has it open.
+struct Door<'a> {
+    node: &'a TestNode,
+    path: String,
+    pin: String,
+    cookie: String,
+}
+
+impl<'a> Door<'a> {
+    /// Opens a door and enters its PIN.
+    async fn open(node: &'a TestNode, event: &TestEvent, gate: &str) -> Self {
+        let opened = event.organiser.post(&format!("{}/doors", event.path()), &json!({ "name": gate })).await.ok();
+        let url = opened["door_url"].as_str().expect("a URL");
+        let path = url.split_once("/d/").map(|(_, door)| format!("/d/{door}")).expect("a path");
+        let mut door = Self { node, path, pin: opened["pin"].as_str().expect("a PIN").to_owned(), cookie: String::new() };
+        let entered = door.enter(&door.pin).await;
+        assert_eq!((entered.status, entered.header(LOCATION.as_str())), (303, Some(&*door.path)), "{}", entered.text);
+        door.cookie = cookie_of(&entered);
+        door
+    }
+
+    async fn enter(&self, pin: &str) -> Answer {
+        let form = format!("pin={pin}");
+        Answer::to(self.request(Method::POST, "").header("content-type", "application/x-www-form-urlencoded").body(form)).await
+    }
+
+    fn request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
+        let url = self.node.addresses.public(&format!("{}{path}", self.path));
+        self.node.http.request(method, url).header("sec-fetch-site", "same-origin").header(COOKIE, &self.cookie)
+    }
+
+    async fn get(&self, path: &str) -> Answer {
+        Answer::to(self.request(Method::GET, path).header(ACCEPT, BROWSER)).await
+    }
+
+    /// Checks in as the page's script does.
+    async fn check_in(&self, form: &str) -> Answer {
+        let request = self.request(Method::POST, "/check-ins").header(ACCEPT, "application/json");
+        Answer::to(request.header("content-type", "application/x-www-form-urlencoded").body(form.to_owned())).await
+    }
+}
+
+/// Registers these residents, one after the other, and returns their codes.
+async fn registered(node: &TestNode, event: &TestEvent, residents: &[&str]) -> Vec<String> {
+    let identity_app = node.identity_app();
+    for resident in residents {
+        identity_app.approve(&event.scan().await, resident).await;
+    }
+    let listed = event.registrations().await;
+    listed.iter().map(|guest| guest["registration_code"].as_str().expect("a code").to_owned()).collect()
+}
+
+async fn open(node: &TestNode, change: &[(&str, Value)]) -> (Backend, TestEvent) {
+    let organiser = node.backend(20).await;
+    let mut all = terms(10);
+    for (field, value) in change {
+        all[*field] = value.clone();
+    }
+    let event = TestEvent::open(node, &organiser, &all).await;
+    (organiser, event)
+}
+
+/// The path and query in the code of a guest's ticket now.
+async fn ticket(event: &TestEvent, node: &TestNode, txn: &str) -> String {
+    let page = node.get(&format!("/v/{txn}")).await;
+    let later = page.text.split("data-later=\"").nth(1).and_then(|rest| rest.split('"').next()).expect("the address of the code");
+    let later = later.replace("&#38;", "&").replace("&amp;", "&");
+    assert!(later.starts_with(&format!("/e/{}/ticket?code=", event.id)), "{later}");
+    later
+}
+
+#[tokio::test]
+async fn a_person_who_registers_again_is_marked_or_refused_as_the_event_says() {
+    let node = TestNode::start().await;
+    let (_, flagging) = open(&node, &[]).await;
+    registered(&node, &flagging, &["asha", "vikram", "asha"]).await;
+    let listed = flagging.registrations().await;
+    let marks: Vec<&Value> = listed.iter().map(|guest| &guest["possible_duplicate_of"]).collect();
+    assert_eq!(marks, [&Value::Null, &Value::Null, &listed[0]["txn_id"]]);
+    assert_eq!(flagging.state().await["duplicate_count"], 1);
+
+    let (organiser, strict) = open(&node, &[("on_duplicate", json!("refuse"))]).await;
+    let (identity_app, first) = (node.identity_app(), strict.scan().await);
+    identity_app.approve(&first, "asha").await;
+    let again = strict.scan().await;
+    let credential = identity_app.credential(&again, "asha");
+    let refused = identity_app.present(&again, &credential).await;
+    assert_eq!((refused.status, refused.text.contains("already registered")), (409, true), "{}", refused.text);
+    let result = organiser.result(&again.txn).await.ok();
+    assert_eq!((&result["success"], &result["data"]["error_code"]), (&json!(false), &json!("already_registered")), "{result}");
+    let page = node.get(&format!("/v/{}", again.txn)).await;
+    assert!(page.text.contains("You are already registered for this event"), "{}", page.text);
+    assert_eq!(strict.registered().await, [first.txn]);
+    // The scan was paid; the person had to be asked who they are.
+    assert_eq!(node.operator().balance(&organiser.client).await, 18);
+
+    let (_, allowing) = open(&node, &[("on_duplicate", json!("allow"))]).await;
+    registered(&node, &allowing, &["asha", "asha"]).await;
+    assert!(allowing.registrations().await.iter().all(|guest| guest["possible_duplicate_of"].is_null()));
+}
+
+#[tokio::test]
+async fn a_guest_is_checked_in_through_the_api_once() {
+    let node = TestNode::start().await;
+    let (organiser, event) = open(&node, &[]).await;
+    let codes = registered(&node, &event, &["asha", "vikram"]).await;
+    let path = format!("{}/check-ins", event.path());
+    let typed = format!("{}-{}", codes[0][..3].to_lowercase(), &codes[0][3..]);
+    let first = organiser.post(&path, &json!({ "code": typed, "gate": "North" })).await.ok();
+    assert_eq!((&first["already"], &first["gate"]), (&json!(false), &json!("North")), "{first}");
+    let again = organiser.post(&path, &json!({ "code": codes[0] })).await.ok();
+    assert_eq!((&again["already"], &again["checked_in_at"], &again["gate"]), (&json!(true), &first["checked_in_at"], &json!("North")));
+    let listed = event.registrations().await;
+    assert_eq!(
+        (&listed[0]["txn_id"], &listed[0]["checked_in_at"], &listed[0]["gate"]),
+        (&first["txn_id"], &first["checked_in_at"], &json!("North"))
+    );
+    assert!(listed[1]["checked_in_at"].is_null() && listed[1]["gate"].is_null());
+    assert_eq!(event.state().await["checked_in_count"], 1);
+
+    for (body, field) in [(json!({}), "code"), (json!({ "code": "7KMQ2" }), "code"), (json!({ "code": codes[1], "gate": " " }), "gate")] {
+        let refused = organiser.post(&path, &body).await;
+        assert_eq!((refused.status, &refused.json()["errors"][0]["field"]), (400, &json!(field)), "{body}");
+    }
+    let unknown = if codes.contains(&"222222".to_owned()) { "222223" } else { "222222" };
+    assert_eq!(organiser.post(&path, &json!({ "code": unknown })).await.status, 404);
+    let other = node.backend(1).await;
+    assert_eq!(other.post(&path, &json!({ "code": codes[1] })).await.status, 404, "the event of another app");
+}
+
+#[tokio::test]
+async fn a_door_opens_with_its_pin_and_ends_with_its_link() {
+    let node = TestNode::start().await;
+    let (organiser, event) = open(&node, &[]).await;
+    registered(&node, &event, &["asha"]).await;
+    let door = Door::open(&node, &event, "Gate B").await;
+    let stranger = Door { node: &node, path: door.path.clone(), pin: String::new(), cookie: String::new() };
+    let asked = stranger.get("").await;
+    assert!(asked.status == 200 && asked.text.contains("PIN of this door") && !asked.text.contains("Asha"), "{}", asked.text);
+    for path in ["/guests", "/photo/222222"] {
+        assert_eq!(stranger.get(path).await.status, 401, "{path}");
+    }
+    assert_eq!(stranger.check_in("code=222222").await.status, 401);
+    let wrong = if door.pin == "000000" { "000001" } else { "000000" };
+    assert_eq!(stranger.enter(wrong).await.status, 403);
+    let tries = join_all((0..12).map(|_| stranger.enter(wrong))).await;
+    assert!(tries.iter().any(|answer| answer.status == 429 && answer.text.contains("Too many attempts")), "they are counted");
+    let forged = Door {
+        cookie: door.cookie.replace('.', ".A"),
+        ..Door { node: &node, path: door.path.clone(), pin: String::new(), cookie: String::new() }
+    };
+    assert_eq!(forged.get("/guests").await.status, 401);
+    assert!(door.get("").await.text.contains("Gate B"));
+
+    let doors = organiser.get(&format!("{}/doors", event.path())).await.ok();
+    let listed = &doors["doors"][0];
+    assert!(listed["name"] == "Gate B" && listed["pin"].is_null(), "{doors}");
+    let one = format!("{}/doors/{}", event.path(), listed["door_id"].as_str().expect("an id"));
+    assert_eq!(node.backend(1).await.delete(&one).await.status, 404, "another app");
+    assert_eq!(organiser.delete(&one).await.status, 204);
+    assert_eq!((door.get("").await.status, door.get("/guests").await.status), (404, 404));
+    assert_eq!(organiser.delete(&one).await.status, 404);
+
+    let brief = organiser.post(&format!("{}/doors", event.path()), &json!({ "expires_at": within(Duration::from_secs(2)) })).await.ok();
+    let path = brief["door_url"].as_str().expect("a URL").split_once("/d/").map(|(_, door)| format!("/d/{door}")).expect("a path");
+    eventually("the end of the link", TIMEOUT, || async { (node.get(&path).await.status == 404).then_some(()) }).await;
+    for expires_at in [within(Duration::from_secs(3 * 86_400)), "2020-01-01T00:00:00Z".to_owned()] {
+        let refused = organiser.post(&format!("{}/doors", event.path()), &json!({ "expires_at": expires_at })).await;
+        assert_eq!((refused.status, &refused.json()["errors"][0]["field"]), (400, &json!("expires_at")));
+    }
+}
+
+#[tokio::test]
+async fn three_doors_check_in_each_guest_once_and_all_are_told_the_same() {
+    let node = TestNode::start().await;
+    let (_, event) = open(&node, &[]).await;
+    let codes = registered(&node, &event, &["asha", "vikram", "meena"]).await;
+    let doors = [Door::open(&node, &event, "A").await, Door::open(&node, &event, "B").await, Door::open(&node, &event, "C").await];
+    for code in &codes {
+        let answers = join_all(doors.iter().map(|door| async move { door.check_in(&format!("code={code}")).await.ok() })).await;
+        let states: Vec<&str> = answers.iter().map(|answer| answer["state"].as_str().expect("a state")).collect();
+        assert_eq!(states.iter().filter(|state| **state == "in").count(), 1, "{answers:?}");
+        assert_eq!(states.iter().filter(|state| **state == "already").count(), 2, "{answers:?}");
+        assert!(answers.iter().all(|answer| answer["when"] == answers[0]["when"] && answer["name"] == answers[0]["name"]), "{answers:?}");
+    }
+    let told = doors[0].get("/guests?after=0").await.ok();
+    assert_eq!((&told["registered"], &told["inside"], &told["many"]), (&json!(3), &json!(3), &json!(false)), "{told}");
+    let names: Vec<&str> = told["guests"].as_array().expect("guests").iter().map(|guest| guest[1].as_str().expect("a name")).collect();
+    assert_eq!(names, ["Asha Rao", "Vikram Namuna", "Meena Mathiri"]);
+    assert_eq!(told["checked_in"], "4A==", "a bit for each of three guests");
+    assert_eq!(event.state().await["checked_in_count"], 3);
+}
+
+#[tokio::test]
+async fn a_ticket_is_good_with_the_code_of_the_moment_and_what_waited_for_a_network_with_that_of_its_scan() {
+    let node = TestNode::start().await;
+    let (_, event) = open(&node, &[]).await;
+    let (identity_app, opened) = (node.identity_app(), event.scan().await);
+    identity_app.approve(&opened, "asha").await;
+    let code = event.registrations().await[0]["registration_code"].as_str().expect("a code").to_owned();
+    let later = ticket(&event, &node, &opened.txn).await;
+    let picture = node.get(&later).await.ok();
+    assert!(picture["path"].as_str().expect("a path").starts_with("M4 4.5h7"), "{picture}");
+    for stranger in [later.replace("key=", "key=A"), later.replace(&code, "222222"), format!("/e/{}/ticket", event.id)] {
+        assert_eq!(node.get(&stranger).await.status, 404, "{stranger}");
+    }
+    let door = Door::open(&node, &event, "B").await;
+    let old = door.check_in(&format!("code={code}&proof={}", "A".repeat(24))).await.ok();
+    assert_eq!((&old["state"], &old["name"], &old["when"]), (&json!("old"), &json!("Asha Rao"), &Value::Null), "{old}");
+    let unknown = door.check_in(&format!("code=222222&proof={}", "A".repeat(24))).await.ok();
+    assert_eq!(unknown["state"], "unknown");
+    // A camera opens the code: without a door it is a ticket and nothing else.
+    let url = format!("/d/t/{code}.{}", "A".repeat(24));
+    assert_eq!(node.http.get(node.addresses.public(&url)).send().await.expect("an answer").status(), StatusCode::FORBIDDEN);
+    let led = Answer::to(node.http.get(node.addresses.public(&url)).header(COOKIE, &door.cookie)).await;
+    assert_eq!(led.header("location"), Some(&*format!("{}?guest={code}&state=old", door.path)), "{}", led.text);
+    let shown = door.get(&format!("?guest={code}&state=old")).await;
+    assert!(
+        shown.text.contains("This code is old") && shown.text.contains("Check in") && shown.text.contains("Asha Rao"),
+        "{}",
+        shown.text
+    );
+
+    let told = door.get("/guests").await.ok();
+    let at = told["now"].as_i64().expect("a time") - 60_000;
+    let late = door.check_in(&format!("code={code}&at={at}")).await.ok();
+    assert_eq!(late["state"], "in");
+    let checked_in_at = event.registrations().await[0]["checked_in_at"].clone();
+    let repeated = door.check_in(&format!("code={code}&at={at}")).await.ok();
+    assert_eq!(repeated["state"], "in", "the answer to the first one was lost");
+    assert_eq!(door.check_in(&format!("code={code}")).await.ok()["state"], "already");
+    let parsed = sakshi_domain::time::Timestamp::parse_iso8601(checked_in_at.as_str().expect("a time")).expect("a time");
+    assert_eq!((parsed.millis(), event.state().await["checked_in_count"].as_u64()), (at, Some(1)));
+    for bad in ["code=1", "code=", "", &format!("code={code}&at=soon"), &format!("code={code}&at=1")] {
+        assert_eq!(door.check_in(bad).await.status, 400, "{bad}");
+    }
+}
+
+#[tokio::test]
+async fn a_door_works_without_script() {
+    let node = TestNode::start().await;
+    let (_, event) = open(&node, &[("claims", json!(["name", "photo"]))]).await;
+    let codes = registered(&node, &event, &["asha", "vikram"]).await;
+    let door = Door::open(&node, &event, "B").await;
+    let found = door.get("?q=ash").await;
+    assert!(found.text.contains("Asha Rao") && found.text.contains(&codes[0]) && !found.text.contains("Vikram"), "{}", found.text);
+    assert!(door.get(&format!("?q={}", codes[1].to_lowercase())).await.text.contains("Vikram"));
+    assert!(door.get("?q=nobody").await.text.contains("No guest has this name or code"));
+    let guest = door.get(&format!("?guest={}", codes[0])).await;
+    assert!(
+        guest.text.contains("Not checked in yet") && guest.text.contains(&format!("{}/photo/{}", door.path, codes[0])),
+        "{}",
+        guest.text
+    );
+    let photo = door.get(&format!("/photo/{}", codes[0])).await;
+    assert_eq!((photo.status, photo.header("content-type")), (200, Some("image/jpeg")));
+    let form = Answer::to(
+        door.request(Method::POST, "/check-ins")
+            .header(ACCEPT, BROWSER)
+            .header("content-type", "application/x-www-form-urlencoded")
+            .body(format!("code={}", codes[0])),
+    )
+    .await;
+    let done = form.header("location").expect("a page").to_owned();
+    assert_eq!((form.status, &*done), (303, &*format!("{}?guest={}&state=in", door.path, codes[0])));
+    assert!(door.get(done.strip_prefix(&door.path).expect("of the door")).await.text.contains("Checked in at"));
+    assert!(door.get(&format!("?guest={}", codes[0])).await.text.contains("Already in at"));
+    // The address alone checks nobody in.
+    assert!(door.get(&format!("?guest={}&state=in", codes[1])).await.text.contains("Not checked in yet"));
+    let url = node.addresses.public(&format!("{}/check-ins", door.path));
+    let cross = node.http.post(url).header(COOKIE, &door.cookie).header("sec-fetch-site", "cross-site").body(format!("code={}", codes[1]));
+    assert_eq!(Answer::to(cross).await.status, 403);
+}
