@@ -24,6 +24,7 @@ test("a kiosk whose network is gone says so, keeps its code, and comes back with
 
     await page.context().setOffline(true);
     await page.getByText("No connection").waitFor(IN_TIME);
+    assert.match(await page.locator("#trouble").innerText(), /^Offline since \d\d:\d\d\s+No connection\. The code still works;/);
     assert.equal(await scan(page, ".code"), made.qr_url);
     assert.equal(await places(page), "4");
     await service.attend(made);
@@ -33,6 +34,38 @@ test("a kiosk whose network is gone says so, keeps its code, and comes back with
     await page.getByText("Open for guests").waitFor(IN_TIME);
     assert.equal(await scan(page, ".code"), made.qr_url);
     assert.deepEqual(page.troubles, []);
+  } finally {
+    await service.stop();
+  }
+});
+
+test("a kiosk whose code changes says since when it is offline, and hides the code once nobody can use it", async () => {
+  const service = await Service.start();
+  try {
+    const made = await event(service, { entry: "kiosk" });
+    const page = await visit(browser, "desktop", made.kiosk_url, { hurried: true, timezoneId: "America/New_York" });
+    const code = page.locator(".code");
+    const stream = page.waitForResponse((answer) => answer.url().includes("/kiosk/events"), IN_TIME);
+    await page.reload();
+    await stream;
+    const clock = (millis) => new Intl.DateTimeFormat("en-GB", { timeZone: "Asia/Kolkata", hour: "2-digit", minute: "2-digit" }).format(millis);
+    const lost = [clock(Date.now() - 30_000), clock(Date.now())];
+    await page.context().setOffline(true);
+    await page.getByText("The code still works").waitFor(IN_TIME);
+    const since = /^Offline since (\d\d:\d\d)/.exec(await page.locator("#trouble").innerText())[1];
+    assert.ok(lost.includes(since), `${since} is none of ${lost}`);
+    assert.ok(await code.isVisible());
+    const before = await page.locator(".name").boundingBox();
+
+    await minutePasses(page);
+    await page.getByText("This code is no longer valid. Please ask the people at the entrance.").waitFor(IN_TIME);
+    assert.equal(await code.isVisible(), false);
+    assert.deepEqual(await page.locator(".name").boundingBox(), before, "nothing has moved");
+
+    await page.context().setOffline(false);
+    await page.locator("#trouble:empty").waitFor({ state: "attached", ...IN_TIME });
+    await code.waitFor(IN_TIME);
+    assert.ok((await scan(page, ".code")).startsWith(`${made.qr_url}?code=`));
   } finally {
     await service.stop();
   }

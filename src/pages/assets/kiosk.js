@@ -7,11 +7,12 @@
   const trouble = element("trouble");
   // The server sends the state every ten seconds; longer silence is a lost network, whatever the browser thinks.
   const SILENCE_MS = 25000, PATIENCE_MS = 6000, AGAIN_MS = 3000, GREETING_MS = 5000;
-  let stream, silence, patience, greeting;
+  let stream, silence, patience, greeting, expiry, since;
 
   function show(state) {
     patience = clearTimeout(patience);
     trouble.textContent = "";
+    remember(state.time, state.code_valid_ms);
     main.dataset.state = state.status;
     element("name").textContent = state.name;
     element("name").parentElement.classList.toggle("long", [...state.name].length > 60);
@@ -42,8 +43,22 @@
     silence = setTimeout(() => { showTrouble(); listen(); }, SILENCE_MS);
   }
 
+  // A code that changes is of no use some time after the last one that arrived.
+  function remember(time, valid) {
+    since = time;
+    clearTimeout(expiry);
+    main.classList.remove("expired");
+    if (valid) expiry = setTimeout(() => { main.classList.add("expired"); showTrouble(); }, valid);
+  }
+
   function showTrouble() {
-    trouble.textContent = trouble.dataset.words;
+    const { words, expired, before, after } = trouble.dataset;
+    const heading = document.createElement("b");
+    heading.textContent = before + since + after;
+    const code = main.matches(".expired") ? expired : words;
+    const parts = main.dataset.state === "active" ? [heading, " ", code] : [heading];
+    // What is said already is not read out again.
+    if (trouble.textContent !== parts.map((part) => part.textContent ?? part).join("")) trouble.replaceChildren(...parts);
   }
 
   function listen() {
@@ -63,6 +78,7 @@
     try { await navigator.wakeLock?.request("screen"); } catch { /* The screen's own settings decide then. */ }
   }
 
+  remember(main.dataset.time, Number(main.dataset.valid));
   listen();
   stayAwake();
   addEventListener("offline", showTrouble);

@@ -44,6 +44,7 @@ struct Kiosk {
     event: Arc<Event>,
     stream: String,
     state: State,
+    moment: Moment,
     code: String,
 }
 
@@ -66,6 +67,32 @@ struct State {
     /// The path of the code, where it changes.
     #[serde(skip_serializing_if = "Option::is_none")]
     code: Option<String>,
+}
+
+/// The time of a state, and how long its code stays valid: what a screen needs once it hears nothing more.
+#[derive(Debug, Serialize)]
+struct Moment {
+    /// By the event's clock: `18:04`.
+    time: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code_valid_ms: Option<u64>,
+}
+
+impl Moment {
+    fn of(event: &Event, now: Timestamp) -> Self {
+        let valid = code_left(now) + Duration::from_millis(CODE_SHOWN_MS.unsigned_abs());
+        let code_valid_ms = (!event.terms.entry.is_open()).then(|| u64::try_from(valid.as_millis()).unwrap_or_default());
+        Self { time: event.terms.time_zone.local(now).time, code_valid_ms }
+    }
+}
+
+/// A state on the stream.
+#[derive(Debug, Serialize)]
+struct Update {
+    #[serde(flatten)]
+    state: State,
+    #[serde(flatten)]
+    moment: Moment,
 }
 
 impl State {
@@ -136,6 +163,7 @@ async fn shown(path: &str, request: &HttpRequest, service: &Service, rates: &Rat
         },
         stream: language.at(&format!("/e/{}/kiosk/events{asked}", event.id)),
         state: State::of(&event, client.as_deref(), texts, &screen, service),
+        moment: Moment::of(&event, service.clock.now()),
         code: code.inline(),
         event,
     };
@@ -161,7 +189,7 @@ pub(crate) async fn events(
     let PageLanguage { texts, .. } = PageLanguage::of(&request, Some(event.terms.language));
     let mut shown = State::of(&event, client.as_deref(), texts, &screen, &service);
     let mut registrations = event.counts.registrations;
-    let first = Next::State(shown.clone());
+    let first = Next::State(Update { state: shown.clone(), moment: Moment::of(&event, service.clock.now()) });
     let drain = service.drain.clone();
     event_stream(&request, &drain, Some(id), &first, async move || {
         // When the event ends its state changes without a notification.
@@ -194,7 +222,7 @@ pub(crate) async fn events(
             let state = State { registered: registrations > before, ..State::of(&event, client.as_deref(), texts, &screen, &service) };
             if is_due || state != shown {
                 shown = State { registered: false, ..state.clone() };
-                return Next::State(state);
+                return Next::State(Update { state, moment: Moment::of(&event, service.clock.now()) });
             }
         }
     })

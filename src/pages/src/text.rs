@@ -206,6 +206,8 @@ pub(crate) struct EventTexts {
     pub(super) unknown: &'static str,
     pub(super) unavailable_heading: &'static str,
     pub(super) unavailable: &'static str,
+    /// The next step where a guest cannot be registered.
+    pub(super) ask_at_entrance: &'static str,
     pub(super) elsewhere_heading: &'static str,
     pub(super) elsewhere: &'static str,
     pub(super) to_event: &'static str,
@@ -213,8 +215,11 @@ pub(crate) struct EventTexts {
     pub(super) too_late: &'static str,
 
     pub(super) scan: &'static str,
-    /// Under that heading, when the code that was scanned is no longer shown.
+    /// Under that heading, when the code that was scanned is no longer shown; and on a kiosk that cannot show the next code.
+    pub(super) code_expired: &'static str,
     pub(super) scan_again: &'static str,
+    /// Around a time, above [`Self::offline`].
+    pub(super) offline_since: Around,
     pub(super) steps: [&'static str; 3],
     pub(super) qr_label: &'static str,
     /// On the kiosk, while guests can be verified.

@@ -81,7 +81,7 @@ async fn the_stream_tells_of_a_registration_a_full_event_and_a_raised_cap() {
     let open = stream.state().await;
     let expected = json!({
         "status": "active", "words": "Open for guests", "name": "Open day & tour", "organiser": "Sandbox client", "purpose": null,
-        "until": "15 November 2023, 04:43 IST", "registered": false, "places_left": 2,
+        "until": "15 November 2023, 04:43 IST", "registered": false, "places_left": 2, "time": "03:43",
     });
     assert_eq!(open, expected);
     register(&fixture, &event).await;
@@ -192,6 +192,8 @@ async fn where_only_guests_at_the_kiosk_start_the_stream_brings_the_next_code() 
     let next = stream.change(&shown).await;
     let code = |state: &Value| state["code"].as_str().unwrap().to_owned();
     assert!(code(&next).starts_with("M4 4.5h7") && code(&next) != code(&shown));
+    // The code that is shown ten more seconds is accepted for half a minute after that.
+    assert_eq!((&next["code_valid_ms"], &next["time"]), (&json!(40_000), &json!("03:43")));
     let (_, html) = fixture.page(&format!("/e/{}/kiosk?{}", event.id, fixture.kiosk_key(&event)), DESKTOP).await;
-    assert!(html.contains(&code(&next)), "a page that is opened now shows the same");
+    assert!(html.contains(&code(&next)) && html.contains("data-time=\"03:43\" data-valid=\"40000\""), "a page that is opened now shows the same");
 }

@@ -54,9 +54,9 @@ impl Refusal {
                 (CLOCK, event.closed_heading, vec![event.closed], None)
             }
             ApiError::Service(ServiceError::EventRefused(EventRefusal::Expired)) => (CLOCK, event.ended_heading, vec![event.ended], None),
-            ApiError::Service(ServiceError::CodeExpired) => (CLOCK, event.scan, vec![event.scan_again], None),
+            ApiError::Service(ServiceError::CodeExpired) => (CLOCK, event.scan, vec![event.code_expired, event.scan_again], None),
             ApiError::Service(ServiceError::InsufficientCredits | ServiceError::BudgetSpent) => {
-                (DOTS, event.unavailable_heading, vec![event.unavailable], Some(texts.try_again))
+                (DOTS, event.unavailable_heading, vec![event.unavailable, event.ask_at_entrance], Some(texts.try_again))
             }
             ApiError::Service(ServiceError::NotFound(_)) => (QUESTION, event.unknown_heading, vec![event.unknown], None),
             ApiError::CrossSite => (CROSS, event.elsewhere_heading, vec![event.elsewhere], Some(event.to_event)),

@@ -132,12 +132,15 @@ fn of_event(texts: &'static EventTexts) -> Vec<&'static str> {
         unknown,
         unavailable_heading,
         unavailable,
+        ask_at_entrance,
         elsewhere_heading,
         elsewhere,
         to_event,
         too_late,
         scan,
+        code_expired,
         scan_again,
+        offline_since,
         steps,
         qr_label,
         open,
@@ -157,9 +160,11 @@ fn of_event(texts: &'static EventTexts) -> Vec<&'static str> {
         unknown,
         unavailable_heading,
         unavailable,
+        ask_at_entrance,
         elsewhere_heading,
         elsewhere,
     ]);
+    found.extend([whole(offline_since), code_expired]);
     found.extend([*to_event, too_late, scan, scan_again, qr_label, open, places_left, offline, door_code, no_network, twice]);
     found.extend([*registered, registered_at, show_at_entrance, calendar, guest, another, guest_registered]);
     found.extend(steps);
