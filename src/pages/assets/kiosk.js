@@ -6,7 +6,7 @@
   const element = (id) => document.getElementById(id);
   const trouble = element("trouble");
   // The server sends the state every ten seconds; longer silence is a lost network, whatever the browser thinks.
-  const SILENCE_MS = 25000, PATIENCE_MS = 6000, AGAIN_MS = 3000, GREETING_MS = 5000;
+  const SILENCE_MS = 25000, PATIENCE_MS = 6000, AGAIN_MS = 3000, GREETING_MS = 5000, TURN_MS = 8000;
   let stream, silence, patience, greeting, expiry, since;
 
   function show(state) {
@@ -20,7 +20,7 @@
     element("occasion").textContent = (state.occasion ?? []).join(" · ");
     element("purpose").textContent = state.purpose ?? "";
     element("until").textContent = state.until;
-    element("words").textContent = state.words;
+    [state.words, ...state.other_words ?? []].forEach((words, at) => { element("words").children[at].textContent = words; });
     if (state.code) document.querySelector(".code path[stroke]").setAttribute("d", state.code);
     if (state.registered) greet();
     const places = element("places");
@@ -74,11 +74,25 @@
     watch();
   }
 
+  // Languages take turns, each in the place of the others: nothing moves.
+  function takeTurns() {
+    const turns = [...document.querySelectorAll(".turn")].map(({ children }) => [...children]).filter((children) => children.length > 1);
+    if (!turns.length) return;
+    let turn = 0;
+    const showOne = () => turns.forEach((children) => children.forEach((child, at) => {
+      child.hidden = false;
+      child.classList.toggle("away", at !== turn % children.length);
+    }));
+    showOne();
+    setInterval(() => { turn += 1; showOne(); }, TURN_MS);
+  }
+
   async function stayAwake() {
     try { await navigator.wakeLock?.request("screen"); } catch { /* The screen's own settings decide then. */ }
   }
 
   remember(main.dataset.time, Number(main.dataset.valid));
+  takeTurns();
   listen();
   stayAwake();
   addEventListener("offline", showTrouble);

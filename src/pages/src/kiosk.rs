@@ -3,7 +3,7 @@
 //!
 //! Anybody may open it, unless only its guests can start: then the address needs the kiosk's key, and the code changes. With the key it
 //! shows the places left if the query has `places=1`; no other count and no guest is shown. When a guest is registered, it says so for a
-//! moment.
+//! moment. With `languages=hindi,english` the call, the steps and the state take turns in those languages.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +14,7 @@ use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
 use sakshi_domain::event::{Event, EventStatus, EventText};
 use sakshi_domain::ids::EventId;
+use sakshi_domain::language::Language;
 use sakshi_domain::time::Timestamp;
 use sakshi_service::entrance::CODE_SHOWN_MS;
 use sakshi_service::{Service, ServiceError};
@@ -27,11 +28,11 @@ use tokio::time::{Instant, sleep_until};
 use super::event::refused::Refusal;
 use super::event::{find_event, occasion};
 use super::files::{KIOSK, KIOSK_STYLE};
-use super::language::PageLanguage;
+use super::language::{PageLanguage, in_turn};
 use super::layout::Layout;
 use super::qr_code::QrCode;
 use super::requester::{Requester, client_name, named};
-use super::text::Texts;
+use super::text::{TABLES, Texts};
 use super::time_left::date_and_time;
 
 /// The state of an event that is open while its organiser is out of credits.
@@ -46,6 +47,21 @@ struct Kiosk {
     state: State,
     moment: Moment,
     code: String,
+    /// The texts that take turns.
+    turns: Vec<&'static Texts>,
+}
+
+impl Kiosk {
+    /// The attributes of an element that takes turns. Without the script only the first of them is shown.
+    fn mark(&self, at: &usize) -> String {
+        let Some(texts) = self.turns.get(*at).filter(|_| self.turns.len() > 1) else { return String::new() };
+        format!(" lang=\"{}\" dir=\"{}\"{}", texts.tag, texts.direction, if *at == 0 { "" } else { " hidden" })
+    }
+
+    /// The state in each language.
+    fn words(&self) -> impl Iterator<Item = &'static str> {
+        std::iter::once(self.state.words).chain(self.state.other_words.iter().copied())
+    }
 }
 
 /// The state that a screen shows.
@@ -53,6 +69,9 @@ struct Kiosk {
 struct State {
     status: &'static str,
     words: &'static str,
+    /// The same in the languages that take turns with it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    other_words: Vec<&'static str>,
     name: String,
     organiser: Option<String>,
     purpose: Option<String>,
@@ -96,17 +115,19 @@ struct Update {
 }
 
 impl State {
-    fn of(event: &Event, client: Option<&str>, texts: &Texts, screen: &Screen, service: &Service) -> Self {
+    fn of(event: &Event, client: Option<&str>, turns: &[&'static Texts], screen: &Screen, service: &Service) -> Self {
+        let (texts, others) = turns.split_first().unwrap_or((&TABLES[0], &[]));
         let now = service.clock.now();
         let status = event.status(now);
         let until = date_and_time(event.terms.expires_at, event.terms.time_zone, texts);
         let occasion = occasion(&event.terms, texts);
-        let texts = &texts.event;
         let text = |text: &Option<EventText>| text.as_ref().map(|text| text.as_str().to_owned());
         let unavailable = event.status_reason(now).is_some();
+        let words = |texts: &&'static Texts| if unavailable { texts.event.unavailable_heading } else { texts.event.status(status) };
         Self {
             status: if unavailable { UNAVAILABLE } else { status.as_str() },
-            words: if unavailable { texts.unavailable_heading } else { texts.status(status) },
+            words: words(texts),
+            other_words: others.iter().map(words).collect(),
             name: event.terms.name.as_str().to_owned(),
             organiser: client.map(|client| named(&event.terms, client)),
             purpose: text(&event.terms.purpose),
@@ -148,8 +169,8 @@ async fn shown(path: &str, request: &HttpRequest, service: &Service, rates: &Rat
     rates.pages.take(&rates.client_address(request))?;
     let event = find_event(service, path).await?;
     let screen = Screen::of(request, service, &event).map_err(ApiError::from)?;
-    let language = PageLanguage::of(request, Some(event.terms.language));
-    let PageLanguage { texts, .. } = language;
+    let language = screen.language(request, &event);
+    let turns = language.in_turn(&screen.languages);
     let client = client_name(service, &event).await;
     let code = code(&event, service)?;
     let asked = screen.query();
@@ -161,10 +182,11 @@ async fn shown(path: &str, request: &HttpRequest, service: &Service, rates: &Rat
                 .for_guests(service, event.terms.retention)
                 .requested_by(Requester::of_event(service, &event).await)
         },
-        stream: language.at(&format!("/e/{}/kiosk/events{asked}", event.id)),
-        state: State::of(&event, client.as_deref(), texts, &screen, service),
+        stream: language.at(&format!("/e/{}/kiosk/events{}", event.id, screen.query_with_languages())),
+        state: State::of(&event, client.as_deref(), &turns, &screen, service),
         moment: Moment::of(&event, service.clock.now()),
         code: code.inline(),
+        turns,
         event,
     };
     Ok(rendered(StatusCode::OK, None, &template))
@@ -186,8 +208,8 @@ pub(crate) async fn events(
     let event = Arc::clone(&watch.borrow_and_update());
     let client = client_name(&service, &event).await;
     let screen = Screen::of(&request, &service, &event)?;
-    let PageLanguage { texts, .. } = PageLanguage::of(&request, Some(event.terms.language));
-    let mut shown = State::of(&event, client.as_deref(), texts, &screen, &service);
+    let turns = screen.language(&request, &event).in_turn(&screen.languages);
+    let mut shown = State::of(&event, client.as_deref(), &turns, &screen, &service);
     let mut registrations = event.counts.registrations;
     let first = Next::State(Update { state: shown.clone(), moment: Moment::of(&event, service.clock.now()) });
     let drain = service.drain.clone();
@@ -219,7 +241,7 @@ pub(crate) async fn events(
                 return Next::End;
             }
             let before = std::mem::replace(&mut registrations, event.counts.registrations);
-            let state = State { registered: registrations > before, ..State::of(&event, client.as_deref(), texts, &screen, &service) };
+            let state = State { registered: registrations > before, ..State::of(&event, client.as_deref(), &turns, &screen, &service) };
             if is_due || state != shown {
                 shown = State { registered: false, ..state.clone() };
                 return Next::State(Update { state, moment: Moment::of(&event, service.clock.now()) });
@@ -238,6 +260,8 @@ struct Screen {
     /// The parameter with the key, if it is right.
     key: Option<String>,
     places: bool,
+    /// The languages that take turns.
+    languages: Vec<Language>,
 }
 
 impl Screen {
@@ -247,7 +271,7 @@ impl Screen {
         let query = request.query_string();
         let key = query.split('&').find(|pair| pair.starts_with("key=")).filter(|_| service.authority.has_kiosk_key(event.id, query));
         let places = key.is_some() && query.split('&').any(|pair| pair == "places=1");
-        let screen = Self { key: key.map(str::to_owned), places };
+        let screen = Self { key: key.map(str::to_owned), places, languages: in_turn(query) };
         if screen.may_show(event) { Ok(screen) } else { Err(ServiceError::NotFound("event")) }
     }
 
@@ -256,7 +280,22 @@ impl Screen {
         self.key.is_some() || event.terms.entry.is_open()
     }
 
-    /// The query of an address of the same screen.
+    /// The language of the page: the first of those that take turns, or that of the event.
+    fn language(&self, request: &HttpRequest, event: &Event) -> PageLanguage {
+        PageLanguage::of(request, Some(self.languages.first().copied().unwrap_or(event.terms.language)))
+    }
+
+    fn query_with_languages(&self) -> String {
+        let query = self.query();
+        let names: Vec<_> = self.languages.iter().map(|language| language.code().to_string()).collect();
+        match (names.is_empty(), query.is_empty()) {
+            (true, _) => query,
+            (false, true) => format!("?languages={}", names.join(",")),
+            (false, false) => format!("{query}&languages={}", names.join(",")),
+        }
+    }
+
+    /// The query of an address of the same screen. Links to other languages choose one, which stays.
     fn query(&self) -> String {
         let places = if self.places { "&places=1" } else { "" };
         self.key.as_ref().map_or_else(String::new, |key| format!("?{key}{places}"))

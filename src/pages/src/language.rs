@@ -29,10 +29,33 @@ impl PageLanguage {
         Self { texts, chosen: chosen.is_some(), unwritten }
     }
 
+    /// The texts that a screen shows in turn, its own first. A language that the reader has chosen stays.
+    pub(super) fn in_turn(self, languages: &[Language]) -> Vec<&'static Texts> {
+        let others = languages.iter().filter(|_| !self.chosen).map(|language| Texts::of(*language));
+        std::iter::once(self.texts).chain(others.filter(|texts| texts.tag != self.texts.tag)).collect()
+    }
+
     /// One of our URLs, with the chosen language added.
     pub(super) fn at(self, address: &str) -> String {
         if self.chosen { with_language(address, self.texts) } else { address.to_owned() }
     }
+}
+
+/// The languages that a screen shows in turn, at most.
+const IN_TURN_MAX: usize = 3;
+
+/// The languages that `?languages=` names for a screen, as `language` of the API names them. What is no language is ignored, as in
+/// `?lang=`, and so is one without texts.
+pub(super) fn in_turn(query: &str) -> Vec<Language> {
+    let names = query.split('&').find_map(|pair| pair.strip_prefix("languages=")).unwrap_or_default().replace("%2C", ",");
+    let mut found = Vec::new();
+    for language in names.split(',').filter_map(|name| Language::parse(name).ok()) {
+        if Texts::tagged(language.tag()).is_some() && !found.contains(&language) {
+            found.push(language);
+        }
+    }
+    found.truncate(IN_TURN_MAX);
+    found
 }
 
 /// A link to a page in one of the languages.
@@ -82,6 +105,25 @@ mod tests {
             assert_eq!((language.texts.tag, language.at("/e/x").as_str()), (tag, next), "{query}");
         }
         assert_eq!(language("?lang=ur").at("/e/x?help=1"), "/e/x?help=1&lang=ur");
+    }
+
+    #[test]
+    fn a_screen_alternates_the_languages_that_its_address_names_and_ignores_what_is_none() {
+        for (query, tags) in [
+            ("", &["en"][..]),
+            ("?languages=hindi,english", &["hi", "en"]),
+            ("?key=x&languages=Urdu%2C20,urdu", &["ur", "ta"]),
+            ("?languages=hindi,tamil,urdu,english", &["hi", "ta", "ur"]),
+            ("?languages=german,,18,marathi", &["mr"]),
+            ("?languages=german", &["en"]),
+            ("?languages=hindi,english&lang=ta", &["ta"]),
+        ] {
+            let request = TestRequest::with_uri(&format!("/e/x/kiosk{query}")).to_http_request();
+            let languages = in_turn(request.query_string());
+            let language = PageLanguage::of(&request, Some(languages.first().copied().unwrap_or(Language::ENGLISH)));
+            let found: Vec<_> = language.in_turn(&languages).iter().map(|texts| texts.tag).collect();
+            assert_eq!(found, tags, "{query}");
+        }
     }
 
     #[test]

@@ -197,3 +197,28 @@ async fn where_only_guests_at_the_kiosk_start_the_stream_brings_the_next_code() 
     let (_, html) = fixture.page(&format!("/e/{}/kiosk?{}", event.id, fixture.kiosk_key(&event)), DESKTOP).await;
     assert!(html.contains(&code(&next)) && html.contains("data-time=\"03:43\" data-valid=\"40000\""), "a page that is opened now shows the same");
 }
+
+#[actix_rt::test]
+async fn a_screen_whose_address_names_languages_has_call_steps_and_state_in_each() {
+    let fixture = PagesFixture::new().await;
+    let event = fixture.event(|_| {}).await;
+    let path = format!("/e/{}/kiosk", event.id);
+    let (_, html) = fixture.page(&format!("{path}?languages=urdu,english"), DESKTOP).await;
+    for part in [
+        "<html lang=\"ur\" dir=\"rtl\">",
+        "<span lang=\"ur\" dir=\"rtl\">",
+        "<span lang=\"en\" dir=\"ltr\" hidden>Scan to register</span>",
+        "<ol class=\"steps\" lang=\"en\" dir=\"ltr\" hidden>",
+        "<span lang=\"en\" dir=\"ltr\" hidden>Open for guests</span>",
+        &format!("data-stream=\"{path}/events?languages=22,23\""),
+        &format!("href=\"{path}?lang=ta\""),
+    ] {
+        assert!(html.contains(part), "{part}: {html}");
+    }
+    let mut stream = Stream::open(&fixture, &format!("{path}/events?languages=22,23")).await;
+    assert_eq!(stream.state().await["other_words"], json!(["Open for guests"]));
+    for query in ["languages=german", "languages=urdu,english&lang=en"] {
+        let (_, html) = fixture.page(&format!("{path}?{query}"), DESKTOP).await;
+        assert!(html.contains("<p class=\"call turn\"><span>Scan to register</span></p>") && !html.contains(" hidden>"), "{query}: {html}");
+    }
+}
