@@ -14,8 +14,9 @@
     trouble.textContent = "";
     remember(state.time, state.code_valid_ms);
     main.dataset.state = state.status;
+    main.classList.toggle("closed", state.status !== "active");
     element("name").textContent = state.name;
-    element("name").parentElement.classList.toggle("long", [...state.name].length > 60);
+    for (const [size, letters] of [["long", 60], ["longest", 120]]) element("name").parentElement.classList.toggle(size, [...state.name].length > letters);
     element("organiser").textContent = state.organiser ?? "";
     element("occasion").textContent = (state.occasion ?? []).join(" · ");
     element("purpose").textContent = state.purpose ?? "";

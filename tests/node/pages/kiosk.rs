@@ -195,7 +195,10 @@ async fn where_only_guests_at_the_kiosk_start_the_stream_brings_the_next_code() 
     // The code that is shown ten more seconds is accepted for half a minute after that.
     assert_eq!((&next["code_valid_ms"], &next["time"]), (&json!(40_000), &json!("03:43")));
     let (_, html) = fixture.page(&format!("/e/{}/kiosk?{}", event.id, fixture.kiosk_key(&event)), DESKTOP).await;
-    assert!(html.contains(&code(&next)) && html.contains("data-time=\"03:43\" data-valid=\"40000\""), "a page that is opened now shows the same");
+    assert!(
+        html.contains(&code(&next)) && html.contains("data-time=\"03:43\" data-valid=\"40000\""),
+        "a page that is opened now shows the same"
+    );
 }
 
 #[actix_rt::test]
