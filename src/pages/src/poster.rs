@@ -19,17 +19,17 @@ use sakshi_web::error::ApiError;
 use sakshi_web::html::{page as rendered, private};
 use sakshi_web::query::Query;
 
+use super::claim_groups::grouped;
 use super::event::occasion;
 use super::files::{POSTER, POSTER_A3};
-use super::poster_text::{Heading, Step, line_size};
+use super::poster_text::{Block, Body, Heading, is_short};
 use super::qr_code::QrCode;
 use super::requester::Organiser;
 use super::text::Texts;
 use super::time_left::date_and_time;
 
-/// Millimetres of the code's side on the sheet, and of the letters that say when and where, at most: there is little room above them.
-const CODE_SIDE: f64 = 120.0;
-const OCCASION_SIZE_MAX: f64 = 4.0;
+/// Millimetres of the letters that say which claims are asked for.
+const ASKED_SIZE: f64 = 4.2;
 const SVG: &str = "image/svg+xml";
 
 /// The paper that a poster fills.
@@ -69,7 +69,7 @@ impl Print {
         let file = |content_type, body: Vec<u8>| Ok(private(StatusCode::OK).content_type(content_type).body(body));
         match self {
             Self::Page => Ok(as_page(&event, &About::of(service, &event).await, &code, address, &service.authority.public_base, size)),
-            Self::Drawing => file(SVG, as_drawing(&event, &About::of(service, &event).await, &code, address, size)?.into()),
+            Self::Drawing => file(SVG, as_drawing(&event, &About::of(service, &event).await, &code, &address, size)?.into()),
             Self::CodeSvg => file(SVG, code.file().into()),
             Self::CodePng => file("image/png", code.png().map_err(ApiError::internal)?),
         }
@@ -81,9 +81,7 @@ impl Print {
 struct Page<'a> {
     texts: &'static Texts,
     name: &'a str,
-    occasion: &'a [String],
-    about: &'a [String],
-    logo: Option<&'a str>,
+    about: &'a About,
     /// Style of the name: the longer, the smaller.
     length: &'static str,
     style: String,
@@ -100,23 +98,11 @@ struct Sheet<'a> {
     paper: (u16, u16),
     texts: &'static Texts,
     name: &'a str,
-    occasion: &'a [String],
-    occasion_size: f64,
-    /// Its line is above that of the organiser.
-    occasion_y: u16,
-    about: &'a [String],
     logo: Option<&'a str>,
-    about_size: f64,
-    /// Where it stands, above the time until which the event is open.
-    about_y: u16,
     heading: Heading,
-    /// Where the call to scan stands: words that slope reach higher up.
-    call_y: u8,
+    body: Body,
     code_scale: String,
     code_path: String,
-    steps: Vec<Step>,
-    until: String,
-    address: String,
 }
 
 fn as_page(event: &Event, about: &About, code: &QrCode, address: String, base: &str, size: PaperSize) -> HttpResponse {
@@ -125,9 +111,7 @@ fn as_page(event: &Event, about: &About, code: &QrCode, address: String, base: &
     let poster = Page {
         texts,
         name,
-        occasion: &about.occasion,
-        about: &about.lines,
-        logo: about.logo.as_deref(),
+        about,
         length: match name.chars().count() {
             0..=40 => "short",
             41..=110 => "long",
@@ -149,11 +133,15 @@ fn as_page(event: &Event, about: &About, code: &QrCode, address: String, base: &
     response
 }
 
-/// Beginning and place, organiser and purpose, any of which may be missing, and the logo as a `data:` URL: a printed page loads nothing.
+/// Who asks and why, when and where, the identity app that is needed, and the claims, most of which may be missing; and the logo as a
+/// `data:` URL: a printed page loads nothing.
 #[derive(Debug, Default)]
 struct About {
+    organiser: Option<String>,
+    purpose: Option<String>,
     occasion: Vec<String>,
-    lines: Vec<String>,
+    app: Option<String>,
+    asked: Vec<&'static str>,
     logo: Option<String>,
 }
 
@@ -164,39 +152,67 @@ impl About {
             Some(logo) => Names::logo(service, logo).await.ok().flatten(),
             None => None,
         };
-        let purpose = event.terms.purpose.as_ref().map(|purpose| purpose.as_str().to_owned());
-        let occasion = occasion(&event.terms, Texts::of(event.terms.language));
+        let texts = Texts::of(event.terms.language);
         Self {
-            occasion,
-            lines: organiser.map(|organiser| organiser.line).into_iter().chain(purpose).collect(),
+            organiser: organiser.map(|organiser| organiser.line),
+            purpose: event.terms.purpose.as_ref().map(|purpose| purpose.as_str().to_owned()),
+            occasion: occasion(&event.terms, texts),
+            app: service.pages.app_name_in(texts.tag).map(str::to_owned),
+            asked: asked(event, texts),
             logo: logo.map(|logo| format!("data:{};base64,{}", logo.content_type, STANDARD.encode(&logo.bytes))),
         }
     }
 }
 
-fn as_drawing(event: &Event, about: &About, code: &QrCode, address: String, size: PaperSize) -> Result<String, ApiError> {
+/// The claims as the event's page names them; the headings of their groups if they are too many for a poster.
+fn asked(event: &Event, texts: &Texts) -> Vec<&'static str> {
+    let claims: Vec<_> = event.terms.claims.iter().map(texts.claim).collect();
+    if is_short(&format!("{}: {}", texts.claims_heading, claims.join(" · ")), ASKED_SIZE) {
+        return claims;
+    }
+    grouped(&event.terms.claims, texts).into_iter().map(|group| group.heading).collect()
+}
+
+fn as_drawing(event: &Event, about: &About, code: &QrCode, address: &str, size: PaperSize) -> Result<String, ApiError> {
     let texts = Texts::of(event.terms.language);
     let name = event.terms.name.as_str();
+    let body = Body::of(texts, about.logo.is_some(), above(about, texts), below(event, about, address, texts));
     let sheet = Sheet {
         paper: if size == PaperSize::A3 { (297, 420) } else { (210, 297) },
         texts,
         name,
-        about_y: if texts.is_right_to_left() { 271 } else { 274 },
-        occasion_y: if texts.is_right_to_left() { 264 } else { 267 },
-        occasion_size: line_size(&about.occasion.join(" · ")).min(OCCASION_SIZE_MAX),
-        occasion: &about.occasion,
-        about_size: line_size(&about.lines.join(" · ")),
-        about: &about.lines,
         logo: about.logo.as_deref(),
-        heading: Heading::of(name, texts),
-        call_y: if texts.is_right_to_left() { 80 } else { 76 },
-        code_scale: format!("{:.5}", CODE_SIDE / f64::from(u16::try_from(code.side()).unwrap_or(u16::MAX))),
+        heading: Heading::of(name, texts, about.logo.is_some()),
+        code_scale: format!("{:.5}", body.code.side / f64::from(u16::try_from(code.side()).unwrap_or(u16::MAX))),
         code_path: code.path(),
-        steps: Step::all(texts),
-        until: date_and_time(event.terms.expires_at, event.terms.time_zone, texts),
-        address,
+        body,
     };
     sheet.render().map_err(ApiError::internal)
+}
+
+/// The texts between the name and the code.
+fn above(about: &About, texts: &Texts) -> Vec<Block> {
+    let organiser = about.organiser.iter().map(|text| Block::of(text, 5.5, 1).in_its_direction());
+    let purpose = about.purpose.iter().map(|text| Block::of(text, 4.6, 2).in_its_direction());
+    let parts: Vec<_> = about.occasion.iter().map(|part| isolated(part)).collect();
+    let occasion = (!parts.is_empty()).then(|| Block::of(&parts.join(" · "), 4.6, 1));
+    let call = Block::of(texts.event.scan, 9.0, 1).bold();
+    organiser.chain(purpose).chain(occasion).chain([call]).collect()
+}
+
+/// The texts below the steps.
+fn below(event: &Event, about: &About, address: &str, texts: &Texts) -> Vec<Block> {
+    let app = about.app.iter().map(|app| Block::of(&format!("{}: {}", texts.identity_app, isolated(app)), 5.0, 1).bold());
+    let asked = Block::of(&format!("{}: {}", texts.claims_heading, about.asked.join(" · ")), ASKED_SIZE, 2);
+    let until = date_and_time(event.terms.expires_at, event.terms.time_zone, texts);
+    let until = format!("{}{}{}", texts.event.open_until.before, isolated(&until), texts.event.open_until.after);
+    let address = Block::of(address, 3.8, 1).in_its_direction();
+    app.chain([asked, Block::of(&until, 5.0, 1), address]).collect()
+}
+
+/// A text whose direction is its own (Unicode Standard Annex 9, first strong isolate).
+fn isolated(text: &str) -> String {
+    format!("\u{2068}{text}\u{2069}")
 }
 
 /// The poster as a page that prints on one sheet.

@@ -23,32 +23,122 @@ pub(super) struct Heading {
 
 /// Letter sizes to choose from.
 const SIZES: [f64; 9] = [16.0, 13.0, 11.0, 10.0, 9.0, 8.0, 6.0, 5.0, 4.0];
-const HEADING_TOP: f64 = 20.0;
-const HEADING_HEIGHT: f64 = 44.0;
+const HEADING_TOP: f64 = 12.0;
+const HEADING_HEIGHT: f64 = 34.0;
+/// A logo stands above the name.
+const LOGO_HEIGHT: f64 = 14.0;
 const HEADING_WIDTH: f64 = 180.0;
 const STEP_SIZE: f64 = 5.0;
 const STEP_WIDTH: f64 = 58.0;
-/// The middle of a step's first line.
-const STEPS_TOP: f64 = 227.75;
+/// From the top of a step's number to its first line.
+const STEP_TEXT: f64 = 14.5;
+/// The lower edge of what is printed, the room between texts and around the code, and the side of a code at most.
+const BOTTOM: f64 = 290.0;
+const GAP: f64 = 1.5;
+const MARGIN: f64 = 4.0;
+const CODE_SIDE_MAX: f64 = 120.0;
 /// The columns of the steps.
 const COLUMNS: [f64; 3] = [42.0, 105.0, 168.0];
 
 impl Heading {
-    /// Sets a name on a sheet of this language.
-    pub(super) fn of(name: &str, texts: &Texts) -> Self {
+    /// Sets a name on a sheet of this language, below the logo if there is one.
+    pub(super) fn of(name: &str, texts: &Texts, has_logo: bool) -> Self {
+        let top = HEADING_TOP + if has_logo { LOGO_HEIGHT } else { 0.0 };
         let script = Script::of(name);
         let fits = |size: &&f64| broken(name, HEADING_WIDTH / **size).len() as f64 * **size * script.heading_leading() <= HEADING_HEIGHT;
         let size = SIZES.iter().find(fits).copied().unwrap_or(4.0);
         let lines = balanced(name, HEADING_WIDTH / size);
         let leading = size * script.heading_leading();
-        let first = HEADING_TOP + (HEADING_HEIGHT - lines.len() as f64 * leading) / 2.0 + leading / 2.0 + size * 0.3;
+        let first = top + (HEADING_HEIGHT - lines.len() as f64 * leading) / 2.0 + leading / 2.0 + size * 0.3;
         Self { size, lines: placed(lines, first, leading), direction: direction(name).unwrap_or(texts.direction) }
     }
 }
 
-/// The letter size of a line below the steps: that of the steps, or what lets it stay on the sheet.
-pub(super) fn line_size(text: &str) -> f64 {
-    (HEADING_WIDTH / width_of(text)).min(STEP_SIZE)
+/// A text above or below the code.
+#[derive(Debug)]
+pub(super) struct Block {
+    pub(super) size: f64,
+    pub(super) weight: u16,
+    /// `ltr` or `rtl`, where it differs from that of the sheet.
+    pub(super) direction: Option<&'static str>,
+    pub(super) lines: Vec<Line>,
+    height: f64,
+}
+
+impl Block {
+    /// Sets a text in letters of this size, or smaller ones if it would need more lines than `most`; half as large at least.
+    pub(super) fn of(text: &str, size: f64, most: usize) -> Self {
+        let sizes = (0..10).map(|step| size * (1.0 - f64::from(step) * 0.05));
+        let fits = |size: &f64| broken(text, HEADING_WIDTH / size).len() <= most;
+        let size = (sizes.clone().find(fits).unwrap_or(size * 0.5) * 100.0).round() / 100.0;
+        let leading = size * Script::of(text).leading();
+        let lines = balanced(text, HEADING_WIDTH / size);
+        let height = lines.len() as f64 * leading;
+        Self { size, weight: 400, direction: None, lines: placed(lines, leading * 0.5 + size * 0.3, leading), height }
+    }
+
+    pub(super) fn bold(self) -> Self {
+        Self { weight: 700, ..self }
+    }
+
+    /// The same in the direction of its own letters: what organisers have written.
+    pub(super) fn in_its_direction(self) -> Self {
+        Self { direction: self.lines.first().and_then(|line| direction(&line.text)), ..self }
+    }
+
+    /// Moves the block down and `y` to its lower edge.
+    fn drop_to(&mut self, y: &mut f64) {
+        for line in &mut self.lines {
+            line.y = hundredths(line.y + *y);
+        }
+        *y += self.height + GAP;
+    }
+}
+
+/// Returns true if a text needs no more than two lines in letters of this size.
+pub(super) fn is_short(text: &str, size: f64) -> bool {
+    broken(text, HEADING_WIDTH / size).len() <= 2
+}
+
+/// The sheet below the name. The code takes the room that the texts leave.
+#[derive(Debug)]
+pub(super) struct Body {
+    pub(super) blocks: Vec<Block>,
+    pub(super) code: Square,
+    /// The middle of the numbers.
+    pub(super) numbers_y: f64,
+    pub(super) steps: Vec<Step>,
+}
+
+/// The code's place.
+#[derive(Debug)]
+pub(super) struct Square {
+    pub(super) x: f64,
+    pub(super) y: f64,
+    pub(super) side: f64,
+}
+
+impl Body {
+    /// Places the texts `above` the code, the code, the steps, and the texts `below` them.
+    pub(super) fn of(texts: &Texts, has_logo: bool, above: Vec<Block>, below: Vec<Block>) -> Self {
+        let (mut above, mut below) = (above, below);
+        let mut upper = HEADING_TOP + HEADING_HEIGHT + if has_logo { LOGO_HEIGHT } else { 0.0 };
+        above.iter_mut().for_each(|block| block.drop_to(&mut upper));
+        let height = |blocks: &[Block]| blocks.iter().map(|block| block.height + GAP).sum::<f64>();
+        let steps_height = STEP_TEXT + Step::height(texts) + MARGIN;
+        let lower = BOTTOM - height(&below) - steps_height;
+        let mut foot = lower + steps_height;
+        below.iter_mut().for_each(|block| block.drop_to(&mut foot));
+        above.append(&mut below);
+        let room = lower - upper;
+        let side = hundredths((room - 2.0 * MARGIN).min(CODE_SIDE_MAX));
+        let code = Square { x: hundredths(105.0 - side / 2.0), y: hundredths(upper + (room - side) / 2.0), side };
+        Self { blocks: above, code, numbers_y: hundredths(lower + 6.5), steps: Step::all(texts, lower + STEP_TEXT) }
+    }
+}
+
+fn hundredths(value: f64) -> f64 {
+    (value * 100.0).round() / 100.0
 }
 
 /// One of the three steps, in a column of its own.
@@ -60,15 +150,21 @@ pub(super) struct Step {
 }
 
 impl Step {
-    /// From the reader's first side to the last.
-    pub(super) fn all(texts: &Texts) -> Vec<Self> {
+    /// The height of the longest one.
+    fn height(texts: &Texts) -> f64 {
+        let height = |text: &&str| balanced(text, STEP_WIDTH / STEP_SIZE).len() as f64 * STEP_SIZE * Script::of(text).leading();
+        texts.event.steps.iter().map(height).fold(0.0, f64::max)
+    }
+
+    /// From the reader's first side to the last, with the first lines below `top`.
+    fn all(texts: &Texts, top: f64) -> Vec<Self> {
         let mut columns = COLUMNS;
         if texts.is_right_to_left() {
             columns.reverse();
         }
         let set = |text: &str| {
             let leading = STEP_SIZE * Script::of(text).leading();
-            placed(balanced(text, STEP_WIDTH / STEP_SIZE), STEPS_TOP + leading * 0.5, leading)
+            placed(balanced(text, STEP_WIDTH / STEP_SIZE), top + leading * 0.5 + STEP_SIZE * 0.3, leading)
         };
         let step = |(at, (text, x)): (usize, (&str, f64))| Self { number: at + 1, x, lines: set(text) };
         texts.event.steps.into_iter().zip(columns).enumerate().map(step).collect()
@@ -126,6 +222,7 @@ fn direction(text: &str) -> Option<&'static str> {
 /// that take no room are in the average.
 const fn width(letter: char) -> f64 {
     match letter {
+        '\u{2066}'..='\u{2069}' => 0.0,
         '\u{600}'..='\u{6ff}' => 0.46,
         '\u{900}'..='\u{97f}' => 0.5,
         '\u{980}'..='\u{b7f}' | '\u{c00}'..='\u{cff}' => 0.56,
@@ -143,7 +240,7 @@ fn placed(lines: Vec<String>, first: f64, leading: f64) -> Vec<Line> {
     let mut y = first - leading;
     let mut place = |text| {
         y += leading;
-        Line { text, y: (y * 100.0).round() / 100.0 }
+        Line { text, y: hundredths(y) }
     };
     lines.into_iter().map(&mut place).collect()
 }
@@ -215,9 +312,9 @@ mod tests {
         let names = ["Tour", "A name of some length for an open day", "खुला दिवस", "یومِ کشادہ"].map(str::to_owned);
         let long = ["W".repeat(200), "of it ".repeat(33), "वार्षिक सभा ".repeat(16), "سالانہ اجلاس ".repeat(15)];
         for name in names.into_iter().chain(long) {
-            let heading = Heading::of(&name, texts("english"));
+            let heading = Heading::of(&name, texts("english"), false);
             let (first, last) = (heading.lines.first().unwrap().y, heading.lines.last().unwrap().y);
-            assert!(first - heading.size >= 14.0 && last <= 68.0, "{name}: {first} to {last}");
+            assert!(first - heading.size >= 6.0 && last <= 48.0, "{name}: {first} to {last}");
             let widest = heading.lines.iter().map(|line| width_of(&line.text)).fold(0.0, f64::max);
             assert!(widest * heading.size <= HEADING_WIDTH + 0.1, "{name}");
         }
@@ -226,20 +323,34 @@ mod tests {
     #[test]
     fn a_name_runs_in_its_own_direction_and_the_steps_in_that_of_the_sheet() {
         for (name, direction) in [("Open day!", "ltr"), ("یومِ کشادہ", "rtl"), ("100% 2026", "rtl")] {
-            assert_eq!(Heading::of(name, texts("urdu")).direction, direction, "{name}");
+            assert_eq!(Heading::of(name, texts("urdu"), false).direction, direction, "{name}");
         }
-        let columns = |language| Step::all(texts(language)).iter().map(|step| step.x).collect::<Vec<_>>();
+        let columns = |language| Step::all(texts(language), 0.0).iter().map(|step| step.x).collect::<Vec<_>>();
         assert_eq!(columns("hindi"), COLUMNS);
         assert_eq!(columns("urdu"), [168.0, 105.0, 42.0]);
     }
 
     #[test]
-    fn the_steps_of_every_language_end_above_the_line_below_them() {
+    fn the_longest_texts_leave_room_for_a_code_of_five_centimetres_in_every_language() {
         for code in 1..=23 {
             let texts = Texts::of(Language::from_code(code).unwrap());
-            for step in Step::all(texts) {
-                assert!(step.lines.last().unwrap().y <= 269.0, "{}: {step:?}", texts.tag);
-            }
+            let long = [texts.event.unknown, texts.event.elsewhere].concat().chars().take(200).collect::<String>();
+            let block = |size, most| Block::of(&long, size, most);
+            let above = vec![block(5.0, 2), block(4.6, 2), block(4.4, 1), Block::of(texts.event.scan, 9.0, 1).bold()];
+            let body = Body::of(texts, true, above, vec![block(5.0, 1), block(4.2, 2), block(5.0, 1), block(3.6, 1)]);
+            assert!(body.code.side >= 50.0 && body.code.side <= CODE_SIDE_MAX, "{}: {:?}", texts.tag, body.code);
+            let last = body.blocks.last().unwrap();
+            assert!(last.lines.last().unwrap().y <= BOTTOM, "{}: {last:?}", texts.tag);
+            let steps = body.steps.iter().flat_map(|step| &step.lines).map(|line| line.y).fold(0.0, f64::max);
+            assert!(steps < body.blocks[4].lines[0].y && body.code.y + body.code.side < body.numbers_y - 6.5, "{}", texts.tag);
         }
+    }
+
+    #[test]
+    fn a_short_text_keeps_its_size_and_a_long_one_shrinks() {
+        assert_eq!(Block::of("Entry to the campus", 5.0, 1).size, 5.0);
+        let long = Block::of(&"Entry to the campus ".repeat(8), 5.0, 2);
+        assert!(long.size < 5.0 && long.lines.len() == 2, "{long:?}");
+        assert!(is_short("Full name · Photo", 4.2) && !is_short(&"Full name · ".repeat(20), 4.2));
     }
 }
