@@ -47,7 +47,7 @@ pub(crate) async fn style(path: Path<String>) -> Result<HttpResponse, ApiError> 
     let (light, dark) = (colour.light(), colour.dark());
     let style = format!(
         ":root{{--accent:{};--accent-deep:{};--on-accent:#fff}}\
-         @media(prefers-color-scheme:dark){{:root{{--accent:{};--accent-deep:{};--on-accent:#0d1118}}}}",
+         @media screen and (prefers-color-scheme:dark){{:root{{--accent:{};--accent-deep:{};--on-accent:#0d1118}}}}",
         css(light.plain),
         css(light.deep),
         css(dark.plain),
