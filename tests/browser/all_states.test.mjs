@@ -47,7 +47,7 @@ async function keyboardProblems(page) {
 // What a page says and offers. Clocks are left out: without a script they are the server's. Only a script leads on, so only then can one stay.
 const said = (page) => page.evaluate(() => {
   const words = (selector) => [...document.querySelectorAll(selector)].filter((element) => element.checkVisibility()).map((element) => element.innerText.trim());
-  return { title: document.title, words: words("h1, h2, .card p:not(.left, .small), .groups li, .steps li, #words"), ways: words("a, button:not(#stay), summary") };
+  return { title: document.title, words: words("h1, h2, .card p:not(.left, .small, #waits p), .groups li, .steps li, #words"), ways: words("a, button:not(#stay), summary") };
 });
 
 // What a page says or offers only with JavaScript, or only without. A tap changes the page with a script alone.

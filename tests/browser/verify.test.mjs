@@ -175,6 +175,32 @@ test("who chooses another language keeps it when the page turns", async () => {
   assert.deepEqual(page.troubles, []);
 });
 
+test("a short reference tells the whole id when it is pressed, with and without JavaScript", async () => {
+  const opened = await service.open();
+  for (const javaScriptEnabled of [true, false]) {
+    const page = await visit(browser, "desktop", opened.requestUrl, { javaScriptEnabled });
+    const whole = page.locator(".reference").getByText(opened.txnId);
+    assert.ok((await page.locator(".reference summary").innerText()).endsWith(opened.txnId.split("-").at(-1)));
+    assert.equal(await whole.isVisible(), false);
+    await page.locator(".reference summary").click();
+    assert.ok(await whole.isVisible());
+    await page.context().close();
+  }
+});
+
+test("a page waits for an answer once the app was opened, and until then only says when it expires", async () => {
+  const opened = await service.open();
+  const page = await visit(browser, "desktop", opened.requestUrl);
+  await page.getByText(/^Expires in 1[45]:\d\d$/).waitFor(SOON);
+  assert.equal(await page.locator(".pulse").isVisible(), false);
+  await page.locator("a[data-opens]").first().evaluate((link) => {
+    link.addEventListener("click", (event) => event.preventDefault());
+    link.click();
+  });
+  await page.getByText("Waiting for your answer").waitFor(SOON);
+  assert.ok(await page.locator("#waits .pulse").isVisible());
+});
+
 test("a page that was left for the app says so, and helps when the app does not come", async () => {
   const opened = await service.open();
   const page = await visit(browser, "android", opened.requestUrl);

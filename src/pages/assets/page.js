@@ -53,14 +53,21 @@
   // loaded again or shown because the app did not open leaves it to the button, as does a browser that keeps nothing.
   function firstTime() {
     try {
-      if (sessionStorage[live] || main.matches(".helped")) return;
+      if (sessionStorage[live]) return wait();
+      if (main.matches(".helped")) return;
       sessionStorage[live] = 1;
       return performance.getEntriesByType("navigation")[0].type === "navigate";
     } catch { /* The button is there. */ }
   }
 
   // Whoever comes back may have seen nothing open.
-  function offerInstall() { find("#install")?.removeAttribute("hidden"); }
+  function offerInstall() {
+    find("#install")?.removeAttribute("hidden");
+    wait();
+  }
+
+  // There is an answer to wait for once the app was opened.
+  function wait() { find("#waits").hidden = false; }
 
   // What comes next happens in the app. A page that is still in view a while later has not been left for it.
   function opened() {
@@ -78,12 +85,9 @@
 
   function follow() {
     const left = find("#left");
-    const until = find("#until");
     let deadline = Date.now() + Number(remaining) * 1000;
     let asking = false, polling = 0, patience = 0, silence = 0;
 
-    // On this device's clock, in the digits of the page: the first five letters of "16:04:00 GMT+0530".
-    until.textContent = new Date(until.dateTime).toTimeString().slice(0, 5);
     if (stale) setTimeout(() => location.reload(), Number(stale) * 1000);
 
     function show(status) {

@@ -35,6 +35,7 @@ pub fn error_page(request: &HttpRequest, error: &ApiError) -> Option<HttpRespons
         event: None,
         heading: language.texts.unknown_heading,
         words: vec![language.texts.unknown],
+        tips: Vec::new(),
         receipt: None,
         link: None,
         retry_s: None,

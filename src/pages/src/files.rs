@@ -7,7 +7,8 @@ use sakshi_web::static_file::{BASE_STYLE, StaticFile};
 const PAGE_STYLE: &str = include_str!("../assets/page.css");
 
 /// The style sheet.
-pub(crate) static STYLE: LazyLock<StaticFile> = LazyLock::new(|| StaticFile::style("/assets/page.css", &[BASE_STYLE, PAGE_STYLE]));
+pub(crate) static STYLE: LazyLock<StaticFile> =
+    LazyLock::new(|| StaticFile::style("/assets/page.css", &[BASE_STYLE, PAGE_STYLE, include_str!("../assets/card.css")]));
 /// The script.
 pub(crate) static SCRIPT: LazyLock<StaticFile> = LazyLock::new(|| StaticFile::script("/assets/page.js", include_str!("../assets/page.js")));
 /// The style sheet of a kiosk's screen.

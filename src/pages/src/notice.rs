@@ -4,6 +4,7 @@ use actix_web::http::StatusCode;
 use actix_web::{HttpResponse, ResponseError as _};
 use askama::Template;
 use sakshi_domain::event::{Event, EventRefusal};
+use sakshi_domain::ids::TxnId;
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::Pending;
 use sakshi_service::Service;
@@ -76,6 +77,20 @@ impl About {
     }
 }
 
+/// The id of a transaction for people: its last group, and the whole of it when they ask.
+#[derive(Debug)]
+pub(super) struct Reference {
+    pub(super) short: String,
+    pub(super) whole: String,
+}
+
+impl Reference {
+    pub(super) fn of(id: TxnId) -> Self {
+        let whole = id.to_string();
+        Self { short: whole.rsplit('-').next().unwrap_or_default().to_owned(), whole }
+    }
+}
+
 /// The claims that a person has shared, and the time.
 #[derive(Debug)]
 pub(super) struct Receipt {
@@ -92,9 +107,6 @@ impl Receipt {
     }
 }
 
-/// The codes of face scans that failed (authority protocol, error codes).
-const FACE_SCANS: [&str; 2] = ["302", "304"];
-
 #[derive(Template)]
 #[template(path = "notice.html")]
 pub(super) struct Notice {
@@ -104,11 +116,13 @@ pub(super) struct Notice {
     pub(super) event: Option<String>,
     pub(super) heading: &'static str,
     pub(super) words: Vec<&'static str>,
+    /// What helps, and the next step.
+    pub(super) tips: Vec<&'static str>,
     pub(super) receipt: Option<Receipt>,
     pub(super) link: Option<Link>,
     /// Seconds after which the page is loaded again.
     pub(super) retry_s: Option<u64>,
-    pub(super) reference: Option<String>,
+    pub(super) reference: Option<Reference>,
 }
 
 /// A transaction that is not waiting.
@@ -125,11 +139,8 @@ pub(super) async fn ended(service: &Service, state: &PageState, language: PageLa
         PageState::Unknown => (StatusCode::NOT_FOUND, QUESTION, texts.unknown_heading, vec![texts.unknown]),
     };
     let event = state.opened().and_then(|opened| opened.event);
-    if let PageState::NotVerified(_, failure) = state {
-        words.extend(failure.code.as_deref().filter(|code| FACE_SCANS.contains(code)).map(|_| texts.face_tip));
-    }
     match state {
-        PageState::NotVerified(..) if event.is_none() => words.push(texts.start_again),
+        PageState::NotVerified(..) | PageState::Expired(_) if event.is_none() => words.push(texts.nothing_shared),
         PageState::NotVerified(_, failure) if failure.code.as_deref() == Some(EventRefusal::Full.code()) => {
             words.push(texts.event.more_places);
         }
@@ -137,6 +148,7 @@ pub(super) async fn ended(service: &Service, state: &PageState, language: PageLa
         PageState::Expired(_) if event.is_some() => words = vec![texts.event.too_late],
         _ => {}
     }
+    let tips = tips_of(state, texts);
     // Why it did not pass is to be read first.
     let followed = matches!(state, PageState::Verified(..));
     let way = if followed { &texts.continue_to } else { &texts.back_to };
@@ -154,7 +166,7 @@ pub(super) async fn ended(service: &Service, state: &PageState, language: PageLa
     if link.is_none() && matches!(state, PageState::Verified(..)) {
         words.push(texts.close_page);
     }
-    let reference = state.opened().map(|opened| opened.id.to_string());
+    let reference = state.opened().map(|opened| Reference::of(opened.id));
     let layout = Layout::new(service, language, path);
     let layout = match state.opened() {
         Some(opened) => layout.of_transaction(service, opened),
@@ -165,8 +177,20 @@ pub(super) async fn ended(service: &Service, state: &PageState, language: PageLa
     page(
         status,
         None,
-        &Notice { layout, look, event, heading, words, receipt: Receipt::of(service, state, texts), link, retry_s: None, reference },
+        &Notice { layout, look, event, heading, words, tips, receipt: Receipt::of(service, state, texts), link, retry_s: None, reference },
     )
+}
+
+/// What a person who was not verified can do, and the next step.
+fn tips_of(state: &PageState, texts: &Texts) -> Vec<&'static str> {
+    let (opened, tip) = match state {
+        PageState::NotVerified(opened, failure) => (opened, texts.tip(failure)),
+        PageState::Expired(opened) => (&**opened, Some(texts.tips.ready)),
+        _ => return Vec::new(),
+    };
+    // Guests start again on the event's page, which is linked.
+    let next = opened.event.is_none().then(|| if state.redirect_url().is_some() { texts.start_again } else { texts.new_link });
+    tip.into_iter().chain(next).collect()
 }
 
 /// How a page is loaded again.
@@ -195,6 +219,7 @@ pub(super) fn busy(service: &Service, error: &ApiError, language: PageLanguage, 
         event: None,
         heading,
         words: if again == Retry::Automatic { vec![why, texts.busy_again] } else { vec![why] },
+        tips: Vec::new(),
         receipt: None,
         link: Some(Link { address: language.at(path), label: texts.try_again, site: None, followed: false }),
         retry_s: (again == Retry::Automatic).then_some(seconds),

@@ -120,8 +120,8 @@ pub struct Texts {
     pub(super) opened_heading: &'static str,
     pub(super) opened: &'static str,
     pub(super) waiting: &'static str,
-    pub(super) time_left: &'static str,
-    pub(super) valid_until: Around,
+    /// Around minutes and seconds.
+    pub(super) time_left: Around,
     pub(super) reconnecting: &'static str,
     pub(super) claims_heading: &'static str,
     pub(super) promise: &'static str,
@@ -137,7 +137,11 @@ pub struct Texts {
     pub(super) verified: &'static str,
     pub(super) declined_heading: &'static str,
     pub(super) not_verified_heading: &'static str,
+    pub(super) nothing_shared: &'static str,
+    /// After that sentence, where a link leads back.
     pub(super) start_again: &'static str,
+    /// The next step where no link leads back.
+    pub(super) new_link: &'static str,
     pub(super) expired_heading: &'static str,
     pub(super) expired: &'static str,
     pub(super) unknown_heading: &'static str,
@@ -163,8 +167,7 @@ pub struct Texts {
     pub(super) not_now: &'static str,
     /// Stands above the claims that were shared.
     pub(super) shared_heading: &'static str,
-    /// A hint after a face scan that failed.
-    pub(super) face_tip: &'static str,
+    pub(super) tips: Tips,
 
     pub(super) event: EventTexts,
     pub(super) reasons: Reasons,
@@ -246,6 +249,21 @@ impl EventTexts {
     }
 }
 
+/// What helps a person who was not verified, before they start again.
+#[derive(Debug)]
+pub(crate) struct Tips {
+    pub(super) declined: &'static str,
+    /// For the camera.
+    pub(super) face: &'static str,
+    pub(super) aborted: &'static str,
+    pub(super) later: &'static str,
+    /// For the app and the phone.
+    pub(super) app: &'static str,
+    pub(super) claims: &'static str,
+    /// After a request that has expired.
+    pub(super) ready: &'static str,
+}
+
 /// Why a verification did not pass, in plain words.
 #[derive(Debug)]
 pub(crate) struct Reasons {
@@ -306,6 +324,19 @@ impl Texts {
             Some("event_closed") => self.event.closed,
             Some("already_registered") => self.event.twice,
             _ => self.reasons.other,
+        }
+    }
+
+    /// The tip for a failure; none where the reason says what to do.
+    pub(super) fn tip(&self, failure: &Failure) -> Option<&'static str> {
+        match failure.code.as_deref() {
+            Some("301") => Some(self.tips.declined),
+            Some("302" | "304") => Some(self.tips.face),
+            Some("303") => Some(self.tips.aborted),
+            Some("306") => Some(self.tips.later),
+            Some("claims_missing") => Some(self.tips.claims),
+            Some("305" | "event_full" | "event_closed") => None,
+            _ => Some(self.tips.app),
         }
     }
 }

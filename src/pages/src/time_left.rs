@@ -27,11 +27,6 @@ impl fmt::Display for TimeLeft {
     }
 }
 
-/// Hours and minutes of a point in time, in UTC: `14:05`.
-pub(crate) fn time_of_day(at: Timestamp) -> String {
-    at.to_string().get(11..16).unwrap_or_default().to_owned()
-}
-
 /// A point in time by the clocks of a zone, for people: `31 December 2026, 18:30 IST`.
 pub fn date_and_time(at: Timestamp, zone: TimeZone, texts: &Texts) -> String {
     let local = zone.local(at);

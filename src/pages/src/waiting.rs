@@ -16,11 +16,11 @@ use super::claim_groups::{ClaimGroup, grouped};
 use super::intents::PageIntent;
 use super::language::PageLanguage;
 use super::layout::Layout;
-use super::notice::host;
+use super::notice::{Reference, host};
 use super::platform::Platform;
 use super::qr_code::QrCode;
 use super::requester::Requester;
-use super::time_left::{TimeLeft, time_of_day};
+use super::time_left::TimeLeft;
 
 /// Seconds before an intent ends at which a page that still shows it is loaded again.
 const STALE_MARGIN: i64 = 30;
@@ -78,12 +78,10 @@ struct Waiting<'a> {
     access: Access,
     sandbox_link: Option<String>,
     left: TimeLeft,
-    until: String,
-    expires_at: Timestamp,
     /// Seconds after which the links have to be signed afresh, when that is before the end.
     stale_s: Option<i64>,
     help: bool,
-    reference: &'a str,
+    reference: Reference,
     /// The way back of a person who does not want to answer, with the name of the site.
     back: Option<(&'a str, String)>,
 }
@@ -121,8 +119,7 @@ pub(super) async fn waiting(
             Access::Scan { page_code, app_code: intent.code(service), android: android(), ios: authority.links.ios(&intent.jwt) }
         }
     };
-    let reference = pending.id.to_string();
-    let path = format!("/v/{reference}");
+    let path = format!("/v/{}", pending.id);
     // This page's own address need not be written fourteen times.
     let layout = Layout::new(service, language, "").of_transaction(service, pending).requested_by(requester);
     let template = Waiting {
@@ -139,11 +136,9 @@ pub(super) async fn waiting(
         access,
         sandbox_link: authority.sandbox.then(|| format!("/sandbox/app?req={}", intent.jwt)),
         left: TimeLeft::of(pending, now),
-        until: time_of_day(pending.expires_at),
-        expires_at: pending.expires_at,
         stale_s: stale_after(intent.exp, pending, now),
         help,
-        reference: &reference,
+        reference: Reference::of(pending.id),
         back: pending.terms.redirect_url().map(|url| (url, host(url))),
     };
     Ok(page(StatusCode::OK, None, &template))

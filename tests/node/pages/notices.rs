@@ -33,15 +33,15 @@ async fn without_a_redirect_url_the_page_may_be_closed() {
 #[actix_rt::test]
 async fn a_person_who_was_not_verified_reads_why_in_plain_words() {
     let fixture = PagesFixture::new().await;
-    for (code, words) in [
-        ("301", "You declined the request"),
-        ("302", "a live person"),
-        ("303", "stopped in the identity app"),
-        ("304", "did not match the photo"),
-        ("305", "biometrics are locked"),
-        ("306", "face scan is not available"),
-        ("307", "could not reach its service"),
-        ("999", "could not complete the check"),
+    for (code, words, tip) in [
+        ("301", "You declined the request", "declined by mistake"),
+        ("302", "a live person", "in good light"),
+        ("303", "stopped in the identity app", "until the check is finished"),
+        ("304", "did not match the photo", "in good light"),
+        ("305", "biometrics are locked", "Unlock them in the identity app"),
+        ("306", "face scan is not available", "Wait a few minutes"),
+        ("307", "could not reach its service", "shows the right time"),
+        ("999", "could not complete the check", "shows the right time"),
     ] {
         let pending = fixture.open(|_| {}).await;
         fixture.fail(&pending, "<b>call +1 555 0100</b>", code).await;
@@ -51,7 +51,10 @@ async fn a_person_who_was_not_verified_reads_why_in_plain_words() {
         assert!(html.contains(&format!("<h1>{heading}</h1>")) && html.contains(words), "{code}: {html}");
         assert_eq!(html.contains("notice quiet"), code == "301", "saying no does not look like an error: {html}");
         assert!(!html.contains("555 0100"), "what the app wrote is not shown");
+        assert!(html.contains(tip), "{code}: {tip}: {html}");
         assert_eq!(html.contains("in good light"), matches!(code, "302" | "304"), "{code}");
+        assert!(html.contains("Nothing was shared with the service that asked."), "{html}");
+        assert!(html.contains("<li>Ask the service that sent you for a new link.") && !html.contains("go back there"), "{html}");
     }
 }
 
@@ -87,6 +90,10 @@ async fn an_expired_transaction_is_a_410_that_says_how_to_go_on() {
     let (status, html) = fixture.page(&format!("/v/{}", pending.id), ANDROID).await;
     assert_eq!(status, 410);
     assert!(html.contains("This request has expired") && html.contains("Back to <bdi dir=\"ltr\">shop.example"));
+    assert!(html.contains("<li>Install and set up the identity app") && html.contains("<li>To try again, go back there"), "{html}");
+    let whole = pending.id.to_string();
+    let short = whole.rsplit('-').next().unwrap();
+    assert!(html.contains(&format!("<bdi dir=\"ltr\">{short}</bdi></summary><span dir=\"ltr\">{whole}</span>")), "{html}");
     assert!(!html.contains("data-follow") && !html.contains("intent:"));
 }
 

@@ -76,6 +76,7 @@ impl Refusal {
             event,
             heading,
             words,
+            tips: Vec::new(),
             receipt: None,
             link: label.map(|label| Link { address: language.at(&path), label, site: None, followed: false }),
             retry_s: None,

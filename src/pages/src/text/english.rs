@@ -2,7 +2,7 @@
 
 use sakshi_domain::claims::Claim;
 
-use super::{EventTexts, Reasons, Texts, around};
+use super::{EventTexts, Reasons, Texts, Tips, around};
 
 pub(super) static TEXTS: Texts = Texts {
     tag: "en",
@@ -47,8 +47,7 @@ pub(super) static TEXTS: Texts = Texts {
     opened_heading: "Continue in the identity app",
     opened: "Approve or decline there. This page updates automatically.",
     waiting: "Waiting for your answer",
-    time_left: "Time left",
-    valid_until: around("until ", ""),
+    time_left: around("Expires in ", ""),
     reconnecting: "The connection is interrupted. Trying again…",
     claims_heading: "You are asked to share",
     promise: "Nothing is shared unless you agree in the identity app.",
@@ -61,9 +60,11 @@ pub(super) static TEXTS: Texts = Texts {
     verified: "Your identity was confirmed. The service that asked can now see what you agreed to share.",
     declined_heading: "You declined",
     not_verified_heading: "You were not verified",
-    start_again: "Nothing was shared with the service that asked. To try again, go back there and start over.",
+    nothing_shared: "Nothing was shared with the service that asked.",
+    start_again: "To try again, go back there and start over.",
+    new_link: "Ask the service that sent you for a new link.",
     expired_heading: "This request has expired",
-    expired: "Your time to answer has run out. Nothing was shared. Go back to the service that asked you and start over.",
+    expired: "Your time to answer has run out.",
     unknown_heading: "This link does not work",
     unknown: "It may be incomplete, or the request is no longer kept. Check the link, or go back to the service that asked you and \
               start over.",
@@ -81,7 +82,15 @@ pub(super) static TEXTS: Texts = Texts {
     app_names: around("The app will show the name ", ": it checks identities for the service that asks."),
     not_now: "Not now",
     shared_heading: "What you shared",
-    face_tip: "Look straight into the camera in good light, without glasses, cap or mask, and hold the phone still.",
+    tips: Tips {
+        declined: "If you declined by mistake, start again and agree in the identity app.",
+        face: "Look straight into the camera in good light, without glasses, cap or mask, and hold the phone still.",
+        aborted: "Stay in the identity app until the check is finished.",
+        later: "Wait a few minutes before you start again.",
+        app: "Update the app, and check that the phone is online and shows the right time.",
+        claims: "Share everything that is asked for, or ask the service for another way.",
+        ready: "Install and set up the identity app before you start again.",
+    },
 
     event: EventTexts {
         lead: "Confirm who you are in the identity app, and you are on the list. It takes about a minute.",

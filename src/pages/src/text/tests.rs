@@ -4,7 +4,7 @@ use actix_web::test::TestRequest;
 use sakshi_domain::claims::Claim;
 use sakshi_domain::language::Language;
 
-use super::{Around, EventTexts, Reasons, TABLES, Texts, Unwritten};
+use super::{Around, EventTexts, Reasons, TABLES, Texts, Tips, Unwritten};
 
 /// What stays in Latin letters in every language.
 const NAMES: [&str; 6] = ["Android", "iPhone", "iPad", "QR", "PIN", "C/O"];
@@ -53,7 +53,6 @@ fn all(texts: &'static Texts) -> Vec<&'static str> {
         opened,
         waiting,
         time_left,
-        valid_until,
         reconnecting,
         claims_heading,
         promise,
@@ -65,7 +64,9 @@ fn all(texts: &'static Texts) -> Vec<&'static str> {
         verified,
         declined_heading,
         not_verified_heading,
+        nothing_shared,
         start_again,
+        new_link,
         expired_heading,
         expired,
         unknown_heading,
@@ -84,7 +85,7 @@ fn all(texts: &'static Texts) -> Vec<&'static str> {
         app_names,
         not_now,
         shared_heading,
-        face_tip,
+        tips,
         event,
         reasons,
         claim,
@@ -93,15 +94,27 @@ fn all(texts: &'static Texts) -> Vec<&'static str> {
         vec![*brand, sandbox_badge, reference, waiting_heading, lead_phone, lead_scan, face_scan, open_app, stuck, endonym, language];
     found.extend([other_phone_heading, other_phone, refuses_heading, refuses, opened_heading, opened, declined_heading]);
     found.extend([help_heading, help, qr_label, app_code, app_code_words, app_code_label, same_device, open_on_android, open_on_ios]);
-    found.extend([sandbox_words, open_sandbox, waiting, time_left, reconnecting, claims_heading, promise, verified_heading, verified]);
+    found.extend([
+        sandbox_words,
+        open_sandbox,
+        waiting,
+        reconnecting,
+        nothing_shared,
+        new_link,
+        claims_heading,
+        promise,
+        verified_heading,
+        verified,
+    ]);
     found.extend([not_verified_heading, start_again, expired_heading, expired, unknown_heading, unknown, busy_heading, busy, busy_again]);
     found.extend([*too_many_heading, too_many, try_again, close_page, taken_there, stay]);
-    found.extend([*privacy, identity_app, not_opened, install, not_now, shared_heading, face_tip]);
+    found.extend([*privacy, identity_app, not_opened, install, not_now, shared_heading]);
     found.extend([app_names.before, app_names.after]);
-    found.extend([requested_by, valid_until, continue_to, back_to, checked_by, results_kept, guests_kept].map(whole));
+    found.extend([requested_by, time_left, continue_to, back_to, checked_by, results_kept, guests_kept].map(whole));
     found.extend(units.iter().chain(groups));
     found.extend(months);
     found.extend(of_event(event));
+    found.extend(of_tips(tips));
     found.extend(of_reasons(reasons));
     found.extend(Claim::ALL.map(claim));
     found
@@ -169,6 +182,11 @@ fn of_event(texts: &'static EventTexts) -> Vec<&'static str> {
     found.extend([*registered, registered_at, show_at_entrance, calendar, guest, another, guest_registered]);
     found.extend(steps);
     found
+}
+
+fn of_tips(texts: &'static Tips) -> [&'static str; 7] {
+    let Tips { declined, face, aborted, later, app, claims, ready } = texts;
+    [declined, face, aborted, later, app, claims, ready]
 }
 
 fn of_reasons(texts: &'static Reasons) -> [&'static str; 9] {
