@@ -65,6 +65,23 @@ for (const colorScheme of isLong ? ["light", "dark"] : ["dark"]) {
   });
 }
 
+test("an event's page and an outcome print on one sheet, in dark words, where the screen is dark", async () => {
+  const page = await open(browser, "desktop", { colorScheme: "dark" });
+  const claims = "name local_name photo dob gender age_above_18 address mobile email pincode state district".split(" ");
+  const [opened, made] = await Promise.all([service.open({ language: "urdu" }), event(service, { language: "tamil", claims })]);
+  await service.answer(opened, "fail_match");
+  for (const url of [made.qr_url, opened.requestUrl]) {
+    await page.goto(url);
+    await page.emulateMedia({ media: "print" });
+    const ink = await page.locator("h1").evaluate((heading) => Math.max(...getComputedStyle(heading).color.match(/\d+/g).map(Number)));
+    assert.ok(ink < 80, `${url}: ${ink}`);
+    if (url === opened.requestUrl) assert.ok(await page.locator(".reference").getByText(opened.txnId).isVisible(), "the whole reference");
+    const pdf = await page.pdf({ format: "A4", margin: { top: "10mm", right: "10mm", bottom: "10mm", left: "10mm" } });
+    assert.equal(pdf.toString("latin1").match(/\/Type\s*\/Page\b(?!s)/g).length, 1, url);
+    await page.emulateMedia({ media: null });
+  }
+});
+
 test("a poster on A3 is one sheet, and its code is read and larger than on A4", async () => {
   const page = await open(browser, "desktop");
   const made = await event(service, { language: "tamil" });
