@@ -101,7 +101,7 @@ async function onFile(suffix, bytes, program, args, options = {}) {
 }
 
 // What a scanner reads from a picture in PNG.
-async function read(png) {
+export async function read(png) {
   return (await onFile(".png", png, "zbarimg", ["--quiet", "--raw", "-Sdisable", "-Sqrcode.enable"])).trim();
 }
 

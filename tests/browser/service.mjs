@@ -96,17 +96,17 @@ export class Service {
   }
 
   // Ends a transaction as the resident would, without a page.
-  async answer(opened, action) {
-    const body = JSON.stringify({ intent: opened.intentJwt, resident: "asha", action });
+  async answer(opened, action, resident = "asha") {
+    const body = JSON.stringify({ intent: opened.intentJwt, resident, action });
     const headers = { "Content-Type": "application/json" };
     const answer = await request(`${this.base}/sandbox/app/answer`, { method: "POST", body, headers });
     if (!answer.ok) throw new Error(`answer: ${answer.status} ${await answer.text()}`);
   }
 
   // Registers a guest at an event.
-  async attend({ qr_url: address }) {
+  async attend({ qr_url: address }, resident = "asha") {
     const intent = await (await request(address, { headers: { Accept: "application/jwt" } })).text();
-    await this.answer({ intentJwt: intent }, "approve");
+    await this.answer({ intentJwt: intent }, "approve", resident);
     return `${this.base}/v/${JSON.parse(Buffer.from(intent.split(".")[1], "base64url")).txn}`;
   }
 

@@ -4,7 +4,9 @@ use actix_web::http::StatusCode;
 use actix_web::web::{Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
+use sakshi_domain::claims::Claim;
 use sakshi_domain::event::EventText;
+use sakshi_domain::language::Language;
 use sakshi_service::Service;
 use sakshi_service::check_ins::{ListedGuest, guest_with, search_guests};
 use sakshi_service::doors::{OpenDoor, find_door};
@@ -14,8 +16,10 @@ use sakshi_web::query::Query;
 use sakshi_web::rate_limit::RateLimits;
 
 use super::check_in::photo;
-use super::{address, clock, is_entered, when_and_where};
+use super::{address, is_entered, when_and_where};
 use crate::files::{DOOR, DOOR_STYLE};
+use crate::text::Texts;
+use crate::time_left::date_and_time;
 
 /// Guests that a search finds.
 const FOUND_MAX: usize = 20;
@@ -131,10 +135,10 @@ pub(crate) async fn show(
             event: event.terms.name.as_str().to_owned(),
             gate: gate(&open),
             address: address(&open),
-            until: clock(event, open.door.expires_at),
+            until: date_and_time(open.door.expires_at, event.terms.time_zone, Texts::of(Language::ENGLISH)),
             inside: event.counts.checked_in,
             registered: event.counts.registrations,
-            has_photos: event.terms.claims.contains(sakshi_domain::claims::Claim::Photo),
+            has_photos: event.terms.claims.contains(Claim::Photo),
             now: service.clock.now().millis(),
             words,
             result,

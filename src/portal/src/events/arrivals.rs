@@ -7,7 +7,8 @@ use sakshi_service::{Service, ServiceError};
 
 /// Events with more guests have no bars: each guest is read for them.
 const GUESTS_MAX: u32 = 20_000;
-/// Bars of a drawing.
+/// Bars of a drawing, at least and at most.
+const BARS_MIN: i64 = 12;
 const BARS_MAX: i64 = 48;
 /// Stretches in minutes, of which the shortest is taken that needs no more bars.
 const STRETCHES: [i64; 10] = [1, 2, 5, 10, 15, 30, 60, 180, 720, 1_440];
@@ -56,7 +57,8 @@ impl Arrivals {
         let minutes = STRETCHES.into_iter().find(|minutes| bars(*minutes) <= BARS_MAX).unwrap_or(longest * (bars(longest) / BARS_MAX + 1));
         let stretch = minutes * MINUTE_MS;
         let begin = first.div_euclid(stretch);
-        let mut counts = vec![0; usize::try_from(bars(minutes)).unwrap_or_default()];
+        let bars = bars(minutes).max(BARS_MIN);
+        let mut counts = vec![0; usize::try_from(bars).unwrap_or_default()];
         for at in times {
             let place = usize::try_from(at.div_euclid(stretch) - begin).ok();
             if let Some(count) = place.and_then(|place| counts.get_mut(place)) {
@@ -64,7 +66,7 @@ impl Arrivals {
             }
         }
         let at = |stretches: i64| Timestamp::from_millis((begin + stretches) * stretch);
-        Self { minutes, from: at(0), to: at(bars(minutes)), recent, counts }
+        Self { minutes, from: at(0), to: at(bars), recent, counts }
     }
 
     /// True without guests.
@@ -124,6 +126,6 @@ mod tests {
     fn a_bar_is_as_high_as_its_guests_are_many() {
         let arrivals = at(&[0, 0, 0, 0, 2], 3);
         assert_eq!(arrivals.path(), "M2 0h16v100h-16zM42 75h16v25h-16z");
-        assert_eq!((arrivals.most(), arrivals.each(), arrivals.width()), (4, "1 minute".to_owned(), 60));
+        assert_eq!((arrivals.most(), arrivals.each(), arrivals.width()), (4, "1 minute".to_owned(), 240));
     }
 }

@@ -1,0 +1,213 @@
+// The people at an entrance: their phones, with a camera, without one, and without a network.
+
+import assert from "node:assert/strict";
+
+import { open, read, scan, visit } from "./browser.mjs";
+import { forcedColourProblems, headerProblems, layoutProblems, narrowProblems, problemsInBothSchemes } from "./inspect.mjs";
+import { focusProblems } from "./keyboard.mjs";
+import { event } from "./states.mjs";
+import { browser, service, test } from "./suite.mjs";
+import { MOST, weigh } from "./weigh.mjs";
+
+const SOON = { timeout: 20_000 };
+const guests = async ({ event_id: id }) => (await service.call(`events/${id}/registrations`)).registrations;
+const counts = async ({ event_id: id }) => {
+  const { registration_count: registered, checked_in_count: inside } = await service.call(`events/${id}`);
+  return [registered, inside];
+};
+
+async function crowd(residents) {
+  const made = await event(service, { claims: ["name", "photo"] });
+  const tickets = [];
+  for (const resident of residents) tickets.push(await service.attend(made, resident));
+  return { made, tickets };
+}
+
+// A phone at a door whose PIN was entered.
+async function door(made, gate, more = {}) {
+  const opened = await service.call(`events/${made.event_id}/doors`, { name: gate });
+  const page = await open(browser, "android", more);
+  await page.goto(opened.door_url);
+  await page.getByLabel("PIN of this door").fill(opened.pin);
+  await page.getByRole("button", { name: "Open the door page" }).click();
+  await page.locator(".counts").waitFor(SOON);
+  return page;
+}
+
+const heading = (page) => page.locator("#result .heading").textContent();
+
+async function find(page, name) {
+  await page.getByLabel("Name or code").fill(name);
+  await page.locator("#found").getByRole("button").first().click();
+}
+
+// In this Chromium no system reads codes, and there is no camera: the picture of `globalThis.shown` is what the camera sees, and a
+// scanner outside reads the frames.
+async function withCamera(page) {
+  await page.exposeFunction("readCode", (png) => read(Buffer.from(png.split(",")[1], "base64")).catch(() => ""));
+  await page.addInitScript(() => {
+    const canvas = document.createElement("canvas");
+    Object.assign(canvas, { width: 600, height: 600 });
+    const ticket = new Image();
+    const draw = () => {
+      const paper = canvas.getContext("2d");
+      paper.fillStyle = "#fff";
+      paper.fillRect(0, 0, 600, 600);
+      if (globalThis.shown && ticket.src !== globalThis.shown) ticket.src = globalThis.shown;
+      if (ticket.complete && ticket.naturalWidth) paper.drawImage(ticket, 50, 50, 500, 500);
+      setTimeout(draw, 100);
+    };
+    navigator.mediaDevices ??= {};
+    navigator.mediaDevices.getUserMedia = async () => { draw(); return canvas.captureStream(10); };
+    globalThis.BarcodeDetector = class {
+      static getSupportedFormats = async () => ["qr_code"];
+      detect = async (video) => {
+        const frame = document.createElement("canvas");
+        Object.assign(frame, { width: video.videoWidth, height: video.videoHeight });
+        if (!frame.width) return [];
+        frame.getContext("2d").drawImage(video, 0, 0);
+        const rawValue = await globalThis.readCode(frame.toDataURL("image/png"));
+        return rawValue ? [{ rawValue }] : [];
+      };
+    };
+  });
+}
+
+test("the camera of a phone opens a ticket at its door, and elsewhere only says what it is", async () => {
+  const { made, tickets: [ticket] } = await crowd(["asha"]);
+  const guest = await visit(browser, "android", ticket);
+  const address = await scan(guest, ".pass .code");
+  assert.match(address, new RegExp(`^${service.base}/d/t/[2-9A-Z]{6}\\.[\\w-]{24}$`));
+  const stranger = await visit(browser, "android", address);
+  await stranger.getByRole("heading", { name: "This is a guest’s ticket" }).waitFor(SOON);
+  const page = await door(made, "North");
+  await page.goto(address);
+  assert.equal(await heading(page), "Not checked in yet");
+  assert.match(await page.locator(".who").textContent(), /^Asha Rao/);
+  assert.ok(await page.locator(".result img").evaluate((image) => image.decode().then(() => image.naturalWidth)) > 100, "the photo is large");
+  await page.getByRole("button", { name: "Check in" }).click();
+  await page.locator(".result.good").waitFor(SOON);
+  assert.match(await heading(page), /^Checked in at \d\d:\d\d, North$/);
+  await page.goto(address);
+  assert.match(await heading(page), /^Already in at \d\d:\d\d, North$/);
+  assert.deepEqual(await counts(made), [1, 1]);
+  assert.deepEqual([...guest.troubles, ...page.troubles], []);
+});
+
+test("a ticket has another code after a while, a clock that runs, and says when its code is old", async () => {
+  const { tickets: [ticket] } = await crowd(["asha"]);
+  const guest = await visit(browser, "android", ticket, { hurried: true });
+  const path = () => guest.locator(".pass .code path[stroke]").getAttribute("d");
+  const [first, clock] = [await path(), await guest.locator(".live").textContent()];
+  assert.match(clock, /^\d\d:\d\d:\d\d$/);
+  // The page asks again; the service has another code every 30 seconds.
+  const until = Date.now() + 60_000;
+  while (await path() === first && Date.now() < until) await guest.clock.fastForward(15_000);
+  assert.notEqual(await path(), first);
+  assert.notEqual(await guest.locator(".live").textContent(), clock);
+  await guest.context().setOffline(true);
+  await guest.clock.fastForward(30_000);
+  await guest.clock.fastForward(30_000);
+  await guest.getByText("Tell your code at the entrance").waitFor(SOON);
+  await guest.locator(".pass.old").waitFor(SOON);
+  await guest.context().setOffline(false);
+  await guest.clock.fastForward(15_000);
+  await guest.locator(".pass:not(.old)").waitFor(SOON);
+});
+
+test("a door scans tickets one after the other, and tells who is in already", async () => {
+  const { made, tickets } = await crowd(["asha", "meena"]);
+  const opened = await service.call(`events/${made.event_id}/doors`, { name: "Gate B" });
+  const page = await open(browser, "android", {});
+  await withCamera(page);
+  await page.goto(opened.door_url);
+  await page.getByLabel("PIN of this door").fill(opened.pin);
+  await page.getByRole("button", { name: "Open the door page" }).click();
+  await page.getByRole("button", { name: "Scan tickets" }).click();
+  const show = async (ticket) => {
+    const guest = await visit(browser, "android", ticket);
+    const picture = (await guest.locator(".pass .code").screenshot()).toString("base64");
+    await page.evaluate((png) => { globalThis.shown = png; }, `data:image/png;base64,${picture}`);
+    await guest.context().close();
+  };
+  for (const [ticket, name] of [[tickets[0], "Asha Rao"], [tickets[1], "Meena Mathiri"]]) {
+    await show(ticket);
+    await page.locator(".result.good .who", { hasText: name }).waitFor(SOON);
+  }
+  assert.deepEqual(await counts(made), [2, 2]);
+  assert.equal(await page.locator("#inside").textContent(), "2");
+  await show(tickets[0]);
+  await page.locator(".result.warn", { hasText: "Already in at" }).waitFor(SOON);
+});
+
+test("a door goes on for a minute without a network, then catches up, and nobody is in twice", async () => {
+  const { made } = await crowd(["asha", "meena", "vikram", "kabir"]);
+  const [north, south] = [await door(made, "North", { hurried: true }), await door(made, "South")];
+  await north.locator("#registered", { hasText: "4" }).waitFor(SOON);
+  await north.context().setOffline(true);
+  for (const name of ["asha", "meena"]) {
+    await find(north, name);
+    await north.getByRole("button", { name: "Check in" }).click();
+    await north.locator(".result.good", { hasText: "Noted at" }).waitFor(SOON);
+  }
+  await find(north, "asha");
+  assert.match(await heading(north), /^Already in/, "this phone knows");
+  await north.getByText("2 check-ins will be sent when the network is back.").waitFor(SOON);
+  await find(south, "meena");
+  await south.getByRole("button", { name: "Check in" }).click();
+  await south.locator(".result.good").waitFor(SOON);
+  for (let second = 0; second < 60; second += 10) await north.clock.fastForward(10_000);
+  assert.deepEqual(await counts(made), [4, 1]);
+
+  await north.context().setOffline(false);
+  await north.clock.fastForward(10_000);
+  await north.locator(".result.warn", { hasText: "Already in at" }).waitFor(SOON);
+  assert.match(await heading(north), /^Meena Mathiri, scanned at \d\d:\d\d: Already in at \d\d:\d\d, South$/);
+  await north.locator("#trouble:empty").waitFor({ ...SOON, state: "attached" });
+  assert.deepEqual(await counts(made), [4, 2]);
+  assert.deepEqual((await guests(made)).map(({ gate }) => gate), ["North", "South", null, null]);
+  assert.equal(await north.evaluate(() => Object.values(localStorage).join("")), "[]", "nothing is left on the phone");
+});
+
+test("what a door keeps without a network outlives the page, and holds no name", async () => {
+  const { made } = await crowd(["asha"]);
+  const page = await door(made, "North", { hurried: true });
+  await page.locator("#registered", { hasText: "1" }).waitFor(SOON);
+  await page.context().setOffline(true);
+  await find(page, "asha");
+  await page.getByRole("button", { name: "Check in" }).click();
+  await page.locator(".result.good", { hasText: "Noted at" }).waitFor(SOON);
+  const kept = await page.evaluate(() => Object.values(localStorage).join(""));
+  assert.ok(kept.includes((await guests(made))[0].registration_code) && !/asha|rao/i.test(kept), kept);
+  const address = page.url();
+  await page.context().setOffline(false);
+  await page.goto(address);
+  while ((await counts(made))[1] !== 1) await page.clock.fastForward(3_000);
+});
+
+test("pages of doors are accessible in both schemes and by the Tab key, light, and fit every window", async () => {
+  const { made } = await crowd(["asha", "meena"]);
+  const opened = await service.call(`events/${made.event_id}/doors`, { name: "Gate B" });
+  const [{ registration_code: code }] = await guests(made);
+  const page = await open(browser, "android", { still: true, isMobile: false, judged: true });
+  const problems = [];
+  const judge = async (state, address) => {
+    const { answer, bytes } = await weigh(page, () => page.goto(address));
+    const wrong = [...headerProblems(answer, { referrer: "(no-referrer|same-origin)" }), ...await focusProblems(page)];
+    if (bytes > MOST) wrong.push(`weighs ${bytes} bytes`);
+    wrong.push(...await problemsInBothSchemes(page), ...await layoutProblems(page), ...await forcedColourProblems(page), ...await narrowProblems(page));
+    problems.push(...[...wrong, ...page.troubles.splice(0)].map((words) => `${state}: ${words}`));
+  };
+  await judge("PIN", opened.door_url);
+  await judge("ticket of a stranger", `${service.base}/d/t/222222.none`).catch(() => {});
+  await page.goto(opened.door_url);
+  await page.getByLabel("PIN of this door").fill(opened.pin);
+  await page.getByRole("button", { name: "Open the door page" }).click();
+  await judge("door", opened.door_url);
+  await judge("found", `${opened.door_url}?q=a`);
+  await judge("guest", `${opened.door_url}?guest=${code}`);
+  await service.call(`events/${made.event_id}/check-ins`, { code, gate: "A" });
+  await judge("guest who is in", `${opened.door_url}?guest=${code}`);
+  await judge("no guest", `${opened.door_url}?state=unknown`);
+  assert.equal(problems.join("\n"), "");
+});
