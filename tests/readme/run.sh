@@ -55,7 +55,7 @@ paste_into() {
   for told in '"pending":true' '"verification_passed":true' '"residentName":"Asha' '"qrPayload":"' '"verification_passed":false' \
     '"registration_count":1' '"remaining":1' '"documentStatus":"Completed"' '"Documents fetched"' '"eStampId":' '"uniqueIdentifier":' '"status":"disabled"' '"field":"claims[1]"' '"balance":' '"kind":"root"' 'as it should be' outcome=delivered \
     '"state":"verified"' 'getIntent?value=' '"responseMsg":"Success"' '200 text/html' '"code":"event_closed"' '"webhookUrl":null' \
-    '"request_id":"checkout-7"' '"code":"idempotency_key_reused"' '"error_code":"claims_missing"' '"ageAbove18":false'; do
+    '"already":false' '"already":true' '"pin":"' '"request_id":"checkout-7"' '"code":"idempotency_key_reused"' '"error_code":"claims_missing"' '"ageAbove18":false'; do
     grep -qF -- "$told" "$out" || fail "$name: no $told in the answers" "$out" "$err"
   done
   same=$(grep -xE '[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}' "$out" | sort | uniq -c | awk '$1 >= 2' | wc -l)
