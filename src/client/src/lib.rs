@@ -16,6 +16,7 @@ use std::time::Duration;
 use reqwest::redirect::Policy;
 use reqwest::{Method, RequestBuilder};
 use sakshi_wire::credits::StatementEntry;
+use sakshi_wire::guests::RegistrationRow;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::de::DeserializeOwned;
 use url::Url;
@@ -166,10 +167,18 @@ impl Client {
     /// # Errors
     /// As [`Client::send`].
     pub async fn registered(&self, event: &str) -> Result<Vec<String>, Error> {
+        Ok(self.registrations(event).await?.into_iter().map(|guest| guest.txn_id.to_string()).collect())
+    }
+
+    /// All registered guests of an event, oldest first.
+    ///
+    /// # Errors
+    /// As [`Client::send`].
+    pub async fn registrations(&self, event: &str) -> Result<Vec<RegistrationRow>, Error> {
         let mut guests = Vec::new();
         for page in Page::all() {
             let found = self.send(public::registrations(event, page)).await?;
-            guests.extend(found.registrations.into_iter().map(|guest| guest.txn_id.to_string()));
+            guests.extend(found.registrations);
             if found.next.is_none() {
                 break;
             }

@@ -8,7 +8,7 @@ use sakshi_wire::doclocker::{DocLockerDetails, DocLockerResponse};
 use sakshi_wire::esign::{EsignResponse, EsignStatus};
 use sakshi_wire::estamp::EStampResponse;
 use sakshi_wire::events::{CreateEventResponse, EventResponse};
-use sakshi_wire::guests::RegistrationsPage;
+use sakshi_wire::guests::{CreateDoorResponse, RegistrationsPage};
 use sakshi_wire::ovse::{InitResponse, OvseResult, QrIntentResponse};
 use sakshi_wire::wealth::WealthConsentResponse;
 use sakshi_wire::webhook_urls::RegisterWebhookResponse;
@@ -76,6 +76,11 @@ pub fn change_event(id: &str, change: &impl Serialize) -> Call<EventResponse> {
 /// The registered guests of an event, oldest first.
 pub fn registrations(id: &str, page: Page) -> Call<RegistrationsPage> {
     Call::get(format!("{}/registrations{page}", event_path(id)))
+}
+
+/// Opens a door of an event.
+pub fn create_door(event: &str, terms: &impl Serialize) -> Call<CreateDoorResponse> {
+    Call::post(format!("{}/doors", event_path(event)), terms)
 }
 
 /// Orders signatures of a document.

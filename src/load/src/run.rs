@@ -193,6 +193,8 @@ async fn gather(options: &Options, workload: &Workload, operator: &Operator, sit
         balance: operator.api.send(internal::balance(&site.backend.client)).await?.balance,
         webhooks: receiver.with(Clone::clone),
         event,
+        guests: None,
+        doors: Vec::new(),
         deliveries: None,
         granted: granted(workload),
         polled: !workload.has_event(),

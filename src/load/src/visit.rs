@@ -212,7 +212,7 @@ impl Site {
         let (sent, replied) = (sent - self.origin, exchange.done - self.origin);
         self.journal.answered(&intent.txn, Answered { posted, sent, replied, reply });
         match reply {
-            Reply::Accepted => Ok(Visit::Done),
+            Reply::Accepted | Reply::Duplicate => Ok(Visit::Done),
             Reply::Full => Ok(Visit::TurnedAway),
             Reply::Refused(_) | Reply::Unknown => Err(stuck(Step::Callback, &exchange)),
         }

@@ -14,6 +14,8 @@ pub enum Reply {
     Accepted,
     /// 409: the last place had gone.
     Full,
+    /// 409: the person is registered already.
+    Duplicate,
     /// Any other status.
     Refused(u16),
     /// None came, although it was asked again.
@@ -102,11 +104,49 @@ pub enum Visit {
     Failed,
 }
 
+/// The service's answer to a check-in at a door.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CheckInAnswer {
+    /// The guest is checked in now.
+    In {
+        /// Time and gate, as the door shows them.
+        when: String,
+    },
+    /// The guest was checked in before.
+    Already {
+        /// Time and gate of that check-in.
+        when: String,
+    },
+    /// Another state, or another status than 200.
+    Refused(String),
+    /// None came, although it was sent again.
+    Lost,
+}
+
+/// A scan of a guest's code at a door.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scan {
+    /// The gate of the door.
+    pub gate: String,
+    /// The registration code of the guest.
+    pub code: String,
+    /// The time of the scan, in milliseconds since 1970.
+    pub at: i64,
+    /// True if it was kept without a network, and sent later.
+    pub kept: bool,
+    /// The answer to the last try.
+    pub answer: CheckInAnswer,
+}
+
 /// Everything that was recorded.
 #[derive(Clone, Debug, Default)]
 pub struct Records {
     /// By transaction.
     pub entries: HashMap<String, Entry>,
+    /// Guests who are a person that had come before, with the number of that person's first guest.
+    pub comes_again: HashMap<u64, u64>,
+    /// Scans at doors.
+    pub scans: Vec<Scan>,
     /// When guests were told that the event is full.
     pub turned_away: Vec<Duration>,
     /// Openings whose answer never came: each may have cost a credit.
@@ -150,6 +190,16 @@ impl Journal {
     /// The result was read.
     pub fn polled(&self, txn: &str, polled: Polled) {
         self.change(txn, |entry| entry.polled = Some(polled));
+    }
+
+    /// A guest is the person who came as this earlier guest.
+    pub fn came_again(&self, guest: u64, first: u64) {
+        self.records().comes_again.insert(guest, first);
+    }
+
+    /// A door scanned a guest, and got its answer.
+    pub fn scanned(&self, scan: Scan) {
+        self.records().scans.push(scan);
     }
 
     /// The answer to an opening never came.
@@ -198,6 +248,13 @@ impl Records {
     pub fn replied(&self, posted: Posted, reply: Reply) -> impl Iterator<Item = &str> {
         let is = move |entry: &Entry| entry.answered.is_some_and(|answered| answered.posted == posted && answered.reply == reply);
         self.entries.iter().filter(move |(_, entry)| is(entry)).map(|(txn, _)| txn.as_str())
+    }
+
+    /// The person of a transaction's guest: the number of their first guest. None for a transaction that this tester did not open.
+    #[must_use]
+    pub fn person(&self, txn: &str) -> Option<u64> {
+        let guest = self.entries.get(txn)?.guest;
+        Some(self.comes_again.get(&guest).copied().unwrap_or(guest))
     }
 
     /// The records of a transaction, as a line.

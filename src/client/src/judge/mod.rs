@@ -11,9 +11,13 @@ use sakshi_wire::credits::StatementEntry;
 use sakshi_wire::events::EventResponse;
 use serde::Serialize;
 
+use self::doors::DoorView;
+use self::guests::RegisteredGuest;
 use self::journal::{Posted, Records, Reply};
 use self::webhooks::Arrivals;
 
+pub mod doors;
+pub mod guests;
 pub mod journal;
 mod rules;
 #[cfg(test)]
@@ -41,6 +45,10 @@ pub struct Evidence {
     pub balance: u64,
     /// The event and the transactions of its registered guests; none for the API.
     pub event: Option<(EventResponse, Vec<String>)>,
+    /// The registered guests with their marks and check-ins, oldest first, if they are to be judged.
+    pub guests: Option<Vec<RegisteredGuest>>,
+    /// The doors of the event at the end of the run.
+    pub doors: Vec<DoorView>,
     /// The places of the event, unless their number was changed during the run.
     pub max_guests: Option<u64>,
     /// When the service's counts were read, in seconds since the Unix epoch.
@@ -184,6 +192,18 @@ pub fn judge(evidence: &Evidence) -> Vec<Finding> {
             rules::abandoned(evidence, event),
         ]);
         findings.extend(evidence.max_guests.map(|places| rules::full(evidence, places)));
+        if let Some(guests) = &evidence.guests {
+            findings.push(guests::duplicates(evidence, event, guests));
+            findings.push(guests::refusals(evidence, event, guests));
+            if !evidence.doors.is_empty() {
+                findings.extend([
+                    doors::tried(evidence, guests),
+                    doors::once(evidence, guests),
+                    doors::agree(evidence, event, guests),
+                    doors::counts(evidence, event, guests),
+                ]);
+            }
+        }
     }
     if evidence.polled {
         findings.push(rules::results(evidence));

@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 
 use sakshi_domain::credits::EntryKind;
+use sakshi_domain::event::EventRefusal;
 use sakshi_wire::events::EventResponse;
 
 use super::journal::{Entry, Polled, Posted, REJECTED, Reply};
@@ -12,14 +13,14 @@ use super::{Blame, Deliveries, EXAMPLES, Evidence, Expected, Finding, debited};
 /// The service's clock and ours may differ so much, and an intent may end so much before its transaction, in seconds.
 const EXPIRY_SLACK: i64 = 15;
 
-fn finding(rule: &'static str, figures: String, wrong: impl IntoIterator<Item = String>) -> Finding {
+pub(super) fn finding(rule: &'static str, figures: String, wrong: impl IntoIterator<Item = String>) -> Finding {
     let mut wrong = wrong.into_iter().peekable();
     let held = wrong.peek().is_none();
     Finding { rule, blame: Blame::Service, held, figures, examples: wrong.take(EXAMPLES).collect() }
 }
 
 /// What is wrong when a number is not in a range.
-fn outside(what: &str, found: u64, least: u64, most: u64) -> Option<String> {
+pub(super) fn outside(what: &str, found: u64, least: u64, most: u64) -> Option<String> {
     (!(least..=most).contains(&found)).then(|| format!("{what}: {found} instead of {}", range(least, most)))
 }
 
@@ -187,13 +188,14 @@ pub(super) fn results(evidence: &Evidence) -> Finding {
 }
 
 /// The result of a transaction, if its answer determines it.
-fn expected_result(entry: &Entry) -> Option<Polled> {
+pub(super) fn expected_result(entry: &Entry) -> Option<Polled> {
     let failed = |code: &str| Polled::Finished { passed: false, code: Some(code.to_owned()) };
     match entry.answered.map(|it| (it.posted, it.reply)) {
         None => Some(Polled::Pending),
         Some((Posted::Consent, Reply::Accepted)) => Some(Polled::Finished { passed: true, code: None }),
         Some((Posted::Refusal, Reply::Accepted)) => Some(failed(REJECTED)),
-        Some((Posted::Consent, Reply::Full)) => Some(failed("event_full")),
+        Some((Posted::Consent, Reply::Full)) => Some(failed(EventRefusal::Full.code())),
+        Some((Posted::Consent, Reply::Duplicate)) => Some(failed(EventRefusal::Duplicate.code())),
         Some(_) => None,
     }
 }
@@ -250,7 +252,9 @@ pub(super) fn correct(evidence: &Evidence, expected: &Expected<'_>) -> Finding {
 
 pub(super) fn answers(evidence: &Evidence) -> Finding {
     let refused = evidence.journal.entries.iter().filter(|(_, entry)| {
-        entry.answered.is_some_and(|it| matches!(it.reply, Reply::Refused(_)) || (it.posted == Posted::Refusal && it.reply == Reply::Full))
+        entry.answered.is_some_and(|it| {
+            matches!(it.reply, Reply::Refused(_)) || (it.posted == Posted::Refusal && matches!(it.reply, Reply::Full | Reply::Duplicate))
+        })
     });
     let figures = format!("{} refused", refused.clone().count());
     // The rehearsal has shown that credentials of this issuer, made in this way, are accepted.

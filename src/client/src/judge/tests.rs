@@ -11,6 +11,9 @@ use super::journal::{Answered, Entry, Journal, Polled, REJECTED, Visit};
 use super::webhooks::Arrival;
 use super::*;
 
+mod doors;
+mod guests;
+
 const RULES_OF_AN_EVENT: usize = 14;
 
 fn at(millis: u64) -> Duration {
@@ -61,6 +64,8 @@ fn honest() -> Evidence {
         ledger,
         balance: 89,
         event: Some((view, list)),
+        guests: None,
+        doors: Vec::new(),
         deliveries: None,
         granted: 100,
         polled: false,
@@ -73,7 +78,11 @@ fn honest() -> Evidence {
 
 /// The rules that a change of the honest run breaks.
 fn broken(plant: impl FnOnce(&mut Evidence)) -> Vec<&'static str> {
-    let mut evidence = honest();
+    broken_in(honest(), plant)
+}
+
+/// The rules that a change of this run breaks.
+fn broken_in(mut evidence: Evidence, plant: impl FnOnce(&mut Evidence)) -> Vec<&'static str> {
     plant(&mut evidence);
     judge(&evidence).into_iter().filter(|finding| !finding.held).map(|finding| finding.rule).collect()
 }

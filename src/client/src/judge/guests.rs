@@ -1,0 +1,111 @@
+//! Registered guests, and the rules on people who register twice.
+//!
+//! The list of registrations decides who was first: two guests who are one person may answer at the same time.
+
+use std::collections::{HashMap, HashSet};
+
+use sakshi_domain::event::OnDuplicate;
+use sakshi_domain::time::Timestamp;
+use sakshi_wire::events::EventResponse;
+use sakshi_wire::guests::RegistrationRow;
+
+use super::journal::{Posted, Reply};
+use super::rules::{expected_result, finding, outside};
+use super::{Evidence, Finding};
+
+/// The name of the person in a credential.
+const NAME: &str = "residentName";
+
+/// A registered guest, as the service lists them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RegisteredGuest {
+    /// The transaction.
+    pub txn: String,
+    /// The registration code.
+    pub code: String,
+    /// The name that was shared; empty without one.
+    pub name: String,
+    /// The transaction of an earlier guest who may be the same person.
+    pub possible_duplicate_of: Option<String>,
+    /// The time of the check-in.
+    pub checked_in_at: Option<Timestamp>,
+    /// The gate of the check-in.
+    pub gate: Option<String>,
+}
+
+impl From<RegistrationRow> for RegisteredGuest {
+    fn from(row: RegistrationRow) -> Self {
+        let name = row.verified_claims.as_map().get(NAME).and_then(serde_json::Value::as_str);
+        Self {
+            txn: row.txn_id.to_string(),
+            code: row.registration_code,
+            name: name.unwrap_or_default().to_owned(),
+            possible_duplicate_of: row.possible_duplicate_of.map(|txn| txn.to_string()),
+            checked_in_at: row.checked_in_at,
+            gate: row.gate,
+        }
+    }
+}
+
+/// With `flag`, each guest whose person was registered before is marked with one of that person's earlier registrations. Nobody else is
+/// marked, and nobody at all with `allow` and `refuse`.
+pub(super) fn duplicates(evidence: &Evidence, event: &EventResponse, guests: &[RegisteredGuest]) -> Finding {
+    let journal = &evidence.journal;
+    let is_flagging = event.on_duplicate == OnDuplicate::Flag;
+    let mut earlier: HashMap<u64, HashSet<&str>> = HashMap::new();
+    let (mut wrong, mut again) = (Vec::new(), 0_u64);
+    for guest in guests {
+        let known = journal.person(&guest.txn).map(|person| earlier.entry(person).or_default());
+        let is_again = known.as_ref().is_some_and(|known| !known.is_empty());
+        again += u64::from(is_again);
+        let is_right = match &guest.possible_duplicate_of {
+            None => !(is_flagging && is_again),
+            Some(of) => is_flagging && known.as_ref().is_some_and(|known| known.contains(of.as_str())),
+        };
+        if !is_right {
+            let mark = guest.possible_duplicate_of.as_ref().map_or_else(|| "not marked".to_owned(), |of| format!("marked with {of}"));
+            wrong.push(format!("{mark}: {}", journal.line(&guest.txn)));
+        }
+        known.map(|known| known.insert(&guest.txn));
+    }
+    let marked = guests.iter().filter(|guest| guest.possible_duplicate_of.is_some()).count() as u64;
+    let counted = outside("duplicates counted", event.duplicate_count.into(), marked, marked);
+    let figures = format!("{again} came again, {marked} marked, {} counted, with {}", event.duplicate_count, event.on_duplicate);
+    finding("every duplicate is marked where the event flags, and nobody else", figures, counted.into_iter().chain(wrong))
+}
+
+/// With `refuse`, a person has one registration, and the others of that person ended as refused. Otherwise nobody is refused as a
+/// duplicate.
+pub(super) fn refusals(evidence: &Evidence, event: &EventResponse, guests: &[RegisteredGuest]) -> Finding {
+    let journal = &evidence.journal;
+    let mut registered: HashMap<u64, Vec<&str>> = HashMap::new();
+    for guest in guests {
+        if let Some(person) = journal.person(&guest.txn) {
+            registered.entry(person).or_default().push(&guest.txn);
+        }
+    }
+    let is_refusing = event.on_duplicate == OnDuplicate::Refuse;
+    let twice = registered.values().filter(|txns| is_refusing && txns.len() > 1);
+    let twice = twice.map(|txns| format!("one person is registered as {}", txns.join(" and ")));
+    let refused = || journal.replied(Posted::Consent, Reply::Duplicate);
+    let cause = |txn: &str| {
+        let entry = journal.entries.get(txn)?;
+        let replied = entry.answered?.replied;
+        let mut of_person = registered.get(&journal.person(txn)?)?.iter();
+        of_person.find(|first| sent(evidence, first).is_some_and(|sent| sent <= replied)).copied()
+    };
+    let baseless = refused().filter(|txn| !is_refusing || cause(txn).is_none());
+    let baseless = baseless.map(|txn| format!("refused, and the person was not registered: {}", journal.line(txn)));
+    let otherwise = refused().filter(|txn| journal.entries.get(*txn).is_none_or(|entry| entry.polled != expected_result(entry)));
+    let otherwise = otherwise.map(|txn| {
+        let polled = journal.entries.get(txn).and_then(|entry| entry.polled.as_ref());
+        format!("its result is {polled:?}: {}", journal.line(txn))
+    });
+    let figures = format!("{} people registered, {} refused, with {}", registered.len(), refused().count(), event.on_duplicate);
+    finding("every duplicate is refused where the event refuses, and nobody else", figures, twice.chain(baseless).chain(otherwise))
+}
+
+/// The time at which the answer for a transaction was first sent.
+fn sent(evidence: &Evidence, txn: &str) -> Option<std::time::Duration> {
+    evidence.journal.entries.get(txn)?.answered.map(|answered| answered.sent)
+}

@@ -1,0 +1,123 @@
+//! A run with two doors, and one planted fault after the other.
+
+use super::guests::listed;
+use super::*;
+use crate::judge::doors::{DoorGuest, DoorView};
+use crate::judge::guests::RegisteredGuest;
+use crate::judge::journal::{CheckInAnswer, Scan};
+
+const TRIED: &str = "each door lists the registered guests and takes their codes";
+const ONCE: &str = "each guest is checked in exactly once";
+const AGREE: &str = "doors and registrations agree on the time and gate of each check-in";
+const COUNTS: &str = "the counts of check-ins agree";
+/// 10:00 in Delhi.
+const MORNING: i64 = 1_767_241_800_000;
+
+/// Eight guests are checked in, a minute apart, at two gates in turn. The first is scanned at both gates, and again later by the one that had
+/// no network.
+fn checked_in() -> Evidence {
+    let mut evidence = honest();
+    let mut guests = listed(&evidence);
+    for (guest, number) in guests.iter_mut().zip(0_i64..) {
+        let (at, gate) = (MORNING + number * 60_000, format!("Gate {}", 1 + number % 2));
+        (guest.checked_in_at, guest.gate) = (Some(Timestamp::from_millis(at)), Some(gate.clone()));
+        let answer = CheckInAnswer::In { when: format!("10:{number:02}, {gate}") };
+        evidence.journal.scans.push(Scan { gate, code: guest.code.clone(), at, kept: false, answer });
+    }
+    let again = CheckInAnswer::Already { when: "10:00, Gate 1".to_owned() };
+    let code = guests[0].code.clone();
+    evidence.journal.scans.push(Scan { gate: "Gate 2".to_owned(), code, at: MORNING - 5_000, kept: true, answer: again });
+    let seen = |guest: &RegisteredGuest| DoorGuest { code: guest.code.clone(), name: guest.name.clone(), is_inside: true };
+    let seen: Vec<DoorGuest> = guests.iter().map(seen).collect();
+    let door = |gate: &str| DoorView { gate: gate.to_owned(), registered: 8, inside: 8, guests: seen.clone() };
+    evidence.doors = vec![door("Gate 1"), door("Gate 2")];
+    event(&mut evidence).0.checked_in_count = 8;
+    evidence.guests = Some(guests);
+    evidence
+}
+
+fn guest(evidence: &mut Evidence, number: usize) -> &mut RegisteredGuest {
+    &mut evidence.guests.as_mut().unwrap()[number]
+}
+
+fn with_plants(rule: &str, plants: impl IntoIterator<Item = Plant>) {
+    for (number, plant) in plants.into_iter().enumerate() {
+        let rules = broken_in(checked_in(), plant);
+        assert!(rules.contains(&rule), "{number}: {rule} instead of {rules:?}");
+    }
+}
+
+#[test]
+fn an_honest_run_with_doors_breaks_no_rule() {
+    let findings = judge(&checked_in());
+    assert_eq!(findings.iter().filter(|finding| !finding.held).collect::<Vec<_>>(), Vec::<&Finding>::new());
+    assert_eq!(findings.len(), RULES_OF_AN_EVENT + 6);
+}
+
+#[test]
+fn a_check_in_whose_answer_was_lost_was_done_or_not() {
+    let lost = |number: usize| broken_in(checked_in(), |evidence| evidence.journal.scans[number].answer = CheckInAnswer::Lost);
+    assert_eq!(lost(0), Vec::<&str>::new(), "the registration says that it was");
+    assert_eq!(lost(8), Vec::<&str>::new(), "another scan was");
+    let moved = broken_in(checked_in(), |evidence| {
+        evidence.journal.scans[3].answer = CheckInAnswer::Lost;
+        guest(evidence, 3).gate = Some("Gate 1".to_owned());
+    });
+    assert_eq!(moved, [ONCE], "nobody was scanned there");
+}
+
+#[test]
+fn a_guest_who_is_checked_in_twice_or_never_is_seen() {
+    let twice = broken_in(checked_in(), |evidence| {
+        evidence.journal.scans[8].answer = CheckInAnswer::In { when: "09:59, Gate 2".to_owned() };
+    });
+    assert_eq!(twice, [ONCE, AGREE]);
+    let plants: [Plant; 4] = [
+        |evidence| evidence.journal.scans[8].answer = CheckInAnswer::In { when: "10:00, Gate 1".to_owned() },
+        |evidence| evidence.journal.scans[3].answer = CheckInAnswer::Already { when: "10:03, Gate 2".to_owned() },
+        |evidence| (guest(evidence, 3).checked_in_at, guest(evidence, 3).gate) = (None, None),
+        |evidence| drop(evidence.journal.scans.remove(3)),
+    ];
+    with_plants(ONCE, plants);
+}
+
+#[test]
+fn another_time_or_gate_of_a_check_in_is_seen() {
+    let plants: [Plant; 6] = [
+        |evidence| evidence.journal.scans[8].answer = CheckInAnswer::Already { when: "10:00, Gate 2".to_owned() },
+        |evidence| evidence.journal.scans[8].answer = CheckInAnswer::Already { when: "09:59, Gate 1".to_owned() },
+        |evidence| evidence.journal.scans[3].answer = CheckInAnswer::In { when: "10:04, Gate 2".to_owned() },
+        |evidence| guest(evidence, 3).gate = None,
+        |evidence| guest(evidence, 3).checked_in_at = Some(Timestamp::from_millis(MORNING + 3 * 60_000 + 1)),
+        |evidence| guest(evidence, 3).checked_in_at = Some(Timestamp::from_millis(MORNING + 2 * 60_000)),
+    ];
+    with_plants(AGREE, plants);
+}
+
+#[test]
+fn a_guest_whom_a_door_does_not_list_or_take_is_seen() {
+    let plants: [Plant; 7] = [
+        |evidence| drop(evidence.doors[1].guests.pop()),
+        |evidence| evidence.doors[1].guests[3].name = "Guest 99".to_owned(),
+        |evidence| evidence.doors[1].guests.swap(3, 4),
+        |evidence| evidence.journal.scans[8].answer = CheckInAnswer::Refused("unknown".to_owned()),
+        |evidence| evidence.journal.scans[8].code = "CODE99".to_owned(),
+        |evidence| drop(evidence.journal.scans.remove(3)),
+        |evidence| guest(evidence, 3).code = guest(evidence, 4).code.clone(),
+    ];
+    with_plants(TRIED, plants);
+}
+
+#[test]
+fn a_wrong_count_of_check_ins_is_seen() {
+    let plants: [Plant; 5] = [
+        |evidence| event(evidence).0.checked_in_count = 9,
+        |evidence| evidence.doors[1].inside = 7,
+        |evidence| evidence.doors[0].registered = 7,
+        |evidence| evidence.doors[1].guests[3].is_inside = false,
+        |evidence| drop(evidence.journal.scans.remove(3)),
+    ];
+    with_plants(COUNTS, plants);
+    let alone = broken_in(checked_in(), |evidence| event(evidence).0.checked_in_count = 9);
+    assert_eq!(alone, [COUNTS]);
+}

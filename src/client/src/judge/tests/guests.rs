@@ -1,0 +1,133 @@
+//! Runs in which people register twice, and one planted fault after the other.
+
+use sakshi_domain::event::OnDuplicate;
+
+use super::*;
+use crate::judge::guests::RegisteredGuest;
+
+const MARKED: &str = "every duplicate is marked where the event flags, and nobody else";
+const REFUSED: &str = "every duplicate is refused where the event refuses, and nobody else";
+
+/// The registered guests of the honest run, without marks.
+pub(super) fn listed(evidence: &Evidence) -> Vec<RegisteredGuest> {
+    let of = |txn: &String| RegisteredGuest {
+        txn: txn.clone(),
+        code: format!("CODE{}", &txn[4..]),
+        name: format!("Guest {}", &txn[4..]),
+        possible_duplicate_of: None,
+        checked_in_at: None,
+        gate: None,
+    };
+    evidence.event.as_ref().unwrap().1.iter().map(of).collect()
+}
+
+fn guest<'a>(evidence: &'a mut Evidence, txn: &str) -> &'a mut RegisteredGuest {
+    evidence.guests.as_mut().unwrap().iter_mut().find(|guest| guest.txn == txn).unwrap()
+}
+
+fn mark(evidence: &mut Evidence, txn: &str, of: Option<&str>) {
+    guest(evidence, txn).possible_duplicate_of = of.map(str::to_owned);
+}
+
+/// The person of guest 3 comes again as guests 5 and 7, that of guest 6 as guest 8. Guest 9 is guest 2, who left.
+fn flagged() -> Evidence {
+    let mut evidence = honest();
+    evidence.guests = Some(listed(&evidence));
+    evidence.journal.comes_again = [(5, 3), (7, 3), (8, 6), (9, 2)].into();
+    for (txn, of) in [("txn-05", "txn-03"), ("txn-07", "txn-05"), ("txn-08", "txn-06")] {
+        mark(&mut evidence, txn, Some(of));
+    }
+    event(&mut evidence).0.duplicate_count = 3;
+    evidence
+}
+
+/// Guest 10 is the person of guest 3, and is refused.
+fn refusing() -> Evidence {
+    let mut evidence = honest();
+    evidence.guests = Some(listed(&evidence));
+    evidence.journal.comes_again = [(10, 3)].into();
+    event(&mut evidence).0.on_duplicate = OnDuplicate::Refuse;
+    let entry = evidence.journal.entries.get_mut("txn-10").unwrap();
+    entry.answered.as_mut().unwrap().reply = Reply::Duplicate;
+    entry.polled = Some(Polled::Finished { passed: false, code: Some("already_registered".to_owned()) });
+    evidence
+}
+
+#[test]
+fn honest_runs_with_people_who_come_again_break_no_rule() {
+    for evidence in [flagged(), refusing()] {
+        let findings = judge(&evidence);
+        assert_eq!(findings.iter().filter(|finding| !finding.held).collect::<Vec<_>>(), Vec::<&Finding>::new());
+        assert_eq!(findings.len(), RULES_OF_AN_EVENT + 2);
+    }
+    let allowing = broken_in(flagged(), |evidence| {
+        (event(evidence).0.on_duplicate, event(evidence).0.duplicate_count) = (OnDuplicate::Allow, 0);
+        evidence.guests = Some(listed(evidence));
+    });
+    assert_eq!(allowing, Vec::<&str>::new());
+}
+
+#[test]
+fn of_guests_who_race_the_list_says_who_was_first() {
+    let race = |marks: [(&str, Option<&str>); 2]| {
+        broken_in(flagged(), |evidence| {
+            // Guest 8 was faster than guest 6.
+            let guests = evidence.guests.as_mut().unwrap();
+            let places = ["txn-06", "txn-08"].map(|txn| guests.iter().position(|guest| guest.txn == txn).unwrap());
+            guests.swap(places[0], places[1]);
+            for (txn, of) in marks {
+                mark(evidence, txn, of);
+            }
+        })
+    };
+    assert_eq!(race([("txn-08", None), ("txn-06", Some("txn-08"))]), Vec::<&str>::new());
+    assert_eq!(race([("txn-08", Some("txn-06")), ("txn-06", None)]), [MARKED]);
+}
+
+#[test]
+fn wrong_marks_and_counts_of_duplicates_are_seen() {
+    let plants: [Plant; 8] = [
+        |evidence| mark(evidence, "txn-08", None),
+        |evidence| mark(evidence, "txn-08", Some("txn-03")),
+        |evidence| mark(evidence, "txn-08", Some("txn-08")),
+        |evidence| mark(evidence, "txn-05", Some("txn-07")),
+        |evidence| mark(evidence, "txn-09", Some("txn-02")),
+        |evidence| {
+            mark(evidence, "txn-04", Some("txn-03"));
+            event(evidence).0.duplicate_count = 4;
+        },
+        |evidence| event(evidence).0.duplicate_count = 2,
+        |evidence| event(evidence).0.on_duplicate = OnDuplicate::Allow,
+    ];
+    for (number, plant) in plants.into_iter().enumerate() {
+        assert_eq!(broken_in(flagged(), plant), [MARKED], "{number}");
+    }
+}
+
+#[test]
+fn a_person_who_is_registered_twice_or_refused_for_nothing_is_seen() {
+    let plants: [Plant; 5] = [
+        |evidence| evidence.journal.comes_again.extend([(5, 3)]),
+        |evidence| evidence.journal.comes_again.clear(),
+        |evidence| evidence.journal.comes_again.extend([(10, 2)]),
+        |evidence| evidence.journal.entries.get_mut("txn-10").unwrap().polled = None,
+        |evidence| {
+            evidence.journal.entries.get_mut("txn-10").unwrap().polled =
+                Some(Polled::Finished { passed: false, code: Some("event_full".to_owned()) });
+        },
+    ];
+    for (number, plant) in plants.into_iter().enumerate() {
+        assert_eq!(broken_in(refusing(), plant), [REFUSED], "{number}");
+    }
+    let flagging = broken_in(refusing(), |evidence| event(evidence).0.on_duplicate = OnDuplicate::Flag);
+    assert_eq!(flagging, [REFUSED]);
+}
+
+#[test]
+fn a_person_who_is_refused_before_they_could_be_registered_is_seen() {
+    let rules = broken_in(refusing(), |evidence| {
+        let first = evidence.journal.entries.get_mut("txn-03").unwrap().answered.as_mut().unwrap();
+        (first.sent, first.replied) = (at(60_000), at(60_001));
+    });
+    assert!(rules.contains(&REFUSED), "{rules:?}");
+}
