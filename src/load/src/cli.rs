@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::{Parser, ValueEnum};
+use sakshi_domain::event::OnDuplicate;
 use secrecy::SecretString;
 use url::Url;
 
@@ -52,6 +53,12 @@ pub(crate) struct Options {
     /// The share of guests who decline.
     #[arg(long, default_value_t = 0.05)]
     pub(crate) decline: f64,
+    /// The share of guests who are a person that has come before: the same name, date of birth and device key, a new credential.
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
+    pub(crate) duplicates: f64,
+    /// The event's handling of a person who registers again: allow, flag or refuse.
+    #[arg(long, value_name = "HANDLING", default_value_t = OnDuplicate::Flag)]
+    pub(crate) on_duplicate: OnDuplicate,
     /// The event's places; by default there is one for each guest.
     #[arg(long)]
     pub(crate) max_guests: Option<u64>,

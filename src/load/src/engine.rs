@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
+use crate::people::person_of;
 use crate::record::Due;
 use crate::schedule::{Arrivals, Guest};
 use crate::visit::{Progress, Site};
@@ -29,7 +30,8 @@ pub(crate) async fn run(workload: &Workload, site: &Arc<Site>) {
 }
 
 fn draw(workload: &Workload, number: u64) -> Guest {
-    Guest::draw(workload.seed, number, workload.abandon, workload.decline)
+    let person = person_of(workload.seed, number, workload.duplicates);
+    Guest::draw(workload.seed, number, workload.abandon, workload.decline).with_person(person)
 }
 
 async fn open(workload: &Workload, rate: f64, site: &Arc<Site>) {

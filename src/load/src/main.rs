@@ -9,6 +9,7 @@ mod cli;
 mod device;
 mod engine;
 mod operator;
+mod people;
 mod process;
 mod receiver;
 mod record;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use reqwest::Method;
 use sakshi_client::{Client, Credentials, Error, internal, public};
 use sakshi_domain::clock::{Clock as _, SystemClock};
+use sakshi_domain::event::OnDuplicate;
 use secrecy::SecretString;
 use serde_json::json;
 use url::Url;
@@ -61,9 +62,16 @@ impl Operator {
 
 impl Backend {
     /// Creates an event that lasts so long.
-    pub(crate) async fn create_event(&self, places: u64, lasting: Duration, webhook: &str) -> Result<String, Error> {
+    pub(crate) async fn create_event(
+        &self,
+        places: u64,
+        lasting: Duration,
+        webhook: &str,
+        on_duplicate: OnDuplicate,
+    ) -> Result<String, Error> {
         let end = (SystemClock.now() + lasting).to_string();
-        let terms = json!({ "name": "Load test", "claims": CLAIMS, "max_guests": places, "expires_at": end, "webhook_url": webhook });
+        let terms = json!({ "name": "Load test", "claims": CLAIMS, "max_guests": places, "expires_at": end, "webhook_url": webhook,
+            "on_duplicate": on_duplicate });
         Ok(self.api.send(public::create_event(&terms)).await?.event_id.to_string())
     }
 }

@@ -50,6 +50,8 @@ pub(crate) struct Guests {
     pub(crate) declined: u64,
     pub(crate) left: u64,
     pub(crate) turned_away: u64,
+    /// Refused, because the person is registered.
+    pub(crate) already_registered: u64,
     pub(crate) failed: u64,
 }
 

@@ -4,10 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use sakshi_client::judge::journal::{Journal, Records, Visit};
+use sakshi_client::judge::guests::RegisteredGuest;
+use sakshi_client::judge::journal::{Journal, Polled, Posted, Records, Reply, Visit};
 use sakshi_client::judge::{Evidence, Finding, judge, owed};
 use sakshi_client::{internal, public};
 use sakshi_domain::clock::{Clock as _, SystemClock};
+use serde_json::Value;
 use thiserror::Error;
 use tokio::time::{Instant, sleep};
 use url::Url;
@@ -86,6 +88,7 @@ pub(crate) async fn run(options: &Options) -> Result<Summary, Unable> {
     let processes = processes.collect();
 
     settle(options, &workload, &site, &receiver).await;
+    read_refused(&site).await;
     let evidence = gather(options, &workload, &operator, &site, &receiver).await?;
     let mut findings = judge(&evidence);
     explain(&mut findings, &evidence, &operator).await;
@@ -125,13 +128,15 @@ async fn prepare(
     let origin = Instant::now();
     let receiver = Receiver::start(options.webhook_host, origin).await?;
     let place = if workload.has_event() {
-        Place::Event(backend.create_event(workload.max_guests, workload.length + EVENT_MARGIN, receiver.url()).await?)
+        Place::Event(
+            backend.create_event(workload.max_guests, workload.length + EVENT_MARGIN, receiver.url(), workload.on_duplicate).await?,
+        )
     } else {
         Place::Api(receiver.url().to_owned())
     };
     let site = Site {
         transport: Transport::new(http.clone(), bases.to_vec(), Recorder::new(origin, workload.slice)),
-        signer: CredentialSigner::new(&options.issuer, &options.issuer_key)?,
+        signer: CredentialSigner::new(&options.issuer, &options.issuer_key, workload.duplicates > 0.0)?,
         journal: Journal::default(),
         backend,
         place,
@@ -179,13 +184,28 @@ async fn settle(options: &Options, workload: &Workload, site: &Site, receiver: &
     }
 }
 
+/// Reads the results of guests who were refused because they are registered already.
+async fn read_refused(site: &Site) {
+    let refused: Vec<String> = site.journal.with(|records| records.replied(Posted::Consent, Reply::Duplicate).map(str::to_owned).collect());
+    for txn in refused {
+        let polled = match site.backend.api.send(public::result(&txn).read_as::<Value>()).await {
+            Ok(body) => Polled::read(&body),
+            Err(error) => Polled::Refused(error.status().unwrap_or_default()),
+        };
+        site.journal.polled(&txn, polled);
+    }
+}
+
 /// Asks the service for its ledger, its counts and its registrations.
 async fn gather(options: &Options, workload: &Workload, operator: &Operator, site: &Site, receiver: &Receiver) -> Result<Evidence, Unable> {
     let read_at = SystemClock.now().seconds();
-    let event = match &site.place {
-        Place::Event(id) => Some((site.backend.api.send(public::event(id)).await?, site.backend.api.registered(id).await?)),
-        Place::Api(_) => None,
-    };
+    let (mut event, mut guests) = (None, None);
+    if let Place::Event(id) = &site.place {
+        let view = site.backend.api.send(public::event(id)).await?;
+        let listed: Vec<RegisteredGuest> = site.backend.api.registrations(id).await?.into_iter().map(Into::into).collect();
+        event = Some((view, listed.iter().map(|guest| guest.txn.clone()).collect()));
+        guests = Some(listed);
+    }
     Ok(Evidence {
         journal: site.journal.with(Clone::clone),
         started: site.progress.started.load(Ordering::Relaxed),
@@ -193,7 +213,7 @@ async fn gather(options: &Options, workload: &Workload, operator: &Operator, sit
         balance: operator.api.send(internal::balance(&site.backend.client)).await?.balance,
         webhooks: receiver.with(Clone::clone),
         event,
-        guests: None,
+        guests,
         doors: Vec::new(),
         deliveries: None,
         granted: granted(workload),

@@ -43,12 +43,14 @@ pub(crate) enum Fate {
 pub(crate) struct Guest {
     /// Guests are numbered from 0.
     pub(crate) number: u64,
+    /// The number of the first guest who is the same person; their own if they come for the first time.
+    pub(crate) person: u64,
     pub(crate) fate: Fate,
     dice: SmallRng,
 }
 
 impl Guest {
-    /// The same for the same seed and number.
+    /// The same for the same seed and number, as a person of their own.
     pub(crate) fn draw(seed: u64, number: u64, abandon: f64, decline: f64) -> Self {
         let mut dice = SmallRng::seed_from_u64(seed.rotate_left(32) ^ number);
         let drawn = dice.random::<f64>();
@@ -57,7 +59,12 @@ impl Guest {
             _ if drawn < abandon + decline => Fate::Declines,
             _ => Fate::Completes,
         };
-        Self { number, fate, dice }
+        Self { number, person: number, fate, dice }
+    }
+
+    /// The guest as this person.
+    pub(crate) const fn with_person(self, person: u64) -> Self {
+        Self { person, ..self }
     }
 
     /// A pause between 0.5 and 1.5 times the mean.

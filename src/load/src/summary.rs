@@ -36,6 +36,7 @@ pub(crate) fn summarise(workload: &Workload, evidence: &Evidence, findings: Vec<
         declined: count(Posted::Refusal, Reply::Accepted),
         left: journal.entries.values().filter(|entry| entry.answered.is_none()).count() as u64,
         turned_away: journal.turned_away.len() as u64 + count(Posted::Consent, Reply::Full),
+        already_registered: count(Posted::Consent, Reply::Duplicate),
         failed: journal.failed,
     };
     Summary {

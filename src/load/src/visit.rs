@@ -12,6 +12,7 @@ use reqwest::{Method, RequestBuilder};
 use sakshi_authority::intent::{IntentClaims, decode_unverified};
 use sakshi_client::judge::journal::{Answered, Entry, Journal, Polled, Posted, REJECTED, Reply, Visit};
 use sakshi_client::public::{INIT, result_path};
+use sakshi_domain::event::EventRefusal;
 use sakshi_wire::ovse::InitResponse;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, sleep_until};
@@ -182,7 +183,7 @@ impl Site {
             Fate::Abandons => return Ok(Visit::Done),
             Fate::Declines => (Posted::Refusal, json!({ "txn": intent.txn, "errCode": REJECTED, "errInfo": "User Reject" })),
             Fate::Completes => {
-                let signed = self.signer.credential(intent).await.map_err(|error| Stuck(error.to_string()))?;
+                let signed = self.signer.credential(guest.person, intent).await.map_err(|error| Stuck(error.to_string()))?;
                 (Posted::Consent, json!({ "txn": intent.txn, "response": signed }))
             }
         };
@@ -204,7 +205,7 @@ impl Site {
         };
         let reply = match exchange.outcome {
             Outcome::Status(200) => Reply::Accepted,
-            Outcome::Status(409) => Reply::Full,
+            Outcome::Status(409) => conflict(&exchange),
             outcome if again(outcome) => Reply::Unknown,
             Outcome::Status(status) => Reply::Refused(status),
             Outcome::TimedOut | Outcome::Unreachable | Outcome::Broken => Reply::Unknown,
@@ -229,6 +230,9 @@ impl Site {
 
     fn open(&self, guest: &Guest, txn: &str, exchange: &Exchange) {
         let (asked, opened) = (exchange.sent - self.origin, exchange.done - self.origin);
+        if guest.person != guest.number {
+            self.journal.came_again(guest.number, guest.person);
+        }
         self.journal.opened(txn, Entry { guest: guest.number, asked, opened, expires: None, answered: None, polled: None });
     }
 
@@ -274,6 +278,13 @@ fn soon(due: Due) -> Due {
         Due::At(_) => Due::At(Instant::now()),
         Due::Every(cadence) => Due::Every(cadence),
     }
+}
+
+/// The reply in a 409 to a callback.
+fn conflict(exchange: &Exchange) -> Reply {
+    let body = exchange.answer.as_ref().and_then(|answer| serde_json::from_slice::<Value>(&answer.body).ok());
+    let is_duplicate = body.is_some_and(|body| body["responseMsg"] == EventRefusal::Duplicate.message());
+    if is_duplicate { Reply::Duplicate } else { Reply::Full }
 }
 
 const fn again(outcome: Outcome) -> bool {

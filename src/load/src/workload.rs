@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use sakshi_domain::event::OnDuplicate;
 use thiserror::Error;
 
 use crate::cli::{Options, Scenario};
@@ -22,6 +23,10 @@ pub(crate) struct Workload {
     pub(crate) think: Duration,
     /// The seed of every random choice.
     pub(crate) seed: u64,
+    /// The share of guests who are a person that has come before.
+    pub(crate) duplicates: f64,
+    /// The event's handling of them.
+    pub(crate) on_duplicate: OnDuplicate,
     /// Width of the report's points in time.
     pub(crate) slice: Duration,
 }
@@ -44,6 +49,8 @@ pub(crate) enum WorkloadError {
     Shares,
     #[error("of --guests, --minutes and --rate at most two can be chosen")]
     Overdetermined,
+    #[error("--duplicates needs guests of an event")]
+    Duplicates,
     #[error("a storm comes within one minute: choose --guests only")]
     StormLength,
 }
@@ -67,6 +74,7 @@ impl Workload {
             (share(options.abandon), "abandon", "from 0 to 1"),
             (share(options.decline), "decline", "from 0 to 1"),
             (share(options.desktops), "desktops", "from 0 to 1"),
+            (share(options.duplicates), "duplicates", "from 0 to 1"),
             (options.rate.is_none_or(|rate| rate > 0.0 && rate < 1e6), "rate", "above 0"),
             (options.minutes.is_none_or(|minutes| minutes > 0.0 && minutes <= MINUTES_MAX), "minutes", "above 0, at most a week"),
             (options.guests.is_none_or(|guests| guests > 0), "guests", "above 0"),
@@ -84,6 +92,9 @@ impl Workload {
             return Err(WorkloadError::Shares);
         }
         let (guests, seconds) = amount(options)?;
+        if options.scenario == Scenario::Api && options.duplicates > 0.0 {
+            return Err(WorkloadError::Duplicates);
+        }
         let rate = guests as f64 / seconds;
         let model = match options.users {
             None => Model::Open { rate },
@@ -106,6 +117,8 @@ impl Workload {
             max_guests: options.max_guests.unwrap_or(guests).min(PLACES_MAX),
             think: Duration::from_secs_f64(options.think_time),
             seed: options.seed,
+            duplicates: options.duplicates,
+            on_duplicate: options.on_duplicate,
             slice,
         })
     }
@@ -161,6 +174,7 @@ mod tests {
     #[test]
     fn contradictions_are_refused() {
         assert_eq!(workload("x kiosk --guests 1 --minutes 1 --rate 1").err(), Some(WorkloadError::Overdetermined));
+        assert_eq!(workload("x api --duplicates 0.1").err(), Some(WorkloadError::Duplicates));
         assert_eq!(workload("x storm --minutes 3").err(), Some(WorkloadError::StormLength));
         assert_eq!(workload("x kiosk --abandon 0.6 --decline 0.6").err(), Some(WorkloadError::Shares));
         assert_eq!(workload("x kiosk --rate NaN").err(), Some(WorkloadError::Range("rate", "above 0")));

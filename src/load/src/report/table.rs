@@ -16,8 +16,8 @@ fn render(summary: &Summary, out: &mut String) -> std::fmt::Result {
     let guests = summary.guests;
     writeln!(
         out,
-        "guests: {} started, {} completed, {} declined, {} left, {} turned away, {} failed\n",
-        guests.started, guests.completed, guests.declined, guests.left, guests.turned_away, guests.failed
+        "guests: {} started, {} completed, {} declined, {} left, {} turned away, {} registered already, {} failed\n",
+        guests.started, guests.completed, guests.declined, guests.left, guests.turned_away, guests.already_registered, guests.failed
     )?;
     writeln!(
         out,

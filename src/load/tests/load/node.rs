@@ -93,6 +93,20 @@ fn a_real_node_keeps_what_it_promises_in_each_model() {
 }
 
 #[test]
+fn a_person_who_comes_again_is_refused_or_let_in_as_the_event_says() {
+    let directory = tempfile::tempdir().unwrap();
+    let node = Running::start(directory.path());
+    let line = ["kiosk", "--guests", "100", "--rate", "50", "--duplicates", "0.5", "--abandon", "0", "--decline", "0", "--on-duplicate"];
+    for handling in ["refuse", "allow"] {
+        let (code, summary, _, said) = node.load(directory.path(), &[&line[..], &[handling]].concat());
+        assert_eq!((code, &summary["verdict"]), (Some(0), &Value::from("held")), "{said}");
+        let (completed, refused) =
+            (summary["guests"]["completed"].as_u64().unwrap(), summary["guests"]["already_registered"].as_u64().unwrap());
+        assert_eq!((completed + refused, refused > 30), (100, handling == "refuse"), "{said}");
+    }
+}
+
+#[test]
 fn credentials_that_the_node_does_not_believe_are_a_failed_rehearsal_and_no_broken_promise() {
     let directory = tempfile::tempdir().unwrap();
     let node = Running::start(directory.path());
