@@ -59,6 +59,15 @@ pub(crate) struct Options {
     /// The event's handling of a person who registers again: allow, flag or refuse.
     #[arg(long, value_name = "HANDLING", default_value_t = OnDuplicate::Flag)]
     pub(crate) on_duplicate: OnDuplicate,
+    /// Doors of the event, which check in the guests while others still come.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) doors: u32,
+    /// The share of guests who are scanned at two doors at the same time.
+    #[arg(long, value_name = "SHARE", default_value_t = 0.1)]
+    pub(crate) twice: f64,
+    /// Seconds without a network at the first door, from a quarter of the run on. It keeps its scans and sends them afterwards.
+    #[arg(long, value_name = "SECONDS", default_value_t = 0.0)]
+    pub(crate) door_offline: f64,
     /// The event's places; by default there is one for each guest.
     #[arg(long)]
     pub(crate) max_guests: Option<u64>,

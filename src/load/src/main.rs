@@ -7,6 +7,8 @@
 mod capacity;
 mod cli;
 mod device;
+mod door;
+mod doors;
 mod engine;
 mod operator;
 mod people;

@@ -29,6 +29,8 @@ pub(crate) enum Step {
     Intent,
     Callback,
     Result,
+    Guests,
+    CheckIn,
 }
 
 impl Step {
@@ -43,6 +45,8 @@ impl Step {
             Self::Intent => "GET intent",
             Self::Callback => "POST callback",
             Self::Result => "GET result, finished",
+            Self::Guests => "GET guests at a door",
+            Self::CheckIn => "POST check-in",
         }
     }
 }

@@ -32,6 +32,8 @@ pub(crate) struct Summary {
     pub(crate) credits: Credits,
     /// The event's places with its registrations.
     pub(crate) places: Option<Places>,
+    /// Check-ins at the doors of the event.
+    pub(crate) doors: Option<Doors>,
     /// Whether the tester was the limit.
     pub(crate) tester: Tester,
     /// Seconds and resident bytes of the service.
@@ -73,6 +75,18 @@ pub(crate) struct Credits {
 pub(crate) struct Places {
     pub(crate) registered: u64,
     pub(crate) max_guests: u64,
+}
+
+/// Check-ins at doors.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub(crate) struct Doors {
+    pub(crate) doors: u64,
+    /// Guests who were checked in.
+    pub(crate) checked_in: u64,
+    /// Guests who were scanned at two doors.
+    pub(crate) at_two_doors: u64,
+    /// Scans that were kept without a network.
+    pub(crate) sent_later: u64,
 }
 
 /// Whether the tester itself was the limit of what was measured.

@@ -15,6 +15,8 @@ use tokio::time::{Instant, sleep};
 use url::Url;
 
 use crate::cli::Options;
+use crate::door::DoorError;
+use crate::doors::Doors;
 use crate::engine;
 use crate::operator::Operator;
 use crate::process::{Watched, processor_time, processor_time_of};
@@ -48,6 +50,8 @@ pub(crate) enum Unable {
     Workload(#[from] WorkloadError),
     #[error("the service could not be prepared or asked: {0}")]
     Service(#[from] sakshi_client::Error),
+    #[error("a door could not be opened or read: {0}")]
+    Door(#[from] DoorError),
     #[error(transparent)]
     Signer(#[from] SignerError),
     #[error("a rehearsal with one guest failed, so nothing would be proved: {0}")]
@@ -72,6 +76,11 @@ pub(crate) async fn run(options: &Options) -> Result<Summary, Unable> {
 
     let began = SystemClock.now();
     let (site, receiver) = prepare(options, &workload, &http, &operator, &options.base).await?;
+    let doors = match &site.place {
+        Place::Event(event) => Doors::open(&site, event, &workload).await?,
+        Place::Api(_) => None,
+    };
+    let doors = doors.map(|doors| doors.work(&site));
     let used = processor_time();
     let used_by = spent(&options.pid);
     let watching = Watch { workload: &workload, site: &site, receiver: &receiver };
@@ -88,8 +97,13 @@ pub(crate) async fn run(options: &Options) -> Result<Summary, Unable> {
     let processes = processes.collect();
 
     settle(options, &workload, &site, &receiver).await;
+    // By now every registration is done, also that of a guest whose answer was lost.
+    let views = match doors {
+        Some(doors) => doors.end(&site).await?,
+        None => Vec::new(),
+    };
     read_refused(&site).await;
-    let evidence = gather(options, &workload, &operator, &site, &receiver).await?;
+    let evidence = Evidence { doors: views, ..gather(options, &workload, &operator, &site, &receiver).await? };
     let mut findings = judge(&evidence);
     explain(&mut findings, &evidence, &operator).await;
     let tester = Tester::of(&site.progress.lag.snapshot(), &site.signer.waits.snapshot(), busy);

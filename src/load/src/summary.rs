@@ -8,8 +8,9 @@ use sakshi_client::judge::{Evidence, Finding, Verdict, webhooks};
 use sakshi_domain::credits::EntryKind;
 use sakshi_domain::time::Timestamp;
 
+use crate::doors::figures;
 use crate::record::{Step, StepRecord};
-use crate::report::{Credits, Guests, Places, Process, StepSummary, Summary, Tester};
+use crate::report::{Credits, Doors, Guests, Places, Process, StepSummary, Summary, Tester};
 use crate::workload::{Model, Workload};
 
 /// How a run went, besides its evidence.
@@ -54,12 +55,19 @@ pub(crate) fn summarise(workload: &Workload, evidence: &Evidence, findings: Vec<
             .event
             .as_ref()
             .map(|(event, _)| Places { registered: event.registration_count.into(), max_guests: event.max_guests.get().into() }),
+        doors: doors(evidence),
         tester: course.tester,
         memory: course.memory,
         processes: course.processes,
         problems: journal.problems.clone(),
         findings,
     }
+}
+
+fn doors(evidence: &Evidence) -> Option<Doors> {
+    let (checked_in, at_two_doors, sent_later) = figures(&evidence.journal.scans);
+    let doors = evidence.doors.len() as u64;
+    (doors > 0).then_some(Doors { doors, checked_in, at_two_doors, sent_later })
 }
 
 /// The model in words.

@@ -24,7 +24,7 @@ use crate::schedule::{Fate, Guest};
 use crate::signer::{CLAIMS, CredentialSigner, REDELIVERIES};
 use crate::transport::{Exchange, Transport};
 
-const HTML: &str = "text/html,application/xhtml+xml,*/*;q=0.8";
+pub(crate) const HTML: &str = "text/html,application/xhtml+xml,*/*;q=0.8";
 const INTENT: &str = "application/jwt";
 /// How often a finished result is asked for before it counts as missing.
 const POLLS: u32 = 20;

@@ -5,7 +5,7 @@ use std::io::{IsTerminal as _, Write as _};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use sakshi_client::judge::journal::{Posted, Reply};
+use sakshi_client::judge::journal::{Posted, Records, Reply};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use crate::operator::Operator;
@@ -62,16 +62,14 @@ impl Watch<'_> {
     }
 
     fn show(&self, elapsed: Duration) {
-        let (visits, opened, completed) = self
-            .site
-            .journal
-            .with(|records| (records.visits, records.entries.len(), records.replied(Posted::Consent, Reply::Accepted).count()));
+        let count = |records: &Records| (records.visits, records.entries.len(), records.replied(Posted::Consent, Reply::Accepted).count());
+        let ((visits, opened, completed), scans) = self.site.journal.with(|records| (count(records), records.scans.len()));
         let started = self.site.progress.started.load(Ordering::Relaxed);
         let bad = |outcome: &Outcome| !matches!(outcome, Outcome::Status(status) if *status < 400 || *status == 409);
         let errors: u64 = self.site.transport.recorder.outcomes().iter().filter(|(outcome, _)| bad(outcome)).map(|(_, count)| count).sum();
         let webhooks = self.receiver.with(|seen| seen.by_txn.len());
         let line = format!(
-            "{:>5.0} s  {started}/{} guests, {} present, {opened} transactions, {completed} completed, {webhooks} webhooks, {errors} errors",
+            "{:>5.0} s  {started}/{} guests, {} present, {opened} transactions, {completed} completed, {scans} scanned, {webhooks} webhooks, {errors} errors",
             elapsed.as_secs_f64(),
             self.workload.guests,
             started.saturating_sub(visits)

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use sakshi_domain::event::OnDuplicate;
+use sakshi_domain::limits::DOORS_MAX;
 use thiserror::Error;
 
 use crate::cli::{Options, Scenario};
@@ -27,6 +28,12 @@ pub(crate) struct Workload {
     pub(crate) duplicates: f64,
     /// The event's handling of them.
     pub(crate) on_duplicate: OnDuplicate,
+    /// Doors of the event.
+    pub(crate) doors: u32,
+    /// The share of guests who are scanned at two doors.
+    pub(crate) twice: f64,
+    /// How long the first door has no network.
+    pub(crate) door_offline: Duration,
     /// Width of the report's points in time.
     pub(crate) slice: Duration,
 }
@@ -49,14 +56,18 @@ pub(crate) enum WorkloadError {
     Shares,
     #[error("of --guests, --minutes and --rate at most two can be chosen")]
     Overdetermined,
-    #[error("--duplicates needs guests of an event")]
-    Duplicates,
+    #[error("--duplicates, --doors and --door-offline need guests of an event, and --door-offline needs --doors")]
+    Doors,
+    #[error("--doors takes events with at most {LISTED_MAX} guests: a door lists no more")]
+    Listed,
     #[error("a storm comes within one minute: choose --guests only")]
     StormLength,
 }
 
 /// Places of an event, at most (the service's limit).
 const PLACES_MAX: u64 = 1_000_000;
+/// Guests of an event whose doors keep a list (the service's limit).
+const LISTED_MAX: u64 = 20_000;
 /// Points of a plot.
 const SLICES: u32 = 120;
 /// Longest run that is planned for, a week.
@@ -75,6 +86,9 @@ impl Workload {
             (share(options.decline), "decline", "from 0 to 1"),
             (share(options.desktops), "desktops", "from 0 to 1"),
             (share(options.duplicates), "duplicates", "from 0 to 1"),
+            (share(options.twice), "twice", "from 0 to 1"),
+            (options.doors as usize <= DOORS_MAX, "doors", "from 0 to 50"),
+            (at_least_0(options.door_offline), "door-offline", "from 0"),
             (options.rate.is_none_or(|rate| rate > 0.0 && rate < 1e6), "rate", "above 0"),
             (options.minutes.is_none_or(|minutes| minutes > 0.0 && minutes <= MINUTES_MAX), "minutes", "above 0, at most a week"),
             (options.guests.is_none_or(|guests| guests > 0), "guests", "above 0"),
@@ -92,9 +106,7 @@ impl Workload {
             return Err(WorkloadError::Shares);
         }
         let (guests, seconds) = amount(options)?;
-        if options.scenario == Scenario::Api && options.duplicates > 0.0 {
-            return Err(WorkloadError::Duplicates);
-        }
+        check_doors(options, guests)?;
         let rate = guests as f64 / seconds;
         let model = match options.users {
             None => Model::Open { rate },
@@ -119,14 +131,36 @@ impl Workload {
             seed: options.seed,
             duplicates: options.duplicates,
             on_duplicate: options.on_duplicate,
+            doors: options.doors,
+            twice: options.twice,
+            door_offline: Duration::from_secs_f64(options.door_offline),
             slice,
         })
+    }
+
+    /// Arrivals per second, if something sets them.
+    pub(crate) fn rate(&self) -> Option<f64> {
+        match self.model {
+            Model::Open { rate } => Some(rate),
+            Model::Closed { users, interval } => interval.map(|interval| f64::from(users) / interval.as_secs_f64()),
+        }
     }
 
     /// Whether guests of an event come, or client backends.
     pub(crate) const fn has_event(&self) -> bool {
         !matches!(self.scenario, Scenario::Api)
     }
+}
+
+fn check_doors(options: &Options, guests: u64) -> Result<(), WorkloadError> {
+    let is_api = options.scenario == Scenario::Api;
+    if is_api && (options.doors > 0 || options.duplicates > 0.0) || options.doors == 0 && options.door_offline > 0.0 {
+        return Err(WorkloadError::Doors);
+    }
+    if options.doors > 0 && guests.min(options.max_guests.unwrap_or(guests)) > LISTED_MAX {
+        return Err(WorkloadError::Listed);
+    }
+    Ok(())
 }
 
 /// How many guests in how many seconds.
@@ -172,9 +206,24 @@ mod tests {
     }
 
     #[test]
+    fn doors_and_duplicates_need_an_event_whose_guests_a_door_lists() {
+        let of = |line: &str| workload(line).map(|workload| (workload.doors, workload.on_duplicate, workload.rate()));
+        let line = "x kiosk --guests 90 --minutes 1 --doors 3 --door-offline 20 --duplicates 0.1 --on-duplicate refuse";
+        assert_eq!(of(line), Ok((3, OnDuplicate::Refuse, Some(1.5))));
+        assert_eq!(of("x kiosk --doors 3 --users 4 --rate 10"), Ok((3, OnDuplicate::Flag, Some(10.0))));
+        assert_eq!(of("x kiosk --users 4"), Ok((0, OnDuplicate::Flag, None)));
+        for line in ["x api --doors 1", "x api --duplicates 0.1", "x kiosk --door-offline 5"] {
+            assert_eq!(of(line), Err(WorkloadError::Doors), "{line}");
+        }
+        assert_eq!(of("x kiosk --guests 20001 --doors 1"), Err(WorkloadError::Listed));
+        assert_eq!(of("x kiosk --guests 20001 --max-guests 20000 --doors 1").map(|it| it.0), Ok(1));
+        assert_eq!(of("x kiosk --doors 51"), Err(WorkloadError::Range("doors", "from 0 to 50")));
+        assert_eq!(of("x kiosk --twice 2"), Err(WorkloadError::Range("twice", "from 0 to 1")));
+    }
+
+    #[test]
     fn contradictions_are_refused() {
         assert_eq!(workload("x kiosk --guests 1 --minutes 1 --rate 1").err(), Some(WorkloadError::Overdetermined));
-        assert_eq!(workload("x api --duplicates 0.1").err(), Some(WorkloadError::Duplicates));
         assert_eq!(workload("x storm --minutes 3").err(), Some(WorkloadError::StormLength));
         assert_eq!(workload("x kiosk --abandon 0.6 --decline 0.6").err(), Some(WorkloadError::Shares));
         assert_eq!(workload("x kiosk --rate NaN").err(), Some(WorkloadError::Range("rate", "above 0")));

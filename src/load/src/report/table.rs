@@ -39,6 +39,13 @@ fn render(summary: &Summary, out: &mut String) -> std::fmt::Result {
     if let Some(places) = summary.places {
         writeln!(out, "places: {} of {} taken", places.registered, places.max_guests)?;
     }
+    if let Some(doors) = summary.doors {
+        writeln!(
+            out,
+            "doors: {}, {} guests checked in, {} scanned at two doors, {} scans sent later",
+            doors.doors, doors.checked_in, doors.at_two_doors, doors.sent_later
+        )?;
+    }
     if let (Some((_, first)), Some((_, last))) = (summary.memory.first(), summary.memory.last()) {
         let highest = summary.memory.iter().map(|(_, bytes)| *bytes).max().unwrap_or_default();
         writeln!(out, "resident MiB of the service: {} at first, {} at last, {} at most", mib(*first), mib(*last), mib(highest))?;

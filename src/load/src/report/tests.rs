@@ -35,6 +35,7 @@ fn summary() -> Summary {
         webhooks: WebhookCounts { lost: 77, ..WebhookCounts::default() },
         credits: Credits { spent: 12, least: 11, most: 11 },
         places: Some(Places { registered: 9, max_guests: 10 }),
+        doors: Some(Doors { doors: 3, checked_in: 8, at_two_doors: 2, sent_later: 1 }),
         tester: Tester { lag_ms: (0.1, 0.2), wait_ms: (0.1, 0.2), busy: Some(0.1), signs: vec!["a \"sign\" & <b>more</b>".to_owned()] },
         memory: vec![(0.0, 50 << 20), (4.0, 60 << 20)],
         processes: vec![Process { name: "redis".into(), ms_per_guest: 1.5 }],
@@ -71,7 +72,10 @@ fn the_page_loads_nothing_and_escapes_what_it_shows() {
         assert!(!page.contains(outside), "{outside}");
     }
     assert!(
-        page.contains("The service broke an invariant.") && page.contains("<td>77</td>") && page.contains("GET /e/{id}: latency over time")
+        page.contains("The service broke an invariant.")
+            && page.contains("<td>77</td>")
+            && page.contains("8 guests checked in")
+            && page.contains("GET /e/{id}: latency over time")
     );
     assert_eq!(page.matches("<figure>").count(), 4, "throughput, two for the step, memory");
 }
@@ -98,6 +102,7 @@ fn the_table_names_every_rule_with_its_examples() {
         "alert('x')",
         "77 lost",
         "9 of 10",
+        "doors: 3, 8 guests checked in, 2 scanned at two doors, 1 scans sent later",
         "THE TESTER WAS THE LIMIT",
         "12 spent, 11 to 11",
         "one guest, ms: redis 1.50",

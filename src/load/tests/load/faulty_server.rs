@@ -27,9 +27,17 @@ async fn run_against(fault: Fault, options: &'static [&'static str]) -> (Option<
 const GUESTS: &[&str] = &["--guests", "40", "--rate", "200"];
 const ALL_COME: &[&str] = &["--guests", "40", "--rate", "200", "--abandon", "0", "--decline", "0", "--max-guests", "20"];
 
+/// Some people come again.
+const AGAIN: &[&str] = &["--guests", "60", "--rate", "200", "--duplicates", "0.3", "--abandon", "0", "--decline", "0"];
+const AGAIN_REFUSED: &[&str] =
+    &["--guests", "60", "--rate", "200", "--duplicates", "0.3", "--abandon", "0", "--decline", "0", "--on-duplicate", "refuse"];
+const STRICT: &[&str] = &["--guests", "40", "--rate", "200", "--on-duplicate", "refuse"];
+const AGAIN_ALLOWED: &[&str] = &["--guests", "60", "--rate", "200", "--duplicates", "0.3", "--on-duplicate", "allow"];
+const DOORS: &[&str] = &["--guests", "40", "--rate", "200", "--doors", "3", "--twice", "0.5", "--door-offline", "1"];
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_without_a_fault_is_not_accused() {
-    for options in [GUESTS, ALL_COME] {
+    for options in [GUESTS, ALL_COME, AGAIN, AGAIN_REFUSED, AGAIN_ALLOWED, DOORS] {
         let (code, summary, said) = run_against(Fault::None, options).await;
         assert_eq!((code, &summary["verdict"]), (Some(0), &Value::from("held")), "{said}");
     }
@@ -44,6 +52,15 @@ async fn each_fault_is_found_and_ends_with_1() {
         (Fault::TakesOneTooMany, ALL_COME, "never more guests than places"),
         (Fault::ForgetsAGuest, GUESTS, "the registered guests are those who were told so"),
         (Fault::TurnsAwayEarly, GUESTS, "nobody is turned away before the event is full"),
+        (Fault::MarksNobody, AGAIN, "every duplicate is marked where the event flags, and nobody else"),
+        (Fault::MarksAStranger, GUESTS, "every duplicate is marked where the event flags, and nobody else"),
+        (Fault::RegistersTwice, AGAIN_REFUSED, "every duplicate is refused where the event refuses, and nobody else"),
+        (Fault::RefusesAStranger, STRICT, "every duplicate is refused where the event refuses, and nobody else"),
+        (Fault::ChecksInTwice, DOORS, "each guest is checked in exactly once"),
+        (Fault::LosesACheckIn, DOORS, "each guest is checked in exactly once"),
+        (Fault::CountsACheckInTwice, DOORS, "the counts of check-ins agree"),
+        (Fault::NamesAnotherGate, DOORS, "doors and registrations agree on the time and gate of each check-in"),
+        (Fault::HidesAGuest, DOORS, "each door lists the registered guests and takes their codes"),
     ];
     let mut trials = JoinSet::new();
     for (fault, options, rule) in faults {

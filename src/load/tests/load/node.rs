@@ -92,6 +92,34 @@ fn a_real_node_keeps_what_it_promises_in_each_model() {
     }
 }
 
+/// How long a door has no network: a minute in the long form of the tests.
+fn offline_seconds() -> &'static str {
+    if std::env::var("SAKSHI_TESTS").is_ok_and(|form| form == "long") { "60" } else { "20" }
+}
+
+#[test]
+fn three_doors_check_in_each_guest_once_while_one_of_them_has_no_network() {
+    let directory = tempfile::tempdir().unwrap();
+    let node = Running::start(directory.path());
+    let options = ["kiosk", "--guests", "300", "--rate", "25", "--duplicates", "0.1", "--doors", "3", "--twice", "0.2", "--door-offline"];
+    let options = [&options[..], &[offline_seconds()]].concat();
+    let (code, summary, page, said) = node.load(directory.path(), &options);
+    assert_eq!((code, &summary["verdict"]), (Some(0), &Value::from("held")), "{said}");
+    let (doors, completed) = (&summary["doors"], summary["guests"]["completed"].as_u64().unwrap());
+    let count = |name: &str| doors[name].as_u64().unwrap();
+    assert_eq!((count("doors"), count("checked_in")), (3, completed), "{said}");
+    // Each of these is drawn from the seed; the share is not exact.
+    assert!((completed / 10..completed * 3 / 10).contains(&count("at_two_doors")), "{said}");
+    assert!(count("sent_later") > completed / 6, "a third of the guests came to the door without a network: {said}");
+    let step = summary["steps"].as_array().unwrap().iter().find(|step| step["title"] == "POST check-in").unwrap();
+    assert_eq!(step["count"], completed + count("at_two_doors"), "{said}");
+    assert!(page.contains("POST check-in: latency over time") && page.contains("guests checked in"), "{said}");
+    let findings = summary["findings"].as_array().unwrap();
+    let marked = findings.iter().find(|finding| finding["rule"].as_str().unwrap().starts_with("every duplicate is marked")).unwrap();
+    let again = marked["figures"].as_str().unwrap().split(' ').next().unwrap().parse::<u64>().unwrap();
+    assert!((10..50).contains(&again), "{said}");
+}
+
 #[test]
 fn a_person_who_comes_again_is_refused_or_let_in_as_the_event_says() {
     let directory = tempfile::tempdir().unwrap();

@@ -18,6 +18,10 @@ use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
+use self::guests::Guest;
+
+mod guests;
+
 /// What the server does wrong, once, at the event of the run: the second event, because the rehearsal has one of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
@@ -29,6 +33,15 @@ pub(crate) enum Fault {
     ForgetsAGuest,
     TurnsAwayEarly,
     DelaysAPage(Duration),
+    MarksNobody,
+    MarksAStranger,
+    RegistersTwice,
+    RefusesAStranger,
+    ChecksInTwice,
+    LosesACheckIn,
+    CountsACheckInTwice,
+    NamesAnotherGate,
+    HidesAGuest,
 }
 
 /// The guest whom the fault affects, counted in the order of arrival.
@@ -39,9 +52,14 @@ struct Event {
     places: usize,
     webhook: String,
     opened: Vec<String>,
-    registered: Vec<String>,
+    registered: Vec<Guest>,
+    on_duplicate: String,
+    /// Gates.
+    doors: Vec<String>,
     debits: Vec<String>,
     page_requests: usize,
+    /// A stranger was refused as a duplicate.
+    has_refused: bool,
 }
 
 #[derive(Default)]
@@ -102,6 +120,7 @@ fn number(id: &str) -> usize {
 async fn answer(request: Request<Incoming>, state: Arc<Mutex<State>>, fault: Fault) -> Result<Answer, Infallible> {
     let (parts, body) = request.into_parts();
     let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
+    let form = String::from_utf8_lossy(&body).into_owned();
     let body: Value = serde_json::from_slice(&body).unwrap_or_default();
     let path = parts.uri.path().to_owned();
     let segments: Vec<&str> = path.trim_matches('/').split('/').collect();
@@ -120,6 +139,10 @@ async fn answer(request: Request<Incoming>, state: Arc<Mutex<State>>, fault: Fau
         }
     }
     let mut send = Vec::new();
+    if let ["d", door @ ..] = segments.as_slice() {
+        let query = parts.uri.query().unwrap_or_default();
+        return Ok(guests::at_door(&mut state.lock().unwrap(), parts.method.as_str(), door, query, &header("cookie"), &form, fault));
+    }
     let answer = respond(&mut state.lock().unwrap(), parts.method.as_str(), &segments, &header, &body, fault, &mut send);
     for (url, body) in send {
         tokio::spawn(reqwest::Client::new().post(url).body(body).send());
@@ -164,28 +187,20 @@ fn respond(
             let client = number(&header("x-api-app-id"));
             let places = usize::try_from(body["max_guests"].as_u64().unwrap()).unwrap();
             let webhook = body["webhook_url"].as_str().unwrap().to_owned();
-            state.events.insert(client, Event { places, webhook, ..Event::default() });
+            let on_duplicate = body["on_duplicate"].as_str().unwrap().to_owned();
+            state.events.insert(client, Event { places, webhook, on_duplicate, ..Event::default() });
             let qr_url = format!("http://stand-in.invalid/e/{}", event_id(client));
             json_of(200, &json!({ "event_id": event_id(client), "qr_url": qr_url }))
         }
-        ("GET", ["api", "v1", "nationalid-ovse", "events", id]) => {
-            let event = &state.events[&number(id)];
-            let (registered, scans) = (event.registered.len(), event.opened.len());
-            json_of(
-                200,
-                &json!({
-                    "event_id": id, "name": "Load test", "status": "active", "is_active": true, "claims": ["name"], "language": "english",
-                    "max_guests": event.places, "registration_count": registered, "remaining": event.places.saturating_sub(registered),
-                    "scan_count": scans, "abandoned_count": 0, "pending_count": 0, "webhook_url": event.webhook,
-                    "entry": "open", "qr_url": "http://stand-in.invalid", "kiosk_url": "http://stand-in.invalid/kiosk", "poster_url": "http://stand-in.invalid/poster",
-                    "time_zone": "Asia/Kolkata", "organiser": null, "purpose": null,
-                    "created_at": AT, "expires_at": AT,
-                }),
-            )
+        ("POST", ["api", "v1", "nationalid-ovse", "events", id, "doors"]) => {
+            guests::open_door(state.events.get_mut(&number(id)).unwrap(), number(id), body["name"].as_str().unwrap())
         }
+        ("GET", ["api", "v1", "nationalid-ovse", "result", _]) => {
+            json_of(200, &json!({ "data": { "verification_passed": false, "error_code": "already_registered" } }))
+        }
+        ("GET", ["api", "v1", "nationalid-ovse", "events", id]) => json_of(200, &view(id, &state.events[&number(id)], fault)),
         ("GET", ["api", "v1", "nationalid-ovse", "events", id, "registrations"]) => {
-            let row = |txn: &String| json!({ "txn_id": txn, "registration_code": "7KMQ2X", "verified_at": AT, "verification_passed": true, "verified_claims": {} });
-            let rows: Vec<Value> = state.events[&number(id)].registered.iter().map(row).collect();
+            let rows = guests::rows(&state.events[&number(id)]);
             json_of(200, &json!({ "event_id": id, "page": 1, "page_size": 100, "total": rows.len(), "registrations": rows }))
         }
         ("GET", ["e", id]) => {
@@ -198,6 +213,20 @@ fn respond(
         ("POST", ["cb", txn, _]) => callback(state, txn, body, fault, send),
         _ => json_of(404, &json!({})),
     }
+}
+
+/// The state of an event.
+fn view(id: &str, event: &Event, fault: Fault) -> Value {
+    let (registered, scans) = (event.registered.len(), event.opened.len());
+    json!({
+        "event_id": id, "name": "Load test", "status": "active", "is_active": true, "claims": ["name"], "language": "english",
+        "max_guests": event.places, "registration_count": registered, "remaining": event.places.saturating_sub(registered),
+        "scan_count": scans, "abandoned_count": 0, "pending_count": 0, "webhook_url": event.webhook,
+        "entry": "open", "qr_url": "http://stand-in.invalid", "kiosk_url": "http://stand-in.invalid/kiosk", "poster_url": "http://stand-in.invalid/poster",
+        "time_zone": "Asia/Kolkata", "organiser": null, "purpose": null,
+        "created_at": AT, "expires_at": AT, "on_duplicate": event.on_duplicate,
+        "duplicate_count": event.duplicates(), "checked_in_count": event.inside(fault),
+    })
 }
 
 fn start(state: &mut State, id: &str, fault: Fault) -> Answer {
@@ -237,6 +266,13 @@ fn callback(state: &mut State, txn: &str, body: &Value, fault: Fault, send: &mut
         return json_of(409, &json!({}));
     }
     let is_affected = event_of(txn) == 2 && event.registered.len() == AFFECTED;
+    // Faults of duplicates affect whom they can.
+    let is_at_fault = |wanted| fault == wanted && event_of(txn) == 2 && (fault != Fault::MarksAStranger || is_affected);
+    let refused = json_of(409, &json!({ "txn": txn, "responseCode": 409, "responseMsg": "This person is already registered" }));
+    let Some(guest) = guests::coming(event, txn, body["response"].as_str().unwrap(), is_at_fault) else { return refused };
+    if is_affected && fault == Fault::RefusesAStranger && !std::mem::replace(&mut event.has_refused, true) {
+        return refused;
+    }
     let report = json!({ "data": { "txn_id": txn, "verification_passed": true } }).to_string();
     let times = match fault {
         Fault::DropsAWebhook if is_affected => 0,
@@ -245,6 +281,6 @@ fn callback(state: &mut State, txn: &str, body: &Value, fault: Fault, send: &mut
     };
     send.extend((0..times).map(|_| (event.webhook.clone(), report.clone())));
     // In place of the guest who is forgotten, another one is listed twice.
-    event.registered.push(if is_affected && fault == Fault::ForgetsAGuest { event.registered[0].clone() } else { txn.to_owned() });
+    event.registered.push(if is_affected && fault == Fault::ForgetsAGuest { event.registered[0].clone() } else { guest });
     json_of(200, &json!({}))
 }

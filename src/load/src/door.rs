@@ -1,0 +1,165 @@
+//! One door as a browser has it open: its PIN, its list of guests and its check-ins.
+
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use reqwest::header::{ACCEPT, CONTENT_TYPE, COOKIE, SET_COOKIE};
+use reqwest::{Method, RequestBuilder};
+use sakshi_client::judge::doors::{DoorGuest, DoorView};
+use sakshi_client::judge::journal::CheckInAnswer;
+use sakshi_client::public;
+use sakshi_domain::clock::{Clock as _, SystemClock};
+use serde::Deserialize;
+use serde_json::json;
+use thiserror::Error;
+use url::Url;
+
+use crate::record::{Due, Outcome, Step};
+use crate::transport::{Exchange, exchange};
+use crate::visit::{HTML, Site};
+
+const FORM: &str = "application/x-www-form-urlencoded";
+/// How long the page waits for an answer.
+const PATIENCE: Duration = Duration::from_secs(6);
+
+/// Why a door cannot be used, in words.
+#[derive(Debug, Error)]
+#[error("{0}")]
+pub(crate) struct DoorError(pub(crate) String);
+
+/// A door whose PIN was entered.
+#[derive(Debug)]
+pub(crate) struct Door {
+    pub(crate) gate: String,
+    number: u64,
+    path: String,
+    cookie: String,
+    /// How much the service's clock is ahead of this machine's, in milliseconds.
+    ahead: i64,
+}
+
+/// The guests after some others, and the state of all.
+#[derive(Debug, Deserialize)]
+pub(crate) struct GuestList {
+    registered: u64,
+    inside: u64,
+    /// Codes and names.
+    pub(crate) guests: Vec<(String, String)>,
+    /// A bit for each guest from the first, set for one who is checked in; base64. Absent until the last guest was listed.
+    checked_in: Option<String>,
+}
+
+/// The answer to a check-in.
+#[derive(Debug, Deserialize)]
+struct CheckInState {
+    state: String,
+    when: Option<String>,
+}
+
+impl GuestList {
+    /// True if no guests follow.
+    pub(crate) const fn is_whole(&self) -> bool {
+        self.checked_in.is_some()
+    }
+}
+
+impl Door {
+    /// Opens a door of an event and enters its PIN.
+    ///
+    /// # Errors
+    /// What failed.
+    pub(crate) async fn open(site: &Site, event: &str, number: u64) -> Result<Self, DoorError> {
+        let gate = format!("Gate {number}");
+        let wrong = |what: String| DoorError(format!("{gate}: {what}"));
+        let opened = site.backend.api.send(public::create_door(event, &json!({ "name": gate }))).await;
+        let opened = opened.map_err(|error| wrong(error.to_string()))?;
+        let url = Url::parse(&opened.door_url).map_err(|_| wrong("its address is not a URL".to_owned()))?;
+        let mut door = Self { path: url.path().to_owned(), cookie: String::new(), ahead: 0, gate: gate.clone(), number };
+        door.page(site).await.map_err(wrong)?;
+        let entering = door.request(site, Method::POST, "").header(ACCEPT, HTML).header(CONTENT_TYPE, FORM);
+        let entered = exchange(entering.body(format!("pin={}", opened.pin))).await;
+        let set = entered.answer.as_ref().and_then(|answer| answer.header(SET_COOKIE.as_str())).and_then(|set| set.split(';').next());
+        match (entered.outcome, set) {
+            (Outcome::Status(303), Some(cookie)) => cookie.clone_into(&mut door.cookie),
+            (outcome, _) => return Err(wrong(format!("its PIN was answered with {outcome}"))),
+        }
+        let page = door.page(site).await.map_err(wrong)?;
+        let now = page.split("data-now=\"").nth(1).and_then(|rest| rest.split('"').next()).and_then(|now| now.parse::<i64>().ok());
+        door.ahead = now.ok_or_else(|| wrong("its page has no time".to_owned()))? - SystemClock.now().millis();
+        Ok(door)
+    }
+
+    /// The page of the door.
+    async fn page(&self, site: &Site) -> Result<String, String> {
+        let shown = exchange(self.request(site, Method::GET, "").header(ACCEPT, HTML)).await;
+        match (shown.outcome, shown.answer) {
+            (Outcome::Status(200), Some(answer)) => Ok(String::from_utf8_lossy(&answer.body).into_owned()),
+            (outcome, _) => Err(format!("its page was answered with {outcome}")),
+        }
+    }
+
+    fn request(&self, site: &Site, method: Method, path: &str) -> RequestBuilder {
+        let request = site.transport.request(self.number, method, &format!("{}{path}", self.path));
+        request.header(COOKIE, &self.cookie).header("sec-fetch-site", "same-origin")
+    }
+
+    /// The time by the service's clock, in milliseconds since 1970.
+    pub(crate) fn now(&self) -> i64 {
+        SystemClock.now().millis() + self.ahead
+    }
+
+    /// The guests who follow the first `after`.
+    ///
+    /// # Errors
+    /// There is no list in the answer.
+    pub(crate) async fn list(&self, site: &Site, after: u64) -> Result<GuestList, DoorError> {
+        let asking = self.request(site, Method::GET, &format!("/guests?after={after}")).header(ACCEPT, "application/json");
+        let read = site.transport.exchange(Step::Guests, Due::Every(None), asking.timeout(PATIENCE)).await;
+        let list = read.answer.as_ref().filter(|answer| answer.status == 200).and_then(|answer| serde_json::from_slice(&answer.body).ok());
+        list.ok_or_else(|| DoorError(format!("{}: its list of guests was answered with {}", self.gate, read.outcome)))
+    }
+
+    /// Checks in a guest who was scanned at this time. None if there is no answer, or none yet.
+    pub(crate) async fn check_in(&self, site: &Site, due: Due, code: &str, at: i64) -> Option<CheckInAnswer> {
+        let request = self.request(site, Method::POST, "/check-ins").header(ACCEPT, "application/json").header(CONTENT_TYPE, FORM);
+        let request = request.body(format!("code={code}&at={at}")).timeout(PATIENCE);
+        answer_in(site.transport.exchange(Step::CheckIn, due, request).await)
+    }
+
+    /// The whole list as the door shows it.
+    ///
+    /// # Errors
+    /// There is no list in an answer.
+    pub(crate) async fn view(&self, site: &Site) -> Result<DoorView, DoorError> {
+        let mut guests = Vec::new();
+        loop {
+            let list = self.list(site, guests.len() as u64).await?;
+            let is_empty = list.guests.is_empty();
+            guests.extend(list.guests);
+            match list.checked_in {
+                Some(bits) => {
+                    let bits = STANDARD.decode(bits).map_err(|_| DoorError(format!("{}: its check-ins cannot be read", self.gate)))?;
+                    let is_inside = |place: usize| bits.get(place / 8).is_some_and(|byte| byte & (0x80 >> (place % 8)) != 0);
+                    let guest = |(place, (code, name))| DoorGuest { code, name, is_inside: is_inside(place) };
+                    let guests = guests.into_iter().enumerate().map(guest).collect();
+                    return Ok(DoorView { gate: self.gate.clone(), registered: list.registered, inside: list.inside, guests });
+                }
+                None if is_empty => return Err(DoorError(format!("{}: its list of guests has no end", self.gate))),
+                None => {}
+            }
+        }
+    }
+}
+
+/// The answer to a check-in, as the page's script reads it: without an answer, and after a 5xx, it is sent again.
+fn answer_in(exchange: Exchange) -> Option<CheckInAnswer> {
+    let answer = exchange.answer.filter(|answer| answer.status < 500)?;
+    let state = (answer.status == 200).then(|| serde_json::from_slice::<CheckInState>(&answer.body).ok()).flatten();
+    Some(match state {
+        Some(CheckInState { state, when: Some(when) }) if state == "in" => CheckInAnswer::In { when },
+        Some(CheckInState { state, when: Some(when) }) if state == "already" => CheckInAnswer::Already { when },
+        Some(CheckInState { state, .. }) => CheckInAnswer::Refused(state),
+        None => CheckInAnswer::Refused(answer.status.to_string()),
+    })
+}

@@ -1,0 +1,148 @@
+//! The guests of the stand-in's events: who registers twice, and doors.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::Response;
+use sakshi_domain::time::Timestamp;
+use sakshi_domain::time_zone::TimeZone;
+use serde_json::{Value, json};
+
+use super::{AFFECTED, Answer, Event, Fault, State, event_id, json_of};
+
+const COOKIE: &str = "sakshi_door=yes";
+
+/// A registered guest.
+#[derive(Clone)]
+pub(super) struct Guest {
+    pub(super) txn: String,
+    /// The device key in the credential.
+    device: String,
+    duplicate_of: Option<String>,
+    /// The time in milliseconds since 1970, and the gate.
+    check_in: Option<(i64, String)>,
+}
+
+/// The device key of a credential.
+fn device(credential: &str) -> String {
+    let payload = credential.split('.').nth(1).and_then(|payload| URL_SAFE_NO_PAD.decode(payload).ok()).unwrap_or_default();
+    serde_json::from_slice::<Value>(&payload).unwrap_or_default()["cnf"]["jwk"].to_string()
+}
+
+/// The guest of a transaction with this credential, or none if the event refuses the person.
+pub(super) fn coming(event: &Event, txn: &str, credential: &str, is_at_fault: impl Fn(Fault) -> bool) -> Option<Guest> {
+    let device = device(credential);
+    let earlier = event.registered.iter().find(|guest| guest.device == device).map(|guest| guest.txn.clone());
+    match (&*event.on_duplicate, &earlier) {
+        ("refuse", Some(_)) if !is_at_fault(Fault::RegistersTwice) => return None,
+        _ => {}
+    }
+    let stranger = is_at_fault(Fault::MarksAStranger).then(|| event.registered[0].txn.clone());
+    let marked = earlier.filter(|_| event.on_duplicate == "flag" && !is_at_fault(Fault::MarksNobody)).or(stranger);
+    Some(Guest { txn: txn.to_owned(), device, duplicate_of: marked, check_in: None })
+}
+
+impl Event {
+    pub(super) fn duplicates(&self) -> usize {
+        self.registered.iter().filter(|guest| guest.duplicate_of.is_some()).count()
+    }
+
+    pub(super) fn inside(&self, fault: Fault) -> usize {
+        let inside = self.registered.iter().filter(|guest| guest.check_in.is_some()).count();
+        inside + usize::from(fault == Fault::CountsACheckInTwice && inside > AFFECTED)
+    }
+}
+
+/// The code of a guest: a number of four digits in six characters.
+fn code(place: usize) -> String {
+    format!("7K{place:04}")
+}
+
+fn name(guest: &Guest) -> String {
+    format!("Guest {}", guest.txn)
+}
+
+/// The rows of the list of registrations.
+pub(super) fn rows(event: &Event) -> Vec<Value> {
+    let row = |(place, guest): (usize, &Guest)| {
+        let (at, gate) = guest.check_in.clone().unzip();
+        json!({
+            "txn_id": guest.txn, "registration_code": code(place), "verified_at": super::AT, "verification_passed": true,
+            "verified_claims": { "residentName": name(guest) }, "possible_duplicate_of": guest.duplicate_of,
+            "checked_in_at": at.map(|at| Timestamp::from_millis(at).to_string()), "gate": gate,
+        })
+    };
+    event.registered.iter().enumerate().map(row).collect()
+}
+
+/// Opens a door.
+pub(super) fn open_door(event: &mut Event, id: usize, gate: &str) -> Answer {
+    event.doors.push(gate.to_owned());
+    let door_url = format!("http://stand-in.invalid/d/{}-{}", event_id(id), event.doors.len());
+    let door = json!({ "door_id": format!("{:012}", event.doors.len()), "name": gate, "door_url": door_url, "pin": "123456", "expires_at": super::AT });
+    json_of(200, &door)
+}
+
+/// Answers a request to `/d/{door}`.
+pub(super) fn at_door(state: &mut State, method: &str, path: &[&str], query: &str, cookie: &str, form: &str, fault: Fault) -> Answer {
+    let Some((id, number)) = path[0].split_once('-') else { return json_of(404, &json!({})) };
+    let event = state.events.get_mut(&super::number(id)).unwrap();
+    let gate = event.doors[number.parse::<usize>().unwrap() - 1].clone();
+    match (method, path.get(1)) {
+        ("GET", None) if cookie != COOKIE => html("PIN of this door"),
+        ("GET", None) => html(&format!("<main data-now=\"{}\">", now())),
+        ("POST", None) if form == "pin=123456" => {
+            Response::builder().status(303).header("set-cookie", format!("{COOKIE}; Path=/d/")).body(Full::default()).unwrap()
+        }
+        _ if cookie != COOKIE => json_of(401, &json!({})),
+        ("GET", Some(&"guests")) => json_of(200, &guests(event, query, fault)),
+        ("POST", Some(&"check-ins")) => check_in(event, &gate, form, fault),
+        _ => json_of(404, &json!({})),
+    }
+}
+
+fn html(text: &str) -> Answer {
+    Response::new(Full::new(Bytes::from(text.to_owned())))
+}
+
+fn now() -> i64 {
+    use sakshi_domain::clock::{Clock as _, SystemClock};
+    SystemClock.now().millis()
+}
+
+fn guests(event: &Event, query: &str, fault: Fault) -> Value {
+    let after: usize = query.strip_prefix("after=").and_then(|after| after.parse().ok()).unwrap_or_default();
+    let mut bits = vec![0_u8; event.registered.len().div_ceil(8)];
+    for (place, guest) in event.registered.iter().enumerate() {
+        bits[place / 8] |= if guest.check_in.is_some() { 0x80 >> (place % 8) } else { 0 };
+    }
+    let listed = event.registered.iter().enumerate().skip(after).map(|(place, guest)| (code(place), name(guest)));
+    // A door that hides a guest has another behind the list.
+    let hidden = if fault == Fault::HidesAGuest { AFFECTED } else { usize::MAX };
+    let listed: Vec<_> = listed.enumerate().filter(|(place, _)| place + after != hidden).map(|(_, guest)| guest).collect();
+    let (registered, inside) = (event.registered.len(), event.inside(fault));
+    json!({ "now": now(), "registered": registered, "inside": inside, "guests": listed, "checked_in": STANDARD.encode(bits), "many": false })
+}
+
+fn check_in(event: &mut Event, gate: &str, form: &str, fault: Fault) -> Answer {
+    let field = |name: &str| form.split('&').find_map(|field| field.strip_prefix(name)?.strip_prefix('='));
+    let (Some(code), Some(at)) = (field("code"), field("at").and_then(|at| at.parse::<i64>().ok())) else {
+        return json_of(400, &json!({}));
+    };
+    let place = code.strip_prefix("7K").and_then(|place| place.parse::<usize>().ok());
+    let Some((place, guest)) = place.and_then(|place| Some((place, event.registered.get_mut(place)?))) else {
+        return json_of(200, &json!({ "state": "unknown", "when": null }));
+    };
+    let is_affected = place == AFFECTED;
+    let is_new = guest.check_in.as_ref().is_none_or(|known| *known == (at, gate.to_owned()));
+    let forgets = is_affected && fault == Fault::LosesACheckIn;
+    let twice = fault == Fault::ChecksInTwice;
+    let known = guest.check_in.clone().filter(|_| !twice).unwrap_or_else(|| (at, gate.to_owned()));
+    if !forgets {
+        guest.check_in = Some(known.clone());
+    }
+    let gate_of = if is_affected && fault == Fault::NamesAnotherGate { "Gate 77" } else { &known.1 };
+    let when = format!("{}, {gate_of}", TimeZone::INDIA.local(Timestamp::from_millis(known.0)).time);
+    json_of(200, &json!({ "state": if is_new || twice { "in" } else { "already" }, "when": when, "inside": 0, "registered": 0 }))
+}
