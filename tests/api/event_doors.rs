@@ -23,7 +23,11 @@ struct Door<'a> {
 impl<'a> Door<'a> {
     /// Opens a door and enters its PIN.
     async fn open(node: &'a TestNode, event: &TestEvent, gate: &str) -> Self {
-        let opened = event.organiser.post(&format!("{}/doors", event.path()), &json!({ "name": gate })).await.ok();
+        Self::opened(node, event, &json!({ "name": gate })).await
+    }
+
+    async fn opened(node: &'a TestNode, event: &TestEvent, asked: &Value) -> Self {
+        let opened = event.organiser.post(&format!("{}/doors", event.path()), asked).await.ok();
         let url = opened["door_url"].as_str().expect("a URL");
         let path = url.split_once("/d/").map(|(_, door)| format!("/d/{door}")).expect("a path");
         let mut door = Self { node, path, pin: opened["pin"].as_str().expect("a PIN").to_owned(), cookie: String::new() };
@@ -245,6 +249,12 @@ async fn a_ticket_is_good_with_the_code_of_the_moment_and_what_waited_for_a_netw
     assert_eq!(door.check_in(&format!("code={code}")).await.ok()["state"], "already");
     let parsed = sakshi_domain::time::Timestamp::parse_iso8601(checked_in_at.as_str().expect("a time")).expect("a time");
     assert_eq!((parsed.millis(), event.state().await["checked_in_count"].as_u64()), (at, Some(1)));
+    // What was scanned before the end of a door is taken for a while after it.
+    let ending = Door::opened(&node, &event, &json!({ "expires_at": within(Duration::from_secs(3)) })).await;
+    let before = ending.get("/guests").await.ok()["now"].as_i64().expect("a time");
+    eventually("the end of the link", TIMEOUT, || async { (ending.get("").await.status == 404).then_some(()) }).await;
+    assert_eq!(ending.check_in(&format!("code={code}&at={before}")).await.ok()["state"], "already");
+    assert_eq!(ending.check_in(&format!("code={code}")).await.status, 404, "nothing is scanned after it");
     for bad in ["code=1", "code=", "", &format!("code={code}&at=soon"), &format!("code={code}&at=1")] {
         assert_eq!(door.check_in(bad).await.status, 400, "{bad}");
     }

@@ -185,6 +185,20 @@ test("what a door keeps without a network outlives the page, and holds no name",
   while ((await counts(made))[1] !== 1) await page.clock.fastForward(3_000);
 });
 
+test("what the service does not take is dropped and told, and nothing waits behind it", async () => {
+  const { made } = await crowd(["asha", "meena"]);
+  const page = await door(made, "North");
+  const [asha, meena] = await guests(made);
+  const day = 25 * 3_600_000, now = Date.now();
+  await page.evaluate(([old, fresh]) => { localStorage[`waiting ${location.pathname}`] = JSON.stringify([old, fresh]); },
+    [{ code: asha.registration_code, at: now - day }, { code: meena.registration_code, at: now - 1_000 }]);
+  await page.reload();
+  await page.locator("#trouble:empty").waitFor({ ...SOON, state: "attached" });
+  await page.locator(".result.bad", { hasText: "Not checked in." }).waitFor(SOON);
+  while ((await counts(made))[1] !== 1);
+  assert.deepEqual((await guests(made)).map(({ gate }) => gate), [null, "North"]);
+});
+
 test("pages of doors are accessible in both schemes and by the Tab key, light, and fit every window", async () => {
   const { made } = await crowd(["asha", "meena"]);
   const opened = await service.call(`events/${made.event_id}/doors`, { name: "Gate B" });

@@ -128,6 +128,8 @@ pub const GUESTS_MAX: u32 = 1_000_000;
 pub const EVENT_BUDGET_MAX: u32 = 1_000_000_000;
 /// For how long after the end of an event its doors can be open.
 pub const DOOR_AFTER_END_MAX: Duration = Duration::from_secs(24 * 3_600);
+/// For how long after the end of a door it takes what was scanned before that.
+pub const DOOR_GRACE: Duration = Duration::from_secs(3_600);
 /// Doors of an event whose links have not ended.
 pub const DOORS_MAX: usize = 50;
 /// Scans of an event that may wait for an answer at one time, however few places are left.

@@ -10,20 +10,24 @@
   const WAITING = `waiting ${door}`;
 
   // Times are the server's, whatever this phone's clock says.
-  const ahead = Number(main.dataset.now) - Date.now();
+  let ahead = Number(main.dataset.now) - Date.now();
   const now = () => Math.round(Date.now() + ahead);
   const clock = (at) => new Date(at).toTimeString().slice(0, 5);
 
   // Guests in the order of their numbers, and who is in; empty for an event with too many.
-  let guests = [], inside = new Set(), many = false, isOffline = false;
-  let waiting = load();
+  let guests = [], inside = new Set(), many = false, isOffline = false, isCurrent = false;
+
+  // What waits, for every window of this door. Where nothing can be stored it waits as long as the page is open.
+  let waiting = [], isStored = true;
+  waiting = load();
 
   function load() {
-    try { return JSON.parse(localStorage[WAITING] ?? "[]"); } catch { return []; }
+    try { return isStored ? JSON.parse(localStorage[WAITING] ?? "[]") : waiting; } catch { return waiting; }
   }
 
-  function save() {
-    try { localStorage[WAITING] = JSON.stringify(waiting); } catch { /* It waits as long as the page is open. */ }
+  function save(items) {
+    waiting = items;
+    try { localStorage[WAITING] = JSON.stringify(items); } catch { isStored = false; }
     tell();
   }
 
@@ -35,10 +39,10 @@
 
   async function ask(path, options) {
     const answer = await fetch(door + path, { headers: { accept: "application/json" }, signal: AbortSignal.timeout(PATIENCE_MS), ...options });
-    // The link has ended, or the PIN is asked for again.
-    if (answer.status === 401 || answer.status === 404) location.reload();
-    if (!answer.ok) throw new Error(answer.status);
     isOffline = false;
+    // The link has ended, or the PIN is asked for again. What waits is sent first.
+    if ((answer.status === 401 || answer.status === 404) && (waiting.length === 0 || path === "/check-ins")) location.reload();
+    if (!answer.ok) throw Object.assign(new Error(answer.status), { status: answer.status });
     return answer.json();
   }
 
@@ -55,11 +59,13 @@
   async function refresh() {
     try {
       for (let more = true; more;) {
-        const told = await ask(`/guests?after=${guests.length}`);
+        const told = await ask(`/guests?after=${guests.length}${isCurrent ? `&inside=${inside.size}` : ""}`);
         ({ many } = told);
+        ahead = told.now - Date.now();
         guests.push(...told.guests);
         count(told);
         more = told.guests.length > 0 && told.checked_in === undefined;
+        isCurrent = waiting.length === 0;
         if (told.checked_in !== undefined) {
           const bytes = atob(told.checked_in);
           inside = new Set(guests.filter((_, place) => bytes.charCodeAt(place >> 3) & (0x80 >> (place & 7))).map(([code]) => code));
@@ -78,12 +84,15 @@
     if (sending) return;
     sending = true;
     try {
-      while (waiting.length > 0) {
+      for (waiting = load(); waiting.length > 0;) {
         const [first] = waiting;
-        const told = await ask("/check-ins", { method: "POST", body: new URLSearchParams(first) });
-        waiting.shift();
-        save();
-        count(told);
+        const told = await ask("/check-ins", { method: "POST", body: new URLSearchParams(first) }).catch((error) => {
+          // What the server does not take now it will not take later; the others do not wait behind it.
+          if (!(error.status >= 400 && error.status < 429)) throw error;
+          return { state: "refused", code: first.code, name: "" };
+        });
+        save(load().filter(({ code, at }) => code !== first.code || at !== first.at));
+        if (told.state !== "refused") count(told);
         // Somebody who came in by another door meanwhile, or with an old code, is worth a look.
         if (told.state !== "in") show(told, `${told.name || first.code}, scanned at ${clock(Number(first.at))}: `);
       }
@@ -100,13 +109,12 @@
       tell();
     } catch (error) {
       // The server has looked at it and said no.
-      if (/^4/.test(error.message)) return show({ state: "unknown", code, name: "" });
+      if (error.status >= 400 && error.status < 429) return show({ state: "refused", code, name: "" });
       const [, name = ""] = guests.find(([known]) => known === code) ?? [];
       if (inside.has(code)) show({ state: "already", code, name, when: "" });
       else {
         inside.add(code);
-        waiting.push(request);
-        save();
+        save([...load(), request]);
         show({ state: "kept", code, name, when: clock(request.at) });
       }
       lost();
@@ -125,6 +133,7 @@
     already: ["warn", ({ when }) => when ? `Already in at ${when}` : "Already in"],
     old: ["warn", () => "This code is old. Ask to see the page itself, not a picture of it."],
     unknown: ["bad", () => "This is not a ticket of this event."],
+    refused: ["bad", () => "Not checked in. Scan or find this guest again."],
     kept: ["good", ({ when }) => `Noted at ${when}. It is checked when the network is back.`],
     shown: ["", () => "Not checked in yet"],
   };

@@ -7,7 +7,7 @@ use sakshi_authority::capability::Purpose;
 use sakshi_domain::event::{Door, DoorChange, DoorId, Event, EventPatch, Pin};
 use sakshi_domain::ids::{AppId, EventId};
 use sakshi_domain::invalid::Invalid;
-use sakshi_domain::limits::DOOR_AFTER_END_MAX;
+use sakshi_domain::limits::{DOOR_AFTER_END_MAX, DOOR_GRACE};
 use sakshi_domain::time::Timestamp;
 use sakshi_store::PatchEventOutcome;
 use sakshi_wire::guests::{CreateDoorRequest, CreateDoorResponse, DoorResponse, DoorsResponse};
@@ -89,11 +89,23 @@ pub fn door_path(event: EventId, door: &DoorId) -> String {
 /// # Errors
 /// [`ServiceError::NotFound`] if there is none; what the store says.
 pub async fn find_door(service: &Service, path: &str) -> Result<OpenDoor, ServiceError> {
+    door_at(service, path, service.clock.now()).await
+}
+
+/// The door of a path, also one whose link ended a while ago: it takes what was scanned before that.
+///
+/// # Errors
+/// As [`find_door`].
+pub async fn find_late_door(service: &Service, path: &str) -> Result<OpenDoor, ServiceError> {
+    door_at(service, path, service.clock.now() - DOOR_GRACE).await
+}
+
+async fn door_at(service: &Service, path: &str, at: Timestamp) -> Result<OpenDoor, ServiceError> {
     let none = || ServiceError::NotFound("door");
     let (event, door) = path.split_at_checked(EVENT_ID_CHARS).ok_or_else(none)?;
     let event: EventId = event.parse().map_err(|_| none())?;
     let event = service.events.get(event).await?.ok_or_else(none)?;
-    let door = open_doors(&event, service.clock.now()).find(|known| is_same(known.id.as_str(), door)).cloned().ok_or_else(none)?;
+    let door = open_doors(&event, at).find(|known| is_same(known.id.as_str(), door)).cloned().ok_or_else(none)?;
     Ok(OpenDoor { event, door })
 }
 

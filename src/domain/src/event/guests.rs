@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::EventText;
-use crate::limits::DOORS_MAX;
+use crate::limits::{DOOR_GRACE, DOORS_MAX};
 use crate::string_enum::string_enum;
 use crate::time::Timestamp;
 
@@ -254,12 +254,12 @@ pub enum DoorChange {
     Close(DoorId),
 }
 
-/// Applies a change. Doors whose links have ended make room.
+/// Applies a change. Doors whose links have ended, and that take nothing any more, make room.
 ///
 /// # Errors
 /// A message, if there are too many.
 pub(super) fn apply(doors: &mut Vec<Door>, change: DoorChange, now: Timestamp) -> Result<(), String> {
-    doors.retain(|door| door.expires_at > now);
+    doors.retain(|door| door.expires_at + DOOR_GRACE > now);
     match change {
         // A repeated call.
         DoorChange::Open(door) if doors.iter().any(|known| known.id == door.id) => Ok(()),
@@ -294,7 +294,7 @@ mod tests {
         let known = doors[3].clone();
         assert_eq!(apply(&mut doors, DoorChange::Open(known), now), Ok(()));
         assert_eq!(doors.len(), DOORS_MAX);
-        apply(&mut doors, DoorChange::Open(one_more.clone()), Timestamp::from_millis(20)).unwrap();
+        apply(&mut doors, DoorChange::Open(one_more.clone()), Timestamp::from_millis(20) + DOOR_GRACE).unwrap();
         assert_eq!(doors.iter().map(|door| &door.id).collect::<Vec<_>>(), [&one_more.id]);
         apply(&mut doors, DoorChange::Close(one_more.id), now).unwrap();
         assert_eq!(doors, []);

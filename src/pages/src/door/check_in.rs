@@ -1,7 +1,7 @@
 //! `POST /d/{door}/check-ins`: checks in a guest.
 //!
 //! A ticket is good with the proof that it showed when it was scanned. Without a proof somebody has looked at the guest. What was scanned
-//! without a network comes later, with the time of the scan.
+//! without a network comes later, with the time of the scan, until an hour after the end of the door.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ use sakshi_domain::invalid::Invalid;
 use sakshi_domain::limits::DOOR_AFTER_END_MAX;
 use sakshi_domain::time::Timestamp;
 use sakshi_service::check_ins::{ListedGuest, check_in, guest_with};
-use sakshi_service::doors::OpenDoor;
+use sakshi_service::doors::{OpenDoor, find_late_door};
 use sakshi_service::{Service, ServiceError};
 use sakshi_web::body::read_bounded;
 use sakshi_web::error::ApiError;
@@ -24,7 +24,7 @@ use sakshi_web::same_site::refuse_cross_site;
 use serde::Serialize;
 use url::form_urlencoded;
 
-use super::{address, entered_at, when_and_where};
+use super::{address, when_and_where};
 
 /// Bytes of a form.
 const FORM_BYTES_MAX: usize = 4 * 1_024;
@@ -70,15 +70,18 @@ pub(crate) async fn post(
     service: Data<Service>,
 ) -> Result<HttpResponse, ApiError> {
     refuse_cross_site(&request, &service)?;
-    let open = entered_at(&service, &request, &path).await?;
+    let open = super::checked(&service, &request, find_late_door(&service, &path).await?)?;
     let form = read_form(&request, payload).await?;
     let field = |name: &'static str| form.get(name).map_or("", String::as_str);
     let code: RegistrationCode = field("code").parse().map_err(|problem: &str| ApiError::from(Invalid::one("code", problem)))?;
     let now = service.clock.now();
     let at = match field("at") {
         "" => now,
-        text => scanned_at(text, now).ok_or_else(|| ApiError::from(Invalid::one("at", "must be milliseconds since 1970")))?,
+        text => scanned_at(text, now).ok_or_else(|| ApiError::from(Invalid::one("at", "must be milliseconds since 1970, within a day")))?,
     };
+    if at >= open.door.expires_at {
+        return Err(ServiceError::NotFound("door").into());
+    }
     let (state, guest) = checked(&service, &open, code, field("proof"), at).await?;
     if request.headers().get(ACCEPT).is_some_and(|accept| accept.as_bytes().starts_with(b"application/json")) {
         return Ok(private(StatusCode::OK).json(answer(&open, code, state, guest)));

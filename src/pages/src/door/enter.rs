@@ -4,6 +4,7 @@ use actix_web::http::StatusCode;
 use actix_web::http::header::{LOCATION, SET_COOKIE};
 use actix_web::web::{Data, Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};
+use sakshi_domain::limits::DOOR_GRACE;
 use sakshi_service::Service;
 use sakshi_service::doors::{OpenDoor, find_door};
 use sakshi_web::error::ApiError;
@@ -47,7 +48,7 @@ pub(crate) async fn enter(
 /// The value of `Set-Cookie` (RFC 6265 §4.1). It is sent when a camera opens the code of a ticket, too.
 fn session_cookie(service: &Service, open: &OpenDoor) -> String {
     let secure = if service.authority.public_base.starts_with("https:") { "; Secure" } else { "" };
-    let (seconds, session) = (open.door.expires_at.since(service.clock.now()).as_secs(), open.session(service));
+    let (seconds, session) = ((open.door.expires_at + DOOR_GRACE).since(service.clock.now()).as_secs(), open.session(service));
     let path = format!("{}{}", open.event.id, open.door.id.as_str());
     format!("{COOKIE_NAME}={path}.{session}; Path=/d/; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}")
 }

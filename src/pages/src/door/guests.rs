@@ -33,14 +33,15 @@ struct Answer {
     inside: u32,
     /// Codes and names of those who follow.
     guests: Vec<(RegistrationCode, String)>,
-    /// A bit for each guest from the first, set for one who is checked in; base64. Absent until the last guest was told.
+    /// A bit for each guest from the first, set for one who is checked in; base64. Absent until the last guest was told, and when the
+    /// counts are those that the door has.
     #[serde(skip_serializing_if = "Option::is_none")]
     checked_in: Option<String>,
     /// The event has so many that the door asks for each.
     many: bool,
 }
 
-/// Answers with the guests who follow the first `after`.
+/// Answers with the guests who follow the first `after`, and with who is in unless it is `inside` as before.
 ///
 /// # Errors
 /// 401 without the PIN, 404 if there is no such door.
@@ -48,11 +49,13 @@ pub(crate) async fn list(path: Path<String>, request: HttpRequest, service: Data
     let open = entered_at(&service, &request, &path).await?;
     let mut query = Query::of(request.query_string());
     let after = query.number(&["after"], 0..=u64::from(u32::MAX), 0);
+    let known = query.number(&["inside"], 0..=u64::from(u32::MAX), u64::from(u32::MAX));
     query.finish()?;
     let event = &*open.event;
     let many = event.counts.registrations > LISTED_MAX;
+    let is_new = (after, known) != (event.counts.registrations.into(), event.counts.checked_in.into());
     let (mut guests, mut checked_in) = (Vec::new(), None);
-    if !many {
+    if !many && is_new {
         let found = guests_after(&service, event, after, PAGE).await?;
         if after + found.items.len() as u64 >= found.total {
             checked_in = Some(bits(&service, &open).await?);

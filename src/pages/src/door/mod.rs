@@ -37,7 +37,10 @@ async fn entered(service: &Service, request: &HttpRequest) -> Result<Option<Open
 /// # Errors
 /// 404 if there is no such door, 401 without the PIN.
 async fn entered_at(service: &Service, request: &HttpRequest, path: &str) -> Result<OpenDoor, ApiError> {
-    let open = find_door(service, path).await?;
+    checked(service, request, find_door(service, path).await?)
+}
+
+fn checked(service: &Service, request: &HttpRequest, open: OpenDoor) -> Result<OpenDoor, ApiError> {
     if is_entered(service, request, &open) { Ok(open) } else { Err(pin_required()) }
 }
 
