@@ -159,7 +159,7 @@ async fn a_door_opens_with_its_pin_and_ends_with_its_link() {
         assert_eq!(stranger.get(path).await.status, 401, "{path}");
     }
     assert_eq!(stranger.check_in("code=222222").await.status, 401);
-    let wrong = if door.pin == "000000" { "000001" } else { "000000" };
+    let wrong = if door.pin == "00000000" { "00000001" } else { "00000000" };
     assert_eq!(stranger.enter(wrong).await.status, 403);
     let tries = join_all((0..12).map(|_| stranger.enter(wrong))).await;
     assert!(tries.iter().any(|answer| answer.status == 429 && answer.text.contains("Too many attempts")), "they are counted");
@@ -182,10 +182,25 @@ async fn a_door_opens_with_its_pin_and_ends_with_its_link() {
     let brief = organiser.post(&format!("{}/doors", event.path()), &json!({ "expires_at": within(Duration::from_secs(2)) })).await.ok();
     let path = brief["door_url"].as_str().expect("a URL").split_once("/d/").map(|(_, door)| format!("/d/{door}")).expect("a path");
     eventually("the end of the link", TIMEOUT, || async { (node.get(&path).await.status == 404).then_some(()) }).await;
+    let ended = format!("{}/doors/{}", event.path(), brief["door_id"].as_str().expect("an id"));
+    assert_eq!(organiser.delete(&ended).await.status, 204, "it takes what was scanned before no longer");
     for expires_at in [within(Duration::from_secs(3 * 86_400)), "2020-01-01T00:00:00Z".to_owned()] {
         let refused = organiser.post(&format!("{}/doors", event.path()), &json!({ "expires_at": expires_at })).await;
         assert_eq!((refused.status, &refused.json()["errors"][0]["field"]), (400, &json!("expires_at")));
     }
+}
+
+#[tokio::test]
+async fn a_door_without_an_end_of_its_own_ends_with_the_event() {
+    let node = TestNode::start().await;
+    let (organiser, event) = open(&node, &[]).await;
+    let door = Door::open(&node, &event, "B").await;
+    let later = within(Duration::from_secs(30 * 86_400));
+    event.patch(&json!({ "expires_at": later })).await.ok();
+    assert_eq!(organiser.get(&format!("{}/doors", event.path())).await.ok()["doors"][0]["expires_at"], event.state().await["expires_at"]);
+    event.patch(&json!({ "expires_at": within(Duration::from_secs(2)) })).await.ok();
+    eventually("the end of the event", TIMEOUT, || async { (door.get("/guests").await.status == 404).then_some(()) }).await;
+    assert_eq!(organiser.get(&format!("{}/doors", event.path())).await.ok()["doors"], json!([]));
 }
 
 #[tokio::test]
@@ -241,21 +256,29 @@ async fn a_ticket_is_good_with_the_code_of_the_moment_and_what_waited_for_a_netw
 
     let told = door.get("/guests").await.ok();
     let at = told["now"].as_i64().expect("a time") - 60_000;
-    let late = door.check_in(&format!("code={code}&at={at}")).await.ok();
-    assert_eq!(late["state"], "in");
+    let late = door.check_in(&format!("code={code}&at={at}&id=7")).await.ok();
+    assert_eq!((&late["state"], &late["inside"]), (&json!("in"), &json!(1)));
     let checked_in_at = event.registrations().await[0]["checked_in_at"].clone();
-    let repeated = door.check_in(&format!("code={code}&at={at}")).await.ok();
-    assert_eq!(repeated["state"], "in", "the answer to the first one was lost");
+    let repeated = door.check_in(&format!("code={code}&at={at}&id=7")).await.ok();
+    assert_eq!((&repeated["state"], &repeated["inside"]), (&json!("in"), &json!(1)), "the answer to the first one was lost");
+    assert_eq!(door.check_in(&format!("code={code}&at={at}")).await.ok()["state"], "already", "another scan at that moment");
+    let picture = door.check_in(&format!("code={code}&proof={}", "A".repeat(24))).await.ok();
+    assert_eq!(
+        (&picture["state"], picture["when"].is_string()),
+        (&json!("already"), true),
+        "a picture of the ticket of somebody who is in"
+    );
     assert_eq!(door.check_in(&format!("code={code}")).await.ok()["state"], "already");
-    let parsed = sakshi_domain::time::Timestamp::parse_iso8601(checked_in_at.as_str().expect("a time")).expect("a time");
-    assert_eq!((parsed.millis(), event.state().await["checked_in_count"].as_u64()), (at, Some(1)));
+    // Nobody enters before they registered.
+    let verified_at = event.registrations().await[0]["verified_at"].clone();
+    assert_eq!((checked_in_at, event.state().await["checked_in_count"].as_u64()), (verified_at, Some(1)));
     // What was scanned before the end of a door is taken for a while after it.
     let ending = Door::opened(&node, &event, &json!({ "expires_at": within(Duration::from_secs(3)) })).await;
     let before = ending.get("/guests").await.ok()["now"].as_i64().expect("a time");
     eventually("the end of the link", TIMEOUT, || async { (ending.get("").await.status == 404).then_some(()) }).await;
     assert_eq!(ending.check_in(&format!("code={code}&at={before}")).await.ok()["state"], "already");
     assert_eq!(ending.check_in(&format!("code={code}")).await.status, 404, "nothing is scanned after it");
-    for bad in ["code=1", "code=", "", &format!("code={code}&at=soon"), &format!("code={code}&at=1")] {
+    for bad in ["code=1", "code=", "", &format!("code={code}&at=soon"), &format!("code={code}&at=1"), &format!("code={code}&id=-1")] {
         assert_eq!(door.check_in(bad).await.status, 400, "{bad}");
     }
 }
@@ -282,13 +305,15 @@ async fn a_door_works_without_script() {
         door.request(Method::POST, "/check-ins")
             .header(ACCEPT, BROWSER)
             .header("content-type", "application/x-www-form-urlencoded")
-            .body(format!("code={}", codes[0])),
+            .body(format!("code={}&id=7", codes[0])),
     )
     .await;
     let done = form.header("location").expect("a page").to_owned();
-    assert_eq!((form.status, &*done), (303, &*format!("{}?guest={}&state=in", door.path, codes[0])));
+    assert_eq!((form.status, &*done), (303, &*format!("{}?guest={}&done=7", door.path, codes[0])));
     assert!(door.get(done.strip_prefix(&door.path).expect("of the door")).await.text.contains("Checked in at"));
-    assert!(door.get(&format!("?guest={}", codes[0])).await.text.contains("Already in at"));
+    for other in ["", "&done=8", "&state=in"] {
+        assert!(door.get(&format!("?guest={}{other}", codes[0])).await.text.contains("Already in at"), "{other}");
+    }
     // The address alone checks nobody in.
     assert!(door.get(&format!("?guest={}&state=in", codes[1])).await.text.contains("Not checked in yet"));
     let url = node.addresses.public(&format!("{}/check-ins", door.path));

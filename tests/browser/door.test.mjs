@@ -161,12 +161,14 @@ test("a door goes on for a minute without a network, then catches up, and nobody
 
   await north.context().setOffline(false);
   await north.clock.fastForward(10_000);
-  await north.locator(".result.warn", { hasText: "Already in at" }).waitFor(SOON);
-  assert.match(await heading(north), /^Meena Mathiri, scanned at \d\d:\d\d: Already in at \d\d:\d\d, South$/);
+  const note = north.locator("#notes li");
+  assert.match(await note.textContent(), /^Scanned at \d\d:\d\d: Meena Mathiri was in already, at \d\d:\d\d, South/);
+  await note.getByRole("button", { name: "Done" }).click();
+  await note.waitFor({ ...SOON, state: "detached" });
   await north.locator("#trouble:empty").waitFor({ ...SOON, state: "attached" });
   assert.deepEqual(await counts(made), [4, 2]);
   assert.deepEqual((await guests(made)).map(({ gate }) => gate), ["North", "South", null, null]);
-  assert.equal(await north.evaluate(() => Object.values(localStorage).join("")), "[]", "nothing is left on the phone");
+  assert.equal(await north.evaluate(() => Object.values(localStorage).join("")), "", "nothing is left on the phone");
 });
 
 test("what a door keeps without a network outlives the page, and holds no name", async () => {
@@ -191,12 +193,72 @@ test("what the service does not take is dropped and told, and nothing waits behi
   const [asha, meena] = await guests(made);
   const day = 25 * 3_600_000, now = Date.now();
   await page.evaluate(([old, fresh]) => { localStorage[`waiting ${location.pathname}`] = JSON.stringify([old, fresh]); },
-    [{ code: asha.registration_code, at: now - day }, { code: meena.registration_code, at: now - 1_000 }]);
+    [{ code: asha.registration_code, at: now - day, id: "1" }, { code: meena.registration_code, at: now - 1_000, id: "2" }]);
   await page.reload();
   await page.locator("#trouble:empty").waitFor({ ...SOON, state: "attached" });
-  await page.locator(".result.bad", { hasText: "Not checked in." }).waitFor(SOON);
+  await page.locator("#notes li", { hasText: "Asha Rao is not checked in" }).waitFor(SOON);
   while ((await counts(made))[1] !== 1);
   assert.deepEqual((await guests(made)).map(({ gate }) => gate), [null, "North"]);
+});
+
+test("what waits outlives answers of a network, of a busy service, and of a phone that was at another door", async () => {
+  const { made } = await crowd(["asha"]);
+  const page = await door(made, "North", { hurried: true });
+  await page.locator("#registered", { hasText: "1" }).waitFor(SOON);
+  const [{ registration_code: code }] = await guests(made);
+  await page.context().setOffline(true);
+  await find(page, "asha");
+  await page.getByRole("button", { name: "Check in" }).click();
+  await page.locator(".result.good", { hasText: "Noted at" }).waitFor(SOON);
+  const kept = () => page.evaluate(() => Object.entries(localStorage).join(""));
+  for (const status of [403, 404, 408, 429, 503]) {
+    let asked = 0;
+    await page.route("**/check-ins", (route) => { asked += 1; return route.fulfill({ status, body: "<html>" }); });
+    await page.context().setOffline(false);
+    while (asked === 0) await page.clock.fastForward(3_000);
+    await page.getByText("The service cannot answer now.").waitFor(SOON);
+    assert.ok((await kept()).includes(code), `${status}`);
+    await page.unroute("**/check-ins");
+    await page.context().setOffline(true);
+  }
+  await page.context().clearCookies();
+  await page.context().setOffline(false);
+  while (await page.getByLabel("PIN of this door").count() === 0) await page.clock.fastForward(3_000);
+  assert.ok((await kept()).includes(code), "the PIN is asked for again, and nothing is lost");
+});
+
+test("a phone at two doors stays at both, and its camera is at the one that was entered last", async () => {
+  const { made, tickets: [ticket] } = await crowd(["asha"]);
+  const page = await door(made, "North");
+  const north = page.url();
+  const opened = await service.call(`events/${made.event_id}/doors`, { name: "South" });
+  await page.goto(opened.door_url);
+  await page.getByLabel("PIN of this door").fill(opened.pin);
+  await page.getByRole("button", { name: "Open the door page" }).click();
+  await page.locator(".counts").waitFor(SOON);
+  await page.goto(north);
+  await page.locator(".counts").waitFor(SOON);
+  const guest = await visit(browser, "android", ticket);
+  await page.goto(await scan(guest, ".pass .code"));
+  assert.ok(page.url().startsWith(opened.door_url), page.url());
+});
+
+test("a list that is asked for twice at once has every guest once", async () => {
+  const { made } = await crowd(["asha", "meena"]);
+  const page = await door(made, "North", { hurried: true });
+  await page.locator("#registered", { hasText: "2" }).waitFor(SOON);
+  await service.attend(made, "vikram");
+  await page.evaluate(() => { for (let time = 0; time < 3; time += 1) dispatchEvent(new Event("online")); });
+  await page.clock.fastForward(10_000);
+  await page.locator("#registered", { hasText: "3" }).waitFor(SOON);
+  await service.attend(made, "kabir");
+  while (await page.locator("#registered", { hasText: "4" }).count() === 0) await page.clock.fastForward(10_000);
+  const found = [];
+  for (const name of ["asha", "meena", "vikram", "kabir"]) {
+    await page.getByLabel("Name or code").fill(name);
+    found.push(await page.locator("#found").getByRole("button").count());
+  }
+  assert.deepEqual(found, [1, 1, 1, 1]);
 });
 
 test("pages of doors are accessible in both schemes and by the Tab key, light, and fit every window", async () => {

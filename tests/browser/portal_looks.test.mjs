@@ -22,7 +22,7 @@ const [waiting, verified, declined, app] = await Promise.all([
   service.open({ channel: "qr" }), service.open({ claims: ["name", "photo", "address"] }), service.open(), service.open({ channel: "app" }),
 ]);
 await Promise.all([service.answer(verified, "approve"), service.answer(declined, "decline")]);
-const paths = ["", "/verifications", "/verifications?status=waiting&find=none", "/refusals", "/refusals?find=none", "/events", "/events/new", `/events/${made.event_id}`, `/events/${made.event_id}/settings`, "/webhooks", "/credits", "/status", "/checks", "/events/none",
+const paths = ["", "/verifications", "/verifications?status=waiting&find=none", "/refusals", "/refusals?find=none", "/events", "/events/new", `/events/${made.event_id}`, `/events/${made.event_id}/settings`, `/events/${made.event_id}/guests`, "/webhooks", "/credits", "/status", "/checks", "/events/none",
   ...[waiting, verified, declined, app].map((opened) => `/transactions/${opened.txnId}`)];
 
 const signedIn = (device, more) => within(service, device, more);

@@ -12,7 +12,7 @@ test("every page of the portal is lighter than 30 KB without its code", async ()
   const [made, waiting, verified] = await Promise.all([event(service), service.open({ channel: "qr" }), service.open({ claims: ["name", "photo", "address"] })]);
   await Promise.all([service.attend(made), service.answer(verified, "approve")]);
   const page = await signedIn(service, "desktop", { still: true });
-  for (const path of ["", "/verifications", "/events", "/events/new", `/events/${made.event_id}`, `/events/${made.event_id}/settings`, "/webhooks", "/credits", "/events/none",
+  for (const path of ["", "/verifications", "/events", "/events/new", `/events/${made.event_id}`, `/events/${made.event_id}/settings`, `/events/${made.event_id}/guests`, "/webhooks", "/credits", "/events/none",
     `/transactions/${waiting.txnId}`, `/transactions/${verified.txnId}`]) {
     const { bytes } = await weigh(page, () => page.goto(`${service.base}/portal${path}`));
     // What was shared is in the body that is shown, picture included.

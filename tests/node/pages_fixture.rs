@@ -192,13 +192,12 @@ impl PagesFixture {
 
     async fn complete(&self, pending: &Pending, answer: Answer) -> CompleteReply {
         let Rules { replay_window, result_ttl, .. } = rules();
+        // The name of all credentials of this fixture.
+        let guest = sakshi_store::GuestDetails { name: Some("Asha Rao".into()), traits: Vec::new() };
         self.shared
             .service
             .transactions
-            .complete(
-                pending.id,
-                Complete { answer, known: None, evidence: None, guest: sakshi_store::GuestDetails::default(), replay_window, result_ttl },
-            )
+            .complete(pending.id, Complete { answer, known: None, evidence: None, guest, replay_window, result_ttl })
             .await
             .unwrap()
     }

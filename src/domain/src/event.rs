@@ -10,7 +10,7 @@ mod guests;
 use serde::{Deserialize, Serialize};
 
 pub use self::change::{EventPatch, check_end, check_start};
-pub use self::guests::{CheckIn, Door, DoorChange, DoorId, EventSecret, OnDuplicate, Pin, RegistrationCode, Trait};
+pub use self::guests::{CheckIn, CheckInId, Door, DoorChange, DoorId, EventSecret, OnDuplicate, Pin, RegistrationCode, Trait};
 
 use crate::brand::Brand;
 use crate::claims::ClaimSet;

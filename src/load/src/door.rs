@@ -22,6 +22,8 @@ use crate::visit::{HTML, Site};
 const FORM: &str = "application/x-www-form-urlencoded";
 /// How long the page waits for an answer.
 const PATIENCE: Duration = Duration::from_secs(6);
+/// More than the doors of an event.
+const DOORS: i64 = 64;
 
 /// Why a door cannot be used, in words.
 #[derive(Debug, Error)]
@@ -120,10 +122,11 @@ impl Door {
         list.ok_or_else(|| DoorError(format!("{}: its list of guests was answered with {}", self.gate, read.outcome)))
     }
 
-    /// Checks in a guest who was scanned at this time. None if there is no answer, or none yet.
+    /// Checks in a guest who was scanned at this time; door and time tell the scan apart. None if there is no answer, or none yet.
     pub(crate) async fn check_in(&self, site: &Site, due: Due, code: &str, at: i64) -> Option<CheckInAnswer> {
         let request = self.request(site, Method::POST, "/check-ins").header(ACCEPT, "application/json").header(CONTENT_TYPE, FORM);
-        let request = request.body(format!("code={code}&at={at}")).timeout(PATIENCE);
+        let id = at * DOORS + i64::try_from(self.number).unwrap_or(0);
+        let request = request.body(format!("code={code}&at={at}&id={id}")).timeout(PATIENCE);
         answer_in(site.transport.exchange(Step::CheckIn, due, request).await)
     }
 

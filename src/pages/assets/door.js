@@ -3,122 +3,51 @@
 (() => {
   "use strict";
   const main = document.querySelector("main[data-door]");
-  const { door, gate } = main.dataset;
+  const { door, zone } = main.dataset;
   const element = (id) => document.getElementById(id);
-  const REFRESH_MS = 10000, RETRY_MS = 3000, PATIENCE_MS = 6000, FOUND_MAX = 20, PAUSE_MS = 2500;
+  const REFRESH_MS = 10000, RETRY_MS = 3000, PATIENCE_MS = 6000, FOUND_MAX = 20, PAUSE_MS = 2500, KEPT_MS = 2 * 86400000;
   const TICKET = /\/d\/t\/([2-9A-HJ-NP-Z]{6})\.([\w-]{24})$/;
-  const WAITING = `waiting ${door}`;
 
-  // Times are the server's, whatever this phone's clock says.
+  // Times are the server's, whatever this phone's clock says, and shown as the clocks of the event show them.
   let ahead = Number(main.dataset.now) - Date.now();
   const now = () => Math.round(Date.now() + ahead);
-  const clock = (at) => new Date(at).toTimeString().slice(0, 5);
+  const clock = (at) => new Date(at).toLocaleTimeString("en-GB", { timeZone: zone, hour: "2-digit", minute: "2-digit" });
 
   // Guests in the order of their numbers, and who is in; empty for an event with too many.
-  let guests = [], inside = new Set(), many = false, isOffline = false, isCurrent = false;
+  let guests = [], inside = new Set(), many = false, trouble = "", isCurrent = false;
 
-  // What waits, for every window of this door. Where nothing can be stored it waits as long as the page is open.
-  let waiting = [], isStored = true;
-  waiting = load();
-
-  function load() {
-    try { return isStored ? JSON.parse(localStorage[WAITING] ?? "[]") : waiting; } catch { return waiting; }
-  }
-
-  function save(items) {
-    waiting = items;
-    try { localStorage[WAITING] = JSON.stringify(items); } catch { isStored = false; }
-    tell();
-  }
-
-  function tell() {
-    const count = waiting.length;
-    const behind = count === 0 ? "" : `${count} check-in${count === 1 ? "" : "s"} will be sent when the network is back.`;
-    element("trouble").textContent = [isOffline ? "No network." : "", behind].join(" ").trim();
-  }
-
-  async function ask(path, options) {
-    const answer = await fetch(door + path, { headers: { accept: "application/json" }, signal: AbortSignal.timeout(PATIENCE_MS), ...options });
-    isOffline = false;
-    // The link has ended, or the PIN is asked for again. What waits is sent first.
-    if ((answer.status === 401 || answer.status === 404) && (waiting.length === 0 || path === "/check-ins")) location.reload();
-    if (!answer.ok) throw Object.assign(new Error(answer.status), { status: answer.status });
-    return answer.json();
-  }
-
-  function lost() {
-    isOffline = true;
-    tell();
-  }
-
-  function count(told) {
-    element("inside").textContent = told.inside;
-    element("registered").textContent = told.registered;
-  }
-
-  async function refresh() {
-    try {
-      for (let more = true; more;) {
-        const told = await ask(`/guests?after=${guests.length}${isCurrent ? `&inside=${inside.size}` : ""}`);
-        ({ many } = told);
-        ahead = told.now - Date.now();
-        guests.push(...told.guests);
-        count(told);
-        more = told.guests.length > 0 && told.checked_in === undefined;
-        isCurrent = waiting.length === 0;
-        if (told.checked_in !== undefined) {
-          const bytes = atob(told.checked_in);
-          inside = new Set(guests.filter((_, place) => bytes.charCodeAt(place >> 3) & (0x80 >> (place & 7))).map(([code]) => code));
-          for (const { code } of waiting) inside.add(code);
-        }
-      }
+  // A list that every window of this door shares. Where nothing can be stored it lasts as long as the page.
+  function kept(what) {
+    const place = `${what} ${door}`;
+    let items = [], isStored = true;
+    const load = () => {
+      try { return isStored ? JSON.parse(localStorage[place] ?? "[]") : items; } catch { return items; }
+    };
+    const save = (all) => {
+      items = all;
+      try {
+        if (all.length > 0) localStorage[place] = JSON.stringify(all);
+        else delete localStorage[place];
+      } catch { isStored = false; }
       tell();
-      send();
-    } catch { lost(); }
+    };
+    return {
+      load,
+      add: (item) => save([...load(), item]),
+      remove: ({ id }) => save(load().filter((one) => one.id !== id)),
+    };
   }
 
-  let sending = false;
+  // What the server does not have yet, and what it has said of such a check-in and nobody has looked at.
+  const waiting = kept("waiting"), notes = kept("notes");
 
-  // Sends what waits, one after the other. An answer that was lost is asked for again: the same check-in is done once.
-  async function send() {
-    if (sending) return;
-    sending = true;
+  // What other doors have left on this phone goes when no server takes it any more.
+  function tidy() {
     try {
-      for (waiting = load(); waiting.length > 0;) {
-        const [first] = waiting;
-        const told = await ask("/check-ins", { method: "POST", body: new URLSearchParams(first) }).catch((error) => {
-          // What the server does not take now it will not take later; the others do not wait behind it.
-          if (!(error.status >= 400 && error.status < 429)) throw error;
-          return { state: "refused", code: first.code, name: "" };
-        });
-        save(load().filter(({ code, at }) => code !== first.code || at !== first.at));
-        if (told.state !== "refused") count(told);
-        // Somebody who came in by another door meanwhile, or with an old code, is worth a look.
-        if (told.state !== "in") show(told, `${told.name || first.code}, scanned at ${clock(Number(first.at))}: `);
+      for (const place of Object.keys(localStorage).filter((place) => /^(waiting|notes) \/d\//.test(place))) {
+        if (JSON.parse(localStorage[place]).every(({ at }) => Number(at) < now() - KEPT_MS)) delete localStorage[place];
       }
-    } catch { lost(); } finally { sending = false; }
-  }
-
-  async function checkIn(code, proof) {
-    const request = proof ? { code, proof, at: now() } : { code, at: now() };
-    try {
-      const told = await ask("/check-ins", { method: "POST", body: new URLSearchParams(request) });
-      if (told.when) inside.add(code);
-      count(told);
-      show(told);
-      tell();
-    } catch (error) {
-      // The server has looked at it and said no.
-      if (error.status >= 400 && error.status < 429) return show({ state: "refused", code, name: "" });
-      const [, name = ""] = guests.find(([known]) => known === code) ?? [];
-      if (inside.has(code)) show({ state: "already", code, name, when: "" });
-      else {
-        inside.add(code);
-        save([...load(), request]);
-        show({ state: "kept", code, name, when: clock(request.at) });
-      }
-      lost();
-    }
+    } catch { /* Nothing is stored here. */ }
   }
 
   const node = (tag, words, look) => {
@@ -128,6 +57,134 @@
     return made;
   };
 
+  const nameOf = (code) => guests.find(([known]) => known === code)?.[1] ?? "";
+
+  function tell() {
+    const count = waiting.load().length;
+    const behind = count === 0 ? "" : `${count} check-in${count === 1 ? "" : "s"} will be sent when the network is back.`;
+    element("trouble").textContent = [trouble, behind].join(" ").trim();
+    element("notes").replaceChildren(...notes.load().map((note) => {
+      const item = node("li"), button = node("button", "Done", "button");
+      item.append(node("span", `Scanned at ${clock(note.at)}: `), node("bdi", nameOf(note.code) || note.code), ` ${NOTES[note.state](note)}`, button);
+      button.onclick = () => notes.remove(note);
+      return item;
+    }));
+  }
+
+  async function ask(path, options) {
+    const answer = await fetch(door + path, { headers: { accept: "application/json" }, signal: AbortSignal.timeout(PATIENCE_MS), ...options });
+    const told = await answer.json().catch(() => ({}));
+    if (answer.ok) {
+      trouble = "";
+      return told;
+    }
+    // The PIN is asked for again, or the link has ended: this server says so, and not a network between. What waits is sent first.
+    if (told.code === "pin_required") location.reload();
+    if (told.code === "not_found" && (path === "/check-ins" || waiting.load().length === 0)) end();
+    throw Object.assign(new Error(answer.status), { status: answer.status, code: told.code });
+  }
+
+  // The server has looked at this check-in and does not take it, now or later. Everything else is tried again.
+  const isRefusal = (error) => error.status === 400 && error.code === "validation_failed";
+
+  function lost(error) {
+    trouble = error?.status ? "The service cannot answer now." : "No network.";
+    tell();
+  }
+
+  // Names leave the phone with the door. What the server did not get is told, because nobody takes it any more.
+  function end() {
+    clearInterval(refreshing);
+    clearInterval(retrying);
+    const unsent = waiting.load();
+    const list = node("ul");
+    list.append(...unsent.map(({ code, at }) => node("li", `${code} at ${clock(Number(at))}`)));
+    main.replaceChildren(node("p", "This door is closed.", "heading"), ...(unsent.length ? [node("p", "These check-ins were not sent:"), list] : []));
+    guests = [];
+  }
+
+  function count(told) {
+    element("inside").textContent = told.inside;
+    element("registered").textContent = told.registered;
+  }
+
+  let isRefreshing = false;
+
+  async function refresh() {
+    if (isRefreshing) return;
+    isRefreshing = true;
+    try {
+      for (let more = true; more;) {
+        const told = await ask(`/guests?after=${guests.length}${isCurrent ? `&inside=${inside.size}` : ""}`);
+        ({ many } = told);
+        ahead = told.now - Date.now();
+        guests.push(...told.guests);
+        count(told);
+        more = told.guests.length > 0 && told.checked_in === undefined;
+        const behind = waiting.load();
+        isCurrent = behind.length === 0;
+        if (told.checked_in !== undefined) {
+          const bytes = atob(told.checked_in);
+          inside = new Set(guests.filter((_, place) => bytes.charCodeAt(place >> 3) & (0x80 >> (place & 7))).map(([code]) => code));
+          for (const { code } of behind) inside.add(code);
+        }
+      }
+      tell();
+      send();
+    } catch (error) { lost(error); } finally { isRefreshing = false; }
+  }
+
+  let isSending = false;
+
+  // Sends what waits, one after the other. An answer that was lost is asked for again: the same request is one check-in.
+  async function send() {
+    if (isSending) return;
+    isSending = true;
+    try {
+      for (let items = waiting.load(); items.length > 0; items = waiting.load()) {
+        const [first] = items;
+        const told = await ask("/check-ins", { method: "POST", body: new URLSearchParams(first) }).catch((error) => {
+          // The others do not wait behind what is refused.
+          if (isRefusal(error)) return { state: "refused" };
+          throw error;
+        });
+        if (told.inside !== undefined) count(told);
+        // Somebody who came in by another door meanwhile, or with an old code, is worth a look.
+        if (told.state !== "in") notes.add({ id: first.id, code: first.code, at: Number(first.at), state: told.state, when: told.when });
+        waiting.remove(first);
+      }
+    } catch (error) { lost(error); } finally { isSending = false; }
+  }
+
+  async function checkIn(code, proof, id = String(crypto.getRandomValues(new Uint32Array(1))[0])) {
+    const request = proof ? { code, proof, at: now(), id } : { code, at: now(), id };
+    try {
+      const told = await ask("/check-ins", { method: "POST", body: new URLSearchParams(request) });
+      if (told.when) inside.add(code);
+      count(told);
+      show(told);
+      tell();
+    } catch (error) {
+      const name = nameOf(code);
+      if (isRefusal(error)) return show({ state: "refused", code, name });
+      if (inside.has(code)) show({ state: "already", code, name, when: "" });
+      else {
+        const isListed = many || guests.some(([known]) => known === code);
+        inside.add(code);
+        waiting.add(request);
+        show({ state: isListed ? "kept" : "unlisted", code, name, when: clock(request.at) });
+      }
+      lost(error);
+    }
+  }
+
+  const NOTES = {
+    already: ({ when }) => `was in already, at ${when}`,
+    old: () => "is not checked in: the code was old",
+    unknown: () => "is no guest of this event",
+    refused: () => "is not checked in",
+  };
+
   const LOOKS = {
     in: ["good", ({ when }) => `Checked in at ${when}`],
     already: ["warn", ({ when }) => when ? `Already in at ${when}` : "Already in"],
@@ -135,10 +192,11 @@
     unknown: ["bad", () => "This is not a ticket of this event."],
     refused: ["bad", () => "Not checked in. Scan or find this guest again."],
     kept: ["good", ({ when }) => `Noted at ${when}. It is checked when the network is back.`],
+    unlisted: ["warn", ({ when }) => `Noted at ${when}, but this phone does not know the code. Look at the ticket closely.`],
     shown: ["", () => "Not checked in yet"],
   };
 
-  function show(told, before = "") {
+  function show(told) {
     const [look, words] = LOOKS[told.state];
     const card = node("div", "", `card result ${look}`);
     if (told.photo && told.state !== "unknown") {
@@ -146,7 +204,7 @@
       Object.assign(photo, { src: told.photo, alt: "Photo of the guest", onerror: () => photo.remove() });
       card.append(photo);
     }
-    card.append(node("p", before + words(told), "heading"));
+    card.append(node("p", words(told), "heading"));
     if (told.state !== "unknown") {
       const who = node("p", "", "who");
       who.append(node("bdi", told.name), " ", node("span", told.code, "letters"));
@@ -176,12 +234,14 @@
       who.append(node("bdi", name), " ", node("span", code, "letters"));
       button.append(who);
       if (inside.has(code)) button.append(node("span", "in", "when"));
-      const photo = "photos" in main.dataset && !isOffline ? `${door}/photo/${code}` : undefined;
+      const photo = "photos" in main.dataset && !trouble ? `${door}/photo/${code}` : undefined;
       button.onclick = () => show({ state: inside.has(code) ? "already" : "shown", code, name, photo });
       item.append(button);
       return item;
     };
-    element("found").replaceChildren(...(found.length || !words.length ? found.map(row) : [node("li", "No guest has this name or code.", "none")]));
+    element("found").replaceChildren(...found.map(row));
+    const number = found.length === 1 ? "1 guest" : `${found.length} guests`;
+    element("number").textContent = !words.length ? "" : found.length ? number : "No guest has this name or code.";
   }
 
   element("words").addEventListener("input", () => many || find());
@@ -190,10 +250,12 @@
     event.preventDefault();
     find();
   });
-  // The server's own form is one check-in as well, which must not be lost with the network.
+  // The server's own form is one check-in as well, which must not be lost with the network, and is one however often it is sent.
   element("result").addEventListener("submit", (event) => {
     event.preventDefault();
-    checkIn(new FormData(event.target).get("code"));
+    const form = new FormData(event.target);
+    event.target.querySelector("button").disabled = true;
+    checkIn(form.get("code"), undefined, form.get("id"));
   });
 
   async function scan(detector) {
@@ -230,10 +292,11 @@
     }));
   }
 
+  tidy();
   offerScanner();
+  const refreshing = setInterval(refresh, REFRESH_MS);
+  const retrying = setInterval(() => waiting.load().length && send(), RETRY_MS);
   refresh();
-  setInterval(refresh, REFRESH_MS);
-  setInterval(() => waiting.length && send(), RETRY_MS);
   addEventListener("online", refresh);
-  addEventListener("offline", lost);
+  addEventListener("offline", () => lost());
 })();

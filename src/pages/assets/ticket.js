@@ -1,8 +1,8 @@
 // Keeps the codes of a guest's tickets as they are now, and a clock running. Without this the page is loaded again from time to time.
 (() => {
   "use strict";
-  const AGAIN_MS = 15000, PATIENCE_MS = 6000, GOOD_MS = 50000;
-  const passes = [...document.querySelectorAll(".pass")].map((element) => ({ element, at: performance.now() }));
+  const AGAIN_MS = 15000, PATIENCE_MS = 6000, GOOD_MS = 30000;
+  const passes = [...document.querySelectorAll(".pass")].map((element) => ({ element, at: Date.now() }));
 
   async function renew(pass) {
     const stale = pass.element.querySelector(".stale");
@@ -10,18 +10,21 @@
       const answer = await fetch(pass.element.dataset.later, { signal: AbortSignal.timeout(PATIENCE_MS) });
       if (!answer.ok) throw new Error(answer.status);
       pass.element.querySelector(".code path[stroke]").setAttribute("d", (await answer.json()).path);
-      pass.at = performance.now();
+      pass.at = Date.now();
       stale.textContent = "";
     } catch {
       stale.textContent = stale.dataset.words;
     }
-    pass.element.classList.toggle("old", performance.now() - pass.at > GOOD_MS);
   }
 
   const renewAll = () => { if (document.visibilityState === "visible") passes.forEach(renew); };
   const tick = () => {
     const now = new Date().toTimeString().slice(0, 8);
-    for (const { element } of passes) element.querySelector(".live span").textContent = now;
+    for (const { element, at } of passes) {
+      element.querySelector(".live span").textContent = now;
+      // A door takes a code for at least so long after it was told.
+      element.classList.toggle("old", Date.now() - at > GOOD_MS);
+    }
   };
   tick();
   setInterval(tick, 1000);

@@ -19,7 +19,7 @@
     form.addEventListener("submit", () => setTimeout(() => form.querySelectorAll("button").forEach((button) => { button.disabled = true; })));
   }
   addEventListener("pageshow", (shown) => shown.persisted && location.reload());
-  document.querySelector(".chart")?.addEventListener("pointermove", ({ offsetX, currentTarget: { clientWidth, dataset } }) => {
+  document.querySelector(".chart[data-used]")?.addEventListener("pointermove", ({ offsetX, currentTarget: { clientWidth, dataset } }) => {
     const used = dataset.used.trim().split(" "), day = Math.min(used.length - 1, Math.max(0, Math.floor(offsetX / clientWidth * used.length)));
     element("reading").textContent = `${new Date(Date.parse(dataset.from) + day * 864e5).toISOString().slice(0, 10)}: ${used[day]}`;
   });

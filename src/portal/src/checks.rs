@@ -97,7 +97,7 @@ pub(crate) async fn show(user: PortalUser, service: Data<Service>) -> Result<Htt
 /// Asks the source of a kind.
 ///
 /// # Errors
-/// What is not about the form.
+/// Errors that are not about the form.
 pub(crate) async fn ask(
     submitted: Submitted,
     request: HttpRequest,

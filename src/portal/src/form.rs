@@ -93,7 +93,12 @@ impl Form {
 
     /// What stands in a field; empty when nothing does.
     pub(super) fn value(&self, name: &str) -> &str {
-        self.pairs.iter().find(|(known, _)| known == name).map_or("", |(_, value)| value)
+        self.given(name).unwrap_or_default()
+    }
+
+    /// The value that was sent for a field, which may be empty.
+    pub(super) fn given(&self, name: &str) -> Option<&str> {
+        self.pairs.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
     /// Whether a field is filled in with this, among others.
@@ -155,6 +160,9 @@ impl Form {
             }
             ApiError::Service(ServiceError::IdempotencyKeyReused) => {
                 self.trouble = Some("This form was sent before with other values. Check it and send it again.".to_owned());
+            }
+            ApiError::Service(ServiceError::EventChanged) => {
+                self.trouble = Some("The event was changed meanwhile. This is how it is now; nothing of your change was saved.".to_owned());
             }
             ApiError::Service(ServiceError::Unauthorized)
             | ApiError::Service(ServiceError::NotFound(_))

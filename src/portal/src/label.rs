@@ -16,6 +16,7 @@ const LABELS: &[(&str, &str)] = &[
     ("epic_number", "Voter ID number"),
     ("expires_at", "End"),
     ("face_auth", "Face scan"),
+    ("gate", "Gate"),
     ("gstin", "GSTIN"),
     ("ifsc", "IFSC"),
     ("is_active", "State"),

@@ -3,7 +3,7 @@
 use actix_web::web;
 use sakshi_web::routing::{Audience, Row, row};
 
-use super::events::{create, guests, list, live, posters, settings, show, workbook};
+use super::events::{create, guests, list, live, posters, printed, settings, show, workbook};
 use super::{checks, credits, docs, fallback, files, refusals, sign_in, status, transaction, trial, verifications, webhooks};
 
 /// Every route of the portal.
@@ -39,6 +39,7 @@ pub const ROUTES: &[Row] = &[
     row("POST", "/portal/events/{eventId}/settings", Audience::Developers, || web::to(settings::patch)),
     row("POST", "/portal/events/{eventId}/doors", Audience::Developers, || web::to(settings::doors)),
     row("GET", "/portal/events/{eventId}/live", Audience::Developers, || web::to(live::events)),
+    row("GET", "/portal/events/{eventId}/guests", Audience::Developers, || web::to(printed::show)),
     row("GET", "/portal/events/{eventId}/guests.csv", Audience::Developers, || web::to(guests::csv)),
     row("GET", "/portal/events/{eventId}/guests.xlsx", Audience::Developers, || web::to(workbook::xlsx)),
     row("GET", "/portal/events/{eventId}/poster", Audience::Developers, || web::to(posters::page)),

@@ -62,7 +62,7 @@ pub(crate) async fn show(request: HttpRequest, service: Data<Service>) -> HttpRe
 /// Signs in. Whatever was not good, the answer is one and the same.
 ///
 /// # Errors
-/// What is not about the form.
+/// Errors that are not about the form.
 pub(crate) async fn enter(posted: Posted, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, PortalError> {
     let Posted(form) = posted;
     let mut app = String::new();

@@ -136,7 +136,7 @@ pub(crate) async fn show(user: PortalUser, service: Data<Service>) -> Result<Htt
 /// Opens the transaction, which costs a credit, and leads to it.
 ///
 /// # Errors
-/// What is not about the form.
+/// Errors that are not about the form.
 pub(crate) async fn open(
     submitted: Submitted,
     request: HttpRequest,

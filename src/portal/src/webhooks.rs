@@ -94,7 +94,7 @@ pub(crate) async fn show(user: PortalUser, request: HttpRequest, service: Data<S
 /// Registers a URL, or removes it.
 ///
 /// # Errors
-/// What is not about the form.
+/// Errors that are not about the form.
 pub(crate) async fn set(submitted: Submitted, service: Data<Service>) -> Result<HttpResponse, PortalError> {
     let Submitted { user, mut form } = submitted;
     let removes = form.take("remove").is_some();

@@ -73,8 +73,10 @@ pub(crate) fn rules(settings: &Settings) -> Rules {
     }
 }
 
-/// Tries of the PIN of a door. It has a million values, and its link cannot be guessed.
+/// Tries of the PIN of a door by one address. The link cannot be guessed.
 const PIN_TRIES_PER_MINUTE: u32 = 10;
+/// Tries by all. The PIN has a hundred million values: in a month of such tries it is found with a chance of 1.3 %.
+const PIN_TRIES_PER_MINUTE_OF_DOOR: u32 = 30;
 
 /// The limits of the public listener by who asks, counted over all workers. Streams may take half of the `connections`.
 pub(crate) fn rates(settings: &Settings, connections: usize) -> RateLimits {
@@ -92,6 +94,7 @@ pub(crate) fn rates(settings: &Settings, connections: usize) -> RateLimits {
         refusals: RateLimit::per_second("refusals", REFUSALS_KEPT_PER_SECOND),
         sign_ins: RateLimit::per_minute("sign_ins", limits.sign_ins_per_minute_per_address),
         pins: RateLimit::per_minute("pins", PIN_TRIES_PER_MINUTE),
+        pins_of_doors: RateLimit::per_minute("pins", PIN_TRIES_PER_MINUTE_OF_DOOR),
         streams: StreamSlots::new((connections / 2).max(1)),
         trusted_proxies: settings.server.trusted_proxies.clone().into(),
     }

@@ -3,15 +3,17 @@
 //! The page of a guest shows a code with a proof that changes every 30 seconds, so that it is told from a screenshot. A door without a
 //! network sends what it has scanned later, with the time of the scan.
 
+use std::sync::Arc;
+
 use sakshi_authority::capability::Purpose;
-use sakshi_domain::event::{CheckIn, Event, EventText, RegistrationCode};
+use sakshi_domain::event::{CheckIn, CheckInId, Event, EventSecret, EventText, RegistrationCode};
 use sakshi_domain::ids::{AppId, EventId, TxnId};
 use sakshi_domain::time::Timestamp;
 use sakshi_store::{CheckInOutcome, Guest, Rows, Store, Vault};
-use sakshi_wire::guests::RegistrationRow;
-use sakshi_wire::guests::{CheckInRequest, CheckInResponse};
+use sakshi_wire::guests::{CheckInRequest, CheckInResponse, RegistrationRow};
 
 use crate::authority::AuthorityContext;
+use crate::budget::OwnerPath;
 use crate::error::ServiceError;
 use crate::events::own_event;
 use crate::guest_list::revealed;
@@ -95,7 +97,18 @@ fn ticket(event: EventId, code: RegistrationCode, step: i64) -> Vec<u8> {
     [&event.as_bytes()[..], &code.value().to_be_bytes(), &step.to_be_bytes()].concat()
 }
 
-/// Checks in the guest with this code. Returns the guest with the check-in, and whether it was there before.
+/// What a check-in has come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CheckInDone {
+    /// The guest is in now.
+    Now,
+    /// The same request has checked in the guest before.
+    Repeated,
+    /// Another request has.
+    Before,
+}
+
+/// Checks in the guest with this code. Returns the guest with the check-in.
 ///
 /// # Errors
 /// [`ServiceError::NotFound`] if the event has no such guest; what the store says.
@@ -104,19 +117,20 @@ pub async fn check_in(
     event: &Event,
     code: RegistrationCode,
     gate: Option<&EventText>,
-    at: Timestamp,
-) -> Result<(ListedGuest, bool), ServiceError> {
-    let check_in = CheckIn { at, gate: gate.map(|gate| gate.as_str().to_owned()).unwrap_or_default() };
-    let (guest, already) = match service.events.check_in(event.id, number_of(&event.terms.secret, code), check_in).await? {
-        CheckInOutcome::CheckedIn(guest) => (guest, false),
-        CheckInOutcome::Already(guest) => (guest, true),
+    (id, at): (CheckInId, Timestamp),
+) -> Result<(ListedGuest, CheckInDone), ServiceError> {
+    let check_in = CheckIn { id, at, gate: gate.map(|gate| gate.as_str().to_owned()).unwrap_or_default() };
+    let (guest, done) = match service.events.check_in(event.id, number_of(&event.terms.secret, code), check_in).await? {
+        CheckInOutcome::CheckedIn(guest) => (guest, CheckInDone::Now),
+        CheckInOutcome::Repeated(guest) => (guest, CheckInDone::Repeated),
+        CheckInOutcome::Already(guest) => (guest, CheckInDone::Before),
         CheckInOutcome::NotFound => return Err(ServiceError::NotFound("guest")),
     };
-    if !already {
+    if done == CheckInDone::Now {
         tracing::info!(event.id = %event.id, txn.id = %guest.txn, "guest checked in");
     }
-    metrics::counter!("sakshi_check_ins_total", "already" => if already { "true" } else { "false" }).increment(1);
-    Ok((listed(&service.vault, event, guest)?, already))
+    metrics::counter!("sakshi_check_ins_total", "already" => if done == CheckInDone::Now { "false" } else { "true" }).increment(1);
+    Ok((listed(&service.vault, &event.terms.secret, guest)?, done))
 }
 
 /// [`check_in`] as the API answers.
@@ -125,9 +139,10 @@ pub async fn check_in(
 /// As [`check_in`].
 pub async fn check_in_response(service: &Service, app: &AppId, id: &str, asked: CheckInRequest) -> Result<CheckInResponse, ServiceError> {
     let event = own_event(service, app, id).await?;
-    let (guest, already) = check_in(service, &event, asked.code, asked.gate.as_ref(), service.clock.now()).await?;
+    let request = (CheckInId::generate(), service.clock.now());
+    let (guest, done) = check_in(service, &event, asked.code, asked.gate.as_ref(), request).await?;
     let known = guest.check_in.ok_or_else(|| ServiceError::internal("a guest who was checked in is not"))?;
-    Ok(CheckInResponse { txn_id: guest.txn, checked_in_at: known.at, gate: gate_of(known), already })
+    Ok(CheckInResponse { txn_id: guest.txn, checked_in_at: known.at, gate: gate_of(known), already: done == CheckInDone::Before })
 }
 
 /// The gate of a check-in, if it has one.
@@ -162,7 +177,7 @@ pub async fn guest_with(service: &Service, event: &Event, code: RegistrationCode
 pub async fn guests_after(service: &Service, event: &Event, after: u64, limit: u32) -> Result<Guests, ServiceError> {
     let rows = Rows { offset: after, limit, max_bytes: usize::MAX };
     let found = service.store.list_guests(event.id, rows).await?;
-    let listed = |guest| listed(&service.vault, event, guest);
+    let listed = |guest| listed(&service.vault, &event.terms.secret, guest);
     Ok(Guests { items: found.items.into_iter().map(listed).collect::<Result<_, _>>()?, total: found.total })
 }
 
@@ -176,21 +191,29 @@ pub async fn search_guests(service: &Service, event: &Event, words: &str, limit:
     {
         return Ok(vec![guest]);
     }
-    let words: Vec<String> = words.split_whitespace().map(str::to_lowercase).collect();
-    let has_words = |guest: &ListedGuest| {
-        let name = guest.name.to_lowercase();
-        words.iter().all(|word| name.split_whitespace().any(|part| part.starts_with(word)))
-    };
+    let words: Arc<[String]> = words.split_whitespace().map(str::to_lowercase).collect();
+    let owners = OwnerPath::app(&event.client, &event.app);
     let mut found = Vec::new();
     let mut end = u64::from(event.counts.registrations);
     while end > 0 && found.len() < limit {
         let start = end.saturating_sub(SLICE.into());
-        let slice = guests_after(service, event, start, u32::try_from(end - start).unwrap_or(SLICE)).await?;
-        found.extend(slice.items.into_iter().rev().filter(has_words));
+        let rows = Rows { offset: start, limit: u32::try_from(end - start).unwrap_or(SLICE), max_bytes: usize::MAX };
+        let slice = service.store.list_guests(event.id, rows).await?.items;
+        let (vault, secret, words) = (Arc::clone(&service.vault), event.terms.secret, Arc::clone(&words));
+        let work = move || {
+            let guests = slice.into_iter().rev().map(|guest| listed(&vault, &secret, guest));
+            guests.filter(|guest| guest.as_ref().map_or(true, |guest| has_words(guest, &words))).collect::<Result<Vec<_>, _>>()
+        };
+        found.extend(service.cpu.run(owners.clone(), work).await??);
         end = start;
     }
     found.truncate(limit);
     Ok(found)
+}
+
+fn has_words(guest: &ListedGuest, words: &[String]) -> bool {
+    let name = guest.name.to_lowercase();
+    words.iter().all(|word| name.split_whitespace().any(|part| part.starts_with(word)))
 }
 
 /// The state of every guest of an event, without names.
@@ -209,9 +232,9 @@ pub async fn each_guest(store: &Store, event: EventId, mut see: impl FnMut(&Gues
     }
 }
 
-fn listed(vault: &Vault, event: &Event, guest: Guest) -> Result<ListedGuest, ServiceError> {
+fn listed(vault: &Vault, secret: &EventSecret, guest: Guest) -> Result<ListedGuest, ServiceError> {
     let name = vault.open(guest.txn.as_bytes(), &guest.name).map_err(ServiceError::internal)?;
     let Guest { number, txn, verified_at, check_in, duplicate_of, .. } = guest;
     let name = String::from_utf8_lossy(&name).into_owned();
-    Ok(ListedGuest { number, txn, code: code_of(&event.terms.secret, number), name, verified_at, check_in, duplicate_of })
+    Ok(ListedGuest { number, txn, code: code_of(secret, number), name, verified_at, check_in, duplicate_of })
 }

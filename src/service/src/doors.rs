@@ -7,7 +7,7 @@ use sakshi_authority::capability::Purpose;
 use sakshi_domain::event::{Door, DoorChange, DoorId, Event, EventPatch, Pin};
 use sakshi_domain::ids::{AppId, EventId};
 use sakshi_domain::invalid::Invalid;
-use sakshi_domain::limits::{DOOR_AFTER_END_MAX, DOOR_GRACE};
+use sakshi_domain::limits::{DOOR_AFTER_END_MAX, DOOR_GRACE, DOORS_MAX};
 use sakshi_domain::time::Timestamp;
 use sakshi_store::PatchEventOutcome;
 use sakshi_wire::guests::{CreateDoorRequest, CreateDoorResponse, DoorResponse, DoorsResponse};
@@ -15,6 +15,10 @@ use sakshi_wire::guests::{CreateDoorRequest, CreateDoorResponse, DoorResponse, D
 use crate::error::ServiceError;
 use crate::events::own_event;
 use crate::service::Service;
+
+const TOO_MANY: ServiceError =
+    ServiceError::Conflict { code: "limit_reached", message: "An event has at most 50 doors. Close one that is not used first." };
+const _: () = assert!(DOORS_MAX == 50);
 
 /// Characters of an event's id, with which the path of a door begins.
 const EVENT_ID_CHARS: usize = 17;
@@ -35,10 +39,11 @@ pub struct OpenDoor {
 /// event.
 pub async fn open_door(service: &Service, app: &AppId, id: &str, asked: CreateDoorRequest) -> Result<CreateDoorResponse, ServiceError> {
     let event = own_event(service, app, id).await?;
-    let expires_at = end(&event, asked.expires_at, service.clock.now())?;
-    let door = Door { id: DoorId::generate(), pin: Pin::generate(), name: asked.name, expires_at };
+    check_end(&event, asked.expires_at, service.clock.now())?;
+    let door = Door { id: DoorId::generate(), pin: Pin::generate(), name: asked.name, expires_at: asked.expires_at };
     change(service, &event, DoorChange::Open(door.clone())).await?;
     let (door_url, pin) = (door_url(service, event.id, &door.id), door.pin.as_str().to_owned());
+    let expires_at = door.end(event.terms.expires_at);
     Ok(CreateDoorResponse { door_id: door.id, name: door.name, door_url, pin, expires_at })
 }
 
@@ -50,26 +55,26 @@ pub async fn list_doors(service: &Service, app: &AppId, id: &str) -> Result<Door
     let event = own_event(service, app, id).await?;
     let response = |door: Door| DoorResponse {
         door_url: door_url(service, event.id, &door.id),
+        expires_at: door.end(event.terms.expires_at),
         door_id: door.id,
         name: door.name,
-        expires_at: door.expires_at,
     };
     Ok(DoorsResponse { event_id: event.id, doors: open_doors(&event, service.clock.now()).cloned().map(response).collect() })
 }
 
-/// Closes a door of an event of this app: its page ends at once.
+/// Closes a door of an event of this app: its page ends at once, and one that has ended takes nothing more.
 ///
 /// # Errors
 /// [`ServiceError::NotFound`] unless the app has such an event with such a door.
 pub async fn close_door(service: &Service, app: &AppId, id: &str, door: &str) -> Result<(), ServiceError> {
     let event = own_event(service, app, id).await?;
-    let door = open_doors(&event, service.clock.now()).find(|known| known.id.as_str() == door).ok_or(ServiceError::NotFound("door"))?;
+    let door = event.terms.doors.iter().find(|known| known.id.as_str() == door).ok_or(ServiceError::NotFound("door"))?;
     change(service, &event, DoorChange::Close(door.id.clone())).await
 }
 
 /// The doors of an event whose links have not ended.
 pub fn open_doors(event: &Event, now: Timestamp) -> impl Iterator<Item = &Door> {
-    event.terms.doors.iter().filter(move |door| now < door.expires_at)
+    event.terms.doors.iter().filter(move |door| now < door.end(event.terms.expires_at))
 }
 
 /// The page of a door.
@@ -110,6 +115,12 @@ async fn door_at(service: &Service, path: &str, at: Timestamp) -> Result<OpenDoo
 }
 
 impl OpenDoor {
+    /// The end of its link.
+    #[must_use]
+    pub fn end(&self) -> Timestamp {
+        self.door.end(self.event.terms.expires_at)
+    }
+
     /// Returns true for the PIN of the door.
     #[must_use]
     pub fn has_pin(&self, pin: &str) -> bool {
@@ -138,8 +149,8 @@ fn is_same(known: &str, given: &str) -> bool {
     verify_slices_are_equal(known.as_bytes(), given.as_bytes()).is_ok()
 }
 
-/// The end of a door's link.
-fn end(event: &Event, asked: Option<Timestamp>, now: Timestamp) -> Result<Timestamp, Invalid> {
+/// Checks the end of a door's link.
+fn check_end(event: &Event, asked: Option<Timestamp>, now: Timestamp) -> Result<(), Invalid> {
     let end = asked.unwrap_or(event.terms.expires_at);
     if end <= now {
         let problem = if asked.is_some() { "must be in the future" } else { "is required, because the event has ended" };
@@ -148,14 +159,14 @@ fn end(event: &Event, asked: Option<Timestamp>, now: Timestamp) -> Result<Timest
     if end > event.terms.expires_at.max(now) + DOOR_AFTER_END_MAX {
         return Err(Invalid::one("expires_at", "must be at most 24 hours after the end of the event"));
     }
-    Ok(end)
+    Ok(())
 }
 
 async fn change(service: &Service, event: &Event, change: DoorChange) -> Result<(), ServiceError> {
     let patch = EventPatch { door: Some(change), ..EventPatch::default() };
     match service.events.patch(event.id, event.app.clone(), patch).await? {
         PatchEventOutcome::Patched(_) => Ok(()),
-        PatchEventOutcome::Refused(_) => Err(ServiceError::LIMIT_REACHED),
+        PatchEventOutcome::Refused(_) => Err(TOO_MANY),
         PatchEventOutcome::Changed | PatchEventOutcome::NotFound => Err(ServiceError::NotFound("event")),
     }
 }

@@ -74,8 +74,10 @@ pub struct Registration {
 /// The outcome of a check-in.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CheckInOutcome {
-    /// The guest is checked in now, or was by an earlier try of this call.
+    /// The guest is checked in now.
     CheckedIn(Guest),
+    /// The same request has checked in the guest before.
+    Repeated(Guest),
     /// The guest was checked in before, and nothing was written.
     Already(Guest),
     /// The event has no guest with this number.

@@ -97,8 +97,10 @@ pub fn complete(document: &mut Value, own: &[SharedRefusal], example: fn(&Value,
         let mut parameters = operation["parameters"].as_array_mut().map(std::mem::take).unwrap_or_default();
         parameters.push(json!({ "$ref": "#/components/parameters/RequestId" }));
         operation["parameters"] = json!(parameters);
-        operation["responses"]["200"]["headers"]["X-Request-ID"] = json!({ "$ref": "#/components/headers/RequestId" });
         let statuses: Vec<String> = operation["responses"].as_object().into_iter().flat_map(Map::keys).cloned().collect();
+        for status in statuses.iter().filter(|status| status.starts_with('2')) {
+            operation["responses"][status]["headers"]["X-Request-ID"] = json!({ "$ref": "#/components/headers/RequestId" });
+        }
         for status in statuses.iter().filter(|status| status.starts_with(['4', '5'])) {
             let declared = &operation["responses"][status];
             if let (Some(description), None) = (declared["description"].as_str(), declared.get("content")) {

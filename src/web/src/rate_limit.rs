@@ -239,8 +239,10 @@ pub struct RateLimits {
     pub refusals: RateLimit<AppId>,
     /// Attempts to sign in to the portal by address.
     pub sign_ins: RateLimit<IpAddr>,
-    /// Attempts at the PIN of a door, by the path of the door.
-    pub pins: RateLimit<String>,
+    /// Attempts at the PIN of a door, by the path of the door and address.
+    pub pins: RateLimit<(String, IpAddr)>,
+    /// The same by door alone.
+    pub pins_of_doors: RateLimit<String>,
     /// Event streams.
     pub streams: StreamSlots,
     /// Whose `X-Forwarded-For` is believed.
@@ -273,6 +275,7 @@ impl RateLimits {
             refusals: RateLimit::per_second("refusals", 0),
             sign_ins: RateLimit::per_minute("sign_ins", 0),
             pins: RateLimit::per_minute("pins", 0),
+            pins_of_doors: RateLimit::per_minute("pins", 0),
             streams: StreamSlots::new(usize::MAX),
             trusted_proxies: Arc::default(),
         }

@@ -2,6 +2,7 @@
 
 use crate::pages_fixture::{PagesFixture, text};
 use actix_web::test::TestRequest;
+use sakshi_domain::limits::DOORS_MAX;
 use serde_json::Value;
 
 use super::Browser;
@@ -182,6 +183,75 @@ async fn an_event_is_created_changed_and_closed_and_its_name_is_text() {
         let ours = browser.get(&format!("{path}/{file}")).await;
         assert_eq!(ours.html, api(&fixture, &format!("/events/{id}/{file}")).await, "{file}");
     }
+}
+
+/// Creates [`EVENT`] and returns the path of its page.
+async fn created(browser: &Browser<'_>) -> String {
+    let created = browser.send("/portal/events", EVENT).await;
+    assert_eq!(created.status, 303, "{}", created.html);
+    created.location.split('?').next().unwrap().to_owned()
+}
+
+#[actix_rt::test]
+async fn a_refused_door_keeps_the_values_of_the_settings() {
+    let fixture = PagesFixture::new().await;
+    let browser = Browser::signed_in(&fixture).await;
+    let path = created(&browser).await;
+    let (doors, token) = (format!("{path}/doors"), browser.csrf_token().await);
+    for _ in 0..DOORS_MAX {
+        assert_eq!(browser.post(&doors, &[("gate", ""), ("form_word", &token)]).await.status, 303);
+    }
+    let refused = browser.send(&doors, &[("gate", "North")]).await;
+    assert_eq!(refused.status, 409, "{}", refused.html);
+    let (settings, doors) = refused.html.split_once("id=\"doors\"").unwrap();
+    assert!(settings.contains("<title>Error: Settings") && !settings.contains("role=\"alert\""), "{settings}");
+    assert!(doors.contains("role=\"alert\"") && doors.contains("at most 50 doors") && doors.contains("value=\"North\""), "{doors}");
+    for value in ["Open &#60;day&#62;", "5", "2023-12-01T10:00"] {
+        assert!(settings.contains(&format!("value=\"{value}\"")), "{value}: {settings}");
+    }
+}
+
+#[actix_rt::test]
+async fn a_gate_name_that_is_too_long_is_refused_at_its_field() {
+    let fixture = PagesFixture::new().await;
+    let browser = Browser::signed_in(&fixture).await;
+    let path = created(&browser).await;
+    let (doors, settings, long) = (format!("{path}/doors"), format!("{path}/settings"), "x".repeat(201));
+    let refused = browser.send(&doors, &[("gate", &long)]).await;
+    assert_eq!(refused.status, 400, "{}", refused.html);
+    let typed = format!("value=\"{long}\"");
+    for part in ["id=\"gate-problem\"", "<a href=\"#gate\">Gate must be 1 to 200 characters", typed.as_str()] {
+        assert!(refused.html.contains(part), "{part}: {}", refused.html);
+    }
+    assert!(refused.html.contains("value=\"Open &#60;day&#62;\""), "{}", refused.html);
+    assert!(!browser.get(&settings).await.html.contains("<dt>Gate</dt>"), "no door was opened");
+    let opened = browser.send(&doors, &[("gate", &long[1..])]).await;
+    assert_eq!(opened.location, format!("{settings}?done=opened"), "{}", opened.html);
+    assert!(browser.get(&settings).await.html.contains(&format!("<bdi>{}</bdi>", &long[1..])));
+}
+
+#[actix_rt::test]
+async fn a_form_opened_before_another_change_overwrites_nothing() {
+    let fixture = PagesFixture::new().await;
+    let browser = Browser::signed_in(&fixture).await;
+    let path = created(&browser).await;
+    let (settings, id) = (format!("{path}/settings"), path.rsplit('/').next().unwrap());
+    let saved = format!("{settings}?done=saved");
+    let seen = browser.get(&settings).await.hidden("if_match");
+    assert_eq!(browser.send(&settings, &[("place", "Hall 3"), ("if_match", &seen)]).await.location, saved);
+
+    let stale = browser.send(&settings, &[("name", "Other day"), ("place", ""), ("if_match", &seen)]).await;
+    assert_eq!(stale.status, 412, "{}", stale.html);
+    assert!(stale.html.contains("The event was changed meanwhile. This is how it is now"), "{}", stale.html);
+    assert!(stale.html.contains("value=\"Hall 3\"") && !stale.html.contains("Other day"), "{}", stale.html);
+    assert_eq!(browser.send(&settings, &[("name", "Other day"), ("if_match", "")]).await.status, 412, "no tag of the event");
+    let event: Value = serde_json::from_str(&api(&fixture, &format!("/events/{id}")).await).unwrap();
+    assert_eq!((event["name"].as_str(), event["place"].as_str()), (Some("Open <day>"), Some("Hall 3")));
+
+    let wrong = browser.send(&settings, &[("max_guests", "0"), ("if_match", &seen)]).await;
+    assert_eq!((wrong.status, wrong.hidden("if_match")), (400, seen), "a corrected form is still one of that event");
+    let now = stale.hidden("if_match");
+    assert_eq!(browser.send(&settings, &[("place", ""), ("if_match", &now)]).await.location, saved);
 }
 
 #[actix_rt::test]

@@ -55,6 +55,7 @@ async fn another_apps_transactions_and_events_are_not_there() {
         format!("/portal/events/{}", event.id),
         format!("/portal/events/{}/live", event.id),
         format!("/portal/events/{}/settings", event.id),
+        format!("/portal/events/{}/guests", event.id),
         format!("/portal/events/{}/poster", event.id),
         format!("/portal/events/{}/guests.csv", event.id),
         format!("/portal/events/{}", EventId::generate(partition, 1)),
@@ -147,6 +148,8 @@ async fn guests_of_an_event_are_listed_with_what_they_shared() {
     assert!(of_guest.html.contains(&format!("href=\"/portal/events/{}\"", event.id)));
     assert!(page.html.contains("<bdi>Asha Rao</bdi>") && of_guest.html.contains("Asha Rao"));
 
+    let paper = browser.get(&format!("/portal/events/{}/guests", event.id)).await;
+    assert!(paper.status == 200 && paper.html.contains("1 guest by name") && paper.html.contains("<bdi>Asha Rao</bdi>"), "{}", paper.html);
     let sheet = browser.get(&format!("/portal/events/{}/guests.csv", event.id)).await;
     assert_eq!(sheet.header("content-type"), Some("text/csv; charset=utf-8; header=present"));
     assert_eq!(sheet.header("content-disposition"), Some(&*format!("attachment; filename=\"guests-{}.csv\"", event.id)));

@@ -19,7 +19,7 @@ use sakshi_wire::guests::{CheckInRequest, CheckInResponse, CreateDoorRequest, Cr
 #[utoipa::path(
     post, path = "/api/v1/nationalid-ovse/events/{eventId}/doors", tag = "Events", operation_id = "createEventDoor", request_body = CreateDoorRequest,
     summary = "Open a door",
-    description = "A page for phones at the entrance, without an API key: it scans tickets, finds guests and checks them in. It shows names and photos of guests to who has the link and the PIN.",
+    description = "A page for phones at the entrance, without an API key: it scans tickets, finds guests and checks them in. It shows names and photos of guests to anybody with the link and the PIN. Without `expires_at` it ends with the event, also when that is changed.",
     params(("eventId" = String, Path)),
     responses((status = 200, body = CreateDoorResponse, description = "The door. The PIN is shown once."),
               (status = 404, description = "The application has no such event."),
@@ -66,7 +66,7 @@ pub(crate) async fn list(
 #[utoipa::path(
     delete, path = "/api/v1/nationalid-ovse/events/{eventId}/doors/{doorId}", tag = "Events", operation_id = "deleteEventDoor",
     summary = "Close a door",
-    description = "The page ends at once on every phone that has it open.",
+    description = "The link ends at once. A phone that has the page open forgets the guests when it asks next, within ten seconds, or when it is online again.",
     params(("eventId" = String, Path), ("doorId" = String, Path, description = "The `door_id` of `createEventDoor`.")),
     responses((status = 204, description = "Closed."),
               (status = 404, description = "The application has no such event, or the event has no such door."))

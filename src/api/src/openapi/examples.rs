@@ -109,7 +109,7 @@ pub(super) fn attach(document: &mut Value, spelling: KeyCase) {
     let door_url = format!("https://verify.example/d/{event_id}k7w2p9x4m3qz");
     let door = json!({ "door_id": "k7w2p9x4m3qz", "name": "Gate B", "door_url": door_url, "expires_at": ends });
     let mut opened = door.clone();
-    opened["pin"] = "042917".into();
+    opened["pin"] = "04291738".into();
     put(&format!("{one}/doors"), "post", &["requestBody"], "example", json!({ "name": "Gate B" }));
     put(&format!("{one}/doors"), "post", &answer, "example", opened);
     put(&format!("{one}/doors"), "get", &answer, "example", json!({ "event_id": event_id, "doors": [door] }));

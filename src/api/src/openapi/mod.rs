@@ -209,7 +209,7 @@ fn common(operation: &mut Value) {
     if keys.map(|parameter| *parameter = json!({ "$ref": "#/components/parameters/IdempotencyKey" })).count() > 0 {
         operation["responses"]["200"]["headers"]["Idempotency-Replayed"] = json!({ "$ref": "#/components/headers/Replayed" });
     }
-    if let Some(image) = operation["responses"]["200"]["content"].get_mut("image/png") {
+    if let Some(image) = operation.pointer_mut("/responses/200/content/image~1png") {
         image["schema"] = json!({ "type": "string", "format": "binary" });
     }
 }

@@ -142,9 +142,50 @@ impl From<RegistrationCode> for String {
     }
 }
 
+/// Identifies a request to check in a guest: random, and the same when the request is sent again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CheckInId(i64);
+
+/// As many as every number of JavaScript can be.
+const CHECK_IN_IDS: u64 = 1 << 52;
+
+impl CheckInId {
+    /// A new one.
+    #[must_use]
+    pub fn generate() -> Self {
+        Self((Uuid::new_v4().as_u64_pair().1 % CHECK_IN_IDS).cast_signed())
+    }
+
+    /// The one with this number.
+    #[must_use]
+    pub const fn new(number: i64) -> Self {
+        Self(number)
+    }
+
+    /// The number.
+    #[must_use]
+    pub const fn get(self) -> i64 {
+        self.0
+    }
+}
+
+impl FromStr for CheckInId {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.parse()
+            .ok()
+            .filter(|number| (0..CHECK_IN_IDS.cast_signed()).contains(number))
+            .map(Self)
+            .ok_or("must be a whole number below 2^52")
+    }
+}
+
 /// A check-in of a guest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckIn {
+    /// The request.
+    pub id: CheckInId,
     /// The time.
     pub at: Timestamp,
     /// The name of the gate; empty without one.
@@ -156,13 +197,22 @@ pub struct CheckIn {
 pub struct Door {
     /// Tells it apart from the other doors of its event.
     pub id: DoorId,
-    /// The PIN, six digits.
+    /// The PIN.
     pub pin: Pin,
     /// The name of the gate.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub name: Option<EventText>,
-    /// The end of the link.
-    pub expires_at: Timestamp,
+    /// The end of the link; that of the event, if none was asked for.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub expires_at: Option<Timestamp>,
+}
+
+impl Door {
+    /// The end of the link, at an event with this end.
+    #[must_use]
+    pub fn end(&self, of_event: Timestamp) -> Timestamp {
+        self.expires_at.unwrap_or(of_event)
+    }
 }
 
 /// The PIN of a door.
@@ -171,11 +221,10 @@ pub struct Door {
 pub struct Pin(String);
 
 impl Pin {
-    /// A new one, of six random digits.
+    /// A new one, of eight random digits.
     #[must_use]
     pub fn generate() -> Self {
-        let [.., a, b, c, d] = *Uuid::new_v4().as_bytes();
-        Self(format!("{:06}", u32::from_be_bytes([a, b, c, d]) % 1_000_000))
+        Self(format!("{:08}", Uuid::new_v4().as_u64_pair().1 % 100_000_000))
     }
 
     /// The digits.
@@ -258,8 +307,8 @@ pub enum DoorChange {
 ///
 /// # Errors
 /// A message, if there are too many.
-pub(super) fn apply(doors: &mut Vec<Door>, change: DoorChange, now: Timestamp) -> Result<(), String> {
-    doors.retain(|door| door.expires_at + DOOR_GRACE > now);
+pub(super) fn apply(doors: &mut Vec<Door>, change: DoorChange, event_end: Timestamp, now: Timestamp) -> Result<(), String> {
+    doors.retain(|door| door.end(event_end) + DOOR_GRACE > now);
     match change {
         // A repeated call.
         DoorChange::Open(door) if doors.iter().any(|known| known.id == door.id) => Ok(()),
@@ -280,23 +329,23 @@ mod tests {
     use super::*;
 
     fn door(number: i64) -> Door {
-        Door { id: DoorId::generate(), pin: Pin::generate(), name: None, expires_at: Timestamp::from_millis(number) }
+        Door { id: DoorId::generate(), pin: Pin::generate(), name: None, expires_at: Some(Timestamp::from_millis(number)) }
     }
 
     #[test]
     fn ended_doors_make_room_and_a_repeated_opening_changes_nothing() {
-        let (now, mut doors) = (Timestamp::from_millis(10), Vec::new());
+        let (now, end, mut doors) = (Timestamp::from_millis(10), Timestamp::from_millis(15), Vec::new());
         for _ in 0..DOORS_MAX {
-            apply(&mut doors, DoorChange::Open(door(20)), now).unwrap();
+            apply(&mut doors, DoorChange::Open(door(20)), end, now).unwrap();
         }
         let one_more = door(30);
-        assert!(apply(&mut doors, DoorChange::Open(one_more.clone()), now).is_err());
+        assert!(apply(&mut doors, DoorChange::Open(one_more.clone()), end, now).is_err());
         let known = doors[3].clone();
-        assert_eq!(apply(&mut doors, DoorChange::Open(known), now), Ok(()));
+        assert_eq!(apply(&mut doors, DoorChange::Open(known), end, now), Ok(()));
         assert_eq!(doors.len(), DOORS_MAX);
-        apply(&mut doors, DoorChange::Open(one_more.clone()), Timestamp::from_millis(20) + DOOR_GRACE).unwrap();
+        apply(&mut doors, DoorChange::Open(one_more.clone()), end, Timestamp::from_millis(20) + DOOR_GRACE).unwrap();
         assert_eq!(doors.iter().map(|door| &door.id).collect::<Vec<_>>(), [&one_more.id]);
-        apply(&mut doors, DoorChange::Close(one_more.id), now).unwrap();
+        apply(&mut doors, DoorChange::Close(one_more.id), end, now).unwrap();
         assert_eq!(doors, []);
     }
 

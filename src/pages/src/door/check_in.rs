@@ -1,7 +1,8 @@
 //! `POST /d/{door}/check-ins`: checks in a guest.
 //!
 //! A ticket is good with the proof that it showed when it was scanned. Without a proof somebody has looked at the guest. What was scanned
-//! without a network comes later, with the time of the scan, until an hour after the end of the door.
+//! without a network comes later, with the time of the scan, until an hour after the end of the door. A request that is sent again has the
+//! same `id`.
 
 use std::collections::HashMap;
 
@@ -10,11 +11,11 @@ use actix_web::http::header::{ACCEPT, LOCATION};
 use actix_web::web::{Data, Path, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 use sakshi_domain::claims::Claim;
-use sakshi_domain::event::{Event, RegistrationCode};
+use sakshi_domain::event::{CheckInId, Event, RegistrationCode};
 use sakshi_domain::invalid::Invalid;
 use sakshi_domain::limits::DOOR_AFTER_END_MAX;
 use sakshi_domain::time::Timestamp;
-use sakshi_service::check_ins::{ListedGuest, check_in, guest_with};
+use sakshi_service::check_ins::{CheckInDone, ListedGuest, check_in, guest_with};
 use sakshi_service::doors::{OpenDoor, find_late_door};
 use sakshi_service::{Service, ServiceError};
 use sakshi_web::body::read_bounded;
@@ -79,20 +80,44 @@ pub(crate) async fn post(
         "" => now,
         text => scanned_at(text, now).ok_or_else(|| ApiError::from(Invalid::one("at", "must be milliseconds since 1970, within a day")))?,
     };
-    if at >= open.door.expires_at {
+    let id = match field("id") {
+        "" => CheckInId::generate(),
+        text => text.parse().map_err(|problem: &str| ApiError::from(Invalid::one("id", problem)))?,
+    };
+    if at >= open.end() {
         return Err(ServiceError::NotFound("door").into());
     }
-    let (state, guest) = checked(&service, &open, code, field("proof"), at).await?;
+    let (done, guest) = checked(&service, &open, code, field("proof"), (id, at)).await?;
+    let state = done.state();
     if request.headers().get(ACCEPT).is_some_and(|accept| accept.as_bytes().starts_with(b"application/json")) {
-        return Ok(private(StatusCode::OK).json(answer(&open, code, state, guest)));
+        return Ok(private(StatusCode::OK).json(answer(&open, code, done, guest, now)));
     }
     let shown = match state {
-        State::In => "in",
-        State::Already => "already",
-        State::Old => "old",
-        State::Unknown => "unknown",
+        State::In => format!("done={}", id.get()),
+        State::Already => "state=already".to_owned(),
+        State::Old => "state=old".to_owned(),
+        State::Unknown => "state=unknown".to_owned(),
     };
-    Ok(private(StatusCode::SEE_OTHER).insert_header((LOCATION, format!("{}?guest={code}&state={shown}", address(&open)))).finish())
+    Ok(private(StatusCode::SEE_OTHER).insert_header((LOCATION, format!("{}?guest={code}&{shown}", address(&open)))).finish())
+}
+
+/// What a request has come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Done {
+    CheckIn(CheckInDone),
+    OldProof,
+    NoSuchGuest,
+}
+
+impl Done {
+    const fn state(self) -> State {
+        match self {
+            Self::CheckIn(CheckInDone::Now | CheckInDone::Repeated) => State::In,
+            Self::CheckIn(CheckInDone::Before) => State::Already,
+            Self::OldProof => State::Old,
+            Self::NoSuchGuest => State::Unknown,
+        }
+    }
 }
 
 async fn checked(
@@ -100,31 +125,36 @@ async fn checked(
     open: &OpenDoor,
     code: RegistrationCode,
     proof: &str,
-    at: Timestamp,
-) -> Result<(State, Option<ListedGuest>), ApiError> {
+    (id, at): (CheckInId, Timestamp),
+) -> Result<(Done, Option<ListedGuest>), ApiError> {
     let event = &*open.event;
     if !proof.is_empty() && !service.authority.is_shown(event.id, code, proof, at) {
         let guest = guest_with(service, event, code).await?;
-        return Ok((if guest.is_some() { State::Old } else { State::Unknown }, guest));
+        let done = match &guest {
+            None => Done::NoSuchGuest,
+            Some(ListedGuest { check_in: Some(_), .. }) => Done::CheckIn(CheckInDone::Before),
+            Some(_) => Done::OldProof,
+        };
+        return Ok((done, guest));
     }
-    match check_in(service, event, code, open.door.name.as_ref(), at).await {
-        Ok((guest, already)) => Ok((if already { State::Already } else { State::In }, Some(guest))),
-        Err(ServiceError::NotFound(_)) => Ok((State::Unknown, None)),
+    match check_in(service, event, code, open.door.name.as_ref(), (id, at)).await {
+        Ok((guest, done)) => Ok((Done::CheckIn(done), Some(guest))),
+        Err(ServiceError::NotFound(_)) => Ok((Done::NoSuchGuest, None)),
         Err(error) => Err(error.into()),
     }
 }
 
-fn answer(open: &OpenDoor, code: RegistrationCode, state: State, guest: Option<ListedGuest>) -> Answer {
+fn answer(open: &OpenDoor, code: RegistrationCode, done: Done, guest: Option<ListedGuest>, now: Timestamp) -> Answer {
     let event = &*open.event;
     let counts = event.counts;
     Answer {
-        state,
+        state: done.state(),
         code,
-        when: guest.as_ref().and_then(|guest| guest.check_in.as_ref()).map(|check_in| when_and_where(event, check_in)),
+        when: guest.as_ref().and_then(|guest| guest.check_in.as_ref()).map(|check_in| when_and_where(event, check_in, now)),
         name: guest.map(|guest| guest.name).unwrap_or_default(),
         photo: photo(open, code),
         registered: counts.registrations,
-        inside: counts.checked_in + u32::from(state == State::In),
+        inside: counts.checked_in + u32::from(done == Done::CheckIn(CheckInDone::Now)),
     }
 }
 
@@ -146,7 +176,7 @@ fn scanned_at(text: &str, now: Timestamp) -> Option<Timestamp> {
 /// The fields of a form.
 ///
 /// # Errors
-/// What is wrong with the body.
+/// The body is too long, or cannot be read.
 pub(super) async fn read_form(request: &HttpRequest, payload: Payload) -> Result<HashMap<String, String>, ApiError> {
     let bytes = read_bounded(request, &mut payload.into_inner(), FORM_BYTES_MAX).await?;
     Ok(form_urlencoded::parse(&bytes).into_owned().collect())

@@ -15,7 +15,7 @@ use sakshi_web::same_site::refuse_cross_site;
 use super::show::ask_for_pin;
 use super::{COOKIE_NAME, address, check_in::read_form};
 
-/// Lets in who knows the PIN. Tries are counted by door.
+/// Lets in those who know the PIN. Tries are counted by door and address, and by door.
 ///
 /// # Errors
 /// 404 if there is no such door, 403 for a form of another site, 400 for a body that is no form.
@@ -30,7 +30,8 @@ pub(crate) async fn enter(
     refuse_cross_site(&request, &service)?;
     let open = find_door(&service, &path).await?;
     let form = read_form(&request, payload).await?;
-    if let Err(error) = rates.pins.take(&path) {
+    let own = (path.clone(), rates.client_address(&request));
+    if let Err(error) = rates.pins.take(&own).and_then(|()| rates.pins_of_doors.take(&own.0)) {
         let words = format!("Too many attempts. Try again in {} seconds.", error.retry_after().unwrap_or(60));
         return Ok(ask_for_pin(&service, &open, StatusCode::TOO_MANY_REQUESTS, Some(words)));
     }
@@ -41,14 +42,15 @@ pub(crate) async fn enter(
     tracing::info!(event.id = %open.event.id, "a door was entered");
     Ok(private(StatusCode::SEE_OTHER)
         .insert_header((LOCATION, address(&open)))
-        .insert_header((SET_COOKIE, session_cookie(&service, &open)))
+        .append_header((SET_COOKIE, session_cookie(&service, &open, &address(&open))))
+        .append_header((SET_COOKIE, session_cookie(&service, &open, "/d/t")))
         .finish())
 }
 
-/// The value of `Set-Cookie` (RFC 6265 §4.1). It is sent when a camera opens the code of a ticket, too.
-fn session_cookie(service: &Service, open: &OpenDoor) -> String {
+/// The value of `Set-Cookie` (RFC 6265 §4.1).
+fn session_cookie(service: &Service, open: &OpenDoor, at: &str) -> String {
     let secure = if service.authority.public_base.starts_with("https:") { "; Secure" } else { "" };
-    let (seconds, session) = ((open.door.expires_at + DOOR_GRACE).since(service.clock.now()).as_secs(), open.session(service));
+    let (seconds, session) = ((open.end() + DOOR_GRACE).since(service.clock.now()).as_secs(), open.session(service));
     let path = format!("{}{}", open.event.id, open.door.id.as_str());
-    format!("{COOKIE_NAME}={path}.{session}; Path=/d/; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}")
+    format!("{COOKIE_NAME}={path}.{session}; Path={at}; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}")
 }

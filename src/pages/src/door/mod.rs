@@ -14,12 +14,16 @@ use actix_web::http::StatusCode;
 use actix_web::http::header::COOKIE;
 use sakshi_domain::event::CheckIn;
 use sakshi_domain::event::Event;
+use sakshi_domain::language::Language;
 use sakshi_domain::time::Timestamp;
 use sakshi_service::Service;
 use sakshi_service::doors::{OpenDoor, door_path, find_door};
 use sakshi_web::error::ApiError;
 
-/// The cookie of who has entered the PIN: the path of the door, and its session.
+use crate::text::Texts;
+
+/// The cookie of a browser in which the PIN was entered: the path of the door, and its session. It is set for the page of the door, and for
+/// the codes of tickets, which the camera opens: there it is that of the door that was entered last.
 const COOKIE_NAME: &str = "sakshi_door";
 
 /// The door that this browser has the cookie of.
@@ -64,13 +68,12 @@ fn address(open: &OpenDoor) -> String {
     door_path(open.event.id, &open.door.id)
 }
 
-/// A time by the clocks of the event: `18:04`.
-fn clock(event: &Event, at: Timestamp) -> String {
-    event.terms.time_zone.local(at).time
-}
-
-/// When and where a guest was checked in: `18:04, gate B`.
-fn when_and_where(event: &Event, check_in: &CheckIn) -> String {
-    let at = clock(event, check_in.at);
-    if check_in.gate.is_empty() { at } else { format!("{at}, {}", check_in.gate) }
+/// When and where a guest was checked in: `18:04, gate B`; on another day `27 November, 18:04, gate B`.
+fn when_and_where(event: &Event, check_in: &CheckIn, now: Timestamp) -> String {
+    let (at, today) = (event.terms.time_zone.local(check_in.at), event.terms.time_zone.local(now));
+    let is_today = (at.year, at.month, at.day) == (today.year, today.month, today.day);
+    let month = usize::try_from(at.month).ok().and_then(|month| Texts::of(Language::ENGLISH).months.get(month.checked_sub(1)?));
+    let day = month.filter(|_| !is_today).map(|month| format!("{} {month}", at.day));
+    let gate = Some(check_in.gate.clone()).filter(|gate| !gate.is_empty());
+    [day, Some(at.time), gate].into_iter().flatten().collect::<Vec<_>>().join(", ")
 }

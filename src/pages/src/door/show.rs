@@ -1,12 +1,15 @@
 //! `GET /d/{door}`: the page of a door: its PIN first, then the guests.
 
+use std::time::Duration;
+
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Path};
 use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
 use sakshi_domain::claims::Claim;
-use sakshi_domain::event::EventText;
+use sakshi_domain::event::{CheckInId, EventText};
 use sakshi_domain::language::Language;
+use sakshi_domain::time::Timestamp;
 use sakshi_service::Service;
 use sakshi_service::check_ins::{ListedGuest, guest_with, search_guests};
 use sakshi_service::doors::{OpenDoor, find_door};
@@ -21,6 +24,8 @@ use crate::files::{DOOR, DOOR_STYLE};
 use crate::text::Texts;
 use crate::time_left::date_and_time;
 
+/// For how long a check-in is shown as done just now.
+const NEWS_MAX: Duration = Duration::from_secs(60);
 /// Guests that a search finds.
 const FOUND_MAX: usize = 20;
 
@@ -36,6 +41,7 @@ struct Door {
     registered: u32,
     has_photos: bool,
     now: i64,
+    zone: &'static str,
     words: String,
     result: Option<Shown>,
     /// What a search found; `None` without one.
@@ -49,8 +55,8 @@ struct Shown {
     name: String,
     code: String,
     photo: Option<String>,
-    /// The guest can be checked in.
-    can_enter: bool,
+    /// The id of the request that would check in the guest, who is not.
+    request: Option<i64>,
 }
 
 /// A guest in a list.
@@ -115,15 +121,16 @@ pub(crate) async fn show(
     let mut query = Query::of(request.query_string());
     let words = query.text("q").unwrap_or_default();
     let (code, state) = (query.text("guest").unwrap_or_default(), query.text("state").unwrap_or_default());
+    let (done, now) = (query.text("done").and_then(|id| id.parse().ok()), service.clock.now());
     let result = match code.parse() {
-        Ok(code) => shown(&open, &state, guest_with(&service, &open.event, code).await?),
+        Ok(code) => shown(&open, (&state, done), guest_with(&service, &open.event, code).await?, now),
         Err(_) if state.is_empty() => None,
-        Err(_) => shown(&open, &state, None),
+        Err(_) => shown(&open, (&state, None), None, now),
     };
     let found = if words.trim().is_empty() { None } else { Some(search_guests(&service, &open.event, &words, FOUND_MAX).await?) };
     let listed = |guest: ListedGuest| Found {
         code: guest.code.to_string(),
-        inside: guest.check_in.as_ref().map(|check_in| when_and_where(&open.event, check_in)),
+        inside: guest.check_in.as_ref().map(|check_in| when_and_where(&open.event, check_in, now)),
         name: guest.name,
     };
     let event = &open.event;
@@ -135,11 +142,12 @@ pub(crate) async fn show(
             event: event.terms.name.as_str().to_owned(),
             gate: gate(&open),
             address: address(&open),
-            until: date_and_time(open.door.expires_at, event.terms.time_zone, Texts::of(Language::ENGLISH)),
+            until: date_and_time(open.end(), event.terms.time_zone, Texts::of(Language::ENGLISH)),
             inside: event.counts.checked_in,
             registered: event.counts.registrations,
             has_photos: event.terms.claims.contains(Claim::Photo),
-            now: service.clock.now().millis(),
+            now: now.millis(),
+            zone: event.terms.time_zone.name(),
             words,
             result,
             found: found.map(|found| found.into_iter().map(listed).collect()),
@@ -147,21 +155,24 @@ pub(crate) async fn show(
     ))
 }
 
-/// What the page says of a guest. The state is of the address, so only the store says that somebody is checked in.
-fn shown(open: &OpenDoor, state: &str, guest: Option<ListedGuest>) -> Option<Shown> {
+/// What the page says of a guest. The state and the request are of the address, so only the store says that somebody is checked in, and
+/// that this has just been done.
+fn shown(open: &OpenDoor, (state, done): (&str, Option<CheckInId>), guest: Option<ListedGuest>, now: Timestamp) -> Option<Shown> {
     let Some(guest) = guest else {
         let heading = "This is not a ticket of this event.".to_owned();
-        return Some(Shown { look: "bad", heading, name: String::new(), code: String::new(), photo: None, can_enter: false });
+        return Some(Shown { look: "bad", heading, name: String::new(), code: String::new(), photo: None, request: None });
     };
-    let inside = guest.check_in.as_ref().map(|check_in| when_and_where(&open.event, check_in));
+    let inside = guest.check_in.as_ref().map(|check_in| when_and_where(&open.event, check_in, now));
+    let is_new = guest.check_in.as_ref().is_some_and(|known| Some(known.id) == done && now.since(known.at) <= NEWS_MAX);
     let (look, heading) = match (&inside, state) {
-        (Some(when), "in") => ("good", format!("Checked in at {when}")),
+        (Some(when), _) if is_new => ("good", format!("Checked in at {when}")),
         (Some(when), _) => ("warn", format!("Already in at {when}")),
         (None, "old") => ("warn", "This code is old. Ask to see the page itself, not a picture of it.".to_owned()),
         (None, _) => ("", "Not checked in yet".to_owned()),
     };
     let photo = photo(open, guest.code);
-    Some(Shown { look, heading, name: guest.name, code: guest.code.to_string(), photo, can_enter: inside.is_none() })
+    let request = inside.is_none().then(|| CheckInId::generate().get());
+    Some(Shown { look, heading, name: guest.name, code: guest.code.to_string(), photo, request })
 }
 
 fn gate(open: &OpenDoor) -> String {

@@ -55,7 +55,7 @@ pub(crate) async fn show(user: PortalUser, service: Data<Service>) -> Result<Htt
 /// Creates the event and leads to it.
 ///
 /// # Errors
-/// What is not about the form.
+/// Errors that are not about the form.
 pub(crate) async fn create(submitted: Submitted, service: Data<Service>, rates: Data<RateLimits>) -> Result<HttpResponse, PortalError> {
     let Submitted { user, form } = submitted;
     match created(&user, &form, &service, &rates).await {

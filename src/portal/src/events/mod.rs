@@ -7,6 +7,7 @@ pub(crate) mod guests;
 pub(crate) mod list;
 pub(crate) mod live;
 pub(crate) mod posters;
+pub(crate) mod printed;
 pub(crate) mod settings;
 pub(crate) mod show;
 pub(crate) mod workbook;

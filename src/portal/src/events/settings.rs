@@ -7,10 +7,13 @@ use actix_web::http::StatusCode;
 use actix_web::web::{Data, Path};
 use askama::Template;
 use sakshi_domain::event::{CreditBudget, Event, EventText, OnDuplicate};
+use sakshi_domain::ids::AppId;
+use sakshi_domain::invalid::Invalid;
 use sakshi_domain::time::Timestamp;
-use sakshi_service::Service;
 use sakshi_service::doors::{close_door, door_url, open_door, open_doors};
 use sakshi_service::events::{change_event, own_event};
+use sakshi_service::{Service, ServiceError};
+use sakshi_store::event_tag;
 use sakshi_wire::guests::CreateDoorRequest;
 
 use super::event_time;
@@ -36,6 +39,8 @@ const SHAPE: &[(&str, Kind)] = &[
 ];
 /// The field of the name of a door's gate.
 const GATE: &str = "gate";
+/// The hidden field with the tag of the event that the form was filled in for.
+const TAG: &str = "if_match";
 
 /// A door of the event.
 struct OpenDoor {
@@ -53,26 +58,43 @@ struct Page {
     event: Arc<Event>,
     /// What has just been done.
     done: Option<&'static str>,
+    /// The form of the settings.
     form: Form,
+    /// The form that opens a door.
+    door_form: Form,
+    /// The tag that the form of the settings sends.
+    tag: String,
     doors: Vec<OpenDoor>,
     commands: Vec<Command>,
 }
 
+/// The outcome of a request, for the page.
+#[derive(Default)]
+struct Outcome {
+    status: StatusCode,
+    done: Option<&'static str>,
+    form: Form,
+    door_form: Form,
+    /// The tag of the event that the form was filled in for; none for the event as it is.
+    tag: Option<String>,
+}
+
 impl Page {
-    /// A field with what was sent, or with the event as it is.
+    /// A field with the value that was sent, else with that of the event.
     fn input<'a>(&'a self, name: &'a str, label: &'a str, kind: &'a str) -> Field<'a> {
-        let value = if self.form.is_wrong() { self.form.value(name).to_owned() } else { known(&self.event, name) };
+        let value = self.form.given(name).map_or_else(|| known(&self.event, name), str::to_owned);
         Field::new(name, label, kind, value, self.form.problem(name))
     }
 
     /// The choices for a person who registers again.
     fn choices(&self) -> [(&'static str, &'static str, bool); 3] {
-        let is = |choice: OnDuplicate| self.event.terms.on_duplicate == choice;
+        let chosen = self.form.given("on_duplicate").unwrap_or(self.event.terms.on_duplicate.as_str());
         [
-            (OnDuplicate::Flag.as_str(), "register and mark the guest", is(OnDuplicate::Flag)),
-            (OnDuplicate::Refuse.as_str(), "refuse", is(OnDuplicate::Refuse)),
-            (OnDuplicate::Allow.as_str(), "do not look for it", is(OnDuplicate::Allow)),
+            (OnDuplicate::Flag.as_str(), "register and mark the guest"),
+            (OnDuplicate::Refuse.as_str(), "refuse"),
+            (OnDuplicate::Allow.as_str(), "do not look for it"),
         ]
+        .map(|(value, words)| (value, words, value == chosen))
     }
 }
 
@@ -110,16 +132,17 @@ pub(crate) async fn show(
         "done=closed" => Some("The door is closed."),
         _ => None,
     };
-    shown(StatusCode::OK, &user, &path, Form::default(), done, &service).await
+    shown(&user, &path, Outcome { done, ..Outcome::default() }, &service).await
 }
 
-/// Changes the event in the fields that the form has.
+/// Changes the event in the fields that the form has, unless it was changed since the form was opened.
 ///
 /// # Errors
-/// What is not about the form.
+/// Errors that are not about the form.
 pub(crate) async fn patch(submitted: Submitted, path: Path<String>, service: Data<Service>) -> Result<HttpResponse, PortalError> {
     let Submitted { user, mut form } = submitted;
     let event = own_event(&service, &user.caller.app.app_id, &path).await?;
+    let tag = form.take(TAG);
     // Inputs have no seconds: a moment that was not touched stays as exact as it is.
     for name in ["starts_at", "expires_at"] {
         let sent = Timestamp::parse_iso8601(form.value(name)).map_or_else(|| form.value(name).to_owned(), input);
@@ -127,11 +150,14 @@ pub(crate) async fn patch(submitted: Submitted, path: Path<String>, service: Dat
             form.take(name);
         }
     }
-    match change_event(&service, &user.caller.app.app_id, &path, form.sent(SHAPE), None).await {
+    let only_if = tag.clone().map(|tag| vec![tag]);
+    match change_event(&service, &user.caller.app.app_id, &path, form.sent(SHAPE), only_if).await {
         Ok(event) => Ok(redirect(&format!("/portal/events/{}/settings?done=saved", event.id))),
         Err(error) => {
+            // After a change by somebody else the page shows the event as it is.
+            let (form, tag) = if error == ServiceError::EventChanged { (Form::default(), None) } else { (form, tag) };
             let (status, form) = form.refused(error)?;
-            shown(status, &user, &path, form, None, &service).await
+            shown(&user, &path, Outcome { status, form, tag, ..Outcome::default() }, &service).await
         }
     }
 }
@@ -139,36 +165,36 @@ pub(crate) async fn patch(submitted: Submitted, path: Path<String>, service: Dat
 /// Opens a door, or closes the one that the form names.
 ///
 /// # Errors
-/// What is not about the form.
+/// Errors that are not about the form.
 pub(crate) async fn doors(submitted: Submitted, path: Path<String>, service: Data<Service>) -> Result<HttpResponse, PortalError> {
     let Submitted { user, mut form } = submitted;
     let app = &user.caller.app.app_id;
     let door = form.take("close");
     let done = match &door {
         Some(door) => close_door(&service, app, &path, door).await.map(|()| "closed"),
-        None => {
-            let gate = form.value(GATE).trim().to_owned();
-            let name = if gate.is_empty() { None } else { EventText::parse(&gate).ok() };
-            open_door(&service, app, &path, CreateDoorRequest { name, ..CreateDoorRequest::default() }).await.map(|_| "opened")
-        }
+        None => opened(&service, app, &path, form.value(GATE).trim()).await.map(|()| "opened"),
     };
     match done {
         Ok(done) => Ok(redirect(&format!("/portal/events/{}/settings?done={done}", *path))),
         Err(error) => {
-            let (status, form) = form.refused(error)?;
-            shown(status, &user, &path, form, None, &service).await
+            let (status, door_form) = form.refused(error)?;
+            shown(&user, &path, Outcome { status, door_form, ..Outcome::default() }, &service).await
         }
     }
 }
 
-async fn shown(
-    status: StatusCode,
-    user: &PortalUser,
-    path: &str,
-    form: Form,
-    done: Option<&'static str>,
-    service: &Service,
-) -> Result<HttpResponse, PortalError> {
+/// Opens a door, without a name if that of the gate is empty.
+async fn opened(service: &Service, app: &AppId, event: &str, gate: &str) -> Result<(), ServiceError> {
+    let name = match gate {
+        "" => None,
+        gate => Some(EventText::parse(gate).map_err(|problem| Invalid::one(GATE, problem))?),
+    };
+    open_door(service, app, event, CreateDoorRequest { name, ..CreateDoorRequest::default() }).await?;
+    Ok(())
+}
+
+async fn shown(user: &PortalUser, path: &str, outcome: Outcome, service: &Service) -> Result<HttpResponse, PortalError> {
+    let Outcome { status, done, form, door_form, tag } = outcome;
     let event = own_event(service, &user.caller.app.app_id, path).await?;
     let now = service.clock.now();
     let door = |door: &sakshi_domain::event::Door| OpenDoor {
@@ -176,12 +202,14 @@ async fn shown(
         name: door.name.as_ref().map_or_else(|| "Door".to_owned(), |name| name.as_str().to_owned()),
         url: door_url(service, event.id, &door.id),
         pin: door.pin.as_str().to_owned(),
-        until: event_time(&event, door.expires_at),
+        until: event_time(&event, door.end(event.terms.expires_at)),
     };
     let template = Page {
         layout: user.layout(Section::Events, service),
         done,
         form,
+        door_form,
+        tag: tag.unwrap_or_else(|| event_tag(&event.terms)),
         doors: open_doors(&event, now).map(door).collect(),
         commands: Curl(&service.authority.public_base).event(event.id, &event.terms, now),
         event,

@@ -22,9 +22,9 @@ use sakshi_wire::events::EventAddresses;
 use sakshi_wire::guests::RegistrationRow;
 
 use super::arrivals::Arrivals;
-use super::event_time;
 use super::live::Counts;
 use super::workbook::fits;
+use super::{event_time, printed};
 use crate::error::PortalError;
 use crate::layout::{Layout, Section, page};
 use crate::paging::{Newest, Pages, ROWS, newest};
@@ -89,6 +89,10 @@ struct Page {
 impl Page {
     fn has_workbook(&self) -> bool {
         fits(&self.event)
+    }
+
+    fn has_paper(&self) -> bool {
+        printed::fits(&self.event)
     }
 
     fn time(&self, at: &Timestamp) -> EventTime {

@@ -197,6 +197,7 @@ macro_rules! store_conformance {
             people::of_many_who_come_at_once_as_one_person_one_is_the_first,
             people::a_person_is_not_recognised_at_another_event,
             people::a_guest_is_checked_in_once_however_many_doors_try,
+            people::nothing_says_of_an_erased_guest_who_the_person_is,
             people::an_erased_guest_has_no_name_and_is_not_recognised_and_stays_checked_in,
             flows::the_result_of_a_flow_goes_after_the_clients_own_time,
             flows::a_flow_opened_twice_is_opened_once,

@@ -1,10 +1,13 @@
 //! The people of an event: who registers again, and who is checked in.
 #![allow(missing_docs)] // Each name is the sentence that the property states.
 
+use std::time::Duration;
+
 use futures_util::future::join_all;
 use sakshi_domain::erasure::ErasureSubject;
-use sakshi_domain::event::{CheckIn, Event, EventPatch, EventRefusal, EventSecret, OnDuplicate, Trait};
+use sakshi_domain::event::{CheckIn, CheckInId, Event, EventPatch, EventRefusal, EventSecret, OnDuplicate, Trait};
 use sakshi_domain::ids::{EventId, TxnId};
+use sakshi_domain::time::Timestamp;
 
 use super::TestStore;
 use super::fixture::{client_with, completing, counts, created, event, patched, registered, scanned};
@@ -105,30 +108,59 @@ pub(crate) async fn a_person_is_not_recognised_at_another_event(test: &impl Test
 pub(crate) async fn a_guest_is_checked_in_once_however_many_doors_try(test: &impl TestStore) {
     let event = event_that(test, OnDuplicate::Flag).await;
     let (first, second) = (registered(test, &event).await, registered(test, &event).await);
-    let at = |gate: u8| CheckIn { at: test.now(), gate: format!("gate {gate}") };
-    let tries = join_all((0..6).map(|gate| test.store().check_in(event.id, 2, at(gate)))).await;
+    // Two of them at one gate in one millisecond.
+    let at = |id: i64| CheckIn { id: CheckInId::new(id), at: test.now(), gate: format!("gate {}", id / 2) };
+    let tries = join_all((0..6).map(|id| test.store().check_in(event.id, 2, at(id)))).await;
     let done: Vec<&Guest> =
         tries.iter().filter_map(|one| if let Ok(CheckInOutcome::CheckedIn(guest)) = one { Some(guest) } else { None }).collect();
     let [guest] = done[..] else { panic!("{tries:?}") };
     assert_eq!((guest.number, guest.txn), (2, second));
     assert!(tries.iter().filter(|one| **one == Ok(CheckInOutcome::Already(guest.clone()))).count() == 5, "{tries:?}");
-    let known = guest.check_in.clone().unwrap();
+    let known = CheckIn { at: test.now() + Duration::from_secs(9), ..guest.check_in.clone().unwrap() };
     let again = test.store().check_in(event.id, 2, known).await;
-    assert_eq!(again, Ok(CheckInOutcome::CheckedIn(guest.clone())), "the answer to an earlier try was lost");
+    assert_eq!(again, Ok(CheckInOutcome::Repeated(guest.clone())), "the answer to an earlier try was lost");
+    let early = CheckIn { at: listed_at(test, &event, 1).await - Duration::from_secs(60), ..at(7) };
+    let Ok(CheckInOutcome::CheckedIn(early)) = test.store().check_in(event.id, 1, early).await else { panic!() };
+    assert_eq!(
+        (early.txn, early.check_in.map(|check_in| check_in.at)),
+        (first, Some(early.verified_at)),
+        "nobody enters before they registered"
+    );
     for (of, number) in [(event.id, 0), (event.id, 3), (EventId::generate(event.client.partition(), 1), 1)] {
         assert_eq!(test.store().check_in(of, number, at(1)).await, Ok(CheckInOutcome::NotFound));
     }
     let listed = guests(test, &event).await;
-    assert_eq!((listed[0].txn, &listed[0].check_in, &listed[1]), (first, &None, guest));
+    assert_eq!((listed[0].txn, &listed[1]), (first, guest));
     assert_eq!(test.store().load_registration(event.id, 2).await.unwrap().unwrap().guest, *guest);
-    assert_eq!(counts(test, &event).await.checked_in, 1);
+    assert_eq!(counts(test, &event).await.checked_in, 2);
+}
+
+async fn listed_at(test: &impl TestStore, event: &Event, number: usize) -> Timestamp {
+    guests(test, event).await[number - 1].verified_at
+}
+
+pub(crate) async fn nothing_says_of_an_erased_guest_who_the_person_is(test: &impl TestStore) {
+    let event = event_that(test, OnDuplicate::Flag).await;
+    let (first, _) = comes(test, &event, &[1]).await;
+    let (second, _) = comes(test, &event, &[1, 2]).await;
+    let (_, _) = comes(test, &event, &[2]).await;
+    let (_, _) = comes(test, &event, &[1]).await;
+    let marks = |guests: Vec<Guest>| guests.into_iter().map(|guest| guest.duplicate_of).collect::<Vec<_>>();
+    assert_eq!(marks(guests(test, &event).await), [None, Some(first), Some(second), Some(first)]);
+    test.store().erase(ErasureSubject::Transaction(second)).await.unwrap();
+    assert_eq!(marks(guests(test, &event).await), [None, None, None, Some(first)]);
+    assert_eq!(counts(test, &event).await.duplicates, 1);
+    test.store().erase(ErasureSubject::Transaction(first)).await.unwrap();
+    assert_eq!(marks(guests(test, &event).await), [None; 4]);
+    let counted = counts(test, &event).await;
+    assert_eq!((counted.registrations, counted.duplicates), (4, 0));
 }
 
 pub(crate) async fn an_erased_guest_has_no_name_and_is_not_recognised_and_stays_checked_in(test: &impl TestStore) {
     let event = event_that(test, OnDuplicate::Refuse).await;
     let (gone, _) = comes(test, &event, &[1, 2, 3]).await;
     let (stays, _) = comes(test, &event, &[4]).await;
-    test.store().check_in(event.id, 1, CheckIn { at: test.now(), gate: "A".into() }).await.unwrap();
+    test.store().check_in(event.id, 1, CheckIn { id: CheckInId::new(1), at: test.now(), gate: "A".into() }).await.unwrap();
     let before = guests(test, &event).await;
     let open = |guest: &Guest| test_vault(&[7]).open(guest.txn.as_bytes(), &guest.name).unwrap().to_vec();
     assert_eq!([open(&before[0]), open(&before[1])], [b"Asha Rao"; 2]);
@@ -141,7 +173,7 @@ pub(crate) async fn an_erased_guest_has_no_name_and_is_not_recognised_and_stays_
     }
     assert_eq!(comes(test, &event, &[4]).await.1, Some(EventRefusal::Duplicate));
     assert!(matches!(
-        test.store().check_in(event.id, 1, CheckIn { at: test.now(), gate: "B".into() }).await,
+        test.store().check_in(event.id, 1, CheckIn { id: CheckInId::new(2), at: test.now(), gate: "B".into() }).await,
         Ok(CheckInOutcome::Already(_))
     ));
 }

@@ -237,10 +237,34 @@ impl Store {
             }
             let is_guest = |entry: &Vec<Value>| matches!(&entry[..], [Value::Bytes(txn), ..] if txn == id.as_bytes());
             if let Some(place) = entries.iter().position(is_guest) {
-                return self.blank_guest(list, first + place as u64, id).await.map(Some);
+                let number = first + place as u64;
+                let was_known = self.blank_guest(list, number, id).await?;
+                self.unmark_guests(list, number + 1, id).await?;
+                return Ok(Some(was_known));
             }
             first += entries.len() as u64;
         }
+    }
+
+    /// Takes the marks that lead to an erased guest off those from the number `first` on.
+    async fn unmark_guests(&self, list: &Key, mut first: u64, id: TxnId) -> Result<(), StoreError> {
+        let mut tries = 0;
+        while tries < ATTEMPTS {
+            let entries = self.read(vec![Query::entries(list.clone(), first, GUESTS)]).await?.entries()?;
+            if entries.is_empty() {
+                return Ok(());
+            }
+            let (read, mut has_changed) = (entries.len() as u64, false);
+            for guest in numbered(first - 1, entries)?.iter().filter(|guest| guest.duplicate_of == Some(id)) {
+                has_changed |= !is_done(&self.commit(guests::unmark(list, guest)).await?);
+            }
+            if has_changed {
+                tries += 1;
+            } else {
+                first += read;
+            }
+        }
+        Err(StoreError::Overloaded)
     }
 
     async fn blank_guest(&self, list: &Key, number: u64, id: TxnId) -> Result<bool, StoreError> {

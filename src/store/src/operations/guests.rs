@@ -54,23 +54,26 @@ impl Store {
         })
     }
 
-    /// Checks in a guest who was not. A call whose answer was lost is repeated with the same check-in.
+    /// Checks in a guest who was not; nobody enters before they registered. A request whose answer was lost is repeated with the same id.
     pub fn check_in(&self, id: EventId, number: u64, check_in: CheckIn) -> StoreFuture<CheckInOutcome> {
         self.run(move |store| async move {
             let Some(offset) = number.checked_sub(1) else { return Ok(CheckInOutcome::NotFound) };
-            for _ in 0..ATTEMPTS {
+            for attempt in 0..ATTEMPTS {
                 // That somebody is in is told to another door, so no failover may lose it.
                 let entry = Query::entries(event::guests(id.partition(), id), number, 1);
                 let found = numbered(offset, store.engine().read_confirmed(vec![entry]).await?.entries()?)?;
-                let Some(mut guest) = found.into_iter().next() else { return store.confirmed(CheckInOutcome::NotFound).await };
+                let Some(guest) = found.into_iter().next() else { return store.confirmed(CheckInOutcome::NotFound).await };
                 match &guest.check_in {
-                    Some(known) if *known == check_in => return Ok(CheckInOutcome::CheckedIn(guest)),
+                    // Done by this call, whose answer was lost, or by an earlier one.
+                    Some(known) if known.id == check_in.id && attempt > 0 => return Ok(CheckInOutcome::CheckedIn(guest)),
+                    Some(known) if known.id == check_in.id => return Ok(CheckInOutcome::Repeated(guest)),
                     Some(_) => return Ok(CheckInOutcome::Already(guest)),
                     None => {}
                 }
-                if is_done(&store.commit(guests::check_in(id, &guest, &check_in)).await?) {
-                    guest.check_in = Some(check_in);
-                    return Ok(CheckInOutcome::CheckedIn(guest));
+                let at = check_in.at.max(guest.verified_at);
+                let after = Guest { check_in: Some(CheckIn { at, ..check_in.clone() }), ..guest.clone() };
+                if is_done(&store.commit(guests::check_in(id, &guest, &after)).await?) {
+                    return Ok(CheckInOutcome::CheckedIn(after));
                 }
             }
             Err(StoreError::Overloaded)

@@ -29,11 +29,12 @@ table! {
 }
 
 table! {
-    /// Registered guests, numbered from 1. `checked_in_at` is 0 until then; `duplicate_of` is the transaction of a guest who may be the same
-    /// person, or empty.
+    /// Registered guests, numbered from 1. `check_in` is the id of the request that checked in the guest at `checked_in_at`, which is 0 until then;
+    /// `duplicate_of` is the transaction of a guest who may be the same person, or empty.
     GUESTS = "guests", List With(EVENT) {
         txn: Bytes,
         verified_at: Integer,
+        check_in: Integer,
         checked_in_at: Integer,
         gate: Text,
         duplicate_of: Bytes,

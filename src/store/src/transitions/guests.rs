@@ -1,7 +1,7 @@
 //! Guests of an event: recognising a person who registers again, registering, and checking in.
 
 use aws_lc_rs::hmac;
-use sakshi_domain::event::{CheckIn, EventSecret, OnDuplicate, Trait};
+use sakshi_domain::event::{CheckIn, CheckInId, EventSecret, OnDuplicate, Trait};
 use sakshi_domain::ids::{EventId, TxnId};
 use sakshi_domain::time::Timestamp;
 
@@ -80,7 +80,7 @@ pub(crate) fn register(
     ops.extend(earlier.map(|_| Op::Add(at.clone(), "duplicates", 1.into())));
     let number = ops.len();
     let earlier = earlier.map_or_else(Vec::new, |earlier| earlier.as_bytes().to_vec());
-    let guest = vec![txn.as_bytes()[..].into(), Operand::Now(0), 0.into(), "".into(), earlier.into(), name.as_bytes().into()];
+    let guest = vec![txn.as_bytes()[..].into(), Operand::Now(0), 0.into(), 0.into(), "".into(), earlier.into(), name.as_bytes().into()];
     ops.push(Op::Append(at.of(&event::GUESTS), guest));
     ops.push(Op::Append(at.of(&event::SHARED), vec![txn.as_bytes()[..].into(), outcome.as_bytes().into()]));
     ops.extend(remembered);
@@ -89,41 +89,50 @@ pub(crate) fn register(
 
 /// The guest of an entry.
 pub(crate) fn guest(number: u64, entry: &[Value]) -> Option<Guest> {
-    let [Value::Bytes(txn), Value::Integer(verified_at), Value::Integer(at), Value::Text(gate), Value::Bytes(earlier), Value::Bytes(name)] =
-        entry
-    else {
+    let [Value::Bytes(txn), Value::Integer(verified_at), check_in @ .., Value::Bytes(earlier), Value::Bytes(name)] = entry else {
         return None;
     };
+    let [Value::Integer(request), Value::Integer(at), Value::Text(gate)] = check_in else { return None };
     let id = |bytes: &[u8]| bytes.try_into().map(TxnId::from_bytes).ok();
     Some(Guest {
         number,
         txn: id(txn)?,
         verified_at: Timestamp::from_millis(*verified_at),
-        check_in: (*at != 0).then(|| CheckIn { at: Timestamp::from_millis(*at), gate: gate.clone() }),
+        check_in: (*at != 0).then(|| CheckIn { id: CheckInId::new(*request), at: Timestamp::from_millis(*at), gate: gate.clone() }),
         duplicate_of: if earlier.is_empty() { None } else { Some(id(earlier)?) },
         name: Sealed::from_bytes(name.clone())?,
     })
 }
 
-/// The entry of a guest with another check-in and another name.
-fn entry(guest: &Guest, check_in: Option<&CheckIn>, name: &Sealed) -> Vec<Value> {
-    let (at, gate) = check_in.map_or((0, ""), |check_in| (check_in.at.millis(), &check_in.gate));
+/// The entry of a guest.
+fn entry(guest: &Guest) -> Vec<Value> {
+    let (request, at, gate) = guest.check_in.as_ref().map_or((0, 0, ""), |known| (known.id.get(), known.at.millis(), &known.gate));
     let earlier = guest.duplicate_of.map_or_else(Vec::new, |earlier| earlier.as_bytes().to_vec());
     let txn = Value::from(&guest.txn.as_bytes()[..]);
-    vec![txn, guest.verified_at.into(), at.into(), gate.into(), earlier.into(), name.as_bytes().into()]
+    vec![txn, guest.verified_at.into(), request.into(), at.into(), gate.into(), earlier.into(), guest.name.as_bytes().into()]
 }
 
-fn rewrite(list: Key, guest: &Guest, after: Vec<Value>) -> (Guard, Op) {
-    let before = entry(guest, guest.check_in.as_ref(), &guest.name);
-    let after = after.into_iter().map(Operand::Value).collect();
-    (Guard::Entry(list.clone(), guest.number, before), Op::Rewrite(list, guest.number, after))
+fn rewrite(list: Key, guest: &Guest, after: &Guest) -> (Guard, Op) {
+    let entry_after = entry(after).into_iter().map(Operand::Value).collect();
+    (Guard::Entry(list.clone(), guest.number, entry(guest)), Op::Rewrite(list, guest.number, entry_after))
 }
 
 /// The batch that checks in a guest who was not.
-pub(crate) fn check_in(id: EventId, guest: &Guest, check_in: &CheckIn) -> Batch {
-    let (guard, op) = rewrite(event::guests(id.partition(), id), guest, entry(guest, Some(check_in), &guest.name));
+pub(crate) fn check_in(id: EventId, guest: &Guest, after: &Guest) -> Batch {
+    let (guard, op) = rewrite(event::guests(id.partition(), id), guest, after);
     let count = Op::Add(event::event(id.partition(), id), "checked_in", 1.into());
     Batch::on_full(vec![guard], vec![count, op])
+}
+
+/// The operation that counts one marked guest less, if this one is marked.
+fn uncount(list: &Key, guest: &Guest) -> Option<Op> {
+    guest.duplicate_of.map(|_| Op::Add(list.of(&event::EVENT), "duplicates", (-1).into()))
+}
+
+/// The batch that takes the mark of an earlier guest off this one.
+pub(crate) fn unmark(list: &Key, guest: &Guest) -> Batch {
+    let (guard, op) = rewrite(list.clone(), guest, &Guest { duplicate_of: None, ..guest.clone() });
+    Batch::on_full(vec![guard], [op].into_iter().chain(uncount(list, guest)).collect())
 }
 
 /// The batch that leaves a guest with nothing of the person; `None` when there is nothing left.
@@ -136,11 +145,10 @@ pub(crate) fn erase(list: &Key, guest: &Guest, shared: &[Value], vault: &Vault, 
     if outcome.len() == nothing.size() {
         return Ok(None);
     }
-    let name = no_name(vault, guest.txn);
-    let (guard, op) = rewrite(list.clone(), guest, entry(guest, guest.check_in.as_ref(), &name));
+    let (guard, op) = rewrite(list.clone(), guest, &Guest { duplicate_of: None, name: no_name(vault, guest.txn), ..guest.clone() });
     let blank = vec![Operand::Value(txn.clone()), nothing.as_bytes().into()];
     let forgotten = (0..TRAITS_MAX).map(|place| Op::Unindex(list.of(&event::PEOPLE), member(guest.txn, place)));
-    let ops = [op, Op::Rewrite(list.of(&event::SHARED), guest.number, blank)].into_iter().chain(forgotten);
+    let ops = [op, Op::Rewrite(list.of(&event::SHARED), guest.number, blank)].into_iter().chain(uncount(list, guest)).chain(forgotten);
     Ok(Some(Batch::on_full(vec![guard], ops.collect())))
 }
 

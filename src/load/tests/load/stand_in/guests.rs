@@ -80,7 +80,7 @@ pub(super) fn rows(event: &Event) -> Vec<Value> {
 pub(super) fn open_door(event: &mut Event, id: usize, gate: &str) -> Answer {
     event.doors.push(gate.to_owned());
     let door_url = format!("http://stand-in.invalid/d/{}-{}", event_id(id), event.doors.len());
-    let door = json!({ "door_id": format!("{:012}", event.doors.len()), "name": gate, "door_url": door_url, "pin": "123456", "expires_at": super::AT });
+    let door = json!({ "door_id": format!("{:012}", event.doors.len()), "name": gate, "door_url": door_url, "pin": "12345678", "expires_at": super::AT });
     json_of(200, &door)
 }
 
