@@ -8,6 +8,8 @@ use sakshi_kit::node::TestNode;
 use sakshi_kit::waiting::{TIMEOUT, eventually};
 use serde_json::{Value, json};
 
+/// The beginning and the end of a JPEG file.
+const PICTURE: &[u8] = b"\xff\xd8\xff\xe0JFIF\xff\xd9";
 const LOGO: &[u8] = b"<svg xmlns=\"http://www.w3.org/2000/svg\"><script>alert(1)</script></svg>";
 
 fn path(subject: &str, id: &str) -> String {
@@ -25,7 +27,7 @@ async fn a_verify_page_shows_the_brand_that_an_operator_has_set_for_the_client()
     let brand = path("clients", &backend.client);
     assert_eq!(
         operator.get(&brand).await.ok(),
-        json!({"name": null, "logo_url": null, "colour": null, "support": null, "privacy_url": null})
+        json!({"name": null, "logo_url": null, "picture_url": null, "colour": null, "support": null, "privacy_url": null})
     );
     let change = json!({"name": "Meridian Bank", "logo": STANDARD.encode(LOGO), "colour": "#7A1F3D", "support": "+91 80 1234 5678",
         "privacy_url": "https://meridian.example/privacy"});
@@ -61,17 +63,20 @@ async fn an_events_brand_stands_before_its_clients_on_each_of_its_pages() {
     let (backend, operator) = (node.backend(3).await, node.operator());
     operator.patch(&path("clients", &backend.client), &json!({"name": "Meridian Bank", "colour": "#7a1f3d"})).await.ok();
     let event = TestEvent::open(&node, &backend, &terms(5)).await;
-    let logo = operator
-        .patch(&path("events", &event.id), &json!({"name": "Innovation Hub", "logo": STANDARD.encode(LOGO), "colour": "#004d40"}))
-        .await
-        .ok()["logo_url"]
-        .clone();
-    let logo = logo.as_str().unwrap();
+    let change = json!({"name": "Innovation Hub", "logo": STANDARD.encode(LOGO), "picture": STANDARD.encode(PICTURE), "colour": "#004d40"});
+    let changed = operator.patch(&path("events", &event.id), &change).await.ok();
+    let (logo, picture) = (changed["logo_url"].as_str().unwrap(), changed["picture_url"].as_str().unwrap());
     let shown = eventually("the brand on the event's page", TIMEOUT, || async {
         let text = Answer::to(event.visit(reqwest::Method::GET, BROWSER)).await.text;
         text.contains("Innovation Hub").then_some(text)
     })
     .await;
+    assert!(shown.contains(&format!("<img class=\"picture\" src=\"{picture}\"")) && shown.contains("/assets/picture.css"), "{shown}");
+    let file = page(&node, picture).await;
+    assert_eq!(
+        (file.status, file.header("content-type"), file.header("x-content-type-options")),
+        (200, Some("image/jpeg"), Some("nosniff"))
+    );
     let kiosk = page(&node, &format!("/e/{}/kiosk", event.id)).await.text;
     let guest = page(&node, &format!("/v/{}", event.scan().await.txn)).await.text;
     for (name, text) in [("event", shown), ("kiosk", kiosk), ("guest", guest)] {
@@ -85,10 +90,13 @@ async fn an_events_brand_stands_before_its_clients_on_each_of_its_pages() {
 
     let other = TestEvent::open(&node, &backend, &terms(5)).await;
     let tag = backend.get(&other.path()).await.header("etag").unwrap().to_owned();
-    let branded = operator.patch(&path("events", &other.id), &json!({"logo": STANDARD.encode(LOGO)})).await.ok();
+    let files = json!({"logo": STANDARD.encode(LOGO), "picture": STANDARD.encode(PICTURE)});
+    let branded = operator.patch(&path("events", &other.id), &files).await.ok();
     assert_eq!(backend.get(&other.path()).await.header("etag"), Some(&*tag), "the organiser has changed nothing");
     operator.post("/admin/v1/erasures", &json!({"kind": "event", "id": other.id})).await.ok();
-    assert_eq!(page(&node, branded["logo_url"].as_str().unwrap()).await.status, 404, "an erased event leaves no logo");
+    for file in ["logo_url", "picture_url"] {
+        assert_eq!(page(&node, branded[file].as_str().unwrap()).await.status, 404, "an erased event leaves no {file}");
+    }
 }
 
 #[tokio::test]
@@ -115,6 +123,7 @@ async fn a_brand_that_cannot_be_shown_is_refused_and_only_owners_set_one() {
     for (field, values) in [
         ("colour", [json!("#ffcc00"), json!("red"), json!(7)]),
         ("logo", [json!(STANDARD.encode(b"GIF89a")), json!("not Base64"), json!(large)]),
+        ("picture", [json!(STANDARD.encode(b"GIF89a")), json!("not Base64"), json!(STANDARD.encode([b' '; 24_577]))]),
         ("support", [json!("javascript:alert(1)"), json!("call us"), json!("")]),
         ("privacy_url", [json!("ftp://meridian.example/"), json!("privacy"), json!({})]),
         ("name", [json!(""), json!("a\u{202e}b"), json!("x".repeat(101))]),

@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 
 import { minutePasses, open, scan, visit } from "./browser.mjs";
+import { layoutProblems, narrowProblems, problemsInBothSchemes } from "./inspect.mjs";
 import { Service } from "./service.mjs";
 import { IN_A_WEEK, event as eventOf, poster } from "./states.mjs";
 import { browser, isLong, service, test } from "./suite.mjs";
@@ -206,4 +207,18 @@ test("the type of a kiosk grows with its screen", async () => {
     sizes.push(sized[1]);
   }
   assert.ok(sizes[2] >= 1.9 * sizes[1] && sizes[1] > sizes[0], `${sizes}`);
+});
+
+test("the page of an event shows the picture that an operator has set, and fits every window with it", async () => {
+  const made = await event({ name: "Open day with a picture" });
+  const drawing = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 640 256"><rect width="640" height="256" fill="#7a1f3d"/></svg>';
+  await service.operate("PATCH", `events/${made.event_id}/brand`, { picture: Buffer.from(drawing).toString("base64") });
+  const page = await open(browser, "android", { still: true, isMobile: false, judged: true });
+  // Other nodes, and this one's cache, know it within five seconds.
+  const until = Date.now() + 20_000;
+  do await page.goto(made.qr_url); while (await page.locator("img.picture").count() === 0 && Date.now() < until);
+  const { width, height } = await page.locator("img.picture").boundingBox();
+  assert.ok(Math.abs(width / height - 2.5) < 0.02, `${width} by ${height}`);
+  assert.ok(await page.locator("img.picture").evaluate((image) => image.decode().then(() => true)));
+  assert.deepEqual([...await problemsInBothSchemes(page), ...await layoutProblems(page), ...await narrowProblems(page), ...page.troubles], []);
 });

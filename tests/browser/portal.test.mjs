@@ -85,7 +85,7 @@ for (const [manner, more] of [["with JavaScript", {}], ["without JavaScript", { 
     await page.getByLabel("Gate (optional)").fill("North");
     await page.getByRole("button", { name: "Open a door" }).click();
     await page.getByText("The door is open.").waitFor(SOON);
-    assert.match(await page.locator("dd", { hasText: /^\d{6}$/ }).textContent(), /^\d{6}$/);
+    assert.match(await page.locator("dd", { hasText: /^\d{8}$/ }).textContent(), /^\d{8}$/);
     await page.getByRole("button", { name: "Close North" }).click();
     await page.getByText("The door is closed.").waitFor(SOON);
     await page.getByRole("button", { name: "Close registration" }).click();

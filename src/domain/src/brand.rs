@@ -16,6 +16,9 @@ pub struct Brand {
     /// The logo.
     #[serde(skip_serializing_if = "Option::is_none", default, deserialize_with = "readable")]
     pub logo: Option<LogoId>,
+    /// The picture that the pages of events show.
+    #[serde(skip_serializing_if = "Option::is_none", default, deserialize_with = "readable")]
+    pub picture: Option<LogoId>,
     /// The colour of buttons and links.
     #[serde(skip_serializing_if = "Option::is_none", default, deserialize_with = "readable")]
     pub colour: Option<Colour>,
@@ -45,6 +48,7 @@ impl Brand {
         Self {
             name: self.name.or_else(|| usual.name.clone()),
             logo: self.logo.or(usual.logo),
+            picture: self.picture.or(usual.picture),
             colour: self.colour.or(usual.colour),
             support: self.support.or_else(|| usual.support.clone()),
             privacy_url: self.privacy_url.or_else(|| usual.privacy_url.clone()),
@@ -59,6 +63,8 @@ pub struct BrandPatch {
     pub name: Option<Option<String>>,
     /// Another logo.
     pub logo: Option<Option<LogoId>>,
+    /// Another picture.
+    pub picture: Option<Option<LogoId>>,
     /// Another colour.
     pub colour: Option<Option<Colour>>,
     /// Another contact.
@@ -68,18 +74,24 @@ pub struct BrandPatch {
 }
 
 impl Brand {
+    /// The files that it names.
+    pub fn files(&self) -> impl Iterator<Item = LogoId> {
+        self.logo.into_iter().chain(self.picture)
+    }
+
     /// Applies a change.
     pub fn apply(&mut self, patch: BrandPatch) {
-        let BrandPatch { name, logo, colour, support, privacy_url } = patch;
+        let BrandPatch { name, logo, picture, colour, support, privacy_url } = patch;
         self.name = name.unwrap_or_else(|| self.name.take());
         self.logo = logo.unwrap_or(self.logo);
+        self.picture = picture.unwrap_or(self.picture);
         self.colour = colour.unwrap_or(self.colour);
         self.support = support.unwrap_or_else(|| self.support.take());
         self.privacy_url = privacy_url.unwrap_or_else(|| self.privacy_url.take());
     }
 }
 
-/// Identifies an uploaded logo: 128 random bits, as 32 hexadecimal digits. It is all that loading the logo takes.
+/// Identifies an uploaded logo or picture: 128 random bits, as 32 hexadecimal digits. It is all that loading it takes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct LogoId(pub [u8; 16]);

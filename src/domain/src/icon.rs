@@ -1,6 +1,6 @@
-//! A small picture of an operator's: the identity app's icon, or a client's logo.
+//! A small picture of an operator's: the identity app's icon, a client's logo, or the picture of an event.
 
-/// A PNG or SVG file of at most [`Icon::BYTES_MAX`] bytes.
+/// A PNG or SVG file of at most [`Icon::BYTES_MAX`] bytes; the picture of an event, also a JPEG file, of at most [`Icon::PICTURE_BYTES_MAX`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Icon {
     /// Its media type.
@@ -12,19 +12,36 @@ pub struct Icon {
 impl Icon {
     /// Bytes of a picture. The pages are small, and so is what they load.
     pub const BYTES_MAX: usize = 16_384;
+    /// Bytes of the picture of an event. With as many the page is there within 1.2 s at 400 kbit/s.
+    pub const PICTURE_BYTES_MAX: usize = 24_576;
 
     /// A PNG or SVG file; `None` if it is neither, or too large.
     #[must_use]
     pub fn of_file(bytes: Vec<u8>) -> Option<Self> {
+        Self::of_picture(bytes).filter(|icon| icon.content_type != JPEG && icon.bytes.len() <= Self::BYTES_MAX)
+    }
+
+    /// A JPEG, PNG or SVG file; `None` if it is none of them, or too large.
+    #[must_use]
+    pub fn of_picture(bytes: Vec<u8>) -> Option<Self> {
         let content_type = if is_png(&bytes) {
             "image/png"
+        } else if is_jpeg(&bytes) {
+            JPEG
         } else if std::str::from_utf8(&bytes).is_ok_and(is_svg) {
             "image/svg+xml"
         } else {
             return None;
         };
-        (bytes.len() <= Self::BYTES_MAX).then_some(Self { content_type, bytes })
+        (bytes.len() <= Self::PICTURE_BYTES_MAX).then_some(Self { content_type, bytes })
     }
+}
+
+const JPEG: &str = "image/jpeg";
+
+/// Returns true if the file has the first and the last marker of a JPEG.
+fn is_jpeg(bytes: &[u8]) -> bool {
+    bytes.starts_with(b"\xff\xd8\xff") && bytes.ends_with(b"\xff\xd9")
 }
 
 /// Returns true if the file has the signature, the first and the last chunk of a PNG.
@@ -71,8 +88,15 @@ mod tests {
             b"<svgs/>",
             b"\x89PNG\r\n\x1a\nrest",
             &[b"<svg>".as_slice(), &[b' '; Icon::BYTES_MAX]].concat(),
+            b"\xff\xd8\xff\xe0..\xff\xd9",
         ] {
             assert_eq!(of(other), None);
+        }
+        let picture = |bytes: &[u8]| Icon::of_picture(bytes.to_vec()).map(|icon| icon.content_type);
+        assert_eq!(picture(b"\xff\xd8\xff\xe0..\xff\xd9"), Some("image/jpeg"));
+        assert_eq!(picture(&[b"<svg>".as_slice(), &[b' '; Icon::BYTES_MAX]].concat()), Some("image/svg+xml"));
+        for other in [&b"\xff\xd8\xff\xe0..."[..], b"<html>", &[b"<svg>".as_slice(), &[b' '; Icon::PICTURE_BYTES_MAX]].concat()] {
+            assert_eq!(picture(other), None);
         }
     }
 }

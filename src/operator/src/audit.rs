@@ -57,6 +57,7 @@ const TOLD: &[&str] = &[
     "label",
     "left",
     "logo_url",
+    "picture_url",
     "looked_at",
     "low_credits",
     "name",

@@ -4,6 +4,7 @@ use actix_web::web::Json;
 use aws_lc_rs::rand;
 use sakshi_domain::brand::{Brand, BrandPatch, LogoId};
 use sakshi_domain::event::EventPatch;
+use sakshi_domain::icon::Icon;
 use sakshi_domain::ids::{ClientId, EventId};
 use sakshi_domain::tenancy::ClientPatch;
 use sakshi_service::ServiceError;
@@ -66,34 +67,36 @@ pub(super) async fn show<T: Branded>(Operator(deps): Operator, Id(owner): Id<T>)
     Ok(Json(owner.brand(&deps.store).await?.into()))
 }
 
-/// Changes the brand. A logo is there before pages name it; one that was replaced may be named by pages for some seconds more.
+/// Changes the brand. A file is there before pages name it; one that was replaced may be named by pages for some seconds more.
 pub(super) async fn patch<T: Branded>(
     Operator(deps): Operator,
     Id(owner): Id<T>,
     Asked(asked): Asked<PatchBrandRequest>,
 ) -> Result<Json<BrandResponse>, ApiError> {
     let before = owner.brand(&deps.store).await?;
-    let logo = match asked.logo.0 {
-        Some(Some(file)) => {
-            let id = new_logo()?;
-            deps.store.keep_logo(id, file.0).await?;
-            Some(Some(id))
-        }
-        Some(None) => Some(None),
-        None => None,
-    };
+    let logo = kept(&deps.store, asked.logo.0.map(|file| file.map(|file| file.0))).await?;
+    let picture = kept(&deps.store, asked.picture.0.map(|file| file.map(|file| file.0))).await?;
     let patch = BrandPatch {
         name: asked.name.0.map(|name| name.map(|name| name.0.0)),
         logo,
+        picture,
         colour: asked.colour.0,
         support: asked.support.0,
         privacy_url: asked.privacy_url.0,
     };
     let after = owner.change(&deps, patch).await?;
-    if let Some(replaced) = before.logo.filter(|logo| after.logo != Some(*logo)) {
+    for replaced in before.files().filter(|file| after.files().all(|other| other != *file)) {
         deps.store.remove_logo(replaced).await?;
     }
     Ok(Json(after.into()))
+}
+
+/// Keeps a file, if there is one.
+async fn kept(store: &Store, file: Option<Option<Icon>>) -> Result<Option<Option<LogoId>>, ApiError> {
+    let Some(Some(file)) = file else { return Ok(file.map(|_| None)) };
+    let id = new_logo()?;
+    store.keep_logo(id, file).await?;
+    Ok(Some(Some(id)))
 }
 
 /// An id for one upload: what another upload removes is never this.

@@ -25,7 +25,7 @@ pub(super) fn attach(operation: &mut Value) {
 
 /// A brand.
 fn brand() -> Value {
-    json!({ "name": "Example Bank", "logo_url": "/assets/logo/5f0c1d2e3b4a49788695a4b3c2d1e0f9", "colour": "#7a1f3d",
+    json!({ "name": "Example Bank", "logo_url": "/assets/logo/5f0c1d2e3b4a49788695a4b3c2d1e0f9", "picture_url": null, "colour": "#7a1f3d",
         "support": "help@bank.example", "privacy_url": "https://bank.example/privacy" })
 }
 

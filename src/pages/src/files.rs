@@ -9,6 +9,9 @@ const PAGE_STYLE: &str = include_str!("../assets/page.css");
 /// The style sheet.
 pub(crate) static STYLE: LazyLock<StaticFile> =
     LazyLock::new(|| StaticFile::style("/assets/page.css", &[BASE_STYLE, PAGE_STYLE, include_str!("../assets/card.css")]));
+/// The style of the picture of an event.
+pub(crate) static PICTURE_STYLE: LazyLock<StaticFile> =
+    LazyLock::new(|| StaticFile::style("/assets/picture.css", &[include_str!("../assets/picture.css")]));
 /// The script.
 pub(crate) static SCRIPT: LazyLock<StaticFile> = LazyLock::new(|| StaticFile::script("/assets/page.js", include_str!("../assets/page.js")));
 /// The style sheet of a kiosk's screen.

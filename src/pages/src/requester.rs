@@ -40,6 +40,11 @@ impl Requester {
         self.brand.logo.map(logo_path)
     }
 
+    /// The path of the picture of its events.
+    pub(crate) fn picture(&self) -> Option<String> {
+        self.brand.picture.map(logo_path)
+    }
+
     /// The letter in place of a logo: the first of the name, if the brand has a colour.
     pub(crate) fn initial(&self) -> Option<char> {
         let first = self.name.chars().next().filter(|first| first.is_ascii_alphanumeric());

@@ -34,6 +34,7 @@ pub const ROUTES: &[Row] = &[
     row("POST", "/d/{door}/check-ins", Audience::Residents, || web::to(door::check_in::post)),
     row("GET", "/d/{door}/guests", Audience::Residents, || web::to(door::guests::list)),
     row("GET", "/d/{door}/photo/{code}", Audience::Residents, || web::to(door::guests::photo)),
+    row("GET", "/assets/picture.css", Audience::Residents, || files::PICTURE_STYLE.route()),
     row("GET", "/assets/door.css", Audience::Residents, || files::DOOR_STYLE.route()),
     row("GET", "/assets/door.js", Audience::Residents, || files::DOOR.route()),
     row("GET", "/assets/ticket.css", Audience::Residents, || files::TICKET_STYLE.route()),

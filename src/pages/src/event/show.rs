@@ -22,6 +22,7 @@ use super::ticket::{Next, ticket};
 use super::{find_event, occasion, visit};
 use crate::accept::{may_be_of_another_site, wants_intent};
 use crate::claim_groups::{ClaimGroup, grouped};
+use crate::files::PICTURE_STYLE;
 use crate::language::PageLanguage;
 use crate::layout::Layout;
 use crate::requester::Requester;
@@ -41,6 +42,16 @@ struct Page<'a> {
     under_way: Option<String>,
     /// Where the button leads.
     start: String,
+}
+
+impl Page<'_> {
+    fn picture(&self) -> Option<String> {
+        self.layout.requester.as_ref()?.picture()
+    }
+
+    fn picture_style() -> String {
+        PICTURE_STYLE.url()
+    }
 }
 
 /// Shows the event, or starts a verification for the identity app.

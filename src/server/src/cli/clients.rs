@@ -99,6 +99,9 @@ pub(super) struct Brand {
     /// A PNG or SVG file of at most 16 KiB, shown at 48 by 48 pixels.
     #[arg(long, value_name = "FILE|none")]
     logo: Option<String>,
+    /// The picture that the pages of events show: a JPEG, PNG or SVG file of at most 24 KiB, two fifths as high as it is wide.
+    #[arg(long, value_name = "FILE|none")]
+    picture: Option<String>,
     /// The colour of buttons and links, such as "#7a1f3d".
     #[arg(long, value_name = "COLOUR|none")]
     colour: Option<String>,
@@ -112,16 +115,20 @@ pub(super) struct Brand {
 
 impl Brand {
     fn change(&self) -> Result<Value, CliError> {
-        let logo = match self.logo.as_deref() {
-            Some(path) if path != "none" => {
-                let bytes = std::fs::read(path).map_err(|error| CliError::Local(format!("{path} cannot be read: {error}")))?;
-                Some(STANDARD.encode(bytes))
+        let file = |path: &Option<String>| -> Result<Option<String>, CliError> {
+            match path.as_deref() {
+                Some(path) if path != "none" => {
+                    let bytes = std::fs::read(path).map_err(|error| CliError::Local(format!("{path} cannot be read: {error}")))?;
+                    Ok(Some(STANDARD.encode(bytes)))
+                }
+                other => Ok(other.map(str::to_owned)),
             }
-            other => other.map(str::to_owned),
         };
+        let (logo, picture) = (file(&self.logo)?, file(&self.picture)?);
         let parts = [
             ("name", &self.name),
             ("logo", &logo),
+            ("picture", &picture),
             ("colour", &self.colour),
             ("support", &self.support),
             ("privacy_url", &self.privacy_url),

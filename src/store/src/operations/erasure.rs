@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use sakshi_domain::brand::Brand;
 use sakshi_domain::erasure::ErasureSubject;
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::ids::{AppId, ClientId, EventId, TxnId};
@@ -190,14 +191,14 @@ impl Store {
             return Ok(Erased::default());
         };
         // One that does not open is erased all the same.
-        let logo = self.load_event(id).await.ok().flatten().and_then(|event| event.terms.brand.logo);
+        let brand = self.load_event(id).await.ok().flatten().map(|event| event.terms.brand);
         let registrations = match self.commit(erasure::event(id, &record.parsed("app")?)).await? {
             Applied::Done { results, .. } => results.first().copied(),
             Applied::Refused { .. } => None,
         };
         let registrations = registrations.unwrap_or(record.integer("registrations")).unsigned_abs();
-        if let Some(logo) = logo {
-            self.remove_logo(logo).await?;
+        for file in brand.iter().flat_map(Brand::files) {
+            self.remove_logo(file).await?;
         }
         Ok(Erased { events: 1, registrations, ..Erased::default() })
     }

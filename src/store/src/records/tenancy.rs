@@ -17,7 +17,7 @@ table! {
 }
 
 table! {
-    /// A logo of a client or an event, by its id: a PNG or SVG file.
+    /// A logo of a client or an event, or a picture, by its id: a JPEG, PNG or SVG file.
     LOGO = "logo", Record Stays {
         file: Bytes,
     }

@@ -21,6 +21,8 @@ body! { request
         name: Change<Option<Label>>,
         /// A PNG or SVG file of at most 16,384 bytes, in Base64. It is shown at 48 by 48 pixels.
         logo: Change<Option<LogoFile>>,
+        /// The picture that the pages of events show, as wide as the page and two fifths as high: a JPEG, PNG or SVG file in Base64.
+        picture: Change<Option<PictureFile>>,
         /// The colour of buttons and links, such as `#7a1f3d`. One that is too light to be read is refused; dark pages lighten it.
         colour: Change<Option<Colour>>,
         /// The contact for people who need help: an e-mail address, a telephone number or an https URL.
@@ -37,6 +39,8 @@ body! { answer
         name: Option<String>,
         /// The path of the logo.
         logo_url: Option<String>,
+        /// The path of the picture that the pages of events show.
+        picture_url: Option<String>,
         /// The colour of buttons and links.
         colour: Option<Colour>,
         /// The contact for people who need help.
@@ -48,40 +52,53 @@ body! { answer
 
 impl From<Brand> for BrandResponse {
     fn from(brand: Brand) -> Self {
-        let Brand { name, logo, colour, support, privacy_url } = brand;
-        Self { name, logo_url: logo.map(logo_path), colour, support, privacy_url }
+        let Brand { name, logo, picture, colour, support, privacy_url } = brand;
+        Self { name, logo_url: logo.map(logo_path), picture_url: picture.map(logo_path), colour, support, privacy_url }
     }
 }
 
-/// The path of a logo on the public listener.
+/// The path of a logo or picture on the public listener.
 #[must_use]
 pub fn logo_path(id: LogoId) -> String {
     format!("/assets/logo/{id}")
 }
 
-/// A picture in Base64.
+/// A logo in Base64.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogoFile(pub Icon);
 
-impl Field for LogoFile {
-    fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
-        place.parsed(value, |text| {
-            let icon = STANDARD.decode(text).ok().and_then(Icon::of_file);
-            icon.map(Self).ok_or_else(|| format!("must be a PNG or SVG file of at most {} bytes in Base64", Icon::BYTES_MAX))
-        })
-    }
-}
+/// A picture in Base64.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PictureFile(pub Icon);
 
-impl Describe for LogoFile {
-    fn schema() -> Value {
-        json!({ "type": "string", "contentEncoding": "base64", "maxLength": Icon::BYTES_MAX.div_ceil(3) * 4 })
-    }
-}
+/// Files in Base64, with what reads their bytes, their kinds and the most bytes.
+macro_rules! files {
+    ($($file:ident: $of:expr, $kinds:literal, $most:expr;)+) => {
+        $(impl Field for $file {
+            fn read(value: Json, place: &mut Place<'_>) -> Option<Self> {
+                place.parsed(value, |text| {
+                    let icon = STANDARD.decode(text).ok().and_then($of);
+                    icon.map(Self).ok_or_else(|| format!("must be a {} file of at most {} bytes in Base64", $kinds, $most))
+                })
+            }
+        }
 
-impl Serialize for LogoFile {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&STANDARD.encode(&self.0.bytes))
-    }
+        impl Describe for $file {
+            fn schema() -> Value {
+                json!({ "type": "string", "contentEncoding": "base64", "maxLength": $most.div_ceil(3) * 4 })
+            }
+        }
+
+        impl Serialize for $file {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(&STANDARD.encode(&self.0.bytes))
+            }
+        })+
+    };
+}
+files! {
+    LogoFile: Icon::of_file, "PNG or SVG", Icon::BYTES_MAX;
+    PictureFile: Icon::of_picture, "JPEG, PNG or SVG", Icon::PICTURE_BYTES_MAX;
 }
 
 impl Field for Colour {

@@ -24,7 +24,7 @@ fn bounds_are_the_limits_and_what_a_request_must_have_is_required() {
     let event = schema::<CreateEventRequest>("CreateEventRequest");
     assert_eq!(event["required"], json!(["name", "claims", "max_guests", "expires_at"]));
     assert_eq!(event["properties"]["max_guests"]["maximum"], json!(GUESTS_MAX));
-    let url = json!({"type": "string", "format": "uri", "maxLength": 2048, "description": "Receives one webhook for each registered guest.", "x-order": 10});
+    let url = json!({"type": "string", "format": "uri", "maxLength": 2048, "description": "Receives one webhook for each registered guest.", "x-order": 11});
     assert_eq!(event["properties"]["webhook_url"], url);
     assert_eq!(schema::<PatchEventRequest>("PatchEventRequest").get("required"), None);
     assert_eq!(schema::<InitRequest>("InitRequest")["required"], json!(["claims", "channel"]));
