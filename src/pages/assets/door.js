@@ -134,7 +134,8 @@
     } catch (error) { lost(error); } finally { isRefreshing = false; }
   }
 
-  let isSending = false;
+  // The check-in that waits and that the card on the screen is about.
+  let isSending = false, shownId = "";
 
   // Sends what waits, one after the other. An answer that was lost is asked for again: the same request is one check-in.
   async function send() {
@@ -149,6 +150,8 @@
           throw error;
         });
         if (told.inside !== undefined) count(told);
+        // What the card on the screen has promised is known now.
+        if (first.id === shownId) told.state === "in" ? show(told) : element("result").replaceChildren();
         // Somebody who came in by another door meanwhile, or with an old code, is worth a look.
         if (told.state !== "in") notes.add({ id: first.id, code: first.code, at: Number(first.at), state: told.state, when: told.when });
         waiting.remove(first);
@@ -173,6 +176,7 @@
         inside.add(code);
         waiting.add(request);
         show({ state: isListed ? "kept" : "unlisted", code, name, when: clock(request.at) });
+        shownId = id;
       }
       lost(error);
     }
@@ -197,6 +201,7 @@
   };
 
   function show(told) {
+    shownId = "";
     const [look, words] = LOOKS[told.state];
     const card = node("div", "", `card result ${look}`);
     if (told.photo && told.state !== "unknown") {

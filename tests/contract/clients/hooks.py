@@ -15,7 +15,7 @@ BEYOND_A_SCHEMA = {
     r"is read-only and must be .*, if it is given": "a schema does not know the event",
     r"must be before expires_at, by 366 days at most": "the generators do not read conditions between fields",
     r"must be darker: its contrast with the page is [\d.]+, and at least 4.5 is needed": "no pattern computes a contrast",
-    r"must be a PNG or SVG file of at most 16384 bytes in Base64": "a schema does not decode",
+    r"must be a (JPEG, )?PNG or SVG file of at most \d+ bytes in Base64": "a schema does not decode",
     r"must be an e-mail address, a telephone number or an https URL": "no single pattern says it as well",
     r"must be a whole number from 1 to \d+, or below zero for an adjustment": "the generators do not read conditions between fields",
     r"belongs to another (client|key) here": "a schema does not know what was imported",

@@ -150,6 +150,7 @@ pub fn begin() {
 /// Begins the counters of this process that have labels, but for those of routes, actors and connections, which begin with them.
 fn begin_labelled() {
     begin_each("sakshi_webhook_attempts_total", "outcome", DeliveryOutcome::ALL.iter().map(|outcome| outcome.as_str()));
+    begin_each("sakshi_check_ins_total", "already", ["false", "true"]);
     begin_each("sakshi_webhook_failures_total", "reason", FailureReason::ALL.iter().map(|reason| reason.as_str()));
     begin_each("sakshi_http_refusals_total", "code", CODES.iter().copied());
     begin_each("sakshi_transactions_completed_total", "verification_passed", ["true", "false"]);

@@ -92,7 +92,7 @@ pub(super) fn at_door(state: &mut State, method: &str, path: &[&str], query: &st
     match (method, path.get(1)) {
         ("GET", None) if cookie != COOKIE => html("PIN of this door"),
         ("GET", None) => html(&format!("<main data-now=\"{}\">", now())),
-        ("POST", None) if form == "pin=123456" => {
+        ("POST", None) if form == "pin=12345678" => {
             Response::builder().status(303).header("set-cookie", format!("{COOKIE}; Path=/d/")).body(Full::default()).unwrap()
         }
         _ if cookie != COOKIE => json_of(401, &json!({})),
