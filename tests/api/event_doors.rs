@@ -272,7 +272,7 @@ async fn a_ticket_is_good_with_the_code_of_the_moment_and_what_waited_for_a_netw
     // Nobody enters before they registered.
     let verified_at = event.registrations().await[0]["verified_at"].clone();
     assert_eq!((checked_in_at, event.state().await["checked_in_count"].as_u64()), (verified_at, Some(1)));
-    // What was scanned before the end of a door is taken for a while after it.
+    // A scan from before the end of a door is accepted for a while after it.
     let ending = Door::opened(&node, &event, &json!({ "expires_at": within(Duration::from_secs(3)) })).await;
     let before = ending.get("/guests").await.ok()["now"].as_i64().expect("a time");
     eventually("the end of the link", TIMEOUT, || async { (ending.get("").await.status == 404).then_some(()) }).await;

@@ -20,12 +20,12 @@ use crate::transport::{Exchange, exchange};
 use crate::visit::{HTML, Site};
 
 const FORM: &str = "application/x-www-form-urlencoded";
-/// How long the page waits for an answer.
+/// The timeout of a request of the page.
 const PATIENCE: Duration = Duration::from_secs(6);
 /// More than the doors of an event.
 const DOORS: i64 = 64;
 
-/// Why a door cannot be used, in words.
+/// The reason for which a door cannot be used, in words.
 #[derive(Debug, Error)]
 #[error("{0}")]
 pub(crate) struct DoorError(pub(crate) String);
@@ -37,7 +37,7 @@ pub(crate) struct Door {
     number: u64,
     path: String,
     cookie: String,
-    /// How much the service's clock is ahead of this machine's, in milliseconds.
+    /// The lead of the service's clock over this machine's, in milliseconds.
     ahead: i64,
 }
 
@@ -70,7 +70,7 @@ impl Door {
     /// Opens a door of an event and enters its PIN.
     ///
     /// # Errors
-    /// What failed.
+    /// The failed request, in words.
     pub(crate) async fn open(site: &Site, event: &str, number: u64) -> Result<Self, DoorError> {
         let gate = format!("Gate {number}");
         let wrong = |what: String| DoorError(format!("{gate}: {what}"));

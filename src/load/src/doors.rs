@@ -20,15 +20,15 @@ use crate::record::Due;
 use crate::visit::Site;
 use crate::workload::Workload;
 
-/// How often a door's page reads the list.
+/// The interval at which a door's page reads the list.
 const REFRESH: Duration = Duration::from_secs(10);
 /// All doors together read it at least this often, so that no guest waits longer.
 const REFRESH_OF_ALL: Duration = Duration::from_secs(1);
-/// How often a kept scan is sent, or the list read, before there is no answer.
+/// Tries of sending a kept scan, or of reading the list.
 const TRIES: u32 = 20;
 /// The pause between two tries.
 const RETRY: Duration = Duration::from_millis(500);
-/// How often a door without a network checks whether the run was stopped.
+/// The interval at which a door without a network checks that the run goes on.
 const CHECK: Duration = Duration::from_millis(100);
 /// Separates these choices from the others that are made with the same seed.
 const SALT: u64 = 0x0064_6f6f_7273;

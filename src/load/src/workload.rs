@@ -32,7 +32,7 @@ pub(crate) struct Workload {
     pub(crate) doors: u32,
     /// The share of guests who are scanned at two doors.
     pub(crate) twice: f64,
-    /// How long the first door has no network.
+    /// The time for which the first door has no network.
     pub(crate) door_offline: Duration,
     /// Width of the report's points in time.
     pub(crate) slice: Duration,

@@ -38,10 +38,10 @@
     };
   }
 
-  // What the server does not have yet, and what it has said of such a check-in and nobody has looked at.
+  // Check-ins to send, and answers to such that nobody has looked at.
   const waiting = kept("waiting"), notes = kept("notes");
 
-  // What other doors have left on this phone goes when no server takes it any more.
+  // Deletes check-ins of other doors on this phone that no server takes any more.
   function tidy() {
     try {
       for (const place of Object.keys(localStorage).filter((place) => /^(waiting|notes) \/d\//.test(place))) {
@@ -150,7 +150,7 @@
           throw error;
         });
         if (told.inside !== undefined) count(told);
-        // What the card on the screen has promised is known now.
+        // The card on the screen gets its answer.
         if (first.id === shownId) told.state === "in" ? show(told) : element("result").replaceChildren();
         // Somebody who came in by another door meanwhile, or with an old code, is worth a look.
         if (told.state !== "in") notes.add({ id: first.id, code: first.code, at: Number(first.at), state: told.state, when: told.when });

@@ -58,7 +58,7 @@
     heading.textContent = before + since + after;
     const code = main.matches(".expired") ? expired : words;
     const parts = main.dataset.state === "active" ? [heading, " ", code] : [heading];
-    // What is said already is not read out again.
+    // A text that was read out is not read out again.
     if (trouble.textContent !== parts.map((part) => part.textContent ?? part).join("")) trouble.replaceChildren(...parts);
   }
 

@@ -116,7 +116,7 @@ pub(super) struct Notice {
     pub(super) event: Option<String>,
     pub(super) heading: &'static str,
     pub(super) words: Vec<&'static str>,
-    /// What helps, and the next step.
+    /// A tip, and the next step.
     pub(super) tips: Vec<&'static str>,
     pub(super) receipt: Option<Receipt>,
     pub(super) link: Option<Link>,
@@ -181,7 +181,7 @@ pub(super) async fn ended(service: &Service, state: &PageState, language: PageLa
     )
 }
 
-/// What a person who was not verified can do, and the next step.
+/// The tip for a person who was not verified, and the next step.
 fn tips_of(state: &PageState, texts: &Texts) -> Vec<&'static str> {
     let (opened, tip) = match state {
         PageState::NotVerified(opened, failure) => (opened, texts.tip(failure)),

@@ -133,7 +133,7 @@ fn as_page(event: &Event, about: &About, code: &QrCode, address: String, base: &
     response
 }
 
-/// Who asks and why, when and where, the identity app that is needed, and the claims, most of which may be missing; and the logo as a
+/// The requester and the purpose, time and place, the identity app that is needed, and the claims, most of which may be missing; and the logo as a
 /// `data:` URL: a printed page loads nothing.
 #[derive(Debug, Default)]
 struct About {

@@ -249,7 +249,7 @@ impl EventTexts {
     }
 }
 
-/// What helps a person who was not verified, before they start again.
+/// A tip for a person who was not verified, before they start again.
 #[derive(Debug)]
 pub(crate) struct Tips {
     pub(super) declined: &'static str,

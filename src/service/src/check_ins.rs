@@ -97,7 +97,7 @@ fn ticket(event: EventId, code: RegistrationCode, step: i64) -> Vec<u8> {
     [&event.as_bytes()[..], &code.value().to_be_bytes(), &step.to_be_bytes()].concat()
 }
 
-/// What a check-in has come to.
+/// The outcome of a check-in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CheckInDone {
     /// The guest is in now.
@@ -153,7 +153,7 @@ pub(crate) fn gate_of(check_in: CheckIn) -> Option<String> {
 /// The guest with this code, with what was shared.
 ///
 /// # Errors
-/// What the store says; a registration that does not open.
+/// The store's errors; a registration that does not open.
 pub async fn find_guest(service: &Service, event: &Event, code: RegistrationCode) -> Result<Option<RegistrationRow>, ServiceError> {
     let number = number_of(&event.terms.secret, code);
     let found = service.store.load_registration(event.id, number).await?;
@@ -173,7 +173,7 @@ pub async fn guest_with(service: &Service, event: &Event, code: RegistrationCode
 /// The guests who follow the first `after`, at most `limit`.
 ///
 /// # Errors
-/// What the store says; a name that does not open.
+/// The store's errors; a name that does not open.
 pub async fn guests_after(service: &Service, event: &Event, after: u64, limit: u32) -> Result<Guests, ServiceError> {
     let rows = Rows { offset: after, limit, max_bytes: usize::MAX };
     let found = service.store.list_guests(event.id, rows).await?;
@@ -219,7 +219,7 @@ fn has_words(guest: &ListedGuest, words: &[String]) -> bool {
 /// The state of every guest of an event, without names.
 ///
 /// # Errors
-/// What the store says.
+/// The store's errors.
 pub async fn each_guest(store: &Store, event: EventId, mut see: impl FnMut(&Guest)) -> Result<(), ServiceError> {
     let mut offset = 0;
     loop {

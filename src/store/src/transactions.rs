@@ -86,7 +86,7 @@ pub struct CompleteTransaction {
 pub struct GuestDetails {
     /// The name that was shared.
     pub name: Option<String>,
-    /// What tells the person from others.
+    /// The traits of the person.
     pub traits: Vec<Trait>,
 }
 

@@ -37,7 +37,7 @@ body! { answer
         txn_id: TxnId,
         /// Six characters that the guest's page shows at the entrance.
         registration_code: String,
-        /// When the guest was verified.
+        /// The time of the verification.
         verified_at: Timestamp,
         /// The transaction of an earlier guest who may be the same person, or null.
         possible_duplicate_of: Option<TxnId>,

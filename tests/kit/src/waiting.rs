@@ -27,7 +27,7 @@ pub fn assert_within(took: Duration, bound: Duration, what: &str) {
     assert!(took < bound.mul_f64(factor), "{what} took {took:?}; the bound is {bound:?} times {factor:.1} on this machine");
 }
 
-/// How much longer something may take on this machine now.
+/// The factor by which timeouts are longer on this machine now.
 fn factor() -> f64 {
     IN_TURN.mul_add(slowness() - 1.0, 1.0)
 }

@@ -53,7 +53,7 @@ pub struct VerifiedCredential {
 }
 
 impl VerifiedCredential {
-    /// What tells the person from others: the credential, the holder's key, and the name with the date of birth if both were shared.
+    /// The traits of the person: the credential, the holder's key, and the name with the date of birth if both were shared.
     #[must_use]
     pub fn traits(&self) -> Vec<Trait> {
         self.traits.iter().copied().chain(traits::of_claims(&self.claims)).collect()

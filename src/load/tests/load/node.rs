@@ -92,7 +92,7 @@ fn a_real_node_keeps_what_it_promises_in_each_model() {
     }
 }
 
-/// How long a door has no network: a minute in the long form of the tests.
+/// The time for which a door has no network: a minute in the long form of the tests.
 fn offline_seconds() -> &'static str {
     if std::env::var("SAKSHI_TESTS").is_ok_and(|form| form == "long") { "60" } else { "20" }
 }

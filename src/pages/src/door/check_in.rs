@@ -52,7 +52,7 @@ struct Answer {
     state: State,
     code: RegistrationCode,
     name: String,
-    /// When and where, for a guest who is checked in.
+    /// Time and gate of the check-in.
     when: Option<String>,
     /// The path of the guest's photo, if photos were shared.
     photo: Option<String>,
@@ -101,7 +101,7 @@ pub(crate) async fn post(
     Ok(private(StatusCode::SEE_OTHER).insert_header((LOCATION, format!("{}?guest={code}&{shown}", address(&open)))).finish())
 }
 
-/// What a request has come to.
+/// The outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Done {
     CheckIn(CheckInDone),

@@ -68,7 +68,7 @@ fn address(open: &OpenDoor) -> String {
     door_path(open.event.id, &open.door.id)
 }
 
-/// When and where a guest was checked in: `18:04, gate B`; on another day `27 November, 18:04, gate B`.
+/// Time and gate of a check-in: `18:04, gate B`; on another day `27 November, 18:04, gate B`.
 fn when_and_where(event: &Event, check_in: &CheckIn, now: Timestamp) -> String {
     let (at, today) = (event.terms.time_zone.local(check_in.at), event.terms.time_zone.local(now));
     let is_today = (at.year, at.month, at.day) == (today.year, today.month, today.day);

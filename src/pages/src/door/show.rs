@@ -43,13 +43,13 @@ struct Door {
     now: i64,
     zone: &'static str,
     words: String,
-    result: Option<Shown>,
-    /// What a search found; `None` without one.
-    found: Option<Vec<Found>>,
+    result: Option<GuestCard>,
+    /// Results of a search; `None` without one.
+    found: Option<Vec<GuestRow>>,
 }
 
 /// The guest that the page is about.
-struct Shown {
+struct GuestCard {
     look: &'static str,
     heading: String,
     name: String,
@@ -60,10 +60,10 @@ struct Shown {
 }
 
 /// A guest in a list.
-struct Found {
+struct GuestRow {
     name: String,
     code: String,
-    /// When and where, of one who is checked in.
+    /// Time and gate of the check-in.
     inside: Option<String>,
 }
 
@@ -128,7 +128,7 @@ pub(crate) async fn show(
         Err(_) => shown(&open, (&state, None), None, now),
     };
     let found = if words.trim().is_empty() { None } else { Some(search_guests(&service, &open.event, &words, FOUND_MAX).await?) };
-    let listed = |guest: ListedGuest| Found {
+    let listed = |guest: ListedGuest| GuestRow {
         code: guest.code.to_string(),
         inside: guest.check_in.as_ref().map(|check_in| when_and_where(&open.event, check_in, now)),
         name: guest.name,
@@ -155,12 +155,12 @@ pub(crate) async fn show(
     ))
 }
 
-/// What the page says of a guest. The state and the request are of the address, so only the store says that somebody is checked in, and
+/// Describes a guest. The state and the request come from the address, so only the store says that somebody is checked in, and
 /// that this has just been done.
-fn shown(open: &OpenDoor, (state, done): (&str, Option<CheckInId>), guest: Option<ListedGuest>, now: Timestamp) -> Option<Shown> {
+fn shown(open: &OpenDoor, (state, done): (&str, Option<CheckInId>), guest: Option<ListedGuest>, now: Timestamp) -> Option<GuestCard> {
     let Some(guest) = guest else {
         let heading = "This is not a ticket of this event.".to_owned();
-        return Some(Shown { look: "bad", heading, name: String::new(), code: String::new(), photo: None, request: None });
+        return Some(GuestCard { look: "bad", heading, name: String::new(), code: String::new(), photo: None, request: None });
     };
     let inside = guest.check_in.as_ref().map(|check_in| when_and_where(&open.event, check_in, now));
     let is_new = guest.check_in.as_ref().is_some_and(|known| Some(known.id) == done && now.since(known.at) <= NEWS_MAX);
@@ -172,7 +172,7 @@ fn shown(open: &OpenDoor, (state, done): (&str, Option<CheckInId>), guest: Optio
     };
     let photo = photo(open, guest.code);
     let request = inside.is_none().then(|| CheckInId::generate().get());
-    Some(Shown { look, heading, name: guest.name, code: guest.code.to_string(), photo, request })
+    Some(GuestCard { look, heading, name: guest.name, code: guest.code.to_string(), photo, request })
 }
 
 fn gate(open: &OpenDoor) -> String {

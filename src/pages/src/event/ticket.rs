@@ -1,4 +1,4 @@
-//! What a registered guest sees: the event and a ticket for the entrance, with a code that changes: `GET /e/{eventId}/ticket` answers with
+//! The page of a registered guest: the event and a ticket for the entrance, with a code that changes: `GET /e/{eventId}/ticket` answers with
 //! the one of now.
 
 use actix_web::http::StatusCode;

@@ -37,7 +37,7 @@ impl Arrivals {
     /// Reads the guests of an event; none of one with very many.
     ///
     /// # Errors
-    /// What the store says.
+    /// The store's errors.
     pub(super) async fn of(service: &Service, event: &Event) -> Result<Option<Self>, ServiceError> {
         if event.counts.registrations > GUESTS_MAX {
             return Ok(None);

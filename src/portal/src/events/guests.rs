@@ -97,7 +97,7 @@ pub(super) fn columns(asked: ClaimSet) -> Arc<[Claim]> {
 /// Columns beside the claims.
 const FIXED: [&str; 6] = ["txn_id", "registration_code", "verified_at", "possible_duplicate_of", "checked_in_at", "gate"];
 
-/// What stands in those columns.
+/// The values of those columns.
 pub(super) fn fixed(guest: &RegistrationRow) -> [String; 6] {
     let text = |value: Option<String>| value.unwrap_or_default();
     [

@@ -26,7 +26,7 @@ const SLICE: u32 = 1_000;
 struct Line {
     name: String,
     code: String,
-    /// When and where, of one who is checked in.
+    /// Time and gate of the check-in.
     inside: Option<String>,
     is_duplicate: bool,
 }

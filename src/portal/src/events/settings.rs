@@ -25,7 +25,7 @@ use crate::layout::{Layout, Section, page, redirect};
 use crate::portal_user::PortalUser;
 use crate::when::{EventTime, input};
 
-/// How the fields of the forms stand for those of the request.
+/// The kinds of the forms' fields.
 const SHAPE: &[(&str, Kind)] = &[
     ("is_active", Kind::Flag),
     ("max_guests", Kind::Whole),
@@ -56,7 +56,7 @@ struct OpenDoor {
 struct Page {
     layout: Layout,
     event: Arc<Event>,
-    /// What has just been done.
+    /// The success message.
     done: Option<&'static str>,
     /// The form of the settings.
     form: Form,

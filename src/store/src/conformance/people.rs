@@ -47,7 +47,7 @@ pub(crate) async fn a_person_with_a_trait_of_a_guest_is_marked_with_the_first_on
     let (meena, _) = comes(test, &event, &[4, 5]).await;
     let (again, refused) = comes(test, &event, &[9, 2]).await;
     assert_eq!(refused, None);
-    // What is new of somebody who came again is remembered as well.
+    // New traits of somebody who came again are remembered as well.
     let (with_the_new_one, _) = comes(test, &event, &[9]).await;
     let (_, _) = comes(test, &event, &[]).await;
     let marks: Vec<_> = guests(test, &event).await.into_iter().map(|guest| (guest.number, guest.txn, guest.duplicate_of)).collect();

@@ -87,7 +87,7 @@ pub(super) fn numbered(offset: u64, entries: Vec<Vec<Value>>) -> Result<Vec<Gues
     guests.ok_or_else(|| StoreError::unreadable("a guest"))
 }
 
-/// What this guest shared.
+/// The claims that this guest shared.
 fn outcome_of(txn: TxnId, shared: &[Value]) -> Option<Sealed> {
     match shared {
         [Value::Bytes(of), Value::Bytes(outcome)] if of == txn.as_bytes() => Sealed::from_bytes(outcome.clone()),

@@ -43,7 +43,7 @@ table! {
 }
 
 table! {
-    /// What the guests shared, under the same numbers.
+    /// The claims that guests shared, under the same numbers.
     SHARED = "shared", List With(EVENT) {
         txn: Bytes,
         outcome: Sealed(Field("txn")),

@@ -138,7 +138,7 @@ pub(crate) fn unmark(list: &Key, guest: &Guest) -> Batch {
 /// The batch that leaves a guest with nothing of the person; `None` when there is nothing left.
 ///
 /// # Errors
-/// What the guest shared cannot be read.
+/// The claims of the guest cannot be read.
 pub(crate) fn erase(list: &Key, guest: &Guest, shared: &[Value], vault: &Vault, nothing: &Sealed) -> Result<Option<Batch>, StoreError> {
     let [txn, Value::Bytes(outcome)] = shared else { return Err(StoreError::unreadable("a registration")) };
     // An erased outcome always has this length, and every other is longer.
