@@ -57,7 +57,7 @@ pub use sessions::{SessionDigest, SessionRecord};
 pub use tenancy::KeyGrant;
 pub use transactions::{
     CompleteOutcome, CompleteTransaction, CompletedRecord, ExpireOutcome, GuestDetails, OpenOutcome, OpenTransaction, PresentedCredential,
-    TransactionRecord,
+    TransactionRecord, TransactionSummary,
 };
 pub use upkeep::{Retention, Swept};
 pub use vault::{EncryptionKeyId, Sealed, Vault, VaultError};

@@ -32,4 +32,6 @@ pub struct Swept {
     pub refusals: u64,
     /// Weeks of the register of consents, with their entries.
     pub consents: u64,
+    /// Days of figures.
+    pub days: u64,
 }

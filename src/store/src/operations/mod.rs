@@ -4,6 +4,7 @@
 mod audit_log;
 mod consents;
 mod credits;
+mod day_figures;
 mod erasure;
 mod events;
 mod flows;
@@ -42,6 +43,7 @@ use crate::vault::Vault;
 /// The names of the operations, for metrics and traces.
 pub const OPERATIONS: &[&str] = &[
     "abandon_attempts",
+    "add_day_figures",
     "add_operator",
     "append_audit",
     "audit",
@@ -59,6 +61,7 @@ pub const OPERATIONS: &[&str] = &[
     "create_client",
     "create_event",
     "create_key",
+    "day_figures",
     "due_deliveries",
     "end_order_lease",
     "end_session",
@@ -81,6 +84,7 @@ pub const OPERATIONS: &[&str] = &[
     "list_apps",
     "list_clients",
     "list_events",
+    "list_flows",
     "list_guests",
     "list_keys",
     "list_registrations",
@@ -100,6 +104,8 @@ pub const OPERATIONS: &[&str] = &[
     "load_transaction_with_app",
     "load_webhook",
     "move_credits",
+    "note_page",
+    "note_poll",
     "open_flow",
     "open_session",
     "open_transaction",
@@ -116,6 +122,7 @@ pub const OPERATIONS: &[&str] = &[
     "revoke_operator",
     "set_webhook_url",
     "settle_delivery",
+    "summarise_transactions",
     "sweep",
     "take_order_lease",
     "watch_transaction",

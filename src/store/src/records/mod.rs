@@ -5,6 +5,7 @@ pub(crate) mod audit;
 pub(crate) mod client;
 pub(crate) mod consent;
 pub(crate) mod credential;
+pub(crate) mod day;
 pub(crate) mod delivery;
 pub(crate) mod event;
 pub(crate) mod evidence;
@@ -72,6 +73,7 @@ pub(crate) static ALL: &[&Table] = &[
     &idempotency::ORDER_LEASE,
     &credential::CREDENTIAL,
     &flow::FLOW,
+    &flow::FLOWS,
     &flow::WEBHOOKS,
     &flow::REPORT,
     &flow::WEBHOOK_NAME,
@@ -83,6 +85,7 @@ pub(crate) static ALL: &[&Table] = &[
     &refusal::REFUSALS,
     &refusal::REFUSAL,
     &audit::AUDIT_LOG,
+    &day::DAY,
     &consent::CONSENT_WEEK,
     &consent::CONSENTS,
 ];
