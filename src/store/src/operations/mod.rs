@@ -2,6 +2,7 @@
 //! has refused that, it decides again.
 
 mod audit_log;
+mod client_log;
 mod consents;
 mod credits;
 mod erasure;
@@ -44,6 +45,7 @@ pub const OPERATIONS: &[&str] = &[
     "abandon_attempts",
     "add_operator",
     "append_audit",
+    "append_client_log",
     "audit",
     "audit_head",
     "audit_log",
@@ -53,6 +55,7 @@ pub const OPERATIONS: &[&str] = &[
     "choose_intent_key",
     "chosen_intent_key",
     "claim_delivery",
+    "client_log",
     "complete_transaction",
     "consents",
     "create_app",
