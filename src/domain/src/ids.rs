@@ -289,6 +289,11 @@ text_id!(
     OperatorId,
     "op_"
 );
+text_id!(
+    /// Identifies a person of a client.
+    UserId,
+    "usr_"
+);
 
 impl ClientId {
     /// The partition that holds this client's records.

@@ -8,6 +8,7 @@ pub mod brand;
 pub mod channel;
 pub mod checks;
 pub mod claims;
+pub mod client_log;
 pub mod client_transfer;
 pub mod clock;
 pub mod clock_watch;

@@ -12,6 +12,7 @@ pub mod budget;
 pub mod callbacks;
 pub mod check_ins;
 pub mod checks;
+pub mod client_log;
 pub mod clock_suspicion;
 mod consents;
 pub mod credential_status;

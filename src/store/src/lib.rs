@@ -8,6 +8,7 @@
 
 mod audit_log;
 mod canary;
+mod client_log;
 #[cfg(test)]
 mod conformance;
 mod consents;
@@ -38,6 +39,7 @@ mod vault;
 mod xaes;
 
 pub use audit_log::{AuditHash, AuditHead, AuditRecord};
+pub use client_log::{AskedLog, LogPage, LogPlace};
 pub use consents::{AskedConsents, ConsentPage, ConsentPlace, KeptConsent};
 pub use credits::{Audit, CreditOutcome};
 pub use erasure::Erased;

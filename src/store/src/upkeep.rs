@@ -34,4 +34,6 @@ pub struct Swept {
     pub consents: u64,
     /// Days of figures.
     pub days: u64,
+    /// Months of the logs of clients, with their entries.
+    pub logs: u64,
 }

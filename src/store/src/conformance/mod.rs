@@ -8,6 +8,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 pub(crate) mod audit_log;
+pub(crate) mod client_log;
 pub(crate) mod completion;
 pub(crate) mod consents;
 pub(crate) mod credits;
@@ -155,6 +156,9 @@ macro_rules! store_conformance {
             refusals::a_refused_request_is_forgotten_after_its_time,
             audit_log::entries_of_the_audit_log_follow_each_other_in_one_chain,
             audit_log::entries_that_race_are_all_in_the_audit_log,
+            client_log::the_log_of_a_client_is_read_in_parts_the_newest_entry_first,
+            client_log::entries_that_race_for_a_new_month_are_all_in_the_log,
+            client_log::the_log_goes_with_what_is_erased_of_its_client,
             consents::a_verification_that_is_answered_is_in_the_register_once,
             consents::a_guest_without_a_place_has_shared_all_the_same,
             consents::the_register_is_read_in_parts_by_the_time_of_the_question,

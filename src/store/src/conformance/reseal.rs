@@ -1,6 +1,7 @@
 //! A store with every kind of sealed value, and everything that is read from it. Tests of each store seal it anew.
 #![allow(missing_docs)] // Each name is the sentence that the property states.
 
+use sakshi_domain::client_log::{Action, LogFilter};
 use sakshi_domain::delivery::{QueuedDelivery, Subject};
 use sakshi_domain::event::Event;
 use sakshi_domain::flow::api_type::RegisteredUrls;
@@ -14,13 +15,14 @@ use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::Pending;
 
 use super::TestStore;
+use super::client_log::entry;
 use super::fixture::{WINDOW, app, client_with, completed, completing, created, event, kept, opening, receiver, scanned};
 use super::flow_fixture::{Flow, Told, accepted, document, locker, opened as flow_opened, party, registered, told, wealth};
 use super::operators::operator;
 use super::refusals::refused;
 use crate::{
-    AskedConsents, AuditRecord, CompleteOutcome, ConsentPage, ConsentPlace, IdempotencyScope, PageRequest, ReportFlowOutcome, ResealCursor,
-    Resealed, SessionDigest, SessionRecord, Store, TransactionRecord, Vault,
+    AskedConsents, AskedLog, AuditRecord, CompleteOutcome, ConsentPage, ConsentPlace, IdempotencyScope, LogPage, PageRequest,
+    ReportFlowOutcome, ResealCursor, Resealed, SessionDigest, SessionRecord, Store, TransactionRecord, Vault,
 };
 
 const OUTCOME: &[u8] = b"what was shared";
@@ -55,6 +57,7 @@ pub(crate) async fn filled(test: &impl TestStore, vault: &Vault) -> Filled {
         ends_at: times[1],
     };
     store.open_session(session).await.unwrap();
+    store.append_client_log(client.clone(), entry(test, Action::SignedIn)).await.unwrap();
     for number in 1..=3 {
         store.append_audit(format!("{{\"entry\":{number}}}")).await.unwrap();
     }
@@ -115,6 +118,7 @@ pub(crate) struct Read {
     evidence: Vec<Option<Vec<u8>>>,
     consents: ConsentPage,
     operators: Vec<OperatorRecord>,
+    log: LogPage,
 }
 
 /// Reads everything, with these keys alone.
@@ -152,6 +156,8 @@ pub(crate) async fn read(store: &Store, vault: &Vault, filled: &Filled) -> Read 
     let (from, to) = (Timestamp::from_millis(0), Timestamp::from_millis(4_000_000_000_000));
     let asked = AskedConsents { client: filled.client.clone(), from, to, after: ConsentPlace::default(), limit: 100 };
     let consents = store.consents(asked).await.unwrap();
+    let (filter, now) = (LogFilter::default(), apps[0].created_at);
+    let log = AskedLog { client: filled.client.clone(), filter, before: None, limit: 100, now };
     let answer = store.load_idempotent_answer(filled.scope).await.unwrap().unwrap().answer;
     let guests = store.list_registrations(filled.event.id, all.into()).await.unwrap().items;
     Read {
@@ -176,6 +182,7 @@ pub(crate) async fn read(store: &Store, vault: &Vault, filled: &Filled) -> Read 
         evidence,
         consents,
         operators: store.operators().await.unwrap(),
+        log: store.client_log(log).await.unwrap(),
     }
 }
 

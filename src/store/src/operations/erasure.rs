@@ -15,6 +15,7 @@ use super::{Store, is_done};
 use crate::engine::{Applied, Batch, Key, Place, Query, Record, ScanFrom, Table, Value};
 use crate::erasure::Erased;
 use crate::error::{ATTEMPTS, StoreError, StoreFuture};
+use crate::records::client::client as client_record;
 use crate::records::{event, flow, idempotency, refusal, tenancy, transaction};
 use crate::sealing::seal_outcome;
 use crate::transitions::{erasure, guests};
@@ -119,6 +120,8 @@ impl Store {
             apps.extend(found.into_iter().filter_map(id));
         }
         let place = Some(Place::Partition(client.partition()));
+        let now = self.read(vec![Query::Record(client_record(client))]).await?.now;
+        self.remove_client_log(client, now).await?;
         self.erase_all(place, Whose { field: &["client"], name: client.as_str() }, &apps).await
     }
 

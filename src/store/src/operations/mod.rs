@@ -2,6 +2,7 @@
 //! has refused that, it decides again.
 
 mod audit_log;
+mod client_log;
 mod consents;
 mod credits;
 mod day_figures;
@@ -46,6 +47,7 @@ pub const OPERATIONS: &[&str] = &[
     "add_day_figures",
     "add_operator",
     "append_audit",
+    "append_client_log",
     "audit",
     "audit_head",
     "audit_log",
@@ -55,6 +57,7 @@ pub const OPERATIONS: &[&str] = &[
     "choose_intent_key",
     "chosen_intent_key",
     "claim_delivery",
+    "client_log",
     "complete_transaction",
     "consents",
     "create_app",

@@ -3,6 +3,7 @@
 
 pub(crate) mod audit;
 pub(crate) mod client;
+pub(crate) mod client_log;
 pub(crate) mod consent;
 pub(crate) mod credential;
 pub(crate) mod day;
@@ -88,6 +89,8 @@ pub(crate) static ALL: &[&Table] = &[
     &day::DAY,
     &consent::CONSENT_WEEK,
     &consent::CONSENTS,
+    &client_log::CLIENT_LOG_MONTH,
+    &client_log::CLIENT_LOG,
 ];
 
 /// A record that is in the partition of a client.

@@ -2,6 +2,7 @@
 //! of the domain in the order of the specification, and have no engine, no clock and no I/O of their own.
 
 pub(crate) mod audit;
+pub(crate) mod client_log;
 pub(crate) mod complete;
 pub(crate) mod consent;
 pub(crate) mod credential;

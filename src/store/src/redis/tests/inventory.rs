@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use sakshi_domain::brand::LogoId;
+use sakshi_domain::client_log::Action;
 use sakshi_domain::credits::{CreditMove, EntryKind};
 use sakshi_domain::day_figures::{Day, DayFigures};
 use sakshi_domain::delivery::Attempt;
@@ -21,6 +22,7 @@ use uuid::Uuid;
 
 use super::{RedisTestStore, names, options, standalone, test_store, test_store_on};
 use crate::LapseFlowOutcome;
+use crate::conformance::client_log::entry;
 use crate::conformance::fixture::{
     RESULT_TTL, RETENTION, WINDOW, app, client_with, completed, completing, created, event, kept, opened, opening, patched, registered,
     scanned, url,
@@ -91,6 +93,7 @@ pub(super) async fn used_for_everything(test: &impl TestStore) -> Vec<(FlowId, A
     store.revoke_operator(operator.operator_id, test.now()).await.unwrap().unwrap();
     store.choose_intent_key(Some(ChosenIntentKey { kid: "next".into(), since: test.now() })).await.unwrap();
     assert!(store.chosen_intent_key().await.unwrap().is_some());
+    store.append_client_log(client.clone(), entry(test, Action::SignedIn)).await.unwrap();
     store.append_audit("planted-entry".into()).await.unwrap();
     assert_eq!(store.audit_log(0, 10).await.unwrap().len(), 1);
 
@@ -414,6 +417,7 @@ fn nothing_personal_or_secret_is_readable_in_redis() {
         "planted-path",
         "planted-entry",
         "Planted Operator",
+        "Planted Person",
         "key=1",
     ] {
         assert!(!has(planted), "{planted}");
