@@ -18,6 +18,11 @@
   for (const form of document.querySelectorAll("form[data-once]")) {
     form.addEventListener("submit", () => setTimeout(() => form.querySelectorAll("button").forEach((button) => { button.disabled = true; })));
   }
+  // A filter applies when it is changed; the button is for those without a script.
+  for (const form of document.querySelectorAll("form[data-auto]")) {
+    form.addEventListener("change", ({ target }) => target.type !== "datetime-local" && form.requestSubmit());
+    form.addEventListener("formdata", ({ formData }) => [...formData].forEach(([name, value]) => value || formData.delete(name)));
+  }
   addEventListener("pageshow", (shown) => shown.persisted && location.reload());
   document.querySelector(".chart[data-used]")?.addEventListener("pointermove", ({ offsetX, currentTarget: { clientWidth, dataset } }) => {
     const used = dataset.used.trim().split(" "), day = Math.min(used.length - 1, Math.max(0, Math.floor(offsetX / clientWidth * used.length)));

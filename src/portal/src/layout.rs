@@ -14,9 +14,10 @@ use crate::files::{CLAIMS, CREDITS, EVENT, FIGURES, RECORDS, SCRIPT, STYLE};
 /// The sections of the portal, which the header links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Section {
-    Trial,
+    Overview,
     Verifications,
     Events,
+    Orders,
     Checks,
     Webhooks,
     Credits,
@@ -24,10 +25,11 @@ pub(super) enum Section {
 }
 
 impl Section {
-    const ALL: [(Self, &'static str, &'static str); 7] = [
-        (Self::Trial, "/portal", "Try it"),
+    const ALL: [(Self, &'static str, &'static str); 8] = [
+        (Self::Overview, "/portal", "Overview"),
         (Self::Verifications, "/portal/verifications", "Verifications"),
         (Self::Events, "/portal/events", "Events"),
+        (Self::Orders, "/portal/orders", "Orders"),
         (Self::Checks, "/portal/checks", "Checks"),
         (Self::Webhooks, "/portal/webhooks", "Webhooks"),
         (Self::Credits, "/portal/credits", "Credits"),
