@@ -174,7 +174,7 @@ pub(crate) async fn show_details(
 }
 
 /// Leads from the address of the details, which are shown in answer to a form alone, back to the transaction.
-pub(crate) async fn leave_details(path: Path<String>) -> HttpResponse {
+pub(crate) async fn leave_details(_: PortalUser, path: Path<String>) -> HttpResponse {
     let id = path.parse::<TxnId>().map(|id| format!("/portal/transactions/{id}"));
     redirect(id.as_deref().unwrap_or("/portal/verifications"))
 }
