@@ -9,7 +9,7 @@ use sakshi_service::Service;
 use sakshi_web::html;
 use sakshi_web::static_file::ICON;
 
-use crate::files::{CLAIMS, CREDITS, EVENT, FIGURES, RECORDS, SCRIPT, STYLE};
+use crate::files::{CLAIMS, CREDITS, EVENT, FIGURES, FOLLOW, RECORDS, SCRIPT, STYLE};
 
 /// The sections of the portal, which the header links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,6 +92,11 @@ impl Layout {
     /// The icon of the page.
     pub(super) fn icon(&self) -> String {
         ICON.url()
+    }
+
+    /// The script of a transaction that waits.
+    pub(super) fn follow(&self) -> String {
+        FOLLOW.url()
     }
 
     /// The style sheet of pages that show records.

@@ -19,9 +19,9 @@ pub(super) struct Step {
     pub(super) style: &'static str,
 }
 
-const DONE: &str = "done";
+const DONE: &str = "past";
 const FAILED: &str = "failed";
-const OPEN: &str = "open";
+const OPEN: &str = "ahead";
 
 fn step(id: &'static str, style: &'static str, title: &str, at: Option<Timestamp>, note: impl Into<String>) -> Step {
     Step { id, title: title.to_owned(), at: at.map(When::second), note: note.into(), style }
