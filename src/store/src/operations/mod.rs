@@ -10,6 +10,7 @@ mod flows;
 mod guests;
 mod idempotency;
 mod intent_key;
+mod nodes;
 pub(crate) mod operators;
 mod outbox;
 mod refusals;
@@ -38,6 +39,8 @@ use crate::error::{StoreError, StoreFuture};
 use crate::redis::NodeId;
 use crate::upkeep::Retention;
 use crate::vault::Vault;
+
+pub use self::nodes::OtherNode;
 
 /// The names of the operations, for metrics and traces.
 pub const OPERATIONS: &[&str] = &[
@@ -71,6 +74,7 @@ pub const OPERATIONS: &[&str] = &[
     "forget_delivery",
     "import_client",
     "imported_at",
+    "is_watched",
     "keep_consent",
     "keep_logo",
     "keep_refusal",
@@ -108,6 +112,7 @@ pub const OPERATIONS: &[&str] = &[
     "patch_client",
     "patch_event",
     "prolong_session",
+    "publish_snapshot",
     "refusals",
     "remove_logo",
     "report_flow",
@@ -118,6 +123,7 @@ pub const OPERATIONS: &[&str] = &[
     "settle_delivery",
     "sweep",
     "take_order_lease",
+    "watch_nodes",
     "watch_transaction",
     "webhook_urls",
 ];

@@ -88,6 +88,9 @@ pub(super) async fn used_for_everything(test: &impl TestStore) -> Vec<(FlowId, A
     store.revoke_operator(operator.operator_id, test.now()).await.unwrap().unwrap();
     store.choose_intent_key(Some(ChosenIntentKey { kid: "next".into(), since: test.now() })).await.unwrap();
     assert!(store.chosen_intent_key().await.unwrap().is_some());
+    store.watch_nodes().await.unwrap();
+    assert!(store.is_watched().await.unwrap() || !store.is_shared());
+    store.publish_snapshot(b"planted-snapshot".to_vec()).await.unwrap();
     store.append_audit("planted-entry".into()).await.unwrap();
     assert_eq!(store.audit_log(0, 10).await.unwrap().len(), 1);
 
