@@ -89,7 +89,7 @@ async fn an_operator_works_through_the_command_line() {
     let parsed: serde_json::Value = serde_json::from_str(&out).unwrap();
     assert_eq!(parsed["clients"][0]["name"], "Acme & Söhne");
     let (_, out, _) = admin(&url, &["tree"]).await;
-    assert_eq!(out, "root  running  live=1  restarts=0  mailbox=0\n");
+    assert_eq!(out, "ACTOR  STATE       LIVE  RESTARTS  MAILBOX  AGE\nroot   running        1         0        0  -\n");
 }
 
 #[actix_rt::test]

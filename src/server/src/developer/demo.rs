@@ -12,6 +12,7 @@ use sakshi_domain::clock::{Clock as _, SystemClock};
 use sakshi_sandbox::receiver::{Behaviour, Received, WebhookReceiver};
 use serde_json::{Value, json};
 
+use crate::cli::style::Out;
 use crate::developer::timeline::Timeline;
 use crate::node::{Node, StartError};
 use crate::sandbox::first_client;
@@ -41,7 +42,7 @@ pub struct Demo {
 type Failure = Box<dyn std::error::Error>;
 
 /// Runs the demo until a signal.
-pub(super) async fn run(options: Demo, sources: &Sources, out: &mut dyn Write, err: &mut dyn Write) -> ExitCode {
+pub(super) async fn run(options: Demo, sources: &Sources, out: &mut dyn Out, err: &mut dyn Write) -> ExitCode {
     let walked = match telemetry::start_at(LogFormat::Text, None, "error") {
         Ok(log) => walk(options, sources, out).await.map(|walked| (log, walked)),
         Err(error) => Err(error.into()),
@@ -56,11 +57,7 @@ pub(super) async fn run(options: Demo, sources: &Sources, out: &mut dyn Write, e
     }
 }
 
-async fn walk(
-    options: Demo,
-    sources: &Sources,
-    out: &mut dyn Write,
-) -> Result<(Node, Signals, WebhookReceiver, tempfile::TempDir), Failure> {
+async fn walk(options: Demo, sources: &Sources, out: &mut dyn Out) -> Result<(Node, Signals, WebhookReceiver, tempfile::TempDir), Failure> {
     let directory = tempfile::Builder::new().prefix("sakshi-demo-").tempdir()?;
     let signals = Signals::listen()?;
     let node = start(options, sources, directory.path(), serve::recorder()?).await?;
@@ -144,7 +141,7 @@ fn program() -> String {
 }
 
 /// What to try next, as commands to copy: any shell takes them, so none has a comment in it.
-fn ways_on(out: &mut dyn Write, node: &Node, first: &FirstClient, receiver: &WebhookReceiver) -> io::Result<()> {
+fn ways_on(out: &mut dyn Out, node: &Node, first: &FirstClient, receiver: &WebhookReceiver) -> io::Result<()> {
     let base = &node.public_base;
     let (key, app) = (first.key.reveal(), &first.app);
     let hook = receiver.url("/hook");

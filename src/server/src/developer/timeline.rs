@@ -1,17 +1,18 @@
 //! Steps of a walk, each with the time since it began.
 
-use std::io::{self, Write};
+use crate::cli::style::Out;
+use std::io;
 use std::time::Instant;
 
 /// Writes one line for each step.
 pub(super) struct Timeline<'a> {
     began: Instant,
-    out: &'a mut dyn Write,
+    out: &'a mut dyn Out,
 }
 
 impl<'a> Timeline<'a> {
     /// Begins now.
-    pub(super) fn begin(out: &'a mut dyn Write) -> Self {
+    pub(super) fn begin(out: &'a mut dyn Out) -> Self {
         Self { began: Instant::now(), out }
     }
 
@@ -34,7 +35,7 @@ impl<'a> Timeline<'a> {
     }
 
     /// Where the lines go.
-    pub(super) fn out(&mut self) -> &mut dyn Write {
+    pub(super) fn out(&mut self) -> &mut dyn Out {
         self.out
     }
 }
