@@ -21,6 +21,7 @@ pub mod fuzzing;
 mod json_body;
 mod label;
 mod layout;
+pub mod once;
 mod paging;
 mod portal_user;
 mod refusals;

@@ -123,6 +123,7 @@ pub const OPERATIONS: &[&str] = &[
     "settle_delivery",
     "sweep",
     "take_order_lease",
+    "take_session",
     "watch_nodes",
     "watch_transaction",
     "webhook_urls",

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::manner::treated;
 use super::pretty::pretty;
 use crate::cli::paint;
-use crate::cli::style::Out;
+use crate::cli::style::{Out, Tone};
 
 /// Characters shown of a body that is not JSON.
 const TEXT_SHOWN: usize = 2_000;
@@ -78,7 +78,8 @@ impl Shown<'_> {
         }
         if let Some(Repeat { of, same_body }) = &self.repeat {
             let body = if *same_body { "the same body" } else { "ANOTHER BODY" };
-            writeln!(out, "    !!!!!!!! DUPLICATE of #{of}: this key came before, with {body} !!!!!!!!")?;
+            let told = format!("    !!!!!!!! DUPLICATE of #{of}: this key came before, with {body} !!!!!!!!");
+            writeln!(out, "{}", out.look().paint(Tone::Bad, &told))?;
         }
         if let Some(file) = &self.file {
             writeln!(out, "    written to {}", file.display())?;

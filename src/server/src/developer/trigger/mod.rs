@@ -157,7 +157,7 @@ pub async fn run(trigger: &Trigger, sources: &Sources, out: &mut dyn Out) -> Res
     let ended = session.end().await;
     let good = driven?;
     ended?;
-    timeline.line("end", if good { "everything came out as it should" } else { "NOT everything came out as it should" })?;
+    timeline.verdict("end", good, if good { "everything came out as it should" } else { "NOT everything came out as it should" })?;
     Ok(good)
 }
 
