@@ -44,7 +44,10 @@ fn shown(name: &str) -> String {
 /// What came of it.
 fn answer(transaction: &TransactionResponse, now: Timestamp) -> (Tone, String) {
     let TransactionResponse { status, expires_at, opened_at, verified_at, verification_passed, refused, .. } = transaction;
-    let after = |at: &Timestamp| format!("{} after it was opened", span(at.since(*opened_at).as_secs()));
+    let after = |at: &Timestamp| match at.since(*opened_at).as_secs() {
+        0 => "within a second".to_owned(),
+        seconds => format!("{} after it was opened", span(seconds)),
+    };
     match (&**status, verified_at, refused) {
         (_, Some(at), Some(reason)) => (Tone::Warn, format!("verified, but not registered: {reason}; {}", after(at))),
         (_, Some(at), None) if *verification_passed == Some(true) => (Tone::Good, format!("verified, {}", after(at))),
@@ -136,6 +139,7 @@ mod tests {
         expired["webhook_origin"] = json!(null);
         assert_eq!(told(&expired)[4], "answered     not in time; the window ended 60 s ago");
         assert_eq!(told(&expired)[5], "webhook      none: no URL was given");
+        assert_eq!(told(&json!({ "verified_at": "2026-01-15T10:00:00.400Z" }))[4], "answered     verified, within a second");
         let full = told(&json!({ "refused": "event_full", "event_id": "1R8swWyefAkVT2e0k", "event_name": "Open day" }));
         assert!(full[0].ends_with(", for the event \u{201c}Open day\u{201d}"), "{full:?}");
         assert_eq!(full[4], "answered     verified, but not registered: event_full; 41 s after it was opened");

@@ -105,7 +105,8 @@ async fn verify(api: &Client, receiver: &WebhookReceiver, timeline: &mut Timelin
         "claims": ["name", "dob", "gender", "address", "pincode"], "channel": "web", "language": "english",
         "face_auth": true, "webhook_url": receiver.url("/hook"), "client_reference_id": "order-42",
     });
-    timeline.line("init", &format!("client asks for {}", request["claims"]))?;
+    let claims: Vec<&str> = request["claims"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    timeline.line("init", &format!("client asks for {}", claims.join(", ")))?;
     let opened = api.send(public::init(&request).read_as::<Value>()).await?;
     let txn = text(&opened, "txnId")?;
     timeline.line("", &format!("txnId {txn}, expires {}", text(&opened, "expiresAt")?))?;
@@ -195,7 +196,7 @@ see what the operator sees, the ledger and the supervision tree:
   curl -s "http://{internal}/admin/v1/clients/{client}/statement" -H "Authorization: Bearer sandbox-admin-token-never-in-production"
   curl -s "http://{internal}/admin/v1/tree" -H "Authorization: Bearer sandbox-admin-token-never-in-production"
 
-drive another flow from its order to its webhook, with this same program:
+watch the node live with `{program} top`, or drive another flow from its order to its webhook, with this same program:
 
   {program} trigger esign --outcome completed --signers 2
 

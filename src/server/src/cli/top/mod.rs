@@ -23,7 +23,7 @@ use crate::settings::Sources;
 /// Between two pictures.
 const INTERVAL: Duration = Duration::from_secs(1);
 /// The time in which nodes that had not been watched tell about themselves.
-const FIRST_TELLING: Duration = Duration::from_secs(2);
+const FIRST_TELLING: Duration = Duration::from_secs(3);
 /// The width of a picture that no terminal limits.
 const USUAL_WIDTH: usize = 100;
 
@@ -69,7 +69,7 @@ async fn print(api: &Api, first: NodesResponse, out: &mut dyn Out) -> Result<(),
         sleep(FIRST_TELLING).await;
         ask(api).await?
     };
-    Ok(write_lines(picture(&answer, out.look().width().unwrap_or(USUAL_WIDTH)), out)?)
+    Ok(write_lines(picture(&answer, out.look().width().unwrap_or(USUAL_WIDTH), ""), out)?)
 }
 
 /// Draws a picture each second until a key or a signal ends it. While the service is away, the last picture stays.
@@ -78,7 +78,7 @@ async fn draw_until_ended(api: &Api, first: NodesResponse, mut terminal: Termina
     loop {
         let (width, height) = out.look().size.unwrap_or((USUAL_WIDTH, usize::MAX));
         let note = away.take().map(|reason: String| Line::of(Tone::Bad, reason));
-        let lines = note.into_iter().chain(picture(&answer, width)).collect();
+        let lines = note.into_iter().chain(picture(&answer, width, "q ends")).collect();
         terminal::draw(lines, (width, height), out)?;
         let next = Instant::now() + INTERVAL;
         if timeout_at(next, terminal.ended()).await.is_ok() {

@@ -18,8 +18,8 @@ const LONG_WAIT_S: u64 = 60;
 /// Bars from the smallest to the largest.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// The lines of a picture of this width.
-pub(super) fn picture(answer: &NodesResponse, width: usize) -> Vec<Line> {
+/// The lines of a picture of this width; a hint stands in the first.
+pub(super) fn picture(answer: &NodesResponse, width: usize, hint: &str) -> Vec<Line> {
     let NodesResponse { now, nodes } = answer;
     let count = |state: &str| nodes.iter().filter(|node| node.state == state).count();
     let states = ["live", "draining", "silent"].map(|state| (count(state), state));
@@ -28,7 +28,7 @@ pub(super) fn picture(answer: &NodesResponse, width: usize) -> Vec<Line> {
     let mut lines = vec![
         Line::of(Tone::Bold, format!("{} {plural}", nodes.len()))
             .and(Tone::Plain, format!(": {}", states.join(", ")))
-            .and(Tone::Dim, format!("   {now}   q ends")),
+            .and(Tone::Dim, format!("   {now}   {hint}")),
         Line::default(),
     ];
     let problems: Vec<Line> = nodes.iter().flat_map(|node| problems(node, *now)).collect();
@@ -164,8 +164,8 @@ fn queues(receivers: &[ReceiverQueue], total: u64, width: usize) -> Vec<Line> {
 fn side_by_side(blocks: &[Vec<Line>], width: usize) -> Vec<Line> {
     let height = blocks.iter().map(Vec::len).max().unwrap_or(0);
     let row = |index: usize| {
-        let cells = blocks.iter().map(|block| block.get(index).cloned().unwrap_or_default().cut(width).padded(width + GAP));
-        cells.fold(Line::default(), Line::join)
+        let cells = blocks.iter().map(|block| block.get(index).cloned().unwrap_or_default().cut(width).padded(width));
+        cells.reduce(|row, cell| row.and(Tone::Plain, " ".repeat(GAP)).join(cell)).unwrap_or_default()
     };
     (0..height).map(row).collect()
 }
@@ -213,7 +213,7 @@ mod tests {
     }
 
     fn drawn(nodes: Vec<NodeState>, width: usize) -> Vec<String> {
-        picture(&NodesResponse { now: NOW, nodes }, width).iter().map(|line| line.painted(Look::default())).collect()
+        picture(&NodesResponse { now: NOW, nodes }, width, "q ends").iter().map(|line| line.painted(Look::default())).collect()
     }
 
     #[test]
