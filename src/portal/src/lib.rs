@@ -24,6 +24,7 @@ pub mod fuzzing;
 mod json_body;
 mod label;
 mod layout;
+pub mod once;
 mod orders;
 mod overview;
 mod paging;

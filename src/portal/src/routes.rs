@@ -5,8 +5,8 @@ use sakshi_web::routing::{Audience, Row, row};
 
 use super::events::{create, guests, list, live, posters, printed, settings, show, workbook};
 use super::{
-    checks, credits, deliveries, docs, fallback, files, orders, overview, refusals, sign_in, status, transaction, trial, verifications,
-    verifications_csv, webhooks,
+    checks, credits, deliveries, docs, fallback, files, once, orders, overview, refusals, sign_in, status, transaction, trial,
+    verifications, verifications_csv, webhooks,
 };
 
 /// Every route of the portal.
@@ -26,6 +26,8 @@ pub const ROUTES: &[Row] = &[
     row("GET", "/portal/", Audience::Developers, || web::to(fallback::back)),
     row("GET", "/portal/sign-in", Audience::Developers, || web::to(sign_in::show)),
     row("POST", "/portal/sign-in", Audience::Developers, || web::to(sign_in::enter)),
+    row("GET", "/portal/once/{token}", Audience::Developers, || web::to(once::show)),
+    row("POST", "/portal/once/{token}", Audience::Developers, || web::to(once::enter)),
     row("POST", "/portal/sign-out", Audience::Developers, || web::to(sign_in::leave)),
     row("GET", "/portal/sign-out", Audience::Developers, || web::to(fallback::back)),
     row("POST", "/portal/trial", Audience::Developers, || web::to(trial::open)),

@@ -13,6 +13,7 @@ pub(crate) mod evidence;
 pub(crate) mod flow;
 pub(crate) mod idempotency;
 pub(crate) mod installation;
+pub(crate) mod node;
 pub(crate) mod operator;
 pub(crate) mod refusal;
 pub(crate) mod session;
@@ -48,6 +49,8 @@ use table;
 pub(crate) static ALL: &[&Table] = &[
     &installation::INTENT_KEY,
     &installation::SWEPT,
+    &node::WATCH,
+    &node::SNAPSHOT,
     &operator::OPERATOR,
     &operator::OPERATORS,
     &operator::OPERATOR_TOKEN,

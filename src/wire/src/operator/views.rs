@@ -85,6 +85,16 @@ body! { answer
         app_id: AppId,
         /// The event whose guest it is, if any.
         event_id: Option<EventId>,
+        /// The client's name.
+        client_name: Option<String>,
+        /// The app's name.
+        app_name: Option<String>,
+        /// The event's name.
+        event_name: Option<String>,
+        /// The claims that the person was asked for.
+        claims: Vec<Cow<'static, str>>,
+        /// Scheme, host and port of the webhook's URL; the rest may hold a secret.
+        webhook_origin: Option<String>,
         /// `web`, `qr`, `android` or `ios`.
         channel: Cow<'static, str>,
         /// The correlation id of the request that opened it.
@@ -302,10 +312,29 @@ body! { answer
         restarts: u64,
         /// The last failure, if there was one: `panicked`, or `given_up` when the actor was not restarted.
         last_exit: Option<Cow<'static, str>>,
+        /// The last panic of its actors, if there was one.
+        last_panic: Option<LastPanic>,
+        /// Seconds since it started or was last restarted; null when it is down. For a group, since its shard did.
+        age_s: Option<u64>,
         /// Requests that were sent and not answered yet.
         mailbox: u64,
         /// The nodes below it.
         children: Vec<TreeNode>,
+    }
+}
+
+body! { answer
+    /// A panic of an actor. Its message may hold personal data and is not kept.
+    #[derive(Clone)]
+    pub struct LastPanic {
+        /// The time.
+        at: Timestamp,
+        /// File and line in the source.
+        place: String,
+        /// The request that was being handled, if there was one.
+        request_id: Option<String>,
+        /// Panics in a row at this place.
+        count: u64,
     }
 }
 
