@@ -8,12 +8,10 @@
 mod checks;
 mod credits;
 mod curl;
-mod delivery;
 pub mod docs;
 mod error;
 mod events;
 mod fallback;
-mod field;
 mod files;
 mod form;
 #[cfg(feature = "fuzzing")]
@@ -21,7 +19,6 @@ pub mod fuzzing;
 mod json_body;
 mod label;
 mod layout;
-mod paging;
 mod portal_user;
 mod refusals;
 mod routes;
@@ -32,7 +29,8 @@ mod transaction;
 mod trial;
 mod verifications;
 mod webhooks;
-mod when;
+
+use sakshi_web::{delivery, field, paging, when};
 
 pub use self::error::error_page;
 pub use self::routes::ROUTES;
