@@ -9,6 +9,7 @@ mod caller;
 mod cli;
 mod document;
 mod failed_logins;
+mod grants;
 mod in_process;
 mod operator;
 mod operator_document;

@@ -11,6 +11,7 @@ mod canary;
 #[cfg(test)]
 mod conformance;
 mod consents;
+mod console;
 mod credits;
 pub mod embedded;
 pub mod engine;
@@ -39,6 +40,7 @@ mod xaes;
 
 pub use audit_log::{AuditHash, AuditHead, AuditRecord};
 pub use consents::{AskedConsents, ConsentPage, ConsentPlace, KeptConsent};
+pub use console::{AskGrant, AskGrantOutcome, ConsoleSession, DecideGrant, DecideGrantOutcome};
 pub use credits::{Audit, CreditOutcome};
 pub use erasure::Erased;
 pub use error::{OpenError, StoreError, StoreFuture};

@@ -3,6 +3,7 @@
 
 mod audit_log;
 mod consents;
+mod console;
 mod credits;
 mod erasure;
 mod events;
@@ -44,6 +45,7 @@ pub const OPERATIONS: &[&str] = &[
     "abandon_attempts",
     "add_operator",
     "append_audit",
+    "ask_grant",
     "audit",
     "audit_head",
     "audit_log",
@@ -59,7 +61,9 @@ pub const OPERATIONS: &[&str] = &[
     "create_client",
     "create_event",
     "create_key",
+    "decide_grant",
     "due_deliveries",
+    "end_console_session",
     "end_order_lease",
     "end_session",
     "erase",
@@ -69,6 +73,8 @@ pub const OPERATIONS: &[&str] = &[
     "find_operator",
     "flow_deliveries",
     "forget_delivery",
+    "grant_requests",
+    "has_moved",
     "import_client",
     "imported_at",
     "keep_consent",
@@ -86,6 +92,7 @@ pub const OPERATIONS: &[&str] = &[
     "list_registrations",
     "load_app",
     "load_client",
+    "load_console_session",
     "load_delivery",
     "load_event",
     "load_event_of",
@@ -100,6 +107,7 @@ pub const OPERATIONS: &[&str] = &[
     "load_transaction_with_app",
     "load_webhook",
     "move_credits",
+    "open_console_session",
     "open_flow",
     "open_session",
     "open_transaction",
@@ -107,6 +115,7 @@ pub const OPERATIONS: &[&str] = &[
     "patch_app",
     "patch_client",
     "patch_event",
+    "prolong_console_session",
     "prolong_session",
     "refusals",
     "remove_logo",

@@ -4,6 +4,7 @@
 pub(crate) mod audit;
 pub(crate) mod client;
 pub(crate) mod consent;
+pub(crate) mod console;
 pub(crate) mod credential;
 pub(crate) mod delivery;
 pub(crate) mod event;
@@ -80,6 +81,9 @@ pub(crate) static ALL: &[&Table] = &[
     &delivery::OUTBOX,
     &delivery::HOLDERS,
     &session::SESSION,
+    &console::CONSOLE_SESSION,
+    &console::GRANT_REQUEST,
+    &console::GRANT_REQUESTS,
     &refusal::REFUSALS,
     &refusal::REFUSAL,
     &audit::AUDIT_LOG,
