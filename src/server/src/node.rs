@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use sakshi_actors::{Escalation, Handles, Tree, TreeConfig};
 use sakshi_authority::callback_address::CallbackAddressError;
+use sakshi_console::Console;
 use sakshi_domain::profile::Profile;
 use sakshi_operator::{FailedLogins, InternalDeps, LongestKept};
 use sakshi_outbound::ClientError;
@@ -242,14 +243,22 @@ impl Node {
             trusted_proxies: settings.server.trusted_proxies.clone().into(),
             urls: bounds::rules(settings).urls,
             docs: DocsBase(public_base.as_str().into()),
+            second_person_above: settings.admin.second_person_above,
             body_bytes: settings.limits.body_bytes,
+        };
+        let console = Console {
+            is_https: tls.internal.is_some(),
+            sandbox: settings.profile == Profile::Sandbox,
+            low_credits: settings.telemetry.low_credits,
+            kept: settings.ovse.window + settings.ovse.result_ttl,
+            installation: public_base.as_str().into(),
         };
         let reports = deps.clone();
         let config = listener("connectors", &tls.connectors, 1, fds.internal, 0);
         let start = |socket| Listener::start(config, socket, move || internal::connectors(reports.clone()));
         let connectors = connector_socket.map(start).transpose()?;
         let config = listener("internal", &tls.internal, 1, fds.internal, PROBES);
-        let internal = Listener::start(config, internal_socket, move || internal::app(deps.clone(), stand_ins.clone()))?;
+        let internal = Listener::start(config, internal_socket, move || internal::app(deps.clone(), console.clone(), stand_ins.clone()))?;
         let node = Self {
             public_addr,
             internal_addr,
