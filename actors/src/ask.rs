@@ -8,7 +8,8 @@ use actix::{Addr, AsyncContext as _, Handler, Message, ResponseFuture};
 use sakshi_domain::time::Timestamp;
 use sakshi_store::{StoreError, StoreFuture};
 use sakshi_supervision::{Shard, ShardActor};
-use tracing::{Instrument as _, Span};
+use sakshi_trace::Origin;
+use tracing::Instrument as _;
 
 use crate::router::{AskError, ShardRouter, Unanswered};
 
@@ -51,11 +52,11 @@ pub(crate) trait Question<A: RecordActor>: Clone + Send + 'static {
     }
 }
 
-/// A question to an actor, in the span of who asks.
+/// A question to an actor, in the span and the request of who asks.
 #[derive(Debug)]
 pub(crate) struct Inquiry<Q> {
     pub(crate) question: Q,
-    pub(crate) span: Span,
+    pub(crate) origin: Origin,
 }
 
 /// A question about one record to its shard.
@@ -101,7 +102,7 @@ impl<A: RecordActor> ShardRouter<A> {
             let mut again = false;
             for _ in 0..TRIES {
                 let shard = self.shards.get(index).ok_or(AskError::NoAnswer)?;
-                let inquiry = Inquiry { question: question.clone(), span: sakshi_trace::current() };
+                let inquiry = Inquiry { question: question.clone(), origin: Origin::current() };
                 let answered = shard.send(Ask { id, inquiry, again }).timeout(self.ask_timeout).await;
                 match answered.map_err(Unanswered::from).flatten() {
                     Ok(answer) => return Ok(answer),
@@ -141,7 +142,7 @@ where
         }
         let has_no_room = self.is_full() && !A::STARTS_WHEN_FULL;
         let (shard, shared) = (ctx.address(), self.shared().clone());
-        let load = inquiry.span.in_scope(|| A::load(&shared, id));
+        let load = inquiry.origin.in_scope(|| A::load(&shared, id));
         Box::pin(async move {
             let Some(record) = load.await.map_err(Unanswered::Store)? else { return Ok(inquiry.question.unknown()) };
             match inquiry.question.try_answer(record, &shared) {

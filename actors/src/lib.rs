@@ -23,11 +23,11 @@ mod trusted_clock;
 mod tests;
 
 pub use accounts::Announcement;
-pub use dispatcher::{ByteBounds, DispatchBounds};
+pub use dispatcher::{ByteBounds, DispatchBounds, ReceiverView};
 pub use event::{EventWatch, Events};
 pub use flows::Flows;
 pub use reveal::{RevealError, reveal_outcome};
 pub use router::AskError;
-pub use sakshi_supervision::{Escalation, Gate, NodeView, Permit};
+pub use sakshi_supervision::{Escalation, Gate, LastPanic, NodeView, Permit, note_panic};
 pub use transaction::{Complete, CompleteReply, Transactions, View};
 pub use tree::{Handles, Tree, TreeBounds, TreeConfig};

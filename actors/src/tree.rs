@@ -29,7 +29,7 @@ use sakshi_supervision::{Escalation, FairSlots, Gate, Heartbeats, NodeView, Root
 use tokio::sync::mpsc;
 
 use crate::accounts::Accounts;
-use crate::dispatcher::{DispatchBounds, InFlight, Pause, WebhookDispatcher};
+use crate::dispatcher::{DispatchBounds, InFlight, Pause, Queues, ReceiverView, WebhookDispatcher};
 use crate::event::{EventActor, EventContext, Events};
 use crate::flow_sweeper::FlowSweeper;
 use crate::flows::Flows;
@@ -141,7 +141,12 @@ impl Tree {
             Ledger { actor, accounts, store: store.clone(), ask_timeout: bounds.ask_timeout }
         };
         let in_flight_max = bounds.webhooks.in_flight;
-        let in_flight = InFlight { attempts: Gate::new(in_flight_max), slots: FairSlots::new(in_flight_max), body_bytes: Arc::default() };
+        let in_flight = InFlight {
+            attempts: Gate::new(in_flight_max),
+            queues: Queues::default(),
+            slots: FairSlots::new(in_flight_max),
+            body_bytes: Arc::default(),
+        };
         let dispatcher = {
             let (store, vault, in_flight) = (store.clone(), Arc::clone(&vault), in_flight.clone());
             let make = move || WebhookDispatcher::new(store, vault, client, in_flight, bounds.webhooks);
@@ -267,6 +272,18 @@ impl Tree {
     #[must_use]
     pub fn live_transactions(&self) -> i64 {
         self.transactions.live()
+    }
+
+    /// Live events on this node.
+    #[must_use]
+    pub fn live_events(&self) -> i64 {
+        self.events.live()
+    }
+
+    /// The longest queues of webhooks, at most so many, and the number of receivers with a queue; readable while an arbiter hangs.
+    #[must_use]
+    pub fn receivers(&self, limit: usize) -> (Vec<ReceiverView>, usize) {
+        self.in_flight.queues.longest(limit)
     }
 
     /// Webhook attempts in flight.

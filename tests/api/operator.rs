@@ -104,7 +104,7 @@ async fn the_tree_shows_every_supervised_actor_and_counts_live_transactions() {
     let mut nodes = Vec::new();
     find(&tree, &|_| true, &mut nodes);
     for node in &nodes {
-        for member in ["name", "kind", "state", "live", "restarts", "last_exit", "mailbox", "children"] {
+        for member in ["name", "kind", "state", "live", "restarts", "last_exit", "last_panic", "age_s", "mailbox", "children"] {
             assert!(node.get(member).is_some(), "{member} is missing in {node}");
         }
         assert_eq!(node["restarts"], 0, "{node}");
@@ -117,6 +117,28 @@ async fn the_tree_shows_every_supervised_actor_and_counts_live_transactions() {
     }
     eventually("the end of completed actors", TIMEOUT, || async { (live(&operator.get("/admin/v1/tree").await.ok()) == 0).then_some(()) })
         .await;
+}
+
+#[tokio::test]
+async fn a_single_node_is_shown_with_its_tree_its_receivers_and_its_figures() {
+    let node = TestNode::start().await;
+    let (backend, operator) = (node.backend(3).await, node.operator());
+    for _ in 0..3 {
+        backend.open(&["name"]).await;
+    }
+    let counted = |nodes: &Value| nodes["nodes"][0]["figures"]["inits"].as_array().unwrap().iter().filter_map(Value::as_u64).sum::<u64>();
+    let nodes = eventually("a sample", TIMEOUT, || async {
+        let nodes = operator.get("/admin/v1/nodes").await.ok();
+        (counted(&nodes) == 3).then_some(nodes)
+    });
+    let nodes = nodes.await;
+    let [this] = nodes["nodes"].as_array().unwrap().as_slice() else { panic!("one node: {nodes:#}") };
+    assert_eq!((&this["is_this"], &this["state"], &this["live_transactions"]), (&json!(true), &json!("live"), &json!(3)), "{this:#}");
+    assert_eq!((&this["tree"]["name"], &this["receivers"], &this["receivers_total"]), (&json!("root"), &json!([]), &json!(0)));
+    assert!(this["version"].as_str().unwrap().starts_with(env!("CARGO_PKG_VERSION")), "{this:#}");
+    let lengths = ["inits", "callbacks", "webhooks", "webhooks_failed", "p99_ms", "cpu_percent"]
+        .map(|series| this["figures"][series].as_array().unwrap().len());
+    assert!(lengths.iter().all(|length| *length == lengths[0]) && this["figures"]["interval_s"] == 2, "{this:#}");
 }
 
 /// Live transactions over all registry shards.

@@ -21,3 +21,4 @@ mod races;
 mod rolling;
 mod shipped;
 mod storm;
+mod watched;

@@ -140,6 +140,7 @@ pub(crate) fn misfit(document: &Value, schema: &Value, value: &Value) -> Option<
         "array" => value.is_array(),
         "string" => value.is_string(),
         "integer" => value.is_i64() || value.is_u64(),
+        "number" => value.is_number(),
         "boolean" => value.is_boolean(),
         "null" => value.is_null(),
         other => panic!("a type that is not used here: {other}"),

@@ -16,7 +16,7 @@ use crate::operator::{document, listener};
 use crate::store_fixture::{CONNECTOR_TOKEN, StoreFixture, TOKEN};
 
 /// Every operation: method, path, the name that generated clients call it by, and the token that it takes.
-pub(crate) const OPERATIONS: [(&str, &str, &str, Option<&str>); 48] = [
+pub(crate) const OPERATIONS: [(&str, &str, &str, Option<&str>); 49] = [
     ("GET", "/admin/v1/clients", "listClients", Some("admin_token")),
     ("POST", "/admin/v1/clients", "createClient", Some("admin_token")),
     ("POST", "/admin/v1/clients/import", "importClient", Some("admin_token")),
@@ -59,6 +59,7 @@ pub(crate) const OPERATIONS: [(&str, &str, &str, Option<&str>); 48] = [
     ("GET", "/admin/v1/flows/{flow_id}/deliveries", "listFlowDeliveries", Some("admin_token")),
     ("POST", "/internal/v1/flows/{kind}", "reportFlow", Some("connector_token")),
     ("GET", "/admin/v1/tree", "getSupervisionTree", Some("admin_token")),
+    ("GET", "/admin/v1/nodes", "listNodes", Some("admin_token")),
     ("POST", "/admin/v1/clock/accept", "acceptClock", Some("admin_token")),
     ("POST", "/admin/v1/store/accept-loss", "acceptLoss", Some("admin_token")),
     ("GET", "/livez", "getLiveness", None),

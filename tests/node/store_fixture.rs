@@ -24,6 +24,7 @@ use sakshi_store::Retention;
 use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore};
 use sakshi_store::{CreditOutcome, Ownership, ReportFlow, ReportFlowOutcome, Store, StoreFuture, Vault};
 use sakshi_web::error::{ApiError, DocsBase};
+use sakshi_wire::operator::nodes::NodesResponse;
 use sakshi_wire::operator::views::TreeNode;
 use sakshi_wire::reports::FlowReport;
 use secrecy::SecretString;
@@ -138,9 +139,12 @@ impl StoreFixture {
                 live: 1,
                 restarts: 0,
                 last_exit: None,
+                last_panic: None,
+                age_s: None,
                 mailbox: 0,
                 children: Vec::new(),
             }),
+            nodes: Arc::new(|| Box::pin(std::future::ready(NodesResponse { now: Timestamp::from_millis(0), nodes: Vec::new() }))),
             metrics: Arc::new(String::new),
             admin_token: SecretString::from(TOKEN),
             connector_tokens: ConnectorTokens { shared: SecretString::from(CONNECTOR_TOKEN), ..ConnectorTokens::default() },

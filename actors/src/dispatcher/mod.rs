@@ -11,10 +11,11 @@
 
 mod attempt;
 mod budget;
+mod queues;
 mod receiver_queue;
 mod turns;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -32,6 +33,8 @@ use tokio::time::Instant;
 use self::attempt::Attempter;
 pub use self::budget::ByteBounds;
 use self::budget::{BodyKind, Budget, BytesFreed, Exceeded, Reservation};
+pub(crate) use self::queues::Queues;
+pub use self::queues::ReceiverView;
 use self::receiver_queue::{BATCH, ReceiverQueue, Source};
 use self::turns::Turns;
 
@@ -55,10 +58,12 @@ pub struct DispatchBounds {
     pub flow_bytes: ByteBounds,
 }
 
-/// Counts of what is in flight, for metrics and for draining.
+/// What waits and what is in flight, for the operator, for metrics and for draining.
 #[derive(Clone, Debug)]
 pub(crate) struct InFlight {
     pub(crate) attempts: Arc<Gate>,
+    /// What waits for each receiver.
+    pub(crate) queues: Queues,
     /// The slots of those who make them.
     pub(crate) slots: FairSlots<ClientId>,
     /// Bytes reserved for webhook bodies.
@@ -74,7 +79,7 @@ pub(crate) struct WebhookDispatcher {
     /// Bounds them.
     slots: FairSlots<ClientId>,
     in_flight_per_origin: usize,
-    queues: HashMap<Arc<Receiver>, ReceiverQueue>,
+    queues: Queues,
     /// Receivers that have something to send and may begin an attempt.
     ready: Turns,
     /// By the kind of their next body, the receivers whose turn has come and whose body does not fit into the memory budget;
@@ -108,7 +113,7 @@ impl WebhookDispatcher {
             attempts: in_flight.attempts,
             slots: in_flight.slots,
             in_flight_per_origin: bounds.in_flight_per_origin,
-            queues: HashMap::new(),
+            queues: in_flight.queues,
             ready: Turns::default(),
             blocked: Default::default(),
             exhausted: [false; 2],
@@ -139,8 +144,7 @@ impl WebhookDispatcher {
         let full_batch = due.len() == BATCH;
         self.scan_after = if full_batch { due.last().map(|delivery| delivery.id) } else { None };
         due.into_iter().for_each(|delivery| self.enqueue(delivery, Source::NoticeOrScan, ctx));
-        let receivers: Vec<Arc<Receiver>> = self.queues.keys().map(Arc::clone).collect();
-        receivers.iter().for_each(|receiver| self.refill(receiver, ctx));
+        self.queues.receivers().iter().for_each(|receiver| self.refill(receiver, ctx));
         self.dispatch(ctx);
         if full_batch && !self.caught_up {
             // After a start the whole outbox is read without a long pause. Later scans read one batch per `RESCAN`.
@@ -154,11 +158,8 @@ impl WebhookDispatcher {
         if self.known.contains(&delivery.id) {
             return;
         }
-        let known = self.queues.get_key_value(&delivery.receiver).map(|(known, _)| Arc::clone(known));
-        let receiver = known.unwrap_or_else(|| Arc::new(delivery.receiver.clone()));
-        let queue = self.queues.entry(Arc::clone(&receiver)).or_default();
-        let id = delivery.id;
-        if queue.push(delivery, source) {
+        let (id, receiver) = (delivery.id, self.queues.of(&delivery.receiver));
+        if self.queues.with(&receiver, |queue| queue.push(delivery, source)) == Some(true) {
             self.known.insert(id);
         }
         self.make_ready(&receiver, ctx);
@@ -166,7 +167,7 @@ impl WebhookDispatcher {
 
     /// Gives a receiver a turn if it has something to send and may begin an attempt, as soon as its name resolves.
     fn make_ready(&mut self, receiver: &Arc<Receiver>, ctx: &mut Context<Self>) {
-        let next = self.queues.get_mut(receiver).and_then(|queue| queue.become_ready(self.in_flight_per_origin));
+        let next = self.queues.with(receiver, |queue| queue.become_ready(self.in_flight_per_origin)).flatten();
         let Some(since) = next else { return };
         let mut resolves = self.attempter.client.resolves(&receiver.origin, since);
         if let Some(resolves) = (&mut resolves).now_or_never() {
@@ -183,8 +184,7 @@ impl WebhookDispatcher {
     }
 
     fn take_turn(&mut self, receiver: &Arc<Receiver>, resolves: bool, since: Instant) {
-        if let Some(queue) = self.queues.get_mut(receiver) {
-            queue.note_resolution(resolves, since);
+        if self.queues.with(receiver, |queue| queue.note_resolution(resolves, since)).is_some() {
             self.ready.push(Arc::clone(receiver));
         }
     }
@@ -207,7 +207,7 @@ impl WebhookDispatcher {
             let blocked = &mut self.blocked[kind as usize];
             self.exhausted[kind as usize] = false;
             for index in 0..blocked.len() {
-                let Some(need) = self.queues.get(&blocked[index]).and_then(ReceiverQueue::next_need) else { continue };
+                let Some(need) = self.queues.with(&blocked[index], |queue| queue.next_need()).flatten() else { continue };
                 let Some(slot) = self.slots.enter(&blocked[index].client) else {
                     waits_for_slot = true;
                     continue;
@@ -233,7 +233,7 @@ impl WebhookDispatcher {
     fn next_ready(&mut self, ctx: &Context<Self>) -> Option<Begun> {
         let notify = ctx.address().recipient();
         while let Some((receiver, slot)) = self.ready.next(&self.slots) {
-            let Some(need) = self.queues.get(&receiver).and_then(ReceiverQueue::next_need) else { continue };
+            let Some(need) = self.queues.with(&receiver, |queue| queue.next_need()).flatten() else { continue };
             let kind = need.kind as usize;
             let memory = if self.exhausted[kind] { Err(Exceeded::Total) } else { self.budget.reserve(need, &receiver, &notify) };
             match memory {
@@ -248,7 +248,7 @@ impl WebhookDispatcher {
     }
 
     fn begin(&mut self, receiver: &Arc<Receiver>, slot: FairSlot<ClientId>, memory: Reservation, ctx: &mut Context<Self>) {
-        let Some((delivery, unresolved)) = self.queues.get_mut(receiver).and_then(ReceiverQueue::start_attempt) else { return };
+        let Some((delivery, unresolved)) = self.queues.with(receiver, ReceiverQueue::start_attempt).flatten() else { return };
         let attempter = Rc::clone(&self.attempter);
         let just_ended = self.just_ended.take_if(|(id, _)| *id == delivery.id).map(|(_, record)| record);
         let ended = AttemptEnded { receiver: Arc::clone(receiver), id: delivery.id, generation: self.generation, retry: true };
@@ -391,7 +391,7 @@ impl Handler<AttemptEnded> for WebhookDispatcher {
             } else {
                 self.known.remove(&ended.id);
             }
-            self.update_queue(&ended.receiver, ReceiverQueue::end_attempt);
+            self.queues.update(&ended.receiver, ReceiverQueue::end_attempt);
             self.refill(&ended.receiver, ctx);
             self.make_ready(&ended.receiver, ctx);
         }
@@ -400,19 +400,9 @@ impl Handler<AttemptEnded> for WebhookDispatcher {
 }
 
 impl WebhookDispatcher {
-    /// Changes a queue, and removes it when it is idle then.
-    fn update_queue(&mut self, receiver: &Receiver, change: impl FnOnce(&mut ReceiverQueue)) {
-        if let Some(queue) = self.queues.get_mut(receiver) {
-            change(queue);
-            if queue.is_idle() {
-                self.queues.remove(receiver);
-            }
-        }
-    }
-
     /// Reads more of the outbox for a queue that is behind and has room.
     fn refill(&mut self, receiver: &Arc<Receiver>, ctx: &mut Context<Self>) {
-        let Some(after) = self.queues.get_mut(receiver).and_then(ReceiverQueue::start_refill) else { return };
+        let Some(after) = self.queues.with(receiver, ReceiverQueue::start_refill).flatten() else { return };
         let due = self.attempter.store.due_deliveries(after, Some(Receiver::clone(receiver)), BATCH);
         let (receiver, generation) = (Arc::clone(receiver), self.generation);
         ctx.spawn(due.into_actor(self).map(move |due, dispatcher, ctx| {
@@ -427,7 +417,7 @@ impl WebhookDispatcher {
         let more = due.as_ref().map_or(true, |due| due.len() == BATCH);
         let (failed, until) = (due.is_err(), due.as_ref().ok().and_then(|due| due.last()).map(|last| last.id));
         due.unwrap_or_default().into_iter().for_each(|delivery| self.enqueue(delivery, Source::Refill, ctx));
-        self.update_queue(receiver, |queue| queue.finish_refill(until, more));
+        self.queues.update(receiver, |queue| queue.finish_refill(until, more));
         if !failed {
             self.refill(receiver, ctx);
         }

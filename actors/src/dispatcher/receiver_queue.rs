@@ -113,6 +113,16 @@ impl ReceiverQueue {
         self.behind = more || self.missed.is_some();
     }
 
+    /// Webhooks that wait here, and attempts in flight.
+    pub(super) fn load(&self) -> (usize, usize) {
+        (self.queued.len(), self.in_flight)
+    }
+
+    /// The time at which the first of those that wait came.
+    pub(super) fn oldest(&self) -> Option<Instant> {
+        self.queued.front().map(|(came, _)| *came)
+    }
+
     /// Whether nothing waits, nothing is in flight and nothing is to be read.
     pub(super) fn is_idle(&self) -> bool {
         self.queued.is_empty() && self.in_flight == 0 && !self.refilling && !self.behind

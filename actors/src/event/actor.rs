@@ -240,20 +240,20 @@ impl Supervised for EventActor {
 impl Handler<Inquiry<GetEvent>> for EventActor {
     type Result = ResponseActFuture<Self, Result<Option<Arc<Event>>, StoreError>>;
 
-    fn handle(&mut self, Inquiry { question, span }: Inquiry<GetEvent>, ctx: &mut Self::Context) -> Self::Result {
+    fn handle(&mut self, Inquiry { question, origin }: Inquiry<GetEvent>, ctx: &mut Self::Context) -> Self::Result {
         if let Some(event) = self.recent().filter(|_| question.recent) {
             return Box::pin(std::future::ready(Ok(Some(event))).into_actor(self));
         }
-        span.in_scope(|| self.read(ctx, |_, event| event))
+        origin.in_scope(|| self.read(ctx, |_, event| event))
     }
 }
 
 impl Handler<Inquiry<WatchEvent>> for EventActor {
     type Result = ResponseActFuture<Self, Result<Option<EventWatch>, StoreError>>;
 
-    fn handle(&mut self, Inquiry { span, .. }: Inquiry<WatchEvent>, ctx: &mut Self::Context) -> Self::Result {
+    fn handle(&mut self, Inquiry { origin, .. }: Inquiry<WatchEvent>, ctx: &mut Self::Context) -> Self::Result {
         self.follow(ctx);
-        span.in_scope(|| self.read(ctx, |actor, _| actor.seen.as_ref().map(watch::Sender::subscribe)))
+        origin.in_scope(|| self.read(ctx, |actor, _| actor.seen.as_ref().map(watch::Sender::subscribe)))
     }
 }
 

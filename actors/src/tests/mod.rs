@@ -11,6 +11,7 @@ mod flows;
 mod lapses;
 mod ledger;
 mod lifetime;
+mod panic_origin;
 mod panics;
 mod restarts;
 
@@ -33,7 +34,6 @@ use sakshi_outbound::client::{SendWebhook, WebhookClient, WebhookClientOptions};
 use sakshi_store::embedded::{EmbeddedOptions, EmbeddedStore};
 use sakshi_store::{OpenOutcome, OpenTransaction, Ownership, Retention, Store, Vault};
 use tokio::sync::mpsc;
-use tracing::Span;
 use zeroize::Zeroizing;
 
 use crate::ask::{Ask, Inquiry};
@@ -95,7 +95,7 @@ async fn funded(store: &Store, now: Timestamp) -> ClientId {
 
 /// A question as its shard gets it.
 pub(super) fn ask<Q>(id: TxnId, question: Q) -> Ask<TransactionActor, Q> {
-    Ask { id, inquiry: Inquiry { question, span: Span::none() }, again: false }
+    Ask { id, inquiry: Inquiry { question, origin: sakshi_trace::Origin::current() }, again: false }
 }
 
 /// Runs a test on an actix system of its own.

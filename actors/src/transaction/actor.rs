@@ -180,13 +180,13 @@ impl Supervised for TransactionActor {
 impl Handler<Inquiry<GetTransaction>> for TransactionActor {
     type Result = ActorResponse<Self, Result<View, StoreError>>;
 
-    fn handle(&mut self, Inquiry { question, span }: Inquiry<GetTransaction>, ctx: &mut Self::Context) -> Self::Result {
+    fn handle(&mut self, Inquiry { question, origin }: Inquiry<GetTransaction>, ctx: &mut Self::Context) -> Self::Result {
         let view = self.view(ctx);
         if !matches!(view, View::Pending(_)) || !question.fresh || self.role == Role::Witness {
             return ActorResponse::reply(Ok(view));
         }
         // It may have ended elsewhere, and the notice of another node may be late or lost.
-        let load = span.in_scope(|| self.context.store.load_transaction(self.id));
+        let load = origin.in_scope(|| self.context.store.load_transaction(self.id));
         ActorResponse::r#async(load.into_actor(self).map(|loaded, actor, ctx| {
             let loaded = loaded?;
             if actor.is_pending() {
@@ -214,15 +214,14 @@ impl Handler<Inquiry<Subscribe>> for TransactionActor {
 impl Handler<Inquiry<Complete>> for TransactionActor {
     type Result = AtomicResponse<Self, Result<CompleteReply, StoreError>>;
 
-    fn handle(&mut self, Inquiry { question: complete, span }: Inquiry<Complete>, ctx: &mut Self::Context) -> Self::Result {
+    fn handle(&mut self, Inquiry { question: complete, origin }: Inquiry<Complete>, ctx: &mut Self::Context) -> Self::Result {
         let pending = match self.view(ctx) {
             View::Pending(pending) => pending,
             view => return AtomicResponse::new(Box::pin(std::future::ready(Ok(complete.reply(view))).into_actor(self))),
         };
-        let step = transition(&pending, &complete, &self.context);
-        let commit = span.in_scope(|| self.context.store.complete_transaction(step));
+        let commit = origin.in_scope(|| self.context.store.complete_transaction(transition(&pending, &complete, &self.context)));
         AtomicResponse::new(Box::pin(commit.into_actor(self).map(move |outcome, actor, ctx| {
-            let reply = outcome.map(|outcome| actor.settle(outcome, &complete, ctx));
+            let reply = outcome.map(|outcome| origin.in_scope(|| actor.settle(outcome, &complete, ctx)));
             // After an error it may have ended all the same.
             if actor.is_pending() && (actor.role == Role::Temporary || reply.is_err()) {
                 // The messages behind are sent again, and answered from the store.
@@ -297,12 +296,12 @@ impl TransactionActor {
 impl Handler<Inquiry<Expire>> for TransactionActor {
     type Result = AtomicResponse<Self, Result<View, StoreError>>;
 
-    fn handle(&mut self, Inquiry { span, .. }: Inquiry<Expire>, ctx: &mut Self::Context) -> Self::Result {
+    fn handle(&mut self, Inquiry { origin, .. }: Inquiry<Expire>, ctx: &mut Self::Context) -> Self::Result {
         let view = self.view(ctx);
         if !matches!(view, View::Pending(_)) {
             return AtomicResponse::new(Box::pin(std::future::ready(Ok(view)).into_actor(self)));
         }
-        let expire = span.in_scope(|| self.context.store.expire_transaction(self.id));
+        let expire = origin.in_scope(|| self.context.store.expire_transaction(self.id));
         AtomicResponse::new(Box::pin(expire.into_actor(self).map(|outcome, actor, ctx| {
             let view = match outcome? {
                 ExpireOutcome::Expired(pending) => {

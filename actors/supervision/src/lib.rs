@@ -11,6 +11,7 @@ mod heartbeat;
 #[cfg(feature = "simulation")]
 pub mod interference;
 mod node;
+mod panics;
 mod restart;
 mod root;
 mod shard;
@@ -24,7 +25,8 @@ mod wheel;
 pub use fair_slots::{FairSlot, FairSlots};
 pub use gate::{Gate, Permit};
 pub use heartbeat::Heartbeats;
-pub use node::NodeView;
+pub use node::{LastPanic, NodeView};
+pub use panics::note_panic;
 pub use root::{Escalation, Root};
 pub use shard::Shard;
 pub use shard_actor::{Deadline, ShardActor};

@@ -2,9 +2,13 @@
 //! are outside the actors, so they can be read while an arbiter (a thread that runs actors) is blocked.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+use tokio::time::Instant;
 
 use crate::gate::Gate;
+use crate::panics::Panic;
 use crate::restart::ExitReason;
 
 /// An actor, or a group of actors, in the tree.
@@ -18,8 +22,30 @@ pub(crate) struct Node {
     restarts: AtomicU64,
     /// Counts and bounds the requests to its actors.
     requests: Arc<Gate>,
-    last_exit: Mutex<Option<&'static str>>,
+    history: Mutex<History>,
     children: Mutex<Vec<Arc<Node>>>,
+}
+
+/// What has happened to the actors of a node.
+#[derive(Debug, Default)]
+struct History {
+    /// The start or the last restart.
+    since: Option<Instant>,
+    last_exit: Option<&'static str>,
+    last_panic: Option<LastPanic>,
+}
+
+/// The last panic of a node's actors.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LastPanic {
+    /// The time by the clock of the machine.
+    pub at: SystemTime,
+    /// File and line in the source.
+    pub place: String,
+    /// The request that was being handled.
+    pub request_id: Option<String>,
+    /// Panics in a row at this place.
+    pub count: u64,
 }
 
 /// A node as the operator sees it.
@@ -38,6 +64,10 @@ pub struct NodeView {
     pub restarts: u64,
     /// The last failure, if there was one: `panicked`, or `given_up` when the actor was not restarted.
     pub last_exit: Option<&'static str>,
+    /// The last panic, if there was one.
+    pub last_panic: Option<LastPanic>,
+    /// Seconds since it started or was last restarted; `None` when it is down. For a shard, since the shard did.
+    pub age_s: Option<u64>,
     /// Requests that were sent and not answered yet.
     pub mailbox: usize,
     /// The nodes below it.
@@ -63,7 +93,7 @@ impl Node {
             live: AtomicI64::new(0),
             restarts: AtomicU64::new(0),
             requests: Gate::new(requests_max),
-            last_exit: Mutex::new(None),
+            history: Mutex::default(),
             children: Mutex::new(Vec::new()),
         })
     }
@@ -86,18 +116,38 @@ impl Node {
         self.live.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Notes that an actor of this node has panicked, or that this shard starts over because its actors keep failing.
-    pub(crate) fn failed(&self) {
+    /// Notes that the node itself starts, or starts again: its single actor, or its shard.
+    pub(crate) fn began(&self) {
+        self.history().since = Some(Instant::now());
+    }
+
+    /// Notes that this shard starts over because its actors keep failing.
+    pub(crate) fn started_over(&self) {
         self.restarts.fetch_add(1, Ordering::Relaxed);
-        *self.last_exit.lock().unwrap_or_else(PoisonError::into_inner) = Some("panicked");
+        self.history().last_exit = Some("panicked");
+        self.began();
+    }
+
+    /// Notes that an actor of this node has panicked.
+    pub(crate) fn panicked(&self, panic: Panic) {
+        self.restarts.fetch_add(1, Ordering::Relaxed);
+        let Panic { place, request_id } = panic;
+        let mut history = self.history();
+        let count = history.last_panic.as_ref().filter(|last| last.place == place).map_or(1, |last| last.count + 1);
+        history.last_exit = Some("panicked");
+        history.last_panic = Some(LastPanic { at: SystemTime::now(), place, request_id, count });
     }
 
     /// Notes that an actor of this node has ended.
     pub(crate) fn ended(&self, reason: ExitReason) {
         self.live.fetch_sub(1, Ordering::Relaxed);
         if reason == ExitReason::GivenUp {
-            *self.last_exit.lock().unwrap_or_else(PoisonError::into_inner) = Some("given_up");
+            self.history().last_exit = Some("given_up");
         }
+    }
+
+    fn history(&self) -> MutexGuard<'_, History> {
+        self.history.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Live actors.
@@ -113,13 +163,17 @@ impl Node {
     /// The node and all below it.
     pub(crate) fn view(&self) -> NodeView {
         let children = self.children.lock().unwrap_or_else(PoisonError::into_inner).iter().map(|child| child.view()).collect();
+        let is_up = self.live() > 0 || self.group;
+        let history = self.history();
         NodeView {
             name: self.name.clone(),
             kind: self.kind,
-            state: if self.live() > 0 || self.group { "running" } else { "down" },
+            state: if is_up { "running" } else { "down" },
             live: self.live(),
             restarts: self.restarts.load(Ordering::Relaxed),
-            last_exit: *self.last_exit.lock().unwrap_or_else(PoisonError::into_inner),
+            last_exit: history.last_exit,
+            last_panic: history.last_panic.clone(),
+            age_s: history.since.filter(|_| is_up).map(|since| since.elapsed().as_secs()),
             mailbox: self.requests.inside(),
             children,
         }

@@ -20,6 +20,7 @@ use tokio::time::{Instant, Sleep, sleep};
 
 #[cfg(feature = "simulation")]
 use crate::interference::{self, Interference};
+use crate::panics::{Panic, take_panic};
 
 /// Restarts that one actor may have within [`WINDOW`].
 pub(crate) const RESTARTS_MAX: usize = 3;
@@ -40,7 +41,7 @@ pub(crate) enum ExitReason {
 /// Decides about one actor and is told of its end.
 pub(crate) trait Supervisor: 'static {
     /// The actor panicked. Returns the pause before its restart; with `None` it ends, and its messages are dropped.
-    fn panicked(&self) -> Option<Duration>;
+    fn panicked(&self, panic: Panic) -> Option<Duration>;
     /// Whether it knows of the actor no more: then that ends before it handles another message, for another one may have its place.
     fn has_forgotten(&self) -> bool {
         false
@@ -156,7 +157,7 @@ where
                 Ok(Poll::Ready(())) => return this.finish(ExitReason::Stopped),
                 Err(_) => {}
             }
-            let Some(pause) = this.supervisor.panicked() else { return this.finish(ExitReason::GivenUp) };
+            let Some(pause) = this.supervisor.panicked(take_panic()) else { return this.finish(ExitReason::GivenUp) };
             match catch_unwind(AssertUnwindSafe(|| running.restart())) {
                 Ok(true) if pause.is_zero() => {}
                 Ok(true) => this.pause = Some(Box::pin(sleep(pause))),

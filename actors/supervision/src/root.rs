@@ -11,6 +11,7 @@ use actix_rt::ArbiterHandle;
 use tokio::sync::mpsc;
 
 use crate::node::{Node, NodeView};
+use crate::panics::Panic;
 use crate::restart::{self, ExitReason, RESTARTS_MAX, RestartBudget, Supervisor};
 
 /// A failure that restarts did not end; the process should drain and exit non-zero.
@@ -35,7 +36,9 @@ impl Root {
     pub fn new() -> (Self, mpsc::UnboundedReceiver<Escalation>) {
         let (escalations, receiver) = mpsc::unbounded_channel();
         let shard_resets = Arc::new(Mutex::new(RestartBudget::new(RESTARTS_MAX)));
-        (Self { node: Node::group("root", "root", 0), escalations, shard_resets }, receiver)
+        let node = Node::group("root", "root", 0);
+        node.began();
+        (Self { node, escalations, shard_resets }, receiver)
     }
 
     /// Starts a single actor directly under the root, on the given arbiter.
@@ -50,6 +53,7 @@ impl Root {
         let (sender, receiver) = channel(16);
         let begin = move || {
             node.started();
+            node.began();
             restart::start(Context::with_receiver(receiver), make(), RootChild::new(root, node, name));
         };
         #[cfg(feature = "simulation")]
@@ -100,11 +104,14 @@ impl RootChild {
 }
 
 impl Supervisor for RootChild {
-    fn panicked(&self) -> Option<Duration> {
-        self.node.failed();
+    fn panicked(&self, panic: Panic) -> Option<Duration> {
+        self.node.panicked(panic);
         metrics::counter!("sakshi_actor_restarts_total", "actor" => self.label).increment(1);
         let pause = self.budget.borrow_mut().spend();
         tracing::error!(actor.name = self.node.name(), restart.pause = ?pause, "an actor panicked");
+        if pause.is_some() {
+            self.node.began();
+        }
         pause
     }
 

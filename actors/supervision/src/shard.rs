@@ -43,6 +43,7 @@ impl<A: ShardActor> Shard<A> {
         let context = Context::new();
         let me: Addr<Self> = context.address();
         let failures = Rc::new(ShardFailures::new(Arc::clone(&node), root.clone(), me.clone().recipient(), me.clone().recipient()));
+        node.began();
         let shard =
             Self { shared, failures, children: Children::default(), wheel: Wheel::default(), turns: false, next_turn: None, me, live_max };
         restart::start(context, shard, RootChild::new(root, node, "registry"))
@@ -149,7 +150,7 @@ impl<A: ShardActor> Handler<StartOver> for Shard<A> {
     type Result = ();
 
     fn handle(&mut self, _: StartOver, ctx: &mut Self::Context) {
-        self.failures.node.failed();
+        self.failures.node.started_over();
         self.restarting(ctx);
     }
 }

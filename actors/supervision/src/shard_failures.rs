@@ -13,6 +13,7 @@ use std::time::Duration;
 use actix::{Message, Recipient};
 
 use crate::node::Node;
+use crate::panics::Panic;
 use crate::restart::{ExitReason, RESTARTS_MAX, RestartBudget, Supervisor};
 use crate::root::Root;
 use crate::shard_actor::ShardActor;
@@ -89,8 +90,8 @@ impl<A: ShardActor> Supervisor for ShardChild<A> {
         self.failures.times_forgotten.get() != self.started_after
     }
 
-    fn panicked(&self) -> Option<Duration> {
-        self.failures.node.failed();
+    fn panicked(&self, panic: Panic) -> Option<Duration> {
+        self.failures.node.panicked(panic);
         metrics::counter!("sakshi_actor_restarts_total", "actor" => A::KIND).increment(1);
         let mut crashes = self.failures.crashes.borrow_mut();
         if crashes.len() >= BUDGETS_KEPT {
@@ -115,6 +116,7 @@ mod tests {
     use tokio::time::advance;
 
     use super::*;
+    use crate::panics::take_panic;
     use crate::tests::{Obedient, in_a_system};
     use crate::{Shard, ShardBounds, Shards};
 
@@ -127,7 +129,7 @@ mod tests {
             let shard: actix::Addr<Shard<Obedient>> = shards.get(0).unwrap();
             let node = Node::group("shard", "registry", 10);
             let failures = Rc::new(ShardFailures::<Obedient>::new(node, root, shard.clone().recipient(), shard.recipient()));
-            let crash = |id| failures.child(id).panicked();
+            let crash = |id| failures.child(id).panicked(take_panic());
             let kept = || failures.crashes.borrow().len();
             (0..1_000).for_each(|id| assert_eq!(crash(id), Some(Duration::ZERO)));
             advance(Duration::from_secs(61)).await;

@@ -9,7 +9,7 @@ use tokio::task::yield_now;
 use tokio::time::{Instant, advance};
 
 use crate::shard_failures::StartOver;
-use crate::{Deadline, Escalation, NodeView, Root, Shard, ShardActor, ShardBounds, Shards};
+use crate::{Deadline, Escalation, LastPanic, NodeView, Root, Shard, ShardActor, ShardBounds, Shards, note_panic};
 
 /// The number of its shard, and a number there.
 type Id = u16;
@@ -182,6 +182,43 @@ fn a_shard_that_panics_or_starts_over_forgets_its_actors() {
             let NodeView { restarts: seen, live, .. } = first(&root);
             assert_eq!((seen, live), (restarts, 0));
         }
+    });
+}
+
+#[test]
+fn the_last_panic_of_any_actor_is_shown_with_its_place_its_request_and_its_count() {
+    // The process has one hook; it changes nothing for other tests.
+    std::panic::set_hook(Box::new(|panic| note_panic(panic.location(), Some("order-42".to_owned()))));
+    in_a_system(async {
+        let (shards, root, _escalations) = shards(1, 2);
+        shards.start_here();
+        let shard = shards.get(0).unwrap();
+        assert_eq!(first(&root).last_panic, None);
+        for (id, count) in [(1, 1), (1, 2), (2, 3)] {
+            let child = shard.send(Start(id)).await.unwrap();
+            assert!(child.send(Told::Panic).await.is_err());
+            let LastPanic { place, request_id, count: seen, .. } = first(&root).last_panic.unwrap();
+            assert_eq!((request_id.as_deref(), seen), (Some("order-42"), count));
+            assert!(place.starts_with("actors/supervision/src/tests.rs:"), "{place}");
+        }
+        assert!(shard.send(Told::Panic).await.is_err());
+        assert_eq!(first(&root).last_panic.map(|last| last.count), Some(1), "elsewhere");
+    });
+}
+
+#[test]
+fn the_age_of_a_node_counts_from_its_last_restart_and_one_that_is_down_has_none() {
+    in_a_system(async {
+        let (root, _escalations) = Root::new();
+        let single = root.start(&actix_rt::Arbiter::current(), "single", "obedient", || Obedient);
+        single.send(Told::Answer).await.unwrap();
+        advance(Duration::from_secs(7)).await;
+        assert_eq!((root.view().age_s, first(&root).age_s), (Some(7), Some(7)));
+        assert!(single.send(Told::Panic).await.is_err());
+        assert_eq!((root.view().age_s, first(&root).age_s), (Some(7), Some(0)));
+        single.do_send(Told::Stop);
+        settle().await;
+        assert_eq!((first(&root).state, first(&root).age_s), ("down", None));
     });
 }
 

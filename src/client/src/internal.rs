@@ -11,6 +11,7 @@ use sakshi_wire::operator::data_loss::AcceptLossResponse;
 use sakshi_wire::operator::erasure::EraseResponse;
 use sakshi_wire::operator::intent_keys::IntentKeysResponse;
 use sakshi_wire::operator::keys::{IssueKeyResponse, KeyResponse, KeysResponse, RotateKeyResponse};
+use sakshi_wire::operator::nodes::NodesResponse;
 use sakshi_wire::operator::operators::{AddOperatorResponse, OperatorResponse, OperatorsResponse};
 use sakshi_wire::operator::reseal::ResealResponse;
 use sakshi_wire::operator::tenancy::{AppResponse, AppsResponse, ClientResponse, ClientsPage, CreateAppResponse, CreateClientResponse};
@@ -251,6 +252,11 @@ pub fn delivery(txn: &str) -> Call<DeliveryResponse> {
 /// The supervision tree.
 pub fn tree() -> Call<TreeNode> {
     Call::get("/admin/v1/tree")
+}
+
+/// All nodes of the installation.
+pub fn nodes() -> Call<NodesResponse> {
+    Call::get("/admin/v1/nodes")
 }
 
 /// A connector's report of what became of a flow.

@@ -34,6 +34,12 @@ impl RequestId {
         Ok(Self(text.into()))
     }
 
+    /// The id as text that clones share.
+    #[must_use]
+    pub fn shared(&self) -> Arc<str> {
+        Arc::clone(&self.0)
+    }
+
     /// The id as text.
     #[must_use]
     pub fn as_str(&self) -> &str {

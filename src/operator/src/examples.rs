@@ -121,6 +121,7 @@ fn of(id: &str) -> (Value, Value) {
         "listFlowDeliveries" => (Value::Null, flow()),
         "reportFlow" => (report(), json!({ "success": true, "result": "accepted" })),
         "getSupervisionTree" => (Value::Null, node("root", "root", &[node("reaper", "reaper", &[])])),
+        "listNodes" => (Value::Null, nodes()),
         "getLiveness" | "getReadiness" => (Value::Null, json!({ "status": "ok" })),
         _ => (Value::Null, Value::Null),
     }
@@ -217,6 +218,21 @@ fn report() -> Value {
 }
 
 fn node(name: &str, kind: &str, children: &[Value]) -> Value {
-    json!({ "name": name, "kind": kind, "state": "running", "live": 1, "restarts": 0, "last_exit": null, "mailbox": 0,
-        "children": children })
+    json!({ "name": name, "kind": kind, "state": "running", "live": 1, "restarts": 0, "last_exit": null, "last_panic": null,
+        "age_s": 86_400, "mailbox": 0, "children": children })
+}
+
+fn nodes() -> Value {
+    let panic = json!({ "at": CREATED, "place": "actors/src/reaper.rs:36", "request_id": null, "count": 1 });
+    let mut reaper = node("reaper", "reaper", &[]);
+    reaper["restarts"] = 1.into();
+    reaper["last_exit"] = "panicked".into();
+    reaper["last_panic"] = panic;
+    let figures = json!({ "interval_s": 2, "inits": [4, 6], "callbacks": [3, 5], "webhooks": [3, 5], "webhooks_failed": [0, 1],
+        "p99_ms": [2.4, 3.1], "cpu_percent": [1.5, 2.0] });
+    let this = json!({ "node": "5f0c1d2e3b4a49788695a4b3c2d1e0f9", "is_this": true, "version": "0.1.0 (5f0c1d2e)", "started_at": CREATED,
+        "seen_at": LATER, "state": "live", "live_transactions": 12, "live_events": 1, "tree": node("root", "root", &[reaper]),
+        "receivers": [{ "origin": "https://client.example", "client_id": CLIENT, "waiting": 3, "in_flight": 1, "oldest_s": 4 }],
+        "receivers_total": 1, "figures": figures });
+    json!({ "now": LATER, "nodes": [this] })
 }

@@ -51,6 +51,7 @@ use sakshi_web::body::BodyLimit;
 use sakshi_web::error::{ApiError, DocsBase};
 use sakshi_web::rate_limit::TrustedProxies;
 use sakshi_web::routing::{Audience, RouteMetrics, resource, unknown_path};
+use sakshi_wire::operator::nodes::NodesResponse;
 use sakshi_wire::operator::views::TreeNode;
 use sakshi_wire::reports::FlowReport;
 use secrecy::SecretString;
@@ -97,6 +98,9 @@ pub trait Health: Send + Sync + 'static {
 /// The live supervision tree.
 pub type TreeView = Arc<dyn Fn() -> TreeNode + Send + Sync>;
 
+/// All nodes of the installation, as this one sees them.
+pub type NodesView = Arc<dyn Fn() -> LocalBoxFuture<'static, NodesResponse> + Send + Sync>;
+
 /// Trusts the node's clock as it is now; returns the jump because of which it was not trusted.
 pub type AcceptClock = Arc<dyn Fn() -> Option<ClockJump> + Send + Sync>;
 
@@ -121,6 +125,8 @@ pub struct InternalDeps {
     pub health: Arc<dyn Health>,
     /// The live supervision tree.
     pub tree: TreeView,
+    /// All nodes; [`InternalDeps::nodes`] asks it.
+    pub nodes: NodesView,
     /// Renders the metrics of this process, all of them up to date.
     pub metrics: Arc<dyn Fn() -> String + Send + Sync>,
     /// The operator's bearer token.
@@ -152,6 +158,14 @@ pub struct LongestKept {
     pub result_ttl: Duration,
     /// Events with their guests, after their end.
     pub registration_ttl: Duration,
+}
+
+impl InternalDeps {
+    /// All nodes of the installation side by side: what `GET /admin/v1/nodes` answers. It always has this node, also while the store is
+    /// away or an arbiter hangs. The others go on telling about themselves for ten seconds after the last call.
+    pub async fn nodes(&self) -> NodesResponse {
+        (self.nodes)().await
+    }
 }
 
 impl fmt::Debug for InternalDeps {

@@ -397,6 +397,14 @@ fn of_node() -> Vec<Operation> {
             views::tree,
         ),
         Operation::new(
+            Method::GET,
+            "/admin/v1/nodes",
+            "listNodes",
+            "Shows all nodes of the installation side by side: their trees, the receivers for which webhooks wait, and the figures of the \
+            last two minutes. Nodes tell each other about themselves only while this is asked.",
+            views::nodes,
+        ),
+        Operation::new(
             Method::POST,
             "/admin/v1/store/accept-loss",
             "acceptLoss",

@@ -11,6 +11,7 @@ use sakshi_domain::tenancy::App;
 use sakshi_service::ServiceError;
 use sakshi_store::{FlowDeliveries, PageRequest, Store, TransactionRecord};
 use sakshi_web::error::ApiError;
+use sakshi_wire::operator::nodes::NodesResponse;
 use sakshi_wire::operator::views::{
     AppEvent, AppEventsPage, DeliveryResponse, FlowResponse, RefusedRequestResponse, RefusedRequests, TransactionResponse, TreeNode,
     WebhookOrigin, WebhookOrigins,
@@ -21,6 +22,10 @@ use super::bearer::Operator;
 
 pub(super) async fn tree(Operator(deps): Operator) -> Json<TreeNode> {
     Json((deps.tree)())
+}
+
+pub(super) async fn nodes(Operator(deps): Operator) -> Json<NodesResponse> {
+    Json(deps.nodes().await)
 }
 
 /// What is known of a transaction. What was shared is sealed, and stays so.

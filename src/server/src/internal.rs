@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::UNIX_EPOCH;
 
 use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceFactory, ServiceRequest, ServiceResponse};
@@ -14,13 +15,14 @@ use sakshi_actors::{Flows, NodeView, Tree};
 use sakshi_console::Console;
 use sakshi_domain::credits::CreditMove;
 use sakshi_domain::ids::ClientId;
+use sakshi_domain::time::Timestamp;
 use sakshi_operator::{CreditDesk, FlowDesk, Health, InternalDeps};
 use sakshi_service::budget::{CpuBudget, MemoryBudgets};
 use sakshi_service::drain::Drain;
 use sakshi_store::{CreditOutcome, ReportFlowOutcome, StoreFuture};
 use sakshi_web::edge::edge;
 use sakshi_web::error::ApiError;
-use sakshi_wire::operator::views::TreeNode;
+use sakshi_wire::operator::views::{LastPanic, TreeNode};
 use sakshi_wire::reports::FlowReport;
 
 use crate::sandbox::StandIns;
@@ -57,7 +59,7 @@ pub(crate) fn connectors(
 
 /// The live supervision tree as the operator sees it.
 pub(crate) fn tree_node(view: NodeView) -> TreeNode {
-    let NodeView { name, kind, state, live, restarts, last_exit, mailbox, children } = view;
+    let NodeView { name, kind, state, live, restarts, last_exit, last_panic, age_s, mailbox, children } = view;
     let (kind, state, last_exit) = (kind.into(), state.into(), last_exit.map(Into::into));
     TreeNode {
         name,
@@ -66,9 +68,17 @@ pub(crate) fn tree_node(view: NodeView) -> TreeNode {
         live,
         restarts,
         last_exit,
+        last_panic: last_panic.map(panic_body),
+        age_s,
         mailbox: mailbox as u64,
         children: children.into_iter().map(tree_node).collect(),
     }
+}
+
+fn panic_body(panic: sakshi_actors::LastPanic) -> LastPanic {
+    let sakshi_actors::LastPanic { at, place, request_id, count } = panic;
+    let at = at.duration_since(UNIX_EPOCH).map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX));
+    LastPanic { at: Timestamp::from_millis(at), place, request_id, count }
 }
 
 /// Renders all metrics, with those of the store, of the tree, of the budgets and of the node's health up to date.

@@ -19,6 +19,7 @@ mod issuer_keys;
 mod key_command;
 pub mod keys;
 pub mod node;
+mod nodes;
 pub mod pkcs11;
 pub mod public;
 pub mod sandbox;

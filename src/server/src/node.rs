@@ -32,10 +32,12 @@ use crate::health::Health;
 use crate::intent_key_choice;
 use crate::issuer_keys::{self, ReadError};
 use crate::keys::{self, KeyError};
+use crate::nodes::Nodes;
 use crate::sandbox::{self, StandIns};
 use crate::settings::endpoints::reachable;
 use crate::settings::{Settings, StoreKind};
 use crate::storage::{self, Storage};
+use crate::telemetry::figures::Figures;
 use crate::telemetry::{PrometheusRecorder, store_figures};
 use crate::{authority, bounds, internal, public, tls_files, upstreams};
 
@@ -220,6 +222,7 @@ impl Node {
         tls.watch(&settings.server)?;
         store_figures::watch(store.clone(), Arc::clone(&clock), settings.telemetry.low_credits);
         let (viewed, watched) = (tree.clone(), tree.clone());
+        let nodes = Nodes::watch(store.clone(), tree.clone(), drain.clone(), Figures::watch(metrics.clone()), Arc::clone(&clock));
         let health: Arc<dyn sakshi_operator::Health> = {
             let signer = Arc::clone(&authority.signer);
             Arc::new(Health::watch(tree.clone(), drain.clone(), store.clone(), signer, Arc::clone(&clock)))
@@ -235,6 +238,10 @@ impl Node {
             memory: memory.clone(),
             health: Arc::clone(&health),
             tree: Arc::new(move || internal::tree_node(viewed.view())),
+            nodes: Arc::new(move || {
+                let nodes = nodes.clone();
+                Box::pin(async move { nodes.all().await })
+            }),
             metrics: internal::metrics_page(metrics, &storage, health, tree.clone(), memory, cpu, drain.clone()),
             admin_token: settings.admin.token.clone(),
             connector_tokens: settings.admin.connector_tokens.clone(),

@@ -5,6 +5,7 @@
 
 mod buffered_log;
 pub mod catalogue;
+pub(crate) mod figures;
 mod json_line;
 mod otlp;
 pub(crate) mod process;
@@ -14,6 +15,7 @@ pub(crate) mod store_figures;
 use std::io::{self, IsTerminal as _};
 use std::panic::{PanicHookInfo, set_hook};
 
+use sakshi_actors::note_panic;
 use tracing::Level;
 use tracing_subscriber::filter::{LevelFilter, ParseError, Targets};
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
@@ -90,6 +92,7 @@ fn levels(asked: Option<&str>, default: &str) -> (Targets, Option<ParseError>) {
 
 fn report(panic: &PanicHookInfo<'_>) {
     let place = panic.location().map(ToString::to_string);
+    note_panic(panic.location(), sakshi_trace::request_id().map(|id| id.to_string()));
     tracing::error!(panic.place = place, panic.message = message(panic.payload()), "a panic");
 }
 

@@ -50,7 +50,7 @@ pub use idempotency::{CreateOutcome, IdempotencyScope, IdempotentAnswer, OrderLe
 pub use installation::{Installation, Ownership};
 pub use intent_key::ChosenIntentKey;
 pub use moving::{Moved, MovedKind, move_to_directory, move_to_redis};
-pub use operations::{OPERATIONS, Store};
+pub use operations::{OPERATIONS, OtherNode, Store};
 pub use outbox::Backlog;
 pub use paging::{Page, PageRequest, Rows};
 pub use reseal::{ResealCursor, Resealed};

@@ -4,6 +4,7 @@
 //! atomic number and records nothing. Names and attributes follow OpenTelemetry's semantic conventions, and none is personal.
 
 mod context;
+mod origin;
 
 use std::any::type_name;
 use std::fmt::Display;
@@ -12,6 +13,7 @@ use tracing::field::Empty;
 use tracing::{Level, Span};
 
 pub use self::context::{TraceState, link, parent_of, rename, set_parent, trace_id};
+pub use self::origin::{Origin, adopt_request, in_request, request_id};
 
 /// The target of all spans.
 pub const TARGET: &str = "sakshi_trace";

@@ -40,6 +40,7 @@ pub fn request_id(request: &HttpRequest) -> RequestId {
 #[must_use]
 pub fn adopt_request_id(request: &HttpRequest, named: Option<RequestId>) -> RequestId {
     let Some(id) = named else { return request_id(request) };
+    sakshi_trace::adopt_request(id.shared());
     request.extensions_mut().insert(id.clone());
     id
 }
@@ -68,7 +69,8 @@ pub async fn edge<B: MessageBody + Unpin + 'static>(
     if let Some(refusal) = refusal {
         return Err(without_response(&refusal, (&id, &docs), unread, &span));
     }
-    let response = match AssertUnwindSafe(next.call(request)).catch_unwind().instrument(span.clone()).await {
+    let handled = AssertUnwindSafe(next.call(request)).catch_unwind().instrument(span.clone());
+    let response = match sakshi_trace::in_request(id.shared(), handled).await {
         Ok(Ok(response)) => finish(response.map_into_left_body(), started, &docs, &span),
         Ok(Err(error)) => return Err(without_response(&error_from(&error), (&id, &docs), unread, &span)),
         Err(_) => return Err(without_response(&ApiError::internal("a handler panicked"), (&id, &docs), unread, &span)),

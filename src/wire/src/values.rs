@@ -32,6 +32,7 @@ described! {
     u32: { "type": "integer", "format": "int32", "minimum": 0 }
     u64: { "type": "integer", "format": "int64", "minimum": 0 }
     i64: { "type": "integer", "format": "int64" }
+    f64: { "type": "number", "format": "double" }
     String: { "type": "string" }
     Cow<'static, str>: { "type": "string" }
     Value: {}

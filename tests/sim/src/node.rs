@@ -24,6 +24,7 @@ use sakshi_domain::clock::{Clock, SystemClock};
 use sakshi_domain::credits::CreditMove;
 use sakshi_domain::ids::ClientId;
 use sakshi_domain::profile::Profile;
+use sakshi_domain::time::Timestamp;
 use sakshi_domain::time_zone::TimeZone;
 use sakshi_operator::{ConnectorTokens, CreditDesk, FailedLogins, FlowDesk, Health, InternalDeps, LongestKept};
 use sakshi_outbound::Egress;
@@ -52,6 +53,7 @@ use sakshi_web::edge::edge;
 use sakshi_web::error::{ApiError, DocsBase};
 use sakshi_web::rate_limit::{RateLimit, RateLimits};
 use sakshi_web::routing::{RouteMetrics, configure, unknown_path};
+use sakshi_wire::operator::nodes::NodesResponse;
 use sakshi_wire::operator::views::TreeNode;
 use sakshi_wire::reports::FlowReport;
 use tokio::sync::mpsc;
@@ -341,9 +343,12 @@ pub(crate) async fn start(
             live: 0,
             restarts: 0,
             last_exit: None,
+            last_panic: None,
+            age_s: None,
             mailbox: 0,
             children: Vec::new(),
         }),
+        nodes: Arc::new(|| Box::pin(std::future::ready(NodesResponse { now: Timestamp::from_millis(0), nodes: Vec::new() }))),
         metrics: Arc::new(String::new),
         admin_token: ADMIN_TOKEN.to_owned().into(),
         connector_tokens: ConnectorTokens { shared: CONNECTOR_TOKEN.to_owned().into(), ..ConnectorTokens::default() },

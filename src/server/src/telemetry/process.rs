@@ -1,6 +1,7 @@
 //! What the kernel counts of the process. Elsewhere than on Linux these metrics stay at zero.
 
 use std::fs;
+use std::time::Duration;
 
 use metrics::{counter, gauge};
 
@@ -32,6 +33,11 @@ pub(crate) fn publish() {
     if let Some(most) = fds_max(&fs::read_to_string("/proc/self/limits").unwrap_or_default()) {
         gauge!("process_max_fds").set(most);
     }
+}
+
+/// Processor time of the process so far.
+pub(crate) fn cpu_time() -> Duration {
+    Duration::from_micros(cpu_ticks(&fs::read_to_string("/proc/self/stat").unwrap_or_default()).unwrap_or(0) * TICK)
 }
 
 /// User and system time, the 14th and 15th field. The second is the program's name, which may hold spaces.

@@ -14,7 +14,10 @@ use std::time::Duration;
 use metrics::{Counter, Gauge, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder, SharedString, Unit};
 
 /// Upper bounds of the buckets of every histogram, in seconds.
-const SECONDS: [f64; 12] = [0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.05, 0.25, 1.0, 5.0, 30.0];
+pub(crate) const SECONDS: [f64; 12] = [0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.05, 0.25, 1.0, 5.0, 30.0];
+
+/// The values under each bound, and those above them all.
+pub(crate) type BucketCounts = [u64; SECONDS.len() + 1];
 
 /// All metrics of the process; clones share them.
 #[derive(Clone, Debug, Default)]
@@ -84,6 +87,23 @@ impl Recorder for PrometheusRecorder {
 }
 
 impl PrometheusRecorder {
+    /// The sum of the series of a counter whose labels are accepted.
+    pub(crate) fn sum(&self, name: &str, accepts: impl Fn(&Key) -> bool) -> u64 {
+        let counters = self.0.counters.read().unwrap_or_else(PoisonError::into_inner);
+        let of_name = counters.iter().filter(|(key, _)| key.name() == name && accepts(key));
+        of_name.map(|(_, value)| value.load(Ordering::Relaxed)).sum()
+    }
+
+    /// The values in each bucket of a histogram, of the series whose labels are accepted.
+    pub(crate) fn buckets(&self, name: &str, accepts: impl Fn(&Key) -> bool) -> BucketCounts {
+        let mut sums = BucketCounts::default();
+        let histograms = self.0.histograms.read().unwrap_or_else(PoisonError::into_inner);
+        for (_, buckets) in histograms.iter().filter(|(key, _)| key.name() == name && accepts(key)) {
+            sums.iter_mut().zip(&buckets.counts).for_each(|(sum, count)| *sum += count.load(Ordering::Relaxed));
+        }
+        sums
+    }
+
     /// All metrics in Prometheus' text format, in the order of their names.
     #[must_use]
     pub fn render(&self) -> String {

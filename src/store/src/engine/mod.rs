@@ -21,6 +21,7 @@ use sakshi_domain::time::Timestamp;
 pub use self::batch::{Applied, Batch, CallId, Guard, Op, Operand};
 pub use self::query::{Answer, Answers, Query};
 use crate::error::{StoreError, StoreFuture};
+use crate::redis::NodeId;
 
 /// A kind of record: its name and its fields in the order in which engines keep them.
 pub struct Table {
@@ -235,6 +236,11 @@ pub trait Engine: fmt::Debug + Send + Sync + 'static {
     /// Makes sure that what was removed is in no log of the engine's own.
     fn purge(&self) -> StoreFuture<()> {
         Box::pin(ready(Ok(())))
+    }
+
+    /// The nodes that use the same records, this one among them, with their last heartbeats; none if there are no others.
+    fn members(&self) -> Vec<(NodeId, Timestamp)> {
+        vec![]
     }
 
     /// Lets the other nodes know that this one ends.

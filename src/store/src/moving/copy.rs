@@ -9,7 +9,7 @@ use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use super::{Moved, MovedKind};
 use crate::engine::{Answers, Batch, Engine, Form, Guard, Key, Life, Op, Operand, Query, Record, ScanFrom, Scanned, Table, Value};
 use crate::error::StoreError;
-use crate::records::{ALL, idempotency, installation};
+use crate::records::{ALL, idempotency, installation, node};
 
 /// Keys that are looked at at once.
 const KEYS: usize = 500;
@@ -24,8 +24,8 @@ const ENTRY_BYTES: usize = 4 * 1_024 * 1_024;
 /// Members that are read at once.
 const MEMBERS: u64 = 1_000;
 
-/// The kinds that belong to a node that runs: leases, and when it has swept last.
-static NOT_MOVED: [&Table; 2] = [&idempotency::ORDER_LEASE, &installation::SWEPT];
+/// The kinds that belong to nodes that run: leases, the time of the last sweep, and what nodes tell about themselves.
+static NOT_MOVED: [&Table; 4] = [&idempotency::ORDER_LEASE, &installation::SWEPT, &node::WATCH, &node::SNAPSHOT];
 
 /// A key that was compared: its kind, and whether it differs.
 type Settled = (&'static Table, bool);

@@ -11,6 +11,7 @@ mod flows;
 mod guests;
 mod idempotency;
 mod intent_key;
+mod nodes;
 pub(crate) mod operators;
 mod outbox;
 mod refusals;
@@ -39,6 +40,8 @@ use crate::error::{StoreError, StoreFuture};
 use crate::redis::NodeId;
 use crate::upkeep::Retention;
 use crate::vault::Vault;
+
+pub use self::nodes::OtherNode;
 
 /// The names of the operations, for metrics and traces.
 pub const OPERATIONS: &[&str] = &[
@@ -77,6 +80,7 @@ pub const OPERATIONS: &[&str] = &[
     "has_moved",
     "import_client",
     "imported_at",
+    "is_watched",
     "keep_consent",
     "keep_logo",
     "keep_refusal",
@@ -117,6 +121,7 @@ pub const OPERATIONS: &[&str] = &[
     "patch_event",
     "prolong_console_session",
     "prolong_session",
+    "publish_snapshot",
     "refusals",
     "remove_logo",
     "report_flow",
@@ -127,6 +132,7 @@ pub const OPERATIONS: &[&str] = &[
     "settle_delivery",
     "sweep",
     "take_order_lease",
+    "watch_nodes",
     "watch_transaction",
     "webhook_urls",
 ];

@@ -67,6 +67,7 @@ fn count_of<'a>(counts: &'a mut Swept, kind: &str) -> Option<&'a mut u64> {
         "flow" | "webhooks" | "report" | "webhook_name" => &mut counts.flows,
         "session" | "console_session" | "grant_request" => &mut counts.sessions,
         "refusals" | "refusal" => &mut counts.refusals,
+        "watch" | "snapshot" => &mut counts.nodes,
         "consent_week" | "consents" => &mut counts.consents,
         _ => return None,
     })

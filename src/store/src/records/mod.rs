@@ -12,6 +12,7 @@ pub(crate) mod evidence;
 pub(crate) mod flow;
 pub(crate) mod idempotency;
 pub(crate) mod installation;
+pub(crate) mod node;
 pub(crate) mod operator;
 pub(crate) mod refusal;
 pub(crate) mod session;
@@ -47,6 +48,8 @@ use table;
 pub(crate) static ALL: &[&Table] = &[
     &installation::INTENT_KEY,
     &installation::SWEPT,
+    &node::WATCH,
+    &node::SNAPSHOT,
     &operator::OPERATOR,
     &operator::OPERATORS,
     &operator::OPERATOR_TOKEN,

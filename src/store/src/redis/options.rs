@@ -26,6 +26,11 @@ impl NodeId {
         Self(Uuid::new_v4())
     }
 
+    /// The id as bytes.
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+
     /// Reads an id; `None` when the text is not one.
     pub(crate) fn from_bytes(text: &[u8]) -> Option<Self> {
         Uuid::try_parse_ascii(text).ok().map(Self)

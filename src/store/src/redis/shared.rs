@@ -2,11 +2,12 @@
 //! scripts.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use redis::{Cmd, Value};
 use sakshi_domain::clock::Clock;
 use sakshi_domain::ids::TxnId;
+use sakshi_domain::time::Timestamp;
 use tokio::sync::{broadcast, mpsc};
 
 use super::arguments::Argument;
@@ -35,6 +36,8 @@ pub(crate) struct Shared {
     pub(crate) clock: Option<Arc<dyn Clock>>,
     pub(crate) server_clock: Arc<ServerClock>,
     pub(crate) ended_elsewhere: broadcast::Sender<TxnId>,
+    /// The nodes that have a heartbeat, as of the last one of this node.
+    pub(crate) members: Mutex<Vec<(NodeId, Timestamp)>>,
     /// Asks the thread that sends heartbeats to send the last one.
     pub(crate) leaving: OnceLock<mpsc::WeakSender<Leave>>,
     #[cfg(feature = "fuzzing")]

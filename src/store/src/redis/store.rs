@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU32};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use sakshi_domain::clock::Clock;
@@ -119,6 +119,7 @@ pub(crate) fn unwatched(options: RedisOptions) -> Arc<Shared> {
         clock,
         server_clock: Arc::default(),
         ended_elsewhere,
+        members: Mutex::default(),
         leaving: OnceLock::new(),
         #[cfg(feature = "fuzzing")]
         given: None,

@@ -302,10 +302,29 @@ body! { answer
         restarts: u64,
         /// The last failure, if there was one: `panicked`, or `given_up` when the actor was not restarted.
         last_exit: Option<Cow<'static, str>>,
+        /// The last panic of its actors, if there was one.
+        last_panic: Option<LastPanic>,
+        /// Seconds since it started or was last restarted; null when it is down. For a group, since its shard did.
+        age_s: Option<u64>,
         /// Requests that were sent and not answered yet.
         mailbox: u64,
         /// The nodes below it.
         children: Vec<TreeNode>,
+    }
+}
+
+body! { answer
+    /// A panic of an actor. Its message may hold personal data and is not kept.
+    #[derive(Clone)]
+    pub struct LastPanic {
+        /// The time.
+        at: Timestamp,
+        /// File and line in the source.
+        place: String,
+        /// The request that was being handled, if there was one.
+        request_id: Option<String>,
+        /// Panics in a row at this place.
+        count: u64,
     }
 }
 

@@ -97,6 +97,7 @@ async fn after_a_pass_everything_is_read_with_the_new_key_alone() {
     let mut test = test_store();
     let old = test_vault(&[7]);
     let filled = filled(&test, &old).await;
+    test.store().publish_snapshot(b"{}".to_vec()).await.unwrap();
     let before = read(test.store(), &old, &filled).await;
     let mut sealed = sealed_columns();
     sealed.insert(CANARY.into());

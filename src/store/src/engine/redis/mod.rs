@@ -9,8 +9,8 @@ mod unpack;
 
 use std::fmt;
 use std::future::ready;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 
 use futures_util::future::try_join_all;
 use redis::cmd;
@@ -22,11 +22,11 @@ use self::unpack::{answer, applied};
 use super::{Answer, Answers, Applied, Batch, Engine, Form, Guard, Key, Op, Place, Query, ScanFrom, Scanned, Table};
 use crate::error::{StoreError, StoreFuture};
 use crate::records::{audit, client};
-use crate::redis::data_loss;
 use crate::redis::reply::Reply;
 use crate::redis::script::Script;
 use crate::redis::script::{APPLY, APPLY_ON_FULL, CONFIRM_READ, READ};
 use crate::redis::shared::Shared;
+use crate::redis::{NodeId, data_loss};
 
 /// Records in the servers of a store.
 #[derive(Clone)]
@@ -286,6 +286,10 @@ impl Engine for RedisEngine {
     /// Nothing: every key ends by itself when its time has passed.
     fn sweep(&self, _: Timestamp, _: usize, _: Batch) -> StoreFuture<Vec<(&'static Table, u64)>> {
         Box::pin(ready(Ok(vec![])))
+    }
+
+    fn members(&self) -> Vec<(NodeId, Timestamp)> {
+        self.0.members.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn is_shared(&self) -> bool {

@@ -51,6 +51,7 @@ async fn after_a_pass_everything_is_read_with_the_new_key_alone() {
     let test = test_store();
     let old = test_vault(&[7]);
     let filled = filled(&test, &old).await;
+    test.store.publish_snapshot(b"{}".to_vec()).await.unwrap();
     let before = read(&test.store, &old, &filled).await;
     let of_table = |table: &'static crate::engine::Table| {
         let sealed = table.fields.iter().filter(|column| matches!(column.kind, ColumnKind::Sealed(_)));

@@ -9,7 +9,7 @@ use crate::redis::options::NodeId;
 const MISSED_MAX: u32 = 5;
 
 /// The heartbeat of a node that has left.
-const LEFT: &str = "0";
+pub(crate) const LEFT: &str = "0";
 
 /// The heartbeats seen so far.
 #[derive(Debug, Default)]

@@ -19,15 +19,16 @@
 
 use std::collections::HashSet;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use sakshi_domain::clock::{Clock as _, SystemClock};
+use sakshi_domain::time::Timestamp;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::heartbeats::{DeadNode, Heartbeats};
+use super::heartbeats::{DeadNode, Heartbeats, LEFT};
 use crate::error::StoreError;
 use crate::operations::Store;
 use crate::outbox::count_unknown;
@@ -62,6 +63,9 @@ impl Shared {
         if let Some(server) = own.and_then(|(_, at)| at.parse().ok()) {
             self.server_clock.correct(asked, server, began.elapsed());
         }
+        let seen = |(node, at): &(NodeId, String)| Some((*node, Timestamp::from_millis(at.parse().ok()?)));
+        let members = heartbeats.iter().filter(|(_, at)| at != LEFT).filter_map(seen).collect();
+        *self.members.lock().unwrap_or_else(PoisonError::into_inner) = members;
         Ok(heartbeats)
     }
 

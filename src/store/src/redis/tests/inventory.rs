@@ -139,14 +139,17 @@ pub(super) async fn used_for_everything(test: &impl TestStore) -> Vec<(FlowId, A
     assert!(matches!(store.complete_transaction(completing(guest, 1)).await, Ok(CompleteOutcome::Completed { .. })));
     assert!(store.load_delivery(guest.into()).await.unwrap().is_some());
     assert!(!store.due_deliveries(None, None, 10).await.unwrap().is_empty());
+    store.publish_snapshot(b"planted-snapshot".to_vec()).await.unwrap();
     store.audit().await.unwrap();
     store.check().await.unwrap();
     flows
 }
 
-/// Leases on orders, which only nodes that share a store need.
+/// Leases on orders and the mark of somebody who watches, which only nodes that share a store need.
 async fn leases(test: &impl TestStore) {
     let (store, client) = (test.store(), client_with(test, 0).await);
+    store.watch_nodes().await.unwrap();
+    assert_eq!(store.is_watched().await, Ok(true));
     for holder in [1, 2] {
         let scope = kept(test, &client, holder, 1).scope;
         let lease = OrderLease { scope, holder: Uuid::from_u128(holder.into()) };

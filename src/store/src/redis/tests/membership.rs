@@ -73,6 +73,28 @@ async fn who_leaves_begins_no_attempt_and_others_need_not_wait_for_its_silence()
 }
 
 #[tokio::test]
+async fn nodes_see_each_others_snapshots_while_somebody_watches_until_one_is_gone() {
+    let server = RedisServer::start(&[]);
+    let (watching, watched) = (Node::start(servers(&server), FAST).await, Node::start(servers(&server), FAST).await);
+    assert_eq!(watched.store.is_watched().await, Ok(false));
+    watching.await_beats(&server, 2);
+    let others = || async { watching.store.watch_nodes().await.unwrap() };
+    let [other] = &others().await[..] else { panic!("one other node") };
+    assert_eq!((other.node, &other.snapshot), (watched.id, &None));
+    assert_eq!(watched.store.is_watched().await, Ok(true));
+    for told in [b"one", b"two"] {
+        watched.store.publish_snapshot(told.to_vec()).await.unwrap();
+        assert_eq!(others().await[0].snapshot.as_deref(), Some(&told[..]));
+    }
+    watched.store.leave().await.unwrap();
+    let deadline = tokio::time::Instant::now() + TIMEOUT;
+    while !others().await.is_empty() {
+        assert!(tokio::time::Instant::now() < deadline, "it has left");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test]
 async fn while_redis_is_away_nobody_dies() {
     let server = RedisServer::start(DURABLE);
     let (one, other) = (Node::start(servers(&server), FAST).await, Node::start(servers(&server), FAST).await);

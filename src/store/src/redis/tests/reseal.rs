@@ -64,6 +64,7 @@ fn after_a_pass_everything_is_read_with_the_new_key_alone() {
     let has_old = || dump(&test).windows(4).any(|window| window == old.sealing_key().0);
     run(async {
         let filled = filled(&test, &old).await;
+        test.store().publish_snapshot(b"{}".to_vec()).await.unwrap();
         let before = read(test.store(), &old, &filled).await;
         assert!(has_old());
         let (store, both) = successor(&test, &test.store, &[8, 7]).await;

@@ -1,0 +1,120 @@
+//! The queues of all receivers. They are outside the dispatcher, so the operator sees them while its arbiter hangs.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use sakshi_domain::delivery::Receiver;
+use sakshi_domain::ids::ClientId;
+
+use super::receiver_queue::ReceiverQueue;
+
+/// Queues by receiver. Clones share them; each look takes the lock for a moment.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Queues(Arc<Mutex<HashMap<Arc<Receiver>, ReceiverQueue>>>);
+
+/// The queue of a receiver as the operator sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReceiverView {
+    /// The client that it receives for.
+    pub client: ClientId,
+    /// Scheme, host and port.
+    pub origin: String,
+    /// Webhooks held in memory for it; more may wait in the outbox.
+    pub waiting: usize,
+    /// Attempts in flight.
+    pub in_flight: usize,
+    /// Seconds that the first of those that wait has waited here.
+    pub oldest_s: Option<u64>,
+}
+
+impl Queues {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<Receiver>, ReceiverQueue>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Looks at a queue or changes it; `None` when there is none.
+    pub(super) fn with<R>(&self, receiver: &Receiver, work: impl FnOnce(&mut ReceiverQueue) -> R) -> Option<R> {
+        self.lock().get_mut(receiver).map(work)
+    }
+
+    /// Makes a queue if there is none; returns the receiver that it is known by.
+    pub(super) fn of(&self, receiver: &Receiver) -> Arc<Receiver> {
+        let mut queues = self.lock();
+        if let Some((known, _)) = queues.get_key_value(receiver) {
+            return Arc::clone(known);
+        }
+        let receiver = Arc::new(receiver.clone());
+        queues.insert(Arc::clone(&receiver), ReceiverQueue::default());
+        receiver
+    }
+
+    /// Changes a queue, and removes it when it is idle then.
+    pub(super) fn update(&self, receiver: &Receiver, change: impl FnOnce(&mut ReceiverQueue)) {
+        let mut queues = self.lock();
+        if let Some(queue) = queues.get_mut(receiver) {
+            change(queue);
+            if queue.is_idle() {
+                queues.remove(receiver);
+            }
+        }
+    }
+
+    /// Every receiver that has a queue.
+    pub(super) fn receivers(&self) -> Vec<Arc<Receiver>> {
+        self.lock().keys().map(Arc::clone).collect()
+    }
+
+    pub(super) fn clear(&self) {
+        self.lock().clear();
+    }
+
+    /// The longest queues, at most so many, and the number of all.
+    pub(crate) fn longest(&self, limit: usize) -> (Vec<ReceiverView>, usize) {
+        let queues = self.lock();
+        let total = queues.len();
+        let mut longest: Vec<_> = queues.iter().map(|(receiver, queue)| (Reverse(queue.load()), receiver, queue)).collect();
+        longest.sort_unstable_by(|(load, one, _), (other_load, other, _)| (load, &one.origin).cmp(&(other_load, &other.origin)));
+        let views = longest.into_iter().take(limit).map(|(Reverse((waiting, in_flight)), receiver, queue)| ReceiverView {
+            client: receiver.client.clone(),
+            origin: receiver.origin.clone(),
+            waiting,
+            in_flight,
+            oldest_s: queue.oldest().map(|came| came.elapsed().as_secs()),
+        });
+        (views.collect(), total)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sakshi_domain::delivery::{DeliveryId, QueuedDelivery};
+    use sakshi_domain::ids::TxnId;
+
+    use super::*;
+    use crate::dispatcher::receiver_queue::Source;
+
+    #[test]
+    fn the_longest_queues_are_shown_first_and_those_beyond_the_limit_are_counted() {
+        let (queues, client) = (Queues::default(), ClientId::generate());
+        for (origin, count) in [("http://b", 1), ("http://a", 1), ("http://c", 3)] {
+            let receiver = Receiver { client: client.clone(), origin: origin.into() };
+            for id in 0..count {
+                let subject = TxnId::generate(client.partition(), 0).into();
+                let delivery = QueuedDelivery { id: DeliveryId(id), subject, receiver: receiver.clone(), app: None, stored_bytes: 0 };
+                queues.with(&queues.of(&receiver), |queue| queue.push(delivery, Source::NoticeOrScan));
+            }
+        }
+        queues.with(&Receiver { client: client.clone(), origin: "http://c".into() }, ReceiverQueue::start_attempt);
+        let view = |origin: &str, waiting, in_flight| ReceiverView {
+            client: client.clone(),
+            origin: origin.into(),
+            waiting,
+            in_flight,
+            oldest_s: Some(0),
+        };
+        assert_eq!(queues.longest(2), (vec![view("http://c", 2, 1), view("http://a", 1, 0)], 3));
+        queues.clear();
+        assert_eq!(queues.longest(2), (vec![], 0));
+    }
+}

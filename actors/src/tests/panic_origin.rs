@@ -1,0 +1,86 @@
+//! A panic in an actor names the request that it was handling.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use sakshi_domain::clock::Clock as _;
+use sakshi_domain::ids::AppId;
+use sakshi_domain::time::Timestamp;
+use sakshi_kit::records;
+use sakshi_store::engine::memory::MemoryEngine;
+use sakshi_store::engine::{Answers, Applied, Batch, Engine, Query, ScanFrom, Scanned, Table};
+use sakshi_store::redis::NodeId;
+use sakshi_store::{OpenTransaction, Retention, Store, StoreFuture};
+
+use super::{Fixture, WINDOW, funded, roomy, run, verified};
+use crate::{Complete, CompleteReply, Handles, NodeView, Tree, TreeConfig, note_panic};
+
+/// An engine that panics once when a batch is committed.
+#[derive(Clone, Debug)]
+struct Faulty {
+    engine: MemoryEngine,
+    fails: Arc<AtomicBool>,
+}
+
+impl Engine for Faulty {
+    fn system(&self) -> &'static str {
+        "memory"
+    }
+
+    fn read(&self, queries: Vec<Query>) -> StoreFuture<Answers> {
+        self.engine.read(queries)
+    }
+
+    fn commit(&self, batches: Vec<Batch>) -> StoreFuture<Vec<Applied>> {
+        assert!(!self.fails.swap(false, Ordering::SeqCst), "as the test asked");
+        self.engine.commit(batches)
+    }
+
+    fn scan(&self, table: &'static Table, from: ScanFrom, limit: usize) -> StoreFuture<Scanned> {
+        self.engine.scan(table, from, limit)
+    }
+
+    fn sweep(&self, now: Timestamp, limit: usize, batch: Batch) -> StoreFuture<Vec<(&'static Table, u64)>> {
+        self.engine.sweep(now, limit, batch)
+    }
+
+    fn is_shared(&self) -> bool {
+        false
+    }
+}
+
+#[test]
+fn a_panic_while_a_question_is_handled_names_its_request_and_its_place() {
+    std::panic::set_hook(Box::new(|panic| note_panic(panic.location(), sakshi_trace::request_id().map(|id| id.to_string()))));
+    run(async {
+        let fixture = Fixture::new().await;
+        let engine = Faulty { engine: MemoryEngine::new(fixture.clock.clone()), fails: Arc::default() };
+        let retention = Retention { expired: WINDOW, events: WINDOW, consents: WINDOW };
+        let store = Store::new(Box::new(engine.clone()), Arc::clone(&fixture.config.vault), retention, NodeId::ALONE, None);
+        let client = funded(&store, fixture.clock.now()).await;
+        let (tree, _escalations) = Tree::start(TreeConfig { store, ..fixture.config.clone() }, roomy()).await.unwrap();
+        let Handles { transactions, .. } = tree.start_shard().unwrap();
+        let id = transactions.new_id(&client);
+        let pending = Arc::new(records::pending(id, client, AppId::generate(), fixture.clock.now()));
+        let opening = OpenTransaction { pending, cost: 1, idempotency: None, pending_max: None, intent: None };
+        transactions.open(opening).await.unwrap();
+
+        engine.fails.store(true, Ordering::SeqCst);
+        let complete = Complete {
+            answer: verified(1),
+            known: None,
+            evidence: None,
+            guest: sakshi_store::GuestDetails::default(),
+            replay_window: WINDOW,
+            result_ttl: WINDOW,
+        };
+        let completed = sakshi_trace::in_request("order-7".into(), transactions.complete(id, complete)).await;
+        assert_eq!(completed.unwrap(), CompleteReply::Accepted, "it was asked again");
+        let NodeView { children, .. } = tree.view();
+        let panic = children.iter().find(|node| node.name == "transactions-0").and_then(|node| node.last_panic.clone()).unwrap();
+        assert_eq!((panic.request_id.as_deref(), panic.count), (Some("order-7"), 1));
+        assert!(panic.place.starts_with("actors/src/tests/panic_origin.rs:"), "{panic:?}");
+        tree.stop();
+        fixture.end().await;
+    });
+}

@@ -1,0 +1,146 @@
+//! The nodes of the installation, as an operator sees them from this one. Nodes on a shared store publish what they tell about
+//! themselves there, but only while somebody watches: then one record each second, otherwise nothing is written. This node is seen
+//! without the store, and without asking an actor, so that the view works while something hangs.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sakshi_actors::{ReceiverView, Tree};
+use sakshi_domain::clock::Clock;
+use sakshi_domain::time::Timestamp;
+use sakshi_service::drain::Drain;
+use sakshi_store::{OtherNode, Store};
+use sakshi_wire::operator::nodes::{NodeState, NodesResponse, ReceiverQueue};
+use tokio::time::{sleep, timeout};
+
+use crate::COMMIT;
+use crate::internal::tree_node;
+use crate::telemetry::figures::Figures;
+
+/// The pause between two looks whether somebody watches, and between two snapshots.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// A node without a heartbeat for this long is silent.
+const SILENT_AFTER: Duration = Duration::from_secs(3);
+/// The time that the store has to tell of the other nodes.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Receivers that are listed.
+const RECEIVERS_SHOWN: usize = 20;
+
+/// What a node tells about itself and knows of the others.
+#[derive(Clone, Debug)]
+pub(crate) struct Nodes {
+    store: Store,
+    tree: Tree,
+    drain: Drain,
+    figures: Figures,
+    clock: Arc<dyn Clock>,
+    started_at: Timestamp,
+}
+
+impl Nodes {
+    /// Publishes from now on, on the current arbiter, whenever somebody watches.
+    pub(crate) fn watch(store: Store, tree: Tree, drain: Drain, figures: Figures, clock: Arc<dyn Clock>) -> Self {
+        let started_at = clock.now();
+        let nodes = Self { store, tree, drain, figures, clock, started_at };
+        if nodes.store.is_shared() {
+            let told = nodes.clone();
+            actix_rt::spawn(async move {
+                loop {
+                    told.publish().await;
+                    sleep(INTERVAL).await;
+                }
+            });
+        }
+        nodes
+    }
+
+    async fn publish(&self) {
+        // While the store is away nobody could read it; the log says that elsewhere.
+        if let (Ok(true), Ok(told)) = (self.store.is_watched().await, serde_json::to_vec(&self.this())) {
+            let _ = self.store.publish_snapshot(told).await;
+        }
+    }
+
+    /// All nodes, oldest first.
+    pub(crate) async fn all(&self) -> NodesResponse {
+        let others = timeout(PATIENCE, self.store.watch_nodes()).await.ok().and_then(Result::ok).unwrap_or_default();
+        let now = self.clock.now();
+        let mut nodes: Vec<_> = others.into_iter().map(|other| of_other(other, now)).collect();
+        nodes.push(NodeState { is_this: true, ..self.this() });
+        nodes.sort_by(|one, other| {
+            (one.started_at.is_none(), one.started_at, &one.node).cmp(&(other.started_at.is_none(), other.started_at, &other.node))
+        });
+        NodesResponse { now, nodes }
+    }
+
+    fn this(&self) -> NodeState {
+        let (receivers, total) = self.tree.receivers(RECEIVERS_SHOWN);
+        NodeState {
+            node: self.store.node_id().to_string(),
+            is_this: false,
+            version: Some(format!("{} ({COMMIT})", env!("CARGO_PKG_VERSION"))),
+            started_at: Some(self.started_at),
+            seen_at: self.clock.now(),
+            state: if self.drain.is_announced() { "draining" } else { "live" }.into(),
+            live_transactions: Some(self.tree.live_transactions()),
+            live_events: Some(self.tree.live_events()),
+            tree: Some(tree_node(self.tree.view())),
+            receivers: receivers.into_iter().map(receiver_queue).collect(),
+            receivers_total: total as u64,
+            figures: Some(self.figures.shown()),
+        }
+    }
+}
+
+fn receiver_queue(view: ReceiverView) -> ReceiverQueue {
+    let ReceiverView { client, origin, waiting, in_flight, oldest_s } = view;
+    ReceiverQueue { origin, client_id: client, waiting: waiting as u64, in_flight: in_flight as u64, oldest_s }
+}
+
+/// Another node, by its snapshot and its last heartbeat. One of another release may tell something else, so it counts as untold.
+fn of_other(other: OtherNode, now: Timestamp) -> NodeState {
+    let OtherNode { node, seen_at, snapshot } = other;
+    let told: Option<NodeState> = snapshot.and_then(|told| serde_json::from_slice(&told).ok());
+    let is_silent = now.since(seen_at) > SILENT_AFTER;
+    let untold = || NodeState {
+        node: node.to_string(),
+        is_this: false,
+        version: None,
+        started_at: None,
+        seen_at,
+        state: "live".into(),
+        live_transactions: None,
+        live_events: None,
+        tree: None,
+        receivers: Vec::new(),
+        receivers_total: 0,
+        figures: None,
+    };
+    let told = told.unwrap_or_else(untold);
+    NodeState { seen_at, state: if is_silent { "silent".into() } else { told.state.clone() }, ..told }
+}
+
+#[cfg(test)]
+mod tests {
+    use sakshi_store::redis::NodeId;
+
+    use super::*;
+
+    #[test]
+    fn a_node_whose_heartbeats_stay_away_is_silent_whatever_it_has_told() {
+        let node = NodeId::generate();
+        let at = |seconds: i64| Timestamp::from_millis(1_000 * seconds);
+        let seen = |told: Option<&str>, now| {
+            of_other(OtherNode { node, seen_at: at(10), snapshot: told.map(|told| told.as_bytes().to_vec()) }, at(now))
+        };
+        let untold = seen(None, 13);
+        assert_eq!((&*untold.state, untold.version, untold.node), ("live", None, node.to_string()));
+        let mut told = serde_json::to_value(seen(None, 13)).unwrap();
+        told["state"] = "draining".into();
+        told["version"] = "9".into();
+        let told = told.to_string();
+        let (draining, silent) = (seen(Some(&told), 13), seen(Some(&told), 14));
+        assert_eq!((&*draining.state, &*silent.state, silent.version.as_deref()), ("draining", "silent", Some("9")));
+        assert_eq!(seen(Some("{\"node\":7}"), 13).version, None, "another release tells something else");
+    }
+}

@@ -1,0 +1,211 @@
+//! The figures of the last two minutes, for an operator who watches. They are differences of the metrics that are counted anyway, taken
+//! every two seconds; no request is counted a second time.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use metrics::Key;
+use sakshi_wire::operator::nodes::NodeFigures;
+use tokio::time::{Instant, MissedTickBehavior, interval};
+
+use super::process;
+use super::prometheus::{BucketCounts, PrometheusRecorder, SECONDS};
+
+/// The time between two samples.
+const INTERVAL: Duration = Duration::from_secs(2);
+/// Samples that are kept.
+const SAMPLES: usize = 60;
+/// The route on which a caller may wait for an outcome; its times say nothing of the node.
+const LONG_POLL: &str = "/api/v1/nationalid-ovse/result/{txnId}";
+/// The route of callbacks begins so.
+const CALLBACK: &str = "/cb/";
+
+/// The latest samples. Clones share them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Figures(Arc<Mutex<VecDeque<Sample>>>);
+
+/// The figures of one interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Sample {
+    inits: u64,
+    callbacks: u64,
+    webhooks: u64,
+    webhooks_failed: u64,
+    p99_ms: f64,
+    cpu_percent: f64,
+}
+
+/// The counters at one time.
+#[derive(Clone, Copy, Debug)]
+struct Reading {
+    at: Instant,
+    inits: u64,
+    callbacks: u64,
+    webhooks: u64,
+    webhooks_delivered: u64,
+    latencies: BucketCounts,
+    cpu: Duration,
+}
+
+impl Figures {
+    /// Takes samples from now on, on the current arbiter, until nobody else holds the figures.
+    pub(crate) fn watch(recorder: PrometheusRecorder) -> Self {
+        let figures = Self::default();
+        let samples = Arc::downgrade(&figures.0);
+        actix_rt::spawn(async move {
+            let mut ticks = interval(INTERVAL);
+            ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            ticks.tick().await;
+            let mut before = Reading::of(&recorder);
+            loop {
+                ticks.tick().await;
+                let Some(samples) = samples.upgrade() else { return };
+                let now = Reading::of(&recorder);
+                Self(samples).push(now.since(&before));
+                before = now;
+            }
+        });
+        figures
+    }
+
+    fn push(&self, sample: Sample) {
+        let mut samples = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if samples.len() == SAMPLES {
+            samples.pop_front();
+        }
+        samples.push_back(sample);
+    }
+
+    /// The samples as the operator gets them.
+    pub(crate) fn shown(&self) -> NodeFigures {
+        let samples = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let whole = |of: fn(&Sample) -> u64| samples.iter().map(of).collect();
+        let decimal = |of: fn(&Sample) -> f64| samples.iter().map(of).collect();
+        NodeFigures {
+            interval_s: INTERVAL.as_secs(),
+            inits: whole(|sample| sample.inits),
+            callbacks: whole(|sample| sample.callbacks),
+            webhooks: whole(|sample| sample.webhooks),
+            webhooks_failed: whole(|sample| sample.webhooks_failed),
+            p99_ms: decimal(|sample| sample.p99_ms),
+            cpu_percent: decimal(|sample| sample.cpu_percent),
+        }
+    }
+}
+
+impl Reading {
+    fn of(recorder: &PrometheusRecorder) -> Self {
+        let all = |_: &Key| true;
+        let is_callback = |key: &Key| route(key).starts_with(CALLBACK);
+        let is_request = |key: &Key| is_callback(key) || route(key).starts_with("/api/v1/") && route(key) != LONG_POLL;
+        let is_delivered = |key: &Key| key.labels().any(|label| label.key() == "outcome" && label.value() == "delivered");
+        Self {
+            at: Instant::now(),
+            inits: recorder.sum("sakshi_transactions_opened_total", all),
+            callbacks: recorder.sum("sakshi_http_requests_total", is_callback),
+            webhooks: recorder.sum("sakshi_webhook_attempts_total", all),
+            webhooks_delivered: recorder.sum("sakshi_webhook_attempts_total", is_delivered),
+            latencies: recorder.buckets("sakshi_http_request_seconds", is_request),
+            cpu: process::cpu_time(),
+        }
+    }
+
+    /// The figures between an earlier reading and this one.
+    fn since(&self, before: &Self) -> Sample {
+        let webhooks = self.webhooks.saturating_sub(before.webhooks);
+        let mut latencies = self.latencies;
+        latencies.iter_mut().zip(before.latencies).for_each(|(count, before)| *count = count.saturating_sub(before));
+        let elapsed = self.at.duration_since(before.at).as_secs_f64().max(f64::MIN_POSITIVE);
+        Sample {
+            inits: self.inits.saturating_sub(before.inits),
+            callbacks: self.callbacks.saturating_sub(before.callbacks),
+            webhooks,
+            webhooks_failed: webhooks.saturating_sub(self.webhooks_delivered.saturating_sub(before.webhooks_delivered)),
+            p99_ms: hundredths(1_000.0 * percentile_99(&latencies)),
+            cpu_percent: hundredths(100.0 * self.cpu.saturating_sub(before.cpu).as_secs_f64() / elapsed),
+        }
+    }
+}
+
+/// The pattern of the route that a series is about.
+fn route(key: &Key) -> &str {
+    key.labels().find(|label| label.key() == "route").map_or("", |label| label.value())
+}
+
+/// The seconds within which 99 % of the values are, estimated within their bucket; 0 without values. Values above all bounds count as
+/// the largest bound.
+fn percentile_99(counts: &BucketCounts) -> f64 {
+    let total: u64 = counts.iter().sum();
+    let wanted = (total * 99).div_ceil(100);
+    let mut below = 0;
+    for (index, count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+        if below + count >= wanted {
+            let from = index.checked_sub(1).map_or(0.0, |before| SECONDS[before]);
+            let to = SECONDS.get(index).copied().unwrap_or(from);
+            // Counts of two seconds are far from 53 bits.
+            #[allow(clippy::cast_precision_loss)]
+            let share = (wanted - below) as f64 / *count as f64;
+            return from + (to - from) * share;
+        }
+        below += count;
+    }
+    0.0
+}
+
+/// Two decimals are enough to look at.
+fn hundredths(number: f64) -> f64 {
+    (number * 100.0).round() / 100.0
+}
+
+#[cfg(test)]
+mod tests {
+    use metrics::{counter, histogram, with_local_recorder};
+
+    use super::*;
+
+    #[test]
+    fn a_sample_is_what_was_counted_since_the_one_before() {
+        let recorder = PrometheusRecorder::default();
+        let mut before = Reading::of(&recorder);
+        let callback = "/cb/{txnId}/{capability}";
+        with_local_recorder(&recorder, || {
+            counter!("sakshi_transactions_opened_total").increment(3);
+            counter!("sakshi_http_requests_total", "route" => callback, "status" => "2xx").increment(2);
+            counter!("sakshi_http_requests_total", "route" => callback, "status" => "4xx").increment(1);
+            counter!("sakshi_http_requests_total", "route" => "/api/ping").increment(9);
+            counter!("sakshi_webhook_attempts_total", "outcome" => "delivered").increment(4);
+            counter!("sakshi_webhook_attempts_total", "outcome" => "refused").increment(1);
+            histogram!("sakshi_http_request_seconds", "route" => callback).record(0.002);
+            histogram!("sakshi_http_request_seconds", "route" => LONG_POLL).record(29.0);
+            histogram!("sakshi_http_request_seconds", "route" => "/portal").record(29.0);
+        });
+        before.at -= Duration::from_secs(2);
+        let sample = Reading { cpu: before.cpu + Duration::from_millis(500), ..Reading::of(&recorder) }.since(&before);
+        assert_eq!((sample.inits, sample.callbacks, sample.webhooks, sample.webhooks_failed), (3, 3, 5, 1));
+        assert!((sample.p99_ms - 2.5).abs() < 0.01 && (24.0..=25.0).contains(&sample.cpu_percent), "{sample:?}");
+        let now = Reading::of(&recorder);
+        assert_eq!(Sample { cpu_percent: 0.0, ..now.since(&now) }, Sample::default());
+    }
+
+    #[test]
+    fn the_percentile_is_within_the_bucket_of_its_value() {
+        let counts = |values: &[(usize, u64)]| {
+            let mut counts = BucketCounts::default();
+            values.iter().for_each(|(bucket, count)| counts[*bucket] = *count);
+            percentile_99(&counts)
+        };
+        assert!(counts(&[]) == 0.0);
+        assert!(counts(&[(3, 99), (8, 1)]) == 0.001, "one in a hundred is left out");
+        assert!((counts(&[(3, 98), (8, 2)]) - 0.15).abs() < 0.001, "one in fifty is not");
+        assert!(counts(&[(12, 1)]) == 30.0, "above all bounds");
+    }
+
+    #[test]
+    fn the_latest_sixty_samples_are_kept_oldest_first() {
+        let figures = Figures::default();
+        (0..70).for_each(|inits| figures.push(Sample { inits, ..Sample::default() }));
+        let shown = figures.shown();
+        assert_eq!((shown.inits, shown.p99_ms.len(), shown.interval_s), ((10..70).collect(), 60, 2));
+    }
+}

@@ -1,0 +1,70 @@
+//! The request for which work is done. It goes with the work to the actors, so that a panic there can name it.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use tokio::task_local;
+use tracing::Span;
+
+task_local! {
+    static REQUEST: RefCell<Arc<str>>;
+}
+
+/// Handles a request with this id.
+pub async fn in_request<F: Future>(id: Arc<str>, work: F) -> F::Output {
+    REQUEST.scope(RefCell::new(id), work).await
+}
+
+/// Gives the request that is being handled another id.
+pub fn adopt_request(id: Arc<str>) {
+    // Outside of a request there is nothing to rename.
+    let _ = REQUEST.try_with(|request| request.replace(id));
+}
+
+/// The id of the request for which this thread works. It may be called from a panic hook.
+#[must_use]
+pub fn request_id() -> Option<Arc<str>> {
+    REQUEST.try_with(|request| request.try_borrow().ok().map(|id| Arc::clone(&id))).ok().flatten()
+}
+
+/// The span and the request in which work was asked for, carried to where it is done.
+#[derive(Clone, Debug)]
+pub struct Origin {
+    span: Span,
+    request: Option<Arc<str>>,
+}
+
+impl Origin {
+    /// Those in which this is called.
+    #[must_use]
+    pub fn current() -> Self {
+        Self { span: super::current(), request: request_id() }
+    }
+
+    /// Works in them.
+    pub fn in_scope<R>(&self, work: impl FnOnce() -> R) -> R {
+        match &self.request {
+            Some(id) => REQUEST.sync_scope(RefCell::new(Arc::clone(id)), || self.span.in_scope(work)),
+            None => self.span.in_scope(work),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn work_that_is_carried_elsewhere_belongs_to_the_request_that_asked_for_it() {
+        let id = |text: &str| Arc::<str>::from(text);
+        assert_eq!(request_id(), None);
+        let origin = in_request(id("first"), async {
+            adopt_request(id("second"));
+            Origin::current()
+        });
+        let origin = origin.await;
+        assert_eq!((request_id(), origin.in_scope(request_id)), (None, Some(id("second"))));
+        adopt_request(id("third"));
+        assert_eq!(Origin::current().in_scope(request_id), None);
+    }
+}
