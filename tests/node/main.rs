@@ -7,6 +7,7 @@ mod api;
 mod audit_log;
 mod caller;
 mod cli;
+mod console;
 mod document;
 mod failed_logins;
 mod grants;

@@ -61,18 +61,24 @@ impl ResponseError for ConsoleError {
     fn error_response(&self) -> HttpResponse {
         match self {
             Self::SignIn { ended } => redirect(if *ended { "/console/sign-in?ended=1" } else { "/console/sign-in" }),
-            Self::ForeignForm => HttpResponse::Forbidden().finish(),
+            Self::ForeignForm => foreign_form(Layout::bare()),
             Self::Refused(error) => {
                 if let Some(detail) = error.detail() {
                     tracing::error!(error.detail = &*detail, "a page of the console could not be made");
                 }
-                HttpResponse::build(error.status_code()).finish()
+                problem(error, Layout::bare(), None)
             }
         }
     }
 }
 
-fn problem(error: &ApiError, layout: Layout, reference: String) -> HttpResponse {
+fn foreign_form(layout: Layout) -> HttpResponse {
+    let words = "It did not come from a page of this session, so nothing was done. Open the page again and send it from there.";
+    let page = Problem { layout, heading: "This form was not accepted", words: words.to_owned(), reference: None };
+    form_page(StatusCode::FORBIDDEN, &page)
+}
+
+fn problem(error: &ApiError, layout: Layout, reference: Option<String>) -> HttpResponse {
     let status = error.status_code();
     let (heading, words) = match status.as_u16() {
         404 => ("There is nothing here", error.message()),
@@ -82,7 +88,7 @@ fn problem(error: &ApiError, layout: Layout, reference: String) -> HttpResponse 
         500.. => ("Something went wrong", "The page could not be made.".to_owned()),
         _ => ("This cannot be done", error.message()),
     };
-    let reference = (status.is_server_error()).then_some(reference);
+    let reference = reference.filter(|_| status.is_server_error());
     let mut response = form_page(status, &Problem { layout, heading, words, reference });
     if let Some(seconds) = error.retry_after() {
         response.headers_mut().insert(RETRY_AFTER, seconds.into());
@@ -93,15 +99,11 @@ fn problem(error: &ApiError, layout: Layout, reference: String) -> HttpResponse 
 /// The page of an error for a browser; `None` for what is not of the console.
 #[must_use]
 pub fn error_page(request: &HttpRequest, source: Option<&Error>, error: Option<&ApiError>) -> Option<HttpResponse> {
-    let (layout, reference) = (Layout::of(request, None), request_id(request).as_str().to_owned());
+    let (layout, reference) = (Layout::of(request, None), Some(request_id(request).as_str().to_owned()));
     match source.and_then(|source| source.as_error::<ConsoleError>()) {
         Some(ConsoleError::SignIn { .. }) => return None,
         Some(ConsoleError::Refused(error)) if *error != ApiError::CrossSite => return Some(problem(error, layout, reference)),
-        Some(_) => {
-            let words = "It did not come from a page of this session, so nothing was done. Open the page again and send it from there.";
-            let page = Problem { layout, heading: "This form was not accepted", words: words.to_owned(), reference: None };
-            return Some(form_page(StatusCode::FORBIDDEN, &page));
-        }
+        Some(_) => return Some(foreign_form(layout)),
         None => {}
     }
     let is_ours = request.path() == "/console" || request.path().starts_with("/console/");

@@ -78,6 +78,11 @@ impl Layout {
         }
     }
 
+    /// The layout of a page without its request.
+    pub(crate) const fn bare() -> Self {
+        Self { sandbox: false, installation: String::new(), user: None, find: String::new() }
+    }
+
     /// The links of the header; none for people who have not signed in.
     pub(crate) fn links(&self) -> Vec<SectionLink> {
         let current = self.user.as_ref().and_then(|user| user.section);
