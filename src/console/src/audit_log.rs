@@ -60,11 +60,11 @@ impl Asked {
 
     /// The address of the same question, further back.
     fn at(&self, before: u64) -> String {
-        let mut query = form_urlencoded::Serializer::new("/console/audit-log?".to_owned());
+        let mut query = form_urlencoded::Serializer::new(String::new());
         for ((name, _), value) in FILTERS.iter().zip(self.values()).filter(|(_, value)| !value.is_empty()) {
             query.append_pair(name, value);
         }
-        query.append_pair("before", &before.to_string()).finish()
+        format!("/console/audit-log?{}", query.append_pair("before", &before.to_string()).finish())
     }
 }
 

@@ -14,6 +14,9 @@ pub(crate) static STYLE: LazyLock<StaticFile> = LazyLock::new(|| {
     let own = include_str!("../assets/console.css");
     StaticFile::style("/console/assets/console.css", &[BASE_STYLE, DESK_STYLE, RECORDS_STYLE, FIGURES_STYLE, own])
 });
+/// The script of the page of the tree.
+pub(crate) static SCRIPT: LazyLock<StaticFile> =
+    LazyLock::new(|| StaticFile::script("/console/assets/tree.js", include_str!("../assets/tree.js")));
 /// The icon.
 pub(crate) static OWN_ICON: &LazyLock<StaticFile> = &ICON;
 
@@ -22,6 +25,7 @@ pub(crate) static OWN_ICON: &LazyLock<StaticFile> = &ICON;
 pub(crate) enum Section {
     Front,
     Clients,
+    Tree,
     Operators,
     AuditLog,
     Encryption,
@@ -29,9 +33,10 @@ pub(crate) enum Section {
 }
 
 impl Section {
-    const ALL: [(Self, &'static str, &'static str); 6] = [
+    const ALL: [(Self, &'static str, &'static str); 7] = [
         (Self::Front, "/console", "Overview"),
         (Self::Clients, "/console/clients", "Clients"),
+        (Self::Tree, "/console/tree", "Nodes"),
         (Self::Operators, "/console/operators", "Operators"),
         (Self::AuditLog, "/console/audit-log", "Audit log"),
         (Self::Encryption, "/console/encryption", "Encryption"),

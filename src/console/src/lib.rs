@@ -27,6 +27,7 @@ mod sign_in;
 mod staff;
 mod submitted;
 mod transaction;
+mod tree;
 mod view;
 mod webhooks;
 
@@ -34,11 +35,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actix_web::web::{Data, ServiceConfig};
+use sakshi_service::drain::Drain;
+use sakshi_store::SessionDigest;
+use sakshi_supervision::FairSlots;
 use sakshi_web::error_page::ErrorPages;
 use sakshi_web::routing;
 
 pub use self::error::error_page;
 pub use self::routes::ROUTES;
+
+/// Readers of the tree at one time; one session has half of them at most.
+pub const STREAMS_MAX: usize = 16;
 
 /// What the console needs besides the admin API.
 #[derive(Clone, Debug)]
@@ -53,6 +60,10 @@ pub struct Console {
     pub kept: Duration,
     /// The name of this installation, its public URL.
     pub installation: Arc<str>,
+    /// Ends streams when the node drains.
+    pub drain: Drain,
+    /// Places for streams, by the session that reads one.
+    pub streams: FairSlots<SessionDigest>,
 }
 
 /// Declares the pages. [`sakshi_operator::configure`] declares the API that they use.

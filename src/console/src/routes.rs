@@ -4,10 +4,10 @@
 use actix_web::web;
 use sakshi_web::routing::{Audience, Row, row};
 
-use super::layout::{OWN_ICON, STYLE};
+use super::layout::{OWN_ICON, SCRIPT, STYLE};
 use super::{
     audit_log, brand, clients, consents, credits, encryption, erasure, find, flow, front, keys, operators, requests, sign_in, transaction,
-    webhooks,
+    tree, webhooks,
 };
 
 /// Every route of the console.
@@ -40,6 +40,8 @@ pub const ROUTES: &[Row] = &[
     row("GET", "/console/transactions/{txn_id}", Audience::Operators, || web::to(transaction::show)),
     row("GET", "/console/flows/{flow_id}", Audience::Operators, || web::to(flow::show)),
     row("GET", "/console/requests/{request_id}", Audience::Operators, || web::to(requests::show)),
+    row("GET", "/console/tree", Audience::Operators, || web::to(tree::show)),
+    row("GET", "/console/tree/live", Audience::Operators, || web::to(tree::live)),
     row("GET", "/console/operators", Audience::Operators, || web::to(operators::show)),
     row("GET", "/console/audit-log", Audience::Operators, || web::to(audit_log::show)),
     row("GET", "/console/audit-log/verify", Audience::Operators, || web::to(audit_log::verify)),
@@ -48,6 +50,7 @@ pub const ROUTES: &[Row] = &[
     row("GET", "/console/erasures", Audience::Operators, || web::to(erasure::show)),
     row("POST", "/console/erasures", Audience::Operators, || web::to(erasure::erase)),
     row("GET", "/console/assets/console.css", Audience::Operators, || STYLE.route()),
+    row("GET", "/console/assets/tree.js", Audience::Operators, || SCRIPT.route()),
     row("GET", "/console/assets/icon.svg", Audience::Operators, || OWN_ICON.route()),
     row("GET", "/console/{page:.*}", Audience::Operators, || web::to(front::lost)),
 ];

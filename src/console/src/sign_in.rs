@@ -32,7 +32,7 @@ impl Page {
     /// The token is never shown again.
     fn new(request: &HttpRequest, notice: Option<&'static str>, trouble: Option<String>) -> Self {
         let token =
-            Field::new("token", "Operator's token", "password", "", None).hint("It begins with so_, and is not kept here.").required();
+            Field::new("token", "Operator’s token", "password", "", None).hint("It begins with so_, and is not kept here.").required();
         Self { layout: Layout::of(request, None), notice, trouble, token }
     }
 }

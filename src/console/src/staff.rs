@@ -63,6 +63,15 @@ impl Staff {
         Ok(())
     }
 
+    /// Returns true if the session has not ended and its operator is valid. While the store is away, nothing changes.
+    pub(crate) async fn is_still_valid(&self) -> bool {
+        match self.api.store.load_console_session(self.session.digest).await {
+            Ok(None) => false,
+            Ok(Some(_)) => !matches!(inside::recognise(&self.request, &self.api, &self.session.sign_in).await, Ok(None)),
+            Err(_) => true,
+        }
+    }
+
     /// Returns true if the role includes an operation of the admin API.
     pub(crate) fn may(&self, operation: &str) -> bool {
         inside::may(self.who.role, operation)
@@ -71,6 +80,19 @@ impl Staff {
     /// Returns true for an owner, who sees whole URLs.
     pub(crate) fn is_owner(&self) -> bool {
         self.who.role == Role::Owner
+    }
+}
+
+/// An operator who has signed in, in a request for an event stream, which a script makes and which does not prolong the session.
+pub(crate) struct StreamStaff(pub(crate) Staff);
+
+impl FromRequest for StreamStaff {
+    type Error = ConsoleError;
+    type Future = LocalBoxFuture<'static, Result<Self, ConsoleError>>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        let request = request.clone();
+        Box::pin(async move { Staff::of(&request).await.map(Self) })
     }
 }
 

@@ -172,13 +172,14 @@ pub(crate) async fn verifications(staff: Staff, path: Path<String>, request: Htt
     ));
     let words = listing.read_back_to.map(|at| format!("Looked back to {at}.")).unwrap_or_default();
     let older = listing.older.map(|before| {
-        let mut query = form_urlencoded::Serializer::new(format!("{folder}?"));
+        let mut query = form_urlencoded::Serializer::new(String::new());
         if let Some(reference) = &reference {
             query.append_pair("reference", reference);
         }
-        query.append_pair("before", &before.to_string()).finish()
+        format!("{folder}?{}", query.append_pair("before", &before.to_string()).finish())
     });
-    let part = Part::new("list", "All apps").words(words).form(search).table(table, "Nothing was found here.");
+    let part = Part::new("list", "Found").words(words).table(table, "Nothing was found here.");
     let view = View::new(&staff, Some(Section::Clients), format!("Verifications of {}", client.name));
+    let view = view.part(Part::new("search", "Search in all apps").form(search));
     Ok(view.back(format!("/console/clients/{id}"), client.name).part(part).page(older, "Older").ok())
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use sakshi_actors::{Escalation, Handles, Tree, TreeConfig};
 use sakshi_authority::callback_address::CallbackAddressError;
-use sakshi_console::Console;
+use sakshi_console::{Console, STREAMS_MAX};
 use sakshi_domain::profile::Profile;
 use sakshi_operator::{FailedLogins, InternalDeps, LongestKept};
 use sakshi_outbound::ClientError;
@@ -21,6 +21,7 @@ use sakshi_service::drain::Drain;
 use sakshi_service::idempotency_locks::IdempotencyLocks;
 use sakshi_service::names::Names;
 use sakshi_store::{Store, StoreError};
+use sakshi_supervision::FairSlots;
 use sakshi_web::error::DocsBase;
 use sakshi_web::listener::{Listener, ListenerConfig, ListenerTls};
 use tokio::net::TcpSocket;
@@ -259,6 +260,8 @@ impl Node {
             low_credits: settings.telemetry.low_credits,
             kept: settings.ovse.window + settings.ovse.result_ttl,
             installation: public_base.as_str().into(),
+            drain: drain.clone(),
+            streams: FairSlots::new(STREAMS_MAX),
         };
         let reports = deps.clone();
         let config = listener("connectors", &tls.connectors, 1, fds.internal, 0);

@@ -2,6 +2,7 @@
 
 mod records;
 mod sessions;
+mod tree;
 mod writes;
 
 use std::cell::RefCell;
@@ -13,8 +14,10 @@ use actix_web::http::header::{COOKIE, LOCATION, ORIGIN, SET_COOKIE};
 use actix_web::middleware::from_fn;
 use actix_web::test::{TestRequest, init_service, read_body};
 use actix_web::{App, Error};
-use sakshi_console::Console;
+use sakshi_console::{Console, STREAMS_MAX};
 use sakshi_operator::InternalDeps;
+use sakshi_service::drain::Drain;
+use sakshi_supervision::FairSlots;
 use sakshi_web::edge::edge;
 use serde_json::json;
 use url::form_urlencoded;
@@ -28,7 +31,15 @@ const OURS: &str = "http://console.example:8081";
 /// What the console has besides the API.
 fn console() -> Console {
     let kept = Duration::from_secs(25 * 3_600);
-    Console { is_https: false, sandbox: false, low_credits: 100, kept, installation: "https://v.example".into() }
+    Console {
+        is_https: false,
+        sandbox: false,
+        low_credits: 100,
+        kept,
+        installation: "https://v.example".into(),
+        drain: Drain::default(),
+        streams: FairSlots::new(STREAMS_MAX),
+    }
 }
 
 /// The internal listener with its pages.

@@ -209,7 +209,7 @@ async fn the_audit_log_is_filtered_paged_and_verified() {
     }
     let page = browser.page("/console/audit-log?operator=ravi").await;
     assert_eq!(page.matches("createApp").count(), 25, "a page of entries: {page}");
-    let (_, older) = page.split_once("href=\"/console/audit-log?operator=ravi&amp;before=").unwrap_or_else(|| panic!("{page}"));
+    let (_, older) = page.split_once("href=\"/console/audit-log?operator=ravi&#38;before=").unwrap_or_else(|| panic!("{page}"));
     let older = browser.page(&format!("/console/audit-log?operator=ravi&before={}", older.split('"').next().unwrap())).await;
     assert!(older.contains("cl_14<") && older.contains("cl_0<") && !older.contains("cl_15<"), "{older}");
     let one = browser.page("/console/audit-log?id=cl_7").await;
