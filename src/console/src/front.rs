@@ -95,8 +95,8 @@ fn node(staff: &Staff) -> Part {
         Err(why) => Cell::tag("bad", why),
     };
     let health = &staff.api.health;
-    let words = "A node that reports a loss of data writes nothing until `sakshi admin accept-loss`; after a jump of its clock it deletes \
-        nothing until `sakshi admin accept-clock`.";
+    let words = "A node that reports a loss of data writes nothing until sakshi admin accept-loss; after a jump of its clock it deletes \
+        nothing until sakshi admin accept-clock.";
     Part::new("node", "This node")
         .fact("It works", state(health.livez()))
         .fact("It takes requests", state(health.readyz()))

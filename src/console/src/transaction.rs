@@ -104,7 +104,7 @@ fn opening(opened: &Pending) -> Step {
 async fn answer(staff: &Staff, record: &TransactionRecord) -> Result<Step, ConsoleError> {
     Ok(match record {
         TransactionRecord::Pending(opened) => Step::new("waiting", None, "No answer of the identity app has arrived yet.")
-            .more(format!("It can come until {}. Polls are answered with pending.", opened.expires_at)),
+            .more(format!("It can come until {}. Polls are answered with pending.", in_words(opened.expires_at))),
         TransactionRecord::Expired(opened) => Step::new("bad", opened.expires_at, "Nobody answered in time, and the transaction expired.")
             .more("Polls are answered with 410, no webhook is sent, and the credit stays spent. The client opens another transaction."),
         TransactionRecord::Completed(record) => {
@@ -143,12 +143,17 @@ async fn code_of(staff: &Staff, record: &CompletedRecord) -> Result<Option<Strin
     Ok(found.into_iter().find(|consent: &Consent| consent.id == id).and_then(|consent| consent.code))
 }
 
+/// A time within a sentence.
+fn in_words(at: Timestamp) -> String {
+    format!("{} UTC", at.to_string().get(..16).unwrap_or_default().replace('T', " "))
+}
+
 /// How the client learns the outcome without a webhook.
 fn fetching(staff: &Staff, completed: &CompletedRecord) -> String {
     let own = completed.opened.terms.retention().result_ttl_s.map(|seconds| Duration::from_secs(seconds.get().into()));
     let longest = staff.api.longest.result_ttl;
     let until = completed.verified_at + own.map_or(longest, |own| own.min(longest));
-    format!("The client fetches the result with GET /api/v1/nationalid-ovse/result/{} until {until}.", completed.opened.id)
+    format!("The client fetches the result with GET /api/v1/nationalid-ovse/result/{} until {}.", completed.opened.id, in_words(until))
 }
 
 fn webhook(delivery: Option<&DeliveryRecord>, fetching: &str) -> Vec<Step> {

@@ -192,9 +192,10 @@ impl Seen {
         }
     }
 
-    /// The beginning of its id, which tells it from others.
+    /// The beginning of its id, which tells it from others; the only node of an embedded store has none.
     fn short(&self) -> &str {
-        self.state.node.get(..8).unwrap_or(&self.state.node)
+        let short = self.state.node.get(..8).unwrap_or(&self.state.node);
+        if short.bytes().all(|byte| byte == b'0') { "" } else { short }
     }
 
     fn class(&self) -> &'static str {
