@@ -110,6 +110,7 @@ fn crates_depend_on_each_other_in_one_direction() {
     ];
     let edge = [below_service, &["sakshi-service", "sakshi-web"]].concat();
     let portal = [&edge[..], &["sakshi-pages"]].concat();
+    let console = [&edge[..], &["sakshi-operator"]].concat();
     let around = ["sakshi-api", "sakshi-pages", "sakshi-operator", "sakshi-portal", "sakshi-sandbox", "sakshi-kit"];
     let simulator = [&edge[..], &around].concat();
     let allowed: &[(&str, &[&str])] = &[
@@ -133,6 +134,7 @@ fn crates_depend_on_each_other_in_one_direction() {
         ("src/pages", &edge),
         ("src/portal", &portal),
         ("src/operator", &edge),
+        ("src/console", &console),
         ("tests/sim", &simulator),
         ("tests/contract/differential", &["sakshi-authority", "sakshi-domain", "sakshi-wire"]),
         (

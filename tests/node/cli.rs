@@ -14,7 +14,7 @@ use sakshi_domain::clock::Clock as _;
 use sakshi_domain::flow::api_type::ApiType;
 use sakshi_domain::flow::report_kind::ReportKind;
 use sakshi_domain::http_url::{HttpUrl, Schemes};
-use sakshi_operator::configure;
+use sakshi_operator::{InternalDeps, configure};
 use sakshi_store::ReportFlow;
 use sakshi_web::edge::edge;
 use sakshi_wire::reports::FlowReport;
@@ -34,7 +34,11 @@ pub(crate) async fn typed(words: &[&str]) -> (ExitCode, String, String) {
 
 /// The URL of a listener that lives as long as the test.
 pub(crate) fn serve(fixture: &StoreFixture) -> String {
-    let deps = fixture.internal();
+    serve_with(fixture.internal())
+}
+
+/// The same for a listener of its own.
+pub(crate) fn serve_with(deps: InternalDeps) -> String {
     let server = HttpServer::new(move || App::new().wrap(from_fn(edge)).configure(|cfg| configure(cfg, deps.clone())));
     let server = server.workers(1).disable_signals().bind(("127.0.0.1", 0)).unwrap();
     let url = format!("http://{}/", server.addrs()[0]);

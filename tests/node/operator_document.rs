@@ -16,7 +16,7 @@ use crate::operator::{document, listener};
 use crate::store_fixture::{CONNECTOR_TOKEN, StoreFixture, TOKEN};
 
 /// Every operation: method, path, the name that generated clients call it by, and the token that it takes.
-pub(crate) const OPERATIONS: [(&str, &str, &str, Option<&str>); 46] = [
+pub(crate) const OPERATIONS: [(&str, &str, &str, Option<&str>); 49] = [
     ("GET", "/admin/v1/clients", "listClients", Some("admin_token")),
     ("POST", "/admin/v1/clients", "createClient", Some("admin_token")),
     ("POST", "/admin/v1/clients/import", "importClient", Some("admin_token")),
@@ -41,6 +41,9 @@ pub(crate) const OPERATIONS: [(&str, &str, &str, Option<&str>); 46] = [
     ("POST", "/admin/v1/clients/{client_id}/credits", "grantCredits", Some("admin_token")),
     ("GET", "/admin/v1/clients/{client_id}/statement", "getClientStatement", Some("admin_token")),
     ("GET", "/admin/v1/credits/audit", "auditCredits", Some("admin_token")),
+    ("GET", "/admin/v1/credits/requests", "listGrantRequests", Some("admin_token")),
+    ("POST", "/admin/v1/credits/requests/{grant_id}/confirm", "confirmGrant", Some("admin_token")),
+    ("POST", "/admin/v1/credits/requests/{grant_id}/refuse", "refuseGrant", Some("admin_token")),
     ("GET", "/admin/v1/operators", "listOperators", Some("admin_token")),
     ("POST", "/admin/v1/operators", "addOperator", Some("admin_token")),
     ("DELETE", "/admin/v1/operators/{operator_id}", "revokeOperator", Some("admin_token")),
@@ -72,6 +75,7 @@ pub(crate) fn uri_of(path: &str) -> String {
         ("{client_id}", "cl_1"),
         ("{app_id}", "app_1"),
         ("{event_id}", "0fZbQ0000000000aB"),
+        ("{grant_id}", "gr_1"),
         ("{key_id}", "key_1"),
         ("{operator_id}", "op_1"),
         ("{txn_id}", id),

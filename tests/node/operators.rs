@@ -18,7 +18,7 @@ use crate::store_fixture::{CONNECTOR_TOKEN, StoreFixture};
 /// What support may do besides reading.
 const BY_SUPPORT: [&str; 4] = ["createClient", "updateClient", "createApp", "revokeKey"];
 
-async fn add<S, B>(service: &S, body: Value) -> (String, String)
+pub(crate) async fn add<S, B>(service: &S, body: Value) -> (String, String)
 where
     S: Service<Request, Response = ServiceResponse<B>, Error = actix_web::Error>,
     B: MessageBody,
@@ -28,7 +28,7 @@ where
     (added["operator_id"].as_str().unwrap().to_owned(), added["token"].as_str().unwrap().to_owned())
 }
 
-async fn ask_with<S, B>(service: &S, token: &str, method: &str, uri: &str, body: Option<Value>) -> (u16, Value)
+pub(crate) async fn ask_with<S, B>(service: &S, token: &str, method: &str, uri: &str, body: Option<Value>) -> (u16, Value)
 where
     S: Service<Request, Response = ServiceResponse<B>, Error = actix_web::Error>,
     B: MessageBody,

@@ -6,7 +6,7 @@ use sakshi_wire::operator::audit_log::AuditLogPage;
 use sakshi_wire::operator::brand::BrandResponse;
 use sakshi_wire::operator::clock::AcceptClockResponse;
 use sakshi_wire::operator::consents::ConsentsPage;
-use sakshi_wire::operator::credits::{AuditResponse, MoveCreditsResponse};
+use sakshi_wire::operator::credits::{AuditResponse, GrantRequestResponse, GrantRequestsResponse, MoveCreditsResponse};
 use sakshi_wire::operator::data_loss::AcceptLossResponse;
 use sakshi_wire::operator::erasure::EraseResponse;
 use sakshi_wire::operator::intent_keys::IntentKeysResponse;
@@ -135,6 +135,21 @@ pub fn revoke_key(key_id: &str) -> Call<KeyResponse> {
 /// Changes the balance of a client.
 pub fn move_credits(client: &str, movement: &impl Serialize) -> Call<MoveCreditsResponse> {
     Call::post(of_client(client, "credits"), movement)
+}
+
+/// The movements of credits that wait for a second operator.
+pub fn grant_requests() -> Call<GrantRequestsResponse> {
+    Call::get("/admin/v1/credits/requests")
+}
+
+/// Confirms one that another operator has asked for.
+pub fn confirm_grant(grant_id: &str) -> Call<MoveCreditsResponse> {
+    Call::new(Method::POST, format!("/admin/v1/credits/requests/{}/confirm", segment(grant_id)))
+}
+
+/// Refuses one.
+pub fn refuse_grant(grant_id: &str) -> Call<GrantRequestResponse> {
+    Call::new(Method::POST, format!("/admin/v1/credits/requests/{}/refuse", segment(grant_id)))
 }
 
 /// The balance of a client.

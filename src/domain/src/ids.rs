@@ -294,6 +294,11 @@ text_id!(
     UserId,
     "usr_"
 );
+text_id!(
+    /// Identifies a grant of credits that waits for a second person.
+    GrantId,
+    "gr_"
+);
 
 impl ClientId {
     /// The partition that holds this client's records.

@@ -19,6 +19,7 @@ pub mod delivery;
 pub mod erasure;
 pub mod event;
 pub mod flow;
+pub mod grant_request;
 pub mod http_url;
 pub mod icon;
 pub mod ids;

@@ -1,5 +1,7 @@
 //! The people who operate the service, and what each of them may do.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use crate::ids::OperatorId;
@@ -17,6 +19,53 @@ string_enum!(
         Auditor = "auditor",
     }
 );
+
+/// The name of who uses the token of the settings, which is nobody's own.
+pub const SETTINGS: &str = "settings";
+
+/// An operator as records name one: by the id of an operator, by the subject at the identity provider, or as [`SETTINGS`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Signatory {
+    /// The id.
+    pub id: String,
+    /// The name.
+    pub name: String,
+}
+
+impl Signatory {
+    /// Returns true if both are the same operator.
+    #[must_use]
+    pub fn is(&self, other: &Self) -> bool {
+        self.id == other.id
+    }
+}
+
+/// How an operator has signed in to the console. It is checked again at every use.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SignIn {
+    /// With a token that has this digest.
+    Token([u8; 32]),
+    /// At the identity provider.
+    Provider(ProviderAccount),
+}
+
+impl fmt::Debug for SignIn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SignIn([not shown])")
+    }
+}
+
+/// An operator as the identity provider names one.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProviderAccount {
+    /// The subject.
+    pub subject: String,
+    /// The name.
+    pub name: String,
+    /// The role that the groups stand for.
+    pub role: Role,
+}
 
 /// An operator as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,18 +5,18 @@ use std::str::FromStr;
 
 use actix_web::dev::Payload;
 use actix_web::web::{Data, Path};
-use actix_web::{FromRequest, HttpRequest};
+use actix_web::{FromRequest, HttpMessage as _, HttpRequest};
 use futures_util::future::LocalBoxFuture;
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::flow::report_kind::ReportKind;
-use sakshi_domain::ids::{AppId, ClientId, EventId, KeyId, OperatorId, TxnId};
+use sakshi_domain::ids::{AppId, ClientId, EventId, GrantId, KeyId, OperatorId, TxnId};
 use sakshi_domain::request_id::RequestId;
 use sakshi_service::ServiceError;
 use sakshi_store::PageRequest;
 use sakshi_web::body;
 use sakshi_web::error::ApiError;
 use sakshi_web::query::{next_page, page_of};
-use sakshi_wire::{Body, Describe};
+use sakshi_wire::{Body, Describe, Sent};
 
 use super::InternalDeps;
 
@@ -41,6 +41,7 @@ identifies! {
     ClientId: "client", "cl_5f0c1d2e3b4a49788695a4b3c2d1e0f9";
     AppId: "app", "app_0c1d2e3b4a5f49788695a4b3c2d1e0f9";
     EventId: "event", "0fZbQ0000000000aB";
+    GrantId: "grant request", "gr_1d2e3b4a5f0c49788695a4b3c2d1e0f9";
     KeyId: "key", "key_2e3b4a5f0c1d49788695a4b3c2d1e0f9";
     OperatorId: "operator", "op_4a5f0c1d2e3b49788695a4b3c2d1e0f9";
     TxnId: "transaction", "3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11";
@@ -90,16 +91,24 @@ impl FromRequest for Paged {
 #[derive(Debug)]
 pub(super) struct Asked<T>(pub(super) T);
 
+/// The body of an operation that a page carries out, in the extensions of its request.
+pub(super) struct SentByPage(pub(super) Option<Sent>);
+
 impl<T: Body> FromRequest for Asked<T> {
     type Error = ApiError;
     type Future = LocalBoxFuture<'static, Result<Self, ApiError>>;
 
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
         let deps = deps(request);
+        let by_page = request.extensions_mut().get_mut::<SentByPage>().and_then(|sent| sent.0.take());
         let body = body::Body::from_request(request, payload);
         Box::pin(async move {
-            let (deps, body) = (deps?, body.await?);
-            Ok(Self(body.sent.request(deps.urls.at(deps.clock.now()))?))
+            let deps = deps?;
+            let sent = match by_page {
+                Some(sent) => sent,
+                None => body.await?.sent,
+            };
+            Ok(Self(sent.request(deps.urls.at(deps.clock.now()))?))
         })
     }
 }

@@ -13,6 +13,7 @@ use sakshi_web::edge::request_id;
 use sakshi_web::error::ApiError;
 use sakshi_web::rate_limit::host;
 use sakshi_wire::operator::brand::BrandResponse;
+use sakshi_wire::operator::credits::GrantRequestResponse;
 use sakshi_wire::operator::keys::KeyResponse;
 use sakshi_wire::operator::operators::OperatorResponse;
 use sakshi_wire::operator::tenancy::{AppResponse, ClientResponse};
@@ -32,6 +33,8 @@ const TOLD: &[&str] = &[
     "answers",
     "app_id",
     "apps",
+    "asked_at",
+    "asked_by",
     "at",
     "balance",
     "balance_after",
@@ -42,6 +45,9 @@ const TOLD: &[&str] = &[
     "client_id",
     "colour",
     "created_at",
+    "decided_at",
+    "decided_by",
+    "ends_at",
     "entry",
     "environments",
     "events",
@@ -49,6 +55,7 @@ const TOLD: &[&str] = &[
     "evidence",
     "expires_at",
     "flows",
+    "grant_id",
     "id",
     "key_id",
     "keys",
@@ -73,6 +80,7 @@ const TOLD: &[&str] = &[
     "refusals",
     "registration_ttl_days",
     "registrations",
+    "request",
     "requests_per_second",
     "resealed",
     "result_ttl_s",
@@ -82,6 +90,7 @@ const TOLD: &[&str] = &[
     "seq",
     "signs",
     "since",
+    "state",
     "support",
     "suspended",
     "suspended_at",
@@ -132,6 +141,13 @@ pub(super) async fn logged<T: Answer + 'static, F: Future<Output = T> + 'static>
     rt::spawn(carried_out.in_current_span()).await.map_err(ApiError::internal)
 }
 
+/// Keeps what an operator has done without an operation of the API.
+pub(super) async fn note(request: &HttpRequest, deps: &InternalDeps, who: &Who, operation: &str) -> Result<(), ApiError> {
+    let entry = entry(deps, request, who, operation, &BTreeMap::new());
+    deps.store.append_audit(with(&entry, deps.clock.now(), &json!({ "stage": "answered", "status": 200, "code": null }))).await?;
+    Ok(())
+}
+
 /// Keeps that an operator may not do this.
 pub(super) async fn refused(request: &HttpRequest, who: &Who, operation: &'static str) -> Result<(), ApiError> {
     let deps = deps(request)?;
@@ -144,14 +160,18 @@ pub(super) async fn refused(request: &HttpRequest, who: &Who, operation: &'stati
 
 /// The members of every entry.
 fn entry(deps: &InternalDeps, request: &HttpRequest, who: &Who, operation: &str, ids: &BTreeMap<&str, String>) -> Value {
-    json!({
+    let mut entry = json!({
         "operator_id": who.id,
         "operator": who.name,
         "operation": operation,
         "ids": ids,
         "from": host(request, &deps.trusted_proxies),
         "request_id": request_id(request),
-    })
+    });
+    if let Some(subject) = &who.subject {
+        entry["subject"] = json!(subject);
+    }
+    entry
 }
 
 /// What came of an operation.
@@ -178,6 +198,10 @@ async fn standing(deps: &InternalDeps, request: &HttpRequest) -> Result<Value, A
     if let Some(Ok(key)) = id("key_id").map(str::parse) {
         // Without a time the key is only read.
         return Ok(json!(deps.store.retire_key(key, None, None).await?.map(KeyResponse::from)));
+    }
+    if let Some(grant) = id("grant_id") {
+        let found = deps.store.grant_requests().await?.into_iter().find(|known| known.id.as_str() == grant);
+        return Ok(json!(found.map(GrantRequestResponse::from)));
     }
     if let Some(operator) = id("operator_id") {
         let found = deps.store.operators().await?.into_iter().find(|known| known.operator_id.as_str() == operator);

@@ -11,7 +11,8 @@ use aws_lc_rs::digest::{SHA256, digest};
 use futures_util::future::LocalBoxFuture;
 use sakshi_domain::flow::report_kind::ReportKind;
 use sakshi_domain::ids::OperatorId;
-use sakshi_domain::operator::{OperatorRecord, Role};
+use sakshi_domain::operator::{OperatorRecord, Role, SETTINGS, Signatory};
+use sakshi_domain::tenancy::KeyDigest;
 use sakshi_service::operator_token::OperatorToken;
 use sakshi_web::error::ApiError;
 use sakshi_web::subject::note_operator;
@@ -22,9 +23,6 @@ use super::InternalDeps;
 use super::arguments::deps;
 use super::audit;
 use super::failed_logins::{Login, refuse};
-
-/// The name of who uses the token of the settings.
-const SETTINGS: &str = "settings";
 
 /// Proof that a request was admitted as an operator's, with what its handler works on.
 #[derive(Debug)]
@@ -40,48 +38,92 @@ pub(crate) struct Insider;
 
 /// Who asks, in the extensions of a request that was admitted.
 #[derive(Clone, Debug)]
-pub(super) struct Who {
-    /// None for the token of the settings.
+pub struct Who {
+    /// None for the token of the settings, and for who has signed in at the identity provider.
     pub(super) id: Option<OperatorId>,
-    pub(super) name: String,
-    role: Role,
+    /// The subject at the identity provider.
+    pub(super) subject: Option<String>,
+    /// The name.
+    pub name: String,
+    /// The role.
+    pub role: Role,
 }
 
-/// Finds out who asks, before anything else of the request is read, and whether they may do this. The audit log has each refusal of an
-/// operator.
+impl Who {
+    /// The operator as records name one. A subject of the provider cannot look like an id of this service.
+    #[must_use]
+    pub fn signatory(&self) -> Signatory {
+        let subject = || self.subject.as_ref().map(|subject| format!("sub:{subject}"));
+        let id = self.id.as_ref().map(|id| id.as_str().to_owned()).or_else(subject);
+        Signatory { id: id.unwrap_or_else(|| SETTINGS.to_owned()), name: self.name.clone() }
+    }
+}
+
+/// Finds out who asks, before anything else of the request is read, and whether they may do this.
 pub(super) async fn admit(request: &HttpRequest, operation: &'static str, roles: &[Role]) -> Result<Who, ApiError> {
     let who = identify(request).await?;
+    allow(request, &who, operation, roles).await?;
+    Ok(who)
+}
+
+/// Refuses who has none of the roles. The audit log has each refusal of an operator.
+pub(super) async fn allow(request: &HttpRequest, who: &Who, operation: &'static str, roles: &[Role]) -> Result<(), ApiError> {
     if !roles.contains(&who.role) {
         tracing::warn!(operator.id = who.id.as_ref().map(OperatorId::as_str), operator.role = who.role.as_str(), "refused by role");
-        audit::refused(request, &who, operation).await?;
+        audit::refused(request, who, operation).await?;
         return Err(ApiError::Forbidden);
     }
-    Ok(who)
+    Ok(())
+}
+
+/// Who asks, after the admission.
+pub(super) fn who(request: &HttpRequest) -> Result<Who, ApiError> {
+    request.extensions().get::<Who>().cloned().ok_or(ApiError::BearerUnauthorized)
 }
 
 /// Returns true if an owner asks.
 pub(super) fn is_owner(request: &HttpRequest) -> bool {
-    request.extensions().get::<Who>().is_some_and(|who| who.role == Role::Owner)
+    who(request).is_ok_and(|who| who.role == Role::Owner)
 }
 
 /// A revocation counts at once: nothing is remembered here.
 async fn identify(request: &HttpRequest) -> Result<Who, ApiError> {
     let deps = deps(request)?;
     let token = bearer(request).ok_or(ApiError::BearerUnauthorized)?;
-    let who = if is(token, &deps.admin_token) {
-        Who { id: None, name: SETTINGS.to_owned(), role: Role::Owner }
-    } else {
-        let found = match OperatorToken::parse(token) {
-            Some(token) => deps.store.find_operator(token.digest()).await?,
-            None => None,
-        };
-        let found = found.filter(|operator| operator.is_valid(deps.clock.now()));
-        let OperatorRecord { operator_id, name, role, .. } = found.ok_or_else(|| refuse(&deps, request, Login::Operator))?;
-        Who { id: Some(operator_id), name, role }
-    };
+    let who = by_token(&deps, token).await?.ok_or_else(|| refuse(&deps, request, Login::Operator))?;
     note_operator(request, who.id.as_ref().map_or(SETTINGS, OperatorId::as_str));
     request.extensions_mut().insert(who.clone());
     Ok(who)
+}
+
+/// The operator with this token, if it is good.
+pub(super) async fn by_token(deps: &InternalDeps, token: &str) -> Result<Option<Who>, ApiError> {
+    if is(token, &deps.admin_token) {
+        return Ok(Some(of_settings()));
+    }
+    match OperatorToken::parse(token) {
+        Some(token) => with_digest(deps, token.digest()).await,
+        None => Ok(None),
+    }
+}
+
+/// The same by the digest of the token.
+pub(super) async fn by_digest(deps: &InternalDeps, token: [u8; 32]) -> Result<Option<Who>, ApiError> {
+    let expected = deps.admin_token.expose_secret();
+    let is_of_settings: bool = digest(&SHA256, expected.as_bytes()).as_ref().ct_eq(&token).into();
+    if is_of_settings && !expected.is_empty() {
+        return Ok(Some(of_settings()));
+    }
+    with_digest(deps, KeyDigest(token)).await
+}
+
+fn of_settings() -> Who {
+    Who { id: None, subject: None, name: SETTINGS.to_owned(), role: Role::Owner }
+}
+
+async fn with_digest(deps: &InternalDeps, digest: KeyDigest) -> Result<Option<Who>, ApiError> {
+    let found = deps.store.find_operator(digest).await?.filter(|operator| operator.is_valid(deps.clock.now()));
+    Ok(found.map(|OperatorRecord { operator_id, name, role, .. }| Who { id: Some(operator_id), subject: None, name, role }))
 }
 
 impl FromRequest for Operator {

@@ -1,6 +1,8 @@
 //! `/admin/v1/clients/{client_id}/credits`, its statement, and the audit of all ledgers.
 
+use actix_web::HttpRequest;
 use actix_web::web::Json;
+use sakshi_domain::credits::CreditMove;
 use sakshi_domain::ids::ClientId;
 use sakshi_service::ServiceError;
 use sakshi_store::{Audit, CreditOutcome, PageRequest, Store};
@@ -10,6 +12,7 @@ use sakshi_wire::operator::credits::{AuditResponse, AuditedClient, MoveCreditsRe
 
 use super::arguments::{Asked, Id, Paged};
 use super::bearer::Operator;
+use super::{InternalDeps, grants};
 
 pub(super) const REFERENCE_REUSED: ServiceError =
     ServiceError::Conflict { code: "reference_reused", message: "This reference was used for another amount; use a new one." };
@@ -18,14 +21,28 @@ const OUT_OF_RANGE: ServiceError =
 
 pub(super) async fn change(
     Operator(deps): Operator,
+    request: HttpRequest,
     Id(client): Id<ClientId>,
     Asked(asked): Asked<MoveCreditsRequest>,
 ) -> Result<Json<MoveCreditsResponse>, ApiError> {
-    match deps.credits.move_credits(client.clone(), asked.movement()).await? {
+    let movement = asked.movement();
+    if grants::must_wait(&deps, &client, &movement).await? {
+        return grants::ask(&deps, &request, client, movement).await;
+    }
+    move_credits(&deps, client, movement).await
+}
+
+/// Moves credits at the ledger.
+pub(super) async fn move_credits(
+    deps: &InternalDeps,
+    client: ClientId,
+    movement: CreditMove,
+) -> Result<Json<MoveCreditsResponse>, ApiError> {
+    match deps.credits.move_credits(client.clone(), movement).await? {
         CreditOutcome::Moved(entry) => {
             let balance = balance_of(&deps.store, &client).await?;
             tracing::info!(client.id = %client, entry.kind = entry.kind.as_str(), entry.amount = entry.amount, "credits moved");
-            Ok(Json(MoveCreditsResponse { balance, entry: entry.into() }))
+            Ok(Json(MoveCreditsResponse { balance, entry: Some(entry.into()), request: None }))
         }
         CreditOutcome::ReferenceReused => Err(REFERENCE_REUSED.into()),
         CreditOutcome::OutOfRange => Err(OUT_OF_RANGE.into()),

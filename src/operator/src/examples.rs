@@ -78,6 +78,12 @@ fn of(id: &str) -> (Value, Value) {
             json!({ "kind": "grant", "amount": 1_000, "reference": "invoice-7" }),
             json!({ "balance": 1_000, "entry": entry(1, "grant", 1_000, 1_000, "invoice-7") }),
         ),
+        "listGrantRequests" => (Value::Null, json!({ "requests": [grant_request("pending")] })),
+        "confirmGrant" => {
+            let moved = entry(2, "grant", 100_000, 101_000, "invoice-8");
+            (Value::Null, json!({ "balance": 101_000, "entry": moved, "request": grant_request("confirmed") }))
+        }
+        "refuseGrant" => (Value::Null, grant_request("refused")),
         "getClientStatement" => {
             let entries = [entry(1, "grant", 1_000, 1_000, "invoice-7"), entry(2, "debit", 1, 999, TXN)];
             (Value::Null, json!({ "page": 1, "page_size": 20, "total": 2, "entries": entries }))
@@ -164,6 +170,14 @@ fn key(expires_at: Option<&str>, revoked_at: Option<&str>) -> Value {
 
 fn entry(seq: u64, kind: &str, amount: u64, balance_after: u64, reference: &str) -> Value {
     json!({ "seq": seq, "kind": kind, "amount": amount, "balance_after": balance_after, "reference": reference, "at": CREATED })
+}
+
+fn grant_request(state: &str) -> Value {
+    let decided = (state != "pending").then_some(LATER);
+    json!({ "grant_id": "gr_1d2e3b4a5f0c49788695a4b3c2d1e0f9", "client_id": CLIENT, "kind": "grant", "amount": 100_000,
+        "reference": "invoice-8", "state": state, "asked_by": OPERATOR, "asked_by_name": "Asha Rao", "asked_at": CREATED,
+        "ends_at": "2026-01-16T10:00:00.000Z", "decided_by": decided.map(|_| "settings"), "decided_by_name": decided.map(|_| "settings"),
+        "decided_at": decided })
 }
 
 fn delivery() -> Value {

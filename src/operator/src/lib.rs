@@ -19,6 +19,8 @@ mod data_loss;
 mod erasure;
 mod examples;
 mod failed_logins;
+mod grants;
+pub mod inside;
 mod intent_keys;
 mod keys;
 mod openapi;
@@ -54,7 +56,7 @@ use sakshi_wire::operator::views::TreeNode;
 use sakshi_wire::reports::FlowReport;
 use secrecy::SecretString;
 
-pub use bearer::{Connector, ConnectorTokens, Operator};
+pub use bearer::{Connector, ConnectorTokens, Operator, Who};
 pub use failed_logins::FailedLogins;
 pub use operation::Operation;
 pub use routes::operations;
@@ -141,6 +143,8 @@ pub struct InternalDeps {
     pub urls: UrlPolicy,
     /// The address of the pages that explain errors.
     pub docs: DocsBase,
+    /// Credits above which a grant waits for a second operator.
+    pub second_person_above: Option<u64>,
     /// Bytes of a JSON body.
     pub body_bytes: usize,
     /// For how long the settings let anything be kept.

@@ -3,7 +3,8 @@
 
 use actix_web::http::Method;
 use actix_web::web::{self, Data, Json, Payload};
-use actix_web::{Error, FromRequest, Handler, HttpRequest, Responder, ResponseError as _, Route};
+use actix_web::{Error, FromRequest, Handler, HttpRequest, Responder, ResponseError as _, Route, dev};
+use futures_util::future::LocalBoxFuture;
 use sakshi_domain::limits::{PAGE_MAX, PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX};
 use sakshi_domain::operator::Role;
 use sakshi_service::ServiceError;
@@ -18,12 +19,14 @@ use super::InternalDeps;
 use super::arguments::{Asked, Id, Identifies, Paged};
 use super::audit::{self, Logging, Outcome};
 use super::audit_log::Range;
-use super::bearer::{Connector, Insider, Operator, admit};
+use super::bearer::{Connector, Insider, Operator, Who, admit};
 use super::consents::Period;
 use super::probes::MetricsPage;
 
 /// Part of what describes an operation.
 type Describing = Box<dyn FnOnce(&mut Described)>;
+/// An operation without a route.
+type Perform = Box<dyn FnOnce(HttpRequest, Who, Logging) -> LocalBoxFuture<'static, Result<Value, ApiError>>>;
 
 /// A row of the table: one method of one path.
 pub struct Operation {
@@ -31,6 +34,8 @@ pub struct Operation {
     pub method: Method,
     /// The path's pattern.
     pub path: &'static str,
+    /// Its name in the document and in the audit log.
+    pub(super) id: &'static str,
     /// What describes it, which is done when somebody asks for the document.
     describe: Vec<Describing>,
     /// Whether it asks for an operator's token.
@@ -39,6 +44,8 @@ pub struct Operation {
     pub(super) roles: &'static [Role],
     pub(super) logging: Logging,
     pub(super) route: Box<dyn FnOnce(&'static [Role], Logging) -> Route>,
+    /// Carries it out for an operator who was admitted, without a route of its own.
+    pub(super) perform: Perform,
     /// Bytes of a JSON body, if not those of the settings.
     pub(super) body_bytes: Option<usize>,
 }
@@ -60,6 +67,17 @@ impl Operation {
             H::Output::describe(to);
         };
         let (is_of_operators, is_read) = (A::IS_OF_OPERATORS, method == Method::GET);
+        let inside = handler.clone();
+        let perform = move |request: HttpRequest, who: Who, logging| -> LocalBoxFuture<'static, Result<Value, ApiError>> {
+            Box::pin(async move {
+                let arguments = A::from_request(&request, &mut dev::Payload::None).await.map_err(|error| refusal_of(&error.into()))?;
+                if is_read {
+                    return inside.call(arguments).await.into_value();
+                }
+                let asked = arguments.asked();
+                audit::logged(request, who, (id, logging), asked, move || inside.call(arguments)).await?.into_value()
+            })
+        };
         let route = move |roles, logging| {
             if !is_of_operators {
                 return web::to(handler);
@@ -79,8 +97,8 @@ impl Operation {
         };
         // What changes something is for owners, unless the table says otherwise.
         let roles = if is_read { Role::ALL } else { &[Role::Owner] };
-        let (describe, route) = (vec![Box::new(describe) as Describing], Box::new(route));
-        Self { method, path, describe, is_of_operators, roles, logging: Logging::Around, route, body_bytes: None }
+        let (describe, route, perform) = (vec![Box::new(describe) as Describing], Box::new(route), Box::new(perform));
+        Self { method, path, id, describe, is_of_operators, roles, logging: Logging::Around, route, perform, body_bytes: None }
     }
 
     /// Owners alone may do it, though it changes nothing.
@@ -122,6 +140,11 @@ impl Operation {
         self.describe.drain(..).for_each(|describe| describe(&mut described));
         described
     }
+}
+
+/// The refusal of an extractor.
+fn refusal_of(error: &Error) -> ApiError {
+    error.as_error::<ApiError>().cloned().unwrap_or_else(|| ApiError::internal("an argument could not be read"))
 }
 
 /// What the document says of an operation, with the schemas that it refers to.
@@ -286,6 +309,14 @@ pub(super) trait Answer: Responder {
     fn outcome(&self) -> Outcome {
         Outcome { status: 200, code: None, after: Value::Null }
     }
+
+    /// The answer as a value, for a page.
+    fn into_value(self) -> Result<Value, ApiError>
+    where
+        Self: Sized,
+    {
+        Ok(self.outcome().after)
+    }
 }
 
 impl<T: Answer> Answer for Result<T, ApiError> {
@@ -298,6 +329,10 @@ impl<T: Answer> Answer for Result<T, ApiError> {
             Ok(answer) => answer.outcome(),
             Err(refusal) => Outcome { status: refusal.status_code().as_u16(), code: Some(refusal.code()), after: Value::Null },
         }
+    }
+
+    fn into_value(self) -> Result<Value, ApiError> {
+        self.and_then(Answer::into_value)
     }
 }
 

@@ -10,8 +10,8 @@ use sakshi_wire::reports::FlowReport;
 
 use super::operation::Operation;
 use super::{
-    apps, audit_log, brand, clients, clock, consents, credits, data_loss, erasure, intent_keys, keys, openapi, operators, probes, reports,
-    reseal, transfers, views,
+    apps, audit_log, brand, clients, clock, consents, credits, data_loss, erasure, grants, intent_keys, keys, openapi, operators, probes,
+    reports, reseal, transfers, views,
 };
 
 const CONNECTORS: &str = "Connectors";
@@ -205,7 +205,8 @@ fn of_credits() -> Vec<Operation> {
             Method::POST,
             CREDITS,
             "grantCredits",
-            "Grants credits to a client, or corrects its balance. The same movement under the same reference changes nothing.",
+            "Grants credits to a client, or corrects its balance. The same movement under the same reference changes nothing. One above \
+            `admin.second_person_above` of the settings waits as a request until another operator confirms it, for a day at most.",
             credits::change,
         )
         .refuses(
@@ -226,6 +227,29 @@ fn of_credits() -> Vec<Operation> {
             "Adds every ledger up again. It reads every entry of every client.",
             credits::audit,
         ),
+        Operation::new(
+            Method::GET,
+            "/admin/v1/credits/requests",
+            "listGrantRequests",
+            "Lists the movements of credits that wait for a second operator, and those that were decided within their day.",
+            grants::list,
+        ),
+        Operation::new(
+            Method::POST,
+            "/admin/v1/credits/requests/{grant_id}/confirm",
+            "confirmGrant",
+            "Confirms a movement of credits that another operator has asked for, and makes it. Confirming it again changes nothing.",
+            grants::confirm,
+        )
+        .refuses(grants::SECOND_PERSON, "The same operator has asked for it, or it was refused."),
+        Operation::new(
+            Method::POST,
+            "/admin/v1/credits/requests/{grant_id}/refuse",
+            "refuseGrant",
+            "Refuses a movement of credits that waits for a second operator. The operator who asked may withdraw it in the same way.",
+            grants::refuse,
+        )
+        .refuses(grants::DECIDED, "It was confirmed before."),
     ]
 }
 

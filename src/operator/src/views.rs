@@ -9,7 +9,7 @@ use sakshi_domain::refused_request::RefusedRequest;
 use sakshi_domain::request_id::RequestId;
 use sakshi_domain::tenancy::App;
 use sakshi_service::ServiceError;
-use sakshi_store::{FlowDeliveries, PageRequest, TransactionRecord};
+use sakshi_store::{FlowDeliveries, PageRequest, Store, TransactionRecord};
 use sakshi_web::error::ApiError;
 use sakshi_wire::operator::nodes::NodesResponse;
 use sakshi_wire::operator::views::{
@@ -66,15 +66,27 @@ pub(super) async fn transaction(Operator(deps): Operator, Id(txn_id): Id<TxnId>)
     }))
 }
 
-/// Requests that were refused with this id. Every app is asked for what it keeps, so this is for an operator's question and no more.
 pub(super) async fn request(Operator(deps): Operator, Id(id): Id<RequestId>) -> Result<Json<RefusedRequests>, ApiError> {
+    let requests = find_refused(&deps.store, &id).await?;
+    if requests.is_empty() {
+        return Err(ServiceError::NotFound("refused request").into());
+    }
+    Ok(Json(RefusedRequests { requests }))
+}
+
+/// Requests that were refused with this id, the newest first. Every app is asked for what it keeps, so this is for an operator's question
+/// and no more.
+///
+/// # Errors
+/// A store that is away.
+pub async fn find_refused(store: &Store, id: &RequestId) -> Result<Vec<RefusedRequestResponse>, ApiError> {
     let mut requests = Vec::new();
     for number in 1.. {
-        let page = deps.store.list_clients(PageRequest { page: number, page_size: PAGE_SIZE_MAX }).await?;
+        let page = store.list_clients(PageRequest { page: number, page_size: PAGE_SIZE_MAX }).await?;
         for client in &page.items {
-            for app in deps.store.list_apps(client.client_id.clone()).await? {
-                let kept = deps.store.refusals(app.app_id.clone()).await?;
-                let found = kept.into_iter().filter(|refused| refused.request_id == id);
+            for app in store.list_apps(client.client_id.clone()).await? {
+                let kept = store.refusals(app.app_id.clone()).await?;
+                let found = kept.into_iter().filter(|refused| refused.request_id == *id);
                 requests.extend(found.map(|refused| row(&app, refused)));
             }
         }
@@ -82,11 +94,8 @@ pub(super) async fn request(Operator(deps): Operator, Id(id): Id<RequestId>) -> 
             break;
         }
     }
-    if requests.is_empty() {
-        return Err(ServiceError::NotFound("refused request").into());
-    }
     requests.sort_by_key(|request| std::cmp::Reverse(request.at));
-    Ok(Json(RefusedRequests { requests }))
+    Ok(requests)
 }
 
 fn row(app: &App, refused: RefusedRequest) -> RefusedRequestResponse {

@@ -2,11 +2,10 @@
 
 use std::sync::LazyLock;
 
-use sakshi_web::static_file::{BASE_STYLE, StaticFile};
+use sakshi_web::static_file::{BASE_STYLE, DESK_STYLE, FIGURES_STYLE, RECORDS_STYLE, StaticFile};
 
 /// The style sheet.
-pub(crate) static STYLE: LazyLock<StaticFile> =
-    LazyLock::new(|| StaticFile::style("/assets/portal.css", &[BASE_STYLE, include_str!("../assets/portal.css")]));
+pub(crate) static STYLE: LazyLock<StaticFile> = LazyLock::new(|| StaticFile::style("/assets/portal.css", &[BASE_STYLE, DESK_STYLE]));
 /// The script.
 pub(crate) static SCRIPT: LazyLock<StaticFile> =
     LazyLock::new(|| StaticFile::script("/assets/portal.js", include_str!("../assets/portal.js")));
@@ -33,6 +32,3 @@ pub(crate) static DOCS: LazyLock<StaticFile> =
 /// The script of the documentation.
 pub(crate) static DOCS_SCRIPT: LazyLock<StaticFile> =
     LazyLock::new(|| StaticFile::script("/assets/docs.js", include_str!("../assets/docs.js")));
-
-const RECORDS_STYLE: &str = include_str!("../assets/records.css");
-const FIGURES_STYLE: &str = include_str!("../assets/figures.css");

@@ -3,7 +3,6 @@
 
 use actix_web::dev::Payload;
 use actix_web::http::StatusCode;
-use actix_web::http::header::{CONTENT_TYPE, HeaderMap};
 use actix_web::web::{Bytes, Data};
 use actix_web::{FromRequest, HttpRequest, ResponseError as _};
 use aws_lc_rs::rand;
@@ -15,10 +14,11 @@ use sakshi_service::idempotency::{IdempotentRequest, scope};
 use sakshi_service::{Service, ServiceError};
 use sakshi_web::body::read_bounded;
 use sakshi_web::error::ApiError;
+pub(super) use sakshi_web::form::Kind;
+use sakshi_web::form::{self, CSRF_FIELD, Pairs, check_media_type};
 use sakshi_web::rate_limit::RateLimits;
 use sakshi_web::same_site::refuse_cross_site;
 use sakshi_wire::Sent;
-use sakshi_wire::json::Json;
 use url::form_urlencoded;
 
 use super::error::PortalError;
@@ -28,36 +28,13 @@ use super::portal_user::PortalUser;
 
 /// Bytes of a form.
 const FORM_BYTES_MAX: usize = 16 * 1_024;
-/// The field that proves that the form is of this session.
-const CSRF_FIELD: &str = "form_word";
 /// The field that tells one filling-in from another, so that two clicks are one request.
 const ONCE: &str = "once";
-
-/// How the text of a field stands for a value of the request.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Kind {
-    /// As it is; left out when it is empty.
-    Text,
-    /// As it is; nothing when it is empty, which removes what is set.
-    Removable,
-    /// One of several texts.
-    Words,
-    /// A whole number.
-    Whole,
-    /// A whole number; nothing when it is empty, which removes what is set.
-    RemovableWhole,
-    /// A moment in UTC, as browsers write it.
-    Moment,
-    /// The same; nothing when it is empty, which removes what is set.
-    RemovableMoment,
-    /// `true` or `false`.
-    Flag,
-}
 
 /// What stands in a form, and what is wrong with it.
 #[derive(Debug, Default)]
 pub(super) struct Form {
-    pairs: Vec<(String, String)>,
+    pairs: Pairs,
     problems: Vec<(String, String)>,
     /// What is wrong with the request as a whole.
     trouble: Option<String>,
@@ -88,7 +65,7 @@ impl Form {
     }
 
     pub(super) fn read(bytes: &[u8]) -> Self {
-        Self { pairs: form_urlencoded::parse(bytes).into_owned().collect(), ..Self::default() }
+        Self { pairs: form::read(bytes), ..Self::default() }
     }
 
     /// What stands in a field; empty when nothing does.
@@ -128,16 +105,7 @@ impl Form {
 
     /// As the fields of a request. What is not of this shape is in them as well, to be refused.
     pub(super) fn sent(&self, shape: &[(&str, Kind)]) -> Sent {
-        let mut members: Vec<(String, Json)> = Vec::new();
-        for (name, text) in self.pairs.iter().filter(|(name, _)| name != ONCE) {
-            let kind = shape.iter().find(|(known, _)| known == name).map_or(Kind::Text, |(_, kind)| *kind);
-            if let (Kind::Words, Some((_, Json::List(items)))) = (kind, members.iter_mut().find(|(known, _)| known == name)) {
-                items.push(Json::Text(text.clone()));
-            } else if let Some(value) = kind.value(text) {
-                members.push((name.clone(), value));
-            }
-        }
-        Sent(members)
+        form::sent(self.pairs.iter().filter(|(name, _)| name != ONCE), shape)
     }
 
     /// The request as one that is carried out once, however often it is sent.
@@ -190,32 +158,6 @@ impl Form {
     }
 }
 
-impl Kind {
-    fn value(self, text: &str) -> Option<Json> {
-        let text = text.trim();
-        let as_it_is = || Json::Text(text.to_owned());
-        match self {
-            Self::Removable | Self::RemovableWhole | Self::RemovableMoment if text.is_empty() => Some(Json::Null),
-            _ if text.is_empty() => None,
-            Self::Text | Self::Removable => Some(as_it_is()),
-            Self::Words => Some(Json::List(vec![as_it_is()])),
-            Self::Whole | Self::RemovableWhole => {
-                Some(text.parse::<i64>().map_or_else(|_| as_it_is(), |number| Json::Number(number.into())))
-            }
-            Self::Moment | Self::RemovableMoment => Some(Json::Text(match text.len() {
-                16 => format!("{text}:00Z"),
-                19 => format!("{text}Z"),
-                _ => text.to_owned(),
-            })),
-            Self::Flag => Some(match text {
-                "true" => Json::Flag(true),
-                "false" => Json::Flag(false),
-                _ => as_it_is(),
-            }),
-        }
-    }
-}
-
 /// A fresh value of the field that tells one filling-in from another; without randomness an empty
 /// one, which makes every sending one of its own.
 pub(super) fn once() -> String {
@@ -234,18 +176,11 @@ pub(crate) struct Submitted {
     pub(super) form: Form,
 }
 
-fn is_form(headers: &HeaderMap) -> Result<(), ApiError> {
-    let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let essence = kind.split(';').next().unwrap_or_default().trim();
-    let good = essence.eq_ignore_ascii_case("application/x-www-form-urlencoded");
-    good.then_some(()).ok_or(ApiError::UnsupportedMediaType("A form is sent as application/x-www-form-urlencoded."))
-}
-
 /// Whether the request is of a page of ours, and then its body.
 fn sent(request: &HttpRequest, payload: &mut Payload) -> impl Future<Output = Result<Bytes, ApiError>> + use<> {
     let service = request.app_data::<Data<Service>>();
     let ours = match service {
-        Some(service) => refuse_cross_site(request, service).and_then(|()| is_form(request.headers())),
+        Some(service) => refuse_cross_site(request, service).and_then(|()| check_media_type(request.headers())),
         None => Err(ApiError::Service(ServiceError::Internal("the portal is not configured".to_owned()))),
     };
     let body = read_bounded(request, payload, FORM_BYTES_MAX);

@@ -4,7 +4,7 @@ use actix_web::HttpRequest;
 use sakshi_wire::Sent;
 
 use super::form::{Form, Kind};
-use super::session::SessionId;
+use super::session::COOKIE;
 
 /// Fields of every kind that forms have.
 const SHAPE: &[(&str, Kind)] = &[
@@ -18,7 +18,7 @@ const SHAPE: &[(&str, Kind)] = &[
 /// The session that a request names, as the cookie that would be set for it, with the token of its forms.
 #[must_use]
 pub fn session(request: &HttpRequest) -> Option<(String, String)> {
-    SessionId::of(request).map(|id| (id.cookie(false), id.csrf_token().as_str().to_owned()))
+    COOKIE.of(request).map(|id| (id.cookie(false), id.csrf_token().as_str().to_owned()))
 }
 
 /// The fields of a form as those of a request.

@@ -1,12 +1,9 @@
 //! The layout of the portal's pages, and the headers of its answers.
 
-use actix_web::http::StatusCode;
-use actix_web::http::header::{HeaderValue, LOCATION, REFERRER_POLICY};
 use actix_web::web::Data;
-use actix_web::{HttpMessage as _, HttpRequest, HttpResponse};
-use askama::Template;
+use actix_web::{HttpMessage as _, HttpRequest};
 use sakshi_service::Service;
-use sakshi_web::html;
+pub(super) use sakshi_web::html::{form_page as page, redirect};
 use sakshi_web::static_file::ICON;
 
 use crate::files::{CLAIMS, CREDITS, EVENT, FIGURES, FOLLOW, RECORDS, SCRIPT, STYLE};
@@ -128,17 +125,4 @@ impl Layout {
     pub(super) fn csrf_token(&self) -> &str {
         self.user.as_ref().map_or("", |user| &user.csrf_token)
     }
-}
-
-/// Answers with a page.
-pub(super) fn page(status: StatusCode, template: &impl Template) -> HttpResponse {
-    let mut response = html::page(status, None, template);
-    // Without a referrer a browser would call the origin of a form's request "null".
-    response.headers_mut().insert(REFERRER_POLICY, HeaderValue::from_static("same-origin"));
-    response
-}
-
-/// Redirects the browser to a path of ours, which it then requests with `GET` (303, RFC 9110 §15.4.4).
-pub(super) fn redirect(path: &str) -> HttpResponse {
-    html::private(StatusCode::SEE_OTHER).insert_header((LOCATION, path)).finish()
 }

@@ -11,12 +11,10 @@ mod checks;
 mod credits;
 mod curl;
 mod deliveries;
-mod delivery;
 pub mod docs;
 mod error;
 mod events;
 mod fallback;
-mod field;
 mod files;
 mod form;
 #[cfg(feature = "fuzzing")]
@@ -27,7 +25,6 @@ mod layout;
 pub mod once;
 mod orders;
 mod overview;
-mod paging;
 mod portal_user;
 mod refusals;
 mod routes;
@@ -41,8 +38,9 @@ mod trial;
 mod verifications;
 mod verifications_csv;
 mod webhooks;
-mod when;
 mod why;
+
+use sakshi_web::{delivery, field, paging, when};
 
 pub use self::error::error_page;
 pub use self::routes::ROUTES;

@@ -20,12 +20,13 @@ use sakshi_service::authentication::KeyGate;
 use sakshi_service::{Service, ServiceError};
 use sakshi_store::{SessionDigest, SessionRecord, Store, StoreError};
 use sakshi_web::error::ApiError;
+use sakshi_web::html::with_cookie;
 use sakshi_web::rate_limit::RateLimits;
 
 use super::error::PortalError;
 use super::form::Posted;
 use super::layout::{Layout, page, redirect};
-use super::sign_in::{opened, with_cookie};
+use super::sign_in::opened;
 
 /// The time for which a link works.
 pub const LINK_LIFETIME: Duration = Duration::from_secs(10 * 60);

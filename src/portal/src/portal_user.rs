@@ -20,7 +20,7 @@ use sakshi_web::rate_limit::RateLimits;
 
 use super::error::PortalError;
 use super::layout::{Layout, LayoutUser, Section};
-use super::session::{CsrfToken, IDLE, SessionId};
+use super::session::{COOKIE, CsrfToken, IDLE};
 
 /// The least time between two prolongations of a session, so that not every page writes to the store.
 const PROLONG_INTERVAL: Duration = Duration::from_secs(60);
@@ -68,7 +68,7 @@ impl PortalUser {
         let rates = request.app_data::<Data<RateLimits>>().ok_or_else(missing)?;
         rates.pages.take(&rates.client_address(request))?;
         let gate = request.app_data::<Rc<KeyGate>>().cloned().ok_or_else(missing)?;
-        let id = SessionId::of(request).ok_or(PortalError::SignIn { ended: false })?;
+        let id = COOKIE.of(request).ok_or(PortalError::SignIn { ended: false })?;
         let record = service.store.load_session(id.digest()).await?.ok_or(PortalError::SignIn { ended: true })?;
         let session = Session { gate, record };
         match session.check().await {

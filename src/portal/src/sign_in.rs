@@ -3,7 +3,6 @@
 use std::rc::Rc;
 
 use actix_web::http::StatusCode;
-use actix_web::http::header::{HeaderValue, SET_COOKIE};
 use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse, ResponseError as _};
 use askama::Template;
@@ -14,12 +13,13 @@ use sakshi_service::{Service, ServiceError};
 use sakshi_store::SessionRecord;
 use sakshi_web::authenticated::refuse_elsewhere;
 use sakshi_web::error::ApiError;
+use sakshi_web::html::with_cookie;
 
 use super::error::PortalError;
 use super::field::Field;
 use super::form::{Posted, Submitted};
 use super::layout::{Layout, page, redirect};
-use super::session::{IDLE, LIFETIME, SessionId, no_cookie};
+use super::session::{COOKIE, IDLE, LIFETIME};
 
 #[derive(Template)]
 #[template(path = "sign_in.html")]
@@ -102,10 +102,10 @@ async fn entered(request: &HttpRequest, service: &Service, key: &str, app: &str)
 
 /// Opens a session for a caller whose key was checked, and ends the one that the browser had; the cookie for it.
 pub(super) async fn opened(request: &HttpRequest, service: &Service, key: KeyDigest, caller: &Caller) -> Result<String, ApiError> {
-    if let Some(before) = SessionId::of(request) {
+    if let Some(before) = COOKIE.of(request) {
         service.store.end_session(before.digest()).await?;
     }
-    let id = SessionId::mint().ok_or_else(|| ApiError::internal("the system has no randomness"))?;
+    let id = COOKIE.mint().ok_or_else(|| ApiError::internal("the system has no randomness"))?;
     let now = service.clock.now();
     let app = caller.app.app_id.clone();
     service.store.open_session(SessionRecord { digest: id.digest(), key, app, idle_until: now + IDLE, ends_at: now + LIFETIME }).await?;
@@ -121,16 +121,9 @@ pub(crate) async fn leave(submitted: Submitted, service: Data<Service>) -> Resul
     let Submitted { user, .. } = submitted;
     service.store.end_session(user.session.digest()).await?;
     tracing::info!(app.id = %user.caller.app.app_id, "portal session ended");
-    Ok(with_cookie(redirect("/portal/sign-in?out=1"), &no_cookie(is_secure(&service))))
+    Ok(with_cookie(redirect("/portal/sign-in?out=1"), &COOKIE.none(is_secure(&service))))
 }
 
 fn is_secure(service: &Service) -> bool {
     service.authority.public_base.starts_with("https:")
-}
-
-pub(super) fn with_cookie(mut response: HttpResponse, cookie: &str) -> HttpResponse {
-    if let Ok(cookie) = HeaderValue::from_str(cookie) {
-        response.headers_mut().insert(SET_COOKIE, cookie);
-    }
-    response
 }

@@ -1,4 +1,5 @@
-//! The internal listener's app: the operator's API, the connectors' reports and the probes, and the sandbox's stand-ins for upstreams.
+//! The internal listener's app: the operator's API and console, the connectors' reports and the probes, and the sandbox's stand-ins for
+//! upstreams.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,6 +12,7 @@ use actix_web::{App, Error};
 use futures_util::future::LocalBoxFuture;
 use metrics::gauge;
 use sakshi_actors::{Flows, NodeView, Tree};
+use sakshi_console::Console;
 use sakshi_domain::credits::CreditMove;
 use sakshi_domain::ids::ClientId;
 use sakshi_domain::time::Timestamp;
@@ -30,6 +32,7 @@ use crate::telemetry::{PrometheusRecorder, process};
 /// The listener has one worker, and this is its app.
 pub(crate) fn app(
     deps: InternalDeps,
+    console: Console,
     stand_ins: Option<StandIns>,
 ) -> App<
     impl ServiceFactory<ServiceRequest, Config = (), Response = ServiceResponse<impl MessageBody + use<>>, Error = Error, InitError = ()>
@@ -37,6 +40,7 @@ pub(crate) fn app(
 > {
     App::new().wrap(from_fn(edge)).configure(move |config| {
         sakshi_operator::configure(config, deps);
+        sakshi_console::configure(config, console);
         if let Some(stand_ins) = stand_ins {
             stand_ins.configure_orders(config);
         }

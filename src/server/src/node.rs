@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use sakshi_actors::{Escalation, Handles, Tree, TreeConfig};
 use sakshi_authority::callback_address::CallbackAddressError;
+use sakshi_console::{Console, STREAMS_MAX};
 use sakshi_domain::profile::Profile;
 use sakshi_operator::{FailedLogins, InternalDeps, LongestKept};
 use sakshi_outbound::ClientError;
@@ -20,6 +21,7 @@ use sakshi_service::drain::Drain;
 use sakshi_service::idempotency_locks::IdempotencyLocks;
 use sakshi_service::names::Names;
 use sakshi_store::{Store, StoreError};
+use sakshi_supervision::FairSlots;
 use sakshi_web::error::DocsBase;
 use sakshi_web::listener::{Listener, ListenerConfig, ListenerTls};
 use tokio::net::TcpSocket;
@@ -249,14 +251,24 @@ impl Node {
             trusted_proxies: settings.server.trusted_proxies.clone().into(),
             urls: bounds::rules(settings).urls,
             docs: DocsBase(public_base.as_str().into()),
+            second_person_above: settings.admin.second_person_above,
             body_bytes: settings.limits.body_bytes,
+        };
+        let console = Console {
+            is_https: tls.internal.is_some(),
+            sandbox: settings.profile == Profile::Sandbox,
+            low_credits: settings.telemetry.low_credits,
+            kept: settings.ovse.window + settings.ovse.result_ttl,
+            installation: public_base.as_str().into(),
+            drain: drain.clone(),
+            streams: FairSlots::new(STREAMS_MAX),
         };
         let reports = deps.clone();
         let config = listener("connectors", &tls.connectors, 1, fds.internal, 0);
         let start = |socket| Listener::start(config, socket, move || internal::connectors(reports.clone()));
         let connectors = connector_socket.map(start).transpose()?;
         let config = listener("internal", &tls.internal, 1, fds.internal, PROBES);
-        let internal = Listener::start(config, internal_socket, move || internal::app(deps.clone(), stand_ins.clone()))?;
+        let internal = Listener::start(config, internal_socket, move || internal::app(deps.clone(), console.clone(), stand_ins.clone()))?;
         let node = Self {
             public_addr,
             internal_addr,

@@ -94,15 +94,31 @@ pub struct Listing {
 /// A store that is away.
 pub async fn list(service: &Service, caller: &Caller, filter: &Filter, before: Option<u64>, most: usize) -> Result<Listing, ServiceError> {
     let kept_since = service.clock.now() - (service.rules.window + service.rules.result_ttl);
-    let ledger = Ledger { store: &service.store, client: &caller.client, app: &caller.app.app_id, kept_since, read_max: READ_MAX };
+    let ledger = Ledger { store: &service.store, client: &caller.client, app: Some(&caller.app.app_id), kept_since, read_max: READ_MAX };
     ledger.list(filter, before, most).await
+}
+
+/// The same of all apps of a client, for the operator. A transaction that was opened before `kept_since` may be gone.
+///
+/// # Errors
+/// A store that is away.
+pub async fn list_of_client(
+    store: &Store,
+    client: &ClientId,
+    kept_since: Timestamp,
+    filter: &Filter,
+    before: Option<u64>,
+    most: usize,
+) -> Result<Listing, ServiceError> {
+    Ledger { store, client, app: None, kept_since, read_max: READ_MAX }.list(filter, before, most).await
 }
 
 /// The ledger in which the verifications of an app are found.
 struct Ledger<'a> {
     store: &'a Store,
     client: &'a ClientId,
-    app: &'a AppId,
+    /// One app, or all.
+    app: Option<&'a AppId>,
     /// A transaction that was opened before may be gone.
     kept_since: Timestamp,
     /// Entries that one listing reads at most.
@@ -133,7 +149,7 @@ impl Ledger<'_> {
                 }
                 listing.read_back_to = Some(entry.at);
                 any_kept |= found.is_some();
-                let Some(own) = found.filter(|found| found.opened.app == *self.app) else { continue };
+                let Some(own) = found.filter(|found| self.app.is_none_or(|app| found.opened.app == *app)) else { continue };
                 listing.looked_at += 1;
                 listing.verifications.extend(Some(own).filter(|own| filter.admits(own)));
                 if listing.verifications.len() == most {
@@ -223,7 +239,7 @@ mod tests {
         }
 
         async fn list(&self, kept_since: Timestamp, filter: &Filter, before: Option<u64>) -> Listing {
-            let ledger = Ledger { store: &self.store, client: &self.client, app: &self.app, kept_since, read_max: READ };
+            let ledger = Ledger { store: &self.store, client: &self.client, app: Some(&self.app), kept_since, read_max: READ };
             ledger.list(filter, before, 20).await.unwrap()
         }
     }

@@ -82,6 +82,25 @@ impl AuditHead {
     /// The head of a log without entries.
     pub const NONE: Self = Self { number: 0, hash: AuditHash::NONE };
 
+    /// The head with this record, if it follows from this one and is as it was written.
+    ///
+    /// # Errors
+    /// How it differs.
+    pub fn followed(self, record: &AuditRecord) -> Result<Self, String> {
+        let expected = self.followed_by(record.entry.clone());
+        let next = expected.number;
+        if record.number != next {
+            return Err(format!("entry {next} is missing"));
+        }
+        if record.previous != expected.previous {
+            return Err(format!("entry {next} does not follow from the one before"));
+        }
+        if record.hash != expected.hash {
+            return Err(format!("entry {next} was changed"));
+        }
+        Ok(Self { number: next, hash: record.hash })
+    }
+
     pub(crate) fn followed_by(self, entry: String) -> AuditRecord {
         AuditRecord { number: self.number + 1, previous: self.hash, hash: self.hash.followed_by(&entry), entry }
     }

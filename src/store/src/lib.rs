@@ -12,6 +12,7 @@ mod client_log;
 #[cfg(test)]
 mod conformance;
 mod consents;
+mod console;
 mod credits;
 pub mod embedded;
 pub mod engine;
@@ -41,6 +42,7 @@ mod xaes;
 pub use audit_log::{AuditHash, AuditHead, AuditRecord};
 pub use client_log::{AskedLog, LogPage, LogPlace};
 pub use consents::{AskedConsents, ConsentPage, ConsentPlace, KeptConsent};
+pub use console::{AskGrant, AskGrantOutcome, ConsoleSession, DecideGrant, DecideGrantOutcome};
 pub use credits::{Audit, CreditOutcome};
 pub use erasure::Erased;
 pub use error::{OpenError, StoreError, StoreFuture};

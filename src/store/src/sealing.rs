@@ -127,6 +127,16 @@ pub(crate) fn unseal_operator(vault: &Vault, id: &OperatorId, sealed: impl Into<
     unseal(vault, id.as_str().as_bytes(), sealed, "an operator")
 }
 
+/// What the console keeps, sealed for its record.
+pub(crate) fn seal_of_console(vault: &Vault, owner: &[u8], value: &impl Serialize) -> Result<Vec<u8>, StoreError> {
+    seal(vault, owner, value, "a record of the console")
+}
+
+/// What [`seal_of_console`] sealed.
+pub(crate) fn unseal_of_console<T: DeserializeOwned>(vault: &Vault, owner: &[u8], sealed: impl Into<Vec<u8>>) -> Result<T, StoreError> {
+    unseal(vault, owner, sealed, "a record of the console")
+}
+
 /// The sealed URLs that an app has registered.
 pub(crate) fn seal_urls(vault: &Vault, app: &AppId, urls: &RegisteredUrls) -> Result<Vec<u8>, StoreError> {
     seal(vault, app.as_str().as_bytes(), urls, "the webhook URLs of an app")

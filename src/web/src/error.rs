@@ -27,6 +27,7 @@ pub(crate) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-i
 pub const CODES: &[&str] = &[
     "address_not_allowed",
     "already_completed",
+    "already_decided",
     "balance_out_of_range",
     "body_too_large",
     "body_too_slow",
@@ -61,6 +62,7 @@ pub const CODES: &[&str] = &[
     "rate_limited",
     "reference_reused",
     "report_refused",
+    "second_person_required",
     "signer_unavailable",
     "storage_corrupt",
     "storage_full",

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use actix_web::http::{Method, StatusCode};
 use actix_web::web::{Bytes, Data};
-use actix_web::{HttpRequest, HttpResponse};
+use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder};
 use futures_util::stream::{StreamExt as _, once, unfold};
 use sakshi_domain::ids::EventId;
 use sakshi_service::ServiceError;
@@ -87,18 +87,32 @@ pub fn event_stream<S: Serialize>(
     first: &Next<S>,
     next: impl AsyncFnMut() -> Next<S> + 'static,
 ) -> Result<HttpResponse, ApiError> {
-    let mut response = private(StatusCode::OK);
-    response.content_type("text/event-stream").insert_header(("x-accel-buffering", "no"));
     if request.method() == Method::HEAD {
-        return Ok(response.finish());
+        return Ok(head().finish());
     }
     let rates = request.app_data::<Data<RateLimits>>().ok_or_else(|| ApiError::internal("there are no limits"))?;
     let slots = rates.streams.enter(rates.client_address(request), event).ok_or(ServiceError::Overloaded)?;
+    Ok(stream_of(drain, slots, first, next))
+}
+
+fn head() -> HttpResponseBuilder {
+    let mut response = private(StatusCode::OK);
+    response.content_type("text/event-stream").insert_header(("x-accel-buffering", "no"));
+    response
+}
+
+/// Answers with a stream for a reader who has a `place` among those of its listener, which is given back when the stream ends.
+pub fn stream_of<S: Serialize>(
+    drain: &Drain,
+    place: impl Sized + 'static,
+    first: &Next<S>,
+    next: impl AsyncFnMut() -> Next<S> + 'static,
+) -> HttpResponse {
     let ends = Instant::now() + LIFETIME;
     let (text, more) = first.text();
     let first = format!("{RETRY}{text}");
-    let rest = unfold(more.then(|| (next, drain.clone(), drain.enter(), slots)), move |open| async move {
-        let (mut next, drain, under_way, slots) = open?;
+    let rest = unfold(more.then(|| (next, drain.clone(), drain.enter(), place)), move |open| async move {
+        let (mut next, drain, under_way, place) = open?;
         let event = tokio::select! {
             biased;
             () = sleep_until(ends) => Next::End,
@@ -106,7 +120,7 @@ pub fn event_stream<S: Serialize>(
             event = next() => event,
         };
         let (text, more) = event.text();
-        Some((text, more.then_some((next, drain, under_way, slots))))
+        Some((text, more.then_some((next, drain, under_way, place))))
     });
-    Ok(response.streaming(once(async { first }).chain(rest).map(|text| Ok::<_, Infallible>(Bytes::from(text)))))
+    head().streaming(once(async { first }).chain(rest).map(|text| Ok::<_, Infallible>(Bytes::from(text))))
 }

@@ -1,7 +1,9 @@
 //! Renders templates as answers, with the headers that every page has.
 
 use actix_web::http::StatusCode;
-use actix_web::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, ContentType, REFERRER_POLICY, RETRY_AFTER, VARY};
+use actix_web::http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, ContentType, HeaderValue, LOCATION, REFERRER_POLICY, RETRY_AFTER, SET_COOKIE, VARY,
+};
 use actix_web::{HttpResponse, HttpResponseBuilder};
 use askama::Template;
 
@@ -24,6 +26,29 @@ pub fn page(status: StatusCode, retry_after: Option<u64>, template: &impl Templa
             HttpResponse::InternalServerError().finish()
         }
     }
+}
+
+/// Answers with a page of a site with forms.
+pub fn form_page(status: StatusCode, template: &impl Template) -> HttpResponse {
+    let mut response = page(status, None, template);
+    // Without a referrer a browser would call the origin of a form's request "null".
+    response.headers_mut().insert(REFERRER_POLICY, HeaderValue::from_static("same-origin"));
+    response
+}
+
+/// Redirects the browser to a path of ours, which it then requests with `GET` (303, RFC 9110 §15.4.4).
+#[must_use]
+pub fn redirect(path: &str) -> HttpResponse {
+    private(StatusCode::SEE_OTHER).insert_header((LOCATION, path)).finish()
+}
+
+/// The answer with a cookie, whose value this is of `Set-Cookie`.
+#[must_use]
+pub fn with_cookie(mut response: HttpResponse, cookie: &str) -> HttpResponse {
+    if let Ok(cookie) = HeaderValue::from_str(cookie) {
+        response.headers_mut().append(SET_COOKIE, cookie);
+    }
+    response
 }
 
 /// A private answer: not stored, not indexed, and its URL not sent to other sites.

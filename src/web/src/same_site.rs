@@ -28,6 +28,15 @@ pub fn refuse_cross_site(request: &HttpRequest, service: &Service) -> Result<(),
     own.sent(request).then_some(()).ok_or(ApiError::CrossSite)
 }
 
+/// The same for a listener without a name of its own, whose pages are at the host that the browser names. A name that others point at
+/// this listener gets no cookie of ours.
+///
+/// # Errors
+/// [`ApiError::CrossSite`].
+pub fn refuse_other_host(request: &HttpRequest) -> Result<(), ApiError> {
+    OwnOrigin { base: "", accepts_host: true }.sent(request).then_some(()).ok_or(ApiError::CrossSite)
+}
+
 /// Whether a request is of a page at this base URL, for the fuzzer.
 #[cfg(feature = "fuzzing")]
 #[must_use]

@@ -10,6 +10,13 @@ use crate::compressed::Compressed;
 /// The style sheet that pages and portal share.
 pub const BASE_STYLE: &str = include_str!("../assets/base.css");
 
+/// What portal and console have besides, and what their pages have that show records, or bodies and facts.
+pub const DESK_STYLE: &str = include_str!("../assets/desk.css");
+/// Tables and counts.
+pub const RECORDS_STYLE: &str = include_str!("../assets/records.css");
+/// Bodies and facts.
+pub const FIGURES_STYLE: &str = include_str!("../assets/figures.css");
+
 /// The icon of pages and portal: the shield of their heads.
 pub static ICON: LazyLock<StaticFile> =
     LazyLock::new(|| StaticFile::new("/assets/icon.svg", "image/svg+xml", include_str!("../assets/icon.svg").to_owned()));

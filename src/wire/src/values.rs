@@ -11,7 +11,7 @@ use sakshi_domain::flow::file::Base64File;
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::flow::text::{ForeignId, Text};
 use sakshi_domain::http_url::HttpUrl;
-use sakshi_domain::ids::{AppId, ClientId, EventId, KeyId, OperatorId, TxnId};
+use sakshi_domain::ids::{AppId, ClientId, EventId, GrantId, KeyId, OperatorId, TxnId};
 use sakshi_domain::language::Language;
 use sakshi_domain::limits::{
     CLAIMS_MAX, EVENT_BUDGET_MAX, EVENT_NAME_CHARS_MAX, FILE_CHARS_MAX, GUESTS_MAX, REQUEST_ID_CHARS_MAX, URL_CHARS_MAX,
@@ -42,6 +42,7 @@ described! {
     AppId: { "type": "string", "pattern": TEXT_ID }
     ClientId: { "type": "string", "pattern": TEXT_ID }
     KeyId: { "type": "string", "pattern": TEXT_ID }
+    GrantId: { "type": "string", "pattern": TEXT_ID }
     OperatorId: { "type": "string", "pattern": TEXT_ID }
     RequestId: { "type": "string", "minLength": 1, "maxLength": REQUEST_ID_CHARS_MAX, "pattern": "^[!-~]+$" }
     HttpUrl: { "type": "string", "format": "uri", "maxLength": URL_CHARS_MAX }

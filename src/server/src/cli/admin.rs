@@ -6,7 +6,6 @@ use sakshi_domain::clock::{Clock as _, SystemClock};
 use sakshi_domain::operator::Role;
 use sakshi_domain::tenancy::KeyCase;
 use sakshi_wire::Change;
-use sakshi_wire::operator::credits::MoveCreditsResponse;
 use sakshi_wire::operator::tenancy::PatchAppRequest;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -17,6 +16,7 @@ use super::audit_log::{self, AuditLog};
 use super::clients::Clients;
 use super::connection::Access;
 use super::consents::Consents;
+use super::credits::Credits;
 use super::erase::Erase;
 use super::error::CliError;
 use super::intent_keys::IntentKeys;
@@ -238,45 +238,6 @@ enum Operators {
     },
 }
 
-#[derive(Debug, Subcommand)]
-enum Credits {
-    /// Add credits; the same reference again changes nothing.
-    Grant {
-        /// Id of the client.
-        client_id: String,
-        /// Credits.
-        amount: i64,
-        /// Your reference, such as an invoice number.
-        #[arg(long)]
-        reference: String,
-    },
-    /// Correct the balance, up or down.
-    Adjust {
-        /// Id of the client.
-        client_id: String,
-        /// Credits.
-        #[arg(allow_negative_numbers = true)]
-        amount: i64,
-        /// Your reference, such as an invoice number.
-        #[arg(long)]
-        reference: String,
-    },
-    /// The balance.
-    Balance {
-        /// Id of the client.
-        client_id: String,
-    },
-    /// The ledger, oldest first.
-    Statement {
-        /// Id of the client.
-        client_id: String,
-        #[command(flatten)]
-        paging: Paging,
-    },
-    /// Recompute every ledger; exit code 1 when one does not add up.
-    Audit,
-}
-
 #[derive(Args, Clone, Copy, Debug)]
 pub(super) struct Paging {
     /// The page, from 1.
@@ -306,12 +267,10 @@ const APP: &[&str] = &["app_id", "name", "payload_spelling", "evidence", "create
 const EVENT: &[&str] = &["event_id", "name", "status", "max_guests", "registrations", "scans", "abandoned", "expires_at"];
 const KEY: &[&str] = &["key_id", "label", "environments", "networks", "created_at", "expires_at", "revoked_at"];
 const OPERATOR: &[&str] = &["operator_id", "name", "role", "created_at", "expires_at", "revoked_at"];
-const ENTRY: &[&str] = &["seq", "kind", "amount", "balance_after", "reference", "at"];
 const WEBHOOK_URL: &[&str] = &["apiType", "origin"];
 const FLOW_DELIVERY: &[&str] =
     &["id", "tells", "state", "reason", "part", "sent", "status", "duration_ms", "origin", "queued_at", "claimed_at"];
 const REFUSED: &[&str] = &["at", "client_id", "app_id", "method", "route", "status", "code", "fields"];
-const AUDIT: &[&str] = &["client_id", "balance", "sum", "entries", "faults", "clean"];
 
 pub(super) async fn run(admin: &Admin, sources: &Sources, out: &mut dyn Out) -> Result<bool, CliError> {
     let api = admin.access.api(sources)?;
@@ -373,17 +332,7 @@ async fn ask(api: &Api, subject: &Subject) -> Result<(Value, View), CliError> {
             answer(api, internal::rotate_key(key_id, &json!({ "overlap_s": overlap_s })), View::Pairs).await
         }
         Subject::Keys(Keys::Revoke { key_id }) => answer(api, internal::revoke_key(key_id), View::Pairs).await,
-        Subject::Credits(Credits::Grant { client_id, amount, reference }) => {
-            answer(api, movement(client_id, "grant", *amount, reference), View::Pairs).await
-        }
-        Subject::Credits(Credits::Adjust { client_id, amount, reference }) => {
-            answer(api, movement(client_id, "adjust", *amount, reference), View::Pairs).await
-        }
-        Subject::Credits(Credits::Balance { client_id }) => answer(api, internal::balance(client_id), View::Pairs).await,
-        Subject::Credits(Credits::Statement { client_id, paging }) => {
-            answer(api, internal::statement(client_id, paging.page()), View::Rows("entries", ENTRY)).await
-        }
-        Subject::Credits(Credits::Audit) => answer(api, internal::audit(), View::Rows("clients", AUDIT)).await,
+        Subject::Credits(credits) => credits.ask(api).await,
         Subject::Events { app_id, paging } => answer(api, internal::events(app_id, paging.page()), View::Rows("events", EVENT)).await,
         Subject::WealthUrls(urls) => answer(api, internal::change_app(&urls.app_id, &urls.change()), View::Pairs).await,
         Subject::WebhookUrls { app_id } => answer(api, internal::webhook_urls(app_id), View::Rows("webhook_urls", WEBHOOK_URL)).await,
@@ -418,10 +367,6 @@ pub(super) async fn answer<T: DeserializeOwned + Serialize>(api: &Api, call: Cal
     Ok((json!(api.send(call).await?), view))
 }
 
-fn movement(client: &str, kind: &str, amount: i64, reference: &str) -> Call<MoveCreditsResponse> {
-    internal::move_credits(client, &json!({ "kind": kind, "amount": amount, "reference": reference }))
-}
-
 impl Paging {
     pub(super) const fn page(self) -> Page {
         Page { page: self.page, page_size: self.page_size }
@@ -432,7 +377,7 @@ impl Paging {
 mod tests {
     use sakshi_wire::Describe as _;
     use sakshi_wire::credits::StatementEntry;
-    use sakshi_wire::operator::credits::AuditedClient;
+    use sakshi_wire::operator::credits::{AuditedClient, GrantRequestResponse};
     use sakshi_wire::operator::intent_keys::IntentKeysResponse;
     use sakshi_wire::operator::keys::KeyResponse;
     use sakshi_wire::operator::operators::OperatorResponse;
@@ -442,6 +387,7 @@ mod tests {
     use sakshi_wire::operator::views::{AppEvent, FlowWebhook, RefusedRequestResponse, WebhookOrigin};
 
     use super::super::clients::{CLIENT, IMPORTED};
+    use super::super::credits::{AUDIT, ENTRY, GRANT_REQUEST};
     use super::super::intent_keys::INTENT_KEY;
     use super::*;
 
@@ -459,10 +405,12 @@ mod tests {
         FlowWebhook::collect(&mut schemas);
         RefusedRequestResponse::collect(&mut schemas);
         AuditedClient::collect(&mut schemas);
+        GrantRequestResponse::collect(&mut schemas);
         ResealResponse::collect(&mut schemas);
         IntentKeysResponse::collect(&mut schemas);
         for (row, columns) in [
             ("ClientResponse", CLIENT),
+            ("GrantRequestResponse", GRANT_REQUEST),
             ("AppResponse", APP),
             ("AppEvent", EVENT),
             ("KeyResponse", KEY),

@@ -13,6 +13,7 @@ mod clients;
 mod clock;
 mod connection;
 mod consents;
+mod credits;
 mod erase;
 pub mod error;
 mod evidence;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use ipnet::IpNet;
 use sakshi_domain::flow::report_kind::ReportKind;
 use sakshi_domain::http_url::Schemes;
-use sakshi_domain::limits::CALLBACK_BYTES_MAX;
+use sakshi_domain::limits::{CALLBACK_BYTES_MAX, CREDITS_PER_MOVE_MAX};
 use sakshi_domain::network::parse_network;
 use sakshi_domain::time_zone::TimeZone;
 use sakshi_operator::ConnectorTokens;
@@ -81,6 +81,8 @@ pub struct Admin {
     pub token: SecretString,
     /// Bearer tokens of the connectors.
     pub connector_tokens: ConnectorTokens,
+    /// Credits above which a grant waits for a second operator.
+    pub second_person_above: Option<u64>,
 }
 
 /// `[ovse]`
@@ -216,6 +218,7 @@ impl Admin {
                 shared: reader.secret("admin.connector_token").unwrap_or_default(),
                 own: CONNECTOR_TOKENS.into_iter().flat_map(|(key, kinds)| of_kinds(reader.secret(key), kinds)).collect(),
             },
+            second_person_above: Some(reader.number("admin.second_person_above", 0..=CREDITS_PER_MOVE_MAX)).filter(|most| *most > 0),
         }
     }
 }

@@ -11,6 +11,7 @@ pub(crate) mod audit_log;
 pub(crate) mod client_log;
 pub(crate) mod completion;
 pub(crate) mod consents;
+pub(crate) mod console;
 pub(crate) mod credits;
 pub(crate) mod erasure;
 pub(crate) mod events;
@@ -167,6 +168,10 @@ macro_rules! store_conformance {
             consents::a_period_of_which_little_is_asked_for_is_read_all_the_same,
             operators::an_operator_is_found_by_its_token_and_listed_by_creation,
             operators::a_revoked_operator_stays_revoked_as_of_the_first_time,
+            console::a_session_of_the_console_is_kept_while_it_is_used_and_never_beyond_its_end,
+            console::a_session_of_the_console_that_was_ended_is_gone_at_once,
+            console::a_grant_waits_for_a_second_person_and_is_decided_once,
+            console::a_grant_that_nobody_decides_ends_after_a_day_and_can_be_asked_for_again,
             sessions::a_session_is_kept_once_under_its_digest_and_no_other,
             sessions::a_session_that_is_taken_is_given_to_one_caller_and_to_none_after_its_end,
             sessions::a_session_ends_when_it_was_idle_for_too_long_and_is_not_brought_back,

@@ -6,6 +6,7 @@ use sakshi_domain::delivery::{QueuedDelivery, Subject};
 use sakshi_domain::event::Event;
 use sakshi_domain::flow::api_type::RegisteredUrls;
 use sakshi_domain::flow::flow_state::FlowState;
+use sakshi_domain::grant_request::GrantRequest;
 use sakshi_domain::http_url::WebhookUrl;
 use sakshi_domain::ids::{AppId, ClientId, TxnId};
 use sakshi_domain::operator::OperatorRecord;
@@ -14,15 +15,15 @@ use sakshi_domain::tenancy::{App, KeyDigest};
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::Pending;
 
-use super::TestStore;
 use super::client_log::entry;
 use super::fixture::{WINDOW, app, client_with, completed, completing, created, event, kept, opening, receiver, scanned};
 use super::flow_fixture::{Flow, Told, accepted, document, locker, opened as flow_opened, party, registered, told, wealth};
 use super::operators::operator;
 use super::refusals::refused;
+use super::{TestStore, console};
 use crate::{
-    AskedConsents, AskedLog, AuditRecord, CompleteOutcome, ConsentPage, ConsentPlace, IdempotencyScope, LogPage, PageRequest,
-    ReportFlowOutcome, ResealCursor, Resealed, SessionDigest, SessionRecord, Store, TransactionRecord, Vault,
+    AskedConsents, AskedLog, AuditRecord, CompleteOutcome, ConsentPage, ConsentPlace, ConsoleSession, IdempotencyScope, LogPage,
+    PageRequest, ReportFlowOutcome, ResealCursor, Resealed, SessionDigest, SessionRecord, Store, TransactionRecord, Vault,
 };
 
 const OUTCOME: &[u8] = b"what was shared";
@@ -58,6 +59,7 @@ pub(crate) async fn filled(test: &impl TestStore, vault: &Vault) -> Filled {
     };
     store.open_session(session).await.unwrap();
     store.append_client_log(client.clone(), entry(test, Action::SignedIn)).await.unwrap();
+    console::used(test).await;
     for number in 1..=3 {
         store.append_audit(format!("{{\"entry\":{number}}}")).await.unwrap();
     }
@@ -113,6 +115,8 @@ pub(crate) struct Read {
     webhooks: Vec<Option<Vec<u8>>>,
     fetch: ReportFlowOutcome,
     session: Option<SessionRecord>,
+    console_session: Option<ConsoleSession>,
+    grants: Vec<GrantRequest>,
     refusals: Vec<RefusedRequest>,
     audit_log: Vec<AuditRecord>,
     evidence: Vec<Option<Vec<u8>>>,
@@ -177,6 +181,8 @@ pub(crate) async fn read(store: &Store, vault: &Vault, filled: &Filled) -> Read 
         // The same report again changes nothing, but it is compared with the fetch.
         fetch: store.report_flow(told(&filled.fetched, Told::Data(1, "RAW", 1))).await.unwrap(),
         session: store.load_session(SessionDigest([1; 32])).await.unwrap(),
+        console_session: store.load_console_session(SessionDigest([1; 32])).await.unwrap(),
+        grants: store.grant_requests().await.unwrap(),
         refusals,
         audit_log: store.audit_log(0, 100).await.unwrap(),
         evidence,

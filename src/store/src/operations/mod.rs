@@ -4,6 +4,7 @@
 mod audit_log;
 mod client_log;
 mod consents;
+mod console;
 mod credits;
 mod day_figures;
 mod erasure;
@@ -51,6 +52,7 @@ pub const OPERATIONS: &[&str] = &[
     "add_operator",
     "append_audit",
     "append_client_log",
+    "ask_grant",
     "audit",
     "audit_head",
     "audit_log",
@@ -68,7 +70,9 @@ pub const OPERATIONS: &[&str] = &[
     "create_event",
     "create_key",
     "day_figures",
+    "decide_grant",
     "due_deliveries",
+    "end_console_session",
     "end_order_lease",
     "end_session",
     "erase",
@@ -78,6 +82,8 @@ pub const OPERATIONS: &[&str] = &[
     "find_operator",
     "flow_deliveries",
     "forget_delivery",
+    "grant_requests",
+    "has_moved",
     "import_client",
     "imported_at",
     "is_watched",
@@ -97,6 +103,7 @@ pub const OPERATIONS: &[&str] = &[
     "list_registrations",
     "load_app",
     "load_client",
+    "load_console_session",
     "load_delivery",
     "load_event",
     "load_event_of",
@@ -113,6 +120,7 @@ pub const OPERATIONS: &[&str] = &[
     "move_credits",
     "note_page",
     "note_poll",
+    "open_console_session",
     "open_flow",
     "open_session",
     "open_transaction",
@@ -120,6 +128,7 @@ pub const OPERATIONS: &[&str] = &[
     "patch_app",
     "patch_client",
     "patch_event",
+    "prolong_console_session",
     "prolong_session",
     "publish_snapshot",
     "refusals",

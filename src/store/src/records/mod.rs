@@ -5,6 +5,7 @@ pub(crate) mod audit;
 pub(crate) mod client;
 pub(crate) mod client_log;
 pub(crate) mod consent;
+pub(crate) mod console;
 pub(crate) mod credential;
 pub(crate) mod day;
 pub(crate) mod delivery;
@@ -86,6 +87,9 @@ pub(crate) static ALL: &[&Table] = &[
     &delivery::OUTBOX,
     &delivery::HOLDERS,
     &session::SESSION,
+    &console::CONSOLE_SESSION,
+    &console::GRANT_REQUEST,
+    &console::GRANT_REQUESTS,
     &refusal::REFUSALS,
     &refusal::REFUSAL,
     &audit::AUDIT_LOG,

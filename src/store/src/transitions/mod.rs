@@ -5,6 +5,7 @@ pub(crate) mod audit;
 pub(crate) mod client_log;
 pub(crate) mod complete;
 pub(crate) mod consent;
+pub(crate) mod console;
 pub(crate) mod credential;
 pub(crate) mod credits;
 pub(crate) mod day;

@@ -1,8 +1,10 @@
 //! Movements of credits, and the audit of all ledgers. A client's balance and statement are those of [`crate::credits`].
 
 use sakshi_domain::credits::{CreditMove, EntryKind};
-use sakshi_domain::ids::ClientId;
+use sakshi_domain::grant_request::{GrantRequest, GrantState};
+use sakshi_domain::ids::{ClientId, GrantId};
 use sakshi_domain::limits::{CLIENT_REFERENCE_CHARS_MAX, CREDITS_PER_MOVE_MAX};
+use sakshi_domain::time::Timestamp;
 use serde::Serialize;
 
 use crate::body::{Field, body, described};
@@ -78,8 +80,77 @@ body! { answer
     pub struct MoveCreditsResponse {
         /// What the client has now.
         balance: u64,
-        /// The movement in the client's ledger.
-        entry: StatementEntry,
+        /// The movement in the client's ledger; null while a second person must confirm it.
+        entry: Option<StatementEntry>,
+        /// The request that waits for a second person, if the movement is above `admin.second_person_above` of the settings.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        request: Option<GrantRequestResponse>,
+    }
+}
+
+body! { answer
+    /// A movement of credits above the limit, which a second operator confirms.
+    #[derive(Clone)]
+    pub struct GrantRequestResponse {
+        /// Identifies the request.
+        grant_id: GrantId,
+        /// The client that gets the credits.
+        client_id: ClientId,
+        /// `grant` or `adjust`.
+        kind: EntryKind,
+        /// Credits.
+        amount: i64,
+        /// The reference, unique per client and kind.
+        reference: String,
+        /// `pending` until somebody has decided.
+        state: GrantState,
+        /// The id of the operator who asked: `settings` for the token of the settings.
+        asked_by: String,
+        /// The name of that operator.
+        asked_by_name: String,
+        /// When it was asked for.
+        asked_at: Timestamp,
+        /// The end of the request. Nothing is granted after it.
+        ends_at: Timestamp,
+        /// The id of the operator who has decided.
+        decided_by: Option<String>,
+        /// The name of that operator.
+        decided_by_name: Option<String>,
+        /// When it was decided.
+        decided_at: Option<Timestamp>,
+    }
+}
+
+impl From<GrantRequest> for GrantRequestResponse {
+    fn from(request: GrantRequest) -> Self {
+        let GrantRequest { id, client, movement, asked_by, asked_at, ends_at, state, decided } = request;
+        let (decided_by, decided_at) = decided.unzip();
+        let (decided_by, decided_by_name) = decided_by.map(|by| (by.id, by.name)).unzip();
+        Self {
+            grant_id: id,
+            client_id: client,
+            kind: movement.kind,
+            amount: movement.amount,
+            reference: movement.reference,
+            state,
+            asked_by: asked_by.id,
+            asked_by_name: asked_by.name,
+            asked_at,
+            ends_at,
+            decided_by,
+            decided_by_name,
+            decided_at,
+        }
+    }
+}
+
+described! { GrantState: { "type": "string", "enum": ["pending", "confirmed", "refused"] } }
+
+body! { answer
+    /// The movements that wait for a second person, and those that were decided within their day.
+    pub struct GrantRequestsResponse {
+        /// Oldest first.
+        requests: Vec<GrantRequestResponse>,
     }
 }
 

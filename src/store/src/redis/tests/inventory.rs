@@ -23,6 +23,7 @@ use uuid::Uuid;
 use super::{RedisTestStore, names, options, standalone, test_store, test_store_on};
 use crate::LapseFlowOutcome;
 use crate::conformance::client_log::entry;
+use crate::conformance::console;
 use crate::conformance::fixture::{
     RESULT_TTL, RETENTION, WINDOW, app, client_with, completed, completing, created, event, kept, opened, opening, patched, registered,
     scanned, url,
@@ -78,6 +79,7 @@ pub(super) async fn used_for_everything(test: &impl TestStore) -> Vec<(FlowId, A
     };
     assert!(store.create_key(key.clone(), KeyDigest([5; 32])).await.unwrap());
     store.retire_key(key.key_id, Some(test.now()), None).await.unwrap().unwrap();
+    assert_eq!(store.has_moved(client.clone(), EntryKind::Adjust, "less".to_owned()).await, Ok(true));
     let mut transfer = store.export_client(client.clone()).await.unwrap().unwrap();
     transfer.keys[0].key.label = "counter".into();
     store.import_client(transfer, test.now()).await.unwrap().unwrap();
@@ -182,6 +184,11 @@ async fn sessions_of_every_standing(test: &impl TestStore, app: &AppId) {
     assert!(store.load_session(SessionDigest([1; 32])).await.unwrap().is_some());
     assert_eq!(store.prolong_session(SessionDigest([1; 32]), idle_until + WINDOW).await, Ok(true));
     store.end_session(SessionDigest([2; 32])).await.unwrap();
+    console::used(test).await;
+    assert!(store.load_console_session(SessionDigest([1; 32])).await.unwrap().is_some());
+    assert_eq!(store.prolong_console_session(SessionDigest([1; 32]), idle_until).await, Ok(true));
+    store.end_console_session(SessionDigest([2; 32])).await.unwrap();
+    assert_eq!(store.grant_requests().await.unwrap().len(), 1);
 }
 
 /// Flows that wait, lapse, are queued, under way and ended, and one that is gone.

@@ -2,34 +2,44 @@
 
 use sakshi_store::{Page, PageRequest};
 
-/// Rows on one page of the portal.
-pub(super) const ROWS: u32 = 10;
+/// Rows on one page.
+pub const ROWS: u32 = 10;
 
 /// One page of a list.
 #[derive(Debug)]
-pub(super) struct Newest<T> {
-    pub(super) items: Vec<T>,
-    pub(super) pages: Pages,
+pub struct Newest<T> {
+    /// Its rows, the newest first.
+    pub items: Vec<T>,
+    /// Its place.
+    pub pages: Pages,
 }
 
 /// The number of this page and of the last one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Pages {
-    pub(super) page: u32,
-    pub(super) last: u32,
+pub struct Pages {
+    /// From 1.
+    pub page: u32,
+    /// The number of the last page.
+    pub last: u32,
 }
 
 impl Pages {
-    pub(super) fn of(page: u32, total: u64) -> Self {
+    /// The page with this number of a list of `total` rows, or the last one.
+    #[must_use]
+    pub fn of(page: u32, total: u64) -> Self {
         let last = u32::try_from(total.div_ceil(u64::from(ROWS))).unwrap_or(u32::MAX).max(1);
         Self { page: page.clamp(1, last), last }
     }
 
-    pub(super) fn before(self) -> Option<u32> {
+    /// The page with newer rows.
+    #[must_use]
+    pub fn before(self) -> Option<u32> {
         (self.page > 1).then(|| self.page - 1)
     }
 
-    pub(super) fn after(self) -> Option<u32> {
+    /// The page with older rows.
+    #[must_use]
+    pub fn after(self) -> Option<u32> {
         (self.page < self.last).then(|| self.page + 1)
     }
 }
@@ -39,7 +49,7 @@ impl Pages {
 ///
 /// # Errors
 /// What `fetch` says.
-pub(super) async fn newest<T, E, F>(page: u32, fetch: impl Fn(PageRequest) -> F) -> Result<Newest<T>, E>
+pub async fn newest<T, E, F>(page: u32, fetch: impl Fn(PageRequest) -> F) -> Result<Newest<T>, E>
 where
     F: Future<Output = Result<Page<T>, E>>,
 {

@@ -1,20 +1,24 @@
-//! What became of a transaction's webhook, in one line.
+//! The outcome of a webhook in one line, and what its receiver can do about a failure.
 
 use sakshi_domain::delivery::{Attempt, AttemptFailure, AttemptPart, DeliveryOutcome, DeliveryRecord, FailureReason, WebhookState};
 
-use super::when::When;
+use crate::when::When;
 
-/// The line, and whether the client must poll to learn the outcome.
+/// The line.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct DeliveryLine {
+pub struct DeliveryLine {
     /// When the attempt began.
-    pub(super) at: Option<When>,
-    pub(super) words: String,
-    pub(super) is_lost: bool,
+    pub at: Option<When>,
+    /// The outcome.
+    pub words: String,
+    /// True if the client must poll to learn the outcome.
+    pub is_lost: bool,
 }
 
 impl DeliveryLine {
-    pub(super) fn of(record: &DeliveryRecord) -> Self {
+    /// The line about a delivery.
+    #[must_use]
+    pub fn of(record: &DeliveryRecord) -> Self {
         let at = record.claimed_at.map(When::second);
         let (words, is_lost) = match (record.attempt, record.claimed_at) {
             (Some(attempt), _) => (attempt_words(attempt), attempt.outcome != DeliveryOutcome::Delivered),
@@ -27,14 +31,17 @@ impl DeliveryLine {
 
 /// A webhook in a word, for lists.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct DeliveryTag {
-    pub(super) style: &'static str,
+pub struct DeliveryTag {
+    /// The class of its element.
+    pub style: &'static str,
     /// The status of the answer, or the reason why there was none.
-    pub(super) label: String,
+    pub label: String,
 }
 
 impl DeliveryTag {
-    pub(super) fn of(record: &DeliveryRecord) -> Self {
+    /// The tag of a delivery.
+    #[must_use]
+    pub fn of(record: &DeliveryRecord) -> Self {
         let style = match WebhookState::of(Some(record)) {
             WebhookState::Delivered => "verified",
             WebhookState::Lost => "not_verified",
@@ -45,7 +52,8 @@ impl DeliveryTag {
 }
 
 /// The status of an answer, or the reason why there was none.
-pub(super) fn result(attempt: Attempt) -> String {
+#[must_use]
+pub fn result(attempt: Attempt) -> String {
     match (attempt.status, attempt.failure) {
         (Some(status), _) => status.to_string(),
         (None, Some(failure)) => failure.reason.as_str().replace('_', " "),
@@ -60,7 +68,8 @@ fn attempt_words(attempt: Attempt) -> String {
 }
 
 /// A failure in words for the receiver's developer.
-pub(super) const fn advice(failure: AttemptFailure) -> &'static str {
+#[must_use]
+pub const fn advice(failure: AttemptFailure) -> &'static str {
     match failure.reason {
         FailureReason::Dns => "no address was found for the host name",
         FailureReason::Refused => "nothing listens at this port",

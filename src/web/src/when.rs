@@ -1,4 +1,4 @@
-//! Times on the portal's pages: moments in UTC as the server writes them, which the script replaces by the reader's own time,
+//! Times on the pages of portal and console: moments in UTC as the server writes them, which the script replaces by the reader's own time,
 //! and spans.
 
 use std::time::Duration;
@@ -23,7 +23,7 @@ enum Exactly {
     source = r#"<time datetime="{{ at }}"{% if let Some(style) = self.style() %} data-exactly="{{ style }}"{% endif %}>{{ self.text() }} UTC</time>"#,
     ext = "html"
 )]
-pub(super) struct When {
+pub struct When {
     at: Timestamp,
     exactly: Exactly,
 }
@@ -31,20 +31,27 @@ pub(super) struct When {
 impl HtmlSafe for When {}
 
 impl When {
-    pub(super) fn minute(at: Timestamp) -> Self {
+    /// To the minute.
+    #[must_use]
+    pub fn minute(at: Timestamp) -> Self {
         Self { at, exactly: Exactly::Minute }
     }
 
-    pub(super) fn second(at: Timestamp) -> Self {
+    /// To the second.
+    #[must_use]
+    pub fn second(at: Timestamp) -> Self {
         Self { at, exactly: Exactly::Second }
     }
 
     /// The time of day for a moment of today in UTC, and the date before it for others.
-    pub(super) fn recent(at: Timestamp, now: Timestamp) -> Self {
+    #[must_use]
+    pub fn recent(at: Timestamp, now: Timestamp) -> Self {
         if Day::of(at) == Day::of(now) { Self::time(at) } else { Self::minute(at) }
     }
 
-    pub(super) fn time(at: Timestamp) -> Self {
+    /// The time of day alone.
+    #[must_use]
+    pub fn time(at: Timestamp) -> Self {
         Self { at, exactly: Exactly::Time }
     }
 
@@ -70,21 +77,24 @@ impl When {
 /// A moment by the clock of an event. The script puts the reader's own time into the title.
 #[derive(Clone, Debug, PartialEq, Eq, Template)]
 #[template(source = r#"<time datetime="{{ at }}" data-event>{{ words }}</time>"#, ext = "html")]
-pub(super) struct EventTime {
-    pub(super) at: Timestamp,
+pub struct EventTime {
+    /// The moment.
+    pub at: Timestamp,
     /// As guests read it.
-    pub(super) words: String,
+    pub words: String,
 }
 
 impl HtmlSafe for EventTime {}
 
 /// A moment in UTC as an input of a form has it: `2026-12-31T18:30`.
-pub(super) fn input(at: Timestamp) -> String {
+#[must_use]
+pub fn input(at: Timestamp) -> String {
     at.to_string().get(..16).unwrap_or_default().to_owned()
 }
 
 /// How long something took.
-pub(super) fn lasted(time: Duration) -> String {
+#[must_use]
+pub fn lasted(time: Duration) -> String {
     match time.as_secs() {
         0..60 => format!("{:.1} s", time.as_secs_f64()),
         seconds => format!("{} min {} s", seconds / 60, seconds % 60),
@@ -92,7 +102,8 @@ pub(super) fn lasted(time: Duration) -> String {
 }
 
 /// A span as minutes and seconds, or hours before them: `0:31`.
-pub(super) fn clock(span: Duration) -> String {
+#[must_use]
+pub fn clock(span: Duration) -> String {
     let seconds = span.as_secs();
     match seconds / 3_600 {
         0 => format!("{}:{:02}", seconds / 60, seconds % 60),
@@ -101,7 +112,8 @@ pub(super) fn clock(span: Duration) -> String {
 }
 
 /// A time in its largest whole unit.
-pub(super) fn in_words(time: Duration) -> String {
+#[must_use]
+pub fn in_words(time: Duration) -> String {
     let units = [(86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second")];
     let seconds = time.as_secs();
     // A single day is 24 hours, as on the pages and in the documents.

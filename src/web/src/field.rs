@@ -5,12 +5,12 @@ use std::borrow::Cow;
 use askama::Template;
 use sakshi_domain::time::Timestamp;
 
-use super::when::input;
+use crate::when::input;
 
 /// A field as it is shown.
 #[derive(Debug, Template)]
 #[template(path = "field.html")]
-pub(super) struct Field<'a> {
+pub struct Field<'a> {
     /// Its name in the API.
     name: &'a str,
     id: String,
@@ -25,23 +25,29 @@ pub(super) struct Field<'a> {
 
 impl<'a> Field<'a> {
     /// A field with this value. A moment with an offset is shown in UTC.
-    pub(super) fn new(name: &'a str, label: &'a str, kind: &'a str, value: impl Into<Cow<'a, str>>, problem: Option<String>) -> Self {
+    #[must_use]
+    pub fn new(name: &'a str, label: &'a str, kind: &'a str, value: impl Into<Cow<'a, str>>, problem: Option<String>) -> Self {
         let value = value.into();
         let moment = (kind == "datetime-local").then(|| Timestamp::parse_iso8601(&value)).flatten();
         let value = moment.map_or(value, |at| input(at).into());
         Self { name, id: name.to_owned(), label, hint: "", kind, value, problem, required: false }
     }
 
-    pub(super) fn hint(self, hint: &'a str) -> Self {
+    /// Says beside the label what is expected.
+    #[must_use]
+    pub fn hint(self, hint: &'a str) -> Self {
         Self { hint, ..self }
     }
 
-    pub(super) fn required(self) -> Self {
+    /// Browsers do not send the form without a value.
+    #[must_use]
+    pub fn required(self) -> Self {
         Self { required: true, ..self }
     }
 
     /// Tells it from another field of the same name on the page.
-    pub(super) fn within(self, place: &str) -> Self {
+    #[must_use]
+    pub fn within(self, place: &str) -> Self {
         Self { id: format!("{}-{place}", self.name), ..self }
     }
 

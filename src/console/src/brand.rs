@@ -1,0 +1,109 @@
+//! `/console/clients/{client_id}/brand`: how pages name a client and what they look like, with its logo.
+
+use actix_web::HttpResponse;
+use actix_web::web::Path;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use sakshi_domain::brand::Brand;
+use sakshi_domain::ids::ClientId;
+use sakshi_service::ServiceError;
+use sakshi_web::field::Field;
+use sakshi_web::form::Kind;
+use sakshi_web::html::redirect;
+use sakshi_wire::Sent;
+use sakshi_wire::json::Json;
+
+use crate::error::ConsoleError;
+use crate::layout::Section;
+use crate::records::client_of;
+use crate::staff::Staff;
+use crate::submitted::{Form, Submitted};
+use crate::view::{Cell, Choices, FormView, Part, View};
+
+/// The files of a brand, with their labels.
+const FILES: [(&str, &str); 2] =
+    [("logo", "Logo: PNG or SVG, at most 16,384 bytes"), ("picture", "Picture of its events: JPEG, PNG or SVG, at most 24,576 bytes")];
+const SHAPE: &[(&str, Kind)] =
+    &[("name", Kind::Removable), ("colour", Kind::Removable), ("support", Kind::Removable), ("privacy_url", Kind::Removable)];
+
+/// Shows the brand of a client.
+///
+/// # Errors
+/// 404 for an unknown client.
+pub(crate) async fn show(staff: Staff, path: Path<String>) -> Result<HttpResponse, ConsoleError> {
+    let id = path.parse().map_err(|_| ServiceError::NotFound("client"))?;
+    Ok(page(&staff, id, None).await?.ok())
+}
+
+async fn page(staff: &Staff, id: ClientId, form: Option<&Form>) -> Result<View, ConsoleError> {
+    let client = client_of(staff, &id).await?;
+    let brand = client.brand;
+    let file = |set: bool| if set { Cell::tag("good", "set") } else { Cell::text("none") };
+    let about = Part::new("about", "Brand")
+        .words("Pages name the client so, and look like this. An event’s own brand stands before it.")
+        .fact("Logo", file(brand.logo.is_some()))
+        .fact("Picture of its events", file(brand.picture.is_some()));
+    let mut view = View::new(staff, Some(Section::Clients), format!("Brand of {}", client.name))
+        .back(format!("/console/clients/{id}"), client.name)
+        .problems_if(form.map_or(&[], Form::problems))
+        .part(about);
+    if staff.may("changeClientBrand") {
+        view = view.part(Part::new("change", "Change").words("An empty field removes its part.").form(fields(staff, &id, &brand, form)));
+    }
+    Ok(view)
+}
+
+fn fields(staff: &Staff, id: &ClientId, brand: &Brand, form: Option<&Form>) -> FormView {
+    let set = |name: &str| match name {
+        "name" => brand.name.clone(),
+        "colour" => brand.colour.map(String::from),
+        "support" => brand.support.as_ref().map(|contact| contact.as_str().to_owned()),
+        _ => brand.privacy_url.as_ref().map(|url| url.as_str().to_owned()),
+    };
+    let value = |name: &str| form.map_or_else(|| set(name).unwrap_or_default(), |form| form.value(name).to_owned());
+    let text = |name: &'static str, label: &'static str| Field::new(name, label, "text", value(name), None);
+    let mut view = FormView::of(staff, format!("/console/clients/{id}/brand"), "Change the brand")
+        .field(text("name", "Name that people read"))
+        .field(text("colour", "Colour of buttons and links, such as #7a1f3d"))
+        .field(text("support", "Contact: e-mail address, telephone number or https URL"))
+        .field(text("privacy_url", "URL of the privacy notice"))
+        .with_file();
+    for (name, label) in FILES {
+        view = view.field(Field::new(name, label, "file", "", None));
+    }
+    let keep = [("", "Keep the files that I do not choose"), ("logo", "Remove the logo"), ("picture", "Remove the picture")];
+    let options = keep.map(|(value, label)| (value.to_owned(), label.to_owned())).into();
+    view.choices(Choices { name: "remove", label: "Files", options, chosen: String::new() })
+}
+
+/// The body of the request. A file that was not chosen stays, unless it is to be removed.
+fn asked(form: &mut Form) -> Sent {
+    let remove = form.take("remove");
+    let mut sent = form.sent(SHAPE);
+    for (name, _) in FILES {
+        let file = form.files.iter().find(|(known, bytes)| known == name && !bytes.is_empty());
+        match file {
+            Some((_, bytes)) => sent.0.push((name.to_owned(), Json::Text(STANDARD.encode(bytes)))),
+            None if remove == name => sent.0.push((name.to_owned(), Json::Null)),
+            None => {}
+        }
+    }
+    sent
+}
+
+/// Changes the brand.
+///
+/// # Errors
+/// As for every form.
+pub(crate) async fn change(mut submitted: Submitted, path: Path<String>) -> Result<HttpResponse, ConsoleError> {
+    let id: ClientId = path.parse().map_err(|_| ServiceError::NotFound("client"))?;
+    let asked = asked(&mut submitted.form);
+    match submitted.carry_out("changeClientBrand", Some(asked)).await {
+        Ok(_) => Ok(redirect(&format!("/console/clients/{id}/brand?done=brand"))),
+        Err(error) => {
+            let Submitted { staff, form } = submitted;
+            let (status, form) = form.refused(error)?;
+            Ok(page(&staff, id, Some(&form)).await?.answer(status))
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! A value as pages show it.
+#![allow(unused_qualifications, reason = "the code that is derived for an enum names it in full")]
+
+use std::fmt::Display;
+
+use askama::Template;
+use askama::filters::HtmlSafe;
+use sakshi_domain::time::Timestamp;
+use sakshi_web::when::When;
+
+use crate::view::FormView;
+
+/// A value on a page.
+#[derive(Debug, Template)]
+#[template(path = "cell.html")]
+pub(crate) enum Cell {
+    None,
+    Text(String),
+    Code(String),
+    Number(i128),
+    When(When),
+    Link { href: String, text: String },
+    Tag { class: &'static str, text: String },
+    Many(Vec<Self>),
+    Form(Box<FormView>),
+}
+
+impl HtmlSafe for Cell {}
+
+impl Cell {
+    pub(crate) fn text(text: impl Into<String>) -> Self {
+        Self::Text(text.into())
+    }
+
+    pub(crate) fn code(text: impl Display) -> Self {
+        Self::Code(text.to_string())
+    }
+
+    pub(crate) fn tag(class: &'static str, text: impl Into<String>) -> Self {
+        Self::Tag { class, text: text.into() }
+    }
+
+    pub(crate) fn number(number: impl Into<i128>) -> Self {
+        Self::Number(number.into())
+    }
+
+    pub(crate) fn at(at: Timestamp) -> Self {
+        Self::When(When::second(at))
+    }
+
+    /// A link to the page of an id.
+    pub(crate) fn link(folder: &str, id: impl Display) -> Self {
+        let id = id.to_string();
+        Self::Link { href: format!("/console/{folder}/{id}"), text: id }
+    }
+
+    pub(crate) fn or_none<T>(value: Option<T>, cell: impl FnOnce(T) -> Self) -> Self {
+        value.map_or(Self::None, cell)
+    }
+}

@@ -1,0 +1,109 @@
+//! `/console/clients/{client_id}/credits`: the statement of a client, and grants.
+
+use actix_web::web::Path;
+use actix_web::{HttpRequest, HttpResponse};
+use sakshi_domain::credits::{EntryKind, LedgerEntry};
+use sakshi_domain::ids::ClientId;
+use sakshi_service::ServiceError;
+use sakshi_web::field::Field;
+use sakshi_web::form::Kind;
+use sakshi_web::html::redirect;
+use sakshi_web::paging::newest;
+use sakshi_web::query::Query;
+use sakshi_wire::operator::credits::MoveCreditsResponse;
+
+use crate::error::ConsoleError;
+use crate::layout::Section;
+use crate::records::client_of;
+use crate::staff::Staff;
+use crate::submitted::{Form, Submitted};
+use crate::view::{Cell, Choices, FormView, Part, Table, View};
+
+const SHAPE: &[(&str, Kind)] = &[("amount", Kind::Whole)];
+
+/// Shows the statement, the newest entry first.
+///
+/// # Errors
+/// 404 for an unknown client.
+pub(crate) async fn show(staff: Staff, path: Path<String>, request: HttpRequest) -> Result<HttpResponse, ConsoleError> {
+    let id = path.parse().map_err(|_| ServiceError::NotFound("client"))?;
+    let mut query = Query::of(request.query_string());
+    let number = query.number(&["page"], 1..=u32::MAX, 1);
+    query.text("done");
+    query.finish()?;
+    Ok(page(&staff, id, number, &Form::default()).await?.ok())
+}
+
+async fn page(staff: &Staff, id: ClientId, number: u32, form: &Form) -> Result<View, ConsoleError> {
+    let client = client_of(staff, &id).await?;
+    let balance = staff.api.store.balance(id.clone()).await?.unwrap_or_default();
+    let found = newest(number, |page| staff.api.store.statement(id.clone(), page)).await?;
+    let rows = found.items.into_iter().map(row).collect();
+    let columns = &["No.", "At", "Kind", "Credits", "Balance after", "Reference"];
+    let table = Table { caption: "Movements, the newest first", columns, rows };
+    let folder = format!("/console/clients/{id}");
+    let mut view = View::new(staff, Some(Section::Clients), format!("Credits of {}", client.name))
+        .back(folder.clone(), client.name)
+        .problems_if(form.problems())
+        .part(Part::new("balance", "Balance").fact("Credits", Cell::number(balance)));
+    if staff.may("grantCredits") {
+        view = view.part(grant(staff, &folder, form));
+    }
+    let at = |page: Option<u32>| page.map(|page| format!("{folder}/credits?page={page}"));
+    let pages = found.pages;
+    let statement = Part::new("statement", "Statement").table(table, "There are no entries yet.");
+    Ok(view.part(statement).page(at(pages.before()), "Newer").page(at(pages.after()), "Older"))
+}
+
+fn row(entry: LedgerEntry) -> Vec<Cell> {
+    let reference = match entry.kind {
+        EntryKind::Debit => Cell::link("transactions", &entry.reference),
+        EntryKind::Grant | EntryKind::Adjust => Cell::text(entry.reference),
+    };
+    vec![
+        Cell::number(entry.seq),
+        Cell::at(entry.at),
+        Cell::text(entry.kind.as_str()),
+        Cell::number(entry.kind.signed(entry.amount)),
+        Cell::number(entry.balance_after),
+        reference,
+    ]
+}
+
+fn grant(staff: &Staff, folder: &str, form: &Form) -> Part {
+    let value = |name: &str| form.value(name).to_owned();
+    let kind = |kind: EntryKind, label: &str| (kind.as_str().to_owned(), label.to_owned());
+    let kinds = Choices {
+        name: "kind",
+        label: "Kind",
+        options: vec![kind(EntryKind::Grant, "Grant"), kind(EntryKind::Adjust, "Correction, up or down")],
+        chosen: value("kind"),
+    };
+    let form = FormView::of(staff, format!("{folder}/credits"), "Grant credits")
+        .field(Field::new("amount", "Credits", "text", value("amount"), None).required())
+        .field(Field::new("reference", "Your reference, such as an invoice number", "text", value("reference"), None).required())
+        .choices(kinds);
+    let limit = staff.api.second_person_above.map(|most| format!(" More than {most} credits wait for a second operator."));
+    let words = format!("The same movement under the same reference changes nothing.{}", limit.unwrap_or_default());
+    Part::new("grant", "Grant credits").words(words).form(form)
+}
+
+/// Grants credits, or asks a second operator for it.
+///
+/// # Errors
+/// As for every form.
+pub(crate) async fn change(submitted: Submitted, path: Path<String>) -> Result<HttpResponse, ConsoleError> {
+    let id: ClientId = path.parse().map_err(|_| ServiceError::NotFound("client"))?;
+    match submitted.carry_out("grantCredits", Some(submitted.form.sent(SHAPE))).await {
+        Ok(moved) => {
+            let moved: Option<MoveCreditsResponse> = serde_json::from_value(moved).ok();
+            let done = if moved.is_some_and(|moved| moved.entry.is_some()) { "granted" } else { "asked" };
+            Ok(redirect(&format!("/console/clients/{id}/credits?done={done}")))
+        }
+        Err(error) => {
+            let Submitted { staff, form } = submitted;
+            let (status, form) = form.refused(error)?;
+            Ok(page(&staff, id, 1, &form).await?.answer(status))
+        }
+    }
+}

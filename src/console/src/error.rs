@@ -1,0 +1,129 @@
+//! Errors of the console: a redirect to the sign-in, or a page with the reason.
+
+use std::fmt;
+
+use actix_web::http::StatusCode;
+use actix_web::http::header::RETRY_AFTER;
+use actix_web::{Error, HttpRequest, HttpResponse, ResponseError};
+use askama::Template;
+use sakshi_service::ServiceError;
+use sakshi_store::StoreError;
+use sakshi_web::edge::request_id;
+use sakshi_web::error::ApiError;
+use sakshi_web::html::{form_page, redirect};
+
+use crate::layout::Layout;
+
+/// Why there is no page.
+#[derive(Debug)]
+pub(crate) enum ConsoleError {
+    /// Nobody has signed in, or the session has ended.
+    SignIn {
+        /// There was one.
+        ended: bool,
+    },
+    /// A form that none of this session's pages has.
+    ForeignForm,
+    /// A refusal of the error table.
+    Refused(ApiError),
+}
+
+#[derive(Template)]
+#[template(path = "problem.html")]
+struct Problem {
+    layout: Layout,
+    heading: &'static str,
+    words: String,
+    /// The id of the request, to be quoted.
+    reference: Option<String>,
+}
+
+impl fmt::Display for ConsoleError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::SignIn { .. } => f.write_str("not signed in"),
+            Self::ForeignForm => f.write_str("a form of another page"),
+            Self::Refused(error) => write!(f, "{error}"),
+        }
+    }
+}
+
+impl ResponseError for ConsoleError {
+    fn status_code(&self) -> StatusCode {
+        match self {
+            Self::SignIn { .. } => StatusCode::SEE_OTHER,
+            Self::ForeignForm => StatusCode::FORBIDDEN,
+            Self::Refused(error) => error.status_code(),
+        }
+    }
+
+    /// Without the request, which [`error_page`] has.
+    fn error_response(&self) -> HttpResponse {
+        match self {
+            Self::SignIn { ended } => redirect(if *ended { "/console/sign-in?ended=1" } else { "/console/sign-in" }),
+            Self::ForeignForm => foreign_form(Layout::bare()),
+            Self::Refused(error) => {
+                if let Some(detail) = error.detail() {
+                    tracing::error!(error.detail = &*detail, "a page of the console could not be made");
+                }
+                problem(error, Layout::bare(), None)
+            }
+        }
+    }
+}
+
+fn foreign_form(layout: Layout) -> HttpResponse {
+    let words = "It did not come from a page of this session, so nothing was done. Open the page again and send it from there.";
+    let page = Problem { layout, heading: "This form was not accepted", words: words.to_owned(), reference: None };
+    form_page(StatusCode::FORBIDDEN, &page)
+}
+
+fn problem(error: &ApiError, layout: Layout, reference: Option<String>) -> HttpResponse {
+    let status = error.status_code();
+    let (heading, words) = match status.as_u16() {
+        404 => ("There is nothing here", error.message()),
+        405 => ("There is nothing here", "This address is not a page.".to_owned()),
+        403 => ("Not for your role", format!("{} The audit log has this attempt.", error.message())),
+        429 | 503 => ("Please wait a moment", error.message()),
+        500.. => ("Something went wrong", "The page could not be made.".to_owned()),
+        _ => ("This cannot be done", error.message()),
+    };
+    let reference = reference.filter(|_| status.is_server_error());
+    let mut response = form_page(status, &Problem { layout, heading, words, reference });
+    if let Some(seconds) = error.retry_after() {
+        response.headers_mut().insert(RETRY_AFTER, seconds.into());
+    }
+    response
+}
+
+/// The page of an error for a browser; `None` for what is not of the console.
+#[must_use]
+pub fn error_page(request: &HttpRequest, source: Option<&Error>, error: Option<&ApiError>) -> Option<HttpResponse> {
+    let (layout, reference) = (Layout::of(request, None), Some(request_id(request).as_str().to_owned()));
+    match source.and_then(|source| source.as_error::<ConsoleError>()) {
+        Some(ConsoleError::SignIn { .. }) => return None,
+        Some(ConsoleError::Refused(error)) if *error != ApiError::CrossSite => return Some(problem(error, layout, reference)),
+        Some(_) => return Some(foreign_form(layout)),
+        None => {}
+    }
+    let is_ours = request.path() == "/console" || request.path().starts_with("/console/");
+    Some(problem(error.filter(|_| is_ours)?, layout, reference))
+}
+
+impl From<ApiError> for ConsoleError {
+    fn from(error: ApiError) -> Self {
+        Self::Refused(error)
+    }
+}
+
+impl From<ServiceError> for ConsoleError {
+    fn from(error: ServiceError) -> Self {
+        Self::Refused(error.into())
+    }
+}
+
+impl From<StoreError> for ConsoleError {
+    fn from(error: StoreError) -> Self {
+        Self::Refused(error.into())
+    }
+}

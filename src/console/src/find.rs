@@ -1,0 +1,83 @@
+//! `/console/find`: one box for every id.
+
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, HttpResponse};
+use sakshi_domain::flow::flow_id::FlowId;
+use sakshi_domain::ids::{AppId, ClientId, EventId, KeyId, TxnId};
+use sakshi_domain::request_id::RequestId;
+use sakshi_operator::inside::find_refused;
+use sakshi_web::html::redirect;
+use sakshi_web::query::Query;
+
+use crate::error::ConsoleError;
+use crate::layout::Section;
+use crate::staff::Staff;
+use crate::view::{Part, View};
+
+/// Leads to the page of an id.
+///
+/// # Errors
+/// Nobody has signed in, or a store that is away.
+pub(crate) async fn find(staff: Staff, request: HttpRequest) -> Result<HttpResponse, ConsoleError> {
+    let mut query = Query::of(request.query_string());
+    let id = query.text("id").unwrap_or_default();
+    query.finish()?;
+    if let Some(path) = page_of(&staff, &id).await? {
+        return Ok(redirect(&path));
+    }
+    let words = "It may be mistyped, erased, or no longer kept: a transaction goes with its result, a refused request after a day. An \
+        errorId of an accepted request is in the log alone. A client’s own reference is found on the page of the client’s verifications.";
+    let view = View::new(&staff, Some(Section::Front), "Nothing found").finding(&id);
+    Ok(view.part(Part::new("nothing", "No page has this id").words(words)).answer(StatusCode::NOT_FOUND))
+}
+
+/// The path of the page of an id. An id is text of any form that another installation has given, so its beginning alone says nothing.
+async fn page_of(staff: &Staff, id: &str) -> Result<Option<String>, ConsoleError> {
+    let store = &staff.api.store;
+    let at = |folder: &str| Ok(Some(format!("/console/{folder}/{id}")));
+    if let Ok(txn) = id.parse::<TxnId>()
+        && store.load_transaction(txn).await?.is_some()
+    {
+        return at("transactions");
+    }
+    if let Ok(flow) = id.parse::<FlowId>()
+        && store.flow_deliveries(flow).await?.is_some()
+    {
+        return at("flows");
+    }
+    if let Ok(event) = id.parse::<EventId>()
+        && store.load_event(event).await?.is_some()
+    {
+        return at("events");
+    }
+    if let Ok(client) = id.parse::<ClientId>()
+        && store.load_client(client).await?.is_some()
+    {
+        return at("clients");
+    }
+    if let Ok(app) = id.parse::<AppId>()
+        && store.load_app(app).await?.is_some()
+    {
+        return at("apps");
+    }
+    if let Ok(key) = id.parse::<KeyId>()
+        // Without a time the key is only read.
+        && store.retire_key(key, None, None).await?.is_some()
+    {
+        return at("keys");
+    }
+    if store.operators().await?.iter().any(|operator| operator.operator_id.as_str() == id) {
+        return Ok(Some("/console/operators".to_owned()));
+    }
+    if store.grant_requests().await?.iter().any(|grant| grant.id.as_str() == id) {
+        return Ok(Some("/console".to_owned()));
+    }
+    match RequestId::parse(id) {
+        Ok(request) if !find_refused(store, &request).await?.is_empty() => {
+            // An errorId may have any character that is seen.
+            let encoded: String = url::form_urlencoded::byte_serialize(id.as_bytes()).collect();
+            Ok(Some(format!("/console/requests/{}", encoded.replace('+', "%20"))))
+        }
+        _ => Ok(None),
+    }
+}

@@ -1,0 +1,52 @@
+//! `/console/flows/{flow_id}`: a flow and its webhooks. Nothing of what was reported is shown.
+
+use actix_web::HttpResponse;
+use actix_web::web::Path;
+use sakshi_domain::delivery::FlowDelivery;
+use sakshi_domain::flow::flow_id::FlowId;
+use sakshi_service::ServiceError;
+use sakshi_web::delivery::DeliveryLine;
+
+use crate::error::ConsoleError;
+use crate::layout::Section;
+use crate::records::{app_cell, client_cell};
+use crate::staff::Staff;
+use crate::view::{Cell, Part, Table, View};
+
+/// Shows a flow.
+///
+/// # Errors
+/// 404 when there is none, or not any more.
+pub(crate) async fn show(staff: Staff, path: Path<String>) -> Result<HttpResponse, ConsoleError> {
+    let id: FlowId = path.parse().map_err(|_| ServiceError::NotFound("flow"))?;
+    let found = staff.api.store.flow_deliveries(id).await?.ok_or(ServiceError::NotFound("flow"))?;
+    let opened = found.state.header();
+    let about = Part::new("about", "Flow")
+        .fact("Id", Cell::code(id))
+        .fact("Kind", Cell::text(found.state.kind()))
+        .fact("Client", client_cell(&staff, &opened.client).await?)
+        .fact("App", app_cell(&staff, &opened.app).await?)
+        .fact("Opened", Cell::at(opened.opened_at))
+        .fact("Request", Cell::link("requests", opened.request_id.as_str()))
+        .fact("Kept until", Cell::at(found.kept_until));
+    let row = |FlowDelivery { tells, delivery, .. }: FlowDelivery| {
+        let line = DeliveryLine::of(&delivery);
+        let class = if line.is_lost { "lost" } else { "" };
+        let state = delivery.attempt.map_or("waiting", |attempt| attempt.outcome.as_str());
+        vec![
+            Cell::text(if tells.is_empty() { "webhook".to_owned() } else { tells }),
+            Cell::tag(class, state),
+            Cell::code(delivery.origin),
+            Cell::or_none(delivery.claimed_at, Cell::at),
+            Cell::text(line.words),
+        ]
+    };
+    let columns = &["Tells", "Outcome", "Receiver", "Attempt", "In words"];
+    let table = Table { caption: "Webhooks", columns, rows: found.deliveries.into_iter().map(row).collect() };
+    let webhooks = Part::new("webhooks", "Webhooks").words("Each is sent once. The client polls for what was lost.");
+    let view = View::new(&staff, Some(Section::Clients), format!("Flow: {}", found.state.kind()))
+        .tag(Cell::tag("", found.state.status()))
+        .part(about)
+        .part(webhooks.table(table, "None was queued yet."));
+    Ok(view.ok())
+}

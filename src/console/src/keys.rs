@@ -1,0 +1,224 @@
+//! `/console/clients/{client_id}/keys` and `/console/keys/{key_id}`: the API keys of a client. The text of a key is shown once.
+
+use actix_web::HttpResponse;
+use actix_web::web::Path;
+use askama::Template;
+use sakshi_domain::ids::{ClientId, KeyId};
+use sakshi_domain::profile::Profile;
+use sakshi_domain::tenancy::ApiKeyRecord;
+use sakshi_service::ServiceError;
+use sakshi_web::field::Field;
+use sakshi_web::form::Kind;
+use sakshi_web::html::{form_page, redirect};
+use sakshi_wire::Sent;
+use sakshi_wire::json::Json;
+use serde_json::Value;
+
+use crate::error::ConsoleError;
+use crate::layout::{Layout, Section};
+use crate::records::{client_cell, client_of};
+use crate::staff::Staff;
+use crate::submitted::{Form, Submitted};
+use crate::view::{Cell, Choices, FormView, Part, Table, View};
+
+const SHAPE: &[(&str, Kind)] = &[("environments", Kind::Words), ("expires_at", Kind::Moment), ("overlap_s", Kind::Whole)];
+/// Old keys that work on after a rotation, by the seconds and in words.
+const OVERLAPS: [(&str, &str); 4] = [("86400", "one day"), ("3600", "one hour"), ("604800", "one week"), ("0", "not at all")];
+
+/// Shows the keys of a client.
+///
+/// # Errors
+/// 404 for an unknown client.
+pub(crate) async fn list(staff: Staff, path: Path<String>) -> Result<HttpResponse, ConsoleError> {
+    let id = path.parse().map_err(|_| ServiceError::NotFound("client"))?;
+    Ok(page(&staff, id, &Form::default()).await?.ok())
+}
+
+async fn page(staff: &Staff, id: ClientId, form: &Form) -> Result<View, ConsoleError> {
+    let client = client_of(staff, &id).await?;
+    let keys = staff.api.store.list_keys(id.clone()).await?;
+    let rows = keys.iter().rev().map(|key| row(staff, key)).collect();
+    let table = Table { caption: "Keys", columns: &["Key", "Label", "State", "Works in", "From", "Issued", "Ends"], rows };
+    let mut view = View::new(staff, Some(Section::Clients), format!("Keys of {}", client.name))
+        .back(format!("/console/clients/{id}"), client.name)
+        .problems_if(form.problems())
+        .part(Part::new("keys", "API keys").table(table, "It has no key yet."));
+    if staff.may("issueKey") {
+        view = view.part(issue_part(staff, &id, form));
+    }
+    Ok(view)
+}
+
+fn state(staff: &Staff, key: &ApiKeyRecord) -> Cell {
+    let has_ended = key.expires_at.is_some_and(|end| end <= staff.api.clock.now());
+    match (key.revoked_at, has_ended) {
+        (Some(_), _) => Cell::tag("revoked", "revoked"),
+        (None, true) => Cell::tag("bad", "ended"),
+        (None, false) => Cell::tag("good", "works"),
+    }
+}
+
+fn words_of(texts: &[String], all: &str) -> Cell {
+    if texts.is_empty() { Cell::text(all) } else { Cell::text(texts.join(", ")) }
+}
+
+fn environments(key: &ApiKeyRecord) -> Cell {
+    words_of(&key.environments.iter().map(|profile| profile.as_str().to_owned()).collect::<Vec<_>>(), "everywhere")
+}
+
+fn row(staff: &Staff, key: &ApiKeyRecord) -> Vec<Cell> {
+    vec![
+        Cell::link("keys", &key.key_id),
+        Cell::text(key.label.clone()),
+        state(staff, key),
+        environments(key),
+        words_of(&key.networks.texts().collect::<Vec<_>>(), "any address"),
+        Cell::at(key.created_at),
+        Cell::or_none(key.revoked_at.or(key.expires_at), Cell::at),
+    ]
+}
+
+fn issue_part(staff: &Staff, id: &ClientId, form: &Form) -> Part {
+    let value = |name: &str| form.value(name).to_owned();
+    let everywhere = (String::new(), "everywhere".to_owned());
+    let some =
+        [Profile::Sandbox, Profile::Stage, Profile::Production].map(|profile| (profile.as_str().to_owned(), profile.as_str().to_owned()));
+    let environments = Choices {
+        name: "environments",
+        label: "Works in",
+        options: [everywhere].into_iter().chain(some).collect(),
+        chosen: value("environments"),
+    };
+    let form = FormView::of(staff, format!("/console/clients/{id}/keys"), "Issue a key")
+        .field(Field::new("label", "Label, such as the system that uses it", "text", value("label"), None))
+        .field(Field::new("networks", "Only from these networks, with commas between", "text", value("networks"), None))
+        .field(Field::new("expires_at", "Ends, in UTC", "datetime-local", value("expires_at"), None))
+        .choices(environments);
+    Part::new("issue", "Issue a key").words("Its text is shown once, on the next page. Hand it over where nobody else reads.").form(form)
+}
+
+/// The body of a request for a key. Networks stand in one field.
+fn terms(form: &Form) -> Sent {
+    let mut sent = form.sent(SHAPE);
+    for (name, value) in &mut sent.0 {
+        if let ("networks", Json::Text(text)) = (name.as_str(), &*value) {
+            *value = Json::List(text.split([',', ' ']).filter(|part| !part.is_empty()).map(|part| Json::Text(part.to_owned())).collect());
+        }
+    }
+    sent
+}
+
+/// Issues a key, and shows its text.
+///
+/// # Errors
+/// As for every form.
+pub(crate) async fn issue(submitted: Submitted, path: Path<String>) -> Result<HttpResponse, ConsoleError> {
+    let id: ClientId = path.parse().map_err(|_| ServiceError::NotFound("client"))?;
+    match submitted.carry_out("issueKey", Some(terms(&submitted.form))).await {
+        Ok(issued) => Ok(text_of(&submitted.staff, &issued, &id)),
+        Err(error) => {
+            let Submitted { staff, form } = submitted;
+            let (status, form) = form.refused(error)?;
+            Ok(page(&staff, id, &form).await?.answer(status))
+        }
+    }
+}
+
+#[derive(Template)]
+#[template(path = "key_text.html")]
+struct KeyText<'a> {
+    layout: Layout,
+    key_id: &'a str,
+    text: &'a str,
+    client: String,
+}
+
+/// The only page with the text of a key.
+fn text_of(staff: &Staff, issued: &Value, client: &ClientId) -> HttpResponse {
+    let text = |name: &str| issued[name].as_str().unwrap_or_default();
+    let layout = Layout::of(&staff.request, Some(Section::Clients));
+    let page = KeyText { layout, key_id: text("key_id"), text: text("api_key"), client: client.to_string() };
+    form_page(actix_web::http::StatusCode::OK, &page)
+}
+
+/// Shows a key.
+///
+/// # Errors
+/// 404 for an unknown one.
+pub(crate) async fn show(staff: Staff, path: Path<String>) -> Result<HttpResponse, ConsoleError> {
+    let id = path.parse().map_err(|_| ServiceError::NotFound("key"))?;
+    let key = key_of(&staff, id).await?;
+    Ok(key_page(&staff, key, &Form::default()).await?.ok())
+}
+
+async fn key_of(staff: &Staff, id: KeyId) -> Result<ApiKeyRecord, ConsoleError> {
+    // Without a time the key is only read.
+    Ok(staff.api.store.retire_key(id, None, None).await?.ok_or(ServiceError::NotFound("key"))?)
+}
+
+async fn key_page(staff: &Staff, key: ApiKeyRecord, form: &Form) -> Result<View, ConsoleError> {
+    let (id, client) = (key.key_id.clone(), key.client_id.clone());
+    let about = Part::new("about", "API key")
+        .words("The text of a key is stored nowhere.")
+        .fact("Id", Cell::code(&id))
+        .fact("Client", client_cell(staff, &client).await?)
+        .fact("Works in", environments(&key))
+        .fact("From", words_of(&key.networks.texts().collect::<Vec<_>>(), "any address"))
+        .fact("Issued", Cell::at(key.created_at))
+        .fact("Ends by itself", Cell::or_none(key.expires_at, Cell::at))
+        .fact("Revoked", Cell::or_none(key.revoked_at, Cell::at));
+    let works = key.revoked_at.is_none() && key.expires_at.is_none_or(|end| end > staff.api.clock.now());
+    let title = if key.label.is_empty() { id.to_string() } else { key.label.clone() };
+    let mut view = View::new(staff, Some(Section::Clients), title)
+        .back(format!("/console/clients/{client}/keys"), "Keys of the client")
+        .tag(state(staff, &key))
+        .problems_if(form.problems())
+        .part(about);
+    if works && staff.may("rotateKey") {
+        let options = OVERLAPS.map(|(seconds, words)| (seconds.to_owned(), words.to_owned())).into();
+        let overlap = Choices { name: "overlap_s", label: "The old key works on for", options, chosen: form.value("overlap_s").to_owned() };
+        let rotate = FormView::of(staff, format!("/console/keys/{id}/rotate"), "Issue a successor").choices(overlap);
+        let words = "The successor has the same label, environments and networks, and its text is shown once.";
+        view = view.part(Part::new("rotate", "Rotate").words(words).form(rotate));
+    }
+    if key.revoked_at.is_none() && staff.may("revokeKey") {
+        let revoke = FormView::of(staff, format!("/console/keys/{id}/revoke"), "Revoke it now").dangerous();
+        let words = "Every node refuses it within a second. It cannot be taken back.";
+        view = view.part(Part::new("revoke", "Revoke").words(words).form(revoke));
+    }
+    Ok(view)
+}
+
+/// Issues the successor of a key, and shows its text.
+///
+/// # Errors
+/// As for every form.
+pub(crate) async fn rotate(submitted: Submitted, path: Path<String>) -> Result<HttpResponse, ConsoleError> {
+    let id: KeyId = path.parse().map_err(|_| ServiceError::NotFound("key"))?;
+    match submitted.carry_out("rotateKey", Some(submitted.form.sent(SHAPE))).await {
+        Ok(issued) => {
+            let old = key_of(&submitted.staff, id).await?;
+            Ok(text_of(&submitted.staff, &issued, &old.client_id))
+        }
+        Err(error) => refused(submitted, id, error).await,
+    }
+}
+
+/// Revokes a key.
+///
+/// # Errors
+/// As for every form.
+pub(crate) async fn revoke(submitted: Submitted, path: Path<String>) -> Result<HttpResponse, ConsoleError> {
+    let id: KeyId = path.parse().map_err(|_| ServiceError::NotFound("key"))?;
+    match submitted.carry_out("revokeKey", None).await {
+        Ok(_) => Ok(redirect(&format!("/console/keys/{id}?done=revoked"))),
+        Err(error) => refused(submitted, id, error).await,
+    }
+}
+
+async fn refused(submitted: Submitted, id: KeyId, error: sakshi_web::error::ApiError) -> Result<HttpResponse, ConsoleError> {
+    let Submitted { staff, form } = submitted;
+    let (status, form) = form.refused(error)?;
+    let key = key_of(&staff, id).await?;
+    Ok(key_page(&staff, key, &form).await?.answer(status))
+}

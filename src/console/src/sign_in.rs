@@ -1,0 +1,102 @@
+//! `/console/sign-in` and `/console/sign-out`: from an operator's token to a session, and back.
+
+use actix_web::http::StatusCode;
+use actix_web::web::Data;
+use actix_web::{HttpRequest, HttpResponse, ResponseError as _};
+use askama::Template;
+use sakshi_domain::operator::SignIn;
+use sakshi_operator::{InternalDeps, inside};
+use sakshi_store::ConsoleSession;
+use sakshi_web::error::ApiError;
+use sakshi_web::field::Field;
+use sakshi_web::html::{form_page, redirect, with_cookie};
+use sakshi_web::session::{IDLE, LIFETIME};
+
+use crate::Console;
+use crate::error::ConsoleError;
+use crate::layout::Layout;
+use crate::staff::COOKIE;
+use crate::submitted::{Posted, Submitted};
+
+#[derive(Template)]
+#[template(path = "sign_in.html")]
+struct Page {
+    layout: Layout,
+    /// What stands above the form.
+    notice: Option<&'static str>,
+    trouble: Option<String>,
+    token: Field<'static>,
+}
+
+impl Page {
+    /// The token is never shown again.
+    fn new(request: &HttpRequest, notice: Option<&'static str>, trouble: Option<String>) -> Self {
+        let token =
+            Field::new("token", "Operator’s token", "password", "", None).hint("It begins with so_, and is not kept here.").required();
+        Self { layout: Layout::of(request, None), notice, trouble, token }
+    }
+}
+
+/// Shows the form.
+pub(crate) async fn show(request: HttpRequest) -> HttpResponse {
+    let notice = match request.query_string() {
+        "ended=1" => Some("Your session has ended. Sign in again to go on."),
+        "out=1" => Some("You are signed out."),
+        _ => None,
+    };
+    form_page(StatusCode::OK, &Page::new(&request, notice, None))
+}
+
+/// Signs in. Whatever was not good, the answer is one and the same.
+pub(crate) async fn enter(
+    posted: Posted,
+    request: HttpRequest,
+    api: Data<InternalDeps>,
+    console: Data<Console>,
+) -> Result<HttpResponse, ConsoleError> {
+    let Posted(mut form) = posted;
+    match inside::sign_in(&request, &api, form.take("token").trim()).await {
+        Ok(sign_in) => open(&request, &api, &console, sign_in, LIFETIME).await,
+        Err(error @ (ApiError::BearerUnauthorized | ApiError::RateLimited { .. })) => {
+            let words = match error.retry_after() {
+                Some(seconds) => format!("Too many attempts. Try again in {seconds} seconds."),
+                None => "This token is wrong, revoked or expired.".to_owned(),
+            };
+            Ok(form_page(error.status_code(), &Page::new(&request, None, Some(words))))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Opens a session under a fresh id and ends the one that the browser had.
+pub(crate) async fn open(
+    request: &HttpRequest,
+    api: &InternalDeps,
+    console: &Console,
+    sign_in: SignIn,
+    lifetime: std::time::Duration,
+) -> Result<HttpResponse, ConsoleError> {
+    if let Some(before) = COOKIE.of(request) {
+        api.store.end_console_session(before.digest()).await?;
+    }
+    let id = COOKIE.mint().ok_or_else(|| ApiError::internal("the system has no randomness"))?;
+    let now = api.clock.now();
+    let session = ConsoleSession { digest: id.digest(), sign_in, idle_until: now + IDLE, ends_at: now + lifetime };
+    api.store.open_console_session(session).await?;
+    tracing::info!("console session opened");
+    Ok(with_cookie(redirect("/console"), &id.cookie(is_secure(request, console))))
+}
+
+/// Signs out.
+pub(crate) async fn leave(submitted: Submitted) -> Result<HttpResponse, ConsoleError> {
+    let Submitted { staff, .. } = submitted;
+    staff.api.store.end_console_session(staff.session.digest).await?;
+    tracing::info!("console session ended");
+    Ok(with_cookie(redirect("/console/sign-in?out=1"), &COOKIE.none(is_secure(&staff.request, &staff.console))))
+}
+
+/// Returns true if the browser speaks TLS, with this listener or with a proxy. One that only says so gets a cookie that it never sends.
+fn is_secure(request: &HttpRequest, console: &Console) -> bool {
+    let forwarded = request.headers().get("x-forwarded-proto").and_then(|value| value.to_str().ok());
+    console.is_https || forwarded.is_some_and(|scheme| scheme.trim().eq_ignore_ascii_case("https"))
+}

@@ -1,0 +1,111 @@
+//! Authentication in the console: a session whose operator is still valid.
+//!
+//! A [`Staff`] can only be had as an extractor, so a page cannot forget to authenticate. The operator is looked up at every use, so
+//! revoking one ends the sessions at once on every node.
+
+use actix_web::dev::Payload;
+use actix_web::web::Data;
+use actix_web::{FromRequest, HttpMessage as _, HttpRequest};
+use futures_util::future::LocalBoxFuture;
+use sakshi_domain::operator::Role;
+use sakshi_operator::{InternalDeps, Who, inside};
+use sakshi_store::ConsoleSession;
+use sakshi_web::error::ApiError;
+use sakshi_web::session::{CsrfToken, IDLE, PROLONG_INTERVAL, SessionCookie};
+
+use crate::Console;
+use crate::error::ConsoleError;
+use crate::layout::LayoutUser;
+
+/// The cookie of the console's sessions.
+pub(crate) static COOKIE: SessionCookie = SessionCookie { name: "sakshi_console", path: "/console", site: "console" };
+
+/// An operator who has signed in.
+pub(crate) struct Staff {
+    /// The operator.
+    pub(crate) who: Who,
+    /// The token that their forms must carry.
+    pub(crate) csrf_token: CsrfToken,
+    /// Their session.
+    pub(crate) session: ConsoleSession,
+    /// What the admin API works on.
+    pub(crate) api: Data<InternalDeps>,
+    /// What the console has besides.
+    pub(crate) console: Data<Console>,
+    /// The request.
+    pub(crate) request: HttpRequest,
+}
+
+impl Staff {
+    /// Authenticates a request.
+    pub(crate) async fn of(request: &HttpRequest) -> Result<Self, ConsoleError> {
+        let missing = || ApiError::internal("the console is not configured");
+        let api = request.app_data::<Data<InternalDeps>>().cloned().ok_or_else(missing)?;
+        let console = request.app_data::<Data<Console>>().cloned().ok_or_else(missing)?;
+        let id = COOKIE.of(request).ok_or(ConsoleError::SignIn { ended: false })?;
+        let session = api.store.load_console_session(id.digest()).await?.ok_or(ConsoleError::SignIn { ended: true })?;
+        let Some(who) = inside::recognise(request, &api, &session.sign_in).await? else {
+            api.store.end_console_session(id.digest()).await?;
+            return Err(ConsoleError::SignIn { ended: true });
+        };
+        let csrf_token = id.csrf_token();
+        let user = LayoutUser { name: who.name.clone(), role: who.role, csrf_token: csrf_token.as_str().to_owned(), section: None };
+        request.extensions_mut().insert(user);
+        Ok(Self { who, csrf_token, session, api, console, request: request.clone() })
+    }
+
+    /// Moves the end of the session, which comes when nobody uses it.
+    async fn prolong(&self) -> Result<(), ConsoleError> {
+        let until = self.api.clock.now() + IDLE;
+        if until.since(self.session.idle_until) >= PROLONG_INTERVAL && self.session.idle_until < self.session.ends_at {
+            self.api.store.prolong_console_session(self.session.digest, until).await?;
+        }
+        Ok(())
+    }
+
+    /// Returns true if the session has not ended and its operator is valid. While the store is away, nothing changes.
+    pub(crate) async fn is_still_valid(&self) -> bool {
+        match self.api.store.load_console_session(self.session.digest).await {
+            Ok(None) => false,
+            Ok(Some(_)) => !matches!(inside::recognise(&self.request, &self.api, &self.session.sign_in).await, Ok(None)),
+            Err(_) => true,
+        }
+    }
+
+    /// Returns true if the role includes an operation of the admin API.
+    pub(crate) fn may(&self, operation: &str) -> bool {
+        inside::may(self.who.role, operation)
+    }
+
+    /// Returns true for an owner, who sees whole URLs.
+    pub(crate) fn is_owner(&self) -> bool {
+        self.who.role == Role::Owner
+    }
+}
+
+/// An operator who has signed in, in a request for an event stream, which a script makes and which does not prolong the session.
+pub(crate) struct StreamStaff(pub(crate) Staff);
+
+impl FromRequest for StreamStaff {
+    type Error = ConsoleError;
+    type Future = LocalBoxFuture<'static, Result<Self, ConsoleError>>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        let request = request.clone();
+        Box::pin(async move { Staff::of(&request).await.map(Self) })
+    }
+}
+
+impl FromRequest for Staff {
+    type Error = ConsoleError;
+    type Future = LocalBoxFuture<'static, Result<Self, ConsoleError>>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        let request = request.clone();
+        Box::pin(async move {
+            let staff = Self::of(&request).await?;
+            staff.prolong().await?;
+            Ok(staff)
+        })
+    }
+}

@@ -1,0 +1,149 @@
+//! Forms: what a browser sends, and what the admin API says to it.
+
+use actix_web::dev::Payload;
+use actix_web::http::StatusCode;
+use actix_web::http::header::CONTENT_TYPE;
+use actix_web::{FromRequest, HttpRequest, ResponseError as _};
+use futures_util::future::LocalBoxFuture;
+use sakshi_operator::inside;
+use sakshi_service::ServiceError;
+use sakshi_web::body::read_bounded;
+use sakshi_web::error::ApiError;
+use sakshi_web::form::{self, CSRF_FIELD, Kind, Pairs, check_media_type};
+use sakshi_web::same_site::refuse_other_host;
+use sakshi_wire::Sent;
+use serde_json::Value;
+
+use crate::error::ConsoleError;
+use crate::multipart;
+use crate::staff::Staff;
+
+/// Bytes of a form, and of one with files.
+const FORM_BYTES_MAX: usize = 16 * 1_024;
+const FILES_BYTES_MAX: usize = 64 * 1_024;
+
+/// What stands in a form, and what is wrong with it.
+#[derive(Debug, Default)]
+pub(crate) struct Form {
+    pairs: Pairs,
+    /// The files, by the names of their fields.
+    pub(crate) files: Vec<(String, Vec<u8>)>,
+    problems: Vec<String>,
+}
+
+impl Form {
+    /// What stands in a field; empty when nothing does.
+    pub(crate) fn value(&self, name: &str) -> &str {
+        self.pairs.iter().find(|(known, _)| known == name).map_or("", |(_, value)| value.as_str())
+    }
+
+    /// What was sent under a name, and taken out.
+    pub(crate) fn take(&mut self, name: &str) -> String {
+        let mut taken = self.pairs.extract_if(.., |(known, _)| known == name).map(|(_, value)| value);
+        taken.next().unwrap_or_default()
+    }
+
+    /// The fields of a request.
+    pub(crate) fn sent(&self, shape: &[(&str, Kind)]) -> Sent {
+        form::sent(self.pairs.iter(), shape)
+    }
+
+    /// What is wrong, in sentences.
+    pub(crate) fn problems(&self) -> &[String] {
+        &self.problems
+    }
+
+    /// The form again with a sentence on what is wrong.
+    pub(crate) fn with_problem(self, problem: impl Into<String>) -> Self {
+        Self { problems: vec![problem.into()], ..self }
+    }
+
+    /// The form again, with what is wrong; a refusal that has nothing to do with it is handed on.
+    pub(crate) fn refused(self, error: ApiError) -> Result<(StatusCode, Self), ConsoleError> {
+        let status = error.status_code();
+        let problems = match &error {
+            ApiError::Service(ServiceError::Invalid(invalid)) => {
+                invalid.fields().iter().map(|problem| format!("{} {}.", problem.field, problem.message)).collect()
+            }
+            ApiError::Service(ServiceError::NotFound(_) | ServiceError::Internal(_)) => return Err(error.into()),
+            _ if status.is_server_error() => return Err(error.into()),
+            _ => vec![error.message()],
+        };
+        Ok((status, Self { problems, ..self }))
+    }
+}
+
+/// A form that a page of this session has sent.
+pub(crate) struct Submitted {
+    /// The operator who has sent it.
+    pub(crate) staff: Staff,
+    /// What stands in it.
+    pub(crate) form: Form,
+}
+
+impl Submitted {
+    /// Carries out an operation of the admin API, with the ids of the path.
+    pub(crate) async fn carry_out(&self, operation: &'static str, sent: Option<Sent>) -> Result<Value, ApiError> {
+        inside::carry_out(&self.staff.request, operation, sent).await
+    }
+}
+
+/// A form from a browser that has not signed in.
+pub(crate) struct Posted(pub(crate) Form);
+
+/// Reads a form of a page at this host.
+fn read(request: &HttpRequest, payload: &mut Payload) -> impl Future<Output = Result<Form, ApiError>> + use<> {
+    let media_type = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let boundary = media_type.and_then(multipart::boundary).map(str::to_owned);
+    let is_form = if boundary.is_some() { Ok(()) } else { check_media_type(request.headers()) };
+    let ours = refuse_other_host(request).and(is_form);
+    let body = read_bounded(request, payload, if boundary.is_some() { FILES_BYTES_MAX } else { FORM_BYTES_MAX });
+    async move {
+        ours?;
+        let body = body.await?;
+        match boundary {
+            Some(boundary) => with_files(&boundary, &body).ok_or_else(|| ApiError::MalformedBody("The form cannot be read.".to_owned())),
+            None => Ok(Form { pairs: form::read(&body), ..Form::default() }),
+        }
+    }
+}
+
+fn with_files(boundary: &str, body: &[u8]) -> Option<Form> {
+    let mut form = Form::default();
+    for field in multipart::fields(boundary, body)? {
+        if field.is_file {
+            form.files.push((field.name, field.bytes.to_vec()));
+        } else {
+            form.pairs.push((field.name, String::from_utf8(field.bytes.to_vec()).ok()?));
+        }
+    }
+    Some(form)
+}
+
+impl FromRequest for Posted {
+    type Error = ConsoleError;
+    type Future = LocalBoxFuture<'static, Result<Self, ConsoleError>>;
+
+    fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
+        let form = read(request, payload);
+        Box::pin(async move { Ok(Self(form.await?)) })
+    }
+}
+
+impl FromRequest for Submitted {
+    type Error = ConsoleError;
+    type Future = LocalBoxFuture<'static, Result<Self, ConsoleError>>;
+
+    fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
+        let form = read(request, payload);
+        let request = request.clone();
+        Box::pin(async move {
+            let form = form.await;
+            // After the body, whose last byte may have been withheld for long.
+            let staff = Staff::extract(&request).await?;
+            let mut form = form?;
+            let token = form.take(CSRF_FIELD);
+            if staff.csrf_token.is(&token) { Ok(Self { staff, form }) } else { Err(ConsoleError::ForeignForm) }
+        })
+    }
+}

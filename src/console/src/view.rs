@@ -1,0 +1,226 @@
+//! The parts that most pages are put together from: facts, tables and forms.
+
+use actix_web::HttpResponse;
+use actix_web::http::StatusCode;
+use askama::Template;
+use sakshi_web::field::Field;
+use sakshi_web::html::form_page;
+
+pub(crate) use crate::cell::Cell;
+use crate::layout::{Layout, Section};
+use crate::staff::Staff;
+
+/// A table with a heading for each column; the first cell of a row names the row.
+#[derive(Debug)]
+pub(crate) struct Table {
+    pub(crate) caption: &'static str,
+    pub(crate) columns: &'static [&'static str],
+    pub(crate) rows: Vec<Vec<Cell>>,
+}
+
+/// A form.
+#[derive(Debug, Default)]
+pub(crate) struct FormView {
+    pub(crate) action: String,
+    pub(crate) fields: Vec<Field<'static>>,
+    pub(crate) choices: Vec<Choices>,
+    pub(crate) hidden: Vec<(&'static str, String)>,
+    pub(crate) button: String,
+    pub(crate) csrf_token: String,
+    /// True for what cannot be taken back.
+    pub(crate) is_dangerous: bool,
+    /// True for a form that only reads.
+    pub(crate) is_query: bool,
+    /// True for one with a file.
+    pub(crate) has_file: bool,
+}
+
+/// A choice of one value.
+#[derive(Debug)]
+pub(crate) struct Choices {
+    pub(crate) name: &'static str,
+    pub(crate) label: &'static str,
+    pub(crate) options: Vec<(String, String)>,
+    pub(crate) chosen: String,
+}
+
+impl FormView {
+    /// A form of a page of this session.
+    pub(crate) fn of(staff: &Staff, action: impl Into<String>, button: impl Into<String>) -> Self {
+        Self { action: action.into(), button: button.into(), csrf_token: staff.csrf_token.as_str().to_owned(), ..Self::default() }
+    }
+
+    /// A form that asks for another part of a list.
+    pub(crate) fn query(action: impl Into<String>, button: impl Into<String>) -> Self {
+        Self { action: action.into(), button: button.into(), is_query: true, ..Self::default() }
+    }
+
+    pub(crate) fn field(mut self, field: Field<'static>) -> Self {
+        self.fields.push(field);
+        self
+    }
+
+    pub(crate) fn choices(mut self, choices: Choices) -> Self {
+        self.choices.push(choices);
+        self
+    }
+
+    pub(crate) fn hidden(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.hidden.push((name, value.into()));
+        self
+    }
+
+    pub(crate) fn dangerous(self) -> Self {
+        Self { is_dangerous: true, ..self }
+    }
+
+    pub(crate) fn with_file(self) -> Self {
+        Self { has_file: true, ..self }
+    }
+
+    /// The form as a cell of a table.
+    pub(crate) fn cell(self) -> Cell {
+        Cell::Form(Box::new(self))
+    }
+}
+
+/// A part of a page.
+#[derive(Debug, Default)]
+pub(crate) struct Part {
+    pub(crate) id: &'static str,
+    pub(crate) heading: String,
+    pub(crate) words: Vec<String>,
+    pub(crate) facts: Vec<(&'static str, Cell)>,
+    pub(crate) table: Option<Table>,
+    pub(crate) forms: Vec<FormView>,
+    pub(crate) links: Vec<Cell>,
+}
+
+impl Part {
+    pub(crate) fn new(id: &'static str, heading: impl Into<String>) -> Self {
+        Self { id, heading: heading.into(), ..Self::default() }
+    }
+
+    pub(crate) fn words(mut self, words: impl Into<String>) -> Self {
+        self.words.push(words.into());
+        self
+    }
+
+    pub(crate) fn fact(mut self, name: &'static str, cell: Cell) -> Self {
+        self.facts.push((name, cell));
+        self
+    }
+
+    /// A table, or these words when it has no row.
+    pub(crate) fn table(mut self, table: Table, none: &str) -> Self {
+        if table.rows.is_empty() {
+            return self.words(none);
+        }
+        self.table = Some(table);
+        self
+    }
+
+    pub(crate) fn form(mut self, form: FormView) -> Self {
+        self.forms.push(form);
+        self
+    }
+
+    pub(crate) fn link(mut self, href: impl Into<String>, text: impl Into<String>) -> Self {
+        self.links.push(Cell::Link { href: href.into(), text: text.into() });
+        self
+    }
+}
+
+/// A page of parts.
+#[derive(Debug, Template)]
+#[template(path = "view.html")]
+pub(crate) struct View {
+    layout: Layout,
+    title: String,
+    /// The page that this one is below, with its address.
+    back: Option<(String, String)>,
+    lead: String,
+    tags: Vec<Cell>,
+    /// What was done.
+    done: Option<String>,
+    /// What is wrong with a form.
+    problems: Vec<String>,
+    parts: Vec<Part>,
+    /// Addresses of other parts of the list.
+    pages: Vec<(String, String)>,
+}
+
+impl View {
+    pub(crate) fn new(staff: &Staff, section: Option<Section>, title: impl Into<String>) -> Self {
+        Self {
+            layout: Layout::of(&staff.request, section),
+            title: title.into(),
+            back: None,
+            lead: String::new(),
+            tags: Vec::new(),
+            done: done(staff.request.query_string()).map(str::to_owned),
+            problems: Vec::new(),
+            parts: Vec::new(),
+            pages: Vec::new(),
+        }
+    }
+
+    pub(crate) fn back(self, href: impl Into<String>, text: impl Into<String>) -> Self {
+        Self { back: Some((href.into(), text.into())), ..self }
+    }
+
+    pub(crate) fn lead(self, lead: impl Into<String>) -> Self {
+        Self { lead: lead.into(), ..self }
+    }
+
+    pub(crate) fn tag(mut self, tag: Cell) -> Self {
+        self.tags.push(tag);
+        self
+    }
+
+    pub(crate) fn finding(mut self, id: &str) -> Self {
+        id.clone_into(&mut self.layout.find);
+        self
+    }
+
+    /// What is wrong with a form, if anything is.
+    pub(crate) fn problems_if(self, problems: &[String]) -> Self {
+        if problems.is_empty() { self } else { Self { problems: problems.to_vec(), done: None, ..self } }
+    }
+
+    pub(crate) fn part(mut self, part: Part) -> Self {
+        self.parts.push(part);
+        self
+    }
+
+    pub(crate) fn page(mut self, href: Option<String>, text: &str) -> Self {
+        self.pages.extend(href.map(|href| (href, text.to_owned())));
+        self
+    }
+
+    /// The answer.
+    pub(crate) fn answer(&self, status: StatusCode) -> HttpResponse {
+        form_page(status, self)
+    }
+
+    /// The answer to a request that found it.
+    pub(crate) fn ok(&self) -> HttpResponse {
+        self.answer(StatusCode::OK)
+    }
+}
+
+/// What was done before this page, as the address of a redirect says it.
+fn done(query: &str) -> Option<&'static str> {
+    let word = query.split('&').find_map(|pair| pair.strip_prefix("done="))?;
+    Some(match word {
+        "granted" => "The credits were granted.",
+        "asked" => "The grant is above the limit. It waits until another operator confirms it.",
+        "confirmed" => "The grant was confirmed, and the credits were granted.",
+        "refused" => "The grant was refused.",
+        "suspended" => "The client is suspended. Every node refuses its keys within a second.",
+        "resumed" => "The client is no longer suspended.",
+        "revoked" => "The key is revoked. Every node refuses it within a second.",
+        "brand" => "The brand was changed. Pages show it within five seconds.",
+        _ => return None,
+    })
+}

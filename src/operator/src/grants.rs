@@ -1,0 +1,94 @@
+//! `/admin/v1/credits/requests`: movements of credits above a limit, which a second operator confirms.
+
+use actix_web::HttpRequest;
+use actix_web::web::Json;
+use sakshi_domain::credits::CreditMove;
+use sakshi_domain::grant_request::{DecisionRefusal, GrantState};
+use sakshi_domain::ids::{ClientId, GrantId};
+use sakshi_service::ServiceError;
+use sakshi_service::api_key::sha256;
+use sakshi_store::{AskGrant, AskGrantOutcome, DecideGrant, DecideGrantOutcome};
+use sakshi_web::error::ApiError;
+use sakshi_wire::operator::credits::{GrantRequestResponse, GrantRequestsResponse, MoveCreditsResponse};
+
+use super::InternalDeps;
+use super::arguments::Id;
+use super::bearer::{Operator, who};
+use super::credits::{REFERENCE_REUSED, balance_of, move_credits};
+
+pub(super) const SECOND_PERSON: ServiceError = ServiceError::Conflict {
+    code: "second_person_required",
+    message: "Another operator must confirm this; the one who asked for it cannot.",
+};
+pub(super) const DECIDED: ServiceError =
+    ServiceError::Conflict { code: "already_decided", message: "This request was confirmed or refused before." };
+
+/// Returns true if a movement must wait for a second person. One that was made before is only repeated.
+pub(super) async fn must_wait(deps: &InternalDeps, client: &ClientId, movement: &CreditMove) -> Result<bool, ApiError> {
+    let is_above = deps.second_person_above.is_some_and(|most| i64::try_from(most).is_ok_and(|most| movement.amount > most));
+    Ok(is_above && !deps.store.has_moved(client.clone(), movement.kind, movement.reference.clone()).await?)
+}
+
+/// Keeps a movement until a second person decides. The same under the same reference is the same request.
+pub(super) async fn ask(
+    deps: &InternalDeps,
+    request: &HttpRequest,
+    client: ClientId,
+    movement: CreditMove,
+) -> Result<Json<MoveCreditsResponse>, ApiError> {
+    let balance = balance_of(&deps.store, &client).await?;
+    let by = who(request)?.signatory();
+    let asked = AskGrant { id: id_of(&client, &movement)?, client, movement, by };
+    match deps.store.ask_grant(asked).await? {
+        AskGrantOutcome::Kept(kept) => {
+            tracing::info!(client.id = %kept.client, grant.id = %kept.id, "credits wait for a second operator");
+            Ok(Json(MoveCreditsResponse { balance, entry: None, request: Some(kept.into()) }))
+        }
+        AskGrantOutcome::ReferenceReused => Err(REFERENCE_REUSED.into()),
+    }
+}
+
+/// The id of a request: it follows from client, kind and reference.
+fn id_of(client: &ClientId, CreditMove { kind, reference, .. }: &CreditMove) -> Result<GrantId, ApiError> {
+    let digest = sha256(&[client.as_str().as_bytes(), b" ", kind.as_str().as_bytes(), b" ", reference.as_bytes()]);
+    let digits: String = digest[..16].iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("gr_{digits}").parse().map_err(ApiError::internal)
+}
+
+pub(super) async fn list(Operator(deps): Operator) -> Result<Json<GrantRequestsResponse>, ApiError> {
+    let requests = deps.store.grant_requests().await?;
+    Ok(Json(GrantRequestsResponse { requests: requests.into_iter().map(Into::into).collect() }))
+}
+
+/// Confirms a request, and then moves the credits. A caller without an answer confirms again.
+pub(super) async fn confirm(
+    Operator(deps): Operator,
+    request: HttpRequest,
+    Id(id): Id<GrantId>,
+) -> Result<Json<MoveCreditsResponse>, ApiError> {
+    let decided = decide(&deps, &request, id, GrantState::Confirmed).await?;
+    let movement = CreditMove { kind: decided.kind, amount: decided.amount, reference: decided.reference.clone() };
+    let Json(moved) = move_credits(&deps, decided.client_id.clone(), movement).await?;
+    Ok(Json(MoveCreditsResponse { request: Some(decided), ..moved }))
+}
+
+pub(super) async fn refuse(
+    Operator(deps): Operator,
+    request: HttpRequest,
+    Id(id): Id<GrantId>,
+) -> Result<Json<GrantRequestResponse>, ApiError> {
+    Ok(Json(decide(&deps, &request, id, GrantState::Refused).await?))
+}
+
+async fn decide(deps: &InternalDeps, request: &HttpRequest, id: GrantId, decision: GrantState) -> Result<GrantRequestResponse, ApiError> {
+    let by = who(request)?.signatory();
+    match deps.store.decide_grant(DecideGrant { id, by, decision }).await? {
+        DecideGrantOutcome::Decided(decided) => {
+            tracing::info!(client.id = %decided.client, grant.id = %decided.id, grant.state = decision.as_str(), "credits decided");
+            Ok(decided.into())
+        }
+        DecideGrantOutcome::Refused(DecisionRefusal::SamePerson) => Err(SECOND_PERSON.into()),
+        DecideGrantOutcome::Refused(DecisionRefusal::Decided(_)) => Err(DECIDED.into()),
+        DecideGrantOutcome::NotFound => Err(ServiceError::NotFound("grant request").into()),
+    }
+}

@@ -1,0 +1,94 @@
+//! `sakshi admin credits`
+
+use clap::Subcommand;
+use sakshi_client::{Call, internal};
+use sakshi_wire::operator::credits::MoveCreditsResponse;
+use serde_json::{Value, json};
+
+use super::admin::{Paging, View, answer};
+use super::api::Api;
+use super::error::CliError;
+
+/// Columns of a ledger.
+pub(super) const ENTRY: &[&str] = &["seq", "kind", "amount", "balance_after", "reference", "at"];
+/// Columns of the audit of all ledgers.
+pub(super) const AUDIT: &[&str] = &["client_id", "balance", "sum", "entries", "faults", "clean"];
+/// Columns of what waits for a second operator.
+pub(super) const GRANT_REQUEST: &[&str] =
+    &["grant_id", "client_id", "kind", "amount", "reference", "state", "asked_by_name", "asked_at", "ends_at", "decided_by_name"];
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Credits {
+    /// Add credits; the same reference again changes nothing. Many credits may wait for a second operator.
+    Grant {
+        /// Id of the client.
+        client_id: String,
+        /// Credits.
+        amount: i64,
+        /// Your reference, such as an invoice number.
+        #[arg(long)]
+        reference: String,
+    },
+    /// Correct the balance, up or down.
+    Adjust {
+        /// Id of the client.
+        client_id: String,
+        /// Credits.
+        #[arg(allow_negative_numbers = true)]
+        amount: i64,
+        /// Your reference, such as an invoice number.
+        #[arg(long)]
+        reference: String,
+    },
+    /// Grants that wait for a second operator.
+    Requests,
+    /// Confirm a grant that another operator has asked for.
+    Confirm {
+        /// Id of the request.
+        grant_id: String,
+    },
+    /// Refuse a grant that waits, or withdraw your own.
+    Refuse {
+        /// Id of the request.
+        grant_id: String,
+    },
+    /// The balance.
+    Balance {
+        /// Id of the client.
+        client_id: String,
+    },
+    /// The ledger, oldest first.
+    Statement {
+        /// Id of the client.
+        client_id: String,
+        #[command(flatten)]
+        paging: Paging,
+    },
+    /// Recompute every ledger; exit code 1 when one does not add up.
+    Audit,
+}
+
+impl Credits {
+    pub(super) async fn ask(&self, api: &Api) -> Result<(Value, View), CliError> {
+        match self {
+            Self::Grant { client_id, amount, reference } => {
+                answer(api, movement(client_id, "grant", *amount, reference), View::Pairs).await
+            }
+            Self::Adjust { client_id, amount, reference } => {
+                answer(api, movement(client_id, "adjust", *amount, reference), View::Pairs).await
+            }
+            Self::Requests => answer(api, internal::grant_requests(), View::Rows("requests", GRANT_REQUEST)).await,
+            Self::Confirm { grant_id } => answer(api, internal::confirm_grant(grant_id), View::Pairs).await,
+            Self::Refuse { grant_id } => answer(api, internal::refuse_grant(grant_id), View::Pairs).await,
+            Self::Balance { client_id } => answer(api, internal::balance(client_id), View::Pairs).await,
+            Self::Statement { client_id, paging } => {
+                answer(api, internal::statement(client_id, paging.page()), View::Rows("entries", ENTRY)).await
+            }
+            Self::Audit => answer(api, internal::audit(), View::Rows("clients", AUDIT)).await,
+        }
+    }
+}
+
+fn movement(client: &str, kind: &str, amount: i64, reference: &str) -> Call<MoveCreditsResponse> {
+    internal::move_credits(client, &json!({ "kind": kind, "amount": amount, "reference": reference }))
+}

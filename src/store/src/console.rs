@@ -1,0 +1,66 @@
+//! The operators' console: what its operations take and answer.
+
+use sakshi_domain::credits::CreditMove;
+use sakshi_domain::grant_request::{DecisionRefusal, GrantRequest, GrantState};
+use sakshi_domain::ids::{ClientId, GrantId};
+use sakshi_domain::operator::{SignIn, Signatory};
+use sakshi_domain::time::Timestamp;
+
+use crate::sessions::SessionDigest;
+
+/// A session of the console.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConsoleSession {
+    /// The digest of its id.
+    pub digest: SessionDigest,
+    /// How its operator has signed in.
+    pub sign_in: SignIn,
+    /// When it ends unless it is used; at most `ends_at`.
+    pub idle_until: Timestamp,
+    /// When it ends in any case.
+    pub ends_at: Timestamp,
+}
+
+/// Asks for a grant that a second person must confirm.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AskGrant {
+    /// The id, which follows from client, kind and reference, so that asking again finds the same request.
+    pub id: GrantId,
+    /// The client.
+    pub client: ClientId,
+    /// The movement.
+    pub movement: CreditMove,
+    /// The operator.
+    pub by: Signatory,
+}
+
+/// The outcome of [`AskGrant`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AskGrantOutcome {
+    /// The request, which this call or an earlier one made.
+    Kept(GrantRequest),
+    /// The reference was used for another amount.
+    ReferenceReused,
+}
+
+/// A decision about a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DecideGrant {
+    /// The request.
+    pub id: GrantId,
+    /// The operator.
+    pub by: Signatory,
+    /// Confirmed or refused.
+    pub decision: GrantState,
+}
+
+/// The outcome of [`DecideGrant`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DecideGrantOutcome {
+    /// It is decided so, by this call or by an earlier one.
+    Decided(GrantRequest),
+    /// It may not be decided so.
+    Refused(DecisionRefusal),
+    /// There is no such request, or not any more.
+    NotFound,
+}

@@ -1,0 +1,110 @@
+//! The operators' console: its sessions, and grants of credits that wait for a second person.
+
+use sakshi_domain::credits::EntryKind;
+use sakshi_domain::grant_request::{GrantRequest, GrantState};
+use sakshi_domain::ids::ClientId;
+use sakshi_domain::time::Timestamp;
+
+use super::{Store, is_done};
+use crate::console::{AskGrant, AskGrantOutcome, ConsoleSession, DecideGrant, DecideGrantOutcome};
+use crate::engine::{Applied, Batch, Op};
+use crate::error::{ATTEMPTS, StoreError, StoreFuture};
+use crate::records::client;
+use crate::records::console::{console_session, grant_request, grant_requests};
+use crate::sealing::{seal_of_console, unseal_of_console};
+use crate::sessions::SessionDigest;
+use crate::transitions::console::{ask, decide, open, prolong, request_of};
+
+/// Requests that a list has at most.
+const LISTED_MAX: u64 = 1_000;
+
+impl Store {
+    /// Keeps a session of the console. Repeatable by its digest; its operator never changes.
+    pub fn open_console_session(&self, opened: ConsoleSession) -> StoreFuture<()> {
+        self.run(|store| async move {
+            let grant = seal_of_console(store.vault(), &opened.digest.0, &opened.sign_in)?;
+            store.commit(open(&opened, grant)).await.map(drop)
+        })
+    }
+
+    /// The session of the console, unless its time has passed by the store's clock.
+    pub fn load_console_session(&self, digest: SessionDigest) -> StoreFuture<Option<ConsoleSession>> {
+        self.run(move |store| async move {
+            let Some(found) = store.record(console_session(&digest)).await? else { return store.confirmed(None).await };
+            let sign_in = unseal_of_console(store.vault(), &digest.0, found.bytes("grant").to_vec())?;
+            let time = |name| found.time(name).ok_or_else(|| StoreError::unreadable("a session"));
+            Ok(Some(ConsoleSession { digest, sign_in, idle_until: time("idle_until")?, ends_at: time("ends_at")? }))
+        })
+    }
+
+    /// Keeps a session of the console until then, at most until its own end; `false` when it has ended before.
+    pub fn prolong_console_session(&self, digest: SessionDigest, until: Timestamp) -> StoreFuture<bool> {
+        self.run(move |store| async move {
+            let Some(known) = store.record(console_session(&digest)).await? else { return store.confirmed(false).await };
+            let applied = store.commit(prolong(&digest, &known, until)).await?;
+            // One that is there although it was refused is kept for longer.
+            if is_done(&applied) || matches!(applied, Applied::Refused { seen: Some(_), .. }) {
+                return Ok(true);
+            }
+            store.confirmed(false).await
+        })
+    }
+
+    /// Ends a session of the console. Repeatable.
+    pub fn end_console_session(&self, digest: SessionDigest) -> StoreFuture<()> {
+        // It frees memory.
+        self.run(
+            move |store| async move { store.commit(Batch::on_full(vec![], vec![Op::Remove(console_session(&digest))])).await.map(drop) },
+        )
+    }
+
+    /// Keeps a grant until a second person decides. Repeatable by its id.
+    pub fn ask_grant(&self, asked: AskGrant) -> StoreFuture<AskGrantOutcome> {
+        self.run(|store| async move {
+            for _ in 0..ATTEMPTS {
+                store.commit(ask(store.vault(), &asked)?).await?;
+                // Read back, whichever call has made it; one that has ended since is made again.
+                if let Some(record) = store.record(grant_request(&asked.id)).await? {
+                    let kept = request_of(store.vault(), asked.id.clone(), &record)?;
+                    let is_same = kept.movement.amount == asked.movement.amount;
+                    return Ok(if is_same { AskGrantOutcome::Kept(kept) } else { AskGrantOutcome::ReferenceReused });
+                }
+            }
+            Err(StoreError::Overloaded)
+        })
+    }
+
+    /// The grants that wait for a second person or were decided within their time, the oldest first.
+    pub fn grant_requests(&self) -> StoreFuture<Vec<GrantRequest>> {
+        self.run(|store| async move {
+            let ids = store.ids(grant_requests(), 0, LISTED_MAX).await?;
+            store.records_of(ids, grant_request, |id, record| request_of(store.vault(), id, &record)).await
+        })
+    }
+
+    /// Confirms or refuses a grant. Repeatable.
+    pub fn decide_grant(&self, decided: DecideGrant) -> StoreFuture<DecideGrantOutcome> {
+        self.run(|store| async move {
+            let DecideGrant { id, by, decision } = decided;
+            for _ in 0..ATTEMPTS {
+                let Some(record) = store.record(grant_request(&id)).await? else {
+                    return store.confirmed(DecideGrantOutcome::NotFound).await;
+                };
+                let request = request_of(store.vault(), id.clone(), &record)?;
+                if let Err(refusal) = request.check(&by, decision) {
+                    return Ok(DecideGrantOutcome::Refused(refusal));
+                }
+                if request.state != GrantState::Pending {
+                    return Ok(DecideGrantOutcome::Decided(request));
+                }
+                store.commit(decide(store.vault(), &id, &record, &by, decision)?).await?;
+            }
+            Err(StoreError::Overloaded)
+        })
+    }
+
+    /// Returns true if a movement with this kind and reference was made.
+    pub fn has_moved(&self, client: ClientId, kind: EntryKind, reference: String) -> StoreFuture<bool> {
+        self.run(move |store| async move { Ok(store.record(client::reference(&client, kind, &reference)).await?.is_some()) })
+    }
+}

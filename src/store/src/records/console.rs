@@ -1,0 +1,51 @@
+//! The operators' console: its sessions, and grants of credits that wait for a second person.
+
+use sakshi_domain::ids::GrantId;
+
+use super::{alone, of_installation, table};
+use crate::engine::Key;
+use crate::sessions::SessionDigest;
+
+table! {
+    /// A session of the console, by the digest of its id. `grant` is how its operator has signed in.
+    CONSOLE_SESSION = "console_session", Record Ends {
+        idle_until: Integer,
+        ends_at: Integer,
+        grant: Sealed(Id),
+    }
+}
+
+table! {
+    /// A grant that waits for a second person, or was decided. Client, movement and names are sealed.
+    GRANT_REQUEST = "grant_request", Record Ends {
+        asked_at: Integer,
+        ends_at: Integer,
+        state: Text,
+        decided_at: Integer,
+        request: Sealed(Id),
+        decided_by: Sealed(Id),
+    }
+}
+
+table! {
+    /// These grants by the time at which they were asked for. Those that have ended are removed when another is added.
+    GRANT_REQUESTS = "grant_requests", Index Stays {}
+}
+
+/// The record of a session.
+#[must_use]
+pub(crate) fn console_session(digest: &SessionDigest) -> Key {
+    alone(&CONSOLE_SESSION, digest.0.to_vec())
+}
+
+/// The record of a grant.
+#[must_use]
+pub(crate) fn grant_request(id: &GrantId) -> Key {
+    of_installation(&GRANT_REQUEST, id.as_str().as_bytes().to_vec())
+}
+
+/// The list of all these grants.
+#[must_use]
+pub(crate) fn grant_requests() -> Key {
+    of_installation(&GRANT_REQUESTS, vec![])
+}

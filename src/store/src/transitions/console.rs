@@ -1,0 +1,105 @@
+//! The operators' console: its sessions, and grants of credits that wait for a second person.
+
+use sakshi_domain::credits::{CreditMove, EntryKind};
+use sakshi_domain::grant_request::{GrantRequest, GrantState};
+use sakshi_domain::ids::{ClientId, GrantId};
+use sakshi_domain::limits::GRANT_REQUEST_TTL;
+use sakshi_domain::operator::Signatory;
+use sakshi_domain::time::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::console::{AskGrant, ConsoleSession};
+use crate::engine::{Batch, Guard, Op, Operand, Record};
+use crate::error::StoreError;
+use crate::records::console::{console_session, grant_request, grant_requests};
+use crate::sealing::{seal_of_console, unseal_of_console};
+use crate::sessions::SessionDigest;
+use crate::vault::Vault;
+
+/// The batch that keeps a session with this sealed grant.
+#[must_use]
+pub(crate) fn open(opened: &ConsoleSession, grant: Vec<u8>) -> Batch {
+    let (key, idle_until) = (console_session(&opened.digest), opened.idle_until.min(opened.ends_at));
+    let fields = vec![("idle_until", idle_until.into()), ("ends_at", opened.ends_at.into()), ("grant", grant.into())];
+    let ops = vec![Op::Put(key.clone(), fields), Op::ExpireAt(key.clone(), idle_until.into())];
+    Batch::new(vec![Guard::Absent(key)], ops)
+}
+
+/// The batch that keeps a session until then, at most until its own end. It is refused for one that is kept for longer, and for one
+/// that has ended.
+#[must_use]
+pub(crate) fn prolong(digest: &SessionDigest, known: &Record, until: Timestamp) -> Batch {
+    let (key, until) = (console_session(digest), until.millis().min(known.integer("ends_at")));
+    let ops = vec![Op::Set(key.clone(), vec![("idle_until", until.into())]), Op::ExpireAt(key.clone(), until.into())];
+    Batch::on_full(vec![Guard::AtMost(key, "idle_until", until)], ops)
+}
+
+/// What is sealed of a request.
+#[derive(Serialize, Deserialize)]
+struct Asked {
+    client: ClientId,
+    kind: EntryKind,
+    amount: i64,
+    reference: String,
+    by: Signatory,
+}
+
+/// The batch that keeps a request which nobody has made before. Lists forget those that have ended.
+///
+/// # Errors
+/// It cannot be sealed.
+pub(crate) fn ask(vault: &Vault, asked: &AskGrant) -> Result<Batch, StoreError> {
+    let AskGrant { id, client, movement: CreditMove { kind, amount, reference }, by } = asked;
+    let request = Asked { client: client.clone(), kind: *kind, amount: *amount, reference: reference.clone(), by: by.clone() };
+    let sealed = seal_of_console(vault, id.as_str().as_bytes(), &request)?;
+    let (key, end) = (grant_request(id), Operand::after(GRANT_REQUEST_TTL));
+    let ended = Operand::Now(-i64::try_from(GRANT_REQUEST_TTL.as_millis()).unwrap_or(i64::MAX));
+    let fields = vec![
+        ("asked_at", Operand::Now(0)),
+        ("ends_at", end.clone()),
+        ("state", GrantState::Pending.as_str().into()),
+        ("request", sealed.into()),
+    ];
+    let ops = vec![
+        Op::Put(key.clone(), fields),
+        Op::ExpireAt(key.clone(), end),
+        Op::Sweep(grant_requests(), i64::MIN, ended),
+        Op::Index(grant_requests(), id.as_str().as_bytes().to_vec(), Operand::Now(0)),
+    ];
+    Ok(Batch::new(vec![Guard::Absent(key)], ops))
+}
+
+/// The batch that decides a request which is as it was read and has not ended.
+///
+/// # Errors
+/// The name cannot be sealed.
+pub(crate) fn decide(vault: &Vault, id: &GrantId, known: &Record, by: &Signatory, decision: GrantState) -> Result<Batch, StoreError> {
+    let key = grant_request(id);
+    let sealed = seal_of_console(vault, id.as_str().as_bytes(), by)?;
+    let fields = vec![("state", decision.as_str().into()), ("decided_at", Operand::Now(0)), ("decided_by", sealed.into())];
+    let guards = vec![Guard::Version(key.clone(), known.version), Guard::Before(key.clone(), "ends_at")];
+    Ok(Batch::on_full(guards, vec![Op::Set(key, fields)]))
+}
+
+/// The request of a record.
+///
+/// # Errors
+/// It cannot be read.
+pub(crate) fn request_of(vault: &Vault, id: GrantId, record: &Record) -> Result<GrantRequest, StoreError> {
+    let owner = id.as_str().as_bytes();
+    let Asked { client, kind, amount, reference, by } = unseal_of_console(vault, owner, record.bytes("request"))?;
+    let decided = match record.time("decided_at") {
+        Some(at) => Some((unseal_of_console(vault, owner, record.bytes("decided_by"))?, at)),
+        None => None,
+    };
+    Ok(GrantRequest {
+        client,
+        movement: CreditMove { kind, amount, reference },
+        asked_by: by,
+        asked_at: Timestamp::from_millis(record.integer("asked_at")),
+        ends_at: Timestamp::from_millis(record.integer("ends_at")),
+        state: record.parsed("state")?,
+        decided,
+        id,
+    })
+}

@@ -1,0 +1,94 @@
+//! Forms as browsers send them, read as the fields of the API's requests.
+
+use actix_web::http::header::{CONTENT_TYPE, HeaderMap};
+use sakshi_wire::Sent;
+use sakshi_wire::json::Json;
+use url::form_urlencoded;
+
+use crate::error::ApiError;
+
+/// The names and values of a form's fields.
+pub type Pairs = Vec<(String, String)>;
+
+/// The field that proves that a form is of this session.
+pub const CSRF_FIELD: &str = "form_word";
+
+/// How the text of a field stands for a value of the request.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    /// As it is; left out when it is empty.
+    Text,
+    /// As it is; nothing when it is empty, which removes what is set.
+    Removable,
+    /// One of several texts.
+    Words,
+    /// A whole number.
+    Whole,
+    /// A whole number; nothing when it is empty, which removes what is set.
+    RemovableWhole,
+    /// A moment in UTC, as browsers write it.
+    Moment,
+    /// The same; nothing when it is empty, which removes what is set.
+    RemovableMoment,
+    /// `true` or `false`.
+    Flag,
+}
+
+impl Kind {
+    /// The value that a text stands for; `None` for a field that is left out.
+    #[must_use]
+    pub fn value(self, text: &str) -> Option<Json> {
+        let text = text.trim();
+        let as_it_is = || Json::Text(text.to_owned());
+        match self {
+            Self::Removable | Self::RemovableWhole | Self::RemovableMoment if text.is_empty() => Some(Json::Null),
+            _ if text.is_empty() => None,
+            Self::Text | Self::Removable => Some(as_it_is()),
+            Self::Words => Some(Json::List(vec![as_it_is()])),
+            Self::Whole | Self::RemovableWhole => {
+                Some(text.parse::<i64>().map_or_else(|_| as_it_is(), |number| Json::Number(number.into())))
+            }
+            Self::Moment | Self::RemovableMoment => Some(Json::Text(match text.len() {
+                16 => format!("{text}:00Z"),
+                19 => format!("{text}Z"),
+                _ => text.to_owned(),
+            })),
+            Self::Flag => Some(match text {
+                "true" => Json::Flag(true),
+                "false" => Json::Flag(false),
+                _ => as_it_is(),
+            }),
+        }
+    }
+}
+
+/// Reads the fields of a form.
+#[must_use]
+pub fn read(bytes: &[u8]) -> Pairs {
+    form_urlencoded::parse(bytes).into_owned().collect()
+}
+
+/// The fields of a request. What is not of this shape is in them as well, to be refused.
+pub fn sent<'a>(pairs: impl Iterator<Item = &'a (String, String)>, shape: &[(&str, Kind)]) -> Sent {
+    let mut members: Vec<(String, Json)> = Vec::new();
+    for (name, text) in pairs {
+        let kind = shape.iter().find(|(known, _)| known == name).map_or(Kind::Text, |(_, kind)| *kind);
+        if let (Kind::Words, Some((_, Json::List(items)))) = (kind, members.iter_mut().find(|(known, _)| known == name)) {
+            items.push(Json::Text(text.clone()));
+        } else if let Some(value) = kind.value(text) {
+            members.push((name.clone(), value));
+        }
+    }
+    Sent(members)
+}
+
+/// Checks the media type of a form.
+///
+/// # Errors
+/// [`ApiError::UnsupportedMediaType`].
+pub fn check_media_type(headers: &HeaderMap) -> Result<(), ApiError> {
+    let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let essence = kind.split(';').next().unwrap_or_default().trim();
+    let good = essence.eq_ignore_ascii_case("application/x-www-form-urlencoded");
+    good.then_some(()).ok_or(ApiError::UnsupportedMediaType("A form is sent as application/x-www-form-urlencoded."))
+}

@@ -1,0 +1,223 @@
+//! What the pages show: clients, transactions as stories, lost webhooks, and whatever has an id.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sakshi_domain::clock::Clock as _;
+use sakshi_domain::credits::{CreditMove, EntryKind};
+use sakshi_domain::delivery::{Attempt, AttemptPart, DeliveryOutcome, FailureReason};
+use sakshi_domain::http_url::WebhookUrl;
+use sakshi_domain::ids::{AppId, ClientId, EventId, TxnId};
+use sakshi_domain::refused_request::RefusedRequest;
+use sakshi_domain::request_id::RequestId;
+use sakshi_domain::transaction::{AnswerDigest, OptionalTerms};
+use sakshi_kit::records;
+use sakshi_store::{CompleteOutcome, CompleteTransaction, CreateEvent, GuestDetails, OpenTransaction, Vault};
+
+use super::{Browser, listener};
+use crate::store_fixture::StoreFixture;
+
+/// A client with credits and an app.
+pub(super) struct Party {
+    pub(super) client: ClientId,
+    pub(super) app: AppId,
+}
+
+pub(super) async fn party(fixture: &StoreFixture) -> Party {
+    let client = fixture.client().await;
+    let grant = CreditMove { kind: EntryKind::Grant, amount: 500, reference: "first".into() };
+    fixture.store.move_credits(client.clone(), grant).await.unwrap();
+    let app = fixture.app(&client).await;
+    Party { client, app }
+}
+
+/// Opens a transaction that is reported to this URL, under a reference of the client's own.
+pub(super) async fn opened(fixture: &StoreFixture, party: &Party, webhook: Option<&str>) -> TxnId {
+    let id = TxnId::generate(party.client.partition(), 0);
+    let mut pending = records::pending(id, party.client.clone(), party.app.clone(), fixture.clock.now());
+    pending.terms.webhook_url = webhook.map(|url| serde_json::from_value::<WebhookUrl>(url.into()).unwrap());
+    pending.terms.extras = Some(Box::new(OptionalTerms { client_reference_id: Some("order-42".into()), ..OptionalTerms::default() }));
+    let open = OpenTransaction { pending: Arc::new(pending), cost: 1, idempotency: None, pending_max: None, intent: None };
+    fixture.store.open_transaction(open).await.unwrap();
+    id
+}
+
+/// Completes it, and lets its webhook end so.
+pub(super) async fn completed(fixture: &StoreFixture, id: TxnId, passed: bool, attempt: Option<Attempt>) {
+    let outcome = Vault::new(&[vec![7; 32].into()]).unwrap().seal(id.as_bytes(), b"{\"planted\":\"Asha Rao\"}");
+    let complete = CompleteTransaction {
+        id,
+        known: None,
+        passed,
+        code: (!passed).then(|| "user_declined".to_owned()),
+        outcome,
+        evidence: None,
+        answer: AnswerDigest([1; 32]),
+        guest: GuestDetails::default(),
+        credential: None,
+        replay_window: Duration::from_secs(60),
+        result_ttl: Duration::from_secs(3_600),
+    };
+    let CompleteOutcome::Completed { queued, .. } = fixture.store.complete_transaction(complete).await.unwrap() else { panic!() };
+    if let (Some(queued), Some(attempt)) = (queued, attempt) {
+        assert!(fixture.store.claim_delivery(queued.id, id.into()).await.unwrap());
+        fixture.store.settle_delivery(queued.id, id.into(), attempt).await.unwrap();
+    }
+}
+
+const EXPIRED: Attempt = Attempt::unanswered(DeliveryOutcome::Unreachable, FailureReason::TlsExpired, Some(AttemptPart::Tls), 12);
+
+#[actix_rt::test]
+async fn a_transaction_is_a_story_that_says_why_its_webhook_was_lost_and_what_to_do() {
+    let fixture = StoreFixture::new();
+    let service = listener(fixture.internal()).await;
+    let (browser, party) = (Browser::signed_in(&service).await, party(&fixture).await);
+    let id = opened(&fixture, &party, Some("https://client.example/hooks/planted-secret")).await;
+    let page = browser.page(&format!("/console/transactions/{id}")).await;
+    assert!(page.contains("No answer of the identity app has arrived yet.") && page.contains("one credit was debited"), "{page}");
+    fixture.clock.advance(Duration::from_secs(75));
+    completed(&fixture, id, true, Some(EXPIRED)).await;
+    let page = browser.page(&format!("/console/transactions/{id}")).await;
+    for words in [
+        "The person was verified, after 1 min 15 s.",
+        "queued for https://client.example.",
+        "The webhook was lost: unreachable, after 12 ms. The receiver does not have it.",
+        "certificate is not valid now (tls_expired)",
+        &format!("GET /api/v1/nationalid-ovse/result/{id} until"),
+        "order-42",
+        "Acme",
+        "Kiosk",
+    ] {
+        assert!(page.replace("&#39;", "'").contains(words), "{words}: {page}");
+    }
+    assert!(!page.contains("planted") && !page.contains("Asha Rao"), "{page}");
+}
+
+#[actix_rt::test]
+async fn the_story_of_a_refusal_an_expiry_and_of_no_webhook_is_told_without_what_was_shared() {
+    let fixture = StoreFixture::new();
+    let service = listener(fixture.internal()).await;
+    let (browser, party) = (Browser::signed_in(&service).await, party(&fixture).await);
+    let declined = opened(&fixture, &party, None).await;
+    completed(&fixture, declined, false, None).await;
+    let page = browser.page(&format!("/console/transactions/{declined}")).await;
+    assert!(page.contains("The person was not verified") && page.contains("code is user_declined"), "{page}");
+    assert!(page.contains("No webhook was sent, because no URL was known."), "{page}");
+    let expired = opened(&fixture, &party, Some("https://client.example/hooks")).await;
+    fixture.clock.advance(records::WINDOW);
+    let page = browser.page(&format!("/console/transactions/{expired}")).await;
+    assert!(page.contains("Nobody answered in time") && page.contains("the credit stays spent"), "{page}");
+}
+
+#[actix_rt::test]
+async fn the_box_finds_whatever_has_an_id() {
+    let fixture = StoreFixture::new();
+    let service = listener(fixture.internal()).await;
+    let (browser, operator) = Browser::of_role(&service, "auditor").await;
+    let party = party(&fixture).await;
+    let (txn, event) = (opened(&fixture, &party, None).await, EventId::generate(party.client.partition(), 0));
+    let created = records::event(event, party.client.clone(), party.app.clone(), fixture.clock.now(), Duration::from_secs(60));
+    fixture.store.create_event(CreateEvent { event: created, most: None, idempotency: None }).await.unwrap();
+    let (_, key) = fixture.key(&party.client, |key| key.label = "kiosk".into()).await;
+    let refused = RefusedRequest {
+        at: fixture.clock.now(),
+        method: "POST".into(),
+        route: "/api/v1/nationalid-ovse/init".into(),
+        status: 400,
+        code: "validation_failed".into(),
+        fields: vec!["claims[0]".into()],
+        request_id: RequestId::parse("order 42/try #1").or_else(|_| RequestId::parse("order-42-try-1")).unwrap(),
+    };
+    fixture.store.keep_refusal(party.app.clone(), refused.clone()).await.unwrap();
+    let request = refused.request_id.as_str();
+    for (id, folder, words) in [
+        (txn.to_string(), "transactions", "What happened"),
+        (event.to_string(), "events", "Open day"),
+        (party.client.to_string(), "clients", "Acme"),
+        (party.app.to_string(), "apps", "Kiosk"),
+        (key.to_string(), "keys", "kiosk"),
+        (operator.clone(), "operators", "Asha auditor"),
+        (request.to_owned(), "requests", "claims[0]"),
+    ] {
+        let query = url::form_urlencoded::Serializer::new(String::new()).append_pair("id", &format!(" {id} ")).finish();
+        let found = browser.get(&format!("/console/find?{query}")).await;
+        assert!(
+            found.status == 303 && found.location.starts_with(&format!("/console/{folder}")),
+            "{id}: {} {}",
+            found.status,
+            found.location
+        );
+        assert!(browser.page(&found.location).await.contains(words), "{id}");
+    }
+    let none = browser.get("/console/find?id=3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11").await;
+    assert!(none.status == 404 && none.html.contains("Nothing found") && none.html.contains("value=\"3f0f6c0e"), "{}", none.html);
+}
+
+#[actix_rt::test]
+async fn lost_webhooks_are_grouped_by_receiver_and_reason_and_found_by_the_clients_reference() {
+    let fixture = StoreFixture::new();
+    let service = listener(fixture.internal()).await;
+    let (browser, party) = (Browser::signed_in(&service).await, party(&fixture).await);
+    for attempt in [EXPIRED, EXPIRED, Attempt::answered(500, 3), Attempt::answered(204, 3)] {
+        let id = opened(&fixture, &party, Some("https://client.example/hooks/planted-secret")).await;
+        completed(&fixture, id, true, Some(attempt)).await;
+    }
+    let page = browser.page(&format!("/console/clients/{}/webhooks", party.client)).await;
+    let row = page.split("<tr>").find(|row| row.contains("tls_expired")).unwrap();
+    assert!(row.contains("https://client.example") && row.contains(">2<") && row.contains("certificate is not valid now"), "{row}");
+    assert!(page.contains("status</span>") && !page.contains("planted"), "{page}");
+    let list = browser.page("/console/clients").await;
+    assert!(list.contains("3 of the newest"), "{list}");
+    let found = browser.page(&format!("/console/clients/{}/verifications?reference=ORDER-42", party.client)).await;
+    assert_eq!(found.matches("order-42</bdi>").count(), 4, "{found}");
+    let none = browser.page(&format!("/console/clients/{}/verifications?reference=other", party.client)).await;
+    assert!(none.contains("Nothing was found here."), "{none}");
+}
+
+#[actix_rt::test]
+async fn a_client_shows_its_balance_state_apps_and_limits_and_a_low_one_is_marked() {
+    let fixture = StoreFixture::new();
+    let service = listener(fixture.internal()).await;
+    let browser = Browser::signed_in(&service).await;
+    let party = party(&fixture).await;
+    let poor = fixture.client().await;
+    let list = browser.page("/console/clients").await;
+    let rows: Vec<&str> = list.split("<tr>").collect();
+    let row = |id: &ClientId| *rows.iter().find(|row| row.contains(id.as_str())).unwrap();
+    assert!(row(&poor).contains(">low<") && !row(&party.client).contains(">low<") && row(&party.client).contains(">500<"), "{list}");
+    let front = browser.page("/console").await;
+    assert!(front.contains(poor.as_str()) && !front.contains(party.client.as_str()), "{front}");
+    let page = browser.page(&format!("/console/clients/{}", party.client)).await;
+    assert!(page.contains("Kiosk") && page.contains(party.app.as_str()) && page.contains(">active<"), "{page}");
+    for page in ["credits", "keys", "brand", "verifications", "webhooks", "consents"] {
+        browser.page(&format!("/console/clients/{}/{page}", party.client)).await;
+    }
+    for page in ["operators", "audit-log", "audit-log/verify", "encryption", "erasures"] {
+        browser.page(&format!("/console/{page}")).await;
+    }
+}
+
+#[actix_rt::test]
+async fn the_audit_log_is_filtered_paged_and_verified() {
+    let fixture = StoreFixture::new();
+    let service = listener(fixture.internal()).await;
+    let browser = Browser::signed_in(&service).await;
+    for number in 0..40 {
+        let entry = serde_json::json!({"at": fixture.clock.now(), "operator": "Ravi", "operation": "createApp", "stage": "answered",
+            "status": 200, "ids": {"client_id": format!("cl_{number}")}, "from": "::1"});
+        fixture.store.append_audit(entry.to_string()).await.unwrap();
+    }
+    let page = browser.page("/console/audit-log?operator=ravi").await;
+    assert_eq!(page.matches("createApp").count(), 25, "a page of entries: {page}");
+    let (_, older) = page.split_once("href=\"/console/audit-log?operator=ravi&#38;before=").unwrap_or_else(|| panic!("{page}"));
+    let older = browser.page(&format!("/console/audit-log?operator=ravi&before={}", older.split('"').next().unwrap())).await;
+    assert!(older.contains("cl_14<") && older.contains("cl_0<") && !older.contains("cl_15<"), "{older}");
+    let one = browser.page("/console/audit-log?id=cl_7").await;
+    assert!(one.contains("cl_7<") && !one.contains("cl_8<"), "{one}");
+    assert!(browser.page("/console/audit-log?operation=signIn").await.contains("settings"));
+    let verified = browser.page("/console/audit-log/verify").await;
+    assert!(verified.contains("every entry follows from the one before") && verified.contains("entries 1 to 41 of 41"), "{verified}");
+    let hash = "0".repeat(64);
+    let broken = browser.page(&format!("/console/audit-log/verify?after=3&hash={hash}")).await;
+    assert!(broken.contains("entry 4 does not follow from the one before"), "{broken}");
+}

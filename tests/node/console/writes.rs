@@ -1,0 +1,200 @@
+//! What operators change here: through the handlers of the admin API, with its roles, its refusals and its audit entries.
+
+use sakshi_domain::clock::Clock as _;
+use sakshi_operator::InternalDeps;
+use sakshi_service::api_key::ApiKey;
+use serde_json::{Value, json};
+
+use super::records::{opened, party};
+use super::{Browser, HOST, OURS, ask_api, audit_log, listener};
+use crate::store_fixture::StoreFixture;
+
+/// The last two entries of the audit log: what was asked, and what came of it.
+async fn last_two(fixture: &StoreFixture) -> [Value; 2] {
+    let entries = audit_log(fixture).await;
+    entries.last_chunk().unwrap().clone()
+}
+
+#[actix_rt::test]
+async fn credits_are_granted_once_under_a_reference_and_both_entries_name_the_operator() {
+    let fixture = StoreFixture::new();
+    let service = listener(fixture.internal()).await;
+    let (browser, operator) = Browser::of_role(&service, "owner").await;
+    let client = fixture.client().await;
+    let path = format!("/console/clients/{client}/credits");
+    for _ in 0..2 {
+        let answer = browser.send(&path, &[("amount", "250"), ("reference", "goodwill-7"), ("kind", "grant")]).await;
+        assert_eq!((answer.status, answer.location.as_str()), (303, &*format!("{path}?done=granted")), "{}", answer.html);
+    }
+    assert_eq!(fixture.store.balance(client.clone()).await, Ok(Some(250)));
+    let page = browser.page(&format!("{path}?done=granted")).await;
+    assert!(page.contains("goodwill-7") && page.contains("The credits were granted."), "{page}");
+    let [asked, answered] = last_two(&fixture).await;
+    for entry in [&asked, &answered] {
+        assert_eq!((&entry["operation"], &entry["operator_id"]), (&json!("grantCredits"), &json!(operator)));
+        assert_eq!((&entry["ids"], &entry["operator"]), (&json!({"client_id": client}), &json!("Asha owner")));
+    }
+    assert_eq!((&asked["before"], &answered["status"]), (&json!({"balance": 250}), &json!(200)));
+    let refused = browser.send(&path, &[("amount", "many"), ("reference", ""), ("kind", "grant")]).await;
+    assert!(refused.status == 400 && refused.html.contains("Nothing was done."), "{}", refused.html);
+    assert!(refused.html.contains("amount must be") && refused.html.contains("value=\"many\""), "{}", refused.html);
+    let reused = browser.send(&path, &[("amount", "251"), ("reference", "goodwill-7"), ("kind", "grant")]).await;
+    assert!(reused.status == 409 && reused.html.contains("This reference was used for another amount"), "{}", reused.html);
+}
+
+#[actix_rt::test]
+async fn a_large_grant_stands_on_the_overview_until_another_operator_confirms_it() {
+    let fixture = StoreFixture::new();
+    let service = listener(InternalDeps { second_person_above: Some(100), ..fixture.internal() }).await;
+    let (one, _) = Browser::of_role(&service, "owner").await;
+    let other = Browser::signed_in(&service).await;
+    let client = fixture.client().await;
+    let path = format!("/console/clients/{client}/credits");
+    let answer = one.send(&path, &[("amount", "101"), ("reference", "invoice-8")]).await;
+    assert_eq!(answer.location, format!("{path}?done=asked"));
+    assert_eq!(fixture.store.balance(client.clone()).await, Ok(Some(0)));
+    let own = one.page("/console").await;
+    assert!(own.contains("Another operator must confirm it.") && own.contains(">Withdraw<") && !own.contains(">Confirm<"), "{own}");
+    let front = other.page("/console").await;
+    assert!(front.contains("invoice-8") && front.contains("Asha owner") && front.contains(">Confirm<"), "{front}");
+    let confirm = front.split('"').find(|part| part.ends_with("/confirm")).unwrap().to_owned();
+    let refused = one.send(&confirm, &[]).await;
+    assert!(refused.status == 409 && refused.html.contains("the one who asked for it cannot"), "{}", refused.html);
+    assert_eq!(other.send(&confirm, &[]).await.location, "/console?done=confirmed");
+    assert_eq!(fixture.store.balance(client).await, Ok(Some(101)));
+    assert_eq!(last_two(&fixture).await[1]["operation"], "confirmGrant");
+    assert!(other.page("/console").await.contains(">confirmed<"));
+}
+
+#[actix_rt::test]
+async fn a_key_is_shown_once_rotated_and_revoked() {
+    let fixture = StoreFixture::new();
+    let service = listener(fixture.internal()).await;
+    let browser = Browser::signed_in(&service).await;
+    let client = fixture.client().await;
+    let path = format!("/console/clients/{client}/keys");
+    let terms =
+        [("label", "kiosk"), ("networks", "203.0.113.0/24, 192.0.2.7"), ("environments", "stage"), ("expires_at", "2030-01-01T00:00")];
+    let issued = browser.send(&path, &terms).await;
+    let text_of = |html: &str| html.split_once("id=\"key-text\">").unwrap().1.split('<').next().unwrap().to_owned();
+    let (status, text) = (issued.status, text_of(&issued.html));
+    assert!(status == 200 && ApiKey::parse(&text).is_some(), "{}", issued.html);
+    let keys = fixture.store.list_keys(client.clone()).await.unwrap();
+    let networks: Vec<String> = keys[0].networks.texts().collect();
+    assert_eq!((keys[0].label.as_str(), networks.len(), keys[0].environments.len()), ("kiosk", 2, 1));
+    let id = keys[0].key_id.clone();
+    assert!(!browser.page(&path).await.contains(&text) && !browser.page(&format!("/console/keys/{id}")).await.contains(&text));
+    let rotated = browser.send(&format!("/console/keys/{id}/rotate"), &[("overlap_s", "3600")]).await;
+    assert!(ApiKey::parse(&text_of(&rotated.html)).is_some() && text_of(&rotated.html) != text, "{}", rotated.html);
+    let revoked = browser.send(&format!("/console/keys/{id}/revoke"), &[]).await;
+    assert_eq!(revoked.location, format!("/console/keys/{id}?done=revoked"));
+    assert!(fixture.store.list_keys(client).await.unwrap()[0].revoked_at.is_some());
+    let log = format!("{:?}", audit_log(&fixture).await);
+    assert!(log.contains("issueKey") && log.contains("rotateKey") && log.contains("revokeKey") && !log.contains("sk_"), "{log}");
+    let wrong = browser.send(&path, &[("networks", "nonsense")]).await;
+    assert!(wrong.status == 400 && wrong.html.contains("networks"), "{}", wrong.html);
+}
+
+#[actix_rt::test]
+async fn a_client_is_suspended_and_resumed_by_support() {
+    let fixture = StoreFixture::new();
+    let service = listener(fixture.internal()).await;
+    let (browser, _) = Browser::of_role(&service, "support").await;
+    let client = fixture.client().await;
+    let path = format!("/console/clients/{client}/state");
+    for (suspended, done) in [("true", "suspended"), ("false", "resumed")] {
+        let answer = browser.send(&path, &[("suspended", suspended)]).await;
+        assert_eq!(answer.location, format!("/console/clients/{client}?done={done}"), "{}", answer.html);
+        let known = fixture.store.load_client(client.clone()).await.unwrap().unwrap();
+        assert_eq!(known.suspended_at, (suspended == "true").then(|| fixture.clock.now()));
+    }
+}
+
+#[actix_rt::test]
+async fn a_brand_is_changed_with_a_logo_from_a_file() {
+    let fixture = StoreFixture::new();
+    let service = listener(fixture.internal()).await;
+    let browser = Browser::signed_in(&service).await;
+    let client = fixture.client().await;
+    let path = format!("/console/clients/{client}/brand");
+    let token = browser.csrf_token().await;
+    let send = async |colour: &str, logo: &str, remove: &str| {
+        let mut body = String::new();
+        for (name, value) in [("form_word", token.as_str()), ("name", "Example Bank"), ("colour", colour), ("remove", remove)] {
+            body += &format!("--b\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n");
+        }
+        for (name, file) in [("logo", logo), ("picture", "")] {
+            body += &format!("--b\r\nContent-Disposition: form-data; name=\"{name}\"; filename=\"a;b.svg\"\r\n\r\n{file}\r\n");
+        }
+        let request = actix_web::test::TestRequest::post().uri(&path).insert_header(("origin", OURS)).insert_header(("host", HOST));
+        let request = request.insert_header(("content-type", "multipart/form-data; boundary=b"));
+        browser.ask(request.set_payload(body + "--b--\r\n")).await
+    };
+    let brand = async || fixture.store.load_client(client.clone()).await.unwrap().unwrap().brand;
+    let answer = send("#7a1f3d", "<svg xmlns=\"http://www.w3.org/2000/svg\"/>", "").await;
+    assert_eq!(answer.location, format!("{path}?done=brand"), "{}", answer.html);
+    let set = brand().await;
+    assert_eq!((set.name.as_deref(), set.logo.is_some(), set.picture.is_some()), (Some("Example Bank"), true, false));
+    assert!(browser.page(&path).await.contains("value=\"#7a1f3d\""));
+    assert_eq!(send("", "", "").await.status, 303);
+    let kept = brand().await;
+    assert_eq!((kept.logo, kept.colour), (set.logo, None), "a file that is not chosen stays, and an empty field removes");
+    assert_eq!(send("", "", "logo").await.status, 303);
+    assert_eq!(brand().await.logo, None);
+    let refused = send("#ffffff", "no picture", "").await;
+    assert!(refused.status == 400 && refused.html.contains("logo") && refused.html.contains("value=\"#ffffff\""), "{}", refused.html);
+}
+
+#[actix_rt::test]
+async fn erasing_wants_the_id_twice() {
+    let fixture = StoreFixture::new();
+    let service = listener(fixture.internal()).await;
+    let (browser, party) = (Browser::signed_in(&service).await, party(&fixture).await);
+    let id = opened(&fixture, &party, None).await.to_string();
+    let other = browser.send("/console/erasures", &[("kind", "transaction"), ("id", &id), ("again", &id[1..])]).await;
+    assert!(other.status == 400 && other.html.contains("The two ids differ."), "{}", other.html);
+    assert!(fixture.store.load_transaction(id.parse().unwrap()).await.unwrap().is_some());
+    let erased = browser.send("/console/erasures", &[("kind", "transaction"), ("id", &id), ("again", &id)]).await;
+    assert!(erased.status == 200 && erased.html.contains("Erased"), "{}", erased.html);
+    assert_eq!(fixture.store.load_transaction(id.parse().unwrap()).await, Ok(None));
+    let wrong = browser.send("/console/erasures", &[("kind", "flow"), ("id", "x"), ("again", "x")]).await;
+    assert!(wrong.status == 400 && wrong.html.contains("id must be an id of the given kind"), "{}", wrong.html);
+}
+
+#[actix_rt::test]
+async fn a_pass_over_sealed_values_goes_on_until_it_is_whole() {
+    let fixture = StoreFixture::new();
+    let service = listener(fixture.internal()).await;
+    let browser = Browser::signed_in(&service).await;
+    let page = browser.send("/console/encryption", &[]).await;
+    assert!(page.status == 200 && page.html.contains(">whole<") && page.html.contains("stays under another key"), "{}", page.html);
+}
+
+#[actix_rt::test]
+async fn who_may_not_do_it_gets_no_form_and_a_refusal_that_is_logged() {
+    let fixture = StoreFixture::new();
+    let service = listener(fixture.internal()).await;
+    let (browser, operator) = Browser::of_role(&service, "auditor").await;
+    let client = fixture.client().await;
+    let (_, key) = fixture.key(&client, |_| ()).await;
+    for (page, path, pairs) in [
+        (format!("clients/{client}/credits"), format!("clients/{client}/credits"), vec![("amount", "1"), ("reference", "x")]),
+        (format!("clients/{client}/keys"), format!("clients/{client}/keys"), vec![]),
+        (format!("clients/{client}"), format!("clients/{client}/state"), vec![("suspended", "true")]),
+        (format!("keys/{key}"), format!("keys/{key}/revoke"), vec![]),
+        (format!("keys/{key}"), format!("keys/{key}/rotate"), vec![]),
+        ("erasures".to_owned(), "erasures".to_owned(), vec![("kind", "client"), ("id", client.as_str()), ("again", client.as_str())]),
+        ("encryption".to_owned(), "encryption".to_owned(), vec![]),
+    ] {
+        let shown = browser.page(&format!("/console/{page}")).await;
+        assert!(!shown.contains(&format!("action=\"/console/{path}\"")), "{path}");
+        let refused = browser.send(&format!("/console/{path}"), &pairs).await;
+        assert_eq!(refused.status, 403, "{path}");
+        assert!(refused.html.contains("Your role does not include this operation."), "{}", refused.html);
+        let entry = audit_log(&fixture).await.pop().unwrap();
+        assert_eq!((&entry["stage"], &entry["operator_id"]), (&json!("refused"), &json!(operator)), "{path}");
+    }
+    assert_eq!(fixture.store.balance(client.clone()).await, Ok(Some(0)));
+    let (_, known) = ask_api(&service, "GET", &format!("/admin/v1/clients/{client}"), None).await;
+    assert_eq!(known["suspended_at"], Value::Null);
+}
