@@ -36,3 +36,4 @@ pub mod time;
 pub mod time_zone;
 pub mod transaction;
 pub mod unseen;
+pub mod user;

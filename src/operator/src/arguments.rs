@@ -9,7 +9,7 @@ use actix_web::{FromRequest, HttpRequest};
 use futures_util::future::LocalBoxFuture;
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::flow::report_kind::ReportKind;
-use sakshi_domain::ids::{AppId, ClientId, EventId, KeyId, OperatorId, TxnId};
+use sakshi_domain::ids::{AppId, ClientId, EventId, KeyId, OperatorId, TxnId, UserId};
 use sakshi_domain::request_id::RequestId;
 use sakshi_service::ServiceError;
 use sakshi_store::PageRequest;
@@ -42,6 +42,7 @@ identifies! {
     AppId: "app", "app_0c1d2e3b4a5f49788695a4b3c2d1e0f9";
     EventId: "event", "0fZbQ0000000000aB";
     KeyId: "key", "key_2e3b4a5f0c1d49788695a4b3c2d1e0f9";
+    UserId: "user", "usr_5f0c1d2e3b4a49788695a4b3c2d1e0f9";
     OperatorId: "operator", "op_4a5f0c1d2e3b49788695a4b3c2d1e0f9";
     TxnId: "transaction", "3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11";
     FlowId: "flow", "3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11";

@@ -59,6 +59,11 @@ pub(super) async fn admit(request: &HttpRequest, operation: &'static str, roles:
     Ok(who)
 }
 
+/// Returns the operator who asks; none for the token of the settings.
+pub(super) fn operator_id(request: &HttpRequest) -> Option<OperatorId> {
+    request.extensions().get::<Who>().and_then(|who| who.id.clone())
+}
+
 /// Returns true if an owner asks.
 pub(super) fn is_owner(request: &HttpRequest) -> bool {
     request.extensions().get::<Who>().is_some_and(|who| who.role == Role::Owner)

@@ -21,6 +21,8 @@ pub(super) struct Field<'a> {
     value: Cow<'a, str>,
     problem: Option<String>,
     required: bool,
+    /// The `autocomplete` of the input.
+    complete: &'a str,
 }
 
 impl<'a> Field<'a> {
@@ -29,7 +31,7 @@ impl<'a> Field<'a> {
         let value = value.into();
         let moment = (kind == "datetime-local").then(|| Timestamp::parse_iso8601(&value)).flatten();
         let value = moment.map_or(value, |at| input(at).into());
-        Self { name, id: name.to_owned(), label, hint: "", kind, value, problem, required: false }
+        Self { name, id: name.to_owned(), label, hint: "", kind, value, problem, required: false, complete: "off" }
     }
 
     pub(super) fn hint(self, hint: &'a str) -> Self {
@@ -38,6 +40,11 @@ impl<'a> Field<'a> {
 
     pub(super) fn required(self) -> Self {
         Self { required: true, ..self }
+    }
+
+    /// Lets the browser fill it in.
+    pub(super) fn complete(self, complete: &'a str) -> Self {
+        Self { complete, ..self }
     }
 
     /// Tells it from another field of the same name on the page.

@@ -1,5 +1,5 @@
 //! The portal at `/portal`: where developers try a verification and look after events, webhook URLs
-//! and credits, signed in with their API key.
+//! and credits, signed in as a user of their client or with its API key.
 //!
 //! It calls the same use cases as the API and shows the same messages. Begin with `routes.rs`; `trial.rs` is the first page,
 //! `docs.rs` shows the OpenAPI document, and `portal_user.rs` authenticates. The API key is read once, at the sign-in, and stored
@@ -19,15 +19,20 @@ mod form;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 mod json_body;
+mod keys;
 mod label;
 mod layout;
+mod log;
 mod paging;
+mod person;
 mod portal_user;
 mod refusals;
+pub mod roles;
 mod routes;
 mod session;
 mod sign_in;
 mod status;
+mod team;
 mod transaction;
 mod trial;
 mod verifications;

@@ -11,6 +11,7 @@ use sakshi_actors::View;
 use sakshi_authority::claims::credential_name;
 use sakshi_domain::channel::Channel;
 use sakshi_domain::claims::Claim;
+use sakshi_domain::client_log::{Action, Subject};
 use sakshi_domain::delivery::DeliveryOutcome;
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::language::Language;
@@ -188,6 +189,7 @@ pub(crate) async fn send_again(
     let id: TxnId = path.parse().map_err(|_| ServiceError::TransactionNotFound)?;
     let webhooks = webhooks.filter(|_| service.authority.sandbox).ok_or(ServiceError::NotFound("path"))?;
     let attempt = transactions::send_again(&service, &submitted.user.caller.app, id, &webhooks).await?;
+    submitted.user.log(&service, Action::WebhookSentAgain, vec![Subject::Transaction(id)]).await?;
     let again = attempt.map(|attempt| format!("?again={}", attempt.outcome.as_str())).unwrap_or_default();
     Ok(redirect(&format!("/portal/transactions/{id}{again}")))
 }

@@ -26,7 +26,7 @@ pub struct Swept {
     pub events: u64,
     /// Flows, their webhooks, and reports with their deliveries.
     pub flows: u64,
-    /// Sessions.
+    /// Sessions, and links that invited users.
     pub sessions: u64,
     /// Refused requests, and what counts them.
     pub refusals: u64,

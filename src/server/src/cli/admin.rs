@@ -23,6 +23,7 @@ use super::consents::Consents;
 use super::erase::Erase;
 use super::error::CliError;
 use super::intent_keys::IntentKeys;
+use super::users::Users;
 use super::{clock, paint, reseal};
 use crate::settings::{Sources, internal_endpoint};
 
@@ -55,6 +56,9 @@ enum Subject {
     /// API keys of a client.
     #[command(subcommand)]
     Keys(Keys),
+    /// Users of a client: the people who sign in to the portal.
+    #[command(subcommand)]
+    Users(Users),
     /// Credits of a client.
     #[command(subcommand)]
     Credits(Credits),
@@ -385,6 +389,7 @@ async fn ask(api: &Api, subject: &Subject) -> Result<(Value, View), CliError> {
             answer(api, internal::rotate_key(key_id, &json!({ "overlap_s": overlap_s })), View::Pairs).await
         }
         Subject::Keys(Keys::Revoke { key_id }) => answer(api, internal::revoke_key(key_id), View::Pairs).await,
+        Subject::Users(users) => users.ask(api).await,
         Subject::Credits(Credits::Grant { client_id, amount, reference }) => {
             answer(api, movement(client_id, "grant", *amount, reference), View::Pairs).await
         }

@@ -22,6 +22,7 @@ mod manual;
 mod moving;
 pub(crate) mod paint;
 mod reseal;
+mod users;
 
 use std::io::Write;
 use std::path::PathBuf;

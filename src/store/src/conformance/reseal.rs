@@ -20,9 +20,11 @@ use super::fixture::{WINDOW, app, client_with, completed, completing, created, e
 use super::flow_fixture::{Flow, Told, accepted, document, locker, opened as flow_opened, party, registered, told, wealth};
 use super::operators::operator;
 use super::refusals::refused;
+use super::sessions::session;
+use super::users::joined;
 use crate::{
     AskedConsents, AskedLog, AuditRecord, CompleteOutcome, ConsentPage, ConsentPlace, IdempotencyScope, LogPage, PageRequest,
-    ReportFlowOutcome, ResealCursor, Resealed, SessionDigest, SessionRecord, Store, TransactionRecord, Vault,
+    ReportFlowOutcome, ResealCursor, Resealed, SessionDigest, SessionHolder, SessionRecord, SigningIn, Store, TransactionRecord, Vault,
 };
 
 const OUTCOME: &[u8] = b"what was shared";
@@ -49,13 +51,9 @@ pub(crate) async fn filled(test: &impl TestStore, vault: &Vault) -> Filled {
     store.keep_refusal(app.app_id.clone(), refused(test, 1)).await.unwrap();
     store.add_operator(operator(test, "Asha Rao"), KeyDigest([6; 32])).await.unwrap();
     let times = [test.now() + WINDOW, test.now() + WINDOW * 10];
-    let session = SessionRecord {
-        digest: SessionDigest([1; 32]),
-        key: KeyDigest([5; 32]),
-        app: app.app_id.clone(),
-        idle_until: times[0],
-        ends_at: times[1],
-    };
+    let person = joined(test, &client, "planted-one@example.com", 1).await;
+    let holder = SessionHolder::User { id: person.user_id, epoch: 0 };
+    let session = SessionRecord { holder, idle_until: times[0], ends_at: times[1], ..session(test, 1) };
     store.open_session(session).await.unwrap();
     store.append_client_log(client.clone(), entry(test, Action::SignedIn)).await.unwrap();
     for number in 1..=3 {
@@ -119,6 +117,7 @@ pub(crate) struct Read {
     consents: ConsentPage,
     operators: Vec<OperatorRecord>,
     log: LogPage,
+    person: Option<SigningIn>,
 }
 
 /// Reads everything, with these keys alone.
@@ -183,6 +182,7 @@ pub(crate) async fn read(store: &Store, vault: &Vault, filled: &Filled) -> Read 
         consents,
         operators: store.operators().await.unwrap(),
         log: store.client_log(log).await.unwrap(),
+        person: store.find_signing_in("planted-one@example.com".parse().unwrap()).await.unwrap(),
     }
 }
 

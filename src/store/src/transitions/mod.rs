@@ -19,3 +19,4 @@ pub(crate) mod refusal;
 pub(crate) mod session;
 pub(crate) mod tenancy;
 pub(crate) mod transfer;
+pub(crate) mod user;

@@ -200,6 +200,8 @@ pub(super) async fn assert_equal(from: &Store, to: &Store, flows: &[(FlowId, App
             let (filter, now) = (LogFilter::default(), SystemClock.now());
             store.client_log(AskedLog { client: id.clone(), filter, before: None, limit: 100, now }).await.unwrap()
         });
+        same!(store => store.list_users(id.clone()).await.unwrap());
+        same!(store => store.key_uses(id.clone()).await.unwrap());
         same!(store => store.imported_at(id.clone()).await.unwrap());
         let mut apps: BTreeSet<AppId> =
             same!(store => store.list_apps(id.clone()).await.unwrap()).into_iter().map(|app| app.app_id).collect();
@@ -230,6 +232,7 @@ pub(super) async fn assert_equal(from: &Store, to: &Store, flows: &[(FlowId, App
             (found.state, found.kept_until, deliveries)
         });
     }
+    same!(store => store.find_signing_in("planted-one@example.com".parse().unwrap()).await.unwrap());
     same!(store => store.load_session(SessionDigest([1; 32])).await.unwrap());
     same!(store => store.load_logo(LogoId([1; 16])).await.unwrap());
     same!(store => store.operators().await.unwrap());
