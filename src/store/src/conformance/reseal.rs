@@ -1,7 +1,7 @@
 //! A store with every kind of sealed value, and everything that is read from it. Tests of each store seal it anew.
 #![allow(missing_docs)] // Each name is the sentence that the property states.
 
-use sakshi_domain::client_log::{Action, LogFilter};
+use sakshi_domain::client_log::Action;
 use sakshi_domain::delivery::{QueuedDelivery, Subject};
 use sakshi_domain::event::Event;
 use sakshi_domain::flow::api_type::RegisteredUrls;
@@ -155,8 +155,7 @@ pub(crate) async fn read(store: &Store, vault: &Vault, filled: &Filled) -> Read 
     let (from, to) = (Timestamp::from_millis(0), Timestamp::from_millis(4_000_000_000_000));
     let asked = AskedConsents { client: filled.client.clone(), from, to, after: ConsentPlace::default(), limit: 100 };
     let consents = store.consents(asked).await.unwrap();
-    let (filter, now) = (LogFilter::default(), apps[0].created_at);
-    let log = AskedLog { client: filled.client.clone(), filter, before: None, limit: 100, now };
+    let log = AskedLog::newest(filled.client.clone(), apps[0].created_at);
     let answer = store.load_idempotent_answer(filled.scope).await.unwrap().unwrap().answer;
     let guests = store.list_registrations(filled.event.id, all.into()).await.unwrap().items;
     Read {
