@@ -14,6 +14,7 @@ pub mod clock;
 pub mod clock_watch;
 pub mod consent;
 pub mod credits;
+pub mod day_figures;
 pub mod delivery;
 pub mod erasure;
 pub mod event;

@@ -1,6 +1,6 @@
 //! What became of a transaction's webhook, in one line.
 
-use sakshi_domain::delivery::{Attempt, AttemptFailure, AttemptPart, DeliveryOutcome, DeliveryRecord, FailureReason};
+use sakshi_domain::delivery::{Attempt, AttemptFailure, AttemptPart, DeliveryOutcome, DeliveryRecord, FailureReason, WebhookState};
 
 use super::when::When;
 
@@ -25,6 +25,34 @@ impl DeliveryLine {
     }
 }
 
+/// A webhook in a word, for lists.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct DeliveryTag {
+    pub(super) style: &'static str,
+    /// The status of the answer, or the reason why there was none.
+    pub(super) label: String,
+}
+
+impl DeliveryTag {
+    pub(super) fn of(record: &DeliveryRecord) -> Self {
+        let style = match WebhookState::of(Some(record)) {
+            WebhookState::Delivered => "verified",
+            WebhookState::Lost => "not_verified",
+            WebhookState::Waiting | WebhookState::None => "waiting",
+        };
+        Self { style, label: record.attempt.map_or_else(|| "waiting".to_owned(), result) }
+    }
+}
+
+/// The status of an answer, or the reason why there was none.
+pub(super) fn result(attempt: Attempt) -> String {
+    match (attempt.status, attempt.failure) {
+        (Some(status), _) => status.to_string(),
+        (None, Some(failure)) => failure.reason.as_str().replace('_', " "),
+        (None, None) => attempt.outcome.as_str().replace('_', " "),
+    }
+}
+
 fn attempt_words(attempt: Attempt) -> String {
     let status = attempt.status.map(|status| format!(" with status {status}")).unwrap_or_default();
     let why = attempt.failure.map(|failure| format!(" ({}: {})", failure.reason, advice(failure))).unwrap_or_default();
@@ -32,7 +60,7 @@ fn attempt_words(attempt: Attempt) -> String {
 }
 
 /// A failure in words for the receiver's developer.
-const fn advice(failure: AttemptFailure) -> &'static str {
+pub(super) const fn advice(failure: AttemptFailure) -> &'static str {
     match failure.reason {
         FailureReason::Dns => "no address was found for the host name",
         FailureReason::Refused => "nothing listens at this port",

@@ -1,13 +1,16 @@
 //! The portal at `/portal`: where developers try a verification and look after events, webhook URLs
 //! and credits, signed in as a user of their client or with its API key.
 //!
-//! It calls the same use cases as the API and shows the same messages. Begin with `routes.rs`; `trial.rs` is the first page,
+//! It calls the same use cases as the API and shows the same messages. Begin with `routes.rs`; `overview.rs` is the first page,
 //! `docs.rs` shows the OpenAPI document, and `portal_user.rs` authenticates. The API key is read once, at the sign-in, and stored
 //! nowhere: not by the browser, in a page, in a log or in the store. Every page works without JavaScript.
 
+mod asked;
+mod attention;
 mod checks;
 mod credits;
 mod curl;
+mod deliveries;
 mod delivery;
 pub mod docs;
 mod error;
@@ -23,6 +26,8 @@ mod keys;
 mod label;
 mod layout;
 mod log;
+mod orders;
+mod overview;
 mod paging;
 mod person;
 mod portal_user;
@@ -32,12 +37,16 @@ mod routes;
 mod session;
 mod sign_in;
 mod status;
+mod story;
 mod team;
+mod today;
 mod transaction;
 mod trial;
 mod verifications;
+mod verifications_csv;
 mod webhooks;
 mod when;
+mod why;
 
 pub use self::error::error_page;
 pub use self::routes::ROUTES;

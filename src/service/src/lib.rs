@@ -16,6 +16,7 @@ pub mod client_log;
 pub mod clock_suspicion;
 mod consents;
 pub mod credential_status;
+pub mod deliveries;
 pub mod doors;
 pub mod drain;
 pub mod entrance;

@@ -60,7 +60,7 @@ pub use sessions::{SessionDigest, SessionHolder, SessionRecord};
 pub use tenancy::KeyGrant;
 pub use transactions::{
     CompleteOutcome, CompleteTransaction, CompletedRecord, ExpireOutcome, GuestDetails, OpenOutcome, OpenTransaction, PresentedCredential,
-    TransactionRecord,
+    TransactionRecord, TransactionSummary,
 };
 pub use upkeep::{Retention, Swept};
 pub use users::{Credential, InviteDigest, InviteOutcome, SigningIn, UserGrant};

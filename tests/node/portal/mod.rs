@@ -11,6 +11,7 @@ mod sessions;
 mod standing;
 mod team;
 mod users;
+mod work;
 
 use crate::pages_fixture::{PagesFixture, text};
 use actix_web::http::header::{COOKIE, LOCATION, ORIGIN, SET_COOKIE};

@@ -19,6 +19,7 @@ pub(crate) mod flow_fixture;
 pub(crate) mod flows;
 pub(crate) mod guests;
 pub(crate) mod intent_key;
+pub(crate) mod lists;
 pub(crate) mod models;
 pub(crate) mod operators;
 pub(crate) mod outbox;
@@ -119,6 +120,9 @@ macro_rules! store_conformance {
             completion::an_unknown_transaction_cannot_be_completed,
             completion::what_a_caller_knows_of_a_transaction_changes_no_outcome,
             completion::evidence_is_kept_beside_the_result_and_goes_with_it,
+            lists::a_summary_tells_the_steps_of_a_transaction_each_at_its_first_time,
+            lists::figures_of_a_day_are_added_up_and_a_repeated_call_counts_once,
+            lists::flows_are_listed_for_their_app_while_they_are_kept,
             credits::grants_and_adjustments_move_the_balance_and_are_repeatable,
             credits::a_reference_means_one_amount_and_one_kind,
             credits::the_balance_never_leaves_its_range,

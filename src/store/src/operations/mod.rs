@@ -5,6 +5,7 @@ mod audit_log;
 mod client_log;
 mod consents;
 mod credits;
+mod day_figures;
 mod erasure;
 mod events;
 mod flows;
@@ -45,6 +46,7 @@ use crate::vault::Vault;
 pub const OPERATIONS: &[&str] = &[
     "abandon_attempts",
     "accept_invite",
+    "add_day_figures",
     "add_operator",
     "append_audit",
     "append_client_log",
@@ -64,6 +66,7 @@ pub const OPERATIONS: &[&str] = &[
     "create_client",
     "create_event",
     "create_key",
+    "day_figures",
     "due_deliveries",
     "end_order_lease",
     "end_session",
@@ -92,6 +95,7 @@ pub const OPERATIONS: &[&str] = &[
     "list_apps",
     "list_clients",
     "list_events",
+    "list_flows",
     "list_guests",
     "list_keys",
     "list_registrations",
@@ -115,6 +119,8 @@ pub const OPERATIONS: &[&str] = &[
     "load_webhook",
     "move_credits",
     "note_key_use",
+    "note_page",
+    "note_poll",
     "open_flow",
     "open_session",
     "open_transaction",
@@ -134,6 +140,7 @@ pub const OPERATIONS: &[&str] = &[
     "revoke_operator",
     "set_webhook_url",
     "settle_delivery",
+    "summarise_transactions",
     "sweep",
     "switch_session",
     "take_order_lease",

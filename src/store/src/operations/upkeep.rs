@@ -68,6 +68,7 @@ fn count_of<'a>(counts: &'a mut Swept, kind: &str) -> Option<&'a mut u64> {
         "session" | "user_invite" => &mut counts.sessions,
         "refusals" | "refusal" => &mut counts.refusals,
         "consent_week" | "consents" => &mut counts.consents,
+        "day" => &mut counts.days,
         "client_log_month" | "client_log" => &mut counts.logs,
         _ => return None,
     })

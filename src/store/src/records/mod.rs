@@ -6,6 +6,7 @@ pub(crate) mod client;
 pub(crate) mod client_log;
 pub(crate) mod consent;
 pub(crate) mod credential;
+pub(crate) mod day;
 pub(crate) mod delivery;
 pub(crate) mod event;
 pub(crate) mod evidence;
@@ -80,6 +81,7 @@ pub(crate) static ALL: &[&Table] = &[
     &idempotency::ORDER_LEASE,
     &credential::CREDENTIAL,
     &flow::FLOW,
+    &flow::FLOWS,
     &flow::WEBHOOKS,
     &flow::REPORT,
     &flow::WEBHOOK_NAME,
@@ -91,6 +93,7 @@ pub(crate) static ALL: &[&Table] = &[
     &refusal::REFUSALS,
     &refusal::REFUSAL,
     &audit::AUDIT_LOG,
+    &day::DAY,
     &consent::CONSENT_WEEK,
     &consent::CONSENTS,
     &client_log::CLIENT_LOG_MONTH,

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use sakshi_domain::brand::LogoId;
 use sakshi_domain::client_log::Action;
 use sakshi_domain::credits::{CreditMove, EntryKind};
+use sakshi_domain::day_figures::{Day, DayFigures};
 use sakshi_domain::delivery::Attempt;
 use sakshi_domain::erasure::ErasureSubject;
 use sakshi_domain::event::{EventPatch, EventText};
@@ -90,6 +91,8 @@ pub(super) async fn used_for_everything(test: &impl TestStore) -> Vec<(FlowId, A
     sessions_of_every_standing(test, &app.app_id, &person).await;
     store.keep_refusal(app.app_id.clone(), refused(test, 1)).await.unwrap();
     assert_eq!(store.refusals(app.app_id.clone()).await.unwrap().len(), 1);
+    let figures = DayFigures { opened: 1, ..DayFigures::default() };
+    store.add_day_figures(app.app_id.clone(), Day::of(test.now()), figures, [1; 16]).await.unwrap();
 
     let operator = operator(test, "Planted Operator");
     store.add_operator(operator.clone(), KeyDigest([6; 32])).await.unwrap();
@@ -129,6 +132,8 @@ pub(super) async fn used_for_everything(test: &impl TestStore) -> Vec<(FlowId, A
     // A credential that is released, and one that is not.
     let late = opened(test, &client).await;
     assert!(store.watch_transaction(late.id).await.unwrap().is_some());
+    store.note_page(late.id).await.unwrap();
+    store.note_poll(ended.id).await.unwrap();
     let cut_short = opened(test, &client).await;
     assert!(matches!(store.expire_transaction(cut_short.id).await, Ok(ExpireOutcome::Expired(_))));
     test.advance(WINDOW);
