@@ -8,8 +8,10 @@ use actix_web::middleware::from_fn;
 use actix_web::test::{TestRequest, call_service, init_service, read_body};
 use actix_web::{App, HttpResponse, web};
 use futures_util::future::Either;
+use sakshi_domain::client_log::Actor;
 use sakshi_domain::clock::Clock as _;
 use sakshi_domain::profile::Profile;
+use sakshi_domain::user::UserRole;
 use sakshi_service::ServiceError;
 use sakshi_service::api_key::ApiKey;
 use sakshi_service::authentication::Caller;
@@ -35,7 +37,8 @@ async fn a_key_and_an_app_of_its_client_make_a_caller() {
     let client = fixture.client().await;
     let (app, (key, key_id)) = (fixture.app(&client).await, fixture.key(&client, |_| {}).await);
     let caller = admit(&gate(&fixture), key.reveal(), app.as_str()).await.unwrap();
-    assert_eq!((caller.client, caller.app.app_id.clone(), caller.key_id), (client, app, key_id));
+    assert_eq!((caller.client, caller.app.app_id.clone(), caller.actor), (client, app, Actor::Key { id: key_id }));
+    assert_eq!(caller.role, UserRole::Organise);
 }
 
 #[actix_rt::test]

@@ -16,7 +16,7 @@ use crate::operator::{document, listener};
 use crate::store_fixture::{CONNECTOR_TOKEN, StoreFixture, TOKEN};
 
 /// Every operation: method, path, the name that generated clients call it by, and the token that it takes.
-pub(crate) const OPERATIONS: [(&str, &str, &str, Option<&str>); 49] = [
+pub(crate) const OPERATIONS: [(&str, &str, &str, Option<&str>); 54] = [
     ("GET", "/admin/v1/clients", "listClients", Some("admin_token")),
     ("POST", "/admin/v1/clients", "createClient", Some("admin_token")),
     ("POST", "/admin/v1/clients/import", "importClient", Some("admin_token")),
@@ -37,6 +37,11 @@ pub(crate) const OPERATIONS: [(&str, &str, &str, Option<&str>); 49] = [
     ("POST", "/admin/v1/clients/{client_id}/keys", "issueKey", Some("admin_token")),
     ("DELETE", "/admin/v1/keys/{key_id}", "revokeKey", Some("admin_token")),
     ("POST", "/admin/v1/keys/{key_id}/rotate", "rotateKey", Some("admin_token")),
+    ("GET", "/admin/v1/clients/{client_id}/users", "listUsers", Some("admin_token")),
+    ("POST", "/admin/v1/clients/{client_id}/users", "inviteUser", Some("admin_token")),
+    ("PATCH", "/admin/v1/users/{user_id}", "updateUser", Some("admin_token")),
+    ("DELETE", "/admin/v1/users/{user_id}", "removeUser", Some("admin_token")),
+    ("POST", "/admin/v1/users/{user_id}/invite", "resetUser", Some("admin_token")),
     ("GET", "/admin/v1/clients/{client_id}/credits", "getClientCredits", Some("admin_token")),
     ("POST", "/admin/v1/clients/{client_id}/credits", "grantCredits", Some("admin_token")),
     ("GET", "/admin/v1/clients/{client_id}/statement", "getClientStatement", Some("admin_token")),
@@ -78,6 +83,7 @@ pub(crate) fn uri_of(path: &str) -> String {
         ("{grant_id}", "gr_1"),
         ("{key_id}", "key_1"),
         ("{operator_id}", "op_1"),
+        ("{user_id}", "usr_1"),
         ("{txn_id}", id),
         ("{flow_id}", id),
         ("{kind}", "esign"),
@@ -161,7 +167,7 @@ async fn what_a_request_is_described_to_hold_is_read_and_nothing_else() {
             requests.push((method, uri_of(&path), schema, TOKEN));
         }
     }
-    assert_eq!(requests.len(), 14 + ReportKind::ALL.len());
+    assert_eq!(requests.len(), 16 + ReportKind::ALL.len());
     for (method, uri, schema, token) in requests {
         let request = TestRequest::default().method(method.parse().unwrap()).uri(&uri).set_json(nonsense(&document, schema));
         let response = service.call(request.insert_header(("authorization", format!("Bearer {token}"))).to_request()).await.unwrap();

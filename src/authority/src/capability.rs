@@ -28,6 +28,8 @@ pub enum Purpose {
     TicketPage,
     /// To check in guests at a door, after its PIN.
     Door,
+    /// To try to sign in as a browser that has signed in before.
+    Browser,
 }
 
 impl Purpose {
@@ -40,6 +42,7 @@ impl Purpose {
             Self::Ticket => b"ticket-code",
             Self::TicketPage => b"ticket-page",
             Self::Door => b"door-session",
+            Self::Browser => b"known-browser",
         }
     }
 }

@@ -16,6 +16,7 @@ use sakshi_wire::operator::operators::{AddOperatorResponse, OperatorResponse, Op
 use sakshi_wire::operator::reseal::ResealResponse;
 use sakshi_wire::operator::tenancy::{AppResponse, AppsResponse, ClientResponse, ClientsPage, CreateAppResponse, CreateClientResponse};
 use sakshi_wire::operator::transfer::ImportClientResponse;
+use sakshi_wire::operator::users::{InviteUserResponse, RemovedUserResponse, UserResponse, UsersResponse};
 use sakshi_wire::operator::views::{
     AppEventsPage, DeliveryResponse, FlowResponse, RefusedRequests, ReportResponse, TransactionResponse, TreeNode, WebhookOrigins,
 };
@@ -34,6 +35,10 @@ fn of_app(app: &str) -> String {
 
 fn of_key(key_id: &str) -> String {
     format!("/admin/v1/keys/{}", segment(key_id))
+}
+
+fn of_user(user_id: &str) -> String {
+    format!("/admin/v1/users/{}", segment(user_id))
 }
 
 /// Creates a client.
@@ -165,6 +170,31 @@ pub fn statement(client: &str, page: Page) -> Call<Statement> {
 /// Recomputes every ledger.
 pub fn audit() -> Call<AuditResponse> {
     Call::get("/admin/v1/credits/audit")
+}
+
+/// Invites a user of a client.
+pub fn invite_user(client: &str, user: &impl Serialize) -> Call<InviteUserResponse> {
+    Call::post(of_client(client, "users"), user)
+}
+
+/// The users of a client, disabled ones included.
+pub fn users(client: &str) -> Call<UsersResponse> {
+    Call::get(of_client(client, "users"))
+}
+
+/// Changes a user.
+pub fn change_user(user_id: &str, change: &impl Serialize) -> Call<UserResponse> {
+    Call::new(Method::PATCH, of_user(user_id)).body(change)
+}
+
+/// Makes a new link for a user.
+pub fn reset_user(user_id: &str) -> Call<InviteUserResponse> {
+    Call::new(Method::POST, format!("{}/invite", of_user(user_id)))
+}
+
+/// Removes a user.
+pub fn remove_user(user_id: &str) -> Call<RemovedUserResponse> {
+    Call::new(Method::DELETE, of_user(user_id))
 }
 
 /// Adds an operator.

@@ -28,7 +28,7 @@ fn page(staff: &Staff, form: &Form, erased: Option<&EraseResponse>) -> View {
     let part = if staff.may("erase") { part.form(fields(staff, form)) } else { part.words("Only an owner may erase.") };
     let view = View::new(staff, Some(Section::Erasure), "Erasure").lead("It cannot be taken back.").problems_if(form.problems());
     let Some(erased) = erased else { return view.part(part) };
-    let EraseResponse { transactions, registrations, events, flows, answers, refusals } = erased;
+    let EraseResponse { transactions, registrations, events, flows, answers, refusals, users } = erased;
     let done = Part::new("erased", "Erased")
         .fact("Transactions", Cell::number(*transactions))
         .fact("Registrations", Cell::number(*registrations))
@@ -36,6 +36,7 @@ fn page(staff: &Staff, form: &Form, erased: Option<&EraseResponse>) -> View {
         .fact("Flows", Cell::number(*flows))
         .fact("Kept answers", Cell::number(*answers))
         .fact("Refused requests", Cell::number(*refusals))
+        .fact("Users", Cell::number(*users))
         .words("The same again erases what is left.");
     view.part(done).part(part)
 }

@@ -7,6 +7,7 @@ use crate::ids::{AppId, EventId, KeyId, OperatorId, TxnId, UserId};
 use crate::request_id::RequestId;
 use crate::string_enum::string_enum;
 use crate::time::Timestamp;
+use crate::user::PersonName;
 
 string_enum!(
     /// An action that the log of a client has.
@@ -33,6 +34,8 @@ string_enum!(
         UserDisabled = "user_disabled",
         /// Enabled a user again.
         UserEnabled = "user_enabled",
+        /// Removed a user.
+        UserRemoved = "user_removed",
         /// Issued an API key.
         KeyIssued = "key_issued",
         /// Rotated an API key.
@@ -73,7 +76,7 @@ pub enum Actor {
         /// Its id.
         id: UserId,
         /// Its name at that time.
-        name: String,
+        name: PersonName,
     },
     /// The holder of an API key.
     Key {

@@ -38,3 +38,4 @@ pub mod time;
 pub mod time_zone;
 pub mod transaction;
 pub mod unseen;
+pub mod user;

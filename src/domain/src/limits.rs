@@ -82,6 +82,16 @@ pub const REFUSAL_FIELDS_MAX: usize = 20;
 pub const REFUSAL_FIELD_CHARS_MAX: usize = 100;
 /// Refused requests of an app that one node keeps in a second; further ones are not kept.
 pub const REFUSALS_KEPT_PER_SECOND: u32 = 10;
+/// Characters of an e-mail address.
+pub const EMAIL_CHARS_MAX: usize = 254;
+/// Attempts to sign in to one account of the portal in an hour from browsers that have not been there, at each node.
+pub const SIGN_INS_PER_ACCOUNT: u32 = 10;
+/// The same from one browser that has.
+pub const SIGN_INS_PER_BROWSER: u32 = 20;
+/// Users of a client.
+pub const USERS_MAX: u64 = 500;
+/// How long a link that invites a user, or resets one, may be used.
+pub const INVITE_TTL: Duration = Duration::from_secs(72 * 3_600);
 /// Months of 30 days for which the log of a client is kept after the month of an entry.
 pub const CLIENT_LOG_MONTHS: i64 = 24;
 /// Bytes that are read of a webhook receiver's answer before the connection is closed.

@@ -39,6 +39,8 @@ pub struct Client {
     pub limits: ClientLimits,
     /// Its brand.
     pub brand: Brand,
+    /// True if its people may sign in to the portal with an API key.
+    pub portal_key_sign_in: bool,
 }
 
 /// What a client may use. What is not set is not limited, beyond the limits of the settings.
@@ -78,13 +80,23 @@ pub struct ClientPatch {
     pub registration_ttl_days: Option<Option<NonZeroU32>>,
     /// Changes of the brand.
     pub brand: BrandPatch,
+    /// Allow sign-in with an API key, or switch it off.
+    pub portal_key_sign_in: Option<bool>,
 }
 
 impl Client {
     /// A client that is neither suspended nor limited.
     #[must_use]
     pub fn new(client_id: ClientId, name: String, created_at: Timestamp) -> Self {
-        Self { client_id, name, created_at, suspended_at: None, limits: ClientLimits::default(), brand: Brand::default() }
+        Self {
+            client_id,
+            name,
+            created_at,
+            suspended_at: None,
+            limits: ClientLimits::default(),
+            brand: Brand::default(),
+            portal_key_sign_in: true,
+        }
     }
 
     /// Applies a change at `now`. A client that is suspended already stays so as of the first time.
@@ -96,6 +108,7 @@ impl Client {
             None => {}
         }
         self.brand.apply(patch.brand);
+        self.portal_key_sign_in = patch.portal_key_sign_in.unwrap_or(self.portal_key_sign_in);
         let limits = &mut self.limits;
         limits.requests_per_second = patch.requests_per_second.unwrap_or(limits.requests_per_second);
         limits.events_per_app = patch.events_per_app.unwrap_or(limits.events_per_app);
@@ -164,7 +177,8 @@ impl App {
 }
 
 /// SHA-256 of an API key; the key itself is never stored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct KeyDigest(pub [u8; 32]);
 
 /// An API key as it is stored.

@@ -9,7 +9,7 @@ use actix_web::{FromRequest, HttpMessage as _, HttpRequest};
 use futures_util::future::LocalBoxFuture;
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::flow::report_kind::ReportKind;
-use sakshi_domain::ids::{AppId, ClientId, EventId, GrantId, KeyId, OperatorId, TxnId};
+use sakshi_domain::ids::{AppId, ClientId, EventId, GrantId, KeyId, OperatorId, TxnId, UserId};
 use sakshi_domain::request_id::RequestId;
 use sakshi_service::ServiceError;
 use sakshi_store::PageRequest;
@@ -43,6 +43,7 @@ identifies! {
     EventId: "event", "0fZbQ0000000000aB";
     GrantId: "grant request", "gr_1d2e3b4a5f0c49788695a4b3c2d1e0f9";
     KeyId: "key", "key_2e3b4a5f0c1d49788695a4b3c2d1e0f9";
+    UserId: "user", "usr_5f0c1d2e3b4a49788695a4b3c2d1e0f9";
     OperatorId: "operator", "op_4a5f0c1d2e3b49788695a4b3c2d1e0f9";
     TxnId: "transaction", "3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11";
     FlowId: "flow", "3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11";

@@ -17,6 +17,7 @@ use sakshi_wire::operator::credits::GrantRequestResponse;
 use sakshi_wire::operator::keys::KeyResponse;
 use sakshi_wire::operator::operators::OperatorResponse;
 use sakshi_wire::operator::tenancy::{AppResponse, ClientResponse};
+use sakshi_wire::operator::users::UserResponse;
 use serde_json::{Value, json};
 use tracing::Instrument as _;
 
@@ -28,6 +29,7 @@ use super::operation::Answer;
 /// The names whose values are told. Of a `…_webhook_url` it is the origin.
 const TOLD: &[&str] = &[
     "accepted",
+    "accepted_at",
     "ahead_s",
     "amount",
     "answers",
@@ -47,6 +49,8 @@ const TOLD: &[&str] = &[
     "created_at",
     "decided_at",
     "decided_by",
+    "disabled",
+    "disabled_at",
     "ends_at",
     "entry",
     "environments",
@@ -65,6 +69,7 @@ const TOLD: &[&str] = &[
     "left",
     "logo_url",
     "picture_url",
+    "portal_key_sign_in",
     "looked_at",
     "low_credits",
     "name",
@@ -95,6 +100,8 @@ const TOLD: &[&str] = &[
     "suspended",
     "suspended_at",
     "transactions",
+    "user_id",
+    "users",
     "values",
 ];
 
@@ -203,6 +210,9 @@ async fn standing(deps: &InternalDeps, request: &HttpRequest) -> Result<Value, A
         let found = deps.store.grant_requests().await?.into_iter().find(|known| known.id.as_str() == grant);
         return Ok(json!(found.map(GrantRequestResponse::from)));
     }
+    if let Some(Ok(user)) = id("user_id").map(str::parse) {
+        return Ok(json!(deps.store.load_user(user).await?.map(UserResponse::from)));
+    }
     if let Some(operator) = id("operator_id") {
         let found = deps.store.operators().await?.into_iter().find(|known| known.operator_id.as_str() == operator);
         return Ok(json!(found.map(OperatorResponse::from)));
@@ -224,7 +234,10 @@ async fn standing(deps: &InternalDeps, request: &HttpRequest) -> Result<Value, A
 fn told(value: Value) -> Value {
     match value {
         Value::Object(members) => {
-            let members = members.into_iter().filter_map(|(name, value)| told_of(&name, value).map(|value| (name, value)));
+            // A name beside an address is that of a user, who may be erased; this log keeps its entries.
+            let is_of_user = members.contains_key("email");
+            let members = members.into_iter().filter(|(name, _)| !is_of_user || name != "name");
+            let members = members.filter_map(|(name, value)| told_of(&name, value).map(|value| (name, value)));
             Value::Object(members.collect())
         }
         Value::Array(items) => items.into_iter().map(told).collect(),
@@ -249,10 +262,13 @@ mod tests {
         let value = json!({
             "api_key": "planted", "previous": { "key_id": "key_1", "digest": "planted" }, "keys": [{ "label": "kiosk", "token": "planted" }],
             "consent_webhook_url": url, "data_webhook_url": null, "name": "Acme", "later_field": "planted",
+            "user": { "name": "planted", "email": "planted@example.com", "role": "view" },
+            "users": [{ "name": "planted", "email": "planted@example.com", "role": "view", "invite_url": "planted" }],
         });
         let expected = json!({
             "previous": { "key_id": "key_1" }, "keys": [{ "label": "kiosk" }],
             "consent_webhook_url": "https://client.example", "data_webhook_url": null, "name": "Acme",
+            "users": [{ "role": "view" }],
         });
         assert_eq!(told(value), expected);
     }

@@ -81,6 +81,11 @@ pub(super) fn who(request: &HttpRequest) -> Result<Who, ApiError> {
     request.extensions().get::<Who>().cloned().ok_or(ApiError::BearerUnauthorized)
 }
 
+/// Returns the operator who asks; none for the token of the settings.
+pub(super) fn operator_id(request: &HttpRequest) -> Option<OperatorId> {
+    request.extensions().get::<Who>().and_then(|who| who.id.clone())
+}
+
 /// Returns true if an owner asks.
 pub(super) fn is_owner(request: &HttpRequest) -> bool {
     who(request).is_ok_and(|who| who.role == Role::Owner)

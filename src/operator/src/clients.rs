@@ -1,6 +1,8 @@
 //! `/admin/v1/clients` and `/admin/v1/clients/{client_id}`
 
+use actix_web::HttpRequest;
 use actix_web::web::Json;
+use sakshi_domain::client_log::Action;
 use sakshi_domain::ids::ClientId;
 use sakshi_domain::invalid::Invalid;
 use sakshi_domain::tenancy::Client;
@@ -11,6 +13,7 @@ use sakshi_wire::operator::tenancy::{ClientResponse, ClientsPage, CreateClientRe
 
 use super::arguments::{Asked, Id, Paged};
 use super::bearer::Operator;
+use super::users::log;
 
 const DAY: u64 = 24 * 3_600;
 
@@ -40,6 +43,7 @@ pub(super) async fn show(Operator(deps): Operator, Id(id): Id<ClientId>) -> Resu
 pub(super) async fn patch(
     Operator(deps): Operator,
     Id(id): Id<ClientId>,
+    request: HttpRequest,
     Asked(asked): Asked<PatchClientRequest>,
 ) -> Result<Json<ClientResponse>, ApiError> {
     let patch = asked.patch();
@@ -53,8 +57,13 @@ pub(super) async fn patch(
         }
     }
     invalid.or_ok()?;
+    let sign_in = patch.portal_key_sign_in;
     let changed = deps.store.patch_client(id, patch, deps.clock.now()).await?;
     let client = changed.ok_or(ServiceError::NotFound("client"))?;
+    if let Some(is_allowed) = sign_in {
+        let action = if is_allowed { Action::KeySignInAllowed } else { Action::KeySignInRefused };
+        log(&deps, &request, client.client_id.clone(), action, None).await?;
+    }
     tracing::info!(client.id = %client.client_id, client.is_suspended = client.suspended_at.is_some(), "client changed");
     Ok(Json(client.into()))
 }

@@ -14,7 +14,7 @@ pub(super) async fn erase(Operator(deps): Operator, Asked(asked): Asked<EraseReq
     let EraseRequest { kind, id } = asked;
     let subject =
         ErasureSubject::parse(kind, &id.0).ok_or_else(|| Invalid::one("id", format!("must be an id of the given kind, {kind}")))?;
-    let Erased { transactions, registrations, events, flows, answers, refusals } = deps.store.erase(subject).await?;
+    let Erased { transactions, registrations, events, flows, answers, refusals, users } = deps.store.erase(subject).await?;
     tracing::info!(%kind, transactions, registrations, events, flows, "erased");
-    Ok(Json(EraseResponse { transactions, registrations, events, flows, answers, refusals }))
+    Ok(Json(EraseResponse { transactions, registrations, events, flows, answers, refusals, users }))
 }

@@ -7,6 +7,7 @@ const APP: &str = "app_0c1d2e3b4a5f49788695a4b3c2d1e0f9";
 const KEY: &str = "key_2e3b4a5f0c1d49788695a4b3c2d1e0f9";
 /// A key that was never issued.
 const KEY_TEXT: &str = "sk_…";
+const USER: &str = "usr_5f0c1d2e3b4a49788695a4b3c2d1e0f9";
 const OPERATOR: &str = "op_4a5f0c1d2e3b49788695a4b3c2d1e0f9";
 const TXN: &str = "3f0f6c0e-9a3e-4c55-8d2a-0b8c5e0e7f11";
 const CREATED: &str = "2026-01-15T10:00:00.000Z";
@@ -73,6 +74,16 @@ fn of(id: &str) -> (Value, Value) {
             let successor = "key_3b4a5f0c1d2e49788695a4b3c2d1e0f9";
             (json!({ "overlap_s": 900 }), json!({ "key_id": successor, "api_key": KEY_TEXT, "previous": key(Some(LATER), None) }))
         }
+        "inviteUser" => (
+            json!({ "name": "Asha Rao", "email": "asha@bank.example", "role": "organise" }),
+            json!({ "user_id": USER, "invite_url": "https://verify.example/portal/invite/…", "expires_at": LATER }),
+        ),
+        "resetUser" => {
+            (Value::Null, json!({ "user_id": USER, "invite_url": "https://verify.example/portal/invite/…", "expires_at": LATER }))
+        }
+        "listUsers" => (Value::Null, json!({ "users": [user(None)] })),
+        "updateUser" => (json!({ "disabled": true }), user(Some(LATER))),
+        "removeUser" => (Value::Null, json!({ "user_id": USER })),
         "getClientCredits" => (Value::Null, json!({ "balance": 999 })),
         "grantCredits" => (
             json!({ "kind": "grant", "amount": 1_000, "reference": "invoice-7" }),
@@ -105,7 +116,7 @@ fn of(id: &str) -> (Value, Value) {
         ),
         "erase" => (
             json!({ "kind": "transaction", "id": TXN }),
-            json!({ "transactions": 1, "registrations": 1, "events": 0, "flows": 0, "answers": 1, "refusals": 0 }),
+            json!({ "transactions": 1, "registrations": 1, "events": 0, "flows": 0, "answers": 1, "refusals": 0, "users": 0 }),
         ),
         "listIntentKeys" => (Value::Null, intent_keys(None)),
         "useIntentKey" => (json!({ "kid": "sakshi-2" }), intent_keys(Some("sakshi-2"))),
@@ -155,7 +166,8 @@ fn exported() -> Value {
 
 fn client(suspended_at: Option<&str>) -> Value {
     json!({ "client_id": CLIENT, "name": "Example Bank", "created_at": CREATED, "suspended_at": suspended_at,
-        "requests_per_second": 50, "events_per_app": null, "low_credits": null, "result_ttl_s": 3_600, "registration_ttl_days": null })
+        "requests_per_second": 50, "events_per_app": null, "low_credits": null, "result_ttl_s": 3_600, "registration_ttl_days": null,
+        "portal_key_sign_in": true })
 }
 
 fn app(consent_webhook_url: Option<&str>) -> Value {
@@ -188,6 +200,11 @@ fn delivery() -> Value {
 fn operator(revoked_at: Option<&str>) -> Value {
     json!({ "operator_id": OPERATOR, "name": "Asha Rao", "role": "support", "created_at": CREATED,
         "expires_at": "2027-01-15T10:00:00.000Z", "revoked_at": revoked_at })
+}
+
+fn user(disabled_at: Option<&str>) -> Value {
+    json!({ "user_id": USER, "client_id": CLIENT, "name": "Asha Rao", "email": "asha@bank.example", "role": "organise", "created_at": CREATED,
+        "invited_until": null, "accepted_at": CREATED, "signed_in_at": CREATED, "disabled_at": disabled_at })
 }
 
 fn audit_log() -> Value {

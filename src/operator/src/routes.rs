@@ -11,7 +11,7 @@ use sakshi_wire::reports::FlowReport;
 use super::operation::Operation;
 use super::{
     apps, audit_log, brand, clients, clock, consents, credits, data_loss, erasure, grants, intent_keys, keys, openapi, operators, probes,
-    reports, reseal, transfers, views,
+    reports, reseal, transfers, users, views,
 };
 
 const CONNECTORS: &str = "Connectors";
@@ -21,6 +21,8 @@ const CLIENT: &str = "/admin/v1/clients/{client_id}";
 const APPS: &str = "/admin/v1/clients/{client_id}/apps";
 const APP: &str = "/admin/v1/apps/{app_id}";
 const KEYS: &str = "/admin/v1/clients/{client_id}/keys";
+const USERS: &str = "/admin/v1/clients/{client_id}/users";
+const USER: &str = "/admin/v1/users/{user_id}";
 const OPERATORS: &str = "/admin/v1/operators";
 const INTENT_KEYS: &str = "/admin/v1/intent-keys";
 const CLIENT_BRAND: &str = "/admin/v1/clients/{client_id}/brand";
@@ -38,11 +40,12 @@ pub(super) struct Group {
 }
 
 /// Every group, in the order of the document.
-pub(super) const GROUPS: [Group; 14] = [
+pub(super) const GROUPS: [Group; 15] = [
     Group { tag: "Clients", about: "Who pays for verifications; a client has apps, keys and credits.", operations: of_clients },
     Group { tag: "Brands", about: "What pages show of a client: name, logo, colour, help and privacy notice.", operations: of_brands },
     Group { tag: "Apps", about: "The applications of a client, which it names as `X-API-APP-ID`.", operations: of_apps },
     Group { tag: "Keys", about: "The API keys of a client. The text of a key is shown once.", operations: of_keys },
+    Group { tag: "Users", about: "The people of a client who use the portal, and their roles.", operations: of_users },
     Group { tag: "Credits", about: "What a client has paid for, and what it has used.", operations: of_credits },
     Group { tag: "Operators", about: "The people who operate the service, and their roles.", operations: of_operators },
     Group { tag: "Encryption", about: "The keys with which the service encrypts and signs.", operations: of_encryption },
@@ -194,7 +197,41 @@ fn of_keys() -> Vec<Operation> {
             "Issues a successor of a key. It has the same label, environments and networks, and the old key works on for the overlap.",
             keys::rotate,
         )
-        .refuses(keys::NOT_ACTIVE, "The key is revoked or expired."),
+        .refuses(sakshi_service::keys::NOT_ACTIVE, "The key is revoked or expired."),
+    ]
+}
+
+fn of_users() -> Vec<Operation> {
+    vec![
+        Operation::new(Method::GET, USERS, "listUsers", "Lists the users of a client, disabled ones included.", users::list).by_support(),
+        Operation::new(
+            Method::POST,
+            USERS,
+            "inviteUser",
+            "Invites a user. This answer alone shows the link, which works once within 72 hours; the service sends no e-mail.",
+            users::invite,
+        ),
+        Operation::new(
+            Method::PATCH,
+            USER,
+            "updateUser",
+            "Changes the role of a user, or disables or enables the user. Every node follows within a second.",
+            users::patch,
+        ),
+        Operation::new(
+            Method::DELETE,
+            USER,
+            "removeUser",
+            "Removes a user with name, address and sessions. The log of the client keeps the name for its own time.",
+            users::remove,
+        ),
+        Operation::new(
+            Method::POST,
+            "/admin/v1/users/{user_id}/invite",
+            "resetUser",
+            "Makes a new link for a user. The password, the codes and the sessions of the user end at once.",
+            users::reset,
+        ),
     ]
 }
 

@@ -5,6 +5,7 @@ use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
 use sakshi_domain::checks::{CHECKS, Check};
+use sakshi_domain::client_log::Action;
 use sakshi_service::checks::verify;
 use sakshi_service::{Service, ServiceError};
 use sakshi_web::edge::adopt_request_id;
@@ -127,6 +128,7 @@ async fn answered(
     rates.init.take(&user.caller.app.app_id)?;
     rates.orders.take(&user.caller.client)?;
     let answer = verify(service, &user.caller, check, form.sent(&[]), |named| adopt_request_id(request, named)).await?;
+    user.log(service, Action::CheckMade, Vec::new()).await?;
     let consent: &[&str] = if check.needs_consent { &["consent", "consent_text"] } else { &[] };
     let names = check.numbers.iter().map(|form| form.field).chain(check.compared.iter().map(|known| known.field));
     let filled = names.chain(consent.iter().copied()).filter(|name| !form.value(name).is_empty());

@@ -7,6 +7,7 @@ use actix_web::http::header::RETRY_AFTER;
 use actix_web::{Error, HttpRequest, HttpResponse, ResponseError};
 use askama::Template;
 use sakshi_actors::AskError;
+use sakshi_domain::user::UserRole;
 use sakshi_pages::error_page::{error_page as resident_page, is_for_residents};
 use sakshi_service::ServiceError;
 use sakshi_store::StoreError;
@@ -14,6 +15,7 @@ use sakshi_web::edge::request_id;
 use sakshi_web::error::ApiError;
 
 use super::layout::{Layout, page, redirect};
+use super::roles::in_words;
 
 /// Why there is no page.
 #[derive(Debug)]
@@ -25,6 +27,15 @@ pub(crate) enum PortalError {
     },
     /// A form that none of this session's pages has.
     ForeignForm,
+    /// The role of the person does not reach.
+    Role {
+        /// The role that the page needs.
+        needed: UserRole,
+        /// The role of the person.
+        has: UserRole,
+        /// True for the holder of an API key.
+        is_key: bool,
+    },
     /// A refusal of the error table.
     Refused(ApiError),
 }
@@ -46,6 +57,7 @@ impl fmt::Display for PortalError {
         match self {
             Self::SignIn { .. } => f.write_str("not signed in"),
             Self::ForeignForm => f.write_str("a form of another page"),
+            Self::Role { needed, .. } => write!(f, "needs the role {needed}"),
             Self::Refused(error) => write!(f, "{error}"),
         }
     }
@@ -55,7 +67,7 @@ impl ResponseError for PortalError {
     fn status_code(&self) -> StatusCode {
         match self {
             Self::SignIn { .. } => StatusCode::SEE_OTHER,
-            Self::ForeignForm => StatusCode::FORBIDDEN,
+            Self::ForeignForm | Self::Role { .. } => StatusCode::FORBIDDEN,
             Self::Refused(error) => error.status_code(),
         }
     }
@@ -77,6 +89,7 @@ impl ResponseError for PortalError {
 impl PortalError {
     fn page(&self, layout: Layout, reference: Option<String>) -> HttpResponse {
         let mut response = match self {
+            Self::Role { needed, has, is_key } => Problem::of_role(*needed, *has, *is_key, layout).answer(self.status_code()),
             Self::Refused(error) if *error != ApiError::CrossSite => Problem::of(error, layout, reference).answer(error.status_code()),
             _ => Problem {
                 layout,
@@ -115,6 +128,22 @@ impl Problem {
             _ => error.message(),
         };
         Self { layout, heading, words, next, reference: reference.filter(|_| status >= 500) }
+    }
+
+    /// The page for a person whose role does not reach.
+    fn of_role(needed: UserRole, has: UserRole, is_key: bool, layout: Layout) -> Self {
+        let own = if is_key {
+            "You are signed in with an API key, which looks after neither keys nor people.".to_owned()
+        } else {
+            format!("You have the role “{has}”, which {}.", in_words(has))
+        };
+        Self {
+            layout,
+            heading: "Your role does not reach",
+            words: format!("This needs the role “{needed}”, which {}. {own}", in_words(needed)),
+            next: if is_key { "Sign in as a user." } else { "Ask an admin of your team." },
+            reference: None,
+        }
     }
 
     fn answer(&self, status: StatusCode) -> HttpResponse {

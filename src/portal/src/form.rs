@@ -108,6 +108,16 @@ impl Form {
         form::sent(self.pairs.iter().filter(|(name, _)| name != ONCE), shape)
     }
 
+    /// The form with a field of words as one field for each word.
+    pub(super) fn split(&self, name: &str) -> Self {
+        let words = |(known, value): &(String, String)| {
+            let parts =
+                if known == name { value.split([' ', ',']).filter(|part| !part.is_empty()).collect() } else { vec![value.as_str()] };
+            parts.into_iter().map(|part| (known.clone(), part.to_owned())).collect::<Vec<_>>()
+        };
+        Self { pairs: self.pairs.iter().flat_map(words).collect(), ..Self::default() }
+    }
+
     /// The request as one that is carried out once, however often it is sent.
     pub(super) fn once(&self, caller: &Caller, operation: &str) -> Option<IdempotentRequest> {
         let key = self.value(ONCE);

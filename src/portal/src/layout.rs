@@ -1,12 +1,16 @@
 //! The layout of the portal's pages, and the headers of its answers.
 
+use actix_web::http::Method;
 use actix_web::web::Data;
 use actix_web::{HttpMessage as _, HttpRequest};
+use sakshi_domain::user::UserRole;
 use sakshi_service::Service;
 pub(super) use sakshi_web::html::{form_page as page, redirect};
 use sakshi_web::static_file::ICON;
 
 use crate::files::{CLAIMS, CREDITS, EVENT, FIGURES, FOLLOW, RECORDS, SCRIPT, STYLE};
+use crate::person::Person;
+use crate::roles::needed;
 
 /// The sections of the portal, which the header links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,10 +23,13 @@ pub(super) enum Section {
     Webhooks,
     Credits,
     Status,
+    Team,
+    Keys,
+    Log,
 }
 
 impl Section {
-    const ALL: [(Self, &'static str, &'static str); 8] = [
+    const ALL: [(Self, &'static str, &'static str); 11] = [
         (Self::Overview, "/portal", "Overview"),
         (Self::Verifications, "/portal/verifications", "Verifications"),
         (Self::Events, "/portal/events", "Events"),
@@ -31,6 +38,9 @@ impl Section {
         (Self::Webhooks, "/portal/webhooks", "Webhooks"),
         (Self::Credits, "/portal/credits", "Credits"),
         (Self::Status, "/portal/status", "Status"),
+        (Self::Team, "/portal/team", "Team"),
+        (Self::Keys, "/portal/keys", "Keys"),
+        (Self::Log, "/portal/log", "Log"),
     ];
 }
 
@@ -41,6 +51,7 @@ pub(super) struct LayoutUser {
     pub(super) app: String,
     pub(super) app_id: String,
     pub(super) csrf_token: String,
+    pub(super) person: Person,
     pub(super) section: Option<Section>,
 }
 
@@ -82,8 +93,14 @@ impl Layout {
     /// The links of the header; none for people who have not signed in.
     pub(super) fn links(&self) -> Vec<SectionLink> {
         let current = self.user.as_ref().and_then(|user| user.section);
+        // Team, keys and log are of no use to who has not signed in.
+        let role = self.user.as_ref().map_or(UserRole::Organise, |user| user.person.role);
+        let is_open = |(_, path, _): &(Section, &str, &str)| needed(&Method::GET, path) <= role;
         let link = |(section, path, label)| SectionLink { path, label, is_current: current == Some(section) };
-        if self.user.is_some() || self.links_sections { Section::ALL.map(link).into() } else { Vec::new() }
+        if self.user.is_none() && !self.links_sections {
+            return Vec::new();
+        }
+        Section::ALL.into_iter().filter(is_open).map(link).collect()
     }
 
     /// The icon of the page.

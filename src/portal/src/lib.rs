@@ -1,5 +1,5 @@
 //! The portal at `/portal`: where developers try a verification and look after events, webhook URLs
-//! and credits, signed in with their API key.
+//! and credits, signed in as a user of their client or with its API key.
 //!
 //! It calls the same use cases as the API and shows the same messages. Begin with `routes.rs`; `overview.rs` is the first page,
 //! `docs.rs` shows the OpenAPI document, and `portal_user.rs` authenticates. The API key is read once, at the sign-in, and stored
@@ -20,18 +20,23 @@ mod form;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 mod json_body;
+mod keys;
 mod label;
 mod layout;
+mod log;
 pub mod once;
 mod orders;
 mod overview;
+mod person;
 mod portal_user;
 mod refusals;
+pub mod roles;
 mod routes;
 mod session;
 mod sign_in;
 mod status;
 mod story;
+mod team;
 mod today;
 mod transaction;
 mod trial;

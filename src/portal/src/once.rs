@@ -12,13 +12,14 @@ use askama::Template;
 use aws_lc_rs::rand;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use sakshi_domain::client_log::Action;
 use sakshi_domain::ids::AppId;
 use sakshi_domain::tenancy::KeyDigest;
 use sakshi_domain::time::Timestamp;
 use sakshi_service::api_key::sha256;
 use sakshi_service::authentication::KeyGate;
 use sakshi_service::{Service, ServiceError};
-use sakshi_store::{SessionDigest, SessionRecord, Store, StoreError};
+use sakshi_store::{SessionDigest, SessionHolder, SessionRecord, Store, StoreError};
 use sakshi_web::error::ApiError;
 use sakshi_web::html::with_cookie;
 use sakshi_web::rate_limit::RateLimits;
@@ -26,7 +27,7 @@ use sakshi_web::rate_limit::RateLimits;
 use super::error::PortalError;
 use super::form::Posted;
 use super::layout::{Layout, page, redirect};
-use super::sign_in::opened;
+use super::team::entry::{Opening, open};
 
 /// The time for which a link works.
 pub const LINK_LIFETIME: Duration = Duration::from_secs(10 * 60);
@@ -50,7 +51,17 @@ pub async fn link(store: &Store, now: Timestamp, key: KeyDigest, app: AppId) -> 
         return Ok(None);
     }
     let (token, until) = (URL_SAFE_NO_PAD.encode(bytes), now + LINK_LIFETIME);
-    store.open_session(SessionRecord { digest: digest(&token), key, app, idle_until: until, ends_at: until }).await?;
+    let session = SessionRecord {
+        digest: digest(&token),
+        holder: SessionHolder::Key(key),
+        app,
+        opened_at: now,
+        network: String::new(),
+        browser: String::new(),
+        idle_until: until,
+        ends_at: until,
+    };
+    store.open_session(session).await?;
     Ok(Some(format!("/portal/once/{token}")))
 }
 
@@ -90,9 +101,13 @@ pub(crate) async fn enter(
     require_sandbox(&service)?;
     form?;
     let gate = request.app_data::<Rc<KeyGate>>().ok_or_else(|| ApiError::internal("the portal is not configured"))?;
-    let Some(SessionRecord { key, app, .. }) = service.store.take_session(digest(&token)).await? else { return Ok(redirect(SPENT)) };
-    match gate.admit_digest(key, &app).await {
-        Ok(caller) => Ok(with_cookie(redirect("/portal"), &opened(&request, &service, key, &caller).await?)),
+    let Some(SessionRecord { holder, app, .. }) = service.store.take_session(digest(&token)).await? else { return Ok(redirect(SPENT)) };
+    match gate.admit_holder(&holder, &app).await {
+        Ok(caller) => {
+            let (client, actor) = (caller.client.clone(), caller.actor.clone());
+            let opening = Opening { holder, client, app, actor, action: Action::SignedIn };
+            Ok(with_cookie(redirect("/portal"), &open(&request, &service, opening).await?))
+        }
         Err(ServiceError::Unauthorized) => Ok(redirect(SPENT)),
         Err(error) => Err(error.into()),
     }

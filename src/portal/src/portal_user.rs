@@ -1,7 +1,7 @@
-//! Authentication in the portal: a session whose API key and app are still valid.
+//! Authentication in the portal: a session whose user or API key is still valid, and whose role the route accepts.
 //!
-//! A [`PortalUser`] can only be had as an extractor, so a page cannot forget to authenticate. Key and app are checked as in the
-//! API, so revoking a key ends its sessions within a second on every node.
+//! A [`PortalUser`] can only be had as an extractor, so a page cannot forget to authenticate. User, key and app are checked as in the
+//! API, so disabling a user or revoking a key ends the sessions within a second on every node.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -10,37 +10,46 @@ use actix_web::dev::Payload;
 use actix_web::web::Data;
 use actix_web::{FromRequest, HttpMessage as _, HttpRequest};
 use futures_util::future::LocalBoxFuture;
-use sakshi_domain::client_log::Actor;
+use sakshi_domain::client_log::{Action, Actor, Subject};
+use sakshi_domain::request_id::RequestId;
 use sakshi_service::authentication::{Caller, KeyGate};
+use sakshi_service::client_log::append;
 use sakshi_service::{Service, ServiceError};
-use sakshi_store::{SessionDigest, SessionRecord};
+use sakshi_store::{SessionDigest, SessionHolder, SessionRecord};
 use sakshi_web::authenticated::refuse_elsewhere;
+use sakshi_web::edge::request_id;
 use sakshi_web::error::ApiError;
 use sakshi_web::rate_limit::RateLimits;
 
 use super::error::PortalError;
 use super::layout::{Layout, LayoutUser, Section};
-use super::session::{COOKIE, CsrfToken, IDLE};
+use super::person::Person;
+use super::roles::needed;
+use super::session::{COOKIE, CsrfToken, IDLE, SessionId};
 
 /// The least time between two prolongations of a session, so that not every page writes to the store.
 const PROLONG_INTERVAL: Duration = Duration::from_secs(60);
 
-/// A developer who has signed in.
+/// A person who has signed in.
 pub(crate) struct PortalUser {
     /// The caller, as the API knows it.
     pub(super) caller: Caller,
     /// The client's name.
     pub(super) client: String,
+    /// The person as the header shows it.
+    pub(super) person: Person,
+    /// The id of the request, for the log.
+    request_id: RequestId,
     /// The CSRF token that their forms must carry.
     pub(super) csrf_token: CsrfToken,
     /// Their session.
     pub(super) session: Session,
 }
 
-/// A developer who has signed in, in a request for an event stream, which a script makes and which does not prolong the session.
+/// A person who has signed in, in a request for an event stream, which a script makes and which does not prolong the session.
 pub(crate) struct StreamUser(pub(super) PortalUser);
 
-/// A session, and what judges its key and app.
+/// A session, and what judges its person and app.
 pub(super) struct Session {
     gate: Rc<KeyGate>,
     record: SessionRecord,
@@ -52,12 +61,17 @@ impl Session {
         self.record.digest
     }
 
-    /// The caller, if key and app are still valid.
+    /// The caller, if the person and the app are still valid.
     ///
     /// # Errors
     /// `Unauthorized` when they are not valid; the store's error when that cannot be checked.
     pub(super) async fn check(&self) -> Result<Caller, ApiError> {
-        Ok(self.gate.admit_digest(self.record.key, &self.record.app).await?)
+        Ok(self.gate.admit_holder(&self.record.holder, &self.record.app).await?)
+    }
+
+    /// The person.
+    pub(super) fn holder(&self) -> &SessionHolder {
+        &self.record.holder
     }
 }
 
@@ -71,25 +85,47 @@ impl PortalUser {
         let id = COOKIE.of(request).ok_or(PortalError::SignIn { ended: false })?;
         let record = service.store.load_session(id.digest()).await?.ok_or(PortalError::SignIn { ended: true })?;
         let session = Session { gate, record };
-        match session.check().await {
-            Ok(caller) => {
-                refuse_elsewhere(request, &caller)?;
-                let client = service.store.load_client(caller.client.clone()).await?.map(|client| client.name).unwrap_or_default();
-                let user = Self { caller, client, csrf_token: id.csrf_token(), session };
-                request.extensions_mut().insert(user.layout_user(None));
-                Ok(user)
-            }
-            Err(ApiError::Service(ServiceError::Unauthorized)) => {
-                service.store.end_session(id.digest()).await?;
-                Err(PortalError::SignIn { ended: true })
-            }
-            Err(error) => Err(error.into()),
+        let caller = match session.check().await {
+            Ok(caller) => caller,
+            Err(ApiError::Service(ServiceError::Unauthorized)) => return Self::ended(&id, service).await,
+            Err(error) => return Err(error.into()),
+        };
+        refuse_elsewhere(request, &caller)?;
+        let Some(client) = service.store.load_client(caller.client.clone()).await? else { return Self::ended(&id, service).await };
+        if matches!(session.holder(), SessionHolder::Key(_)) && !client.portal_key_sign_in {
+            return Self::ended(&id, service).await;
         }
+        let (person, request_id) = (Person::of(&caller, service).await?, request_id(request));
+        let user = Self { caller, client: client.name, person, request_id, csrf_token: id.csrf_token(), session };
+        request.extensions_mut().insert(user.layout_user(None));
+        user.refuse_by_role(request)?;
+        Ok(user)
+    }
+
+    /// Ends a session that is not valid any more.
+    async fn ended(id: &SessionId, service: &Service) -> Result<Self, PortalError> {
+        service.store.end_session(id.digest()).await?;
+        Err(PortalError::SignIn { ended: true })
+    }
+
+    /// Refuses a person whose role the route does not accept.
+    fn refuse_by_role(&self, request: &HttpRequest) -> Result<(), PortalError> {
+        let (needed, has) = (needed(request.method(), &request.match_pattern().unwrap_or_default()), self.caller.role);
+        if needed > has {
+            tracing::info!(app.id = %self.caller.app.app_id, role.needed = needed.as_str(), role = has.as_str(), "refused by role");
+            return Err(PortalError::Role { needed, has, is_key: self.person.name.is_none() });
+        }
+        Ok(())
     }
 
     /// The actor of what this person does.
     pub(super) fn actor(&self) -> Actor {
-        Actor::Key { id: self.caller.key_id.clone() }
+        self.caller.actor.clone()
+    }
+
+    /// Appends to the log of the client what this person does.
+    pub(super) async fn log(&self, service: &Service, action: Action, subjects: Vec<Subject>) -> Result<(), ServiceError> {
+        append(service, &self.caller.client, self.actor(), action, subjects, self.request_id.clone()).await
     }
 
     /// Moves the end of the session, which comes when nobody uses it.
@@ -107,6 +143,11 @@ impl PortalUser {
         Layout { user: Some(self.layout_user(Some(section))), ..Layout::signed_out(service.authority.sandbox) }
     }
 
+    /// The layout of a page of no part.
+    pub(super) fn plain_layout(&self, service: &Service) -> Layout {
+        Layout { user: Some(self.layout_user(None)), ..Layout::signed_out(service.authority.sandbox) }
+    }
+
     fn layout_user(&self, section: Option<Section>) -> LayoutUser {
         let app = &self.caller.app;
         LayoutUser {
@@ -114,6 +155,7 @@ impl PortalUser {
             app: app.name.clone(),
             app_id: app.app_id.as_str().to_owned(),
             csrf_token: self.csrf_token.as_str().to_owned(),
+            person: self.person.clone(),
             section,
         }
     }

@@ -4,8 +4,9 @@ use actix_web::web;
 use sakshi_web::routing::{Audience, Row, row};
 
 use super::events::{create, guests, list, live, posters, printed, settings, show, workbook};
+use super::team::{account, invite, list as team};
 use super::{
-    checks, credits, deliveries, docs, fallback, files, once, orders, overview, refusals, sign_in, status, transaction, trial,
+    checks, credits, deliveries, docs, fallback, files, keys, log, once, orders, overview, refusals, sign_in, status, transaction, trial,
     verifications, verifications_csv, webhooks,
 };
 
@@ -32,6 +33,23 @@ pub const ROUTES: &[Row] = &[
     row("GET", "/portal/sign-out", Audience::Developers, || web::to(fallback::back)),
     row("POST", "/portal/trial", Audience::Developers, || web::to(trial::open)),
     row("GET", "/portal/trial", Audience::Developers, || web::to(trial::show)),
+    row("GET", "/portal/invite/{link}", Audience::Developers, || web::to(invite::show)),
+    row("POST", "/portal/invite/{link}", Audience::Developers, || web::to(invite::enter)),
+    row("GET", "/portal/account", Audience::Developers, || web::to(account::show)),
+    row("POST", "/portal/account", Audience::Developers, || web::to(account::end)),
+    row("POST", "/portal/app", Audience::Developers, || web::to(account::switch)),
+    row("GET", "/portal/app", Audience::Developers, || web::to(fallback::back)),
+    row("GET", "/portal/team", Audience::Developers, || web::to(team::show)),
+    row("POST", "/portal/team", Audience::Developers, || web::to(team::ask)),
+    row("POST", "/portal/team/sign-in", Audience::Developers, || web::to(team::sign_in)),
+    row("GET", "/portal/team/sign-in", Audience::Developers, || web::to(fallback::back)),
+    row("POST", "/portal/team/{userId}", Audience::Developers, || web::to(team::change)),
+    row("GET", "/portal/team/{userId}", Audience::Developers, || web::to(fallback::back)),
+    row("GET", "/portal/keys", Audience::Developers, || web::to(keys::show)),
+    row("POST", "/portal/keys", Audience::Developers, || web::to(keys::ask)),
+    row("POST", "/portal/keys/{keyId}", Audience::Developers, || web::to(keys::change)),
+    row("GET", "/portal/keys/{keyId}", Audience::Developers, || web::to(fallback::back)),
+    row("GET", "/portal/log", Audience::Developers, || web::to(log::show)),
     row("GET", "/portal/verifications", Audience::Developers, || web::to(verifications::show)),
     row("GET", "/portal/verifications.csv", Audience::Developers, || web::to(verifications_csv::csv)),
     row("GET", "/portal/refusals", Audience::Developers, || web::to(refusals::show)),

@@ -1,6 +1,6 @@
 //! The cookie of the portal's sessions.
 
-pub(super) use sakshi_web::session::{CsrfToken, IDLE, LIFETIME, SessionCookie};
+pub(super) use sakshi_web::session::{CsrfToken, IDLE, LIFETIME, SessionCookie, SessionId};
 
 /// The cookie.
 pub(super) static COOKIE: SessionCookie = SessionCookie { name: "sakshi_portal", path: "/portal", site: "portal" };

@@ -1,4 +1,6 @@
-//! `/portal/sign-in` and `/portal/sign-out`: from a key and an app id to a session, and back.
+//! `/portal/sign-in` and `/portal/sign-out`: from a user's password and code, or from a key and an app id, to a session, and back.
+//!
+//! Password and code are asked in one form: nobody learns of either alone that it is right.
 
 use std::rc::Rc;
 
@@ -6,20 +8,24 @@ use actix_web::http::StatusCode;
 use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse, ResponseError as _};
 use askama::Template;
-use sakshi_domain::tenancy::KeyDigest;
+use sakshi_domain::client_log::{Action, Actor};
+use sakshi_domain::user::User;
 use sakshi_service::api_key::{ApiKey, PREFIX};
-use sakshi_service::authentication::{Caller, KeyGate};
+use sakshi_service::authentication::KeyGate;
+use sakshi_service::users::{self, SignedIn};
 use sakshi_service::{Service, ServiceError};
-use sakshi_store::SessionRecord;
+use sakshi_store::SessionHolder;
 use sakshi_web::authenticated::refuse_elsewhere;
 use sakshi_web::error::ApiError;
 use sakshi_web::html::with_cookie;
+use sakshi_web::rate_limit::RateLimits;
 
 use super::error::PortalError;
 use super::field::Field;
-use super::form::{Posted, Submitted};
+use super::form::{Form, Posted, Submitted};
 use super::layout::{Layout, page, redirect};
-use super::session::{COOKIE, IDLE, LIFETIME};
+use super::session::COOKIE;
+use super::team::entry::{Opening, count, host, is_secure, open, remember};
 
 #[derive(Template)]
 #[template(path = "sign_in.html")]
@@ -28,18 +34,37 @@ struct Page<'a> {
     /// What stands above the form.
     notice: Option<&'static str>,
     trouble: Option<String>,
+    /// True if the form for keys is the one in use.
+    by_key: bool,
+    email: Field<'a>,
+    password: Field<'a>,
+    code: Field<'a>,
     app_id: Field<'a>,
     key: Field<'a>,
 }
 
+/// A form that was sent, as far as it is shown again: neither a password nor a key, in whichever field it came.
+#[derive(Default)]
+struct Sent {
+    by_key: bool,
+    email: String,
+    app_id: String,
+}
+
 impl<'a> Page<'a> {
-    /// The key is never among what is shown again, in whichever field it came.
-    fn new(service: &Service, app_id: &'a str, notice: Option<&'static str>, trouble: Option<String>) -> Self {
-        let app_id = if app_id.contains(PREFIX) { "" } else { app_id };
+    fn new(service: &Service, sent: &'a Sent, notice: Option<&'static str>, trouble: Option<String>) -> Self {
+        let app_id = if sent.app_id.contains(PREFIX) { "" } else { &sent.app_id };
         Self {
             layout: Layout::signed_out(service.authority.sandbox),
             notice,
             trouble,
+            by_key: sent.by_key || (service.authority.sandbox && sent.email.is_empty()),
+            email: Field::new("email", "E-mail", "email", sent.email.as_str(), None).required().complete("username"),
+            password: Field::new("password", "Password", "password", "", None).required().complete("current-password"),
+            code: Field::new("code", "Code", "text", "", None)
+                .hint("The six digits that your app shows now, or a recovery code.")
+                .required()
+                .complete("one-time-code"),
             app_id: Field::new("app_id", "App id", "text", app_id, None)
                 .hint("What you send as X-API-APP-ID; it begins with app_.")
                 .required(),
@@ -58,59 +83,91 @@ pub(crate) async fn show(request: HttpRequest, service: Data<Service>) -> HttpRe
         "out=1" => Some("You are signed out."),
         _ => None,
     };
-    page(StatusCode::OK, &Page::new(&service, "", notice, None))
+    page(StatusCode::OK, &Page::new(&service, &Sent::default(), notice, None))
 }
 
 /// Signs in. Whatever was not good, the answer is one and the same.
 ///
 /// # Errors
 /// Errors that are not about the form.
-pub(crate) async fn enter(posted: Posted, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, PortalError> {
+pub(crate) async fn enter(
+    posted: Posted,
+    request: HttpRequest,
+    service: Data<Service>,
+    rates: Data<RateLimits>,
+) -> Result<HttpResponse, PortalError> {
     let Posted(form) = posted;
-    let mut app = String::new();
+    let mut sent = Sent::default();
     let entered = match form {
         Ok(mut form) => {
-            app = form.take("app_id").unwrap_or_default();
-            entered(&request, &service, form.take("key").unwrap_or_default().trim(), app.trim()).await
+            sent = Sent {
+                by_key: form.given("key").is_some(),
+                email: form.take("email").unwrap_or_default(),
+                app_id: form.take("app_id").unwrap_or_default().trim().to_owned(),
+            };
+            if sent.by_key {
+                by_key(&request, &service, &form, &sent).await
+            } else {
+                by_password(&request, &service, &rates, &form, &sent).await
+            }
         }
         Err(error) => Err(error),
     };
     match entered {
-        Ok(cookie) => Ok(with_cookie(redirect("/portal"), &cookie)),
+        Ok(cookies) => Ok(cookies.iter().fold(redirect("/portal"), |answer, cookie| with_cookie(answer, cookie))),
         Err(error @ (ApiError::Service(ServiceError::Unauthorized) | ApiError::AddressNotAllowed | ApiError::RateLimited { .. })) => {
             let words = match error {
                 ApiError::AddressNotAllowed => error.message(),
-                ApiError::Service(ServiceError::Unauthorized) => {
+                ApiError::Service(ServiceError::Unauthorized) if sent.by_key => {
                     "This key and app id do not match, or the key is no longer valid.".to_owned()
+                }
+                ApiError::Service(ServiceError::Unauthorized) => {
+                    "E-mail, password and code do not belong together, or the code was used. Try again with the next code.".to_owned()
                 }
                 _ => format!("Too many attempts. Try again in {} seconds.", error.retry_after().unwrap_or(60)),
             };
-            Ok(page(error.status_code(), &Page::new(&service, app.trim(), None, Some(words))))
+            Ok(page(error.status_code(), &Page::new(&service, &sent, None, Some(words))))
         }
         Err(error) => Err(error.into()),
     }
 }
 
-/// Checks key and app, and opens a session under a fresh id; the cookie for it.
-async fn entered(request: &HttpRequest, service: &Service, key: &str, app: &str) -> Result<String, ApiError> {
+/// Opens a session of the holder of a key.
+async fn by_key(request: &HttpRequest, service: &Service, form: &Form, sent: &Sent) -> Result<Vec<String>, ApiError> {
+    let (key, app) = (form.value("key").trim(), sent.app_id.as_str());
     let gate = request.app_data::<Rc<KeyGate>>().ok_or_else(|| ApiError::internal("the portal is not configured"))?;
     let caller = gate.admit(key, app).await?;
     refuse_elsewhere(request, &caller)?;
-    let key = ApiKey::parse(key).ok_or(ServiceError::Unauthorized)?.digest();
-    opened(request, service, key, &caller).await
+    let client = service.store.load_client(caller.client.clone()).await?.ok_or(ServiceError::Unauthorized)?;
+    if !client.portal_key_sign_in {
+        return Err(ServiceError::Unauthorized.into());
+    }
+    let holder = SessionHolder::Key(ApiKey::parse(key).ok_or(ServiceError::Unauthorized)?.digest());
+    let (client, app, actor, action) = (caller.client.clone(), caller.app.app_id.clone(), caller.actor.clone(), Action::SignedIn);
+    Ok(vec![open(request, service, Opening { holder, client, app, actor, action }).await?])
 }
 
-/// Opens a session for a caller whose key was checked, and ends the one that the browser had; the cookie for it.
-pub(super) async fn opened(request: &HttpRequest, service: &Service, key: KeyDigest, caller: &Caller) -> Result<String, ApiError> {
-    if let Some(before) = COOKIE.of(request) {
-        service.store.end_session(before.digest()).await?;
-    }
-    let id = COOKIE.mint().ok_or_else(|| ApiError::internal("the system has no randomness"))?;
-    let now = service.clock.now();
-    let app = caller.app.app_id.clone();
-    service.store.open_session(SessionRecord { digest: id.digest(), key, app, idle_until: now + IDLE, ends_at: now + LIFETIME }).await?;
-    tracing::info!(app.id = %caller.app.app_id, key.id = %caller.key_id, "portal session opened");
-    Ok(id.cookie(is_secure(service)))
+/// Opens a session of a user, for the first app of the client.
+async fn by_password(
+    request: &HttpRequest,
+    service: &Service,
+    rates: &RateLimits,
+    form: &Form,
+    sent: &Sent,
+) -> Result<Vec<String>, ApiError> {
+    count(request, service, rates, &sent.email)?;
+    let address = host(request).ok_or_else(|| ApiError::internal("the portal is not configured"))?;
+    let given = users::SignIn { email: &sent.email, password: form.value("password"), code: form.value("code") };
+    let SignedIn { user, epoch, by_recovery_code } = users::sign_in(service, address, given).await?;
+    let User { user_id: id, client_id: client, name, .. } = user;
+    let app = service.store.list_apps(client.clone()).await?.into_iter().next().ok_or(ServiceError::Unauthorized)?.app_id;
+    let holder = SessionHolder::User { id: id.clone(), epoch };
+    // A suspended client has no callers.
+    let gate = request.app_data::<Rc<KeyGate>>().ok_or_else(|| ApiError::internal("the portal is not configured"))?;
+    gate.admit_holder(&holder, &app).await?;
+    let action = if by_recovery_code { Action::RecoveryCodeUsed } else { Action::SignedIn };
+    let cookie = open(request, service, Opening { holder, client, app, actor: Actor::User { id, name }, action }).await?;
+    Ok([cookie].into_iter().chain(remember(service, &sent.email)).collect())
 }
 
 /// Signs out.
@@ -120,10 +177,7 @@ pub(super) async fn opened(request: &HttpRequest, service: &Service, key: KeyDig
 pub(crate) async fn leave(submitted: Submitted, service: Data<Service>) -> Result<HttpResponse, PortalError> {
     let Submitted { user, .. } = submitted;
     service.store.end_session(user.session.digest()).await?;
+    user.log(&service, Action::SignedOut, Vec::new()).await?;
     tracing::info!(app.id = %user.caller.app.app_id, "portal session ended");
     Ok(with_cookie(redirect("/portal/sign-in?out=1"), &COOKIE.none(is_secure(&service))))
-}
-
-fn is_secure(service: &Service) -> bool {
-    service.authority.public_base.starts_with("https:")
 }

@@ -22,9 +22,8 @@ use sakshi_pages::text::Texts;
 use sakshi_pages::time_left::TimeLeft;
 use sakshi_service::transactions::{self, kept_intent, outcome_body};
 use sakshi_service::verifications::reference;
-use sakshi_service::{Service, ServiceError, client_log};
+use sakshi_service::{Service, ServiceError};
 use sakshi_store::{CompletedRecord, TransactionSummary};
-use sakshi_web::edge::request_id;
 use sakshi_web::error::ApiError;
 use sakshi_wire::ovse::OvsePending;
 use serde_json::Value;
@@ -159,17 +158,10 @@ pub(crate) async fn show(
 ///
 /// # Errors
 /// 404 unless the app has such a transaction; nothing is shown that the log does not have.
-pub(crate) async fn show_details(
-    submitted: Submitted,
-    request: HttpRequest,
-    path: Path<String>,
-    service: Data<Service>,
-) -> Result<HttpResponse, PortalError> {
+pub(crate) async fn show_details(submitted: Submitted, path: Path<String>, service: Data<Service>) -> Result<HttpResponse, PortalError> {
     let Submitted { user, .. } = submitted;
     let id = own(&user, &path, &service).await?.opened.id;
-    let subjects = vec![Subject::Transaction(id)];
-    let request_id = request_id(&request).clone();
-    client_log::append(&service, &user.caller.client, user.actor(), Action::DetailsShown, subjects, request_id).await?;
+    user.log(&service, Action::DetailsShown, vec![Subject::Transaction(id)]).await?;
     shown(&user, &path, &service, Details::Shown, None).await
 }
 
@@ -271,6 +263,7 @@ pub(crate) async fn send_again(
     let id: TxnId = path.parse().map_err(|_| ServiceError::TransactionNotFound)?;
     let webhooks = webhooks.filter(|_| service.authority.sandbox).ok_or(ServiceError::NotFound("path"))?;
     let attempt = transactions::send_again(&service, &submitted.user.caller.app, id, &webhooks).await?;
+    submitted.user.log(&service, Action::WebhookSentAgain, vec![Subject::Transaction(id)]).await?;
     let again = attempt.map(|attempt| format!("?again={}", attempt.outcome.as_str())).unwrap_or_default();
     Ok(redirect(&format!("/portal/transactions/{id}{again}")))
 }

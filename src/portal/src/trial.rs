@@ -6,6 +6,7 @@ use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
 use sakshi_domain::claims::Claim;
+use sakshi_domain::client_log::{Action, Subject};
 use sakshi_domain::ids::TxnId;
 use sakshi_domain::language::Language;
 use sakshi_pages::text::Texts;
@@ -158,7 +159,9 @@ async fn opened(user: &PortalUser, form: &Form, request: &HttpRequest, service: 
     rates.init.take(&caller.app.app_id)?;
     let asked: InitRequest = form.sent(SHAPE).request(service.request_context())?;
     let terms = asked.terms(request_id(request), user.caller.app.evidence);
-    Ok(open_transaction(service, caller.clone(), terms, false, form.once(caller, OPERATION)).await?.into_answer()?.txn_id)
+    let id = open_transaction(service, caller.clone(), terms, false, form.once(caller, OPERATION)).await?.into_answer()?.txn_id;
+    user.log(service, Action::VerificationOpened, vec![Subject::Transaction(id)]).await?;
+    Ok(id)
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use actix_web::http::StatusCode;
 use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
+use sakshi_domain::client_log::{Action, Subject};
 use sakshi_domain::flow::api_type::ApiType;
 use sakshi_service::webhook_urls::register_webhook;
 use sakshi_service::{Service, ServiceError};
@@ -104,7 +105,10 @@ pub(crate) async fn set(submitted: Submitted, service: Data<Service>) -> Result<
         form.sent(&[])
     };
     match register_webhook(&service, &user.caller.app.app_id, sent).await {
-        Ok(_) => Ok(redirect("/portal/webhooks?done=1")),
+        Ok(_) => {
+            user.log(&service, Action::WebhookUrlChanged, vec![Subject::App(user.caller.app.app_id.clone())]).await?;
+            Ok(redirect("/portal/webhooks?done=1"))
+        }
         Err(error) => {
             let (status, form) = form.refused(error)?;
             shown(status, &user, &form, false, &service).await

@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use sakshi_actors::{ByteBounds, DispatchBounds, TreeBounds};
-use sakshi_domain::limits::REFUSALS_KEPT_PER_SECOND;
+use sakshi_domain::limits::{REFUSALS_KEPT_PER_SECOND, SIGN_INS_PER_ACCOUNT, SIGN_INS_PER_BROWSER};
 use sakshi_outbound::guard::AddressPolicy;
 use sakshi_service::Rules;
 use sakshi_service::url_policy::UrlPolicy;
@@ -93,6 +93,8 @@ pub(crate) fn rates(settings: &Settings, connections: usize) -> RateLimits {
         starts_of_events: RateLimit::per_minute("starts", limits.event_starts_per_minute_per_event),
         refusals: RateLimit::per_second("refusals", REFUSALS_KEPT_PER_SECOND),
         sign_ins: RateLimit::per_minute("sign_ins", limits.sign_ins_per_minute_per_address),
+        sign_ins_of_accounts: RateLimit::per_hour("sign_ins", SIGN_INS_PER_ACCOUNT),
+        sign_ins_of_browsers: RateLimit::per_hour("sign_ins", SIGN_INS_PER_BROWSER),
         pins: RateLimit::per_minute("pins", PIN_TRIES_PER_MINUTE),
         pins_of_doors: RateLimit::per_minute("pins", PIN_TRIES_PER_MINUTE_OF_DOOR),
         streams: StreamSlots::new((connections / 2).max(1)),

@@ -13,12 +13,15 @@ use std::time::{Duration, Instant};
 
 use futures_util::FutureExt as _;
 use futures_util::future::{Either, LocalBoxFuture, Ready, Shared, ready};
+use sakshi_domain::client_log::Actor;
 use sakshi_domain::clock::Clock;
-use sakshi_domain::ids::{AppId, ClientId, KeyId};
+use sakshi_domain::ids::{AppId, ClientId};
 use sakshi_domain::network::Networks;
 use sakshi_domain::profile::Profile;
-use sakshi_domain::tenancy::{App, ClientLimits, KeyDigest};
-use sakshi_store::{KeyGrant, Store};
+use sakshi_domain::tenancy::{ApiKeyRecord, App, Client, ClientLimits, KeyDigest};
+use sakshi_domain::time::Timestamp;
+use sakshi_domain::user::{User, UserRole};
+use sakshi_store::{KeyGrant, SessionHolder, Store, StoreError, UserGrant};
 use tokio::time::sleep_until;
 
 use crate::ServiceError;
@@ -27,6 +30,8 @@ use crate::budget::OwnerPath;
 
 /// How long a result is cached, counted from before the store was asked.
 const CACHED: Duration = Duration::from_millis(800);
+/// The least time between two notes that a key is used.
+const USE_INTERVAL: Duration = Duration::from_secs(600);
 /// Pairs cached by one worker.
 const PAIRS_MAX: usize = 8_192;
 /// Characters of an app id.
@@ -41,8 +46,10 @@ pub struct Caller {
     pub client: ClientId,
     /// On whose behalf; its settings are at most a second old.
     pub app: Arc<App>,
-    /// With which key.
-    pub key_id: KeyId,
+    /// The person or program.
+    pub actor: Actor,
+    /// What it may do in the portal.
+    pub role: UserRole,
     /// What the client may use; at most a second old.
     pub limits: ClientLimits,
     /// From where the key may be used; at most a second old.
@@ -67,7 +74,7 @@ impl Caller {
             return Ok(());
         }
         let gate = self.check.gate.upgrade().ok_or(ServiceError::Unauthorized)?;
-        gate.admit_digest(self.check.key, &self.app.app_id).await.map(drop)
+        gate.admit_holder(&self.check.holder, &self.app.app_id).await.map(drop)
     }
 
     /// Ends when the caller is found to be no longer good, and never otherwise. While that cannot be
@@ -77,7 +84,7 @@ impl Caller {
         loop {
             sleep_until(until.into()).await;
             let Some(gate) = self.check.gate.upgrade() else { return };
-            match next_check(gate.admit_digest(self.check.key, &self.app.app_id).await) {
+            match next_check(gate.admit_holder(&self.check.holder, &self.app.app_id).await) {
                 Some(next) => until = next,
                 None => return,
             }
@@ -98,7 +105,7 @@ fn next_check(checked: Checked) -> Option<Instant> {
 #[derive(Clone, Debug)]
 struct Check {
     gate: Weak<KeyGate>,
-    key: KeyDigest,
+    holder: SessionHolder,
     until: Instant,
 }
 
@@ -130,6 +137,36 @@ pub struct KeyGate {
     entries: RefCell<HashMap<Pair, Entry>>,
 }
 
+/// The person or program of a caller, with the client and an app.
+struct Grant {
+    actor: Actor,
+    role: UserRole,
+    networks: Networks,
+    expires_at: Option<Timestamp>,
+    client: Client,
+    app: Option<App>,
+}
+
+impl Grant {
+    /// A key does all that a backend does, but looks after neither keys nor people: a key that leaked must not make itself at home.
+    fn of_key(KeyGrant { key, client, app, .. }: KeyGrant) -> Self {
+        let ApiKeyRecord { key_id, networks, expires_at, .. } = key;
+        Self { actor: Actor::Key { id: key_id }, role: UserRole::Organise, networks, expires_at, client, app }
+    }
+
+    fn of_user(UserGrant { user, client, app, .. }: UserGrant) -> Self {
+        let User { user_id: id, name, role, .. } = user;
+        Self { actor: Actor::User { id, name }, role, networks: Networks::default(), expires_at: None, client, app }
+    }
+}
+
+/// Notes that a key is used. A store that does not take it is asked again at the next use.
+async fn note_use(store: &Store, key: KeyDigest, known: Option<Timestamp>, now: Timestamp) {
+    if let Err(error) = store.note_key_use(key, known, now, USE_INTERVAL).await {
+        tracing::warn!(%error, "the use of a key was not noted");
+    }
+}
+
 impl KeyGate {
     /// An empty gate for this environment.
     #[must_use]
@@ -144,15 +181,20 @@ impl KeyGate {
         }
         let pair = sha256(&[key.as_bytes(), app.as_bytes()]);
         self.cached(pair).unwrap_or_else(|| match (ApiKey::parse(key), app.parse::<AppId>()) {
-            (Some(key), Ok(app)) => Either::Right(self.ask(pair, key.digest(), app).boxed_local()),
+            (Some(key), Ok(app)) => Either::Right(self.ask(pair, SessionHolder::Key(key.digest()), app).boxed_local()),
             _ => Either::Left(ready(Err(ServiceError::Unauthorized))),
         })
     }
 
-    /// The same for a key of which only the digest is at hand, in a session.
-    pub fn admit_digest(self: &Rc<Self>, key: KeyDigest, app: &AppId) -> Admission {
-        let pair = sha256(&[b"by digest", &key.0, app.as_str().as_bytes()]);
-        self.cached(pair).unwrap_or_else(|| Either::Right(self.ask(pair, key, app.clone()).boxed_local()))
+    /// The same for the person of a session: a user, or the holder of a key of which only the digest is at hand.
+    pub fn admit_holder(self: &Rc<Self>, holder: &SessionHolder, app: &AppId) -> Admission {
+        let pair = match holder {
+            SessionHolder::Key(key) => sha256(&[b"by digest", &key.0, app.as_str().as_bytes()]),
+            SessionHolder::User { id, epoch } => {
+                sha256(&[b"by user", &epoch.to_be_bytes(), id.as_str().as_bytes(), b" ", app.as_str().as_bytes()])
+            }
+        };
+        self.cached(pair).unwrap_or_else(|| Either::Right(self.ask(pair, holder.clone(), app.clone()).boxed_local()))
     }
 
     /// How many pairs are cached.
@@ -170,15 +212,15 @@ impl KeyGate {
         })
     }
 
-    fn ask(self: &Rc<Self>, pair: Pair, key: KeyDigest, app: AppId) -> Lookup {
+    fn ask(self: &Rc<Self>, pair: Pair, holder: SessionHolder, app: AppId) -> Lookup {
         let until = Instant::now() + CACHED;
-        let question = self.store.find_key(key, app);
+        let question = self.find(&holder, app);
         let gate = Rc::downgrade(self);
         let lookup = async move {
-            let grant = question.await;
+            let found = question.await;
             let Some(gate) = gate.upgrade() else { return Err(ServiceError::Unauthorized) };
-            match grant {
-                Ok(grant) => gate.conclude((pair, key), grant, until),
+            match found {
+                Ok(found) => gate.conclude((pair, holder), found, until),
                 Err(error) => {
                     tracing::error!(error = %error, "a key could not be looked up");
                     gate.entries.borrow_mut().remove(&pair);
@@ -191,25 +233,42 @@ impl KeyGate {
         lookup
     }
 
-    fn conclude(self: &Rc<Self>, (pair, digest): (Pair, KeyDigest), grant: Option<KeyGrant>, mut until: Instant) -> Checked {
+    /// Asks the store for the grant of a holder, as of now.
+    fn find(&self, holder: &SessionHolder, app: AppId) -> LocalBoxFuture<'static, Result<Option<Grant>, StoreError>> {
+        let (store, now, profile) = (self.store.clone(), self.clock.now(), self.profile);
+        match holder {
+            SessionHolder::Key(key) => {
+                let (key, question) = (*key, store.find_key(*key, app));
+                async move {
+                    let Some(found) = question.await?.filter(|found| found.key.is_valid(now, profile)) else { return Ok(None) };
+                    if found.used_at.is_none_or(|used| now.since(used) >= USE_INTERVAL) {
+                        note_use(&store, key, found.used_at, now).await;
+                    }
+                    Ok(Some(Grant::of_key(found)))
+                }
+                .boxed_local()
+            }
+            SessionHolder::User { id, epoch } => {
+                let (epoch, question) = (*epoch, store.find_user(id.clone(), app));
+                async move { Ok(question.await?.filter(|found| found.user.is_active() && found.epoch == epoch).map(Grant::of_user)) }
+                    .boxed_local()
+            }
+        }
+    }
+
+    fn conclude(self: &Rc<Self>, (pair, holder): (Pair, SessionHolder), found: Option<Grant>, mut until: Instant) -> Checked {
         let now = self.clock.now();
-        let good = grant.and_then(|KeyGrant { key, client, app }| {
-            let app = app.filter(|app| app.client_id == key.client_id)?;
-            if !key.is_valid(now, self.profile) || client.suspended_at.is_some() {
+        let good = found.and_then(|Grant { actor, role, networks, expires_at, client, app }| {
+            let app = app.filter(|app| app.client_id == client.client_id)?;
+            if client.suspended_at.is_some() || expires_at.is_some_and(|end| end <= now) {
                 return None;
             }
-            if let Some(end) = key.expires_at {
+            if let Some(end) = expires_at {
                 until = until.min(Instant::now() + end.since(now));
             }
-            let check = Check { gate: Rc::downgrade(self), key: digest, until };
-            Some(Caller {
-                client: key.client_id,
-                app: Arc::new(app),
-                key_id: key.key_id,
-                limits: client.limits,
-                networks: Arc::new(key.networks),
-                check,
-            })
+            let check = Check { gate: Rc::downgrade(self), holder, until };
+            let Client { client_id: client, limits, .. } = client;
+            Some(Caller { client, app: Arc::new(app), actor, role, limits, networks: Arc::new(networks), check })
         });
         self.cache(pair, Entry { until, result: CachedResult::Known(good.clone()) });
         good.ok_or(ServiceError::Unauthorized)
@@ -237,8 +296,7 @@ mod tests {
 
     use futures_util::FutureExt as _;
     use sakshi_domain::clock::ManualClock;
-    use sakshi_domain::tenancy::{ApiKeyRecord, Client};
-    use sakshi_domain::time::Timestamp;
+    use sakshi_domain::ids::KeyId;
     use sakshi_kit::records;
     use sakshi_store::embedded::EmbeddedStore;
 

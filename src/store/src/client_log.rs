@@ -19,6 +19,14 @@ pub struct AskedLog {
     pub now: Timestamp,
 }
 
+impl AskedLog {
+    /// The newest hundred entries of every kind.
+    #[must_use]
+    pub fn newest(client: ClientId, now: Timestamp) -> Self {
+        Self { client, filter: LogFilter::default(), before: None, limit: 100, now }
+    }
+}
+
 /// A place in the log of a client: a month of 30 days since 1970, and a number in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LogPlace {

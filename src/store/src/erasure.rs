@@ -21,17 +21,20 @@ pub struct Erased {
     pub answers: u64,
     /// Refused requests.
     pub refusals: u64,
+    /// Users of the portal.
+    pub users: u64,
 }
 
 impl AddAssign for Erased {
     fn add_assign(&mut self, other: Self) {
-        let Self { transactions, registrations, events, flows, answers, refusals } = other;
+        let Self { transactions, registrations, events, flows, answers, refusals, users } = other;
         self.transactions += transactions;
         self.registrations += registrations;
         self.events += events;
         self.flows += flows;
         self.answers += answers;
         self.refusals += refusals;
+        self.users += users;
     }
 }
 
@@ -41,9 +44,9 @@ mod tests {
 
     #[test]
     fn what_was_erased_in_parts_is_counted_kind_by_kind() {
-        let part = Erased { transactions: 1, registrations: 2, events: 3, flows: 4, answers: 5, refusals: 6 };
-        let mut sum = Erased { transactions: 10, registrations: 10, events: 10, flows: 10, answers: 10, refusals: 10 };
+        let part = Erased { transactions: 1, registrations: 2, events: 3, flows: 4, answers: 5, refusals: 6, users: 7 };
+        let mut sum = Erased { transactions: 10, registrations: 10, events: 10, flows: 10, answers: 10, refusals: 10, users: 10 };
         sum += part;
-        assert_eq!(sum, Erased { transactions: 11, registrations: 12, events: 13, flows: 14, answers: 15, refusals: 16 });
+        assert_eq!(sum, Erased { transactions: 11, registrations: 12, events: 13, flows: 14, answers: 15, refusals: 16, users: 17 });
     }
 }

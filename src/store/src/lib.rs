@@ -36,6 +36,7 @@ mod tenancy;
 mod transactions;
 mod transitions;
 mod upkeep;
+mod users;
 mod vault;
 mod xaes;
 
@@ -57,11 +58,12 @@ pub use outbox::Backlog;
 pub use paging::{Page, PageRequest, Rows};
 pub use reseal::{ResealCursor, Resealed};
 pub use sealing::seal_outcome;
-pub use sessions::{SessionDigest, SessionRecord};
+pub use sessions::{SessionDigest, SessionHolder, SessionRecord};
 pub use tenancy::KeyGrant;
 pub use transactions::{
     CompleteOutcome, CompleteTransaction, CompletedRecord, ExpireOutcome, GuestDetails, OpenOutcome, OpenTransaction, PresentedCredential,
     TransactionRecord, TransactionSummary,
 };
 pub use upkeep::{Retention, Swept};
+pub use users::{Credential, InviteDigest, InviteOutcome, SigningIn, UserGrant};
 pub use vault::{EncryptionKeyId, Sealed, Vault, VaultError};

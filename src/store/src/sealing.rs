@@ -10,7 +10,7 @@ use sakshi_domain::event::{CreditBudget, EventTerms};
 use sakshi_domain::flow::api_type::RegisteredUrls;
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::http_url::WebhookUrl;
-use sakshi_domain::ids::{AppId, EventId, OperatorId, TxnId};
+use sakshi_domain::ids::{AppId, EventId, OperatorId, TxnId, UserId};
 use sakshi_domain::operator::OperatorRecord;
 use sakshi_domain::refused_request::RefusedRequest;
 use sakshi_domain::tenancy::App;
@@ -21,6 +21,9 @@ use serde::de::DeserializeOwned;
 use zeroize::Zeroizing;
 
 use crate::error::StoreError;
+use crate::sessions::{Grant, SessionDigest};
+use crate::transitions::user::Profile;
+use crate::users::Credential;
 use crate::vault::{Sealed, Vault};
 
 /// Initial capacity for what is sealed; most of it is smaller.
@@ -135,6 +138,36 @@ pub(crate) fn seal_of_console(vault: &Vault, owner: &[u8], value: &impl Serializ
 /// What [`seal_of_console`] sealed.
 pub(crate) fn unseal_of_console<T: DeserializeOwned>(vault: &Vault, owner: &[u8], sealed: impl Into<Vec<u8>>) -> Result<T, StoreError> {
     unseal(vault, owner, sealed, "a record of the console")
+}
+
+/// The sealed name and address of a user.
+pub(crate) fn seal_profile(vault: &Vault, id: &UserId, profile: &Profile) -> Result<Vec<u8>, StoreError> {
+    seal(vault, id.as_str().as_bytes(), profile, "a user")
+}
+
+/// The name and address of a user.
+pub(crate) fn unseal_profile(vault: &Vault, id: &UserId, sealed: impl Into<Vec<u8>>) -> Result<Profile, StoreError> {
+    unseal(vault, id.as_str().as_bytes(), sealed, "a user")
+}
+
+/// The sealed credential of a user.
+pub(crate) fn seal_credential(vault: &Vault, id: &UserId, credential: &Credential) -> Result<Vec<u8>, StoreError> {
+    seal(vault, id.as_str().as_bytes(), credential, "the credential of a user")
+}
+
+/// The credential of a user.
+pub(crate) fn unseal_credential(vault: &Vault, id: &UserId, sealed: impl Into<Vec<u8>>) -> Result<Credential, StoreError> {
+    unseal(vault, id.as_str().as_bytes(), sealed, "the credential of a user")
+}
+
+/// The sealed part of a session.
+pub(crate) fn seal_grant(vault: &Vault, digest: SessionDigest, grant: &Grant) -> Result<Vec<u8>, StoreError> {
+    seal(vault, &digest.0, grant, "a session")
+}
+
+/// The part of a session that is sealed.
+pub(crate) fn unseal_grant(vault: &Vault, digest: SessionDigest, sealed: impl Into<Vec<u8>>) -> Result<Grant, StoreError> {
+    unseal(vault, &digest.0, sealed, "a session")
 }
 
 /// The sealed URLs that an app has registered.

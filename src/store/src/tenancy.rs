@@ -3,6 +3,7 @@
 use sakshi_domain::network::{Networks, parse_network};
 use sakshi_domain::profile::Profile;
 use sakshi_domain::tenancy::{ApiKeyRecord, App, Client};
+use sakshi_domain::time::Timestamp;
 
 use crate::error::StoreError;
 
@@ -11,6 +12,8 @@ use crate::error::StoreError;
 pub struct KeyGrant {
     /// The key.
     pub key: ApiKeyRecord,
+    /// When its use was noted last.
+    pub used_at: Option<Timestamp>,
     /// Whose it is.
     pub client: Client,
     /// The app, if it exists; it may belong to another client.

@@ -26,7 +26,7 @@ pub struct Swept {
     pub events: u64,
     /// Flows, their webhooks, and reports with their deliveries.
     pub flows: u64,
-    /// Sessions, and grants of credits that waited for a second operator.
+    /// Sessions, links that invited users, and grants of credits that waited for a second operator.
     pub sessions: u64,
     /// Refused requests, and what counts them.
     pub refusals: u64,

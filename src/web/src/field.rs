@@ -21,6 +21,8 @@ pub struct Field<'a> {
     value: Cow<'a, str>,
     problem: Option<String>,
     required: bool,
+    /// The `autocomplete` of the input.
+    complete: &'a str,
 }
 
 impl<'a> Field<'a> {
@@ -30,7 +32,7 @@ impl<'a> Field<'a> {
         let value = value.into();
         let moment = (kind == "datetime-local").then(|| Timestamp::parse_iso8601(&value)).flatten();
         let value = moment.map_or(value, |at| input(at).into());
-        Self { name, id: name.to_owned(), label, hint: "", kind, value, problem, required: false }
+        Self { name, id: name.to_owned(), label, hint: "", kind, value, problem, required: false, complete: "off" }
     }
 
     /// Says beside the label what is expected.
@@ -43,6 +45,12 @@ impl<'a> Field<'a> {
     #[must_use]
     pub fn required(self) -> Self {
         Self { required: true, ..self }
+    }
+
+    /// Lets the browser fill it in.
+    #[must_use]
+    pub fn complete(self, complete: &'a str) -> Self {
+        Self { complete, ..self }
     }
 
     /// Tells it from another field of the same name on the page.

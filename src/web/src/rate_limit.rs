@@ -98,6 +98,12 @@ impl<K: Hash + Eq + Clone + Send + Sync + 'static> RateLimit<K> {
         Self::of(name, per_minute, Duration::from_secs(60), Quota::per_minute)
     }
 
+    /// At most `per_hour` with bursts of as many; 0 for no limit.
+    #[must_use]
+    pub fn per_hour(name: &'static str, per_hour: u32) -> Self {
+        Self::of(name, per_hour, Duration::from_secs(3_600), Quota::per_hour)
+    }
+
     fn of(name: &'static str, rate: u32, window: Duration, quota: fn(NonZeroU32) -> Quota) -> Self {
         let limiter = NonZeroU32::new(rate).map(|burst| {
             let limiter = RateLimiter::keyed(quota(burst)).with_middleware();
@@ -239,6 +245,10 @@ pub struct RateLimits {
     pub refusals: RateLimit<AppId>,
     /// Attempts to sign in to the portal by address.
     pub sign_ins: RateLimit<IpAddr>,
+    /// Attempts to sign in to an account of the portal from browsers that have not been there, by the digest of its address.
+    pub sign_ins_of_accounts: RateLimit<[u8; 32]>,
+    /// The same from a browser that has signed in to it before.
+    pub sign_ins_of_browsers: RateLimit<[u8; 32]>,
     /// Attempts at the PIN of a door, by the path of the door and address.
     pub pins: RateLimit<(String, IpAddr)>,
     /// The same by door alone.
@@ -274,6 +284,8 @@ impl RateLimits {
             starts_of_events: RateLimit::per_minute("starts", 0),
             refusals: RateLimit::per_second("refusals", 0),
             sign_ins: RateLimit::per_minute("sign_ins", 0),
+            sign_ins_of_accounts: RateLimit::per_hour("sign_ins", 0),
+            sign_ins_of_browsers: RateLimit::per_hour("sign_ins", 0),
             pins: RateLimit::per_minute("pins", 0),
             pins_of_doors: RateLimit::per_minute("pins", 0),
             streams: StreamSlots::new(usize::MAX),

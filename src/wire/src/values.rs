@@ -11,15 +11,16 @@ use sakshi_domain::flow::file::Base64File;
 use sakshi_domain::flow::flow_id::FlowId;
 use sakshi_domain::flow::text::{ForeignId, Text};
 use sakshi_domain::http_url::HttpUrl;
-use sakshi_domain::ids::{AppId, ClientId, EventId, GrantId, KeyId, OperatorId, TxnId};
+use sakshi_domain::ids::{AppId, ClientId, EventId, GrantId, KeyId, OperatorId, TxnId, UserId};
 use sakshi_domain::language::Language;
 use sakshi_domain::limits::{
-    CLAIMS_MAX, EVENT_BUDGET_MAX, EVENT_NAME_CHARS_MAX, FILE_CHARS_MAX, GUESTS_MAX, REQUEST_ID_CHARS_MAX, URL_CHARS_MAX,
+    CLAIMS_MAX, EMAIL_CHARS_MAX, EVENT_BUDGET_MAX, EVENT_NAME_CHARS_MAX, FILE_CHARS_MAX, GUESTS_MAX, REQUEST_ID_CHARS_MAX, URL_CHARS_MAX,
 };
 use sakshi_domain::request_id::RequestId;
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::time_zone::TimeZone;
 use sakshi_domain::transaction::VerifiedClaims;
+use sakshi_domain::user::Email;
 use serde_json::{Value, json};
 
 use crate::body::{Describe, Field, Properties, Schemas, choice, described, named, reference};
@@ -44,6 +45,8 @@ described! {
     KeyId: { "type": "string", "pattern": TEXT_ID }
     GrantId: { "type": "string", "pattern": TEXT_ID }
     OperatorId: { "type": "string", "pattern": TEXT_ID }
+    UserId: { "type": "string", "pattern": TEXT_ID }
+    Email: { "type": "string", "maxLength": EMAIL_CHARS_MAX, "pattern": EMAIL }
     RequestId: { "type": "string", "minLength": 1, "maxLength": REQUEST_ID_CHARS_MAX, "pattern": "^[!-~]+$" }
     HttpUrl: { "type": "string", "format": "uri", "maxLength": URL_CHARS_MAX }
     Timestamp: { "type": "string", "format": "date-time" }
@@ -64,6 +67,9 @@ described! {
 
 /// The text of an id that is no UUID.
 const TEXT_ID: &str = "^[A-Za-z0-9_-]{1,64}$";
+
+/// An e-mail address, as far as a typing mistake would show.
+const EMAIL: &str = r#"^[^\s\u0000-\u001f\u007f-\u009f\ufeff<>"(),:;@]+@[^\s\u0000-\u001f\u007f-\u009f\ufeff<>"(),:;@.]+(\.[^\s\u0000-\u001f\u007f-\u009f\ufeff<>"(),:;@.]+)+$"#;
 
 /// A registration code: six letters and digits that are not taken for each other, and what may stand between them.
 const REGISTRATION_CODE: &str = "^[ -]*([2-9A-HJ-NP-Za-hj-np-z][ -]*){6}$";
@@ -104,6 +110,7 @@ parsed! {
     AppId: str::parse;
     ClientId: str::parse;
     KeyId: str::parse;
+    Email: str::parse;
     ForeignId: str::parse;
     RequestId: Self::parse;
     EventText: Self::parse;
@@ -320,6 +327,7 @@ words! {
     sakshi_domain::flow::statuses::HistoricalStatus,
     sakshi_domain::checks::CheckStatus,
     sakshi_domain::operator::Role,
+    sakshi_domain::user::UserRole,
     sakshi_domain::erasure::ErasureKind,
     sakshi_domain::client_transfer::RecordKind,
     sakshi_domain::client_transfer::ImportOutcome,

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use rusqlite::types::Value;
+use sakshi_domain::client_log::{LogEntry, LogFilter};
 use sakshi_domain::clock::ManualClock;
 use sakshi_domain::credits::{CreditMove, EntryKind};
 use sakshi_domain::event::{Event, EventTerms};
@@ -21,11 +22,12 @@ use sakshi_domain::refused_request::RefusedRequest;
 use sakshi_domain::tenancy::{ApiKeyRecord, App, Client, ClientLimits, KeyDigest};
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::{AnswerDigest, Outcome, Pending, Terms};
+use sakshi_domain::user::{User, UserRole};
 use sakshi_store::Retention;
 use sakshi_store::embedded::{EmbeddedStore, LooseTable};
 use sakshi_store::{
-    CompleteTransaction, CreateEvent, OpenFlow, OpenTransaction, Ownership, PageRequest, Rows, Sealed, SessionDigest, SessionRecord,
-    StoreError, StoreFuture, Vault,
+    AskedLog, CompleteTransaction, CreateEvent, Credential, InviteDigest, OpenFlow, OpenTransaction, Ownership, PageRequest, Rows, Sealed,
+    SessionDigest, SessionHolder, SessionRecord, StoreError, StoreFuture, Vault,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -206,15 +208,44 @@ fn fill(store: &EmbeddedStore, ids: &Ids, vault: &Vault) {
     now(store.open_flow(OpenFlow { flow, payload: None, until: START + Duration::from_secs(86_400), idempotency: None })).unwrap();
     now(store.open_session(SessionRecord {
         digest: SessionDigest([5; 32]),
-        key: KeyDigest([9; 32]),
+        holder: SessionHolder::Key(KeyDigest([9; 32])),
         app: app.clone(),
+        opened_at: START,
+        network: "192.0.2.0/24".to_owned(),
+        browser: "Firefox on Linux".to_owned(),
         idle_until: START + Duration::from_secs(60),
         ends_at: START + Duration::from_secs(600),
     }))
     .unwrap();
+    now(store.invite_user(user(&client), InviteDigest([4; 32]), START + Duration::from_secs(600))).unwrap();
+    now(store.accept_invite(InviteDigest([4; 32]), credential())).unwrap().unwrap();
+    now(store.append_client_log(client, logged())).unwrap();
     now(store.add_operator(operator(), KeyDigest([8; 32]))).unwrap();
     now(store.append_audit("{\"what\":\"was done\"}".to_owned())).unwrap();
     now(store.keep_refusal(app, refusal())).unwrap();
+}
+
+fn user(client: &ClientId) -> User {
+    User {
+        user_id: read(json!("usr_4a5f0c1d2e3b49788695a4b3c2d1e0f9")),
+        client_id: client.clone(),
+        name: read(json!("Ravi")),
+        email: read(json!("ravi@example.com")),
+        role: UserRole::View,
+        created_at: START,
+        invited_until: None,
+        accepted_at: None,
+        signed_in_at: None,
+        disabled_at: None,
+    }
+}
+
+fn credential() -> Credential {
+    Credential { salt: [1; 16], iterations: 1, hash: [2; 32], totp: [3; 20], recovery: vec![[4; 32]] }
+}
+
+fn logged() -> LogEntry {
+    read(json!({"at": START.to_string(), "actor": {"kind": "link"}, "action": "signed_in", "request_id": "r-3"}))
 }
 
 fn operator() -> OperatorRecord {
@@ -300,6 +331,11 @@ fn everything(world: &World) {
     let _ = now(store.flow_deliveries(ids.flow));
     let _ = now(store.lapsed_flows(10));
     let _ = now(store.load_session(SessionDigest([5; 32])));
+    let _ = now(store.list_users(ids.client.clone()));
+    let _ = now(store.find_signing_in(read(json!("ravi@example.com"))));
+    let (client, filter) = (ids.client.clone(), LogFilter::default());
+    let _ = now(store.client_log(AskedLog { client, filter, before: None, limit: 10, now: START }));
+    let _ = now(store.key_uses(ids.client.clone()));
     let _ = now(store.operators());
     let _ = now(store.find_operator(KeyDigest([8; 32])));
     let _ = now(store.audit_log(0, 10));

@@ -4,9 +4,13 @@ mod checks;
 mod docs;
 mod errors;
 mod forms;
+mod keys;
 mod pages;
+mod roles;
 mod sessions;
 mod standing;
+mod team;
+mod users;
 mod work;
 
 use crate::pages_fixture::{PagesFixture, text};
@@ -16,10 +20,11 @@ use url::form_urlencoded;
 
 const OURS: &str = "https://v.example";
 
-/// A browser that keeps one cookie.
+/// A browser that keeps the cookie of its session, and sends another one.
 struct Browser<'a> {
     fixture: &'a PagesFixture,
     cookie: Option<String>,
+    other: Option<String>,
 }
 
 /// What a browser is answered.
@@ -33,7 +38,7 @@ struct Answer {
 
 impl<'a> Browser<'a> {
     fn new(fixture: &'a PagesFixture) -> Self {
-        Self { fixture, cookie: None }
+        Self { fixture, cookie: None, other: None }
     }
 
     /// One that has signed in as the first client.
@@ -54,7 +59,8 @@ impl<'a> Browser<'a> {
 
     async fn ask(&self, request: TestRequest) -> Answer {
         let request = request.insert_header(("accept", "text/html,*/*;q=0.8"));
-        let request = self.cookie.iter().fold(request, |request, cookie| request.insert_header((COOKIE, cookie.as_str())));
+        let cookies: Vec<&str> = [&self.cookie, &self.other].into_iter().flatten().map(String::as_str).collect();
+        let request = if cookies.is_empty() { request } else { request.insert_header((COOKIE, cookies.join("; "))) };
         let response = self.fixture.ask(request).await;
         let header = |name| response.headers().get(&name).map(|value| value.to_str().unwrap().to_owned());
         let headers = response.headers().iter().map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned())).collect();

@@ -6,6 +6,7 @@ use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::Data;
 use askama::Template;
+use sakshi_domain::client_log::{Action, Subject};
 use sakshi_domain::ids::EventId;
 use sakshi_service::Service;
 use sakshi_service::events::{OPERATION, create_event};
@@ -71,8 +72,8 @@ async fn created(user: &PortalUser, form: &Form, service: &Service, rates: &Rate
     let caller = &user.caller;
     rates.orders.take(&caller.client)?;
     let asked: CreateEventRequest = form.sent(SHAPE).request(service.request_context())?;
-    Ok(create_event(service, caller.clone(), asked.terms(service.rules.time_zone), form.once(caller, OPERATION))
-        .await?
-        .into_answer()?
-        .event_id)
+    let terms = asked.terms(service.rules.time_zone);
+    let id = create_event(service, caller.clone(), terms, form.once(caller, OPERATION)).await?.into_answer()?.event_id;
+    user.log(service, Action::EventCreated, vec![Subject::Event(id)]).await?;
+    Ok(id)
 }

@@ -12,6 +12,7 @@ use actix_web::{HttpRequest, HttpResponse};
 use futures_util::stream::{Stream, StreamExt as _, iter, try_unfold};
 use sakshi_authority::claims::credential_name;
 use sakshi_domain::claims::{Claim, ClaimSet};
+use sakshi_domain::client_log::{Action, Subject};
 use sakshi_domain::limits::GUEST_SLICE_BYTES;
 use sakshi_service::Service;
 use sakshi_service::budget::{MemoryPermit, Stage};
@@ -39,6 +40,7 @@ pub(crate) async fn csv(
     service: Data<Service>,
 ) -> Result<HttpResponse, PortalError> {
     let event = own_event(&service, &user.caller.app.app_id, &path).await?;
+    user.log(&service, Action::GuestsListed, vec![Subject::Event(event.id)]).await?;
     let permit = service.memory.answers.permit(user.caller.owners(), Stage::Leaving);
     let watch = close_connection_when(&request, permit.revoked());
     let list = GuestList::new(&service, &user.caller, &event, PageRequest { page: 1, page_size: u32::MAX });

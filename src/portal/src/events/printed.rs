@@ -6,6 +6,7 @@ use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Path};
 use askama::Template;
+use sakshi_domain::client_log::{Action, Subject};
 use sakshi_domain::event::Event;
 use sakshi_service::check_ins::{ListedGuest, guests_after};
 use sakshi_service::events::own_event;
@@ -54,6 +55,7 @@ pub(crate) async fn show(user: PortalUser, path: Path<String>, service: Data<Ser
     if !fits(&event) {
         return Err(ServiceError::NotFound("list").into());
     }
+    user.log(&service, Action::GuestsListed, vec![Subject::Event(event.id)]).await?;
     let mut guests: Vec<ListedGuest> = Vec::new();
     loop {
         let found = guests_after(&service, &event, guests.len() as u64, SLICE).await?;

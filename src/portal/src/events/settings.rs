@@ -6,6 +6,7 @@ use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Path};
 use askama::Template;
+use sakshi_domain::client_log::{Action, Subject};
 use sakshi_domain::event::{CreditBudget, Event, EventText, OnDuplicate};
 use sakshi_domain::ids::AppId;
 use sakshi_domain::invalid::Invalid;
@@ -152,7 +153,10 @@ pub(crate) async fn patch(submitted: Submitted, path: Path<String>, service: Dat
     }
     let only_if = tag.clone().map(|tag| vec![tag]);
     match change_event(&service, &user.caller.app.app_id, &path, form.sent(SHAPE), only_if).await {
-        Ok(event) => Ok(redirect(&format!("/portal/events/{}/settings?done=saved", event.id))),
+        Ok(event) => {
+            user.log(&service, Action::EventChanged, vec![Subject::Event(event.id)]).await?;
+            Ok(redirect(&format!("/portal/events/{}/settings?done=saved", event.id)))
+        }
         Err(error) => {
             // After a change by somebody else the page shows the event as it is.
             let (form, tag) = if error == ServiceError::EventChanged { (Form::default(), None) } else { (form, tag) };
@@ -175,7 +179,10 @@ pub(crate) async fn doors(submitted: Submitted, path: Path<String>, service: Dat
         None => opened(&service, app, &path, form.value(GATE).trim()).await.map(|()| "opened"),
     };
     match done {
-        Ok(done) => Ok(redirect(&format!("/portal/events/{}/settings?done={done}", *path))),
+        Ok(done) => {
+            user.log(&service, Action::DoorsChanged, path.parse().map(Subject::Event).into_iter().collect()).await?;
+            Ok(redirect(&format!("/portal/events/{}/settings?done={done}", *path)))
+        }
         Err(error) => {
             let (status, door_form) = form.refused(error)?;
             shown(&user, &path, Outcome { status, door_form, ..Outcome::default() }, &service).await

@@ -10,6 +10,7 @@ use actix_web::web::{Data, Path};
 use rust_xlsxwriter::{Format, Workbook, XlsxError};
 use sakshi_authority::claims::credential_name;
 use sakshi_domain::claims::Claim;
+use sakshi_domain::client_log::{Action, Subject};
 use sakshi_domain::event::Event;
 use sakshi_service::budget::Stage;
 use sakshi_service::events::own_event;
@@ -51,6 +52,7 @@ pub(crate) async fn xlsx(user: PortalUser, path: Path<String>, service: Data<Ser
     if !fits(&event) {
         return Err(ServiceError::NotFound("workbook").into());
     }
+    user.log(&service, Action::GuestsListed, vec![Subject::Event(event.id)]).await?;
     let claims = columns(event.terms.claims);
     let mut permit = service.memory.answers.permit(user.caller.owners(), Stage::Leaving);
     let mut list = GuestList::new(&service, &user.caller, &event, PageRequest { page: 1, page_size: event.counts.registrations.max(1) });

@@ -21,6 +21,7 @@ use super::erase::Erase;
 use super::error::CliError;
 use super::intent_keys::IntentKeys;
 use super::style::{Out, write_lines};
+use super::users::Users;
 use super::{clock, paint, reseal, story, tree};
 use crate::settings::Sources;
 
@@ -47,6 +48,9 @@ enum Subject {
     /// API keys of a client.
     #[command(subcommand)]
     Keys(Keys),
+    /// Users of a client: the people who sign in to the portal.
+    #[command(subcommand)]
+    Users(Users),
     /// Credits of a client.
     #[command(subcommand)]
     Credits(Credits),
@@ -333,6 +337,7 @@ async fn ask(api: &Api, subject: &Subject) -> Result<(Value, View), CliError> {
         }
         Subject::Keys(Keys::Revoke { key_id }) => answer(api, internal::revoke_key(key_id), View::Pairs).await,
         Subject::Credits(credits) => credits.ask(api).await,
+        Subject::Users(users) => users.ask(api).await,
         Subject::Events { app_id, paging } => answer(api, internal::events(app_id, paging.page()), View::Rows("events", EVENT)).await,
         Subject::WealthUrls(urls) => answer(api, internal::change_app(&urls.app_id, &urls.change()), View::Pairs).await,
         Subject::WebhookUrls { app_id } => answer(api, internal::webhook_urls(app_id), View::Rows("webhook_urls", WEBHOOK_URL)).await,

@@ -52,6 +52,14 @@ pub(super) enum Clients {
         /// Id of the client.
         client_id: String,
     },
+    /// Let the people of a client sign in to the portal with an API key, or not.
+    KeySignIn {
+        /// Id of the client.
+        client_id: String,
+        /// true or false.
+        #[arg(action = clap::ArgAction::Set)]
+        allowed: bool,
+    },
     /// Change what a client may use; without options, what is set.
     Limits(Box<Limits>),
     /// The brand that pages show of a client, or at one event: show it, or change it with options.
@@ -169,6 +177,7 @@ impl Clients {
             Self::Rename { client_id, name } => changed(api, client_id, json!({ "name": name })).await,
             Self::Suspend { client_id } => changed(api, client_id, json!({ "suspended": true })).await,
             Self::Resume { client_id } => changed(api, client_id, json!({ "suspended": false })).await,
+            Self::KeySignIn { client_id, allowed } => changed(api, client_id, json!({ "portal_key_sign_in": allowed })).await,
             Self::Limits(limits) => match limits.change() {
                 change if change == json!({}) => answer(api, internal::client(&limits.client_id), View::Pairs).await,
                 change => changed(api, &limits.client_id, change).await,

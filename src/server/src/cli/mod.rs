@@ -27,6 +27,7 @@ mod story;
 pub mod style;
 mod top;
 mod tree;
+mod users;
 
 use std::io::Write;
 use std::path::PathBuf;

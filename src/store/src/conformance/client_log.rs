@@ -18,7 +18,7 @@ const MONTH: Duration = Duration::from_secs(30 * 24 * 3_600);
 pub(crate) fn entry(test: &impl TestStore, action: Action) -> LogEntry {
     LogEntry {
         at: test.now(),
-        actor: Actor::User { id: UserId::generate(), name: "Planted Person".into() },
+        actor: Actor::User { id: UserId::generate(), name: "Planted Person".parse().unwrap() },
         action,
         subjects: vec![Subject::App(AppId::generate())],
         request_id: RequestId::mint(),

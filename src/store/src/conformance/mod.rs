@@ -32,6 +32,7 @@ pub(crate) mod tenancy;
 pub(crate) mod transactions;
 pub(crate) mod transfers;
 pub(crate) mod upkeep;
+pub(crate) mod users;
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -177,6 +178,14 @@ macro_rules! store_conformance {
             sessions::a_session_ends_when_it_was_idle_for_too_long_and_is_not_brought_back,
             sessions::use_prolongs_a_session_and_never_beyond_its_end,
             sessions::a_session_that_was_ended_is_gone_at_once,
+            users::a_user_is_invited_by_a_link_that_works_once_and_for_its_time,
+            users::an_address_has_one_user_and_a_user_needs_a_client,
+            users::each_code_works_once_whoever_races,
+            users::a_user_who_is_disabled_or_reset_does_not_sign_in,
+            users::the_sessions_of_a_user_are_listed_switched_and_ended,
+            users::a_user_is_found_with_the_client_and_the_app_that_was_named,
+            users::what_is_erased_of_a_client_is_that_of_its_users_too,
+            tenancy::the_use_of_a_key_is_noted_once_in_an_interval,
             erasure::an_erased_transaction_is_gone_with_its_webhook_and_its_kept_answer_and_the_ledger_stays,
             erasure::an_erased_transaction_that_waits_cannot_be_completed,
             erasure::an_erased_guest_keeps_the_place_and_nothing_else,

@@ -1,7 +1,7 @@
 //! A store with every kind of sealed value, and everything that is read from it. Tests of each store seal it anew.
 #![allow(missing_docs)] // Each name is the sentence that the property states.
 
-use sakshi_domain::client_log::{Action, LogFilter};
+use sakshi_domain::client_log::Action;
 use sakshi_domain::delivery::{QueuedDelivery, Subject};
 use sakshi_domain::event::Event;
 use sakshi_domain::flow::api_type::RegisteredUrls;
@@ -20,10 +20,13 @@ use super::fixture::{WINDOW, app, client_with, completed, completing, created, e
 use super::flow_fixture::{Flow, Told, accepted, document, locker, opened as flow_opened, party, registered, told, wealth};
 use super::operators::operator;
 use super::refusals::refused;
+use super::sessions::session;
+use super::users::joined;
 use super::{TestStore, console};
 use crate::{
     AskedConsents, AskedLog, AuditRecord, CompleteOutcome, ConsentPage, ConsentPlace, ConsoleSession, IdempotencyScope, LogPage,
-    PageRequest, ReportFlowOutcome, ResealCursor, Resealed, SessionDigest, SessionRecord, Store, TransactionRecord, Vault,
+    PageRequest, ReportFlowOutcome, ResealCursor, Resealed, SessionDigest, SessionHolder, SessionRecord, SigningIn, Store,
+    TransactionRecord, Vault,
 };
 
 const OUTCOME: &[u8] = b"what was shared";
@@ -50,13 +53,9 @@ pub(crate) async fn filled(test: &impl TestStore, vault: &Vault) -> Filled {
     store.keep_refusal(app.app_id.clone(), refused(test, 1)).await.unwrap();
     store.add_operator(operator(test, "Asha Rao"), KeyDigest([6; 32])).await.unwrap();
     let times = [test.now() + WINDOW, test.now() + WINDOW * 10];
-    let session = SessionRecord {
-        digest: SessionDigest([1; 32]),
-        key: KeyDigest([5; 32]),
-        app: app.app_id.clone(),
-        idle_until: times[0],
-        ends_at: times[1],
-    };
+    let person = joined(test, &client, "planted-one@example.com", 1).await;
+    let holder = SessionHolder::User { id: person.user_id, epoch: 0 };
+    let session = SessionRecord { holder, idle_until: times[0], ends_at: times[1], ..session(test, 1) };
     store.open_session(session).await.unwrap();
     store.append_client_log(client.clone(), entry(test, Action::SignedIn)).await.unwrap();
     console::used(test).await;
@@ -123,6 +122,7 @@ pub(crate) struct Read {
     consents: ConsentPage,
     operators: Vec<OperatorRecord>,
     log: LogPage,
+    person: Option<SigningIn>,
 }
 
 /// Reads everything, with these keys alone.
@@ -160,8 +160,7 @@ pub(crate) async fn read(store: &Store, vault: &Vault, filled: &Filled) -> Read 
     let (from, to) = (Timestamp::from_millis(0), Timestamp::from_millis(4_000_000_000_000));
     let asked = AskedConsents { client: filled.client.clone(), from, to, after: ConsentPlace::default(), limit: 100 };
     let consents = store.consents(asked).await.unwrap();
-    let (filter, now) = (LogFilter::default(), apps[0].created_at);
-    let log = AskedLog { client: filled.client.clone(), filter, before: None, limit: 100, now };
+    let log = AskedLog::newest(filled.client.clone(), apps[0].created_at);
     let answer = store.load_idempotent_answer(filled.scope).await.unwrap().unwrap().answer;
     let guests = store.list_registrations(filled.event.id, all.into()).await.unwrap().items;
     Read {
@@ -189,6 +188,7 @@ pub(crate) async fn read(store: &Store, vault: &Vault, filled: &Filled) -> Read 
         consents,
         operators: store.operators().await.unwrap(),
         log: store.client_log(log).await.unwrap(),
+        person: store.find_signing_in("planted-one@example.com".parse().unwrap()).await.unwrap(),
     }
 }
 

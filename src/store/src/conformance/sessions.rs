@@ -8,17 +8,20 @@ use sakshi_domain::tenancy::KeyDigest;
 
 use super::TestStore;
 use crate::Swept;
-use crate::{SessionDigest, SessionRecord};
+use crate::{SessionDigest, SessionHolder, SessionRecord};
 
 const IDLE: Duration = Duration::from_secs(1_800);
 const LIFETIME: Duration = Duration::from_secs(4_000);
 const MOMENT: Duration = Duration::from_millis(1);
 
-fn session(test: &impl TestStore, number: u8) -> SessionRecord {
+pub(crate) fn session(test: &impl TestStore, number: u8) -> SessionRecord {
     SessionRecord {
         digest: SessionDigest([number; 32]),
-        key: KeyDigest([number + 100; 32]),
+        holder: SessionHolder::Key(KeyDigest([number + 100; 32])),
         app: AppId::generate(),
+        opened_at: test.now(),
+        network: "planted-network".into(),
+        browser: "planted-browser".into(),
         idle_until: test.now() + IDLE,
         ends_at: test.now() + LIFETIME,
     }

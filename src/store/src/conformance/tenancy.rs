@@ -91,8 +91,11 @@ pub(crate) async fn a_client_is_renamed_limited_suspended_and_resumed(test: &imp
         result_ttl_s: Some(retention.result_ttl_s),
         registration_ttl_days: Some(retention.registration_ttl_days),
         brand: BrandPatch { name: Some(brand().name), logo: Some(brand().logo), colour: Some(brand().colour), ..BrandPatch::default() },
+        portal_key_sign_in: Some(false),
     };
-    let expected = Client { name: "Bank of Renaming".into(), suspended_at: Some(test.now()), limits, brand: brand(), ..before.clone() };
+    let suspended_at = Some(test.now());
+    let expected =
+        Client { name: "Bank of Renaming".into(), suspended_at, limits, brand: brand(), portal_key_sign_in: false, ..before.clone() };
     assert_eq!(change(patch.clone()).await, Ok(Some(expected.clone())));
     test.advance(Duration::from_secs(9));
     assert_eq!(change(patch).await, Ok(Some(expected.clone())), "as of the first time");
@@ -186,4 +189,21 @@ pub(crate) async fn a_revoked_key_stays_revoked_as_of_the_first_time(test: &impl
     let grant = test.store().find_key(KeyDigest([1; 32]), AppId::generate()).await.unwrap().unwrap();
     assert!(!grant.key.is_valid(test.now(), Profile::Production));
     assert_eq!(test.store().retire_key(KeyId::generate(), Some(first), None).await, Ok(None));
+}
+
+pub(crate) async fn the_use_of_a_key_is_noted_once_in_an_interval(test: &impl TestStore) {
+    let (store, client, interval) = (test.store(), client_with(test, 0).await, Duration::from_secs(600));
+    let (used, unused) = (key(test, &client, vec![]), key(test, &client, vec![]));
+    assert_eq!(store.create_key(used.clone(), KeyDigest([1; 32])).await, Ok(true));
+    assert_eq!(store.create_key(unused, KeyDigest([2; 32])).await, Ok(true));
+    assert_eq!(store.key_uses(client.clone()).await, Ok(vec![]));
+    let first = test.now();
+    for (known, after) in [(None, 0), (None, 1), (Some(first), 1)] {
+        store.note_key_use(KeyDigest([1; 32]), known, first + Duration::from_secs(after), interval).await.unwrap();
+        assert_eq!(store.key_uses(client.clone()).await, Ok(vec![(used.key_id.clone(), first)]));
+    }
+    store.note_key_use(KeyDigest([1; 32]), Some(first), first + interval, interval).await.unwrap();
+    store.retire_key(used.key_id.clone(), Some(test.now()), None).await.unwrap();
+    assert_eq!(store.key_uses(client).await, Ok(vec![(used.key_id, first + interval)]));
+    assert_eq!(store.find_key(KeyDigest([1; 32]), AppId::generate()).await.unwrap().unwrap().used_at, Some(first + interval));
 }

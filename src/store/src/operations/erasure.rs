@@ -121,8 +121,10 @@ impl Store {
         }
         let place = Some(Place::Partition(client.partition()));
         let now = self.read(vec![Query::Record(client_record(client))]).await?.now;
+        let users = self.erase_users(client).await?;
         self.remove_client_log(client, now).await?;
-        self.erase_all(place, Whose { field: &["client"], name: client.as_str() }, &apps).await
+        let erased = self.erase_all(place, Whose { field: &["client"], name: client.as_str() }, &apps).await?;
+        Ok(Erased { users, ..erased })
     }
 
     /// Erases everything of an owner, and the refused requests of apps.

@@ -1,6 +1,7 @@
 //! Clients, apps, keys, and registered webhook URLs.
 
 use std::str::FromStr;
+use std::time::Duration;
 
 use sakshi_domain::brand::LogoId;
 use sakshi_domain::client_transfer::TransferredKey;
@@ -19,7 +20,7 @@ use crate::records::{client, tenancy};
 use crate::sealing::{seal_app, seal_urls, unseal_app, unseal_urls};
 use crate::tenancy::KeyGrant;
 use crate::transitions::tenancy::{
-    Changes, client_of, create_client, key_of, list, name_key, of_client, of_key, put_app, put_key, retired, write,
+    Changes, client_of, create_client, key_of, list, name_key, note_use, of_client, of_key, put_app, put_key, retired, write,
 };
 
 impl Store {
@@ -170,6 +171,22 @@ impl Store {
         self.run(|store| async move { Ok(store.keys_of(&client).await?.into_iter().map(|named| named.key).collect()) })
     }
 
+    /// The last use of each key of a client that was used, as it was noted.
+    pub fn key_uses(&self, client: ClientId) -> StoreFuture<Vec<(KeyId, Timestamp)>> {
+        self.run(|store| async move {
+            let ids: Vec<KeyId> = store.ids(tenancy::api_keys(&client), 0, u64::MAX).await?;
+            let named = store.records_of(ids, tenancy::api_key_id, |id, named| Ok((id, KeyDigest(named.array("digest")?)))).await?;
+            let key = |named: &(KeyId, KeyDigest)| tenancy::api_key(&named.1);
+            let uses = store.records_of(named, key, |(id, _), record| Ok(record.time("used_at").map(|at| (id, at)))).await?;
+            Ok(uses.into_iter().flatten().collect())
+        })
+    }
+
+    /// Notes that a key is used, unless a use was noted within the interval.
+    pub fn note_key_use(&self, digest: KeyDigest, known: Option<Timestamp>, at: Timestamp, interval: Duration) -> StoreFuture<()> {
+        self.run(move |store| async move { store.commit(note_use(&digest, known, at, interval)).await.map(drop) })
+    }
+
     /// Changes when a key stops working: `revoked_at` at once, `expires_at` later; with neither, the
     /// key is only read. `None` when there is no such key. A key that is revoked stays revoked as of the first time, and of two
     /// expiry times the earlier one stands.
@@ -188,14 +205,14 @@ impl Store {
     /// The key with this digest, with its client and an app.
     pub fn find_key(&self, digest: KeyDigest, app: AppId) -> StoreFuture<Option<KeyGrant>> {
         self.run(move |store| async move {
-            let Some(key) = store.record(tenancy::api_key(&digest)).await? else { return store.confirmed(None).await };
-            let key = key_of(&key)?;
+            let Some(record) = store.record(tenancy::api_key(&digest)).await? else { return store.confirmed(None).await };
+            let (key, used_at) = (key_of(&record)?, record.time("used_at"));
             let queries = [client::client(&key.client_id), tenancy::app(&app)].map(Query::Record);
             let mut answers = store.read(queries.into()).await?;
             let Some(client) = answers.record()? else { return store.confirmed(None).await };
             let client = client_of(key.client_id.clone(), &client)?;
             let app = answers.record()?.map(|record| unseal_app(store.vault(), &app, record.bytes("record"))).transpose()?;
-            Ok(Some(KeyGrant { key, client, app }))
+            Ok(Some(KeyGrant { key, used_at, client, app }))
         })
     }
 
@@ -243,7 +260,7 @@ impl Store {
 
     /// Writes what `change` makes of a record, if it is still as it was read, and otherwise begins again; `None` when there is none. What
     /// changes nothing is not written, so a call that is repeated sees that it was done.
-    async fn change<T>(
+    pub(super) async fn change<T>(
         &self,
         key: Key,
         change: impl Fn(&Record) -> Result<(Option<Changes>, T), StoreError>,

@@ -8,6 +8,7 @@ use crate::engine::Key;
 
 table! {
     /// A client. `balance` is the sum of its ledger. One with `suspended_at` is suspended; `limits` and `brand` are JSON.
+    /// One with `key_sign_in_refused` lets nobody sign in to the portal with an API key.
     CLIENT = "client", Record Stays {
         name: Text,
         created_at: Integer,
@@ -16,6 +17,7 @@ table! {
         limits: Text,
         brand: Text,
         imported_at: Integer,
+        key_sign_in_refused: Integer,
     }
 }
 

@@ -20,6 +20,7 @@ pub(crate) mod refusal;
 pub(crate) mod session;
 pub(crate) mod tenancy;
 pub(crate) mod transaction;
+pub(crate) mod user;
 
 use sakshi_domain::ids::Partition;
 
@@ -55,6 +56,12 @@ pub(crate) static ALL: &[&Table] = &[
     &operator::OPERATOR,
     &operator::OPERATORS,
     &operator::OPERATOR_TOKEN,
+    &user::EMAIL_SECRET,
+    &user::USER,
+    &user::USERS,
+    &user::USER_EMAIL,
+    &user::USER_INVITE,
+    &user::USER_SESSIONS,
     &client::CLIENT,
     &client::CLIENTS,
     &client::LEDGER,

@@ -1,11 +1,11 @@
-//! Sessions of people who have signed in with a key.
+//! Sessions of people who have signed in.
 
 use super::{alone, table};
 use crate::engine::Key;
 use crate::sessions::SessionDigest;
 
 table! {
-    /// A session, by the digest of its id. `grant` is the digest of its key, and its app.
+    /// A session, by the digest of its id. `grant` is the person, the app, and where the person signed in.
     SESSION = "session", Record Ends {
         idle_until: Integer,
         ends_at: Integer,

@@ -29,7 +29,7 @@ table! {
 }
 
 table! {
-    /// An API key, by its digest. `environments` are words.
+    /// An API key, by its digest. `environments` are words. `used_at` is at most some minutes old.
     API_KEY = "key", Record Stays {
         key_id: Text,
         client: Text,
@@ -39,6 +39,7 @@ table! {
         created_at: Integer,
         expires_at: Integer,
         revoked_at: Integer,
+        used_at: Integer,
     }
 }
 

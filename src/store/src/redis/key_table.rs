@@ -3,7 +3,7 @@
 
 use crate::engine::redis::{name, named};
 use crate::engine::{Form, Key, Life, Table};
-use crate::records::{self, client, console, credential, installation, session, tenancy};
+use crate::records::{self, client, console, credential, installation, session, tenancy, user};
 
 /// The end of a key.
 #[derive(Clone, Copy, Debug)]
@@ -50,7 +50,7 @@ const MARKS: [KeyKind; 10] = [
 ];
 
 /// The kinds whose records are found by their ids alone, each in a slot of its own. The others are in partitions.
-const ALONE: [&Table; 7] = [
+const ALONE: [&Table; 11] = [
     &tenancy::APP,
     &tenancy::API_KEY,
     &tenancy::API_KEY_ID,
@@ -58,6 +58,10 @@ const ALONE: [&Table; 7] = [
     &session::SESSION,
     &console::CONSOLE_SESSION,
     &credential::CREDENTIAL,
+    &user::USER,
+    &user::USER_EMAIL,
+    &user::USER_INVITE,
+    &user::USER_SESSIONS,
 ];
 
 /// The kinds that may have nothing in a store that many nodes share: none sweeps it.

@@ -22,3 +22,4 @@ pub(crate) mod session;
 pub(crate) mod summary;
 pub(crate) mod tenancy;
 pub(crate) mod transfer;
+pub(crate) mod user;

@@ -1,10 +1,15 @@
 //! Sessions of people who have signed in.
 
+use sakshi_domain::ids::UserId;
 use sakshi_domain::time::Timestamp;
 
-use crate::engine::{Batch, Guard, Op, Record};
+use crate::engine::{Batch, CallId, Guard, Op, Operand, Record};
+use crate::error::StoreError;
 use crate::records::session::session;
-use crate::sessions::{SessionDigest, SessionRecord};
+use crate::records::user::{user, user_sessions};
+use crate::sealing::unseal_grant;
+use crate::sessions::{Grant, SessionDigest, SessionRecord};
+use crate::vault::Vault;
 
 /// The batch that keeps a session with this sealed grant.
 #[must_use]
@@ -16,6 +21,14 @@ pub(crate) fn open(opened: &SessionRecord, grant: Vec<u8>) -> Batch {
     Batch::new(vec![Guard::Absent(key)], ops)
 }
 
+/// The batch that lists a session of a user, and drops those whose time has passed.
+#[must_use]
+pub(crate) fn list(id: &UserId, opened: &SessionRecord) -> Batch {
+    let (index, digest) = (user_sessions(id), opened.digest.0.to_vec());
+    let ended = Op::Sweep(index.clone(), i64::MIN, Operand::Now(0));
+    Batch::new(vec![], vec![ended, Op::Index(index, digest, opened.ends_at.into())])
+}
+
 /// The batch that keeps a session until then, at most until its own end. It is refused for one that is kept for longer, and for one
 /// that has ended.
 #[must_use]
@@ -23,4 +36,23 @@ pub(crate) fn prolong(digest: &SessionDigest, known: &Record, until: Timestamp) 
     let (key, until) = (session(digest), until.millis().min(known.integer("ends_at")));
     let ops = vec![Op::Set(key.clone(), vec![("idle_until", until.into())]), Op::ExpireAt(key.clone(), until.into())];
     Batch::on_full(vec![Guard::AtMost(key, "idle_until", until)], ops)
+}
+
+/// The batches that end all sessions of a user: those that are listed, and any other by the number of the credential.
+#[must_use]
+pub(crate) fn end_all(id: &UserId, listed: &[SessionDigest], call: CallId) -> Vec<Batch> {
+    let ended = listed.iter().map(|digest| Batch::on_full(vec![], vec![Op::Remove(session(digest))]));
+    let raised = Batch::on_full(vec![Guard::Present(user(id))], vec![Op::Add(user(id), "epoch", 1.into())]).called(call, user(id));
+    [raised].into_iter().chain(ended).chain([Batch::on_full(vec![], vec![Op::Remove(user_sessions(id))])]).collect()
+}
+
+/// The session of a record.
+///
+/// # Errors
+/// It cannot be read.
+pub(crate) fn session_of(vault: &Vault, digest: SessionDigest, record: &Record) -> Result<SessionRecord, StoreError> {
+    let Grant { holder, app, opened_at, network, browser } = unseal_grant(vault, digest, record.bytes("grant"))?;
+    let time = |name| record.time(name).ok_or_else(|| StoreError::unreadable("a session"));
+    let (idle_until, ends_at) = (time("idle_until")?, time("ends_at")?);
+    Ok(SessionRecord { digest, holder, app, opened_at, network, browser, idle_until, ends_at })
 }

@@ -2,6 +2,8 @@
 //! can be repeated after a crash. First the list, whose readers skip what has no record; then the id of a key; last the record, which
 //! makes it valid.
 
+use std::time::Duration;
+
 use sakshi_domain::ids::{ClientId, KeyId};
 use sakshi_domain::tenancy::{ApiKeyRecord, App, Client, KeyDigest};
 use sakshi_domain::time::Timestamp;
@@ -28,7 +30,7 @@ pub(crate) fn write(key: Key, known: Option<&Record>, fields: Changes) -> Batch 
     Batch::new(vec![guard], vec![op])
 }
 
-fn or_nothing(value: Option<impl Into<Operand>>) -> Operand {
+pub(crate) fn or_nothing(value: Option<impl Into<Operand>>) -> Operand {
     value.map_or(Operand::Nothing, Into::into)
 }
 
@@ -60,12 +62,13 @@ fn of_json<T: DeserializeOwned + Default>(record: &Record, field: &'static str) 
 
 /// The fields of a client that operators set.
 pub(crate) fn of_client(client: &Client) -> Changes {
-    let Client { name, suspended_at, limits, brand, .. } = client;
+    let Client { name, suspended_at, limits, brand, portal_key_sign_in, .. } = client;
     vec![
         ("name", name.as_str().into()),
         ("suspended_at", or_nothing(*suspended_at)),
         ("limits", or_nothing(unless_usual(limits))),
         ("brand", or_nothing(unless_usual(brand))),
+        ("key_sign_in_refused", or_nothing((!portal_key_sign_in).then_some(1))),
     ]
 }
 
@@ -76,7 +79,15 @@ pub(crate) fn of_client(client: &Client) -> Changes {
 pub(crate) fn client_of(client_id: ClientId, record: &Record) -> Result<Client, StoreError> {
     let created_at = Timestamp::from_millis(record.integer("created_at"));
     let (limits, brand) = (of_json(record, "limits")?, of_json(record, "brand")?);
-    Ok(Client { client_id, name: record.text("name").to_owned(), created_at, suspended_at: record.time("suspended_at"), limits, brand })
+    Ok(Client {
+        client_id,
+        name: record.text("name").to_owned(),
+        created_at,
+        suspended_at: record.time("suspended_at"),
+        limits,
+        brand,
+        portal_key_sign_in: !record.has("key_sign_in_refused"),
+    })
 }
 
 /// The batch that adds what is new to a list of a client, by creation and then by arrival, given the members that were read; `None` when
@@ -144,6 +155,17 @@ pub(crate) fn key_of(record: &Record) -> Result<ApiKeyRecord, StoreError> {
         expires_at: record.time("expires_at"),
         revoked_at: record.time("revoked_at"),
     })
+}
+
+/// The batch that notes when a key is used. It is refused if that was noted within the interval.
+#[must_use]
+pub(crate) fn note_use(digest: &KeyDigest, known: Option<Timestamp>, at: Timestamp, interval: Duration) -> Batch {
+    let key = tenancy::api_key(digest);
+    let guard = match known {
+        Some(_) => Guard::AtMost(key.clone(), "used_at", (at - interval).millis()),
+        None => Guard::Unset(key.clone(), "used_at"),
+    };
+    Batch::on_full(vec![guard], vec![Op::Set(key, vec![("used_at", at.into())])])
 }
 
 /// The key as it ends: the first time of a revocation stands, and the earlier of two expiry times.

@@ -32,5 +32,7 @@ body! { answer
         answers: u64,
         /// Refused requests.
         refusals: u64,
+        /// Users of the portal.
+        users: u64,
     }
 }

@@ -167,6 +167,9 @@ body! { answer
         expires_at: Option<Timestamp>,
         /// When it was revoked.
         revoked_at: Option<Timestamp>,
+        /// When it was last used, to within ten minutes; listed only.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        last_used_at: Option<Timestamp>,
         /// What is still to be done after a revocation.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         note: Option<String>,
@@ -177,6 +180,6 @@ impl From<ApiKeyRecord> for KeyResponse {
     fn from(key: ApiKeyRecord) -> Self {
         let ApiKeyRecord { key_id, client_id, label, environments, networks, created_at, expires_at, revoked_at } = key;
         let networks = networks.texts().collect();
-        Self { key_id, client_id, label, environments, networks, created_at, expires_at, revoked_at, note: None }
+        Self { key_id, client_id, label, environments, networks, created_at, expires_at, revoked_at, last_used_at: None, note: None }
     }
 }

@@ -14,4 +14,5 @@ pub mod operators;
 pub mod reseal;
 pub mod tenancy;
 pub mod transfer;
+pub mod users;
 pub mod views;

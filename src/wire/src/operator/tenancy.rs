@@ -52,6 +52,8 @@ body! { request
         result_ttl_s: Change<Option<Whole<1, RESULT_TTL_MAX>>>,
         /// Days for which events are kept after their end; no more than the settings say. It counts for events that are created later.
         registration_ttl_days: Change<Option<Whole<1, REGISTRATION_TTL_MAX>>>,
+        /// Whether its people may sign in to the portal with an API key.
+        portal_key_sign_in: Change<bool>,
     }
 }
 
@@ -71,6 +73,7 @@ impl PatchClientRequest {
             result_ttl_s: self.result_ttl_s.0.map(|seconds| seconds.and_then(|seconds| positive(seconds.0))),
             registration_ttl_days: self.registration_ttl_days.0.map(|days| days.and_then(|days| positive(days.0))),
             brand: BrandPatch::default(),
+            portal_key_sign_in: self.portal_key_sign_in.0,
         }
     }
 }
@@ -122,12 +125,14 @@ body! { answer
         result_ttl_s: Option<Whole<1, RESULT_TTL_MAX>>,
         /// Days for which events are kept after their end, when those are fewer than the settings say.
         registration_ttl_days: Option<Whole<1, REGISTRATION_TTL_MAX>>,
+        /// Whether its people may sign in to the portal with an API key.
+        portal_key_sign_in: bool,
     }
 }
 
 impl From<Client> for ClientResponse {
     fn from(client: Client) -> Self {
-        let Client { client_id, name, created_at, suspended_at, limits, brand: _ } = client;
+        let Client { client_id, name, created_at, suspended_at, limits, brand: _, portal_key_sign_in } = client;
         Self {
             client_id,
             name,
@@ -138,6 +143,7 @@ impl From<Client> for ClientResponse {
             low_credits: limits.low_credits.map(Whole),
             result_ttl_s: limits.retention.result_ttl_s.map(|seconds| Whole(seconds.get().into())),
             registration_ttl_days: limits.retention.registration_ttl_days.map(|days| Whole(days.get().into())),
+            portal_key_sign_in,
         }
     }
 }

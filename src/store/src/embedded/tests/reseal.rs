@@ -39,6 +39,8 @@ const IN_THE_CLEAR: &[&str] = &[
     "txn_record.claim",
     "txn_record.event",
     "txn_record.intent",
+    "user_record.email_mark",
+    "user_record.invite",
     "webhook_name_record.flow",
     "webhooks_list.name",
 ];

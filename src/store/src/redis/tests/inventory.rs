@@ -18,6 +18,7 @@ use sakshi_domain::network::Networks;
 use sakshi_domain::tenancy::{ApiKeyRecord, AppPatch, ClientPatch, KeyDigest};
 use sakshi_domain::time::Timestamp;
 use sakshi_domain::transaction::{CredentialIdentity, Outcome};
+use sakshi_domain::user::User;
 use uuid::Uuid;
 
 use super::{RedisTestStore, names, options, standalone, test_store, test_store_on};
@@ -32,6 +33,8 @@ use crate::conformance::flow_fixture::{self, Told, accepted, loaded, locker, par
 use crate::conformance::operators::operator;
 use crate::conformance::refusals::refused;
 use crate::conformance::reseal::pass;
+use crate::conformance::sessions::session;
+use crate::conformance::users::{joined, user};
 use crate::conformance::{TestStore, run};
 use crate::engine::redis::{RedisEngine, name, named};
 use crate::engine::{Column, ColumnKind, Engine as _, Fields, Form, Query, ScanFrom, Scanned, Table, Value};
@@ -43,7 +46,7 @@ use crate::redis::reply::Reply;
 use crate::redis::script::{self, Script};
 use crate::redis::{NodeId, RedisServers, RedisStore};
 use crate::vault::test_vault;
-use crate::{AskedConsents, ConsentPlace, SessionDigest, SessionRecord};
+use crate::{AskedConsents, ConsentPlace, InviteDigest, SessionDigest, SessionHolder, SessionRecord};
 use crate::{
     ChosenIntentKey, CompleteOutcome, CompleteTransaction, CreditOutcome, ExpireOutcome, OpenOutcome, OrderLease, PageRequest,
     PresentedCredential,
@@ -84,7 +87,10 @@ pub(super) async fn used_for_everything(test: &impl TestStore) -> Vec<(FlowId, A
     transfer.keys[0].key.label = "counter".into();
     store.import_client(transfer, test.now()).await.unwrap().unwrap();
     store.keep_logo(LogoId([1; 16]), Icon::of_file(b"<svg/>".to_vec()).unwrap()).await.unwrap();
-    sessions_of_every_standing(test, &app.app_id).await;
+    let person = joined(test, &client, "planted-one@example.com", 1).await;
+    let invited = user(test, &client, "planted-two@example.com");
+    store.invite_user(invited, InviteDigest([2; 32]), test.now() + WINDOW).await.unwrap();
+    sessions_of_every_standing(test, &app.app_id, &person).await;
     store.keep_refusal(app.app_id.clone(), refused(test, 1)).await.unwrap();
     assert_eq!(store.refusals(app.app_id.clone()).await.unwrap().len(), 1);
     let figures = DayFigures { opened: 1, ..DayFigures::default() };
@@ -174,12 +180,14 @@ async fn leases(test: &impl TestStore) {
 }
 
 /// One that is used, and one that was ended.
-async fn sessions_of_every_standing(test: &impl TestStore, app: &AppId) {
+async fn sessions_of_every_standing(test: &impl TestStore, app: &AppId, person: &User) {
     let store = test.store();
     let (idle_until, ends_at) = (test.now() + WINDOW, test.now() + WINDOW * 10);
     for number in [1, 2] {
         let digest = SessionDigest([number; 32]);
-        store.open_session(SessionRecord { digest, key: KeyDigest([5; 32]), app: app.clone(), idle_until, ends_at }).await.unwrap();
+        let holder = SessionHolder::User { id: person.user_id.clone(), epoch: 0 };
+        let session = SessionRecord { digest, holder, app: app.clone(), idle_until, ends_at, ..session(test, number) };
+        store.open_session(session).await.unwrap();
     }
     assert!(store.load_session(SessionDigest([1; 32])).await.unwrap().is_some());
     assert_eq!(store.prolong_session(SessionDigest([1; 32]), idle_until + WINDOW).await, Ok(true));
@@ -428,6 +436,9 @@ fn nothing_personal_or_secret_is_readable_in_redis() {
         "planted-entry",
         "Planted Operator",
         "Planted Person",
+        "planted-one",
+        "planted-network",
+        "planted-browser",
         "key=1",
     ] {
         assert!(!has(planted), "{planted}");

@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 use redis::cmd;
 use sakshi_domain::brand::LogoId;
-use sakshi_domain::client_log::LogFilter;
 use sakshi_domain::clock::{Clock, ManualClock, SystemClock};
 use sakshi_domain::delivery::{Attempt, DeliveryOutcome, DeliveryRecord, Subject};
 use sakshi_domain::erasure::ErasureSubject;
@@ -196,10 +195,9 @@ pub(super) async fn assert_equal(from: &Store, to: &Store, flows: &[(FlowId, App
             let asked = AskedConsents { client: id.clone(), from, to, after: ConsentPlace::default(), limit: 100 };
             store.consents(asked).await.unwrap()
         });
-        same!(store => {
-            let (filter, now) = (LogFilter::default(), SystemClock.now());
-            store.client_log(AskedLog { client: id.clone(), filter, before: None, limit: 100, now }).await.unwrap()
-        });
+        same!(store => store.client_log(AskedLog::newest(id.clone(), SystemClock.now())).await.unwrap());
+        same!(store => store.list_users(id.clone()).await.unwrap());
+        same!(store => store.key_uses(id.clone()).await.unwrap());
         same!(store => store.imported_at(id.clone()).await.unwrap());
         let mut apps: BTreeSet<AppId> =
             same!(store => store.list_apps(id.clone()).await.unwrap()).into_iter().map(|app| app.app_id).collect();
@@ -230,6 +228,7 @@ pub(super) async fn assert_equal(from: &Store, to: &Store, flows: &[(FlowId, App
             (found.state, found.kept_until, deliveries)
         });
     }
+    same!(store => store.find_signing_in("planted-one@example.com".parse().unwrap()).await.unwrap());
     same!(store => store.load_session(SessionDigest([1; 32])).await.unwrap());
     same!(store => store.load_logo(LogoId([1; 16])).await.unwrap());
     same!(store => store.operators().await.unwrap());

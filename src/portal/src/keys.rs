@@ -1,0 +1,171 @@
+//! `/portal/keys`: the API keys of the client, which admins issue, rotate and revoke as operators do. The text of a key is shown once.
+
+use actix_web::http::StatusCode;
+use actix_web::web::{Data, Path};
+use actix_web::{HttpRequest, HttpResponse};
+use askama::Template;
+use sakshi_domain::client_log::{Action, Subject};
+use sakshi_domain::ids::KeyId;
+use sakshi_domain::profile::Profile;
+use sakshi_domain::time::Timestamp;
+use sakshi_service::keys::{IssuedKey, issue, list, load, revoke, rotate};
+use sakshi_service::{Service, ServiceError};
+use sakshi_wire::operator::keys::{IssueKeyRequest, KeyResponse, RotateKeyRequest};
+
+use super::error::PortalError;
+use super::form::{Form, Kind, Submitted};
+use super::layout::{Layout, Section, page, redirect};
+use super::portal_user::PortalUser;
+use super::when::When;
+
+/// How the fields of the form stand for those of a new key.
+const SHAPE: &[(&str, Kind)] = &[("environments", Kind::Words), ("networks", Kind::Words), ("expires_at", Kind::Moment)];
+/// How the fields of the form stand for those of a rotation.
+const ROTATION: &[(&str, Kind)] = &[("overlap_s", Kind::Whole)];
+/// Overlaps to choose from, in seconds; the first is the usual one.
+const OVERLAPS: [(u32, &str); 5] =
+    [(86_400, "1 day"), (0, "none: the old key ends now"), (3_600, "1 hour"), (7 * 86_400, "7 days"), (30 * 86_400, "30 days")];
+
+/// A key of the list.
+struct Row {
+    id: String,
+    label: String,
+    environments: String,
+    networks: String,
+    state: &'static str,
+    tag: &'static str,
+    created_at: When,
+    expires_at: Option<When>,
+    last_used_at: Option<When>,
+    is_active: bool,
+}
+
+impl Row {
+    fn of(key: KeyResponse, now: Timestamp) -> Self {
+        let (state, tag) = match (key.revoked_at, key.expires_at) {
+            (Some(_), _) => ("Revoked", "not_verified"),
+            (None, Some(end)) if end <= now => ("Expired", "not_verified"),
+            (None, Some(_)) => ("Ends", "waiting"),
+            (None, None) => ("Active", "active"),
+        };
+        let joined = |words: Vec<String>, none: &str| if words.is_empty() { none.to_owned() } else { words.join(", ") };
+        Self {
+            id: key.key_id.as_str().to_owned(),
+            label: key.label,
+            environments: joined(key.environments.iter().map(ToString::to_string).collect(), "all"),
+            networks: joined(key.networks, "all"),
+            state,
+            tag,
+            created_at: When::minute(key.created_at),
+            expires_at: key.expires_at.map(When::minute),
+            last_used_at: key.last_used_at.map(When::minute),
+            is_active: matches!(state, "Active" | "Ends"),
+        }
+    }
+}
+
+#[derive(Template)]
+#[template(path = "keys.html")]
+struct Page {
+    layout: Layout,
+    rows: Vec<Row>,
+    form: Form,
+    done: bool,
+    /// The text of a key that was issued now.
+    issued: Option<String>,
+    environments: &'static [Profile],
+    overlaps: [(u32, &'static str); 5],
+}
+
+/// The outcome of a request, for the page.
+#[derive(Default)]
+struct Outcome {
+    status: StatusCode,
+    form: Form,
+    done: bool,
+    issued: Option<String>,
+}
+
+async fn shown(user: &PortalUser, service: &Service, outcome: Outcome) -> Result<HttpResponse, PortalError> {
+    let Outcome { status, form, done, issued } = outcome;
+    let now = service.clock.now();
+    let keys = list(&service.store, user.caller.client.clone()).await?;
+    let template = Page {
+        layout: user.layout(Section::Keys, service),
+        rows: keys.into_iter().rev().map(|key| Row::of(key, now)).collect(),
+        form,
+        done,
+        issued,
+        environments: &[Profile::Sandbox, Profile::Stage, Profile::Production],
+        overlaps: OVERLAPS,
+    };
+    Ok(page(status, &template))
+}
+
+/// Shows the keys.
+///
+/// # Errors
+/// Nobody has signed in as an admin, or a store that is away.
+pub(crate) async fn show(user: PortalUser, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, PortalError> {
+    shown(&user, &service, Outcome { done: request.query_string() == "done=revoked", ..Outcome::default() }).await
+}
+
+/// Issues a key, and shows its text.
+///
+/// # Errors
+/// Errors that are not about the form.
+pub(crate) async fn ask(submitted: Submitted, service: Data<Service>) -> Result<HttpResponse, PortalError> {
+    let Submitted { user, form } = submitted;
+    match issued(&user, &service, &form).await {
+        Ok(text) => shown(&user, &service, Outcome { issued: Some(text), ..Outcome::default() }).await,
+        Err(error) => {
+            let (status, form) = form.refused(error)?;
+            shown(&user, &service, Outcome { status, form, ..Outcome::default() }).await
+        }
+    }
+}
+
+async fn issued(user: &PortalUser, service: &Service, form: &Form) -> Result<String, ServiceError> {
+    let asked: IssueKeyRequest = form.split("networks").sent(SHAPE).request(service.request_context())?;
+    let IssuedKey { key_id, key } = issue(&service.store, &*service.clock, user.caller.client.clone(), asked).await?;
+    user.log(service, Action::KeyIssued, vec![Subject::Key(key_id)]).await?;
+    Ok(key.reveal().to_owned())
+}
+
+/// Rotates or revokes a key of the list as the button says.
+///
+/// # Errors
+/// The client has no such key; a store that is away.
+pub(crate) async fn change(submitted: Submitted, path: Path<String>, service: Data<Service>) -> Result<HttpResponse, PortalError> {
+    let Submitted { user, mut form } = submitted;
+    let id: KeyId = path.parse().map_err(|_| ServiceError::NotFound("key"))?;
+    let known = load(&service.store, id.clone()).await?;
+    if known.client_id != user.caller.client {
+        return Err(ServiceError::NotFound("key").into());
+    }
+    let log = async |action| user.log(&service, action, vec![Subject::Key(id.clone())]).await;
+    match form.take("action").as_deref() {
+        Some("revoke") => {
+            revoke(&service.store, &*service.clock, id.clone()).await?;
+            log(Action::KeyRevoked).await?;
+            Ok(redirect("/portal/keys?done=revoked"))
+        }
+        Some("rotate") => match rotated(&service, &id, &form).await {
+            Ok(text) => {
+                log(Action::KeyRotated).await?;
+                shown(&user, &service, Outcome { issued: Some(text), ..Outcome::default() }).await
+            }
+            Err(error) => {
+                let (status, form) = form.refused(error)?;
+                shown(&user, &service, Outcome { status, form, ..Outcome::default() }).await
+            }
+        },
+        _ => Err(ServiceError::NotFound("action").into()),
+    }
+}
+
+async fn rotated(service: &Service, id: &KeyId, form: &Form) -> Result<String, ServiceError> {
+    let asked: RotateKeyRequest = form.sent(ROTATION).request(service.request_context())?;
+    let (issued, _) = rotate(&service.store, &*service.clock, id.clone(), asked.overlap_s.map(|overlap| overlap.0)).await?;
+    Ok(issued.key.reveal().to_owned())
+}

@@ -1,0 +1,109 @@
+//! `/portal/account`: the sessions of a user, each of which ends at a button; and switching to another app of the client.
+
+use actix_web::HttpResponse;
+use actix_web::http::StatusCode;
+use actix_web::web::Data;
+use askama::Template;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use sakshi_domain::client_log::{Action, Subject};
+use sakshi_domain::ids::{AppId, UserId};
+use sakshi_service::{Service, ServiceError};
+use sakshi_store::{SessionDigest, SessionHolder, SessionRecord};
+
+use crate::error::PortalError;
+use crate::form::Submitted;
+use crate::layout::{Layout, page, redirect};
+use crate::portal_user::PortalUser;
+use crate::roles::in_words;
+use crate::when::When;
+
+struct Row {
+    id: String,
+    opened_at: When,
+    network: String,
+    browser: String,
+    is_current: bool,
+}
+
+#[derive(Template)]
+#[template(path = "account.html")]
+struct Page {
+    layout: Layout,
+    name: String,
+    email: String,
+    role: &'static str,
+    rows: Vec<Row>,
+}
+
+/// The user of a session, with the number of the credential.
+fn user_of(user: &PortalUser) -> Result<(UserId, i64), ServiceError> {
+    match user.session.holder() {
+        SessionHolder::User { id, epoch } => Ok((id.clone(), *epoch)),
+        SessionHolder::Key(_) => Err(ServiceError::NotFound("page")),
+    }
+}
+
+async fn sessions(user: &PortalUser, service: &Service) -> Result<Vec<SessionRecord>, PortalError> {
+    let (id, epoch) = user_of(user)?;
+    let is_of = |session: &SessionRecord| matches!(&session.holder, SessionHolder::User { epoch: own, .. } if *own == epoch);
+    Ok(service.store.list_sessions(id).await?.into_iter().filter(is_of).collect())
+}
+
+/// Shows the sessions.
+///
+/// # Errors
+/// The holder of an API key has none to show; a store that is away.
+pub(crate) async fn show(user: PortalUser, service: Data<Service>) -> Result<HttpResponse, PortalError> {
+    let (id, _) = user_of(&user)?;
+    let known = service.store.load_user(id).await?.ok_or(ServiceError::NotFound("user"))?;
+    let own = user.session.digest();
+    let row = |session: SessionRecord| Row {
+        id: URL_SAFE_NO_PAD.encode(session.digest.0),
+        opened_at: When::minute(session.opened_at),
+        network: session.network,
+        browser: session.browser,
+        is_current: session.digest == own,
+    };
+    let template = Page {
+        rows: sessions(&user, &service).await?.into_iter().map(row).collect(),
+        layout: user.plain_layout(&service),
+        name: known.name.as_str().to_owned(),
+        email: known.email.as_str().to_owned(),
+        role: in_words(known.role),
+    };
+    Ok(page(StatusCode::OK, &template))
+}
+
+/// Ends the session that the form names, or all of them.
+///
+/// # Errors
+/// The holder of an API key has none to end; a store that is away.
+pub(crate) async fn end(submitted: Submitted, service: Data<Service>) -> Result<HttpResponse, PortalError> {
+    let Submitted { user, form } = submitted;
+    let (id, _) = user_of(&user)?;
+    if form.has("end", "all") {
+        service.store.end_sessions(id).await?;
+    } else {
+        let named = URL_SAFE_NO_PAD.decode(form.value("end")).ok().and_then(|bytes| bytes.try_into().ok()).map(SessionDigest);
+        let own = sessions(&user, &service).await?;
+        let session = own.iter().find(|session| Some(session.digest) == named).ok_or(ServiceError::NotFound("session"))?;
+        service.store.end_session(session.digest).await?;
+    }
+    user.log(&service, Action::SessionEnded, Vec::new()).await?;
+    Ok(redirect("/portal/account"))
+}
+
+/// Switches to another app of the client.
+///
+/// # Errors
+/// The client has no such app; the holder of an API key stays at one; a store that is away.
+pub(crate) async fn switch(submitted: Submitted, service: Data<Service>) -> Result<HttpResponse, PortalError> {
+    let Submitted { user, form } = submitted;
+    user_of(&user)?;
+    let id: AppId = form.value("app").parse().map_err(|_| ServiceError::NotFound("app"))?;
+    let app = service.store.load_app(id).await?.filter(|app| app.client_id == user.caller.client).ok_or(ServiceError::NotFound("app"))?;
+    service.store.switch_session(user.session.digest(), app.app_id.clone()).await?;
+    user.log(&service, Action::AppSwitched, vec![Subject::App(app.app_id)]).await?;
+    Ok(redirect("/portal"))
+}

@@ -1,0 +1,127 @@
+//! `/portal/invite/{link}`: a person accepts an invitation with a password and an authenticator app, and gets recovery codes. The same
+//! page follows a reset.
+
+use actix_web::http::StatusCode;
+use actix_web::web::{Data, Path};
+use actix_web::{HttpRequest, HttpResponse};
+use askama::Template;
+use sakshi_domain::client_log::{Action, Actor};
+use sakshi_domain::user::User;
+use sakshi_pages::qr_code::QrCode;
+use sakshi_service::client_log::append;
+use sakshi_service::one_time_code::{address, spelled};
+use sakshi_service::users::{Acceptance, accept, open_invite};
+use sakshi_service::{Service, ServiceError};
+use sakshi_web::edge::request_id;
+use sakshi_web::error::ApiError;
+use sakshi_web::rate_limit::RateLimits;
+
+use super::entry::host;
+use crate::error::PortalError;
+use crate::form::{Form, Posted};
+use crate::layout::{Layout, page};
+
+/// The name that the authenticator app shows.
+const ISSUER: &str = "Sakshi";
+
+#[derive(Template)]
+#[template(path = "invite.html")]
+struct Page {
+    layout: Layout,
+    client: String,
+    name: String,
+    email: String,
+    role: &'static str,
+    link: String,
+    /// The secret of the app: drawn, spelled, and sealed for the form.
+    code: String,
+    secret: String,
+    sealed: String,
+    form: Form,
+}
+
+#[derive(Template)]
+#[template(path = "invite_done.html")]
+struct Done {
+    layout: Layout,
+    codes: Vec<String>,
+}
+
+#[derive(Template)]
+#[template(path = "invite_ended.html")]
+struct Ended {
+    layout: Layout,
+}
+
+async fn shown(service: &Service, link: &str, status: StatusCode, form: Form) -> Result<HttpResponse, PortalError> {
+    let sealed = form.given("setup");
+    let (user, secret, sealed) = match open_invite(service, link, sealed).await {
+        Ok(opened) => opened,
+        Err(ServiceError::NotFound(_)) => return Ok(ended(service)),
+        Err(error) => return Err(error.into()),
+    };
+    let client = service.store.load_client(user.client_id.clone()).await?.map(|client| client.name).unwrap_or_default();
+    let issuer = format!("{ISSUER} {client}");
+    let code = QrCode::for_screen(&address(&secret, issuer.trim(), user.email.as_str())).map_err(ApiError::internal)?.inline();
+    let User { name, email, role, .. } = user;
+    let template = Page {
+        layout: Layout::signed_out(service.authority.sandbox),
+        client,
+        name: name.as_str().to_owned(),
+        email: email.as_str().to_owned(),
+        role: crate::roles::in_words(role),
+        link: link.to_owned(),
+        code,
+        secret: spelled(&secret),
+        sealed,
+        form,
+    };
+    Ok(page(status, &template))
+}
+
+/// The page of a link that cannot be used.
+fn ended(service: &Service) -> HttpResponse {
+    page(StatusCode::NOT_FOUND, &Ended { layout: Layout::signed_out(service.authority.sandbox) })
+}
+
+/// Shows the form.
+///
+/// # Errors
+/// Too many requests of an address; a store that is away.
+pub(crate) async fn show(
+    path: Path<String>,
+    request: HttpRequest,
+    service: Data<Service>,
+    rates: Data<RateLimits>,
+) -> Result<HttpResponse, PortalError> {
+    rates.pages.take(&rates.client_address(&request))?;
+    shown(&service, &path, StatusCode::OK, Form::default()).await
+}
+
+/// Accepts the invitation, and shows the recovery codes.
+///
+/// # Errors
+/// Errors that are not about the form.
+pub(crate) async fn enter(
+    posted: Posted,
+    path: Path<String>,
+    request: HttpRequest,
+    service: Data<Service>,
+) -> Result<HttpResponse, PortalError> {
+    let Posted(form) = posted;
+    let form = form?;
+    let address = host(&request).ok_or_else(|| ApiError::internal("the portal is not configured"))?;
+    let given = Acceptance { link: &path, password: form.value("password"), sealed: form.value("setup"), code: form.value("code") };
+    match accept(&service, address, given).await {
+        Ok((user, codes)) => {
+            let actor = Actor::User { id: user.user_id, name: user.name };
+            append(&service, &user.client_id, actor, Action::InviteAccepted, Vec::new(), request_id(&request)).await?;
+            Ok(page(StatusCode::OK, &Done { layout: Layout::signed_out(service.authority.sandbox), codes }))
+        }
+        Err(ServiceError::NotFound(_)) => Ok(ended(&service)),
+        Err(error) => {
+            let (status, form) = form.refused(error)?;
+            shown(&service, &path, status, form).await
+        }
+    }
+}

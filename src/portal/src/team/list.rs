@@ -1,0 +1,220 @@
+//! `/portal/team`: the users of the client, whom admins invite, change, disable and remove. Nobody changes the own role, so an admin is
+//! always left.
+
+use std::collections::HashMap;
+
+use actix_web::http::StatusCode;
+use actix_web::web::{Data, Path};
+use actix_web::{HttpRequest, HttpResponse};
+use askama::Template;
+use sakshi_domain::client_log::{Action, Subject};
+use sakshi_domain::ids::UserId;
+use sakshi_domain::invalid::Invalid;
+use sakshi_domain::tenancy::ClientPatch;
+use sakshi_domain::time::Timestamp;
+use sakshi_domain::user::{User, UserPatch, UserRole};
+use sakshi_service::users::{Invitation, NewUser, changes, invite, own_user, reset};
+use sakshi_service::{Service, ServiceError};
+
+use crate::error::PortalError;
+use crate::form::{Form, Submitted};
+use crate::layout::{Layout, Section, page, redirect};
+use crate::portal_user::PortalUser;
+use crate::roles::in_words;
+use crate::when::When;
+
+/// A user of the list.
+struct Row {
+    id: String,
+    name: String,
+    email: String,
+    role: UserRole,
+    state: &'static str,
+    tag: &'static str,
+    since: When,
+    signed_in_at: Option<When>,
+    is_self: bool,
+    is_disabled: bool,
+}
+
+impl Row {
+    fn of(user: &User, own: &str, now: Timestamp) -> Self {
+        let (state, tag, since) = match (user.disabled_at, user.accepted_at, user.invited_until) {
+            (Some(at), ..) => ("Disabled since", "not_verified", at),
+            (None, Some(at), _) => ("Active since", "active", at),
+            (None, None, Some(end)) if now < end => ("Link works until", "waiting", end),
+            (None, None, end) => ("Link ended", "not_verified", end.unwrap_or(user.created_at)),
+        };
+        Self {
+            is_self: user.user_id.as_str() == own,
+            id: user.user_id.as_str().to_owned(),
+            name: user.name.as_str().to_owned(),
+            email: user.email.as_str().to_owned(),
+            role: user.role,
+            state,
+            tag,
+            since: When::minute(since),
+            signed_in_at: user.signed_in_at.map(When::minute),
+            is_disabled: user.disabled_at.is_some(),
+        }
+    }
+}
+
+/// A link that is shown once.
+struct ShownLink {
+    name: String,
+    email: String,
+    url: String,
+    until: When,
+}
+
+#[derive(Template)]
+#[template(path = "team.html")]
+struct Page {
+    layout: Layout,
+    rows: Vec<Row>,
+    form: Form,
+    done: Option<&'static str>,
+    link: Option<ShownLink>,
+    roles: Vec<(UserRole, &'static str)>,
+    allows_keys: bool,
+}
+
+/// The outcome of a request, for the page.
+#[derive(Default)]
+struct Outcome {
+    status: StatusCode,
+    form: Form,
+    done: Option<&'static str>,
+    link: Option<(User, Invitation)>,
+}
+
+async fn shown(user: &PortalUser, service: &Service, outcome: Outcome) -> Result<HttpResponse, PortalError> {
+    let Outcome { status, form, done, link } = outcome;
+    let (client, now) = (user.caller.client.clone(), service.clock.now());
+    let users = service.store.list_users(client.clone()).await?;
+    let allows_keys = service.store.load_client(client).await?.is_some_and(|client| client.portal_key_sign_in);
+    let own = user.actor();
+    let link = link.map(|(user, Invitation { url, until, .. })| ShownLink {
+        name: user.name.as_str().to_owned(),
+        email: user.email.as_str().to_owned(),
+        url,
+        until: When::minute(until),
+    });
+    let template = Page {
+        layout: user.layout(Section::Team, service),
+        rows: users.iter().map(|user| Row::of(user, own.id(), now)).collect(),
+        form,
+        done,
+        link,
+        roles: UserRole::ALL.iter().map(|role| (*role, in_words(*role))).collect(),
+        allows_keys,
+    };
+    Ok(page(status, &template))
+}
+
+/// Shows the users.
+///
+/// # Errors
+/// Nobody has signed in as an admin, or a store that is away.
+pub(crate) async fn show(user: PortalUser, request: HttpRequest, service: Data<Service>) -> Result<HttpResponse, PortalError> {
+    let done = match request.query_string() {
+        "done=changed" => Some("Saved. It takes effect within a second."),
+        "done=removed" => Some("The user is removed."),
+        _ => None,
+    };
+    shown(&user, &service, Outcome { done, ..Outcome::default() }).await
+}
+
+/// Invites a user, and shows the link.
+///
+/// # Errors
+/// Errors that are not about the form.
+pub(crate) async fn ask(submitted: Submitted, service: Data<Service>) -> Result<HttpResponse, PortalError> {
+    let Submitted { user, form } = submitted;
+    match invited(&user, &service, &form).await {
+        Ok(link) => shown(&user, &service, Outcome { link: Some(link), ..Outcome::default() }).await,
+        Err(error) => {
+            let (status, form) = form.refused(error)?;
+            shown(&user, &service, Outcome { status, form, ..Outcome::default() }).await
+        }
+    }
+}
+
+async fn invited(user: &PortalUser, service: &Service, form: &Form) -> Result<(User, Invitation), ServiceError> {
+    let mut invalid = Invalid::none();
+    let name = invalid.check("name", form.value("name").parse());
+    let email = invalid.check("email", form.value("email").trim().parse());
+    let role = invalid.check("role", form.value("role").parse());
+    let (Some(name), Some(email), Some(role)) = (name, email, role) else { return Err(invalid.into()) };
+    let new = NewUser { client: user.caller.client.clone(), name, email, role };
+    let link = invite(&service.store, &*service.clock, &service.authority.public_base, new).await?;
+    let invited = own_user(&service.store, &user.caller.client, link.user_id.clone()).await?;
+    log(user, service, Action::UserInvited, &link.user_id).await?;
+    Ok((invited, link))
+}
+
+async fn log(user: &PortalUser, service: &Service, action: Action, id: &UserId) -> Result<(), ServiceError> {
+    user.log(service, action, vec![Subject::User(id.clone())]).await
+}
+
+/// Changes a user of the list as the button says.
+///
+/// # Errors
+/// The client has no such user; the own user; a store that is away.
+pub(crate) async fn change(submitted: Submitted, path: Path<String>, service: Data<Service>) -> Result<HttpResponse, PortalError> {
+    let Submitted { user, form } = submitted;
+    let id: UserId = path.parse().map_err(|_| ServiceError::NotFound("user"))?;
+    let before = own_user(&service.store, &user.caller.client, id.clone()).await?;
+    if user.actor().id() == id.as_str() {
+        let (status, form) = form.refused(ServiceError::from(Invalid::one("role", "of your own user is changed by another admin")))?;
+        return shown(&user, &service, Outcome { status, form, ..Outcome::default() }).await;
+    }
+    let patch = match form.value("action") {
+        "role" => match form.value("role").parse() {
+            Ok(role) => UserPatch { role: Some(role), disabled: None },
+            Err(problem) => {
+                let (status, form) = form.refused(ServiceError::from(Invalid::one("role", problem)))?;
+                return shown(&user, &service, Outcome { status, form, ..Outcome::default() }).await;
+            }
+        },
+        "disable" => UserPatch { role: None, disabled: Some(true) },
+        "enable" => UserPatch { role: None, disabled: Some(false) },
+        "reset" => {
+            let link = reset(&service.store, &*service.clock, &service.authority.public_base, id.clone()).await?;
+            log(&user, &service, Action::UserReset, &id).await?;
+            return shown(&user, &service, Outcome { link: Some((before, link)), ..Outcome::default() }).await;
+        }
+        "remove" => {
+            service.store.remove_user(id.clone()).await?;
+            log(&user, &service, Action::UserRemoved, &id).await?;
+            return Ok(redirect("/portal/team?done=removed"));
+        }
+        _ => return Err(ServiceError::NotFound("action").into()),
+    };
+    let after = service.store.patch_user(id.clone(), patch, service.clock.now()).await?.ok_or(ServiceError::NotFound("user"))?;
+    for action in changes(&before, &after) {
+        log(&user, &service, action, &id).await?;
+    }
+    Ok(redirect("/portal/team?done=changed"))
+}
+
+/// Allows sign-in with API keys, or switches it off.
+///
+/// # Errors
+/// A store that is away.
+pub(crate) async fn sign_in(submitted: Submitted, service: Data<Service>) -> Result<HttpResponse, PortalError> {
+    let Submitted { user, form } = submitted;
+    let is_allowed = form.value("allow") == "true";
+    let patch = ClientPatch { portal_key_sign_in: Some(is_allowed), ..ClientPatch::default() };
+    service.store.patch_client(user.caller.client.clone(), patch, service.clock.now()).await?;
+    let action = if is_allowed { Action::KeySignInAllowed } else { Action::KeySignInRefused };
+    user.log(&service, action, Vec::new()).await?;
+    Ok(redirect("/portal/team?done=changed"))
+}
+
+/// The names of users by id.
+pub(crate) async fn names(user: &PortalUser, service: &Service) -> Result<HashMap<String, String>, PortalError> {
+    let users = service.store.list_users(user.caller.client.clone()).await?;
+    Ok(users.into_iter().map(|user| (user.user_id.as_str().to_owned(), user.name.as_str().to_owned())).collect())
+}

@@ -1,0 +1,67 @@
+//! What a list of sessions says of a browser: the network and the program, no more exactly than a person needs to recognise them.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// Programs by a part of `User-Agent`; those that name others come first.
+const PROGRAMS: [(&str, &str); 9] = [
+    ("Edg", "Edge"),
+    ("OPR/", "Opera"),
+    ("SamsungBrowser/", "Samsung Internet"),
+    ("Firefox/", "Firefox"),
+    ("FxiOS/", "Firefox"),
+    ("CriOS/", "Chrome"),
+    ("Chrome/", "Chrome"),
+    ("Safari/", "Safari"),
+    ("curl/", "curl"),
+];
+
+/// Systems likewise.
+const SYSTEMS: [(&str, &str); 7] = [
+    ("Android", "Android"),
+    ("iPhone", "iPhone"),
+    ("iPad", "iPad"),
+    ("Windows", "Windows"),
+    ("Mac OS X", "macOS"),
+    ("CrOS", "ChromeOS"),
+    ("Linux", "Linux"),
+];
+
+/// Returns a browser in words.
+pub(super) fn browser(user_agent: &str) -> String {
+    let find = |known: &[(&str, &'static str)]| known.iter().find(|(part, _)| user_agent.contains(part)).map(|(_, name)| *name);
+    let program = find(&PROGRAMS).unwrap_or("A browser");
+    find(&SYSTEMS).map_or_else(|| program.to_owned(), |system| format!("{program} on {system}"))
+}
+
+/// Returns the network of an address: 256 addresses, or those of one subscriber.
+pub(super) fn network(address: IpAddr) -> String {
+    match address.to_canonical() {
+        IpAddr::V4(four) => format!("{}/24", Ipv4Addr::from(u32::from(four) & !0xFF)),
+        IpAddr::V6(six) => format!("{}/48", Ipv6Addr::from(u128::from(six) >> 80 << 80)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn browsers_are_told_apart_and_versions_are_not() {
+        for (sent, words) in [
+            ("Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 Chrome/126.0 Safari/537.36 Edg/126.0", "Edge on Windows"),
+            ("Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0", "Firefox on Linux"),
+            ("Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) Version/17.5 Mobile/15E148 Safari/604.1", "Safari on iPhone"),
+            ("Mozilla/5.0 (Linux; Android 14; Pixel 8) Chrome/126.0 Mobile Safari/537.36", "Chrome on Android"),
+            ("", "A browser"),
+        ] {
+            assert_eq!(browser(sent), words);
+        }
+    }
+
+    #[test]
+    fn a_network_does_not_name_one_computer() {
+        assert_eq!(network("203.0.113.77".parse().unwrap()), "203.0.113.0/24");
+        assert_eq!(network("::ffff:203.0.113.77".parse().unwrap()), "203.0.113.0/24");
+        assert_eq!(network("2001:db8:1:2:3:4:5:6".parse().unwrap()), "2001:db8:1::/48");
+    }
+}

@@ -1,0 +1,109 @@
+//! The API keys of a client: issued, rotated with an overlap, revoked. Operators and the client's admins do it alike.
+
+use std::time::Duration;
+
+use sakshi_domain::clock::Clock;
+use sakshi_domain::ids::{ClientId, KeyId};
+use sakshi_domain::tenancy::ApiKeyRecord;
+use sakshi_store::Store;
+use sakshi_wire::operator::keys::{IssueKeyRequest, KeyResponse};
+
+use crate::api_key::ApiKey;
+use crate::error::ServiceError;
+
+/// The refusal of a rotation of a key that works no more.
+pub const NOT_ACTIVE: ServiceError =
+    ServiceError::Conflict { code: "key_not_active", message: "The key is revoked or expired; issue a new one." };
+/// How long the old key stays valid after a rotation whose request does not say.
+const DEFAULT_OVERLAP_S: u64 = 24 * 3_600;
+
+/// A key that was issued. Its text is shown once.
+#[derive(Debug)]
+pub struct IssuedKey {
+    /// Its id.
+    pub key_id: KeyId,
+    /// The key itself.
+    pub key: ApiKey,
+}
+
+/// Issues a key of a client.
+///
+/// # Errors
+/// There is no such client; the store's.
+pub async fn issue(store: &Store, clock: &dyn Clock, client_id: ClientId, asked: IssueKeyRequest) -> Result<IssuedKey, ServiceError> {
+    let IssueKeyRequest { label, environments, networks, expires_at } = asked;
+    let record = ApiKeyRecord {
+        key_id: KeyId::generate(),
+        client_id,
+        label: label.map(|label| label.0.0).unwrap_or_default(),
+        environments: environments.unwrap_or_default().0,
+        networks: networks.unwrap_or_default().0,
+        created_at: clock.now(),
+        expires_at,
+        revoked_at: None,
+    };
+    let issued = create(store, record).await?;
+    tracing::info!(key.id = %issued.key_id, "key issued");
+    Ok(issued)
+}
+
+/// Makes a key for this record and stores its digest.
+async fn create(store: &Store, record: ApiKeyRecord) -> Result<IssuedKey, ServiceError> {
+    let (key, digest) = ApiKey::issue().ok_or_else(|| ServiceError::Internal("the system gives no random bytes".to_owned()))?;
+    let key_id = record.key_id.clone();
+    if store.create_key(record, digest).await? { Ok(IssuedKey { key_id, key }) } else { Err(ServiceError::NotFound("client")) }
+}
+
+/// Issues a key with the old one's label, environments and networks, then lets the old one expire after the overlap: at no moment is the
+/// client without a valid key. Returns the old one too.
+///
+/// # Errors
+/// There is no such key, it works no more; the store's.
+pub async fn rotate(
+    store: &Store,
+    clock: &dyn Clock,
+    id: KeyId,
+    overlap_s: Option<u64>,
+) -> Result<(IssuedKey, ApiKeyRecord), ServiceError> {
+    let (now, overlap) = (clock.now(), Duration::from_secs(overlap_s.unwrap_or(DEFAULT_OVERLAP_S)));
+    let old = load(store, id.clone()).await?;
+    if old.revoked_at.is_some() || old.expires_at.is_some_and(|end| end <= now) {
+        return Err(NOT_ACTIVE);
+    }
+    let issued = create(store, ApiKeyRecord { key_id: KeyId::generate(), created_at: now, expires_at: None, ..old }).await?;
+    let old = store.retire_key(id, None, Some(now + overlap)).await?.ok_or(ServiceError::NotFound("key"))?;
+    tracing::info!(key.id = %issued.key_id, key.previous_id = %old.key_id, "key rotated");
+    Ok((issued, old))
+}
+
+/// Revokes a key, as of the first time.
+///
+/// # Errors
+/// There is no such key; the store's.
+pub async fn revoke(store: &Store, clock: &dyn Clock, id: KeyId) -> Result<ApiKeyRecord, ServiceError> {
+    let record = store.retire_key(id, Some(clock.now()), None).await?.ok_or(ServiceError::NotFound("key"))?;
+    tracing::info!(key.id = %record.key_id, "key revoked");
+    Ok(record)
+}
+
+/// Loads a key.
+///
+/// # Errors
+/// There is no such key; the store's.
+pub async fn load(store: &Store, id: KeyId) -> Result<ApiKeyRecord, ServiceError> {
+    // Without a time nothing is changed.
+    store.retire_key(id, None, None).await?.ok_or(ServiceError::NotFound("key"))
+}
+
+/// Lists the keys of a client with their last use, revoked ones included.
+///
+/// # Errors
+/// The store's.
+pub async fn list(store: &Store, client: ClientId) -> Result<Vec<KeyResponse>, ServiceError> {
+    let uses = store.key_uses(client.clone()).await?;
+    let listed = |key: ApiKeyRecord| {
+        let last_used_at = uses.iter().find(|(id, _)| *id == key.key_id).map(|(_, at)| *at);
+        KeyResponse { last_used_at, ..key.into() }
+    };
+    Ok(store.list_keys(client).await?.into_iter().map(listed).collect())
+}

@@ -1,0 +1,167 @@
+//! Users of clients: invited once, signed in by codes that work once, and gone when they are removed.
+#![allow(missing_docs)] // Each name is the sentence that the property states.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use sakshi_domain::erasure::ErasureSubject;
+use sakshi_domain::ids::{AppId, ClientId, UserId};
+use sakshi_domain::user::{User, UserPatch, UserRole};
+
+use super::TestStore;
+use super::fixture::{app, client_with};
+use super::sessions::session;
+use crate::{Credential, InviteDigest, InviteOutcome, SessionHolder, SessionRecord};
+
+const HOUR: Duration = Duration::from_secs(3_600);
+
+pub(crate) fn user(test: &impl TestStore, client: &ClientId, email: &str) -> User {
+    User {
+        user_id: UserId::generate(),
+        client_id: client.clone(),
+        name: "Planted Person".parse().unwrap(),
+        email: email.parse().unwrap(),
+        role: UserRole::Organise,
+        created_at: test.now(),
+        invited_until: Some(test.now() + HOUR),
+        accepted_at: None,
+        signed_in_at: None,
+        disabled_at: None,
+    }
+}
+
+pub(crate) fn credential() -> Credential {
+    Credential { salt: [1; 16], iterations: 2, hash: [3; 32], totp: [4; 20], recovery: vec![[5; 32], [6; 32]] }
+}
+
+/// A user who has accepted the invitation by this link.
+pub(crate) async fn joined(test: &impl TestStore, client: &ClientId, email: &str, link: u8) -> User {
+    let (invited, link) = (user(test, client, email), InviteDigest([link; 32]));
+    assert_eq!(test.store().invite_user(invited, link, test.now() + HOUR).await, Ok(InviteOutcome::Invited));
+    test.store().accept_invite(link, credential()).await.unwrap().unwrap()
+}
+
+fn of_user(test: &impl TestStore, number: u8, user: &User, epoch: i64) -> SessionRecord {
+    SessionRecord { holder: SessionHolder::User { id: user.user_id.clone(), epoch }, ..session(test, number) }
+}
+
+pub(crate) async fn a_user_is_invited_by_a_link_that_works_once_and_for_its_time(test: &impl TestStore) {
+    let (store, client) = (test.store(), client_with(test, 0).await);
+    let (one, late) = (user(test, &client, "planted-one@example.com"), user(test, &client, "planted-late@example.com"));
+    for (invited, link) in [(&one, 1), (&late, 2)] {
+        for _ in 0..2 {
+            let invited = store.invite_user(invited.clone(), InviteDigest([link; 32]), test.now() + HOUR).await;
+            assert_eq!(invited, Ok(InviteOutcome::Invited));
+        }
+    }
+    assert_eq!(store.list_users(client.clone()).await.unwrap().len(), 2);
+    assert_eq!(store.find_invite(InviteDigest([1; 32])).await, Ok(Some(one.clone())));
+    assert_eq!(store.find_invite(InviteDigest([3; 32])).await, Ok(None));
+    assert_eq!(store.find_signing_in(one.email.clone()).await, Ok(None), "nobody signs in before");
+    let tries = join_all((0..4).map(|_| store.accept_invite(InviteDigest([1; 32]), credential()))).await;
+    assert_eq!(tries.into_iter().filter(|user| matches!(user, Ok(Some(_)))).count(), 1);
+    assert_eq!(store.find_invite(InviteDigest([1; 32])).await, Ok(None));
+    let found = store.find_signing_in(one.email.clone()).await.unwrap().unwrap();
+    assert_eq!((found.user.user_id, found.credential, found.epoch), (one.user_id, credential(), 0));
+    test.advance(HOUR);
+    assert_eq!(store.find_invite(InviteDigest([2; 32])).await, Ok(None));
+    assert_eq!(store.accept_invite(InviteDigest([2; 32]), credential()).await, Ok(None));
+}
+
+pub(crate) async fn an_address_has_one_user_and_a_user_needs_a_client(test: &impl TestStore) {
+    let (store, client, other) = (test.store(), client_with(test, 0).await, client_with(test, 0).await);
+    let first = joined(test, &client, "planted-one@example.com", 1).await;
+    test.advance(HOUR);
+    let second = user(test, &other, first.email.as_str());
+    assert_eq!(store.invite_user(second.clone(), InviteDigest([2; 32]), test.now() + HOUR).await, Ok(InviteOutcome::EmailTaken));
+    assert_eq!(store.find_invite(InviteDigest([2; 32])).await, Ok(None));
+    assert_eq!(store.remove_user(first.user_id).await, Ok(true));
+    assert_eq!(store.invite_user(second, InviteDigest([2; 32]), test.now() + HOUR).await, Ok(InviteOutcome::Invited));
+    let nobodys = user(test, &ClientId::generate(), "planted-two@example.com");
+    assert_eq!(store.invite_user(nobodys, InviteDigest([3; 32]), test.now() + HOUR).await, Ok(InviteOutcome::NotFound));
+}
+
+pub(crate) async fn each_code_works_once_whoever_races(test: &impl TestStore) {
+    let (store, client) = (test.store(), client_with(test, 0).await);
+    let id = joined(test, &client, "planted-one@example.com", 1).await.user_id;
+    let raced = join_all((0..8).map(|_| store.use_code(id.clone(), 0, 100))).await;
+    assert_eq!(raced.into_iter().filter(|used| *used == Ok(true)).count(), 1);
+    assert_eq!(store.use_code(id.clone(), 0, 99).await, Ok(false), "an earlier one");
+    assert_eq!(store.use_code(id.clone(), 1, 101).await, Ok(false), "of another credential");
+    assert_eq!(store.use_code(id.clone(), 0, 101).await, Ok(true));
+    let raced = join_all((0..8).map(|_| store.use_recovery_code(id.clone(), 0, [5; 32]))).await;
+    assert_eq!(raced.into_iter().filter(|used| *used == Ok(true)).count(), 1);
+    assert_eq!(store.use_recovery_code(id.clone(), 0, [7; 32]).await, Ok(false));
+    assert_eq!(store.use_recovery_code(id.clone(), 0, [6; 32]).await, Ok(true));
+    assert!(store.load_user(id).await.unwrap().unwrap().signed_in_at.is_some());
+}
+
+pub(crate) async fn a_user_who_is_disabled_or_reset_does_not_sign_in(test: &impl TestStore) {
+    let (store, client) = (test.store(), client_with(test, 0).await);
+    let user = joined(test, &client, "planted-one@example.com", 1).await;
+    let (id, patch) = (user.user_id.clone(), |disabled| UserPatch { disabled: Some(disabled), role: Some(UserRole::Admin) });
+    let disabled = store.patch_user(id.clone(), patch(true), test.now()).await.unwrap().unwrap();
+    assert_eq!((disabled.disabled_at, disabled.role), (Some(test.now()), UserRole::Admin));
+    assert_eq!(store.find_signing_in(user.email.clone()).await, Ok(None));
+    assert_eq!(store.use_code(id.clone(), 0, 100).await, Ok(false));
+    store.patch_user(id.clone(), patch(false), test.now()).await.unwrap().unwrap();
+    assert_eq!(store.find_signing_in(user.email.clone()).await.unwrap().unwrap().epoch, 1, "sessions do not come back");
+    let reset = store.reset_user(id.clone(), InviteDigest([2; 32]), test.now() + HOUR).await.unwrap().unwrap();
+    assert_eq!((reset.accepted_at, reset.invited_until), (None, Some(test.now() + HOUR)));
+    assert_eq!(store.find_signing_in(user.email.clone()).await, Ok(None));
+    store.accept_invite(InviteDigest([2; 32]), credential()).await.unwrap().unwrap();
+    assert_eq!(store.find_signing_in(user.email).await.unwrap().unwrap().epoch, 2);
+    assert_eq!(store.reset_user(UserId::generate(), InviteDigest([3; 32]), test.now() + HOUR).await, Ok(None));
+    assert_eq!(store.patch_user(UserId::generate(), patch(true), test.now()).await, Ok(None));
+}
+
+pub(crate) async fn the_sessions_of_a_user_are_listed_switched_and_ended(test: &impl TestStore) {
+    let (store, client) = (test.store(), client_with(test, 0).await);
+    let user = joined(test, &client, "planted-one@example.com", 1).await;
+    let sessions: Vec<_> = (1..=3).map(|number| of_user(test, number, &user, 0)).collect();
+    for opened in &sessions {
+        store.open_session(opened.clone()).await.unwrap();
+    }
+    store.open_session(session(test, 4)).await.unwrap();
+    let mut listed = store.list_sessions(user.user_id.clone()).await.unwrap();
+    listed.sort_by_key(|session| session.digest.0);
+    assert_eq!(listed, sessions);
+    let app = AppId::generate();
+    let switched = store.switch_session(sessions[0].digest, app.clone()).await.unwrap().unwrap();
+    assert_eq!(switched, SessionRecord { app, ..sessions[0].clone() });
+    assert_eq!(store.load_session(switched.digest).await, Ok(Some(switched.clone())));
+    store.end_session(sessions[1].digest).await.unwrap();
+    assert_eq!(store.list_sessions(user.user_id.clone()).await.unwrap().len(), 2);
+    assert_eq!(store.switch_session(sessions[1].digest, AppId::generate()).await, Ok(None));
+    store.end_sessions(user.user_id.clone()).await.unwrap();
+    assert_eq!(store.list_sessions(user.user_id).await, Ok(vec![]));
+    assert_eq!(store.load_session(switched.digest).await, Ok(None));
+    assert_eq!(store.find_signing_in(user.email).await.unwrap().unwrap().epoch, 1);
+    assert!(store.load_session(session(test, 4).digest).await.unwrap().is_some(), "another person's");
+}
+
+pub(crate) async fn a_user_is_found_with_the_client_and_the_app_that_was_named(test: &impl TestStore) {
+    let (store, client) = (test.store(), client_with(test, 0).await);
+    let (user, app) = (joined(test, &client, "planted-one@example.com", 1).await, app(test, &client));
+    store.create_app(app.clone()).await.unwrap();
+    let grant = store.find_user(user.user_id.clone(), app.app_id.clone()).await.unwrap().unwrap();
+    assert_eq!((grant.user.user_id, grant.client.client_id, grant.app, grant.epoch), (user.user_id.clone(), client, Some(app), 0));
+    assert_eq!(store.find_user(user.user_id, AppId::generate()).await.unwrap().unwrap().app, None);
+    assert_eq!(store.find_user(UserId::generate(), AppId::generate()).await, Ok(None));
+}
+
+pub(crate) async fn what_is_erased_of_a_client_is_that_of_its_users_too(test: &impl TestStore) {
+    let (store, client, other) = (test.store(), client_with(test, 0).await, client_with(test, 0).await);
+    let (gone, stays) =
+        (joined(test, &client, "planted-one@example.com", 1).await, joined(test, &other, "planted-two@example.com", 2).await);
+    let waits = user(test, &client, "planted-three@example.com");
+    store.invite_user(waits.clone(), InviteDigest([3; 32]), test.now() + HOUR).await.unwrap();
+    store.open_session(of_user(test, 1, &gone, 0)).await.unwrap();
+    let erased = store.erase(ErasureSubject::Client(client.clone())).await.unwrap();
+    assert_eq!(erased.users, 2);
+    assert_eq!(store.list_users(client).await, Ok(vec![]));
+    assert_eq!(store.load_user(gone.user_id).await, Ok(None));
+    assert_eq!((store.find_signing_in(gone.email).await, store.find_invite(InviteDigest([3; 32])).await), (Ok(None), Ok(None)));
+    assert_eq!(store.load_session(session(test, 1).digest).await, Ok(None));
+    assert!(store.find_signing_in(stays.email).await.unwrap().is_some());
+}

@@ -1,0 +1,95 @@
+//! Users of clients. What has a name or is secret is sealed; an address is found by an HMAC of it, and a link by a digest of its secret.
+
+use sakshi_domain::ids::{ClientId, UserId};
+
+use super::{alone, in_partition, of_installation, table};
+use crate::engine::Key;
+use crate::users::InviteDigest;
+
+table! {
+    /// The secret of the HMACs of addresses.
+    EMAIL_SECRET = "email_secret", Record Stays {
+        secret: Sealed(Id),
+    }
+}
+
+table! {
+    /// A user. `profile` is the name and the address, `step` the time step of the last one-time code, and `epoch` the number of the
+    /// credential: a session of another one has ended.
+    USER = "user", Record Stays {
+        client: Text,
+        role: Text,
+        created_at: Integer,
+        accepted_at: Integer,
+        signed_in_at: Integer,
+        disabled_at: Integer,
+        email_mark: Bytes,
+        invite: Bytes,
+        invited_until: Integer,
+        epoch: Integer,
+        step: Integer,
+        profile: Sealed(Id),
+        credential: Sealed(Id),
+    }
+}
+
+table! {
+    /// The users of a client by invitation.
+    USERS = "users", Index Stays {}
+}
+
+table! {
+    /// The user with an address, by the HMAC of the address.
+    USER_EMAIL = "user_email", Record Stays {
+        user: Text,
+        created_at: Integer,
+    }
+}
+
+table! {
+    /// The user of a link, by the digest of its secret.
+    USER_INVITE = "user_invite", Record Ends {
+        user: Text,
+    }
+}
+
+table! {
+    /// The digests of a user's sessions by their end.
+    USER_SESSIONS = "user_sessions", Index Stays {}
+}
+
+/// The record of the secret.
+#[must_use]
+pub(crate) fn email_secret() -> Key {
+    of_installation(&EMAIL_SECRET, b"email".to_vec())
+}
+
+/// The record of a user.
+#[must_use]
+pub(crate) fn user(id: &UserId) -> Key {
+    alone(&USER, id.as_str().as_bytes().to_vec())
+}
+
+/// The users of a client.
+#[must_use]
+pub(crate) fn users(client: &ClientId) -> Key {
+    in_partition(&USERS, client.partition(), client.as_str().as_bytes().to_vec())
+}
+
+/// The user with an address.
+#[must_use]
+pub(crate) fn user_email(mark: &[u8]) -> Key {
+    alone(&USER_EMAIL, mark.to_vec())
+}
+
+/// The user of a link.
+#[must_use]
+pub(crate) fn user_invite(digest: &InviteDigest) -> Key {
+    alone(&USER_INVITE, digest.0.to_vec())
+}
+
+/// The sessions of a user.
+#[must_use]
+pub(crate) fn user_sessions(id: &UserId) -> Key {
+    alone(&USER_SESSIONS, id.as_str().as_bytes().to_vec())
+}

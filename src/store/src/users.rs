@@ -1,0 +1,75 @@
+//! Users of clients, as callers see them.
+
+use std::fmt;
+
+use sakshi_domain::tenancy::{App, Client};
+use sakshi_domain::user::User;
+use serde::{Deserialize, Serialize};
+
+/// SHA-256 of the secret in a link that invites a user.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct InviteDigest(pub [u8; 32]);
+
+impl fmt::Debug for InviteDigest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("InviteDigest([not shown])")
+    }
+}
+
+/// What a user proves to be the same by. It is sealed in the store.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Credential {
+    /// The salt of the password.
+    pub salt: [u8; 16],
+    /// The rounds of its hash.
+    pub iterations: u32,
+    /// Its hash.
+    pub hash: [u8; 32],
+    /// The secret of the one-time codes.
+    pub totp: [u8; 20],
+    /// The digests of the recovery codes that are left.
+    pub recovery: Vec<[u8; 32]>,
+}
+
+impl fmt::Debug for Credential {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Credential([not shown])")
+    }
+}
+
+/// The outcome of an invitation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InviteOutcome {
+    /// The user is invited.
+    Invited,
+    /// Another user has the address.
+    EmailTaken,
+    /// The client has too many users.
+    TooMany,
+    /// There is no such client.
+    NotFound,
+}
+
+/// A user who may be signing in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SigningIn {
+    /// The user.
+    pub user: User,
+    /// The credential.
+    pub credential: Credential,
+    /// The number of the credential, which a session of it carries.
+    pub epoch: i64,
+}
+
+/// Everything needed to judge the session of a user for an app.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UserGrant {
+    /// The user.
+    pub user: User,
+    /// The number of the credential.
+    pub epoch: i64,
+    /// The user's client.
+    pub client: Client,
+    /// The app, if it exists; it may belong to another client.
+    pub app: Option<App>,
+}

@@ -1,0 +1,83 @@
+//! Roles: every route of the portal, with every role and with an API key.
+
+use actix_web::http::Method;
+use sakshi::public::ROUTES;
+use sakshi_domain::user::UserRole;
+use sakshi_portal::roles::needed;
+use sakshi_web::routing::{Audience, Row};
+
+use super::users::signed_in_as;
+use super::{Answer, Browser};
+use crate::pages_fixture::PagesFixture;
+
+/// What reads and yet needs more than `view`.
+const READ_BY_ORGANISERS: &[&str] =
+    &["/portal/checks", "/portal/events/new", "/portal/events/{eventId}/settings", "/portal/trial", "/portal/webhooks"];
+/// What changes something and everybody may do.
+const DONE_BY_EVERYBODY: &[&str] = &["/portal/account", "/portal/app", "/portal/sign-out", "/portal/transactions/{txnId}/details"];
+
+fn routes() -> impl Iterator<Item = &'static Row> {
+    let portal = ROUTES.into_iter().flatten().filter(|row| row.audience == Audience::Developers && row.path.starts_with("/portal"));
+    portal.filter(|row| !["/portal/sign-in", "/portal/invite/{link}"].contains(&row.path))
+}
+
+/// The role that the brief of each route asks for.
+fn expected(row: &Row) -> UserRole {
+    let reads = row.method == "GET";
+    match row.path {
+        path if path.starts_with("/portal/team") || path.starts_with("/portal/keys") => UserRole::Admin,
+        path if reads && READ_BY_ORGANISERS.contains(&path) => UserRole::Organise,
+        path if reads || DONE_BY_EVERYBODY.contains(&path) => UserRole::View,
+        _ => UserRole::Organise,
+    }
+}
+
+/// A path of a route, whose ids lead to nothing.
+fn path_of(row: &Row) -> String {
+    let ids = [
+        ("{txnId}", "none"),
+        ("{eventId}", "none"),
+        ("{userId}", "none"),
+        ("{keyId}", "none"),
+        ("{flowId}", "none"),
+        ("{page:.*}", "none"),
+    ];
+    ids.iter().fold(row.path.to_owned(), |path, (name, id)| path.replace(name, id))
+}
+
+async fn ask(browser: &Browser<'_>, row: &Row) -> Answer {
+    if row.method == "GET" { browser.get(&path_of(row)).await } else { browser.post(&path_of(row), &[("form_word", "wrong")]).await }
+}
+
+fn is_refused(answer: &Answer) -> bool {
+    answer.status == 403 && answer.html.contains("Your role does not reach")
+}
+
+#[actix_rt::test]
+async fn each_role_reaches_the_routes_that_it_may_and_no_others() {
+    let fixture = PagesFixture::new().await;
+    for role in [UserRole::View, UserRole::Organise, UserRole::Admin] {
+        let browser = signed_in_as(&fixture, role).await;
+        for row in routes() {
+            assert_eq!(needed(&row.method.parse::<Method>().unwrap(), row.path), expected(row), "{} {}", row.method, row.path);
+            let answer = ask(&browser, row).await;
+            assert_eq!(is_refused(&answer), role < expected(row), "{role} {} {}: {}", row.method, row.path, answer.status);
+            assert!(!answer.leads_to_sign_in(), "{role} {} {}", row.method, row.path);
+            let says = format!("needs the role “{}”", expected(row));
+            assert_eq!(answer.html.contains(&says), role < expected(row), "{}", answer.html);
+        }
+    }
+}
+
+#[actix_rt::test]
+async fn an_api_key_organises_and_reaches_neither_keys_nor_people() {
+    let fixture = PagesFixture::new().await;
+    let browser = Browser::signed_in(&fixture).await;
+    for row in routes() {
+        let answer = ask(&browser, row).await;
+        assert_eq!(is_refused(&answer), expected(row) == UserRole::Admin, "{} {}: {}", row.method, row.path, answer.status);
+    }
+    let page = browser.get("/portal/events").await;
+    assert!(page.html.contains("You are signed in with an API key, the secret of your backend."), "{}", page.html);
+    assert!(!page.html.contains("href=\"/portal/team\"") && page.html.contains("href=\"/portal/log\""));
+}

@@ -1,0 +1,131 @@
+//! The team: invitations, roles and the ends of users by an admin of the client, and what the log says of it.
+
+use std::time::Duration;
+
+use sakshi_domain::client_log::Action;
+use sakshi_domain::clock::Clock as _;
+use sakshi_domain::ids::ClientId;
+use sakshi_domain::tenancy::Client;
+use sakshi_domain::user::{User, UserRole};
+use sakshi_service::users::{NewUser, invite};
+
+use super::Browser;
+use super::users::{actions, signed_in_as, user};
+use crate::pages_fixture::PagesFixture;
+
+async fn known(fixture: &PagesFixture, email: &str) -> Option<User> {
+    let users = fixture.shared.service.store.list_users(fixture.first.client.clone()).await.unwrap();
+    users.into_iter().find(|user| user.email.as_str() == email)
+}
+
+#[actix_rt::test]
+async fn an_admin_invites_a_person_by_a_link_that_is_shown_once() {
+    let fixture = PagesFixture::new().await;
+    let admin = signed_in_as(&fixture, UserRole::Admin).await;
+    let sent = [("name", "Ravi Kumar"), ("email", "Ravi@example.com"), ("role", "organise")];
+    let answer = admin.send("/portal/team", &sent).await;
+    assert_eq!(answer.status, 200, "{}", answer.html);
+    let link = answer.shown("invite-link");
+    assert!(link.starts_with("https://v.example/portal/invite/"), "{link}");
+    assert_eq!(Browser::new(&fixture).get(link.strip_prefix("https://v.example").unwrap()).await.status, 200);
+    let page = admin.get("/portal/team").await;
+    assert!(page.html.contains("ravi@example.com") && !page.html.contains(&link));
+    let ravi = known(&fixture, "ravi@example.com").await.unwrap();
+    assert_eq!((ravi.role, ravi.accepted_at), (UserRole::Organise, None));
+    let again = admin.send("/portal/team", &sent).await;
+    assert_eq!(again.status, 400);
+    assert!(again.html.contains("E-mail is that of another user."), "{}", again.html);
+    for (field, value) in [("name", " "), ("email", "ravi"), ("role", "owner")] {
+        let sent: Vec<_> = sent.iter().map(|(name, known)| (*name, if *name == field { value } else { known })).collect();
+        assert_eq!(admin.send("/portal/team", &sent).await.status, 400, "{field}");
+    }
+    fixture.clock.advance(Duration::from_secs(72 * 3_600));
+    assert_eq!(Browser::new(&fixture).get(link.strip_prefix("https://v.example").unwrap()).await.status, 404, "after 72 hours");
+    assert_eq!(actions(&fixture).await, [Action::UserInvited, Action::SignedIn]);
+}
+
+#[actix_rt::test]
+async fn an_admin_changes_disables_resets_and_removes_others_and_never_the_own_user() {
+    let fixture = PagesFixture::new().await;
+    let admin = signed_in_as(&fixture, UserRole::Admin).await;
+    let other = user(&fixture, "other@example.com", UserRole::View).await;
+    let mut theirs = Browser::new(&fixture);
+    theirs.enter(&other).await;
+    let path = format!("/portal/team/{}", other.user_id);
+    assert_eq!(admin.send(&path, &[("action", "role"), ("role", "organise")]).await.location, "/portal/team?done=changed");
+    assert_eq!(theirs.get("/portal/webhooks").await.status, 200);
+    assert_eq!(admin.send(&path, &[("action", "disable")]).await.status, 303);
+    assert!(theirs.get("/portal").await.leads_to_sign_in());
+    admin.send(&path, &[("action", "enable")]).await;
+    assert_eq!(theirs.enter(&other).await.status, 303);
+    let reset = admin.send(&path, &[("action", "reset")]).await;
+    assert!(reset.shown("invite-link").starts_with("https://"), "{}", reset.html);
+    assert!(theirs.get("/portal").await.leads_to_sign_in());
+    assert_eq!(theirs.enter(&other).await.status, 401, "the password has ended");
+    assert_eq!(admin.send(&path, &[("action", "remove")]).await.location, "/portal/team?done=removed");
+    assert_eq!(known(&fixture, "other@example.com").await, None);
+    assert_eq!(admin.send(&path, &[("action", "enable")]).await.status, 404);
+    let own = known(&fixture, "admin@example.com").await.unwrap();
+    for action in ["role", "disable", "reset", "remove"] {
+        let refused = admin.send(&format!("/portal/team/{}", own.user_id), &[("action", action), ("role", "view")]).await;
+        assert_eq!(refused.status, 400, "{action}");
+    }
+    assert!(known(&fixture, "admin@example.com").await.unwrap().is_active());
+    let log = actions(&fixture).await;
+    let changes =
+        [Action::UserRemoved, Action::UserReset, Action::SignedIn, Action::UserEnabled, Action::UserDisabled, Action::RoleChanged];
+    assert_eq!(log[..6], changes);
+}
+
+#[actix_rt::test]
+async fn an_admin_reaches_no_user_of_another_client() {
+    let fixture = PagesFixture::new().await;
+    let service = &fixture.shared.service;
+    let admin = signed_in_as(&fixture, UserRole::Admin).await;
+    let client = ClientId::generate();
+    service.store.create_client(Client::new(client.clone(), "Other".into(), fixture.clock.now())).await.unwrap();
+    let (name, email) = ("Foreign".parse().unwrap(), "foreign@example.com".parse().unwrap());
+    let foreign = invite(&service.store, &*service.clock, "", NewUser { client, name, email, role: UserRole::View }).await.unwrap();
+    for action in ["role", "disable", "reset", "remove"] {
+        let answer = admin.send(&format!("/portal/team/{}", foreign.user_id), &[("action", action), ("role", "admin")]).await;
+        assert_eq!(answer.status, 404, "{action}");
+    }
+    let untouched = service.store.load_user(foreign.user_id).await.unwrap().unwrap();
+    assert_eq!((untouched.role, untouched.disabled_at), (UserRole::View, None));
+    assert!(!admin.get("/portal/team").await.html.contains("foreign@example.com"));
+}
+
+#[actix_rt::test]
+async fn sign_in_with_api_keys_is_switched_off_and_ends_the_sessions_of_keys() {
+    let fixture = PagesFixture::new().await;
+    let admin = signed_in_as(&fixture, UserRole::Admin).await;
+    let mut by_key = Browser::signed_in(&fixture).await;
+    let (key, app) = (fixture.first.key.reveal().to_owned(), fixture.first.app.as_str().to_owned());
+    admin.send("/portal/team/sign-in", &[("allow", "false")]).await;
+    assert!(by_key.get("/portal").await.leads_to_sign_in());
+    assert_eq!(by_key.sign_in(&key, &app).await.status, 401);
+    assert_eq!(fixture.organiser("/api/v1/nationalid-ovse/events").await.status(), 200, "the API takes the key");
+    assert_eq!(admin.get("/portal").await.status, 200);
+    admin.send("/portal/team/sign-in", &[("allow", "true")]).await;
+    assert_eq!(by_key.sign_in(&key, &app).await.status, 303);
+    assert_eq!(actions(&fixture).await[1..3], [Action::KeySignInAllowed, Action::KeySignInRefused]);
+}
+
+#[actix_rt::test]
+async fn the_log_is_shown_and_filtered_by_person_and_action() {
+    let fixture = PagesFixture::new().await;
+    let admin = signed_in_as(&fixture, UserRole::Admin).await;
+    let viewer = signed_in_as(&fixture, UserRole::View).await;
+    admin.send("/portal/team", &[("name", "Ravi"), ("email", "ravi@example.com"), ("role", "view")]).await;
+    let page = viewer.get("/portal/log").await;
+    assert!(page.html.contains("Person admin</bdi>") && page.html.contains("Person view</bdi>"), "{}", page.html);
+    assert!(page.html.contains("Invited a user: <bdi>Ravi</bdi>"), "{}", page.html);
+    let page = viewer.get("/portal/log?action=user_invited").await;
+    assert_eq!(page.html.matches("<th scope=\"row\"").count(), 1);
+    let own = known(&fixture, "view@example.com").await.unwrap();
+    let page = viewer.get(&format!("/portal/log?who={}", own.user_id)).await;
+    assert!(page.html.matches("<th scope=\"row\"").count() == 1 && !page.html.contains("Invited a user:"), "{}", page.html);
+    for odd in ["before=x", "before=1.x", "before=-9999999999999999999.1", "action=none", "who=none"] {
+        assert_eq!(viewer.get(&format!("/portal/log?{odd}")).await.status, 200, "{odd}");
+    }
+}

@@ -1,0 +1,270 @@
+//! Signing in as a user: from the invitation to the end of the session.
+
+use std::time::Duration;
+
+use sakshi_domain::client_log::Action;
+use sakshi_domain::clock::Clock as _;
+use sakshi_domain::ids::{AppId, ClientId, UserId};
+use sakshi_domain::tenancy::{App, Client, ClientPatch};
+use sakshi_domain::time::Timestamp;
+use sakshi_domain::user::{User, UserPatch, UserRole};
+use sakshi_service::client_log::list;
+use sakshi_service::one_time_code::{Secret, code_at, recovery_digest};
+use sakshi_service::passwords::hash;
+use sakshi_service::users::{Invitation, NewUser, invite};
+use sakshi_store::{Credential, InviteDigest, InviteOutcome, Store};
+
+use super::{Answer, Browser};
+use crate::pages_fixture::PagesFixture;
+
+pub(super) const PASSWORD: &str = "mango tree on the hill";
+const SECRET: Secret = *b"12345678901234567890";
+const RECOVERY: &str = "abcde-fghij";
+const STEP: Duration = Duration::from_secs(30);
+
+/// A user of the first client, whose password is hashed in one round.
+pub(super) async fn user(fixture: &PagesFixture, email: &str, role: UserRole) -> User {
+    let (store, now) = (&fixture.shared.service.store, fixture.clock.now());
+    let user = User {
+        user_id: UserId::generate(),
+        client_id: fixture.first.client.clone(),
+        name: format!("Person {role}").parse().unwrap(),
+        email: email.parse().unwrap(),
+        role,
+        created_at: now,
+        invited_until: None,
+        accepted_at: None,
+        signed_in_at: None,
+        disabled_at: None,
+    };
+    let link = InviteDigest(sakshi_service::api_key::sha256(&[email.as_bytes()]));
+    assert_eq!(store.invite_user(user.clone(), link, now + STEP).await, Ok(InviteOutcome::Invited));
+    let recovery = vec![recovery_digest(&user.user_id, RECOVERY)];
+    let credential = Credential { salt: [1; 16], iterations: 1, hash: hash(PASSWORD, &[1; 16], 1), totp: SECRET, recovery };
+    store.accept_invite(link, credential).await.unwrap().unwrap()
+}
+
+fn code(now: Timestamp, steps: i64) -> String {
+    code_at(&SECRET, now.millis() / 30_000 + steps)
+}
+
+impl Browser<'_> {
+    pub(super) async fn sign_in_as(&mut self, email: &str, password: &str, code: &str) -> Answer {
+        let answer = self.post("/portal/sign-in", &[("email", email), ("password", password), ("code", code)]).await;
+        let set = |name: &str| {
+            let cookies = answer.headers.iter().filter(|(known, _)| known == "set-cookie");
+            let mut pairs = cookies.filter_map(|(_, cookie)| cookie.split(';').next());
+            pairs.find(|pair| pair.starts_with(name)).map(str::to_owned)
+        };
+        self.cookie = set("sakshi_portal=").or_else(|| self.cookie.take());
+        self.other = set("sakshi_browser=").or_else(|| self.other.take());
+        answer
+    }
+
+    /// Signs in with the code of the next step, which nobody has used.
+    pub(super) async fn enter(&mut self, user: &User) -> Answer {
+        self.fixture.clock.advance(STEP);
+        let code = code(self.fixture.clock.now(), 0);
+        self.sign_in_as(user.email.as_str(), PASSWORD, &code).await
+    }
+}
+
+/// A browser that has signed in as a user with this role.
+pub(super) async fn signed_in_as(fixture: &PagesFixture, role: UserRole) -> Browser<'_> {
+    let mut browser = Browser::new(fixture);
+    let user = user(fixture, &format!("{role}@example.com"), role).await;
+    let answer = browser.enter(&user).await;
+    assert_eq!((answer.status, answer.location.as_str()), (303, "/portal"), "{}", answer.html);
+    browser
+}
+
+pub(super) async fn actions(fixture: &PagesFixture) -> Vec<Action> {
+    let found = list(&fixture.shared.service, fixture.first.client.clone(), Default::default(), None, 100).await.unwrap();
+    found.entries.into_iter().map(|entry| entry.action).collect()
+}
+
+fn store(fixture: &PagesFixture) -> &Store {
+    &fixture.shared.service.store
+}
+
+#[actix_rt::test]
+async fn an_invited_person_chooses_a_password_scans_a_code_and_signs_in() {
+    let fixture = PagesFixture::new().await;
+    let service = &fixture.shared.service;
+    let (name, email) = ("Asha Rao".parse().unwrap(), "asha@example.com".parse().unwrap());
+    let new = NewUser { client: fixture.first.client.clone(), name, email, role: UserRole::View };
+    let Invitation { url, .. } = invite(&service.store, &*service.clock, &service.authority.public_base, new).await.unwrap();
+    let path = url.strip_prefix("https://v.example").unwrap().to_owned();
+    let mut browser = Browser::new(&fixture);
+    let page = browser.get(&path).await;
+    assert_eq!(page.status, 200, "{}", page.html);
+    assert!(page.html.contains("Asha Rao") && page.html.contains("asha@example.com") && page.html.contains("<svg"));
+    let (sealed, shown) = (page.hidden("setup"), page.shown("secret"));
+    assert_ne!(browser.get(&path).await.shown("secret"), shown, "another reader of the page learns nothing of this secret");
+    let secret = decoded(&shown);
+    let good = code_at(&secret, fixture.clock.now().millis() / 30_000);
+    for (password, code) in [("short", &*good), ("password1234", &good), ("asha@example.com", &good), (PASSWORD, "000000"), (PASSWORD, "")]
+    {
+        let refused = browser.post(&path, &[("setup", &sealed), ("password", password), ("code", code)]).await;
+        assert_eq!(refused.status, 400, "{password} {code}: {}", refused.html);
+        assert_eq!(refused.shown("secret"), shown, "the scan stays good");
+        assert!(!refused.html.contains(password) || password == "asha@example.com" || password.is_empty());
+    }
+    let done = browser.post(&path, &[("setup", &sealed), ("password", PASSWORD), ("code", &good)]).await;
+    assert_eq!(done.status, 200, "{}", done.html);
+    let codes: Vec<String> = done.html.split("<li><code>").skip(1).map(|rest| rest.split('<').next().unwrap().to_owned()).collect();
+    assert_eq!(codes.len(), 10);
+    for answer in [browser.get(&path).await, browser.post(&path, &[("setup", &sealed), ("password", PASSWORD), ("code", &good)]).await] {
+        assert_eq!(answer.status, 404, "the link works once");
+    }
+    let answer = browser.sign_in_as(" Asha@Example.com ", PASSWORD, &good).await;
+    assert_eq!((answer.status, answer.location.as_str()), (303, "/portal"), "{}", answer.html);
+    let page = browser.get("/portal/events").await;
+    assert!(page.html.contains("Asha Rao</bdi> (view)") && !page.html.contains("signed in with an API key"), "{}", page.html);
+    assert_eq!(browser.sign_in_as("asha@example.com", "wrong password!", &codes[0]).await.status, 401);
+    assert_eq!(browser.sign_in_as("asha@example.com", PASSWORD, &codes[0]).await.status, 303, "a wrong password uses nothing up");
+    assert_eq!(browser.sign_in_as("asha@example.com", PASSWORD, &codes[0]).await.status, 401, "it was used");
+    assert_eq!(actions(&fixture).await, [Action::RecoveryCodeUsed, Action::SignedIn, Action::InviteAccepted]);
+}
+
+/// The bytes of a secret as a page spells it (Base32).
+fn decoded(text: &str) -> Secret {
+    let alphabet = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
+    let bits = text.bytes().filter(|byte| *byte != b' ').map(|byte| alphabet.iter().position(|known| *known == byte).unwrap());
+    let bits: String = bits.map(|five| format!("{five:05b}")).collect();
+    let bytes: Vec<u8> =
+        bits.as_bytes().chunks(8).map(|eight| u8::from_str_radix(std::str::from_utf8(eight).unwrap(), 2).unwrap()).collect();
+    bytes.try_into().unwrap()
+}
+
+#[actix_rt::test]
+async fn whatever_is_wrong_with_a_sign_in_the_answer_is_one_and_the_same() {
+    let fixture = PagesFixture::new().await;
+    let (known, gone) =
+        (user(&fixture, "known@example.com", UserRole::View).await, user(&fixture, "gone@example.com", UserRole::View).await);
+    store(&fixture).patch_user(gone.user_id, UserPatch { disabled: Some(true), role: None }, fixture.clock.now()).await.unwrap();
+    let good = code(fixture.clock.now(), 0);
+    let mut pages = Vec::new();
+    for (email, password, code) in [
+        ("known@example.com", "another password", &*good),
+        ("known@example.com", PASSWORD, "000000"),
+        ("known@example.com", PASSWORD, "abcde-fghik"),
+        ("known@example.com", PASSWORD, ""),
+        ("known@example.com", "", &good),
+        ("nobody@example.com", PASSWORD, &good),
+        ("gone@example.com", PASSWORD, &good),
+        ("no address", PASSWORD, &good),
+        ("", "", ""),
+    ] {
+        let answer = Browser::new(&fixture).sign_in_as(email, password, code).await;
+        assert_eq!((answer.status, &answer.cookie), (401, &None), "{email}");
+        assert!(password.is_empty() || !answer.html.contains(password));
+        pages.push(answer.html.replace(&format!("value=\"{email}\""), "value=\"\""));
+    }
+    pages.dedup();
+    // In the sandbox the form that was not used is folded.
+    assert!(pages.len() <= 2, "{}", pages.len());
+    assert_eq!(Browser::new(&fixture).sign_in_as(known.email.as_str(), PASSWORD, &good).await.status, 303);
+}
+
+#[actix_rt::test]
+async fn a_code_signs_in_once_within_a_step_of_its_time() {
+    let fixture = PagesFixture::new().await;
+    let user = user(&fixture, "known@example.com", UserRole::View).await;
+    let mut statuses = Vec::new();
+    for steps in [-2, 2, -1, -1, 0, -1, 1, 0] {
+        let code = code(fixture.clock.now(), steps);
+        statuses.push(Browser::new(&fixture).sign_in_as(user.email.as_str(), PASSWORD, &code).await.status);
+    }
+    assert_eq!(statuses, [401, 401, 303, 401, 303, 401, 303, 401]);
+}
+
+#[actix_rt::test]
+async fn strangers_who_try_passwords_keep_nobody_out_who_has_been_here() {
+    let mut fixture = PagesFixture::new().await;
+    fixture.shared.rates.sign_ins_of_accounts = sakshi_web::rate_limit::RateLimit::per_hour("sign_ins", 3);
+    fixture.shared.rates.sign_ins_of_browsers = sakshi_web::rate_limit::RateLimit::per_hour("sign_ins", 3);
+    let user = user(&fixture, "known@example.com", UserRole::View).await;
+    let mut known = Browser::new(&fixture);
+    assert_eq!(known.enter(&user).await.status, 303);
+    let mut stranger = Browser::new(&fixture);
+    for status in [401, 401, 429, 429] {
+        assert_eq!(stranger.sign_in_as("Known@example.com", "another password", "000000").await.status, status);
+    }
+    stranger.other = known.other.as_ref().map(|cookie| cookie.replace('.', "x."));
+    assert_eq!(stranger.sign_in_as("known@example.com", "another password", "000000").await.status, 429, "a cookie of nobody's making");
+    assert_eq!(stranger.sign_in_as("other@example.com", "another password", "000000").await.status, 401, "another account");
+    assert_eq!(known.enter(&user).await.status, 303);
+    for status in [401, 401, 401, 429] {
+        assert_eq!(known.sign_in_as("known@example.com", "another password", "000000").await.status, status);
+    }
+}
+
+#[actix_rt::test]
+async fn sessions_are_listed_and_ended_each_or_all() {
+    let fixture = PagesFixture::new().await;
+    let user = user(&fixture, "known@example.com", UserRole::View).await;
+    let mut browsers = [Browser::new(&fixture), Browser::new(&fixture), Browser::new(&fixture)];
+    for browser in &mut browsers {
+        assert_eq!(browser.enter(&user).await.status, 303);
+    }
+    let [one, two, three] = browsers;
+    let page = one.get("/portal/account").await;
+    assert_eq!(page.html.matches("203.0.113.0/24</td>").count(), 3, "{}", page.html);
+    let id = page.html.split("name=\"end\" value=\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
+    assert_eq!(one.send("/portal/account", &[("end", &id)]).await.status, 303);
+    let mut left = 0;
+    for browser in [&one, &two, &three] {
+        left += u8::from(browser.get("/portal").await.status == 200);
+    }
+    assert_eq!(left, 2);
+    assert_eq!(one.send("/portal/account", &[("end", "AAAA")]).await.status, 404);
+    one.send("/portal/account", &[("end", "all")]).await;
+    for browser in [&one, &two, &three] {
+        assert!(browser.get("/portal").await.leads_to_sign_in());
+    }
+    assert_eq!(actions(&fixture).await[..2], [Action::SessionEnded, Action::SessionEnded]);
+}
+
+#[actix_rt::test]
+async fn a_user_who_is_disabled_loses_every_session_and_a_new_role_counts_at_once() {
+    let fixture = PagesFixture::new().await;
+    let user = user(&fixture, "known@example.com", UserRole::View).await;
+    let mut browser = Browser::new(&fixture);
+    browser.enter(&user).await;
+    assert_eq!(browser.get("/portal/keys").await.status, 403);
+    let change = |patch| store(&fixture).patch_user(user.user_id.clone(), patch, fixture.clock.now());
+    change(UserPatch { role: Some(UserRole::Admin), disabled: None }).await.unwrap();
+    assert_eq!(browser.get("/portal/keys").await.status, 200);
+    change(UserPatch { role: None, disabled: Some(true) }).await.unwrap();
+    assert!(browser.get("/portal/keys").await.leads_to_sign_in());
+    change(UserPatch { role: None, disabled: Some(false) }).await.unwrap();
+    assert!(browser.get("/portal/keys").await.leads_to_sign_in(), "the session does not come back");
+    assert_eq!(browser.enter(&user).await.status, 303);
+    let suspended = ClientPatch { suspended: Some(true), ..ClientPatch::default() };
+    store(&fixture).patch_client(user.client_id.clone(), suspended, fixture.clock.now()).await.unwrap();
+    assert!(browser.get("/portal").await.leads_to_sign_in());
+    assert_eq!(browser.enter(&user).await.status, 401);
+}
+
+#[actix_rt::test]
+async fn a_person_switches_among_the_apps_of_the_client_and_no_others() {
+    let fixture = PagesFixture::new().await;
+    let (store, now) = (store(&fixture), fixture.clock.now());
+    let browser = signed_in_as(&fixture, UserRole::View).await;
+    assert!(!browser.get("/portal/events").await.html.contains("switch-app"), "there is one app");
+    let second = App { app_id: AppId::generate(), name: "Second app".into(), ..fixture.app.clone() };
+    assert!(store.create_app(second.clone()).await.unwrap());
+    let other = ClientId::generate();
+    store.create_client(Client::new(other.clone(), "Other".into(), now)).await.unwrap();
+    let foreign = App { app_id: AppId::generate(), client_id: other, ..fixture.app.clone() };
+    assert!(store.create_app(foreign.clone()).await.unwrap());
+    assert!(browser.get("/portal/events").await.html.contains("switch-app"));
+    assert_eq!(browser.send("/portal/app", &[("app", foreign.app_id.as_str())]).await.status, 404);
+    assert_eq!(browser.send("/portal/app", &[("app", second.app_id.as_str())]).await.location, "/portal");
+    let page = browser.get("/portal/events").await;
+    assert!(page.html.contains("<bdi>Second app</bdi>"), "{}", page.html);
+    let by_key = Browser::signed_in(&fixture).await;
+    assert!(!by_key.get("/portal/events").await.html.contains("switch-app"));
+    assert_eq!(by_key.send("/portal/app", &[("app", second.app_id.as_str())]).await.status, 404, "a key came with its app");
+}
