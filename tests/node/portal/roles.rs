@@ -18,7 +18,7 @@ const DONE_BY_EVERYBODY: &[&str] = &["/portal/account", "/portal/app", "/portal/
 
 fn routes() -> impl Iterator<Item = &'static Row> {
     let portal = ROUTES.into_iter().flatten().filter(|row| row.audience == Audience::Developers && row.path.starts_with("/portal"));
-    portal.filter(|row| !["/portal/sign-in", "/portal/invite/{link}"].contains(&row.path))
+    portal.filter(|row| !["/portal/sign-in", "/portal/invite/{link}", "/portal/once/{token}"].contains(&row.path))
 }
 
 /// The role that the brief of each route asks for.
