@@ -90,7 +90,7 @@ test("without JavaScript every page has its heading, its ways and no dead button
     await page.goto(`${service.base}/portal${path}`);
     await page.locator("h1").waitFor();
     assert.equal(await page.locator("button[type=button]:visible").count(), 0, `${path} has a button that only a script would hear`);
-    assert.ok(await page.locator("header nav a").count() === 8 || path === "/events/none", path);
+    assert.ok(await page.locator("header nav a").count() === 9 || path === "/events/none", path);
   }
 });
 
